@@ -1,0 +1,153 @@
+//===- Dataset.cpp --------------------------------------------------------===//
+
+#include "runtime/Dataset.h"
+
+#include "runtime/Error.h"
+#include "runtime/Safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace fsdp::rt {
+
+namespace {
+
+/// One tensor per input; the first dimension counts samples.
+class SafetensorsDataset final : public Dataset {
+public:
+  SafetensorsDataset(const std::string &path, Table<Input> inputs) : file(path), inputs(inputs) {
+    for (const Input &input : inputs)
+      tensors.push_back(&check(input));
+    count = inputs.empty() ? 1 : tensors.front()->shape[0];
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i]->shape[0] != count)
+        throw Error("'" + path + "': tensor '" + inputs[i].name + "' has " +
+                    std::to_string(tensors[i]->shape[0]) + " samples, expected " +
+                    std::to_string(count) + " as '" + inputs[0].name + "' has");
+    if (count == 0)
+      throw Error("'" + path + "' has no samples");
+  }
+
+  std::int64_t samples() const override { return count; }
+
+  void read(std::size_t input, std::int64_t sample, void *to) const override {
+    const auto width = static_cast<std::size_t>(elements(inputs[input].sample));
+    const std::size_t first = static_cast<std::size_t>(sample) * width;
+    const FileTensor &tensor = *tensors[input];
+    switch (inputs[input].slice.dtype) {
+    case DType::I32:
+      return tensor.readIntegers(first, width, static_cast<std::int32_t *>(to));
+    case DType::I64:
+      return tensor.readIntegers(first, width, static_cast<std::int64_t *>(to));
+    default:
+      return tensor.readFloats(first, width, static_cast<float *>(to));
+    }
+  }
+
+private:
+  [[noreturn]] void refuse(const Input &input, const std::string &why) const {
+    throw Error("'" + file.path() + "': tensor '" + input.name + "' " + why);
+  }
+
+  /// The element's place, as a message says it: which sample, which element of it.
+  std::string place(const Input &input, std::size_t element) const {
+    const auto width = static_cast<std::size_t>(elements(input.sample));
+    return "sample " + std::to_string(element / width) + ", element " +
+           std::to_string(element % width);
+  }
+
+  const FileTensor &check(const Input &input) const {
+    const FileTensor *tensor = file.find(input.name);
+    if (!tensor) {
+      std::string names;
+      for (const FileTensor &each : file.tensors())
+        names += (names.empty() ? "'" : ", '") + each.name + "'";
+      refuse(input, "is missing: got " + (names.empty() ? "no tensors" : names) +
+                        ", expected one tensor for each input of the model");
+    }
+    const bool integer = input.slice.dtype == DType::I32 || input.slice.dtype == DType::I64;
+    if (integer ? !tensor->isInteger() : !tensor->isFloat())
+      refuse(input, "has dtype " + tensor->dtype + ", expected " +
+                        (integer ? "I32 or I64" : "F32, BF16 or F64"));
+
+    const auto &shape = tensor->shape;
+    if (shape.empty() ||
+        !std::equal(shape.begin() + 1, shape.end(), input.sample.begin(), input.sample.end())) {
+      const std::string extents = shapeText(input.sample.begin(), input.sample.end());
+      refuse(input, "has shape " + shapeText(shape.data(), shape.data() + shape.size()) +
+                        ", expected [samples" + (input.sample.empty() ? "]" : ", ") +
+                        (input.sample.empty() ? "" : extents.substr(1)));
+    }
+    integer ? checkIntegers(input, *tensor) : checkFloats(input, *tensor);
+    return *tensor;
+  }
+
+  void checkFloats(const Input &input, const FileTensor &tensor) const {
+    const std::size_t bad = tensor.firstNonfinite();
+    if (bad == tensor.elements())
+      return;
+    float value;
+    tensor.readFloats(bad, 1, &value);
+    refuse(input, "has " + std::to_string(value) + " at " + place(input, bad) +
+                      ", expected finite numbers; clean the data");
+  }
+
+  void checkIntegers(const Input &input, const FileTensor &tensor) const {
+    std::int64_t low = INT64_MIN, high = INT64_MAX;
+    if (input.slice.dtype == DType::I32)
+      low = INT32_MIN, high = INT32_MAX;
+    if (input.limit > 0)
+      low = 0, high = input.limit - 1;
+    const std::size_t total = tensor.elements();
+    std::int64_t values[1024];
+    for (std::size_t begin = 0; begin < total; begin += std::size(values)) {
+      const std::size_t block = std::min(std::size(values), total - begin);
+      tensor.readIntegers(begin, block, values);
+      for (std::size_t i = 0; i < block; ++i)
+        if (values[i] < low || values[i] > high)
+          refuse(input, "has " + std::to_string(values[i]) + " at " + place(input, begin + i) +
+                            ", expected values from " + std::to_string(low) + " to " +
+                            std::to_string(high));
+    }
+  }
+
+  SafetensorsFile file;
+  Table<Input> inputs;
+  std::vector<const FileTensor *> tensors;
+  std::int64_t count = 0;
+};
+
+} // namespace
+
+std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> inputs) {
+  return std::make_unique<SafetensorsDataset>(path, inputs);
+}
+
+void readBatch(const Dataset &data, const Input &input, std::size_t index, std::int64_t first,
+               int coordinate, void *row, void *slice) {
+  const std::size_t item = sizeInBytes(input.slice.dtype);
+  std::size_t outer = 1; // elements of a sample that stand before the sample dimension
+  for (int d = 0; d < input.sampleDim; ++d)
+    outer *= static_cast<std::size_t>(input.sample[static_cast<std::size_t>(d)]);
+  const std::size_t inner =
+      static_cast<std::size_t>(elements(input.sample)) / std::max<std::size_t>(outer, 1) * item;
+  const auto rows = static_cast<std::size_t>(input.rows);
+  char *to = static_cast<char *>(slice);
+
+  for (std::size_t r = 0; r < rows; ++r) {
+    const std::int64_t inBatch =
+        std::min(coordinate * input.rows + static_cast<std::int64_t>(r), input.batch - 1);
+    const std::int64_t sample = (first + inBatch) % data.samples();
+    if (outer == 1) {
+      data.read(index, sample, to + r * inner);
+      continue;
+    }
+    data.read(index, sample, row);
+    for (std::size_t o = 0; o < outer; ++o)
+      std::memcpy(to + (o * rows + r) * inner, static_cast<char *>(row) + o * inner, inner);
+  }
+}
+
+} // namespace fsdp::rt
