@@ -67,7 +67,7 @@ def FSDP_ShardingAttr : FSDP_Attr<"Sharding", "sharding"> {
     Constraints: (C1) no axis stands twice; (C2) `unreduced` is in the order of the names
     and absent when empty.
 
-    Example: `#fsdp.sharding<@mesh, [{"fsdp"}, {}, {?}], unreduced = {"data"}>`
+    Example: `#fsdp.sharding<@mesh, [{"fsdp"}, {}, {?} ], unreduced = {"data"}>`
   }];
   let parameters = (ins
     "::mlir::FlatSymbolRefAttr":$mesh,
@@ -208,8 +208,7 @@ def FSDP_OptimizerAttr : FSDP_Attr<"Optimizer", "optimizer"> {
   }];
   let parameters = (ins
     EnumParameter<FSDP_OptimizerKind>:$kind,
-    "double":$lr, "double":$momentum, "double":$beta1, "double":$beta2, "double":$eps,
-    "double":$weightDecay, "double":$clip,
+    "::mlir::fsdp::OptimizerConstants":$constants,
     EnumParameter<FSDP_ScheduleKind>:$schedule, "int64_t":$warmup);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
@@ -217,6 +216,13 @@ def FSDP_OptimizerAttr : FSDP_Attr<"Optimizer", "optimizer"> {
     /// The names of the state tensors of one parameter, each of its shape: empty for plain sgd,
     /// `momentum` for sgd with momentum, `exp_avg` and `exp_avg_sq` for adam and adamw.
     ::llvm::SmallVector<::llvm::StringRef> getStateNames() const;
+    double getLr() const { return getConstants().lr; }
+    double getMomentum() const { return getConstants().momentum; }
+    double getBeta1() const { return getConstants().beta1; }
+    double getBeta2() const { return getConstants().beta2; }
+    double getEps() const { return getConstants().eps; }
+    double getWeightDecay() const { return getConstants().weightDecay; }
+    double getClip() const { return getConstants().clip; }
   }];
 }
 

@@ -42,6 +42,15 @@ struct OutputResource : SideEffects::Resource::Base<OutputResource> {
   StringRef getName() final { return "outputs"; }
 };
 
+/// The constants of an update rule; see `#fsdp.optimizer`. Zero means off for momentum, weight
+/// decay and clip.
+struct OptimizerConstants {
+  double lr = 0, momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0, clip = 0;
+
+  bool operator==(const OptimizerConstants &other) const;
+};
+llvm::hash_code hash_value(const OptimizerConstants &constants);
+
 namespace detail {
 /// The rules that all collectives share (CollectiveOpInterface).
 LogicalResult verifyCollective(Operation *op);

@@ -7,6 +7,7 @@ include "mlir/IR/OpBase.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def FSDP_Dialect : Dialect {
@@ -63,9 +64,15 @@ def InScheduledPhase : FSDP_Phase<"InScheduledPhase">;
 
 def FSDP_Tensor : RankedTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
 def FSDP_FloatTensor : RankedTensorOf<[F32, F64, BF16, F16]>;
-def FSDP_ScalarF32 : 0DTensorOf<[F32]>;
-def FSDP_ScalarF64 : 0DTensorOf<[F64]>;
-def FSDP_ScalarI1 : 0DTensorOf<[I1]>;
+
+// Scalars are tensors of rank zero; their types are known and never printed.
+class FSDP_Scalar<string elementType, string name> :
+    Type<CPred<"$_self == ::mlir::RankedTensorType::get({}, ::mlir::Builder($_self.getContext()).get"
+               # elementType # "Type())">, "tensor<" # name # ">", "::mlir::RankedTensorType">,
+    BuildableType<"::mlir::RankedTensorType::get({}, $_builder.get" # elementType # "Type())">;
+def FSDP_ScalarF32 : FSDP_Scalar<"F32", "f32">;
+def FSDP_ScalarF64 : FSDP_Scalar<"F64", "f64">;
+def FSDP_ScalarI1 : FSDP_Scalar<"I1", "i1">;
 
 def FSDP_ParameterResource : Resource<"::mlir::fsdp::ParameterResource">;
 def FSDP_StepStateResource : Resource<"::mlir::fsdp::StepStateResource">;

@@ -199,7 +199,7 @@ def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperands
     fsdp.mesh @mesh <["fsdp"=4]>
     fsdp.step @eval evaluate {
       %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
-      %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {}]> : tensor<8x4xf32>
+      %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {} ]> : tensor<8x4xf32>
     }
     ```
   }];

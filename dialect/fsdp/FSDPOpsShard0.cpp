@@ -1,5 +1,6 @@
 //===- FSDPOpsShard0.cpp - generated op definitions, part 0 ----------------===//
 
+#include "dialect/fsdp/Assembly.h"
 #include "dialect/fsdp/FSDPDialect.h"
 
 using namespace mlir;

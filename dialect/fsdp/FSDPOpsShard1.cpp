@@ -1,5 +1,6 @@
 //===- FSDPOpsShard1.cpp - generated op definitions, part 1 ----------------===//
 
+#include "dialect/fsdp/Assembly.h"
 #include "dialect/fsdp/FSDPDialect.h"
 
 using namespace mlir;

@@ -1,5 +1,6 @@
 //===- FSDPOpsShard2.cpp - generated op definitions, part 2 ----------------===//
 
+#include "dialect/fsdp/Assembly.h"
 #include "dialect/fsdp/FSDPDialect.h"
 
 using namespace mlir;

@@ -125,7 +125,7 @@ def FSDP_OptimizerStepOp : FSDP_Op<"optimizer_step", [InLocalPhase, InScheduledP
         %scale = arith.constant dense<1.0> : tensor<f32>
         %ok = arith.constant dense<true> : tensor<i1>
         %lr = fsdp.learning_rate <sgd, lr = 0.1>
-        %p1 = fsdp.optimizer_step <sgd, lr = 0.1> @s %p, %g states() lr %lr scale %scale if %ok : tensor<8xf32>
+        %p1 = fsdp.optimizer_step <sgd, lr = 0.1> @s %p, %g states() lr %lr scale %scale if %ok : tensor<8xf32> states 0
         fsdp.store %p1, @s "parameter" : tensor<8xf32>
       }
     }
@@ -137,8 +137,8 @@ def FSDP_OptimizerStepOp : FSDP_Op<"optimizer_step", [InLocalPhase, InScheduledP
                        FSDP_ScalarF32:$lr, FSDP_ScalarF32:$scale, FSDP_ScalarI1:$ok);
   let results = (outs FSDP_FloatTensor:$new_parameter, Variadic<FSDP_FloatTensor>:$new_states);
   let assemblyFormat = [{
-    $optimizer $storage $parameter `,` $gradient `states` `(` ($states^ `:` type($states))? `)` `lr` $lr `scale` $scale `if` $ok
-    attr-dict `:` type($parameter)
+    $optimizer $storage $parameter `,` $gradient `states` `(` $states `)` `lr` $lr `scale` $scale `if` $ok
+    attr-dict `:` custom<ShardTypes>(type($parameter), type($gradient), type($states), type($new_parameter), type($new_states))
   }];
   let hasVerifier = 1;
 }
