@@ -7,17 +7,22 @@
 #include "dialect/nn/Notation.h"
 #include "dialect/nn/ShardingRule.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "dialect/nn/NNDialect.h.inc"
 #include "dialect/nn/NNEnums.h.inc"
 #include "dialect/nn/NNInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialect/nn/NNAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "dialect/nn/NNOps.h.inc"
 

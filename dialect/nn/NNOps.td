@@ -25,7 +25,9 @@ def NN_Dialect : Dialect {
 
     Order of this file: structured ops, row ops, fusion.
   }];
-  let dependentDialects = [];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let hasConstantMaterializer = 1;
+  let useDefaultAttributePrinterParser = 1;
 }
 
 class NN_Op<string mnemonic, list<Trait> traits = []>
@@ -36,10 +38,9 @@ class NN_ComputeOp<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
         DeclareOpInterfaceMethods<CostOpInterface>], traits)>;
 
-def NN_Float : AnyTypeOf<[F32, F64, BF16, F16]>;
-def NN_FloatTensor : RankedTensorOf<[F32, F64, BF16, F16]>;
-def NN_IntTensor : RankedTensorOf<[I32, I64]>;
-def NN_AnyTensor : RankedTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
+def NN_FloatTensor : StaticShapeTensorOf<[F32, F64, BF16, F16]>;
+def NN_IntTensor : StaticShapeTensorOf<[I32, I64]>;
+def NN_AnyTensor : StaticShapeTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
 
 def NN_Reduction : I32EnumAttr<"Reduction", "how elements are combined", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"mean", 1>, I32EnumAttrCase<"max", 2>]> {
@@ -76,17 +77,26 @@ def NN_EinsumOp : NN_ComputeOp<"einsum", [DeclareOpInterfaceMethods<Differentiab
   let arguments = (ins StrAttr:$notation, NN_FloatTensor:$lhs, NN_FloatTensor:$rhs);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = "$notation $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = [{
+    /// The parsed notation.
+    ::mlir::nn::Notation getPattern();
+    /// The size of every name of the notation.
+    ::llvm::StringMap<int64_t> getNameSizes();
+  }];
   let hasVerifier = 1;
 }
 
-def NN_RearrangeOp : NN_ComputeOp<"rearrange", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+def NN_RearrangeOp : NN_ComputeOp<"rearrange", [
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    AllElementTypesMatch<["input", "result"]>]> {
   let summary = "Reshape and transpose in one op";
   let description = [{
     Splits dimensions into factors, reorders the factors and merges them again, as the
-    einops pattern says. Sizes that neither shape tells stand in `sizes`.
+    einops pattern says; `1` names a dimension of size one. Sizes that neither shape tells
+    stand in `sizes`.
 
     Constraints:
-    - (C1) one operand; canonical spelling (single spaces).
+    - (C1) canonical spelling (single spaces, no group of fewer than two names).
     - (C2) both sides have the same names, each once.
     - (C3) sizes multiply to the dimensions of both sides; `sizes` is present only
       where the shapes do not determine them.
@@ -102,18 +112,26 @@ def NN_RearrangeOp : NN_ComputeOp<"rearrange", [DeclareOpInterfaceMethods<Differ
   let results = (outs NN_AnyTensor:$result);
   let assemblyFormat =
       "$notation $input (`sizes` $sizes^)? attr-dict `:` type($input) `->` type($result)";
+  let extraClassDeclaration = [{
+    /// The parsed notation.
+    ::mlir::nn::Notation getPattern();
+    /// The size of every name of the notation.
+    ::llvm::StringMap<int64_t> getNameSizes();
+  }];
   let hasVerifier = 1;
   let hasFolder = 1;
 }
 
-def NN_RepeatOp : NN_ComputeOp<"repeat", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+def NN_RepeatOp : NN_ComputeOp<"repeat", [
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    AllElementTypesMatch<["input", "result"]>]> {
   let summary = "Broadcast along new dimensions";
   let description = [{
     Every element of the input stands at each position of the names that only the
     result has. The size of a new name is read off the result type.
 
     Constraints:
-    - (C1) one operand; canonical spelling; no groups.
+    - (C1) canonical spelling; every dimension has one name (no groups, no `1`).
     - (C2) every name of the operand stands in the result, in any order; no name twice
       in one tensor.
     - (C3) each name has one size.
@@ -126,6 +144,12 @@ def NN_RepeatOp : NN_ComputeOp<"repeat", [DeclareOpInterfaceMethods<Differentiab
   let arguments = (ins StrAttr:$notation, NN_AnyTensor:$input);
   let results = (outs NN_AnyTensor:$result);
   let assemblyFormat = "$notation $input attr-dict `:` type($input) `->` type($result)";
+  let extraClassDeclaration = [{
+    /// The parsed notation.
+    ::mlir::nn::Notation getPattern();
+    /// The size of every name of the notation.
+    ::llvm::StringMap<int64_t> getNameSizes();
+  }];
   let hasVerifier = 1;
   let hasFolder = 1;
 }
@@ -140,10 +164,11 @@ def NN_ReduceOp : NN_ComputeOp<"reduce", [DeclareOpInterfaceMethods<Differentiab
     the mean of nothing is NaN. The cotangent of a maximum goes in equal parts to the elements that attain it.
 
     Constraints:
-    - (C1) one operand; canonical spelling; no groups.
+    - (C1) canonical spelling; every dimension has one name (no groups, no `1`).
     - (C2) every name of the result stands in the operand; no name twice in one tensor.
     - (C3) each name has one size.
-    - (C4) the element types are equal, or both float and the result's is the wider.
+    - (C4) the element types are equal, or both float and the result's is the wider; `mean`
+      takes floats, nothing takes i1.
 
     Example:
     ```mlir
@@ -153,6 +178,12 @@ def NN_ReduceOp : NN_ComputeOp<"reduce", [DeclareOpInterfaceMethods<Differentiab
   let arguments = (ins NN_ReductionAttr:$kind, StrAttr:$notation, NN_AnyTensor:$input);
   let results = (outs NN_AnyTensor:$result);
   let assemblyFormat = "$kind $notation $input attr-dict `:` type($input) `->` type($result)";
+  let extraClassDeclaration = [{
+    /// The parsed notation.
+    ::mlir::nn::Notation getPattern();
+    /// The size of every name of the notation.
+    ::llvm::StringMap<int64_t> getNameSizes();
+  }];
   let hasVerifier = 1;
 }
 
@@ -172,6 +203,7 @@ def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
     Constraints:
     - (C1) `labels`, `loss` and `log_sum_exp` have the shape of the rows.
     - (C2) element types: loss and log_sum_exp have that of the logits.
+    - (C3) the logits have a last dimension.
 
     Example:
     ```mlir
@@ -188,14 +220,15 @@ def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
   let hasVerifier = 1;
 }
 
-def NN_CrossEntropyGradOp : NN_ComputeOp<"cross_entropy_grad"> {
+def NN_CrossEntropyGradOp : NN_ComputeOp<"cross_entropy_grad",
+    [AllTypesMatch<["logits", "result"]>]> {
   let summary = "Cotangent of the logits of a cross-entropy";
   let description = [{
     `(exp(logits - log_sum_exp) - one_hot(labels)) * d_loss`, row by row.
 
     Constraints:
-    - (C1) `labels`, `log_sum_exp` and `d_loss` have the shape of the rows; the result
-      has the type of the logits.
+    - (C1) `labels`, `log_sum_exp` and `d_loss` have the shape of the rows.
+    - (C2) element types: log_sum_exp and d_loss have that of the logits.
 
     Example:
     ```mlir
@@ -210,9 +243,7 @@ def NN_CrossEntropyGradOp : NN_ComputeOp<"cross_entropy_grad"> {
     $logits `,` $labels `,` $log_sum_exp `,` $d_loss attr-dict `:`
     type($logits) `,` type($labels) `,` type($log_sum_exp) `,` type($d_loss)
   }];
-  let builders = [];
   let hasVerifier = 1;
-  let extraClassDeclaration = [{}];
 }
 
 def NN_ArgmaxOp : NN_ComputeOp<"argmax"> {
@@ -239,7 +270,8 @@ def NN_ArgmaxOp : NN_ComputeOp<"argmax"> {
 // Fusion
 //===----------------------------------------------------------------------===//
 
-def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlock]> {
+def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlock,
+                                 DeclareOpInterfaceMethods<CostOpInterface>]> {
   let summary = "A chain of ops that runs as one kernel";
   let description = [{
     The block computes the results from its arguments (one per operand); nothing inside is
@@ -248,6 +280,7 @@ def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlock]> {
 
     Constraints:
     - (C1) block arguments have the types of the operands, yielded values those of the results.
+    - (C2) the block ends with `nn.yield`; every other op in it is free of side effects.
 
     Example:
     ```mlir

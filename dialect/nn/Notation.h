@@ -3,7 +3,7 @@
 #ifndef DIALECT_NN_NOTATION_H
 #define DIALECT_NN_NOTATION_H
 
-#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"

@@ -1,0 +1,75 @@
+//===- Bootstrap.h - from one process to the ranks of a mesh ----------------===//
+//
+// `runRanks` is called once, first thing after the command line is read: before any thread, oneDNN or
+// OpenMP call, as it may fork. Started alone it forks one process per rank, each with every rank's
+// arena mapped, and waits for them. Under a launcher (Launcher.h) the process is one rank already.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_BOOTSTRAP_H
+#define FSDP_RUNTIME_BOOTSTRAP_H
+
+#include "runtime/Communicator.h"
+#include "runtime/Failure.h"
+#include "runtime/Mesh.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace fsdp::rt {
+
+/// How ranks talk: `--communicator=`.
+enum class Transport { Auto, SharedMemory, Mpi };
+
+/// "auto", "shm" or "mpi"; Error (bad command line) otherwise.
+Transport parseTransport(const std::string &text);
+
+struct JobOptions {
+  Transport transport = Transport::Auto;
+  /// Bytes of one rank's arena.
+  std::size_t arenaBytes = 0;
+  /// The program's communicators; one over all ranks is always added.
+  Table<CommunicatorSpec> communicators;
+  /// Longest wait in a collective. 0: FSDP_TIMEOUT if set, else 300.
+  double timeoutSeconds = 0;
+};
+
+/// One rank's view of the running job.
+class Job {
+public:
+  virtual ~Job() = default;
+
+  int rank() const { return rank_; }
+  int worldSize() const { return mesh_.size(); }
+  const Mesh &mesh() const { return mesh_; }
+  /// This rank's arena: `arenaBytes()` bytes, zero at start, 64-byte aligned.
+  std::byte *arena() const { return arena_; }
+  std::size_t arenaBytes() const { return options_.arenaBytes; }
+  const JobOptions &options() const { return options_; }
+  /// Where the job's first error is kept.
+  Failure &failure() const { return *failure_; }
+  /// Communicator `index` of the options; index == count is the one over all ranks. Each is made once.
+  virtual std::unique_ptr<Communicator> communicator(int index) = 0;
+
+protected:
+  Job(const Mesh &mesh, const JobOptions &options, int rank)
+      : mesh_(mesh), options_(options), rank_(rank) {}
+
+  Mesh mesh_;
+  JobOptions options_;
+  int rank_;
+  std::byte *arena_ = nullptr;
+  Failure *failure_ = nullptr;
+};
+
+/// Runs `body` on every rank of the mesh and returns the exit status for this process: body's own, or
+/// the first failing rank's. An exception on a rank, a rank that dies, exits early or hangs ends every
+/// rank within seconds, and its cause is printed once to standard error.
+int runRanks(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body);
+
+/// Prints `error: ...` for an error before any rank exists (command line, files) and returns its status.
+int report(const Error &error);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_BOOTSTRAP_H

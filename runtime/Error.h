@@ -1,0 +1,64 @@
+//===- Error.h - the one error type of the runtime -------------------------===//
+//
+// Everything that goes wrong in a generated program is an `Error`: what happened, on which rank, and
+// where (the action that was running, and the line that threw). `runRanks` catches it, tells every
+// other rank, prints it once, and turns it into the exit status.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_ERROR_H
+#define FSDP_RUNTIME_ERROR_H
+
+#include <stdexcept>
+#include <string>
+
+namespace fsdp::rt {
+
+/// Exit statuses of a generated program.
+enum ExitStatus : int {
+  kExitDone = 0,
+  kExitFailure = 1,        ///< bad input, or a rank failed
+  kExitBadCommandLine = 2, ///< unknown or malformed option
+  kExitNoDevice = 3,       ///< no device that can run the program
+};
+
+/// A failure. The message follows the house style: lower case, no final period, `got X, expected Y`,
+/// and how to mend it. The throwing file and line are taken by default.
+class Error : public std::runtime_error {
+public:
+  explicit Error(const std::string &message, int status = kExitFailure,
+                 const char *file = __builtin_FILE(), int line = __builtin_LINE())
+      : std::runtime_error(message), status_(status), file_(file), line_(line) {}
+
+  /// The same error, said to have happened on `rank` while `action` ran. The first place named wins.
+  Error at(int rank, const std::string &action) const;
+
+  int status() const { return status_; }
+  /// World rank, or -1 while nobody has said.
+  int rank() const { return rank_; }
+  /// Name of the launch (or phase of the driver) that failed, possibly empty.
+  const std::string &action() const { return action_; }
+  const char *file() const { return file_; }
+  int line() const { return line_; }
+  /// "rank 2, 'fc1 einsum': message", with the parts that are known.
+  std::string describe() const;
+
+private:
+  int status_;
+  const char *file_;
+  int line_;
+  int rank_ = -1;
+  std::string action_;
+};
+
+/// Thrown where work stops because the job has already failed elsewhere: it is never reported.
+class Aborted : public Error {
+public:
+  using Error::Error;
+};
+
+/// printf into a string.
+[[gnu::format(printf, 1, 2)]] std::string format(const char *pattern, ...);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_ERROR_H

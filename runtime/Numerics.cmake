@@ -1,0 +1,70 @@
+# Flags that fix what generated programs and the runtime compute. Sets
+#   FSDP_NUMERICS_FLAGS  the same on every machine: no contraction, vector loops, NaN still means NaN
+#   FSDP_ARCH_FLAGS      -march=native spelled out, so that compiler caches of different machines agree
+set(FSDP_NUMERICS_FLAGS -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp-simd)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND FSDP_NUMERICS_FLAGS -mprefer-vector-width=512)
+endif()
+
+# The processor's features that the compiler believes in, given these switches, in lower case.
+function(fsdp_features result)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} ${ARGN} -x c++ -E -dM /dev/null
+                  OUTPUT_VARIABLE macros ERROR_QUIET)
+  string(REGEX MATCHALL "#define __[A-Z0-9]+__ 1\n" macros "${macros}")
+  string(REGEX REPLACE "#define __([A-Z0-9]+)__ 1\n" "\\1" macros "${macros}")
+  string(TOLOWER "${macros}" macros)
+  set(${result} "${macros}" PARENT_SCOPE)
+endfunction()
+
+# Every switch that a gcc prints for `cpu` and this machine differently.
+function(fsdp_gcc_differences result cpu native)
+  set(flags "")
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=${cpu} -Q --help=target
+                  OUTPUT_VARIABLE plain ERROR_QUIET)
+  string(REGEX MATCHALL "-m[a-z0-9.-]+[ \t]+\\[(enabled|disabled)\\]" have "${native}")
+  foreach(entry IN LISTS have)
+    string(FIND "${plain}" "${entry}" same)
+    if(same EQUAL -1 AND entry MATCHES "^-m([a-z0-9.-]+)")
+      set(switch ${CMAKE_MATCH_1})
+      if(entry MATCHES "enabled")
+        list(APPEND flags -m${switch})
+      else()
+        list(APPEND flags -mno-${switch})
+      endif()
+    endif()
+  endforeach()
+  set(${result} "${flags}" PARENT_SCOPE)
+endfunction()
+
+if(NOT DEFINED FSDP_ARCH_FLAGS)
+  set(flags "")
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -x c++ -E "-###" /dev/null
+                    ERROR_VARIABLE native OUTPUT_QUIET)
+    if(native MATCHES "\"-target-cpu\" \"([^\"]+)\"")
+      set(flags -march=${CMAKE_MATCH_1})
+      fsdp_features(of_native -march=native)
+      fsdp_features(of_flags ${flags})
+      # Where the machine lacks something of that processor, or has more, its macro differs.
+      foreach(macro IN LISTS of_flags)
+        if(NOT macro IN_LIST of_native)
+          list(APPEND flags -mno-${macro})
+        endif()
+      endforeach()
+      foreach(macro IN LISTS of_native)
+        if(NOT macro IN_LIST of_flags)
+          list(APPEND flags -m${macro})
+        endif()
+      endforeach()
+    endif()
+  else()
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -Q --help=target
+                    OUTPUT_VARIABLE native ERROR_QUIET)
+    if(native MATCHES "-march=[ \t]+([A-Za-z0-9_.-]+)")
+      set(cpu ${CMAKE_MATCH_1})
+      fsdp_gcc_differences(differences ${cpu} "${native}")
+      set(flags -march=${cpu} ${differences})
+    endif()
+  endif()
+  set(FSDP_ARCH_FLAGS "${flags}" CACHE STRING "switches of the processor to compile for")
+endif()
