@@ -1,6 +1,7 @@
 //===- LocalOps.cpp - verify storage access, views and shard updates ------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
