@@ -4,7 +4,15 @@
 
 #include "runtime/Collectives.h"
 #include "runtime/Context.h"
+#include "runtime/CrossEntropy.h"
+#include "runtime/Driver.h"
+#include "runtime/Gemm.h"
 #include "runtime/Launch.h"
+#include "runtime/Optimizer.h"
+#include "runtime/Program.h"
+#include "runtime/Random.h"
 #include "runtime/Slice.h"
+#include "runtime/StepControl.h"
+#include "runtime/StepState.h"
 
 #endif // FSDP_RUNTIME_RUNTIME_H

@@ -1,0 +1,33 @@
+//===- Driver.h - main of a generated program -------------------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_DRIVER_H
+#define FSDP_RUNTIME_DRIVER_H
+
+#include "runtime/Launch.h"
+#include "runtime/Program.h"
+
+namespace fsdp::rt {
+
+#ifndef FSDP_RECORD
+
+/// Trains: reads the command line, checks the files, starts the ranks, and runs
+/// the train segment once a step. Returns the exit status (see ExitStatus).
+int runTraining(const Program &program, int argc, char **argv);
+
+#else
+
+/// Writes down the actions of every segment, each after a line `segment NAME`.
+inline int runTraining(const Program &program, int, char **) {
+  Context c(program.axes, program.streams, program.communicators);
+  for (const Segment &segment : program.segments) {
+    std::fprintf(c.log(), "segment %s\n", segment.name);
+    segment.run(c);
+  }
+  return 0;
+}
+
+#endif
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_DRIVER_H

@@ -1,0 +1,82 @@
+//===- Random.h - random numbers that are functions -------------*- C++ -*-===//
+//
+// Counter-based random numbers (Philox4x32-10; Salmon, Moraes, Dror, Shaw:
+// "Parallel random numbers: as easy as 1, 2, 3", SC 2011). A value is a
+// function of (seed, name, step, index in the whole tensor) and of nothing
+// else, so it is the same on any mesh, in any schedule, and when recomputed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_RANDOM_H
+#define FSDP_RUNTIME_RANDOM_H
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+namespace fsdp::rt {
+
+/// One block of Philox4x32-10: four words for a counter and a key.
+constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
+                                              std::array<std::uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = std::uint64_t(0xD2511F53u) * counter[0];
+    const std::uint64_t p1 = std::uint64_t(0xCD9E8D57u) * counter[2];
+    counter = {std::uint32_t(p1 >> 32) ^ counter[1] ^ key[0], std::uint32_t(p1),
+               std::uint32_t(p0 >> 32) ^ counter[3] ^ key[1], std::uint32_t(p0)};
+    key = {key[0] + 0x9E3779B9u, key[1] + 0xBB67AE85u};
+  }
+  return counter;
+}
+
+/// FNV-1a of a name: the same in the compiler, the runtime and generated code.
+constexpr std::uint64_t hashName(std::string_view name) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (char c : name)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+/// The random stream of one name: four words for each group of four indices.
+class Random {
+public:
+  constexpr Random(std::uint64_t seed, std::uint64_t name, std::uint64_t step = 0)
+      : key(mix(seed + 0x9E3779B97F4A7C15u * (mix(name) | 1))), step(step) {}
+
+  /// The words of indices [4 * group, 4 * group + 4).
+  constexpr std::array<std::uint32_t, 4> words(std::uint64_t group) const {
+    return philox({std::uint32_t(group), std::uint32_t(group >> 32), std::uint32_t(step),
+                   std::uint32_t(step >> 32)},
+                  {std::uint32_t(key), std::uint32_t(key >> 32)});
+  }
+
+  /// Uniform in [0, 1), a multiple of 2^-24, so that it is exact in float.
+  float uniform(std::uint64_t index) const {
+    return float(words(index / 4)[index % 4] >> 8) * 0x1p-24f;
+  }
+
+  /// Standard normal (Box-Muller; indices 2k and 2k + 1 share a pair of words).
+  float normal(std::uint64_t index) const {
+    const auto block = words(index / 4);
+    const int pair = index % 4 & 2;
+    const double radius = std::sqrt(-2.0 * std::log((block[pair] + 1.0) * 0x1p-32));
+    const double angle = 6.283185307179586476925 * (block[pair + 1] * 0x1p-32);
+    return float(radius * (index & 1 ? std::sin(angle) : std::cos(angle)));
+  }
+
+private:
+  /// The finalizer of splitmix64: close seeds and names get unrelated keys.
+  static constexpr std::uint64_t mix(std::uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+  }
+
+  std::uint64_t key;
+  std::uint64_t step;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_RANDOM_H

@@ -1,0 +1,52 @@
+//===- StepState.h - what changes from step to step -------------*- C++ -*-===//
+//
+// The state of training that is not a tensor of the model. It stands in the
+// arena and is advanced by a launch, not by the host: nothing that changes
+// from step to step is passed by value, so one captured program serves every
+// step.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_STEPSTATE_H
+#define FSDP_RUNTIME_STEPSTATE_H
+
+#include <cstdint>
+#include <type_traits>
+
+namespace fsdp::rt {
+
+/// How the learning rate changes over the steps. With warmup w, the rate of
+/// step s (from 1) is base * s / w while s <= w. After it:
+///   Constant: base;
+///   Linear:   base * (1 - p);
+///   Cosine:   base * (1 + cos(pi p)) / 2,
+/// where p = (s - 1 - w) / (total - w) runs from 0 and would reach 1 one step after the last.
+struct Schedule {
+  enum Kind : std::int32_t { Constant, Linear, Cosine };
+
+  Kind kind;
+  std::int32_t warmup; ///< steps
+};
+
+/// Held in the arena; written by the driver at the start, advanced by `advance`.
+struct alignas(64) StepState {
+  std::int64_t step;       ///< steps finished; the one being performed is step + 1
+  std::int64_t totalSteps; ///< where linear and cosine schedules end
+  std::int64_t updates;    ///< steps whose update was applied: Adam's t - 1
+  std::uint64_t seed;
+  float baseLearningRate;
+  std::int32_t badSteps; ///< consecutive steps whose loss or norm was not finite
+  std::int32_t firstBad; ///< on this rank, the first parameter (in table order) with a gradient
+                         ///< that is not finite in the last bad step; -1: none
+  std::int32_t reserved[19];
+};
+
+static_assert(sizeof(StepState) == 128, "the compiler plans 128 bytes for the step state");
+static_assert(std::is_trivially_copyable_v<StepState>, "the step state is copied as bytes");
+
+/// This many bad steps in a row end the job.
+constexpr int kBadStepsInARow = 3;
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_STEPSTATE_H

@@ -1,0 +1,1 @@
+// RUN: fsdp-opt %s

@@ -1,0 +1,1 @@
+// expected-error@+1 {{name 'b' stands twice; rename one of the two}}

@@ -1,0 +1,2 @@
+EXPECT_EQ(message, "an error that is tested "
+                   "over two lines");

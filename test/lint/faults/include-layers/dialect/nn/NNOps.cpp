@@ -1,0 +1,5 @@
+#include "dialect/nn/NNOps.h"
+#include "mlir/IR/Builders.h"
+#include "passes/Passes.h"
+#include "NNOps.h"
+#include "../fsdp/FSDPOps.h"

@@ -1,0 +1,3 @@
+#include "codegen/Writer.h"
+#include "dialect/nn/NNOps.h"
+#include <dsl/Model.h>

@@ -1,0 +1,2 @@
+#include "dialect/fsdp/Mesh.h"
+#include "runtime/Arena.h"

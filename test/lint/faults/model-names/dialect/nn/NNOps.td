@@ -1,0 +1,1 @@
+// As LLaMA does it.

@@ -1,0 +1,1 @@
+// A linear layer of an mlp: the DSL may say so.

@@ -1,0 +1,2 @@
+include "mlir/Pass/PassBase.td"
+def Bare : Pass<"bare"> { let summary = "Never written down"; }

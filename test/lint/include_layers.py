@@ -1,0 +1,44 @@
+"""Dependencies point one way: tools -> {passes, codegen, dsl, interpreter} -> dialect -> MLIR.
+
+Siblings never include one another; runtime includes nothing of ours from above, and only
+generated code and tests include it; passes/schedule decides on plain data, without IR.
+Includes are rooted at the repository.
+"""
+
+import posixpath
+import re
+
+from tree import ROOMS
+
+ALLOWED = {
+    "dialect": {"dialect"},
+    "interpreter": {"interpreter", "dialect"},
+    "passes": {"passes", "dialect"},
+    "codegen": {"codegen", "dialect"},
+    "dsl": {"dsl", "dialect"},
+    "runtime": {"runtime"},
+    "tools": {"tools", "passes", "codegen", "dsl", "interpreter", "dialect"},
+    "examples": {"examples", "dsl", "tools"},
+}
+PLAIN = "passes/schedule/"
+INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s*(["<])([^">]+)[">]')
+
+
+def check(tree):
+    for path in tree.paths(".h", ".cpp", ".td", ".cu", ".cuh", under=ROOMS):
+        room = path.split("/")[0]
+        for number, line in tree.lines(path):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            quote, name = match.groups()
+            target = name.split("/")[0]
+            if path.startswith(PLAIN) and target in ("mlir", "dialect"):
+                yield path, number, f"'{name}': passes/schedule is plain data, without IR"
+            elif target in ROOMS and "/" in name:
+                if target not in ALLOWED[room]:
+                    yield path, number, f"'{name}': {room} must not include {target}"
+            elif quote == '"' and (
+                name.startswith(".") or tree.exists(posixpath.join(posixpath.dirname(path), name))
+            ):
+                yield path, number, f"'{name}': includes are rooted at the repository"

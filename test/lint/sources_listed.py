@@ -1,0 +1,21 @@
+"""Every C++ file is built: a test that no CMakeLists.txt lists never fails."""
+
+import posixpath
+import re
+
+from tree import ROOMS
+
+
+def check(tree):
+    for path in tree.paths(".cpp", under=ROOMS + ("test/unit",)):
+        folder, name = posixpath.split(path)
+        while folder and not tree.exists(f"{folder}/CMakeLists.txt"):
+            folder = posixpath.dirname(folder)
+        listed = tree.text(f"{folder}/CMakeLists.txt") if folder else ""
+        inner = posixpath.relpath(path, folder) if folder else path
+        if not re.search(rf"(?<![\w/]){re.escape(inner)}(?!\w)", listed):
+            # `foreach(tool ...) add_executable(${tool} ${tool}.cpp)` lists it as well.
+            stem = name[: -len(".cpp")]
+            if "${" in listed and re.search(rf"(?<![\w/-]){re.escape(stem)}(?![\w-])", listed):
+                continue
+            yield path, 1, f"no CMakeLists.txt lists '{inner}'"

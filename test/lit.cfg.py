@@ -1,0 +1,81 @@
+# lit tests: test/<room>/*.mlir and *.test (one tool, text in, text out), and
+# test/e2e/*.test (from a model to a trained one). Both use what follows.
+#
+# Words a RUN line may use besides lit's own:
+#   fsdp-opt fsdp-run fsdp-translate fsdpc linear mlp ...   from this build
+#   FileCheck not count split-file                          from LLVM
+#   %{root} %{build} %{golden} %{python}                    paths
+# Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun,
+# digits (scripts/digits has been run into build/.../data/digits; ./check does),
+# linear mlp gpt2 llama (the model stands in examples/).
+
+import os
+import shutil
+import subprocess
+
+import lit.formats
+
+config.name = "fsdpc"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["unit", "lint", "golden", "Inputs", "inputs"]
+config.test_source_root = os.path.join(config.fsdp_source, "test")
+config.test_exec_root = os.path.join(config.fsdp_build, "test")
+
+config.environment["PATH"] = os.pathsep.join(
+    [config.fsdp_bin, config.llvm_bin, os.environ.get("PATH", "")]
+)
+# Open MPI refuses root and more ranks than cores unless told.
+for name in (
+    "OMPI_ALLOW_RUN_AS_ROOT",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+    "OMPI_MCA_rmaps_base_oversubscribe",
+):
+    config.environment[name] = "1"
+for name in ("CCACHE_DIR", "CUDA_HOME", "CUDACXX"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+
+# Our tools are given by whole path: one that was not built fails by name, and no
+# older one installed elsewhere is picked up.
+for tool in ("fsdp-opt", "fsdp-run", "fsdp-translate", "fsdpc"):
+    path = os.path.join(config.fsdp_bin, tool)
+    config.substitutions.append((rf"(?<![\w/.-]){tool}(?![\w.-])", path))
+config.substitutions += [
+    (r"%\{root\}", config.fsdp_source),
+    (r"%\{build\}", config.fsdp_build),
+    (r"%\{golden\}", os.path.join(config.fsdp_source, "test", "golden")),
+    (r"%\{python\}", config.python),
+]
+
+
+def has_device():
+    """Whether a CUDA driver answers and has a device."""
+    smi = shutil.which("nvidia-smi")
+    if not smi:
+        return False
+    return subprocess.run([smi, "-L"], capture_output=True, timeout=60).returncode == 0
+
+
+if shutil.which("nvcc") or os.path.exists("/usr/local/cuda/bin/nvcc"):
+    config.available_features.add("nvcc")
+if has_device():
+    config.available_features.add("gpu")
+if shutil.which("mpirun"):
+    config.available_features.add("mpirun")
+if os.path.exists(os.path.join(config.fsdp_build, "data", "digits", "train.safetensors")):
+    config.available_features.add("digits")
+# A model that has a folder in examples/ must be built; its tests are not skipped then.
+for model in ("linear", "mlp", "gpt2", "llama"):
+    if os.path.exists(os.path.join(config.fsdp_source, "examples", model, "CMakeLists.txt")) or (
+        os.path.exists(os.path.join(config.fsdp_source, "examples", model + ".cpp"))
+    ):
+        config.available_features.add(model)
+
+# Nothing waits for ever. lit needs psutil to stop a test with its children.
+try:
+    import psutil  # noqa: F401
+
+    lit_config.maxIndividualTestTime = 300
+except ImportError:
+    lit_config.note("no python3-psutil: tests have no time limit of their own")
