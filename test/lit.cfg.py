@@ -6,7 +6,8 @@
 #   FileCheck not count split-file                          from LLVM
 #   %{root} %{build} %{golden} %{python}                    paths
 # Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun,
-# digits (scripts/digits has been run into build/.../data/digits; ./check does).
+# digits (scripts/digits has been run into build/.../data/digits; ./check does),
+# linear mlp gpt2 llama (the model stands in examples/).
 
 import os
 import shutil
@@ -64,6 +65,12 @@ if shutil.which("mpirun"):
     config.available_features.add("mpirun")
 if os.path.exists(os.path.join(config.fsdp_build, "data", "digits", "train.safetensors")):
     config.available_features.add("digits")
+# A model that has a folder in examples/ must be built; its tests are not skipped then.
+for model in ("linear", "mlp", "gpt2", "llama"):
+    if os.path.exists(os.path.join(config.fsdp_source, "examples", model, "CMakeLists.txt")) or (
+        os.path.exists(os.path.join(config.fsdp_source, "examples", model + ".cpp"))
+    ):
+        config.available_features.add(model)
 
 # Nothing waits for ever. lit needs psutil to stop a test with its children.
 try:

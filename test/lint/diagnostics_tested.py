@@ -14,7 +14,6 @@ CALLS = re.compile(
     r"fail|refuse|report\w*Error|WithColor::error|throw (?:\w+::)*\w*Error|Error)\s*[({]")
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 INSERTED = re.compile(r"%[-+0-9.]*(?:l|ll|z)?[sdufgxcp]|\{\d*[^}]*\}|\\n|\\.")
-COMMENT = re.compile(r"^\s*//.*$", re.M)
 
 
 def statement(text, start):
@@ -50,7 +49,7 @@ def pieces(call):
     """The literal parts of a message that are long enough to be distinctive, longest first."""
     parts = []
     for literal in STRING.findall(joined(call)):
-        parts += [plain(part).strip(" '\"") for part in INSERTED.split(literal)]
+        parts += [plain(part).strip(" '\",:;()[]") for part in INSERTED.split(literal)]
     parts = sorted({p for p in parts if re.search(r"[A-Za-z]{2}", p)}, key=len, reverse=True)
     return [p for p in parts if len(p) >= 12] or parts[:1]
 
@@ -63,7 +62,7 @@ def check(tree):
             tests.append(plain(joined(text)))
     tested = "\n".join(tests)
     for path in tree.paths(".cpp", ".h", under=ROOMS):
-        text = COMMENT.sub("", tree.text(path)) if False else tree.text(path)
+        text = tree.text(path)
         for match in CALLS.finditer(text):
             line_start = text.rfind("\n", 0, match.start()) + 1
             before = text[line_start:match.start()]

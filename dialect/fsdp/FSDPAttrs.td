@@ -1,0 +1,229 @@
+//===- FSDPAttrs.td - mesh, sharding, placement, optimizer ----------------===//
+
+#ifndef FSDP_ATTRS_TD
+#define FSDP_ATTRS_TD
+
+include "dialect/fsdp/FSDPDialect.td"
+
+class FSDP_Attr<string name, string attrMnemonic> : AttrDef<FSDP_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+//===----------------------------------------------------------------------===//
+// Mesh
+//===----------------------------------------------------------------------===//
+
+def FSDP_MeshAttr : FSDP_Attr<"Mesh", "mesh"> {
+  let summary = "Named axes over the ranks";
+  let description = [{
+    Rank r has the row-major coordinates of r in the axes, last axis fastest, unless
+    `devices` gives another order: `devices[p]` is the rank at row-major position p.
+
+    Constraints: (C1) axis names are distinct and not empty, sizes positive;
+    (C2) `devices` is absent (and never the identity) or a permutation of all ranks.
+
+    Example: `#fsdp.mesh<["data"=2, "fsdp"=4]>`
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"::mlir::StringAttr">:$axisNames,
+    ArrayRefParameter<"int64_t">:$axisSizes,
+    ArrayRefParameter<"int64_t">:$devices);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The number of ranks: the product of the axis sizes.
+    int64_t getNumRanks() const;
+    /// The position of `axis` in the mesh, or -1.
+    int64_t getAxisIndex(::llvm::StringRef axis) const;
+    /// The size of `axis`, or 1 for an axis that the mesh lacks.
+    int64_t getAxisSize(::llvm::StringRef axis) const;
+    /// The product of the sizes of `axes`.
+    int64_t getSize(::llvm::ArrayRef<::mlir::StringAttr> axes) const;
+    /// The coordinates of `rank`, one per axis.
+    ::llvm::SmallVector<int64_t> getCoordinates(int64_t rank) const;
+    /// The rank at `coordinates`.
+    int64_t getRank(::llvm::ArrayRef<int64_t> coordinates) const;
+    /// The index of `rank` among the ranks that differ from it only along `axes`
+    /// (row-major over `axes` in the order given, first is major).
+    int64_t getIndexIn(int64_t rank, ::llvm::ArrayRef<::mlir::StringAttr> axes) const;
+    /// The ranks of the group of `rank` along `axes`, ordered by getIndexIn.
+    ::llvm::SmallVector<int64_t> getGroup(int64_t rank, ::llvm::ArrayRef<::mlir::StringAttr> axes) const;
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Sharding
+//===----------------------------------------------------------------------===//
+
+def FSDP_ShardingAttr : FSDP_Attr<"Sharding", "sharding"> {
+  let summary = "How a value is spread over a mesh";
+  let description = [{
+    For each dimension the mesh axes that split it, major to minor; `?` ends the list of
+    a dimension that propagation may split further. `unreduced` names the axes over
+    which the value is still a partial sum. Rank i along a split into n parts of a
+    dimension of size s holds elements [i*c, (i+1)*c) with c = ceil(s/n), those past s
+    being padding without meaning. Axes not mentioned replicate.
+
+    Constraints: (C1) no axis stands twice; (C2) `unreduced` is in the order of the names
+    and absent when empty.
+
+    Example: `#fsdp.sharding<@mesh, [{"fsdp"}, {}, {?} ], unreduced = {"data"}>`
+  }];
+  let parameters = (ins
+    "::mlir::FlatSymbolRefAttr":$mesh,
+    ArrayRefParameter<"::mlir::ArrayAttr">:$dimAxes,
+    ArrayRefParameter<"bool">:$dimOpen,
+    ArrayRefParameter<"::mlir::StringAttr">:$unreduced);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The sharding that replicates a tensor of `rank` dimensions; open dimensions may
+    /// still be split by propagation.
+    static ShardingAttr getReplicated(::mlir::MLIRContext *context, ::mlir::FlatSymbolRefAttr mesh,
+                                      int64_t rank, bool open = false);
+    /// Builds the canonical spelling (sorts `unreduced`).
+    static ShardingAttr getCanonical(::mlir::FlatSymbolRefAttr mesh,
+                            ::llvm::ArrayRef<::llvm::SmallVector<::mlir::StringAttr>> dimAxes,
+                            ::llvm::ArrayRef<::mlir::StringAttr> unreduced = {});
+    int64_t getRank() const { return getDimAxes().size(); }
+    /// The axes that split dimension `dim`, major to minor.
+    ::llvm::SmallVector<::mlir::StringAttr> getAxes(int64_t dim) const;
+    /// True where no dimension is split and nothing is unreduced.
+    bool isReplicated() const;
+    /// The shape that one rank holds of a tensor of the `global` shape: ceil-divided.
+    ::llvm::SmallVector<int64_t> getLocalShape(::llvm::ArrayRef<int64_t> global, MeshAttr mesh) const;
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+def FSDP_StorageKind : I32EnumAttr<"StorageKind", "how a parameter is stored over its axes", [
+    I32EnumAttrCase<"replicated", 0>, I32EnumAttrCase<"flat", 1>, I32EnumAttrCase<"dimension", 2>]> {
+  let cppNamespace = "::mlir::fsdp";
+  let genSpecializedAttr = 0;
+}
+
+def FSDP_Reshard : I32EnumAttr<"Reshard", "when a gathered unit is given up", [
+    I32EnumAttrCase<"always", 0>, I32EnumAttrCase<"never", 1>]> {
+  let cppNamespace = "::mlir::fsdp";
+  let genSpecializedAttr = 0;
+}
+
+def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
+  let summary = "Where a parameter, its gradient and its optimizer state live";
+  let description = [{
+    How a parameter is *stored*: `flat` joins it with the others of its unit into one
+    vector that is split over `axes`; `dimension` splits dimension `dim` over `axes`;
+    `replicated` keeps it whole on every rank (`axes` empty). How it is *used in compute* is
+    whole, or as the shardings of the step's values say; storage axes never enter the
+    propagation of compute. `gather` and `reduce` are the element types on the wire of the all-gather
+    and of the gradient reduction; `reshard` says whether a unit gathered in forward is
+    given up before backward (`always`) or kept (`never`).
+
+    Constraints: (C1) `replicated` has no axes, the others at least one; (C2) `dim` is given
+    for `dimension` only (-1 otherwise).
+
+    Example: `#fsdp.placement<flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>`
+    and `#fsdp.placement<dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always>`
+  }];
+  let parameters = (ins
+    EnumParameter<FSDP_StorageKind>:$kind,
+    "int64_t":$dim,
+    ArrayRefParameter<"::mlir::StringAttr">:$axes,
+    "::mlir::Type":$gather,
+    "::mlir::Type":$reduce,
+    EnumParameter<FSDP_Reshard>:$reshard);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def FSDP_InitKind : I32EnumAttr<"InitKind", "distribution of initial values", [
+    I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"normal", 1>, I32EnumAttrCase<"uniform", 2>]> {
+  let cppNamespace = "::mlir::fsdp";
+  let genSpecializedAttr = 0;
+}
+
+def FSDP_InitAttr : FSDP_Attr<"Init", "init"> {
+  let summary = "Initial values of a parameter";
+  let description = [{
+    `constant` fills with `value`; `normal` draws with mean 0 and standard deviation `value`;
+    `uniform` draws from [-value, value). Draws are counter-based on (seed, parameter name,
+    global index): independent of the mesh.
+
+    Constraints: (C1) `value` is finite, and not negative for `normal` and `uniform`.
+
+    Example: `#fsdp.init<normal, 2.000000e-02>`
+  }];
+  let parameters = (ins EnumParameter<FSDP_InitKind>:$kind, "::mlir::FloatAttr":$value);
+  let assemblyFormat = "`<` $kind `,` custom<F64>($value) `>`";
+  let genVerifyDecl = 1;
+}
+
+def FSDP_MemberAttr : FSDP_Attr<"Member", "member"> {
+  let summary = "A parameter inside a storage";
+  let description = [{
+    The parameter `param` occupies the elements [offset, offset + size) of the unsplit
+    storage, in row-major order; size is the number of elements of its type.
+
+    Example: `#fsdp.member<@"fc1.weight" at 0>`
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$param, "int64_t":$offset);
+  let assemblyFormat = "`<` $param `at` $offset `>`";
+}
+
+//===----------------------------------------------------------------------===//
+// Optimizer
+//===----------------------------------------------------------------------===//
+
+def FSDP_OptimizerKind : I32EnumAttr<"OptimizerKind", "update rule", [
+    I32EnumAttrCase<"sgd", 0>, I32EnumAttrCase<"adam", 1>, I32EnumAttrCase<"adamw", 2>]> {
+  let cppNamespace = "::mlir::fsdp";
+  let genSpecializedAttr = 0;
+}
+
+def FSDP_ScheduleKind : I32EnumAttr<"ScheduleKind", "learning rate over the steps", [
+    I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"linear", 1>, I32EnumAttrCase<"cosine", 2>]> {
+  let cppNamespace = "::mlir::fsdp";
+  let genSpecializedAttr = 0;
+}
+
+def FSDP_OptimizerAttr : FSDP_Attr<"Optimizer", "optimizer"> {
+  let summary = "Update rule, its constants and its schedule";
+  let description = [{
+    `sgd`: v = momentum*v + g; p -= lr*v, with g including weight_decay*p (PyTorch's SGD); without
+    momentum there is no state. `adam`: Kingma & Ba, weight decay added to the gradient.
+    `adamw`: Loshchilov & Hutter, decoupled decay. Moments are bias-corrected. Decay applies
+    to parameters of rank two and more. `clip` > 0 scales gradients by
+    min(1, clip/(norm + 1e-6)), norm being the global L2 norm. The learning rate rises linearly
+    over `warmup` steps to `lr`, then stays (`constant`) or falls to 0 at the last step of the run
+    along a line (`linear`) or half a cosine wave (`cosine`).
+
+    Constraints: (C1) rates, eps, decay, clip and warmup are finite and not negative, momentum and betas in [0, 1).
+
+    Example: `#fsdp.optimizer<adamw, lr = 3.000000e-04, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-08, weight_decay = 0.01>`;
+    values that are not printed have the defaults momentum 0, beta1 0.9, beta2 0.999, eps 1e-8,
+    weight_decay 0, clip 0, constant, warmup 0.
+  }];
+  let parameters = (ins
+    EnumParameter<FSDP_OptimizerKind>:$kind,
+    "::mlir::fsdp::OptimizerConstants":$constants,
+    EnumParameter<FSDP_ScheduleKind>:$schedule, "int64_t":$warmup);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The names of the state tensors of one parameter, each of its shape: empty for plain sgd,
+    /// `momentum` for sgd with momentum, `exp_avg` and `exp_avg_sq` for adam and adamw.
+    ::llvm::SmallVector<::llvm::StringRef> getStateNames() const;
+    double getLr() const { return getConstants().lr; }
+    double getMomentum() const { return getConstants().momentum; }
+    double getBeta1() const { return getConstants().beta1; }
+    double getBeta2() const { return getConstants().beta2; }
+    double getEps() const { return getConstants().eps; }
+    double getWeightDecay() const { return getConstants().weightDecay; }
+    double getClip() const { return getConstants().clip; }
+  }];
+}
+
+#endif // FSDP_ATTRS_TD

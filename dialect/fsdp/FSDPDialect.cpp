@@ -1,0 +1,87 @@
+//===- FSDPDialect.cpp - registration and phases --------------------------===//
+
+#include "dialect/fsdp/FSDPDialect.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+#include "dialect/fsdp/FSDPDialect.cpp.inc"
+#include "dialect/fsdp/FSDPEnums.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialect/fsdp/FSDPTypes.cpp.inc"
+
+void FSDPDialect::initialize() {
+  registerAttributes();
+  registerTypes();
+  registerFSDPDialectOperations(this);
+}
+
+void FSDPDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialect/fsdp/FSDPTypes.cpp.inc"
+      >();
+}
+
+int64_t BufferType::getSizeInBytes() const {
+  RankedTensorType tensor = getTensor();
+  unsigned bits = tensor.getElementTypeBitWidth();
+  return tensor.getNumElements() * static_cast<int64_t>(bits == 1 ? 1 : bits / 8);
+}
+
+StringRef mlir::fsdp::stringifyPhase(Phase phase) {
+  switch (phase) {
+  case Phase::global:
+    return "global";
+  case Phase::local:
+    return "local";
+  case Phase::scheduled:
+    return "scheduled";
+  }
+  llvm_unreachable("unknown phase");
+}
+
+std::optional<Phase> mlir::fsdp::symbolizePhase(StringRef name) {
+  for (Phase phase : {Phase::global, Phase::local, Phase::scheduled})
+    if (stringifyPhase(phase) == name)
+      return phase;
+  return std::nullopt;
+}
+
+Phase mlir::fsdp::getPhase(ModuleOp module) {
+  auto name = module->getAttrOfType<StringAttr>(FSDPDialect::phaseAttrName);
+  return name ? symbolizePhase(name.getValue()).value_or(Phase::global) : Phase::global;
+}
+
+void mlir::fsdp::setPhase(ModuleOp module, Phase phase) {
+  module->setAttr(FSDPDialect::phaseAttrName,
+                  StringAttr::get(module.getContext(), stringifyPhase(phase)));
+}
+
+MeshOp mlir::fsdp::getMeshOp(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  if (!module)
+    return nullptr;
+  auto meshes = module.getOps<MeshOp>();
+  return meshes.empty() ? nullptr : *meshes.begin();
+}
+
+MeshAttr mlir::fsdp::getMesh(Operation *op) {
+  if (MeshOp mesh = getMeshOp(op))
+    return mesh.getMesh();
+  return MeshAttr::get(op->getContext(), {}, {}, {});
+}
+
+SmallVector<StringAttr> mlir::fsdp::getAxisNames(ArrayAttr axes) {
+  return llvm::map_to_vector(axes, [](Attribute axis) { return cast<StringAttr>(axis); });
+}
+
+ArrayAttr mlir::fsdp::getAxisArray(MLIRContext *context, ArrayRef<StringAttr> axes) {
+  SmallVector<Attribute> attributes(axes.begin(), axes.end());
+  return ArrayAttr::get(context, attributes);
+}

@@ -1,0 +1,85 @@
+//===- FSDPDialect.h - meshes, shardings, collectives, timeline -*- C++ -*-===//
+
+#ifndef DIALECT_FSDP_FSDPDIALECT_H
+#define DIALECT_FSDP_FSDPDIALECT_H
+
+#include "dialect/nn/NNDialect.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlir::fsdp {
+
+/// The phases a module goes through; see FSDPDialect.td.
+enum class Phase { global, local, scheduled };
+StringRef stringifyPhase(Phase phase);
+std::optional<Phase> symbolizePhase(StringRef name);
+/// The phase of `module` (attribute `fsdp.phase`), global when absent.
+Phase getPhase(ModuleOp module);
+void setPhase(ModuleOp module, Phase phase);
+
+template <typename ConcreteType>
+struct InGlobalPhase : OpTrait::TraitBase<ConcreteType, InGlobalPhase> {};
+template <typename ConcreteType>
+struct InLocalPhase : OpTrait::TraitBase<ConcreteType, InLocalPhase> {};
+template <typename ConcreteType>
+struct InScheduledPhase : OpTrait::TraitBase<ConcreteType, InScheduledPhase> {};
+
+/// What `fsdp.read`, `load`, `store` and `update` touch.
+struct ParameterResource : SideEffects::Resource::Base<ParameterResource> {
+  StringRef getName() final { return "parameters"; }
+};
+/// Step counter, rate, update count; see `fsdp.advance`.
+struct StepStateResource : SideEffects::Resource::Base<StepStateResource> {
+  StringRef getName() final { return "step state"; }
+};
+/// What the host reads after a step.
+struct OutputResource : SideEffects::Resource::Base<OutputResource> {
+  StringRef getName() final { return "outputs"; }
+};
+
+/// The constants of an update rule; see `#fsdp.optimizer`. Zero means off for momentum, weight
+/// decay and clip.
+struct OptimizerConstants {
+  double lr = 0, momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0, clip = 0;
+
+  bool operator==(const OptimizerConstants &other) const;
+};
+llvm::hash_code hash_value(const OptimizerConstants &constants);
+
+namespace detail {
+/// The rules that all collectives share (CollectiveOpInterface).
+LogicalResult verifyCollective(Operation *op);
+} // namespace detail
+
+} // namespace mlir::fsdp
+
+#include "dialect/fsdp/FSDPDialect.h.inc"
+#include "dialect/fsdp/FSDPEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialect/fsdp/FSDPAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialect/fsdp/FSDPTypes.h.inc"
+#include "dialect/fsdp/CollectiveOpInterface.h.inc"
+#define GET_OP_CLASSES
+#include "dialect/fsdp/FSDPOps.h.inc"
+
+namespace mlir::fsdp {
+
+/// The mesh of the module that holds `op`, or null where there is none.
+MeshOp getMeshOp(Operation *op);
+/// The mesh of the module that holds `op`; one rank without axes where there is none.
+MeshAttr getMesh(Operation *op);
+
+/// The names in a string-array attribute.
+SmallVector<StringAttr> getAxisNames(ArrayAttr axes);
+/// The string-array attribute of `axes`.
+ArrayAttr getAxisArray(MLIRContext *context, ArrayRef<StringAttr> axes);
+
+} // namespace mlir::fsdp
+
+#endif // DIALECT_FSDP_FSDPDIALECT_H

@@ -1,0 +1,212 @@
+//===- FSDPGlobalOps.td - what a step is for ------------------------------===//
+
+#ifndef FSDP_GLOBAL_OPS_TD
+#define FSDP_GLOBAL_OPS_TD
+
+include "dialect/fsdp/FSDPModuleOps.td"
+include "dialect/nn/NNInterfaces.td"
+
+def FSDP_InputOp : FSDP_Op<"input", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase]> {
+  let summary = "The batch of this step, or the rows of it that this rank takes";
+  let description = [{
+    Dimension `sample_dim` counts samples. In the global phase the value is the whole batch. From the
+    local phase on, `shard_of` is the global batch size B and `over` the axes that split it
+    into R parts: rank index r takes samples [r*c, (r+1)*c) with c = ceil(B/R) = the local size; those
+    past B repeat the last sample and have weight 0.
+
+    Constraints:
+    - (C1) `shard_of` and `over` stand together; the local size is the ceil-divided batch.
+    - (C2) `sample_dim` is a dimension of the type.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["fsdp"=4]>
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %x = fsdp.input "x" sample_dim 0 shard_of 10 over ["fsdp"] : tensor<3x64xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, I64Attr:$sample_dim, OptionalAttr<I64Attr>:$global_batch,
+                       OptionalAttr<StrArrayAttr>:$over);
+  let results = (outs FSDP_Tensor:$result);
+  let assemblyFormat = [{
+    $name `sample_dim` $sample_dim (`shard_of` $global_batch^ `over` $over)? attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def FSDP_ReadOp : FSDP_Op<"read", [InGlobalPhase,
+    MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
+  let summary = "Use a parameter in compute";
+  let description = [{
+    Yields the whole parameter. There is one read per use in forward and one per use in
+    backward, each of which may become a gather; like the gather, a read allocates its
+    result, so that two reads are never merged or hoisted, only removed when unused.
+
+    Constraints:
+    - (C1) the symbol names a `fsdp.param` of the result's type.
+
+    Example:
+    ```mlir
+    fsdp.param @w : tensor<4x3xf32> unit "w" init <constant, 0.0>
+    fsdp.step @eval evaluate {
+      %w = fsdp.read @w : tensor<4x3xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$param);
+  let results = (outs Res<FSDP_FloatTensor, "gathered storage", [MemAlloc]>:$result);
+  let assemblyFormat = "$param attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def FSDP_LossOp : FSDP_Op<"loss", [InGlobalPhase, MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
+  let summary = "The loss of the step as a sum and a weight";
+  let description = [{
+    The loss is sum / weight over the global batch. The weight counts what the sum runs over
+    (samples, tokens that are not ignored) and depends on no parameter.
+
+    Constraints:
+    - (C1) a step has exactly one loss.
+
+    Example:
+    ```mlir
+    fsdp.step @eval evaluate {
+      %sum = arith.constant dense<3.0> : tensor<f64>
+      %weight = arith.constant dense<2.0> : tensor<f64>
+      fsdp.loss %sum over %weight
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_ScalarF64:$sum, FSDP_ScalarF64:$weight);
+  let assemblyFormat = "$sum `over` $weight attr-dict";
+  let hasVerifier = 1;
+}
+
+def FSDP_MetricOp : FSDP_Op<"metric", [InGlobalPhase, MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
+  let summary = "A further number of the step as a sum and a weight";
+  let description = [{
+    Logged under its name as sum / weight over the global batch; nothing is differentiated
+    through it.
+
+    Example:
+    ```mlir
+    fsdp.step @eval evaluate {
+      %sum = arith.constant dense<3.0> : tensor<f64>
+      %weight = arith.constant dense<4.0> : tensor<f64>
+      fsdp.metric "accuracy" %sum over %weight
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, FSDP_ScalarF64:$sum, FSDP_ScalarF64:$weight);
+  let assemblyFormat = "$name $sum `over` $weight attr-dict";
+}
+
+def FSDP_GradientOp : FSDP_Op<"gradient", [InGlobalPhase,
+    MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
+  let summary = "The gradient of the loss with respect to a parameter";
+  let description = [{
+    Written by `fsdp-differentiate`, one for each parameter that is not frozen, in the order
+    in which backward completes them; turned into an update by `fsdp-apply-optimizer`.
+
+    Constraints:
+    - (C1) the value has the type of the parameter.
+
+    Example:
+    ```mlir
+    fsdp.param @w : tensor<3xf32> unit "w" init <constant, 0.0>
+    fsdp.step @train train optimizer <sgd, lr = 0.1> {
+      %g = arith.constant dense<1.0> : tensor<3xf32>
+      fsdp.gradient @w, %g : tensor<3xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$param, FSDP_FloatTensor:$value);
+  let assemblyFormat = "$param `,` $value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+def FSDP_GlobalNormOp : FSDP_Op<"global_norm", [Pure, InGlobalPhase]> {
+  let summary = "The L2 norm of all gradients together";
+  let description = [{
+    sqrt(sum of squares of every element of every gradient), summed in double. `params` says
+    which gradient belongs to which parameter, so that partitioning can sum over shards.
+
+    Constraints:
+    - (C1) as many parameters as gradients.
+
+    Example:
+    ```mlir
+    fsdp.param @w : tensor<3xf32> unit "w" init <constant, 0.0>
+    fsdp.step @train train optimizer <sgd, lr = 0.1> {
+      %g = arith.constant dense<1.0> : tensor<3xf32>
+      %n = fsdp.global_norm [@w] %g : tensor<3xf32>
+    }
+    ```
+  }];
+  let arguments = (ins TypedArrayAttrBase<FlatSymbolRefAttr, "parameters">:$params,
+                       Variadic<FSDP_FloatTensor>:$gradients);
+  let results = (outs FSDP_ScalarF32:$norm);
+  let assemblyFormat = "$params ($gradients^ `:` type($gradients))? attr-dict";
+  let hasVerifier = 1;
+}
+
+def FSDP_UpdateOp : FSDP_Op<"update", [InGlobalPhase,
+    MemoryEffects<[MemRead<FSDP_ParameterResource>, MemWrite<FSDP_ParameterResource>]>]> {
+  let summary = "Update a parameter and its optimizer state in place";
+  let description = [{
+    Applies the optimizer's rule to `param` with `gradient` times `scale` at the rate `lr`,
+    if `ok`; otherwise leaves parameter and state untouched.
+
+    Constraints:
+    - (C1) the gradient has the type of the parameter.
+
+    Example:
+    ```mlir
+    fsdp.param @w : tensor<3xf32> unit "w" init <constant, 0.0>
+    fsdp.step @train train optimizer <sgd, lr = 0.1> {
+      %g = arith.constant dense<1.0> : tensor<3xf32>
+      %scale = arith.constant dense<1.0> : tensor<f32>
+      %ok = arith.constant dense<true> : tensor<i1>
+      %lr = fsdp.learning_rate <sgd, lr = 0.1>
+      fsdp.update @w, %g lr %lr scale %scale if %ok <sgd, lr = 0.1> : tensor<3xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$param, FSDP_FloatTensor:$gradient, FSDP_ScalarF32:$lr,
+                       FSDP_ScalarF32:$scale, FSDP_ScalarI1:$ok, FSDP_OptimizerAttr:$optimizer);
+  let assemblyFormat = [{
+    $param `,` $gradient `lr` $lr `scale` $scale `if` $ok $optimizer attr-dict `:` type($gradient)
+  }];
+  let hasVerifier = 1;
+}
+
+def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "Ask for a sharding of a value";
+  let description = [{
+    The identity; propagation takes `sharding` as given on its result. Its cotangent is
+    constrained alike.
+
+    Constraints:
+    - (C1) the sharding has the rank of the value, names axes of the mesh, no `unreduced`.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["fsdp"=4]>
+    fsdp.step @eval evaluate {
+      %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+      %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {} ]> : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_Tensor:$input, FSDP_ShardingAttr:$sharding);
+  let results = (outs FSDP_Tensor:$result);
+  let assemblyFormat = "$input $sharding attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // FSDP_GLOBAL_OPS_TD

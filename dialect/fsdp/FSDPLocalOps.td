@@ -1,0 +1,128 @@
+//===- FSDPLocalOps.td - storage and views of one rank --------------------===//
+
+#ifndef FSDP_LOCAL_OPS_TD
+#define FSDP_LOCAL_OPS_TD
+
+include "dialect/fsdp/FSDPModuleOps.td"
+
+def FSDP_LoadOp : FSDP_Op<"load", [InLocalPhase, MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
+  let summary = "The shard of a storage, or of one of its states";
+  let description = [{
+    `what` is "parameter" or the name of a state.
+
+    Constraints:
+    - (C1) the symbol names a `fsdp.storage` of the result's type which has that state.
+
+    Example:
+    ```mlir
+    fsdp.param @w : tensor<8xf32> unit "w" init <constant, 0.0>
+    fsdp.storage @s : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %p = fsdp.load @s "parameter" : tensor<8xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$storage, StrAttr:$what);
+  let results = (outs FSDP_FloatTensor:$result);
+  let assemblyFormat = "$storage $what attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def FSDP_StoreOp : FSDP_Op<"store", [InLocalPhase, MemoryEffects<[MemWrite<FSDP_ParameterResource>]>]> {
+  let summary = "Replace the shard of a storage, or of one of its states";
+  let description = [{
+    `what` is "parameter" or the name of a state.
+
+    Constraints:
+    - (C1) the symbol names a `fsdp.storage` of the value's type which has that state.
+
+    Example: see `fsdp.optimizer_step`.
+  }];
+  let arguments = (ins FSDP_FloatTensor:$value, FlatSymbolRefAttr:$storage, StrAttr:$what);
+  let assemblyFormat = "$value `,` $storage $what attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+def FSDP_ViewOp : FSDP_Op<"view", [Pure, InLocalPhase]> {
+  let summary = "One parameter out of a flat unit, without a copy";
+  let description = [{
+    The elements [offset, offset + size) of the flat value, seen in row-major order as a tensor.
+
+    Constraints:
+    - (C1) the range lies inside the flat value, which has rank one; element types are equal.
+
+    Example:
+    ```mlir
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %flat = arith.constant dense<1.0> : tensor<16xf32>
+        %w = fsdp.view %flat at 0 : tensor<16xf32> -> tensor<4x3xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_Tensor:$flat, I64Attr:$offset);
+  let results = (outs FSDP_Tensor:$result);
+  let assemblyFormat = "$flat `at` $offset attr-dict `:` type($flat) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def FSDP_FlattenOp : FSDP_Op<"flatten", [Pure, InLocalPhase, InScheduledPhase]> {
+  let summary = "Join tensors into one flat unit, padded with zeros";
+  let description = [{
+    The operands in row-major order, one after the other, then zeros up to the size of the result. Each operand
+    can be computed in its place, so that nothing is copied.
+
+    Constraints:
+    - (C1) the operands fit; element types are equal; the result has rank one.
+
+    Example:
+    ```mlir
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %a = arith.constant dense<1.0> : tensor<4x3xf32>
+        %b = arith.constant dense<1.0> : tensor<3xf32>
+        %flat = fsdp.flatten %a, %b : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<16xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<FSDP_Tensor>:$inputs);
+  let results = (outs FSDP_Tensor:$result);
+  let assemblyFormat = "$inputs attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def FSDP_MaskPaddingOp : FSDP_Op<"mask_padding", [Pure, InLocalPhase, InScheduledPhase,
+                                                  SameOperandsAndResultType]> {
+  let summary = "Overwrite the padding of an unevenly split dimension";
+  let description = [{
+    Dimension `dim` is this rank's part of a global dimension of `size` elements split over
+    `over`. Elements whose global index is `size` or more become `fill`; stands before every
+    reduction along such a dimension (0 for sums, -inf for maxima).
+
+    Constraints:
+    - (C1) `dim` is a dimension of the value and its size is `size` ceil-divided by the ranks over `over`.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["fsdp"=4]>
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %x = fsdp.input "x" sample_dim 0 shard_of 10 over ["fsdp"] : tensor<3x64xf32>
+        %m = fsdp.mask_padding %x dim 0 of 10 over ["fsdp"] fill 0.0 : tensor<3x64xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_Tensor:$input, I64Attr:$dim, I64Attr:$size, StrArrayAttr:$over, F64Attr:$fill);
+  let results = (outs FSDP_Tensor:$result);
+  let assemblyFormat = [{
+    $input `dim` $dim `of` $size `over` $over `fill` custom<PlainF64>($fill) attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // FSDP_LOCAL_OPS_TD

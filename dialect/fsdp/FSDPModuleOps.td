@@ -1,0 +1,200 @@
+//===- FSDPModuleOps.td - declarations and containers ---------------------===//
+
+#ifndef FSDP_MODULE_OPS_TD
+#define FSDP_MODULE_OPS_TD
+
+include "dialect/fsdp/FSDPAttrs.td"
+include "dialect/fsdp/FSDPTypes.td"
+
+def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "Declare the mesh of ranks that the module runs on";
+  let description = [{
+    A module has one mesh; its axes are what shardings, placements and collectives name.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["data"=2, "fsdp"=4]>
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FSDP_MeshAttr:$mesh);
+  let assemblyFormat = "$sym_name $mesh attr-dict";
+}
+
+def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "Declare a parameter, its unit, its initial values and its placement";
+  let description = [{
+    `type` is the shape in compute, with factors apart (768x3x12x64); `file_shape` is the shape
+    in weight files when it differs (768x2304), a row-major view of the same elements. Parameters of one `unit` are
+    gathered together. A `frozen` parameter has no gradient. The placement is absent before
+    `fsdp-shard-parameters`.
+
+    Constraints:
+    - (C1) the element type is a float type.
+    - (C2) `file_shape` has as many elements as the type.
+    - (C3) a `dimension` placement names a dimension of the type; its axes are axes of the mesh.
+    - (C4) the flat placements of one unit are equal.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["fsdp"=4]>
+    fsdp.param @fc1.weight : tensor<64x128xf32> unit "fc1" init <normal, 2.0e-02>
+        placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
+    ```
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name, TypeAttrOf<FSDP_FloatTensor>:$type, StrAttr:$unit,
+    FSDP_InitAttr:$init, OptionalAttr<DenseI64ArrayAttr>:$file_shape,
+    OptionalAttr<FSDP_PlacementAttr>:$placement, UnitAttr:$frozen);
+  let assemblyFormat = [{
+    $sym_name `:` $type `unit` $unit `init` $init (`file_shape` $file_shape^)?
+    (`placement` $placement^)? (`frozen` $frozen^)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() {
+      return ::llvm::cast<::mlir::RankedTensorType>(getType());
+    }
+    /// The rank in weight files decides about weight decay.
+    int64_t getFileRank() {
+      return getFileShape() ? getFileShape()->size() : getTensorType().getRank();
+    }
+  }];
+}
+
+def FSDP_StepKind : I32EnumAttr<"StepKind", "what a step is for", [
+    I32EnumAttrCase<"train", 0>, I32EnumAttrCase<"evaluate", 1>]> {
+  let cppNamespace = "::mlir::fsdp";
+  let genSpecializedAttr = 0;
+}
+def FSDP_StepKindAttr : EnumAttr<FSDP_Dialect, FSDP_StepKind, "step_kind">;
+
+def FSDP_StepOp : FSDP_Op<"step", [Symbol, SingleBlock, NoTerminator, HasParent<"::mlir::ModuleOp">,
+                                   InGlobalPhase]> {
+  let summary = "The program of one imaginary device for one batch";
+  let description = [{
+    The body computes on whole tensors. `train` differentiates and updates,
+    `evaluate` only computes loss and metrics. `optimizer` is present for `train`.
+
+    Constraints:
+    - (C1) `train` has an optimizer, `evaluate` has none.
+
+    Example:
+    ```mlir
+    fsdp.param @w : tensor<4x3xf32> unit "w" init <constant, 0.0>
+    fsdp.step @train train optimizer <sgd, lr = 0.1> {
+      %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+      %w = fsdp.read @w : tensor<4x3xf32>
+      %y = nn.einsum "bi,io->bo" %x, %w : (tensor<8x4xf32>, tensor<4x3xf32>) -> tensor<8x3xf32>
+      %sum = nn.reduce sum "b o ->" %y : tensor<8x3xf32> -> tensor<f64>
+      %weight = arith.constant dense<24.0> : tensor<f64>
+      fsdp.loss %sum over %weight
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FSDP_StepKindAttr:$kind,
+                       OptionalAttr<FSDP_OptimizerAttr>:$optimizer);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name $kind (`optimizer` $optimizer^)? attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+def FSDP_StorageKindAttr : EnumAttr<FSDP_Dialect, FSDP_StorageKind, "storage_kind">;
+
+def FSDP_StorageOp : FSDP_Op<"storage", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "Declare what one rank keeps of a unit (or of one parameter) from step to step";
+  let description = [{
+    `shard` is what one rank holds; `states` are the names of further tensors of that type
+    (the optimizer's). For `flat`, the unsplit storage is the members one after the other, padded at the end to
+    (number of ranks over the axes) x (shard size). For `dimension` there is one member,
+    and the shard is its ceil-divided part. For `replicated` the shard is whole.
+    Decay applies to the members whose file rank is two or more.
+
+    Constraints:
+    - (C1) flat members do not overlap, are in order and fit; their shard has rank one.
+    - (C2) `dimension` has one member at offset 0 and the shard has its ceil-divided shape.
+    - (C3) `replicated` storages are flat (rank one) with all members whole.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["fsdp"=2]>
+    fsdp.param @w : tensor<4x3xf32> unit "fc" init <constant, 0.0>
+    fsdp.param @b : tensor<3xf32> unit "fc" init <constant, 0.0>
+    fsdp.storage @fc : tensor<8xf32> flat over ["fsdp"] states ["momentum"]
+        members [#fsdp.member<@w at 0>, #fsdp.member<@b at 12>]
+    ```
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name, TypeAttrOf<FSDP_FloatTensor>:$shard,
+    FSDP_StorageKindAttr:$kind,
+    DefaultValuedAttr<I64Attr, "-1">:$dim, StrArrayAttr:$axes, StrArrayAttr:$states, ArrayAttr:$members);
+  let assemblyFormat = [{
+    $sym_name `:` $shard $kind (`dim` $dim^)? `over` $axes `states` $states `members` $members attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getShardType() {
+      return ::llvm::cast<::mlir::RankedTensorType>(getShard());
+    }
+  }];
+}
+
+def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SymbolTable, SingleBlock, NoTerminator,
+                                         HasParent<"::mlir::ModuleOp">, InLocalPhase, InScheduledPhase]> {
+  let summary = "The program of the ranks of one role";
+  let description = [{
+    `role` gives the coordinates that the ranks of this program have on axes whose ranks
+    run different programs (such as `pipeline`); an empty role is every rank. The body holds segments, and, in the
+    scheduled phase, first the buffers that persist from segment to segment. `arena` is the
+    number of bytes that every rank allocates, once memory is planned.
+
+    Constraints:
+    - (C1) axes of `role` are axes of the mesh, coordinates below their size.
+    - (C2) programs cover every rank once.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["pipeline"=2]>
+    fsdp.program @first role {pipeline = 0 : i64} {
+      fsdp.segment @step train next [@step] {
+      }
+    }
+    fsdp.program @second role {pipeline = 1 : i64} {
+      fsdp.segment @step train next [@step] {
+      }
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DictionaryAttr:$role, OptionalAttr<I64Attr>:$arena);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name `role` $role (`arena` $arena^)? attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+def FSDP_SegmentOp : FSDP_Op<"segment", [Symbol, SingleBlock, NoTerminator, HasParent<"ProgramOp">,
+                                         InLocalPhase, InScheduledPhase]> {
+  let summary = "A straight line of a program; `next` names the segments that may follow";
+  let description = [{
+    Time is cyclic: a program runs its segments one after another for ever. At the end of a
+    segment every stream is idle and no transient buffer is live, so every edge of `next` holds the same state.
+
+    Constraints:
+    - (C1) `next` is not empty and names segments of the same program.
+
+    Example:
+    ```mlir
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train, @evaluate] {
+      }
+      fsdp.segment @evaluate evaluate next [@train, @evaluate] {
+      }
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FSDP_StepKindAttr:$kind,
+                       TypedArrayAttrBase<FlatSymbolRefAttr, "segments">:$next);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name $kind `next` $next attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+#endif // FSDP_MODULE_OPS_TD

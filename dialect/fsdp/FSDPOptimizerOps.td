@@ -1,0 +1,146 @@
+//===- FSDPOptimizerOps.td - step state, rates, updates of shards ---------===//
+
+#ifndef FSDP_OPTIMIZER_OPS_TD
+#define FSDP_OPTIMIZER_OPS_TD
+
+include "dialect/fsdp/FSDPLocalOps.td"
+
+def FSDP_OutputOp : FSDP_Op<"output", [InGlobalPhase, InLocalPhase, InScheduledPhase,
+    MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
+  let summary = "Log a number of the step under a name";
+  let description = [{
+    The host reads it after the step and writes it into the log: `loss`, `grad_norm`, `lr` and the
+    metrics.
+
+    Example:
+    ```mlir
+    fsdp.step @eval evaluate {
+      %c = arith.constant dense<3.0> : tensor<f32>
+      fsdp.output "loss" %c
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, FSDP_ScalarF32:$value);
+  let assemblyFormat = "$name $value attr-dict";
+}
+
+def FSDP_LearningRateOp : FSDP_Op<"learning_rate", [InGlobalPhase, InLocalPhase, InScheduledPhase,
+    MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
+  let summary = "The learning rate of this step";
+  let description = [{
+    Reads step, base rate and number of steps from the step state (the run may override the base rate)
+    and applies warmup and schedule of `optimizer`. With t counted from 1, n the last step and w the
+    warmup: base * t/w while t <= w; then base, base * (n-t)/(n-w) or base * (1 + cos(pi*(t-w)/(n-w)))/2.
+
+    Example:
+    ```mlir
+    fsdp.step @train train optimizer <sgd, lr = 0.1> {
+      %lr = fsdp.learning_rate <sgd, lr = 0.1>
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_OptimizerAttr:$optimizer);
+  let results = (outs FSDP_ScalarF32:$lr);
+  let assemblyFormat = "$optimizer attr-dict";
+}
+
+def FSDP_AllFiniteOp : FSDP_Op<"all_finite", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase]> {
+  let summary = "True when every one of the scalars is finite";
+  let description = [{
+    Guards the update: a loss or gradient norm that is not finite skips it.
+
+    Example:
+    ```mlir
+    fsdp.step @train train optimizer <sgd, lr = 0.1> {
+      %lr = fsdp.learning_rate <sgd, lr = 0.1>
+      %ok = fsdp.all_finite %lr : tensor<f32>
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<FSDP_FloatTensor>:$values);
+  let results = (outs FSDP_ScalarI1:$ok);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
+def FSDP_AdvanceOp : FSDP_Op<"advance", [InGlobalPhase, InLocalPhase, InScheduledPhase,
+    MemoryEffects<[MemRead<FSDP_StepStateResource>, MemWrite<FSDP_StepStateResource>]>]> {
+  let summary = "Advance the step state";
+  let description = [{
+    Increments the step; when `ok` increments the optimizer's update count and clears the count of bad steps,
+    otherwise increments the count of bad steps. The last action of a training step.
+
+    Example:
+    ```mlir
+    fsdp.step @train train optimizer <sgd, lr = 0.1> {
+      %ok = arith.constant dense<true> : tensor<i1>
+      fsdp.advance if %ok
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_ScalarI1:$ok);
+  let assemblyFormat = "`if` $ok attr-dict";
+}
+
+def FSDP_SquareSumOp : FSDP_Op<"square_sum", [Pure, InLocalPhase, InScheduledPhase]> {
+  let summary = "Sum of the squares of all elements of a shard, in double";
+  let description = [{
+    Padding of a shard is zero and adds nothing.
+
+    Example:
+    ```mlir
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %g = arith.constant dense<1.0> : tensor<8xf32>
+        %s = fsdp.square_sum %g : tensor<8xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_FloatTensor:$input);
+  let results = (outs FSDP_ScalarF64:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input)";
+}
+
+def FSDP_OptimizerStepOp : FSDP_Op<"optimizer_step", [InLocalPhase, InScheduledPhase,
+    MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
+  let summary = "The optimizer's rule on one shard";
+  let description = [{
+    Takes parameter shard, gradient shard and state shards and yields the new parameter and states;
+    with `ok` false they are the old ones. Every step of it is elementwise, so results may take the
+    place of the operands. Bias correction uses the count of updates in the step state. Weight
+    decay applies to the elements of the members of `storage` whose file rank is two or more.
+
+    Constraints:
+    - (C1) as many states as the optimizer names, each of the shard's type.
+    - (C2) `storage` names a `fsdp.storage` of the shard's type.
+
+    Example:
+    ```mlir
+    fsdp.param @w : tensor<8xf32> unit "w" init <constant, 0.0>
+    fsdp.storage @s : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %p = fsdp.load @s "parameter" : tensor<8xf32>
+        %g = arith.constant dense<1.0> : tensor<8xf32>
+        %scale = arith.constant dense<1.0> : tensor<f32>
+        %ok = arith.constant dense<true> : tensor<i1>
+        %lr = fsdp.learning_rate <sgd, lr = 0.1>
+        %p1 = fsdp.optimizer_step <sgd, lr = 0.1> @s %p, %g states() lr %lr scale %scale if %ok : tensor<8xf32> states 0
+        fsdp.store %p1, @s "parameter" : tensor<8xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_OptimizerAttr:$optimizer, FlatSymbolRefAttr:$storage,
+                       FSDP_FloatTensor:$parameter, FSDP_FloatTensor:$gradient,
+                       Variadic<FSDP_FloatTensor>:$states,
+                       FSDP_ScalarF32:$lr, FSDP_ScalarF32:$scale, FSDP_ScalarI1:$ok);
+  let results = (outs FSDP_FloatTensor:$new_parameter, Variadic<FSDP_FloatTensor>:$new_states);
+  let assemblyFormat = [{
+    $optimizer $storage $parameter `,` $gradient `states` `(` $states `)` `lr` $lr `scale` $scale `if` $ok
+    attr-dict `:` custom<ShardTypes>(type($parameter), type($gradient), type($states), type($new_parameter), type($new_states))
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // FSDP_OPTIMIZER_OPS_TD

@@ -1,0 +1,121 @@
+//===- FSDPTimelineOps.td - buffers, launches, timepoints -----------------===//
+
+#ifndef FSDP_TIMELINE_OPS_TD
+#define FSDP_TIMELINE_OPS_TD
+
+include "dialect/fsdp/FSDPModuleOps.td"
+
+def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase]> {
+  let summary = "A place in the arena";
+  let description = [{
+    A `persistent` buffer stands in the program before its segments and keeps its contents from segment to segment (parameter and
+    state shards, the step state); a buffer of a segment lives from its first write to its last use there. `offset` is in bytes
+    from the start of the arena and is set by `fsdp-plan-memory`. `storage` and `what` say which shard a persistent buffer
+    holds.
+
+    Constraints:
+    - (C1) offsets are multiples of 64, not negative.
+    - (C2) `holds` stands on persistent buffers only; buffers directly in a program are persistent.
+
+    Example:
+    ```mlir
+    fsdp.program @all role {} {
+      %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
+      fsdp.segment @train train next [@train] {
+        %b = fsdp.buffer "fc1.z" offset 128 : !fsdp.buffer<tensor<8x4xf32>>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, UnitAttr:$persistent, OptionalAttr<FlatSymbolRefAttr>:$storage,
+                       OptionalAttr<StrAttr>:$what, OptionalAttr<I64Attr>:$offset);
+  let results = (outs FSDP_BufferType:$result);
+  let assemblyFormat = [{
+    $name (`persistent` $persistent^)? (`holds` $storage^ $what)? (`offset` $offset^)? attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def FSDP_SubviewOp : FSDP_Op<"subview", [Pure, InScheduledPhase]> {
+  let summary = "A part of a buffer, seen as a tensor";
+  let description = [{
+    The elements [offset, offset + size) of the buffer in row-major order. Reading or writing it
+    is reading or writing the buffer.
+
+    Constraints:
+    - (C1) the range lies inside the buffer; element types are equal.
+
+    Example:
+    ```mlir
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %b = fsdp.buffer "fc1.gathered" offset 128 : !fsdp.buffer<tensor<16xf32>>
+        %w = fsdp.subview %b at 0 : !fsdp.buffer<tensor<16xf32>> -> !fsdp.buffer<tensor<4x3xf32>>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_BufferType:$buffer, I64Attr:$offset);
+  let results = (outs FSDP_BufferType:$result);
+  let assemblyFormat = "$buffer `at` $offset attr-dict `:` type($buffer) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegments, SingleBlock,
+                                       IsolatedFromAbove]> {
+  let summary = "Run one kernel or collective on a stream";
+  let description = [{
+    Launches on one stream run in program order. This one starts when it is its turn and every timepoint of `wait` is
+    reached; the result is the timepoint of its completion. The block holds local IR on tensors: its
+    arguments are the contents of `ins`, what `fsdp.yield` yields becomes the contents of
+    `outs`. A buffer may stand in both where the kernel works in place. Launches
+    whose body reads or writes the step state name its buffer as `step_state`; it is no block argument.
+
+    Constraints:
+    - (C1) block arguments have the tensor types of `ins`, yielded values those of `outs`.
+    - (C2) the body holds at most one collective, and then nothing else.
+
+    Example:
+    ```mlir
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %a = fsdp.buffer "a" offset 0 : !fsdp.buffer<tensor<8xf32>>
+        %b = fsdp.buffer "b" offset 64 : !fsdp.buffer<tensor<8xf32>>
+        %t0 = fsdp.launch "input" on "input" outs(%a : !fsdp.buffer<tensor<8xf32>>) {
+          %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
+          fsdp.yield %x : tensor<8xf32>
+        }
+        %t1 = fsdp.launch "neg" on "compute" wait(%t0) ins(%a : !fsdp.buffer<tensor<8xf32>>) outs(%b : !fsdp.buffer<tensor<8xf32>>) {
+        ^bb0(%x: tensor<8xf32>):
+          %y = arith.negf %x : tensor<8xf32>
+          fsdp.yield %y : tensor<8xf32>
+        }
+      }
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, StrAttr:$stream, Variadic<FSDP_TimepointType>:$wait,
+                       Variadic<FSDP_BufferType>:$ins, Variadic<FSDP_BufferType>:$outs,
+                       Optional<FSDP_BufferType>:$step_state);
+  let results = (outs FSDP_TimepointType:$done);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $name `on` $stream (`wait` `(` $wait^ `)`)? (`ins` `(` $ins^ `:` type($ins) `)`)?
+    (`outs` `(` $outs^ `:` type($outs) `)`)? (`step_state` `(` $step_state^ `:` type($step_state) `)`)?
+    attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+}
+
+def FSDP_YieldOp : FSDP_Op<"yield", [Pure, Terminator, InScheduledPhase, HasParent<"LaunchOp">]> {
+  let summary = "End the body of a launch with the contents of its outs";
+  let description = [{
+    Names, in order, the tensors that the launch leaves in its `outs`.
+
+    Example: see `fsdp.launch`.
+  }];
+  let arguments = (ins Variadic<FSDP_Tensor>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
+#endif // FSDP_TIMELINE_OPS_TD

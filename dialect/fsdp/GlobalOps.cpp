@@ -1,0 +1,98 @@
+//===- GlobalOps.cpp - verify the ops that say what a step is for ---------===//
+
+#include "dialect/fsdp/FSDPDialect.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Fails unless `symbol` names a parameter of type `type`.
+static LogicalResult verifyParameter(Operation *op, FlatSymbolRefAttr symbol, Type type) {
+  auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(op, symbol);
+  if (!param)
+    return op->emitOpError() << "names '" << symbol.getValue() << "', which is no parameter";
+  if (param.getType() == type)
+    return success();
+  InFlightDiagnostic diag = op->emitOpError() << "has type " << type << ", expected "
+                                              << param.getType() << ", the type of parameter '"
+                                              << symbol.getValue() << "'";
+  diag.attachNote(param.getLoc()) << "the parameter is declared here";
+  return diag;
+}
+
+LogicalResult InputOp::verify() {
+  auto type = cast<RankedTensorType>(getType());
+  int64_t dim = getSampleDim();
+  if (dim < 0 || dim >= type.getRank())
+    return emitOpError() << "counts samples along dimension " << dim
+                         << ", expected a dimension below " << type.getRank();
+  if (getGlobalBatch().has_value() != getOver().has_value())
+    return emitOpError() << "needs both 'shard_of' and 'over', or neither";
+  if (!getOver())
+    return success();
+  MeshAttr mesh = getMesh(*this);
+  int64_t ranks = mesh.getSize(getAxisNames(*getOver()));
+  int64_t expected = llvm::divideCeil(*getGlobalBatch(), ranks);
+  if (type.getDimSize(dim) != expected)
+    return emitOpError() << "holds " << type.getDimSize(dim) << " samples, expected " << expected
+                         << " (" << *getGlobalBatch() << " over " << ranks << " ranks)";
+  return success();
+}
+
+LogicalResult ReadOp::verify() { return verifyParameter(*this, getParamAttr(), getType()); }
+
+LogicalResult LossOp::verify() {
+  for (LossOp other : (*this)->getBlock()->getOps<LossOp>()) {
+    if (other == *this)
+      break;
+    InFlightDiagnostic diag = emitOpError() << "stands twice in a step; add the sums up first";
+    diag.attachNote(other.getLoc()) << "the first loss is here";
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult GradientOp::verify() {
+  return verifyParameter(*this, getParamAttr(), getValue().getType());
+}
+
+LogicalResult GlobalNormOp::verify() {
+  if (getParams().size() != getGradients().size())
+    return emitOpError() << "has " << getGradients().size() << " gradients, expected "
+                         << getParams().size() << " (one for each parameter)";
+  return success();
+}
+
+LogicalResult UpdateOp::verify() {
+  return verifyParameter(*this, getParamAttr(), getGradient().getType());
+}
+
+LogicalResult ConstraintOp::verify() {
+  ShardingAttr sharding = getSharding();
+  auto type = cast<RankedTensorType>(getType());
+  if (sharding.getRank() != type.getRank())
+    return emitOpError() << "has a sharding of " << sharding.getRank() << " dimensions, expected "
+                         << type.getRank();
+  if (!sharding.getUnreduced().empty())
+    return emitOpError() << "cannot ask for partial sums; leave 'unreduced' out";
+  MeshAttr mesh = getMesh(*this);
+  for (ArrayAttr axes : sharding.getDimAxes())
+    for (StringAttr axis : getAxisNames(axes))
+      if (mesh.getAxisIndex(axis) < 0)
+        return emitOpError() << "names axis '" << axis.getValue() << "', which the mesh lacks";
+  return success();
+}
+
+nn::ShardingRule ConstraintOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
+
+LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
+                                            ArrayRef<bool> needed,
+                                            SmallVectorImpl<Value> &operandCotangents) {
+  if (!resultCotangents[0] || !needed[0])
+    operandCotangents.push_back({});
+  else
+    operandCotangents.push_back(
+        ConstraintOp::create(builder, getLoc(), resultCotangents[0], getSharding()));
+  return success();
+}

@@ -1,0 +1,97 @@
+//===- LocalOps.cpp - verify storage access, views and shard updates ------===//
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Fails unless `symbol` names a storage of shard type `type` which keeps `what`.
+static LogicalResult verifyStorage(Operation *op, FlatSymbolRefAttr symbol, StringRef what,
+                                   Type type) {
+  // Storages stand in the module; the nearest symbol table is the program.
+  auto module = op->getParentOfType<ModuleOp>();
+  StorageOp storage = module ? module.lookupSymbol<StorageOp>(symbol) : StorageOp();
+  if (!storage)
+    return op->emitOpError() << "names '" << symbol.getValue() << "', which is no storage";
+  bool known = what == "parameter" || llvm::any_of(storage.getStates(), [&](Attribute state) {
+    return cast<StringAttr>(state).getValue() == what;
+  });
+  if (!known)
+    return op->emitOpError() << "names state '" << what << "', which storage '"
+                             << symbol.getValue() << "' lacks";
+  if (storage.getShard() != type)
+    return op->emitOpError() << "has type " << type << ", expected " << storage.getShard()
+                             << ", the shard of storage '" << symbol.getValue() << "'";
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  return verifyStorage(*this, getStorageAttr(), getWhat(), getType());
+}
+
+LogicalResult StoreOp::verify() {
+  return verifyStorage(*this, getStorageAttr(), getWhat(), getValue().getType());
+}
+
+LogicalResult ViewOp::verify() {
+  auto flat = cast<RankedTensorType>(getFlat().getType());
+  auto type = cast<RankedTensorType>(getType());
+  if (flat.getRank() != 1 || flat.getElementType() != type.getElementType())
+    return emitOpError() << "takes a flat tensor of " << type.getElementType() << ", got " << flat;
+  int64_t offset = getOffset();
+  if (offset < 0 || offset + type.getNumElements() > flat.getNumElements())
+    return emitOpError() << "covers elements " << offset << " to "
+                         << offset + type.getNumElements() << ", expected at most "
+                         << flat.getNumElements();
+  return success();
+}
+
+LogicalResult FlattenOp::verify() {
+  auto type = cast<RankedTensorType>(getType());
+  if (type.getRank() != 1)
+    return emitOpError() << "has result " << type << ", expected rank 1";
+  int64_t elements = 0;
+  for (Value input : getInputs()) {
+    auto inputType = cast<RankedTensorType>(input.getType());
+    if (inputType.getElementType() != type.getElementType())
+      return emitOpError() << "has operand " << inputType << ", expected element type "
+                           << type.getElementType();
+    elements += inputType.getNumElements();
+  }
+  if (elements > type.getNumElements())
+    return emitOpError() << "has " << elements << " elements, expected at most "
+                         << type.getNumElements();
+  return success();
+}
+
+LogicalResult MaskPaddingOp::verify() {
+  auto type = cast<RankedTensorType>(getType());
+  int64_t dim = getDim();
+  if (dim < 0 || dim >= type.getRank())
+    return emitOpError() << "masks dimension " << dim << ", expected a dimension below "
+                         << type.getRank();
+  int64_t ranks = getMesh(*this).getSize(getAxisNames(getOver()));
+  int64_t expected = llvm::divideCeil(static_cast<int64_t>(getSize()), ranks);
+  if (type.getDimSize(dim) != expected)
+    return emitOpError() << "has " << type.getDimSize(dim) << " elements along dimension " << dim
+                         << ", expected " << expected << " (" << getSize() << " over " << ranks
+                         << " ranks)";
+  return success();
+}
+
+LogicalResult OptimizerStepOp::verify() {
+  Type type = getParameter().getType();
+  SmallVector<StringRef> names = getOptimizer().getStateNames();
+  if (getStates().size() != names.size() || getNewStates().size() != names.size())
+    return emitOpError() << "has " << getStates().size() << " states, expected " << names.size()
+                         << " (" << llvm::join(names, ", ") << ")";
+  auto sameType = [&](Value value) { return value.getType() == type; };
+  if (!sameType(getGradient()) || !sameType(getNewParameter()) ||
+      !llvm::all_of(getStates(), sameType) || !llvm::all_of(getNewStates(), sameType))
+    return emitOpError() << "needs gradient, states and results of the parameter's type " << type;
+  return verifyStorage(*this, getStorageAttr(), "parameter", type);
+}

@@ -1,0 +1,157 @@
+//===- Mesh.cpp - ranks and coordinates -----------------------------------===//
+
+#include "dialect/fsdp/FSDPDialect.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+Attribute MeshAttr::parse(AsmParser &parser, Type) {
+  SmallVector<StringAttr> names;
+  SmallVector<int64_t> sizes, devices;
+  auto parseAxis = [&]() -> ParseResult {
+    std::string name;
+    int64_t size;
+    if (parser.parseString(&name) || parser.parseEqual() || parser.parseInteger(size))
+      return failure();
+    names.push_back(StringAttr::get(parser.getContext(), name));
+    sizes.push_back(size);
+    return success();
+  };
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseAxis))
+    return {};
+  if (succeeded(parser.parseOptionalComma())) {
+    if (parser.parseKeyword("devices") || parser.parseEqual() ||
+        parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+          return parser.parseInteger(devices.emplace_back());
+        }))
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  auto emitError = [&] { return parser.emitError(loc); };
+  return MeshAttr::getChecked(function_ref<InFlightDiagnostic()>(emitError), parser.getContext(),
+                              ArrayRef<StringAttr>(names), ArrayRef<int64_t>(sizes),
+                              ArrayRef<int64_t>(devices));
+}
+
+void MeshAttr::print(AsmPrinter &printer) const {
+  printer << "<[";
+  llvm::interleaveComma(llvm::zip(getAxisNames(), getAxisSizes()), printer, [&](auto axis) {
+    printer << std::get<0>(axis) << "=" << std::get<1>(axis);
+  });
+  printer << "]";
+  if (!getDevices().empty()) {
+    printer << ", devices = [";
+    llvm::interleaveComma(getDevices(), printer);
+    printer << "]";
+  }
+  printer << ">";
+}
+
+LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               ArrayRef<StringAttr> names, ArrayRef<int64_t> sizes,
+                               ArrayRef<int64_t> devices) {
+  llvm::SmallSet<StringRef, 4> seen;
+  int64_t ranks = 1;
+  for (auto [name, size] : llvm::zip_equal(names, sizes)) {
+    if (name.empty())
+      return emitError() << "mesh axis has an empty name";
+    if (!seen.insert(name.getValue()).second)
+      return emitError() << "mesh axis '" << name.getValue() << "' stands twice; give each axis its own name";
+    if (size < 1)
+      return emitError() << "mesh axis '" << name.getValue() << "' has size " << size
+                         << ", expected at least 1";
+    if (__builtin_mul_overflow(ranks, size, &ranks))
+      return emitError() << "mesh has more ranks than fit 64 bits";
+  }
+  if (devices.empty())
+    return success();
+  if (static_cast<int64_t>(devices.size()) != ranks)
+    return emitError() << "mesh lists " << devices.size() << " devices, expected " << ranks
+                       << " (the product of the axis sizes)";
+  SmallVector<int64_t> sorted(devices);
+  llvm::sort(sorted);
+  for (auto [position, device] : llvm::enumerate(sorted))
+    if (device != static_cast<int64_t>(position))
+      return emitError() << "mesh devices must be a permutation of 0 to " << ranks - 1;
+  if (llvm::is_sorted(devices))
+    return emitError() << "mesh devices are in the default order; leave them out";
+  return success();
+}
+
+int64_t MeshAttr::getNumRanks() const {
+  int64_t ranks = 1;
+  for (int64_t size : getAxisSizes())
+    ranks *= size;
+  return ranks;
+}
+
+int64_t MeshAttr::getAxisIndex(StringRef axis) const {
+  for (auto [index, name] : llvm::enumerate(getAxisNames()))
+    if (name.getValue() == axis)
+      return index;
+  return -1;
+}
+
+int64_t MeshAttr::getAxisSize(StringRef axis) const {
+  int64_t index = getAxisIndex(axis);
+  return index < 0 ? 1 : getAxisSizes()[index];
+}
+
+int64_t MeshAttr::getSize(ArrayRef<StringAttr> axes) const {
+  int64_t size = 1;
+  for (StringAttr axis : axes)
+    size *= getAxisSize(axis);
+  return size;
+}
+
+SmallVector<int64_t> MeshAttr::getCoordinates(int64_t rank) const {
+  int64_t position = rank;
+  if (!getDevices().empty())
+    position = std::distance(getDevices().begin(), llvm::find(getDevices(), rank));
+  SmallVector<int64_t> coordinates(getAxisSizes().size());
+  for (int64_t axis = coordinates.size() - 1; axis >= 0; --axis) {
+    coordinates[axis] = position % getAxisSizes()[axis];
+    position /= getAxisSizes()[axis];
+  }
+  return coordinates;
+}
+
+int64_t MeshAttr::getRank(ArrayRef<int64_t> coordinates) const {
+  int64_t position = 0;
+  for (auto [coordinate, size] : llvm::zip_equal(coordinates, getAxisSizes()))
+    position = position * size + coordinate;
+  return getDevices().empty() ? position : getDevices()[position];
+}
+
+int64_t MeshAttr::getIndexIn(int64_t rank, ArrayRef<StringAttr> axes) const {
+  SmallVector<int64_t> coordinates = getCoordinates(rank);
+  int64_t index = 0;
+  for (StringAttr axis : axes)
+    if (int64_t position = getAxisIndex(axis); position >= 0)
+      index = index * getAxisSizes()[position] + coordinates[position];
+  return index;
+}
+
+SmallVector<int64_t> MeshAttr::getGroup(int64_t rank, ArrayRef<StringAttr> axes) const {
+  SmallVector<int64_t> coordinates = getCoordinates(rank);
+  SmallVector<int64_t> group(getSize(axes));
+  for (auto [index, member] : llvm::enumerate(group)) {
+    int64_t rest = index;
+    for (StringAttr axis : llvm::reverse(axes)) {
+      int64_t position = getAxisIndex(axis);
+      if (position < 0)
+        continue;
+      coordinates[position] = rest % getAxisSizes()[position];
+      rest /= getAxisSizes()[position];
+    }
+    member = getRank(coordinates);
+  }
+  return group;
+}

@@ -1,0 +1,178 @@
+//===- ModuleOps.cpp - verify declarations and containers -----------------===//
+
+#include "dialect/fsdp/FSDPDialect.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Fails unless every one of `axes` is an axis of the mesh of `op`.
+static LogicalResult verifyKnownAxes(Operation *op, ArrayRef<StringAttr> axes, StringRef where) {
+  MeshAttr mesh = getMesh(op);
+  for (StringAttr axis : axes)
+    if (mesh.getAxisIndex(axis) < 0)
+      return op->emitOpError() << where << " names axis '" << axis.getValue()
+                               << "', which the mesh lacks";
+  return success();
+}
+
+LogicalResult ParamOp::verify() {
+  RankedTensorType type = getTensorType();
+  if (auto fileShape = getFileShape()) {
+    int64_t elements = 1;
+    for (int64_t size : *fileShape)
+      elements *= size;
+    if (elements != type.getNumElements())
+      return emitOpError() << "'file_shape' has " << elements << " elements, expected "
+                           << type.getNumElements() << " as the type has";
+  }
+  PlacementAttr placement = getPlacementAttr();
+  if (!placement)
+    return success();
+  if (failed(verifyKnownAxes(*this, placement.getAxes(), "placement")))
+    return failure();
+  if (placement.getKind() == StorageKind::dimension && placement.getDim() >= type.getRank())
+    return emitOpError() << "placement splits dimension " << placement.getDim()
+                         << ", expected a dimension below " << type.getRank();
+  if (placement.getKind() != StorageKind::flat)
+    return success();
+  for (ParamOp other : (*this)->getParentOfType<ModuleOp>().getOps<ParamOp>()) {
+    PlacementAttr others = other.getPlacementAttr();
+    if (other.getUnit() != getUnit() || !others || others.getKind() != StorageKind::flat ||
+        others == placement)
+      continue;
+    InFlightDiagnostic diag = emitOpError()
+                              << "and '" << other.getSymName() << "' share the flat unit '"
+                              << getUnit() << "' but have different placements";
+    diag.attachNote(other.getLoc()) << "the other parameter is here";
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult StepOp::verify() {
+  bool train = getKind() == StepKind::train;
+  if (train && !getOptimizer())
+    return emitOpError() << "of kind 'train' needs an optimizer";
+  if (!train && getOptimizer())
+    return emitOpError() << "of kind 'evaluate' takes no optimizer";
+  return success();
+}
+
+LogicalResult StorageOp::verify() {
+  RankedTensorType shard = getShardType();
+  SmallVector<StringAttr> axes = getAxisNames(getAxes());
+  if (failed(verifyKnownAxes(*this, axes, "storage")))
+    return failure();
+  int64_t ranks = getMesh(*this).getSize(axes);
+  auto lookup = [&](MemberAttr member) {
+    return SymbolTable::lookupNearestSymbolFrom<ParamOp>(*this, member.getParam());
+  };
+  for (Attribute attribute : getMembers()) {
+    auto member = dyn_cast<MemberAttr>(attribute);
+    if (!member)
+      return emitOpError() << "'members' must hold member attributes, got " << attribute;
+    ParamOp param = lookup(member);
+    if (!param)
+      return emitOpError() << "has member '" << member.getParam().getValue()
+                           << "', which is no parameter";
+    if (param.getTensorType().getElementType() != shard.getElementType())
+      return emitOpError() << "has member '" << param.getSymName() << "' of element type "
+                           << param.getTensorType().getElementType() << ", expected "
+                           << shard.getElementType();
+  }
+  if (getKind() == StorageKind::dimension) {
+    if (getMembers().size() != 1)
+      return emitOpError() << "split along a dimension has " << getMembers().size()
+                           << " members, expected 1";
+    ParamOp param = lookup(cast<MemberAttr>(getMembers()[0]));
+    SmallVector<int64_t> expected(param.getTensorType().getShape());
+    int64_t dim = getDim();
+    if (dim < 0 || dim >= static_cast<int64_t>(expected.size()))
+      return emitOpError() << "splits dimension " << dim << ", expected a dimension below "
+                           << expected.size();
+    expected[dim] = llvm::divideCeil(expected[dim], ranks);
+    if (shard.getShape() != ArrayRef<int64_t>(expected))
+      return emitOpError() << "has shard " << shard << ", expected "
+                           << shard.clone(expected) << " (dimension " << dim << " over " << ranks
+                           << " ranks)";
+    return success();
+  }
+  if (shard.getRank() != 1)
+    return emitOpError() << "that is '" << stringifyStorageKind(getKind())
+                         << "' has a shard of rank " << shard.getRank() << ", expected 1";
+  if (getKind() == StorageKind::replicated && ranks != 1)
+    return emitOpError() << "that is replicated is split over " << ranks << " ranks, expected none";
+  int64_t end = 0;
+  for (Attribute attribute : getMembers()) {
+    auto member = cast<MemberAttr>(attribute);
+    if (member.getOffset() < end)
+      return emitOpError() << "has member '" << member.getParam().getValue() << "' at "
+                           << member.getOffset() << ", expected at least " << end
+                           << " (the end of the member before)";
+    end = member.getOffset() + lookup(member).getTensorType().getNumElements();
+  }
+  int64_t capacity = shard.getNumElements() * ranks;
+  if (end > capacity)
+    return emitOpError() << "members need " << end << " elements, got " << capacity << " ("
+                         << shard.getNumElements() << " on each of " << ranks << " ranks)";
+  return success();
+}
+
+LogicalResult ProgramOp::verify() {
+  MeshAttr mesh = getMesh(*this);
+  int64_t ranks = mesh.getNumRanks();
+  for (NamedAttribute entry : getRole()) {
+    auto coordinate = dyn_cast<IntegerAttr>(entry.getValue());
+    int64_t size = mesh.getAxisSize(entry.getName());
+    if (mesh.getAxisIndex(entry.getName()) < 0)
+      return emitOpError() << "role names axis '" << entry.getName().getValue()
+                           << "', which the mesh lacks";
+    if (!coordinate || coordinate.getInt() < 0 || coordinate.getInt() >= size)
+      return emitOpError() << "role has coordinate " << entry.getValue() << " on axis '"
+                           << entry.getName().getValue() << "', expected 0 to " << size - 1;
+    ranks /= size;
+  }
+  // The first program of the module answers for the sum over all of them.
+  auto programs = (*this)->getParentOfType<ModuleOp>().getOps<ProgramOp>();
+  if (*programs.begin() != *this)
+    return success();
+  int64_t covered = 0;
+  for (ProgramOp program : programs) {
+    int64_t part = mesh.getNumRanks();
+    for (NamedAttribute entry : program.getRole())
+      part /= mesh.getAxisSize(entry.getName());
+    covered += part;
+    for (ProgramOp other : programs) {
+      if (other == program)
+        break;
+      bool disjoint = llvm::any_of(program.getRole(), [&](NamedAttribute entry) {
+        Attribute others = other.getRole().get(entry.getName());
+        return others && others != entry.getValue();
+      });
+      if (!disjoint)
+        return program.emitOpError() << "covers ranks that '" << other.getSymName()
+                                     << "' covers; each rank has one role";
+    }
+  }
+  if (covered != mesh.getNumRanks())
+    return emitOpError() << "and its siblings cover " << covered << " ranks, expected "
+                         << mesh.getNumRanks();
+  return success();
+}
+
+LogicalResult SegmentOp::verify() {
+  if (getNext().empty())
+    return emitOpError() << "has no next segment; name itself to repeat";
+  auto program = cast<ProgramOp>((*this)->getParentOp());
+  for (Attribute next : getNext()) {
+    StringAttr name = cast<FlatSymbolRefAttr>(next).getAttr();
+    if (!llvm::any_of(program.getOps<SegmentOp>(),
+                      [&](SegmentOp segment) { return segment.getSymNameAttr() == name; }))
+      return emitOpError() << "names next segment '" << name.getValue() << "', which program '"
+                           << program.getSymName() << "' lacks";
+  }
+  return success();
+}

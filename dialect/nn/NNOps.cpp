@@ -1,0 +1,339 @@
+//===- NNOps.cpp - verifiers and folders ----------------------------------===//
+
+#include "dialect/nn/NNDialect.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace mlir::nn;
+
+#define GET_OP_CLASSES
+#include "dialect/nn/NNOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Notation of an op
+//===----------------------------------------------------------------------===//
+
+static llvm::StringMap<int64_t> readSizes(DictionaryAttr sizes) {
+  llvm::StringMap<int64_t> known;
+  if (sizes)
+    for (NamedAttribute entry : sizes)
+      if (auto size = dyn_cast<IntegerAttr>(entry.getValue()))
+        known[entry.getName()] = size.getInt();
+  return known;
+}
+
+/// Solves the sizes of `pattern` against the types of `op`.
+static FailureOr<llvm::StringMap<int64_t>> solve(Operation *op, const Notation &pattern,
+                                                 const llvm::StringMap<int64_t> &known,
+                                                 Notation::EmitError emitError) {
+  SmallVector<ArrayRef<int64_t>> shapes;
+  for (Type type : op->getOperandTypes())
+    shapes.push_back(cast<RankedTensorType>(type).getShape());
+  return pattern.solveSizes(shapes, cast<RankedTensorType>(op->getResult(0).getType()).getShape(),
+                            known, emitError);
+}
+
+Notation EinsumOp::getPattern() { return *Notation::parseEinsum(getNotation(), nullptr); }
+Notation RearrangeOp::getPattern() { return *Notation::parseEinops(getNotation(), nullptr); }
+Notation RepeatOp::getPattern() { return *Notation::parseEinops(getNotation(), nullptr); }
+Notation ReduceOp::getPattern() { return *Notation::parseEinops(getNotation(), nullptr); }
+
+llvm::StringMap<int64_t> EinsumOp::getNameSizes() {
+  return *solve(*this, getPattern(), {}, nullptr);
+}
+llvm::StringMap<int64_t> RearrangeOp::getNameSizes() {
+  return *solve(*this, getPattern(), readSizes(getSizesAttr()), nullptr);
+}
+llvm::StringMap<int64_t> RepeatOp::getNameSizes() {
+  return *solve(*this, getPattern(), {}, nullptr);
+}
+llvm::StringMap<int64_t> ReduceOp::getNameSizes() {
+  return *solve(*this, getPattern(), {}, nullptr);
+}
+
+/// The one spelling of a notation (C1 of the structured ops).
+static LogicalResult verifyCanonical(Operation *op, StringRef text, StringRef canonical) {
+  if (text == canonical)
+    return success();
+  return op->emitOpError("notation is not in canonical spelling: got '")
+         << text << "', expected '" << canonical << "'";
+}
+
+static llvm::StringSet<> namesOf(const NotationTensor &tensor) {
+  llvm::StringSet<> names;
+  for (const NotationDim &dim : tensor)
+    for (const std::string &name : dim)
+      names.insert(name);
+  return names;
+}
+
+/// No name stands twice in one tensor.
+static LogicalResult verifyDistinct(Operation *op, const Notation &pattern) {
+  auto verifyTensor = [&](const NotationTensor &tensor, const Twine &what) -> LogicalResult {
+    llvm::StringSet<> seen;
+    for (const NotationDim &dim : tensor)
+      for (const std::string &name : dim)
+        if (!seen.insert(name).second)
+          return op->emitOpError("name '") << name << "' stands twice in " << what;
+    return success();
+  };
+  for (auto [index, operand] : llvm::enumerate(pattern.operands))
+    if (failed(verifyTensor(operand, "operand " + Twine(index))))
+      return failure();
+  return verifyTensor(pattern.result, "the result");
+}
+
+/// Every dimension has one name.
+static LogicalResult verifyUngrouped(Operation *op, const Notation &pattern) {
+  for (const NotationTensor *tensor : {&pattern.operands.front(), &pattern.result})
+    for (const NotationDim &dim : *tensor)
+      if (dim.size() != 1)
+        return op->emitOpError("takes one name per dimension; use 'nn.rearrange' for groups "
+                               "and dimensions of size one");
+  return success();
+}
+
+/// Every name of `inner` stands in `outer`.
+static LogicalResult verifyContained(Operation *op, const NotationTensor &inner,
+                                     const NotationTensor &outer, const Twine &message) {
+  llvm::StringSet<> names = namesOf(outer);
+  for (const NotationDim &dim : inner)
+    for (const std::string &name : dim)
+      if (!names.contains(name))
+        return op->emitOpError("name '") << name << "' " << message;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Structured ops
+//===----------------------------------------------------------------------===//
+
+LogicalResult EinsumOp::verify() {
+  auto emitError = [&] { return emitOpError(); };
+  FailureOr<Notation> pattern = Notation::parseEinsum(getNotation(), emitError);
+  if (failed(pattern))
+    return failure();
+  // (C1)
+  if (pattern->operands.size() != 2)
+    return emitOpError("notation has ")
+           << pattern->operands.size() << " operands, expected 2 separated by ','";
+  if (failed(verifyCanonical(*this, getNotation(), pattern->printEinsum())))
+    return failure();
+  // (C2)
+  if (failed(verifyDistinct(*this, *pattern)))
+    return failure();
+  // (C3)
+  NotationTensor &lhs = pattern->operands[0], &rhs = pattern->operands[1];
+  NotationTensor either(lhs), lhsUses(pattern->result), rhsUses(pattern->result);
+  either.append(rhs);
+  lhsUses.append(rhs);
+  rhsUses.append(lhs);
+  StringRef lone = "stands in one operand only; sum it away with 'nn.reduce' first";
+  if (failed(verifyContained(*this, lhs, lhsUses, lone)) ||
+      failed(verifyContained(*this, rhs, rhsUses, lone)) ||
+      failed(verifyContained(*this, pattern->result, either,
+                             "of the result stands in no operand; add it with 'nn.repeat'")))
+    return failure();
+  // (C4)
+  return solve(*this, *pattern, {}, emitError);
+}
+
+LogicalResult RearrangeOp::verify() {
+  auto emitError = [&] { return emitOpError(); };
+  FailureOr<Notation> pattern = Notation::parseEinops(getNotation(), emitError);
+  // (C1)
+  if (failed(pattern) || failed(verifyCanonical(*this, getNotation(), pattern->printEinops())))
+    return failure();
+  // (C2)
+  const NotationTensor &operand = pattern->operands.front();
+  if (failed(verifyDistinct(*this, *pattern)) ||
+      failed(verifyContained(*this, operand, pattern->result, "is missing from the result")) ||
+      failed(verifyContained(*this, pattern->result, operand, "is missing from the operand")))
+    return failure();
+  // (C3)
+  llvm::StringMap<int64_t> known;
+  llvm::StringSet<> names = namesOf(operand);
+  if (DictionaryAttr sizes = getSizesAttr()) {
+    if (sizes.empty())
+      return emitOpError("'sizes' is empty; leave it out");
+    for (NamedAttribute entry : sizes) {
+      auto size = dyn_cast<IntegerAttr>(entry.getValue());
+      if (!size || !size.getType().isInteger(64) || size.getInt() < 0)
+        return emitOpError("size of '") << entry.getName().getValue() << "' is " << entry.getValue()
+                                        << ", expected an i64 that is not negative";
+      if (!names.contains(entry.getName()))
+        return emitOpError("'sizes' has '")
+               << entry.getName().getValue() << "', which the notation does not name";
+    }
+    known = readSizes(sizes);
+    for (NamedAttribute entry : sizes) {
+      llvm::StringMap<int64_t> others(known);
+      others.erase(entry.getName());
+      if (succeeded(solve(*this, *pattern, others, nullptr)))
+        return emitOpError("size of '") << entry.getName().getValue()
+                                        << "' follows from the shapes; leave it out of 'sizes'";
+    }
+  }
+  return solve(*this, *pattern, known, emitError);
+}
+
+LogicalResult RepeatOp::verify() {
+  auto emitError = [&] { return emitOpError(); };
+  FailureOr<Notation> pattern = Notation::parseEinops(getNotation(), emitError);
+  // (C1)
+  if (failed(pattern) || failed(verifyUngrouped(*this, *pattern)) ||
+      failed(verifyCanonical(*this, getNotation(), pattern->printEinops())))
+    return failure();
+  // (C2)
+  if (failed(verifyDistinct(*this, *pattern)) ||
+      failed(verifyContained(*this, pattern->operands.front(), pattern->result,
+                             "is missing from the result; sum it away with 'nn.reduce'")))
+    return failure();
+  // (C3)
+  return solve(*this, *pattern, {}, emitError);
+}
+
+LogicalResult ReduceOp::verify() {
+  auto emitError = [&] { return emitOpError(); };
+  FailureOr<Notation> pattern = Notation::parseEinops(getNotation(), emitError);
+  // (C1)
+  if (failed(pattern) || failed(verifyUngrouped(*this, *pattern)) ||
+      failed(verifyCanonical(*this, getNotation(), pattern->printEinops())))
+    return failure();
+  // (C2)
+  if (failed(verifyDistinct(*this, *pattern)) ||
+      failed(verifyContained(*this, pattern->result, pattern->operands.front(),
+                             "is missing from the operand; add it with 'nn.repeat'")))
+    return failure();
+  // (C3)
+  if (failed(solve(*this, *pattern, {}, emitError)))
+    return failure();
+  // (C4)
+  Type from = getInput().getType().getElementType(), to = getType().getElementType();
+  if (from.isInteger(1))
+    return emitOpError("cannot combine elements of type i1; convert them with 'arith.uitofp'");
+  if (from != to && !(isa<FloatType>(from) && isa<FloatType>(to) &&
+                      from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth()))
+    return emitOpError("result has element type ")
+           << to << ", expected " << from << " or a wider float type";
+  if (getKind() == Reduction::mean && !isa<FloatType>(from))
+    return emitOpError("mean has element type ")
+           << from << ", expected a float type; convert it with 'arith.sitofp'";
+  return success();
+}
+
+/// A constant of `type` filled with the one element of `value`, or null.
+static Attribute foldSplat(Attribute value, RankedTensorType type) {
+  auto splat = dyn_cast_if_present<SplatElementsAttr>(value);
+  return splat ? splat.resizeSplat(type) : Attribute();
+}
+
+OpFoldResult RearrangeOp::fold(FoldAdaptor adaptor) {
+  Notation pattern = getPattern();
+  if (pattern.operands.front() == pattern.result)
+    return getInput();
+  return foldSplat(adaptor.getInput(), getType());
+}
+
+OpFoldResult RepeatOp::fold(FoldAdaptor adaptor) {
+  Notation pattern = getPattern();
+  if (pattern.operands.front() == pattern.result)
+    return getInput();
+  return foldSplat(adaptor.getInput(), getType());
+}
+
+//===----------------------------------------------------------------------===//
+// Row ops
+//===----------------------------------------------------------------------===//
+
+/// `tensor`, called `what`, has the shape of `whole` without its last dimension.
+static LogicalResult verifyRows(Operation *op, RankedTensorType whole, RankedTensorType tensor,
+                                StringRef what) {
+  if (tensor.getShape() == whole.getShape().drop_back())
+    return success();
+  return op->emitOpError() << what << " has type " << tensor
+                           << ", expected the shape of the rows of " << whole;
+}
+
+static LogicalResult verifyElement(Operation *op, RankedTensorType whole, RankedTensorType tensor,
+                                   StringRef what) {
+  if (tensor.getElementType() == whole.getElementType())
+    return success();
+  return op->emitOpError() << what << " has element type " << tensor.getElementType()
+                           << ", expected " << whole.getElementType() << " as the logits have";
+}
+
+static LogicalResult verifyHasRows(Operation *op, RankedTensorType whole, StringRef what) {
+  if (whole.getRank() > 0)
+    return success();
+  return op->emitOpError() << what << " has rank 0, expected a last dimension to work along";
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  RankedTensorType logits = getLogits().getType();
+  // (C3)
+  if (failed(verifyHasRows(*this, logits, "'logits'")))
+    return failure();
+  // (C1)
+  if (failed(verifyRows(*this, logits, getLabels().getType(), "'labels'")) ||
+      failed(verifyRows(*this, logits, getLoss().getType(), "'loss'")) ||
+      failed(verifyRows(*this, logits, getLogSumExp().getType(), "'log_sum_exp'")))
+    return failure();
+  // (C2)
+  return success(
+      succeeded(verifyElement(*this, logits, getLoss().getType(), "'loss'")) &&
+      succeeded(verifyElement(*this, logits, getLogSumExp().getType(), "'log_sum_exp'")));
+}
+
+LogicalResult CrossEntropyGradOp::verify() {
+  RankedTensorType logits = getLogits().getType();
+  // (C3)
+  if (failed(verifyHasRows(*this, logits, "'logits'")))
+    return failure();
+  // (C1)
+  if (failed(verifyRows(*this, logits, getLabels().getType(), "'labels'")) ||
+      failed(verifyRows(*this, logits, getLogSumExp().getType(), "'log_sum_exp'")) ||
+      failed(verifyRows(*this, logits, getDLoss().getType(), "'d_loss'")))
+    return failure();
+  // (C2)
+  return success(
+      succeeded(verifyElement(*this, logits, getLogSumExp().getType(), "'log_sum_exp'")) &&
+      succeeded(verifyElement(*this, logits, getDLoss().getType(), "'d_loss'")));
+}
+
+LogicalResult ArgmaxOp::verify() {
+  RankedTensorType input = getInput().getType();
+  // (C2)
+  if (failed(verifyHasRows(*this, input, "'input'")))
+    return failure();
+  if (input.getShape().back() == 0)
+    return emitOpError("'input' has an empty last dimension, expected at least one element");
+  // (C1)
+  return verifyRows(*this, input, getType(), "'result'");
+}
+
+//===----------------------------------------------------------------------===//
+// Fusion
+//===----------------------------------------------------------------------===//
+
+LogicalResult FusedOp::verify() {
+  Block &body = getBody().front();
+  // (C1)
+  if (!llvm::equal(body.getArgumentTypes(), getOperandTypes()))
+    return emitOpError("block has arguments ")
+           << body.getArgumentTypes() << ", expected the types of the operands "
+           << getOperandTypes();
+  // (C2)
+  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  if (!yield)
+    return emitOpError("block does not end with 'nn.yield'");
+  for (Operation &op : body)
+    if (!isMemoryEffectFree(&op))
+      return op.emitOpError("has side effects and cannot stand in 'nn.fused'");
+  // (C1)
+  if (!llvm::equal(yield.getOperandTypes(), getResultTypes()))
+    return yield.emitOpError("yields ")
+           << yield.getOperandTypes() << ", expected the results of 'nn.fused' "
+           << getResultTypes();
+  return success();
+}

@@ -1,0 +1,118 @@
+//===- NNRules.cpp - sharding rules and costs of the nn ops ---------------===//
+
+#include "dialect/nn/NNDialect.h"
+
+using namespace mlir;
+using namespace mlir::nn;
+
+//===----------------------------------------------------------------------===//
+// Sharding rules
+//===----------------------------------------------------------------------===//
+
+/// One factor per name; names that the result lacks are of kind `reduced`.
+static ShardingRule ruleOf(const Notation &pattern, const llvm::StringMap<int64_t> &sizes,
+                           FactorKind reduced) {
+  ShardingRule rule;
+  for (const std::string &name : pattern.names())
+    rule.factors.push_back({name, sizes.lookup(name), reduced});
+  auto factorsOf = [&](const NotationTensor &tensor) {
+    TensorFactors dims;
+    for (const NotationDim &dim : tensor) {
+      dims.emplace_back();
+      for (const std::string &name : dim)
+        dims.back().push_back(rule.lookup(name));
+    }
+    return dims;
+  };
+  for (const NotationTensor &operand : pattern.operands)
+    rule.operands.push_back(factorsOf(operand));
+  rule.results.push_back(factorsOf(pattern.result));
+  for (const DimFactors &dim : rule.results.front())
+    for (int64_t factor : dim)
+      rule.factors[factor].kind = FactorKind::parallel;
+  return rule;
+}
+
+ShardingRule EinsumOp::getShardingRule() {
+  return ruleOf(getPattern(), getNameSizes(), FactorKind::sumReduction);
+}
+
+ShardingRule RearrangeOp::getShardingRule() {
+  return ruleOf(getPattern(), getNameSizes(), FactorKind::parallel);
+}
+
+ShardingRule RepeatOp::getShardingRule() {
+  return ruleOf(getPattern(), getNameSizes(), FactorKind::parallel);
+}
+
+ShardingRule ReduceOp::getShardingRule() {
+  return ruleOf(getPattern(), getNameSizes(),
+                getKind() == Reduction::max ? FactorKind::maxReduction : FactorKind::sumReduction);
+}
+
+/// Rows are parallel; the last dimension of the tensors with the rank of `whole` is `whole`.
+static ShardingRule rowRule(Operation *op, RankedTensorType whole) {
+  ShardingRule rule;
+  for (int64_t dim = 0; dim < whole.getRank(); ++dim)
+    rule.factors.push_back({"d" + std::to_string(dim), whole.getDimSize(dim),
+                            dim + 1 == whole.getRank() ? FactorKind::whole : FactorKind::parallel});
+  auto factorsOf = [&](Type type) {
+    TensorFactors dims;
+    for (int64_t dim = 0; dim < cast<RankedTensorType>(type).getRank(); ++dim)
+      dims.push_back({dim});
+    return dims;
+  };
+  for (Type type : op->getOperandTypes())
+    rule.operands.push_back(factorsOf(type));
+  for (Type type : op->getResultTypes())
+    rule.results.push_back(factorsOf(type));
+  return rule;
+}
+
+ShardingRule CrossEntropyOp::getShardingRule() { return rowRule(*this, getLogits().getType()); }
+ShardingRule CrossEntropyGradOp::getShardingRule() { return rowRule(*this, getLogits().getType()); }
+ShardingRule ArgmaxOp::getShardingRule() { return rowRule(*this, getInput().getType()); }
+
+//===----------------------------------------------------------------------===//
+// Costs
+//===----------------------------------------------------------------------===//
+
+Cost EinsumOp::getCost() {
+  int64_t space = 1;
+  for (const auto &entry : getNameSizes())
+    space *= entry.second;
+  return costOf(*this, 2 * space);
+}
+
+Cost RearrangeOp::getCost() { return costOf(*this, 0); }
+Cost RepeatOp::getCost() { return costOf(*this, 0); }
+
+Cost ReduceOp::getCost() {
+  int64_t flops = getInput().getType().getNumElements();
+  if (getKind() == Reduction::mean)
+    flops += getType().getNumElements();
+  return costOf(*this, flops);
+}
+
+// Maximum, subtraction, exponential and sum per logit; logarithm, addition and subtraction per row.
+Cost CrossEntropyOp::getCost() {
+  return costOf(*this, 4 * getLogits().getType().getNumElements() +
+                           3 * getLoss().getType().getNumElements());
+}
+
+// Subtraction, exponential and product per logit; the one-hot's subtraction per row.
+Cost CrossEntropyGradOp::getCost() {
+  return costOf(*this,
+                3 * getLogits().getType().getNumElements() + getDLoss().getType().getNumElements());
+}
+
+Cost ArgmaxOp::getCost() { return costOf(*this, getInput().getType().getNumElements()); }
+
+// The flops of the ops inside; only operands and results touch memory.
+Cost FusedOp::getCost() {
+  int64_t flops = 0;
+  for (Operation &op : getBody().front())
+    if (auto inner = dyn_cast<CostOpInterface>(op))
+      flops += inner.getCost().flops;
+  return costOf(*this, flops);
+}

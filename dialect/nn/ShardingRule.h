@@ -1,0 +1,56 @@
+//===- ShardingRule.h - the iteration space of an op as factors -*- C++ -*-===//
+
+#ifndef DIALECT_NN_SHARDINGRULE_H
+#define DIALECT_NN_SHARDINGRULE_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/SmallVector.h"
+#include <string>
+
+namespace mlir::nn {
+
+/// What becomes of the instances of an op along one factor.
+enum class FactorKind {
+  parallel,     ///< independent; appears in every result
+  sumReduction, ///< summed away: a split leaves partial sums
+  maxReduction, ///< maximized away: a split leaves partial maxima
+  whole,        ///< the op needs all of it in one place
+};
+
+/// One dimension of the iteration space of an op. `name` is the notation's
+/// (`b` in "bsd,df->bsf") or `dN` for ops without notation.
+struct Factor {
+  std::string name;
+  int64_t size = 1;
+  FactorKind kind = FactorKind::parallel;
+};
+
+/// The factors one dimension of a tensor runs over, major to minor. Empty for a
+/// broadcast dimension of size one.
+using DimFactors = SmallVector<int64_t, 2>;
+/// One entry per dimension of a tensor.
+using TensorFactors = SmallVector<DimFactors, 4>;
+
+/// How the dimensions of the operands and results of an op relate. Only ranked
+/// tensor operands have entries with dimensions; others have an empty one.
+struct ShardingRule {
+  SmallVector<Factor, 6> factors;
+  SmallVector<TensorFactors, 3> operands;
+  SmallVector<TensorFactors, 1> results;
+
+  /// The rule of an elementwise op: dimension i of every operand and result of
+  /// the rank of the result is factor i; scalars (rank 0) carry none.
+  static ShardingRule elementwise(Operation *op);
+
+  /// The index of the factor called `name`, or -1.
+  int64_t lookup(StringRef name) const;
+
+  /// Fails, emitting on `op`, unless sizes multiply to the dimensions of every
+  /// operand and result.
+  LogicalResult verify(Operation *op) const;
+};
+
+} // namespace mlir::nn
+
+#endif // DIALECT_NN_SHARDINGRULE_H

@@ -1,0 +1,57 @@
+"""Compiles a model of examples/ and runs the training program, as a user would."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+GOLDEN = HERE.parent / "golden"
+
+
+def run(command, timeout=240):
+    """Runs `command`; ends this test with all it said if it fails."""
+    start = time.monotonic()
+    command = [str(word) for word in command]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"timeout: after {timeout} s: {' '.join(command)}")
+    if done.returncode != 0:
+        sys.exit(f"failed with {done.returncode}: {' '.join(command)}\n{done.stdout}{done.stderr}")
+    print(f"{time.monotonic() - start:6.2f} s  {' '.join(command)}", flush=True)
+    return done
+
+
+def compile_model(model, folder, *options, ranks=1):
+    """Path of the training program of `model` for a mesh of `ranks` shards, in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / f"train-{ranks}"
+    tool = shutil.which(model)
+    if not tool:
+        sys.exit(f"'{model}' is not built")
+    run([tool, *options, f"--mesh=fsdp={ranks}", "-o", program])
+    return program
+
+
+def train(program, name, steps, init, data, *options):
+    """Runs `steps` steps; returns (log, weights) written beside the program."""
+    log = program.parent / f"{name}.jsonl"
+    weights = program.parent / f"{name}.safetensors"
+    run([program, "--data", data, "--steps", steps, "--init", init, "--export", weights,
+         "--log", log, *options])
+    return log, weights
+
+
+def compare_log(log, expected, *options):
+    print(run([sys.executable, "-B", HERE / "compare_log.py", log, expected, *options]).stdout, end="")
+
+
+def compare_weights(weights, expected, *options):
+    print(run([sys.executable, "-B", HERE / "compare_weights.py", weights, expected, *options]).stdout, end="")
+
+
+def same_bytes(a, b):
+    if a.read_bytes() != b.read_bytes():
+        sys.exit(f"{a} and {b} differ, expected them to be bitwise equal")

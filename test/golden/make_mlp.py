@@ -1,0 +1,94 @@
+"""Thirty steps of a classifier with each optimizer, by PyTorch: see README.md. usage: make_mlp.py"""
+
+import json
+import pathlib
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from safetensors.numpy import save_file
+
+OUT = pathlib.Path(__file__).resolve().parent / "mlp"
+SAMPLES, BATCH, STEPS = 64, 10, 30
+IN, HIDDEN, CLASSES = 12, 17, 10
+ADAM = {"lr": 1e-2, "betas": (0.9, 0.999), "eps": 1e-8}
+ADAM_OPTIONS = ["--lr=0.01", "--beta1=0.9", "--beta2=0.999", "--eps=1e-8"]
+
+
+def decayed(parameters, decay):
+    """Weight decay only on parameters of rank two and more."""
+    return [
+        {"params": [p for p in parameters.values() if p.dim() >= 2], "weight_decay": decay},
+        {"params": [p for p in parameters.values() if p.dim() < 2], "weight_decay": 0.0},
+    ]
+
+
+VARIANTS = {
+    "sgd": (["--optimizer=sgd", "--lr=0.1"], None,
+            lambda p: torch.optim.SGD(p.values(), lr=0.1)),
+    "momentum": (["--optimizer=sgd", "--lr=0.02", "--momentum=0.9"], None,
+                 lambda p: torch.optim.SGD(p.values(), lr=0.02, momentum=0.9)),
+    "adam": (["--optimizer=adam", *ADAM_OPTIONS], None,
+             lambda p: torch.optim.Adam(p.values(), **ADAM)),
+    "adamw": (["--optimizer=adamw", *ADAM_OPTIONS, "--weight-decay=0.01"], None,
+              lambda p: torch.optim.AdamW(decayed(p, 0.01), **ADAM)),
+    "clip": (["--optimizer=adamw", *ADAM_OPTIONS, "--weight-decay=0.01", "--clip=0.5"], 0.5,
+             lambda p: torch.optim.AdamW(decayed(p, 0.01), **ADAM)),
+}
+
+
+def forward(p, x):
+    h = F.relu(x @ p["fc1.weight"] + p["fc1.bias"])
+    h = F.relu(h @ p["fc2.weight"] + p["fc2.bias"])
+    return h @ p["head.weight"] + p["head.bias"]
+
+
+def train(init, data, make_optimizer, clip, dtype):
+    p = {k: torch.tensor(v, dtype=dtype, requires_grad=True) for k, v in init.items()}
+    optimizer = make_optimizer(p)
+    log = {"loss": [], "grad_norm": [], "accuracy": []}
+    for step in range(STEPS):
+        rows = [(step * BATCH + i) % SAMPLES for i in range(BATCH)]
+        x = torch.tensor(data["x"][rows], dtype=dtype)
+        label = torch.tensor(data["label"][rows], dtype=torch.int64)
+        logits = forward(p, x)
+        loss = F.cross_entropy(logits, label)
+        optimizer.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(p.values(), clip if clip else float("inf"))
+        optimizer.step()
+        log["loss"].append(loss.item())
+        log["grad_norm"].append(norm.item())
+        log["accuracy"].append((logits.argmax(-1) == label).double().mean().item())
+    return log, {k: v.detach().numpy().astype(np.float32) for k, v in p.items()}
+
+
+def main():
+    torch.set_num_threads(1)
+    OUT.mkdir(exist_ok=True)
+    random = np.random.default_rng(2)
+    f32 = lambda scale, *shape: (scale * random.standard_normal(shape)).astype(np.float32)
+    init = {
+        "fc1.weight": f32(IN**-0.5, IN, HIDDEN), "fc1.bias": f32(0.1, HIDDEN),
+        "fc2.weight": f32(HIDDEN**-0.5, HIDDEN, HIDDEN), "fc2.bias": f32(0.1, HIDDEN),
+        "head.weight": f32(HIDDEN**-0.5, HIDDEN, CLASSES), "head.bias": f32(0.1, CLASSES),
+    }
+    # Classes are clusters that overlap, so that there is something to learn.
+    label = random.integers(0, CLASSES, SAMPLES).astype(np.int32)
+    x = (f32(1.0, CLASSES, IN)[label] + f32(1.5, SAMPLES, IN)).astype(np.float32)
+    data = {"x": x, "label": label}
+    save_file(init, OUT / "init.safetensors")
+    save_file(data, OUT / "data.safetensors")
+    for name, (options, clip, make_optimizer) in VARIANTS.items():
+        single, weights = train(init, data, make_optimizer, clip, torch.float32)
+        double, _ = train(init, data, make_optimizer, clip, torch.float64)
+        golden = {"steps": STEPS, "batch": BATCH, "in": IN, "hidden": HIDDEN, "classes": CLASSES,
+                  "options": options, "f32": single, "f64": double}
+        save_file(weights, OUT / f"{name}.expected.safetensors")
+        text = json.dumps(golden, indent=1)
+        (OUT / f"{name}.json").write_text(text + "\n")
+        print(name, single["loss"][0], single["loss"][-1], single["accuracy"][-1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+//===- fsdp-opt.cpp - run passes over .mlir files -------------------------===//
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+#ifdef FSDP_HAVE_PASSES
+#include "passes/Passes.h"
+#endif
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  registry.insert<mlir::nn::NNDialect, mlir::fsdp::FSDPDialect, mlir::arith::ArithDialect,
+                  mlir::math::MathDialect>();
+  mlir::nn::registerElementwiseModels(registry);
+  mlir::registerTransformsPasses();
+#ifdef FSDP_HAVE_PASSES
+  mlir::fsdp::registerPasses();
+#endif
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "fully sharded training optimizer\n", registry));
+}
