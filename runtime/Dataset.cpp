@@ -28,6 +28,9 @@ public:
                     std::to_string(count) + " as '" + inputs[0].name + "' has");
     if (count == 0)
       throw Error("'" + path + "' has no samples");
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      isInteger(inputs[i]) ? checkIntegers(inputs[i], *tensors[i])
+                           : checkFloats(inputs[i], *tensors[i]);
   }
 
   std::int64_t samples() const override { return count; }
@@ -47,6 +50,10 @@ public:
   }
 
 private:
+  static bool isInteger(const Input &input) {
+    return input.slice.dtype == DType::I32 || input.slice.dtype == DType::I64;
+  }
+
   [[noreturn]] void refuse(const Input &input, const std::string &why) const {
     throw Error("'" + file.path() + "': tensor '" + input.name + "' " + why);
   }
@@ -67,7 +74,7 @@ private:
       refuse(input, "is missing: got " + (names.empty() ? "no tensors" : names) +
                         ", expected one tensor for each input of the model");
     }
-    const bool integer = input.slice.dtype == DType::I32 || input.slice.dtype == DType::I64;
+    const bool integer = isInteger(input);
     if (integer ? !tensor->isInteger() : !tensor->isFloat())
       refuse(input, "has dtype " + tensor->dtype + ", expected " +
                         (integer ? "I32 or I64" : "F32, BF16 or F64"));
@@ -80,7 +87,6 @@ private:
                         ", expected [samples" + (input.sample.empty() ? "]" : ", ") +
                         (input.sample.empty() ? "" : extents.substr(1)));
     }
-    integer ? checkIntegers(input, *tensor) : checkFloats(input, *tensor);
     return *tensor;
   }
 

@@ -224,7 +224,7 @@ void SafetensorsFile::parse() {
     list.push_back(std::move(tensor));
   }
 
-  std::stable_sort(list.begin(), list.end(), [](const FileTensor &a, const FileTensor &b) {
+  std::sort(list.begin(), list.end(), [](const FileTensor &a, const FileTensor &b) {
     return std::pair(a.data, a.bytes) < std::pair(b.data, b.bytes);
   });
   const char *expected = data;
