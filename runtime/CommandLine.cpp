@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+
 namespace fsdp::rt {
 
 std::optional<int> parseCommandLine(const Program &program, int argc, char **argv,
@@ -31,6 +33,8 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
                  "evaluate after every K steps and after the last one")
       ->type_name("K")
       ->check(CLI::PositiveNumber);
+  app.add_flag("--shuffle", options.shuffle,
+               "visit the samples of each epoch in another order, which the seed says");
   app.add_option("--log", options.log, "write one JSON object a step to this file")
       ->type_name("FILE");
   app.add_flag("--report", options.report,
@@ -60,6 +64,12 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
     return misused("got both --steps and --epochs, expected one of them");
   if (!options.steps && !options.epochs)
     return misused("--steps is missing: say how many steps to train");
+  const auto evaluates = [](const Segment &segment) {
+    return segment.kind == SegmentKind::Evaluate;
+  };
+  if (!options.valData.empty() &&
+      std::none_of(program.segments.begin(), program.segments.end(), evaluates))
+    return misused("got --val-data, but this program was compiled without an evaluation");
   if (options.evalEvery && options.valData.empty())
     return misused("got --eval-every without --val-data: name the file to evaluate on");
   return std::nullopt;

@@ -24,6 +24,7 @@ struct Options {
   std::optional<double> learningRate;
   std::int64_t evalEvery = 0; ///< steps; 0: only after the last one
   std::uint64_t seed = 0;
+  bool shuffle = false;
   bool report = false;
 };
 

@@ -3,6 +3,7 @@
 #include "runtime/Dataset.h"
 
 #include "runtime/Error.h"
+#include "runtime/Random.h"
 #include "runtime/Safetensors.h"
 
 #include <algorithm>
@@ -23,11 +24,11 @@ public:
     count = inputs.empty() ? 1 : tensors.front()->shape[0];
     for (std::size_t i = 0; i < tensors.size(); ++i)
       if (tensors[i]->shape[0] != count)
-        throw Error("'" + path + "': tensor '" + inputs[i].name + "' has " +
+        throw Error("'" + path + "': tensor '" + inputs[i].name + "': got " +
                     std::to_string(tensors[i]->shape[0]) + " samples, expected " +
                     std::to_string(count) + " as '" + inputs[0].name + "' has");
     if (count == 0)
-      throw Error("'" + path + "' has no samples");
+      throw Error("'" + path + "': got no samples, expected at least one");
     for (std::size_t i = 0; i < tensors.size(); ++i)
       isInteger(inputs[i]) ? checkIntegers(inputs[i], *tensors[i])
                            : checkFloats(inputs[i], *tensors[i]);
@@ -55,7 +56,7 @@ private:
   }
 
   [[noreturn]] void refuse(const Input &input, const std::string &why) const {
-    throw Error("'" + file.path() + "': tensor '" + input.name + "' " + why);
+    throw Error("'" + file.path() + "': tensor '" + input.name + "': " + why);
   }
 
   /// The element's place, as a message says it: which sample, which element of it.
@@ -71,19 +72,19 @@ private:
       std::string names;
       for (const FileTensor &each : file.tensors())
         names += (names.empty() ? "'" : ", '") + each.name + "'";
-      refuse(input, "is missing: got " + (names.empty() ? "no tensors" : names) +
+      refuse(input, "got " + (names.empty() ? "no tensors" : "only " + names) +
                         ", expected one tensor for each input of the model");
     }
     const bool integer = isInteger(input);
     if (integer ? !tensor->isInteger() : !tensor->isFloat())
-      refuse(input, "has dtype " + tensor->dtype + ", expected " +
+      refuse(input, "got dtype " + tensor->dtype + ", expected " +
                         (integer ? "I32 or I64" : "F32, BF16 or F64"));
 
     const auto &shape = tensor->shape;
     if (shape.empty() ||
         !std::equal(shape.begin() + 1, shape.end(), input.sample.begin(), input.sample.end())) {
       const std::string extents = shapeText(input.sample.begin(), input.sample.end());
-      refuse(input, "has shape " + shapeText(shape.data(), shape.data() + shape.size()) +
+      refuse(input, "got shape " + shapeText(shape.data(), shape.data() + shape.size()) +
                         ", expected [samples" + (input.sample.empty() ? "]" : ", ") +
                         (input.sample.empty() ? "" : extents.substr(1)));
     }
@@ -96,7 +97,7 @@ private:
       return;
     float value;
     tensor.readFloats(bad, 1, &value);
-    refuse(input, "has " + std::to_string(value) + " at " + place(input, bad) +
+    refuse(input, "got " + std::to_string(value) + " at " + place(input, bad) +
                       ", expected finite numbers; clean the data");
   }
 
@@ -113,7 +114,7 @@ private:
       tensor.readIntegers(begin, block, values);
       for (std::size_t i = 0; i < block; ++i)
         if (values[i] < low || values[i] > high)
-          refuse(input, "has " + std::to_string(values[i]) + " at " + place(input, begin + i) +
+          refuse(input, "got " + std::to_string(values[i]) + " at " + place(input, begin + i) +
                             ", expected values from " + std::to_string(low) + " to " +
                             std::to_string(high));
     }
@@ -131,8 +132,31 @@ std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> input
   return std::make_unique<SafetensorsDataset>(path, inputs);
 }
 
-void readBatch(const Dataset &data, const Input &input, std::size_t index, std::int64_t first,
-               int coordinate, void *row, void *slice) {
+std::int64_t SampleOrder::sampleAt(std::int64_t position, std::int64_t samples) const {
+  const std::int64_t epoch = position / samples, place = position % samples;
+  if (!shuffle || samples < 2)
+    return place;
+  // A Feistel network permutes the numbers of 2 h bits; walking its cycle until a number is below
+  // `samples` permutes those (the power of four is at most four times as large, so few steps do).
+  int half = 1;
+  while ((std::int64_t(1) << (2 * half)) < samples)
+    ++half;
+  const std::uint64_t mask = (std::uint64_t(1) << half) - 1;
+  const Random random(seed, hashName("shuffle"), static_cast<std::uint64_t>(epoch));
+  auto number = static_cast<std::uint64_t>(place);
+  do {
+    std::uint64_t left = number >> half, right = number & mask;
+    for (std::uint64_t round = 0; round < 4; ++round) {
+      const std::uint64_t mixed = left ^ (random.words(round << 32 | right)[0] & mask);
+      left = right, right = mixed;
+    }
+    number = left << half | right;
+  } while (number >= static_cast<std::uint64_t>(samples));
+  return static_cast<std::int64_t>(number);
+}
+
+void readBatch(const Dataset &data, const SampleOrder &order, const Input &input, std::size_t index,
+               std::int64_t first, int coordinate, void *row, void *slice) {
   const std::size_t item = sizeInBytes(input.slice.dtype);
   std::size_t outer = 1; // elements of a sample that stand before the sample dimension
   for (int d = 0; d < input.sampleDim; ++d)
@@ -145,7 +169,7 @@ void readBatch(const Dataset &data, const Input &input, std::size_t index, std::
   for (std::size_t r = 0; r < rows; ++r) {
     const std::int64_t inBatch =
         std::min(coordinate * input.rows + static_cast<std::int64_t>(r), input.batch - 1);
-    const std::int64_t sample = (first + inBatch) % data.samples();
+    const std::int64_t sample = order.sampleAt(first + inBatch, data.samples());
     if (outer == 1) {
       data.read(index, sample, to + r * inner);
       continue;

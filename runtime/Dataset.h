@@ -31,13 +31,27 @@ public:
 /// NaN, infinite or outside of the input's limit.
 std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> inputs);
 
+/// Which sample stands at a position of the training run. Positions count on over the epochs: with
+/// n samples, positions [e n, (e + 1) n) are epoch e, in file order or shuffled. Every sample
+/// stands in each epoch once, and the order depends on seed and epoch alone, not on the ranks.
+class SampleOrder {
+public:
+  SampleOrder() = default;
+  SampleOrder(bool shuffle, std::uint64_t seed) : shuffle(shuffle), seed(seed) {}
+
+  std::int64_t sampleAt(std::int64_t position, std::int64_t samples) const;
+
+private:
+  bool shuffle = false;
+  std::uint64_t seed = 0;
+};
+
 /// Fills `input`'s slice with this rank's samples of the batch that begins at
-/// sample `first` (wrapping at the end of the data set). Coordinate r takes
-/// samples [r * rows, (r + 1) * rows) of the batch; those past the batch repeat
-/// its last sample and have weight 0 in every reduction over the batch.
-/// `row` is room for one sample.
-void readBatch(const Dataset &data, const Input &input, std::size_t index, std::int64_t first,
-               int coordinate, void *row, void *slice);
+/// position `first`. Coordinate r takes samples [r * rows, (r + 1) * rows) of
+/// the batch; those past the batch repeat its last sample and have weight 0 in
+/// every reduction over the batch. `row` is room for one sample.
+void readBatch(const Dataset &data, const SampleOrder &order, const Input &input, std::size_t index,
+               std::int64_t first, int coordinate, void *row, void *slice);
 
 } // namespace fsdp::rt
 

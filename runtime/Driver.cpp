@@ -35,8 +35,8 @@ struct Sources {
 /// The samples of one data set, batch after batch, for one rank.
 class Batches final : public InputSource {
 public:
-  Batches(const Program &program, const Dataset &data, const Context &c)
-      : program(program), data(data), next(program.inputs.size(), 0) {
+  Batches(const Program &program, const Dataset &data, SampleOrder order, const Context &c)
+      : program(program), data(data), order(order), next(program.inputs.size(), 0) {
     std::size_t widest = 0;
     for (const Input &input : program.inputs) {
       coordinates.push_back(coordinateOver(program, input.axes, c));
@@ -49,8 +49,8 @@ public:
   void load(int index, void *target, std::size_t) override {
     const auto i = static_cast<std::size_t>(index);
     const Input &input = program.inputs[i];
-    readBatch(data, input, i, next[i], coordinates[i], rows[i].data(), target);
-    next[i] = (next[i] + input.batch) % data.samples();
+    readBatch(data, order, input, i, next[i], coordinates[i], rows[i].data(), target);
+    next[i] += input.batch;
   }
 
   /// Goes back to the first sample.
@@ -66,7 +66,8 @@ private:
 
   const Program &program;
   const Dataset &data;
-  std::vector<std::int64_t> next; ///< first sample of each input's next batch
+  SampleOrder order;
+  std::vector<std::int64_t> next; ///< position of the first sample of each input's next batch
   std::vector<int> coordinates;
   std::vector<std::vector<std::byte>> rows; ///< room for a sample of each input
 };
@@ -81,9 +82,9 @@ public:
     for (const Segment &segment : program.segments)
       (segment.kind == SegmentKind::Train ? train : evaluate) = &segment;
     if (sources.data)
-      batches.emplace(program, *sources.data, c);
+      batches.emplace(program, *sources.data, SampleOrder(options.shuffle, options.seed), c);
     if (sources.valData)
-      valBatches.emplace(program, *sources.valData, c);
+      valBatches.emplace(program, *sources.valData, SampleOrder(), c);
     metrics.resize(train->metrics.size());
     if (evaluate)
       valMetrics.resize(evaluate->metrics.size());
@@ -284,12 +285,8 @@ Sources openSources(const Program &program, const Options &options) {
   Sources sources;
   if (!options.data.empty())
     sources.data = openDataset(options.data, program.inputs);
-  if (!options.valData.empty()) {
-    if (std::none_of(program.segments.begin(), program.segments.end(),
-                     [](const Segment &s) { return s.kind == SegmentKind::Evaluate; }))
-      throw Error("got --val-data, but this program was compiled without an evaluation");
+  if (!options.valData.empty())
     sources.valData = openDataset(options.valData, program.inputs);
-  }
   if (!options.init.empty()) {
     sources.weights = std::make_unique<SafetensorsFile>(options.init);
     const std::string remark = checkWeights(*sources.weights, program);

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
+#include <new>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -98,7 +99,7 @@ struct Library {
       std::free(scratch);
       scratch = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
       if (!scratch)
-        throw Error("got no memory for " + std::to_string(bytes) + " bytes of oneDNN workspace");
+        throw std::bad_alloc();
       scratchBytes = bytes;
     }
     return scratch;
@@ -179,7 +180,7 @@ public:
               dnnl_primitive_execute(primitive.get(), library.stream.get(),
                                      static_cast<int>(arguments.size()), arguments.data());
           if (status != dnnl_success)
-            throw Error("oneDNN could not run a matrix product: status " + std::to_string(status));
+            throw dnnl::error(status, "could not execute a primitive");
         }
   }
 
@@ -243,17 +244,16 @@ void kernels::gemm(const Gemm &gemm, const float *a, const float *b, float *c) {
   thread_local Library library;
   thread_local std::unordered_map<Key, std::unique_ptr<Plan>, KeyHash> plans;
   const Key key = keyOf(gemm);
-  auto found = plans.find(key);
-  if (found == plans.end()) {
-    try {
+  try {
+    auto found = plans.find(key);
+    if (found == plans.end())
       found = plans.emplace(key, std::make_unique<Plan>(gemm, library)).first;
-    } catch (const dnnl::error &error) {
-      throw Error(format("oneDNN refused the matrix product m=%lld n=%lld k=%lld: %s",
-                         static_cast<long long>(gemm.m), static_cast<long long>(gemm.n),
-                         static_cast<long long>(gemm.k), error.what()));
-    }
+    found->second->run(library, a, b, c);
+  } catch (const dnnl::error &error) {
+    throw Error(format("oneDNN refused the matrix product m=%lld n=%lld k=%lld: %s",
+                       static_cast<long long>(gemm.m), static_cast<long long>(gemm.n),
+                       static_cast<long long>(gemm.k), error.what()));
   }
-  found->second->run(library, a, b, c);
 }
 
 } // namespace fsdp::rt

@@ -135,7 +135,7 @@ SafetensorsFile::SafetensorsFile(std::string path) : name(std::move(path)) {
   const int reason = errno;
   close(descriptor);
   if (mapping == MAP_FAILED)
-    throw Error("cannot map '" + name + "': " + strerror(reason));
+    throw Error("cannot open '" + name + "': " + strerror(reason));
   base = static_cast<const char *>(mapping);
   try {
     parse();
@@ -162,7 +162,7 @@ void SafetensorsFile::refuse(const std::string &why) const {
 void SafetensorsFile::parse() {
   const auto headerBytes = load<std::uint64_t>(base, 0);
   if (headerBytes > kLongestHeader || headerBytes > size - 8)
-    refuse("its header is " + std::to_string(headerBytes) + " bytes long, expected at most " +
+    refuse("got a header of " + std::to_string(headerBytes) + " bytes, expected at most " +
            std::to_string(std::min(kLongestHeader, size - 8)));
   const char *header = base + 8;
   const char *data = header + headerBytes;
@@ -213,12 +213,12 @@ void SafetensorsFile::parse() {
     const auto begin = value["data_offsets"][0].get<std::uint64_t>();
     const auto end = value["data_offsets"][1].get<std::uint64_t>();
     if (begin > end || end - begin != bytes)
-      bad("takes bytes [" + std::to_string(begin) + ", " + std::to_string(end) + "), expected " +
+      bad("got bytes [" + std::to_string(begin) + ", " + std::to_string(end) + "), expected " +
           std::to_string(bytes) + " bytes for " + tensor.dtype + " " +
           shapeText(tensor.shape.data(), tensor.shape.data() + tensor.shape.size()));
     if (end > dataBytes)
-      bad("ends at byte " + std::to_string(end) + " of the data, but only " +
-          std::to_string(dataBytes) + " bytes are there: the file is truncated");
+      bad("is cut off: got " + std::to_string(dataBytes) + " bytes of data, expected at least " +
+          std::to_string(end));
     tensor.data = data + begin;
     tensor.bytes = bytes;
     list.push_back(std::move(tensor));

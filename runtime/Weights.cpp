@@ -20,21 +20,22 @@ const FileTensor *find(const SafetensorsFile &file, const Parameter &parameter) 
 
 void check(const SafetensorsFile &file, const Parameter &parameter) {
   const auto refuse = [&](const std::string &why) {
-    throw Error("'" + file.path() + "': parameter '" + parameter.name + "' " + why);
+    throw Error("'" + file.path() + "': parameter '" + parameter.name + "': " + why);
   };
   const FileTensor *tensor = find(file, parameter);
   if (!tensor)
-    refuse("is missing; give a file that has every parameter of the model");
+    refuse("got no such tensor, expected one for every parameter of the model");
   if (!tensor->isFloat())
-    refuse("has dtype " + tensor->dtype + ", expected F32, BF16 or F64");
+    refuse("got dtype " + tensor->dtype + ", expected F32, BF16 or F64");
   const Shape &shape = parameter.fileShape;
   if (!std::equal(tensor->shape.begin(), tensor->shape.end(), shape.begin(), shape.end()))
-    refuse("has shape " +
+    refuse("got shape " +
            shapeText(tensor->shape.data(), tensor->shape.data() + tensor->shape.size()) +
            ", expected " + shapeText(shape.begin(), shape.end()));
   const std::size_t bad = tensor->firstNonfinite();
   if (bad != tensor->elements())
-    refuse("is not finite at element " + std::to_string(bad) + "; expected finite numbers");
+    refuse("got a value that is not finite at element " + std::to_string(bad) +
+           ", expected finite numbers");
 }
 
 /// How the communicator of a storage puts its pieces together.

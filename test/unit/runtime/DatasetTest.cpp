@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -59,7 +60,7 @@ TEST(DatasetTest, BatchesWrapAndRepeatTheLastSample) {
   const auto dataset = openDataset(file.path, kInputs);
   float row[2], slice[6];
   const auto firsts = [&](std::int64_t first, int coordinate) {
-    readBatch(*dataset, kInputs[0], 0, first, coordinate, row, slice);
+    readBatch(*dataset, SampleOrder(), kInputs[0], 0, first, coordinate, row, slice);
     return std::vector<float>{slice[0], slice[2], slice[4]};
   };
   EXPECT_EQ(firsts(0, 0), (std::vector<float>{0, 2, 4}));
@@ -69,6 +70,30 @@ TEST(DatasetTest, BatchesWrapAndRepeatTheLastSample) {
   EXPECT_EQ(firsts(3, 5), (std::vector<float>{2, 2, 2})) << "a rank that holds repeats only";
 }
 
+TEST(DatasetTest, ShufflingPermutesEachEpoch) {
+  for (const std::int64_t samples : {1, 2, 5, 64, 65, 1797}) {
+    const SampleOrder order(true, 7), same(true, 7), other(true, 8);
+    std::vector<std::int64_t> epochs[2];
+    bool seedMatters = false;
+    for (std::int64_t position = 0; position < 2 * samples; ++position) {
+      const std::int64_t sample = order.sampleAt(position, samples);
+      EXPECT_EQ(sample, same.sampleAt(position, samples));
+      seedMatters |= sample != other.sampleAt(position, samples);
+      epochs[position / samples].push_back(sample);
+    }
+    if (samples >= 5) {
+      EXPECT_TRUE(seedMatters);
+      EXPECT_NE(epochs[0], epochs[1]);
+      EXPECT_FALSE(std::is_sorted(epochs[0].begin(), epochs[0].end()));
+    }
+    for (auto &epoch : epochs) {
+      std::sort(epoch.begin(), epoch.end());
+      for (std::int64_t i = 0; i < samples; ++i)
+        ASSERT_EQ(epoch[std::size_t(i)], i) << samples;
+    }
+  }
+}
+
 TEST(DatasetTest, SamplesMayStandInAnyDimension) {
   TemporaryFile file;
   file.write(safetensors(kHeader, data()));
@@ -76,7 +101,7 @@ TEST(DatasetTest, SamplesMayStandInAnyDimension) {
   const Input inputs[] = {columns};
   const auto dataset = openDataset(file.path, inputs);
   float row[2], slice[6];
-  readBatch(*dataset, columns, 0, 0, 0, row, slice);
+  readBatch(*dataset, SampleOrder(), columns, 0, 0, 0, row, slice);
   EXPECT_EQ((std::vector<float>(slice, slice + 6)), (std::vector<float>{0, 2, 4, 1, 3, 5}));
 }
 
@@ -87,31 +112,31 @@ TEST(DatasetTest, RefusesWhatDoesNotFit) {
     return header.replace(header.find(from), from.size(), to);
   };
   refused(with("\"x\"", "\"y\""), data(),
-          "tensor 'x' is missing: got 'y', 'label', expected one tensor for each input");
+          "tensor 'x': got only 'y', 'label', expected one tensor for each input");
   refused(with("F32\",\"shape\":[5,2]", "I64\",\"shape\":[5]"), data(),
-          "tensor 'x' has dtype I64, expected F32, BF16 or F64");
+          "tensor 'x': got dtype I64, expected F32, BF16 or F64");
   refused(with("I64\",\"shape\":[5]", "F64\",\"shape\":[5]"), data(),
-          "tensor 'label' has dtype F64, expected I32 or I64");
-  refused(with("[5,2]", "[10]"), data(), "tensor 'x' has shape [10], expected [samples, 2]");
-  refused(with("[5,2]", "[2,5]"), data(), "tensor 'x' has shape [2, 5], expected [samples, 2]");
+          "tensor 'label': got dtype F64, expected I32 or I64");
+  refused(with("[5,2]", "[10]"), data(), "tensor 'x': got shape [10], expected [samples, 2]");
+  refused(with("[5,2]", "[2,5]"), data(), "tensor 'x': got shape [2, 5], expected [samples, 2]");
   refused(with("\"shape\":[5],", "\"shape\":[5,1],"), data(),
-          "tensor 'label' has shape [5, 1], expected [samples]");
+          "tensor 'label': got shape [5, 1], expected [samples]");
   refused(R"({"x":{"dtype":"F32","shape":[4,2],"data_offsets":[0,32]},)"
           R"("label":{"dtype":"I64","shape":[5],"data_offsets":[32,72]}})",
-          data().substr(0, 72), "tensor 'label' has 5 samples, expected 4 as 'x' has");
+          data().substr(0, 72), "tensor 'label': got 5 samples, expected 4 as 'x' has");
   refused(R"({"x":{"dtype":"F32","shape":[0,2],"data_offsets":[0,0]},)"
           R"("label":{"dtype":"I64","shape":[0],"data_offsets":[0,0]}})",
-          "", "has no samples");
+          "", "got no samples, expected at least one");
 }
 
 TEST(DatasetTest, RefusesValuesThatAreWrong) {
   refused(kHeader, data(std::nanf("")),
-          "tensor 'x' has nan at sample 0, element 1, expected finite numbers");
-  refused(kHeader, data(INFINITY), "tensor 'x' has inf at sample 0, element 1");
+          "tensor 'x': got nan at sample 0, element 1, expected finite numbers; clean the data");
+  refused(kHeader, data(INFINITY), "tensor 'x': got inf at sample 0, element 1");
   refused(kHeader, data(1, 3),
-          "tensor 'label' has 3 at sample 2, element 0, expected values from 0 to 2");
-  refused(kHeader, data(1, -1), "tensor 'label' has -1 at sample 2");
-  refused(kHeader, data(1, std::int64_t(1) << 40), "tensor 'label' has 1099511627776 at sample 2");
+          "tensor 'label': got 3 at sample 2, element 0, expected values from 0 to 2");
+  refused(kHeader, data(1, -1), "tensor 'label': got -1 at sample 2");
+  refused(kHeader, data(1, std::int64_t(1) << 40), "tensor 'label': got 1099511627776 at sample 2");
 }
 
 constexpr Parameter kMembers[] = {
@@ -160,14 +185,14 @@ TEST(WeightsTest, RefusesWhatDoesNotFit) {
     EXPECT_NE(message.find(why), std::string::npos) << message;
   };
   refused(complaint(weightsHeader("kernels", "[6]"), nine()),
-          "parameter 'kernel' is missing; give a file that has every parameter of the model");
+          "parameter 'kernel': got no such tensor, expected one for every parameter of the model");
   refused(complaint(weightsHeader("kernel", "[2,3]"), nine()),
-          "parameter 'kernel' has shape [2, 3], expected [6]");
+          "parameter 'kernel': got shape [2, 3], expected [6]");
   std::string integers = weightsHeader("kernel", "[6]");
   integers.replace(integers.find("F32"), 3, "I32");
-  refused(complaint(integers, nine()), "parameter 'kernel' has dtype I32, expected F32");
+  refused(complaint(integers, nine()), "parameter 'kernel': got dtype I32, expected F32");
   refused(complaint(weightsHeader("kernel", "[6]"), nine(INFINITY)),
-          "parameter 'bias' is not finite at element 2");
+          "parameter 'bias': got a value that is not finite at element 2");
 }
 
 TEST(WeightsTest, RemarksOnTensorsThatTheModelLacks) {

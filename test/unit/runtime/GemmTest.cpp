@@ -1,5 +1,7 @@
 #include "runtime/Gemm.h"
 
+#include "test/unit/runtime/TemporaryFile.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -95,6 +97,17 @@ TEST(GemmTest, IgnoresStridesOfExtentOne) {
   kernels::gemm(g, a, b, c);
   EXPECT_EQ(c[0], 2 * 5 + 3 * 7);
   EXPECT_EQ(c[1], -1);
+}
+
+TEST(GemmTest, SaysWhatTheLibraryRefuses) {
+  Gemm g;
+  g.m = -1, g.n = 2, g.k = 3;
+  g.a = {3, 1, {}}, g.b = {2, 1, {}}, g.c = {2, 1, {}};
+  float values[6] = {};
+  EXPECT_NE(messageOf([&] {
+              kernels::gemm(g, values, values, values);
+            }).find("oneDNN refused the matrix product m=-1 n=2 k=3"),
+            std::string::npos);
 }
 
 TEST(GemmTest, IsReproducible) {

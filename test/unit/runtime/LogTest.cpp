@@ -122,14 +122,18 @@ TEST(ReportTest, PutsReplicatedTotalsBeside) {
 }
 
 constexpr MeshAxis kAxes[] = {{"fsdp", 2}};
+constexpr Segment kSegments[] = {{"evaluate", SegmentKind::Evaluate, nullptr, {}, {}}};
 constexpr Input kInputs[] = {{"x", {2}, 0, Slice<float>{0, 4}, 4, 2, {0}, 0}};
 
 /// Parses the words; returns the exit status or -1, the complaint in `said`.
-int parse(std::vector<std::string> words, Options &options, std::string &said) {
+int parse(std::vector<std::string> words, Options &options, std::string &said,
+          bool evaluates = true) {
   Program program{};
   program.name = "train";
   program.axes = kAxes;
   program.inputs = kInputs;
+  if (evaluates)
+    program.segments = kSegments;
   std::vector<char *> arguments{const_cast<char *>("train")};
   for (std::string &word : words)
     arguments.push_back(word.data());
@@ -174,6 +178,11 @@ TEST(CommandLineTest, IllFormedOptionsAreStatusTwo) {
   refused({"--data", "d", "--steps", "1", "--epochs", "1"}, "got both --steps and --epochs");
   refused({"--data", "d", "--steps", "1", "--eval-every", "1"},
           "got --eval-every without --val-data");
+  Options o;
+  std::string said;
+  EXPECT_EQ(parse({"--data", "d", "--steps", "1", "--val-data", "v"}, o, said, false), 2);
+  EXPECT_NE(said.find("got --val-data, but this program was compiled without an evaluation"),
+            std::string::npos);
   refused({"--data", "d", "stray", "--steps", "1"}, "stray");
 }
 

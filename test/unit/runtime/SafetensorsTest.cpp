@@ -82,11 +82,13 @@ TEST(SafetensorsTest, FindsTheFirstNonfinite) {
 
 TEST(SafetensorsTest, RefusesWhatIsNotWhole) {
   EXPECT_EQ(complaint(safetensors(kGood, kData)), "no error");
-  refused("abc", "got 3 bytes, expected at least 8");
-  refused(safetensors(kGood, kData.substr(0, 20)), "the file is truncated");
+  refused("abc", "is not a whole safetensors file: got 3 bytes, expected at least 8");
+  refused(safetensors(kGood, kData.substr(0, 20)),
+          "is cut off: got 20 bytes of data, expected at least 24");
   refused(safetensors(kGood, kData + "x"), "got 25 bytes of data, expected 24");
-  refused(safetensors(kGood, kData).substr(0, 40), "bytes long, expected at most 32");
-  refused(std::string(8, '\xff') + kGood, "bytes long, expected at most");
+  refused(safetensors(kGood, kData).substr(0, 40),
+          "got a header of 143 bytes, expected at most 32");
+  refused(std::string(8, '\xff') + kGood, "got a header of 18446744073709551615 bytes");
   refused(safetensors("{", kData), "its header is not a JSON object");
   refused(safetensors("[]", ""), "its header is not a JSON object");
 }
@@ -102,9 +104,9 @@ TEST(SafetensorsTest, RefusesHeadersThatLie) {
           "not a list of extents");
   refused(safetensors(one(R"({"dtype":"F32","shape":[1]})"), four), "has no 'data_offsets'");
   refused(safetensors(one(R"({"dtype":"F32","shape":[1],"data_offsets":[4,0]})"), four),
-          "takes bytes [4, 0), expected 4 bytes for F32 [1]");
+          "got bytes [4, 0), expected 4 bytes for F32 [1]");
   refused(safetensors(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})"), four),
-          "takes bytes [0, 4), expected 8 bytes for F32 [2]");
+          "got bytes [0, 4), expected 8 bytes for F32 [2]");
   refused(safetensors(
               one(R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]})"), ""),
           "more elements than a file can hold");
@@ -113,7 +115,7 @@ TEST(SafetensorsTest, RefusesHeadersThatLie) {
           "it overlaps the one before");
   refused(safetensors("{" + a + R"(,"b":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})", eight),
           "there is a hole");
-  refused(safetensors("{" + a + "," + a + "}", four), "names tensor 'a' twice");
+  refused(safetensors("{" + a + "," + a + "}", four), "its header names tensor 'a' twice");
 }
 
 TEST(SafetensorsTest, RefusesWhatCannotBeOpened) {
