@@ -12,6 +12,7 @@
 #include "runtime/Failure.h"
 #include "runtime/Mesh.h"
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -46,6 +47,9 @@ public:
   std::byte *arena() const { return arena_; }
   std::size_t arenaBytes() const { return options_.arenaBytes; }
   const JobOptions &options() const { return options_; }
+  /// Said by the context that closes: waits of this rank for others end at once.
+  void leave() { leaving_.store(true); }
+  bool leaving() const { return leaving_.load(std::memory_order_relaxed); }
   /// Where the job's first error is kept.
   Failure &failure() const { return *failure_; }
   /// Communicator `index` of the options; index == count is the one over all ranks. Each is made once.
@@ -60,6 +64,7 @@ protected:
   int rank_;
   std::byte *arena_ = nullptr;
   Failure *failure_ = nullptr;
+  std::atomic<bool> leaving_{false};
 };
 
 /// Runs `body` on every rank of the mesh and returns the exit status for this process: body's own, or

@@ -20,12 +20,14 @@ public:
   void check() const;
   /// The stored error; only after raised().
   Error error() const;
+  /// True for one caller: the one that prints the cause.
+  bool claimReport() { return !reported_.exchange(1); }
 
 private:
   std::atomic<std::int32_t> state_{0}; // 0 nothing, 1 being written, 2 written
+  std::atomic<std::int32_t> reported_{0};
   std::int32_t status_ = 0;
   std::int32_t rank_ = -1;
-  std::int32_t line_ = 0;
   char action_[128] = {};
   char message_[1792] = {};
 };

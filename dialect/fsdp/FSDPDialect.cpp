@@ -15,10 +15,9 @@ using namespace mlir::fsdp;
 #include "dialect/fsdp/FSDPTypes.cpp.inc"
 
 namespace {
-/// Constants stay in the step or segment that uses them.
-struct FSDPFoldInterface : DialectFoldInterface {
+/// Keeps constants inside the step, segment or launch that uses them.
+struct KeepConstants : DialectFoldInterface {
   using DialectFoldInterface::DialectFoldInterface;
-
   bool shouldMaterializeInto(Region *region) const final {
     return isa<StepOp, SegmentOp, LaunchOp>(region->getParentOp());
   }
@@ -26,7 +25,7 @@ struct FSDPFoldInterface : DialectFoldInterface {
 } // namespace
 
 void FSDPDialect::initialize() {
-  addInterfaces<FSDPFoldInterface>();
+  addInterfaces<KeepConstants>();
   registerAttributes();
   registerTypes();
   registerFSDPDialectOperations(this);

@@ -12,7 +12,9 @@ using namespace mlir::fsdp;
 /// Fails unless `symbol` names a storage of shard type `type` which keeps `what`.
 static LogicalResult verifyStorage(Operation *op, FlatSymbolRefAttr symbol, StringRef what,
                                    Type type) {
-  auto storage = SymbolTable::lookupNearestSymbolFrom<StorageOp>(op, symbol);
+  // Storages stand in the module; the nearest symbol table is the program.
+  auto module = op->getParentOfType<ModuleOp>();
+  StorageOp storage = module ? module.lookupSymbol<StorageOp>(symbol) : StorageOp();
   if (!storage)
     return op->emitOpError() << "names '" << symbol.getValue() << "', which is no storage";
   bool known = what == "parameter" || llvm::any_of(storage.getStates(), [&](Attribute state) {

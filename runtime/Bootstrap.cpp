@@ -1,0 +1,230 @@
+#include "runtime/Bootstrap.h"
+#include "runtime/Launcher.h"
+#include "runtime/MpiJob.h"
+#include "runtime/SharedJob.h"
+#include "runtime/Watchdog.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace fsdp::rt {
+
+Transport parseTransport(const std::string &text) {
+  if (text == "auto")
+    return Transport::Auto;
+  if (text == "shm")
+    return Transport::SharedMemory;
+  if (text == "mpi")
+    return Transport::Mpi;
+  throw Error(format("option '--communicator' got '%s', expected auto, shm or mpi", text.c_str()),
+              kExitBadCommandLine);
+}
+
+int report(const Error &error) {
+  // One write, so that lines of several processes do not mix.
+  std::string text = "error: " + error.describe() + "\n";
+  std::fflush(stdout);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+  return error.status();
+}
+
+namespace {
+
+double resolveTimeout(double asked) {
+  if (asked > 0)
+    return asked;
+  const char *text = std::getenv("FSDP_TIMEOUT");
+  if (!text)
+    return 300;
+  char *end = nullptr;
+  double seconds = std::strtod(text, &end);
+  if (end == text || *end || !(seconds > 0 && seconds < 1e9))
+    throw Error(format("environment variable 'FSDP_TIMEOUT' got '%s', expected seconds above 0", text));
+  return seconds;
+}
+
+//===----------------------------------------------------------------------===//
+// The parent of ranks that it forked
+//===----------------------------------------------------------------------===//
+
+class Parent {
+public:
+  Parent(SharedSegment &segment, double timeoutSeconds)
+      : segment_(segment), failure_(segment.failure()), silence_(silenceLimit(timeoutSeconds)),
+        children_(segment.layout().ranks), heard_(children_.size(), 0),
+        silent_(children_.size(), 0) {
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &mask, &before_);
+  }
+  ~Parent() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+  /// Starts the ranks; `rankMain` runs in each and gives its exit status.
+  void start(const std::function<int(int)> &rankMain) {
+    std::fflush(nullptr); // or every rank would print what is buffered here
+    const pid_t self = getpid();
+    for (std::size_t rank = 0; rank < children_.size(); ++rank) {
+      pid_t pid = fork();
+      if (pid < 0) {
+        failure_.raise(Error(format("cannot start the process of rank %zu: %s", rank,
+                                    std::strerror(errno))));
+        return;
+      }
+      if (pid == 0) {
+        sigprocmask(SIG_SETMASK, &before_, nullptr);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // no orphans, whatever happens to the parent
+        if (getppid() != self)
+          _exit(kExitFailure);
+        int status = rankMain(static_cast<int>(rank));
+        std::fflush(nullptr);
+        _exit(status);
+      }
+      children_[rank] = pid;
+    }
+  }
+
+  /// Returns when no rank is left. A rank that ends badly or hangs takes the others with it.
+  int wait() {
+    double failedAt = 0, last = now();
+    while (reap()) {
+      const double time = now();
+      listen(std::min(time - last, 0.5)); // the parent itself may have been stopped
+      last = time;
+      if (failure_.raised() && failedAt == 0)
+        failedAt = time;
+      if (failedAt != 0 && time - failedAt > kGraceSeconds + 1)
+        for (pid_t child : children_)
+          if (child > 0)
+            kill(child, SIGKILL);
+      sigset_t child;
+      sigemptyset(&child);
+      sigaddset(&child, SIGCHLD);
+      timespec pause{0, 100'000'000};
+      sigtimedwait(&child, nullptr, &pause);
+    }
+    if (!failure_.raised())
+      return kExitDone;
+    return report(failure_.error());
+  }
+
+private:
+  // Collects ranks that have ended; false when none is left.
+  bool reap() {
+    bool alive = false;
+    for (std::size_t rank = 0; rank < children_.size(); ++rank) {
+      if (children_[rank] <= 0)
+        continue;
+      int status = 0;
+      pid_t ended = waitpid(children_[rank], &status, WNOHANG);
+      if (ended == 0 || (ended < 0 && errno == EINTR)) {
+        alive = true;
+        continue;
+      }
+      children_[rank] = 0;
+      const bool done = segment_.rank(static_cast<int>(rank)).state == RankRecord::Done;
+      std::string cause;
+      if (WIFSIGNALED(status))
+        cause = format("was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+                       WTERMSIG(status) == SIGKILL ? ", perhaps for want of memory" : "");
+      else if (WEXITSTATUS(status) != 0 || !done)
+        cause = format("exited with status %d before the end of the job", WEXITSTATUS(status));
+      if (!cause.empty())
+        failure_.raise(Error(cause, WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailure)
+                           .at(static_cast<int>(rank), ""));
+    }
+    return alive;
+  }
+
+  // A process that is stopped as a whole gives no sign of life.
+  void listen(double elapsed) {
+    for (std::size_t rank = 0; rank < children_.size(); ++rank) {
+      RankRecord &record = segment_.rank(static_cast<int>(rank));
+      if (children_[rank] <= 0 || record.state != RankRecord::Running || record.heartbeat != heard_[rank]) {
+        heard_[rank] = record.heartbeat;
+        silent_[rank] = 0;
+        continue;
+      }
+      silent_[rank] += elapsed;
+      if (silent_[rank] <= silence_)
+        continue;
+      failure_.raise(Error(format("hangs: no sign of life for %.1f s", silent_[rank]))
+                         .at(static_cast<int>(rank), ""));
+      kill(children_[rank], SIGKILL); // works on a stopped process too
+    }
+  }
+
+  SharedSegment &segment_;
+  Failure &failure_;
+  double silence_;
+  std::vector<pid_t> children_;
+  std::vector<double> heard_, silent_;
+  sigset_t before_;
+};
+
+int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body) {
+  const SharedSegment::Layout layout = layoutOf(mesh, options);
+  SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
+  if (mesh.size() == 1) {
+    SharedJob job(mesh, options, 0, segment);
+    return runRank(job, segment, 0, Care::Itself, body);
+  }
+  Parent parent(segment, options.timeoutSeconds);
+  parent.start([&](int rank) {
+    SharedJob job(mesh, options, rank, segment);
+    return runRank(job, segment, rank, Care::Parent, body);
+  });
+  return parent.wait();
+}
+
+int runLaunched(const Mesh &mesh, const JobOptions &options, const Launched &launched,
+                const std::function<int(Job &)> &body) {
+  if (launched.size != mesh.size()) {
+    Error error(format("the mesh '%s' has %d ranks, but %s started %d: start %d, or compile the program "
+                       "for a mesh of %d",
+                       mesh.describe().c_str(), mesh.size(), launched.by.c_str(), launched.size,
+                       mesh.size(), launched.size));
+    return launched.rank == 0 ? report(error) : error.status();
+  }
+  if (options.transport == Transport::SharedMemory && !launched.oneMachine()) {
+    Error error(format("--communicator=shm got %d of %d ranks on this machine, expected all: use mpi",
+                       launched.localSize, launched.size));
+    return launched.rank == 0 ? report(error) : error.status();
+  }
+  if (options.transport == Transport::Mpi ||
+      (options.transport == Transport::Auto && !launched.oneMachine()))
+    return runMpiRank(mesh, options, body);
+  SharedSegment segment =
+      joinSegment(layoutOf(mesh, options), launched.rank, launched.key, options.timeoutSeconds);
+  SharedJob job(mesh, options, launched.rank, segment);
+  return runRank(job, segment, launched.rank, Care::Neighbours, body);
+}
+
+} // namespace
+
+int runRanks(const Mesh &mesh, const JobOptions &asked, const std::function<int(Job &)> &body) {
+  try {
+    JobOptions options = asked;
+    options.timeoutSeconds = resolveTimeout(asked.timeoutSeconds);
+    if (std::optional<Launched> launched = detectLauncher())
+      return runLaunched(mesh, options, *launched, body);
+    if (options.transport == Transport::Mpi)
+      throw Error(format("--communicator=mpi needs a launcher: start with 'mpirun -n %d', or leave the "
+                         "option out to fork the ranks on this machine",
+                         mesh.size()),
+                  kExitBadCommandLine);
+    return runAlone(mesh, options, body);
+  } catch (const Error &error) {
+    return report(error);
+  }
+}
+
+} // namespace fsdp::rt

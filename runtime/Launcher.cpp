@@ -1,0 +1,106 @@
+#include "runtime/Launcher.h"
+#include "runtime/Error.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+namespace {
+
+class Reader {
+public:
+  explicit Reader(const Environment &environment) : environment_(environment) {}
+
+  bool has(const char *name) const { return environment_(name) != nullptr; }
+  std::string text(const char *name) const {
+    const char *value = environment_(name);
+    return value ? value : "";
+  }
+  /// A number in [low, high]; `absent` when the variable is not set.
+  int number(const char *name, int low, int high, int absent) const {
+    const char *value = environment_(name);
+    if (!value)
+      return absent;
+    char *end = nullptr;
+    long number = std::strtol(value, &end, 10);
+    if (end == value || *end || number < low || number > high)
+      throw Error(format("launcher variable '%s' got '%s', expected a number from %d to %d", name,
+                         value, low, high));
+    return static_cast<int>(number);
+  }
+
+private:
+  const Environment &environment_;
+};
+
+constexpr int kMostRanks = 65535;
+
+// Process id and start time of the parent: all ranks of a machine have the same, as one launcher
+// daemon starts them, and no two parents share both.
+std::string parentKey() {
+  char path[64], line[1024] = {};
+  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(getppid()));
+  if (std::FILE *file = std::fopen(path, "r")) {
+    if (!std::fgets(line, sizeof line, file))
+      line[0] = 0;
+    std::fclose(file);
+  }
+  // The command's name stands in parentheses and may hold anything; the start time is field 22.
+  std::string started;
+  if (char *at = std::strrchr(line, ')')) {
+    int field = 2;
+    for (char *word = std::strtok(at + 1, " "); word; word = std::strtok(nullptr, " "))
+      if (++field == 22)
+        started = word;
+  }
+  return format("%d-%s", static_cast<int>(getppid()), started.c_str());
+}
+
+} // namespace
+
+std::optional<Launched> detectLauncher(const Environment &environment) {
+  Reader read(environment);
+  Launched found;
+  const char *rank = nullptr, *size = nullptr, *localRank = "", *localSize = "";
+  if (read.has("RANK") && read.has("WORLD_SIZE")) {
+    found.by = "torchrun";
+    rank = "RANK", size = "WORLD_SIZE", localRank = "LOCAL_RANK", localSize = "LOCAL_WORLD_SIZE";
+    found.key = parentKey() + "-" + read.text("MASTER_PORT") + "-" +
+                read.text("TORCHELASTIC_RESTART_COUNT");
+  } else if (read.has("OMPI_COMM_WORLD_RANK") && read.has("OMPI_COMM_WORLD_SIZE")) {
+    found.by = "Open MPI";
+    rank = "OMPI_COMM_WORLD_RANK", size = "OMPI_COMM_WORLD_SIZE";
+    localRank = "OMPI_COMM_WORLD_LOCAL_RANK", localSize = "OMPI_COMM_WORLD_LOCAL_SIZE";
+    found.key = read.text("PMIX_NAMESPACE") + read.text("OMPI_MCA_ess_base_jobid");
+  } else if (read.has("PMI_RANK") && read.has("PMI_SIZE")) {
+    found.by = "PMI";
+    rank = "PMI_RANK", size = "PMI_SIZE", localRank = "MPI_LOCALRANKID", localSize = "MPI_LOCALNRANKS";
+  } else if (read.has("SLURM_PROCID") && read.has("SLURM_STEP_ID") && read.has("SLURM_NTASKS")) {
+    // Only inside a step: a batch script has SLURM_PROCID too, but is one process.
+    found.by = "Slurm";
+    rank = "SLURM_PROCID", localRank = "SLURM_LOCALID";
+    size = read.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+    found.key = read.text("SLURM_JOB_ID") + "-" + read.text("SLURM_STEP_ID");
+  } else {
+    return std::nullopt;
+  }
+  found.size = read.number(size, 1, kMostRanks, 1);
+  found.rank = read.number(rank, 0, found.size - 1, 0);
+  found.localRank = read.number(localRank, 0, found.size - 1, found.rank);
+  found.localSize = read.number(localSize, 1, found.size, found.size);
+  if (found.by == "Slurm" && read.number("SLURM_STEP_NUM_NODES", 1, kMostRanks,
+                                         read.number("SLURM_NNODES", 1, kMostRanks, 1)) > 1)
+    found.localSize = 1; // several machines; how many here matters to nobody
+  if (found.key.empty())
+    found.key = parentKey();
+  return found;
+}
+
+std::optional<Launched> detectLauncher() {
+  return detectLauncher([](const char *name) -> const char * { return std::getenv(name); });
+}
+
+} // namespace fsdp::rt

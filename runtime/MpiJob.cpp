@@ -1,0 +1,87 @@
+#include "runtime/MpiJob.h"
+
+#ifndef FSDP_WITH_MPI
+
+namespace fsdp::rt {
+
+int runMpiRank(const Mesh &, const JobOptions &, const std::function<int(Job &)> &) {
+  throw Error("--communicator=mpi: this program was built without MPI; install it (libopenmpi-dev) and "
+              "build again, or run all ranks on one machine");
+}
+
+} // namespace fsdp::rt
+
+#else
+
+#include "runtime/MpiCommunicator.h"
+#include "runtime/SharedJob.h"
+
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+namespace {
+
+class MpiJob final : public Job {
+public:
+  MpiJob(const Mesh &mesh, const JobOptions &options, int rank, SharedSegment &segment)
+      : Job(mesh, options, rank) {
+    arena_ = segment.arena(0);
+    failure_ = &segment.failure();
+  }
+
+  // Splitting the world is a collective over it: all ranks ask for the same communicators in order.
+  std::unique_ptr<Communicator> communicator(int index) override {
+    CommunicatorSpec spec = specOf(mesh_, options_, index);
+    return std::make_unique<MpiCommunicator>(spec.name, *this, mesh_.group(rank_, spec.axes),
+                                             options_.timeoutSeconds);
+  }
+};
+
+} // namespace
+
+int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body) {
+  int provided = 0, rank = 0, size = 1;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  auto refuse = [rank](const std::string &message) {
+    int status = rank == 0 ? report(Error(message)) : kExitFailure;
+    MPI_Finalize();
+    return status;
+  };
+  if (size != mesh.size())
+    return refuse(format("the mesh '%s' has %d ranks, but MPI started %d", mesh.describe().c_str(),
+                         mesh.size(), size));
+  if (provided < MPI_THREAD_SERIALIZED)
+    return refuse(format("MPI gives thread level %d, expected at least %d (MPI_THREAD_SERIALIZED), as "
+                         "collectives run on streams",
+                         provided, MPI_THREAD_SERIALIZED));
+
+  // A segment of this rank alone: its arena, its first error, its watchdog.
+  const SharedSegment::Layout layout{1, 1, options.arenaBytes};
+  SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
+  MpiJob job(mesh, options, rank, segment);
+  int status = runRank(job, segment, 0, Care::Itself, [&](Job &started) {
+    try {
+      int result = body(started);
+      if (result == 0 && !started.failure().raised())
+        return result;
+      throw Error(format("ended with status %d", result), result ? result : kExitFailure);
+    } catch (...) {
+      // Ranks that find the same fault at the same time would all print it: the first one ends the
+      // job before the others get to.
+      usleep(static_cast<useconds_t>(std::min(rank, 20)) * 100'000);
+      throw;
+    }
+  });
+  if (status != 0)
+    MPI_Abort(MPI_COMM_WORLD, status);
+  MPI_Finalize();
+  return status;
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_WITH_MPI

@@ -1,0 +1,15 @@
+//===- MpiJob.h - a rank whose peers may be on other machines ---------------===//
+#ifndef FSDP_RUNTIME_MPIJOB_H
+#define FSDP_RUNTIME_MPIJOB_H
+
+#include "runtime/Bootstrap.h"
+
+namespace fsdp::rt {
+
+/// Runs `body` as the rank that MPI says this process is, and returns the exit status. Nothing is
+/// shared between processes. Errors: the runtime was built without MPI; MPI's world is not the mesh.
+int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_MPIJOB_H

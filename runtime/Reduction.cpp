@@ -1,0 +1,104 @@
+#include "runtime/Reduction.h"
+#include "runtime/Error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+namespace fsdp::rt {
+
+namespace {
+
+struct Sum {
+  template <class T> static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>) // wraps around, as the hardware does
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
+                            static_cast<std::make_unsigned_t<T>>(b));
+    else
+      return a + b;
+  }
+};
+
+struct Max {
+  template <class T> static T apply(T a, T b) { return (a < b || b != b) ? b : a; }
+};
+
+// t[i] = s[0][i] op s[1][i] op ... for up to four sources, left to right. Reads of one index come
+// before its write, so t may be one of them.
+template <class Op, class T>
+void combine(T *t, const T *const *s, int sources, std::size_t count) {
+  const T *a = s[0], *b = s[sources > 1], *c = s[sources > 2 ? 2 : 0], *d = s[sources > 3 ? 3 : 0];
+  switch (sources) {
+  case 1:
+    if (t != a)
+      std::memcpy(t, a, count * sizeof(T));
+    return;
+  case 2:
+#pragma omp simd
+    for (std::size_t i = 0; i < count; ++i)
+      t[i] = Op::apply(a[i], b[i]);
+    return;
+  case 3:
+#pragma omp simd
+    for (std::size_t i = 0; i < count; ++i)
+      t[i] = Op::apply(Op::apply(a[i], b[i]), c[i]);
+    return;
+  default:
+#pragma omp simd
+    for (std::size_t i = 0; i < count; ++i)
+      t[i] = Op::apply(Op::apply(Op::apply(a[i], b[i]), c[i]), d[i]);
+  }
+}
+
+template <class Op, class T>
+void reduce(T *target, const void *const *sources, int sourceCount, std::size_t count) {
+  // More than four sources go through a block that stays in the first-level cache.
+  constexpr std::size_t kBlock = 2048;
+  alignas(64) T sum[kBlock];
+  const T *four[4];
+  for (std::size_t from = 0; from < count; from += kBlock) {
+    std::size_t n = std::min(kBlock, count - from);
+    int next = std::min(sourceCount, 4);
+    for (int s = 0; s < next; ++s)
+      four[s] = static_cast<const T *>(sources[s]) + from;
+    combine<Op, T>(sourceCount > 4 ? sum : target + from, four, next, n);
+    while (next < sourceCount) {
+      int more = std::min(sourceCount - next, 3);
+      four[0] = sum;
+      for (int s = 0; s < more; ++s)
+        four[s + 1] = static_cast<const T *>(sources[next + s]) + from;
+      next += more;
+      combine<Op, T>(next == sourceCount ? target + from : sum, four, more + 1, n);
+    }
+  }
+}
+
+template <class T>
+void reduce(void *target, const void *const *sources, int sourceCount, std::size_t count, ReduceOp op) {
+  if (op == ReduceOp::Sum)
+    reduce<Sum>(static_cast<T *>(target), sources, sourceCount, count);
+  else
+    reduce<Max>(static_cast<T *>(target), sources, sourceCount, count);
+}
+
+} // namespace
+
+void reduceInRankOrder(void *target, const void *const *sources, int sourceCount, std::size_t count,
+                       DType type, ReduceOp op) {
+  switch (type) {
+  case DType::F32:
+    return reduce<float>(target, sources, sourceCount, count, op);
+  case DType::F64:
+    return reduce<double>(target, sources, sourceCount, count, op);
+  case DType::I32:
+    return reduce<std::int32_t>(target, sources, sourceCount, count, op);
+  case DType::I64:
+    return reduce<std::int64_t>(target, sources, sourceCount, count, op);
+  case DType::Bool:
+  case DType::BF16:
+    break;
+  }
+  throw Error(format("reduction got elements of type %s, expected f32, f64, i32 or i64", nameOf(type)));
+}
+
+} // namespace fsdp::rt

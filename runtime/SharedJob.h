@@ -1,0 +1,41 @@
+//===- SharedJob.h - a rank whose peers are all on this machine -------------===//
+#ifndef FSDP_RUNTIME_SHAREDJOB_H
+#define FSDP_RUNTIME_SHAREDJOB_H
+
+#include "runtime/Arena.h"
+#include "runtime/Bootstrap.h"
+
+namespace fsdp::rt {
+
+/// One rank of a job over a shared segment.
+class SharedJob final : public Job {
+public:
+  SharedJob(const Mesh &mesh, const JobOptions &options, int rank, SharedSegment &segment);
+  std::unique_ptr<Communicator> communicator(int index) override;
+
+private:
+  SharedSegment &segment_;
+};
+
+/// What the segment of such a job holds.
+SharedSegment::Layout layoutOf(const Mesh &mesh, const JobOptions &options);
+
+/// Name of communicator `index` of the options and its axes; the last one is over the whole mesh.
+CommunicatorSpec specOf(const Mesh &mesh, const JobOptions &options, int index);
+
+/// Who looks after the ranks, and so prints the cause of a failure.
+enum class Care { Parent, Neighbours, Itself };
+
+/// Runs `body` as one rank and returns this process's exit status. The first error goes to
+/// `failure`; unless a parent takes care, the cause is printed by one rank.
+int runRank(Job &job, SharedSegment &segment, int recordIndex, Care care,
+            const std::function<int(Job &)> &body);
+
+/// The segment that the ranks of a launcher's job share: made by the first rank of this machine, found
+/// by the others through `key`. Returns when all have it. Errors: a rank that does not come in time.
+SharedSegment joinSegment(const SharedSegment::Layout &layout, int rank, const std::string &key,
+                          double timeoutSeconds);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_SHAREDJOB_H

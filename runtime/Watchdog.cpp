@@ -1,0 +1,60 @@
+#include "runtime/Watchdog.h"
+#include "runtime/Bootstrap.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+double silenceLimit(double timeoutSeconds) { return std::min(timeoutSeconds, 30.0); }
+
+Watchdog::Watchdog(SharedSegment &segment, int rank, int neighbour, double timeoutSeconds,
+                   bool reports)
+    : segment_(segment), rank_(rank), neighbour_(neighbour), silence_(silenceLimit(timeoutSeconds)),
+      reports_(reports), thread_([this] { run(); }) {}
+
+Watchdog::~Watchdog() {
+  stop_.store(true);
+  wake_.advance();
+  thread_.join();
+}
+
+void Watchdog::run() {
+  double failedAt = 0;
+  while (!wake_.waitFor(1, 0.1)) {
+    const double time = now();
+    segment_.rank(rank_).heartbeat.store(time);
+    if (!segment_.failure().raised()) {
+      if (neighbour_ >= 0)
+        lookAfterNeighbour();
+      continue;
+    }
+    if (failedAt == 0)
+      failedAt = time;
+    if (time - failedAt < kGraceSeconds)
+      continue;
+    Error error = segment_.failure().error();
+    if (reports_ && segment_.failure().claimReport())
+      report(error);
+    _exit(error.status());
+  }
+}
+
+void Watchdog::lookAfterNeighbour() {
+  RankRecord &record = segment_.rank(neighbour_);
+  if (record.state != RankRecord::Running)
+    return;
+  const double silent = now() - record.heartbeat;
+  // A process that is gone gives no sign of life either; asking only for its id would be fooled by
+  // ranks that live in containers of their own.
+  const bool gone = silent > 1 && kill(record.pid, 0) != 0 && errno == ESRCH;
+  if (!gone && silent < silence_)
+    return;
+  Error error = gone ? Error("died without a word: it was killed, or exited in the middle of the job")
+                     : Error(format("hangs: no sign of life for %.0f s", silent));
+  segment_.failure().raise(error.at(neighbour_, ""));
+}
+
+} // namespace fsdp::rt
