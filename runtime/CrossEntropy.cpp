@@ -5,18 +5,46 @@
 #include "runtime/Error.h"
 #include "runtime/VectorMath.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace fsdp::rt::kernels {
 
 namespace {
 
+/// Independent lanes let the compiler keep four vectors of maxima; a plain maximum it may not
+/// reorder, as it would change which NaN is seen. A NaN in the row shows in the sum instead.
 float largest(const float *row, std::size_t count) {
-  float value = row[0];
-#pragma omp simd reduction(max : value)
+  constexpr std::size_t lanes = 64;
+  float tops[lanes];
+  for (std::size_t lane = 0; lane < lanes; ++lane)
+    tops[lane] = row[0];
+  std::size_t j = 0;
+  for (; j + lanes <= count; j += lanes)
+#pragma omp simd
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      tops[lane] = row[j + lane] > tops[lane] ? row[j + lane] : tops[lane];
+  for (; j < count; ++j)
+    tops[0] = row[j] > tops[0] ? row[j] : tops[0];
+  float top = tops[0];
+  for (float candidate : tops)
+    top = candidate > top ? candidate : top;
+  return top;
+}
+
+constexpr std::size_t kBlock = 512;
+
+/// out[j] = exp(row[j] - top); returns their sum, taken in double. At most kBlock at a time, so
+/// that the exponentials run in full vectors and are still near when they are summed.
+double exponentials(const float *row, std::size_t count, float top, float *out) {
+  double sum = 0;
+#pragma omp simd
   for (std::size_t j = 0; j < count; ++j)
-    value = row[j] > value ? row[j] : value;
-  return value;
+    out[j] = vectorExp(row[j] - top);
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t j = 0; j < count; ++j)
+    sum += double(out[j]);
+  return sum;
 }
 
 template <typename Label> std::size_t checked(Label label, std::size_t row, std::size_t classes) {
@@ -35,10 +63,10 @@ void crossEntropy(LogitRows shape, const float *logits, const Label *labels, flo
     const float *row = logits + r * shape.classes;
     const std::size_t label = checked(labels[r], r, shape.classes);
     const float top = largest(row, shape.classes);
+    float block[kBlock];
     double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (std::size_t j = 0; j < shape.classes; ++j)
-      sum += double(vectorExp(row[j] - top));
+    for (std::size_t j = 0; j < shape.classes; j += kBlock)
+      sum += exponentials(row + j, std::min(kBlock, shape.classes - j), top, block);
     losses[r] = static_cast<float>(std::log(sum) + (double(top) - double(row[label])));
   }
 }
@@ -52,12 +80,8 @@ void crossEntropyGrad(LogitRows shape, const float *logits, const Label *labels,
     const std::size_t label = checked(labels[r], r, shape.classes);
     const float top = largest(row, shape.classes);
     double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (std::size_t j = 0; j < shape.classes; ++j) {
-      const float value = vectorExp(row[j] - top);
-      out[j] = value;
-      sum += double(value);
-    }
+    for (std::size_t j = 0; j < shape.classes; j += kBlock)
+      sum += exponentials(row + j, std::min(kBlock, shape.classes - j), top, out + j);
     const auto factor = static_cast<float>(upstream[r] / sum);
 #pragma omp simd
     for (std::size_t j = 0; j < shape.classes; ++j)
