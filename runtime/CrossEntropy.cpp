@@ -32,18 +32,21 @@ float largest(const float *row, std::size_t count) {
   return top;
 }
 
-constexpr std::size_t kBlock = 512;
-
-/// out[j] = exp(row[j] - top); returns their sum, taken in double. At most kBlock at a time, so
-/// that the exponentials run in full vectors and are still near when they are summed.
-double exponentials(const float *row, std::size_t count, float top, float *out) {
+/// The sum of exp(row[j] - top), in double.
+double sumOfExponentials(const float *row, std::size_t count, float top) {
+  // In blocks, so that the exponentials run in full vectors and are still near when summed.
+  constexpr std::size_t block = 512;
+  float values[block];
   double sum = 0;
+  for (std::size_t begin = 0; begin < count; begin += block) {
+    const std::size_t size = std::min(block, count - begin);
 #pragma omp simd
-  for (std::size_t j = 0; j < count; ++j)
-    out[j] = vectorExp(row[j] - top);
+    for (std::size_t j = 0; j < size; ++j)
+      values[j] = vectorExp(row[begin + j] - top);
 #pragma omp simd reduction(+ : sum)
-  for (std::size_t j = 0; j < count; ++j)
-    sum += double(out[j]);
+    for (std::size_t j = 0; j < size; ++j)
+      sum += double(values[j]);
+  }
   return sum;
 }
 
@@ -58,43 +61,39 @@ template <typename Label> std::size_t checked(Label label, std::size_t row, std:
 } // namespace
 
 template <typename Label>
-void crossEntropy(LogitRows shape, const float *logits, const Label *labels, float *losses) {
+void crossEntropy(LogitRows shape, const float *logits, const Label *labels, float *losses,
+                  float *logSumExp) {
   for (std::size_t r = 0; r < shape.rows; ++r) {
     const float *row = logits + r * shape.classes;
     const std::size_t label = checked(labels[r], r, shape.classes);
     const float top = largest(row, shape.classes);
-    float block[kBlock];
-    double sum = 0;
-    for (std::size_t j = 0; j < shape.classes; j += kBlock)
-      sum += exponentials(row + j, std::min(kBlock, shape.classes - j), top, block);
-    losses[r] = static_cast<float>(std::log(sum) + (double(top) - double(row[label])));
+    const double value = std::log(sumOfExponentials(row, shape.classes, top)) + double(top);
+    logSumExp[r] = static_cast<float>(value);
+    losses[r] = static_cast<float>(value - double(row[label]));
   }
 }
 
 template <typename Label>
 void crossEntropyGrad(LogitRows shape, const float *logits, const Label *labels,
-                      const float *upstream, float *gradients) {
+                      const float *logSumExp, const float *upstream, float *gradients) {
   for (std::size_t r = 0; r < shape.rows; ++r) {
     const float *row = logits + r * shape.classes;
     float *out = gradients + r * shape.classes;
     const std::size_t label = checked(labels[r], r, shape.classes);
-    const float top = largest(row, shape.classes);
-    double sum = 0;
-    for (std::size_t j = 0; j < shape.classes; j += kBlock)
-      sum += exponentials(row + j, std::min(kBlock, shape.classes - j), top, out + j);
-    const auto factor = static_cast<float>(upstream[r] / sum);
+    const float base = logSumExp[r], factor = upstream[r];
 #pragma omp simd
     for (std::size_t j = 0; j < shape.classes; ++j)
-      out[j] *= factor;
-    out[label] -= upstream[r];
+      out[j] = factor * vectorExp(row[j] - base);
+    out[label] -= factor;
   }
 }
 
-template void crossEntropy(LogitRows, const float *, const std::int32_t *, float *);
-template void crossEntropy(LogitRows, const float *, const std::int64_t *, float *);
-template void crossEntropyGrad(LogitRows, const float *, const std::int32_t *, const float *,
-                               float *);
-template void crossEntropyGrad(LogitRows, const float *, const std::int64_t *, const float *,
-                               float *);
+#define INSTANTIATE(Label)                                                                         \
+  template void crossEntropy(LogitRows, const float *, const Label *, float *, float *);           \
+  template void crossEntropyGrad(LogitRows, const float *, const Label *, const float *,           \
+                                 const float *, float *);
+INSTANTIATE(std::int32_t)
+INSTANTIATE(std::int64_t)
+#undef INSTANTIATE
 
 } // namespace fsdp::rt::kernels
