@@ -174,7 +174,7 @@ def NN_ReduceOp : NN_ComputeOp<"reduce", [DeclareOpInterfaceMethods<Differentiab
   }];
   let arguments = (ins NN_Reduction:$kind, StrAttr:$notation, NN_AnyTensor:$input);
   let results = (outs NN_AnyTensor:$result);
-  let assemblyFormat = "`` $kind $notation $input attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = "$kind $notation $input attr-dict `:` type($input) `->` type($result)";
   let extraClassDeclaration = [{
     /// The parsed notation.
     ::mlir::nn::Notation getPattern();
