@@ -16,6 +16,8 @@ int runMpiRank(const Mesh &, const JobOptions &, const std::function<int(Job &)>
 #include "runtime/MpiCommunicator.h"
 #include "runtime/SharedJob.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <unistd.h>
 
 namespace fsdp::rt {
@@ -72,12 +74,18 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<
     } catch (...) {
       // Ranks that find the same fault at the same time would all print it: the first one ends the
       // job before the others get to.
-      usleep(static_cast<useconds_t>(std::min(rank, 20)) * 100'000);
+      usleep(static_cast<useconds_t>(std::min(rank, 5)) * 400'000);
       throw;
     }
   });
-  if (status != 0)
-    MPI_Abort(MPI_COMM_WORLD, status);
+  if (status != 0) {
+    // mpirun ends the job when a rank exits before MPI_Finalize; asking it to (MPI_Abort) leaves Open
+    // MPI 4's own process hanging now and then. Slurm has to be asked.
+    if (std::getenv("SLURM_STEP_ID") && !std::getenv("OMPI_COMM_WORLD_RANK"))
+      MPI_Abort(MPI_COMM_WORLD, status);
+    std::fflush(nullptr);
+    _exit(status);
+  }
   MPI_Finalize();
   return status;
 }
