@@ -6,7 +6,7 @@
 // plain constexpr data: views of constant arrays, inline short lists, and
 // string literals, so that a program starts without running constructors.
 //
-// test/e2e/handwritten/linear_regression.cpp is one, written by hand.
+// test/e2e/handwritten/ has one that was written by hand.
 //
 //===----------------------------------------------------------------------===//
 

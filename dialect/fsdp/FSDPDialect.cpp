@@ -3,6 +3,7 @@
 #include "dialect/fsdp/FSDPDialect.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FoldInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -13,7 +14,18 @@ using namespace mlir::fsdp;
 #define GET_TYPEDEF_CLASSES
 #include "dialect/fsdp/FSDPTypes.cpp.inc"
 
+namespace {
+/// Keeps constants inside the step, segment or launch that uses them.
+struct KeepConstants : DialectFoldInterface {
+  using DialectFoldInterface::DialectFoldInterface;
+  bool shouldMaterializeInto(Region *region) const final {
+    return isa<StepOp, SegmentOp, LaunchOp>(region->getParentOp());
+  }
+};
+} // namespace
+
 void FSDPDialect::initialize() {
+  addInterfaces<KeepConstants>();
   registerAttributes();
   registerTypes();
   registerFSDPDialectOperations(this);

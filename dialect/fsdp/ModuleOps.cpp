@@ -95,9 +95,8 @@ LogicalResult StorageOp::verify() {
                            << expected.size();
     expected[dim] = llvm::divideCeil(expected[dim], ranks);
     if (shard.getShape() != ArrayRef<int64_t>(expected))
-      return emitOpError() << "has shard " << shard << ", expected "
-                           << shard.clone(expected) << " (dimension " << dim << " over " << ranks
-                           << " ranks)";
+      return emitOpError() << "has shard " << shard << ", expected " << shard.clone(expected)
+                           << " (dimension " << dim << " over " << ranks << " ranks)";
     return success();
   }
   if (shard.getRank() != 1)
@@ -153,8 +152,8 @@ LogicalResult ProgramOp::verify() {
         return others && others != entry.getValue();
       });
       if (!disjoint)
-        return program.emitOpError() << "covers ranks that '" << other.getSymName()
-                                     << "' covers; each rank has one role";
+        return program.emitOpError()
+               << "covers ranks that '" << other.getSymName() << "' covers; each rank has one role";
     }
   }
   if (covered != mesh.getNumRanks())

@@ -21,8 +21,6 @@
 #include "dialect/nn/NNDialect.h.inc"
 #include "dialect/nn/NNEnums.h.inc"
 #include "dialect/nn/NNInterfaces.h.inc"
-#define GET_ATTRDEF_CLASSES
-#include "dialect/nn/NNAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "dialect/nn/NNOps.h.inc"
 

@@ -27,7 +27,6 @@ def NN_Dialect : Dialect {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let hasConstantMaterializer = 1;
-  let useDefaultAttributePrinterParser = 1;
 }
 
 class NN_Op<string mnemonic, list<Trait> traits = []>
@@ -45,9 +44,7 @@ def NN_AnyTensor : StaticShapeTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
 def NN_Reduction : I32EnumAttr<"Reduction", "how elements are combined", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"mean", 1>, I32EnumAttrCase<"max", 2>]> {
   let cppNamespace = "::mlir::nn";
-  let genSpecializedAttr = 0;
 }
-def NN_ReductionAttr : EnumAttr<NN_Dialect, NN_Reduction, "reduction">;
 
 //===----------------------------------------------------------------------===//
 // Structured ops
@@ -175,7 +172,7 @@ def NN_ReduceOp : NN_ComputeOp<"reduce", [DeclareOpInterfaceMethods<Differentiab
     %m = nn.reduce sum "b s d -> b s" %x : tensor<8x16x32xf32> -> tensor<8x16xf32>
     ```
   }];
-  let arguments = (ins NN_ReductionAttr:$kind, StrAttr:$notation, NN_AnyTensor:$input);
+  let arguments = (ins NN_Reduction:$kind, StrAttr:$notation, NN_AnyTensor:$input);
   let results = (outs NN_AnyTensor:$result);
   let assemblyFormat = "$kind $notation $input attr-dict `:` type($input) `->` type($result)";
   let extraClassDeclaration = [{

@@ -24,23 +24,28 @@ def run(command, timeout=240):
     return done
 
 
+def tool(name):
+    """Path of a tool or a model of this build; lit puts its folder first."""
+    path = shutil.which(name)
+    if not path:
+        sys.exit(f"'{name}' is not built")
+    return path
+
+
 def compile_model(model, folder, *options, ranks=1):
     """Path of the training program of `model` for a mesh of `ranks` shards, in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / f"train-{ranks}"
-    tool = shutil.which(model)
-    if not tool:
-        sys.exit(f"'{model}' is not built")
-    run([tool, *options, f"--mesh=fsdp={ranks}", "-o", program])
+    run([tool(model), *options, f"--mesh=fsdp={ranks}", "-o", program])
     return program
 
 
-def train(program, name, steps, init, data, *options):
+def train(program, name, steps, init, data, *options, launcher=()):
     """Runs `steps` steps; returns (log, weights) written beside the program."""
     log = program.parent / f"{name}.jsonl"
     weights = program.parent / f"{name}.safetensors"
-    run([program, "--data", data, "--steps", steps, "--init", init, "--export", weights,
-         "--log", log, *options])
+    run([*launcher, program, "--data", data, "--steps", steps, "--init", init,
+         "--export", weights, "--log", log, *options])
     return log, weights
 
 

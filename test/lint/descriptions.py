@@ -9,7 +9,18 @@ from tablegen import defined_here, records
 from tree import COMPILER_ROOMS, ROOMS
 
 
-def check_record(path, line, record, found):
+def has_example(record, description, ops):
+    """Whether there is a block of MLIR, or the block of the op that it says to see has this op."""
+    if "```mlir" in description:
+        return True
+    for name in re.findall(r"[Ss]ee `(?:\w+\.)?(\w+)`", description):
+        blocks = re.findall(r"```mlir(.*?)```", ops.get(name) or "", re.S)
+        if any(re.search(rf"\b{record['opName']}\b", block) for block in blocks):
+            return True
+    return False
+
+
+def check_record(path, line, record, found, ops):
     kinds = set(record["!superclasses"])
     name = record["!name"]
     if "PassBase" in kinds:
@@ -31,7 +42,7 @@ def check_record(path, line, record, found):
             yield path, line, f"op '{name}' has no summary"
         if not re.sub(r"```.*?```", "", description, flags=re.S).strip():
             yield path, line, f"op '{name}' has no description"
-        if "```mlir" not in description:
+        if not has_example(record, description, ops):
             yield path, line, f"op '{name}' has no example (a ```mlir block)"
     elif "AttrDef" in kinds or "TypeDef" in kinds:
         enum = "EnumAttr" in kinds
@@ -40,10 +51,15 @@ def check_record(path, line, record, found):
 
 
 def check(tree):
-    for path in tree.paths(".td", under=ROOMS):
-        found = records(tree, path)
+    files = {path: records(tree, path) for path in tree.paths(".td", under=ROOMS)}
+    ops = {
+        record["opName"]: record["description"]
+        for path, found in files.items()
+        for _, record in defined_here(found, path) if "opName" in record
+    }
+    for path, found in files.items():
         for line, record in defined_here(found, path):
-            yield from check_record(path, line, record, found)
+            yield from check_record(path, line, record, found, ops)
     for path in tree.paths(".cpp", ".h", under=COMPILER_ROOMS):
         text = tree.text(path)
         for match in re.finditer(r"\bcl::(?:opt|list|bits)<[^;]*;", text):

@@ -195,7 +195,7 @@ void evaluate(Context &c) { layer_forward(c); }
 constexpr MeshAxis axes[] = {{"fsdp", RANKS}};
 constexpr const char *streams[] = {"compute", "gather", "reduce", "input"};
 constexpr CommunicatorSpec communicators[] = {
-    {"gather fsdp", {0}}, {"reduce fsdp", {0}}, {"compute fsdp", {0}}};
+    {"fsdp_gather", {0}}, {"fsdp_reduce", {0}}, {"fsdp_compute", {0}}};
 
 constexpr Input inputs[] = {
     {/*name=*/"x", /*sample=*/{kIn}, /*sampleDim=*/0, arena::x, kBatch, kRows, /*axes=*/{0},
@@ -226,7 +226,7 @@ constexpr Program program = {
     arena::learning_rate,
     /*defaultLearningRate=*/0.1f,
     /*tokensPerSample=*/1,
-    /*report=*/R"({"parameters": 0})",
+    /*report=*/R"({"arena": 0})",
 };
 
 } // namespace

@@ -22,3 +22,20 @@ def Toy_GoodOp : Op<Toy_Dialect, "good"> {
     ```
   }];
 }
+def Toy_SeenOp : Op<Toy_Dialect, "seen"> {
+  let summary = "Its example is another op's";
+  let description = [{ Words. See `toy.container`. }];
+}
+def Toy_NotSeenOp : Op<Toy_Dialect, "not_seen"> {
+  let summary = "The other op's example has it not";
+  let description = [{ Words. See `toy.container`. }];
+}
+def Toy_ContainerOp : Op<Toy_Dialect, "container"> {
+  let summary = "Has an example with another op";
+  let description = [{
+    Words.
+    ```mlir
+    toy.container { toy.seen }
+    ```
+  }];
+}

@@ -1,0 +1,78 @@
+//===- ApplyOptimizer.cpp - from gradients to updates ---------------------===//
+
+#include "passes/Passes.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_APPLYOPTIMIZERPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// A constant of type tensor<f32>.
+static Value scalar(OpBuilder &builder, Location loc, double value) {
+  auto type = RankedTensorType::get({}, builder.getF32Type());
+  return arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, builder.getF32FloatAttr(value).getValue()));
+}
+
+/// The value that `step` logs as its loss, or null.
+static Value findLoss(StepOp step) {
+  for (OutputOp output : step.getBody().front().getOps<OutputOp>())
+    if (output.getName() == "loss")
+      return output.getValue();
+  return Value();
+}
+
+/// min(1, clip / (norm + 1e-6)), or 1 without clipping.
+static Value buildScale(OpBuilder &builder, Location loc, Value norm, double clip) {
+  Value one = scalar(builder, loc, 1);
+  if (clip <= 0)
+    return one;
+  Value padded = arith::AddFOp::create(builder, loc, norm, scalar(builder, loc, 1e-6));
+  Value ratio = arith::DivFOp::create(builder, loc, scalar(builder, loc, clip), padded);
+  return arith::MinimumFOp::create(builder, loc, one, ratio);
+}
+
+static LogicalResult applyOptimizer(StepOp step) {
+  Block &body = step.getBody().front();
+  Value loss = findLoss(step);
+  if (!loss)
+    return step.emitOpError("has no 'fsdp.output \"loss\"'; run 'fsdp-differentiate' first");
+
+  SmallVector<GradientOp> gradients(body.getOps<GradientOp>());
+  SmallVector<Attribute> params;
+  SmallVector<Value> values;
+  for (GradientOp gradient : gradients) {
+    params.push_back(gradient.getParamAttr());
+    values.push_back(gradient.getValue());
+  }
+
+  OptimizerAttr optimizer = step.getOptimizerAttr();
+  OpBuilder builder = OpBuilder::atBlockEnd(&body);
+  Location loc = step.getLoc();
+  Value norm = GlobalNormOp::create(builder, loc, builder.getArrayAttr(params), values);
+  OutputOp::create(builder, loc, "grad_norm", norm);
+  Value lr = LearningRateOp::create(builder, loc, optimizer);
+  OutputOp::create(builder, loc, "lr", lr);
+  Value scale = buildScale(builder, loc, norm, optimizer.getClip());
+  Value ok = AllFiniteOp::create(builder, loc, ValueRange{loss, norm});
+  for (GradientOp gradient : gradients) {
+    UpdateOp::create(builder, gradient.getLoc(), gradient.getParamAttr(), gradient.getValue(), lr,
+                     scale, ok, optimizer);
+    gradient.erase();
+  }
+  AdvanceOp::create(builder, loc, ok);
+  return success();
+}
+
+namespace {
+struct ApplyOptimizer : fsdp::impl::ApplyOptimizerPassBase<ApplyOptimizer> {
+  void runOnOperation() override {
+    for (StepOp step : getOperation().getOps<StepOp>())
+      if (step.getKind() == StepKind::train && failed(applyOptimizer(step)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,36 @@
+//===- DeriveEvaluation.cpp - a step that only measures -------------------===//
+
+#include "passes/Passes.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_DERIVEEVALUATIONPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct DeriveEvaluation : fsdp::impl::DeriveEvaluationPassBase<DeriveEvaluation> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto steps = llvm::to_vector(module.getOps<StepOp>());
+    if (steps.size() != 1 || steps.front().getKind() != StepKind::train)
+      return;
+    StepOp train = steps.front();
+    constexpr StringLiteral name = "evaluate";
+    if (Operation *taken = SymbolTable(module).lookup(name)) {
+      train.emitOpError("cannot derive its evaluation: the symbol '")
+          << name << "' is taken; rename it or write the evaluation step";
+      taken->emitRemark("taken here");
+      return signalPassFailure();
+    }
+    OpBuilder builder(train);
+    builder.setInsertionPointAfter(train);
+    auto evaluate = cast<StepOp>(builder.clone(*train));
+    evaluate.setSymName(name);
+    evaluate.setKind(StepKind::evaluate);
+    evaluate.removeOptimizerAttr();
+  }
+};
+} // namespace
