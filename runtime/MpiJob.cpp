@@ -33,7 +33,7 @@ public:
   }
 
   // Splitting the world is a collective over it: all ranks ask for the same communicators in order.
-  std::unique_ptr<Communicator> communicator(int index) override {
+  std::unique_ptr<Communicator> communicator(int index, int) override {
     CommunicatorSpec spec = specOf(mesh_, options_, index);
     return std::make_unique<MpiCommunicator>(spec.name, *this, mesh_.group(rank_, spec.axes),
                                              options_.timeoutSeconds);
@@ -71,10 +71,12 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<
       if (result == 0 && !started.failure().raised())
         return result;
       throw Error(format("ended with status %d", result), result ? result : kExitFailure);
-    } catch (...) {
-      // Ranks that find the same fault at the same time would all print it: the first one ends the
-      // job before the others get to.
-      usleep(static_cast<useconds_t>(std::min(rank, 5)) * 400'000);
+    } catch (const Error &error) {
+      // Nothing tells the ranks apart that find a fault at the same time: the first of them says it and
+      // ends the job before the others' time has come.
+      const bool byAll = started.failure().raised() ? started.failure().error().isByAll() : error.isByAll();
+      if (byAll && rank > 0)
+        usleep(3'000'000 + static_cast<useconds_t>(std::min(rank, 20)) * 100'000);
       throw;
     }
   });
