@@ -76,6 +76,8 @@ public:
 
   /// Set by the driver before the first step.
   InputSource *inputs = nullptr;
+  /// Where `output` leaves numbers, by index. Set by the driver before the first step.
+  float *outputs = nullptr;
 
 private:
   Job &job_;
