@@ -194,7 +194,7 @@ LogicalResult ReverseMode::differentiate(Operation *op) {
   Operation *last = &body.back();
   SmallVector<Value> operandCotangents;
   if (failed(differentiable.buildCotangents(builder, resultCotangents, needed, operandCotangents)))
-    return op->emitOpError("cannot be differentiated");
+    return failure();
   for (Operation *built = last->getNextNode(); built; built = built->getNextNode())
     renewReads(built);
   for (auto [operand, cotangent] : llvm::zip_equal(op->getOperands(), operandCotangents))

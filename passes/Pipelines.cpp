@@ -1,8 +1,31 @@
 //===- Pipelines.cpp - the order of the passes, and why -------------------===//
 
+#include "passes/Pipelines.h"
+
+#include "mlir/Pass/PassRegistry.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
+
+void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  // Before differentiation, so that evaluation holds nothing of backward.
+  manager.addPass(createDeriveEvaluationPass());
+  // Its place: fsdp-shard-parameters. Reads of one parameter are distinct from here on.
+  manager.addPass(createDifferentiatePass());
+  manager.addPass(createApplyOptimizerPass());
+  // Its place: fsdp-propagate. All that computes stands in the step now.
+  manager.addPass(createVerifyPhasePass());
+}
+
+void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  // Their places: fsdp-partition, fsdp-fuse.
+  manager.addPass(createVerifyPhasePass());
+}
+
+void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  // Their places: fsdp-schedule, fsdp-plan-memory, fsdp-verify-schedule.
+  manager.addPass(createVerifyPhasePass());
+}
 
 void mlir::fsdp::registerPasses() { registerFSDPPasses(); }

@@ -20,8 +20,8 @@ Mesh::Mesh(Table<MeshAxis> axes, Table<int> order) {
   for (int p = 0; p < ranks; ++p) {
     int rank = order.empty() ? p : order[p];
     if (rank < 0 || rank >= ranks || position_[rank] >= 0)
-      throw Error(format("device order got rank %d at position %d, expected each of 0..%d once", rank,
-                         p, ranks - 1));
+      throw Error(format("device order got rank %d at position %d, expected each of 0..%d once",
+                         rank, p, ranks - 1));
     order_.push_back(rank);
     position_[rank] = p;
   }

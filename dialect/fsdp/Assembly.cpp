@@ -34,8 +34,8 @@ void mlir::fsdp::printPlainF64(OpAsmPrinter &printer, Operation *, FloatAttr val
 
 // Parameter, gradient, states and results all have the shard's type: it is printed once.
 ParseResult mlir::fsdp::parseShardTypes(OpAsmParser &parser, Type &parameter, Type &gradient,
-                                   SmallVectorImpl<Type> &states, Type &newParameter,
-                                   SmallVectorImpl<Type> &newStates) {
+                                        SmallVectorImpl<Type> &states, Type &newParameter,
+                                        SmallVectorImpl<Type> &newStates) {
   int64_t count = 0;
   if (parser.parseType(parameter) || parser.parseKeyword("states") || parser.parseInteger(count))
     return failure();
@@ -46,6 +46,6 @@ ParseResult mlir::fsdp::parseShardTypes(OpAsmParser &parser, Type &parameter, Ty
 }
 
 void mlir::fsdp::printShardTypes(OpAsmPrinter &printer, Operation *, Type parameter, Type,
-                            TypeRange states, Type, TypeRange) {
+                                 TypeRange states, Type, TypeRange) {
   printer << parameter << " states " << states.size();
 }

@@ -23,7 +23,8 @@ LogicalResult mlir::fsdp::detail::verifyCollective(Operation *op) {
   return success();
 }
 
-/// Fails unless `part` is one rank's part of `whole` along `dim`. A flat unit's shard (rank one) may be longer.
+/// Fails unless `part` is one rank's part of `whole` along `dim`. A flat unit's shard (rank one)
+/// may be longer.
 static LogicalResult verifyPart(Operation *op, Type wholeType, Type partType, int64_t dim,
                                 ArrayAttr over, bool mayBeLonger) {
   auto whole = cast<RankedTensorType>(wholeType);

@@ -121,7 +121,7 @@ def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [Pure, SameOperandsAndRes
   }];
   let arguments = (ins FSDP_ReduceKindAttr:$kind, FSDP_Tensor:$input, StrArrayAttr:$over);
   let results = (outs FSDP_Tensor:$result);
-  let assemblyFormat = "$kind $input `over` $over attr-dict `:` type($result)";
+  let assemblyFormat = "`` $kind $input `over` $over attr-dict `:` type($result)";
 }
 
 def FSDP_AllSliceOp : FSDP_CollectiveOp<"all_slice", [Pure]> {

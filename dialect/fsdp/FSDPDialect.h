@@ -63,8 +63,8 @@ LogicalResult verifyCollective(Operation *op);
 #define GET_ATTRDEF_CLASSES
 #include "dialect/fsdp/FSDPAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
-#include "dialect/fsdp/FSDPTypes.h.inc"
 #include "dialect/fsdp/CollectiveOpInterface.h.inc"
+#include "dialect/fsdp/FSDPTypes.h.inc"
 #define GET_OP_CLASSES
 #include "dialect/fsdp/FSDPOps.h.inc"
 

@@ -94,7 +94,7 @@ def FSDP_StepOp : FSDP_Op<"step", [Symbol, SingleBlock, NoTerminator, HasParent<
   let arguments = (ins SymbolNameAttr:$sym_name, FSDP_StepKindAttr:$kind,
                        OptionalAttr<FSDP_OptimizerAttr>:$optimizer);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name $kind (`optimizer` $optimizer^)? attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `` $kind (`optimizer` $optimizer^)? attr-dict-with-keyword $body";
   let hasVerifier = 1;
 }
 
@@ -128,7 +128,7 @@ def FSDP_StorageOp : FSDP_Op<"storage", [Symbol, HasParent<"::mlir::ModuleOp">]>
     FSDP_StorageKindAttr:$kind,
     DefaultValuedAttr<I64Attr, "-1">:$dim, StrArrayAttr:$axes, StrArrayAttr:$states, ArrayAttr:$members);
   let assemblyFormat = [{
-    $sym_name `:` $shard $kind (`dim` $dim^)? `over` $axes `states` $states `members` $members attr-dict
+    $sym_name `:` $shard `` $kind (`dim` $dim^)? `over` $axes `states` $states `members` $members attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -193,7 +193,7 @@ def FSDP_SegmentOp : FSDP_Op<"segment", [Symbol, SingleBlock, NoTerminator, HasP
   let arguments = (ins SymbolNameAttr:$sym_name, FSDP_StepKindAttr:$kind,
                        TypedArrayAttrBase<FlatSymbolRefAttr, "segments">:$next);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name $kind `next` $next attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `` $kind `next` $next attr-dict-with-keyword $body";
   let hasVerifier = 1;
 }
 

@@ -14,9 +14,9 @@ static LogicalResult verifyParameter(Operation *op, FlatSymbolRefAttr symbol, Ty
     return op->emitOpError() << "names '" << symbol.getValue() << "', which is no parameter";
   if (param.getType() == type)
     return success();
-  InFlightDiagnostic diag = op->emitOpError() << "has type " << type << ", expected "
-                                              << param.getType() << ", the type of parameter '"
-                                              << symbol.getValue() << "'";
+  InFlightDiagnostic diag = op->emitOpError()
+                            << "has type " << type << ", expected " << param.getType()
+                            << ", the type of parameter '" << symbol.getValue() << "'";
   diag.attachNote(param.getLoc()) << "the parameter is declared here";
   return diag;
 }

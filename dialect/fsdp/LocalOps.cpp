@@ -18,11 +18,11 @@ static LogicalResult verifyStorage(Operation *op, FlatSymbolRefAttr symbol, Stri
   if (!storage)
     return op->emitOpError() << "names '" << symbol.getValue() << "', which is no storage";
   bool known = what == "parameter" || llvm::any_of(storage.getStates(), [&](Attribute state) {
-    return cast<StringAttr>(state).getValue() == what;
-  });
+                 return cast<StringAttr>(state).getValue() == what;
+               });
   if (!known)
-    return op->emitOpError() << "names state '" << what << "', which storage '"
-                             << symbol.getValue() << "' lacks";
+    return op->emitOpError() << "names state '" << what << "', which storage '" << symbol.getValue()
+                             << "' lacks";
   if (storage.getShard() != type)
     return op->emitOpError() << "has type " << type << ", expected " << storage.getShard()
                              << ", the shard of storage '" << symbol.getValue() << "'";
@@ -44,9 +44,8 @@ LogicalResult ViewOp::verify() {
     return emitOpError() << "takes a flat tensor of " << type.getElementType() << ", got " << flat;
   int64_t offset = getOffset();
   if (offset < 0 || offset + type.getNumElements() > flat.getNumElements())
-    return emitOpError() << "covers elements " << offset << " to "
-                         << offset + type.getNumElements() << ", expected at most "
-                         << flat.getNumElements();
+    return emitOpError() << "covers elements " << offset << " to " << offset + type.getNumElements()
+                         << ", expected at most " << flat.getNumElements();
   return success();
 }
 

@@ -22,14 +22,12 @@ Attribute MeshAttr::parse(AsmParser &parser, Type) {
     return success();
   };
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseLess() ||
-      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseAxis))
+  if (parser.parseLess() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseAxis))
     return {};
   if (succeeded(parser.parseOptionalComma())) {
     if (parser.parseKeyword("devices") || parser.parseEqual() ||
-        parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
-          return parser.parseInteger(devices.emplace_back());
-        }))
+        parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                       [&] { return parser.parseInteger(devices.emplace_back()); }))
       return {};
   }
   if (parser.parseGreater())
@@ -63,7 +61,8 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (name.empty())
       return emitError() << "mesh axis has an empty name";
     if (!seen.insert(name.getValue()).second)
-      return emitError() << "mesh axis '" << name.getValue() << "' stands twice; give each axis its own name";
+      return emitError() << "mesh axis '" << name.getValue()
+                         << "' stands twice; give each axis its own name";
     if (size < 1)
       return emitError() << "mesh axis '" << name.getValue() << "' has size " << size
                          << ", expected at least 1";

@@ -95,9 +95,8 @@ LogicalResult StorageOp::verify() {
                            << expected.size();
     expected[dim] = llvm::divideCeil(expected[dim], ranks);
     if (shard.getShape() != ArrayRef<int64_t>(expected))
-      return emitOpError() << "has shard " << shard << ", expected "
-                           << shard.clone(expected) << " (dimension " << dim << " over " << ranks
-                           << " ranks)";
+      return emitOpError() << "has shard " << shard << ", expected " << shard.clone(expected)
+                           << " (dimension " << dim << " over " << ranks << " ranks)";
     return success();
   }
   if (shard.getRank() != 1)
@@ -123,7 +122,6 @@ LogicalResult StorageOp::verify() {
 
 LogicalResult ProgramOp::verify() {
   MeshAttr mesh = getMesh(*this);
-  int64_t ranks = mesh.getNumRanks();
   for (NamedAttribute entry : getRole()) {
     auto coordinate = dyn_cast<IntegerAttr>(entry.getValue());
     int64_t size = mesh.getAxisSize(entry.getName());
@@ -133,7 +131,6 @@ LogicalResult ProgramOp::verify() {
     if (!coordinate || coordinate.getInt() < 0 || coordinate.getInt() >= size)
       return emitOpError() << "role has coordinate " << entry.getValue() << " on axis '"
                            << entry.getName().getValue() << "', expected 0 to " << size - 1;
-    ranks /= size;
   }
   // The first program of the module answers for the sum over all of them.
   auto programs = (*this)->getParentOfType<ModuleOp>().getOps<ProgramOp>();
@@ -153,8 +150,8 @@ LogicalResult ProgramOp::verify() {
         return others && others != entry.getValue();
       });
       if (!disjoint)
-        return program.emitOpError() << "covers ranks that '" << other.getSymName()
-                                     << "' covers; each rank has one role";
+        return program.emitOpError()
+               << "covers ranks that '" << other.getSymName() << "' covers; each rank has one role";
     }
   }
   if (covered != mesh.getNumRanks())

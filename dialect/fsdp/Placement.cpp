@@ -18,9 +18,7 @@ static ParseResult parseF64(AsmParser &parser, FloatAttr &value) {
   return success();
 }
 
-static void printF64(AsmPrinter &printer, FloatAttr value) {
-  printer.printFloat(value.getValue());
-}
+static void printF64(AsmPrinter &printer, FloatAttr value) { printer.printFloat(value.getValue()); }
 
 #define GET_ATTRDEF_CLASSES
 #include "dialect/fsdp/FSDPAttrs.cpp.inc"
@@ -38,8 +36,8 @@ LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError, Ini
   if (!std::isfinite(number))
     return emitError() << "initial value must be finite";
   if (kind != InitKind::constant && number < 0)
-    return emitError() << "'" << stringifyInitKind(kind) << "' initializer has a spread of " << number
-                       << ", expected at least 0";
+    return emitError() << "'" << stringifyInitKind(kind) << "' initializer has a spread of "
+                       << number << ", expected at least 0";
   return success();
 }
 
@@ -105,8 +103,8 @@ void PlacementAttr::print(AsmPrinter &printer) const {
 }
 
 LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError, StorageKind kind,
-                                    int64_t dim, ArrayRef<StringAttr> axes, Type gather, Type reduce,
-                                    Reshard) {
+                                    int64_t dim, ArrayRef<StringAttr> axes, Type gather,
+                                    Type reduce, Reshard) {
   if (kind == StorageKind::replicated && !axes.empty())
     return emitError() << "a replicated placement has no axes";
   if (kind != StorageKind::replicated && axes.empty())
@@ -114,7 +112,8 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError
                        << "' placement needs at least one axis; say replicated for none";
   if ((kind == StorageKind::dimension) != (dim >= 0))
     return emitError() << "a '" << stringifyStorageKind(kind) << "' placement got dimension " << dim
-                       << (kind == StorageKind::dimension ? ", expected 0 or more" : ", expected none");
+                       << (kind == StorageKind::dimension ? ", expected 0 or more"
+                                                          : ", expected none");
   if (!isa<FloatType>(gather) || !isa<FloatType>(reduce))
     return emitError() << "gather and reduce types must be float types";
   return success();

@@ -97,7 +97,8 @@ LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   for (StringAttr axis : unreduced)
     if (failed(add(axis)))
       return failure();
-  if (!llvm::is_sorted(unreduced, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); }))
+  if (!llvm::is_sorted(unreduced,
+                       [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); }))
     return emitError() << "'unreduced' axes must be in the order of their names";
   return success();
 }
@@ -110,8 +111,8 @@ ShardingAttr ShardingAttr::getReplicated(MLIRContext *context, FlatSymbolRefAttr
 }
 
 ShardingAttr ShardingAttr::getCanonical(FlatSymbolRefAttr mesh,
-                               ArrayRef<SmallVector<StringAttr>> dimAxes,
-                               ArrayRef<StringAttr> unreduced) {
+                                        ArrayRef<SmallVector<StringAttr>> dimAxes,
+                                        ArrayRef<StringAttr> unreduced) {
   MLIRContext *context = mesh.getContext();
   SmallVector<ArrayAttr> arrays = llvm::map_to_vector(
       dimAxes, [&](ArrayRef<StringAttr> axes) { return getAxisArray(context, axes); });

@@ -12,8 +12,9 @@ LogicalResult BufferOp::verify() {
                            << ", expected a multiple of 64 that is not negative";
   bool inProgram = isa<ProgramOp>((*this)->getParentOp());
   if (inProgram && !getPersistent())
-    return emitOpError() << "'" << getName()
-                         << "' stands directly in a program; mark it persistent or move it into a segment";
+    return emitOpError()
+           << "'" << getName()
+           << "' stands directly in a program; mark it persistent or move it into a segment";
   if (!getPersistent() && getStorage())
     return emitOpError() << "'" << getName() << "' holds a storage; mark it persistent";
   return success();
@@ -27,9 +28,8 @@ LogicalResult SubviewOp::verify() {
                          << whole.getElementType();
   int64_t offset = getOffset();
   if (offset < 0 || offset + part.getNumElements() > whole.getNumElements())
-    return emitOpError() << "covers elements " << offset << " to "
-                         << offset + part.getNumElements() << ", expected at most "
-                         << whole.getNumElements();
+    return emitOpError() << "covers elements " << offset << " to " << offset + part.getNumElements()
+                         << ", expected at most " << whole.getNumElements();
   return success();
 }
 
@@ -51,13 +51,12 @@ static LogicalResult verifyContents(LaunchOp launch, ValueRange tensors, ValueRa
 
 LogicalResult LaunchOp::verify() {
   Block &body = getBody().front();
-  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
-  if (!yield)
-    return emitOpError() << "must end with 'fsdp.yield'";
+  auto yield = cast<YieldOp>(body.getTerminator());
   if (failed(verifyContents(*this, body.getArguments(), getIns(), "block arguments", "ins")) ||
       failed(verifyContents(*this, yield.getValues(), getOuts(), "yielded values", "outs")))
     return failure();
-  bool collective = llvm::any_of(body, [](Operation &op) { return isa<CollectiveOpInterface>(op); });
+  bool collective =
+      llvm::any_of(body, [](Operation &op) { return isa<CollectiveOpInterface>(op); });
   if (collective && body.getOperations().size() != 2)
     return emitOpError() << "holds a collective and something else; launch them apart";
   return success();

@@ -32,7 +32,9 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
     the results. `resultCotangents[i]` is null where nothing flows back into
     result i. The method appends one value per operand to `operandCotangents`,
     null where the operand is not differentiable (integers, labels) or its entry
-    in `needed` is false.
+    in `needed` is false. It builds nothing that no needed cotangent uses, and emits a diagnostic
+    where it fails. An op without float results needs no such interface: nothing flows
+    back through it.
   }];
   let cppNamespace = "::mlir::nn";
   let methods = [

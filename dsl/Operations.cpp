@@ -1,0 +1,268 @@
+//===- Operations.cpp - arithmetic, rows and averages ---------------------===//
+
+#include "dsl/Operations.h"
+
+#include "dialect/nn/NNDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace fsdp::dsl {
+
+//===----------------------------------------------------------------------===//
+// Broadcasting
+//===----------------------------------------------------------------------===//
+
+/// Repeats `input` along the leading dimensions it lacks of `shape`.
+static Value broadcast(OpBuilder &builder, Location loc, Value input, ArrayRef<int64_t> shape) {
+  auto type = cast<RankedTensorType>(input.getType());
+  if (type.getShape() == shape)
+    return input;
+  std::string all, own;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    std::string name = "d" + std::to_string(dim);
+    all += " " + name;
+    if (dim >= shape.size() - type.getRank())
+      own += (own.empty() ? "" : " ") + name;
+  }
+  return nn::RepeatOp::create(builder, loc, type.clone(shape),
+                              own + (own.empty() ? "->" : " ->") + all, input);
+}
+
+/// Brings the operands of an elementwise operation to one shape, or throws.
+static SmallVector<Value> align(const std::string &what, ArrayRef<Tensor> operands, Where where,
+                                OpBuilder &builder, Location loc) {
+  ArrayRef<int64_t> shape;
+  for (const Tensor &operand : operands)
+    if (operand.type().getRank() >= static_cast<int64_t>(shape.size()))
+      shape = operand.type().getShape();
+  SmallVector<Value> values;
+  for (const Tensor &operand : operands) {
+    ArrayRef<int64_t> own = operand.type().getShape();
+    if (shape.take_back(own.size()) != own)
+      Model::fail(what, operands, where,
+                  "shapes do not fit; expected equal shapes, or one that is the trailing part of "
+                  "the other ('repeat' says anything else)");
+    values.push_back(broadcast(builder, loc, operand.irValue(), shape));
+  }
+  return values;
+}
+
+template <typename FloatOp, typename IntOp>
+static Tensor binary(const char *what, const Located &lhs, const Located &rhs) {
+  Type left = lhs.tensor.type().getElementType(), right = rhs.tensor.type().getElementType();
+  if (left != right)
+    Model::fail(what, {lhs.tensor, rhs.tensor}, lhs.where,
+                "element types differ; expected the same on both sides");
+  return lhs.tensor.owner().create(
+      what, {lhs.tensor, rhs.tensor}, lhs.where, [&](OpBuilder &builder, Location loc) -> Value {
+        SmallVector<Value> values = align(what, {lhs.tensor, rhs.tensor}, lhs.where, builder, loc);
+        if (isa<FloatType>(left))
+          return FloatOp::create(builder, loc, values[0], values[1]);
+        return IntOp::create(builder, loc, values[0], values[1]);
+      });
+}
+
+static void requireFloat(const char *what, const Located &input) {
+  if (!isa<FloatType>(input.tensor.type().getElementType()))
+    Model::fail(what, {input.tensor}, input.where, "expected a float element type");
+}
+
+template <typename Op> static Tensor unary(const char *what, const Located &input) {
+  requireFloat(what, input);
+  return input.tensor.owner().create(what, {input.tensor}, input.where,
+                                     [&](OpBuilder &builder, Location loc) -> Value {
+                                       return Op::create(builder, loc, input.tensor.irValue());
+                                     });
+}
+
+/// `value` as a tensor of the type of `like`.
+static Located scalarLike(const Located &like, double value) {
+  RankedTensorType type = like.tensor.type();
+  ElementType element = type.getElementType().isF32()         ? ElementType::f32
+                        : type.getElementType().isF64()       ? ElementType::f64
+                        : type.getElementType().isInteger(32) ? ElementType::i32
+                                                              : ElementType::i64;
+  return Located(like.tensor.owner().scalar(value, element, like.where), like.where);
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+Tensor operator+(Located lhs, Located rhs) {
+  return binary<arith::AddFOp, arith::AddIOp>("add", lhs, rhs);
+}
+Tensor operator-(Located lhs, Located rhs) {
+  return binary<arith::SubFOp, arith::SubIOp>("subtract", lhs, rhs);
+}
+Tensor operator*(Located lhs, Located rhs) {
+  return binary<arith::MulFOp, arith::MulIOp>("multiply", lhs, rhs);
+}
+Tensor operator/(Located lhs, Located rhs) {
+  requireFloat("divide", lhs);
+  return binary<arith::DivFOp, arith::DivSIOp>("divide", lhs, rhs);
+}
+Tensor operator+(Located lhs, double rhs) { return lhs + scalarLike(lhs, rhs); }
+Tensor operator-(Located lhs, double rhs) { return lhs - scalarLike(lhs, rhs); }
+Tensor operator*(Located lhs, double rhs) { return lhs * scalarLike(lhs, rhs); }
+Tensor operator/(Located lhs, double rhs) { return lhs / scalarLike(lhs, rhs); }
+Tensor operator+(double lhs, Located rhs) { return scalarLike(rhs, lhs) + rhs; }
+Tensor operator-(double lhs, Located rhs) { return scalarLike(rhs, lhs) - rhs; }
+Tensor operator*(double lhs, Located rhs) { return scalarLike(rhs, lhs) * rhs; }
+Tensor operator/(double lhs, Located rhs) { return scalarLike(rhs, lhs) / rhs; }
+
+Tensor operator-(Located input) { return unary<arith::NegFOp>("negate", input); }
+Tensor maximum(Located lhs, Located rhs) {
+  return binary<arith::MaximumFOp, arith::MaxSIOp>("maximum", lhs, rhs);
+}
+Tensor minimum(Located lhs, Located rhs) {
+  return binary<arith::MinimumFOp, arith::MinSIOp>("minimum", lhs, rhs);
+}
+Tensor exp(Located input) { return unary<math::ExpOp>("exp", input); }
+Tensor log(Located input) { return unary<math::LogOp>("log", input); }
+Tensor sqrt(Located input) { return unary<math::SqrtOp>("sqrt", input); }
+Tensor rsqrt(Located input) { return unary<math::RsqrtOp>("rsqrt", input); }
+Tensor tanh(Located input) { return unary<math::TanhOp>("tanh", input); }
+Tensor abs(Located input) { return unary<math::AbsFOp>("abs", input); }
+
+Tensor square(Located input) {
+  requireFloat("square", input);
+  return input.tensor.owner().create(
+      "square", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+        return arith::MulFOp::create(builder, loc, input.tensor.irValue(), input.tensor.irValue());
+      });
+}
+
+Tensor relu(Located input) {
+  requireFloat("relu", input);
+  // select(x > 0, x, 0) has the gradient 0 at 0, as the references have.
+  return input.tensor.owner().create(
+      "relu", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+        RankedTensorType type = input.tensor.type();
+        Value zero = arith::ConstantOp::create(
+            builder, loc,
+            DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 0)));
+        Value positive = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT,
+                                               input.tensor.irValue(), zero);
+        return arith::SelectOp::create(builder, loc, positive, input.tensor.irValue(), zero);
+      });
+}
+
+/// 1.0 or 0.0 for the outcome of a comparison.
+static Tensor compare(const char *what, const Located &lhs, const Located &rhs,
+                      arith::CmpFPredicate floats, arith::CmpIPredicate integers) {
+  Type element = lhs.tensor.type().getElementType();
+  if (element != rhs.tensor.type().getElementType())
+    Model::fail(what, {lhs.tensor, rhs.tensor}, lhs.where,
+                "element types differ; expected the same on both sides");
+  return lhs.tensor.owner().create(
+      what, {lhs.tensor, rhs.tensor}, lhs.where, [&](OpBuilder &builder, Location loc) -> Value {
+        SmallVector<Value> values = align(what, {lhs.tensor, rhs.tensor}, lhs.where, builder, loc);
+        Value flag;
+        if (isa<FloatType>(element))
+          flag = arith::CmpFOp::create(builder, loc, floats, values[0], values[1]);
+        else
+          flag = arith::CmpIOp::create(builder, loc, integers, values[0], values[1]);
+        auto type = cast<RankedTensorType>(flag.getType()).clone(builder.getF32Type());
+        return arith::UIToFPOp::create(builder, loc, type, flag);
+      });
+}
+
+Tensor equal(Located lhs, Located rhs) {
+  return compare("equal", lhs, rhs, arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq);
+}
+
+Tensor greater(Located lhs, Located rhs) {
+  return compare("greater", lhs, rhs, arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt);
+}
+
+Tensor select(Located condition, Located yes, Located no) {
+  requireFloat("select", condition);
+  std::vector<Tensor> operands = {condition.tensor, yes.tensor, no.tensor};
+  return condition.tensor.owner().create(
+      "select", operands, condition.where, [&](OpBuilder &builder, Location loc) -> Value {
+        SmallVector<Value> values = align("select", operands, condition.where, builder, loc);
+        auto type = cast<RankedTensorType>(values[0].getType());
+        Value zero = arith::ConstantOp::create(
+            builder, loc,
+            DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 0)));
+        Value flag =
+            arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE, values[0], zero);
+        return arith::SelectOp::create(builder, loc, flag, values[1], values[2]);
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+/// The shape of the rows of `input`: all dimensions but the last.
+static Shape rowShape(const char *what, const Located &input) {
+  Shape shape = input.tensor.shape();
+  if (shape.empty())
+    Model::fail(what, {input.tensor}, input.where, "expected at least one dimension, the row's");
+  shape.pop_back();
+  return shape;
+}
+
+Tensor crossEntropy(Located logits, Located labels) {
+  requireFloat("crossEntropy", logits);
+  Shape rows = rowShape("crossEntropy", logits);
+  return logits.tensor.owner().create(
+      "crossEntropy", {logits.tensor, labels.tensor}, logits.where,
+      [&](OpBuilder &builder, Location loc) -> Value {
+        RankedTensorType type = logits.tensor.type().clone(ArrayRef<int64_t>(rows));
+        return nn::CrossEntropyOp::create(
+                   builder, loc, TypeRange{type, type},
+                   ValueRange{logits.tensor.irValue(), labels.tensor.irValue()})
+            .getLoss();
+      });
+}
+
+Tensor argmax(Located input) {
+  requireFloat("argmax", input);
+  Shape rows = rowShape("argmax", input);
+  return input.tensor.owner().create(
+      "argmax", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+        auto type = RankedTensorType::get(rows, builder.getI32Type());
+        return nn::ArgmaxOp::create(builder, loc, type, input.tensor.irValue());
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Averages
+//===----------------------------------------------------------------------===//
+
+/// The sum of all elements in double.
+static Tensor total(const char *what, const Located &input) {
+  requireFloat(what, input);
+  std::string notation;
+  for (int64_t dim = 0; dim < input.tensor.rank(); ++dim)
+    notation += "d" + std::to_string(dim) + " ";
+  return input.tensor.owner().create(
+      what, {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+        auto type = RankedTensorType::get({}, builder.getF64Type());
+        return nn::ReduceOp::create(builder, loc, type, nn::Reduction::sum, notation + "->",
+                                    input.tensor.irValue());
+      });
+}
+
+Average mean(Located values) {
+  double count = static_cast<double>(values.tensor.type().getNumElements());
+  if (count == 0)
+    Model::fail("mean", {values.tensor}, values.where, "there are no elements to average");
+  return {total("mean", values),
+          values.tensor.owner().scalar(count, ElementType::f64, values.where)};
+}
+
+Average weightedMean(Located values, Located weights) {
+  if (values.tensor.shape() != weights.tensor.shape())
+    Model::fail("weightedMean", {values.tensor, weights.tensor}, values.where,
+                "shapes differ; expected one weight for each value");
+  return {total("weightedMean", Located(values * weights, values.where)),
+          total("weightedMean", weights)};
+}
+
+} // namespace fsdp::dsl

@@ -1,0 +1,80 @@
+//===- Operations.h - what a model computes ---------------------*- C++ -*-===//
+//
+// Operands of an operation have one element type; shapes are equal, or the shorter
+// is the trailing part of the longer and is repeated along its leading dimensions.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSL_OPERATIONS_H
+#define DSL_OPERATIONS_H
+
+#include "dsl/Model.h"
+#include <map>
+
+namespace fsdp::dsl {
+
+/// Sizes of names that the shapes do not tell.
+using Sizes = std::map<std::string, int64_t>;
+
+// Structured operations, in the notation of einsum and einops.
+
+/// einsum("bsd,df->bsf", x, w): one letter per dimension, summed over what the result lacks.
+Tensor einsum(const std::string &notation, Located lhs, Located rhs);
+/// rearrange("b s (h d) -> b h s d", x, {{"h", 12}}): reshape and transpose.
+Tensor rearrange(const std::string &notation, Located input, const Sizes &sizes = {});
+/// repeat("d -> b s d", x, {{"b", 8}, {"s", 16}}): broadcast along new dimensions.
+Tensor repeat(const std::string &notation, Located input, const Sizes &sizes);
+/// reduceSum("b s d -> b s", x), and likewise the mean and the maximum.
+Tensor reduceSum(const std::string &notation, Located input);
+Tensor reduceMean(const std::string &notation, Located input);
+Tensor reduceMax(const std::string &notation, Located input);
+
+// Arithmetic, element by element.
+
+Tensor operator+(Located lhs, Located rhs);
+Tensor operator-(Located lhs, Located rhs);
+Tensor operator*(Located lhs, Located rhs);
+Tensor operator/(Located lhs, Located rhs);
+Tensor operator+(Located lhs, double rhs);
+Tensor operator-(Located lhs, double rhs);
+Tensor operator*(Located lhs, double rhs);
+Tensor operator/(Located lhs, double rhs);
+Tensor operator+(double lhs, Located rhs);
+Tensor operator-(double lhs, Located rhs);
+Tensor operator*(double lhs, Located rhs);
+Tensor operator/(double lhs, Located rhs);
+Tensor operator-(Located input);
+Tensor maximum(Located lhs, Located rhs);
+Tensor minimum(Located lhs, Located rhs);
+Tensor exp(Located input);
+Tensor log(Located input);
+Tensor sqrt(Located input);
+Tensor rsqrt(Located input);
+Tensor tanh(Located input);
+Tensor abs(Located input);
+Tensor square(Located input);
+Tensor relu(Located input);
+
+/// 1 where the integers or floats are equal (or lhs is greater), else 0, as `f32`.
+Tensor equal(Located lhs, Located rhs);
+Tensor greater(Located lhs, Located rhs);
+/// `yes` where `condition` is not 0, else `no`.
+Tensor select(Located condition, Located yes, Located no);
+
+// Rows.
+
+/// Softmax cross-entropy of each row of logits with its label: the loss of each row.
+Tensor crossEntropy(Located logits, Located labels);
+/// The index of the largest element of each row, i32.
+Tensor argmax(Located input);
+
+// Numbers of a step.
+
+/// The mean of all elements, as a sum (in double) and a count.
+Average mean(Located values);
+/// The mean of `values` weighted by `weights` (same shape), e.g. 0 for ignored tokens.
+Average weightedMean(Located values, Located weights);
+
+} // namespace fsdp::dsl
+
+#endif // DSL_OPERATIONS_H

@@ -1,0 +1,127 @@
+//===- Structured.cpp - operations in einsum and einops notation ----------===//
+
+#include "dsl/Operations.h"
+
+#include "dialect/nn/NNDialect.h"
+
+using namespace mlir;
+
+namespace fsdp::dsl {
+
+/// The type of the result of notation `text`: parses it and solves all sizes that the operand
+/// shapes and `known` tell; the words of a failure go to the context's diagnostics, which
+/// Model::create turns into a ModelError.
+static FailureOr<RankedTensorType> inferResult(bool compact, const std::string &text,
+                                               ArrayRef<RankedTensorType> operands,
+                                               const Sizes &sizes, Location loc) {
+  auto emitError = [&] { return mlir::emitError(loc); };
+  FailureOr<nn::Notation> notation = compact ? nn::Notation::parseEinsum(text, emitError)
+                                             : nn::Notation::parseEinops(text, emitError);
+  if (failed(notation))
+    return failure();
+  llvm::StringMap<int64_t> known;
+  for (const auto &[name, size] : sizes)
+    known[name] = size;
+  if (notation->operands.size() != operands.size())
+    return emitError() << "notation '" << text << "' has " << notation->operands.size()
+                       << " operands, got " << operands.size();
+  SmallVector<ArrayRef<int64_t>> shapes =
+      llvm::map_to_vector(operands, [](RankedTensorType type) { return type.getShape(); });
+  nn::Notation operandsOnly = *notation;
+  operandsOnly.result.clear();
+  FailureOr<llvm::StringMap<int64_t>> solved =
+      operandsOnly.solveSizes(shapes, {}, known, emitError);
+  if (failed(solved))
+    return failure();
+  for (const nn::NotationDim &dim : notation->result)
+    for (const std::string &name : dim)
+      if (!solved->count(name))
+        return emitError() << "notation '" << text << "' does not tell the size of '" << name
+                           << "'; give it";
+  return RankedTensorType::get(nn::shapeOf(notation->result, *solved),
+                               operands[0].getElementType());
+}
+
+/// The sizes as an attribute, where the pattern of a rearrange needs them.
+static DictionaryAttr sizesAttribute(OpBuilder &builder, const Sizes &sizes) {
+  SmallVector<NamedAttribute> entries;
+  for (const auto &[name, size] : sizes)
+    entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(size)));
+  return entries.empty() ? DictionaryAttr() : builder.getDictionaryAttr(entries);
+}
+
+Tensor einsum(const std::string &notation, Located lhs, Located rhs) {
+  return lhs.tensor.owner().create(
+      "einsum '" + notation + "'", {lhs.tensor, rhs.tensor}, lhs.where,
+      [&](OpBuilder &builder, Location loc) -> Value {
+        FailureOr<RankedTensorType> type =
+            inferResult(true, notation, {lhs.tensor.type(), rhs.tensor.type()}, {}, loc);
+        if (failed(type))
+          return {};
+        return nn::EinsumOp::create(builder, loc, *type, notation, lhs.tensor.irValue(),
+                                    rhs.tensor.irValue());
+      });
+}
+
+Tensor rearrange(const std::string &notation, Located input, const Sizes &sizes) {
+  return input.tensor.owner().create(
+      "rearrange '" + notation + "'", {input.tensor}, input.where,
+      [&](OpBuilder &builder, Location loc) -> Value {
+        FailureOr<RankedTensorType> type =
+            inferResult(false, notation, {input.tensor.type()}, sizes, loc);
+        if (failed(type))
+          return {};
+        // Sizes that the shapes determine are left out: one spelling per meaning.
+        bool determined = false;
+        {
+          ScopedDiagnosticHandler quiet(builder.getContext(),
+                                        [](Diagnostic &) { return success(); });
+          auto parsed = nn::Notation::parseEinops(notation, [&] { return mlir::emitError(loc); });
+          determined =
+              succeeded(parsed->solveSizes({input.tensor.type().getShape()}, type->getShape(), {},
+                                           [&] { return mlir::emitError(loc); }));
+        }
+        return nn::RearrangeOp::create(builder, loc, *type, notation, input.tensor.irValue(),
+                                       determined ? DictionaryAttr()
+                                                  : sizesAttribute(builder, sizes));
+      });
+}
+
+Tensor repeat(const std::string &notation, Located input, const Sizes &sizes) {
+  return input.tensor.owner().create(
+      "repeat '" + notation + "'", {input.tensor}, input.where,
+      [&](OpBuilder &builder, Location loc) -> Value {
+        FailureOr<RankedTensorType> type =
+            inferResult(false, notation, {input.tensor.type()}, sizes, loc);
+        if (failed(type))
+          return {};
+        return nn::RepeatOp::create(builder, loc, *type, notation, input.tensor.irValue());
+      });
+}
+
+static Tensor reduce(const char *what, nn::Reduction kind, const std::string &notation,
+                     const Located &input) {
+  return input.tensor.owner().create(
+      std::string(what) + " '" + notation + "'", {input.tensor}, input.where,
+      [&](OpBuilder &builder, Location loc) -> Value {
+        FailureOr<RankedTensorType> type =
+            inferResult(false, notation, {input.tensor.type()}, {}, loc);
+        if (failed(type))
+          return {};
+        return nn::ReduceOp::create(builder, loc, *type, kind, notation, input.tensor.irValue());
+      });
+}
+
+Tensor reduceSum(const std::string &notation, Located input) {
+  return reduce("reduceSum", nn::Reduction::sum, notation, input);
+}
+
+Tensor reduceMean(const std::string &notation, Located input) {
+  return reduce("reduceMean", nn::Reduction::mean, notation, input);
+}
+
+Tensor reduceMax(const std::string &notation, Located input) {
+  return reduce("reduceMax", nn::Reduction::max, notation, input);
+}
+
+} // namespace fsdp::dsl

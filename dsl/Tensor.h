@@ -1,0 +1,97 @@
+//===- Tensor.h - values and parameters of a model --------------*- C++ -*-===//
+
+#ifndef DSL_TENSOR_H
+#define DSL_TENSOR_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Value.h"
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace fsdp::dsl {
+
+class Model;
+class Scope;
+using Shape = std::vector<int64_t>;
+
+/// The place in the model's source that an operation was written at.
+struct Where {
+  const char *file;
+  int line;
+
+  static Where here(const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
+/// A mistake in a model: `FILE:LINE: error: ...` of the author's source, with the names
+/// of the operands, what was got and what was expected.
+class ModelError : public std::runtime_error {
+public:
+  ModelError(Where where, const std::string &message)
+      : std::runtime_error(std::string(where.file) + ":" + std::to_string(where.line) +
+                           ": error: " + message) {}
+};
+
+/// A value of the model's step: a tensor that exists once, on one imaginary device. Cheap to
+/// copy.
+class Tensor {
+public:
+  Tensor() = default;
+
+  Shape shape() const;
+  int64_t size(int64_t dim) const { return shape().at(dim); }
+  int64_t rank() const { return type().getRank(); }
+  mlir::RankedTensorType type() const {
+    return llvm::cast<mlir::RankedTensorType>(value.getType());
+  }
+  /// What the value is called in messages: an input's or parameter's name, or the
+  /// operation that made it.
+  const std::string &name() const { return label; }
+
+  // For operations (Operations.h), not for models.
+  mlir::Value irValue() const { return value; }
+  Model &owner() const { return *model; }
+
+private:
+  friend class Model;
+  friend struct Located;
+  mlir::Value value;
+  Model *model = nullptr;
+  std::string label; ///< for messages: `x`, `fc1.weight`, `fc1.relu`
+  std::string scope; ///< prefix of the names of operations on it: `fc1`
+};
+
+/// A parameter of the model. Every use of it in an operation is one read, which the
+/// compiler may turn into a gather.
+class Parameter {
+public:
+  Parameter() = default;
+  const std::string &name() const { return label; }
+  Shape shape() const { return Shape(tensorType.getShape()); }
+
+private:
+  friend class Model;
+  friend class Scope;
+  friend struct Located;
+  mlir::RankedTensorType tensorType;
+  Model *model = nullptr;
+  std::string label; ///< `fc1.weight`
+  std::string scope; ///< `fc1`
+};
+
+/// An operand together with the place it was written at: what operations take, so that even
+/// `a + b` knows its source line.
+struct Located {
+  Located(const Tensor &tensor, Where where = Where::here());
+  Located(const Parameter &parameter, Where where = Where::here());
+
+  Tensor tensor;
+  Where where;
+};
+
+} // namespace fsdp::dsl
+
+#endif // DSL_TENSOR_H

@@ -1,0 +1,249 @@
+//===- Compute.cpp - what the ops of `nn` compute -------------------------===//
+
+#include "interpreter/Evaluator.h"
+
+#include "dialect/nn/NNDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::nn;
+using namespace mlir::fsdp::interpreter;
+
+namespace {
+
+using Names = SmallVector<std::string>;
+using Offsets = std::vector<int64_t>;
+
+/// The names of a tensor, major to minor, whatever their grouping.
+Names flatNames(const NotationTensor &tensor) {
+  Names names;
+  for (const NotationDim &dim : tensor)
+    names.append(dim.begin(), dim.end());
+  return names;
+}
+
+/// Names of the pattern that the result lacks, in order of first appearance.
+Names reducedNames(const Notation &pattern) {
+  Names result = flatNames(pattern.result), reduced;
+  for (const std::string &name : pattern.names())
+    if (!llvm::is_contained(result, name))
+      reduced.push_back(name);
+  return reduced;
+}
+
+/// Where in `tensor` each point of the space over `space` (row-major, last name fastest) lies,
+/// counted from the point where all other names are zero. Names that `tensor` lacks do not move.
+Offsets offsetsOf(const NotationTensor &tensor, const Names &space,
+                  const llvm::StringMap<int64_t> &sizes) {
+  llvm::StringMap<int64_t> strides;
+  Names names = flatNames(tensor);
+  int64_t stride = 1;
+  for (const std::string &name : llvm::reverse(names)) {
+    strides[name] = stride;
+    stride *= sizes.lookup(name);
+  }
+  Offsets offsets{0};
+  for (const std::string &name : space) {
+    Offsets finer;
+    int64_t size = sizes.lookup(name), step = strides.lookup(name);
+    finer.reserve(offsets.size() * size);
+    for (int64_t offset : offsets)
+      for (int64_t i = 0; i < size; ++i)
+        finer.push_back(offset + i * step);
+    offsets = std::move(finer);
+  }
+  return offsets;
+}
+
+RankedTensorType resultType(Operation *op) {
+  return cast<RankedTensorType>(op->getResult(0).getType());
+}
+
+/// Rounds to `type` in typed numerics.
+struct Rounding {
+  Type type;
+  bool active;
+  Rounding(Type element, Numerics numerics)
+      : type(element), active(numerics == Numerics::typed && isa<FloatType>(element)) {}
+  double operator()(double value) const { return active ? roundTo(value, type) : value; }
+};
+
+/// Sums are accumulated in f32, or in f64 where the result is f64.
+Type accumulatorOf(RankedTensorType type) {
+  Type element = type.getElementType();
+  return element.isF64() ? element : Float32Type::get(type.getContext());
+}
+
+} // namespace
+
+static Kernel compileEinsum(EinsumOp op, Numerics numerics) {
+  Notation pattern = op.getPattern();
+  llvm::StringMap<int64_t> sizes = op.getNameSizes();
+  Names parallel = flatNames(pattern.result), reduced = reducedNames(pattern);
+  Offsets lhsBase = offsetsOf(pattern.operands[0], parallel, sizes);
+  Offsets rhsBase = offsetsOf(pattern.operands[1], parallel, sizes);
+  Offsets lhsStep = offsetsOf(pattern.operands[0], reduced, sizes);
+  Offsets rhsStep = offsetsOf(pattern.operands[1], reduced, sizes);
+  RankedTensorType type = resultType(op);
+  Rounding round(type.getElementType(), numerics), accumulate(accumulatorOf(type), numerics);
+  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    const Element *lhs = in[0].data(), *rhs = in[1].data();
+    Tensor result(type);
+    Element *to = result.mutableData();
+    for (size_t i = 0; i < lhsBase.size(); ++i) {
+      double sum = 0;
+      for (size_t k = 0; k < lhsStep.size(); ++k)
+        sum = accumulate(
+            sum + accumulate(lhs[lhsBase[i] + lhsStep[k]].f * rhs[rhsBase[i] + rhsStep[k]].f));
+      to[i].f = round(sum);
+    }
+    out[0] = std::move(result);
+  };
+}
+
+/// nn.rearrange and nn.repeat: each element of the result is one of the input.
+template <typename Op> static Kernel compileMovement(Op op) {
+  Notation pattern = op.getPattern();
+  Offsets source = offsetsOf(pattern.operands[0], flatNames(pattern.result), op.getNameSizes());
+  RankedTensorType type = resultType(op);
+  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    Tensor result(type);
+    Element *to = result.mutableData();
+    const Element *from = in[0].data();
+    for (size_t i = 0; i < source.size(); ++i)
+      to[i] = from[source[i]];
+    out[0] = std::move(result);
+  };
+}
+
+static Kernel compileReduce(ReduceOp op, Numerics numerics) {
+  Notation pattern = op.getPattern();
+  llvm::StringMap<int64_t> sizes = op.getNameSizes();
+  Offsets base = offsetsOf(pattern.operands[0], flatNames(pattern.result), sizes);
+  Offsets step = offsetsOf(pattern.operands[0], reducedNames(pattern), sizes);
+  RankedTensorType type = resultType(op);
+  Type element = type.getElementType();
+  Reduction kind = op.getKind();
+  if (!isa<FloatType>(element)) {
+    int64_t lowest = llvm::minIntN(element.getIntOrFloatBitWidth());
+    return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+      Tensor result(type);
+      Element *to = result.mutableData();
+      for (size_t i = 0; i < base.size(); ++i) {
+        int64_t value = kind == Reduction::max ? lowest : 0;
+        for (int64_t offset : step) {
+          int64_t next = in[0].getInt(base[i] + offset);
+          value = kind == Reduction::max
+                      ? std::max(value, next)
+                      : wrapTo(static_cast<int64_t>(static_cast<uint64_t>(value) + next), element);
+        }
+        to[i].i = value;
+      }
+      out[0] = std::move(result);
+    };
+  }
+  Rounding round(element, numerics), accumulate(accumulatorOf(type), numerics);
+  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    Tensor result(type);
+    Element *to = result.mutableData();
+    for (size_t i = 0; i < base.size(); ++i) {
+      double value = kind == Reduction::max ? -std::numeric_limits<double>::infinity() : 0;
+      for (int64_t offset : step) {
+        double next = in[0].getFloat(base[i] + offset);
+        if (kind != Reduction::max)
+          value = accumulate(value + next);
+        else if (next > value || std::isnan(next))
+          value = next;
+      }
+      if (kind == Reduction::mean)
+        value /= static_cast<double>(step.size());
+      to[i].f = round(value);
+    }
+    out[0] = std::move(result);
+  };
+}
+
+//===----------------------------------------------------------------------===//
+// Row ops
+//===----------------------------------------------------------------------===//
+
+/// Number of rows and elements of a row of a tensor whose last dimension holds the classes.
+static std::pair<int64_t, int64_t> rowsOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  int64_t classes = tensor.getShape().back();
+  return {classes ? tensor.getNumElements() / classes
+                  : tensor.clone(tensor.getShape().drop_back()).getNumElements(),
+          classes};
+}
+
+static Kernel compileCrossEntropy(CrossEntropyOp op, Numerics numerics) {
+  auto [rows, classes] = rowsOf(op.getLogits().getType());
+  RankedTensorType type = resultType(op);
+  Rounding round(type.getElementType(), numerics);
+  return [=, rows = rows, classes = classes](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    out[0] = Tensor(type);
+    out[1] = Tensor(type);
+    Element *loss = out[0].mutableData(), *logSumExp = out[1].mutableData();
+    for (int64_t row = 0; row < rows; ++row) {
+      const Element *logits = in[0].data() + row * classes;
+      double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+      for (int64_t c = 0; c < classes; ++c)
+        largest = std::max(largest, logits[c].f);
+      for (int64_t c = 0; c < classes; ++c)
+        sum += std::exp(logits[c].f - largest);
+      double value = largest + std::log(sum);
+      int64_t label = in[1].getInt(row);
+      // A label that is no class has no loss: NaN, so that it cannot go unnoticed.
+      bool known = label >= 0 && label < classes;
+      loss[row].f = known ? round(value - logits[label].f) : Tensor::poisonElement(true).f;
+      logSumExp[row].f = round(value);
+    }
+  };
+}
+
+static Kernel compileCrossEntropyGrad(CrossEntropyGradOp op, Numerics numerics) {
+  auto [rows, classes] = rowsOf(op.getLogits().getType());
+  RankedTensorType type = resultType(op);
+  Rounding round(type.getElementType(), numerics);
+  return [=, rows = rows, classes = classes](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    Tensor result(type);
+    Element *to = result.mutableData();
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t c = 0; c < classes; ++c) {
+        double softmax = std::exp(in[0].getFloat(row * classes + c) - in[2].getFloat(row));
+        double hot = in[1].getInt(row) == c ? 1 : 0;
+        to[row * classes + c].f = round((softmax - hot) * in[3].getFloat(row));
+      }
+    out[0] = std::move(result);
+  };
+}
+
+static Kernel compileArgmax(ArgmaxOp op) {
+  auto [rows, classes] = rowsOf(op.getInput().getType());
+  RankedTensorType type = resultType(op);
+  return [=, rows = rows, classes = classes](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    Tensor result(type);
+    Element *to = result.mutableData();
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t best = 0;
+      for (int64_t c = 1; c < classes; ++c)
+        if (in[0].getFloat(row * classes + c) > in[0].getFloat(row * classes + best))
+          best = c;
+      to[row].i = best;
+    }
+    out[0] = std::move(result);
+  };
+}
+
+Kernel mlir::fsdp::interpreter::detail::compileCompute(Operation *op, Numerics numerics) {
+  return llvm::TypeSwitch<Operation *, Kernel>(op)
+      .Case([&](EinsumOp op) { return compileEinsum(op, numerics); })
+      .Case<RearrangeOp, RepeatOp>([](auto op) { return compileMovement(op); })
+      .Case([&](ReduceOp op) { return compileReduce(op, numerics); })
+      .Case([&](CrossEntropyOp op) { return compileCrossEntropy(op, numerics); })
+      .Case([&](CrossEntropyGradOp op) { return compileCrossEntropyGrad(op, numerics); })
+      .Case([](ArgmaxOp op) { return compileArgmax(op); })
+      .Default([](Operation *) { return Kernel(); });
+}

@@ -1,0 +1,43 @@
+//===- Evaluator.h - what pure ops compute, slowly and obviously *- C++ -*-===//
+//
+// The meaning of every op of `nn`, `arith`, `math` on tensors, and of the pure ops of `fsdp` that
+// need to know nothing of ranks. An op is compiled once into a kernel (indices worked out from its
+// notation) that may run many times, once for each simulated rank and step.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef INTERPRETER_EVALUATOR_H
+#define INTERPRETER_EVALUATOR_H
+
+#include "interpreter/Tensor.h"
+#include "mlir/IR/Operation.h"
+#include <functional>
+
+namespace mlir::fsdp::interpreter {
+
+/// Computes the results (one tensor each, in order) from the operands.
+using Kernel = std::function<void(ArrayRef<Tensor> operands, MutableArrayRef<Tensor> results)>;
+
+/// The kernel of a pure op. Fails, emitting on `op`, where the op is unknown.
+FailureOr<Kernel> compile(Operation *op, Numerics numerics);
+
+/// The results of `op` for `operands`, which have the types of its operands.
+FailureOr<SmallVector<Tensor>> evaluate(Operation *op, ArrayRef<Tensor> operands,
+                                        Numerics numerics = Numerics::exact);
+
+/// Runs the pure ops of `block` in order, its terminator apart, and returns the values of `wanted`,
+/// which are defined in the block or are arguments of it.
+FailureOr<SmallVector<Tensor>> evaluate(Block &block, ArrayRef<Tensor> arguments,
+                                        ArrayRef<Value> wanted,
+                                        Numerics numerics = Numerics::exact);
+
+namespace detail {
+/// The kernel of an op of `arith` or `math`; null where the op is unknown.
+Kernel compileElementwise(Operation *op, Numerics numerics);
+/// The kernel of an op of `nn` but nn.fused; null where the op is unknown.
+Kernel compileCompute(Operation *op, Numerics numerics);
+} // namespace detail
+
+} // namespace mlir::fsdp::interpreter
+
+#endif // INTERPRETER_EVALUATOR_H

@@ -1,0 +1,133 @@
+//===- Tensor.cpp - a dense tensor of doubles or integers -----------------===//
+
+#include "interpreter/Tensor.h"
+
+#include "llvm/ADT/APFloat.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::fsdp::interpreter;
+
+Tensor::Tensor(RankedTensorType type)
+    : type(type), floats(isa<FloatType>(type.getElementType())),
+      elements(std::make_shared<std::vector<Element>>(type.getNumElements(), Element{0.0})) {}
+
+Tensor Tensor::splat(RankedTensorType type, double value) {
+  Tensor result(type);
+  Element element;
+  if (result.floats)
+    element.f = value;
+  else
+    element.i = wrapTo(static_cast<int64_t>(value), type.getElementType());
+  result.elements->assign(result.elements->size(), element);
+  return result;
+}
+
+Element Tensor::poisonElement(bool isFloat) {
+  Element element;
+  if (isFloat)
+    element.f = std::numeric_limits<double>::quiet_NaN();
+  else
+    element.i = -0x5eadbeef;
+  return element;
+}
+
+Tensor Tensor::poison(RankedTensorType type) {
+  Tensor result(type);
+  Element element = poisonElement(result.floats);
+  if (type.getElementType().isInteger(1))
+    element.i = 1;
+  result.elements->assign(result.elements->size(), element);
+  return result;
+}
+
+static double toDouble(APFloat value) {
+  bool lossy = false;
+  value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
+  return value.convertToDouble();
+}
+
+Tensor Tensor::fromAttribute(DenseElementsAttr attribute) {
+  auto type = cast<RankedTensorType>(attribute.getType());
+  Tensor result(type);
+  auto element = [&](auto value) {
+    Element e;
+    if constexpr (std::is_same_v<decltype(value), APFloat>)
+      e.f = toDouble(value);
+    else
+      e.i = value.getBitWidth() == 1 ? value.getZExtValue() : value.getSExtValue();
+    return e;
+  };
+  if (attribute.isSplat()) {
+    Element e = result.floats ? element(attribute.getSplatValue<APFloat>())
+                              : element(attribute.getSplatValue<APInt>());
+    result.elements->assign(result.elements->size(), e);
+    return result;
+  }
+  Element *out = result.elements->data();
+  if (result.floats)
+    for (APFloat value : attribute.getValues<APFloat>())
+      *out++ = element(value);
+  else
+    for (APInt value : attribute.getValues<APInt>())
+      *out++ = element(value);
+  return result;
+}
+
+Element *Tensor::mutableData() {
+  if (elements.use_count() > 1)
+    elements = std::make_shared<std::vector<Element>>(*elements);
+  return elements->data();
+}
+
+double Tensor::getNumber(int64_t index) const {
+  return floats ? getFloat(index) : static_cast<double>(getInt(index));
+}
+
+void Tensor::setNumber(int64_t index, double value) {
+  Element &element = mutableData()[index];
+  if (floats)
+    element.f = value;
+  else
+    element.i = wrapTo(static_cast<int64_t>(value), type.getElementType());
+}
+
+Tensor Tensor::viewAs(RankedTensorType other) const {
+  assert(other.getNumElements() == size() && floats == isa<FloatType>(other.getElementType()) &&
+         "a view has the same elements");
+  Tensor result = *this;
+  result.type = other;
+  return result;
+}
+
+bool Tensor::equals(const Tensor &other) const {
+  if (type != other.type)
+    return false;
+  for (int64_t i = 0; i < size(); ++i) {
+    if (!floats ? getInt(i) != other.getInt(i)
+                : getFloat(i) != other.getFloat(i) &&
+                      !(std::isnan(getFloat(i)) && std::isnan(other.getFloat(i))))
+      return false;
+  }
+  return true;
+}
+
+double mlir::fsdp::interpreter::roundTo(double value, Type type) {
+  if (type.isF64())
+    return value;
+  if (type.isF32())
+    return static_cast<float>(value);
+  APFloat rounded(value);
+  bool lossy = false;
+  rounded.convert(cast<FloatType>(type).getFloatSemantics(), APFloat::rmNearestTiesToEven, &lossy);
+  return toDouble(rounded);
+}
+
+int64_t mlir::fsdp::interpreter::wrapTo(int64_t value, Type type) {
+  unsigned bits = type.getIntOrFloatBitWidth();
+  if (bits == 1)
+    return value & 1;
+  return bits >= 64 ? value : llvm::SignExtend64(value, bits);
+}

@@ -1,0 +1,42 @@
+//===- Pipelines.h - the three stages as C++ functions ----------*- C++ -*-===//
+//
+// What `fsdpc` calls. Each function appends one stage; the phase that a stage ends in is
+// checked at its end. Pipelines.cpp says in which order the passes run, and why.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PASSES_PIPELINES_H
+#define PASSES_PIPELINES_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "mlir/Pass/PassManager.h"
+#include <string>
+#include <vector>
+
+namespace mlir::fsdp {
+
+/// What the user chooses about distribution. Names and meanings are those of the command line.
+struct PipelineOptions {
+  /// `ddp` or `fsdp` (`zero1`, `zero2`, `hsdp` where they are implemented).
+  std::string strategy = "fsdp";
+  /// `PATTERN:SPEC` each, first match wins: PATTERN is a glob over parameter names, SPEC is
+  /// `flat`, `replicated` or the number of the dimension to split.
+  std::vector<std::string> shardPatterns;
+  /// Parameters with fewer elements stay whole on every rank.
+  int64_t minShardSize = 0;
+  /// When a gathered unit is given up between forward and backward.
+  Reshard reshard = Reshard::always;
+  /// How many gathers may run ahead of the unit in use.
+  int64_t prefetch = 1;
+};
+
+/// A model, with placements, gradients, updates and a sharding on every value.
+void buildGlobalPipeline(OpPassManager &manager, const PipelineOptions &options);
+/// What one rank computes on what it holds, every collective explicit, kernels fused.
+void buildLocalPipeline(OpPassManager &manager, const PipelineOptions &options);
+/// Launches on streams, buffers at fixed offsets; verified.
+void buildScheduledPipeline(OpPassManager &manager, const PipelineOptions &options);
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_PIPELINES_H

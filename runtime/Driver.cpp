@@ -1,0 +1,325 @@
+//===- Driver.cpp ---------------------------------------------------------===//
+
+#include "runtime/Driver.h"
+
+#include "runtime/Bootstrap.h"
+#include "runtime/CommandLine.h"
+#include "runtime/Context.h"
+#include "runtime/Dataset.h"
+#include "runtime/Error.h"
+#include "runtime/Gemm.h"
+#include "runtime/Log.h"
+#include "runtime/Report.h"
+#include "runtime/Shard.h"
+#include "runtime/Weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fsdp::rt {
+
+namespace {
+
+/// What is read and checked once, before there are ranks.
+struct Sources {
+  std::unique_ptr<Dataset> data;
+  std::unique_ptr<Dataset> valData;
+  std::unique_ptr<SafetensorsFile> weights;
+};
+
+/// The samples of one data set, batch after batch, for one rank.
+class Batches final : public InputSource {
+public:
+  Batches(const Program &program, const Dataset &data, SampleOrder order, const Context &c)
+      : program(program), data(data), order(order), next(program.inputs.size(), 0) {
+    std::size_t widest = 0;
+    for (const Input &input : program.inputs) {
+      coordinates.push_back(coordinateOver(program, input.axes, c));
+      widest = std::max(widest, static_cast<std::size_t>(elements(input.sample)) *
+                                    sizeInBytes(input.slice.dtype));
+    }
+    rows.assign(program.inputs.size(), std::vector<std::byte>(widest));
+  }
+
+  void load(int index, void *target, std::size_t) override {
+    const auto i = static_cast<std::size_t>(index);
+    const Input &input = program.inputs[i];
+    readBatch(data, order, input, i, next[i], coordinates[i], rows[i].data(), target);
+    next[i] += input.batch;
+  }
+
+  /// Goes back to the first sample.
+  void rewind() { std::fill(next.begin(), next.end(), 0); }
+
+private:
+  static int coordinateOver(const Program &program, const AxisList &axes, const Context &c) {
+    int coordinate = 0;
+    for (int axis : axes)
+      coordinate = coordinate * program.axes[axis].size + c.coordinate(axis);
+    return coordinate;
+  }
+
+  const Program &program;
+  const Dataset &data;
+  SampleOrder order;
+  std::vector<std::int64_t> next; ///< position of the first sample of each input's next batch
+  std::vector<int> coordinates;
+  std::vector<std::vector<std::byte>> rows; ///< room for a sample of each input
+};
+
+/// One rank's training run.
+class Training {
+public:
+  Training(const Program &program, const Options &options, const Sources &sources,
+           std::int64_t steps, Job &job)
+      : program(program), options(options), sources(sources), steps(steps),
+        c(job, program.streams, program.events) {
+    for (const Segment &segment : program.segments)
+      (segment.kind == SegmentKind::Train ? train : evaluate) = &segment;
+    if (sources.data)
+      batches.emplace(program, *sources.data, SampleOrder(options.shuffle, options.seed), c);
+    if (sources.valData)
+      valBatches.emplace(program, *sources.valData, SampleOrder(), c);
+    std::size_t outputs = train->outputs.size();
+    if (evaluate)
+      outputs = std::max(outputs, evaluate->outputs.size());
+    left.resize(outputs);
+    values.resize(train->outputs.size());
+    means.resize(evaluate ? evaluate->outputs.size() : 0);
+    c.outputs = left.data();
+  }
+
+  int run() {
+    fillParameters();
+    startState();
+    if (c.rank() == 0) {
+      printHeader();
+      progress.emplace(steps, program.tokensPerSample > 1 ? "tokens" : "samples");
+      if (!options.log.empty())
+        log.emplace(options.log);
+    }
+    c.world().barrier();
+    for (std::int64_t step = 1; step <= steps; ++step)
+      trainStep(step);
+    if (c.rank() == 0)
+      printSummary();
+    if (!options.exportTo.empty()) {
+      exportWeights(options.exportTo, program, c);
+      if (c.rank() == 0)
+        std::printf("wrote '%s'\n", options.exportTo.c_str());
+    }
+    return kExitDone;
+  }
+
+private:
+  template <typename T> T *at(const Buffer &buffer) {
+    return reinterpret_cast<T *>(c.base() + buffer.offset);
+  }
+  StepState &state() { return *c.data(program.stepState); }
+
+  /// What the latest step left as output `name`.
+  double valueOf(std::string_view name) const {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (train->outputs[i] == name)
+        return values[i];
+    return NAN;
+  }
+
+  void fillParameters() {
+    for (const Storage &storage : program.storages) {
+      const int coordinate = storage.communicator < 0 ? 0 : c.comm(storage.communicator).rank();
+      if (sources.weights)
+        loadShard(*sources.weights, storage, coordinate, at<float>(storage.shard));
+      else
+        initializeShard(storage, coordinate, options.seed, at<float>(storage.shard));
+    }
+  }
+
+  void startState() {
+    StepState start{};
+    start.totalSteps = steps;
+    start.seed = options.seed;
+    start.baseLearningRate =
+        static_cast<float>(options.learningRate.value_or(program.defaultLearningRate));
+    start.firstBad = -1;
+    state() = start;
+  }
+
+  std::int64_t batchSize() const { return program.inputs.empty() ? 1 : program.inputs[0].batch; }
+
+  void trainStep(std::int64_t step) {
+    c.inputs = batches ? &*batches : nullptr;
+    const double begin = now();
+    train->run(c);
+    c.synchronize();
+    const double seconds = now() - begin;
+    std::copy_n(left.begin(), values.size(), values.begin());
+    stopIfBad(step);
+    const double rate =
+        static_cast<double>(batchSize() * program.tokensPerSample) / std::max(seconds, 1e-9);
+    if (log)
+      describe(step, seconds, rate);
+    if (progress)
+      progress->step(step, valueOf("loss"), valueOf("grad_norm"), valueOf("lr"), seconds, rate);
+    if (valBatches && (step == steps || (options.evalEvery && step % options.evalEvery == 0)))
+      runEvaluation(step);
+    if (log)
+      log->write(line);
+  }
+
+  void describe(std::int64_t step, double seconds, double rate) {
+    line.add("step", step);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      line.add(train->outputs[i], values[i]);
+    line.add("tokens_per_s", rate);
+    line.add("step_ms", seconds * 1e3);
+    line.add("peak_bytes", static_cast<std::int64_t>(c.peakBytes()));
+    line.add("workspace", static_cast<std::int64_t>(gemmWorkspaceBytes()));
+  }
+
+  /// Ends the job when too many steps in a row were skipped. Loss and norm are the same on every
+  /// rank, so all come here together.
+  void stopIfBad(std::int64_t step) {
+    if (state().badSteps < kBadStepsInARow)
+      return;
+    constexpr std::int64_t none = INT32_MAX;
+    std::int64_t first = state().firstBad < 0 ? -none : -std::int64_t(state().firstBad);
+    c.world().allReduce(&first, &first, 1, ReduceOp::Max);
+    std::string culprit = "every gradient is finite";
+    for (const Storage &storage : program.storages) {
+      const std::int64_t member = -first - storage.firstParameter;
+      if (-first != none && member >= 0 && member < std::int64_t(storage.members.size()))
+        culprit = std::string("the first gradient that is not finite is that of '") +
+                  storage.members[static_cast<std::size_t>(member)].name + "'";
+    }
+    throw Error(
+        format("got loss %g and gradient norm %g in step %lld, the last of %d in a row that "
+               "are not finite and whose updates were skipped; %s; lower the learning "
+               "rate, clip the gradients, or look at the data",
+               valueOf("loss"), valueOf("grad_norm"), static_cast<long long>(step), kBadStepsInARow,
+               culprit.c_str()));
+  }
+
+  /// The mean loss and metrics over the whole batches of the validation set, at least one.
+  void runEvaluation(std::int64_t step) {
+    const std::int64_t count = std::max<std::int64_t>(sources.valData->samples() / batchSize(), 1);
+    c.inputs = &*valBatches;
+    valBatches->rewind();
+    std::fill(means.begin(), means.end(), 0.0);
+    for (std::int64_t batch = 0; batch < count; ++batch) {
+      evaluate->run(c);
+      c.synchronize();
+      for (std::size_t i = 0; i < means.size(); ++i)
+        means[i] += double(left[i]) / static_cast<double>(count);
+    }
+    for (std::size_t i = 0; log && i < means.size(); ++i)
+      line.add("val_", evaluate->outputs[i], means[i]);
+    if (progress && options.evalEvery) {
+      progress->end();
+      std::printf("step %lld/%lld  ", static_cast<long long>(step), static_cast<long long>(steps));
+      printValidation();
+    }
+  }
+
+  void printValidation() {
+    for (std::size_t i = 0; i < means.size(); ++i)
+      std::printf("%sval_%s %.6g", i ? "  " : "", evaluate->outputs[i], means[i]);
+    std::printf("\n");
+  }
+
+  void printHeader() {
+    std::printf("%s: %d rank(s), mesh %s, arena %s a rank, %lld steps of %lld samples\n",
+                program.name, c.worldSize(), c.mesh().describe().c_str(),
+                formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
+                static_cast<long long>(steps), static_cast<long long>(batchSize()));
+    if (options.report)
+      printReport(program);
+    std::fflush(stdout);
+  }
+
+  void printSummary() {
+    progress->end();
+    std::printf("done:");
+    for (std::size_t i = 0; i < values.size(); ++i)
+      std::printf("  %s %.6g", train->outputs[i], double(values[i]));
+    std::printf("\n");
+    if (valBatches)
+      printValidation();
+    std::printf("memory: peak %zu of %zu bytes of the arena, workspace %zu bytes\n", c.peakBytes(),
+                program.arenaBytes, gemmWorkspaceBytes());
+    std::fflush(stdout);
+  }
+
+  const Program &program;
+  const Options &options;
+  const Sources &sources;
+  std::int64_t steps;
+  const Segment *train = nullptr, *evaluate = nullptr;
+  // What the streams of the context use outlives it.
+  std::optional<Batches> batches, valBatches;
+  std::vector<float> left; ///< what the output launches of the latest segment left
+  Context c;
+  std::optional<ProgressLine> progress; // rank 0 only, like the log
+  std::optional<LogFile> log;
+  JsonLine line;
+  std::vector<float> values; ///< those of the latest step
+  std::vector<double> means; ///< of the outputs of the latest evaluation
+};
+
+Sources openSources(const Program &program, const Options &options) {
+  Sources sources;
+  if (!options.data.empty())
+    sources.data = openDataset(options.data, program.inputs);
+  if (!options.valData.empty())
+    sources.valData = openDataset(options.valData, program.inputs);
+  if (!options.init.empty()) {
+    sources.weights = std::make_unique<SafetensorsFile>(options.init);
+    const std::string remark = checkWeights(*sources.weights, program);
+    if (!remark.empty())
+      std::fprintf(stderr, "note: %s\n", remark.c_str());
+  }
+  if (!options.exportTo.empty())
+    AtomicFile probe(options.exportTo); // refuses now what would fail after the last step
+  return sources;
+}
+
+std::int64_t stepCount(const Program &program, const Options &options, const Sources &sources) {
+  if (options.steps)
+    return *options.steps;
+  const double batch = program.inputs.empty() ? 1.0 : double(program.inputs[0].batch);
+  const double samples = sources.data ? double(sources.data->samples()) : batch;
+  return std::max<std::int64_t>(std::llround(std::ceil(*options.epochs * samples / batch)), 1);
+}
+
+} // namespace
+
+int runTraining(const Program &program, int argc, char **argv) {
+  Options options;
+  if (const std::optional<int> status = parseCommandLine(program, argc, argv, options))
+    return *status;
+  try {
+    if (options.report && options.data.empty()) {
+      printReport(program);
+      return kExitDone;
+    }
+    JobOptions job;
+    job.transport = parseTransport(options.communicator);
+    job.arenaBytes = program.arenaBytes;
+    job.communicators = program.communicators;
+    const Sources sources = openSources(program, options);
+    const std::int64_t steps = stepCount(program, options, sources);
+    return runRanks(Mesh(program.axes, program.deviceOrder), job, [&](Job &rank) {
+      return Training(program, options, sources, steps, rank).run();
+    });
+  } catch (const Error &error) {
+    return report(error);
+  }
+}
+
+} // namespace fsdp::rt

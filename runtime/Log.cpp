@@ -1,0 +1,130 @@
+//===- Log.cpp ------------------------------------------------------------===//
+
+#include "runtime/Log.h"
+
+#include "runtime/Error.h"
+#include "runtime/Progress.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+#include <utility>
+
+namespace fsdp::rt {
+
+void JsonLine::print(const char *pattern, ...) {
+  va_list arguments;
+  va_start(arguments, pattern);
+  const std::size_t room = sizeof(text) - used;
+  const int length = std::vsnprintf(text + used, room, pattern, arguments);
+  va_end(arguments);
+  if (length < 0 || static_cast<std::size_t>(length) >= room)
+    throw Error("a line of the log has more than " + std::to_string(sizeof(text)) +
+                " bytes: give the model fewer metrics or shorter names");
+  used += static_cast<std::size_t>(length);
+}
+
+void JsonLine::key(const char *prefix, const char *name) {
+  if (complete)
+    used = 0, complete = false;
+  print(used == 0 ? "{\"" : ", \"");
+  for (const char *part : {prefix, name})
+    for (const char *c = part; *c; ++c)
+      static_cast<unsigned char>(*c) < 0x20 ? print("\\u%04x", *c)
+                                            : print(*c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+  print("\": ");
+}
+
+void JsonLine::add(const char *prefix, const char *name, double value) {
+  key(prefix, name);
+  std::isfinite(value) ? print("%.17g", value) : print("null");
+}
+
+void JsonLine::add(const char *prefix, const char *name, float value) {
+  key(prefix, name);
+  std::isfinite(value) ? print("%.9g", static_cast<double>(value)) : print("null");
+}
+
+void JsonLine::add(const char *prefix, const char *name, std::int64_t value) {
+  key(prefix, name);
+  print("%lld", static_cast<long long>(value));
+}
+
+const char *JsonLine::finish(std::size_t &bytes) {
+  print(used == 0 ? "{}\n" : "}\n");
+  bytes = used;
+  complete = true;
+  return text;
+}
+
+LogFile::LogFile(std::string path) : path(std::move(path)) {
+  descriptor = open(this->path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0)
+    throw Error("cannot create '" + this->path + "': " + strerror(errno));
+}
+
+LogFile::~LogFile() { close(descriptor); }
+
+void LogFile::write(JsonLine &line) {
+  std::size_t bytes;
+  const char *next = line.finish(bytes);
+  while (bytes > 0) {
+    const ssize_t written = ::write(descriptor, next, bytes);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      throw Error("cannot write '" + path + "': " + strerror(errno) +
+                  "; free some space or choose another place");
+    next += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
+}
+
+void formatDuration(double seconds, char (&text)[32]) {
+  const auto whole = static_cast<long long>(std::ceil(std::min(std::max(seconds, 0.0), 1e12)));
+  if (whole >= 3600)
+    std::snprintf(text, sizeof(text), "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60,
+                  whole % 60);
+  else
+    std::snprintf(text, sizeof(text), "%lld:%02lld", whole / 60, whole % 60);
+}
+
+std::string formatBytes(double bytes) {
+  static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  for (; bytes >= 1024 && unit < 4; ++unit)
+    bytes /= 1024;
+  return unit == 0 ? format("%.0f B", bytes) : format("%.3g %s", bytes, units[unit]);
+}
+
+ProgressLine::ProgressLine(std::int64_t steps, const char *unit)
+    : steps(steps), unit(unit), terminal(isatty(STDOUT_FILENO)) {}
+
+void ProgressLine::step(std::int64_t number, double loss, double gradNorm, double lr,
+                        double seconds, double rate) {
+  // The first step also prepares, so it says little about the others.
+  secondsPerStep = number <= 2 ? seconds : secondsPerStep + 0.1 * (seconds - secondsPerStep);
+  const double time = now();
+  if (number != 1 && number != steps && time - lastShown < (terminal ? 0.1 : 2.0))
+    return;
+  lastShown = time;
+  char left[32];
+  formatDuration(secondsPerStep * static_cast<double>(steps - number), left);
+  std::printf("%sstep %lld/%lld  loss %.6g  grad norm %.4g  lr %.3g  %.4g %s/s  %s left%s",
+              terminal ? "\r\033[K" : "", static_cast<long long>(number),
+              static_cast<long long>(steps), loss, gradNorm, lr, rate, unit, left,
+              terminal ? "" : "\n");
+  std::fflush(stdout);
+  open = terminal;
+}
+
+void ProgressLine::end() {
+  if (std::exchange(open, false))
+    std::printf("\n");
+}
+
+} // namespace fsdp::rt

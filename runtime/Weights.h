@@ -1,0 +1,33 @@
+//===- Weights.h - parameters to and from files -----------------*- C++ -*-===//
+//
+// One global tensor per parameter, under its own name and in its file shape,
+// whatever the mesh.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_WEIGHTS_H
+#define FSDP_RUNTIME_WEIGHTS_H
+
+#include "runtime/Context.h"
+#include "runtime/Program.h"
+#include "runtime/Safetensors.h"
+
+#include <string>
+
+namespace fsdp::rt {
+
+/// Refuses a file that does not have every parameter of the program, in its
+/// file shape, as finite floating-point numbers. Returns a remark about tensors that the
+/// program does not have, empty if there are none.
+std::string checkWeights(const SafetensorsFile &file, const Program &program);
+
+/// Fills a shard from a file that `checkWeights` has accepted; padding becomes zero.
+void loadShard(const SafetensorsFile &file, const Storage &storage, int coordinate, float *shard);
+
+/// Writes every parameter as F32 to `path`, all or nothing. Every rank calls it, with idle streams;
+/// rank 0 writes, one storage at a time.
+void exportWeights(const std::string &path, const Program &program, Context &c);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_WEIGHTS_H

@@ -1,0 +1,17 @@
+// RUN: fsdp-opt %s | fsdp-opt | FileCheck %s
+// RUN: fsdp-opt --mlir-print-op-generic %s | fsdp-opt | FileCheck %s
+
+// Rows of any rank; labels of both widths.
+// CHECK-LABEL: func.func @rows
+func.func @rows(%logits: tensor<8x10xf32>, %label: tensor<8xi32>, %one: tensor<3xbf16>, %l: tensor<i64>,
+                %deep: tensor<2x3x4xf64>) {
+  // CHECK: %{{.*}}, %[[LSE:.*]] = nn.cross_entropy %{{.*}}, %{{.*}} : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>
+  %loss, %lse = nn.cross_entropy %logits, %label : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>
+  // CHECK: nn.cross_entropy_grad %{{.*}}, %{{.*}}, %[[LSE]], %{{.*}} : tensor<8x10xf32>, tensor<8xi32>, tensor<8xf32>, tensor<8xf32>
+  %d = nn.cross_entropy_grad %logits, %label, %lse, %loss : tensor<8x10xf32>, tensor<8xi32>, tensor<8xf32>, tensor<8xf32>
+  // CHECK: nn.cross_entropy %{{.*}}, %{{.*}} : tensor<3xbf16>, tensor<i64> -> tensor<bf16>, tensor<bf16>
+  %0:2 = nn.cross_entropy %one, %l : tensor<3xbf16>, tensor<i64> -> tensor<bf16>, tensor<bf16>
+  // CHECK: nn.argmax %{{.*}} : tensor<2x3x4xf64> -> tensor<2x3xi64>
+  %1 = nn.argmax %deep : tensor<2x3x4xf64> -> tensor<2x3xi64>
+  return
+}

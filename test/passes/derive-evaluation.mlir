@@ -1,0 +1,29 @@
+// RUN: fsdp-opt %s --fsdp-derive-evaluation --split-input-file | FileCheck %s
+
+// The computation without the optimizer; the training step stays as it is.
+// CHECK-LABEL: fsdp.step @train
+// CHECK-SAME: optimizer <sgd
+// CHECK: fsdp.loss
+// CHECK: fsdp.step @evaluate
+// CHECK-NOT: optimizer
+// CHECK: %[[W:.*]] = fsdp.read @w
+// CHECK: %[[SUM:.*]] = nn.reduce sum "a ->" %[[W]]
+// CHECK: fsdp.loss %[[SUM]] over
+fsdp.param @w : tensor<3xf32> unit "w" init <constant, 0.0>
+fsdp.step @train train optimizer <sgd, lr = 0.1> {
+  %w = fsdp.read @w : tensor<3xf32>
+  %sum = nn.reduce sum "a ->" %w : tensor<3xf32> -> tensor<f64>
+  %weight = arith.constant dense<3.0> : tensor<f64>
+  fsdp.loss %sum over %weight
+}
+
+// -----
+
+// A module that evaluates already is left alone.
+// CHECK-LABEL: fsdp.step @train
+// CHECK: fsdp.step @mine
+// CHECK-NOT: fsdp.step
+fsdp.step @train train optimizer <sgd, lr = 0.1> {
+}
+fsdp.step @mine evaluate {
+}

@@ -1,0 +1,52 @@
+// RUN: fsdp-opt %s --fsdp-differentiate --split-input-file --verify-diagnostics
+
+fsdp.param @w : tensor<f64> unit "w" init <constant, 0.0>
+fsdp.step @weight_depends train optimizer <sgd, lr = 0.1> {
+  %w = fsdp.read @w : tensor<f64>
+  %e = math.exp %w : tensor<f64>
+  // expected-error @below {{weight depends on the parameter 'w'; the weight of a loss counts what the sum runs over and may depend on inputs only}}
+  fsdp.loss %w over %e
+}
+
+// -----
+
+fsdp.param @w : tensor<f64> unit "w" init <constant, 0.0>
+// expected-error @below {{parameter 'unused' does not influence the loss; mark it 'frozen' or use it}}
+fsdp.param @unused : tensor<f64> unit "w" init <constant, 0.0>
+fsdp.step @no_influence train optimizer <sgd, lr = 0.1> {
+  %w = fsdp.read @w : tensor<f64>
+  %one = arith.constant dense<1.0> : tensor<f64>
+  // expected-note @below {{the loss of step 'no_influence'}}
+  fsdp.loss %w over %one
+}
+
+// -----
+
+// Only through an index, which has no derivative.
+// expected-error @below {{parameter 'w' does not influence the loss}}
+fsdp.param @w : tensor<8xf64> unit "w" init <constant, 0.0>
+fsdp.step @through_index train optimizer <sgd, lr = 0.1> {
+  %w = fsdp.read @w : tensor<8xf64>
+  %i = nn.argmax %w : tensor<8xf64> -> tensor<i32>
+  %f = arith.sitofp %i : tensor<i32> to tensor<f64>
+  %one = arith.constant dense<1.0> : tensor<f64>
+  // expected-note @below {{the loss of step 'through_index'}}
+  fsdp.loss %f over %one
+}
+
+// -----
+
+fsdp.param @w : tensor<f64> unit "w" init <constant, 0.0>
+fsdp.step @no_derivative train optimizer <sgd, lr = 0.1> {
+  %w = fsdp.read @w : tensor<f64>
+  // expected-error @below {{stands between the parameter 'w' and the loss but has no derivative; write it with other ops or mark the parameter 'frozen'}}
+  %r = math.round %w : tensor<f64>
+  %one = arith.constant dense<1.0> : tensor<f64>
+  fsdp.loss %r over %one
+}
+
+// -----
+
+// expected-error @below {{has no loss to differentiate; mark it with 'fsdp.loss'}}
+fsdp.step @no_loss train optimizer <sgd, lr = 0.1> {
+}

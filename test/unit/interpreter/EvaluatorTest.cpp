@@ -1,0 +1,206 @@
+//===- EvaluatorTest.cpp - what pure ops compute --------------------------===//
+
+#include "interpreter/Evaluator.h"
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "mlir/Parser/Parser.h"
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::interpreter;
+
+namespace {
+
+class EvaluatorTest : public testing::Test {
+protected:
+  EvaluatorTest() {
+    DialectRegistry registry;
+    registry.insert<nn::NNDialect, FSDPDialect, arith::ArithDialect, math::MathDialect>();
+    nn::registerElementwiseModels(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+  }
+
+  /// The results of the last op of `text`, all ops before it being evaluated too.
+  SmallVector<Tensor> run(StringRef text, Numerics numerics = Numerics::exact) {
+    module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
+    if (!module)
+      return {};
+    Operation &last = module->getBody()->back();
+    SmallVector<Value> wanted(last.getResults());
+    auto results = evaluate(*module->getBody(), {}, wanted, numerics);
+    return failed(results) ? SmallVector<Tensor>() : *results;
+  }
+
+  std::vector<double> numbers(StringRef text, Numerics numerics = Numerics::exact) {
+    std::vector<double> list;
+    SmallVector<Tensor> results = run(text, numerics);
+    if (results.empty())
+      return list;
+    for (int64_t i = 0; i < results[0].size(); ++i)
+      list.push_back(results[0].getNumber(i));
+    return list;
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+using List = std::vector<double>;
+
+TEST_F(EvaluatorTest, EinsumContracts) {
+  EXPECT_EQ(numbers(R"(
+    %x = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+    %w = arith.constant dense<[[1.0, 0.0, 2.0], [0.0, 1.0, 3.0]]> : tensor<2x3xf32>
+    %y = nn.einsum "bi,io->ob" %x, %w : (tensor<2x2xf32>, tensor<2x3xf32>) -> tensor<3x2xf32>
+  )"),
+            (List{1, 3, 2, 4, 8, 18}));
+}
+
+TEST_F(EvaluatorTest, RearrangeSplitsAndTransposes) {
+  EXPECT_EQ(numbers(R"(
+    %x = arith.constant dense<[[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]> : tensor<2x6xi32>
+    %y = nn.rearrange "b (h d) -> h b d" %x : tensor<2x6xi32> -> tensor<3x2x2xi32>
+  )"),
+            (List{0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11}));
+}
+
+TEST_F(EvaluatorTest, RepeatBroadcasts) {
+  EXPECT_EQ(numbers(R"(
+    %x = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+    %y = nn.repeat "d -> d b" %x : tensor<2xf32> -> tensor<2x3xf32>
+  )"),
+            (List{1, 1, 1, 2, 2, 2}));
+}
+
+TEST_F(EvaluatorTest, ReduceSumMeanMax) {
+  StringRef text = R"(
+    %x = arith.constant dense<[[1.0, 5.0, 3.0], [-1.0, -5.0, -3.0]]> : tensor<2x3xf32>
+    %y = nn.reduce KIND "a b -> a" %x : tensor<2x3xf32> -> tensor<2xf64>
+  )";
+  auto with = [&](StringRef kind) {
+    std::string copy = text.str();
+    copy.replace(copy.find("KIND"), 4, kind.str());
+    return numbers(copy);
+  };
+  EXPECT_EQ(with("sum"), (List{9, -9}));
+  EXPECT_EQ(with("mean"), (List{3, -3}));
+  EXPECT_EQ(with("max"), (List{5, -1}));
+}
+
+TEST_F(EvaluatorTest, TypedSumsRoundEachStep) {
+  // 2^24 + 1 is no float: typed sums of f32 lose it, exact ones and sums in f64 do not.
+  StringRef text = R"(
+    %x = arith.constant dense<[16777216.0, 1.0, 1.0]> : tensor<3xf32>
+    %y = nn.reduce sum "a ->" %x : tensor<3xf32> -> tensor<f32>
+  )";
+  EXPECT_EQ(numbers(text), (List{16777218}));
+  EXPECT_EQ(numbers(text, Numerics::typed), (List{16777216}));
+  EXPECT_EQ(numbers(R"(
+    %x = arith.constant dense<[16777216.0, 1.0, 1.0]> : tensor<3xf32>
+    %y = nn.reduce sum "a ->" %x : tensor<3xf32> -> tensor<f64>
+  )",
+                    Numerics::typed),
+            (List{16777218}));
+}
+
+TEST_F(EvaluatorTest, TypedBf16RoundsToNearestEven) {
+  EXPECT_EQ(numbers(R"(
+    %x = arith.constant dense<[1.00390625, 1.01171875]> : tensor<2xf32>
+    %y = arith.truncf %x : tensor<2xf32> to tensor<2xbf16>
+  )",
+                    Numerics::typed),
+            (List{1, 1.015625}));
+}
+
+TEST_F(EvaluatorTest, CrossEntropyAndItsGradient) {
+  SmallVector<Tensor> results = run(R"(
+    %x = arith.constant dense<[[0.0, 1.0, 2.0]]> : tensor<1x3xf32>
+    %l = arith.constant dense<[1]> : tensor<1xi32>
+    %loss, %lse = nn.cross_entropy %x, %l : tensor<1x3xf32>, tensor<1xi32> -> tensor<1xf32>, tensor<1xf32>
+  )");
+  ASSERT_EQ(results.size(), 2u);
+  double lse = std::log(1 + std::exp(1.0) + std::exp(2.0));
+  EXPECT_NEAR(results[0].getFloat(0), lse - 1, 1e-15);
+  EXPECT_NEAR(results[1].getFloat(0), lse, 1e-15);
+  List gradient = numbers(R"(
+    %x = arith.constant dense<[[0.0, 0.0]]> : tensor<1x2xf32>
+    %l = arith.constant dense<[1]> : tensor<1xi32>
+    %loss, %lse = nn.cross_entropy %x, %l : tensor<1x2xf32>, tensor<1xi32> -> tensor<1xf32>, tensor<1xf32>
+    %d = arith.constant dense<[2.0]> : tensor<1xf32>
+    %g = nn.cross_entropy_grad %x, %l, %lse, %d : tensor<1x2xf32>, tensor<1xi32>, tensor<1xf32>, tensor<1xf32>
+  )");
+  ASSERT_EQ(gradient.size(), 2u);
+  EXPECT_NEAR(gradient[0], 1, 1e-15);
+  EXPECT_NEAR(gradient[1], -1, 1e-15);
+}
+
+TEST_F(EvaluatorTest, ArgmaxTakesTheFirstOfEquals) {
+  EXPECT_EQ(numbers(R"(
+    %x = arith.constant dense<[[0.0, 2.0, 2.0], [3.0, 1.0, 2.0]]> : tensor<2x3xf32>
+    %y = nn.argmax %x : tensor<2x3xf32> -> tensor<2xi32>
+  )"),
+            (List{1, 0}));
+}
+
+TEST_F(EvaluatorTest, IntegersWrapAndConvert) {
+  EXPECT_EQ(numbers(R"(
+    %x = arith.constant dense<[2147483647, -3]> : tensor<2xi32>
+    %y = arith.addi %x, %x : tensor<2xi32>
+  )"),
+            (List{-2, -6}));
+  EXPECT_EQ(numbers(R"(
+    %x = arith.constant dense<[true, false]> : tensor<2xi1>
+    %y = arith.uitofp %x : tensor<2xi1> to tensor<2xf32>
+  )"),
+            (List{1, 0}));
+  EXPECT_EQ(numbers(R"(
+    %x = arith.constant dense<[true, false]> : tensor<2xi1>
+    %y = arith.extsi %x : tensor<2xi1> to tensor<2xi32>
+  )"),
+            (List{-1, 0}));
+}
+
+TEST_F(EvaluatorTest, FusedRunsItsBody) {
+  EXPECT_EQ(numbers(R"(
+    %x = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+    %b = arith.constant dense<[10.0, 20.0]> : tensor<2xf32>
+    %r = nn.fused %x, %b : (tensor<2x2xf32>, tensor<2xf32>) -> tensor<f64> {
+    ^bb0(%a: tensor<2x2xf32>, %c: tensor<2xf32>):
+      %d = nn.repeat "d -> b d" %c : tensor<2xf32> -> tensor<2x2xf32>
+      %s = arith.addf %a, %d : tensor<2x2xf32>
+      %t = nn.reduce sum "b d ->" %s : tensor<2x2xf32> -> tensor<f64>
+      nn.yield %t : tensor<f64>
+    }
+  )"),
+            (List{70}));
+}
+
+TEST_F(EvaluatorTest, UnknownOpFailsByName) {
+  std::string message;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    message += diagnostic.str();
+    return success();
+  });
+  EXPECT_TRUE(run(R"(
+    %x = arith.constant dense<[1.0]> : tensor<1xf32>
+    %y = math.atan %x : tensor<1xf32>
+  )")
+                  .empty());
+  EXPECT_NE(message.find("the meaning of 'math.atan' is not known; add it to the evaluator"),
+            std::string::npos)
+      << message;
+  message.clear();
+  EXPECT_TRUE(run(R"(
+    %x = arith.constant 1.0 : f32
+    %y = math.exp %x : f32
+  )")
+                  .empty());
+  EXPECT_NE(message.find("operands and results must be ranked tensors of static shape"),
+            std::string::npos)
+      << message;
+}
+
+} // namespace

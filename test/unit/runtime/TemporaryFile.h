@@ -1,0 +1,64 @@
+//===- TemporaryFile.h - a file that a test writes ----------------*- C++ -*-===//
+
+#ifndef FSDP_TEST_UNIT_RUNTIME_TEMPORARYFILE_H
+#define FSDP_TEST_UNIT_RUNTIME_TEMPORARYFILE_H
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+/// A folder of its own, removed with what the test left in it.
+class TemporaryFile {
+public:
+  explicit TemporaryFile(const std::string &name = "file") {
+    char pattern[] = "/tmp/fsdp-test-XXXXXX";
+    folder = mkdtemp(pattern);
+    path = folder + "/" + name;
+  }
+  ~TemporaryFile() {
+    unlink(path.c_str());
+    rmdir(folder.c_str());
+  }
+
+  void write(const std::string &bytes) const {
+    std::ofstream(path, std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
+  }
+  std::string read() const {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  std::string folder, path;
+};
+
+/// The bytes of a safetensors file with this header and this data.
+inline std::string safetensors(const std::string &header, const std::string &data) {
+  const std::uint64_t length = header.size();
+  std::string bytes(8, '\0');
+  std::memcpy(bytes.data(), &length, 8);
+  return bytes + header + data;
+}
+
+/// The bytes of some numbers.
+template <typename T> std::string bytesOf(std::initializer_list<T> values) {
+  return {reinterpret_cast<const char *>(values.begin()), values.size() * sizeof(T)};
+}
+
+/// The message of the error that `call` throws, or "no error".
+template <typename Call> std::string messageOf(Call call) {
+  try {
+    call();
+  } catch (const std::exception &error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_TEST_UNIT_RUNTIME_TEMPORARYFILE_H
