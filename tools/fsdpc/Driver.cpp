@@ -5,6 +5,7 @@
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
+#include "tools/fsdpc/Program.h"
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -67,7 +68,13 @@ void Driver::State::write(ModuleOp module) {
   Emit emit = options.getEmit();
   if (emit <= Emit::Scheduled)
     return writeFile(options.output.empty() ? "-" : options.output, print(module));
-  throw Failure("not available yet: --emit=" + options.emit);
+  if (options.onlyReport())
+    return;
+  mlir::fsdp::EmittedProgram program = emitProgram(module, options, name, "{}");
+  if (emit == Emit::Source)
+    writeSource(program, options, name);
+  else
+    writeBinary(program, options);
 }
 
 int Driver::State::compile(int argc, char **argv,
