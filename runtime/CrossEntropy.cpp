@@ -5,18 +5,49 @@
 #include "runtime/Error.h"
 #include "runtime/VectorMath.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace fsdp::rt::kernels {
 
 namespace {
 
+/// Independent lanes let the compiler keep four vectors of maxima; a plain maximum it may not
+/// reorder, as it would change which NaN is seen. A NaN in the row shows in the sum instead.
 float largest(const float *row, std::size_t count) {
-  float value = row[0];
-#pragma omp simd reduction(max : value)
-  for (std::size_t j = 0; j < count; ++j)
-    value = row[j] > value ? row[j] : value;
-  return value;
+  constexpr std::size_t lanes = 64;
+  float tops[lanes];
+  for (std::size_t lane = 0; lane < lanes; ++lane)
+    tops[lane] = row[0];
+  std::size_t j = 0;
+  for (; j + lanes <= count; j += lanes)
+#pragma omp simd
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      tops[lane] = row[j + lane] > tops[lane] ? row[j + lane] : tops[lane];
+  for (; j < count; ++j)
+    tops[0] = row[j] > tops[0] ? row[j] : tops[0];
+  float top = tops[0];
+  for (float candidate : tops)
+    top = candidate > top ? candidate : top;
+  return top;
+}
+
+/// The sum of exp(row[j] - top), in double.
+double sumOfExponentials(const float *row, std::size_t count, float top) {
+  // In blocks, so that the exponentials run in full vectors and are still near when summed.
+  constexpr std::size_t block = 512;
+  float values[block];
+  double sum = 0;
+  for (std::size_t begin = 0; begin < count; begin += block) {
+    const std::size_t size = std::min(block, count - begin);
+#pragma omp simd
+    for (std::size_t j = 0; j < size; ++j)
+      values[j] = vectorExp(row[begin + j] - top);
+#pragma omp simd reduction(+ : sum)
+    for (std::size_t j = 0; j < size; ++j)
+      sum += double(values[j]);
+  }
+  return sum;
 }
 
 template <typename Label> std::size_t checked(Label label, std::size_t row, std::size_t classes) {
@@ -30,47 +61,39 @@ template <typename Label> std::size_t checked(Label label, std::size_t row, std:
 } // namespace
 
 template <typename Label>
-void crossEntropy(LogitRows shape, const float *logits, const Label *labels, float *losses) {
+void crossEntropy(LogitRows shape, const float *logits, const Label *labels, float *losses,
+                  float *logSumExp) {
   for (std::size_t r = 0; r < shape.rows; ++r) {
     const float *row = logits + r * shape.classes;
     const std::size_t label = checked(labels[r], r, shape.classes);
     const float top = largest(row, shape.classes);
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (std::size_t j = 0; j < shape.classes; ++j)
-      sum += double(vectorExp(row[j] - top));
-    losses[r] = static_cast<float>(std::log(sum) + (double(top) - double(row[label])));
+    const double value = std::log(sumOfExponentials(row, shape.classes, top)) + double(top);
+    logSumExp[r] = static_cast<float>(value);
+    losses[r] = static_cast<float>(value - double(row[label]));
   }
 }
 
 template <typename Label>
 void crossEntropyGrad(LogitRows shape, const float *logits, const Label *labels,
-                      const float *upstream, float *gradients) {
+                      const float *logSumExp, const float *upstream, float *gradients) {
   for (std::size_t r = 0; r < shape.rows; ++r) {
     const float *row = logits + r * shape.classes;
     float *out = gradients + r * shape.classes;
     const std::size_t label = checked(labels[r], r, shape.classes);
-    const float top = largest(row, shape.classes);
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (std::size_t j = 0; j < shape.classes; ++j) {
-      const float value = vectorExp(row[j] - top);
-      out[j] = value;
-      sum += double(value);
-    }
-    const auto factor = static_cast<float>(upstream[r] / sum);
+    const float base = logSumExp[r], factor = upstream[r];
 #pragma omp simd
     for (std::size_t j = 0; j < shape.classes; ++j)
-      out[j] *= factor;
-    out[label] -= upstream[r];
+      out[j] = factor * vectorExp(row[j] - base);
+    out[label] -= factor;
   }
 }
 
-template void crossEntropy(LogitRows, const float *, const std::int32_t *, float *);
-template void crossEntropy(LogitRows, const float *, const std::int64_t *, float *);
-template void crossEntropyGrad(LogitRows, const float *, const std::int32_t *, const float *,
-                               float *);
-template void crossEntropyGrad(LogitRows, const float *, const std::int64_t *, const float *,
-                               float *);
+#define INSTANTIATE(Label)                                                                         \
+  template void crossEntropy(LogitRows, const float *, const Label *, float *, float *);           \
+  template void crossEntropyGrad(LogitRows, const float *, const Label *, const float *,           \
+                                 const float *, float *);
+INSTANTIATE(std::int32_t)
+INSTANTIATE(std::int64_t)
+#undef INSTANTIATE
 
 } // namespace fsdp::rt::kernels

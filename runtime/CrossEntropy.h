@@ -17,36 +17,38 @@ struct LogitRows {
 };
 
 namespace kernels {
-/// losses[r] = log(sum over j of exp(logits[r, j])) - logits[r, labels[r]].
-/// Throws an Error that names row and label if a label is not in [0, classes).
+/// logSumExp[r] = log(sum over j of exp(logits[r, j])), losses[r] = logSumExp[r] - logits[r,
+/// labels[r]]. Throws an Error that names row and label if a label is not in [0, classes).
 template <typename Label>
-void crossEntropy(LogitRows shape, const float *logits, const Label *labels, float *losses);
-/// gradients[r, j] = upstream[r] * (softmax(logits[r])[j] - (j == labels[r])). In place is fine.
+void crossEntropy(LogitRows shape, const float *logits, const Label *labels, float *losses,
+                  float *logSumExp);
+/// gradients[r, j] = upstream[r] * (exp(logits[r, j] - logSumExp[r]) - (j == labels[r])). In place
+/// is fine.
 template <typename Label>
 void crossEntropyGrad(LogitRows shape, const float *logits, const Label *labels,
-                      const float *upstream, float *gradients);
+                      const float *logSumExp, const float *upstream, float *gradients);
 } // namespace kernels
 
-/// The loss of each row; the caller sums them.
+/// The loss of each row, which the caller sums, and the logarithm of its sum of exponentials.
 template <typename Label>
 void cross_entropy(Context &c, int stream, const char *name, LogitRows shape, Slice<float> logits,
-                   Slice<Label> labels, Slice<float> losses) {
-  launch(c, stream, name, reads(logits, labels), writes(losses),
-         [shape](const float *logits, const Label *labels, float *losses) {
-           kernels::crossEntropy(shape, logits, labels, losses);
+                   Slice<Label> labels, Slice<float> losses, Slice<float> logSumExp) {
+  launch(c, stream, name, reads(logits, labels), writes(losses, logSumExp),
+         [shape](const float *logits, const Label *labels, float *losses, float *logSumExp) {
+           kernels::crossEntropy(shape, logits, labels, losses, logSumExp);
          });
 }
 
 /// The gradient of `cross_entropy`; `upstream` holds the gradient of each row's loss.
 template <typename Label>
 void cross_entropy_grad(Context &c, int stream, const char *name, LogitRows shape,
-                        Slice<float> logits, Slice<Label> labels, Slice<float> upstream,
-                        Slice<float> gradients) {
-  launch(
-      c, stream, name, reads(logits, labels, upstream), writes(gradients),
-      [shape](const float *logits, const Label *labels, const float *upstream, float *gradients) {
-        kernels::crossEntropyGrad(shape, logits, labels, upstream, gradients);
-      });
+                        Slice<float> logits, Slice<Label> labels, Slice<float> logSumExp,
+                        Slice<float> upstream, Slice<float> gradients) {
+  launch(c, stream, name, reads(logits, labels, logSumExp, upstream), writes(gradients),
+         [shape](const float *logits, const Label *labels, const float *logSumExp,
+                 const float *upstream, float *gradients) {
+           kernels::crossEntropyGrad(shape, logits, labels, logSumExp, upstream, gradients);
+         });
 }
 
 } // namespace fsdp::rt

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fsdp::rt {
@@ -85,9 +86,13 @@ public:
       batches.emplace(program, *sources.data, SampleOrder(options.shuffle, options.seed), c);
     if (sources.valData)
       valBatches.emplace(program, *sources.valData, SampleOrder(), c);
-    metrics.resize(train->metrics.size());
+    std::size_t outputs = train->outputs.size();
     if (evaluate)
-      valMetrics.resize(evaluate->metrics.size());
+      outputs = std::max(outputs, evaluate->outputs.size());
+    left.resize(outputs);
+    values.resize(train->outputs.size());
+    means.resize(evaluate ? evaluate->outputs.size() : 0);
+    c.outputs = left.data();
   }
 
   int run() {
@@ -113,21 +118,17 @@ public:
   }
 
 private:
-  template <typename T = void> T *at(const Buffer &buffer) {
+  template <typename T> T *at(const Buffer &buffer) {
     return reinterpret_cast<T *>(c.base() + buffer.offset);
   }
   StepState &state() { return *c.data(program.stepState); }
 
-  /// A scalar of the arena, for people and for averages.
-  double number(const Buffer &buffer) {
-    return buffer.dtype == DType::F64 ? *at<double>(buffer) : *at<float>(buffer);
-  }
-  /// A scalar of the arena, in its own precision.
-  void addTo(JsonLine &line, const char *prefix, const char *name, const Buffer &buffer) {
-    if (buffer.dtype == DType::F64)
-      line.add(prefix, name, *at<double>(buffer));
-    else
-      line.add(prefix, name, *at<float>(buffer));
+  /// What the latest step left as output `name`.
+  double valueOf(std::string_view name) const {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (train->outputs[i] == name)
+        return values[i];
+    return NAN;
   }
 
   void fillParameters() {
@@ -158,17 +159,14 @@ private:
     train->run(c);
     c.synchronize();
     const double seconds = now() - begin;
+    std::copy_n(left.begin(), values.size(), values.begin());
     stopIfBad(step);
-    loss = number(train->loss);
-    for (std::size_t i = 0; i < metrics.size(); ++i)
-      metrics[i] = number(train->metrics[i].value);
     const double rate =
         static_cast<double>(batchSize() * program.tokensPerSample) / std::max(seconds, 1e-9);
     if (log)
       describe(step, seconds, rate);
     if (progress)
-      progress->step(step, loss, *at<float>(program.gradNorm), *at<float>(program.learningRate),
-                     seconds, rate);
+      progress->step(step, valueOf("loss"), valueOf("grad_norm"), valueOf("lr"), seconds, rate);
     if (valBatches && (step == steps || (options.evalEvery && step % options.evalEvery == 0)))
       runEvaluation(step);
     if (log)
@@ -177,15 +175,12 @@ private:
 
   void describe(std::int64_t step, double seconds, double rate) {
     line.add("step", step);
-    addTo(line, "", "loss", train->loss);
-    addTo(line, "", "grad_norm", program.gradNorm);
-    addTo(line, "", "lr", program.learningRate);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      line.add(train->outputs[i], values[i]);
     line.add("tokens_per_s", rate);
     line.add("step_ms", seconds * 1e3);
     line.add("peak_bytes", static_cast<std::int64_t>(c.peakBytes()));
     line.add("workspace", static_cast<std::int64_t>(gemmWorkspaceBytes()));
-    for (const Metric &metric : train->metrics)
-      addTo(line, "", metric.name, metric.value);
   }
 
   /// Ends the job when too many steps in a row were skipped. Loss and norm are the same on every
@@ -207,8 +202,8 @@ private:
         format("got loss %g and gradient norm %g in step %lld, the last of %d in a row that "
                "are not finite and whose updates were skipped; %s; lower the learning "
                "rate, clip the gradients, or look at the data",
-               number(train->loss), number(program.gradNorm), static_cast<long long>(step),
-               kBadStepsInARow, culprit.c_str()));
+               valueOf("loss"), valueOf("grad_norm"), static_cast<long long>(step), kBadStepsInARow,
+               culprit.c_str()));
   }
 
   /// The mean loss and metrics over the whole batches of the validation set, at least one.
@@ -216,20 +211,15 @@ private:
     const std::int64_t count = std::max<std::int64_t>(sources.valData->samples() / batchSize(), 1);
     c.inputs = &*valBatches;
     valBatches->rewind();
-    valLoss = 0;
-    std::fill(valMetrics.begin(), valMetrics.end(), 0.0);
+    std::fill(means.begin(), means.end(), 0.0);
     for (std::int64_t batch = 0; batch < count; ++batch) {
       evaluate->run(c);
       c.synchronize();
-      valLoss += number(evaluate->loss) / static_cast<double>(count);
-      for (std::size_t i = 0; i < valMetrics.size(); ++i)
-        valMetrics[i] += number(evaluate->metrics[i].value) / static_cast<double>(count);
+      for (std::size_t i = 0; i < means.size(); ++i)
+        means[i] += double(left[i]) / static_cast<double>(count);
     }
-    if (log) {
-      line.add("val_loss", valLoss);
-      for (std::size_t i = 0; i < valMetrics.size(); ++i)
-        line.add("val_", evaluate->metrics[i].name, valMetrics[i]);
-    }
+    for (std::size_t i = 0; log && i < means.size(); ++i)
+      line.add("val_", evaluate->outputs[i], means[i]);
     if (progress && options.evalEvery) {
       progress->end();
       std::printf("step %lld/%lld  ", static_cast<long long>(step), static_cast<long long>(steps));
@@ -238,9 +228,8 @@ private:
   }
 
   void printValidation() {
-    std::printf("val_loss %.6g", valLoss);
-    for (std::size_t i = 0; i < valMetrics.size(); ++i)
-      std::printf("  val_%s %.6g", evaluate->metrics[i].name, valMetrics[i]);
+    for (std::size_t i = 0; i < means.size(); ++i)
+      std::printf("%sval_%s %.6g", i ? "  " : "", evaluate->outputs[i], means[i]);
     std::printf("\n");
   }
 
@@ -256,9 +245,9 @@ private:
 
   void printSummary() {
     progress->end();
-    std::printf("done: loss %.9g", loss);
-    for (std::size_t i = 0; i < metrics.size(); ++i)
-      std::printf("  %s %.6g", train->metrics[i].name, metrics[i]);
+    std::printf("done:");
+    for (std::size_t i = 0; i < values.size(); ++i)
+      std::printf("  %s %.6g", train->outputs[i], double(values[i]));
     std::printf("\n");
     if (valBatches)
       printValidation();
@@ -272,13 +261,15 @@ private:
   const Sources &sources;
   std::int64_t steps;
   const Segment *train = nullptr, *evaluate = nullptr;
-  std::optional<Batches> batches, valBatches; // outlive the streams of the context
+  // What the streams of the context use outlives it.
+  std::optional<Batches> batches, valBatches;
+  std::vector<float> left; ///< what the output launches of the latest segment left
   Context c;
   std::optional<ProgressLine> progress; // rank 0 only, like the log
   std::optional<LogFile> log;
   JsonLine line;
-  double loss = 0, valLoss = 0;
-  std::vector<double> metrics, valMetrics;
+  std::vector<float> values; ///< those of the latest step
+  std::vector<double> means; ///< of the outputs of the latest evaluation
 };
 
 Sources openSources(const Program &program, const Options &options) {

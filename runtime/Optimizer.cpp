@@ -63,7 +63,7 @@ AdamTerms termsOf(const Adam &options, float lr, const float *scale, std::int64_
 
 } // namespace
 
-void sgd(ShardOf shard, Sgd options, float *parameter, float *buffer, const float *gradient,
+void sgd(ShardOf shard, Sgd options, float *parameter, const float *gradient, float *buffer,
          float lr, const float *scale) {
   const float factor = scale ? *scale : 1.0f, momentum = options.momentum;
   const bool anyDecay = options.weightDecay != 0;
@@ -86,8 +86,8 @@ void sgd(ShardOf shard, Sgd options, float *parameter, float *buffer, const floa
   });
 }
 
-void adam(ShardOf shard, Adam options, float *parameter, float *first, float *second,
-          const float *gradient, float lr, const float *scale, std::int64_t update) {
+void adam(ShardOf shard, Adam options, float *parameter, const float *gradient, float *first,
+          float *second, float lr, const float *scale, std::int64_t update) {
   AdamTerms terms = termsOf(options, lr, scale, update);
   forEachPart(shard, options.weightDecay != 0,
               [&](std::size_t begin, std::size_t end, bool decays) {
@@ -96,14 +96,27 @@ void adam(ShardOf shard, Adam options, float *parameter, float *first, float *se
               });
 }
 
-void adamw(ShardOf shard, Adam options, float *parameter, float *first, float *second,
-           const float *gradient, float lr, const float *scale, std::int64_t update) {
+void adamw(ShardOf shard, Adam options, float *parameter, const float *gradient, float *first,
+           float *second, float lr, const float *scale, std::int64_t update) {
   AdamTerms terms = termsOf(options, lr, scale, update);
   forEachPart(
       shard, options.weightDecay != 0, [&](std::size_t begin, std::size_t end, bool decays) {
         terms.shrink = decays ? static_cast<float>(1 - double(lr) * options.weightDecay) : 1.0f;
         adamPart(terms, begin, end, parameter, first, second, gradient);
       });
+}
+
+void noteBadGradient(ShardOf shard, const float *gradient, const StepState &state) {
+  const Storage &storage = *shard.storage;
+  int &firstBad = const_cast<StepState &>(state).firstBad;
+  for (const Run &run : shardRuns(storage, shard.coordinate)) {
+    const int parameter = storage.firstParameter + static_cast<int>(run.member);
+    if (firstBad >= 0 && firstBad <= parameter)
+      return;
+    const float *begin = gradient + run.inShard;
+    if (!std::all_of(begin, begin + run.count, [](float x) { return std::isfinite(x); }))
+      firstBad = parameter;
+  }
 }
 
 double squareSum(const float *values, std::size_t count) {

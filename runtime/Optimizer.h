@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 
 namespace fsdp::rt {
 
@@ -47,110 +48,109 @@ inline ShardOf shardOf(Context &c, const Storage &storage) {
 
 namespace kernels {
 /// `buffer` is null when momentum is 0; `scale` null stands for 1.
-void sgd(ShardOf shard, Sgd options, float *parameter, float *buffer, const float *gradient,
+void sgd(ShardOf shard, Sgd options, float *parameter, const float *gradient, float *buffer,
          float lr, const float *scale);
 /// `update` is the number of this update, from 1.
-void adam(ShardOf shard, Adam options, float *parameter, float *first, float *second,
-          const float *gradient, float lr, const float *scale, std::int64_t update);
-void adamw(ShardOf shard, Adam options, float *parameter, float *first, float *second,
-           const float *gradient, float lr, const float *scale, std::int64_t update);
+void adam(ShardOf shard, Adam options, float *parameter, const float *gradient, float *first,
+          float *second, float lr, const float *scale, std::int64_t update);
+void adamw(ShardOf shard, Adam options, float *parameter, const float *gradient, float *first,
+           float *second, float lr, const float *scale, std::int64_t update);
+/// Notes the first parameter of the shard whose gradient is not finite in `state.firstBad`, where
+/// the host looks when it ends the job. That field is no input of any launch.
+void noteBadGradient(ShardOf shard, const float *gradient, const StepState &state);
 /// The sum of squares in double, in index order within fixed lanes.
 double squareSum(const float *values, std::size_t count);
 } // namespace kernels
 
-/// Plain gradient descent. Reads parameter, gradient, lr, [scale], ok.
-inline void sgd(Context &c, int stream, const char *name, const Storage &storage, Sgd options,
-                Slice<float> parameter, Slice<float> gradient, Slice<float> lr, Slice<float> scale,
-                Slice<bool> ok) {
-  const ShardOf shard = shardOf(c, storage);
-  if (scale.count == 0)
-    launch(
-        c, stream, name, reads(parameter, gradient, lr, ok), writes(parameter),
-        [shard, options](const float *, const float *g, const float *lr, const bool *ok, float *p) {
-          if (*ok)
-            kernels::sgd(shard, options, p, nullptr, g, *lr, nullptr);
-        });
-  else
-    launch(c, stream, name, reads(parameter, gradient, lr, scale, ok), writes(parameter),
-           [shard, options](const float *, const float *g, const float *lr, const float *scale,
-                            const bool *ok, float *p) {
-             if (*ok)
-               kernels::sgd(shard, options, p, nullptr, g, *lr, scale);
-           });
-}
-
-/// Gradient descent with momentum. Reads parameter, buffer, gradient, lr, [scale], ok.
-inline void sgd(Context &c, int stream, const char *name, const Storage &storage, Sgd options,
-                Slice<float> parameter, Slice<float> buffer, Slice<float> gradient, Slice<float> lr,
-                Slice<float> scale, Slice<bool> ok) {
-  const ShardOf shard = shardOf(c, storage);
-  if (scale.count == 0)
-    launch(c, stream, name, reads(parameter, buffer, gradient, lr, ok), writes(parameter, buffer),
-           [shard, options](const float *, const float *, const float *g, const float *lr,
-                            const bool *ok, float *p, float *buffer) {
-             if (*ok)
-               kernels::sgd(shard, options, p, buffer, g, *lr, nullptr);
-           });
-  else
-    launch(c, stream, name, reads(parameter, buffer, gradient, lr, scale, ok),
-           writes(parameter, buffer),
-           [shard, options](const float *, const float *, const float *g, const float *lr,
-                            const float *scale, const bool *ok, float *p, float *buffer) {
-             if (*ok)
-               kernels::sgd(shard, options, p, buffer, g, *lr, scale);
-           });
-}
-
 namespace detail {
 
-using AdamKernel = void (*)(ShardOf, Adam, float *, float *, float *, const float *, float,
-                            const float *, std::int64_t);
+/// Enqueues `update(parameter, gradient, first state, second state, lr, scale, number)`, with null
+/// for what is not there. `Scaled`: a scale is read.
+template <bool Scaled, typename... R, typename... W, typename Update>
+void launchUpdate(Context &c, int stream, const char *name, ShardOf shard, Reads<R...> read,
+                  Writes<W...> written, Update update) {
+  launch(c, stream, name, read, written, [shard, update](auto... addresses) {
+    constexpr std::size_t states = sizeof...(W) - 1, reads = sizeof...(R);
+    const auto all = std::make_tuple(addresses...);
+    const float *gradient = std::get<1>(all), *lr = std::get<2 + states>(all), *scale = nullptr;
+    if constexpr (Scaled)
+      scale = std::get<3 + states>(all);
+    const bool *ok = std::get<reads - 2>(all);
+    const StepState *state = std::get<reads - 1>(all);
+    float *parameter = std::get<reads>(all), *first = nullptr, *second = nullptr;
+    if constexpr (states > 0)
+      first = std::get<reads + 1>(all);
+    if constexpr (states > 1)
+      second = std::get<reads + 2>(all);
+    if (*ok)
+      update(shard, parameter, gradient, first, second, *lr, scale, state->updates + 1);
+    else
+      kernels::noteBadGradient(shard, gradient, *state);
+  });
+}
 
-/// What adam and adamw share. `Call` names the kernel without referring to it
-/// when the program is only recorded.
-template <typename Call>
-void launchAdam(Context &c, int stream, const char *name, const Storage &storage, Adam options,
-                Slice<float> parameter, Slice<float> first, Slice<float> second,
-                Slice<float> gradient, Slice<float> lr, Slice<float> scale, Slice<bool> ok,
-                Slice<StepState> state, Call call) {
+template <typename Update, typename... State>
+void launchUpdate(Context &c, int stream, const char *name, const Storage &storage,
+                  Slice<float> parameter, Slice<float> gradient, Slice<float> lr,
+                  Slice<float> scale, Slice<bool> ok, Slice<StepState> state, Update update,
+                  State... states) {
   const ShardOf shard = shardOf(c, storage);
   if (scale.count == 0)
-    launch(c, stream, name, reads(parameter, first, second, gradient, lr, ok, state),
-           writes(parameter, first, second),
-           [=](const float *, const float *, const float *, const float *g, const float *lr,
-               const bool *ok, const StepState *state, float *p, float *m, float *v) {
-             if (*ok)
-               call(shard, options, p, m, v, g, *lr, nullptr, state->updates + 1);
-           });
+    launchUpdate<false>(c, stream, name, shard,
+                        reads(parameter, gradient, states..., lr, ok, state),
+                        writes(parameter, states...), update);
   else
-    launch(c, stream, name, reads(parameter, first, second, gradient, lr, scale, ok, state),
-           writes(parameter, first, second),
-           [=](const float *, const float *, const float *, const float *g, const float *lr,
-               const float *scale, const bool *ok, const StepState *state, float *p, float *m,
-               float *v) {
-             if (*ok)
-               call(shard, options, p, m, v, g, *lr, scale, state->updates + 1);
-           });
+    launchUpdate<true>(c, stream, name, shard,
+                       reads(parameter, gradient, states..., lr, scale, ok, state),
+                       writes(parameter, states...), update);
 }
 
 } // namespace detail
 
-/// Adam. Reads parameter, first and second moment, gradient, lr, [scale], ok, step state.
-inline void adam(Context &c, int stream, const char *name, const Storage &storage, Adam options,
-                 Slice<float> parameter, Slice<float> first, Slice<float> second,
-                 Slice<float> gradient, Slice<float> lr, Slice<float> scale, Slice<bool> ok,
-                 Slice<StepState> state) {
-  detail::launchAdam(c, stream, name, storage, options, parameter, first, second, gradient, lr,
-                     scale, ok, state, [](auto... arguments) { kernels::adam(arguments...); });
+/// Plain gradient descent. Like all updates it reads parameter, gradient, states, lr, [scale], ok,
+/// step state, in this order, and writes parameter and states.
+inline void sgd(Context &c, int stream, const char *name, const Storage &storage, Sgd options,
+                Slice<float> parameter, Slice<float> gradient, Slice<float> lr, Slice<float> scale,
+                Slice<bool> ok, Slice<StepState> state) {
+  detail::launchUpdate(c, stream, name, storage, parameter, gradient, lr, scale, ok, state,
+                       [options](ShardOf shard, float *p, const float *g, float *, float *,
+                                 float lr, const float *scale, std::int64_t) {
+                         kernels::sgd(shard, options, p, g, nullptr, lr, scale);
+                       });
 }
 
-/// AdamW. Reads what `adam` reads.
+/// Gradient descent with momentum.
+inline void sgd(Context &c, int stream, const char *name, const Storage &storage, Sgd options,
+                Slice<float> parameter, Slice<float> gradient, Slice<float> buffer, Slice<float> lr,
+                Slice<float> scale, Slice<bool> ok, Slice<StepState> state) {
+  detail::launchUpdate(
+      c, stream, name, storage, parameter, gradient, lr, scale, ok, state,
+      [options](ShardOf shard, float *p, const float *g, float *buffer, float *, float lr,
+                const float *scale,
+                std::int64_t) { kernels::sgd(shard, options, p, g, buffer, lr, scale); },
+      buffer);
+}
+
+/// Adam.
+inline void adam(Context &c, int stream, const char *name, const Storage &storage, Adam options,
+                 Slice<float> parameter, Slice<float> gradient, Slice<float> first,
+                 Slice<float> second, Slice<float> lr, Slice<float> scale, Slice<bool> ok,
+                 Slice<StepState> state) {
+  detail::launchUpdate(
+      c, stream, name, storage, parameter, gradient, lr, scale, ok, state,
+      [options](ShardOf shard, auto... rest) { kernels::adam(shard, options, rest...); }, first,
+      second);
+}
+
+/// AdamW.
 inline void adamw(Context &c, int stream, const char *name, const Storage &storage, Adam options,
-                  Slice<float> parameter, Slice<float> first, Slice<float> second,
-                  Slice<float> gradient, Slice<float> lr, Slice<float> scale, Slice<bool> ok,
+                  Slice<float> parameter, Slice<float> gradient, Slice<float> first,
+                  Slice<float> second, Slice<float> lr, Slice<float> scale, Slice<bool> ok,
                   Slice<StepState> state) {
-  detail::launchAdam(c, stream, name, storage, options, parameter, first, second, gradient, lr,
-                     scale, ok, state, [](auto... arguments) { kernels::adamw(arguments...); });
+  detail::launchUpdate(
+      c, stream, name, storage, parameter, gradient, lr, scale, ok, state,
+      [options](ShardOf shard, auto... rest) { kernels::adamw(shard, options, rest...); }, first,
+      second);
 }
 
 /// out = sum of the squares of `values`, in double.

@@ -137,24 +137,20 @@ struct Input {
   std::int64_t limit; ///< labels: values lie in [0, limit); 0 where any value is good
 };
 
-/// A scalar that a segment computes and the log shows; equal on every rank.
-struct Metric {
-  const char *name;
-  Buffer value; ///< one F32 or F64
-};
-
 enum class SegmentKind {
   Train,    ///< one step: loss, gradients, update, and the step state advanced
   Evaluate, ///< loss and metrics of one batch; leaves parameters and step state alone
 };
 
-/// A straight-line piece of the program, enqueued whole.
+/// A straight-line piece of the program, enqueued whole. The streams are idle before and after it.
 struct Segment {
   const char *name;
   SegmentKind kind;
   void (*run)(Context &);
-  Buffer loss; ///< one F32 or F64; equal on every rank
-  Table<Metric> metrics;
+  /// What `output` launches leave for the log, in the order of their indices. Equal on every rank.
+  /// A train segment has "loss", "grad_norm" (before clipping) and "lr" among them, an evaluate
+  /// segment "loss"; the others are metrics.
+  Table<const char *> outputs;
 };
 
 /// Everything the driver knows about a generated program.
@@ -170,8 +166,6 @@ struct Program {
   Table<Input> inputs;
   Table<Segment> segments; ///< one of kind Train, at most one of kind Evaluate
   Slice<StepState> stepState;
-  Buffer gradNorm;              ///< one F32: global norm of the gradients before clipping
-  Buffer learningRate;          ///< one F32: the rate that the last update used
   float defaultLearningRate;    ///< `--lr` overrides it
   std::int64_t tokensPerSample; ///< for the rate in the log; 1 where samples are not token rows
   const char *report;           ///< the compiler's memory report, JSON

@@ -62,6 +62,7 @@ public:
   }
   /// Kernels are never run, so a slice has no address.
   template <class T> T *data(Slice<T>) const { return nullptr; }
+  float *outputs = nullptr;
 
 private:
   Table<MeshAxis> axes_;

@@ -2,8 +2,6 @@
 
 #include "runtime/StepControl.h"
 
-#include "runtime/Shard.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +14,7 @@ float learningRate(Schedule schedule, const StepState &state) {
   if (step <= warmup)
     return static_cast<float>(base * step / warmup);
   const double length = std::max(static_cast<double>(state.totalSteps) - warmup, 1.0);
-  const double progress = std::min((step - 1 - warmup) / length, 1.0);
+  const double progress = std::min((step - warmup) / length, 1.0);
   switch (schedule.kind) {
   case Schedule::Linear:
     return static_cast<float>(base * (1 - progress));
@@ -26,21 +24,6 @@ float learningRate(Schedule schedule, const StepState &state) {
     break;
   }
   return static_cast<float>(base);
-}
-
-std::size_t firstNonfinite(const float *values, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i)
-    if (!std::isfinite(values[i]))
-      return i;
-  return count;
-}
-
-int parameterAt(const Storage &storage, int coordinate, std::size_t index) {
-  int parameter = storage.firstParameter;
-  for (const Run &run : shardRuns(storage, coordinate))
-    if (run.inShard <= index)
-      parameter = storage.firstParameter + static_cast<int>(run.member);
-  return parameter;
 }
 
 void advance(StepState &state, bool ok) {

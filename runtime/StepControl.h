@@ -14,10 +14,6 @@ namespace fsdp::rt {
 namespace kernels {
 /// The learning rate of the step being performed (see Schedule).
 float learningRate(Schedule schedule, const StepState &state);
-/// The first element that is NaN or infinite; `count` if none is.
-std::size_t firstNonfinite(const float *values, std::size_t count);
-/// The number of the parameter, in table order, that holds element `index` of the shard.
-int parameterAt(const Storage &storage, int coordinate, std::size_t index);
 /// Moves on to the next step.
 void advance(StepState &state, bool ok);
 } // namespace kernels
@@ -30,33 +26,17 @@ inline void learning_rate(Context &c, int stream, const char *name, Schedule sch
   });
 }
 
-/// ok = loss and gradient norm are finite. Both must be equal on every rank, so that all agree.
-template <typename Loss>
-void check_finite(Context &c, int stream, const char *name, Slice<Loss> loss, Slice<float> gradNorm,
-                  Slice<bool> ok) {
-  launch(c, stream, name, reads(loss, gradNorm), writes(ok),
-         [](const Loss *loss, const float *gradNorm, bool *ok) {
-           *ok = __builtin_isfinite(*loss) && __builtin_isfinite(*gradNorm);
-         });
+/// ok = all of the scalars are finite. They must be equal on every rank, so that all agree.
+template <typename... Scalar>
+void all_finite(Context &c, int stream, const char *name, Slice<bool> ok, Slice<Scalar>... values) {
+  launch(c, stream, name, reads(values...), writes(ok),
+         [](const Scalar *...values, bool *ok) { *ok = (... && __builtin_isfinite(*values)); });
 }
 
-/// Where the step is bad, notes the first parameter of `storage` whose gradient is not finite.
-/// Costs nothing in a good step.
-inline void find_nonfinite(Context &c, int stream, const char *name, const Storage &storage,
-                           Slice<float> gradient, Slice<bool> ok, Slice<StepState> state) {
-  const int coordinate = storage.communicator < 0 ? 0 : c.comm(storage.communicator).rank();
-  launch(c, stream, name, reads(gradient, ok, state), writes(state),
-         [storage = &storage, coordinate, count = gradient.count](
-             const float *gradient, const bool *ok, const StepState *, StepState *state) {
-           if (*ok)
-             return;
-           const std::size_t bad = kernels::firstNonfinite(gradient, count);
-           if (bad == count)
-             return;
-           const int parameter = kernels::parameterAt(*storage, coordinate, bad);
-           if (state->firstBad < 0 || parameter < state->firstBad)
-             state->firstBad = parameter;
-         });
+/// Leaves a number for the log, as output `index` of the segment. The slice may be reused after it.
+inline void output(Context &c, int stream, const char *name, int index, Slice<float> value) {
+  launch(c, stream, name, reads(value), writes(),
+         [outputs = c.outputs, index](const float *value) { outputs[index] = *value; });
 }
 
 /// Ends the step: counts it, and the update if there was one.

@@ -20,7 +20,7 @@ namespace fsdp::rt {
 ///   Constant: base;
 ///   Linear:   base * (1 - p);
 ///   Cosine:   base * (1 + cos(pi p)) / 2,
-/// where p = (s - 1 - w) / (total - w) runs from 0 and would reach 1 one step after the last.
+/// where p = (s - w) / (total - w) reaches 1 with the last step.
 struct Schedule {
   enum Kind : std::int32_t { Constant, Linear, Cosine };
 

@@ -1,25 +1,42 @@
 //===- VectorMath.h - functions that loops vectorize over -------*- C++ -*-===//
 //
 // The C library's expf and tanhf are calls, one element at a time; these are
-// straight-line arithmetic that a compiler turns into vector code.
+// straight-line arithmetic that a compiler turns into vector code. As they are
+// plain additions and multiplications, their results are the same bits on every
+// machine. Coefficients are those of Cephes (S. Moshier) unless said otherwise;
+// double goes to the C library.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDP_RUNTIME_VECTORMATH_H
 #define FSDP_RUNTIME_VECTORMATH_H
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
 namespace fsdp::rt {
+
+namespace detail {
+
+template <typename To, typename From> To sameBits(From from) {
+  static_assert(sizeof(To) == sizeof(From), "the same bits need the same size");
+  To to;
+  std::memcpy(&to, &from, sizeof(to));
+  return to;
+}
+
+/// 2^n for -126 <= n <= 127.
+inline float powerOfTwo(std::int32_t n) { return sameBits<float>((n + 127) << 23); }
+
+} // namespace detail
 
 /// exp(x) to within 1.5 units in the last place; 0 below -87.3 (where expf is subnormal), infinity
 /// above 88.7, NaN for NaN.
 inline float vectorExp(float x) {
   // x = n log 2 + r with |r| <= log(2) / 2; the polynomial is Taylor's, of degree 7, on r.
   const float clamped = x < -87.33654f ? -87.33654f : (x > 88.72283f ? 88.72283f : x);
-  const float shifted = clamped * 1.44269504f + 12582912.0f; // rounds to an integer
-  const float n = shifted - 12582912.0f;
+  const float n = (clamped * 1.44269504f + 12582912.0f) - 12582912.0f; // rounds to an integer
   // log 2 in two parts, of which the first is exact in a product with any n.
   const float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;
   float p = 1.98412698e-4f;
@@ -30,16 +47,96 @@ inline float vectorExp(float x) {
   p = p * r + 0.5f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
-  // 2^n as two factors, as n may be 128.
-  const auto integer = static_cast<std::int32_t>(n);
+  // 2^n as two factors, as n may be 128. (A NaN is no integer: it takes the last way out.)
+  const std::int32_t integer = x == x ? static_cast<std::int32_t>(n) : 0;
   const std::int32_t half = integer >> 1;
-  const std::int32_t lowBits = (half + 127) << 23, highBits = (integer - half + 127) << 23;
-  float low, high;
-  std::memcpy(&low, &lowBits, sizeof(low));
-  std::memcpy(&high, &highBits, sizeof(high));
-  const float value = p * low * high;
+  const float value = p * detail::powerOfTwo(half) * detail::powerOfTwo(integer - half);
   return x < -87.33654f ? 0.0f : (x > 88.72283f ? __builtin_inff() : (x == x ? value : x));
 }
+
+/// log(x) to within 1.5 units in the last place; -infinity for 0, NaN below.
+inline float vectorLog(float x) {
+  const bool subnormal = x < 1.17549435e-38f;
+  const std::int32_t bits = detail::sameBits<std::int32_t>(subnormal ? x * 8388608.0f : x);
+  // x = 2^e m with m in [sqrt(1/2), sqrt(2)).
+  const std::int32_t shifted = bits - 0x3f3504f3;
+  const float e = static_cast<float>((shifted >> 23) - (subnormal ? 23 : 0));
+  const float r = detail::sameBits<float>((shifted & 0x007fffff) + 0x3f3504f3) - 1.0f;
+  const float z = r * r;
+  float p = 7.0376836292e-2f;
+  p = p * r - 1.1514610310e-1f;
+  p = p * r + 1.1676998740e-1f;
+  p = p * r - 1.2420140846e-1f;
+  p = p * r + 1.4249322787e-1f;
+  p = p * r - 1.6668057665e-1f;
+  p = p * r + 2.0000714765e-1f;
+  p = p * r - 2.4999993993e-1f;
+  p = p * r + 3.3333331174e-1f;
+  const float small = (r * z * p - e * 2.12194440e-4f) - 0.5f * z;
+  const float value = (r + small) + e * 0.693359375f;
+  const float special = x == 0.0f ? -__builtin_inff() : (x < 0.0f ? __builtin_nanf("") : x);
+  return x > 0.0f && x < __builtin_inff() ? value : special;
+}
+
+/// log(1 + x) to within 3 units in the last place.
+inline float vectorLog1p(float x) {
+  const float u = 1.0f + x;
+  // What rounding took from u, put back to first order.
+  const float value = vectorLog(u) + (x - (u - 1.0f)) / u;
+  return u == 1.0f ? x : (x > -1.0f && x < __builtin_inff() ? value : vectorLog(u));
+}
+
+/// tanh(x) to within 2 units in the last place.
+inline float vectorTanh(float x) {
+  const float z = x * x;
+  float p = -5.70498872745e-3f;
+  p = p * z + 2.06390887954e-2f;
+  p = p * z - 5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z - 3.33332819422e-1f;
+  const float near = p * z * x + x;
+  const float magnitude = x < 0.0f ? -x : x;
+  const float far = 1.0f - 2.0f / (vectorExp(2.0f * magnitude) + 1.0f);
+  return magnitude < 0.625f ? near : (x < 0.0f ? -far : far);
+}
+
+/// erf(x) to within 2.5 units in the last place.
+inline float vectorErf(float x) {
+  const float magnitude = x < 0.0f ? -x : x;
+  const float z = x * x;
+  float p = 7.853861353153693e-5f;
+  p = p * z - 8.010193625184903e-4f;
+  p = p * z + 5.188327685732524e-3f;
+  p = p * z - 2.685381193529856e-2f;
+  p = p * z + 1.128358514861418e-1f;
+  p = p * z - 3.761262582423300e-1f;
+  p = p * z + 1.128379165726710f;
+  // From 1 on it is 1 - erfc; from 2 on the first polynomial for erfc, which holds below, is still
+  // good enough, as erfc is below 0.005 there.
+  const float inverse = 1.0f / (magnitude < 1.0f ? 1.0f : magnitude);
+  const float y = inverse * inverse;
+  float q = 2.326819970068386e-2f;
+  q = q * y - 1.387039388740657e-1f;
+  q = q * y + 3.687424674597105e-1f;
+  q = q * y - 5.824733027278666e-1f;
+  q = q * y + 6.210004621745983e-1f;
+  q = q * y - 4.944515323274145e-1f;
+  q = q * y + 3.404879937665872e-1f;
+  q = q * y - 2.741127028184656e-1f;
+  q = q * y + 5.638259427386472e-1f;
+  const float far = 1.0f - vectorExp(-z) * inverse * q;
+  return magnitude < 1.0f ? x * p : (x < 0.0f ? -far : (x == x ? far : x));
+}
+
+inline double vectorExp(double x) { return std::exp(x); }
+inline double vectorLog(double x) { return std::log(x); }
+inline double vectorLog1p(double x) { return std::log1p(x); }
+inline double vectorTanh(double x) { return std::tanh(x); }
+inline double vectorErf(double x) { return std::erf(x); }
+
+/// The larger and the smaller of two numbers; NaN if either is.
+template <typename T> T maximum(T a, T b) { return a != a ? a : (a > b ? a : b); }
+template <typename T> T minimum(T a, T b) { return a != a ? a : (a < b ? a : b); }
 
 } // namespace fsdp::rt
 

@@ -61,7 +61,8 @@ def FSDP_SubviewOp : FSDP_Op<"subview", [Pure, InScheduledPhase]> {
   let hasVerifier = 1;
 }
 
-def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegments, SingleBlock,
+def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegments,
+                                       SingleBlockImplicitTerminator<"YieldOp">,
                                        IsolatedFromAbove]> {
   let summary = "Run one kernel or collective on a stream";
   let description = [{
@@ -116,6 +117,7 @@ def FSDP_YieldOp : FSDP_Op<"yield", [Pure, Terminator, InScheduledPhase, HasPare
   }];
   let arguments = (ins Variadic<FSDP_Tensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 
 #endif // FSDP_TIMELINE_OPS_TD

@@ -51,9 +51,7 @@ static LogicalResult verifyContents(LaunchOp launch, ValueRange tensors, ValueRa
 
 LogicalResult LaunchOp::verify() {
   Block &body = getBody().front();
-  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
-  if (!yield)
-    return emitOpError() << "must end with 'fsdp.yield'";
+  auto yield = cast<YieldOp>(body.getTerminator());
   if (failed(verifyContents(*this, body.getArguments(), getIns(), "block arguments", "ins")) ||
       failed(verifyContents(*this, yield.getValues(), getOuts(), "yielded values", "outs")))
     return failure();

@@ -32,7 +32,8 @@ constexpr std::size_t kShard = (kUnit + RANKS - 1) / RANKS;
 enum : int { kCompute, kGather, kReduce, kInput }; // streams
 // Communicators: one for each stream that meets other ranks, as a communicator serves one stream.
 enum : int { kGatherFsdp, kReduceFsdp, kComputeFsdp };
-enum : int { kLayer }; // storages
+enum : int { kLayer };                               // storages
+enum : int { kLoss, kLargestError, kGradNorm, kLr }; // outputs
 
 //===--- Arena ------------------------------------------------------------===//
 
@@ -144,9 +145,11 @@ void layer_forward(Context &c) {
   launch(c, kCompute, "loss sum", reads(arena::error), writes(arena::loss_sum), sum_of_squares);
   all_reduce(c, kCompute, "all_reduce loss", kComputeFsdp, arena::loss_sum, arena::loss_sum);
   launch(c, kCompute, "loss", reads(arena::loss_sum), writes(arena::loss), mean);
+  output(c, kCompute, "output loss", kLoss, arena::loss);
   launch(c, kCompute, "largest error", reads(arena::error), writes(arena::largest_error), largest);
   all_reduce(c, kCompute, "all_reduce largest error", kComputeFsdp, arena::largest_error,
              arena::largest_error, ReduceOp::Max);
+  output(c, kCompute, "output largest_error", kLargestError, arena::largest_error);
 }
 
 void layer_backward(Context &c) {
@@ -171,14 +174,14 @@ void update(Context &c) {
   all_reduce(c, kCompute, "all_reduce square_sum", kComputeFsdp, arena::square_sum,
              arena::square_sum);
   launch(c, kCompute, "grad_norm", reads(arena::square_sum), writes(arena::grad_norm), root);
-  check_finite(c, kCompute, "check_finite", arena::loss, arena::grad_norm, arena::ok);
+  output(c, kCompute, "output grad_norm", kGradNorm, arena::grad_norm);
   learning_rate(c, kCompute, "learning_rate", Schedule{Schedule::Constant, /*warmup=*/0},
                 arena::step_state, arena::learning_rate);
+  output(c, kCompute, "output lr", kLr, arena::learning_rate);
+  all_finite(c, kCompute, "all_finite", arena::ok, arena::loss, arena::grad_norm);
   sgd(c, kCompute, "sgd layer", storages[kLayer], Sgd{/*momentum=*/0.9f, /*weightDecay=*/0},
-      arena::layer_parameter, arena::layer_momentum, arena::layer_grad_shard, arena::learning_rate,
-      /*scale=*/{}, arena::ok);
-  find_nonfinite(c, kCompute, "find_nonfinite layer", storages[kLayer], arena::layer_grad_shard,
-                 arena::ok, arena::step_state);
+      arena::layer_parameter, arena::layer_grad_shard, arena::layer_momentum, arena::learning_rate,
+      /*scale=*/{}, arena::ok, arena::step_state);
   advance(c, kCompute, "advance", arena::step_state, arena::ok);
 }
 
@@ -204,10 +207,11 @@ constexpr Input inputs[] = {
      /*limit=*/0},
 };
 
-constexpr Metric metrics[] = {{"largest_error", arena::largest_error}};
+constexpr const char *train_outputs[] = {"loss", "largest_error", "grad_norm", "lr"};
+constexpr const char *evaluate_outputs[] = {"loss", "largest_error"};
 constexpr Segment segments[] = {
-    {"train", SegmentKind::Train, train, arena::loss, metrics},
-    {"evaluate", SegmentKind::Evaluate, evaluate, arena::loss, metrics},
+    {"train", SegmentKind::Train, train, train_outputs},
+    {"evaluate", SegmentKind::Evaluate, evaluate, evaluate_outputs},
 };
 
 constexpr Program program = {
@@ -222,8 +226,6 @@ constexpr Program program = {
     inputs,
     segments,
     arena::step_state,
-    arena::grad_norm,
-    arena::learning_rate,
     /*defaultLearningRate=*/0.1f,
     /*tokensPerSample=*/1,
     /*report=*/R"({"arena": 0})",

@@ -122,7 +122,7 @@ TEST(ReportTest, PutsReplicatedTotalsBeside) {
 }
 
 constexpr MeshAxis kAxes[] = {{"fsdp", 2}};
-constexpr Segment kSegments[] = {{"evaluate", SegmentKind::Evaluate, nullptr, {}, {}}};
+constexpr Segment kSegments[] = {{"evaluate", SegmentKind::Evaluate, nullptr, {}}};
 constexpr Input kInputs[] = {{"x", {2}, 0, Slice<float>{0, 4}, 4, 2, {0}, 0}};
 
 /// Parses the words; returns the exit status or -1, the complaint in `said`.

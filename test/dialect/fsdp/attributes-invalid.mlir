@@ -1,0 +1,137 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+// Mesh C1: axis names are distinct and not empty, sizes positive.
+
+// expected-error @below {{mesh axis has an empty name}}
+fsdp.mesh @mesh <[""=2]>
+
+// -----
+
+// expected-error @below {{mesh axis 'fsdp' stands twice; give each axis its own name}}
+fsdp.mesh @mesh <["fsdp"=2, "fsdp"=4]>
+
+// -----
+
+// expected-error @below {{mesh axis 'fsdp' has size 0, expected at least 1}}
+fsdp.mesh @mesh <["fsdp"=0]>
+
+// -----
+
+// expected-error @below {{mesh has more ranks than fit 64 bits}}
+fsdp.mesh @mesh <["a"=4611686018427387904, "b"=4]>
+
+// -----
+
+// Mesh C2: devices are a permutation, and never the identity.
+
+// expected-error @below {{mesh lists 2 devices, expected 4 (the product of the axis sizes)}}
+fsdp.mesh @mesh <["fsdp"=4], devices = [1, 0]>
+
+// -----
+
+// expected-error @below {{mesh devices must be a permutation of 0 to 3}}
+fsdp.mesh @mesh <["fsdp"=4], devices = [0, 1, 1, 3]>
+
+// -----
+
+// expected-error @below {{mesh devices are in the default order; leave them out}}
+fsdp.mesh @mesh <["fsdp"=2], devices = [0, 1]>
+
+// -----
+
+// Sharding C1: no axis stands twice.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{axis 'fsdp' stands twice in a sharding; an axis splits at most one dimension}}
+  %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {"fsdp"}]> : tensor<8x4xf32>
+}
+
+// -----
+
+// Sharding C2: unreduced is sorted.
+
+fsdp.mesh @mesh <["a"=2, "b"=2]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
+  // expected-error @below {{'unreduced' axes must be in the order of their names}}
+  %y = fsdp.constraint %x <@mesh, [{}], unreduced = {"b", "a"}> : tensor<8xf32>
+}
+
+// -----
+
+// Placement C1 and C2.
+
+// expected-error @below {{a 'flat' placement needs at least one axis; say replicated for none}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over [], gather = f32, reduce = f32, reshard = always>
+
+// -----
+
+// expected-error @below {{a 'dimension' placement got dimension -1, expected 0 or more}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <dimension -1 over ["fsdp"], gather = f32, reduce = f32, reshard = always>
+
+// -----
+
+// expected-error @below {{unknown storage 'sliced', expected flat, dimension or replicated}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <sliced over ["fsdp"], gather = f32, reduce = f32, reshard = always>
+
+// -----
+
+// expected-error @below {{unknown reshard 'sometimes', expected always or never}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <replicated, gather = f32, reduce = f32, reshard = sometimes>
+
+// -----
+
+// expected-error @below {{gather and reduce types must be float types}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <replicated, gather = i32, reduce = f32, reshard = always>
+
+// -----
+
+// Initializer C1.
+
+// expected-error @below {{initial value must be finite}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0x7FF0000000000000>
+
+// -----
+
+// expected-error @below {{'normal' initializer has a spread of -1.000000e+00, expected at least 0}}
+fsdp.param @w : tensor<4xf32> unit "u" init <normal, -1.0>
+
+// -----
+
+// Optimizer C1.
+
+// expected-error @below {{optimizer constant 'lr' is -1.000000e-01, expected a finite number of at least 0}}
+fsdp.step @train train optimizer <sgd, lr = -0.1> {
+}
+
+// -----
+
+// expected-error @below {{optimizer constant 'beta1' is 1.000000e+00, expected a number in [0, 1)}}
+fsdp.step @train train optimizer <adam, lr = 0.1, beta1 = 1.0> {
+}
+
+// -----
+
+// expected-error @below {{optimizer constant 'warmup' is -3, expected at least 0}}
+fsdp.step @train train optimizer <sgd, lr = 0.1, warmup = -3> {
+}
+
+// -----
+
+// expected-error @below {{unknown optimizer 'lion', expected sgd, adam or adamw}}
+fsdp.step @train train optimizer <lion, lr = 0.1> {
+}
+
+// -----
+
+// expected-error @below {{unknown schedule 'stairs', expected constant, linear or cosine}}
+fsdp.step @train train optimizer <sgd, lr = 0.1, schedule = stairs> {
+}
+
+// -----
+
+// expected-error @below {{unknown optimizer constant 'rate'}}
+fsdp.step @train train optimizer <sgd, rate = 0.1> {
+}

@@ -1,0 +1,94 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+// input C1: shard_of and over, ceil-divided.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  // expected-error @below {{holds 2 samples, expected 3 (10 over 4 ranks)}}
+  %x = fsdp.input "x" sample_dim 0 shard_of 10 over ["fsdp"] : tensor<2x64xf32>
+}
+
+// -----
+
+fsdp.step @eval evaluate {
+  // expected-error @below {{needs both 'shard_of' and 'over', or neither}}
+  %x = "fsdp.input"() {name = "x", sample_dim = 0 : i64, global_batch = 10 : i64} : () -> tensor<2xf32>
+}
+
+// -----
+
+// input C2: the sample dimension exists.
+
+fsdp.step @eval evaluate {
+  // expected-error @below {{counts samples along dimension 2, expected a dimension below 2}}
+  %x = fsdp.input "x" sample_dim 2 : tensor<2x64xf32>
+}
+
+// -----
+
+// read C1.
+
+fsdp.step @eval evaluate {
+  // expected-error @below {{names 'w', which is no parameter}}
+  %w = fsdp.read @w : tensor<4xf32>
+}
+
+// -----
+
+// expected-note @below {{the parameter is declared here}}
+fsdp.param @w : tensor<5xf32> unit "u" init <constant, 0.0>
+fsdp.step @eval evaluate {
+  // expected-error @below {{has type 'tensor<4xf32>', expected 'tensor<5xf32>', the type of parameter 'w'}}
+  %w = fsdp.read @w : tensor<4xf32>
+}
+
+// -----
+
+// loss C1: exactly one.
+
+fsdp.step @eval evaluate {
+  %c = arith.constant dense<1.0> : tensor<f64>
+  // expected-note @below {{the first loss is here}}
+  fsdp.loss %c over %c
+  // expected-error @below {{stands twice in a step; add the sums up first}}
+  fsdp.loss %c over %c
+}
+
+// -----
+
+// global_norm C1.
+
+fsdp.step @eval evaluate {
+  %g = arith.constant dense<1.0> : tensor<3xf32>
+  // expected-error @below {{has 1 gradients, expected 2 (one for each parameter)}}
+  %n = fsdp.global_norm [@a, @b] %g : tensor<3xf32>
+}
+
+// -----
+
+// constraint C1: rank, axes, no partial sums.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{has a sharding of 1 dimensions, expected 2}}
+  %y = fsdp.constraint %x <@mesh, [{"fsdp"}]> : tensor<8x4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{cannot ask for partial sums; leave 'unreduced' out}}
+  %y = fsdp.constraint %x <@mesh, [{}, {}], unreduced = {"fsdp"}> : tensor<8x4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{names axis 'tensor', which the mesh lacks}}
+  %y = fsdp.constraint %x <@mesh, [{"tensor"}, {}]> : tensor<8x4xf32>
+}

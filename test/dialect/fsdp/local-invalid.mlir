@@ -1,0 +1,167 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+// load C1: the storage and the state exist and have the type.
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{names 'u', which is no storage}}
+    %p = fsdp.load @u "parameter" : tensor<8xf32>
+  }
+}
+
+// -----
+
+fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
+fsdp.storage @u : tensor<8xf32> replicated over [] states ["momentum"] members [#fsdp.member<@w at 0>]
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{names state 'exp_avg', which storage 'u' lacks}}
+    %p = fsdp.load @u "exp_avg" : tensor<8xf32>
+  }
+}
+
+// -----
+
+fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
+fsdp.storage @u : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{has type 'tensor<4xf32>', expected 'tensor<8xf32>', the shard of storage 'u'}}
+    %p = fsdp.load @u "parameter" : tensor<4xf32>
+  }
+}
+
+// -----
+
+// store C1: as load.
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<8xf32>
+    // expected-error @below {{names 'u', which is no storage}}
+    fsdp.store %c, @u "parameter" : tensor<8xf32>
+  }
+}
+
+// -----
+
+// view C1: the range lies inside a flat value.
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<8xf32>
+    // expected-error @below {{covers elements 4 to 10, expected at most 8}}
+    %v = fsdp.view %c at 4 : tensor<8xf32> -> tensor<2x3xf32>
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<2x4xf32>
+    // expected-error @below {{takes a flat tensor of 'f32', got 'tensor<2x4xf32>'}}
+    %v = fsdp.view %c at 0 : tensor<2x4xf32> -> tensor<2x3xf32>
+  }
+}
+
+// -----
+
+// flatten C1: operands fit, one element type, a result of rank one.
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<2x4xf32>
+    // expected-error @below {{has 8 elements, expected at most 7}}
+    %v = fsdp.flatten %c : (tensor<2x4xf32>) -> tensor<7xf32>
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<2x4xf32>
+    // expected-error @below {{has result 'tensor<2x4xf32>', expected rank 1}}
+    %v = fsdp.flatten %c : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<2x4xf32>
+    // expected-error @below {{has operand 'tensor<2x4xf32>', expected element type 'f64'}}
+    %v = fsdp.flatten %c : (tensor<2x4xf32>) -> tensor<8xf64>
+  }
+}
+
+// -----
+
+// mask_padding C1: the dimension exists and is this rank's part.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3xf32>
+    // expected-error @below {{masks dimension 1, expected a dimension below 1}}
+    %m = fsdp.mask_padding %c dim 1 of 10 over ["fsdp"] fill 0.0 : tensor<3xf32>
+  }
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3xf32>
+    // expected-error @below {{has 3 elements along dimension 0, expected 4 (13 over 4 ranks)}}
+    %m = fsdp.mask_padding %c dim 0 of 13 over ["fsdp"] fill -inf : tensor<3xf32>
+  }
+}
+
+// -----
+
+// optimizer_step C1: the states that the optimizer names, all of the shard's type.
+
+fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
+fsdp.storage @u : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %p = fsdp.load @u "parameter" : tensor<8xf32>
+    %r = arith.constant dense<1.0> : tensor<f32>
+    %ok = arith.constant dense<true> : tensor<i1>
+    // expected-error @below {{has 0 states, expected 2 (exp_avg, exp_avg_sq)}}
+    %n = fsdp.optimizer_step <adam, lr = 0.1> @u %p, %p states() lr %r scale %r if %ok : tensor<8xf32> states 0
+  }
+}
+
+// -----
+
+fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
+fsdp.storage @u : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %p = fsdp.load @u "parameter" : tensor<8xf32>
+    %g = arith.constant dense<1.0> : tensor<4xf32>
+    %r = arith.constant dense<1.0> : tensor<f32>
+    %ok = arith.constant dense<true> : tensor<i1>
+    // expected-error @below {{needs gradient, states and results of the parameter's type 'tensor<8xf32>'}}
+    %n = "fsdp.optimizer_step"(%p, %g, %r, %r, %ok) {optimizer = #fsdp.optimizer<sgd, lr = 0.1>, storage = @u} : (tensor<8xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> tensor<8xf32>
+  }
+}
+
+// -----
+
+// optimizer_step C2: the storage exists and has the type.
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %p = arith.constant dense<1.0> : tensor<8xf32>
+    %r = arith.constant dense<1.0> : tensor<f32>
+    %ok = arith.constant dense<true> : tensor<i1>
+    // expected-error @below {{names 'u', which is no storage}}
+    %n = fsdp.optimizer_step <sgd, lr = 0.1> @u %p, %p states() lr %r scale %r if %ok : tensor<8xf32> states 0
+  }
+}

@@ -1,0 +1,174 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+// param C2: the file shape is a view of the type.
+
+// expected-error @below {{'file_shape' has 12 elements, expected 24 as the type has}}
+fsdp.param @w : tensor<2x3x4xf32> unit "u" init <constant, 0.0> file_shape [2, 6]
+
+// -----
+
+// param C3: the placement names dimensions and axes that exist.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+// expected-error @below {{placement names axis 'tensor', which the mesh lacks}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["tensor"], gather = f32, reduce = f32, reshard = always>
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+// expected-error @below {{placement splits dimension 1, expected a dimension below 1}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <dimension 1 over ["fsdp"], gather = f32, reduce = f32, reshard = always>
+
+// -----
+
+// param C4: the flat placements of one unit are equal.
+
+fsdp.mesh @mesh <["data"=2, "fsdp"=2]>
+// expected-error @below {{and 'b' share the flat unit 'u' but have different placements}}
+fsdp.param @a : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
+// expected-note @below {{the other parameter is here}}
+fsdp.param @b : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["data"], gather = f32, reduce = f32, reshard = always>
+
+// -----
+
+// step C1: the optimizer stands with `train` only.
+
+// expected-error @below {{of kind 'train' needs an optimizer}}
+fsdp.step @train train {
+}
+
+// -----
+
+// expected-error @below {{of kind 'evaluate' takes no optimizer}}
+fsdp.step @eval evaluate optimizer <sgd, lr = 0.1> {
+}
+
+// -----
+
+// storage C1: flat members do not overlap, are in order and fit.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<4x3xf32> unit "u" init <constant, 0.0>
+fsdp.param @b : tensor<3xf32> unit "u" init <constant, 0.0>
+// expected-error @below {{has member 'b' at 11, expected at least 12 (the end of the member before)}}
+fsdp.storage @u : tensor<8xf32> flat over ["fsdp"] states [] members [#fsdp.member<@w at 0>, #fsdp.member<@b at 11>]
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<4x3xf32> unit "u" init <constant, 0.0>
+// expected-error @below {{members need 12 elements, got 10 (5 on each of 2 ranks)}}
+fsdp.storage @u : tensor<5xf32> flat over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<4x3xf32> unit "u" init <constant, 0.0>
+// expected-error @below {{that is 'flat' has a shard of rank 2, expected 1}}
+fsdp.storage @u : tensor<2x3xf32> flat over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+// expected-error @below {{storage names axis 'tensor', which the mesh lacks}}
+fsdp.storage @u : tensor<8xf32> flat over ["tensor"] states [] members []
+
+// -----
+
+// expected-error @below {{'members' must hold member attributes, got 3 : i64}}
+fsdp.storage @u : tensor<8xf32> replicated over [] states [] members [3]
+
+// -----
+
+// expected-error @below {{has member 'w', which is no parameter}}
+fsdp.storage @u : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
+
+// -----
+
+fsdp.param @w : tensor<8xf64> unit "u" init <constant, 0.0>
+// expected-error @below {{has member 'w' of element type 'f64', expected 'f32'}}
+fsdp.storage @u : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
+
+// -----
+
+// storage C2: a split along a dimension has one member and its ceil-divided shape.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+// expected-error @below {{split along a dimension has 0 members, expected 1}}
+fsdp.storage @u : tensor<8xf32> dimension dim 0 over ["fsdp"] states [] members []
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<5x3xf32> unit "u" init <constant, 0.0>
+// expected-error @below {{splits dimension 2, expected a dimension below 2}}
+fsdp.storage @u : tensor<3x3xf32> dimension dim 2 over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<5x3xf32> unit "u" init <constant, 0.0>
+// expected-error @below {{has shard 'tensor<2x3xf32>', expected 'tensor<3x3xf32>' (dimension 0 over 2 ranks)}}
+fsdp.storage @u : tensor<2x3xf32> dimension dim 0 over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
+
+// -----
+
+// storage C3: replicated storages are whole.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
+// expected-error @below {{that is replicated is split over 2 ranks, expected none}}
+fsdp.storage @u : tensor<8xf32> replicated over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
+
+// -----
+
+// program C1: roles name coordinates of the mesh.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+// expected-error @below {{role names axis 'pipeline', which the mesh lacks}}
+fsdp.program @p role {pipeline = 0 : i64} {
+}
+
+// -----
+
+fsdp.mesh @mesh <["pipeline"=2]>
+// expected-error @below {{role has coordinate 2 : i64 on axis 'pipeline', expected 0 to 1}}
+fsdp.program @p role {pipeline = 2 : i64} {
+}
+
+// -----
+
+// program C2: each rank has one role.
+
+fsdp.mesh @mesh <["pipeline"=2]>
+// expected-error @below {{and its siblings cover 1 ranks, expected 2}}
+fsdp.program @p role {pipeline = 0 : i64} {
+}
+
+// -----
+
+fsdp.mesh @mesh <["pipeline"=2]>
+fsdp.program @p role {pipeline = 0 : i64} {
+}
+// The first program answers for all, the note names the second.
+// expected-error @below {{covers ranks that 'p' covers; each rank has one role}}
+fsdp.program @q role {} {
+}
+
+// -----
+
+// segment C1: `next` names segments of the program.
+
+fsdp.program @p role {} {
+  // expected-error @below {{has no next segment; name itself to repeat}}
+  fsdp.segment @s train next [] {
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  // expected-error @below {{names next segment 't', which program 'p' lacks}}
+  fsdp.segment @s train next [@t] {
+  }
+}

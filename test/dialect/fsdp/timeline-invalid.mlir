@@ -1,0 +1,93 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+// buffer C1: offsets.
+
+fsdp.program @p role {} {
+  // expected-error @below {{has offset 32, expected a multiple of 64 that is not negative}}
+  %b = fsdp.buffer "b" persistent offset 32 : !fsdp.buffer<tensor<8xf32>>
+}
+
+// -----
+
+// buffer C2: persistent buffers and only they stand in programs and hold storages.
+
+fsdp.program @p role {} {
+  // expected-error @below {{'b' stands directly in a program; mark it persistent or move it into a segment}}
+  %b = fsdp.buffer "b" : !fsdp.buffer<tensor<8xf32>>
+}
+
+// -----
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{'b' holds a storage; mark it persistent}}
+    %b = fsdp.buffer "b" holds @u "parameter" : !fsdp.buffer<tensor<8xf32>>
+  }
+}
+
+// -----
+
+// subview C1.
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %b = fsdp.buffer "b" : !fsdp.buffer<tensor<8xf32>>
+    // expected-error @below {{covers elements 6 to 10, expected at most 8}}
+    %v = fsdp.subview %b at 6 : !fsdp.buffer<tensor<8xf32>> -> !fsdp.buffer<tensor<4xf32>>
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %b = fsdp.buffer "b" : !fsdp.buffer<tensor<8xf32>>
+    // expected-error @below {{has element type 'f64', expected 'f32'}}
+    %v = fsdp.subview %b at 0 : !fsdp.buffer<tensor<8xf32>> -> !fsdp.buffer<tensor<4xf64>>
+  }
+}
+
+// -----
+
+// launch C1: contents have the types of the buffers.
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %b = fsdp.buffer "b" : !fsdp.buffer<tensor<8xf32>>
+    // expected-error @below {{has 0 block arguments, expected 1 as it has ins}}
+    %t = fsdp.launch "l" on "compute" ins(%b : !fsdp.buffer<tensor<8xf32>>) {
+      fsdp.yield
+    }
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %b = fsdp.buffer "b" : !fsdp.buffer<tensor<8xf32>>
+    // expected-error @below {{has 'tensor<4xf32>' as number 0 of its yielded values, expected 'tensor<8xf32>'}}
+    %t = fsdp.launch "l" on "compute" outs(%b : !fsdp.buffer<tensor<8xf32>>) {
+      %c = arith.constant dense<1.0> : tensor<4xf32>
+      fsdp.yield %c : tensor<4xf32>
+    }
+  }
+}
+
+// -----
+
+// launch C2: a collective stands alone.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %b = fsdp.buffer "b" : !fsdp.buffer<tensor<8xf32>>
+    // expected-error @below {{holds a collective and something else; launch them apart}}
+    %t = fsdp.launch "l" on "reduce" ins(%b : !fsdp.buffer<tensor<8xf32>>) outs(%b : !fsdp.buffer<tensor<8xf32>>) {
+    ^bb0(%x: tensor<8xf32>):
+      %n = arith.negf %x : tensor<8xf32>
+      %s = fsdp.all_reduce sum %n over ["fsdp"] : tensor<8xf32>
+      fsdp.yield %s : tensor<8xf32>
+    }
+  }
+}

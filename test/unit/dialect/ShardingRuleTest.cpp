@@ -1,0 +1,185 @@
+//===- ShardingRuleTest.cpp - factors and costs of ops --------------------===//
+
+#include "dialect/nn/NNDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/raw_ostream.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace mlir::nn;
+
+namespace {
+
+struct ShardingRuleTest : testing::Test {
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  std::string message;
+  ScopedDiagnosticHandler handler{&context, [this](Diagnostic &diagnostic) {
+                                    message = diagnostic.str();
+                                    return success();
+                                  }};
+
+  void SetUp() override {
+    DialectRegistry registry;
+    registerElementwiseModels(registry);
+    context.appendDialectRegistry(registry);
+    context.loadDialect<NNDialect, arith::ArithDialect, math::MathDialect>();
+    context.allowUnregisteredDialects();
+  }
+
+  /// Parses `op`, whose operands %a, %b, ... have the types `types`.
+  Operation *parse(StringRef op, ArrayRef<StringRef> types) {
+    std::string text;
+    for (auto [index, type] : llvm::enumerate(types)) {
+      std::string name = "%";
+      name += static_cast<char>('a' + index);
+      text += name + " = \"test.value\"() : () -> " + type.str() + "\n";
+    }
+    module = parseSourceString<ModuleOp>(text + op.str(), &context);
+    EXPECT_TRUE(module) << message;
+    return &module->getBody()->back();
+  }
+
+  /// "operands -> results": per dimension its factors, as name:size with ! for whole, + for
+  /// sumReduction, ^ for maxReduction.
+  std::string rule(StringRef op, ArrayRef<StringRef> types) {
+    Operation *parsed = parse(op, types);
+    ShardingRule rule = cast<ShardingRuleOpInterface>(parsed).getShardingRule();
+    EXPECT_TRUE(succeeded(rule.verify(parsed))) << message;
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    auto print = [&](const TensorFactors &dims) {
+      os << '[';
+      llvm::interleave(
+          dims, os,
+          [&](const DimFactors &dim) {
+            llvm::interleave(
+                dim, os,
+                [&](int64_t index) {
+                  const Factor &factor = rule.factors[index];
+                  os << factor.name << ':' << factor.size;
+                  if (factor.kind != FactorKind::parallel)
+                    os << " +^!"[static_cast<int>(factor.kind)];
+                },
+                "*");
+          },
+          " ");
+      os << ']';
+    };
+    llvm::interleave(rule.operands, os, print, ", ");
+    os << " -> ";
+    llvm::interleave(rule.results, os, print, ", ");
+    return text;
+  }
+
+  std::string cost(StringRef op, ArrayRef<StringRef> types) {
+    Cost cost = cast<CostOpInterface>(parse(op, types)).getCost();
+    return std::to_string(cost.flops) + " flops " + std::to_string(cost.bytesRead) + " read " +
+           std::to_string(cost.bytesWritten) + " written";
+  }
+};
+
+TEST_F(ShardingRuleTest, Einsum) {
+  EXPECT_EQ(
+      rule(
+          R"(nn.einsum "bsd,df->bsf" %a, %b : (tensor<8x16x32xf32>, tensor<32x64xf32>) -> tensor<8x16x64xf32>)",
+          {"tensor<8x16x32xf32>", "tensor<32x64xf32>"}),
+      "[b:8 s:16 d:32+], [d:32+ f:64] -> [b:8 s:16 f:64]");
+}
+
+TEST_F(ShardingRuleTest, Rearrange) {
+  EXPECT_EQ(
+      rule(
+          R"(nn.rearrange "b s (h d) -> b h s d" %a : tensor<8x16x96xf32> -> tensor<8x12x16x8xf32>)",
+          {"tensor<8x16x96xf32>"}),
+      "[b:8 s:16 h:12*d:8] -> [b:8 h:12 s:16 d:8]");
+  EXPECT_EQ(
+      rule(R"(nn.rearrange "1 a -> a" %a : tensor<1x4xf32> -> tensor<4xf32>)", {"tensor<1x4xf32>"}),
+      "[ a:4] -> [a:4]");
+}
+
+TEST_F(ShardingRuleTest, RepeatAndReduce) {
+  EXPECT_EQ(
+      rule(R"(nn.repeat "d -> b d" %a : tensor<4xf32> -> tensor<8x4xf32>)", {"tensor<4xf32>"}),
+      "[d:4] -> [b:8 d:4]");
+  EXPECT_EQ(rule(R"(nn.reduce sum "b d -> d" %a : tensor<8x4xf32> -> tensor<4xf32>)",
+                 {"tensor<8x4xf32>"}),
+            "[b:8+ d:4] -> [d:4]");
+  EXPECT_EQ(
+      rule(R"(nn.reduce mean "b d ->" %a : tensor<8x4xf32> -> tensor<f64>)", {"tensor<8x4xf32>"}),
+      "[b:8+ d:4+] -> []");
+  EXPECT_EQ(rule(R"(nn.reduce max "b d -> b" %a : tensor<8x4xf32> -> tensor<8xf32>)",
+                 {"tensor<8x4xf32>"}),
+            "[b:8 d:4^] -> [b:8]");
+}
+
+TEST_F(ShardingRuleTest, Rows) {
+  EXPECT_EQ(rule("%l, %s = nn.cross_entropy %a, %b : tensor<8x10xf32>, tensor<8xi32> -> "
+                 "tensor<8xf32>, tensor<8xf32>",
+                 {"tensor<8x10xf32>", "tensor<8xi32>"}),
+            "[d0:8 d1:10!], [d0:8] -> [d0:8], [d0:8]");
+  EXPECT_EQ(rule("nn.cross_entropy_grad %a, %b, %c, %c : tensor<8x10xf32>, tensor<8xi32>, "
+                 "tensor<8xf32>, tensor<8xf32>",
+                 {"tensor<8x10xf32>", "tensor<8xi32>", "tensor<8xf32>"}),
+            "[d0:8 d1:10!], [d0:8], [d0:8], [d0:8] -> [d0:8 d1:10!]");
+  EXPECT_EQ(rule("nn.argmax %a : tensor<2x3x4xf32> -> tensor<2x3xi32>", {"tensor<2x3x4xf32>"}),
+            "[d0:2 d1:3 d2:4!] -> [d0:2 d1:3]");
+}
+
+TEST_F(ShardingRuleTest, Elementwise) {
+  EXPECT_EQ(rule("arith.addf %a, %b : tensor<2x3xf32>", {"tensor<2x3xf32>", "tensor<2x3xf32>"}),
+            "[d0:2 d1:3], [d0:2 d1:3] -> [d0:2 d1:3]");
+  EXPECT_EQ(rule("arith.select %a, %b, %b : tensor<2xi1>, tensor<2xf32>",
+                 {"tensor<2xi1>", "tensor<2xf32>"}),
+            "[d0:2], [d0:2], [d0:2] -> [d0:2]");
+  EXPECT_EQ(rule("math.exp %a : tensor<f32>", {"tensor<f32>"}), "[] -> []");
+}
+
+TEST_F(ShardingRuleTest, Constants) {
+  EXPECT_EQ(rule("arith.constant dense<1.0> : tensor<2x3xf32>", {}), " -> [d0:2 d1:3]");
+  EXPECT_EQ(rule("arith.constant dense<[1.0, 2.0]> : tensor<2xf32>", {}), " -> [d0:2!]");
+}
+
+TEST_F(ShardingRuleTest, VerifyRefuses) {
+  Operation *op =
+      parse("arith.addf %a, %b : tensor<2x3xf32>", {"tensor<2x3xf32>", "tensor<2x3xf32>"});
+  auto refused = [&](auto spoil) {
+    ShardingRule rule = ShardingRule::elementwise(op);
+    spoil(rule);
+    message.clear();
+    EXPECT_TRUE(failed(rule.verify(op)));
+    return message;
+  };
+  EXPECT_EQ(refused([](ShardingRule &rule) { rule.factors[1].size = 4; }),
+            "'arith.addf' op sharding rule gives dimension 1 of operand #0 the size 4, expected 3");
+  EXPECT_EQ(refused([](ShardingRule &rule) { rule.results[0].pop_back(); }),
+            "'arith.addf' op sharding rule has 1 dimensions for result #0, expected 2");
+  EXPECT_EQ(refused([](ShardingRule &rule) { rule.operands.pop_back(); }),
+            "'arith.addf' op sharding rule has 1 operands and 1 results, expected 2 and 1");
+}
+
+TEST_F(ShardingRuleTest, Costs) {
+  EXPECT_EQ(
+      cost(
+          R"(nn.einsum "ab,bc->ac" %a, %b : (tensor<2x3xf32>, tensor<3x5xbf16>) -> tensor<2x5xf64>)",
+          {"tensor<2x3xf32>", "tensor<3x5xbf16>"}),
+      "60 flops 54 read 80 written");
+  EXPECT_EQ(cost(R"(nn.reduce mean "a b -> a" %a : tensor<2x3xf32> -> tensor<2xf32>)",
+                 {"tensor<2x3xf32>"}),
+            "8 flops 24 read 8 written");
+  EXPECT_EQ(cost("arith.cmpf oeq, %a, %a : tensor<4xf32>", {"tensor<4xf32>"}),
+            "4 flops 32 read 4 written");
+  EXPECT_EQ(cost("arith.extf %a : tensor<4xf32> to tensor<4xf64>", {"tensor<4xf32>"}),
+            "0 flops 16 read 32 written");
+  EXPECT_EQ(cost(R"(nn.fused %a : (tensor<4xf32>) -> tensor<f32> {
+    ^bb0(%x: tensor<4xf32>):
+      %e = math.exp %x : tensor<4xf32>
+      %s = nn.reduce sum "a ->" %e : tensor<4xf32> -> tensor<f32>
+      nn.yield %s : tensor<f32>
+    })",
+                 {"tensor<4xf32>"}),
+            "8 flops 16 read 4 written");
+}
+
+} // namespace
