@@ -10,6 +10,7 @@
 // RUN: not fsdp-run %t/stuck.mlir 2>&1 | FileCheck %s --check-prefix=STUCK
 // RUN: not fsdp-run %t/partly.mlir 2>&1 | FileCheck %s --check-prefix=PARTLY
 // RUN: not fsdp-run %t/outside.mlir 2>&1 | FileCheck %s --check-prefix=OUTSIDE
+// RUN: not fsdp-run %t/another.mlir 2>&1 | FileCheck %s --check-prefix=ANOTHER
 // RUN: not fsdp-run %t/nostate.mlir 2>&1 | FileCheck %s --check-prefix=NOSTATE
 
 //--- good.mlir
@@ -191,6 +192,19 @@ fsdp.program @all role {} {
     %t0 = fsdp.launch "advance" on "compute" {
       %ok = arith.constant dense<true> : tensor<i1>
       fsdp.advance if %ok
+      fsdp.yield
+    }
+  }
+}
+
+//--- another.mlir
+// ANOTHER: error: 'fsdp.launch' op 'later' waits for a timepoint of another segment
+fsdp.program @all role {} {
+  %t0 = fsdp.launch "outside" on "compute" {
+    fsdp.yield
+  }
+  fsdp.segment @step train next [@step] {
+    %t1 = fsdp.launch "later" on "compute" wait(%t0) {
       fsdp.yield
     }
   }
