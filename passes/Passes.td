@@ -58,13 +58,14 @@ def ShardParametersPass : Pass<"fsdp-shard-parameters", "::mlir::ModuleOp"> {
     After this pass every parameter has a placement. The first `PATTERN:SPEC` of the option `shard` whose glob
     matches the parameter's name decides; else a placement that stands in the module stays; else the
     strategy decides: `fsdp` and `hsdp` store flat per unit over the mesh axis `fsdp` (other axes replicate), `ddp`
-    replicates. `strategy=fsdp:never` keeps a unit that was gathered in forward until the end of backward. Parameters with fewer than `min-shard-size` elements, and all parameters where the mesh has no axis
-    `fsdp`, are replicated. A pattern that matches nothing is an error.
+    replicates. `strategy=fsdp:never` keeps a unit that was gathered in forward for backward. Parameters
+    with fewer than `min-shard-size` elements, and all where the mesh has no axis `fsdp`, are replicated. A pattern that matches nothing is an error.
 
     Example: `fsdp-opt --fsdp-shard-parameters="strategy=fsdp min-shard-size=1024 shard=*.bias:replicated,head.weight:1" model.mlir`
   }];
   let options = [
-    Option<"strategy", "strategy", "std::string", "\"fsdp\"", "fsdp, hsdp or ddp; `:never` after it keeps gathered units for backward">,
+    Option<"strategy", "strategy", "std::string", "\"fsdp\"",
+           "fsdp, hsdp or ddp; `:never` after it keeps gathered units for backward">,
     Option<"minShardSize", "min-shard-size", "int64_t", "0",
            "Elements below which a parameter is replicated">,
     ListOption<"shard", "shard", "std::string",
@@ -96,6 +97,45 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
     Example: `fsdp-opt --fsdp-shard-parameters --fsdp-differentiate --fsdp-apply-optimizer --fsdp-propagate --fsdp-partition model.mlir`
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def SchedulePass : Pass<"fsdp-schedule", "::mlir::ModuleOp"> {
+  let summary = "Turn local IR into launches on streams that wait for one another";
+  let description = [{
+    After this pass the module is in the scheduled phase: values are `fsdp.buffer`s without offsets, ops stand in
+    `fsdp.launch`es in issue order. Inputs come first; the gather of a unit is issued as soon as all units used
+    before it but the last `prefetch` are done with, so that at most `prefetch` + 1 are whole
+    at once; gradients before their reduction keep the same budget. Every wait between streams that
+    the accesses ask for is there, except those that other waits imply.
+
+    Example: `fsdp-opt --fsdp-schedule=prefetch=0 local.mlir`
+  }];
+  let options = [
+    Option<"prefetch", "prefetch", "int", /*default=*/"1",
+           "units gathered ahead of the one in use; 0 gathers each when the last is done with">];
+}
+
+def PlanMemoryPass : Pass<"fsdp-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Give every buffer its place in the arena";
+  let description = [{
+    After this pass every `fsdp.buffer` has an offset and every program the size of its arena in bytes. Persistent
+    buffers stand first; two others share bytes only where all accesses of one are complete before any of
+    the other starts, or where an elementwise launch writes over an operand whose life ends there.
+
+    Example: `fsdp-opt --fsdp-schedule --fsdp-plan-memory local.mlir`
+  }];
+}
+
+def VerifySchedulePass : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "Prove that a schedule has no race, no deadlock and no overlap in memory";
+  let description = [{
+    After this pass: conflicting accesses are ordered by streams and waits; nothing is read that was not written
+    or was overwritten since; waits go round in no circle, on one rank or between roles; all
+    ranks issue the same collectives in one order on each communicator; and, once memory is planned, every
+    buffer is inside the arena and live ones do not overlap. Each error names both launches.
+
+    Example: `fsdp-opt --fsdp-verify-schedule scheduled.mlir`
+  }];
 }
 
 #endif // FSDP_PASSES_TD

@@ -19,7 +19,10 @@ Context::Context(Job &job, Table<const char *> streams, int events)
 Context::~Context() {
   // When an exception takes us here, a stream may wait for ranks that will not come.
   job_.leave();
-  streams_.clear();
+  for (auto &stream : streams_)
+    stream->stop();
+  for (auto &stream : streams_)
+    stream->close();
 }
 
 void Context::synchronize() {

@@ -85,7 +85,7 @@ private:
   std::size_t peakBytes_ = 0;
   std::vector<Event> events_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
-  std::vector<std::unique_ptr<Stream>> streams_; // last: joined before what they use goes
+  std::vector<std::unique_ptr<Stream>> streams_;
 };
 
 } // namespace fsdp::rt

@@ -167,7 +167,7 @@ TEST(KernelsTest, CrossEntropyFollowsItsFormula) {
     }
     const std::vector<std::int32_t> narrow(labels.begin(), labels.end());
     std::vector<float> same(5);
-    kernels::crossEntropy(shape, logits.data(), narrow.data(), same.data(), sums.data());
+    kernels::crossEntropy(shape, logits.data(), narrow.data(), same.data(), nullptr);
     EXPECT_EQ(losses, same);
   }
 }

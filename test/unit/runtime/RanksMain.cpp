@@ -28,6 +28,13 @@ using namespace fsdp::rt;
 static std::atomic<bool> counting{false};
 static std::atomic<long> allocations{0};
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED // brings its own malloc
+#endif
+#endif
+
+#ifndef SANITIZED
 extern "C" {
 void *__libc_malloc(std::size_t);
 void *__libc_calloc(std::size_t, std::size_t);
@@ -65,6 +72,7 @@ void *mmap(void *address, std::size_t bytes, int protection, int flags, int fd, 
       syscall(SYS_mmap, address, bytes, protection, flags, fd, offset));
 }
 }
+#endif
 
 namespace {
 
