@@ -58,13 +58,14 @@ def ShardParametersPass : Pass<"fsdp-shard-parameters", "::mlir::ModuleOp"> {
     After this pass every parameter has a placement. The first `PATTERN:SPEC` of the option `shard` whose glob
     matches the parameter's name decides; else a placement that stands in the module stays; else the
     strategy decides: `fsdp` and `hsdp` store flat per unit over the mesh axis `fsdp` (other axes replicate), `ddp`
-    replicates. Parameters with fewer than `min-shard-size` elements, and all parameters where the mesh has no axis
-    `fsdp`, are replicated. A pattern that matches nothing is an error.
+    replicates. `strategy=fsdp:never` keeps a unit that was gathered in forward for backward. Parameters
+    with fewer than `min-shard-size` elements, and all where the mesh has no axis `fsdp`, are replicated. A pattern that matches nothing is an error.
 
     Example: `fsdp-opt --fsdp-shard-parameters="strategy=fsdp min-shard-size=1024 shard=*.bias:replicated,head.weight:1" model.mlir`
   }];
   let options = [
-    Option<"strategy", "strategy", "std::string", "\"fsdp\"", "fsdp, hsdp or ddp">,
+    Option<"strategy", "strategy", "std::string", "\"fsdp\"",
+           "fsdp, hsdp or ddp; `:never` after it keeps gathered units for backward">,
     Option<"minShardSize", "min-shard-size", "int64_t", "0",
            "Elements below which a parameter is replicated">,
     ListOption<"shard", "shard", "std::string",

@@ -31,25 +31,36 @@ struct ShardParameters : fsdp::impl::ShardParametersPassBase<ShardParameters> {
   void runOnOperation() override;
 
 private:
-  LogicalResult checkStrategy(MeshOp mesh);
+  /// Checks the option `strategy` and cuts `:always` or `:never` off it.
+  LogicalResult parseStrategy(MeshOp mesh);
   FailureOr<ShardRule> parseRule(StringRef text);
   LogicalResult place(ParamOp param, MeshOp mesh, MutableArrayRef<ShardRule> rules);
+
+  StringRef scheme;
+  Reshard reshard = Reshard::always;
 };
 
 } // namespace
 
-LogicalResult ShardParameters::checkStrategy(MeshOp mesh) {
+LogicalResult ShardParameters::parseStrategy(MeshOp mesh) {
   MeshAttr axes = mesh.getMesh();
-  if (strategy == "zero1" || strategy == "zero2")
-    return mesh.emitError() << "strategy '" << strategy
+  auto [name, when] = StringRef(strategy).split(':');
+  scheme = name;
+  std::optional<Reshard> parsed = symbolizeReshard(when.empty() ? "always" : when);
+  if (!parsed)
+    return mesh.emitError() << "strategy '" << strategy << "' reshards '" << when
+                            << "', expected always or never";
+  reshard = *parsed;
+  if (scheme == "zero1" || scheme == "zero2")
+    return mesh.emitError() << "strategy '" << scheme
                             << "' places gradients and optimizer state apart from their parameters, "
                                "which this version cannot; use fsdp, hsdp or ddp";
-  if (strategy != "fsdp" && strategy != "ddp" && strategy != "hsdp")
-    return mesh.emitError() << "unknown strategy '" << strategy << "', expected fsdp, hsdp or ddp";
-  if (strategy == "hsdp" && (axes.getAxisIndex(storageAxis) < 0 || axes.getAxisIndex("data") < 0))
+  if (scheme != "fsdp" && scheme != "ddp" && scheme != "hsdp")
+    return mesh.emitError() << "unknown strategy '" << scheme << "', expected fsdp, hsdp or ddp";
+  if (scheme == "hsdp" && (axes.getAxisIndex(storageAxis) < 0 || axes.getAxisIndex("data") < 0))
     return mesh.emitError() << "strategy 'hsdp' shards over axis 'fsdp' and replicates over axis "
                                "'data', got mesh " << axes << "; give it both axes";
-  if (strategy == "fsdp" && axes.getAxisIndex(storageAxis) < 0)
+  if (scheme == "fsdp" && axes.getAxisIndex(storageAxis) < 0)
     mesh.emitRemark() << "mesh " << axes << " has no axis 'fsdp': every parameter is replicated";
   return success();
 }
@@ -80,7 +91,7 @@ LogicalResult ShardParameters::place(ParamOp param, MeshOp mesh,
   bool hasAxis = mesh.getMesh().getAxisIndex(storageAxis) >= 0;
   bool small = type.getNumElements() < minShardSize;
   StorageKind kind =
-      strategy == "ddp" || !hasAxis || small ? StorageKind::replicated : StorageKind::flat;
+      scheme == "ddp" || !hasAxis || small ? StorageKind::replicated : StorageKind::flat;
   int64_t dim = -1;
   bool matched = false;
   for (ShardRule &rule : rules) {
@@ -108,7 +119,7 @@ LogicalResult ShardParameters::place(ParamOp param, MeshOp mesh,
     axes.push_back(StringAttr::get(&getContext(), storageAxis));
   Type element = type.getElementType();
   param.setPlacementAttr(
-      PlacementAttr::get(&getContext(), kind, dim, axes, element, element, Reshard::always));
+      PlacementAttr::get(&getContext(), kind, dim, axes, element, element, reshard));
   return success();
 }
 
@@ -125,7 +136,7 @@ void ShardParameters::runOnOperation() {
     return;
   }
   MeshOp mesh = *meshes.begin();
-  if (failed(checkStrategy(mesh)))
+  if (failed(parseStrategy(mesh)))
     return signalPassFailure();
   SmallVector<ShardRule> rules;
   for (const std::string &text : shard) {
