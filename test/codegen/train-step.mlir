@@ -1,8 +1,81 @@
 // One whole step on two ranks: what the program looks like, and that its record is what the IR says.
 // RUN: fsdp-translate --fsdp-to-cpp %s | FileCheck %s
+// RUN: fsdp-translate --fsdp-to-record %s | FileCheck %s --check-prefix=RECORD
+//
+// The text does not depend on the run.
 // RUN: fsdp-translate --fsdp-to-cpp %s > %t.1
 // RUN: fsdp-translate --fsdp-to-cpp %s > %t.2
 // RUN: cmp %t.1 %t.2
+
+// The broadcast bias, the padding and the sum are one pair of loops; the sum runs in order.
+// CHECK-LABEL: void fc_error(std::int64_t held, const float *z, const float *bias, const float *target,
+// CHECK:   double total = 0.0;
+// CHECK:   for (std::int64_t b = 0; b < 5; ++b) {
+// CHECK:     for (std::int64_t o = 0; o < 3; ++o) {
+// CHECK:       const float addf = z[b * 3 + o] + bias[o];
+// CHECK:       const float mask_padding = b < held ? subf : 0.0f;
+// CHECK:       error[b * 3 + o] = mask_padding;
+// CHECK:       total = total + double(mulf);
+// CHECK:   sum[0] = total;
+
+// Neighbouring dimensions are one loop where nothing tells them apart.
+// CHECK-LABEL: void fc_error_grad(
+// CHECK:       #pragma omp simd
+// CHECK-NEXT:  for (std::int64_t i = 0; i < 15; ++i) {
+// CHECK-NEXT:    error_grad[i] = error[i] * 0.074074075f;
+
+// A sum over leading dimensions is vectorized over the inner one.
+// CHECK-LABEL: void fc_bias_grad(
+// CHECK:       std::fill_n(bias_grad, 3, 0.0f);
+// CHECK-NEXT:  for (std::int64_t b = 0; b < 5; ++b) {
+// CHECK-NEXT:    #pragma omp simd
+// CHECK-NEXT:    for (std::int64_t o = 0; o < 3; ++o) {
+// CHECK-NEXT:      bias_grad[o] = bias_grad[o] + error_grad[b * 3 + o];
+
+// CHECK: enum : int { kInput, kGather, kCompute, kReduce };
+// CHECK: enum : int { kOverFsdpGather, kOverFsdpReduce };
+// CHECK: constexpr Slice<StepState> step_state{0, 1};
+// CHECK: constexpr Slice<float> fc_flat_parameter{128, 16};
+// CHECK: /*name=*/"fc.kernel", /*alias=*/nullptr, /*shape=*/{4, 3}, /*fileShape=*/{4, 3}, /*offset=*/0,
+// CHECK: {/*name=*/"fc.flat", Layout::Flat, /*axes=*/{0}, /*communicator=*/0, /*dim=*/0, /*size=*/15,
+
+// CHECK: namespace train {
+// CHECK: constexpr Slice<float> fc_bias{496, 3}; // 3 of fc.gathered
+// CHECK: constexpr Slice<bool> ok{1152, 1};
+
+// CHECK-LABEL: void fc_forward(Context &c) {
+// CHECK-NEXT:  load_input(c, kInput, "x", /*input=*/0, arena::x);
+// CHECK-NEXT:  record(c, kInput, 0);
+// CHECK:       all_gather(c, kGather, "fc.gather", kOverFsdpGather, persistent::fc_flat_parameter,
+// CHECK-NEXT:      arena::fc_gathered, Tile{/*outer=*/1, /*local=*/16, /*inner=*/1, /*total=*/15});
+// CHECK:       wait(c, kCompute, 0);
+// CHECK-NEXT:  wait(c, kCompute, 2);
+// CHECK-NEXT:  gemm(c, kCompute, "fc.product",
+// CHECK-NEXT:      Gemm{/*m=*/5, /*n=*/3, /*k=*/4, /*batch=*/{1, 1, 1}, /*a=*/{4, 1, {{{}}}}, /*b=*/{3, 1, {{{}}}},
+// CHECK:       launch(c, kCompute, "fc.error", reads(arena::fc_z, arena::fc_bias, arena::target),
+// CHECK-NEXT:      writes(arena::fc_error, arena::loss_sum),
+// CHECK-NEXT:      [held = Tile{1, 5, 1, 9}.held(c.coordinate(kAxisFsdp))](
+
+// CHECK-LABEL: void fc_backward(Context &c) {
+// CHECK-LABEL: void update(Context &c) {
+// CHECK:       sgd(c, kCompute, "fc.update", storages[kStorageFcFlat],
+// CHECK-NEXT:      Sgd{/*momentum=*/0.9f, /*weightDecay=*/0.0f}, persistent::fc_flat_parameter,
+// CHECK-NEXT:      arena::fc_grad_shard, persistent::fc_flat_momentum, arena::lr, /*scale=*/{}, arena::ok,
+// CHECK-NEXT:      persistent::step_state);
+
+// CHECK: constexpr Program program = {
+// CHECK:   /*arenaBytes=*/1280,
+// CHECK: int main(int argc, char **argv) { return runTraining(program, argc, argv); }
+
+// RECORD:      segment train
+// RECORD-NEXT: launch input "x" reads=[] writes=[256:80]
+// RECORD-NEXT: record input 0
+// RECORD:      launch gather "fc.gather" reads=[128:64] writes=[448:60] over=fsdp_gather kind=all_gather
+// RECORD:      wait compute 0
+// RECORD-NEXT: wait compute 2
+// RECORD-NEXT: launch compute "fc.product" reads=[256:80,448:48] writes=[512:60]
+// RECORD:      launch compute "fc.update" reads=[128:64,896:64,192:64,1088:4,1152:1,0:128] writes=[128:64,192:64]
+// RECORD-NEXT: launch compute "advance" reads=[0:128,1152:1] writes=[0:128]
 
 module @regression attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["fsdp"=2]>
