@@ -123,16 +123,17 @@ Tensor Model::input(const std::string &name, const Shape &shape, ElementType ele
   return wrap(value, name, "");
 }
 
-Scope Model::unit(const std::string &name) {
+Scope Model::unit(const std::string &name, const std::string &prefix) {
   Scope scope;
   scope.model = this;
-  scope.unit = scope.prefix = name;
+  scope.unit = name;
+  scope.prefix = prefix;
   return scope;
 }
 
 Scope Scope::scope(const std::string &name) const {
   Scope inner = *this;
-  inner.prefix += "." + name;
+  inner.prefix += (prefix.empty() ? "" : ".") + name;
   return inner;
 }
 
@@ -147,7 +148,7 @@ Parameter Scope::parameter(const std::string &name, const Shape &shape, Init ini
   parameter.tensorType = RankedTensorType::get(shape, builder.getF32Type());
   parameter.model = model;
   parameter.label = label;
-  parameter.scope = prefix;
+  parameter.scope = prefix.empty() ? unit : prefix;
   OpBuilder declarations(model->step);
   auto op = ir::ParamOp::create(
       declarations, model->location(label, where), builder.getStringAttr(label),

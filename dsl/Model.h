@@ -81,7 +81,10 @@ public:
                Where where = Where::here());
 
   /// The unit called `name`, which is also the prefix of its parameters' names.
-  Scope unit(const std::string &name);
+  Scope unit(const std::string &name) { return unit(name, name); }
+  /// The unit called `name`, its parameters' names beginning with `prefix`, or bare where that is
+  /// empty.
+  Scope unit(const std::string &name, const std::string &prefix);
 
   /// What training minimizes. Once per model.
   void loss(const Average &average, Where where = Where::here());

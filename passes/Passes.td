@@ -52,4 +52,43 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
   }];
 }
 
+def SchedulePass : Pass<"fsdp-schedule", "::mlir::ModuleOp"> {
+  let summary = "Turn local IR into launches on streams that wait for one another";
+  let description = [{
+    After this pass the module is in the scheduled phase: values are `fsdp.buffer`s without offsets, ops stand in
+    `fsdp.launch`es in issue order. Inputs come first; the gather of a unit is issued as soon as all units used
+    before it but the last `prefetch` are done with, so that at most `prefetch` + 1 are whole
+    at once; gradients before their reduction keep the same budget. Every wait between streams that
+    the accesses ask for is there, except those that other waits imply.
+
+    Example: `fsdp-opt --fsdp-schedule=prefetch=0 local.mlir`
+  }];
+  let options = [
+    Option<"prefetch", "prefetch", "int", /*default=*/"1",
+           "units gathered ahead of the one in use; 0 gathers each when the last is done with">];
+}
+
+def PlanMemoryPass : Pass<"fsdp-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Give every buffer its place in the arena";
+  let description = [{
+    After this pass every `fsdp.buffer` has an offset and every program the size of its arena in bytes. Persistent
+    buffers stand first; two others share bytes only where all accesses of one are complete before any of
+    the other starts, or where an elementwise launch writes over an operand whose life ends there.
+
+    Example: `fsdp-opt --fsdp-schedule --fsdp-plan-memory local.mlir`
+  }];
+}
+
+def VerifySchedulePass : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "Prove that a schedule has no race, no deadlock and no overlap in memory";
+  let description = [{
+    After this pass: conflicting accesses are ordered by streams and waits; nothing is read that was not written
+    or was overwritten since; waits go round in no circle, on one rank or between roles; all
+    ranks issue the same collectives in one order on each communicator; and, once memory is planned, every
+    buffer is inside the arena and live ones do not overlap. Each error names both launches.
+
+    Example: `fsdp-opt --fsdp-verify-schedule scheduled.mlir`
+  }];
+}
+
 #endif // FSDP_PASSES_TD

@@ -24,7 +24,13 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
 }
 
 void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOptions &options) {
-  // Their places: fsdp-schedule, fsdp-plan-memory, fsdp-verify-schedule.
+  SchedulePassOptions schedule;
+  schedule.prefetch = static_cast<int>(options.prefetch);
+  manager.addPass(createSchedulePass(schedule));
+  // After the waits: buffers may share bytes only where streams and waits keep their lives apart.
+  manager.addPass(createPlanMemoryPass());
+  // On every compile, by code that shares nothing with the two passes above.
+  manager.addPass(createVerifySchedulePass());
   manager.addPass(createVerifyPhasePass());
 }
 

@@ -59,7 +59,7 @@ struct alignas(64) MeetingSlot {
 constexpr std::uint64_t kOutside = ~std::uint64_t(0);
 
 /// Bytes of the area through which a rank shows its peers data that is not in its arena.
-constexpr std::size_t kStagingBytes = std::size_t(1) << 20;
+constexpr std::size_t kStagingBytes = std::size_t(1) << 18;
 
 /// One mapping for all ranks of a machine: the job's state, meeting points, and every rank's arena, so
 /// that a rank reads its peers' arenas in place. Pages that nobody touches cost nothing.
@@ -67,7 +67,7 @@ class SharedSegment {
 public:
   struct Layout {
     int ranks = 0;
-    int communicators = 0; // the one over all ranks included
+    int communicators = 0; // channels of each counted, the one over all ranks included
     std::size_t arenaBytes = 0;
   };
   static std::size_t bytesFor(const Layout &layout);

@@ -19,6 +19,9 @@
 
 namespace fsdp::rt {
 
+/// Channels of a communicator, and so the most streams of a program.
+constexpr int kChannels = 16;
+
 /// How ranks talk: `--communicator=`.
 enum class Transport { Auto, SharedMemory, Mpi };
 
@@ -52,8 +55,11 @@ public:
   bool leaving() const { return leaving_.load(std::memory_order_relaxed); }
   /// Where the job's first error is kept.
   Failure &failure() const { return *failure_; }
-  /// Communicator `index` of the options; index == count is the one over all ranks. Each is made once.
-  virtual std::unique_ptr<Communicator> communicator(int index) = 0;
+  /// Communicator `index` of the options; index == count is the one over all ranks. Each channel of it
+  /// is a communicator of its own, as streams of different ranks run in different orders: what goes
+  /// through one channel has to come in the same order everywhere. Each is made once, by all ranks in
+  /// the same order; 0 <= channel < kChannels.
+  virtual std::unique_ptr<Communicator> communicator(int index, int channel = 0) = 0;
 
 protected:
   Job(const Mesh &mesh, const JobOptions &options, int rank)

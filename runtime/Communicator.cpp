@@ -75,7 +75,8 @@ std::string Communicator::Request::describe() const {
 void Communicator::mismatch(const Request &mine, int other, const Request &theirs) const {
   throw Error(format("collectives over '%s' do not match: rank %d of the group got here with '%s', "
                      "rank %d with '%s'",
-                     name_.c_str(), rank_, mine.describe().c_str(), other, theirs.describe().c_str()));
+                     name_.c_str(), rank_, mine.describe().c_str(), other, theirs.describe().c_str()))
+      .byAll();
 }
 
 void Communicator::allGather(const void *piece, void *whole, Tile tile, DType type) {

@@ -5,8 +5,13 @@ namespace fsdp::rt {
 Context::Context(Job &job, Table<const char *> streams, int events)
     : job_(job), base_(job.arena()), events_(events) {
   // Every rank makes the same communicators in the same order: making one may be a collective.
-  for (std::size_t i = 0; i <= job.options().communicators.size(); ++i)
-    communicators_.push_back(job.communicator(static_cast<int>(i)));
+  if (streams.size() > kChannels)
+    throw Error(format("the program has %zu streams, expected at most %d", streams.size(), kChannels));
+  const int world = static_cast<int>(job.options().communicators.size());
+  for (int index = 0; index < world; ++index)
+    for (std::size_t stream = 0; stream < streams.size(); ++stream)
+      communicators_.push_back(job.communicator(index, static_cast<int>(stream)));
+  communicators_.push_back(job.communicator(world));
   for (const char *name : streams)
     streams_.push_back(std::make_unique<Stream>(name, job.rank(), job.failure()));
 }
@@ -14,7 +19,10 @@ Context::Context(Job &job, Table<const char *> streams, int events)
 Context::~Context() {
   // When an exception takes us here, a stream may wait for ranks that will not come.
   job_.leave();
-  streams_.clear();
+  for (auto &stream : streams_)
+    stream->stop();
+  for (auto &stream : streams_)
+    stream->close();
 }
 
 void Context::synchronize() {

@@ -53,7 +53,10 @@ public:
   Stream &stream(int index) const { return *streams_[index]; }
   int streamCount() const { return static_cast<int>(streams_.size()); }
   Event &event(int index) { return events_[index]; }
-  Communicator &comm(int index) const { return *communicators_[index]; }
+  /// Communicator `index` as `stream` uses it; without a stream, to ask for its rank and size.
+  Communicator &comm(int index, int stream = 0) const {
+    return *communicators_[index * streams_.size() + stream];
+  }
   /// Over all ranks; for the host thread's own use (start, export, end), never on a stream.
   Communicator &world() const { return *communicators_.back(); }
 
@@ -82,7 +85,7 @@ private:
   std::size_t peakBytes_ = 0;
   std::vector<Event> events_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
-  std::vector<std::unique_ptr<Stream>> streams_; // last: joined before what they use goes
+  std::vector<std::unique_ptr<Stream>> streams_;
 };
 
 } // namespace fsdp::rt

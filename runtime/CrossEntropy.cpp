@@ -68,7 +68,8 @@ void crossEntropy(LogitRows shape, const float *logits, const Label *labels, flo
     const std::size_t label = checked(labels[r], r, shape.classes);
     const float top = largest(row, shape.classes);
     const double value = std::log(sumOfExponentials(row, shape.classes, top)) + double(top);
-    logSumExp[r] = static_cast<float>(value);
+    if (logSumExp)
+      logSumExp[r] = static_cast<float>(value);
     losses[r] = static_cast<float>(value - double(row[label]));
   }
 }

@@ -17,8 +17,9 @@ struct LogitRows {
 };
 
 namespace kernels {
-/// logSumExp[r] = log(sum over j of exp(logits[r, j])), losses[r] = logSumExp[r] - logits[r,
-/// labels[r]]. Throws an Error that names row and label if a label is not in [0, classes).
+/// logSumExp[r] = log(sum over j of exp(logits[r, j])), unless it is null, and
+/// losses[r] = logSumExp[r] - logits[r, labels[r]]. Throws an Error that names
+/// row and label if a label is not in [0, classes).
 template <typename Label>
 void crossEntropy(LogitRows shape, const float *logits, const Label *labels, float *losses,
                   float *logSumExp);
@@ -36,6 +37,16 @@ void cross_entropy(Context &c, int stream, const char *name, LogitRows shape, Sl
   launch(c, stream, name, reads(logits, labels), writes(losses, logSumExp),
          [shape](const float *logits, const Label *labels, float *losses, float *logSumExp) {
            kernels::crossEntropy(shape, logits, labels, losses, logSumExp);
+         });
+}
+
+/// The same where nobody needs the logarithms, as in an evaluation.
+template <typename Label>
+void cross_entropy(Context &c, int stream, const char *name, LogitRows shape, Slice<float> logits,
+                   Slice<Label> labels, Slice<float> losses) {
+  launch(c, stream, name, reads(logits, labels), writes(losses),
+         [shape](const float *logits, const Label *labels, float *losses) {
+           kernels::crossEntropy(shape, logits, labels, losses, nullptr);
          });
 }
 

@@ -32,7 +32,15 @@ public:
   /// The same error, said to have happened on `rank` while `action` ran. The first place named wins.
   Error at(int rank, const std::string &action) const;
 
+  /// The same error, said to be one that the ranks of a group all find at the same time.
+  Error byAll() const {
+    Error found(*this);
+    found.byAll_ = true;
+    return found;
+  }
+
   int status() const { return status_; }
+  bool isByAll() const { return byAll_; }
   /// World rank, or -1 while nobody has said.
   int rank() const { return rank_; }
   /// Name of the launch (or phase of the driver) that failed, possibly empty.
@@ -47,6 +55,7 @@ private:
   const char *file_;
   int line_;
   int rank_ = -1;
+  bool byAll_ = false;
   std::string action_;
 };
 

@@ -11,6 +11,7 @@ bool Failure::raise(const Error &error) noexcept {
     return false;
   status_ = error.status() ? error.status() : kExitFailure;
   rank_ = error.rank();
+  byAll_ = error.isByAll();
   std::snprintf(action_, sizeof action_, "%s", error.action().c_str());
   std::snprintf(message_, sizeof message_, "%s", error.what());
   state_.store(2, std::memory_order_release);
@@ -26,7 +27,8 @@ Error Failure::error() const {
   // Another process may be between the two stores; it may also have died there.
   for (int tries = 0; tries < 1000 && state_.load(std::memory_order_acquire) == 1; ++tries)
     sched_yield();
-  return Error(message_, status_).at(rank_, action_);
+  Error error = Error(message_, status_).at(rank_, action_);
+  return byAll_ ? error.byAll() : error;
 }
 
 } // namespace fsdp::rt

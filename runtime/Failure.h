@@ -28,6 +28,7 @@ private:
   std::atomic<std::int32_t> reported_{0};
   std::int32_t status_ = 0;
   std::int32_t rank_ = -1;
+  bool byAll_ = false;
   char action_[128] = {};
   char message_[1792] = {};
 };

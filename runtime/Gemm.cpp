@@ -20,6 +20,7 @@
 #include <dlfcn.h>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -135,28 +136,28 @@ public:
       --inner;
     const Loop batch = loops[inner];
     memory::desc da, db, dc;
-    dnnl::matmul::primitive_desc prepared;
+    dnnl::matmul::primitive_desc chosen;
     const auto prepare = [&](std::int64_t extent) {
       da = describe(a, extent, batch.a), db = describe(b, extent, batch.b);
       dc = describe(c, extent, batch.c);
-      prepared = descriptor(da, db, dc, g.beta, library.engine);
+      chosen = descriptor(da, db, dc, g.beta, library.engine);
     };
     bool batched = batch.extent > 1 && batch.a > 0 && batch.b > 0 && batch.c > 0;
     if (batched) {
       prepare(batch.extent);
-      batched = isFast(prepared);
+      batched = isFast(chosen);
     }
     if (batched)
       loops[inner].extent = 1;
     else
       prepare(1);
 
-    primitive = dnnl::matmul(prepared);
-    scratchBytes = prepared.scratchpad_desc().get_size();
+    primitive = dnnl::matmul(chosen);
+    scratchBytes = chosen.scratchpad_desc().get_size();
     memoryA = memory(da, library.engine, nullptr);
     memoryB = memory(db, library.engine, nullptr);
     memoryC = memory(dc, library.engine, nullptr);
-    scratch = memory(prepared.scratchpad_desc(), library.engine, nullptr);
+    scratch = memory(chosen.scratchpad_desc(), library.engine, nullptr);
     arguments = {{{DNNL_ARG_SRC, memoryA.get()},
                   {DNNL_ARG_WEIGHTS, memoryB.get()},
                   {DNNL_ARG_DST, memoryC.get()},
@@ -167,7 +168,11 @@ public:
     if (swapped)
       std::swap(a, b);
     scratch.set_data_handle(library.reserve(scratchBytes));
-    const PooledNew pooled;
+    // What the library makes in the first call may live as long as the library: it comes from the
+    // heap. Later calls only make what they free again.
+    std::optional<PooledNew> pooled;
+    if (std::exchange(prepared, true))
+      pooled.emplace();
     for (std::int64_t i = 0; i < loops[0].extent; ++i)
       for (std::int64_t j = 0; j < loops[1].extent; ++j)
         for (std::int64_t k = 0; k < loops[2].extent; ++k) {
@@ -189,7 +194,7 @@ private:
     std::int64_t extent, a, b, c;
   };
 
-  bool swapped = false;
+  bool swapped = false, prepared = false;
   Loop loops[3];
   dnnl::matmul primitive;
   std::size_t scratchBytes = 0;

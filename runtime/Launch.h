@@ -63,7 +63,7 @@ template <class... R, class... W, class Body>
 void launchCollective(Context &c, int stream, const char *name, const char *kind, int over,
                       Reads<R...> read, Writes<W...> written, Body body) {
   (void)kind;
-  Communicator *communicator = &c.comm(over);
+  Communicator *communicator = &c.comm(over, stream);
   launch(c, stream, name, read, written,
          [communicator, body](const R *...r, W *...w) { body(*communicator, r..., w...); });
 }

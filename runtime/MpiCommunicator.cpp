@@ -131,7 +131,8 @@ void MpiCommunicator::reportAbsent(const Request &request) {
   }
   throw Error(format("waited %g s in '%s' over '%s' for rank %s, which did not come (FSDP_TIMEOUT sets "
                      "the longest wait in seconds)",
-                     timeout_, request.describe().c_str(), name().c_str(), late.c_str()));
+                     timeout_, request.describe().c_str(), name().c_str(), late.c_str()))
+      .byAll();
 }
 
 void MpiCommunicator::open(const Request &request) {

@@ -16,6 +16,8 @@ int runMpiRank(const Mesh &, const JobOptions &, const std::function<int(Job &)>
 #include "runtime/MpiCommunicator.h"
 #include "runtime/SharedJob.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <unistd.h>
 
 namespace fsdp::rt {
@@ -31,7 +33,7 @@ public:
   }
 
   // Splitting the world is a collective over it: all ranks ask for the same communicators in order.
-  std::unique_ptr<Communicator> communicator(int index) override {
+  std::unique_ptr<Communicator> communicator(int index, int) override {
     CommunicatorSpec spec = specOf(mesh_, options_, index);
     return std::make_unique<MpiCommunicator>(spec.name, *this, mesh_.group(rank_, spec.axes),
                                              options_.timeoutSeconds);
@@ -69,15 +71,23 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<
       if (result == 0 && !started.failure().raised())
         return result;
       throw Error(format("ended with status %d", result), result ? result : kExitFailure);
-    } catch (...) {
-      // Ranks that find the same fault at the same time would all print it: the first one ends the
-      // job before the others get to.
-      usleep(static_cast<useconds_t>(std::min(rank, 20)) * 100'000);
+    } catch (const Error &error) {
+      // Nothing tells the ranks apart that find a fault at the same time: the first of them says it and
+      // ends the job before the others' time has come.
+      const bool byAll = started.failure().raised() ? started.failure().error().isByAll() : error.isByAll();
+      if (byAll && rank > 0)
+        usleep(3'000'000 + static_cast<useconds_t>(std::min(rank, 20)) * 100'000);
       throw;
     }
   });
-  if (status != 0)
-    MPI_Abort(MPI_COMM_WORLD, status);
+  if (status != 0) {
+    // mpirun ends the job when a rank exits before MPI_Finalize; asking it to (MPI_Abort) leaves Open
+    // MPI 4's own process hanging now and then. Slurm has to be asked.
+    if (std::getenv("SLURM_STEP_ID") && !std::getenv("OMPI_COMM_WORLD_RANK"))
+      MPI_Abort(MPI_COMM_WORLD, status);
+    std::fflush(nullptr);
+    _exit(status);
+  }
   MPI_Finalize();
   return status;
 }

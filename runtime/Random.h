@@ -56,14 +56,21 @@ public:
     return float(words(index / 4)[index % 4] >> 8) * 0x1p-24f;
   }
 
-  /// Standard normal (Box-Muller; indices 2k and 2k + 1 share a pair of words).
-  float normal(std::uint64_t index) const {
-    const auto block = words(index / 4);
-    const int pair = index % 4 & 2;
-    const double radius = std::sqrt(-2.0 * std::log((block[pair] + 1.0) * 0x1p-32));
-    const double angle = 6.283185307179586476925 * (block[pair + 1] * 0x1p-32);
-    return float(radius * (index & 1 ? std::sin(angle) : std::cos(angle)));
+  /// Standard normals of indices [4 * group, 4 * group + 4) (Box-Muller on each pair of words).
+  std::array<float, 4> normals(std::uint64_t group) const {
+    const auto block = words(group);
+    std::array<float, 4> values;
+    for (std::size_t pair = 0; pair < 4; pair += 2) {
+      const double radius = std::sqrt(-2.0 * std::log((block[pair] + 1.0) * 0x1p-32));
+      const double angle = 6.283185307179586476925 * (block[pair + 1] * 0x1p-32);
+      values[pair] = float(radius * std::cos(angle));
+      values[pair + 1] = float(radius * std::sin(angle));
+    }
+    return values;
   }
+
+  /// The standard normal of one index.
+  float normal(std::uint64_t index) const { return normals(index / 4)[index % 4]; }
 
 private:
   /// The finalizer of splitmix64: close seeds and names get unrelated keys.

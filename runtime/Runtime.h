@@ -14,5 +14,6 @@
 #include "runtime/Slice.h"
 #include "runtime/StepControl.h"
 #include "runtime/StepState.h"
+#include "runtime/VectorMath.h"
 
 #endif // FSDP_RUNTIME_RUNTIME_H

@@ -5,6 +5,7 @@
 #include "runtime/Random.h"
 
 #include <algorithm>
+#include <array>
 
 namespace fsdp::rt {
 
@@ -48,14 +49,20 @@ void initializeShard(const Storage &storage, int coordinate, std::uint64_t seed,
     const Initializer &init = parameter.init;
     const Random random(seed, hashName(parameter.name));
     float *values = shard + run.inShard;
+    if (init.kind == Initializer::Constant) {
+      std::fill_n(values, run.count, static_cast<float>(init.a));
+      continue;
+    }
+    std::array<float, 4> group{};
     for (std::size_t i = 0; i < run.count; ++i) {
       const std::uint64_t index = run.inParameter + i;
-      if (init.kind == Initializer::Normal)
-        values[i] = static_cast<float>(init.a + init.b * random.normal(index));
-      else if (init.kind == Initializer::Uniform)
+      if (init.kind == Initializer::Uniform) {
         values[i] = static_cast<float>(init.a + (init.b - init.a) * random.uniform(index));
-      else
-        values[i] = static_cast<float>(init.a);
+        continue;
+      }
+      if (i == 0 || index % 4 == 0)
+        group = random.normals(index / 4);
+      values[i] = static_cast<float>(init.a + init.b * group[index % 4]);
     }
   }
 }

@@ -18,15 +18,16 @@ SharedJob::SharedJob(const Mesh &mesh, const JobOptions &options, int rank, Shar
   failure_ = &segment.failure();
 }
 
-std::unique_ptr<Communicator> SharedJob::communicator(int index) {
+std::unique_ptr<Communicator> SharedJob::communicator(int index, int channel) {
   CommunicatorSpec spec = specOf(mesh_, options_, index);
-  return std::make_unique<SharedMemoryCommunicator>(spec.name, *this, segment_, index,
+  return std::make_unique<SharedMemoryCommunicator>(spec.name, *this, segment_, index * kChannels + channel,
                                                     mesh_.group(rank_, spec.axes),
                                                     options_.timeoutSeconds);
 }
 
 SharedSegment::Layout layoutOf(const Mesh &mesh, const JobOptions &options) {
-  return {mesh.size(), static_cast<int>(options.communicators.size()) + 1, options.arenaBytes};
+  return {mesh.size(), (static_cast<int>(options.communicators.size()) + 1) * kChannels,
+          options.arenaBytes};
 }
 
 CommunicatorSpec specOf(const Mesh &mesh, const JobOptions &options, int index) {

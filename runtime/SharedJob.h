@@ -11,7 +11,7 @@ namespace fsdp::rt {
 class SharedJob final : public Job {
 public:
   SharedJob(const Mesh &mesh, const JobOptions &options, int rank, SharedSegment &segment);
-  std::unique_ptr<Communicator> communicator(int index) override;
+  std::unique_ptr<Communicator> communicator(int index, int channel) override;
 
 private:
   SharedSegment &segment_;

@@ -36,7 +36,7 @@ void all_finite(Context &c, int stream, const char *name, Slice<bool> ok, Slice<
 /// Leaves a number for the log, as output `index` of the segment. The slice may be reused after it.
 inline void output(Context &c, int stream, const char *name, int index, Slice<float> value) {
   launch(c, stream, name, reads(value), writes(),
-         [to = c.outputs + index](const float *value) { *to = *value; });
+         [outputs = c.outputs, index](const float *value) { outputs[index] = *value; });
 }
 
 /// Ends the step: counts it, and the update if there was one.

@@ -11,10 +11,17 @@ Stream::Stream(std::string name, int rank, Failure &failure)
     : name_(std::move(name)), rank_(rank), failure_(failure), slots_(new Slot[kSlots]()),
       thread_([this] { run(); }) {}
 
-Stream::~Stream() {
-  stop_.store(true);
-  enqueued_.advance(); // wakes the thread, which looks at stop_ first
-  thread_.join();
+Stream::~Stream() { close(); }
+
+void Stream::stop() {
+  if (!stop_.exchange(true))
+    enqueued_.advance(); // wakes the thread, which looks at stop_ first
+}
+
+void Stream::close() {
+  stop();
+  if (thread_.joinable())
+    thread_.join();
 }
 
 // The caller (host or stream thread) waits for some stream to get somewhere.

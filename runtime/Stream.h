@@ -43,7 +43,7 @@ class Stream {
 public:
   /// Starts the thread. `rank` names the place of errors; the first one goes to `failure`.
   Stream(std::string name, int rank, Failure &failure);
-  /// Performs nothing more, joins the thread.
+  /// Closes.
   ~Stream();
   Stream(const Stream &) = delete;
   Stream &operator=(const Stream &) = delete;
@@ -73,6 +73,11 @@ public:
 
   std::uint64_t enqueued() const { return enqueued_.value(); }
   std::uint64_t completed() const { return completed_.value(); }
+  /// Performs nothing more after the action under way; a wait under way ends soon.
+  void stop();
+  /// Stops and joins the thread. Streams that may wait for each other are all closed before the first
+  /// of them is destroyed.
+  void close();
   /// Set while the stream is idle.
   void observe(StreamObserver observer) { observer_ = observer; }
 

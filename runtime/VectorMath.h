@@ -1,10 +1,10 @@
 //===- VectorMath.h - functions that loops vectorize over -------*- C++ -*-===//
 //
 // The C library's expf and tanhf are calls, one element at a time; these are
-// straight-line arithmetic that a compiler turns into vector code: no branches,
-// no tables, both sides of a choice computed. The f64 forms are the library's.
-// Errors are in units in the last place (ulp), the largest seen over all f32
-// arguments (test/unit/runtime/VectorMathTest.cpp samples them).
+// straight-line arithmetic that a compiler turns into vector code. As they are
+// plain additions and multiplications, their results are the same bits on every
+// machine. Coefficients are those of Cephes (S. Moshier) unless said otherwise;
+// double goes to the C library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,127 +18,114 @@
 namespace fsdp::rt {
 
 namespace detail {
-inline float floatOf(std::int32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-inline std::int32_t bitsOf(float value) {
-  std::int32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits;
+
+template <typename To, typename From> To sameBits(From from) {
+  static_assert(sizeof(To) == sizeof(From), "the same bits need the same size");
+  To to;
+  std::memcpy(&to, &from, sizeof(to));
+  return to;
 }
 
-/// The n and r of x = n log 2 + r with |r| <= log(2) / 2, for |x| < 2^20.
-inline float splitExponent(float x, float &n) {
-  const float shifted = x * 1.44269504f + 12582912.0f; // rounds to an integer
-  n = shifted - 12582912.0f;
+/// 2^n for -126 <= n <= 127.
+inline float powerOfTwo(std::int32_t n) { return sameBits<float>((n + 127) << 23); }
+
+} // namespace detail
+
+/// exp(x) to within 1.5 units in the last place; 0 below -87.3 (where expf is subnormal), infinity
+/// above 88.7, NaN for NaN.
+inline float vectorExp(float x) {
+  // x = n log 2 + r with |r| <= log(2) / 2; the polynomial is Taylor's, of degree 7, on r.
+  const float clamped = x < -87.33654f ? -87.33654f : (x > 88.72283f ? 88.72283f : x);
+  const float n = (clamped * 1.44269504f + 12582912.0f) - 12582912.0f; // rounds to an integer
   // log 2 in two parts, of which the first is exact in a product with any n.
-  return (x - n * 0.693359375f) + n * 2.12194440e-4f;
-}
-
-/// (exp(r) - 1 - r) / r^2 for |r| <= log(2) / 2: Taylor's polynomial.
-inline float exponentialTail(float r) {
-  float p = 2.48015873e-5f;
-  p = p * r + 1.98412698e-4f;
+  const float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;
+  float p = 1.98412698e-4f;
   p = p * r + 1.38888889e-3f;
   p = p * r + 8.33333333e-3f;
   p = p * r + 4.16666667e-2f;
   p = p * r + 1.66666667e-1f;
-  return p * r + 0.5f;
-}
-
-/// exp(x) - 1 for -20 <= x <= 20, to within 2 ulp.
-inline float expMinusOne(float x) {
-  float n;
-  const float r = splitExponent(x, n);
-  const float small = r + exponentialTail(r) * (r * r); // exp(r) - 1
-  const float power = floatOf((static_cast<std::int32_t>(n) + 127) << 23);
-  return power * small + (power - 1.0f);
-}
-} // namespace detail
-
-/// The larger of two; NaN if one is.
-template <typename T> inline T maximum(T a, T b) { return a > b || a != a ? a : b; }
-/// The smaller of two; NaN if one is.
-template <typename T> inline T minimum(T a, T b) { return a < b || a != a ? a : b; }
-
-/// exp(x) to within 1.5 ulp; 0 below -87.3 (where expf is subnormal), infinity above 88.7, NaN for
-/// NaN.
-inline float vectorExp(float x) {
-  const float clamped = x < -87.33654f ? -87.33654f : (x > 88.72283f ? 88.72283f : x);
-  float n;
-  const float r = detail::splitExponent(clamped, n);
-  const float p = detail::exponentialTail(r) * (r * r) + r + 1.0f;
-  // 2^n as two factors, as n may be 128.
-  const auto integer = static_cast<std::int32_t>(n);
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  // 2^n as two factors, as n may be 128. (A NaN is no integer: it takes the last way out.)
+  const std::int32_t integer = x == x ? static_cast<std::int32_t>(n) : 0;
   const std::int32_t half = integer >> 1;
-  const float value = p * detail::floatOf((half + 127) << 23) *
-                      detail::floatOf((integer - half + 127) << 23);
+  const float value = p * detail::powerOfTwo(half) * detail::powerOfTwo(integer - half);
   return x < -87.33654f ? 0.0f : (x > 88.72283f ? __builtin_inff() : (x == x ? value : x));
 }
 
-/// log(x) to within 1.5 ulp; -infinity at 0, NaN below, also for subnormal x.
+/// log(x) to within 1.5 units in the last place; -infinity for 0, NaN below.
 inline float vectorLog(float x) {
-  // x = 2^e m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s) with s = (m - 1) / (m + 1).
   const bool subnormal = x < 1.17549435e-38f;
-  const std::int32_t bits = detail::bitsOf(subnormal ? x * 16777216.0f : x);
-  const std::int32_t shifted = bits - 0x3f3504f3; // sqrt(1/2)
-  const auto e = static_cast<float>((shifted >> 23) - (subnormal ? 24 : 0));
-  const float f = detail::floatOf((shifted & 0x7fffff) + 0x3f3504f3) - 1.0f;
-  const float s = f / (2.0f + f), z = s * s;
-  float p = 0.24279078841f;
-  p = p * z + 0.28498786688f;
-  p = p * z + 0.40000972152f;
-  p = p * z + 0.66666662693f;
-  const float half = 0.5f * f * f;
-  // log(1 + f) = f - (f^2/2 - s (f^2/2 + z p)), with e log 2 added in two parts.
-  const float value =
-      e * 0.693359375f + (f - (half - (s * (half + z * p) - e * 2.12194440e-4f)));
-  const float normal = x < 3.4028235e38f || x != x ? value : x;
-  return x > 0.0f ? normal : (x == 0.0f ? -__builtin_inff() : __builtin_nanf(""));
+  const std::int32_t bits = detail::sameBits<std::int32_t>(subnormal ? x * 8388608.0f : x);
+  // x = 2^e m with m in [sqrt(1/2), sqrt(2)).
+  const std::int32_t shifted = bits - 0x3f3504f3;
+  const float e = static_cast<float>((shifted >> 23) - (subnormal ? 23 : 0));
+  const float r = detail::sameBits<float>((shifted & 0x007fffff) + 0x3f3504f3) - 1.0f;
+  const float z = r * r;
+  float p = 7.0376836292e-2f;
+  p = p * r - 1.1514610310e-1f;
+  p = p * r + 1.1676998740e-1f;
+  p = p * r - 1.2420140846e-1f;
+  p = p * r + 1.4249322787e-1f;
+  p = p * r - 1.6668057665e-1f;
+  p = p * r + 2.0000714765e-1f;
+  p = p * r - 2.4999993993e-1f;
+  p = p * r + 3.3333331174e-1f;
+  const float small = (r * z * p - e * 2.12194440e-4f) - 0.5f * z;
+  const float value = (r + small) + e * 0.693359375f;
+  const float special = x == 0.0f ? -__builtin_inff() : (x < 0.0f ? __builtin_nanf("") : x);
+  return x > 0.0f && x < __builtin_inff() ? value : special;
 }
 
-/// log(1 + x) to within 3 ulp.
+/// log(1 + x) to within 3 units in the last place.
 inline float vectorLog1p(float x) {
-  // Rounding 1 + x to u changes logarithm and argument alike (Kahan).
-  const float u = 1.0f + x, d = u - 1.0f;
-  const float value = vectorLog(u) * (x / d);
-  return u == 1.0f ? x : (x > -1.0f && x < 1e30f ? value : vectorLog(u));
+  const float u = 1.0f + x;
+  // What rounding took from u, put back to first order.
+  const float value = vectorLog(u) + (x - (u - 1.0f)) / u;
+  return u == 1.0f ? x : (x > -1.0f && x < __builtin_inff() ? value : vectorLog(u));
 }
 
-/// tanh(x) to within 2.5 ulp.
+/// tanh(x) to within 2 units in the last place.
 inline float vectorTanh(float x) {
-  const float size = x < 0.0f ? -x : x;
-  const float clamped = size > 10.0f ? 10.0f : size;
-  const float q = detail::expMinusOne(2.0f * clamped); // tanh = q / (q + 2)
-  const float value = size > 10.0f ? 1.0f : q / (q + 2.0f);
-  const float sign = detail::floatOf(detail::bitsOf(value) | (detail::bitsOf(x) & INT32_MIN));
-  return x == x ? sign : x;
+  const float z = x * x;
+  float p = -5.70498872745e-3f;
+  p = p * z + 2.06390887954e-2f;
+  p = p * z - 5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z - 3.33332819422e-1f;
+  const float near = p * z * x + x;
+  const float magnitude = x < 0.0f ? -x : x;
+  const float far = 1.0f - 2.0f / (vectorExp(2.0f * magnitude) + 1.0f);
+  return magnitude < 0.625f ? near : (x < 0.0f ? -far : far);
 }
 
-/// The error function to within 1.5 ulp.
+/// erf(x) to within 2.5 units in the last place.
 inline float vectorErf(float x) {
-  // Near 0 an odd polynomial; farther out 1 - exp of a polynomial in |x| (N. Juffa's fit).
-  const float size = x < 0.0f ? -x : x, square = x * x;
-  const float t = size > 4.0f ? 4.0f : size;
-  float far = -1.72853470e-5f;
-  far = far * t + 3.83197126e-4f;
-  far = far * t + -3.88396438e-3f;
-  far = far * t + 2.42546219e-2f;
-  far = far * t + -1.06777877e-1f;
-  far = far * t + -6.34846687e-1f;
-  far = far * t + -1.28717512e-1f;
-  far = 1.0f - vectorExp(far * t - t);
-  float near = -5.96761703e-4f;
-  near = near * square + 4.99119423e-3f;
-  near = near * square + -2.67681349e-2f;
-  near = near * square + 1.12819925e-1f;
-  near = near * square + -3.76125336e-1f;
-  near = near * square + 1.28379166e-1f;
-  near = near * x + x;
-  const float signedFar = x < 0.0f ? -far : far;
-  return size > 0.921875f ? signedFar : (x == x ? near : x);
+  const float magnitude = x < 0.0f ? -x : x;
+  const float z = x * x;
+  float p = 7.853861353153693e-5f;
+  p = p * z - 8.010193625184903e-4f;
+  p = p * z + 5.188327685732524e-3f;
+  p = p * z - 2.685381193529856e-2f;
+  p = p * z + 1.128358514861418e-1f;
+  p = p * z - 3.761262582423300e-1f;
+  p = p * z + 1.128379165726710f;
+  // From 1 on it is 1 - erfc; from 2 on the first polynomial for erfc, which holds below, is still
+  // good enough, as erfc is below 0.005 there.
+  const float inverse = 1.0f / (magnitude < 1.0f ? 1.0f : magnitude);
+  const float y = inverse * inverse;
+  float q = 2.326819970068386e-2f;
+  q = q * y - 1.387039388740657e-1f;
+  q = q * y + 3.687424674597105e-1f;
+  q = q * y - 5.824733027278666e-1f;
+  q = q * y + 6.210004621745983e-1f;
+  q = q * y - 4.944515323274145e-1f;
+  q = q * y + 3.404879937665872e-1f;
+  q = q * y - 2.741127028184656e-1f;
+  q = q * y + 5.638259427386472e-1f;
+  const float far = 1.0f - vectorExp(-z) * inverse * q;
+  return magnitude < 1.0f ? x * p : (x < 0.0f ? -far : (x == x ? far : x));
 }
 
 inline double vectorExp(double x) { return std::exp(x); }
@@ -146,6 +133,10 @@ inline double vectorLog(double x) { return std::log(x); }
 inline double vectorLog1p(double x) { return std::log1p(x); }
 inline double vectorTanh(double x) { return std::tanh(x); }
 inline double vectorErf(double x) { return std::erf(x); }
+
+/// The larger and the smaller of two numbers; NaN if either is.
+template <typename T> T maximum(T a, T b) { return a != a ? a : (a > b ? a : b); }
+template <typename T> T minimum(T a, T b) { return a != a ? a : (a < b ? a : b); }
 
 } // namespace fsdp::rt
 

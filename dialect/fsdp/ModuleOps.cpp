@@ -122,7 +122,6 @@ LogicalResult StorageOp::verify() {
 
 LogicalResult ProgramOp::verify() {
   MeshAttr mesh = getMesh(*this);
-  int64_t ranks = mesh.getNumRanks();
   for (NamedAttribute entry : getRole()) {
     auto coordinate = dyn_cast<IntegerAttr>(entry.getValue());
     int64_t size = mesh.getAxisSize(entry.getName());
@@ -132,7 +131,6 @@ LogicalResult ProgramOp::verify() {
     if (!coordinate || coordinate.getInt() < 0 || coordinate.getInt() >= size)
       return emitOpError() << "role has coordinate " << entry.getValue() << " on axis '"
                            << entry.getName().getValue() << "', expected 0 to " << size - 1;
-    ranks /= size;
   }
   // The first program of the module answers for the sum over all of them.
   auto programs = (*this)->getParentOfType<ModuleOp>().getOps<ProgramOp>();

@@ -178,6 +178,24 @@ TEST_F(EvaluatorTest, FusedRunsItsBody) {
             (List{70}));
 }
 
+TEST_F(EvaluatorTest, ValuesFromOutsideAreRefused) {
+  std::string message;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    message += diagnostic.str();
+    return success();
+  });
+  module = parseSourceString<ModuleOp>(R"(
+    %x = arith.constant dense<1.0> : tensor<f32>
+    fsdp.step @s evaluate {
+      %y = arith.negf %x : tensor<f32>
+    })",
+                                       ParserConfig(&context));
+  ASSERT_TRUE(module);
+  auto step = *module->getOps<StepOp>().begin();
+  EXPECT_TRUE(failed(evaluate(step.getBody().front(), {}, {})));
+  EXPECT_NE(message.find("an operand is defined outside of its block"), std::string::npos);
+}
+
 TEST_F(EvaluatorTest, UnknownOpFailsByName) {
   std::string message;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {

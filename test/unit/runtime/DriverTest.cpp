@@ -291,9 +291,11 @@ TEST_F(DriverTest, PrintsItsMemoryTable) {
 
 TEST(RecordTest, WritesDownWhatItWouldDo) {
   const fs::path out = fs::temp_directory_path() / ("fsdp-record-" + std::to_string(getpid()));
-  ASSERT_EQ(std::system((HANDWRITTEN_FOLDER "/linear_regression-record > " + out.string()).c_str()),
-            0);
-  EXPECT_EQ(textOf(out), textOf(HANDWRITTEN_SOURCE "/linear_regression.record"));
+  for (const std::string name : {"linear_regression", "every_call"}) {
+    const std::string program = HANDWRITTEN_FOLDER "/" + name + "-record";
+    ASSERT_EQ(std::system((program + " > " + out.string()).c_str()), 0);
+    EXPECT_EQ(textOf(out), textOf(HANDWRITTEN_SOURCE "/" + name + ".record"));
+  }
   fs::remove(out);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <random>
+#include <thread>
 #include <vector>
 
 using namespace fsdp::rt;
@@ -108,6 +109,18 @@ TEST(GemmTest, SaysWhatTheLibraryRefuses) {
               kernels::gemm(g, values, values, values);
             }).find("oneDNN refused the matrix product m=-1 n=2 k=3"),
             std::string::npos);
+}
+
+TEST(GemmTest, ThreadsDoNotDisturbOneAnother) {
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([t] {
+      for (unsigned round = 0; round < 3; ++round)
+        for (unsigned seed = 0; seed < 40; ++seed)
+          compare(t * 10 + seed);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
 }
 
 TEST(GemmTest, IsReproducible) {

@@ -1,0 +1,44 @@
+//===- Arena.h - the bytes of one simulated rank ----------------*- C++ -*-===//
+
+#ifndef INTERPRETER_ARENA_H
+#define INTERPRETER_ARENA_H
+
+#include "interpreter/Tensor.h"
+#include <optional>
+
+namespace mlir::fsdp::interpreter {
+
+/// Byte-addressed memory that remembers what was written where. An element occupies its bytes but
+/// keeps its value in double, so that numerics stay exact; reading bytes that hold no whole element
+/// of the wanted size, or one that was written as part of another buffer, is noticed.
+class Arena {
+public:
+  explicit Arena(int64_t bytes = 0) : values(bytes), widths(bytes, 0), owners(bytes, 0) {}
+  int64_t size() const { return widths.size(); }
+
+  /// Bytes of an element; i1 takes one.
+  static int64_t elementBytes(RankedTensorType type) {
+    unsigned bits = type.getElementTypeBitWidth();
+    return bits == 1 ? 1 : bits / 8;
+  }
+
+  /// Writes into the buffer number `owner`.
+  void write(int64_t offset, const Tensor &tensor, uint32_t owner);
+  /// The tensor at `offset`; on failure the first byte that holds no such element of `owner`.
+  Tensor read(int64_t offset, RankedTensorType type, uint32_t owner,
+              std::optional<int64_t> &unready) const;
+  /// Forgets what stands in [begin, end).
+  void poison(int64_t begin, int64_t end);
+
+private:
+  void clearElementAcross(int64_t offset);
+
+  std::vector<Element> values;
+  /// At the first byte of an element its size; 0 elsewhere.
+  std::vector<uint8_t> widths;
+  std::vector<uint32_t> owners;
+};
+
+} // namespace mlir::fsdp::interpreter
+
+#endif // INTERPRETER_ARENA_H

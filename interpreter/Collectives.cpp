@@ -1,0 +1,108 @@
+//===- Collectives.cpp - what collectives compute -------------------------===//
+
+#include "interpreter/Program.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::interpreter;
+
+namespace {
+
+/// How ranks' elements are combined, one after the other in rank order.
+struct Combine {
+  ReduceKind kind;
+  Type type;
+  bool round;
+
+  Element operator()(Element a, Element b) const {
+    bool isFloat = isa<FloatType>(type);
+    if (kind == ReduceKind::max) {
+      if (isFloat)
+        return std::isnan(a.f) || a.f >= b.f ? a : b;
+      return a.i >= b.i ? a : b;
+    }
+    Element result;
+    if (isFloat) {
+      result.f = a.f + b.f;
+      if (round)
+        result.f = roundTo(result.f, type);
+    } else {
+      result.i = wrapTo(
+          static_cast<int64_t>(static_cast<uint64_t>(a.i) + static_cast<uint64_t>(b.i)), type);
+    }
+    return result;
+  }
+};
+
+} // namespace
+
+static Tensor reduceInOrder(ArrayRef<Tensor> operands, ReduceKind kind, Numerics numerics) {
+  Tensor result = operands.front();
+  Combine combine{kind, result.getType().getElementType(), numerics == Numerics::typed};
+  Element *to = result.mutableData();
+  for (const Tensor &operand : operands.drop_front())
+    for (int64_t i = 0; i < result.size(); ++i)
+      to[i] = combine(to[i], operand.data()[i]);
+  return result;
+}
+
+/// Copies between a whole tensor and the part of it that `index` holds along `dim`; what has no
+/// counterpart in the other tensor stays as it is.
+static void copyPart(RankedTensorType wholeType, RankedTensorType partType, int64_t dim,
+                     int64_t index, llvm::function_ref<void(int64_t, int64_t)> copy) {
+  ArrayRef<int64_t> whole = wholeType.getShape(), part = partType.getShape();
+  int64_t inner = 1, outer = 1;
+  for (int64_t i = 0; i < wholeType.getRank(); ++i)
+    (i < dim ? outer : inner) *= i == dim ? 1 : whole[i];
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < part[dim] && index * part[dim] + i < whole[dim]; ++i)
+      for (int64_t k = 0; k < inner; ++k)
+        copy((o * whole[dim] + index * part[dim] + i) * inner + k, (o * part[dim] + i) * inner + k);
+}
+
+void interpreter::performCollective(Operation *op, ArrayRef<Tensor> operands,
+                                    MutableArrayRef<Tensor> results, Numerics numerics) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](AllGatherOp gather) {
+        Tensor whole(type);
+        Element *to = whole.mutableData();
+        for (auto [index, operand] : llvm::enumerate(operands))
+          copyPart(type, operand.getType(), gather.getDim(), index,
+                   [&, from = operand.data()](int64_t w, int64_t p) { to[w] = from[p]; });
+        for (Tensor &result : results)
+          result = whole;
+      })
+      .Case([&](ReduceScatterOp scatter) {
+        Tensor sum = reduceInOrder(operands, ReduceKind::sum, numerics);
+        for (auto [index, result] : llvm::enumerate(results)) {
+          result = Tensor(type);
+          copyPart(sum.getType(), type, scatter.getDim(), index,
+                   [from = sum.data(), to = result.mutableData()](int64_t w, int64_t p) {
+                     to[p] = from[w];
+                   });
+        }
+      })
+      .Case([&](AllReduceOp reduce) {
+        Tensor sum = reduceInOrder(operands, reduce.getKind(), numerics);
+        for (Tensor &result : results)
+          result = sum;
+      })
+      .Default([](Operation *) { llvm_unreachable("a collective without a meaning"); });
+}
+
+std::string interpreter::signatureOf(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << op->getName();
+  if (auto reduce = dyn_cast<AllReduceOp>(op))
+    os << " " << stringifyReduceKind(reduce.getKind());
+  if (auto dim = op->getAttrOfType<IntegerAttr>("dim"))
+    os << " dim " << dim.getInt();
+  os << " over [";
+  llvm::interleaveComma(cast<CollectiveOpInterface>(op).getAxes(), os);
+  os << "] : " << op->getOperand(0).getType() << " -> " << op->getResult(0).getType();
+  return text;
+}

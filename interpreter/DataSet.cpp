@@ -1,0 +1,63 @@
+//===- DataSet.cpp - samples and the order in which steps take them -------===//
+
+#include "interpreter/DataSet.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::interpreter;
+
+LogicalResult DataSet::add(Location location, StringRef name, const Tensor &tensor) {
+  ArrayRef<int64_t> shape = tensor.getType().getShape();
+  if (shape.empty() || shape.front() == 0)
+    return emitError(location) << "input '" << name << "' has no samples; its first dimension "
+                               << "must count them";
+  if (!inputs.empty() && shape.front() != samples)
+    return emitError(location) << "input '" << name << "' has " << shape.front()
+                               << " samples, expected " << samples << " as input '"
+                               << inputs.begin()->first << "' has";
+  samples = shape.front();
+  inputs[name.str()] = tensor;
+  return success();
+}
+
+FailureOr<Tensor> DataSet::take(InputOp input, int64_t step, int64_t index, bool poison) const {
+  auto it = inputs.find(input.getName().str());
+  if (it == inputs.end())
+    return input.emitOpError() << "has no data: the data set has no tensor '" << input.getName()
+                               << "'";
+  const Tensor &all = it->second;
+  auto type = cast<RankedTensorType>(input.getType());
+  int64_t dim = input.getSampleDim(), count = type.getDimSize(dim);
+  int64_t batch = input.getGlobalBatch().value_or(count);
+
+  Tensor result(type);
+  if (all.isFloat() != result.isFloat())
+    return input.emitOpError() << "has data of element type " << all.getType().getElementType()
+                               << ", expected " << type.getElementType();
+  SmallVector<int64_t> expected(type.getShape());
+  expected.erase(expected.begin() + dim);
+  if (ArrayRef<int64_t>(expected) != all.getType().getShape().drop_front()) {
+    expected.insert(expected.begin(), samples);
+    return input.emitOpError() << "has data " << all.getType() << ", expected "
+                               << type.clone(expected) << " (samples first)";
+  }
+
+  int64_t inner = 1, outer = 1;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    (i < dim ? outer : inner) *= i == dim ? 1 : type.getDimSize(i);
+  Element *to = result.mutableData();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t position = index * count + i;
+    if (position >= batch)
+      position = poison ? 0 : batch - 1;
+    const Element *sample = all.data() + (step * batch + position) % samples * outer * inner;
+    for (int64_t o = 0; o < outer; ++o)
+      std::copy(sample + o * inner, sample + (o + 1) * inner, to + (o * count + i) * inner);
+  }
+  if (!result.isFloat())
+    for (int64_t i = 0; i < result.size(); ++i)
+      if (wrapTo(to[i].i, type.getElementType()) != to[i].i)
+        return input.emitOpError() << "has data with value " << to[i].i << ", which "
+                                   << type.getElementType() << " cannot hold";
+  return result;
+}

@@ -1,0 +1,151 @@
+//===- GlobalMachine.cpp - one imaginary device ---------------------------===//
+
+#include "interpreter/Optimizer.h"
+#include "interpreter/Program.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::interpreter;
+
+using In = ArrayRef<Tensor>;
+using Out = MutableArrayRef<Tensor>;
+
+/// Logs sum / weight as f32, as differentiation makes it.
+static RankKernel compileQuotient(std::string name, MLIRContext *context, Numerics numerics) {
+  auto type = RankedTensorType::get({}, Float32Type::get(context));
+  return [=](RankContext &context, In in, Out) {
+    double value = in[0].getFloat(0) / in[1].getFloat(0);
+    if (numerics == Numerics::typed)
+      value = roundTo(value, type.getElementType());
+    context.outputs[name] = Tensor::splat(type, value);
+    return success();
+  };
+}
+
+static RankKernel compileUpdate(UpdateOp op, Numerics numerics) {
+  auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(op, op.getParamAttr());
+  bool decays = param.getFileRank() >= 2;
+  OptimizerAttr optimizer = op.getOptimizer();
+  std::string name = param.getSymName().str();
+  SmallVector<std::string> stateNames;
+  for (StringRef state : optimizer.getStateNames())
+    stateNames.push_back(state.str());
+  return [=](RankContext &context, In in, Out) {
+    // gradient, lr, scale, ok
+    if (!in[3].getInt(0))
+      return success();
+    SmallVector<Tensor> states;
+    for (const std::string &state : stateNames)
+      states.push_back(std::move(context.kept[{name, state}]));
+    Update update{optimizer, in[1].getFloat(0), in[2].getFloat(0), context.stepState.updates + 1,
+                  numerics};
+    applyUpdate(update, context.kept[{name, "parameter"}], in[0], states,
+                [&](int64_t) { return decays; });
+    for (auto [state, value] : llvm::zip_equal(stateNames, states))
+      context.kept[{name, state}] = std::move(value);
+    return success();
+  };
+}
+
+RankKernel interpreter::detail::compileGlobalOp(Operation *op, Numerics numerics) {
+  return llvm::TypeSwitch<Operation *, RankKernel>(op)
+      .Case([](ReadOp read) -> RankKernel {
+        std::string name = read.getParam().str();
+        return [=](RankContext &context, In, Out out) {
+          out[0] = context.kept.at({name, "parameter"});
+          return success();
+        };
+      })
+      .Case([=](LossOp loss) { return compileQuotient("loss", loss.getContext(), numerics); })
+      .Case([=](MetricOp metric) {
+        return compileQuotient(metric.getName().str(), metric.getContext(), numerics);
+      })
+      .Case([](GradientOp gradient) -> RankKernel {
+        std::string name = ("gradient." + gradient.getParam()).str();
+        return [=](RankContext &context, In in, Out) {
+          context.outputs[name] = in[0];
+          return success();
+        };
+      })
+      .Case([=](GlobalNormOp norm) -> RankKernel {
+        auto type = cast<RankedTensorType>(norm.getNorm().getType());
+        return [=](RankContext &, In in, Out out) {
+          double sum = 0;
+          for (const Tensor &gradient : in)
+            for (int64_t i = 0; i < gradient.size(); ++i)
+              sum += gradient.getFloat(i) * gradient.getFloat(i);
+          double value = std::sqrt(sum);
+          out[0] = Tensor::splat(
+              type, numerics == Numerics::typed ? roundTo(value, type.getElementType()) : value);
+          return success();
+        };
+      })
+      .Case([=](UpdateOp update) { return compileUpdate(update, numerics); })
+      .Default([](Operation *) { return RankKernel(); });
+}
+
+namespace {
+
+class GlobalMachine : public Machine {
+public:
+  GlobalMachine(ModuleOp module, const MachineOptions &options) : Machine(module, options) {
+    context.mesh = getMesh(module);
+    context.options = &this->options;
+  }
+
+  LogicalResult compile() {
+    for (StepOp step : module.getOps<StepOp>()) {
+      FailureOr<CompiledBlock> block =
+          CompiledBlock::compile(step.getBody().front(), options.numerics);
+      if (failed(block))
+        return failure();
+      segments.push_back(step.getSymName().str());
+      blocks.push_back(std::move(*block));
+      step.walk([&](UpdateOp update) {
+        for (StringRef state : update.getOptimizer().getStateNames())
+          addState(state);
+      });
+    }
+    return initialize();
+  }
+
+  FailureOr<Outputs> run(StringRef segment, const DataSet &data) override {
+    auto it = llvm::find(segments, segment);
+    if (it == segments.end())
+      return module.emitError() << "has no step '" << segment << "'";
+    const CompiledBlock &block = blocks[it - segments.begin()];
+    context.data = &data;
+    context.outputs.clear();
+    context.stepState = stepState;
+    std::vector<Tensor> values(block.numValues);
+    for (const Instruction &instruction : block.instructions)
+      if (failed(CompiledBlock::run(instruction, context, values)))
+        return failure();
+    stepState = context.stepState;
+    return context.outputs;
+  }
+
+  FailureOr<Tensor> get(StringRef parameter, StringRef what) override {
+    return context.kept.at({parameter.str(), what.str()});
+  }
+  LogicalResult set(StringRef parameter, StringRef what, const Tensor &value) override {
+    context.kept[{parameter.str(), what.str()}] = value;
+    return success();
+  }
+
+private:
+  RankContext context;
+  std::vector<CompiledBlock> blocks;
+};
+
+} // namespace
+
+FailureOr<std::unique_ptr<Machine>>
+interpreter::detail::createGlobalMachine(ModuleOp module, const MachineOptions &options) {
+  auto machine = std::make_unique<GlobalMachine>(module, options);
+  if (failed(machine->compile()))
+    return failure();
+  return std::unique_ptr<Machine>(std::move(machine));
+}

@@ -1,0 +1,91 @@
+//===- Machine.h - run modules of any phase on simulated ranks --*- C++ -*-===//
+//
+// One interface, three machines: the global phase runs as one device, the local phase as N ranks
+// that meet at collectives, the scheduled phase as N ranks with streams and an arena. All three
+// must leave the same parameters and outputs behind.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef INTERPRETER_MACHINE_H
+#define INTERPRETER_MACHINE_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "interpreter/DataSet.h"
+#include "interpreter/Tensor.h"
+#include <map>
+#include <optional>
+#include <string>
+
+namespace mlir::fsdp::interpreter {
+
+struct MachineOptions {
+  Numerics numerics = Numerics::exact;
+  /// Of initial values and of the order in which streams run.
+  uint64_t seed = 0;
+  /// Where falling learning rates end.
+  int64_t totalSteps = 1;
+  /// Replaces the base rate of the optimizer.
+  std::optional<double> learningRate;
+  /// Fills what no result may depend on with NaN (padding of shards) or with another sample
+  /// (padding of batches).
+  bool poison = true;
+};
+
+/// What changes from step to step and is no tensor of the model.
+struct StepState {
+  int64_t step = 0;     ///< steps finished
+  int64_t updates = 0;  ///< steps whose update was applied
+  int64_t badSteps = 0; ///< consecutive steps that were skipped
+};
+
+/// What a step logs, by name.
+using Outputs = std::map<std::string, Tensor>;
+
+class Machine {
+public:
+  /// The machine for the phase of `module`, parameters initialized by seed. Fails, emitting
+  /// diagnostics, where an op has no meaning in that phase. The module must outlive the machine.
+  static FailureOr<std::unique_ptr<Machine>> create(ModuleOp module, const MachineOptions &options);
+  virtual ~Machine() = default;
+
+  /// Runs one step or segment on the batch of the current step. Fails, emitting diagnostics, where
+  /// inputs do not fit, ranks do not meet, or ranks log different outputs.
+  virtual FailureOr<Outputs> run(StringRef segment, const DataSet &data) = 0;
+
+  /// The whole value of a parameter (`what` = "parameter") or of one of its optimizer states.
+  /// Fails where replicas on different ranks differ.
+  virtual FailureOr<Tensor> get(StringRef parameter, StringRef what) = 0;
+  /// Replaces it on every rank. `value` has the type of the parameter.
+  virtual LogicalResult set(StringRef parameter, StringRef what, const Tensor &value) = 0;
+
+  /// The names of the steps or segments, in the order of the text.
+  ArrayRef<std::string> getSegments() const { return segments; }
+  /// The names of the optimizer states that are kept.
+  ArrayRef<std::string> getStates() const { return states; }
+  const StepState &getStepState() const { return stepState; }
+
+protected:
+  Machine(ModuleOp module, const MachineOptions &options) : module(module), options(options) {}
+
+  /// Sets every parameter to its initial value and every state to zero.
+  LogicalResult initialize();
+  void addState(StringRef name);
+
+  ModuleOp module;
+  MachineOptions options;
+  SmallVector<std::string> segments, states;
+  StepState stepState;
+};
+
+namespace detail {
+FailureOr<std::unique_ptr<Machine>> createGlobalMachine(ModuleOp, const MachineOptions &);
+FailureOr<std::unique_ptr<Machine>> createLocalMachine(ModuleOp, const MachineOptions &);
+FailureOr<std::unique_ptr<Machine>> createScheduledMachine(ModuleOp, const MachineOptions &);
+} // namespace detail
+
+/// The initial value of `param` for `seed`: the same numbers as a generated program draws.
+Tensor initialValue(ParamOp param, uint64_t seed);
+
+} // namespace mlir::fsdp::interpreter
+
+#endif // INTERPRETER_MACHINE_H

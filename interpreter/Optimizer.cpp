@@ -1,0 +1,63 @@
+//===- Optimizer.cpp - update rules and learning rates, in double ---------===//
+
+#include "interpreter/Optimizer.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::interpreter;
+
+double interpreter::learningRate(OptimizerAttr optimizer, const StepState &state,
+                                 const MachineOptions &options) {
+  double base = options.learningRate.value_or(optimizer.getLr());
+  double t = state.step + 1, n = options.totalSteps, w = optimizer.getWarmup();
+  if (t <= w)
+    return base * t / w;
+  switch (optimizer.getSchedule()) {
+  case ScheduleKind::constant:
+    return base;
+  case ScheduleKind::linear:
+    return base * (n - t) / (n - w);
+  case ScheduleKind::cosine:
+    return base * (1 + std::cos(M_PI * (t - w) / (n - w))) / 2;
+  }
+  llvm_unreachable("unknown schedule");
+}
+
+void interpreter::applyUpdate(const Update &update, Tensor &parameter, const Tensor &gradient,
+                              MutableArrayRef<Tensor> states,
+                              llvm::function_ref<bool(int64_t)> decays) {
+  OptimizerAttr rule = update.optimizer;
+  Type type = parameter.getType().getElementType();
+  auto round = [&](double value) {
+    return update.numerics == Numerics::typed ? roundTo(value, type) : value;
+  };
+  Element *p = parameter.mutableData();
+  const Element *gradients = gradient.data();
+  SmallVector<Element *, 2> s;
+  for (Tensor &state : states)
+    s.push_back(state.mutableData());
+
+  double firstBias = 1 - std::pow(rule.getBeta1(), update.count);
+  double secondBias = 1 - std::pow(rule.getBeta2(), update.count);
+  for (int64_t i = 0; i < parameter.size(); ++i) {
+    double g = gradients[i].f * update.scale;
+    double decay = decays(i) ? rule.getWeightDecay() : 0;
+    if (rule.getKind() != OptimizerKind::adamw && decay != 0)
+      g += decay * p[i].f;
+    if (rule.getKind() == OptimizerKind::sgd) {
+      if (!s.empty())
+        g = s[0][i].f = round(rule.getMomentum() * s[0][i].f + g);
+      p[i].f = round(p[i].f - update.lr * g);
+      continue;
+    }
+    double m = s[0][i].f = round(rule.getBeta1() * s[0][i].f + (1 - rule.getBeta1()) * g);
+    double v = s[1][i].f = round(rule.getBeta2() * s[1][i].f + (1 - rule.getBeta2()) * g * g);
+    double shrunk = p[i].f;
+    if (rule.getKind() == OptimizerKind::adamw)
+      shrunk -= update.lr * decay * p[i].f;
+    double step = (m / firstBias) / (std::sqrt(v / secondBias) + rule.getEps());
+    p[i].f = round(shrunk - update.lr * step);
+  }
+}

@@ -1,0 +1,30 @@
+//===- Optimizer.h - update rules and learning rates, in double -*- C++ -*-===//
+
+#ifndef INTERPRETER_OPTIMIZER_H
+#define INTERPRETER_OPTIMIZER_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "interpreter/Machine.h"
+
+namespace mlir::fsdp::interpreter {
+
+/// The rate of the step after `state`, as `fsdp.learning_rate` documents it.
+double learningRate(OptimizerAttr optimizer, const StepState &state, const MachineOptions &options);
+
+/// What an update needs besides tensors. `decays(i)` says whether weight decay applies to element
+/// i.
+struct Update {
+  OptimizerAttr optimizer;
+  double lr, scale;
+  int64_t count; ///< the number of this update, from 1
+  Numerics numerics;
+};
+
+/// Applies the rule to each element of `parameter` and of `states` (in the order of the optimizer's
+/// state names) in place.
+void applyUpdate(const Update &update, Tensor &parameter, const Tensor &gradient,
+                 MutableArrayRef<Tensor> states, llvm::function_ref<bool(int64_t)> decays);
+
+} // namespace mlir::fsdp::interpreter
+
+#endif // INTERPRETER_OPTIMIZER_H

@@ -1,0 +1,86 @@
+//===- Program.cpp - straight-line code that one rank runs ----------------===//
+
+#include "interpreter/Program.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::interpreter;
+
+bool interpreter::isMeeting(Operation *op) {
+  return isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op);
+}
+
+static FailureOr<RankKernel> compileKernel(Operation *op, Numerics numerics) {
+  if (RankKernel kernel = interpreter::detail::compileRankOp(op, numerics))
+    return kernel;
+  if (RankKernel kernel = interpreter::detail::compileGlobalOp(op, numerics))
+    return kernel;
+  FailureOr<Kernel> kernel = compile(op, numerics);
+  if (failed(kernel))
+    return failure();
+  return RankKernel(
+      [kernel = *kernel](RankContext &, ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+        kernel(in, out);
+        return success();
+      });
+}
+
+FailureOr<CompiledBlock> CompiledBlock::compile(Block &block, Numerics numerics) {
+  CompiledBlock result;
+  DenseMap<Value, unsigned> numbers;
+  for (Value argument : block.getArguments())
+    numbers[argument] = result.numValues++;
+  for (Operation &op : block) {
+    if (op.hasTrait<OpTrait::IsTerminator>()) {
+      for (Value operand : op.getOperands())
+        result.yielded.push_back(numbers.lookup(operand));
+      break;
+    }
+    Instruction instruction{&op, nullptr, {}, result.numValues, op.getNumResults(), {}};
+    if (!isMeeting(&op)) {
+      FailureOr<RankKernel> kernel = compileKernel(&op, numerics);
+      if (failed(kernel))
+        return failure();
+      instruction.kernel = std::move(*kernel);
+    }
+    for (Value operand : op.getOperands())
+      instruction.operands.push_back(numbers.lookup(operand));
+    for (Value value : op.getResults())
+      numbers[value] = result.numValues++;
+    result.instructions.push_back(std::move(instruction));
+  }
+  // Values are dropped after their last use, so that whole models fit into memory.
+  std::vector<bool> used(result.numValues, false);
+  for (unsigned value : result.yielded)
+    used[value] = true;
+  for (Instruction &instruction : llvm::reverse(result.instructions)) {
+    for (unsigned i = 0; i < instruction.numResults; ++i)
+      if (!used[instruction.firstResult + i])
+        instruction.dead.push_back(instruction.firstResult + i);
+    for (unsigned operand : instruction.operands)
+      if (!used[operand]) {
+        used[operand] = true;
+        instruction.dead.push_back(operand);
+      }
+  }
+  return result;
+}
+
+SmallVector<Tensor, 4> CompiledBlock::operandsOf(const Instruction &instruction,
+                                                 ArrayRef<Tensor> values) {
+  SmallVector<Tensor, 4> operands;
+  for (unsigned operand : instruction.operands)
+    operands.push_back(values[operand]);
+  return operands;
+}
+
+LogicalResult CompiledBlock::run(const Instruction &instruction, RankContext &context,
+                                 MutableArrayRef<Tensor> values) {
+  SmallVector<Tensor, 4> operands = operandsOf(instruction, values);
+  if (failed(instruction.kernel(context, operands,
+                                values.slice(instruction.firstResult, instruction.numResults))))
+    return failure();
+  for (unsigned dead : instruction.dead)
+    values[dead] = Tensor();
+  return success();
+}

@@ -1,0 +1,77 @@
+//===- Program.h - straight-line code that one rank runs --------*- C++ -*-===//
+//
+// A block of any phase with its values numbered and its ops compiled. Pure ops are kernels; ops
+// that depend on the rank, on the step or on stored parameters get a `RankContext`. Collectives
+// are left to the machine, which knows the other ranks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef INTERPRETER_PROGRAM_H
+#define INTERPRETER_PROGRAM_H
+
+#include "interpreter/Evaluator.h"
+#include "interpreter/Machine.h"
+#include "interpreter/Storage.h"
+
+namespace mlir::fsdp::interpreter {
+
+/// One simulated rank during one step.
+struct RankContext {
+  int64_t rank = 0;
+  MeshAttr mesh;
+  const MachineOptions *options = nullptr;
+  const DataSet *data = nullptr;
+  StepState stepState;
+  Outputs outputs;
+  /// Tensors that stay from step to step, by name and "parameter" or state.
+  std::map<std::pair<std::string, std::string>, Tensor> kept;
+};
+
+/// What one op does on one rank. Fails, emitting on the op, for bad input.
+using RankKernel =
+    std::function<LogicalResult(RankContext &, ArrayRef<Tensor>, MutableArrayRef<Tensor>)>;
+
+struct Instruction {
+  Operation *op;
+  RankKernel kernel; ///< null for a collective
+  SmallVector<unsigned, 4> operands;
+  unsigned firstResult, numResults;
+  /// Values that no later instruction uses.
+  SmallVector<unsigned, 2> dead;
+};
+
+struct CompiledBlock {
+  std::vector<Instruction> instructions;
+  unsigned numValues = 0;
+  /// The operands of the terminator, if there is one.
+  SmallVector<unsigned> yielded;
+
+  static FailureOr<CompiledBlock> compile(Block &block, Numerics numerics);
+
+  /// Runs the instruction, which is no collective.
+  static LogicalResult run(const Instruction &instruction, RankContext &context,
+                           MutableArrayRef<Tensor> values);
+  /// Copies of the operands of the instruction.
+  static SmallVector<Tensor, 4> operandsOf(const Instruction &instruction, ArrayRef<Tensor> values);
+};
+
+/// True for a collective that ranks must meet for (an all_slice moves nothing).
+bool isMeeting(Operation *op);
+
+/// The results of a collective for the operands of all ranks of a group, in the group's order.
+void performCollective(Operation *op, ArrayRef<Tensor> operands, MutableArrayRef<Tensor> results,
+                       Numerics numerics);
+
+/// A description of `op` that must be equal on all ranks that meet: what, types, axes.
+std::string signatureOf(Operation *op);
+
+namespace detail {
+/// The kernel of an op that depends on rank, step or stored tensors; null where it is not one.
+RankKernel compileRankOp(Operation *op, Numerics numerics);
+/// The kernel of an op of the global phase; null where it is not one.
+RankKernel compileGlobalOp(Operation *op, Numerics numerics);
+} // namespace detail
+
+} // namespace mlir::fsdp::interpreter
+
+#endif // INTERPRETER_PROGRAM_H

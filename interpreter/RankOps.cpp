@@ -1,0 +1,162 @@
+//===- RankOps.cpp - ops that depend on the rank, the step or storage -----===//
+
+#include "interpreter/Optimizer.h"
+#include "interpreter/Program.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::interpreter;
+
+using In = ArrayRef<Tensor>;
+using Out = MutableArrayRef<Tensor>;
+
+namespace {
+
+/// A tensor seen as outer x dim x inner elements.
+struct Extents {
+  int64_t outer = 1, size = 1, inner = 1;
+  Extents(Type type, int64_t dim) {
+    for (auto [i, extent] : llvm::enumerate(cast<RankedTensorType>(type).getShape()))
+      (static_cast<int64_t>(i) < dim    ? outer
+       : static_cast<int64_t>(i) == dim ? size
+                                        : inner) *= extent;
+  }
+};
+
+} // namespace
+
+static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+static Element fillElement(Type type, double fill) {
+  Element element;
+  if (isa<FloatType>(type))
+    element.f = fill;
+  else if (std::isinf(fill))
+    element.i = fill < 0 ? llvm::minIntN(type.getIntOrFloatBitWidth())
+                         : llvm::maxIntN(type.getIntOrFloatBitWidth());
+  else
+    element.i = static_cast<int64_t>(fill);
+  return element;
+}
+
+static RankKernel compileMaskPadding(MaskPaddingOp op) {
+  Extents extents(op.getType(), op.getDim());
+  int64_t whole = op.getSize();
+  SmallVector<StringAttr> axes = getAxisNames(op.getOver());
+  Element fill =
+      fillElement(tensorType(op.getResult()).getElementType(), op.getFill().convertToDouble());
+  return [=](RankContext &context, In in, Out out) {
+    out[0] = in[0];
+    int64_t first = context.mesh.getIndexIn(context.rank, axes) * extents.size;
+    int64_t meaningful = std::clamp<int64_t>(whole - first, 0, extents.size);
+    if (meaningful == extents.size)
+      return success();
+    Element *to = out[0].mutableData();
+    for (int64_t o = 0; o < extents.outer; ++o)
+      std::fill(to + (o * extents.size + meaningful) * extents.inner,
+                to + (o + 1) * extents.size * extents.inner, fill);
+    return success();
+  };
+}
+
+static RankKernel compileAllSlice(AllSliceOp op) {
+  Extents whole(op.getInput().getType(), op.getDim()), part(op.getType(), op.getDim());
+  SmallVector<StringAttr> axes = getAxisNames(op.getOver());
+  RankedTensorType type = tensorType(op.getResult());
+  return [=](RankContext &context, In in, Out out) {
+    out[0] = Tensor(type);
+    int64_t first = context.mesh.getIndexIn(context.rank, axes) * part.size;
+    int64_t count = std::clamp<int64_t>(whole.size - first, 0, part.size);
+    Element *to = out[0].mutableData();
+    for (int64_t o = 0; o < whole.outer; ++o) {
+      const Element *from = in[0].data() + (o * whole.size + first) * whole.inner;
+      if (count)
+        std::copy(from, from + count * whole.inner, to + o * part.size * part.inner);
+    }
+    return success();
+  };
+}
+
+static RankKernel compileOptimizerStep(OptimizerStepOp op, Numerics numerics) {
+  auto storage = op->getParentOfType<ModuleOp>().lookupSymbol<StorageOp>(op.getStorage());
+  auto layout = std::make_shared<StorageLayout>(storage);
+  OptimizerAttr optimizer = op.getOptimizer();
+  return [=](RankContext &context, In in, Out out) {
+    // parameter, gradient, states..., lr, scale, ok
+    size_t numStates = in.size() - 5;
+    out[0] = in[0];
+    for (size_t i = 0; i < numStates; ++i)
+      out[1 + i] = in[2 + i];
+    if (!in[4 + numStates].getInt(0))
+      return success();
+    std::vector<bool> decays =
+        layout->decays(context.mesh.getIndexIn(context.rank, layout->getAxes()));
+    Update update{optimizer, in[2 + numStates].getFloat(0), in[3 + numStates].getFloat(0),
+                  context.stepState.updates + 1, numerics};
+    applyUpdate(update, out[0], in[1], out.drop_front(), [&](int64_t i) { return decays[i]; });
+    return success();
+  };
+}
+
+RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) {
+  return llvm::TypeSwitch<Operation *, RankKernel>(op)
+      .Case([](InputOp input) -> RankKernel {
+        SmallVector<StringAttr> axes;
+        if (input.getOver())
+          axes = getAxisNames(*input.getOver());
+        return [=](RankContext &context, In, Out out) -> LogicalResult {
+          FailureOr<Tensor> batch = context.data->take(input, context.stepState.step,
+                                                       context.mesh.getIndexIn(context.rank, axes),
+                                                       context.options->poison);
+          if (failed(batch))
+            return failure();
+          out[0] = std::move(*batch);
+          return success();
+        };
+      })
+      .Case([](OutputOp output) -> RankKernel {
+        return [=](RankContext &context, In in, Out) mutable {
+          context.outputs[output.getName().str()] = in[0];
+          return success();
+        };
+      })
+      .Case([=](LearningRateOp rate) -> RankKernel {
+        RankedTensorType type = tensorType(rate.getLr());
+        return [=](RankContext &context, In, Out out) mutable {
+          double lr = learningRate(rate.getOptimizer(), context.stepState, *context.options);
+          out[0] = Tensor::splat(
+              type, numerics == Numerics::typed ? roundTo(lr, type.getElementType()) : lr);
+          return success();
+        };
+      })
+      .Case([](AdvanceOp) -> RankKernel {
+        return [](RankContext &context, In in, Out) {
+          StepState &state = context.stepState;
+          bool ok = in[0].getInt(0);
+          ++state.step;
+          state.updates += ok;
+          state.badSteps = ok ? 0 : state.badSteps + 1;
+          return success();
+        };
+      })
+      .Case([](LoadOp load) -> RankKernel {
+        std::pair<std::string, std::string> key(load.getStorage().str(), load.getWhat().str());
+        return [=](RankContext &context, In, Out out) {
+          out[0] = context.kept.at(key);
+          return success();
+        };
+      })
+      .Case([](StoreOp store) -> RankKernel {
+        std::pair<std::string, std::string> key(store.getStorage().str(), store.getWhat().str());
+        return [=](RankContext &context, In in, Out) {
+          context.kept[key] = in[0];
+          return success();
+        };
+      })
+      .Case([](MaskPaddingOp mask) { return compileMaskPadding(mask); })
+      .Case([](AllSliceOp slice) { return compileAllSlice(slice); })
+      .Case([=](OptimizerStepOp step) { return compileOptimizerStep(step, numerics); })
+      .Default([](Operation *) { return RankKernel(); });
+}

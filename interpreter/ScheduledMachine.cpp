@@ -1,0 +1,358 @@
+//===- ScheduledMachine.cpp - streams interleaved adversarially -----------===//
+//
+// A launch begins and ends as two events. At its beginning it reads its operands and its outs
+// become unreadable; at its end they hold the results. Between the two, other streams and ranks may
+// do anything that the timepoints allow: the order is drawn from the seed, with some streams held
+// back for as long as anything else can happen. Whoever touches what is in flight, or reads what
+// was never written, is reported.
+//
+//===----------------------------------------------------------------------===//
+
+#include "interpreter/Arena.h"
+#include "interpreter/ShardedMachine.h"
+#include "interpreter/Timeline.h"
+#include <random>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::interpreter;
+
+namespace {
+
+/// What one stream of one rank is doing.
+struct StreamState {
+  size_t next = 0; ///< position in the order of the stream
+  bool inFlight = false;
+  /// Begins, or ends, its launches only when nothing else can happen.
+  bool lateToBegin = false, lateToEnd = false;
+  /// Of the launch in flight: the operands read at its beginning; for a collective, the result
+  /// once all ranks of the group have begun.
+  SmallVector<Tensor> operands;
+  Tensor result;
+};
+
+class ScheduledMachine : public ShardedMachine {
+public:
+  ScheduledMachine(ModuleOp module, const MachineOptions &options)
+      : ShardedMachine(module, options), random(options.seed) {}
+
+  LogicalResult compile();
+
+protected:
+  LogicalResult runRanks(size_t segment) override;
+  const Tensor &shard(int64_t rank, StringRef storage, StringRef what) override;
+  void setShard(int64_t rank, StringRef storage, StringRef what, const Tensor &value) override;
+
+private:
+  struct RankState {
+    const Timeline *timeline = nullptr;
+    std::vector<StreamState> streams;
+    std::vector<bool> done; ///< by launch
+  };
+
+  const CompiledLaunch *nextOf(int64_t rank, size_t stream) const {
+    const RankState &state = states[rank];
+    const SmallVector<unsigned> &order = state.timeline->order[stream];
+    size_t next = state.streams[stream].next;
+    return next == order.size() ? nullptr : &state.timeline->launches[order[next]];
+  }
+  bool canBegin(int64_t rank, size_t stream) const;
+  FailureOr<bool> canEnd(int64_t rank, size_t stream);
+  LogicalResult begin(int64_t rank, size_t stream);
+  LogicalResult end(int64_t rank, size_t stream);
+  LogicalResult checkConflicts(int64_t rank, const CompiledLaunch &launch);
+  LogicalResult reportNoProgress();
+  std::optional<Place> placeOf(int64_t rank, StringRef storage, StringRef what) const;
+
+  std::mt19937_64 random;
+  std::vector<ArenaLayout> layouts;             // by program
+  std::vector<std::vector<Timeline>> timelines; // by program, then by segment
+  std::vector<Arena> arenas;                    // by rank
+  std::vector<RankState> states;                // by rank
+  Tensor scratch;
+};
+
+} // namespace
+
+LogicalResult ScheduledMachine::compile() {
+  if (failed(collectPrograms()))
+    return failure();
+  for (ProgramOp program : programs) {
+    FailureOr<ArenaLayout> layout = ArenaLayout::compute(program);
+    if (failed(layout))
+      return failure();
+    layouts.push_back(std::move(*layout));
+    timelines.emplace_back();
+    for (const std::string &segment : segments) {
+      auto op = program.lookupSymbol<SegmentOp>(segment);
+      if (!op) {
+        timelines.back().emplace_back();
+        continue;
+      }
+      FailureOr<Timeline> timeline = Timeline::compile(op, layouts.back(), options.numerics);
+      if (failed(timeline))
+        return failure();
+      timelines.back().push_back(std::move(*timeline));
+    }
+  }
+  for (size_t program : programOf)
+    arenas.emplace_back(layouts[program].getSize());
+  states.resize(ranks.size());
+  return initialize();
+}
+
+//===----------------------------------------------------------------------===//
+// Persistent buffers
+//===----------------------------------------------------------------------===//
+
+std::optional<Place> ScheduledMachine::placeOf(int64_t rank, StringRef storage,
+                                               StringRef what) const {
+  for (const Place &place : layouts[programOf[rank]].getPersistent()) {
+    BufferOp buffer = place.buffer;
+    if (buffer.getStorage() == storage && buffer.getWhat() == what)
+      return place;
+  }
+  return std::nullopt;
+}
+
+const Tensor &ScheduledMachine::shard(int64_t rank, StringRef storage, StringRef what) {
+  scratch = Tensor();
+  if (std::optional<Place> place = placeOf(rank, storage, what)) {
+    std::optional<int64_t> unready;
+    Tensor value = arenas[rank].read(place->begin, place->type, place->number, unready);
+    if (!unready)
+      scratch = value;
+  }
+  return scratch;
+}
+
+void ScheduledMachine::setShard(int64_t rank, StringRef storage, StringRef what,
+                                const Tensor &value) {
+  if (std::optional<Place> place = placeOf(rank, storage, what))
+    arenas[rank].write(place->begin, value, place->number);
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+bool ScheduledMachine::canBegin(int64_t rank, size_t stream) const {
+  const StreamState &state = states[rank].streams[stream];
+  const CompiledLaunch *launch = nextOf(rank, stream);
+  return launch && !state.inFlight &&
+         llvm::all_of(launch->waits, [&](unsigned wait) { return states[rank].done[wait]; });
+}
+
+/// Fails if `launch` touches what a launch in flight on the rank writes, or writes what one reads.
+LogicalResult ScheduledMachine::checkConflicts(int64_t rank, const CompiledLaunch &launch) {
+  for (size_t stream = 0; stream < states[rank].streams.size(); ++stream) {
+    if (!states[rank].streams[stream].inFlight)
+      continue;
+    const CompiledLaunch &other = *nextOf(rank, stream);
+    auto conflict = [&](ArrayRef<Place> mine, ArrayRef<Place> theirs) -> const Place * {
+      for (const Place &place : mine)
+        for (const Place &taken : theirs)
+          if (place.overlaps(taken))
+            return &place;
+      return nullptr;
+    };
+    const Place *place = conflict(launch.outs, other.outs);
+    if (!place)
+      place = conflict(launch.outs, other.ins);
+    if (!place)
+      place = conflict(launch.ins, other.outs);
+    if (!place && launch.stepState && other.stepState &&
+        (launch.writesStepState || other.writesStepState))
+      place = &*launch.stepState;
+    if (!place)
+      continue;
+    LaunchOp op = launch.op, otherOp = other.op;
+    BufferOp buffer = place->buffer;
+    InFlightDiagnostic diagnostic = op.emitOpError()
+                                    << "'" << op.getName() << "' races with '" << otherOp.getName()
+                                    << "' on rank " << rank << ": both use bytes of buffer '"
+                                    << buffer.getName() << "'; let the later one wait";
+    diagnostic.attachNote(otherOp.getLoc()) << "'" << otherOp.getName() << "' is in flight here";
+    return diagnostic;
+  }
+  return success();
+}
+
+LogicalResult ScheduledMachine::begin(int64_t rank, size_t stream) {
+  const CompiledLaunch &launch = *nextOf(rank, stream);
+  if (failed(checkConflicts(rank, launch)))
+    return failure();
+  StreamState &state = states[rank].streams[stream];
+  state.inFlight = true;
+  state.operands.clear();
+  state.result = Tensor();
+  for (const Place &in : launch.ins) {
+    std::optional<int64_t> unready;
+    state.operands.push_back(arenas[rank].read(in.begin, in.type, in.number, unready));
+    if (!unready)
+      continue;
+    LaunchOp op = launch.op;
+    BufferOp buffer = in.buffer;
+    return op.emitOpError() << "'" << op.getName() << "' on rank " << rank << " reads byte "
+                            << *unready - in.begin << " of buffer '" << buffer.getName()
+                            << "', which holds no value then: it was not written yet, or has been "
+                               "overwritten";
+  }
+  for (const Place &out : launch.outs)
+    arenas[rank].poison(out.begin, out.end);
+  return success();
+}
+
+/// A collective can end once all ranks of its group have begun it.
+FailureOr<bool> ScheduledMachine::canEnd(int64_t rank, size_t stream) {
+  StreamState &state = states[rank].streams[stream];
+  if (!state.inFlight)
+    return false;
+  const CompiledLaunch &launch = *nextOf(rank, stream);
+  if (!launch.collective || state.result)
+    return true;
+
+  const std::string &name = states[rank].timeline->streams[stream];
+  SmallVector<StringAttr> axes = cast<CollectiveOpInterface>(launch.collective).getAxes();
+  SmallVector<StreamState *> members;
+  SmallVector<Tensor> operands;
+  for (int64_t member : mesh.getGroup(rank, axes)) {
+    RankState &other = states[member];
+    auto it = llvm::find(other.timeline->streams, name);
+    if (it == other.timeline->streams.end())
+      return false;
+    size_t otherStream = it - other.timeline->streams.begin();
+    const CompiledLaunch *otherLaunch = nextOf(member, otherStream);
+    StreamState &otherState = other.streams[otherStream];
+    if (!otherLaunch || !otherState.inFlight || !otherLaunch->collective ||
+        cast<CollectiveOpInterface>(otherLaunch->collective).getAxes() != axes)
+      return false;
+    if (failed(checkSame(rank, launch.collective, member, otherLaunch->collective)))
+      return failure();
+    members.push_back(&otherState);
+    operands.push_back(otherState.operands[0]);
+  }
+  SmallVector<Tensor> results(members.size());
+  performCollective(launch.collective, operands, results, options.numerics);
+  for (auto [member, result] : llvm::zip_equal(members, results))
+    member->result = std::move(result);
+  return true;
+}
+
+LogicalResult ScheduledMachine::end(int64_t rank, size_t stream) {
+  RankState &rankState = states[rank];
+  StreamState &state = rankState.streams[stream];
+  const CompiledLaunch &launch = *nextOf(rank, stream);
+  std::vector<Tensor> values(launch.body.numValues);
+  llvm::copy(state.operands, values.begin());
+  for (const Instruction &instruction : launch.body.instructions) {
+    if (instruction.op == launch.collective)
+      values[instruction.firstResult] = state.result;
+    else if (failed(CompiledBlock::run(instruction, ranks[rank], values)))
+      return failure();
+  }
+  for (auto [out, value] : llvm::zip_equal(launch.outs, launch.body.yielded))
+    arenas[rank].write(out.begin, values[value], out.number);
+  rankState.done[rankState.timeline->order[stream][state.next]] = true;
+  state.inFlight = false;
+  state.operands.clear();
+  ++state.next;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+LogicalResult ScheduledMachine::reportNoProgress() {
+  std::optional<InFlightDiagnostic> diagnostic;
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    for (size_t stream = 0; stream < states[rank].streams.size(); ++stream) {
+      const CompiledLaunch *launch = nextOf(rank, stream);
+      if (!launch)
+        continue;
+      LaunchOp op = launch->op;
+      if (!diagnostic)
+        diagnostic.emplace(op.emitOpError() << "'" << op.getName() << "': no rank can go on");
+      Diagnostic &note = diagnostic->attachNote(op.getLoc());
+      note << "rank " << rank << ", stream '" << states[rank].timeline->streams[stream] << "': '"
+           << op.getName() << "' ";
+      if (states[rank].streams[stream].inFlight) {
+        note << "waits in '" << signatureOf(launch->collective) << "' for ranks [";
+        llvm::interleaveComma(
+            mesh.getGroup(rank, cast<CollectiveOpInterface>(launch->collective).getAxes()), note);
+        note << "]";
+        continue;
+      }
+      note << "waits for";
+      for (unsigned wait : launch->waits)
+        if (!states[rank].done[wait]) {
+          LaunchOp awaited = states[rank].timeline->launches[wait].op;
+          note << " '" << awaited.getName() << "'";
+        }
+    }
+  return *diagnostic;
+}
+
+LogicalResult ScheduledMachine::runRanks(size_t segment) {
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    RankState &state = states[rank];
+    state.timeline = &timelines[programOf[rank]][segment];
+    state.streams.assign(state.timeline->streams.size(), StreamState());
+    state.done.assign(state.timeline->launches.size(), false);
+    for (StreamState &stream : state.streams) {
+      unsigned mood = random() % 4;
+      stream.lateToBegin = mood == 1;
+      stream.lateToEnd = mood >= 2;
+    }
+    // Only persistent buffers keep what they hold from segment to segment.
+    const ArenaLayout &layout = layouts[programOf[rank]];
+    SmallVector<Place> persistent(layout.getPersistent());
+    llvm::sort(persistent, [](const Place &a, const Place &b) { return a.begin < b.begin; });
+    int64_t end = 0;
+    for (const Place &place : persistent) {
+      arenas[rank].poison(end, std::max(end, place.begin));
+      end = std::max(end, place.end);
+    }
+    arenas[rank].poison(end, arenas[rank].size());
+  }
+
+  struct Event {
+    int64_t rank;
+    size_t stream;
+  };
+  SmallVector<Event> eager, late;
+  while (true) {
+    eager.clear();
+    late.clear();
+    bool done = true;
+    for (size_t rank = 0; rank < ranks.size(); ++rank)
+      for (size_t stream = 0; stream < states[rank].streams.size(); ++stream) {
+        done &= !nextOf(rank, stream);
+        FailureOr<bool> ends = canEnd(rank, stream);
+        if (failed(ends))
+          return failure();
+        const StreamState &state = states[rank].streams[stream];
+        if (*ends || canBegin(rank, stream))
+          ((*ends ? state.lateToEnd : state.lateToBegin) ? late : eager)
+              .push_back({static_cast<int64_t>(rank), stream});
+      }
+    if (done)
+      return success();
+    ArrayRef<Event> events = eager.empty() ? late : eager;
+    if (events.empty())
+      return reportNoProgress();
+    Event event = events[random() % events.size()];
+    bool inFlight = states[event.rank].streams[event.stream].inFlight;
+    if (failed(inFlight ? end(event.rank, event.stream) : begin(event.rank, event.stream)))
+      return failure();
+  }
+}
+
+FailureOr<std::unique_ptr<Machine>>
+interpreter::detail::createScheduledMachine(ModuleOp module, const MachineOptions &options) {
+  auto machine = std::make_unique<ScheduledMachine>(module, options);
+  if (failed(machine->compile()))
+    return failure();
+  return std::unique_ptr<Machine>(std::move(machine));
+}

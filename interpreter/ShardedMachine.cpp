@@ -1,0 +1,160 @@
+//===- ShardedMachine.cpp - what local and scheduled machines share -------===//
+
+#include "interpreter/ShardedMachine.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::interpreter;
+
+ShardedMachine::ShardedMachine(ModuleOp module, const MachineOptions &options)
+    : Machine(module, options), mesh(getMesh(module)), ranks(mesh.getNumRanks()) {
+  for (auto [rank, context] : llvm::enumerate(ranks)) {
+    context.rank = rank;
+    context.mesh = mesh;
+    context.options = &this->options;
+  }
+}
+
+LogicalResult ShardedMachine::collectPrograms() {
+  programOf.assign(ranks.size(), 0);
+  for (ProgramOp program : module.getOps<ProgramOp>()) {
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      SmallVector<int64_t> coordinates = mesh.getCoordinates(rank);
+      bool plays = llvm::all_of(program.getRole(), [&](NamedAttribute entry) {
+        return coordinates[mesh.getAxisIndex(entry.getName())] ==
+               cast<IntegerAttr>(entry.getValue()).getInt();
+      });
+      if (plays)
+        programOf[rank] = programs.size();
+    }
+    for (SegmentOp segment : program.getOps<SegmentOp>())
+      if (!llvm::is_contained(segments, segment.getSymName()))
+        segments.push_back(segment.getSymName().str());
+    programs.push_back(program);
+  }
+  for (StorageOp storage : module.getOps<StorageOp>()) {
+    storages.emplace_back(storage);
+    for (Attribute state : storage.getStates())
+      addState(cast<StringAttr>(state).getValue());
+  }
+  return success();
+}
+
+FailureOr<std::pair<const StorageLayout *, const StorageLayout::Member *>>
+ShardedMachine::find(StringRef parameter) {
+  for (const StorageLayout &storage : storages)
+    for (const StorageLayout::Member &member : storage.getMembers())
+      if (ParamOp(member.param).getSymName() == parameter)
+        return std::make_pair(&storage, &member);
+  return module.emitError() << "stores parameter '" << parameter << "' nowhere";
+}
+
+static bool keeps(const StorageLayout &storage, StringRef what) {
+  return what == "parameter" || llvm::any_of(storage.getOp().getStates(), [&](Attribute state) {
+           return cast<StringAttr>(state).getValue() == what;
+         });
+}
+
+FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
+  auto found = find(parameter);
+  if (failed(found))
+    return failure();
+  auto [storage, member] = *found;
+  ParamOp param = member->param;
+  Tensor whole = Tensor::poison(param.getTensorType());
+  if (!keeps(*storage, what))
+    return Tensor(param.getTensorType());
+  std::vector<int64_t> writer(whole.size(), -1);
+  Element *to = whole.mutableData();
+  std::optional<std::pair<int64_t, int64_t>> conflict;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const Tensor &part = shard(rank, storage->getOp().getSymName(), what);
+    storage->forEach(*member, mesh.getIndexIn(rank, storage->getAxes()),
+                     [&](int64_t local, int64_t global) {
+                       Element value = part.data()[local];
+                       bool same = value.f == to[global].f ||
+                                   (value.f != value.f && to[global].f != to[global].f);
+                       if (writer[global] >= 0 && !same && !conflict)
+                         conflict = {writer[global], rank};
+                       to[global] = value;
+                       writer[global] = rank;
+                     });
+  }
+  if (conflict)
+    return param.emitError() << "ranks " << conflict->first << " and " << conflict->second
+                             << " keep different copies of '" << what << "' of '" << parameter
+                             << "'";
+  return whole;
+}
+
+LogicalResult ShardedMachine::set(StringRef parameter, StringRef what, const Tensor &value) {
+  auto found = find(parameter);
+  if (failed(found))
+    return failure();
+  auto [storage, member] = *found;
+  if (!keeps(*storage, what))
+    return success();
+  StringRef name = storage->getOp().getSymName();
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    Tensor part = shard(rank, name, what);
+    if (!part)
+      part = options.poison ? Tensor::poison(storage->getShardType())
+                            : Tensor(storage->getShardType());
+    Element *to = part.mutableData();
+    storage->forEach(
+        *member, mesh.getIndexIn(rank, storage->getAxes()),
+        [&, from = value.data()](int64_t local, int64_t global) { to[local] = from[global]; });
+    setShard(rank, name, what, part);
+  }
+  return success();
+}
+
+LogicalResult ShardedMachine::checkSame(int64_t rank, Operation *op, int64_t otherRank,
+                                        Operation *other) {
+  if (op == other)
+    return success();
+  std::string mine = signatureOf(op), others = signatureOf(other);
+  if (mine == others)
+    return success();
+  InFlightDiagnostic diagnostic = op->emitError()
+                                  << "ranks meet at different collectives: rank " << rank << " at '"
+                                  << mine << "', rank " << otherRank << " at '" << others << "'";
+  diagnostic.attachNote(other->getLoc()) << "rank " << otherRank << " is here";
+  return diagnostic;
+}
+
+FailureOr<Outputs> ShardedMachine::joinOutputs() {
+  Outputs joined;
+  std::map<std::string, int64_t> writers;
+  for (RankContext &context : ranks)
+    for (auto &[name, value] : context.outputs) {
+      auto [it, isNew] = joined.try_emplace(name, value);
+      if (isNew)
+        writers[name] = context.rank;
+      else if (!it->second.equals(value))
+        return module.emitError() << "rank " << context.rank << " logs '" << name
+                                  << "' = " << value.getNumber(0) << ", rank " << writers[name]
+                                  << " logs " << it->second.getNumber(0);
+    }
+  return joined;
+}
+
+FailureOr<Outputs> ShardedMachine::run(StringRef segment, const DataSet &data) {
+  auto it = llvm::find(segments, segment);
+  if (it == segments.end())
+    return module.emitError() << "has no segment '" << segment << "'";
+  for (RankContext &context : ranks) {
+    context.data = &data;
+    context.outputs.clear();
+    context.stepState = stepState;
+  }
+  if (failed(runRanks(it - segments.begin())))
+    return failure();
+  for (RankContext &context : ranks)
+    if (context.stepState.step != ranks[0].stepState.step ||
+        context.stepState.updates != ranks[0].stepState.updates)
+      return module.emitError() << "ranks 0 and " << context.rank
+                                << " disagree on the number of steps or updates done";
+  stepState = ranks[0].stepState;
+  return joinOutputs();
+}

@@ -1,0 +1,49 @@
+//===- ShardedMachine.h - what local and scheduled machines share *- C++ -*-==//
+
+#ifndef INTERPRETER_SHARDEDMACHINE_H
+#define INTERPRETER_SHARDEDMACHINE_H
+
+#include "interpreter/Machine.h"
+#include "interpreter/Program.h"
+#include "interpreter/Storage.h"
+
+namespace mlir::fsdp::interpreter {
+
+/// A machine of N ranks, each with its program and its shards.
+class ShardedMachine : public Machine {
+public:
+  ShardedMachine(ModuleOp module, const MachineOptions &options);
+
+  FailureOr<Outputs> run(StringRef segment, const DataSet &data) override;
+  FailureOr<Tensor> get(StringRef parameter, StringRef what) override;
+  LogicalResult set(StringRef parameter, StringRef what, const Tensor &value) override;
+
+protected:
+  /// Finds the programs, which rank runs which, the segments, the storages and their states.
+  LogicalResult collectPrograms();
+  /// Runs segment number `segment` of every rank's program to its end.
+  virtual LogicalResult runRanks(size_t segment) = 0;
+  /// What `rank` keeps of a storage; a null tensor before it is first set.
+  virtual const Tensor &shard(int64_t rank, StringRef storage, StringRef what) = 0;
+  virtual void setShard(int64_t rank, StringRef storage, StringRef what, const Tensor &value) = 0;
+
+  /// Fails, naming both ops, unless two ranks that meet do the same.
+  LogicalResult checkSame(int64_t rank, Operation *op, int64_t otherRank, Operation *other);
+
+  MeshAttr mesh;
+  SmallVector<ProgramOp> programs;
+  /// The number of the program of each rank.
+  SmallVector<size_t> programOf;
+  std::vector<RankContext> ranks;
+  std::vector<StorageLayout> storages;
+
+private:
+  /// The storage of a parameter and the parameter's place in it.
+  FailureOr<std::pair<const StorageLayout *, const StorageLayout::Member *>>
+  find(StringRef parameter);
+  FailureOr<Outputs> joinOutputs();
+};
+
+} // namespace mlir::fsdp::interpreter
+
+#endif // INTERPRETER_SHARDEDMACHINE_H

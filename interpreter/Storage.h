@@ -1,0 +1,43 @@
+//===- Storage.h - whole tensors and the shards that ranks keep -*- C++ -*-===//
+
+#ifndef INTERPRETER_STORAGE_H
+#define INTERPRETER_STORAGE_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "interpreter/Tensor.h"
+
+namespace mlir::fsdp::interpreter {
+
+/// How a storage is cut: which element of which member stands where in the shard of a rank.
+class StorageLayout {
+public:
+  explicit StorageLayout(StorageOp storage);
+
+  struct Member {
+    ParamOp param;
+    int64_t offset;
+  };
+  ArrayRef<Member> getMembers() const { return members; }
+  RankedTensorType getShardType() const { return shardType; }
+  StorageOp getOp() const { return storage; }
+  /// The axes that split the storage, major first.
+  ArrayRef<StringAttr> getAxes() const { return axes; }
+
+  /// Calls `fn(element of the shard, element of the member)` for each element of `member` that the
+  /// rank at `index` along the axes holds.
+  void forEach(const Member &member, int64_t index,
+               llvm::function_ref<void(int64_t, int64_t)> fn) const;
+
+  /// For each element of the shard at `index`, whether weight decay applies; padding has none.
+  std::vector<bool> decays(int64_t index) const;
+
+private:
+  StorageOp storage;
+  RankedTensorType shardType;
+  SmallVector<StringAttr> axes;
+  SmallVector<Member> members;
+};
+
+} // namespace mlir::fsdp::interpreter
+
+#endif // INTERPRETER_STORAGE_H

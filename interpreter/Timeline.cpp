@@ -1,0 +1,93 @@
+//===- Timeline.cpp - launches of a segment, ready to be simulated --------===//
+
+#include "interpreter/Timeline.h"
+
+#include "interpreter/Arena.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::interpreter;
+
+FailureOr<ArenaLayout> ArenaLayout::compute(ProgramOp program) {
+  ArenaLayout layout;
+  SmallVector<BufferOp> buffers;
+  program.walk([&](BufferOp buffer) { buffers.push_back(buffer); });
+  bool planned =
+      llvm::any_of(buffers, [](BufferOp buffer) { return buffer.getOffset().has_value(); });
+  for (BufferOp buffer : buffers) {
+    int64_t bytes = buffer.getResult().getType().getSizeInBytes();
+    int64_t begin = layout.size;
+    if (planned) {
+      if (!buffer.getOffset())
+        return buffer.emitOpError() << "'" << buffer.getName() << "' has no offset, though others "
+                                    << "have; plan the memory of the whole program";
+      begin = *buffer.getOffset();
+      if (program.getArena() && begin + bytes > static_cast<int64_t>(*program.getArena()))
+        return buffer.emitOpError()
+               << "'" << buffer.getName() << "' ends at byte " << begin + bytes
+               << ", expected at most " << *program.getArena() << ", the size of the arena";
+    }
+    Place place{begin, begin + bytes, buffer.getResult().getType().getTensor(), buffer,
+                static_cast<uint32_t>(layout.places.size())};
+    layout.size = std::max(layout.size, static_cast<int64_t>(llvm::alignTo(place.end, 64)));
+    layout.places[buffer.getResult()] = place;
+    if (buffer.getPersistent())
+      layout.persistent.push_back(place);
+  }
+  program.walk([&](SubviewOp subview) {
+    Place place = layout.lookup(subview.getBuffer());
+    place.type = subview.getResult().getType().getTensor();
+    int64_t bytes = Arena::elementBytes(place.type);
+    place.begin += subview.getOffset() * bytes;
+    place.end = place.begin + place.type.getNumElements() * bytes;
+    layout.places[subview.getResult()] = place;
+  });
+  return layout;
+}
+
+FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layout,
+                                      Numerics numerics) {
+  Timeline timeline;
+  DenseMap<Value, unsigned> numbers;
+  for (LaunchOp op : segment.getBody().front().getOps<LaunchOp>()) {
+    CompiledLaunch launch;
+    launch.op = op;
+    auto stream = llvm::find(timeline.streams, op.getStream());
+    launch.stream = stream - timeline.streams.begin();
+    if (stream == timeline.streams.end()) {
+      timeline.streams.push_back(op.getStream().str());
+      timeline.order.emplace_back();
+    }
+    for (Value wait : op.getWait()) {
+      auto it = numbers.find(wait);
+      if (it == numbers.end())
+        return op.emitOpError() << "'" << op.getName()
+                                << "' waits for a timepoint of another segment";
+      launch.waits.push_back(it->second);
+    }
+    for (Value in : op.getIns())
+      launch.ins.push_back(layout.lookup(in));
+    for (Value out : op.getOuts())
+      launch.outs.push_back(layout.lookup(out));
+    if (Value stepState = op.getStepState())
+      launch.stepState = layout.lookup(stepState);
+    Block &body = op.getBody().front();
+    FailureOr<CompiledBlock> block = CompiledBlock::compile(body, numerics);
+    if (failed(block))
+      return failure();
+    launch.body = std::move(*block);
+    for (Operation &inner : body) {
+      if (isMeeting(&inner))
+        launch.collective = &inner;
+      launch.writesStepState |= isa<AdvanceOp>(inner);
+      if (isa<AdvanceOp, LearningRateOp, OptimizerStepOp>(inner) && !launch.stepState)
+        return op.emitOpError() << "'" << op.getName() << "' uses the step state but does not "
+                                << "name its buffer in 'step_state'";
+    }
+    numbers[op.getDone()] = timeline.launches.size();
+    timeline.order[launch.stream].push_back(timeline.launches.size());
+    timeline.launches.push_back(std::move(launch));
+  }
+  return timeline;
+}

@@ -1,0 +1,65 @@
+//===- Timeline.h - launches of a segment, ready to be simulated *- C++ -*-===//
+
+#ifndef INTERPRETER_TIMELINE_H
+#define INTERPRETER_TIMELINE_H
+
+#include "interpreter/Program.h"
+
+namespace mlir::fsdp::interpreter {
+
+/// Bytes [begin, end) of the arena, and the tensor that stands there.
+struct Place {
+  int64_t begin = 0, end = 0;
+  RankedTensorType type;
+  BufferOp buffer;
+  uint32_t number = 0; ///< of the buffer
+
+  bool overlaps(const Place &other) const { return begin < other.end && other.begin < end; }
+};
+
+/// Where every buffer and subview of a program lies. Buffers with offsets lie there; where memory
+/// is not planned yet, every buffer gets bytes of its own.
+class ArenaLayout {
+public:
+  /// Fails, emitting on the buffer, where only some buffers have offsets or one lies outside the
+  /// arena.
+  static FailureOr<ArenaLayout> compute(ProgramOp program);
+
+  const Place &lookup(Value value) const { return places.find(value)->second; }
+  int64_t getSize() const { return size; }
+  /// The persistent buffers, in order.
+  ArrayRef<Place> getPersistent() const { return persistent; }
+
+private:
+  DenseMap<Value, Place> places;
+  SmallVector<Place> persistent;
+  int64_t size = 0;
+};
+
+/// A launch whose operands are numbers and bytes.
+struct CompiledLaunch {
+  LaunchOp op;
+  unsigned stream;
+  SmallVector<unsigned> waits; ///< numbers of launches of the same segment
+  SmallVector<Place> ins, outs;
+  /// The step state, if the body reads it, and whether it writes it.
+  std::optional<Place> stepState;
+  bool writesStepState = false;
+  CompiledBlock body;
+  Operation *collective = nullptr;
+};
+
+/// A segment of a program in the scheduled phase.
+struct Timeline {
+  std::vector<CompiledLaunch> launches;
+  SmallVector<std::string> streams;
+  /// For each stream its launches, in order.
+  std::vector<SmallVector<unsigned>> order;
+
+  static FailureOr<Timeline> compile(SegmentOp segment, const ArenaLayout &layout,
+                                     Numerics numerics);
+};
+
+} // namespace mlir::fsdp::interpreter
+
+#endif // INTERPRETER_TIMELINE_H

@@ -1,0 +1,47 @@
+//===- LaunchNames.cpp - readable names from locations --------------------===//
+
+#include "passes/LaunchNames.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+std::string mlir::fsdp::getLocationName(Location location) {
+  if (auto name = dyn_cast<NameLoc>(location))
+    return name.getName().str();
+  if (auto call = dyn_cast<CallSiteLoc>(location))
+    return getLocationName(call.getCallee());
+  if (auto fused = dyn_cast<FusedLoc>(location))
+    for (Location part : llvm::reverse(fused.getLocations()))
+      if (std::string name = getLocationName(part); !name.empty())
+        return name;
+  return "";
+}
+
+std::string mlir::fsdp::getLaunchName(Operation *op) {
+  std::string kind = op->getName().stripDialect().str();
+  if (auto input = dyn_cast<InputOp>(op))
+    return ("input " + input.getName()).str();
+  if (auto output = dyn_cast<OutputOp>(op))
+    return ("output " + output.getName()).str();
+  std::string name = getLocationName(op->getLoc());
+  if (auto gather = dyn_cast<AllGatherOp>(op))
+    if (auto load = gather.getInput().getDefiningOp<LoadOp>())
+      name = load.getStorage().str();
+  if (auto step = dyn_cast<OptimizerStepOp>(op))
+    name = step.getStorage().str();
+  if (name.empty())
+    return kind;
+  bool elementwise = op->hasTrait<OpTrait::Elementwise>() || isa<nn::FusedOp>(op);
+  if (elementwise || StringRef(name).ends_with("." + kind) || name == kind)
+    return name;
+  return name + " " + kind;
+}
+
+std::string UniqueNames::get(StringRef name) {
+  std::string unique = name.str();
+  for (int number = 2; !used.insert(unique).second; ++number)
+    unique = (name + " " + Twine(number)).str();
+  return unique;
+}

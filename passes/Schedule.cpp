@@ -1,0 +1,210 @@
+//===- Schedule.cpp - from local IR to launches on streams ----------------===//
+
+#include "passes/Passes.h"
+#include "passes/ScheduleProblem.h"
+#include "passes/SegmentPlan.h"
+#include "passes/schedule/IssueOrder.h"
+#include "passes/schedule/Waits.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_SCHEDULEPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The launches of `plan` as plain data, in the order of the computation and without waits.
+static schedule::Segment getProblem(const SegmentPlan &plan) {
+  auto access = [](const Place &place) {
+    int64_t bytes = getElementBytes(place.type), begin = place.offset * bytes;
+    return schedule::Access{place.buffer, begin, begin + place.type.getNumElements() * bytes};
+  };
+  schedule::Segment segment;
+  const schedule::Access state{0, 0, 128};
+  for (const PlannedLaunch &planned : plan.launches) {
+    schedule::Launch launch;
+    launch.name = planned.name;
+    launch.stream = static_cast<int>(llvm::find(streams::all, planned.stream) - streams::all);
+    for (const Place &place : planned.ins)
+      launch.reads.push_back(access(place));
+    for (const Place &place : planned.outs)
+      launch.writes.push_back(access(place));
+    if (planned.readsState)
+      launch.reads.push_back(state);
+    if (planned.writesState)
+      launch.writes.push_back(state);
+    segment.launches.push_back(std::move(launch));
+  }
+  return segment;
+}
+
+namespace {
+
+/// The launches that issue order treats apart, and the buffers of gradients before reduction.
+struct Roles {
+  std::vector<int> inputs, gathers, reduced;
+
+  explicit Roles(const SegmentPlan &plan) {
+    DenseMap<int, bool> writtenByKernel;
+    for (auto [index, launch] : llvm::enumerate(plan.launches)) {
+      int number = static_cast<int>(index);
+      if (launch.stream == streams::input)
+        inputs.push_back(number);
+      if (launch.stream == streams::gather)
+        gathers.push_back(number);
+      if (launch.stream == streams::compute)
+        for (const Place &place : launch.outs)
+          writtenByKernel[place.buffer] = true;
+      // Scalars (losses, norms) take no memory worth a wait; what a collective made is a shard.
+      if (launch.stream == streams::reduce)
+        for (const Place &place : launch.ins)
+          if (place.type.getRank() > 0 && writtenByKernel.lookup(place.buffer) &&
+              !llvm::is_contained(reduced, place.buffer))
+            reduced.push_back(place.buffer);
+    }
+  }
+};
+
+/// Writes a plan into its segment in place of the local IR.
+class Emitter {
+public:
+  Emitter(SegmentOp segment, const SegmentPlan &plan, ArrayRef<Value> persistent)
+      : block(segment.getBody().front()), plan(plan), persistent(persistent),
+        builder(segment.getContext()) {}
+
+  void emit(const schedule::Segment &ordered, ArrayRef<int> order) {
+    SmallVector<Operation *> old = llvm::to_vector(llvm::make_pointer_range(block));
+    builder.setInsertionPointToEnd(&block);
+    buffers.assign(plan.buffers.size(), Value());
+    llvm::copy(persistent, buffers.begin());
+    for (int number : order)
+      for (const SmallVector<Place> *places :
+           {&plan.launches[number].ins, &plan.launches[number].outs})
+        for (const Place &place : *places)
+          declare(place.buffer);
+    for (int number : order)
+      for (const SmallVector<Place> *places :
+           {&plan.launches[number].ins, &plan.launches[number].outs})
+        for (const Place &place : *places)
+          view(place);
+    SmallVector<Value> done;
+    for (auto [launch, number] : llvm::zip_equal(ordered.launches, order)) {
+      SmallVector<Value> waits;
+      for (int wait : launch.waits)
+        waits.push_back(done[wait]);
+      done.push_back(emit(plan.launches[number], waits));
+    }
+    for (Operation *op : llvm::reverse(old))
+      op->erase();
+  }
+
+private:
+  void declare(int buffer) {
+    if (buffers[buffer])
+      return;
+    const PlannedBuffer &planned = plan.buffers[buffer];
+    buffers[buffer] =
+        BufferOp::create(builder, planned.location, BufferType::get(builder.getContext(), planned.type),
+                         builder.getStringAttr(planned.name), UnitAttr(), FlatSymbolRefAttr(),
+                         StringAttr(), IntegerAttr());
+  }
+
+  Value view(const Place &place) {
+    Value buffer = buffers[place.buffer];
+    if (place.offset == 0 && place.type == plan.buffers[place.buffer].type)
+      return buffer;
+    for (auto &[known, value] : views)
+      if (known == place)
+        return value;
+    auto type = BufferType::get(builder.getContext(), place.type);
+    Value value = SubviewOp::create(builder, buffer.getLoc(), type, buffer,
+                                    builder.getI64IntegerAttr(place.offset));
+    views.push_back({place, value});
+    return value;
+  }
+
+  Value emit(const PlannedLaunch &planned, ArrayRef<Value> waits) {
+    SmallVector<Value> ins, outs;
+    for (const Place &place : planned.ins)
+      ins.push_back(view(place));
+    for (const Place &place : planned.outs)
+      outs.push_back(view(place));
+    Value state = planned.readsState || planned.writesState ? persistent.front() : Value();
+    auto launch = LaunchOp::create(builder, planned.location,
+                                   TimepointType::get(builder.getContext()), planned.name,
+                                   planned.stream, waits, ins, outs, state);
+    OpBuilder::InsertionGuard guard(builder);
+    Block *body = builder.createBlock(&launch.getBody());
+    IRMapping mapping;
+    for (Value value : planned.values)
+      mapping.map(value, body->addArgument(value.getType(), planned.location));
+    for (Operation *op : planned.body)
+      builder.clone(*op, mapping);
+    SmallVector<Value> results;
+    for (Value result : planned.results)
+      results.push_back(mapping.lookup(result));
+    fsdp::YieldOp::create(builder, planned.location, results);
+    return launch.getDone();
+  }
+
+  Block &block;
+  const SegmentPlan &plan;
+  ArrayRef<Value> persistent;
+  OpBuilder builder;
+  SmallVector<Value> buffers;
+  SmallVector<std::pair<Place, Value>> views;
+};
+
+struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
+  using SchedulePassBase::SchedulePassBase;
+
+  LogicalResult runOnProgram(ProgramOp program) {
+    std::vector<PlannedBuffer> planned = planPersistent(program);
+    SmallVector<Value> persistent;
+    OpBuilder builder = OpBuilder::atBlockBegin(&program.getBody().front());
+    for (const PlannedBuffer &buffer : planned) {
+      bool holds = !buffer.storage.empty();
+      persistent.push_back(BufferOp::create(
+          builder, buffer.location, BufferType::get(&getContext(), buffer.type),
+          builder.getStringAttr(buffer.name), builder.getUnitAttr(),
+          holds ? FlatSymbolRefAttr::get(&getContext(), buffer.storage) : FlatSymbolRefAttr(),
+          holds ? builder.getStringAttr(buffer.what) : StringAttr(), IntegerAttr()));
+    }
+    for (auto segment : program.getOps<SegmentOp>()) {
+      FailureOr<SegmentPlan> plan = planSegment(segment, planned);
+      if (failed(plan))
+        return failure();
+      schedule::Segment problem = getProblem(*plan);
+      Roles roles(*plan);
+      std::vector<int> order = schedule::orderIssue(problem, roles.inputs, roles.gathers,
+                                                    roles.reduced, prefetch);
+      schedule::materializeWaits(problem);
+      schedule::elideImpliedWaits(problem);
+      Emitter(segment, *plan, persistent).emit(problem, order);
+    }
+    return success();
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (getPhase(module) != Phase::local) {
+      module.emitError() << "schedules the local phase, got the "
+                         << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-partition' first";
+      return signalPassFailure();
+    }
+    if (prefetch < 0) {
+      module.emitError() << "got prefetch " << prefetch.getValue()
+                         << ", expected the number of units to gather ahead, 0 or more";
+      return signalPassFailure();
+    }
+    for (auto program : module.getOps<ProgramOp>())
+      if (failed(runOnProgram(program)))
+        return signalPassFailure();
+    setPhase(module, Phase::scheduled);
+  }
+};
+
+} // namespace

@@ -1,0 +1,293 @@
+//===- SegmentPlan.cpp - one launch per op, one place per value -----------===//
+
+#include "passes/SegmentPlan.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
+  Builder builder(program.getContext());
+  std::vector<PlannedBuffer> buffers;
+  // The runtime's StepState: 128 bytes.
+  buffers.push_back({"step_state", RankedTensorType::get({16}, builder.getI64Type()),
+                     program.getLoc(), "", ""});
+  auto module = program->getParentOfType<ModuleOp>();
+  for (auto storage : module.getOps<StorageOp>()) {
+    auto add = [&](StringRef what) {
+      buffers.push_back({(storage.getSymName() + "." + what).str(), storage.getShardType(),
+                         storage.getLoc(), storage.getSymName().str(), what.str()});
+    };
+    add("parameter");
+    for (auto state : storage.getStates().getAsRange<StringAttr>())
+      add(state.getValue());
+  }
+  return buffers;
+}
+
+namespace {
+
+/// Index of the step state among the persistent buffers.
+constexpr int kStepState = 0;
+
+class Planner {
+public:
+  Planner(SegmentOp segment, ArrayRef<PlannedBuffer> persistent)
+      : segment(segment), numPersistent(static_cast<int>(persistent.size())) {
+    plan.buffers.assign(persistent.begin(), persistent.end());
+    for (const PlannedBuffer &buffer : persistent)
+      bufferNames.get(buffer.name);
+  }
+
+  FailureOr<SegmentPlan> run() {
+    for (Operation &op : segment.getBody().front())
+      if (auto flatten = dyn_cast<FlattenOp>(op))
+        placeParts(flatten);
+    for (Operation &op : segment.getBody().front())
+      if (failed(visit(&op)))
+        return failure();
+    return std::move(plan);
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Places
+  //===--------------------------------------------------------------------===//
+
+  int addBuffer(const std::string &name, Value value) {
+    std::string dotted = name;
+    std::replace(dotted.begin(), dotted.end(), ' ', '.');
+    plan.buffers.push_back({bufferNames.get(dotted), cast<RankedTensorType>(value.getType()),
+                            value.getLoc(), "", ""});
+    return static_cast<int>(plan.buffers.size()) - 1;
+  }
+
+  int findPersistent(StringRef storage, StringRef what) const {
+    for (int i = 0; i < numPersistent; ++i)
+      if (plan.buffers[i].storage == storage && plan.buffers[i].what == what)
+        return i;
+    llvm_unreachable("the verifier knows every storage and state");
+  }
+
+  /// Gives the operands of `flatten` their places in its buffer, so that they are computed there.
+  void placeParts(FlattenOp flatten) {
+    std::string name = getLocationName(flatten.getLoc());
+    int buffer = addBuffer(name.empty() ? "flatten" : name + ".flatten", flatten.getResult());
+    places[flatten.getResult()] = {buffer, 0, plan.buffers[buffer].type};
+    int64_t offset = 0;
+    for (Value part : flatten.getInputs()) {
+      auto type = cast<RankedTensorType>(part.getType());
+      Operation *maker = part.getDefiningOp();
+      bool launched = maker && maker->getBlock() == flatten->getBlock() &&
+                      !isa<LoadOp, ViewOp, FlattenOp, OptimizerStepOp, arith::ConstantOp>(maker);
+      if (launched)
+        places.try_emplace(part, Place{buffer, offset, type});
+      offset += type.getNumElements();
+    }
+  }
+
+  Place getPlace(Value value) {
+    auto found = places.find(value);
+    if (found != places.end())
+      return found->second;
+    // A constant that a kernel cannot take in its body: written by a launch of its own.
+    Operation *constant = value.getDefiningOp();
+    assert(constant && isa<arith::ConstantOp>(constant) && "every other value has its place");
+    std::string location = getLocationName(constant->getLoc());
+    PlannedLaunch launch = makeLaunch(location.empty() ? "constant" : location + " constant",
+                                      streams::compute, constant->getLoc());
+    launch.body = {constant};
+    Place place = addResult(launch, value);
+    plan.launches.push_back(launch);
+    return place;
+  }
+
+  Place addResult(PlannedLaunch &launch, Value result, StringRef suffix = "") {
+    auto [entry, isNew] = places.try_emplace(result);
+    if (isNew) {
+      int buffer = addBuffer(launch.name + suffix.str(), result);
+      entry->second = {buffer, 0, plan.buffers[buffer].type};
+    }
+    launch.results.push_back(result);
+    launch.outs.push_back(entry->second);
+    return entry->second;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Launches
+  //===--------------------------------------------------------------------===//
+
+  PlannedLaunch makeLaunch(StringRef name, StringRef stream, Location location) {
+    return {launchNames.get(name), stream, location, {}, {}, {}, {}, {}, false, false};
+  }
+
+  LogicalResult visit(Operation *op) {
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      int buffer = findPersistent(load.getStorage(), load.getWhat());
+      places[load.getResult()] = {buffer, 0, plan.buffers[buffer].type};
+      return checkNotReadLater(load);
+    }
+    if (auto store = dyn_cast<StoreOp>(op)) {
+      Place expected{findPersistent(store.getStorage(), store.getWhat()), 0,
+                     cast<RankedTensorType>(store.getValue().getType())};
+      if (!(getPlace(store.getValue()) == expected))
+        return store.emitOpError() << "stores into storage '" << store.getStorage()
+                                   << "' what its 'fsdp.optimizer_step' did not compute in place";
+      return success();
+    }
+    if (auto view = dyn_cast<ViewOp>(op)) {
+      Place flat = getPlace(view.getFlat());
+      places[view.getResult()] = {flat.buffer, flat.offset + static_cast<int64_t>(view.getOffset()),
+                                  cast<RankedTensorType>(view.getType())};
+      return success();
+    }
+    if (auto flatten = dyn_cast<FlattenOp>(op)) {
+      addCopies(flatten);
+      return success();
+    }
+    if (isa<arith::ConstantOp>(op))
+      return success(); // cloned into the bodies that use it
+    addLaunch(op);
+    return success();
+  }
+
+  /// A buffer changes under the value that was loaded from it once the storage is updated.
+  LogicalResult checkNotReadLater(LoadOp load) {
+    Operation *update = nullptr;
+    for (auto store : segment.getOps<StoreOp>())
+      if (store.getStorage() == load.getStorage() && store.getWhat() == load.getWhat() &&
+          load->isBeforeInBlock(store) && (!update || store->isBeforeInBlock(update)))
+        update = store.getValue().getDefiningOp();
+    if (!update)
+      return success();
+    SmallVector<Value> aliases{load.getResult()};
+    while (!aliases.empty())
+      for (Operation *user : aliases.pop_back_val().getUsers()) {
+        if (isa<ViewOp>(user))
+          aliases.push_back(user->getResult(0));
+        else if (update->isBeforeInBlock(user))
+          return user->emitOpError() << "reads what storage '" << load.getStorage()
+                                     << "' held before its update; load it after the update";
+      }
+    return success();
+  }
+
+  void addLaunch(Operation *op) {
+    bool collective = isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op);
+    PlannedLaunch launch = makeLaunch(getLaunchName(op), getStream(op), op->getLoc());
+    for (Value operand : op->getOperands()) {
+      Operation *maker = operand.getDefiningOp();
+      // A collective stands alone in its body.
+      if (maker && isa<arith::ConstantOp>(maker) && !isa<CollectiveOpInterface>(op)) {
+        if (!llvm::is_contained(launch.body, maker))
+          launch.body.push_back(maker);
+        continue;
+      }
+      if (llvm::is_contained(launch.values, operand))
+        continue;
+      launch.values.push_back(operand);
+      launch.ins.push_back(getPlace(operand));
+    }
+    launch.body.push_back(op);
+    if (auto step = dyn_cast<OptimizerStepOp>(op)) {
+      auto addPersistent = [&](Value result, StringRef what) {
+        int buffer = findPersistent(step.getStorage(), what);
+        places[result] = {buffer, 0, plan.buffers[buffer].type};
+        addResult(launch, result);
+      };
+      addPersistent(step.getNewParameter(), "parameter");
+      for (auto [name, state] :
+           llvm::zip_equal(step.getOptimizer().getStateNames(), step.getNewStates()))
+        addPersistent(state, name);
+    } else {
+      for (Value result : op->getResults())
+        addResult(launch, result,
+                  op->getNumResults() == 1
+                      ? std::string()
+                      : "." + std::to_string(cast<OpResult>(result).getResultNumber()));
+    }
+    if (collective)
+      assert(launch.body.size() == 1 && "a collective stands alone");
+    findStateEffects(op, launch);
+    plan.launches.push_back(std::move(launch));
+  }
+
+  static StringRef getStream(Operation *op) {
+    if (isa<InputOp>(op))
+      return streams::input;
+    if (auto gather = dyn_cast<AllGatherOp>(op))
+      if (auto load = gather.getInput().getDefiningOp<LoadOp>(); load && load.getWhat() == "parameter")
+        return streams::gather;
+    if (isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op))
+      return streams::reduce;
+    return streams::compute;
+  }
+
+  static void findStateEffects(Operation *op, PlannedLaunch &launch) {
+    auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+    if (!effects)
+      return;
+    SmallVector<MemoryEffects::EffectInstance> instances;
+    effects.getEffects(instances);
+    for (const MemoryEffects::EffectInstance &effect : instances)
+      if (isa<StepStateResource>(effect.getResource())) {
+        launch.readsState = true;
+        launch.writesState |= isa<MemoryEffects::Write>(effect.getEffect());
+      }
+  }
+
+  /// Copies the operands of `flatten` that are not computed in its buffer, and fills its end with
+  /// zeros.
+  void addCopies(FlattenOp flatten) {
+    Place whole = places[flatten.getResult()];
+    Location location = flatten.getLoc();
+    OpBuilder builder(flatten);
+    auto partType = [&](int64_t elements) {
+      return RankedTensorType::get({elements}, whole.type.getElementType());
+    };
+    int64_t offset = 0;
+    for (Value part : flatten.getInputs()) {
+      int64_t elements = cast<RankedTensorType>(part.getType()).getNumElements();
+      Place wanted{whole.buffer, offset, cast<RankedTensorType>(part.getType())};
+      offset += elements;
+      Place place = getPlace(part);
+      if (place == wanted)
+        continue;
+      Operation *copy = FlattenOp::create(builder, location, partType(elements), ValueRange{part});
+      PlannedLaunch launch = makeLaunch(getLaunchName(copy), streams::compute, location);
+      launch.body = {copy};
+      launch.values = {part};
+      launch.ins = {place};
+      places[copy->getResult(0)] = {whole.buffer, wanted.offset, partType(elements)};
+      addResult(launch, copy->getResult(0));
+      plan.launches.push_back(std::move(launch));
+    }
+    int64_t rest = whole.type.getNumElements() - offset;
+    if (rest == 0)
+      return;
+    Operation *zeros = arith::ConstantOp::create(builder, location,
+                                                 builder.getZeroAttr(partType(rest)));
+    std::string name = getLocationName(location);
+    PlannedLaunch launch = makeLaunch(name.empty() ? "padding" : name + " padding",
+                                      streams::compute, location);
+    launch.body = {zeros};
+    places[zeros->getResult(0)] = {whole.buffer, offset, partType(rest)};
+    addResult(launch, zeros->getResult(0));
+    plan.launches.push_back(std::move(launch));
+  }
+
+  SegmentOp segment;
+  int numPersistent;
+  SegmentPlan plan;
+  DenseMap<Value, Place> places;
+  UniqueNames launchNames, bufferNames;
+};
+
+} // namespace
+
+FailureOr<SegmentPlan> mlir::fsdp::planSegment(SegmentOp segment,
+                                               ArrayRef<PlannedBuffer> persistent) {
+  return Planner(segment, persistent).run();
+}

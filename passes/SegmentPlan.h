@@ -1,0 +1,66 @@
+//===- SegmentPlan.h - the launches and buffers of a segment ----*- C++ -*-===//
+//
+// The first half of fsdp-schedule: from local IR to launches in the order of the computation. The
+// second half (Schedule.cpp) orders them, adds waits and writes them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PASSES_SEGMENTPLAN_H
+#define PASSES_SEGMENTPLAN_H
+
+#include "passes/LaunchNames.h"
+#include "passes/schedule/Problem.h"
+
+namespace mlir::fsdp {
+
+/// The streams of a program.
+namespace streams {
+constexpr llvm::StringLiteral compute = "compute", gather = "gather", reduce = "reduce",
+                              input = "input";
+constexpr llvm::StringLiteral all[] = {compute, gather, reduce, input};
+} // namespace streams
+
+/// Where a tensor stands: the elements from `offset` of a buffer.
+struct Place {
+  int buffer = -1;    ///< index in the plan
+  int64_t offset = 0; ///< elements
+  RankedTensorType type;
+
+  bool operator==(const Place &other) const {
+    return buffer == other.buffer && offset == other.offset && type == other.type;
+  }
+};
+
+struct PlannedBuffer {
+  std::string name;
+  RankedTensorType type;
+  Location location;
+  /// Of a persistent buffer: the storage and which of its tensors; the step state has none.
+  std::string storage, what;
+};
+
+struct PlannedLaunch {
+  std::string name;
+  StringRef stream;
+  Location location;
+  SmallVector<Operation *> body; ///< constants, then at most one other op; to be cloned
+  SmallVector<Value> values;     ///< what the body takes from outside, one for each of `ins`
+  SmallVector<Value> results;    ///< what it leaves, one for each of `outs`
+  SmallVector<Place> ins, outs;
+  bool readsState = false, writesState = false;
+};
+
+/// The persistent buffers of a program: the step state first, then every storage of the module.
+std::vector<PlannedBuffer> planPersistent(ProgramOp program);
+
+struct SegmentPlan {
+  std::vector<PlannedBuffer> buffers; ///< the persistent ones of the program first
+  std::vector<PlannedLaunch> launches;
+};
+
+/// Plans one segment; fails with a diagnostic where a storage is not updated in place.
+FailureOr<SegmentPlan> planSegment(SegmentOp segment, ArrayRef<PlannedBuffer> persistent);
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_SEGMENTPLAN_H

@@ -1,0 +1,67 @@
+//===- HappensBefore.cpp - reachability over streams and waits ------------===//
+
+#include "passes/schedule/HappensBefore.h"
+
+#include <algorithm>
+#include <map>
+
+using namespace mlir::fsdp::schedule;
+
+std::vector<int> mlir::fsdp::schedule::findCycle(const std::vector<std::vector<int>> &dependencies,
+                                                 std::vector<int> &order) {
+  int size = static_cast<int>(dependencies.size());
+  std::vector<int> missing(size);
+  std::vector<std::vector<int>> dependents(size);
+  for (int node = 0; node < size; ++node) {
+    missing[node] = static_cast<int>(dependencies[node].size());
+    for (int dependency : dependencies[node])
+      dependents[dependency].push_back(node);
+  }
+  order.clear();
+  for (int node = 0; node < size; ++node)
+    if (missing[node] == 0)
+      order.push_back(node);
+  for (size_t i = 0; i < order.size(); ++i)
+    for (int dependent : dependents[order[i]])
+      if (--missing[dependent] == 0)
+        order.push_back(dependent);
+  if (static_cast<int>(order.size()) == size)
+    return {};
+
+  // Every node left depends on another node left: following those must come round.
+  int node = 0;
+  while (missing[node] == 0)
+    ++node;
+  std::vector<int> path, position(size, -1);
+  while (position[node] < 0) {
+    position[node] = static_cast<int>(path.size());
+    path.push_back(node);
+    node = *std::find_if(dependencies[node].begin(), dependencies[node].end(),
+                         [&](int dependency) { return missing[dependency] > 0; });
+  }
+  return {path.begin() + position[node], path.end()};
+}
+
+HappensBefore::HappensBefore(const std::vector<Launch> &launches)
+    : predecessors(launches.size()), previous(launches.size(), -1) {
+  std::vector<std::vector<int>> dependencies(launches.size());
+  std::map<int, int> last;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    dependencies[i] = launches[i].waits;
+    auto [entry, first] = last.try_emplace(launches[i].stream, static_cast<int>(i));
+    if (!first) {
+      previous[i] = entry->second;
+      dependencies[i].push_back(entry->second);
+      entry->second = static_cast<int>(i);
+    }
+  }
+  std::vector<int> order;
+  circle = findCycle(dependencies, order);
+  for (llvm::BitVector &row : predecessors)
+    row.resize(launches.size());
+  for (int launch : order)
+    for (int dependency : dependencies[launch]) {
+      predecessors[launch] |= predecessors[dependency];
+      predecessors[launch].set(dependency);
+    }
+}

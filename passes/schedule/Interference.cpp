@@ -1,0 +1,204 @@
+//===- Interference.cpp - lives of buffers and their partial order --------===//
+
+#include "passes/schedule/Interference.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+
+using namespace mlir::fsdp::schedule;
+
+namespace {
+
+/// Maximum flow by augmenting along shortest paths in levels (Dinic).
+class FlowNetwork {
+public:
+  explicit FlowNetwork(int nodes) : out(nodes) {}
+
+  void add(int from, int to, int64_t capacity) {
+    out[from].push_back(static_cast<int>(edges.size()));
+    edges.push_back({to, capacity});
+    out[to].push_back(static_cast<int>(edges.size()));
+    edges.push_back({from, 0});
+  }
+
+  int64_t maximize(int source, int sink) {
+    int64_t total = 0;
+    while (findLevels(source, sink)) {
+      next.assign(out.size(), 0);
+      while (int64_t pushed = push(source, sink, std::numeric_limits<int64_t>::max()))
+        total += pushed;
+    }
+    return total;
+  }
+
+private:
+  struct Edge {
+    int to;
+    int64_t capacity;
+  };
+
+  bool findLevels(int source, int sink) {
+    level.assign(out.size(), -1);
+    level[source] = 0;
+    std::queue<int> queue;
+    queue.push(source);
+    while (!queue.empty()) {
+      int node = queue.front();
+      queue.pop();
+      for (int index : out[node])
+        if (edges[index].capacity > 0 && level[edges[index].to] < 0) {
+          level[edges[index].to] = level[node] + 1;
+          queue.push(edges[index].to);
+        }
+    }
+    return level[sink] >= 0;
+  }
+
+  int64_t push(int node, int sink, int64_t limit) {
+    if (node == sink)
+      return limit;
+    for (size_t &i = next[node]; i < out[node].size(); ++i) {
+      int index = out[node][i];
+      if (edges[index].capacity <= 0 || level[edges[index].to] != level[node] + 1)
+        continue;
+      if (int64_t pushed = push(edges[index].to, sink, std::min(limit, edges[index].capacity))) {
+        edges[index].capacity -= pushed;
+        edges[index ^ 1].capacity += pushed;
+        return pushed;
+      }
+    }
+    return 0;
+  }
+
+  std::vector<std::vector<int>> out;
+  std::vector<Edge> edges;
+  std::vector<int> level;
+  std::vector<size_t> next;
+};
+
+/// The launches that touch each buffer of a role.
+std::vector<llvm::BitVector> collectTouches(const Role &role, const Segment &segment) {
+  std::vector<llvm::BitVector> touches(role.buffers.size(),
+                                       llvm::BitVector(segment.launches.size()));
+  for (size_t i = 0; i < segment.launches.size(); ++i) {
+    for (const Access &access : segment.launches[i].reads)
+      touches[access.buffer].set(i);
+    for (const Access &access : segment.launches[i].writes)
+      touches[access.buffer].set(i);
+  }
+  return touches;
+}
+
+/// True iff every launch of `first` is complete when any launch of `second` starts.
+bool allBefore(const llvm::BitVector &first, const llvm::BitVector &second,
+               const HappensBefore &order) {
+  for (unsigned launch : second.set_bits())
+    if (first.test(order.predecessorsOf(launch))) // first minus predecessors is not empty
+      return false;
+  return true;
+}
+
+/// True iff `access` is the whole of its buffer.
+bool isWhole(const Role &role, const Access &access) {
+  return access.begin == 0 && access.end == role.buffers[access.buffer].size;
+}
+
+} // namespace
+
+Interference::Interference(const Role &role, int segmentIndex, const std::vector<bool> *wanted,
+                           bool merge) {
+  const Segment &segment = role.segments[segmentIndex];
+  HappensBefore order(segment.launches);
+  std::vector<llvm::BitVector> touches = collectTouches(role, segment);
+
+  std::vector<int> blockOf(role.buffers.size(), -1);
+  for (size_t i = 0; i < role.buffers.size(); ++i) {
+    const Buffer &buffer = role.buffers[i];
+    if (buffer.segment != segmentIndex || (wanted && !(*wanted)[i]))
+      continue;
+    blockOf[i] = static_cast<int>(blocks.size());
+    int64_t rounded = (buffer.size + kAlignment - 1) / kAlignment * kAlignment;
+    blocks.push_back({{static_cast<int>(i)}, rounded});
+  }
+
+  // In place: launch L may read A and write B at one place where nothing else of A is after L and
+  // nothing else of B is before it.
+  if (merge)
+    for (size_t l = 0; l < segment.launches.size(); ++l) {
+      const Launch &launch = segment.launches[l];
+      for (auto [readIndex, writeIndex] : launch.inPlace) {
+        const Access &read = launch.reads[readIndex], &write = launch.writes[writeIndex];
+        int a = blockOf[read.buffer], b = blockOf[write.buffer];
+        if (a < 0 || b < 0 || a == b || !isWhole(role, read) || !isWhole(role, write) ||
+            role.buffers[read.buffer].size != role.buffers[write.buffer].size)
+          continue;
+        // Each buffer hands over once: A must be the last of its block, B the first of its own.
+        if (blocks[a].buffers.back() != read.buffer || blocks[b].buffers.front() != write.buffer)
+          continue;
+        auto onlyOnce = [&](const std::vector<Access> &accesses, int buffer) {
+          return std::count_if(accesses.begin(), accesses.end(),
+                               [&](const Access &x) { return x.buffer == buffer; });
+        };
+        if (onlyOnce(launch.reads, read.buffer) != 1 || onlyOnce(launch.writes, read.buffer) ||
+            onlyOnce(launch.writes, write.buffer) != 1 || onlyOnce(launch.reads, write.buffer))
+          continue;
+        llvm::BitVector at(segment.launches.size()), restOfA, restOfB = touches[write.buffer];
+        at.set(l);
+        restOfA.resize(segment.launches.size());
+        for (int buffer : blocks[a].buffers)
+          restOfA |= touches[buffer];
+        for (int buffer : blocks[b].buffers)
+          restOfB |= touches[buffer];
+        restOfA.reset(l);
+        restOfB.reset(l);
+        if (!allBefore(restOfA, at, order) || !allBefore(at, restOfB, order))
+          continue;
+        for (int buffer : blocks[b].buffers) {
+          blocks[a].buffers.push_back(buffer);
+          blockOf[buffer] = a;
+        }
+        blocks[b].buffers.clear();
+      }
+    }
+  blocks.erase(std::remove_if(blocks.begin(), blocks.end(),
+                              [](const Block &block) { return block.buffers.empty(); }),
+               blocks.end());
+
+  // Launches that are after every touch of x, then the blocks that only those touch.
+  std::vector<llvm::BitVector> touched(blocks.size(), llvm::BitVector(segment.launches.size()));
+  for (size_t x = 0; x < blocks.size(); ++x)
+    for (int buffer : blocks[x].buffers)
+      touched[x] |= touches[buffer];
+  earlier.assign(blocks.size(), llvm::BitVector(blocks.size()));
+  for (size_t x = 0; x < blocks.size(); ++x) {
+    llvm::BitVector after(segment.launches.size());
+    for (size_t l = 0; l < segment.launches.size(); ++l)
+      if (!touched[x].test(order.predecessorsOf(l)))
+        after.set(l);
+    // Blocks that nothing touches hold nothing: they come before all others, one after another.
+    for (size_t y = 0; y < blocks.size(); ++y)
+      if (touched[x].none() ? touched[y].any() || x < y
+                            : touched[y].any() && !touched[y].test(after))
+        earlier[x].set(y);
+  }
+}
+
+int64_t Interference::lowerBound() const {
+  int count = static_cast<int>(blocks.size()), source = 2 * count, sink = source + 1;
+  int64_t sum = 0, infinite = std::numeric_limits<int64_t>::max() / 4;
+  FlowNetwork network(2 * count + 2);
+  for (int x = 0; x < count; ++x) {
+    sum += blocks[x].size;
+    network.add(source, x, blocks[x].size);
+    network.add(count + x, sink, blocks[x].size);
+    network.add(count + x, x, infinite); // longer chains through x
+    // Direct successors are enough: the longer ones follow through them.
+    llvm::BitVector direct = earlier[x];
+    for (unsigned y : earlier[x].set_bits())
+      direct.reset(earlier[y]);
+    for (unsigned y : direct.set_bits())
+      network.add(x, count + static_cast<int>(y), infinite);
+  }
+  return sum - network.maximize(source, sink);
+}

@@ -1,0 +1,43 @@
+//===- Interference.h - which buffers may share bytes -----------*- C++ -*-===//
+
+#ifndef PASSES_SCHEDULE_INTERFERENCE_H
+#define PASSES_SCHEDULE_INTERFERENCE_H
+
+#include "passes/schedule/HappensBefore.h"
+
+namespace mlir::fsdp::schedule {
+
+/// Buffers that stand at one offset because each takes the place of the one before in a launch
+/// that works in place.
+struct Block {
+  std::vector<int> buffers; ///< indices in the role, in the order of their lives
+  int64_t size = 0;         ///< bytes, rounded up to the alignment
+};
+
+/// The transient buffers of one segment as blocks, and the order of their lives. Block x is before
+/// block y iff every access of x is complete when the first of y starts; blocks of which
+/// neither is before the other interfere and must not share bytes.
+class Interference {
+public:
+  /// Takes the buffers of `segment` for which `wanted` holds; null: all of them. `merge`: join
+  /// buffers where a launch may work in place.
+  Interference(const Role &role, int segment, const std::vector<bool> *wanted = nullptr,
+               bool merge = true);
+
+  const std::vector<Block> &getBlocks() const { return blocks; }
+  bool before(int x, int y) const { return earlier[x].test(y); }
+  bool interfere(int x, int y) const { return x != y && !before(x, y) && !before(y, x); }
+
+  /// The most bytes that blocks of which each two interfere have together: no plan can do with
+  /// less, parts of buffers and choices of operands to replace aside. (By Dilworth's theorem for weights: the sum of all minus a maximum flow from earlier
+  /// blocks to later ones.)
+  int64_t lowerBound() const;
+
+private:
+  std::vector<Block> blocks;
+  std::vector<llvm::BitVector> earlier; ///< row x: the blocks that x is before
+};
+
+} // namespace mlir::fsdp::schedule
+
+#endif // PASSES_SCHEDULE_INTERFERENCE_H

@@ -1,0 +1,169 @@
+//===- MemoryPlanner.cpp - best fit over interference, then better orders -===//
+
+#include "passes/schedule/MemoryPlanner.h"
+#include "passes/schedule/Interference.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+using namespace mlir::fsdp::schedule;
+
+namespace {
+
+/// Places for the blocks of one segment, from 0.
+struct Placement {
+  std::vector<int64_t> offsets;
+  int64_t height = 0;
+};
+
+enum class Fit { lowest, tightest };
+
+/// Places blocks one at a time in `order`, each in the lowest or the tightest gap between the
+/// blocks placed before that it interferes with.
+Placement place(const Interference &interference, const std::vector<int> &order, Fit fit) {
+  const std::vector<Block> &blocks = interference.getBlocks();
+  Placement result{std::vector<int64_t>(blocks.size(), -1), 0};
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  for (int block : order) {
+    taken.clear();
+    for (size_t other = 0; other < blocks.size(); ++other)
+      if (result.offsets[other] >= 0 && interference.interfere(block, static_cast<int>(other)))
+        taken.push_back({result.offsets[other], result.offsets[other] + blocks[other].size});
+    std::sort(taken.begin(), taken.end());
+    int64_t size = blocks[block].size, end = 0, best = -1;
+    int64_t tightest = std::numeric_limits<int64_t>::max();
+    for (auto [from, to] : taken) {
+      if (from - end >= size && from - end < tightest) {
+        best = end;
+        tightest = fit == Fit::lowest ? 0 : from - end;
+      }
+      end = std::max(end, to);
+    }
+    result.offsets[block] = best >= 0 ? best : end;
+    result.height = std::max(result.height, result.offsets[block] + size);
+  }
+  return result;
+}
+
+/// The improvement stops after about this many comparisons of blocks: a fraction of a second.
+constexpr int64_t kEffort = 40'000'000;
+
+Placement placeWell(const Interference &interference, int64_t lowerBound) {
+  const std::vector<Block> &blocks = interference.getBlocks();
+  int count = static_cast<int>(blocks.size());
+  std::vector<int64_t> pressure(count);
+  for (int x = 0; x < count; ++x) {
+    pressure[x] = blocks[x].size;
+    for (int y = 0; y < count; ++y)
+      if (interference.interfere(x, y))
+        pressure[x] += blocks[y].size;
+  }
+  std::vector<int> byTime(count);
+  std::iota(byTime.begin(), byTime.end(), 0);
+  auto decreasing = [&](auto &&weight) {
+    std::vector<int> order = byTime;
+    std::sort(order.begin(), order.end(), [&](int a, int b) {
+      return std::make_pair(-weight(a), a) < std::make_pair(-weight(b), b);
+    });
+    return order;
+  };
+  std::vector<int> bySize = decreasing([&](int x) { return blocks[x].size; });
+  std::vector<int> byPressure = decreasing([&](int x) { return pressure[x]; });
+
+  Placement best;
+  std::vector<int> bestOrder;
+  Fit bestFit = Fit::tightest;
+  for (const std::vector<int> &order : {bySize, byPressure, byTime})
+    for (Fit fit : {Fit::tightest, Fit::lowest}) {
+      Placement placement = place(interference, order, fit);
+      if (bestOrder.empty() || placement.height < best.height) {
+        best = std::move(placement);
+        bestOrder = order;
+        bestFit = fit;
+      }
+    }
+
+  // The block that stands highest was placed too late: move it forward, at first by a fixed stride
+  // and then by others, as long as the result gets no worse.
+  uint64_t random = 0x9e3779b97f4a7c15u;
+  auto draw = [&](int below) {
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    return static_cast<int>(random % static_cast<uint64_t>(below));
+  };
+  int64_t rounds = count < 2 ? 0 : kEffort / (static_cast<int64_t>(count) * count);
+  rounds = std::min<int64_t>(rounds, 2000);
+  std::vector<int> order = bestOrder;
+  int64_t height = best.height;
+  for (int64_t round = 0; round < rounds && best.height > lowerBound; ++round) {
+    Placement current = place(interference, order, bestFit);
+    std::vector<int> candidate = order;
+    int top = 0;
+    for (int i = 0; i < count; ++i)
+      if (current.offsets[order[i]] + blocks[order[i]].size == current.height)
+        top = i;
+    if (round % 4 == 3 || top == 0) // now and then a change without a reason
+      std::swap(candidate[draw(count)], candidate[draw(count)]);
+    else {
+      int to = draw(top);
+      std::rotate(candidate.begin() + to, candidate.begin() + top, candidate.begin() + top + 1);
+    }
+    Placement placement = place(interference, candidate, bestFit);
+    if (placement.height > height)
+      continue;
+    order = candidate;
+    height = placement.height;
+    if (placement.height < best.height)
+      best = std::move(placement);
+  }
+  return best;
+}
+
+int64_t roundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+} // namespace
+
+MemoryPlan mlir::fsdp::schedule::planMemory(const Role &role) {
+  MemoryPlan plan;
+  plan.offsets.assign(role.buffers.size(), -1);
+  for (size_t i = 0; i < role.buffers.size(); ++i)
+    if (role.buffers[i].isPersistent()) {
+      plan.offsets[i] = plan.persistent;
+      plan.persistent += roundUp(role.buffers[i].size);
+    }
+  plan.arena = plan.lowerBound = plan.persistent;
+  for (size_t s = 0; s < role.segments.size(); ++s) {
+    Interference interference(role, static_cast<int>(s));
+    int64_t bound = interference.lowerBound();
+    Placement placement = placeWell(interference, bound);
+    for (size_t x = 0; x < interference.getBlocks().size(); ++x)
+      for (int buffer : interference.getBlocks()[x].buffers)
+        plan.offsets[buffer] = plan.persistent + placement.offsets[x];
+    plan.arena = std::max(plan.arena, plan.persistent + placement.height);
+    plan.lowerBound = std::max(plan.lowerBound, plan.persistent + bound);
+  }
+  return plan;
+}
+
+void mlir::fsdp::schedule::applyPlan(const MemoryPlan &plan, Role &role) {
+  for (size_t i = 0; i < role.buffers.size(); ++i)
+    role.buffers[i].offset = plan.offsets[i];
+  role.arena = plan.arena;
+}
+
+int64_t mlir::fsdp::schedule::lowerBoundOf(const Role &role) {
+  int64_t persistent = 0, most = 0;
+  for (const Buffer &buffer : role.buffers)
+    if (buffer.isPersistent())
+      persistent += roundUp(buffer.size);
+  for (size_t s = 0; s < role.segments.size(); ++s)
+    most = std::max(most, Interference(role, static_cast<int>(s)).lowerBound());
+  return persistent + most;
+}
+
+int64_t mlir::fsdp::schedule::peakOf(const Role &role, int segment,
+                                     const std::vector<bool> &wanted) {
+  return Interference(role, segment, &wanted).lowerBound();
+}

@@ -1,0 +1,102 @@
+//===- Problem.h - a schedule as plain data ---------------------*- C++ -*-===//
+//
+// What the planner, the wait elision and the checker work on: launches on streams that read and
+// write byte ranges of buffers. No IR, so that all three can be fuzzed; ScheduleProblem.h
+// translates.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PASSES_SCHEDULE_PROBLEM_H
+#define PASSES_SCHEDULE_PROBLEM_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mlir::fsdp::schedule {
+
+/// Every offset in the arena is a multiple of this many bytes.
+constexpr int64_t kAlignment = 64;
+
+/// A place in the arena. A persistent buffer (segment -1) is full from the start and keeps its
+/// contents from segment to segment; another belongs to one segment and is empty at its start.
+struct Buffer {
+  std::string name;
+  int64_t size = 0;    ///< bytes
+  int segment = -1;    ///< index in the role, or -1: persistent
+  int64_t offset = -1; ///< bytes from the start of the arena, or -1: not planned yet
+
+  bool isPersistent() const { return segment < 0; }
+};
+
+/// The bytes [begin, end) of a buffer.
+struct Access {
+  int buffer = 0;
+  int64_t begin = 0, end = 0;
+
+  bool operator==(const Access &other) const {
+    return buffer == other.buffer && begin == other.begin && end == other.end;
+  }
+  bool overlaps(const Access &other) const {
+    return buffer == other.buffer && begin < other.end && other.begin < end;
+  }
+};
+
+/// What the ranks of a communicator must agree on when they meet.
+struct Collective {
+  int communicator = 0; ///< index in the problem
+  std::string kind;     ///< mnemonic
+  int64_t bytes = 0;    ///< of the whole value
+
+  bool operator==(const Collective &other) const {
+    return communicator == other.communicator && kind == other.kind && bytes == other.bytes;
+  }
+};
+
+/// One kernel or collective. It starts when all earlier launches of its stream and all of `waits`
+/// are complete.
+struct Launch {
+  std::string name;
+  int stream = 0;         ///< index in the role
+  std::vector<int> waits; ///< indices of launches of the segment
+  std::vector<Access> reads, writes;
+  /// Pairs (index in reads, index in writes) that may name the very same bytes: the kernel reads
+  /// each element before it writes it.
+  std::vector<std::pair<int, int>> inPlace;
+  std::optional<Collective> collective;
+};
+
+/// A straight line of launches in issue order.
+struct Segment {
+  std::string name;
+  std::vector<Launch> launches;
+  std::vector<int> next; ///< the segments that may follow, indices in the role
+  bool joined = true;    ///< every stream is idle before the next segment starts
+};
+
+/// The program of the ranks of one role.
+struct Role {
+  std::string name;
+  std::vector<std::string> streams;
+  std::vector<Buffer> buffers;
+  std::vector<Segment> segments;
+  int64_t arena = -1; ///< bytes, or -1: memory is not planned yet
+};
+
+/// Ranks that meet in collectives: a stream and a set of mesh axes.
+struct Communicator {
+  std::string name;
+  std::vector<int> roles; ///< whose ranks belong to it, indices in the problem
+};
+
+/// All roles, and where they meet.
+struct Problem {
+  std::vector<Communicator> communicators;
+  std::vector<Role> roles;
+};
+
+} // namespace mlir::fsdp::schedule
+
+#endif // PASSES_SCHEDULE_PROBLEM_H

@@ -1,0 +1,64 @@
+//===- every_call.cpp - each call of the runtime once -----------*- C++ -*-===//
+//
+// Recorded and compared with every_call.record: what each call says that it
+// reads and writes, and in which order. It is also compiled to perform, which
+// shows that every call fits a stream's slot; it is never run.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/Runtime.h"
+
+namespace {
+
+using namespace fsdp::rt;
+
+constexpr Slice<float> p{0, 4}, g{64, 4}, m{128, 4}, v{192, 4}, lr{256, 1}, scale{320, 1};
+constexpr Slice<bool> ok{384, 1};
+constexpr Slice<StepState> state{448, 1};
+constexpr Slice<double> sum{640, 1};
+constexpr Slice<std::int32_t> label{704, 2};
+constexpr Slice<std::int64_t> wide_label{768, 2};
+constexpr Tile tile{1, 2, 1, 4};
+
+constexpr MeshAxis axes[] = {{"fsdp", 2}};
+constexpr const char *streams[] = {"compute"};
+constexpr CommunicatorSpec communicators[] = {{"fsdp_compute", {0}}};
+constexpr Parameter members[] = {{"p", nullptr, {4}, {4}, 0, Initializer::zeros(), true}};
+constexpr Storage storages[] = {{"unit", Layout::Flat, {0}, 0, 0, 4, 0, p, {}, members}};
+constexpr const char *outputs[] = {"loss"};
+
+void step(Context &c) {
+  const Storage &unit = storages[0];
+  load_input(c, 0, "load_input", 0, p);
+  all_gather(c, 0, "all_gather", 0, m, p, tile);
+  reduce_scatter(c, 0, "reduce_scatter", 0, p, m, tile);
+  all_reduce(c, 0, "all_reduce", 0, sum, sum);
+  broadcast(c, 0, "broadcast", 0, p, 0);
+  gemm(c, 0, "gemm", Gemm{2, 2, 2, {1, 1, 1}, {2, 1, {}}, {2, 1, {}}, {2, 1, {}}, 0}, p, g, m);
+  gemm(c, 0, "gemm added", Gemm{2, 2, 2, {1, 1, 1}, {2, 1, {}}, {2, 1, {}}, {2, 1, {}}, 1}, p, g,
+       m);
+  cross_entropy(c, 0, "cross_entropy", LogitRows{2, 2}, p, label, g, m);
+  cross_entropy(c, 0, "cross_entropy alone", LogitRows{2, 2}, p, wide_label, g);
+  cross_entropy_grad(c, 0, "cross_entropy_grad", LogitRows{2, 2}, p, label, m, g, v);
+  square_sum(c, 0, "square_sum", g, sum);
+  learning_rate(c, 0, "learning_rate", Schedule{Schedule::Cosine, 3}, state, lr);
+  all_finite(c, 0, "all_finite", ok, lr, sum, scale);
+  sgd(c, 0, "sgd", unit, Sgd{}, p, g, lr, {}, ok, state);
+  sgd(c, 0, "sgd scaled", unit, Sgd{}, p, g, lr, scale, ok, state);
+  sgd(c, 0, "sgd momentum", unit, Sgd{0.9f, 0}, p, g, m, lr, {}, ok, state);
+  sgd(c, 0, "sgd momentum scaled", unit, Sgd{0.9f, 0}, p, g, m, lr, scale, ok, state);
+  adam(c, 0, "adam", unit, Adam{}, p, g, m, v, lr, {}, ok, state);
+  adamw(c, 0, "adamw scaled", unit, Adam{}, p, g, m, v, lr, scale, ok, state);
+  output(c, 0, "output", 0, lr);
+  advance(c, 0, "advance", state, ok);
+  record(c, 0, 0);
+  wait(c, 0, 0);
+}
+
+constexpr Segment segments[] = {{"step", SegmentKind::Train, step, outputs}};
+constexpr Program program = {"every_call", axes, {},       1024,  streams, 1, communicators,
+                             storages,     {},   segments, state, 0,       1, "{}"};
+
+} // namespace
+
+int main(int argc, char **argv) { return runTraining(program, argc, argv); }

@@ -1,0 +1,46 @@
+// RUN: fsdp-opt --fsdp-schedule --split-input-file --verify-diagnostics %s
+// RUN: not fsdp-opt --fsdp-schedule=prefetch=-1 %S/schedule-flatten.mlir 2>&1 | FileCheck %s --check-prefix=PREFETCH
+
+// PREFETCH: error: got prefetch -1, expected the number of units to gather ahead, 0 or more
+
+// expected-error@below {{schedules the local phase, got the global phase; run 'fsdp-partition' first}}
+module {
+}
+
+// -----
+
+// A store of anything but the update in place.
+module attributes {fsdp.phase = "local"} {
+  fsdp.param @w : tensor<8xf32> unit "w" init <constant, 0.0>
+  fsdp.storage @w.replicated : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
+  fsdp.program @all role {} {
+    fsdp.segment @train train next [@train] {
+      %p = fsdp.load @w.replicated "parameter" : tensor<8xf32>
+      %n = arith.negf %p : tensor<8xf32>
+      // expected-error@below {{stores into storage 'w.replicated' what its 'fsdp.optimizer_step' did not compute in place}}
+      fsdp.store %n, @w.replicated "parameter" : tensor<8xf32>
+    }
+  }
+}
+
+// -----
+
+// A use of the parameter that was loaded before the update, after it.
+module attributes {fsdp.phase = "local"} {
+  fsdp.param @w : tensor<8xf32> unit "w" init <constant, 0.0>
+  fsdp.storage @w.replicated : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
+  fsdp.program @all role {} {
+    fsdp.segment @train train next [@train] {
+      %p = fsdp.load @w.replicated "parameter" : tensor<8xf32>
+      %v = fsdp.view %p at 0 : tensor<8xf32> -> tensor<2x4xf32>
+      %one = arith.constant dense<1.0> : tensor<f32>
+      %g = arith.negf %p : tensor<8xf32>
+      %ok = fsdp.all_finite %one : tensor<f32>
+      %lr = fsdp.learning_rate <sgd, lr = 0.1>
+      %p1 = fsdp.optimizer_step <sgd, lr = 0.1> @w.replicated %p, %g states() lr %lr scale %one if %ok : tensor<8xf32> states 0
+      fsdp.store %p1, @w.replicated "parameter" : tensor<8xf32>
+      // expected-error@below {{reads what storage 'w.replicated' held before its update; load it after the update}}
+      %s = nn.reduce sum "a b ->" %v : tensor<2x4xf32> -> tensor<f64>
+    }
+  }
+}

@@ -1,0 +1,19 @@
+// --mesh gives the module its mesh; options of the optimizer replace what the model says, and only that.
+// RUN: fsdpc %S/Inputs/regression.mlir --emit=global --mesh=data=2,fsdp=3 | FileCheck %s --check-prefix=MESH
+// MESH: fsdp.mesh @mesh <["data"=2, "fsdp"=3]>
+
+// RUN: fsdpc %S/Inputs/regression.mlir --emit=global --lr=0.5 --clip=1 --warmup=10 --schedule=cosine | FileCheck %s --check-prefix=SAME
+// SAME: train optimizer <adamw, lr = 5.000000e-01, weight_decay = 1.000000e-02, clip = 1.000000e+00, schedule = cosine, warmup = 10>
+
+// Another rule starts from its own defaults: no weight decay for sgd.
+// RUN: fsdpc %S/Inputs/regression.mlir --emit=global --optimizer=sgd --momentum=0.5 | FileCheck %s --check-prefix=SGD
+// SGD: train optimizer <sgd, lr = 3.000000e-04, momentum = 5.000000e-01>
+// RUN: fsdpc %S/Inputs/regression.mlir --emit=global --optimizer=adam --beta1=0.8 --beta2=0.75 --eps=0.5 --weight-decay=0.1 | FileCheck %s --check-prefix=ADAM
+// ADAM: train optimizer <adam, lr = 3.000000e-04, beta1 = 8.000000e-01, beta2 = 7.500000e-01, eps = 5.000000e-01, weight_decay = 1.000000e-01>
+
+// A mesh in the file stays unless --mesh is given.
+// RUN: cat %S/Inputs/regression.mlir > %t.mlir && echo 'fsdp.mesh @ranks <["fsdp"=4]>' >> %t.mlir
+// RUN: fsdpc %t.mlir --emit=global | FileCheck %s --check-prefix=KEPT
+// KEPT: fsdp.mesh @ranks <["fsdp"=4]>
+// RUN: fsdpc %t.mlir --emit=global --mesh=fsdp=2 | FileCheck %s --check-prefix=REPLACED
+// REPLACED: fsdp.mesh @ranks <["fsdp"=2]>

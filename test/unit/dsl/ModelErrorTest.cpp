@@ -1,0 +1,170 @@
+//===- ModelErrorTest.cpp - what the author of a wrong model reads --------===//
+//
+// Every message begins with the line of the model that made the mistake, and names the operands.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dsl/Operations.h"
+#include <gtest/gtest.h>
+
+using namespace fsdp::dsl;
+
+namespace {
+
+struct ModelErrorTest : testing::Test {
+  mlir::MLIRContext context;
+  std::unique_ptr<Model> model;
+  Tensor x, y, label;
+  Parameter weight;
+
+  void SetUp() override {
+    mlir::DialectRegistry registry;
+    registerDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    model = std::make_unique<Model>(context);
+    x = model->input("x", {10, 64});
+    y = model->input("y", {10, 3});
+    label = model->input("label", {10}, ElementType::i32);
+    weight = model->unit("fc1").parameter("weight", {65, 3}, zeros());
+  }
+};
+
+/// The message of the ModelError that `mistake` throws, without this file's folders.
+template <typename Mistake> std::string said(Mistake mistake) {
+  try {
+    mistake();
+  } catch (const ModelError &error) {
+    std::string text = error.what();
+    size_t name = text.find("ModelErrorTest.cpp:");
+    return name == std::string::npos ? text : text.substr(name);
+  }
+  return "nothing";
+}
+
+/// The start that every message has: this file and line `line`.
+std::string at(int line) { return "ModelErrorTest.cpp:" + std::to_string(line) + ": error: "; }
+
+#define EXPECT_MISTAKE(statement, message)                                                         \
+  EXPECT_EQ(said([&] { statement; }), at(__LINE__) + message)
+#define EXPECT_MISTAKE_HAS(statement, words)                                                       \
+  do {                                                                                             \
+    std::string message = said([&] { statement; });                                                \
+    EXPECT_EQ(message.rfind(at(__LINE__), 0), 0u) << message;                                      \
+    EXPECT_NE(message.find(words), std::string::npos) << message;                                  \
+  } while (false)
+
+TEST_F(ModelErrorTest, EinsumThatDoesNotFit) {
+  EXPECT_MISTAKE_HAS(einsum("bi,io->bo", x, weight),
+                     "einsum 'bi,io->bo' of 'x' (10x64xf32) and 'fc1.weight' (65x3xf32): ");
+  EXPECT_MISTAKE_HAS(einsum("bi,io->bo", x, weight), "got 65, expected 64");
+}
+
+TEST_F(ModelErrorTest, EinsumOfTheWrongNotation) {
+  EXPECT_MISTAKE_HAS(einsum("bi->b", x, y), "notation 'bi->b' has 1 operands, got 2");
+  EXPECT_MISTAKE_HAS(einsum("bi,bo->z", x, y), "einsum 'bi,bo->z' of 'x' (10x64xf32) and 'y'");
+}
+
+TEST_F(ModelErrorTest, SizeThatNothingTells) {
+  EXPECT_MISTAKE_HAS(repeat("b i -> b i k", x, {}), "does not tell the size of 'k'; give it");
+  EXPECT_MISTAKE_HAS(rearrange("b (h d) -> b h d", x), "rearrange 'b (h d) -> b h d' of 'x'");
+  EXPECT_MISTAKE_HAS(rearrange("b (h d) -> b h d", x, {{"h", 7}}), "64");
+}
+
+TEST_F(ModelErrorTest, ReduceOfAnotherRank) {
+  EXPECT_MISTAKE_HAS(reduceSum("b s i -> b", x), "reduceSum 'b s i -> b' of 'x' (10x64xf32): ");
+}
+
+TEST_F(ModelErrorTest, ShapesThatDoNotFit) {
+  EXPECT_MISTAKE(x + y, "add of 'x' (10x64xf32) and 'y' (10x3xf32): shapes do not fit; expected "
+                        "equal shapes, or one that is the trailing part of the other ('repeat' "
+                        "says anything else)");
+}
+
+TEST_F(ModelErrorTest, ResultsAreNamedAfterTheirLayer) {
+  Parameter narrow = model->unit("head").parameter("weight", {64, 3}, zeros());
+  Tensor logits = relu(einsum("bi,io->bo", x, narrow));
+  EXPECT_MISTAKE_HAS(logits * x, "multiply of 'head.relu' (10x3xf32) and 'x' (10x64xf32): ");
+}
+
+TEST_F(ModelErrorTest, ElementTypesThatDiffer) {
+  EXPECT_MISTAKE(x + label, "add of 'x' (10x64xf32) and 'label' (10xi32): element types differ; "
+                            "expected the same on both sides");
+  EXPECT_MISTAKE_HAS(equal(x, label), "element types differ; expected the same on both sides");
+}
+
+TEST_F(ModelErrorTest, IntegersWhereFloatsAreNeeded) {
+  EXPECT_MISTAKE(relu(label), "relu of 'label' (10xi32): expected a float element type");
+  EXPECT_MISTAKE_HAS(mean(label), "expected a float element type");
+}
+
+TEST_F(ModelErrorTest, RowsOfNothing) {
+  Tensor one = model->scalar(1);
+  EXPECT_MISTAKE(argmax(one),
+                 "argmax of 'constant' (f32): expected at least one dimension, the row's");
+}
+
+TEST_F(ModelErrorTest, LabelsOfOtherRows) {
+  Tensor labels = model->input("labels", {9}, ElementType::i32);
+  EXPECT_MISTAKE_HAS(crossEntropy(y, labels), "crossEntropy of 'y' (10x3xf32) and 'labels' (9xi32)");
+}
+
+TEST_F(ModelErrorTest, AveragesOfNothing) {
+  Tensor empty = model->input("empty", {0, 4});
+  EXPECT_MISTAKE_HAS(mean(empty), "there are no elements to average");
+}
+
+TEST_F(ModelErrorTest, WeightsOfAnotherShape) {
+  EXPECT_MISTAKE(weightedMean(x, y), "weightedMean of 'x' (10x64xf32) and 'y' (10x3xf32): shapes "
+                                     "differ; expected one weight for each value");
+}
+
+TEST_F(ModelErrorTest, OperandsOfTwoModels) {
+  Model other(context);
+  Tensor z = other.input("z", {10, 64});
+  EXPECT_MISTAKE_HAS(x * z, "operands belong to different models");
+}
+
+TEST_F(ModelErrorTest, ValuesThatAreNot) {
+  Tensor none;
+  Parameter undeclared;
+  EXPECT_MISTAKE(relu(none), "this tensor holds no value; assign one before it is used");
+  EXPECT_MISTAKE(relu(undeclared),
+                 "this parameter was not declared; make it with 'Scope::parameter'");
+}
+
+TEST_F(ModelErrorTest, Inputs) {
+  EXPECT_MISTAKE(model->input("x", {10}),
+                 "input 'x' is declared twice; give each its own name");
+  EXPECT_MISTAKE(model->input("z", {10, -1}),
+                 "input 'z' has a dimension of size -1, expected at least 0");
+  EXPECT_MISTAKE(model->input("z", {10, 2}, ElementType::f32, 2),
+                 "input 'z' counts samples along dimension 2, expected a dimension below 2");
+}
+
+TEST_F(ModelErrorTest, Parameters) {
+  Scope fc1 = model->unit("fc1");
+  EXPECT_MISTAKE(fc1.parameter("weight", {3}, zeros()),
+                 "parameter 'fc1.weight' is declared twice; give each its own name");
+  EXPECT_MISTAKE(fc1.parameter("bias", {-3}, zeros()),
+                 "parameter 'fc1.bias' has a dimension of size -3, expected at least 0");
+  EXPECT_MISTAKE_HAS(fc1.parameter("bias", {4, 3}, zeros(), {13}), "parameter 'fc1.bias': ");
+}
+
+TEST_F(ModelErrorTest, LossesAndMetrics) {
+  EXPECT_MISTAKE(model->take(),
+                 "the model has no loss; call 'Model::loss' before 'Model::take'");
+  model->loss(mean(x));
+  EXPECT_MISTAKE(model->loss(mean(y)), "the model has two losses; add them up first");
+  model->metric("accuracy", mean(x));
+  EXPECT_MISTAKE(model->metric("accuracy", mean(y)),
+                 "metric 'accuracy' is given twice; give each its own name");
+}
+
+TEST_F(ModelErrorTest, NothingToTrain) {
+  Model bare(context);
+  bare.loss(mean(bare.input("x", {4})));
+  EXPECT_MISTAKE(bare.take(), "the model has no parameter; there is nothing to train");
+}
+
+} // namespace

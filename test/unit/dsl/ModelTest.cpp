@@ -1,0 +1,106 @@
+//===- ModelTest.cpp - the IR that a description becomes ------------------===//
+
+#include "dsl/Operations.h"
+#include "mlir/IR/Verifier.h"
+#include <gtest/gtest.h>
+
+using namespace fsdp::dsl;
+
+namespace {
+
+struct ModelTest : testing::Test {
+  mlir::MLIRContext context;
+
+  void SetUp() override {
+    mlir::DialectRegistry registry;
+    registerDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+  }
+
+  static std::string text(mlir::ModuleOp module) {
+    std::string result;
+    llvm::raw_string_ostream out(result);
+    module.print(out);
+    return result;
+  }
+  static int count(const std::string &text, const std::string &word) {
+    int found = 0;
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+      ++found;
+    return found;
+  }
+};
+
+TEST_F(ModelTest, EveryUseOfAParameterIsARead) {
+  Model model(context);
+  Tensor x = model.input("x", {6, 4});
+  Parameter tied = model.unit("tied").parameter("weight", {4, 4}, normal(0.02));
+  model.loss(mean(square(einsum("bi,io->bo", einsum("bi,io->bo", x, tied), tied))));
+  auto module = model.take();
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  EXPECT_EQ(count(text(*module), "fsdp.read @tied.weight"), 2) << text(*module);
+}
+
+TEST_F(ModelTest, NamesOfParametersComeFromScopes) {
+  Model model(context);
+  Scope block = model.unit("h0");
+  EXPECT_EQ(block.scope("attn").scope("qkv").parameter("weight", {4, 3}, zeros()).name(),
+            "h0.attn.qkv.weight");
+  EXPECT_EQ(model.unit("layer", "").parameter("kernel", {4, 3}, zeros()).name(), "kernel");
+  EXPECT_EQ(model.unit("layer", "").scope("inner").parameter("bias", {3}, zeros()).name(),
+            "inner.bias");
+}
+
+TEST_F(ModelTest, ShapesFollowTheNotation) {
+  Model model(context);
+  Tensor x = model.input("x", {2, 5, 12});
+  EXPECT_EQ(rearrange("b s (h d) -> b h s d", x, {{"h", 3}}).shape(), (Shape{2, 3, 5, 4}));
+  EXPECT_EQ(repeat("b s d -> s k b d", x, {{"k", 7}}).shape(), (Shape{5, 7, 2, 12}));
+  EXPECT_EQ(reduceMax("b s d -> d", x).shape(), (Shape{12}));
+  EXPECT_EQ(argmax(x).shape(), (Shape{2, 5}));
+  EXPECT_EQ((2.0 * x - 1.0).shape(), x.shape());
+  EXPECT_EQ((reduceMean("b s d -> s d", x) + x).shape(), x.shape());
+}
+
+TEST_F(ModelTest, AMeanIsASumAndACount) {
+  Model model(context);
+  Tensor x = model.input("x", {6, 4});
+  Tensor importance = model.input("importance", {6, 4});
+  Average average = mean(x), weighted = weightedMean(x, importance);
+  EXPECT_EQ(average.sum.rank(), 0);
+  EXPECT_TRUE(average.sum.type().getElementType().isF64());
+  EXPECT_TRUE(weighted.weight.type().getElementType().isF64());
+}
+
+TEST_F(ModelTest, OperationsKnowTheirLineAndTheirLayer) {
+  Model model(context);
+  Tensor x = model.input("x", {6, 4});
+  Parameter weight = model.unit("fc1").parameter("weight", {4, 4}, zeros());
+  Tensor product = einsum("bi,io->bo", x, weight);
+  int line = __LINE__ - 1;
+  EXPECT_EQ(product.name(), "fc1.einsum");
+  auto name = llvm::dyn_cast<mlir::NameLoc>(product.irValue().getLoc());
+  ASSERT_TRUE(name);
+  EXPECT_EQ(name.getName(), "fc1.einsum");
+  auto place = llvm::dyn_cast<mlir::FileLineColLoc>(name.getChildLoc());
+  ASSERT_TRUE(place);
+  EXPECT_EQ(static_cast<int>(place.getLine()), line);
+  EXPECT_TRUE(place.getFilename().getValue().ends_with("ModelTest.cpp"));
+}
+
+TEST_F(ModelTest, TheSameDescriptionIsTheSameText) {
+  auto describe = [&] {
+    Model model(context);
+    Tensor x = model.input("x", {6, 4});
+    Tensor label = model.input("label", {6}, ElementType::i32);
+    Parameter weight = model.unit("head").parameter("weight", {4, 3}, uniform(0.5));
+    Tensor logits = einsum("bi,io->bo", select(greater(x, model.scalar(0)), x, -x), weight);
+    model.loss(mean(crossEntropy(logits, label)));
+    model.metric("accuracy", mean(equal(argmax(logits), label)));
+    return text(*model.take());
+  };
+  EXPECT_EQ(describe(), describe());
+}
+
+} // namespace

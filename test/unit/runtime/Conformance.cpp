@@ -1,0 +1,246 @@
+#include "Conformance.h"
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+using namespace fsdp::rt;
+
+namespace {
+
+// What rank `r` of a group holds at index i. `rough` values do not add up exactly in floating point, so
+// that only the same order of summation gives the same bits; the others are small whole numbers.
+template <class T> T valueAt(int r, std::size_t i, bool rough) {
+  long whole = static_cast<long>((i * 7 + static_cast<std::size_t>(r) * 13) % 101) - 50;
+  if (std::is_integral_v<T> || !rough)
+    return static_cast<T>(whole * (r + 1));
+  const auto exponent = (static_cast<std::size_t>(r) * 5 + i % 17) % 23;
+  return static_cast<T>((1.0 / 3 + static_cast<double>(whole)) * static_cast<double>(1L << exponent));
+}
+
+template <class T> T combined(ReduceOp op, int ranks, std::size_t i, bool rough) {
+  T result = valueAt<T>(0, i, rough);
+  for (int r = 1; r < ranks; ++r) {
+    T next = valueAt<T>(r, i, rough);
+    result = op == ReduceOp::Sum ? static_cast<T>(result + next) : (next > result ? next : result);
+  }
+  return result;
+}
+
+/// Where the suite's buffers lie: in the arena, on the heap, or (badly mixed) by the parity of the rank.
+enum class Place { Arena, Heap, Mixed };
+
+template <class T> class Suite {
+public:
+  Suite(Job &job, Communicator &comm, Place place)
+      : job_(job), comm_(comm), heap_(place == Place::Heap || (place == Place::Mixed && comm.rank() % 2)) {
+  }
+
+  std::size_t run() {
+    for (Tile tile : tiles()) {
+      gather(tile);
+      for (bool rough : {false, true})
+        for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Max})
+          scatter(tile, op, rough);
+    }
+    for (std::size_t count : {0, 1, 5, 1023, 1024, 1025, 5000})
+      for (bool rough : {false, true})
+        for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Max})
+          for (bool inPlace : {false, true})
+            reduce(count, op, rough, inPlace);
+    for (std::size_t count : {0, 1, 333, 5000})
+      for (int root = 0; root < comm_.size(); root += comm_.size() - 1 ? comm_.size() - 1 : 1)
+        broadcast(count, root);
+    inPlaceParts();
+    return compared_;
+  }
+
+  /// Sizes past what goes through the staging area at once.
+  std::size_t runLarge() {
+    const std::size_t n = comm_.size(), local = (std::size_t(1) << 20) / sizeof(T) + 777;
+    const Tile tile{1, local, 1, local * n - 5}, rows{2, local / 2 + 1, 1, local / 2 * n};
+    for (Tile large : {tile, rows}) {
+      gather(large);
+      scatter(large, ReduceOp::Sum, true);
+    }
+    reduce(local, ReduceOp::Sum, true, false);
+    reduce(local, ReduceOp::Sum, true, true);
+    broadcast(local, comm_.size() - 1);
+    return compared_;
+  }
+
+private:
+  static constexpr std::size_t kGuard = 16;
+
+  // Flat and in the middle of a tensor; sizes that divide, that do not, that leave ranks with nothing,
+  // and with more padding than needed.
+  std::vector<Tile> tiles() const {
+    const std::size_t n = comm_.size();
+    std::vector<Tile> tiles;
+    std::vector<std::size_t> totals = {0, n + 1, 1000};
+    if (std::is_same_v<T, float>) // other types differ in their arithmetic only
+      totals = {0, 1, n - 1, n, n + 1, 5 * n, 5 * n + 3, 1000};
+    for (std::size_t total : totals)
+      for (std::size_t outer : {1, 3})
+        for (std::size_t inner : {1, 4}) {
+          std::size_t local = (total + n - 1) / n;
+          tiles.push_back({outer, local, inner, total});
+          tiles.push_back({outer, local + 16, inner, total});
+        }
+    tiles.push_back({0, 2, 3, 2});
+    return tiles;
+  }
+
+  /// `count` elements between two guards, all `garbage` at first.
+  T *buffer(int which, std::size_t count) {
+    const std::size_t bytes = (count + 2 * kGuard) * sizeof(T);
+    T *start;
+    if (heap_) {
+      heapBuffers_[which].assign(count + 2 * kGuard, garbage());
+      start = heapBuffers_[which].data();
+    } else {
+      const std::size_t half = job_.arenaBytes() / 2;
+      if (bytes > half)
+        throw Error("the suite's arena is too small");
+      start = reinterpret_cast<T *>(job_.arena() + which * half);
+      std::fill(start, start + count + 2 * kGuard, garbage());
+    }
+    counts_[which] = count;
+    starts_[which] = start;
+    return start + kGuard;
+  }
+  static T garbage() { return static_cast<T>(std::is_integral_v<T> ? -77777 : NAN); }
+
+  void checkGuards(const char *what) {
+    for (int which : {0, 1})
+      for (std::size_t i = 0; i < kGuard; ++i)
+        for (T *at : {starts_[which] + i, starts_[which] + kGuard + counts_[which] + i}) {
+          T expected = garbage();
+          if (std::memcmp(at, &expected, sizeof(T)))
+            throw Error(format("%s touched memory beside its buffers", what));
+        }
+  }
+  void check(const char *what, std::size_t i, T got, T expected) {
+    ++compared_;
+    if (std::memcmp(&got, &expected, sizeof(T)))
+      throw Error(format("%s over '%s' (%s): element %zu got %.17g, expected %.17g", what,
+                         comm_.name().c_str(), nameOf(dtypeOf<T>), i, static_cast<double>(got),
+                         static_cast<double>(expected)));
+  }
+
+  // Element (o, t, k) of the whole, t in this rank's part, is element (o, t - first, k) of the piece.
+  void gather(Tile tile) {
+    T *piece = buffer(0, tile.pieceCount()), *whole = buffer(1, tile.wholeCount());
+    const std::size_t me = comm_.rank();
+    for (std::size_t o = 0; o < tile.outer; ++o)
+      for (std::size_t l = 0; l < tile.held(me); ++l)
+        for (std::size_t k = 0; k < tile.inner; ++k) {
+          std::size_t at = (o * tile.total + me * tile.local + l) * tile.inner + k;
+          piece[(o * tile.local + l) * tile.inner + k] = valueAt<T>(3, at, true);
+        }
+    comm_.allGather(piece, whole, tile);
+    for (std::size_t i = 0; i < tile.wholeCount(); ++i)
+      check("all_gather", i, whole[i], valueAt<T>(3, i, true));
+    checkGuards("all_gather");
+  }
+
+  void scatter(Tile tile, ReduceOp op, bool rough) {
+    T *piece = buffer(0, tile.pieceCount()), *whole = buffer(1, tile.wholeCount());
+    const std::size_t me = comm_.rank();
+    for (std::size_t i = 0; i < tile.wholeCount(); ++i)
+      whole[i] = valueAt<T>(comm_.rank(), i, rough);
+    comm_.reduceScatter(whole, piece, tile, op);
+    for (std::size_t o = 0; o < tile.outer; ++o)
+      for (std::size_t l = 0; l < tile.local; ++l)
+        for (std::size_t k = 0; k < tile.inner; ++k) {
+          std::size_t at = (o * tile.total + me * tile.local + l) * tile.inner + k;
+          std::size_t in = (o * tile.local + l) * tile.inner + k;
+          bool padding = l >= tile.held(me);
+          check("reduce_scatter", in, piece[in],
+                padding ? T(0) : combined<T>(op, comm_.size(), at, rough));
+        }
+    checkGuards("reduce_scatter");
+  }
+
+  void reduce(std::size_t count, ReduceOp op, bool rough, bool inPlace) {
+    T *source = buffer(0, count), *target = buffer(1, count);
+    for (std::size_t i = 0; i < count; ++i)
+      source[i] = valueAt<T>(comm_.rank(), i, rough);
+    T *result = inPlace ? source : target;
+    comm_.allReduce(source, result, count, op);
+    for (std::size_t i = 0; i < count; ++i)
+      check(inPlace ? "all_reduce in place" : "all_reduce", i, result[i],
+            combined<T>(op, comm_.size(), i, rough));
+    checkGuards("all_reduce");
+  }
+
+  void broadcast(std::size_t count, int root) {
+    T *data = buffer(0, count);
+    for (std::size_t i = 0; i < count; ++i)
+      data[i] = valueAt<T>(comm_.rank(), i, true);
+    comm_.broadcast(data, count * sizeof(T), root);
+    for (std::size_t i = 0; i < count; ++i)
+      check("broadcast", i, data[i], valueAt<T>(root, i, true));
+  }
+
+  // A piece that is its own part of the whole.
+  void inPlaceParts() {
+    const std::size_t local = 1234, me = comm_.rank();
+    Tile tile{1, local, 1, local * comm_.size()};
+    T *whole = buffer(0, tile.total);
+    for (std::size_t i = 0; i < tile.total; ++i)
+      whole[i] = valueAt<T>(comm_.rank(), i, true);
+    comm_.reduceScatter(whole, whole + me * local, tile);
+    for (std::size_t l = 0; l < local; ++l)
+      check("reduce_scatter in place", l, whole[me * local + l],
+            combined<T>(ReduceOp::Sum, comm_.size(), me * local + l, true));
+    comm_.allGather(whole + me * local, whole, tile);
+    for (std::size_t i = 0; i < tile.total; ++i)
+      check("all_gather in place", i, whole[i], combined<T>(ReduceOp::Sum, comm_.size(), i, true));
+  }
+
+  Job &job_;
+  Communicator &comm_;
+  bool heap_;
+  std::size_t compared_ = 0;
+  std::vector<T> heapBuffers_[2];
+  T *starts_[2] = {};
+  std::size_t counts_[2] = {};
+};
+
+} // namespace
+
+std::size_t runConformance(Job &job) {
+  std::size_t compared = 0;
+  const int programs = static_cast<int>(job.options().communicators.size());
+  for (int index = 0; index <= programs; ++index) {
+    std::unique_ptr<Communicator> comm = job.communicator(index);
+    const AxisList axes = index < programs ? job.options().communicators[index].axes : AxisList{};
+    if (index < programs) {
+      int expected = 0;
+      for (int axis : axes)
+        expected = expected * job.mesh().axisSize(axis) + job.mesh().coordinate(job.rank(), axis);
+      if (comm->rank() != expected)
+        throw Error(format("communicator '%s' got rank %d, expected %d", comm->name().c_str(),
+                           comm->rank(), expected));
+    }
+    for (Place place : {Place::Arena, Place::Heap, Place::Mixed}) {
+      compared += Suite<float>(job, *comm, place).run();
+      if (place == Place::Mixed)
+        continue;
+      compared += Suite<double>(job, *comm, place).run();
+      compared += Suite<std::int32_t>(job, *comm, place).run();
+      compared += Suite<std::int64_t>(job, *comm, place).run();
+      if (index == 0)
+        compared += Suite<double>(job, *comm, place).runLarge();
+    }
+    // One kind on the heels of another: nobody may see a peer's next request for its last.
+    for (std::uint64_t i = 0; i < 400; ++i) {
+      std::int64_t value = 1;
+      comm->barrier();
+      if (i % 4 == 0)
+        comm->allReduce(&value, &value, 0);
+    }
+  }
+  return compared;
+}

@@ -1,0 +1,134 @@
+// A rank that fails, dies, hangs, leaves or does something else than the others ends every rank within
+// seconds, and the cause is named once.
+#include "JobProcess.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+struct Fault {
+  const char *mode;
+  int status;
+  const char *cause;
+};
+void PrintTo(const Fault &f, std::ostream *out) { *out << f.mode; }
+
+class Faults : public testing::TestWithParam<Fault> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, Faults,
+    testing::Values(
+        Fault{"throw", 1, "error: rank 1: the planted fault\n"},
+        Fault{"kernel", 1, "error: rank 1, 'faulty kernel': the planted fault of a kernel\n"},
+        Fault{"sigkill", 1, "error: rank 1: was killed by signal 9 (Killed)"},
+        Fault{"segv", 1, "error: rank 1: was killed by signal 11 (Segmentation fault)\n"},
+        Fault{"exit", 3, "error: rank 1: exited with status 3 before the end of the job\n"},
+        Fault{"stop", 1, "error: rank 1: hangs: no sign of life for"},
+        Fault{"spin", 1, "' over 'all axes' for rank 1, which did not come"},
+        Fault{"leave", 1, "for rank 1, which has ended already\n"},
+        Fault{"kind", 1, "collectives over 'all axes' do not match: "},
+        Fault{"count", 1, "'all_gather of f32 1x3336x1 of 10000'"}));
+
+TEST_P(Faults, EndEveryRank) {
+  Finished job = runRanksProgram("fsdp=3", GetParam().mode, "FSDP_TIMEOUT=1.5 ");
+  EXPECT_EQ(job.status, GetParam().status) << job.output;
+  EXPECT_TRUE(job.says(GetParam().cause)) << job.output;
+  EXPECT_EQ(job.errors(), 1) << job.output;
+  EXPECT_LT(job.seconds, 15);
+}
+
+// Under a launcher the ranks look after each other. What dies is also found by the launcher, which says
+// so in its own words, and first.
+struct LaunchedFault {
+  const char *mode, *transport, *cause;
+};
+void PrintTo(const LaunchedFault &f, std::ostream *out) { *out << f.mode << " " << f.transport; }
+
+class FaultsUnderMpirun : public testing::TestWithParam<LaunchedFault> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, FaultsUnderMpirun,
+    testing::Values(LaunchedFault{"throw", "shm", "error: rank 1: the planted fault\n"},
+                    LaunchedFault{"kernel", "mpi",
+                                  "error: rank 1, 'faulty kernel': the planted fault of a kernel\n"},
+                    LaunchedFault{"sigkill", "shm", "signal 9"},
+                    LaunchedFault{"sigkill", "mpi", "signal 9"},
+                    LaunchedFault{"stop", "shm", "error: rank 1: hangs: no sign of life for"},
+                    LaunchedFault{"stop", "mpi", "for rank 1, which did not come"},
+                    LaunchedFault{"leave", "mpi", "for rank 1, which did not come"},
+                    LaunchedFault{"kind", "mpi", "collectives over 'all axes' do not match: "}));
+
+TEST_P(FaultsUnderMpirun, EndEveryRank) {
+  if (!*MPIEXEC)
+    GTEST_SKIP() << "built without MPI";
+  Finished job = runUnderMpi(3, "fsdp=3", GetParam().mode, GetParam().transport, "FSDP_TIMEOUT=3 ");
+  EXPECT_NE(job.status, 0) << job.output;
+  EXPECT_TRUE(job.says(GetParam().cause)) << job.output;
+  EXPECT_LE(job.errors(), 1) << job.output;
+  EXPECT_LT(job.seconds, 25);
+}
+
+TEST(Bootstrap, RefusesAnotherNumberOfRanks) {
+  Finished job = runRanksProgram("fsdp=4", "steps", "RANK=0 WORLD_SIZE=3 ");
+  EXPECT_EQ(job.status, 1);
+  EXPECT_TRUE(job.says("error: the mesh 'fsdp=4' has 4 ranks, but torchrun started 3: start 4, or compile "
+                       "the program for a mesh of 3\n"))
+      << job.output;
+}
+
+TEST(Bootstrap, RefusesSharedMemoryBetweenMachines) {
+  Finished job = runRanksProgram("fsdp=2", "steps shm", "RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 ");
+  EXPECT_EQ(job.status, 1);
+  EXPECT_TRUE(job.says("error: --communicator=shm got 1 of 2 ranks on this machine, expected all: use mpi\n"))
+      << job.output;
+}
+
+// Meshes of the same size, but another number of communicators.
+TEST(Bootstrap, RefusesRanksOfDifferentPrograms) {
+  Finished job = runCommand("sh -c 'RANK=0 WORLD_SIZE=2 FSDP_TIMEOUT=1 " RANKS_PROGRAM
+                            " fsdp=2 steps & RANK=1 WORLD_SIZE=2 FSDP_TIMEOUT=1 " RANKS_PROGRAM
+                            " a=1,fsdp=2 steps; wait'");
+  EXPECT_TRUE(job.says("error: the ranks of this machine run different programs: got a segment of"))
+      << job.output;
+}
+
+TEST(Bootstrap, RefusesMpiWithoutALauncher) {
+  Finished job = runRanksProgram("fsdp=2", "steps mpi");
+  EXPECT_EQ(job.status, 2);
+  EXPECT_TRUE(job.says("error: --communicator=mpi needs a launcher: start with 'mpirun -n 2'"))
+      << job.output;
+}
+
+TEST(Bootstrap, RefusesAnUnknownCommunicator) {
+  Finished job = runRanksProgram("fsdp=2", "steps tcp");
+  EXPECT_EQ(job.status, 2);
+  EXPECT_TRUE(job.says("error: option '--communicator' got 'tcp', expected auto, shm or mpi\n"))
+      << job.output;
+}
+
+TEST(Bootstrap, RefusesASenselessTimeout) {
+  Finished job = runRanksProgram("fsdp=2", "steps", "FSDP_TIMEOUT=soon ");
+  EXPECT_EQ(job.status, 1);
+  EXPECT_TRUE(job.says("environment variable 'FSDP_TIMEOUT' got 'soon', expected seconds above 0"))
+      << job.output;
+}
+
+TEST(Bootstrap, SaysWhichRanksDidNotComeToTheSegment) {
+  Finished job =
+      runRanksProgram("fsdp=2", "steps", "RANK=0 WORLD_SIZE=2 MASTER_PORT=1 FSDP_TIMEOUT=0.5 ");
+  EXPECT_EQ(job.status, 1);
+  EXPECT_TRUE(job.says("waited 0.5 s for the ranks of this machine: 1 of 2 came")) << job.output;
+  job = runRanksProgram("fsdp=2", "steps", "RANK=1 WORLD_SIZE=2 MASTER_PORT=2 FSDP_TIMEOUT=0.5 ");
+  EXPECT_EQ(job.status, 1);
+  EXPECT_TRUE(job.says("waited 0.5 s for rank 0 to share its memory with rank 1")) << job.output;
+}
+
+// Ranks that torchrun would start: the shell is the common parent.
+TEST(Bootstrap, RanksOfALauncherFindEachOther) {
+  std::string start = "sh -c 'for r in 0 1 2; do RANK=$r WORLD_SIZE=3 LOCAL_RANK=$r "
+                      "LOCAL_WORLD_SIZE=3 " RANKS_PROGRAM " fsdp=3 steps & done; wait'";
+  Finished job = runCommand(start);
+  EXPECT_EQ(job.output, "done\n");
+}
+
+} // namespace

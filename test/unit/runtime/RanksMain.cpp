@@ -1,0 +1,263 @@
+//===- RanksMain.cpp - jobs that the runtime's tests start ------------------===//
+//
+//   runtime-ranks MESH MODE [auto|shm|mpi]     MESH as in "fsdp=2,tensor=3"
+//
+// Modes other than `conformance`, `steps`, `overlap` and `allocations` plant a fault in rank 1.
+//
+//===----------------------------------------------------------------------===//
+#include "Conformance.h"
+#include "runtime/Launch.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
+
+using namespace fsdp::rt;
+
+//===----------------------------------------------------------------------===//
+// Every allocation of the process, counted while `counting`
+//===----------------------------------------------------------------------===//
+
+static std::atomic<bool> counting{false};
+static std::atomic<long> allocations{0};
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED // brings its own malloc
+#endif
+#endif
+
+#ifndef SANITIZED
+extern "C" {
+void *__libc_malloc(std::size_t);
+void *__libc_calloc(std::size_t, std::size_t);
+void *__libc_realloc(void *, std::size_t);
+void *__libc_memalign(std::size_t, std::size_t);
+
+static void count() {
+  if (counting.load(std::memory_order_relaxed))
+    allocations.fetch_add(1, std::memory_order_relaxed);
+}
+void *malloc(std::size_t bytes) {
+  count();
+  return __libc_malloc(bytes);
+}
+void *calloc(std::size_t n, std::size_t bytes) {
+  count();
+  return __libc_calloc(n, bytes);
+}
+void *realloc(void *old, std::size_t bytes) {
+  count();
+  return __libc_realloc(old, bytes);
+}
+void *aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  count();
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void **result, std::size_t alignment, std::size_t bytes) {
+  count();
+  *result = __libc_memalign(alignment, bytes);
+  return *result ? 0 : ENOMEM;
+}
+void *mmap(void *address, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
+  count();
+  return reinterpret_cast<void *>(
+      syscall(SYS_mmap, address, bytes, protection, flags, fd, offset));
+}
+}
+#endif
+
+namespace {
+
+enum : int { kCompute, kGather };
+constexpr const char *kStreams[] = {"compute", "gather"};
+
+struct Units {
+  Slice<float> piece, whole, gradient, sum;
+  Tile tile;
+};
+
+Units unitsOf(const Mesh &mesh) {
+  const std::size_t total = 10007, ranks = mesh.size(), local = (total + ranks - 1) / ranks;
+  return {{0, local}, {65536, total}, {2 * 65536, total}, {3 * 65536, local}, {1, local, 1, total}};
+}
+
+/// A step of a small program over the last communicator before the world: gather, compute, scatter.
+void step(Context &c, const Units &u) {
+  all_gather(c, kGather, "gather", 0, u.piece, u.whole, u.tile);
+  record(c, kGather, 0);
+  wait(c, kCompute, 0);
+  launch(c, kCompute, "double", reads(u.whole), writes(u.gradient),
+         [n = u.whole.count](const float *w, float *g) {
+           for (std::size_t i = 0; i < n; ++i)
+             g[i] = 2 * w[i];
+         });
+  record(c, kCompute, 1);
+  wait(c, kGather, 1);
+  reduce_scatter(c, kGather, "scatter", 0, u.gradient, u.sum, u.tile);
+  record(c, kGather, 2);
+  wait(c, kCompute, 2);
+  all_reduce(c, kCompute, "norm", 0, Slice<float>{u.sum.offset, 1}, Slice<float>{4 * 65536, 1});
+}
+
+// The n-th element of the whole is n on every rank; gradients are twice that, summed over the ranks.
+void checkStep(Context &c, const Units &u) {
+  const std::size_t first = c.comm(0).rank() * u.tile.local;
+  for (std::size_t i = 0; i < u.tile.held(c.comm(0).rank()); ++i) {
+    float got = c.data(u.sum)[i], expected = 2.0f * float(first + i) * float(c.comm(0).size());
+    if (got != expected)
+      throw Error(format("element %zu got %g, expected %g", i, got, expected));
+  }
+  if (c.peakBytes() != 4 * 65536 + 4)
+    throw Error(format("peak got %zu bytes, expected %d", c.peakBytes(), 4 * 65536 + 4));
+}
+
+struct Span {
+  std::string action;
+  double start, end;
+};
+
+/// Computes that sleep and gathers that run ahead: unit i+1 must have arrived while unit i computes.
+int overlap(Context &c, const Units &u) {
+  static std::vector<Span> spans[2];
+  c.observe({[](void *, const char *stream, const char *action, double start, double end) {
+               spans[std::string(stream) == "gather"].push_back({action, start, end});
+             },
+             nullptr});
+  constexpr int kUnits = 5;
+  for (int i = 0; i < kUnits; ++i) {
+    all_gather(c, kGather, "gather", 0, u.piece, u.whole, u.tile);
+    record(c, kGather, i);
+  }
+  for (int i = 0; i < kUnits; ++i) {
+    wait(c, kCompute, i);
+    launch(c, kCompute, "sleep", reads(u.whole), writes(), [](const float *) { usleep(60'000); });
+  }
+  c.synchronize();
+  std::vector<Span> computes;
+  for (const Span &span : spans[0])
+    if (span.action == "sleep")
+      computes.push_back(span);
+  for (int i = 0; i + 1 < kUnits; ++i)
+    if (spans[1][i + 1].end > computes[i].end)
+      throw Error(format("gather %d ended %.1f ms after compute %d", i + 1,
+                         1e3 * (spans[1][i + 1].end - computes[i].end), i));
+  return 0;
+}
+
+/// The faults that a mode plants in rank 1, before its third step.
+void plant(const std::string &mode, Context &c, const Units &u) {
+  if (mode == "throw")
+    throw Error("the planted fault");
+  if (mode == "kernel")
+    launch(c, kCompute, "faulty kernel", reads(), writes(),
+           [] { throw Error("the planted fault of a kernel"); });
+  if (mode == "sigkill")
+    raise(SIGKILL);
+  if (mode == "segv")
+    raise(SIGSEGV);
+  if (mode == "stop")
+    raise(SIGSTOP);
+  if (mode == "spin")
+    launch(c, kCompute, "endless", reads(), writes(), [] {
+      for (volatile bool ever = true; ever;)
+        usleep(1000);
+    });
+  if (mode == "exit")
+    _exit(3);
+  if (mode == "kind")
+    reduce_scatter(c, kGather, "wrong kind", 0, u.gradient, u.sum, u.tile);
+  if (mode == "count")
+    all_gather(c, kGather, "wrong count", 0, u.piece, u.whole, Tile{1, u.tile.local, 1, 10000});
+  if (mode == "allocate")
+    launch(c, kCompute, "allocates", reads(), writes(), [] { std::free(std::malloc(100)); });
+}
+
+int body(Job &job, const std::string &mode) {
+  if (mode == "conformance") {
+    std::size_t compared = runConformance(job);
+    if (job.rank() == 0)
+      std::printf("compared %zu\n", compared);
+    return 0;
+  }
+  Context c(job, kStreams, 8);
+  const Units u = unitsOf(job.mesh());
+  for (std::size_t i = 0; i < u.tile.held(c.comm(0).rank()); ++i)
+    c.data(u.piece)[i] = float(c.comm(0).rank() * u.tile.local + i);
+  if (mode == "overlap")
+    return overlap(c, u);
+  const int steps = mode == "allocations" || mode == "allocate" ? 200 : 5;
+  for (int s = 0; s < steps; ++s) {
+    if (s == 2 && job.rank() == 1) {
+      if (mode == "leave")
+        return 0;
+      plant(mode, c, u);
+    }
+    step(c, u);
+    if (s < 2)
+      c.synchronize();
+    if (s == 0) {
+      allocations = 0;
+      counting = true;
+    }
+  }
+  c.synchronize();
+  counting = false;
+  if ((mode == "allocations" || mode == "allocate") && allocations != 0)
+    throw Error(format("%ld allocations after the first step", allocations.load()));
+  checkStep(c, u);
+  c.world().barrier();
+  if (job.rank() == 0)
+    std::printf("done\n");
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: runtime-ranks MESH MODE [auto|shm|mpi]\n");
+    return kExitBadCommandLine;
+  }
+  // "name=size,name=size"
+  static std::vector<std::string> names;
+  std::vector<MeshAxis> axes;
+  names.reserve(8);
+  std::string text = argv[1];
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t equals = text.find('=', at), comma = std::min(text.find(',', at), text.size());
+    names.push_back(text.substr(at, equals - at));
+    axes.push_back({names.back().c_str(), std::atoi(text.c_str() + equals + 1)});
+    at = comma + 1;
+  }
+  // The whole mesh first, then every other list of one or two axes, in both orders.
+  static std::vector<CommunicatorSpec> communicators;
+  communicators.push_back({"all axes", {}});
+  const int n = static_cast<int>(axes.size());
+  for (int a = 0; a < n; ++a)
+    communicators[0].axes.axis[communicators[0].axes.count++] = a;
+  for (int a = 0; a < n && n > 1; ++a) {
+    communicators.push_back({axes[a].name, {a}});
+    for (int b = 0; b < n; ++b)
+      if (b != a)
+        communicators.push_back({"pair", {a, b}});
+  }
+  JobOptions options;
+  options.arenaBytes = kConformanceArena;
+  options.communicators = Table<CommunicatorSpec>(communicators.data(), communicators.size());
+  try {
+    options.transport = argc > 3 ? parseTransport(argv[3]) : Transport::Auto;
+    Mesh mesh(Table<MeshAxis>(axes.data(), axes.size()));
+    std::string mode = argv[2];
+    return runRanks(mesh, options, [&](Job &job) { return body(job, mode); });
+  } catch (const Error &error) {
+    return report(error);
+  }
+}

@@ -1,0 +1,204 @@
+//===- fsdp-run.cpp - run a module of any phase on simulated ranks --------===//
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "interpreter/Machine.h"
+#include "interpreter/Safetensors.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::interpreter;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("fsdp-run options");
+
+static cl::opt<std::string> inputFile(cl::Positional, cl::desc("FILE.mlir"), cl::init("-"),
+                                      cl::cat(category));
+static cl::opt<std::string> paramsFile("params",
+                                       cl::desc("Initial parameters (safetensors, by name)"),
+                                       cl::value_desc("file"), cl::cat(category));
+static cl::opt<std::string> inputsFile("inputs",
+                                       cl::desc("One tensor per input, samples first "
+                                                "(safetensors)"),
+                                       cl::value_desc("file"), cl::cat(category));
+static cl::opt<std::string>
+    outputsFile("outputs",
+                cl::desc("Where parameters, optimizer states ('NAME.STATE') and outputs "
+                         "('output.NAME') are written after the last step (safetensors)"),
+                cl::value_desc("file"), cl::cat(category));
+static cl::opt<uint64_t> seed("seed",
+                              cl::desc("Of initial values and of the order in which streams run"),
+                              cl::init(0), cl::cat(category));
+static cl::opt<int64_t> steps("steps", cl::desc("Number of steps"), cl::init(1), cl::cat(category));
+static cl::opt<std::string> segmentName("segment",
+                                        cl::desc("The step or segment to run (default: the first)"),
+                                        cl::value_desc("name"), cl::cat(category));
+static cl::opt<Numerics>
+    numerics("numerics", cl::desc("How floats are computed"), cl::init(Numerics::exact),
+             cl::values(clEnumValN(Numerics::exact, "exact", "in double, whatever the types say"),
+                        clEnumValN(Numerics::typed, "typed", "rounded as the types say")),
+             cl::cat(category));
+
+static int fail(const Twine &message) {
+  llvm::errs() << "fsdp-run: " << message << "\n";
+  return 1;
+}
+
+/// The shape of a parameter in weight files.
+static SmallVector<int64_t> fileShape(ParamOp param) {
+  if (auto shape = param.getFileShape())
+    return SmallVector<int64_t>(*shape);
+  return SmallVector<int64_t>(param.getTensorType().getShape());
+}
+
+static std::string printShape(ArrayRef<int64_t> shape) {
+  std::string text = "[";
+  for (auto [i, size] : llvm::enumerate(shape))
+    text += (i ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+/// Replaces the parameters by those of the file; returns an error message or nothing.
+static std::string loadParameters(ModuleOp module, Machine &machine, const TensorFile &file) {
+  for (ParamOp param : module.getOps<ParamOp>()) {
+    std::string name = param.getSymName().str();
+    auto it = file.find(name);
+    if (it == file.end())
+      return "'" + paramsFile + "' has no tensor '" + name + "'";
+    RankedTensorType type = it->second.getType();
+    if (!it->second.isFloat() || type.getShape() != ArrayRef<int64_t>(fileShape(param)))
+      return "'" + paramsFile + "': tensor '" + name + "' has shape " +
+             printShape(type.getShape()) + (it->second.isFloat() ? "" : " of integers") +
+             ", expected " + printShape(fileShape(param));
+    if (failed(machine.set(name, "parameter", it->second.viewAs(param.getTensorType()))))
+      return "parameter '" + name + "' could not be set";
+  }
+  return {};
+}
+
+/// The tensor as it is written: exact numerics keep their doubles.
+static Tensor forFile(const Tensor &tensor, ArrayRef<int64_t> shape) {
+  Type element = tensor.getType().getElementType();
+  if (tensor.isFloat() && numerics == Numerics::exact)
+    element = Float64Type::get(element.getContext());
+  return tensor.viewAs(RankedTensorType::get(shape, element));
+}
+
+static LogicalResult collectParameters(ModuleOp module, Machine &machine, TensorFile &file) {
+  SmallVector<std::string> whats{"parameter"};
+  llvm::append_range(whats, machine.getStates());
+  for (ParamOp param : module.getOps<ParamOp>())
+    for (const std::string &what : whats) {
+      FailureOr<Tensor> value = machine.get(param.getSymName(), what);
+      if (failed(value))
+        return failure();
+      std::string name = param.getSymName().str();
+      file[what == "parameter" ? name : name + "." + what] = forFile(*value, fileShape(param));
+    }
+  return success();
+}
+
+static LogicalResult addData(ModuleOp module, DataSet &data, const TensorFile &file) {
+  for (const auto &[name, tensor] : file) {
+    if (tensor.isFloat())
+      for (int64_t i = 0; i < tensor.size(); ++i)
+        if (!std::isfinite(tensor.getFloat(i)))
+          return failure(fail("'" + inputsFile + "': tensor '" + name + "' has the value " +
+                              std::to_string(tensor.getFloat(i)) + " at element " +
+                              std::to_string(i) + ", expected finite numbers"));
+    if (failed(data.add(module.getLoc(), name, tensor)))
+      return failure();
+  }
+  return success();
+}
+
+/// Runs the steps, prints what they log, and adds it to `file`.
+static int runSteps(Machine &machine, const DataSet &data, TensorFile &file) {
+  std::string segment =
+      segmentName.empty() ? machine.getSegments().front() : segmentName.getValue();
+  for (int64_t step = 0; step < steps; ++step) {
+    FailureOr<Outputs> outputs = machine.run(segment, data);
+    if (failed(outputs))
+      return 1;
+    for (const auto &[name, tensor] : *outputs) {
+      file["output." + name] = forFile(tensor, tensor.getType().getShape());
+      if (tensor.size() == 1)
+        llvm::outs() << "step " << step + 1 << " " << name << " "
+                     << llvm::format("%.17g", tensor.getNumber(0)) << "\n";
+    }
+    if (machine.getStepState().badSteps >= 3)
+      return fail(
+          "loss or gradient norm was not finite in three steps in a row; the last is step " +
+          Twine(step + 1));
+  }
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  if (!cl::ParseCommandLineOptions(argc, argv,
+                                   "Runs a module of any phase on simulated ranks, slowly and "
+                                   "obviously.\n",
+                                   &llvm::errs()))
+    return 2;
+  if (steps < 1) {
+    fail("--steps is " + Twine(steps) + ", expected at least 1");
+    return 2;
+  }
+
+  DialectRegistry registry;
+  registry.insert<nn::NNDialect, FSDPDialect, arith::ArithDialect, math::MathDialect>();
+  nn::registerElementwiseModels(registry);
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  OwningOpRef<ModuleOp> module =
+      parseSourceFile<ModuleOp>(inputFile, sources, ParserConfig(&context));
+  if (!module)
+    return 1;
+
+  MachineOptions options;
+  options.numerics = numerics;
+  options.seed = seed;
+  options.totalSteps = steps;
+  FailureOr<std::unique_ptr<Machine>> machine = Machine::create(*module, options);
+  if (failed(machine))
+    return 1;
+  if ((*machine)->getSegments().empty())
+    return fail("'" + inputFile + "' has no step and no segment to run");
+
+  if (!paramsFile.empty()) {
+    auto file = readSafetensors(paramsFile, &context);
+    if (!file)
+      return fail(llvm::toString(file.takeError()));
+    if (std::string message = loadParameters(*module, **machine, *file); !message.empty())
+      return fail(message);
+  }
+  DataSet data;
+  if (!inputsFile.empty()) {
+    auto file = readSafetensors(inputsFile, &context);
+    if (!file)
+      return fail(llvm::toString(file.takeError()));
+    if (failed(addData(*module, data, *file)))
+      return 1;
+  }
+
+  TensorFile results;
+  if (int status = runSteps(**machine, data, results))
+    return status;
+  if (failed(collectParameters(*module, **machine, results)))
+    return 1;
+  if (!outputsFile.empty())
+    if (llvm::Error error = writeSafetensors(outputsFile, results))
+      return fail("'" + outputsFile + "' cannot be written: " + llvm::toString(std::move(error)));
+  return 0;
+}

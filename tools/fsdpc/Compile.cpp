@@ -1,0 +1,98 @@
+//===- Compile.cpp - from a model to the phase that was asked for ---------===//
+
+#include "tools/fsdpc/Compile.h"
+
+#include "dsl/Model.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace mlir;
+namespace ir = mlir::fsdp;
+
+namespace fsdpc {
+
+Context::Context() {
+  DialectRegistry registry;
+  ::fsdp::dsl::registerDialects(registry);
+  context = std::make_unique<MLIRContext>(registry);
+  context->loadAllAvailableDialects();
+  context->printOpOnDiagnostic(false);
+  handler = std::make_unique<SourceMgrDiagnosticHandler>(sourceManager, context.get());
+}
+
+Context::~Context() = default;
+
+OwningOpRef<ModuleOp> readModel(Context &context, const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
+  if (!buffer)
+    throw Failure("cannot read '" + path + "': " + buffer.getError().message());
+  context.sources().AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(context.sources(), &context.get());
+  if (!module)
+    throw Failure("'" + path + "' is not a model");
+  return module;
+}
+
+static void setMesh(ModuleOp module, std::vector<std::pair<std::string, int64_t>> axes) {
+  auto meshes = module.getOps<ir::MeshOp>();
+  ir::MeshOp old = meshes.empty() ? ir::MeshOp() : *meshes.begin();
+  if (axes.empty() && old)
+    return;
+  if (axes.empty())
+    axes.emplace_back("fsdp", 1);
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  SmallVector<StringAttr> names;
+  SmallVector<int64_t> sizes;
+  for (auto &[name, size] : axes) {
+    names.push_back(builder.getStringAttr(name));
+    sizes.push_back(size);
+  }
+  auto mesh = ir::MeshAttr::get(builder.getContext(), names, sizes, ArrayRef<int64_t>());
+  if (old)
+    old.setMeshAttr(mesh);
+  else
+    ir::MeshOp::create(builder, builder.getUnknownLoc(), "mesh", mesh);
+}
+
+void configure(ModuleOp module, const Options &options) {
+  ir::Phase phase = ir::getPhase(module);
+  if (phase != ir::Phase::global)
+    throw Failure("the module is in the " + ir::stringifyPhase(phase).str() +
+                  " phase, expected the global phase: a model before any pass");
+  bool trains = false;
+  for (auto step : module.getOps<ir::StepOp>()) {
+    if (step.getKind() != ir::StepKind::train)
+      continue;
+    trains = true;
+    step.setOptimizerAttr(options.optimizer.apply(*step.getOptimizer()));
+  }
+  if (!trains)
+    throw Failure("the module has no 'fsdp.step' of kind train; there is nothing to compile");
+  setMesh(module, options.getMesh());
+  if (failed(verify(module)))
+    throw Failure("the model does not fit the options");
+}
+
+void lower(ModuleOp module, const Options &options, Emit phase) {
+  PassManager manager(module.getContext());
+  ir::PipelineOptions pipeline = options.getPipeline();
+  ir::buildGlobalPipeline(manager, pipeline);
+  if (phase >= Emit::Local)
+    ir::buildLocalPipeline(manager, pipeline);
+  if (phase >= Emit::Scheduled)
+    ir::buildScheduledPipeline(manager, pipeline);
+  if (failed(manager.run(module)))
+    throw Failure("the model was not compiled");
+}
+
+std::string print(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, OpPrintingFlags().printNameLocAsPrefix());
+  return text + "\n";
+}
+
+} // namespace fsdpc

@@ -1,0 +1,128 @@
+//===- Driver.cpp - command line in, result out ---------------------------===//
+
+#include "tools/fsdpc/Driver.h"
+
+#include "tools/fsdpc/Compile.h"
+#include "tools/fsdpc/Options.h"
+#include "tools/fsdpc/Output.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+using namespace mlir;
+
+namespace fsdpc {
+
+struct Driver::State {
+  std::string name;
+  CLI::App app;
+  CLI::Option_group *model = nullptr;
+  Options options;
+  std::string input; ///< the file of a model, for runFile
+
+  State(std::string name, std::string description)
+      : name(std::move(name)), app(std::move(description)) {}
+
+  int compile(int argc, char **argv, const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain);
+  void write(ModuleOp module);
+};
+
+Driver::Driver(std::string name, std::string description)
+    : state(std::make_unique<State>(name, std::move(description))) {
+  state->app.name(name);
+  state->app.set_help_flag("-h,--help", "print this and end");
+}
+
+Driver::~Driver() = default;
+
+void Driver::option(const std::string &name, int64_t &value, const std::string &description) {
+  if (!state->model)
+    state->model = state->app.add_option_group("Model");
+  state->model->add_option(name, value, description)
+      ->check(CLI::Validator(
+          [](std::string &got) -> std::string {
+            bool digits = !got.empty() && got.find_first_not_of("0123456789") == std::string::npos;
+            if (digits && got.size() < 19 && std::stoll(got) >= 1)
+              return "";
+            return "got '" + got + "', expected a whole number of at least 1";
+          },
+          ""))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void Driver::option(const std::string &name, double &value, const std::string &description) {
+  if (!state->model)
+    state->model = state->app.add_option_group("Model");
+  state->model->add_option(name, value, description)->type_name("X")->capture_default_str();
+}
+
+void Driver::flag(const std::string &name, bool &value, const std::string &description) {
+  if (!state->model)
+    state->model = state->app.add_option_group("Model");
+  state->model->add_flag(name, value, description);
+}
+
+void Driver::State::write(ModuleOp module) {
+  Emit emit = options.getEmit();
+  if (emit <= Emit::Scheduled)
+    return writeFile(options.output.empty() ? "-" : options.output, print(module));
+  throw Failure("not available yet: --emit=" + options.emit);
+}
+
+int Driver::State::compile(int argc, char **argv,
+                           const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain) {
+  auto say = [&](const std::string &message) {
+    std::cerr << name << ": error: " << message << "\n";
+  };
+  try {
+    try {
+      app.parse(normalizeArguments(argc, argv));
+    } catch (const CLI::Success &help) {
+      return app.exit(help);
+    } catch (const CLI::ParseError &error) {
+      throw UsageError(error.what());
+    }
+    options.check();
+    Emit emit = options.getEmit();
+    if (!options.output.empty())
+      emit == Emit::Source ? checkFolderOutput(options.output) : checkFileOutput(options.output);
+    if (options.report.size() > 1)
+      checkFileOutput(options.report);
+    Context context;
+    OwningOpRef<ModuleOp> module = obtain(context);
+    configure(*module, options);
+    lower(*module, options, emit);
+    write(*module);
+    return 0;
+  } catch (const UsageError &error) {
+    say(std::string(error.what()) + "; see " + name + " --help");
+    return 2;
+  } catch (const ::fsdp::dsl::ModelError &error) {
+    std::cerr << error.what() << "\n";
+    return 1;
+  } catch (const std::exception &error) {
+    say(error.what());
+    return 1;
+  }
+}
+
+int Driver::run(int argc, char **argv, const Describe &describe) {
+  state->options.declare(state->app);
+  return state->compile(argc, argv, [&](Context &context) {
+    ::fsdp::dsl::Model model(context.get());
+    describe(model);
+    return model.take();
+  });
+}
+
+int Driver::runFile(int argc, char **argv) {
+  state->app.add_option("MODEL", state->input, "global IR of a model (.mlir)")
+      ->required()
+      ->type_name("FILE");
+  state->options.declare(state->app);
+  return state->compile(argc, argv,
+                        [&](Context &context) { return readModel(context, state->input); });
+}
+
+} // namespace fsdpc

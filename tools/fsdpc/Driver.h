@@ -1,0 +1,53 @@
+//===- Driver.h - a model as a compiler of its own --------------*- C++ -*-===//
+//
+//   int main(int argc, char **argv) {
+//     fsdpc::Driver driver("regression", "one layer");
+//     int64_t in = 8, batch = 32;
+//     driver.option("--in", in, "features of a sample");
+//     driver.option("--batch", batch, "samples of a step, on all ranks together");
+//     return driver.run(argc, argv, [&](fsdp::dsl::Model &model) { ... model.loss(...); });
+//   }
+//
+// The program takes these options and then all of fsdpc's: mesh, strategy, what to emit and where.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TOOLS_FSDPC_DRIVER_H
+#define TOOLS_FSDPC_DRIVER_H
+
+#include "dsl/Model.h"
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace fsdpc {
+
+class Driver {
+public:
+  /// `name` is what the generated program is called; `description` is one line for `--help`.
+  Driver(std::string name, std::string description);
+  ~Driver();
+
+  /// An option of the model: a whole number of at least 1. `value` holds the default, and must
+  /// live until `run` returns.
+  void option(const std::string &name, int64_t &value, const std::string &description);
+  /// A number.
+  void option(const std::string &name, double &value, const std::string &description);
+  /// Given or not.
+  void flag(const std::string &name, bool &value, const std::string &description);
+
+  using Describe = std::function<void(::fsdp::dsl::Model &)>;
+  /// Reads the command line, lets `describe` describe the model, compiles it and writes what was
+  /// asked for. Returns the exit status: 0 done, 1 bad input or failure, 2 bad command line.
+  int run(int argc, char **argv, const Describe &describe);
+  /// The same for a model in the file that the command line names (the `fsdpc` tool).
+  int runFile(int argc, char **argv);
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace fsdpc
+
+#endif // TOOLS_FSDPC_DRIVER_H

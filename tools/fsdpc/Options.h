@@ -1,0 +1,95 @@
+//===- Options.h - the command line of the compiler -------------*- C++ -*-===//
+//
+// Shared by `fsdpc` and by every program that describes a model. Names, meanings and defaults are
+// a contract (docs/design.md, "Contracts").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TOOLS_FSDPC_OPTIONS_H
+#define TOOLS_FSDPC_OPTIONS_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "passes/Pipelines.h"
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace fsdpc {
+
+/// What the compiler writes, in the order in which it comes into being.
+enum class Emit { Global, Local, Scheduled, Source, Binary };
+
+/// A command line that makes no sense: exit status 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Bad input, or a failure on the way: exit status 1.
+struct Failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// What replaces the optimizer of the model; absent values leave it as it is.
+struct OptimizerOptions {
+  std::optional<std::string> kind, schedule;
+  std::optional<double> lr, momentum, beta1, beta2, eps, weightDecay, clip;
+  std::optional<int64_t> warmup;
+
+  /// `optimizer` with the options that were given. A rule other than the model's starts from that
+  /// rule's own defaults (weight decay 0.01 for adamw, else 0); rate, clipping and schedule stay.
+  mlir::fsdp::OptimizerAttr apply(mlir::fsdp::OptimizerAttr optimizer) const;
+};
+
+struct Options {
+  std::string output;
+  std::string emit = "binary";
+  bool emitGiven = false;
+  std::string target = "cpu";
+  std::string mesh;
+  std::string strategy = "fsdp";
+  std::vector<std::string> shard;
+  int64_t minShardSize = 0;
+  std::string precision = "f32", reducePrecision = "f32";
+  int64_t accumulate = 1;
+  std::string accumulateReduce = "last";
+  std::string reshard = "always";
+  std::string remat = "none";
+  std::string memoryLimit;
+  std::string prefetch = "1";
+  std::string buckets = "unit";
+  std::string communicator = "auto";
+  bool record = false;
+  /// Where the JSON of the report goes; empty for none, "-" for the table only.
+  std::string report;
+  OptimizerOptions optimizer;
+
+  /// Adds every option to `app`, bound to this object, which must outlive the parse.
+  void declare(CLI::App &app);
+  /// Throws UsageError where options exclude each other, Failure for what this release cannot do.
+  void check() const;
+
+  Emit getEmit() const;
+  /// Whether a binary was only implied, by `--report` without `-o`: then there is only the report.
+  bool onlyReport() const;
+  /// The axes of `--mesh`, empty where it was not given.
+  std::vector<std::pair<std::string, int64_t>> getMesh() const;
+  mlir::fsdp::PipelineOptions getPipeline() const;
+};
+
+/// Parses `data=2,fsdp=4`; on an error says so in `message` and returns nothing.
+std::vector<std::pair<std::string, int64_t>> parseMesh(const std::string &text,
+                                                       std::string &message);
+
+/// CLI11 would take the word after `--report` for its value; makes it `--report=-`.
+std::vector<std::string> normalizeArguments(int argc, char **argv);
+
+} // namespace fsdpc
+
+#endif // TOOLS_FSDPC_OPTIONS_H
