@@ -8,6 +8,7 @@
 
 #include "codegen/Project.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include <filesystem>
@@ -30,6 +31,7 @@ ir::EmittedProgram emitProgram(mlir::ModuleOp module, const Options &options,
   ir::EmitOptions emit;
   emit.name = name;
   emit.report = report;
+  emit.communicator = options.communicator;
   ir::EmittedProgram program;
   if (failed(ir::emitCpp(module, emit, program)))
     throw Failure("the program was not written");
@@ -63,8 +65,8 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
 // Binary
 //===----------------------------------------------------------------------===//
 
-/// Runs `commands` at once in `folder`, all that they print going to files there. Throws Failure with
-/// the words of the first that fails.
+/// Runs `commands` at once in `folder`, all that they print going to files there. Throws Failure
+/// with the words of the first that fails.
 static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, const std::string &folder) {
   struct Running {
     llvm::sys::ProcessInfo process;
@@ -81,8 +83,8 @@ static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, const std::string 
     std::vector<llvm::StringRef> arguments(words.begin(), words.end());
     std::optional<llvm::StringRef> redirects[] = {llvm::StringRef("/dev/null"),
                                                   llvm::StringRef(log), llvm::StringRef(log)};
-    all.push_back({llvm::sys::ExecuteNoWait("/usr/bin/env", arguments, std::nullopt, redirects),
-                   log});
+    all.push_back(
+        {llvm::sys::ExecuteNoWait("/usr/bin/env", arguments, std::nullopt, redirects), log});
   }
   std::string failure;
   for (Running &running : all) {
@@ -115,7 +117,8 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options) {
       llvm::erase_if(command, [](llvm::StringRef word) { return word.starts_with("-m"); });
       command.push_back("-march=native");
     }
-    if (!llvm::sys::findProgramByName(command[0]))
+    auto found = llvm::sys::findProgramByName(command[0]);
+    if (!found || !llvm::sys::fs::can_execute(*found))
       throw Failure("there is no compiler '" + command[0] +
                     "'; install it, or name another one in the environment variable CXX");
   }

@@ -19,8 +19,8 @@ mlir::fsdp::EmittedProgram emitProgram(mlir::ModuleOp module, const Options &opt
 void writeSource(const mlir::fsdp::EmittedProgram &program, const Options &options,
                  const std::string &name);
 
-/// Compiles `program` to `options.output`. Throws Failure without a compiler, and with its words when
-/// it fails. The environment variable CXX names another compiler.
+/// Compiles `program` to `options.output`. Throws Failure without a compiler, and with its words
+/// when it fails. The environment variable CXX names another compiler.
 void writeBinary(const mlir::fsdp::EmittedProgram &program, const Options &options);
 
 } // namespace fsdpc
