@@ -224,7 +224,8 @@ FailureOr<bool> ScheduledMachine::canEnd(int64_t rank, size_t stream) {
     size_t otherStream = it - other.timeline->streams.begin();
     const CompiledLaunch *otherLaunch = nextOf(member, otherStream);
     StreamState &otherState = other.streams[otherStream];
-    if (!otherLaunch || !otherState.inFlight || !otherLaunch->collective ||
+    // A member that has its result stands at an earlier meeting, which it has yet to leave.
+    if (!otherLaunch || !otherState.inFlight || !otherLaunch->collective || otherState.result ||
         cast<CollectiveOpInterface>(otherLaunch->collective).getAxes() != axes)
       return false;
     if (failed(checkSame(rank, launch.collective, member, otherLaunch->collective)))
