@@ -224,7 +224,8 @@ FailureOr<bool> ScheduledMachine::canEnd(int64_t rank, size_t stream) {
     size_t otherStream = it - other.timeline->streams.begin();
     const CompiledLaunch *otherLaunch = nextOf(member, otherStream);
     StreamState &otherState = other.streams[otherStream];
-    if (!otherLaunch || !otherState.inFlight || !otherLaunch->collective ||
+    // A rank whose result is there but who has not ended is still in the collective before.
+    if (!otherLaunch || !otherState.inFlight || otherState.result || !otherLaunch->collective ||
         cast<CollectiveOpInterface>(otherLaunch->collective).getAxes() != axes)
       return false;
     if (failed(checkSame(rank, launch.collective, member, otherLaunch->collective)))

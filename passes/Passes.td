@@ -52,6 +52,53 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
   }];
 }
 
+def ShardParametersPass : Pass<"fsdp-shard-parameters", "::mlir::ModuleOp"> {
+  let summary = "Decide how every parameter is stored";
+  let description = [{
+    After this pass every parameter has a placement. The first `PATTERN:SPEC` of the option `shard` whose glob
+    matches the parameter's name decides; else a placement that stands in the module stays; else the
+    strategy decides: `fsdp` and `hsdp` store flat per unit over the mesh axis `fsdp` (other axes replicate), `ddp`
+    replicates. `strategy=fsdp:never` keeps a unit that was gathered in forward for backward. Parameters
+    with fewer than `min-shard-size` elements, and all where the mesh has no axis `fsdp`, are replicated. A pattern that matches nothing is an error.
+
+    Example: `fsdp-opt --fsdp-shard-parameters="strategy=fsdp min-shard-size=1024 shard=*.bias:replicated,head.weight:1" model.mlir`
+  }];
+  let options = [
+    Option<"strategy", "strategy", "std::string", "\"fsdp\"",
+           "fsdp, hsdp or ddp; `:never` after it keeps gathered units for backward">,
+    Option<"minShardSize", "min-shard-size", "int64_t", "0",
+           "Elements below which a parameter is replicated">,
+    ListOption<"shard", "shard", "std::string",
+               "PATTERN:SPEC, with SPEC flat, replicated or the number of a dimension">,
+  ];
+}
+
+def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
+  let summary = "Give every value of every step a sharding";
+  let description = [{
+    After this pass every op with tensor results has the attribute `fsdp.shardings`, one sharding for
+    each result, that its operands can give it. Inputs are split along their sample dimension over all mesh axes but
+    `tensor` and `pipeline`, parameters are whole, constraints hold first, and the rest follows the sharding rules
+    of the ops to a fixed point. `unreduced` marks the ops that leave partial sums.
+
+    Example: `fsdp-opt --fsdp-propagate model.mlir`
+  }];
+}
+
+def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
+  let summary = "Turn the program of one device into the program of one rank";
+  let description = [{
+    After this pass the module is in the local phase: storages hold the shards of parameters and optimizer states,
+    steps have become segments of one program, every value has the shape that one rank holds, and every
+    collective is explicit. A unit is gathered at its first use in each run of uses, its gradients are joined
+    and reduced right after the last one is complete, and padding is masked before it is reduced over. A value
+    that has to change its sharding otherwise is reported as a remark, with the collective and its bytes.
+
+    Example: `fsdp-opt --fsdp-shard-parameters --fsdp-differentiate --fsdp-apply-optimizer --fsdp-propagate --fsdp-partition model.mlir`
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def SchedulePass : Pass<"fsdp-schedule", "::mlir::ModuleOp"> {
   let summary = "Turn local IR into launches on streams that wait for one another";
   let description = [{

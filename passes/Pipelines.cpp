@@ -2,6 +2,7 @@
 
 #include "passes/Pipelines.h"
 
+#include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "passes/Passes.h"
 
@@ -11,15 +12,28 @@ using namespace mlir::fsdp;
 void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptions &options) {
   // Before differentiation, so that evaluation holds nothing of backward.
   manager.addPass(createDeriveEvaluationPass());
-  // Its place: fsdp-shard-parameters. Reads of one parameter are distinct from here on.
+  // Placements first: they are the user's decisions, and everything later reads them.
+  ShardParametersPassOptions placements;
+  placements.strategy = options.strategy;
+  if (options.reshard == Reshard::never)
+    placements.strategy += ":never";
+  placements.minShardSize = options.minShardSize;
+  placements.shard.assign(options.shardPatterns.begin(), options.shardPatterns.end());
+  manager.addPass(createShardParametersPass(placements));
+  // Later, here: fsdp-mixed-precision. Casts stand before anything is differentiated or costed.
+  // Reads of one parameter are distinct from here on: backward gets its own.
   manager.addPass(createDifferentiatePass());
   manager.addPass(createApplyOptimizerPass());
-  // Its place: fsdp-propagate. All that computes stands in the step now.
+  // Once all that computes stands in the step, and before anything changes shape.
+  manager.addPass(createPropagatePass());
   manager.addPass(createVerifyPhasePass());
 }
 
 void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOptions &options) {
-  // Their places: fsdp-partition, fsdp-fuse.
+  manager.addPass(createPartitionPass());
+  // Its place: fsdp-fuse. After partitioning, so that masks and broadcasts of local shape join kernels.
+  // Later, here: fsdp-rematerialize, after fusion so that recomputing calls the same kernels, and
+  // fsdp-accumulate, which repeats the segment for microbatches.
   manager.addPass(createVerifyPhasePass());
 }
 
@@ -34,4 +48,47 @@ void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOp
   manager.addPass(createVerifyPhasePass());
 }
 
-void mlir::fsdp::registerPasses() { registerFSDPPasses(); }
+namespace {
+/// The textual form of PipelineOptions; `strategy` may end in `:never` as in fsdp-shard-parameters.
+struct TextOptions : PassPipelineOptions<TextOptions> {
+  Option<std::string> strategy{*this, "strategy", llvm::cl::desc("fsdp, hsdp or ddp"),
+                               llvm::cl::init("fsdp")};
+  Option<int64_t> minShardSize{*this, "min-shard-size",
+                               llvm::cl::desc("elements below which a parameter is replicated"),
+                               llvm::cl::init(0)};
+  ListOption<std::string> shard{*this, "shard", llvm::cl::desc("PATTERN:SPEC")};
+  Option<int64_t> prefetch{*this, "prefetch", llvm::cl::desc("gathers that may run ahead"),
+                           llvm::cl::init(1)};
+
+  PipelineOptions get() const {
+    PipelineOptions options;
+    options.strategy = strategy;
+    options.minShardSize = minShardSize;
+    options.shardPatterns.assign(shard.begin(), shard.end());
+    options.prefetch = prefetch;
+    return options;
+  }
+};
+} // namespace
+
+void mlir::fsdp::registerPasses() {
+  registerFSDPPasses();
+  static PassPipelineRegistration<TextOptions> global(
+      "fsdp-to-global", "From a model to global IR that has gradients, updates and shardings",
+      [](OpPassManager &manager, const TextOptions &options) {
+        buildGlobalPipeline(manager, options.get());
+      });
+  static PassPipelineRegistration<TextOptions> local(
+      "fsdp-to-local", "From a model to the program of one rank",
+      [](OpPassManager &manager, const TextOptions &options) {
+        buildGlobalPipeline(manager, options.get());
+        buildLocalPipeline(manager, options.get());
+      });
+  static PassPipelineRegistration<TextOptions> scheduled(
+      "fsdp-to-scheduled", "From a model to launches on streams and buffers in the arena",
+      [](OpPassManager &manager, const TextOptions &options) {
+        buildGlobalPipeline(manager, options.get());
+        buildLocalPipeline(manager, options.get());
+        buildScheduledPipeline(manager, options.get());
+      });
+}

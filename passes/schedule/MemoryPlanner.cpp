@@ -153,6 +153,16 @@ void mlir::fsdp::schedule::applyPlan(const MemoryPlan &plan, Role &role) {
   role.arena = plan.arena;
 }
 
+int64_t mlir::fsdp::schedule::lowerBoundOf(const Role &role) {
+  int64_t persistent = 0, most = 0;
+  for (const Buffer &buffer : role.buffers)
+    if (buffer.isPersistent())
+      persistent += roundUp(buffer.size);
+  for (size_t s = 0; s < role.segments.size(); ++s)
+    most = std::max(most, Interference(role, static_cast<int>(s)).lowerBound());
+  return persistent + most;
+}
+
 int64_t mlir::fsdp::schedule::peakOf(const Role &role, int segment,
                                      const std::vector<bool> &wanted) {
   return Interference(role, segment, &wanted).lowerBound();

@@ -1,0 +1,68 @@
+//===- Arena.cpp ----------------------------------------------------------===//
+
+#include "codegen/Arena.h"
+
+#include "codegen/Elementwise.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+LogicalResult Arena::add(Value buffer, StringRef segment, Names &names, std::vector<Slice> &slices) {
+  if (spelling.count(buffer))
+    return success();
+  Place place = program.placeOf(buffer);
+  bool isState = buffer == program.stepState->getResult(0);
+  std::string type = elementType(place.type.getElementType()).str();
+  if (place.type.getElementType().isBF16())
+    type = "bf16";
+  if (type.empty())
+    return buffer.getDefiningOp()->emitOpError()
+           << "has element type " << place.type.getElementType()
+           << ", which the runtime of this target does not know; use f32";
+  std::string name = isState ? "step_state" : names.unique(bufferName(buffer));
+  std::string shape;
+  for (int64_t size : place.type.getShape())
+    shape += (shape.empty() ? "" : " x ") + std::to_string(size);
+  if (auto subview = buffer.getDefiningOp<SubviewOp>())
+    shape += " of " + bufferName(subview.getBuffer());
+  spelling[buffer] = (segment.empty() ? "persistent::" : "arena::") + name;
+  outside[buffer] = (segment.empty() ? "" : segment.str() + "::") + spelling[buffer];
+  slices.push_back({name,
+                    "constexpr Slice<" + (isState ? "StepState" : type) + "> " + name + "{" +
+                        std::to_string(place.offset) + ", " +
+                        std::to_string(isState ? 1 : place.type.getNumElements()) + "};",
+                    isState || shape.empty() ? "" : " // " + shape});
+  return success();
+}
+
+LogicalResult Arena::create(ArrayRef<std::string> segmentNames) {
+  Names persistentNames(/*qualified=*/true);
+  if (failed(add(program.stepState->getResult(0), "", persistentNames, persistent)))
+    return failure();
+  for (auto buffer : program.program.getBody().front().getOps<BufferOp>())
+    if (failed(add(buffer, "", persistentNames, persistent)))
+      return failure();
+  for (auto [timeline, segment] : llvm::zip_equal(program.timelines, segmentNames)) {
+    std::vector<Slice> &slices = segments.emplace_back();
+    Names names(/*qualified=*/true);
+    for (const Action &action : timeline.actions) {
+      SmallVector<Value> used(action.launch.getIns());
+      llvm::append_range(used, action.launch.getOuts());
+      for (Value buffer : used)
+        if (failed(add(buffer, segment, names, slices)))
+          return failure();
+    }
+  }
+  return success();
+}
+
+void Arena::declarePersistent(Writer &writer) const {
+  for (const Slice &slice : persistent)
+    writer.line(slice.declaration + slice.note);
+}
+
+void Arena::declareSegment(Writer &writer, const Timeline &timeline) const {
+  for (const Slice &slice : segments[&timeline - program.timelines.data()])
+    writer.line(slice.declaration + slice.note);
+}

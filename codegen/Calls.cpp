@@ -1,0 +1,357 @@
+//===- Calls.cpp ----------------------------------------------------------===//
+
+#include "codegen/Calls.h"
+
+#include "codegen/Elementwise.h"
+#include "codegen/MatrixProduct.h"
+#include "codegen/Names.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+/// Finds the call for the one op of a launch.
+class CallFinder {
+public:
+  CallFinder(const ScheduledProgram &program, LaunchOp launch, Call &call)
+      : program(program), launch(launch), call(call) {}
+  LogicalResult find(Operation *op);
+
+private:
+  // Where an operand comes from and where a result goes; null for constants and unused results.
+  Value source(Value operand);
+  Value target(Value result);
+
+  LogicalResult input(InputOp op);
+  LogicalResult output(OutputOp op);
+  LogicalResult collective(Operation *op, StringRef kind, Value from, Value to, ArrayAttr over);
+  LogicalResult tiled(Operation *op, RankedTensorType piece, RankedTensorType whole, uint64_t dim);
+  LogicalResult einsum(nn::EinsumOp op);
+  LogicalResult crossEntropy(nn::CrossEntropyOp op);
+  LogicalResult crossEntropyGrad(nn::CrossEntropyGradOp op);
+  LogicalResult squareSum(SquareSumOp op);
+  LogicalResult learningRate(LearningRateOp op);
+  LogicalResult allFinite(AllFiniteOp op);
+  LogicalResult optimizerStep(OptimizerStepOp op);
+  LogicalResult advance(AdvanceOp op);
+
+  /// Reads or writes `buffer` and passes it on.
+  void read(Value buffer);
+  void write(Value buffer);
+  void pass(std::string text) { call.arguments.push_back(std::move(text)); }
+
+  bool allFromBuffers(Operation *op);
+  LogicalResult needBuffers(Operation *op);
+  LogicalResult needF32(Operation *op, Type type) const;
+
+  const ScheduledProgram &program;
+  LaunchOp launch;
+  Call &call;
+};
+
+} // namespace
+
+Value CallFinder::source(Value operand) {
+  auto argument = dyn_cast<BlockArgument>(operand);
+  return argument ? launch.getIns()[argument.getArgNumber()] : Value();
+}
+
+Value CallFinder::target(Value result) {
+  Operation *yield = launch.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(yield->getOperands()))
+    if (value == result)
+      return launch.getOuts()[index];
+  return nullptr;
+}
+
+void CallFinder::read(Value buffer) {
+  call.reads.push_back(buffer);
+  call.arguments.push_back(buffer);
+}
+
+void CallFinder::write(Value buffer) {
+  call.writes.push_back(buffer);
+  call.arguments.push_back(buffer);
+}
+
+bool CallFinder::allFromBuffers(Operation *op) {
+  return llvm::all_of(op->getOperands(), [&](Value operand) { return source(operand); });
+}
+
+LogicalResult CallFinder::needBuffers(Operation *op) {
+  for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+    if (!source(operand))
+      return op->emitOpError() << "takes operand #" << index
+                               << " from no buffer; store the constant in one first";
+  for (auto [index, result] : llvm::enumerate(op->getResults()))
+    if (!target(result))
+      return op->emitOpError() << "leaves result #" << index << " in no buffer; yield it";
+  return success();
+}
+
+LogicalResult CallFinder::needF32(Operation *op, Type type) const {
+  if (Type element = getElementTypeOrSelf(type); !element.isF32())
+    return op->emitOpError() << "works on " << element
+                             << ", which the runtime of this target has no function for; use f32";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Host and collectives
+//===----------------------------------------------------------------------===//
+
+LogicalResult CallFinder::input(InputOp op) {
+  call.function = "load_input";
+  const auto &inputs = program.inputs;
+  pass("/*input=*/" + std::to_string(inputs.find(op.getNameAttr()) - inputs.begin()));
+  if (failed(needBuffers(op)))
+    return failure();
+  write(target(op.getResult()));
+  return success();
+}
+
+LogicalResult CallFinder::output(OutputOp op) {
+  call.function = "output";
+  if (failed(needBuffers(op)))
+    return failure();
+  pass(enumeratorFor("output " + op.getName().str()));
+  read(source(op.getValue()));
+  return success();
+}
+
+LogicalResult CallFinder::collective(Operation *op, StringRef kind, Value from, Value to,
+                                     ArrayAttr over) {
+  if (failed(needBuffers(op)))
+    return failure();
+  call.function = call.collective = kind;
+  call.over = over;
+  read(source(from));
+  write(target(to));
+  return success();
+}
+
+/// The dimension that is cut, as the runtime sees it: what lies outside of it and inside of it.
+LogicalResult CallFinder::tiled(Operation *op, RankedTensorType piece, RankedTensorType whole,
+                                uint64_t dim) {
+  int64_t outer = 1, inner = 1;
+  for (uint64_t d = 0; d < dim; ++d)
+    outer *= whole.getDimSize(d);
+  for (uint64_t d = dim + 1; d < static_cast<uint64_t>(whole.getRank()); ++d)
+    inner *= whole.getDimSize(d);
+  pass("Tile{/*outer=*/" + std::to_string(outer) + ", /*local=*/" +
+       std::to_string(piece.getDimSize(dim)) + ", /*inner=*/" + std::to_string(inner) +
+       ", /*total=*/" + std::to_string(whole.getDimSize(dim)) + "}");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Compute
+//===----------------------------------------------------------------------===//
+
+static std::string strides(const MatrixProduct::Strides &s) {
+  std::string text = "{" + std::to_string(s.row) + ", " + std::to_string(s.column) + ", {";
+  if (s.batch != std::array<int64_t, 3>{0, 0, 0})
+    for (int i = 0; i < 3; ++i)
+      text += (i ? ", " : "") + std::to_string(s.batch[i]);
+  return text + "}}";
+}
+
+/// A matrix product where it is one; otherwise the loops of a kernel, which are correct but slow.
+LogicalResult CallFinder::einsum(nn::EinsumOp op) {
+  FailureOr<MatrixProduct> product = MatrixProduct::of(op);
+  if (failed(product) || !allFromBuffers(op))
+    return success();
+  call.function = "gemm";
+  const MatrixProduct &p = *product;
+  pass("Gemm{/*m=*/" + std::to_string(p.m) + ", /*n=*/" + std::to_string(p.n) + ", /*k=*/" +
+       std::to_string(p.k) + ", /*batch=*/{" + std::to_string(p.batch[0]) + ", " +
+       std::to_string(p.batch[1]) + ", " + std::to_string(p.batch[2]) + "}, /*a=*/" +
+       strides(p.a) + ", /*b=*/" + strides(p.b) + ", /*c=*/" + strides(p.c) + "}");
+  read(source(op.getLhs()));
+  read(source(op.getRhs()));
+  write(target(op.getResult()));
+  return success();
+}
+
+static std::string logitRows(Type logits) {
+  auto type = cast<RankedTensorType>(logits);
+  int64_t rows = 1;
+  for (int64_t size : type.getShape().drop_back())
+    rows *= size;
+  return "LogitRows{/*rows=*/" + std::to_string(rows) + ", /*classes=*/" +
+         std::to_string(type.getShape().back()) + "}";
+}
+
+LogicalResult CallFinder::crossEntropy(nn::CrossEntropyOp op) {
+  call.function = "cross_entropy";
+  if (failed(needF32(op, op.getLogits().getType())))
+    return failure();
+  if (!allFromBuffers(op) || !target(op.getLoss()))
+    return needBuffers(op);
+  pass(logitRows(op.getLogits().getType()));
+  read(source(op.getLogits()));
+  read(source(op.getLabels()));
+  write(target(op.getLoss()));
+  if (Value sums = target(op.getLogSumExp()))
+    write(sums);
+  return success();
+}
+
+LogicalResult CallFinder::crossEntropyGrad(nn::CrossEntropyGradOp op) {
+  // With a constant upstream, or in double, a kernel of loops does it.
+  if (!allFromBuffers(op) || !getElementTypeOrSelf(op.getType()).isF32())
+    return success();
+  call.function = "cross_entropy_grad";
+  pass(logitRows(op.getLogits().getType()));
+  for (Value operand : op->getOperands())
+    read(source(operand));
+  write(target(op.getResult()));
+  return success();
+}
+
+LogicalResult CallFinder::squareSum(SquareSumOp op) {
+  call.function = "square_sum";
+  if (failed(needF32(op, op.getInput().getType())) || failed(needBuffers(op)))
+    return failure();
+  read(source(op.getInput()));
+  write(target(op.getResult()));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The end of a step
+//===----------------------------------------------------------------------===//
+
+LogicalResult CallFinder::learningRate(LearningRateOp op) {
+  call.function = "learning_rate";
+  if (failed(needBuffers(op)))
+    return failure();
+  std::string kind = stringifyScheduleKind(op.getOptimizer().getSchedule()).str();
+  kind.front() = llvm::toUpper(kind.front());
+  pass("Schedule{Schedule::" + kind +
+       ", /*warmup=*/" + std::to_string(op.getOptimizer().getWarmup()) + "}");
+  read(launch.getStepState());
+  write(target(op.getLr()));
+  return success();
+}
+
+LogicalResult CallFinder::allFinite(AllFiniteOp op) {
+  call.function = "all_finite";
+  if (failed(needBuffers(op)))
+    return failure();
+  write(target(op.getOk()));
+  for (Value value : op.getValues()) {
+    if (cast<RankedTensorType>(value.getType()).getRank() != 0)
+      return op.emitOpError() << "takes " << value.getType() << ", expected scalars";
+    read(source(value));
+  }
+  return success();
+}
+
+static std::string updateConstants(OptimizerAttr optimizer) {
+  Type f32 = Builder(optimizer.getContext()).getF32Type();
+  std::string decay = "/*weightDecay=*/" + literal(optimizer.getWeightDecay(), f32) + "}";
+  if (optimizer.getKind() == OptimizerKind::sgd)
+    return "Sgd{/*momentum=*/" + literal(optimizer.getMomentum(), f32) + ", " + decay;
+  return "Adam{/*beta1=*/" + literal(optimizer.getBeta1(), f32) + ", /*beta2=*/" +
+         literal(optimizer.getBeta2(), f32) + ", /*epsilon=*/" +
+         literal(optimizer.getEps(), f32) + ", " + decay;
+}
+
+/// True where `value` is the constant 1: then a gradient is not scaled.
+static bool isOne(Value value) {
+  auto constant = value.getDefiningOp<arith::ConstantOp>();
+  auto number = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+  return number && number.getSplatValue<APFloat>().isExactlyValue(1.0);
+}
+
+LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
+  call.function = stringifyOptimizerKind(op.getOptimizer().getKind());
+  if (failed(needF32(op, op.getParameter().getType())))
+    return failure();
+  SmallVector<Value> before = {op.getParameter()}, after = {op.getNewParameter()};
+  llvm::append_range(before, op.getStates());
+  llvm::append_range(after, op.getNewStates());
+  for (auto [from, to] : llvm::zip_equal(before, after))
+    if (!source(from) || source(from) != target(to))
+      return op.emitOpError() << "does not work in place; give parameter and states the same "
+                                 "buffers in ins and outs";
+  bool scaled = !isOne(op.getScale());
+  if (!source(op.getGradient()) || !source(op.getLr()) || !source(op.getOk()) ||
+      (scaled && !source(op.getScale())))
+    return needBuffers(op);
+  pass("storages[" + enumeratorFor("storage " + op.getStorage().str()) + "]");
+  pass(updateConstants(op.getOptimizer()));
+  read(source(op.getParameter()));
+  read(source(op.getGradient()));
+  for (Value state : op.getStates())
+    read(source(state));
+  read(source(op.getLr()));
+  if (scaled)
+    read(source(op.getScale()));
+  else
+    pass("/*scale=*/{}");
+  read(source(op.getOk()));
+  read(launch.getStepState());
+  for (Value result : after)
+    call.writes.push_back(target(result));
+  return success();
+}
+
+LogicalResult CallFinder::advance(AdvanceOp op) {
+  call.function = "advance";
+  if (failed(needBuffers(op)))
+    return failure();
+  read(launch.getStepState());
+  read(source(op.getOk()));
+  call.writes.push_back(launch.getStepState());
+  return success();
+}
+
+LogicalResult CallFinder::find(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](InputOp op) { return input(op); })
+      .Case([&](OutputOp op) { return output(op); })
+      .Case([&](AllGatherOp op) {
+        if (failed(collective(op, "all_gather", op.getInput(), op.getResult(), op.getOver())))
+          return failure();
+        return tiled(op, cast<RankedTensorType>(op.getInput().getType()),
+                     cast<RankedTensorType>(op.getType()), op.getDim());
+      })
+      .Case([&](ReduceScatterOp op) {
+        if (failed(collective(op, "reduce_scatter", op.getInput(), op.getResult(), op.getOver())))
+          return failure();
+        return tiled(op, cast<RankedTensorType>(op.getType()),
+                     cast<RankedTensorType>(op.getInput().getType()), op.getDim());
+      })
+      .Case([&](AllReduceOp op) {
+        if (failed(collective(op, "all_reduce", op.getInput(), op.getResult(), op.getOver())))
+          return failure();
+        if (op.getKind() == ReduceKind::max)
+          pass("ReduceOp::Max");
+        return success();
+      })
+      .Case([&](nn::EinsumOp op) { return einsum(op); })
+      .Case([&](nn::CrossEntropyOp op) { return crossEntropy(op); })
+      .Case([&](nn::CrossEntropyGradOp op) { return crossEntropyGrad(op); })
+      .Case([&](SquareSumOp op) { return squareSum(op); })
+      .Case([&](LearningRateOp op) { return learningRate(op); })
+      .Case([&](AllFiniteOp op) { return allFinite(op); })
+      .Case([&](OptimizerStepOp op) { return optimizerStep(op); })
+      .Case([&](AdvanceOp op) { return advance(op); })
+      .Default([](Operation *) { return success(); });
+}
+
+FailureOr<Call> mlir::fsdp::callFor(const ScheduledProgram &program, LaunchOp launch) {
+  Call call;
+  if (Operation *op = onlyOp(launch))
+    if (failed(CallFinder(program, launch, call).find(op)))
+      return failure();
+  if (!call.function.empty())
+    return call;
+  call.reads.assign(launch.getIns().begin(), launch.getIns().end());
+  call.writes.assign(launch.getOuts().begin(), launch.getOuts().end());
+  return call;
+}

@@ -1,0 +1,210 @@
+//===- Elementwise.cpp ----------------------------------------------------===//
+
+#include "codegen/Elementwise.h"
+
+#include "dialect/nn/NNDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Format.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+StringRef mlir::fsdp::elementType(Type type) {
+  return llvm::TypeSwitch<Type, StringRef>(type)
+      .Case<Float32Type>([](Type) { return "float"; })
+      .Case<Float64Type>([](Type) { return "double"; })
+      .Case<IntegerType>([](IntegerType integer) {
+        switch (integer.getWidth()) {
+        case 1:
+          return "bool";
+        case 32:
+          return "std::int32_t";
+        case 64:
+          return "std::int64_t";
+        default:
+          return "";
+        }
+      })
+      .Default([](Type) { return ""; });
+}
+
+//===----------------------------------------------------------------------===//
+// Literals
+//===----------------------------------------------------------------------===//
+
+std::string mlir::fsdp::literal(double value, Type type) {
+  bool single = type.isF32();
+  std::string suffix = single ? "f" : "";
+  if (std::isnan(value))
+    return "__builtin_nan" + suffix + "(\"\")";
+  if (std::isinf(value))
+    return (value < 0 ? "-__builtin_inf" : "__builtin_inf") + suffix + "()";
+  char text[40];
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof(text), "%.*g", digits, value);
+    if (single ? std::strtof(text, nullptr) == static_cast<float>(value)
+               : std::strtod(text, nullptr) == value)
+      break;
+  }
+  std::string result = text;
+  if (result.find_first_of(".e") == std::string::npos)
+    result += ".0";
+  return result + suffix;
+}
+
+std::string mlir::fsdp::literal(Attribute attr) {
+  if (auto number = dyn_cast<FloatAttr>(attr)) {
+    double value = number.getType().isF32() ? number.getValue().convertToFloat()
+                                            : number.getValueAsDouble();
+    return literal(value, number.getType());
+  }
+  auto integer = cast<IntegerAttr>(attr);
+  if (integer.getType().isInteger(1))
+    return integer.getValue().isZero() ? "false" : "true";
+  int64_t value = integer.getValue().getSExtValue();
+  if (value == INT64_MIN)
+    return "INT64_MIN";
+  if (value == INT32_MIN && integer.getType().isInteger(32))
+    return "INT32_MIN";
+  return std::to_string(value) + (integer.getType().isInteger(64) ? "LL" : "");
+}
+
+std::string mlir::fsdp::identityOf(bool maximum, Type type) {
+  if (isa<FloatType>(type))
+    return literal(maximum ? -INFINITY : 0.0, type);
+  if (!maximum)
+    return "0";
+  return type.isInteger(32) ? "INT32_MIN" : "INT64_MIN";
+}
+
+//===----------------------------------------------------------------------===//
+// Expressions
+//===----------------------------------------------------------------------===//
+
+static std::string compare(arith::CmpFOp op) {
+  using P = arith::CmpFPredicate;
+  switch (op.getPredicate()) {
+  case P::AlwaysFalse:
+    return "false";
+  case P::AlwaysTrue:
+    return "true";
+  case P::OEQ:
+    return "$0 == $1";
+  case P::OGT:
+    return "$0 > $1";
+  case P::OGE:
+    return "$0 >= $1";
+  case P::OLT:
+    return "$0 < $1";
+  case P::OLE:
+    return "$0 <= $1";
+  case P::ONE:
+    return "($0 < $1 || $0 > $1)";
+  case P::ORD:
+    return "($0 == $0 && $1 == $1)";
+  case P::UEQ:
+    return "!($0 < $1 || $0 > $1)";
+  case P::UGT:
+    return "!($0 <= $1)";
+  case P::UGE:
+    return "!($0 < $1)";
+  case P::ULT:
+    return "!($0 >= $1)";
+  case P::ULE:
+    return "!($0 > $1)";
+  case P::UNE:
+    return "$0 != $1";
+  case P::UNO:
+    return "($0 != $0 || $1 != $1)";
+  }
+  llvm_unreachable("unknown predicate");
+}
+
+static std::string compare(arith::CmpIOp op) {
+  using P = arith::CmpIPredicate;
+  StringRef sign;
+  switch (op.getPredicate()) {
+  case P::eq:
+    return "$0 == $1";
+  case P::ne:
+    return "$0 != $1";
+  case P::slt:
+  case P::ult:
+    sign = " < ";
+    break;
+  case P::sle:
+  case P::ule:
+    sign = " <= ";
+    break;
+  case P::sgt:
+  case P::ugt:
+    sign = " > ";
+    break;
+  case P::sge:
+  case P::uge:
+    sign = " >= ";
+    break;
+  }
+  bool isUnsigned = op.getPredicate() >= P::ult;
+  Type type = getElementTypeOrSelf(op.getLhs().getType());
+  if (!isUnsigned || type.isInteger(1))
+    return "$0" + sign.str() + "$1";
+  std::string cast = type.isInteger(32) ? "std::uint32_t" : "std::uint64_t";
+  return cast + "($0)" + sign.str() + cast + "($1)";
+}
+
+/// Integer arithmetic wraps, so it is done on unsigned values.
+static std::string wrapping(Operation *op, StringRef sign) {
+  Type type = getElementTypeOrSelf(op->getResult(0).getType());
+  std::string cast = type.isInteger(64) ? "std::uint64_t" : "std::uint32_t";
+  return (elementType(type) + "(" + cast + "($0) " + sign + " " + cast + "($1))").str();
+}
+
+std::string mlir::fsdp::elementwiseExpression(Operation *op) {
+  Type result = getElementTypeOrSelf(op->getResult(0).getType());
+  std::string type = elementType(result).str();
+  bool fromBool = op->getNumOperands() > 0 &&
+                  getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1);
+  return llvm::TypeSwitch<Operation *, std::string>(op)
+      .Case<arith::AddFOp>([](auto) { return "$0 + $1"; })
+      .Case<arith::SubFOp>([](auto) { return "$0 - $1"; })
+      .Case<arith::MulFOp>([](auto) { return "$0 * $1"; })
+      .Case<arith::DivFOp>([](auto) { return "$0 / $1"; })
+      .Case<arith::NegFOp>([](auto) { return "-$0"; })
+      .Case<arith::MaximumFOp>([](auto) { return "maximum($0, $1)"; })
+      .Case<arith::MinimumFOp>([](auto) { return "minimum($0, $1)"; })
+      .Case<arith::CmpFOp, arith::CmpIOp>([](auto cmp) { return compare(cmp); })
+      .Case<arith::SelectOp>([](auto) { return "$0 ? $1 : $2"; })
+      .Case<arith::AddIOp>([](auto add) { return wrapping(add, "+"); })
+      .Case<arith::SubIOp>([](auto sub) { return wrapping(sub, "-"); })
+      .Case<arith::MulIOp>([](auto mul) { return wrapping(mul, "*"); })
+      .Case<arith::AndIOp>([&](auto) { return type + "($0 & $1)"; })
+      .Case<arith::OrIOp>([&](auto) { return type + "($0 | $1)"; })
+      .Case<arith::XOrIOp>([&](auto) { return type + "($0 ^ $1)"; })
+      // A signed i1 is 0 or -1.
+      .Case<arith::SIToFPOp, arith::ExtSIOp>(
+          [&](auto) { return type + (fromBool ? "(-int($0))" : "($0)"); })
+      .Case<arith::UIToFPOp>([&](arith::UIToFPOp cast) {
+        Type from = getElementTypeOrSelf(cast.getIn().getType());
+        if (from.isInteger(1))
+          return type + "($0)";
+        return type + (from.isInteger(32) ? "(std::uint32_t($0))" : "(std::uint64_t($0))");
+      })
+      .Case<arith::ExtFOp, arith::TruncFOp>([&](auto) { return type + "($0)"; })
+      .Case<arith::TruncIOp>(
+          [&](auto) { return result.isInteger(1) ? "($0 & 1) != 0" : type + "($0)"; })
+      .Case<math::ExpOp>([](auto) { return "vectorExp($0)"; })
+      .Case<math::LogOp>([](auto) { return "vectorLog($0)"; })
+      .Case<math::Log1pOp>([](auto) { return "vectorLog1p($0)"; })
+      .Case<math::SqrtOp>([](auto) { return "std::sqrt($0)"; })
+      .Case<math::RsqrtOp>([&](auto) { return type + "(1) / std::sqrt($0)"; })
+      .Case<math::TanhOp>([](auto) { return "vectorTanh($0)"; })
+      .Case<math::ErfOp>([](auto) { return "vectorErf($0)"; })
+      .Case<math::AbsFOp>([](auto) { return "std::fabs($0)"; })
+      .Case<math::SinOp>([](auto) { return "std::sin($0)"; })
+      .Case<math::CosOp>([](auto) { return "std::cos($0)"; })
+      .Case<math::PowFOp>([](auto) { return "std::pow($0, $1)"; })
+      .Case<math::FmaOp>([](auto) { return "std::fma($0, $1, $2)"; })
+      .Default([](Operation *) { return ""; });
+}

@@ -1,0 +1,29 @@
+//===- Elementwise.h - arith and math on one element, in C++ ----*- C++ -*-===//
+
+#ifndef CODEGEN_ELEMENTWISE_H
+#define CODEGEN_ELEMENTWISE_H
+
+#include "mlir/IR/Attributes.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/Types.h"
+#include <string>
+
+namespace mlir::fsdp {
+
+/// The C++ type of an element; "" for types that this target has no arithmetic for (bf16, f16).
+llvm::StringRef elementType(Type type);
+
+/// The C++ expression of an elementwise op with `$0`, `$1`, ... for its operands, or "" for an op
+/// without one. f32 functions are those of runtime/VectorMath.h, which vectorize; f64 the library's.
+std::string elementwiseExpression(Operation *op);
+
+/// A literal of the value `attr` (float or integer attribute), such that it reads back exactly.
+std::string literal(Attribute attr);
+std::string literal(double value, Type type);
+
+/// The identity of a sum (0) or of a maximum (-inf, or the least integer) of `type`.
+std::string identityOf(bool maximum, Type type);
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_ELEMENTWISE_H

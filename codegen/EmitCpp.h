@@ -1,0 +1,37 @@
+//===- EmitCpp.h - scheduled IR to a C++ program ----------------*- C++ -*-===//
+
+#ifndef CODEGEN_EMITCPP_H
+#define CODEGEN_EMITCPP_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mlir::fsdp {
+
+struct EmitOptions {
+  /// What the program calls itself in its messages.
+  std::string name = "program";
+  /// The compiler's memory report, JSON, printed by `--report`.
+  std::string report = "{}";
+  /// How its ranks talk unless its command line says otherwise: auto, shm or mpi.
+  std::string communicator = "auto";
+  /// One file, with the kernels in it; otherwise they stand in kernels.h and kernels.cpp.
+  bool singleFile = false;
+};
+
+/// The files of a program: name and text. train.cpp is the host program with `main`.
+struct EmittedProgram {
+  std::vector<std::pair<std::string, std::string>> files;
+};
+
+/// Writes the program of a scheduled module with offsets, for the CPU target: it needs the runtime's
+/// headers to compile and its library to link (codegen/Project.h). The same module gives the same
+/// text. Fails with a diagnostic where the module is in another phase, lacks offsets, or holds what
+/// the target has no words for.
+LogicalResult emitCpp(ModuleOp module, const EmitOptions &options, EmittedProgram &out);
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_EMITCPP_H

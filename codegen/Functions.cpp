@@ -1,0 +1,81 @@
+//===- Functions.cpp ------------------------------------------------------===//
+
+#include "codegen/Functions.h"
+
+#include "codegen/Names.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The longest unit that `name` starts with ("h0" of "h0.attn.scores.grad"), or its first word.
+static StringRef unitOf(StringRef name, ArrayRef<StringRef> units) {
+  StringRef best;
+  for (StringRef unit : units)
+    if (unit.size() > best.size() && name.starts_with(unit) &&
+        (name.size() == unit.size() || name[unit.size()] == '.'))
+      best = unit;
+  if (!best.empty())
+    return best;
+  size_t dot = name.find('.');
+  return dot == StringRef::npos ? StringRef() : name.take_front(dot);
+}
+
+/// What the function that holds `launch` is called after; "" for a launch that goes along with
+/// its neighbours: communication, input and output, arithmetic without a name.
+static std::string functionOf(LaunchOp launch, ArrayRef<StringRef> units) {
+  Operation *op = onlyOp(launch);
+  if (isa_and_nonnull<CollectiveOpInterface, InputOp, OutputOp>(op))
+    return "";
+  if (isa_and_nonnull<SquareSumOp, OptimizerStepOp, LearningRateOp, AllFiniteOp, AdvanceOp>(op))
+    return "update";
+  StringRef name = op ? nameOf(op->getLoc()) : "";
+  if (name.empty())
+    name = nameOf(launch.getLoc());
+  if (name.empty())
+    name = launch.getName();
+  StringRef unit = unitOf(name, units);
+  if (unit.empty())
+    return "";
+  return unit.str() + (name.contains(".grad") ? ".backward" : ".forward");
+}
+
+std::vector<FunctionRange> mlir::fsdp::cutIntoFunctions(const ScheduledProgram &program,
+                                                        const Timeline &timeline, size_t limit) {
+  SmallVector<StringRef> units;
+  for (auto param : program.module.getOps<ParamOp>())
+    units.push_back(param.getUnit());
+  std::vector<FunctionRange> ranges;
+  size_t count = timeline.actions.size();
+  // Loads and gathers belong to what follows them, everything else to what comes before.
+  size_t cut = 0; ///< where the next function would begin
+  for (size_t i = 0; i < count; ++i) {
+    LaunchOp launch = timeline.actions[i].launch;
+    std::string name = functionOf(launch, units);
+    Operation *op = onlyOp(launch);
+    if (name.empty() && !isa_and_nonnull<AllGatherOp, InputOp>(op)) {
+      cut = i + 1;
+      continue;
+    }
+    if (name.empty())
+      continue;
+    if (ranges.empty())
+      ranges.push_back({name, 0, 0});
+    else if (ranges.back().name.empty())
+      ranges.back().name = name;
+    else if (ranges.back().name != name) {
+      ranges.back().end = cut;
+      ranges.push_back({name, cut, 0});
+    }
+    cut = i + 1;
+  }
+  if (ranges.empty() && count > 0)
+    ranges.push_back({"actions", 0, 0});
+  if (!ranges.empty())
+    ranges.back().end = count;
+
+  std::vector<FunctionRange> pieces;
+  for (const FunctionRange &range : ranges)
+    for (size_t begin = range.begin; begin < range.end; begin += limit)
+      pieces.push_back({range.name, begin, std::min(begin + limit, range.end)});
+  return pieces;
+}

@@ -1,0 +1,23 @@
+//===- Functions.h - a segment cut into functions ---------------*- C++ -*-===//
+
+#ifndef CODEGEN_FUNCTIONS_H
+#define CODEGEN_FUNCTIONS_H
+
+#include "codegen/ScheduledProgram.h"
+
+namespace mlir::fsdp {
+
+/// The actions [begin, end) of a timeline, to be one function.
+struct FunctionRange {
+  std::string name; ///< "fc1.forward"
+  size_t begin = 0, end = 0;
+};
+
+/// Cuts the actions where compute passes from one unit or direction to another, and after at most
+/// `limit` actions: compilers take long over long functions. Order is kept.
+std::vector<FunctionRange> cutIntoFunctions(const ScheduledProgram &program,
+                                            const Timeline &timeline, size_t limit = 120);
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_FUNCTIONS_H

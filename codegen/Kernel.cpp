@@ -1,0 +1,62 @@
+//===- Kernel.cpp - loops of a kernel -------------------------------------===//
+
+#include "codegen/Kernel.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+SmallVector<int> Kernel::depths() const {
+  SmallVector<int> depths;
+  for (const KernelNode &node : nodes) {
+    int depth = 0;
+    for (auto [loop, coefficient] : llvm::enumerate(node.at))
+      if (coefficient != 0)
+        depth = std::max(depth, static_cast<int>(loop) + 1);
+    for (int operand : node.operands)
+      depth = std::max(depth, depths[operand]);
+    depths.push_back(depth);
+  }
+  return depths;
+}
+
+/// Calls `visit` with every linear form of the kernel.
+template <typename Fn> static void forEachLinear(Kernel &kernel, Fn visit) {
+  for (KernelNode &node : kernel.nodes)
+    visit(node.at);
+  for (KernelStore &store : kernel.stores)
+    visit(store.at);
+  if (kernel.reduction)
+    visit(kernel.reduction->store.at);
+}
+
+void Kernel::simplify() {
+  auto erase = [&](size_t loop) {
+    loops.erase(loops.begin() + loop);
+    forEachLinear(*this, [&](Linear &at) {
+      if (!at.empty())
+        at.erase(at.begin() + loop);
+    });
+  };
+  for (size_t loop = loops.size(); loop-- > 0;)
+    if (loops[loop].size == 1 && !loops[loop].counted)
+      erase(loop);
+  for (size_t inner = loops.size(); inner-- > 1;) {
+    size_t outer = inner - 1;
+    if (loops[outer].counted || loops[inner].counted ||
+        loops[outer].reduction != loops[inner].reduction)
+      continue;
+    bool joinable = true;
+    forEachLinear(*this, [&](Linear &at) {
+      joinable &= at.empty() || at[outer] == at[inner] * loops[inner].size;
+    });
+    if (!joinable)
+      continue;
+    loops[outer].size *= loops[inner].size;
+    loops[outer].name = "i";
+    forEachLinear(*this, [&](Linear &at) {
+      if (!at.empty())
+        at[outer] = at[inner];
+    });
+    erase(inner);
+  }
+}

@@ -1,0 +1,98 @@
+//===- Kernel.h - the body of a launch as loops over elements ---*- C++ -*-===//
+//
+// A kernel is one nest of loops over the factors of its ops (dialect/nn/ShardingRule.h) and a list
+// of nodes, each a scalar per iteration. Every address is linear in the loop variables. Broadcasts
+// and views are nothing but coefficients; a reduction, if there is one, ends the kernel.
+//
+// The order of the loops is that of the indices, and a sum adds in that order: the result does not
+// depend on what else is fused into the kernel.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef CODEGEN_KERNEL_H
+#define CODEGEN_KERNEL_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+
+namespace mlir::fsdp {
+
+/// One loop, outermost first.
+struct LoopVar {
+  std::string name;
+  int64_t size = 1;
+  bool reduction = false; ///< summed or maximized away
+  bool counted = false;   ///< its value is used other than in addresses: never merged
+};
+
+/// An address or position: the sum of coefficient times variable, one coefficient per loop.
+using Linear = SmallVector<int64_t, 4>;
+
+struct KernelNode {
+  enum Kind {
+    load,       ///< parameter[at]
+    constant,   ///< `text`
+    table,      ///< `values`[at]
+    expression, ///< `text`, $i standing for operands[i]
+    masked,     ///< at < held[mask] ? operands[0] : operands[1]
+    position,   ///< at
+  } kind;
+  Type type; ///< of the element
+  SmallVector<int, 3> operands;
+  std::string text;
+  int input = -1; ///< load: which input
+  int mask = -1;
+  Linear at;
+  DenseElementsAttr values;
+  std::string name; ///< from the model
+
+  KernelNode(Kind kind, Type type) : kind(kind), type(type) {}
+};
+
+/// Elements [0, held) along a split dimension are real on a rank: `held` is an argument of the
+/// kernel that the host computes from the rank's coordinate.
+struct KernelMask {
+  ArrayAttr over;
+  int64_t size;  ///< of the whole dimension
+  int64_t local; ///< of this rank's part, padding included
+  bool operator==(const KernelMask &o) const {
+    return over == o.over && size == o.size && local == o.local;
+  }
+};
+
+/// Where a node goes: element `at` of result `output`.
+struct KernelStore {
+  int node;
+  int output;
+  Linear at;
+};
+
+struct KernelReduction {
+  enum Kind { sum, mean, max } kind;
+  KernelStore store;
+  Type type;         ///< of accumulator and result
+  int64_t count = 0; ///< elements that each result combines
+};
+
+struct Kernel {
+  SmallVector<RankedTensorType> inputs, outputs;
+  SmallVector<std::string> inputNames, outputNames; ///< from the model
+  SmallVector<LoopVar> loops;
+  std::vector<KernelNode> nodes; ///< operands before users
+  SmallVector<KernelMask> masks;
+  SmallVector<KernelStore> stores;
+  std::optional<KernelReduction> reduction;
+
+  /// The kernel of the body of `launch`. Fails with a diagnostic that names the op that has no
+  /// form in C++ or does not fit one nest of loops.
+  static FailureOr<Kernel> create(LaunchOp launch);
+
+  /// Drops loops of one iteration and joins neighbours that no address tells apart.
+  void simplify();
+
+  /// For each node how many loops stand around it: up to the innermost that it varies with.
+  SmallVector<int> depths() const;
+};
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_KERNEL_H

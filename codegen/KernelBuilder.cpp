@@ -1,0 +1,432 @@
+//===- KernelBuilder.cpp - from the ops of a launch to one nest of loops --===//
+//
+// Works backwards from what the launch yields: a value at given indices is asked for, and asks for
+// its operands at the indices that the op's notation says.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/Elementwise.h"
+#include "codegen/Kernel.h"
+#include "codegen/Names.h"
+#include "codegen/ScheduledProgram.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <map>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+/// The loops that run over one dimension of a tensor, major to minor. None for a size of one.
+using Index = SmallVector<int, 2>;
+using Indices = SmallVector<Index, 4>;
+
+/// Sees through nn.fused: a result is what it yields, an argument what it is given.
+Value resolve(Value value) {
+  while (true) {
+    if (auto fused = value.getDefiningOp<nn::FusedOp>()) {
+      unsigned number = cast<OpResult>(value).getResultNumber();
+      value = fused.getBody().front().getTerminator()->getOperand(number);
+      continue;
+    }
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto fused = argument ? dyn_cast<nn::FusedOp>(argument.getOwner()->getParentOp())
+                          : nn::FusedOp();
+    if (!fused)
+      return value;
+    value = fused.getInputs()[argument.getArgNumber()];
+  }
+}
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+class KernelBuilder {
+public:
+  explicit KernelBuilder(LaunchOp launch) : launch(launch) {}
+  FailureOr<Kernel> build();
+
+private:
+  // The loops and the results.
+  LogicalResult checkTypes();
+  LogicalResult chooseLoops(ValueRange yielded);
+  Indices addLoops(const nn::ShardingRule &rule, ArrayRef<nn::TensorFactors> tensors,
+                   const nn::TensorFactors &tensor);
+  LogicalResult store(Value value, int output);
+
+  // Values at indices.
+  FailureOr<int> at(Value value, const Indices &indices);
+  FailureOr<int> build(Operation *op, const Indices &indices);
+  FailureOr<int> buildElementwise(Operation *op, const Indices &indices);
+  FailureOr<int> buildByRule(Operation *op, const nn::ShardingRule &rule, const Indices &indices);
+  FailureOr<int> buildMask(MaskPaddingOp op, const Indices &indices);
+  FailureOr<int> buildCrossEntropyGrad(nn::CrossEntropyGradOp op, const Indices &indices);
+  int buildConstant(arith::ConstantOp op, const Indices &indices);
+  FailureOr<int> product(nn::EinsumOp op, const nn::ShardingRule &rule,
+                         ArrayRef<Index> factors);
+
+  int add(KernelNode node, Operation *op);
+  int expression(Type type, StringRef text, ArrayRef<int> operands, Operation *op);
+  Linear linear(RankedTensorType type, const Indices &indices);
+  Linear position(const Index &index);
+
+  LaunchOp launch;
+  Kernel kernel;
+  Operation *owner = nullptr;      ///< the reduction, or the op whose factors are the loops
+  nn::ShardingRule ownerRule;      ///< factor i of it is loop loopOf[i]
+  SmallVector<Index> ownerFactors; ///< the loop of each factor
+  SmallVector<int64_t> fullShape;
+  Indices fullIndices; ///< of tensors of the whole iteration space
+  std::map<std::pair<void *, std::vector<int>>, int> known;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelBuilder::checkTypes() {
+  for (Operation &op : launch.getBody().front()) {
+    SmallVector<Type> types(op.getOperandTypes());
+    llvm::append_range(types, op.getResultTypes());
+    for (Type type : types)
+      if (elementType(getElementTypeOrSelf(type)).empty())
+        return op.emitOpError() << "has element type " << getElementTypeOrSelf(type)
+                                << ", which this target cannot compute with; use f32";
+  }
+  return success();
+}
+
+static bool isContraction(Operation *op) {
+  auto einsum = dyn_cast_or_null<nn::EinsumOp>(op);
+  return einsum && llvm::any_of(einsum.getShardingRule().factors, [](const nn::Factor &factor) {
+           return factor.kind == nn::FactorKind::sumReduction;
+         });
+}
+
+LogicalResult KernelBuilder::chooseLoops(ValueRange yielded) {
+  for (Value value : yielded) {
+    Operation *op = resolve(value).getDefiningOp();
+    if (!isa_and_nonnull<nn::ReduceOp>(op) && !isContraction(op))
+      continue;
+    if (owner)
+      return launch.emitOpError() << "'" << launch.getName()
+                                  << "' ends in two reductions, expected one a kernel";
+    owner = op;
+  }
+  Operation *first = resolve(yielded.front()).getDefiningOp();
+  if (!owner && isa_and_nonnull<nn::RearrangeOp, nn::EinsumOp>(first))
+    owner = first;
+  if (owner) {
+    ownerRule = cast<nn::ShardingRuleOpInterface>(owner).getShardingRule();
+    ownerFactors.resize(ownerRule.factors.size());
+    // Results of a rearrangement are written in order; all else runs in the order of the operands.
+    SmallVector<nn::TensorFactors> order(ownerRule.operands.begin(), ownerRule.operands.end());
+    if (isa<nn::RearrangeOp>(owner))
+      order = {ownerRule.results.front()};
+    for (const nn::TensorFactors &tensor : order)
+      for (const nn::DimFactors &dim : tensor)
+        for (int64_t factor : dim)
+          if (ownerFactors[factor].empty()) {
+            const nn::Factor &f = ownerRule.factors[factor];
+            ownerFactors[factor] = {static_cast<int>(kernel.loops.size())};
+            kernel.loops.push_back({f.name, f.size,
+                                    f.kind == nn::FactorKind::sumReduction ||
+                                        f.kind == nn::FactorKind::maxReduction});
+          }
+    bool reduce = isa<nn::ReduceOp>(owner);
+    Value whole = reduce ? owner->getOperand(0) : owner->getResult(0);
+    fullShape = llvm::to_vector(typeOf(whole).getShape());
+    for (const nn::DimFactors &dim :
+         reduce ? ownerRule.operands.front() : ownerRule.results.front()) {
+      Index &index = fullIndices.emplace_back();
+      for (int64_t factor : dim)
+        llvm::append_range(index, ownerFactors[factor]);
+    }
+    return success();
+  }
+  fullShape = llvm::to_vector(typeOf(yielded.front()).getShape());
+  for (auto [dim, size] : llvm::enumerate(fullShape)) {
+    kernel.loops.push_back({std::string(1, "ijklmn"[dim % 6]), size});
+    fullIndices.push_back({static_cast<int>(dim)});
+  }
+  return success();
+}
+
+LogicalResult KernelBuilder::store(Value value, int output) {
+  Value source = resolve(value);
+  Operation *op = source.getDefiningOp();
+  if (op && op == owner && (isa<nn::ReduceOp>(op) || isContraction(op))) {
+    Indices result;
+    for (const nn::DimFactors &dim : ownerRule.results.front()) {
+      Index &index = result.emplace_back();
+      for (int64_t factor : dim)
+        llvm::append_range(index, ownerFactors[factor]);
+    }
+    auto type = typeOf(source);
+    KernelReduction reduction{KernelReduction::sum, {}, type.getElementType()};
+    FailureOr<int> element;
+    if (auto reduce = dyn_cast<nn::ReduceOp>(op)) {
+      element = at(reduce.getInput(), fullIndices);
+      reduction.kind = reduce.getKind() == nn::Reduction::max    ? KernelReduction::max
+                       : reduce.getKind() == nn::Reduction::mean ? KernelReduction::mean
+                                                                 : KernelReduction::sum;
+    } else {
+      element = product(cast<nn::EinsumOp>(op), ownerRule, ownerFactors);
+    }
+    if (failed(element))
+      return failure();
+    reduction.count = 1;
+    for (const LoopVar &loop : kernel.loops)
+      if (loop.reduction)
+        reduction.count *= loop.size;
+    if (kernel.nodes[*element].type != type.getElementType())
+      element = expression(type.getElementType(),
+                           elementType(type.getElementType()).str() + "($0)", {*element}, op);
+    reduction.store = {*element, output, linear(type, result)};
+    kernel.reduction = reduction;
+    return success();
+  }
+  if (typeOf(source).getShape() != ArrayRef<int64_t>(fullShape))
+    return launch.emitOpError() << "'" << launch.getName() << "' yields " << source.getType()
+                                << ", which does not fit the loops of its other results";
+  FailureOr<int> node = at(source, fullIndices);
+  if (failed(node))
+    return failure();
+  kernel.stores.push_back({*node, output, linear(typeOf(source), fullIndices)});
+  return success();
+}
+
+FailureOr<Kernel> KernelBuilder::build() {
+  Operation *yield = launch.getBody().front().getTerminator();
+  for (Value in : launch.getIns()) {
+    kernel.inputs.push_back(cast<BufferType>(in.getType()).getTensor());
+    kernel.inputNames.push_back(actionOf(bufferName(in)).str());
+  }
+  for (Value out : launch.getOuts()) {
+    kernel.outputs.push_back(cast<BufferType>(out.getType()).getTensor());
+    kernel.outputNames.push_back(actionOf(bufferName(out)).str());
+  }
+  if (failed(checkTypes()) || failed(chooseLoops(yield->getOperands())))
+    return failure();
+  for (auto [output, value] : llvm::enumerate(yield->getOperands()))
+    if (failed(store(value, output)))
+      return failure();
+  kernel.simplify();
+  return std::move(kernel);
+}
+
+FailureOr<Kernel> Kernel::create(LaunchOp launch) { return KernelBuilder(launch).build(); }
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+Linear KernelBuilder::linear(RankedTensorType type, const Indices &indices) {
+  Linear result(kernel.loops.size(), 0);
+  int64_t stride = 1;
+  for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
+    int64_t step = stride;
+    for (int loop : llvm::reverse(indices[dim])) {
+      result[loop] += step;
+      step *= kernel.loops[loop].size;
+    }
+    stride *= type.getDimSize(dim);
+  }
+  return result;
+}
+
+Linear KernelBuilder::position(const Index &index) {
+  Linear result(kernel.loops.size(), 0);
+  int64_t step = 1;
+  for (int loop : llvm::reverse(index)) {
+    result[loop] = step;
+    step *= kernel.loops[loop].size;
+    kernel.loops[loop].counted = true;
+  }
+  return result;
+}
+
+/// Hands the loops of a merged dimension out to its factors. Fails where their sizes do not agree.
+static LogicalResult split(const Index &index, const nn::DimFactors &dim,
+                           const nn::ShardingRule &rule, ArrayRef<LoopVar> loops,
+                           MutableArrayRef<Index> factors) {
+  size_t next = 0;
+  for (int64_t factor : dim) {
+    int64_t size = 1;
+    while (size != rule.factors[factor].size && next < index.size()) {
+      size *= loops[index[next]].size;
+      factors[factor].push_back(index[next++]);
+    }
+    if (size != rule.factors[factor].size)
+      return failure();
+  }
+  for (; next < index.size(); ++next)
+    if (loops[index[next]].size != 1)
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+int KernelBuilder::add(KernelNode node, Operation *op) {
+  if (op) {
+    node.name = actionOf(nameOf(op->getLoc())).str();
+    if (node.name.empty())
+      node.name = op->getName().stripDialect().str();
+  }
+  kernel.nodes.push_back(std::move(node));
+  return kernel.nodes.size() - 1;
+}
+
+int KernelBuilder::expression(Type type, StringRef text, ArrayRef<int> operands, Operation *op) {
+  KernelNode node(KernelNode::expression, type);
+  node.operands.assign(operands.begin(), operands.end());
+  node.text = text.str();
+  return add(std::move(node), op);
+}
+
+FailureOr<int> KernelBuilder::at(Value value, const Indices &indices) {
+  value = resolve(value);
+  std::vector<int> flat;
+  for (const Index &index : indices) {
+    flat.insert(flat.end(), index.begin(), index.end());
+    flat.push_back(-1);
+  }
+  auto key = std::make_pair(value.getAsOpaquePointer(), flat);
+  if (auto found = known.find(key); found != known.end())
+    return found->second;
+  FailureOr<int> node;
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    KernelNode load(KernelNode::load, typeOf(value).getElementType());
+    load.input = argument.getArgNumber();
+    load.at = linear(typeOf(value), indices);
+    load.name = kernel.inputNames[load.input];
+    node = add(std::move(load), nullptr);
+  } else {
+    node = build(value.getDefiningOp(), indices);
+  }
+  if (succeeded(node))
+    known[key] = *node;
+  return node;
+}
+
+FailureOr<int> KernelBuilder::build(Operation *op, const Indices &indices) {
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    return buildConstant(constant, indices);
+  if (nn::isElementwise(op))
+    return buildElementwise(op, indices);
+  if (isa<nn::RepeatOp, nn::RearrangeOp>(op) || (isa<nn::EinsumOp>(op) && !isContraction(op)))
+    return buildByRule(op, cast<nn::ShardingRuleOpInterface>(op).getShardingRule(), indices);
+  if (auto mask = dyn_cast<MaskPaddingOp>(op))
+    return buildMask(mask, indices);
+  if (auto grad = dyn_cast<nn::CrossEntropyGradOp>(op))
+    return buildCrossEntropyGrad(grad, indices);
+  if (isa<nn::ReduceOp, nn::EinsumOp>(op))
+    return op->emitOpError() << "stands in the middle of a kernel, expected it at its end";
+  return op->emitOpError() << "has no form in C++; it cannot stand in a launch of this target";
+}
+
+FailureOr<int> KernelBuilder::buildElementwise(Operation *op, const Indices &indices) {
+  std::string text = elementwiseExpression(op);
+  if (text.empty())
+    return op->emitOpError() << "has no form in C++; it cannot stand in a launch of this target";
+  SmallVector<int> operands;
+  for (Value operand : op->getOperands()) {
+    // A select may have one condition for all elements.
+    bool scalar = typeOf(operand).getRank() == 0;
+    FailureOr<int> node = at(operand, scalar ? Indices() : indices);
+    if (failed(node))
+      return failure();
+    operands.push_back(*node);
+  }
+  return expression(typeOf(op->getResult(0)).getElementType(), text, operands, op);
+}
+
+int KernelBuilder::buildConstant(arith::ConstantOp op, const Indices &indices) {
+  auto values = cast<DenseElementsAttr>(op.getValue());
+  KernelNode node(KernelNode::constant, values.getElementType());
+  if (values.getNumElements() == 0) // in loops that never run
+    node.text = identityOf(false, values.getElementType());
+  else if (values.isSplat())
+    node.text = literal(values.getSplatValue<Attribute>());
+  else {
+    node.kind = KernelNode::table;
+    node.values = values;
+    node.at = linear(typeOf(op), indices);
+  }
+  return add(std::move(node), op);
+}
+
+FailureOr<int> KernelBuilder::buildByRule(Operation *op, const nn::ShardingRule &rule,
+                                    const Indices &indices) {
+  SmallVector<Index> factors(rule.factors.size());
+  for (auto [dim, index] : llvm::enumerate(indices))
+    if (failed(split(index, rule.results.front()[dim], rule, kernel.loops, factors)))
+      return op->emitOpError() << "does not fit the loops of its kernel; launch it apart";
+  if (auto einsum = dyn_cast<nn::EinsumOp>(op))
+    return product(einsum, rule, factors);
+  Indices operand;
+  for (const nn::DimFactors &dim : rule.operands.front()) {
+    Index &index = operand.emplace_back();
+    for (int64_t factor : dim)
+      llvm::append_range(index, factors[factor]);
+  }
+  return at(op->getOperand(0), operand);
+}
+
+FailureOr<int> KernelBuilder::product(nn::EinsumOp op, const nn::ShardingRule &rule,
+                                ArrayRef<Index> factors) {
+  SmallVector<int> sides;
+  Type type = typeOf(op.getResult()).getElementType();
+  for (unsigned side = 0; side < 2; ++side) {
+    Indices operand;
+    for (const nn::DimFactors &dim : rule.operands[side])
+      operand.push_back(dim.empty() ? Index() : factors[dim.front()]);
+    FailureOr<int> node = at(op->getOperand(side), operand);
+    if (failed(node))
+      return failure();
+    if (kernel.nodes[*node].type != type)
+      node = expression(type, elementType(type).str() + "($0)", {*node}, op);
+    sides.push_back(*node);
+  }
+  return expression(type, "$0 * $1", sides, op);
+}
+
+FailureOr<int> KernelBuilder::buildMask(MaskPaddingOp op, const Indices &indices) {
+  FailureOr<int> input = at(op.getInput(), indices);
+  if (failed(input))
+    return failure();
+  auto type = typeOf(op.getInput());
+  KernelMask mask{op.getOver(), static_cast<int64_t>(op.getSize()),
+                  type.getDimSize(op.getDim())};
+  KernelNode fill(KernelNode::constant, type.getElementType());
+  fill.text = isa<FloatType>(type.getElementType())
+                  ? literal(op.getFill().convertToDouble(), type.getElementType())
+                  : std::to_string(static_cast<int64_t>(op.getFill().convertToDouble()));
+  KernelNode node(KernelNode::masked, type.getElementType());
+  node.operands = {*input, add(std::move(fill), op)};
+  auto found = llvm::find(kernel.masks, mask);
+  node.mask = found - kernel.masks.begin();
+  if (found == kernel.masks.end())
+    kernel.masks.push_back(mask);
+  node.at = position(indices[op.getDim()]);
+  return add(std::move(node), op);
+}
+
+FailureOr<int> KernelBuilder::buildCrossEntropyGrad(nn::CrossEntropyGradOp op, const Indices &indices) {
+  Indices rows(indices.begin(), indices.end() - 1);
+  FailureOr<int> logit = at(op.getLogits(), indices), label = at(op.getLabels(), rows),
+                 logSumExp = at(op.getLogSumExp(), rows), upstream = at(op.getDLoss(), rows);
+  if (failed(logit) || failed(label) || failed(logSumExp) || failed(upstream))
+    return failure();
+  Type type = typeOf(op.getLogits()).getElementType();
+  KernelNode column(KernelNode::position, IntegerType::get(op.getContext(), 64));
+  column.at = position(indices.back());
+  int j = add(std::move(column), nullptr);
+  int probability = expression(type, "vectorExp($0 - $1)", {*logit, *logSumExp}, op);
+  std::string text = "($0 - ($1 == $2 ? " + literal(1, type) + " : " + literal(0, type) + ")) * $3";
+  return expression(type, text, {probability, j, *label, *upstream}, op);
+}

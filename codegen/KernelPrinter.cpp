@@ -1,0 +1,409 @@
+//===- KernelPrinter.cpp --------------------------------------------------===//
+
+#include "codegen/KernelPrinter.h"
+
+#include "codegen/Elementwise.h"
+#include "codegen/Names.h"
+#include "codegen/ScheduledProgram.h"
+#include "codegen/Writer.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+/// Writes one nest of loops.
+class Printer {
+public:
+  Printer(const Kernel &kernel, bool anonymous);
+  KernelFunction print();
+
+private:
+  std::string named(StringRef wanted);
+  std::string address(const Linear &at) const;
+  std::string operand(int node) const;
+  std::string value(int node) const;
+  bool inlined(int node) const;
+
+  void openLoops(int from, int to, bool simd);
+  void closeLoops(int count);
+  void nodesAt(int depth);
+  void storesAt(int depth);
+  void reduceIn(int depth);
+  std::string combined(StringRef accumulated) const;
+  std::string finished(StringRef accumulated) const;
+  int depthOf(const Linear &at) const;
+  int storeDepth(const KernelStore &store) const;
+
+  const Kernel &kernel;
+  bool anonymous;
+  Names names;
+  Writer writer;
+  std::vector<std::string> loops, inputs, outputs, held, nodes;
+  SmallVector<int> depths, uses;
+  int accumulateAt = -1; ///< depth of the register that the reduction's last loops add to
+  std::string accumulator;
+};
+
+} // namespace
+
+static std::string typeName(Type type) { return elementType(type).str(); }
+
+std::string Printer::named(StringRef wanted) { return names.unique(anonymous ? "v" : wanted); }
+
+Printer::Printer(const Kernel &kernel, bool anonymous)
+    : kernel(kernel), anonymous(anonymous), depths(kernel.depths()) {
+  for (const LoopVar &loop : kernel.loops)
+    loops.push_back(named(loop.name));
+  for (size_t mask = 0; mask < kernel.masks.size(); ++mask)
+    held.push_back(named("held"));
+  for (StringRef name : kernel.inputNames)
+    inputs.push_back(named(name));
+  for (StringRef name : kernel.outputNames)
+    outputs.push_back(named(name));
+  uses.assign(kernel.nodes.size(), 0);
+  for (const KernelNode &node : kernel.nodes)
+    for (int operand : node.operands)
+      ++uses[operand];
+  nodes.resize(kernel.nodes.size());
+}
+
+//===----------------------------------------------------------------------===//
+// Expressions
+//===----------------------------------------------------------------------===//
+
+std::string Printer::address(const Linear &at) const {
+  std::string text;
+  for (auto [loop, coefficient] : llvm::enumerate(at)) {
+    if (coefficient == 0)
+      continue;
+    text += text.empty() ? "" : " + ";
+    text += loops[loop];
+    if (coefficient != 1)
+      text += " * " + std::to_string(coefficient);
+  }
+  return text.empty() ? "0" : text;
+}
+
+/// Literals and positions stand where they are used; so do loads that one node of the same depth
+/// uses, and what is only stored, once.
+bool Printer::inlined(int index) const {
+  const KernelNode &node = kernel.nodes[index];
+  if (node.kind == KernelNode::constant || node.kind == KernelNode::position)
+    return true;
+  if (node.kind == KernelNode::expression && uses[index] == 0) {
+    int stores = 0;
+    for (const KernelStore &store : kernel.stores)
+      if (store.node == index)
+        stores += storeDepth(store) == depths[index] ? 1 : 2;
+    if (kernel.reduction && kernel.reduction->store.node == index)
+      stores += depths[index] == static_cast<int>(kernel.loops.size()) ? 1 : 2;
+    return stores == 1;
+  }
+  if (node.kind != KernelNode::load)
+    return false;
+  if (uses[index] != 1)
+    return uses[index] == 0;
+  for (size_t user = 0; user < kernel.nodes.size(); ++user)
+    if (llvm::is_contained(kernel.nodes[user].operands, index))
+      return depths[user] == depths[index];
+  return false;
+}
+
+std::string Printer::operand(int index) const {
+  if (!inlined(index))
+    return nodes[index];
+  std::string text = value(index);
+  bool compound = kernel.nodes[index].kind != KernelNode::load &&
+                  text.find_first_of(" -") != std::string::npos;
+  return compound ? "(" + text + ")" : text;
+}
+
+std::string Printer::value(int index) const {
+  const KernelNode &node = kernel.nodes[index];
+  switch (node.kind) {
+  case KernelNode::load:
+    return inputs[node.input] + "[" + address(node.at) + "]";
+  case KernelNode::constant:
+    return node.text;
+  case KernelNode::table:
+    return nodes[index] + "_table[" + address(node.at) + "]";
+  case KernelNode::position:
+    return address(node.at);
+  case KernelNode::masked:
+    return address(node.at) + " < " + held[node.mask] + " ? " + operand(node.operands[0]) + " : " +
+           operand(node.operands[1]);
+  case KernelNode::expression:
+    break;
+  }
+  std::string text;
+  for (size_t i = 0; i < node.text.size(); ++i) {
+    if (node.text[i] == '$')
+      text += operand(node.operands[node.text[++i] - '0']);
+    else
+      text += node.text[i];
+  }
+  return text;
+}
+
+int Printer::depthOf(const Linear &at) const {
+  int depth = 0;
+  for (auto [loop, coefficient] : llvm::enumerate(at))
+    if (coefficient != 0)
+      depth = loop + 1;
+  return depth;
+}
+
+int Printer::storeDepth(const KernelStore &store) const {
+  return std::max(depthOf(store.at), depths[store.node]);
+}
+
+//===----------------------------------------------------------------------===//
+// Statements
+//===----------------------------------------------------------------------===//
+
+void Printer::openLoops(int from, int to, bool simd) {
+  for (int loop = from; loop < to; ++loop) {
+    if (simd && loop + 1 == to)
+      writer.line("#pragma omp simd");
+    writer.open("for (std::int64_t " + loops[loop] + " = 0; " + loops[loop] + " < " +
+                std::to_string(kernel.loops[loop].size) + "; ++" + loops[loop] + ")");
+  }
+}
+
+void Printer::closeLoops(int count) {
+  while (count-- > 0)
+    writer.close();
+}
+
+void Printer::nodesAt(int depth) {
+  for (size_t index = 0; index < kernel.nodes.size(); ++index) {
+    const KernelNode &node = kernel.nodes[index];
+    if (depths[index] != depth || inlined(index))
+      continue;
+    nodes[index] = named(node.name);
+    if (node.kind == KernelNode::table)
+      continue;
+    writer.line("const " + typeName(node.type) + " " + nodes[index] + " = " + value(index) + ";");
+  }
+  storesAt(depth);
+}
+
+void Printer::storesAt(int depth) {
+  for (const KernelStore &store : kernel.stores)
+    if (storeDepth(store) == depth)
+      writer.line(outputs[store.output] + "[" + address(store.at) + "] = " +
+                  (inlined(store.node) ? value(store.node) : nodes[store.node]) + ";");
+}
+
+std::string Printer::combined(StringRef accumulated) const {
+  std::string element = operand(kernel.reduction->store.node), so = accumulated.str();
+  return kernel.reduction->kind == KernelReduction::max ? "maximum(" + element + ", " + so + ")"
+                                                        : so + " + " + element;
+}
+
+std::string Printer::finished(StringRef accumulated) const {
+  if (kernel.reduction->kind != KernelReduction::mean)
+    return accumulated.str();
+  return accumulated.str() + " / " +
+         literal(static_cast<double>(kernel.reduction->count), kernel.reduction->type);
+}
+
+/// The loops from `depth` on, with the reduction inside of them.
+void Printer::reduceIn(int depth) {
+  const KernelReduction &reduction = *kernel.reduction;
+  int count = kernel.loops.size();
+  std::string target = outputs[reduction.store.output] + "[" + address(reduction.store.at) + "]";
+  for (int d = depth; d < count; ++d) {
+    if (d == accumulateAt) {
+      accumulator = named("total");
+      bool fresh = llvm::none_of(ArrayRef(kernel.loops).take_front(d),
+                                 [](const LoopVar &loop) { return loop.reduction; });
+      writer.line(typeName(reduction.type) + " " + accumulator + " = " +
+                  (fresh ? identityOf(reduction.kind == KernelReduction::max, reduction.type)
+                         : target) +
+                  ";");
+    }
+    openLoops(d, d + 1, d + 1 == count && accumulateAt < 0);
+    nodesAt(d + 1);
+  }
+}
+
+KernelFunction Printer::print() {
+  KernelFunction function;
+  function.masks = kernel.masks;
+  for (StringRef name : held)
+    function.parameters.push_back(("std::int64_t " + name).str());
+  for (auto [name, type] : llvm::zip_equal(inputs, kernel.inputs))
+    function.parameters.push_back("const " + typeName(type.getElementType()) + " *" + name);
+  for (auto [name, type] : llvm::zip_equal(outputs, kernel.outputs))
+    function.parameters.push_back(typeName(type.getElementType()) + " *" + name);
+
+  int count = kernel.loops.size();
+  for (auto [index, node] : llvm::enumerate(kernel.nodes)) {
+    if (node.kind != KernelNode::table)
+      continue;
+    nodes[index] = named(node.name);
+    std::vector<std::string> values;
+    for (Attribute value : node.values.getValues<Attribute>())
+      values.push_back(literal(value));
+    writer.list("static constexpr " + typeName(node.type) + " " + nodes[index] + "_table[] = {",
+                values, "};");
+  }
+  if (!kernel.reduction) {
+    nodesAt(0);
+    for (int depth = 0; depth < count; ++depth) {
+      openLoops(depth, depth + 1, depth + 1 == count);
+      nodesAt(depth + 1);
+    }
+    closeLoops(count);
+    function.body = writer.text();
+    return function;
+  }
+
+  // The last loops, if they reduce, add to a register. Where an outer loop reduces as well, or
+  // only outer ones do, sums live in the result: they start at the identity and are loaded again.
+  const KernelReduction &reduction = *kernel.reduction;
+  int first = count;
+  while (first > 0 && kernel.loops[first - 1].reduction)
+    --first;
+  bool outer = llvm::any_of(ArrayRef(kernel.loops).take_front(first),
+                            [](const LoopVar &loop) { return loop.reduction; });
+  accumulateAt = first < count || !outer ? first : -1;
+  std::string target = outputs[reduction.store.output] + "[" + address(reduction.store.at) + "]";
+  std::string results = std::to_string(kernel.outputs[reduction.store.output].getNumElements());
+  if (outer)
+    writer.line("std::fill_n(" + outputs[reduction.store.output] + ", " + results + ", " +
+                identityOf(reduction.kind == KernelReduction::max, reduction.type) + ");");
+  nodesAt(0);
+  if (first == count && !outer) { // nothing to reduce over
+    for (int depth = 0; depth < count; ++depth) {
+      openLoops(depth, depth + 1, depth + 1 == count);
+      nodesAt(depth + 1);
+    }
+    writer.line(target + " = " + finished(operand(reduction.store.node)) + ";");
+    closeLoops(count);
+    function.body = writer.text();
+    return function;
+  }
+  reduceIn(0);
+  if (accumulateAt >= 0) {
+    writer.line(accumulator + " = " + combined(accumulator) + ";");
+    closeLoops(count - first);
+    writer.line(target + " = " + (outer ? accumulator : finished(accumulator)) + ";");
+    closeLoops(first);
+  } else {
+    writer.line(target + " = " + combined(target) + ";");
+    closeLoops(count);
+  }
+  if (outer && reduction.kind == KernelReduction::mean) {
+    std::string i = named("i"), element = outputs[reduction.store.output] + "[" + i + "]";
+    writer.open("for (std::int64_t " + i + " = 0; " + i + " < " + results + "; ++" + i + ")");
+    writer.line(element + " = " + finished(element) + ";");
+    writer.close();
+  }
+  function.body = writer.text();
+  return function;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels that are no nest of loops over elements
+//===----------------------------------------------------------------------===//
+
+static KernelFunction printArgmax(nn::ArgmaxOp op) {
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  int64_t columns = type.getShape().back();
+  std::string index = typeName(getElementTypeOrSelf(op.getType()));
+  KernelFunction function;
+  function.parameters = {"const " + typeName(type.getElementType()) + " *x", index + " *y"};
+  Writer writer;
+  writer.open("for (std::int64_t i = 0; i < " +
+              std::to_string(columns ? type.getNumElements() / columns : 0) + "; ++i)");
+  writer.line("const " + typeName(type.getElementType()) + " *row = x + i * " +
+              std::to_string(columns) + ";");
+  writer.line("std::int64_t best = 0;");
+  writer.line("for (std::int64_t j = 1; j < " + std::to_string(columns) + "; ++j)");
+  writer.line("  best = row[j] > row[best] ? j : best;");
+  writer.line("y[i] = " + index + "(best);");
+  writer.close();
+  function.body = writer.text();
+  return function;
+}
+
+static KernelFunction printFlatten(FlattenOp op, LaunchOp launch) {
+  KernelFunction function;
+  std::string type = typeName(getElementTypeOrSelf(op.getType()));
+  for (size_t i = 0; i < launch.getIns().size(); ++i)
+    function.parameters.push_back("const " + type + " *part_" + std::to_string(i));
+  function.parameters.push_back(type + " *flat");
+  Writer writer;
+  int64_t offset = 0;
+  auto fill = [&](int64_t count, StringRef value) {
+    if (count)
+      writer.line("std::fill_n(flat + " + std::to_string(offset) + ", " + std::to_string(count) +
+                  ", " + value + ");");
+  };
+  for (Value input : op.getInputs()) {
+    int64_t count = cast<RankedTensorType>(input.getType()).getNumElements();
+    if (auto argument = dyn_cast<BlockArgument>(input)) {
+      writer.line("std::copy_n(part_" + std::to_string(argument.getArgNumber()) + ", " +
+                  std::to_string(count) + ", flat + " + std::to_string(offset) + ");");
+    } else {
+      auto values = cast<DenseElementsAttr>(input.getDefiningOp<arith::ConstantOp>().getValue());
+      fill(count, literal(values.getSplatValue<Attribute>()));
+    }
+    offset += count;
+  }
+  fill(cast<RankedTensorType>(op.getType()).getNumElements() - offset,
+       identityOf(false, getElementTypeOrSelf(op.getType())));
+  function.body = writer.text();
+  return function;
+}
+
+static bool takesArguments(Operation *op) {
+  return llvm::all_of(op->getOperands(), [](Value v) { return isa<BlockArgument>(v); });
+}
+
+FailureOr<KernelFunction> mlir::fsdp::printKernel(LaunchOp launch, bool anonymous) {
+  Operation *op = onlyOp(launch);
+  if (auto argmax = dyn_cast_or_null<nn::ArgmaxOp>(op); argmax && takesArguments(op))
+    return printArgmax(argmax);
+  if (auto flatten = dyn_cast_or_null<FlattenOp>(op))
+    return printFlatten(flatten, launch);
+  FailureOr<Kernel> kernel = Kernel::create(launch);
+  if (failed(kernel))
+    return failure();
+  return Printer(*kernel, anonymous).print();
+}
+
+//===----------------------------------------------------------------------===//
+// The kernels of a program
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelTable::insert(LaunchOp launch) {
+  FailureOr<KernelFunction> anonymous = printKernel(launch, true);
+  if (failed(anonymous))
+    return failure();
+  std::string key = llvm::join(anonymous->parameters, ",") + "\n" + anonymous->body;
+  auto [place, isNew] = byText.try_emplace(key, entries.size());
+  if (isNew) {
+    FailureOr<KernelFunction> function = printKernel(launch, false);
+    if (failed(function))
+      return failure();
+    entries.push_back({"", *function, {}});
+  }
+  Entry &entry = entries[place->second];
+  entryOf[launch] = place->second;
+  masks[launch] = anonymous->masks;
+  if (!llvm::is_contained(entry.launches, launch.getName()))
+    entry.launches.push_back(launch.getName().str());
+  return success();
+}
+
+void KernelTable::assignNames() {
+  Names names;
+  for (Entry &entry : entries)
+    entry.name = names.unique(entry.launches.size() == 1 ? StringRef(entry.launches.front())
+                                                         : actionOf(entry.launches.front()));
+}

@@ -1,0 +1,29 @@
+//===- MatrixProduct.h - contractions that are matrix products --*- C++ -*-===//
+
+#ifndef CODEGEN_MATRIXPRODUCT_H
+#define CODEGEN_MATRIXPRODUCT_H
+
+#include "dialect/nn/NNDialect.h"
+#include <array>
+
+namespace mlir::fsdp {
+
+/// The arguments of the runtime's `gemm` (runtime/Gemm.h), strides in elements.
+struct MatrixProduct {
+  struct Strides {
+    int64_t row = 0, column = 0;
+    std::array<int64_t, 3> batch = {0, 0, 0};
+  };
+  int64_t m = 1, n = 1, k = 1;
+  std::array<int64_t, 3> batch = {1, 1, 1};
+  Strides a, b, c;
+
+  /// The names of `op` as rows, columns, contraction and up to three batch dimensions. Fails where
+  /// names of one kind do not lie one inside the other in memory, where no stride is 1, where types are
+  /// not f32, and where nothing is contracted by a matrix (then loops do as well).
+  static FailureOr<MatrixProduct> of(nn::EinsumOp op);
+};
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_MATRIXPRODUCT_H

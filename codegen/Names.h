@@ -1,0 +1,44 @@
+//===- Names.h - names of things in emitted programs ------------*- C++ -*-===//
+
+#ifndef CODEGEN_NAMES_H
+#define CODEGEN_NAMES_H
+
+#include "mlir/IR/Location.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
+#include <string>
+
+namespace mlir::fsdp {
+
+/// The C++ identifier nearest to `text`: other characters than letters and digits become single
+/// underscores, a leading digit gets a letter. "fc1.relu" gives `fc1_relu`, "" gives `value`.
+std::string identifierFor(llvm::StringRef text);
+
+/// `k` and the words of `text` with capitals: "compute fsdp" gives `kComputeFsdp`.
+std::string enumeratorFor(llvm::StringRef text);
+
+/// The name that the model gave to the place `loc` ("fc1.relu.grad"), or "" where there is none.
+llvm::StringRef nameOf(Location loc);
+
+/// The end of a name that says what is done, without where: "fc1.relu.grad" gives "relu.grad".
+llvm::StringRef actionOf(llvm::StringRef name);
+
+/// `text` as the inside of a C++ string literal.
+std::string escaped(llvm::StringRef text);
+
+/// The names of one scope. The order of the requests alone decides who gets which.
+class Names {
+public:
+  /// Keywords and macros are taken from the start; so are the words of the runtime that emitted code
+  /// calls, unless what is named here always stands behind `::`.
+  explicit Names(bool qualified = false);
+  /// An identifier for `text` that no earlier request got: the second `relu` is `relu_2`.
+  std::string unique(llvm::StringRef text);
+
+private:
+  llvm::StringSet<> taken;
+};
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_NAMES_H

@@ -1,0 +1,33 @@
+//===- Project.h - how an emitted program is built --------------*- C++ -*-===//
+
+#ifndef CODEGEN_PROJECT_H
+#define CODEGEN_PROJECT_H
+
+#include "codegen/EmitCpp.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir::fsdp {
+
+/// The CMakeLists.txt of a folder that holds the files of `program` and a copy of runtime/: it builds
+/// on its own, `train` and (on request) `record`.
+std::string projectFile(const EmittedProgram &program, llvm::StringRef name);
+
+/// Where things lie when a program is compiled in place.
+struct BuildPlaces {
+  std::string sources;        ///< the folder of the program's files
+  std::string runtimeRoot;    ///< the folder that holds runtime/
+  std::string runtimeLibrary; ///< libfsdp_runtime.a
+  std::string output;         ///< the binary
+  bool record = false;        ///< the recording program, which links no library
+};
+
+/// A command: program and arguments.
+using BuildCommand = std::vector<std::string>;
+
+/// The commands that make `places.output`: one per source file (they may run at once), then the link,
+/// which is the last. Compiler, flags and libraries are those that the runtime was built with.
+std::vector<BuildCommand> buildCommands(const EmittedProgram &program, const BuildPlaces &places);
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_PROJECT_H

@@ -1,0 +1,235 @@
+//===- ScheduledProgram.cpp -----------------------------------------------===//
+
+#include "codegen/ScheduledProgram.h"
+
+#include "codegen/Names.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+Operation *mlir::fsdp::onlyOp(LaunchOp launch) {
+  Operation *only = nullptr;
+  for (Operation &op : launch.getBody().front().without_terminator()) {
+    if (isa<arith::ConstantOp>(op))
+      continue;
+    if (only)
+      return nullptr;
+    only = &op;
+  }
+  return only;
+}
+
+std::string mlir::fsdp::bufferName(Value buffer) {
+  if (auto op = buffer.getDefiningOp<BufferOp>())
+    return op.getName().str();
+  auto subview = buffer.getDefiningOp<SubviewOp>();
+  if (StringRef name = nameOf(subview.getLoc()); !name.empty())
+    return name.str();
+  return bufferName(subview.getBuffer()) + "_at_" + std::to_string(subview.getOffset());
+}
+
+bool mlir::fsdp::readsStepState(LaunchOp launch) {
+  return isa_and_nonnull<OptimizerStepOp, LearningRateOp, AdvanceOp>(onlyOp(launch));
+}
+
+bool mlir::fsdp::writesStepState(LaunchOp launch) {
+  return isa_and_nonnull<AdvanceOp>(onlyOp(launch));
+}
+
+int ScheduledProgram::events() const {
+  int most = 0;
+  for (const Timeline &timeline : timelines)
+    most = std::max(most, timeline.events);
+  return most;
+}
+
+Place ScheduledProgram::placeOf(Value value) const {
+  auto type = cast<BufferType>(value.getType());
+  if (auto subview = value.getDefiningOp<SubviewOp>()) {
+    int64_t count = subview.getBuffer().getType().getTensor().getNumElements();
+    int64_t whole = subview.getBuffer().getType().getSizeInBytes();
+    int64_t elementBytes = count ? whole / count : 0;
+    return {placeOf(subview.getBuffer()).offset +
+                static_cast<int64_t>(subview.getOffset()) * elementBytes,
+            type.getSizeInBytes(), type.getTensor()};
+  }
+  auto buffer = value.getDefiningOp<BufferOp>();
+  return {static_cast<int64_t>(*buffer.getOffset()), type.getSizeInBytes(), type.getTensor()};
+}
+
+BufferOp ScheduledProgram::shardOf(StorageOp storage, StringRef what) const {
+  for (auto buffer : program.getBody().front().getOps<BufferOp>())
+    if (buffer.getStorageAttr() && buffer.getStorageAttr().getAttr() == storage.getSymNameAttr() &&
+        buffer.getWhat() == what)
+      return buffer;
+  return nullptr;
+}
+
+std::string ScheduledProgram::communicatorName(StringAttr stream, ArrayAttr over) const {
+  std::string name;
+  for (StringAttr axis : getAxisNames(over))
+    name += axis.getValue().str() + "_";
+  return name + stream.getValue().str();
+}
+
+int ScheduledProgram::communicatorOver(ArrayAttr axes) const {
+  for (const auto &[key, index] : communicators)
+    if (key.second == axes)
+      return index;
+  return -1;
+}
+
+//===----------------------------------------------------------------------===//
+// Reading the module
+//===----------------------------------------------------------------------===//
+
+/// Numbers the completions that other streams wait for, in issue order.
+static LogicalResult readTimeline(Timeline &timeline) {
+  llvm::DenseSet<Operation *> awaited;
+  for (Operation &op : timeline.segment.getBody().front()) {
+    if (isa<BufferOp, SubviewOp>(op))
+      continue;
+    auto launch = dyn_cast<LaunchOp>(op);
+    if (!launch)
+      return op.emitOpError() << "stands in a scheduled segment, expected buffers, subviews and "
+                                 "launches; run fsdp-schedule";
+    for (Value wait : launch.getWait()) {
+      auto producer = wait.getDefiningOp<LaunchOp>();
+      if (!producer)
+        return launch.emitOpError() << "waits for a timepoint that is not of a launch";
+      if (producer.getStreamAttr() != launch.getStreamAttr())
+        awaited.insert(producer);
+    }
+    timeline.actions.push_back({launch, {}, -1});
+  }
+  llvm::DenseMap<Operation *, int> events;
+  for (Action &action : timeline.actions) {
+    for (Value wait : action.launch.getWait()) {
+      auto event = events.find(wait.getDefiningOp());
+      if (event != events.end() && !llvm::is_contained(action.waits, event->second) &&
+          cast<LaunchOp>(event->first).getStreamAttr() != action.launch.getStreamAttr())
+        action.waits.push_back(event->second);
+    }
+    if (awaited.contains(action.launch)) {
+      action.event = timeline.events++;
+      events[action.launch] = action.event;
+    }
+  }
+  return success();
+}
+
+/// The number of classes of the cross-entropy that `value` gives the labels of, or 0.
+static int64_t labelLimit(Value buffer) {
+  for (Operation *user : buffer.getUsers()) {
+    auto launch = dyn_cast<LaunchOp>(user);
+    if (!launch)
+      continue;
+    for (auto loss : launch.getBody().getOps<nn::CrossEntropyOp>()) {
+      auto labels = dyn_cast<BlockArgument>(loss.getLabels());
+      if (labels && launch.getIns()[labels.getArgNumber()] == buffer)
+        return cast<RankedTensorType>(loss.getLogits().getType()).getShape().back();
+    }
+  }
+  return 0;
+}
+
+static LogicalResult readInput(ScheduledProgram &program, LaunchOp launch, InputOp input) {
+  InputEntry &entry = program.inputs[input.getNameAttr()];
+  if (!entry.op)
+    entry.op = input;
+  if (entry.op.getType() != input.getType() ||
+      entry.op.getGlobalBatchAttr() != input.getGlobalBatchAttr() ||
+      entry.op.getSampleDim() != input.getSampleDim() || entry.op.getOverAttr() != input.getOverAttr())
+    return input.emitOpError() << "'" << input.getName() << "' has type " << input.getType()
+                               << " here and " << entry.op.getType()
+                               << " elsewhere, expected the same batch in every segment";
+  entry.limit = std::max(entry.limit, labelLimit(launch.getOuts().front()));
+  return success();
+}
+
+static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, LaunchOp launch) {
+  program.streams.insert({launch.getStreamAttr(), static_cast<int>(program.streams.size())});
+  for (Operation &op : launch.getBody().front()) {
+    if (auto collective = dyn_cast<CollectiveOpInterface>(op); collective && !isa<AllSliceOp>(op))
+      program.communicators.insert(
+          {{launch.getStreamAttr(),
+            getAxisArray(op.getContext(), collective.getAxes())},
+           static_cast<int>(program.communicators.size())});
+    if (auto input = dyn_cast<InputOp>(op))
+      if (failed(readInput(program, launch, input)))
+        return failure();
+    if (auto output = dyn_cast<OutputOp>(op))
+      timeline.outputs.push_back(output.getNameAttr());
+  }
+  if ((readsStepState(launch) || writesStepState(launch)) &&
+      (!launch.getStepState() || launch.getStepState() != program.stepState))
+    return launch.emitOpError() << "'" << launch.getName()
+                                << "' needs the step state; name its buffer with 'step_state'";
+  return success();
+}
+
+static LogicalResult checkOffsets(ProgramOp program) {
+  WalkResult result = program.walk([](BufferOp buffer) {
+    if (buffer.getOffset())
+      return WalkResult::advance();
+    buffer.emitOpError() << "'" << buffer.getName() << "' has no offset; run fsdp-plan-memory";
+    return WalkResult::interrupt();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  if (!program.getArena())
+    return program.emitOpError() << "has no arena size; run fsdp-plan-memory";
+  return success();
+}
+
+FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
+  if (Phase phase = getPhase(module); phase != Phase::scheduled)
+    return module.emitError() << "got a module in the " << stringifyPhase(phase)
+                              << " phase, expected the scheduled phase; run fsdp-schedule and "
+                                 "fsdp-plan-memory";
+  auto programs = llvm::to_vector(module.getOps<ProgramOp>());
+  if (programs.size() != 1)
+    return module.emitError() << "got " << programs.size()
+                              << " programs, expected 1; this target runs the same program on "
+                                 "every rank";
+  ScheduledProgram result;
+  result.module = module;
+  result.program = programs.front();
+  result.mesh = getMesh(module);
+  result.storages = llvm::to_vector(module.getOps<StorageOp>());
+  if (failed(checkOffsets(result.program)))
+    return failure();
+  for (auto buffer : result.program.getBody().front().getOps<BufferOp>())
+    if (!buffer.getStorage() && buffer.getName() == "step_state")
+      result.stepState = buffer;
+  if (!result.stepState)
+    return result.program.emitOpError()
+           << "has no persistent buffer 'step_state'; run fsdp-schedule";
+  for (StorageOp storage : result.storages) {
+    SmallVector<StringRef> held = {"parameter"};
+    llvm::append_range(held, storage.getStates().getAsValueRange<StringAttr>());
+    for (StringRef what : held)
+      if (!result.shardOf(storage, what))
+        return storage.emitOpError() << "has no persistent buffer that holds its '" << what
+                                     << "'; run fsdp-schedule";
+  }
+  for (auto segment : result.program.getBody().front().getOps<SegmentOp>()) {
+    Timeline &timeline = result.timelines.emplace_back();
+    timeline.segment = segment;
+    if (failed(readTimeline(timeline)))
+      return failure();
+    for (Action &action : timeline.actions)
+      if (failed(readLaunch(result, timeline, action.launch)))
+        return failure();
+  }
+  // A storage's part is found by the rank over its axes, gathered or not.
+  for (StorageOp storage : result.storages)
+    if (storage.getKind() != StorageKind::replicated &&
+        result.communicatorOver(storage.getAxes()) < 0)
+      result.communicators.insert(
+          {{StringAttr::get(module.getContext(), "storage"), storage.getAxes()},
+           static_cast<int>(result.communicators.size())});
+  return result;
+}

@@ -1,0 +1,88 @@
+//===- ScheduledProgram.h - what all emitters read off the IR ---*- C++ -*-===//
+//
+// One pass over a scheduled module: who waits for whom, what lies where, which streams and
+// communicators there are. The emitters of all targets and the record of launches read this.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef CODEGEN_SCHEDULEDPROGRAM_H
+#define CODEGEN_SCHEDULEDPROGRAM_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::fsdp {
+
+/// A launch and the events around it. An event stands for the completion of a launch that another
+/// stream waits for; waits on the same stream are implied by order and left out.
+struct Action {
+  mutable LaunchOp launch; // its accessors are not const
+  SmallVector<int> waits; ///< events, in order, each once
+  int event = -1;         ///< recorded after the launch
+};
+
+/// A segment as its actions in issue order. Its events are numbered from 0.
+struct Timeline {
+  mutable SegmentOp segment;
+  SmallVector<Action> actions;
+  SmallVector<StringAttr> outputs; ///< their names, in the order of their slots
+  int events = 0;
+};
+
+/// A piece of the arena.
+struct Place {
+  int64_t offset = 0; ///< bytes
+  int64_t bytes = 0;
+  RankedTensorType type;
+};
+
+/// An input of the data set: the same tensor of samples whichever segment loads it.
+struct InputEntry {
+  mutable InputOp op; ///< the first that names it
+  int64_t limit = 0; ///< labels lie in [0, limit); 0: any value
+};
+
+struct ScheduledProgram {
+  /// Reads `module`. Fails with a diagnostic when the module is not in the scheduled phase, has no
+  /// offsets yet, or holds what has no place there.
+  static FailureOr<ScheduledProgram> create(ModuleOp module);
+
+  // The accessors of ops are not const.
+  mutable ModuleOp module;
+  mutable ProgramOp program;
+  MeshAttr mesh;
+  mutable BufferOp stepState;
+  SmallVector<StorageOp> storages;
+  SmallVector<Timeline> timelines;
+  /// Numbered in order of first use.
+  llvm::MapVector<StringAttr, int> streams;
+  /// A communicator serves one stream and one list of axes.
+  llvm::MapVector<std::pair<StringAttr, ArrayAttr>, int> communicators;
+  llvm::MapVector<StringAttr, InputEntry> inputs;
+
+  int events() const;
+  /// Where the buffer `value` (a buffer or a subview of one) lies.
+  Place placeOf(Value value) const;
+  /// The persistent buffer that holds `what` of `storage`.
+  BufferOp shardOf(StorageOp storage, StringRef what) const;
+  /// "fsdp_gather"
+  std::string communicatorName(StringAttr stream, ArrayAttr over) const;
+  /// A communicator over the axes of `storage`, whichever stream it serves.
+  int communicatorOver(ArrayAttr axes) const;
+};
+
+/// The only op of the body of `launch` besides constants and the yield; null if there are several
+/// or none.
+Operation *onlyOp(LaunchOp launch);
+
+/// The name of a buffer or subview: that of the buffer, or of the place in the model that the
+/// subview stands for.
+std::string bufferName(Value buffer);
+
+/// Whether the body of `launch` reads or writes the step state.
+bool readsStepState(LaunchOp launch);
+bool writesStepState(LaunchOp launch);
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_SCHEDULEDPROGRAM_H

@@ -1,0 +1,250 @@
+//===- Tables.cpp ---------------------------------------------------------===//
+
+#include "codegen/Tables.h"
+
+#include "codegen/Elementwise.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static std::string braced(ArrayRef<int64_t> values) {
+  std::string text = "{";
+  for (auto [i, value] : llvm::enumerate(values))
+    text += (i ? ", " : "") + std::to_string(value);
+  return text + "}";
+}
+
+static std::string quoted(StringRef text) { return "\"" + escaped(text) + "\""; }
+
+static std::string axisList(const ScheduledProgram &program, ArrayAttr axes) {
+  SmallVector<int64_t> indices;
+  for (StringAttr axis : getAxisNames(axes))
+    indices.push_back(program.mesh.getAxisIndex(axis));
+  return braced(indices);
+}
+
+static void emitEnum(ArrayRef<std::string> names, StringRef what, Writer &writer) {
+  if (names.empty())
+    return;
+  std::vector<std::string> items(names.begin(), names.end());
+  writer.line(("// " + what).str());
+  writer.list("enum : int { ", items, " };");
+}
+
+void mlir::fsdp::emitEnumerators(const ScheduledProgram &program, Writer &writer) {
+  std::vector<std::string> streams, communicators, axes, storages;
+  for (const auto &[stream, index] : program.streams)
+    streams.push_back(enumeratorFor(stream.getValue()));
+  for (const auto &[key, index] : program.communicators)
+    communicators.push_back(enumeratorFor("over " + program.communicatorName(key.first, key.second)));
+  for (StringAttr axis : program.mesh.getAxisNames())
+    axes.push_back(enumeratorFor("axis " + axis.getValue().str()));
+  for (StorageOp storage : program.storages)
+    storages.push_back(enumeratorFor("storage " + storage.getSymName().str()));
+  emitEnum(streams, "Streams", writer);
+  emitEnum(communicators, "Communicators: each over some axes of the mesh, and for one stream",
+           writer);
+  emitEnum(axes, "Axes of the mesh", writer);
+  emitEnum(storages, "Storages: what a rank keeps from step to step", writer);
+}
+
+//===----------------------------------------------------------------------===//
+// Storages
+//===----------------------------------------------------------------------===//
+
+static std::string initializer(InitAttr init) {
+  Type f64 = Builder(init.getContext()).getF64Type();
+  double value = init.getValue().getValueAsDouble();
+  switch (init.getKind()) {
+  case InitKind::constant:
+    return "Initializer::constant(" + literal(value, f64) + ")";
+  case InitKind::normal:
+    return "Initializer::normal(0.0, " + literal(value, f64) + ")";
+  case InitKind::uniform:
+    return "Initializer::uniform(" + literal(-value, f64) + ", " + literal(value, f64) + ")";
+  }
+  llvm_unreachable("unknown initializer");
+}
+
+static LogicalResult emitMembers(StorageOp storage, StringRef name, int64_t &size, Writer &writer) {
+  auto module = storage->getParentOfType<ModuleOp>();
+  writer.open("constexpr Parameter " + name + "_members[] =");
+  for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
+    auto param = module.lookupSymbol<ParamOp>(member.getParam());
+    if (!param)
+      return storage.emitOpError() << "has the member '" << member.getParam().getValue()
+                                   << "', which is no parameter of the module";
+    RankedTensorType type = param.getTensorType();
+    ArrayRef<int64_t> shape = type.getShape();
+    ArrayRef<int64_t> fileShape = param.getFileShape() ? *param.getFileShape() : shape;
+    if (shape.size() > 8 || fileShape.size() > 8)
+      return param.emitOpError() << "has rank " << std::max(shape.size(), fileShape.size())
+                                 << ", expected at most 8 dimensions in weight files";
+    size = std::max(size, member.getOffset() + type.getNumElements());
+    std::vector<std::string> items = {
+        "/*name=*/" + quoted(param.getSymName()),
+        "/*alias=*/nullptr",
+        "/*shape=*/" + braced(shape),
+        "/*fileShape=*/" + braced(fileShape),
+        "/*offset=*/" + std::to_string(member.getOffset()),
+        initializer(param.getInit()),
+        std::string("/*decay=*/") + (param.getFileRank() >= 2 ? "true" : "false")};
+    writer.list("{", items, "},");
+  }
+  writer.close(";");
+  return success();
+}
+
+LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Arena &arena,
+                                       Writer &writer) {
+  Names names;
+  std::vector<std::vector<std::string>> rows;
+  int64_t parameters = 0;
+  for (StorageOp storage : program.storages) {
+    std::string name = names.unique(storage.getSymName());
+    int64_t size = 0;
+    std::string states = "{}";
+    if (!storage.getStates().empty()) {
+      states = name + "_states";
+      std::vector<std::string> items;
+      for (StringRef state : storage.getStates().getAsValueRange<StringAttr>())
+        items.push_back("{" + quoted(state) + ", " +
+                        arena.spell(program.shardOf(storage, state).getResult()) + "}");
+      writer.list("constexpr State " + states + "[] = {", items, "};");
+    }
+    if (failed(emitMembers(storage, name, size, writer)))
+      return failure();
+    std::string layout = storage.getKind() == StorageKind::flat        ? "Layout::Flat"
+                         : storage.getKind() == StorageKind::dimension ? "Layout::Dimension"
+                                                                       : "Layout::Replicated";
+    bool split = storage.getKind() != StorageKind::replicated;
+    int communicator = split ? program.communicatorOver(storage.getAxes()) : -1;
+    rows.push_back({"/*name=*/" + quoted(storage.getSymName()), layout,
+                    "/*axes=*/" + axisList(program, storage.getAxes()),
+                    "/*communicator=*/" + std::to_string(communicator),
+                    "/*dim=*/" + std::to_string(std::max<int64_t>(storage.getDim(), 0)),
+                    "/*size=*/" + std::to_string(size),
+                    "/*firstParameter=*/" + std::to_string(parameters),
+                    arena.spell(program.shardOf(storage, "parameter").getResult()), states,
+                    name + "_members"});
+    parameters += storage.getMembers().size();
+  }
+  if (rows.empty()) {
+    writer.line("constexpr Table<Storage> storages;");
+    return success();
+  }
+  writer.open("constexpr Storage storages[] =");
+  for (const std::vector<std::string> &row : rows)
+    writer.list("{", row, "},");
+  writer.close(";");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The program
+//===----------------------------------------------------------------------===//
+
+/// `constexpr TYPE NAME[] = {...};`, or an empty table.
+static void emitTable(StringRef type, StringRef name, ArrayRef<std::string> items,
+                      Writer &writer) {
+  if (items.empty())
+    writer.line("constexpr Table<" + type + "> " + name + ";");
+  else
+    writer.list(("constexpr " + type + (type.ends_with("*") ? "" : " ") + name + "[] = {").str(),
+                items, "};");
+}
+
+static void emitInputs(const ScheduledProgram &program, const Arena &arena, Writer &writer) {
+  if (program.inputs.empty()) {
+    writer.line("constexpr Table<Input> inputs;");
+    return;
+  }
+  writer.open("constexpr Input inputs[] =");
+  for (const auto &[name, entry] : program.inputs) {
+    InputOp op = entry.op;
+    auto type = cast<RankedTensorType>(op.getType());
+    SmallVector<int64_t> sample(type.getShape());
+    int64_t rows = sample[op.getSampleDim()];
+    sample.erase(sample.begin() + op.getSampleDim());
+    int64_t batch = op.getGlobalBatch() ? *op.getGlobalBatch() : rows;
+    std::string element = elementType(type.getElementType()).str();
+    writer.list("{",
+                {"/*name=*/" + quoted(name.getValue()), "/*sample=*/" + braced(sample),
+                 "/*sampleDim=*/" + std::to_string(op.getSampleDim()),
+                 arena.spellOutside(op->getParentOfType<LaunchOp>().getOuts().front()),
+                 "/*batch=*/" + std::to_string(batch), "/*rows=*/" + std::to_string(rows),
+                 "/*axes=*/" + (op.getOver() ? axisList(program, *op.getOver()) : "{}"),
+                 "/*limit=*/" + std::to_string(entry.limit)},
+                "},");
+  }
+  writer.close(";");
+}
+
+/// Samples of whole numbers are rows of tokens.
+static int64_t tokensPerSample(const ScheduledProgram &program) {
+  int64_t most = 1;
+  for (const auto &[name, entry] : program.inputs) {
+    InputOp op = entry.op;
+    auto type = cast<RankedTensorType>(op.getType());
+    int64_t rows = type.getDimSize(op.getSampleDim());
+    if (isa<IntegerType>(type.getElementType()) && rows > 0)
+      most = std::max(most, type.getNumElements() / rows);
+  }
+  return most;
+}
+
+static double defaultLearningRate(const ScheduledProgram &program) {
+  double rate = 0;
+  program.program.walk([&](LearningRateOp op) { rate = op.getOptimizer().getLr(); });
+  return rate;
+}
+
+void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &arena,
+                                  ArrayRef<std::string> segmentNames,
+                                  const EmitOptions &options, Writer &writer) {
+  std::vector<std::string> axes, order, streams, communicators, segments;
+  for (auto [axis, size] : llvm::zip_equal(program.mesh.getAxisNames(), program.mesh.getAxisSizes()))
+    axes.push_back("{" + quoted(axis) + ", " + std::to_string(size) + "}");
+  for (int64_t rank : program.mesh.getDevices())
+    order.push_back(std::to_string(rank));
+  for (const auto &[stream, index] : program.streams)
+    streams.push_back(quoted(stream));
+  for (const auto &[key, index] : program.communicators)
+    communicators.push_back("{" + quoted(program.communicatorName(key.first, key.second)) + ", " +
+                            axisList(program, key.second) + "}");
+  emitTable("MeshAxis", "axes", axes, writer);
+  emitTable("int", "device_order", order, writer);
+  emitTable("const char *", "streams", streams, writer);
+  emitTable("CommunicatorSpec", "communicators", communicators, writer);
+  emitInputs(program, arena, writer);
+  for (auto [timeline, space] : llvm::zip_equal(program.timelines, segmentNames)) {
+    SegmentOp segment = timeline.segment;
+    bool trains = segment.getKind() == StepKind::train;
+    segments.push_back("{" + quoted(segment.getSymName()) + ", SegmentKind::" +
+                       (trains ? "Train" : "Evaluate") + ", " + space + "::run, " + space +
+                       "::outputs}");
+  }
+  emitTable("Segment", "segments", segments, writer);
+  writer.line();
+  writer.open("constexpr Program program =");
+  auto field = [&](StringRef label, const llvm::Twine &value) {
+    writer.line("/*" + label + "=*/" + value + ",");
+  };
+  Type f32 = Builder(program.module.getContext()).getF32Type();
+  field("name", quoted(options.name));
+  field("axes", "axes");
+  field("deviceOrder", "device_order");
+  field("arenaBytes", llvm::Twine(*program.program.getArena()));
+  field("streams", "streams");
+  field("events", llvm::Twine(program.events()));
+  field("communicators", "communicators");
+  field("storages", "storages");
+  field("inputs", "inputs");
+  field("segments", "segments");
+  field("stepState", "persistent::step_state");
+  field("defaultLearningRate", literal(defaultLearningRate(program), f32));
+  field("tokensPerSample", llvm::Twine(tokensPerSample(program)));
+  field("report", "R\"json(" + options.report + ")json\"");
+  field("communicator", quoted(options.communicator));
+  writer.close(";");
+}

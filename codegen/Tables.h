@@ -1,0 +1,22 @@
+//===- Tables.h - the constant tables of an emitted program -----*- C++ -*-===//
+
+#ifndef CODEGEN_TABLES_H
+#define CODEGEN_TABLES_H
+
+#include "codegen/Arena.h"
+#include "codegen/EmitCpp.h"
+
+namespace mlir::fsdp {
+
+/// `enum`s of streams, communicators, axes and storages.
+void emitEnumerators(const ScheduledProgram &program, Writer &writer);
+/// `storages[]` with their states and members (runtime/Program.h).
+LogicalResult emitStorages(const ScheduledProgram &program, const Arena &arena, Writer &writer);
+/// Every other table and `program` itself. `segmentNames` are the namespaces of the segments.
+void emitProgramTable(const ScheduledProgram &program, const Arena &arena,
+                      ArrayRef<std::string> segmentNames, const EmitOptions &options,
+                      Writer &writer);
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_TABLES_H

@@ -1,0 +1,36 @@
+//===- Writer.h - indented text, wrapped at 100 columns ---------*- C++ -*-===//
+
+#ifndef CODEGEN_WRITER_H
+#define CODEGEN_WRITER_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/Twine.h"
+#include <string>
+
+namespace mlir::fsdp {
+
+/// The text of one file.
+class Writer {
+public:
+  /// One line at the present depth; an empty one has no blanks.
+  void line(const llvm::Twine &text = "");
+  /// `head` item, item, ... `tail`, broken after commas (also those inside an item that is too long)
+  /// where a line would be too long; further lines are indented by four.
+  void list(llvm::StringRef head, llvm::ArrayRef<std::string> items, llvm::StringRef tail);
+  /// A line that ends with an open brace, and what follows one level deeper.
+  void open(const llvm::Twine &text);
+  /// The brace that ends it, and what stands behind that.
+  void close(const llvm::Twine &tail = "");
+  /// Lines that are complete already, each at the present depth.
+  void lines(llvm::StringRef text);
+
+  const std::string &text() const { return buffer; }
+
+private:
+  std::string buffer;
+  unsigned depth = 0;
+};
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_WRITER_H

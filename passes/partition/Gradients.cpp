@@ -1,0 +1,155 @@
+//===- Gradients.cpp - from gradients to shards of sums -------------------===//
+
+#include "llvm/ADT/MapVector.h"
+#include "passes/partition/StepPartitioner.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+FailureOr<SmallVector<StepPartitioner::Reduction *>>
+StepPartitioner::addReductions(Operation *user, ArrayRef<Attribute> params, ValueRange gradients,
+                               bool complete) {
+  llvm::MapVector<Storage *, SmallVector<Value>> byStorage;
+  for (auto [param, gradient] : llvm::zip_equal(params, gradients)) {
+    auto [storage, index] = layout.lookup(cast<FlatSymbolRefAttr>(param).getAttr());
+    SmallVector<Value> &members = byStorage[storage];
+    members.resize(storage->members.size());
+    members[index] = gradient;
+  }
+  SmallVector<Reduction *> result;
+  for (auto &[storage, members] : byStorage) {
+    Operation *last = nullptr;
+    for (auto [member, gradient] : llvm::zip_equal(storage->members, members)) {
+      if (gradient && (!last || last->isBeforeInBlock(gradient.getDefiningOp())))
+        last = gradient.getDefiningOp();
+      ParamOp param = member.param;
+      if (!gradient && complete)
+        return user->emitOpError()
+               << "updates unit '" << storage->unit << "' without its parameter '"
+               << param.getSymName() << "'; update it in the same step or give it another unit";
+    }
+    Reduction *known = nullptr;
+    for (auto &other : reductions)
+      if (other->storage == storage && other->gradients == members)
+        known = other.get();
+    if (!known) {
+      reductions.push_back(std::make_unique<Reduction>(Reduction{storage, members, {}}));
+      known = reductions.back().get();
+      completedBy[last].push_back({known, user});
+    }
+    result.push_back(known);
+  }
+  return result;
+}
+
+LogicalResult StepPartitioner::collectReductions() {
+  Block &body = step.getBody().front();
+  SmallVector<UpdateOp> updates(body.getOps<UpdateOp>());
+  SmallVector<Attribute> params;
+  SmallVector<Value> gradients;
+  for (UpdateOp update : updates) {
+    params.push_back(update.getParamAttr());
+    gradients.push_back(update.getGradient());
+  }
+  if (!updates.empty()) {
+    auto found = addReductions(updates.front(), params, gradients, /*complete=*/true);
+    if (failed(found))
+      return failure();
+    for (Reduction *reduction : *found)
+      updateReductions[reduction->storage] = reduction;
+  }
+  for (GlobalNormOp norm : body.getOps<GlobalNormOp>()) {
+    auto found = addReductions(norm, norm.getParams().getValue(), norm.getGradients(),
+                               /*complete=*/false);
+    if (failed(found))
+      return failure();
+    normReductions[norm] = *found;
+  }
+  return success();
+}
+
+std::optional<SmallVector<StringAttr>>
+StepPartitioner::commonPartialAxes(const Reduction &reduction) const {
+  std::optional<ArrayRef<StringAttr>> common;
+  for (Value gradient : reduction.gradients) {
+    if (!gradient)
+      continue; // Zero everywhere: partial over any axes.
+    ShardingAttr sharding = values.produced(gradient).sharding;
+    bool split = llvm::any_of(sharding.getDimAxes(), [](ArrayAttr axes) { return !axes.empty(); });
+    if (split || (common && *common != sharding.getUnreduced()))
+      return std::nullopt;
+    common = sharding.getUnreduced();
+  }
+  return values.inMeshOrder(*common);
+}
+
+/// The sum over all ranks of the joined gradients, of which a flat storage keeps a shard.
+Value StepPartitioner::reduceFlat(Reduction &reduction, Operation *user) {
+  Storage *storage = reduction.storage;
+  Location loc = nameLoc(storage, "reduce", reduction.gradients.front()
+                                                ? reduction.gradients.front().getLoc()
+                                                : user->getLoc());
+  SmallVector<StringAttr> axes(storage->getAxes());
+  std::optional<SmallVector<StringAttr>> partial = commonPartialAxes(reduction);
+  auto covers = [&](ArrayRef<StringAttr> set) {
+    return llvm::all_of(axes, [&](StringAttr axis) { return llvm::is_contained(set, axis); });
+  };
+  bool together = partial && covers(*partial);
+
+  SmallVector<Value> locals;
+  for (auto [member, gradient] : llvm::zip_equal(storage->members, reduction.gradients)) {
+    ParamOp param = member.param;
+    if (!gradient) {
+      auto zero = DenseElementsAttr::get(param.getTensorType(),
+                                         builder.getZeroAttr(param.getTensorType().getElementType()));
+      locals.push_back(arith::ConstantOp::create(builder, loc, zero));
+    } else {
+      locals.push_back(together ? values.produced(gradient).value
+                                : values.whole(gradient, user).value);
+    }
+  }
+
+  bool split = !axes.empty();
+  int64_t ranks = mesh.getSize(axes);
+  RankedTensorType whole = storage->whole;
+  // What is whole already is padded to the size of all shards, so that it can be cut.
+  if (split && !together)
+    whole = whole.clone(storage->shard.getNumElements() * ranks);
+  Value sum = FlattenOp::create(builder, loc, whole, locals);
+  ArrayAttr over = values.axisArray(axes);
+  if (split && together) {
+    sum = ReduceScatterOp::create(builder, loc, storage->shard, sum, 0, over);
+  } else if (split) {
+    user->emitRemark() << "the gradients of unit '" << storage->unit
+                       << "' are not all partial sums over its axes: each is reduced whole, then cut";
+    sum = AllSliceOp::create(builder, loc, storage->shard, sum, 0, over);
+  }
+  if (!together)
+    return sum;
+  SmallVector<StringAttr> rest(*partial);
+  llvm::erase_if(rest, [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
+  if (!rest.empty())
+    sum = AllReduceOp::create(builder, loc, ReduceKind::sum, sum, values.axisArray(rest));
+  return sum;
+}
+
+/// A storage that is split along a dimension takes its gradient in that sharding.
+Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Operation *user) {
+  Storage *storage = reduction.storage;
+  Value gradient = reduction.gradients.front();
+  int64_t dim = storage->placement.getDim();
+  DimAxes axes(storage->whole.getRank());
+  axes[dim] = AxisList(storage->getAxes());
+  ShardingAttr stored = values.sharding(axes);
+  LocalValue local = values.as(gradient, stored, user);
+  // The padding of a shard is zero: it enters the norm and the update.
+  if (local.padding != Padding::zeros && values.isUneven(gradient, stored, dim))
+    local = values.masked(gradient, local, dim, 0);
+  return local.value;
+}
+
+void StepPartitioner::reduce(Reduction &reduction, Operation *user) {
+  bool dimension = reduction.storage->placement.getKind() == StorageKind::dimension;
+  reduction.shard =
+      dimension ? reduceAlongDimension(reduction, user) : reduceFlat(reduction, user);
+}

@@ -1,0 +1,162 @@
+//===- LocalOps.cpp - compute on what one rank holds ----------------------===//
+
+#include "passes/partition/StepPartitioner.h"
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+void StepPartitioner::convertInput(InputOp input) {
+  ShardingAttr sharding = shardings.lookup(input.getResult());
+  int64_t dim = input.getSampleDim();
+  auto type = cast<RankedTensorType>(input.getType());
+  SmallVector<StringAttr> axes = sharding.getAxes(dim);
+  // An input that no axis splits is the whole batch on every rank.
+  IntegerAttr batch = axes.empty() ? IntegerAttr() : builder.getI64IntegerAttr(type.getDimSize(dim));
+  ArrayAttr over = axes.empty() ? ArrayAttr() : values.axisArray(axes);
+  Value local = InputOp::create(builder, input.getLoc(), values.localType(input, sharding),
+                                input.getNameAttr(), input.getSampleDimAttr(), batch, over);
+  values.define(input, {local, sharding, Padding::repeats});
+}
+
+void StepPartitioner::convertScalar(Operation *op) {
+  Operation *local = op->clone();
+  local->removeAttr(FSDPDialect::shardingsAttrName);
+  for (OpOperand &operand : local->getOpOperands())
+    operand.set(values.whole(operand.get(), op).value);
+  builder.insert(local);
+  for (auto [global, result] : llvm::zip_equal(op->getResults(), local->getResults()))
+    values.define(global, {result, values.replicated(global)});
+}
+
+//===----------------------------------------------------------------------===//
+// Padding
+//===----------------------------------------------------------------------===//
+
+/// The identity of a sum or a maximum in the element type of `value`.
+static double identityOf(Operation *op, Value value) {
+  if (!reducesByMaximum(op))
+    return 0;
+  auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(value.getType()));
+  if (!integer)
+    return -std::numeric_limits<double>::infinity();
+  return static_cast<double>(APInt::getSignedMinValue(integer.getWidth()).getSExtValue());
+}
+
+void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, const OpSplit &split,
+                                  MutableArrayRef<LocalValue> operands) {
+  for (auto [factor, info] : llvm::enumerate(rule.factors)) {
+    bool reduced = info.kind == nn::FactorKind::sumReduction ||
+                   info.kind == nn::FactorKind::maxReduction;
+    if (!reduced || info.size % mesh.getSize(split.getAxes(factor)) == 0)
+      continue;
+    // Where the factor stands: uneven factors have their dimension for themselves.
+    SmallVector<std::pair<unsigned, int64_t>> places;
+    for (auto [index, tensor] : llvm::enumerate(rule.operands))
+      for (auto [dim, factors] : llvm::enumerate(tensor))
+        if (llvm::is_contained(factors, static_cast<int64_t>(factor)))
+          places.push_back({index, dim});
+    // A product is zero where one operand is, as long as the other is finite: padding that repeats
+    // samples or is zero is, other padding is masked in every operand. Of the rest the one is
+    // masked that is masked anyway or is computed here (the mask is then part of its kernel) or is smaller.
+    auto rank = [&](std::pair<unsigned, int64_t> place) {
+      const LocalValue &local = operands[place.first];
+      bool input = local.value.getDefiningOp<InputOp>() != nullptr;
+      return std::tuple(local.padding != Padding::unknown,
+                        !values.hasMasked(local, place.second, identityOf(op, local.value)), input,
+                        cast<RankedTensorType>(local.value.getType()).getNumElements());
+    };
+    auto chosen = *llvm::min_element(
+        places, [&](auto a, auto b) { return rank(a) < rank(b); });
+    for (auto [index, dim] : places) {
+      LocalValue &local = operands[index];
+      if (std::pair(index, dim) == chosen || local.padding == Padding::unknown)
+        local = values.masked(op->getOperand(index), local, dim, identityOf(op, local.value));
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Compute
+//===----------------------------------------------------------------------===//
+
+/// Sets the sizes that `op` states of itself to those of its part.
+static void localizeSizes(nn::RearrangeOp op, const nn::ShardingRule &rule, const OpSplit &split,
+                          MeshAttr mesh) {
+  DictionaryAttr sizes = op.getSizesAttr();
+  if (!sizes)
+    return;
+  SmallVector<NamedAttribute> local;
+  for (NamedAttribute entry : sizes) {
+    auto size = cast<IntegerAttr>(entry.getValue());
+    int64_t parts = mesh.getSize(split.getAxes(rule.lookup(entry.getName())));
+    local.emplace_back(entry.getName(),
+                       IntegerAttr::get(size.getType(), llvm::divideCeil(size.getInt(), parts)));
+  }
+  op.setSizesAttr(DictionaryAttr::get(op.getContext(), local));
+}
+
+/// A mean over a split dimension: the sum over all ranks, divided by the global count.
+void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local,
+                                       ArrayRef<StringAttr> axes) {
+  cast<nn::ReduceOp>(local).setKind(nn::Reduction::sum);
+  Value sum = AllReduceOp::create(builder, op.getLoc(), ReduceKind::sum, local->getResult(0),
+                                  values.axisArray(values.inMeshOrder(axes)));
+  auto type = cast<RankedTensorType>(sum.getType());
+  double count = static_cast<double>(op.getInput().getType().getNumElements()) /
+                 static_cast<double>(op.getType().getNumElements());
+  Value divisor = arith::ConstantOp::create(
+      builder, op.getLoc(),
+      DenseElementsAttr::get(type,
+                             builder.getFloatAttr(type.getElementType(), count).getValue()));
+  Value mean = arith::DivFOp::create(builder, op.getLoc(), sum, divisor);
+  ShardingAttr sharding = shardings.lookup(op.getResult());
+  DimAxes dims;
+  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+    dims.push_back(sharding.getAxes(dim));
+  values.define(op.getResult(), {mean, values.sharding(dims), Padding::unknown});
+}
+
+void StepPartitioner::convertCompute(Operation *op) {
+  nn::ShardingRule rule = cast<nn::ShardingRuleOpInterface>(op).getShardingRule();
+  OpSplit split = shardings.split(op, rule);
+  SmallVector<StringAttr> carried;
+  if (shardings.carriesPartialSums(op))
+    carried = SmallVector<StringAttr>(shardings.lookup(op->getResult(0)).getUnreduced());
+
+  SmallVector<LocalValue> operands;
+  bool knownPadding = true;
+  for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule.operands)) {
+    DimAxes axes = split.project(tensor);
+    // A scalar beside tensors has no factors.
+    axes.resize(cast<RankedTensorType>(operand.getType()).getRank());
+    operands.push_back(values.as(operand, values.sharding(axes, carried), op));
+    // Zeros do not stay zeros in compute.
+    knownPadding &= operands.back().padding == Padding::repeats ||
+                    !values.isUneven(operand, operands.back().sharding);
+  }
+  maskPadding(op, rule, split, operands);
+
+  Operation *local = op->clone();
+  local->removeAttr(FSDPDialect::shardingsAttrName);
+  for (auto [index, operand] : llvm::enumerate(operands))
+    local->setOperand(index, operand.value);
+  for (auto [global, result] : llvm::zip_equal(op->getResults(), local->getResults()))
+    result.setType(values.localType(global, shardings.lookup(global)));
+  if (auto rearrange = dyn_cast<nn::RearrangeOp>(local))
+    localizeSizes(rearrange, rule, split, mesh);
+  if (auto constant = dyn_cast<arith::ConstantOp>(local))
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      constant.setValueAttr(splat.resizeSplat(cast<ShapedType>(constant.getType())));
+  builder.insert(local);
+
+  AxisList reduced = split.getReducedAxes();
+  if (auto reduce = dyn_cast<nn::ReduceOp>(op);
+      reduce && reduce.getKind() == nn::Reduction::mean && !reduced.empty())
+    return convertSplitMean(reduce, local, reduced);
+  for (auto [global, result] : llvm::zip_equal(op->getResults(), local->getResults())) {
+    ShardingAttr sharding = shardings.lookup(global);
+    bool known = knownPadding || !values.isUneven(global, sharding);
+    values.define(global, {result, sharding, known ? Padding::repeats : Padding::unknown});
+  }
+}

@@ -1,0 +1,88 @@
+//===- StepPartitioner.h - one step, from global to local -------*- C++ -*-===//
+
+#ifndef PASSES_PARTITION_STEPPARTITIONER_H
+#define PASSES_PARTITION_STEPPARTITIONER_H
+
+#include "llvm/ADT/SetVector.h"
+#include "passes/StepShardings.h"
+#include "passes/partition/GatherPlan.h"
+#include "passes/partition/LocalValues.h"
+
+namespace mlir::fsdp {
+
+/// Builds the segment of one step. The ops of the step are taken in order; what an op needs (a gathered
+/// parameter, a value in another sharding) is made right before it, and gradients are reduced right
+/// after the op that completes them.
+class StepPartitioner {
+public:
+  /// Ops are built at `builder`, which stands in the segment.
+  StepPartitioner(StepOp step, const StepShardings &shardings, const StorageLayout &layout,
+                  OpBuilder &builder);
+
+  LogicalResult run();
+
+private:
+  /// The gradients of the members of one storage, which are reduced together.
+  struct Reduction {
+    Storage *storage;
+    /// One value per member; null for a member that the user leaves out.
+    SmallVector<Value> gradients;
+    /// This rank's sum, once built.
+    Value shard;
+  };
+
+  LogicalResult convert(Operation *op);
+
+  // LocalOps.cpp: compute.
+  void convertInput(InputOp input);
+  void convertCompute(Operation *op);
+  /// An op on scalars without a sharding rule: the same on every rank.
+  void convertScalar(Operation *op);
+  void convertSplitMean(nn::ReduceOp op, Operation *local, ArrayRef<StringAttr> axes);
+  /// Masks the padding along factors that `op` reduces over unevenly.
+  void maskPadding(Operation *op, const nn::ShardingRule &rule, const OpSplit &split,
+                   MutableArrayRef<LocalValue> operands);
+
+  // Gathers.cpp
+  LogicalResult materialize(ReadOp read);
+  Value gather(Storage *storage, unsigned group);
+
+  // Gradients.cpp
+  /// Finds what is to be reduced, and after which op each of it is complete.
+  LogicalResult collectReductions();
+  /// Notes that `user` (an update or a norm) wants the gradients of `params` reduced; returns one reduction
+  /// per storage. With `complete` every member of a storage must be among them.
+  FailureOr<SmallVector<Reduction *>> addReductions(Operation *user, ArrayRef<Attribute> params,
+                                                    ValueRange gradients, bool complete);
+  void reduce(Reduction &reduction, Operation *user);
+  Value reduceAlongDimension(Reduction &reduction, Operation *user);
+  Value reduceFlat(Reduction &reduction, Operation *user);
+  /// The axes that all gradients are partial over, if they are alike and not split.
+  std::optional<SmallVector<StringAttr>> commonPartialAxes(const Reduction &reduction) const;
+
+  // Optimizer.cpp
+  LogicalResult verifyUpdates();
+  void convertNorm(GlobalNormOp norm);
+  void convertUpdate(UpdateOp update);
+
+  Location nameLoc(Storage *storage, StringRef suffix, Location loc) const;
+
+  StepOp step;
+  MeshAttr mesh;
+  const StepShardings &shardings;
+  const StorageLayout &layout;
+  OpBuilder &builder;
+  LocalValues values;
+  GatherPlan plan;
+  DenseMap<std::pair<Storage *, unsigned>, Value> gathers;
+  SmallVector<std::unique_ptr<Reduction>> reductions;
+  /// What is complete after an op, with the op that wants it.
+  DenseMap<Operation *, SmallVector<std::pair<Reduction *, Operation *>>> completedBy;
+  DenseMap<Operation *, SmallVector<Reduction *>> normReductions;
+  DenseMap<Storage *, Reduction *> updateReductions;
+  llvm::SetVector<Storage *> updated;
+};
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_PARTITION_STEPPARTITIONER_H

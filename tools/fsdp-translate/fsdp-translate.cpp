@@ -1,0 +1,46 @@
+//===- fsdp-translate.cpp - from scheduled IR to other languages ----------===//
+
+#include "codegen/EmitCpp.h"
+#include "codegen/EmitRecord.h"
+#include "dialect/fsdp/FSDPDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
+#include "mlir/Tools/mlir-translate/Translation.h"
+
+using namespace mlir;
+
+static void registerDialects(DialectRegistry &registry) {
+  registry.insert<nn::NNDialect, fsdp::FSDPDialect, arith::ArithDialect, math::MathDialect>();
+  nn::registerElementwiseModels(registry);
+}
+
+/// The program as one text, kernels included.
+static LogicalResult translateToCpp(ModuleOp module, raw_ostream &out) {
+  fsdp::EmitOptions options;
+  options.singleFile = true;
+  if (StringRef name = module.getName().value_or(""); !name.empty())
+    options.name = name.str();
+  fsdp::EmittedProgram program;
+  if (failed(fsdp::emitCpp(module, options, program)))
+    return failure();
+  out << program.files.front().second;
+  return success();
+}
+
+static LogicalResult translateToCuda(ModuleOp module, raw_ostream &) {
+  return module.emitError() << "the CUDA target is not there yet; use --fsdp-to-cpp";
+}
+
+int main(int argc, char **argv) {
+  TranslateFromMLIRRegistration cpp("fsdp-to-cpp", "write the C++ program of a scheduled module",
+                                    translateToCpp, registerDialects);
+  TranslateFromMLIRRegistration record(
+      "fsdp-to-record", "write the log that the program prints when compiled with -DFSDP_RECORD",
+      [](ModuleOp module, raw_ostream &out) { return fsdp::emitRecord(module, out); },
+      registerDialects);
+  TranslateFromMLIRRegistration cuda("fsdp-to-cuda",
+                                     "write the CUDA program of a scheduled module (not there yet)",
+                                     translateToCuda, registerDialects);
+  return failed(mlirTranslateMain(argc, argv, "fully sharded training translator"));
+}
