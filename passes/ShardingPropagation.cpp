@@ -115,8 +115,8 @@ bool Propagation::visit(Operation *op) {
   if (!interface)
     return false;
   nn::ShardingRule rule = interface.getShardingRule();
-  OpSplit split = OpSplit::suggest(rule, mesh, axesOf(op->getOperands()),
-                                   axesOf(ValueRange(op->getResults())));
+  OpSplit split =
+      OpSplit::suggest(rule, mesh, axesOf(op->getOperands()), axesOf(ValueRange(op->getResults())));
   bool changed = false;
   for (auto [value, tensor] : llvm::zip_equal(op->getResults(), rule.results))
     changed |= assign(value, split.project(tensor));
