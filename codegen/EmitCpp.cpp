@@ -272,7 +272,7 @@ LogicalResult Emitter::emit(EmittedProgram &out) {
     if (failed(emitSegment(timeline, space, writer)))
       return failure();
   banner(writer, "Tables");
-  emitProgramTable(program, arena, segments, options.name, options.report, writer);
+  emitProgramTable(program, arena, segments, options, writer);
   writer.line();
   writer.line("} // namespace");
   writer.line();

@@ -15,6 +15,8 @@ struct EmitOptions {
   std::string name = "program";
   /// The compiler's memory report, JSON, printed by `--report`.
   std::string report = "{}";
+  /// How its ranks talk unless its command line says otherwise: auto, shm or mpi.
+  std::string communicator = "auto";
   /// One file, with the kernels in it; otherwise they stand in kernels.h and kernels.cpp.
   bool singleFile = false;
 };

@@ -200,8 +200,8 @@ static double defaultLearningRate(const ScheduledProgram &program) {
 }
 
 void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &arena,
-                                  ArrayRef<std::string> segmentNames, StringRef name,
-                                  StringRef report, Writer &writer) {
+                                  ArrayRef<std::string> segmentNames,
+                                  const EmitOptions &options, Writer &writer) {
   std::vector<std::string> axes, order, streams, communicators, segments;
   for (auto [axis, size] :
        llvm::zip_equal(program.mesh.getAxisNames(), program.mesh.getAxisSizes()))
@@ -232,7 +232,7 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
     writer.line("/*" + label + "=*/" + value + ",");
   };
   Type f32 = Builder(program.module.getContext()).getF32Type();
-  field("name", quoted(name));
+  field("name", quoted(options.name));
   field("axes", "axes");
   field("deviceOrder", "device_order");
   field("arenaBytes", llvm::Twine(*program.program.getArena()));
@@ -245,6 +245,7 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("stepState", "persistent::step_state");
   field("defaultLearningRate", literal(defaultLearningRate(program), f32));
   field("tokensPerSample", llvm::Twine(tokensPerSample(program)));
-  field("report", "R\"json(" + report + ")json\"");
+  field("report", "R\"json(" + options.report + ")json\"");
+  field("communicator", quoted(options.communicator));
   writer.close(";");
 }

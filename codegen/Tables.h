@@ -4,6 +4,7 @@
 #define CODEGEN_TABLES_H
 
 #include "codegen/Arena.h"
+#include "codegen/EmitCpp.h"
 
 namespace mlir::fsdp {
 
@@ -13,7 +14,7 @@ void emitEnumerators(const ScheduledProgram &program, Writer &writer);
 LogicalResult emitStorages(const ScheduledProgram &program, const Arena &arena, Writer &writer);
 /// Every other table and `program` itself. `segmentNames` are the namespaces of the segments.
 void emitProgramTable(const ScheduledProgram &program, const Arena &arena,
-                      ArrayRef<std::string> segmentNames, StringRef name, StringRef report,
+                      ArrayRef<std::string> segmentNames, const EmitOptions &options,
                       Writer &writer);
 
 } // namespace mlir::fsdp

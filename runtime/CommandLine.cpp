@@ -39,6 +39,7 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
       ->type_name("FILE");
   app.add_flag("--report", options.report,
                "print the memory table; without --data, and do nothing else");
+  options.communicator = program.communicator;
   app.add_option("--communicator", options.communicator, "how ranks talk: auto, shm or mpi")
       ->type_name("NAME")
       ->check(CLI::IsMember({"auto", "shm", "mpi", "nccl", "loopback"}));

@@ -169,6 +169,8 @@ struct Program {
   float defaultLearningRate;    ///< `--lr` overrides it
   std::int64_t tokensPerSample; ///< for the rate in the log; 1 where samples are not token rows
   const char *report;           ///< the compiler's memory report, JSON
+  /// How ranks talk unless `--communicator` says otherwise: "auto", "shm" or "mpi".
+  const char *communicator = "auto";
 };
 
 /// The number of ranks over `axes`.

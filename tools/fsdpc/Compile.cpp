@@ -76,13 +76,14 @@ void configure(ModuleOp module, const Options &options) {
     throw Failure("the model does not fit the options");
 }
 
-void lower(ModuleOp module, const Options &options, Emit phase) {
+void lower(ModuleOp module, const Options &options, std::optional<Emit> done, Emit phase) {
   PassManager manager(module.getContext());
   ir::PipelineOptions pipeline = options.getPipeline();
-  ir::buildGlobalPipeline(manager, pipeline);
-  if (phase >= Emit::Local)
+  if (!done)
+    ir::buildGlobalPipeline(manager, pipeline);
+  if (phase >= Emit::Local && (!done || *done < Emit::Local))
     ir::buildLocalPipeline(manager, pipeline);
-  if (phase >= Emit::Scheduled)
+  if (phase >= Emit::Scheduled && (!done || *done < Emit::Scheduled))
     ir::buildScheduledPipeline(manager, pipeline);
   if (failed(manager.run(module)))
     throw Failure("the model was not compiled");

@@ -38,9 +38,10 @@ mlir::OwningOpRef<mlir::ModuleOp> readModel(Context &context, const std::string 
 /// step that trains, or one that is past the global phase.
 void configure(mlir::ModuleOp module, const Options &options);
 
-/// Brings `module` to the end of `phase`; Source and Binary need no more than Scheduled. Throws
-/// Failure; the reason has been printed by then.
-void lower(mlir::ModuleOp module, const Options &options, Emit phase);
+/// Brings `module` from the end of the phase `done` (nothing: a model before any pass) to the end
+/// of `phase`; Source and Binary need no more than Scheduled. Throws Failure; the reason has been
+/// printed by then.
+void lower(mlir::ModuleOp module, const Options &options, std::optional<Emit> done, Emit phase);
 
 /// The text of `module`, values named after the model.
 std::string print(mlir::ModuleOp module);

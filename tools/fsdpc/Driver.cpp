@@ -5,7 +5,10 @@
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
+#include "tools/fsdpc/Program.h"
 
+#include "passes/MemoryReport.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -66,8 +69,26 @@ void Driver::flag(const std::string &name, bool &value, const std::string &descr
 void Driver::State::write(ModuleOp module) {
   Emit emit = options.getEmit();
   if (emit <= Emit::Scheduled)
-    return writeFile(options.output.empty() ? "-" : options.output, print(module));
-  throw Failure("not available yet: --emit=" + options.emit);
+    writeFile(options.output.empty() ? "-" : options.output, print(module));
+  if (emit < Emit::Source && options.report.empty())
+    return;
+  if (emit < Emit::Scheduled)
+    lower(module, options, emit, Emit::Scheduled);
+  mlir::fsdp::MemoryReport report = mlir::fsdp::computeMemoryReport(module);
+  std::string json = llvm::formatv("{0:2}", report.toJSON()).str();
+  if (emit >= Emit::Source && !options.onlyReport()) {
+    mlir::fsdp::EmittedProgram program = emitProgram(module, options, name, json);
+    if (emit == Emit::Source)
+      writeSource(program, options, name);
+    else
+      writeBinary(program, options);
+  }
+  if (options.report.empty())
+    return;
+  if (options.report != "-")
+    writeFile(options.report, json + "\n");
+  // Beside a text on standard output the table would spoil it.
+  report.print(emit <= Emit::Scheduled && options.output.empty() ? llvm::errs() : llvm::outs());
 }
 
 int Driver::State::compile(int argc, char **argv,
@@ -92,7 +113,7 @@ int Driver::State::compile(int argc, char **argv,
     Context context;
     OwningOpRef<ModuleOp> module = obtain(context);
     configure(*module, options);
-    lower(*module, options, emit);
+    lower(*module, options, std::nullopt, emit);
     write(*module);
     return 0;
   } catch (const UsageError &error) {

@@ -1,0 +1,52 @@
+//===- branches.cpp - a model unlike those of examples/ -------------------===//
+//
+// Two branches share a tied parameter, one with the batch first, one with it last; they meet with
+// the batch last and are normalized by statistics over the batch; samples have weights. No
+// part of the compiler was made for it, and it passes the whole line.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dsl/Operations.h"
+#include "tools/fsdpc/Driver.h"
+
+using namespace fsdp::dsl;
+
+/// Zero mean and unit variance of each channel over the batch; `x` is (channel, batch).
+static Tensor normalize(const Tensor &x) {
+  Sizes batch = {{"b", x.size(1)}};
+  Tensor centred = x - repeat("c -> c b", reduceMean("c b -> c", x), batch);
+  Tensor variance = reduceMean("c b -> c", square(centred));
+  return centred * repeat("c -> c b", rsqrt(variance + 1e-3), batch);
+}
+
+int main(int argc, char **argv) {
+  fsdpc::Driver driver("branches", "two branches with a tied parameter, joined over the batch");
+  int64_t width = 6, heads = 2, batch = 10;
+  driver.option("--width", width, "features of a sample");
+  driver.option("--heads", heads, "groups of hidden features");
+  driver.option("--batch", batch, "samples of a step, on all ranks together");
+
+  return driver.run(argc, argv, [&](Model &model) {
+    Tensor left = model.input("left", {batch, width});
+    Tensor right = model.input("right", {width, batch}, ElementType::f32, /*sampleDim=*/1);
+    Tensor target = model.input("target", {batch, width});
+    Tensor importance = model.input("importance", {batch});
+    // Its file has one matrix; in compute the heads stand apart.
+    Parameter tied = model.unit("shared").parameter("weight", {width, heads, width / heads},
+                                                    normal(0.4), {width, width / heads * heads});
+    Scope mix = model.unit("mix");
+    Parameter scale = mix.parameter("scale", {width / heads * heads}, ones());
+    Parameter shift = mix.scope("output").parameter("shift", {width / heads * heads}, uniform(0.1));
+
+    Tensor first = tanh(einsum("bi,ihd->bhd", left, tied));
+    Tensor second = exp(-square(einsum("ib,ihd->hdb", right, tied)));
+    Tensor joined =
+        rearrange("b h d -> (h d) b", first) + rearrange("h d b -> (h d) b", second) * 0.5;
+    Tensor output = rearrange("c b -> b c", normalize(joined)) * scale + shift;
+
+    Tensor error = reduceMean("b c -> b", square(output - target));
+    model.loss(weightedMean(error, importance));
+    model.metric("distance", mean(abs(output - target)));
+    model.metric("largest", mean(reduceMax("b c -> b", output)));
+  });
+}

@@ -1,0 +1,277 @@
+//===- PropertyTest.cpp - a sharded step computes what the unsharded does -===//
+//
+// Random modules x random meshes x random placements: the global phase on one device, the local
+// phase on N ranks and the scheduled phase on N ranks with streams and an arena must log the same
+// numbers and leave the same parameters and states behind. A case is a function of its seed:
+//
+//   property-tests --cases=20000            many cases (or FSDP_PROPERTY_CASES)
+//   property-tests --seed=123 --cases=1     one case again (or FSDP_PROPERTY_SEED)
+//   property-tests --seed=123 --cases=1 --print     its IR too
+//
+//===----------------------------------------------------------------------===//
+
+#include "RandomModule.h"
+
+#include "interpreter/Machine.h"
+#include "mlir/IR/Verifier.h"
+#include "passes/Pipelines.h"
+#include "llvm/Support/Format.h"
+#include <chrono>
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::interpreter;
+
+static int64_t numCases = 2000;
+static uint64_t firstSeed = 1;
+static bool printModules = false;
+
+namespace {
+
+constexpr const char *columns[] = {"flat", "dimension", "replicated", "uneven",
+                                   "2-D",  "3-D",       "order"};
+constexpr size_t numColumns = std::size(columns);
+
+/// How often each op stood in a case of each kind.
+using Coverage = std::map<std::string, std::array<int64_t, numColumns>>;
+
+/// What a run of three segments (two training steps, one evaluation) leaves behind.
+struct Trace {
+  std::vector<Outputs> outputs;
+  std::map<std::string, Tensor> tensors;
+};
+
+class Case {
+public:
+  Case(MLIRContext &context, uint64_t seed)
+      : seed(seed), random(makeRandomCase(context, seed)),
+        handler(&context, [this](Diagnostic &diagnostic) {
+          messages += "\n  " + diagnostic.str();
+          return success();
+        }) {}
+
+  /// Empty when all phases agree, else what went wrong.
+  std::string check(Coverage &coverage);
+
+private:
+  using Stage = void (*)(OpPassManager &, const PipelineOptions &);
+  bool lower(Stage stage) {
+    PassManager manager(random.module->getContext());
+    manager.enableVerifier(false);
+    stage(manager, random.options);
+    if (printModules)
+      llvm::errs() << *random.module << "\n";
+    return succeeded(manager.run(*random.module)) && succeeded(verify(*random.module));
+  }
+  FailureOr<Trace> trace(bool poison);
+  std::string compare(const Trace &expected, const Trace &got, StringRef phase);
+  void cover(Coverage &coverage);
+
+  uint64_t seed;
+  RandomCase random;
+  std::string messages;
+  ScopedDiagnosticHandler handler;
+};
+
+} // namespace
+
+FailureOr<Trace> Case::trace(bool poison) {
+  MachineOptions options;
+  options.seed = seed;
+  options.totalSteps = 4;
+  options.poison = poison;
+  auto machine = Machine::create(*random.module, options);
+  if (failed(machine))
+    return failure();
+  Trace trace;
+  for (StringRef segment : {"train", "train", "evaluate"}) {
+    FailureOr<Outputs> outputs = (*machine)->run(segment, random.data);
+    if (failed(outputs))
+      return failure();
+    trace.outputs.push_back(*outputs);
+  }
+  for (ParamOp param : random.module->getOps<ParamOp>()) {
+    SmallVector<std::string> whats{"parameter"};
+    llvm::append_range(whats, (*machine)->getStates());
+    for (const std::string &what : whats) {
+      FailureOr<Tensor> value = (*machine)->get(param.getSymName(), what);
+      if (failed(value))
+        return failure();
+      trace.tensors[param.getSymName().str() + "." + what] = *value;
+    }
+  }
+  return trace;
+}
+
+/// The first difference above rounding, or nothing.
+static std::string compareTensors(const Tensor &expected, const Tensor &got) {
+  if (expected.getType() != got.getType())
+    return "the type differs";
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    double a = expected.getNumber(i), b = got.getNumber(i);
+    if (std::abs(a - b) <= 1e-9 * std::max({1e-3, std::abs(a), std::abs(b)}) ||
+        (std::isnan(a) && std::isnan(b)))
+      continue;
+    std::string text;
+    llvm::raw_string_ostream(text) << "[" << i << "] is " << llvm::format("%.17g", b)
+                                   << ", expected " << llvm::format("%.17g", a);
+    return text;
+  }
+  return {};
+}
+
+std::string Case::compare(const Trace &expected, const Trace &got, StringRef phase) {
+  for (auto [step, outputs] : llvm::enumerate(expected.outputs)) {
+    if (outputs.size() != got.outputs[step].size())
+      return (phase + " logs another number of outputs").str();
+    for (const auto &[name, value] : outputs) {
+      auto it = got.outputs[step].find(name);
+      if (it == got.outputs[step].end())
+        return (phase + " does not log '" + name + "'").str();
+      if (std::string text = compareTensors(value, it->second); !text.empty())
+        return (phase + ", step " + Twine(step + 1) + ": '" + name + "'" + text).str();
+    }
+  }
+  for (const auto &[name, value] : expected.tensors) {
+    auto it = got.tensors.find(name);
+    // A frozen parameter has no state where it is stored, and zeros where it is whole.
+    std::string text =
+        compareTensors(value, it == got.tensors.end() ? Tensor(value.getType()) : it->second);
+    if (!text.empty())
+      return (phase + ": '" + name + "'" + text).str();
+  }
+  return {};
+}
+
+void Case::cover(Coverage &coverage) {
+  std::set<std::string> ops;
+  random.module->walk([&](Operation *op) {
+    if (isa<nn::ShardingRuleOpInterface>(op))
+      ops.insert(op->getName().getStringRef().str());
+  });
+  std::array<bool, numColumns> kinds{};
+  for (ParamOp param : random.module->getOps<ParamOp>())
+    if (PlacementAttr placement = param.getPlacementAttr()) {
+      kinds[0] |= placement.getKind() == StorageKind::flat;
+      kinds[1] |= placement.getKind() == StorageKind::dimension;
+      kinds[2] |= placement.getKind() == StorageKind::replicated;
+    }
+  MeshAttr mesh = getMesh(*random.module);
+  kinds[3] = random.unevenBatch;
+  kinds[4] = mesh.getAxisNames().size() == 2;
+  kinds[5] = mesh.getAxisNames().size() == 3;
+  kinds[6] = !mesh.getDevices().empty();
+  for (const std::string &op : ops)
+    for (size_t i = 0; i < numColumns; ++i)
+      coverage[op][i] += kinds[i];
+}
+
+std::string Case::check(Coverage &coverage) {
+  auto failure = [&](StringRef what) { return (what + messages).str(); };
+  if (failed(verify(*random.module)))
+    return failure("the generated module is invalid");
+  if (!lower(buildGlobalPipeline))
+    return failure("the global stage fails");
+  FailureOr<Trace> expected = trace(/*poison=*/false);
+  if (failed(expected))
+    return failure("the global phase does not run");
+  Coverage covered;
+  cover(covered);
+  for (auto [phase, stage] : {std::pair<StringRef, Stage>("local", buildLocalPipeline),
+                              std::pair<StringRef, Stage>("scheduled", buildScheduledPipeline)}) {
+    if (!lower(stage))
+      return failure(("the " + phase + " stage fails").str());
+    FailureOr<Trace> got = trace(/*poison=*/true);
+    if (failed(got))
+      return failure(("the " + phase + " phase does not run").str());
+    std::string difference = compare(*expected, *got, phase);
+    if (!difference.empty())
+      return failure(difference);
+  }
+  for (const auto &[op, counts] : covered)
+    for (size_t i = 0; i < numColumns; ++i)
+      coverage[op][i] += counts[i];
+  return {};
+}
+
+static void loadDialects(MLIRContext &context) {
+  DialectRegistry registry;
+  registry.insert<nn::NNDialect, FSDPDialect, arith::ArithDialect, math::MathDialect>();
+  nn::registerElementwiseModels(registry);
+  context.appendDialectRegistry(registry);
+  context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false);
+}
+
+/// Every op that can be sharded must have stood in a case of every kind.
+static void checkCoverage(const Coverage &coverage) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  loadDialects(context);
+  std::string table;
+  llvm::raw_string_ostream os(table);
+  os << llvm::format("%-24s", "cases with op and");
+  for (const char *column : columns)
+    os << llvm::format("%12s", column);
+  os << "\n";
+  for (RegisteredOperationName name : context.getRegisteredOperations()) {
+    StringRef dialect = name.getDialectNamespace();
+    if ((dialect != "nn" && dialect != "arith" && dialect != "math") ||
+        !name.hasInterface<nn::ShardingRuleOpInterface>())
+      continue;
+    auto it = coverage.find(name.getStringRef().str());
+    os << llvm::format("%-24s", name.getStringRef().str().c_str());
+    for (size_t i = 0; i < numColumns; ++i) {
+      int64_t count = it == coverage.end() ? 0 : it->second[i];
+      os << llvm::format("%12lld", static_cast<long long>(count));
+      EXPECT_GT(count, 0) << name.getStringRef().str() << " stands in no case that is '"
+                          << columns[i] << "'; teach the generator";
+    }
+    os << "\n";
+  }
+  llvm::outs() << table;
+}
+
+TEST(PropertyTest, ShardedEqualsUnsharded) {
+  Coverage coverage;
+  int failures = 0;
+  auto start = std::chrono::steady_clock::now();
+  std::unique_ptr<MLIRContext> context;
+  for (int64_t i = 0; i < numCases && failures < 10; ++i) {
+    // A context keeps every type and attribute for ever: take a new one now and then.
+    if (i % 100 == 0) {
+      context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
+      loadDialects(*context);
+    }
+    uint64_t seed = firstSeed + i;
+    std::string message = Case(*context, seed).check(coverage);
+    if (message.empty())
+      continue;
+    ++failures;
+    ADD_FAILURE() << "case --seed=" << seed << " --cases=1: " << message;
+  }
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  llvm::outs() << llvm::format("%lld cases in %.1f s\n", static_cast<long long>(numCases), seconds);
+  if (numCases >= 1000 && !failures)
+    checkCoverage(coverage);
+}
+
+int main(int argc, char **argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (const char *value = std::getenv("FSDP_PROPERTY_CASES"))
+    numCases = std::atoll(value);
+  if (const char *value = std::getenv("FSDP_PROPERTY_SEED"))
+    firstSeed = std::strtoull(value, nullptr, 10);
+  for (StringRef argument : llvm::ArrayRef(argv + 1, argc - 1)) {
+    if (argument.consume_front("--cases="))
+      argument.getAsInteger(10, numCases);
+    else if (argument.consume_front("--seed="))
+      argument.getAsInteger(10, firstSeed);
+    else if (argument == "--print")
+      printModules = true;
+    else
+      return llvm::errs() << "unknown argument '" << argument << "'\n", 2;
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,104 @@
+//===- RandomModule.cpp - random modules, meshes and placements -----------===//
+
+#include "RandomModule.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+struct Draw {
+  std::mt19937_64 &random;
+  int64_t between(int64_t low, int64_t high) { return low + random() % (high - low + 1); }
+  bool chance(int percent) { return static_cast<int>(random() % 100) < percent; }
+};
+
+} // namespace
+
+/// One to three axes, in any order, of at most sixteen ranks, sometimes in another device order.
+static MeshAttr makeMesh(MLIRContext &context, Draw draw) {
+  std::vector<std::string> names{"fsdp"};
+  if (draw.chance(50))
+    names.push_back("data");
+  if (draw.chance(30))
+    names.push_back("tensor");
+  std::shuffle(names.begin(), names.end(), draw.random);
+  SmallVector<StringAttr> axes;
+  SmallVector<int64_t> sizes, devices;
+  int64_t ranks = 1;
+  for (const std::string &name : names) {
+    axes.push_back(StringAttr::get(&context, name));
+    sizes.push_back(draw.between(1, names.size() == 1 ? 7 : names.size() == 2 ? 4 : 3));
+    if (ranks * sizes.back() > 16)
+      sizes.back() = 1;
+    ranks *= sizes.back();
+  }
+  if (ranks > 2 && draw.chance(30)) {
+    for (int64_t i = 0; i < ranks; ++i)
+      devices.push_back(i);
+    std::shuffle(devices.begin(), devices.end(), draw.random);
+    if (llvm::is_sorted(devices))
+      devices.clear();
+  }
+  return MeshAttr::get(&context, axes, sizes, devices);
+}
+
+static OptimizerAttr makeOptimizer(MLIRContext &context, Draw draw) {
+  OptimizerConstants constants;
+  constants.lr = 0.05;
+  auto kind = static_cast<OptimizerKind>(draw.between(0, 2));
+  if (kind == OptimizerKind::sgd && draw.chance(50))
+    constants.momentum = 0.9;
+  // A large epsilon keeps the rounding of tiny gradients from growing into differences.
+  if (kind != OptimizerKind::sgd)
+    constants.eps = 1e-3;
+  if (draw.chance(50))
+    constants.weightDecay = 0.1;
+  if (draw.chance(50))
+    constants.clip = draw.chance(50) ? 0.1 : 10;
+  auto schedule = static_cast<ScheduleKind>(draw.between(0, 2));
+  return OptimizerAttr::get(&context, kind, constants, schedule, draw.between(0, 2));
+}
+
+/// Placements by name: this one replicated, that one along a dimension, the rest flat.
+static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
+  PipelineOptions options;
+  options.strategy = draw.chance(85) ? "fsdp" : "ddp";
+  options.minShardSize = draw.chance(70) ? 0 : draw.between(1, 20);
+  options.reshard = draw.chance(75) ? Reshard::always : Reshard::never;
+  options.prefetch = draw.between(0, 3);
+  for (ParamOp param : module.getOps<ParamOp>()) {
+    int64_t rank = param.getTensorType().getRank();
+    std::string name = param.getSymName().str();
+    if (draw.chance(15))
+      options.shardPatterns.push_back(name + ":replicated");
+    else if (draw.chance(25) && rank > 0)
+      options.shardPatterns.push_back(name + ":" + std::to_string(draw.between(0, rank - 1)));
+    else if (draw.chance(10))
+      options.shardPatterns.push_back(name + ":flat");
+  }
+  return options;
+}
+
+RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Draw draw{random};
+  RandomCase result;
+  OpBuilder builder(&context);
+  Location loc = builder.getUnknownLoc();
+  result.module = ModuleOp::create(loc);
+  builder.setInsertionPointToStart(result.module->getBody());
+  MeshAttr mesh = makeMesh(context, draw);
+  MeshOp::create(builder, loc, "mesh", mesh);
+  auto step = StepOp::create(builder, loc, "train", StepKind::train, makeOptimizer(context, draw));
+  builder.setInsertionPointToStart(&step.getBody().emplaceBlock());
+  RandomStep body(builder, *result.module, step, random, result.data);
+  body.build();
+  result.options = makeOptions(*result.module, draw);
+  int64_t shares = 1;
+  for (auto [name, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes()))
+    if (name.getValue() != "tensor")
+      shares *= size;
+  result.unevenBatch = body.getBatch() % shares != 0;
+  return result;
+}

@@ -1,0 +1,100 @@
+//===- RandomModule.h - random training steps on random meshes --*- C++ -*-===//
+
+#ifndef TEST_UNIT_INTERPRETER_RANDOMMODULE_H
+#define TEST_UNIT_INTERPRETER_RANDOMMODULE_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "interpreter/DataSet.h"
+#include "passes/Pipelines.h"
+#include <map>
+#include <random>
+
+namespace mlir::fsdp {
+
+/// A module of the global phase (mesh, parameters, one training step), data for it, and what a
+/// user would choose on the command line. All of it is a function of the seed.
+struct RandomCase {
+  OwningOpRef<ModuleOp> module;
+  interpreter::DataSet data;
+  PipelineOptions options;
+  bool unevenBatch = false;
+};
+
+RandomCase makeRandomCase(MLIRContext &context, uint64_t seed);
+
+/// Builds the body of the step. Every value has named dimensions; 'b' is the batch.
+class RandomStep {
+public:
+  RandomStep(OpBuilder &builder, ModuleOp module, StepOp step, std::mt19937_64 &random,
+             interpreter::DataSet &data);
+  void build();
+  int64_t getBatch() const { return sizes.at('b'); }
+
+private:
+  struct Var {
+    Value value;
+    std::string dims;
+  };
+
+  // Draws.
+  int64_t between(int64_t low, int64_t high) { return low + random() % (high - low + 1); }
+  bool chance(int percent) { return static_cast<int>(random() % 100) < percent; }
+  template <typename T> const T &oneOf(const std::vector<T> &list) {
+    return list[random() % list.size()];
+  }
+  std::string shuffled(std::string dims);
+
+  // Types and dimensions.
+  char newDim(int64_t size);
+  SmallVector<int64_t> shapeOf(StringRef dims) const;
+  RankedTensorType typeOf(StringRef dims, Type element = {});
+  bool hasBatch(StringRef dims) const;
+  std::string notation(StringRef from, StringRef to) const;
+
+  // Values.
+  Var use();
+  void add(Value value, std::string dims) { pool.push_back({value, std::move(dims)}); }
+  Value input(StringRef dims, Type element, int64_t classes);
+  Value parameter(StringRef dims);
+  Value constant(StringRef dims, double value, Type element = {});
+  Value repeat(Value value, StringRef from, StringRef to);
+  Value total(Value value, StringRef dims);
+  Value labels(int64_t classes, StringRef rows);
+  template <typename Op> Value make(Value a) { return Op::create(builder, location(), a); }
+  template <typename Op> Value make(Value a, Value b) {
+    return Op::create(builder, location(), a, b);
+  }
+  Location location();
+
+  // Layers: each takes a value of the pool and adds another.
+  void contract();
+  void contractValues();
+  void bias();
+  void smooth();
+  void kink();
+  void combine();
+  void move();
+  void reduce();
+  void normalizeOverBatch();
+  void classify();
+  void convert();
+  void table();
+  Value weights();
+  void measure();
+
+  OpBuilder &builder;
+  ModuleOp module;
+  StepOp step;
+  std::mt19937_64 &random;
+  interpreter::DataSet &data;
+  std::map<char, int64_t> sizes;
+  std::string batchDims = "b";
+  std::vector<Var> pool;
+  int64_t samples;
+  int inputs = 0, layers = 0;
+  Value weightLabels;
+};
+
+} // namespace mlir::fsdp
+
+#endif // TEST_UNIT_INTERPRETER_RANDOMMODULE_H

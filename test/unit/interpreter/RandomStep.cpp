@@ -1,0 +1,550 @@
+//===- RandomStep.cpp - random bodies of training steps -------------------===//
+//
+// Everything with a kink or a jump (maxima, comparisons, argmax) is applied away from where exact
+// values would tie, so that rounding cannot decide between two sides.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RandomModule.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using interpreter::Tensor;
+
+RandomStep::RandomStep(OpBuilder &builder, ModuleOp module, StepOp step, std::mt19937_64 &random,
+                       interpreter::DataSet &data)
+    : builder(builder), module(module), step(step), random(random), data(data) {
+  sizes['b'] = between(1, 11);
+  samples = between(1, 3 * sizes['b']);
+}
+
+//===----------------------------------------------------------------------===//
+// Dimensions
+//===----------------------------------------------------------------------===//
+
+std::string RandomStep::shuffled(std::string dims) {
+  std::shuffle(dims.begin(), dims.end(), random);
+  return dims;
+}
+
+char RandomStep::newDim(int64_t size) {
+  for (char c : StringRef("acdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+    if (sizes.emplace(c, size).second)
+      return c;
+  llvm_unreachable("a step with more than fifty dimensions");
+}
+
+SmallVector<int64_t> RandomStep::shapeOf(StringRef dims) const {
+  SmallVector<int64_t> shape;
+  for (char dim : dims)
+    shape.push_back(sizes.at(dim));
+  return shape;
+}
+
+RankedTensorType RandomStep::typeOf(StringRef dims, Type element) {
+  return RankedTensorType::get(shapeOf(dims), element ? element : builder.getF32Type());
+}
+
+bool RandomStep::hasBatch(StringRef dims) const {
+  return dims.find_first_of(batchDims) != StringRef::npos;
+}
+
+std::string RandomStep::notation(StringRef from, StringRef to) const {
+  std::string text;
+  for (char dim : from)
+    text += (text.empty() ? "" : " ") + std::string(1, dim);
+  text += from.empty() ? "->" : " ->";
+  for (char dim : to)
+    text += " " + std::string(1, dim);
+  return text;
+}
+
+Location RandomStep::location() {
+  return NameLoc::get(builder.getStringAttr("layer" + std::to_string(layers)));
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+RandomStep::Var RandomStep::use() {
+  // Recent values are more likely, so that programs are deep rather than wide.
+  size_t index = pool.size() - 1 - std::min<size_t>(random() % pool.size(), random() % pool.size());
+  return pool[index];
+}
+
+Value RandomStep::input(StringRef dims, Type element, int64_t classes) {
+  std::string name = "x" + std::to_string(inputs++);
+  size_t sampleDim = dims.find('b');
+  SmallVector<int64_t> shape = shapeOf(dims);
+  shape.erase(shape.begin() + sampleDim);
+  shape.insert(shape.begin(), samples);
+  Tensor values(RankedTensorType::get(shape, element));
+  for (int64_t i = 0; i < values.size(); ++i)
+    values.setNumber(i, classes ? between(0, classes - 1) : between(-1000, 1000) / 512.0);
+  (void)data.add(builder.getUnknownLoc(), name, values);
+  return InputOp::create(builder, location(), typeOf(dims, element), name, sampleDim, IntegerAttr(),
+                         ArrayAttr());
+}
+
+Value RandomStep::parameter(StringRef dims) {
+  RankedTensorType type = typeOf(dims);
+  std::vector<ParamOp> same;
+  int64_t count = 0;
+  for (ParamOp param : module.getOps<ParamOp>()) {
+    ++count;
+    if (param.getTensorType() == type)
+      same.push_back(param);
+  }
+  ParamOp param;
+  if (!same.empty() && chance(50)) {
+    param = oneOf(same);
+  } else {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(step);
+    InitAttr init =
+        InitAttr::get(builder.getContext(), chance(50) ? InitKind::normal : InitKind::uniform,
+                      builder.getF64FloatAttr(0.6));
+    DenseI64ArrayAttr fileShape;
+    if (dims.size() > 1 && chance(20))
+      fileShape = builder.getDenseI64ArrayAttr({type.getNumElements()});
+    // Up to four units, in an order that interleaves them.
+    std::string unit = "u" + std::to_string(count == 0 ? 0 : between(0, 3));
+    param = ParamOp::create(builder, location(), "p" + std::to_string(count), type, unit, init,
+                            fileShape, PlacementAttr(), count > 0 && chance(8));
+  }
+  return ReadOp::create(builder, location(), type, param.getSymName());
+}
+
+Value RandomStep::constant(StringRef dims, double value, Type element) {
+  RankedTensorType type = typeOf(dims, element);
+  Attribute attribute = isa<FloatType>(type.getElementType())
+                            ? Attribute(builder.getFloatAttr(type.getElementType(), value))
+                            : builder.getIntegerAttr(type.getElementType(), value);
+  return arith::ConstantOp::create(builder, location(), DenseElementsAttr::get(type, attribute));
+}
+
+Value RandomStep::repeat(Value value, StringRef from, StringRef to) {
+  if (from == to)
+    return value;
+  auto element = cast<RankedTensorType>(value.getType()).getElementType();
+  return nn::RepeatOp::create(builder, location(), typeOf(to, element), notation(from, to), value);
+}
+
+/// The sum of all elements in double.
+Value RandomStep::total(Value value, StringRef dims) {
+  RankedTensorType scalar = typeOf("", builder.getF64Type());
+  return nn::ReduceOp::create(builder, location(), scalar, nn::Reduction::sum, notation(dims, ""),
+                              value);
+}
+
+//===----------------------------------------------------------------------===//
+// Layers
+//===----------------------------------------------------------------------===//
+
+/// A value with a parameter, over some of its dimensions.
+void RandomStep::contract() {
+  Var x = use();
+  std::string summed, kept, shared, added;
+  for (char dim : x.dims) {
+    bool batch = batchDims.find(dim) != std::string::npos;
+    if (!batch && chance(60))
+      summed += dim;
+    else
+      kept += dim;
+    if (!batch && kept.size() && kept.back() == dim && chance(15))
+      shared += dim;
+  }
+  for (int64_t i = between(summed.empty() && shared.empty() ? 1 : 0, 2); i > 0; --i)
+    added += newDim(between(1, 5));
+  std::string weight = shuffled(summed + shared + added), result = shuffled(kept + added);
+  if (result.size() > 4)
+    return;
+  bool first = chance(50);
+  Value w = parameter(weight);
+  std::string text = (first ? x.dims + "," + weight : weight + "," + x.dims) + "->" + result;
+  add(nn::EinsumOp::create(builder, location(), typeOf(result), text, first ? x.value : w,
+                           first ? w : x.value),
+      result);
+}
+
+/// Two values, also over the batch.
+void RandomStep::contractValues() {
+  Var x = use(), y = use();
+  std::string result, all = x.dims;
+  for (char dim : y.dims)
+    if (all.find(dim) == std::string::npos)
+      all += dim;
+  for (char dim : all) {
+    bool both = x.dims.find(dim) != std::string::npos && y.dims.find(dim) != std::string::npos;
+    if (!both || chance(50))
+      result += dim;
+  }
+  result = shuffled(result);
+  if (result.size() > 4)
+    return;
+  add(nn::EinsumOp::create(builder, location(), typeOf(result),
+                           x.dims + "," + y.dims + "->" + result, x.value, y.value),
+      result);
+}
+
+void RandomStep::bias() {
+  Var x = use();
+  std::string dims;
+  for (char dim : x.dims)
+    if (batchDims.find(dim) == std::string::npos && chance(70))
+      dims += dim;
+  dims = shuffled(dims);
+  Value spread = repeat(parameter(dims), dims, x.dims);
+  switch (between(0, 2)) {
+  case 0:
+    return add(make<arith::AddFOp>(x.value, spread), x.dims);
+  case 1:
+    return add(make<arith::MulFOp>(spread, x.value), x.dims);
+  default:
+    return add(make<arith::SubFOp>(x.value, spread), x.dims);
+  }
+}
+
+void RandomStep::smooth() {
+  Var x = use();
+  auto positive = [&] {
+    return make<arith::AddFOp>(make<arith::MulFOp>(x.value, x.value), constant(x.dims, 0.5));
+  };
+  auto bounded = [&] { return make<math::TanhOp>(x.value); };
+  switch (between(0, 13)) {
+  case 0:
+    return add(make<math::ExpOp>(bounded()), x.dims);
+  case 1:
+    return add(make<math::LogOp>(positive()), x.dims);
+  case 2:
+    return add(make<math::Log1pOp>(positive()), x.dims);
+  case 3:
+    return add(make<math::SqrtOp>(positive()), x.dims);
+  case 4:
+    return add(make<math::RsqrtOp>(positive()), x.dims);
+  case 5:
+    return add(make<math::ErfOp>(x.value), x.dims);
+  case 6:
+    return add(make<math::SinOp>(x.value), x.dims);
+  case 7:
+    return add(make<math::CosOp>(x.value), x.dims);
+  case 8:
+    return add(make<arith::NegFOp>(x.value), x.dims);
+  case 9:
+    return add(make<math::PowFOp>(positive(), constant(x.dims, 1.5)), x.dims);
+  case 10:
+    return add(make<math::PowFOp>(positive(), bounded()), x.dims);
+  default:
+    return add(bounded(), x.dims);
+  }
+}
+
+void RandomStep::kink() {
+  Var x = use();
+  Value shifted = make<arith::AddFOp>(x.value, constant(x.dims, 0.07));
+  Value other = constant(x.dims, chance(50) ? 0.0 : 0.35);
+  switch (between(0, 3)) {
+  case 0:
+    return add(make<arith::MaximumFOp>(shifted, other), x.dims);
+  case 1:
+    return add(make<arith::MinimumFOp>(other, shifted), x.dims);
+  case 2:
+    return add(make<math::AbsFOp>(shifted), x.dims);
+  default:
+    Value less =
+        arith::CmpFOp::create(builder, location(), arith::CmpFPredicate::OLT, shifted, other);
+    return add(arith::SelectOp::create(builder, location(), less,
+                                       make<arith::MulFOp>(shifted, shifted), x.value),
+               x.dims);
+  }
+}
+
+/// Two values of the same dimensions, in any order; the smaller one is broadcast.
+void RandomStep::combine() {
+  Var x = use(), y = use();
+  std::string all = x.dims;
+  for (char dim : y.dims)
+    if (all.find(dim) == std::string::npos)
+      all += dim;
+  if (all.size() > 4)
+    return;
+  all = shuffled(all);
+  auto spread = [&](const Var &v) -> Value {
+    bool permuted = v.dims.size() == all.size() && v.dims != all;
+    if (permuted && chance(50))
+      return nn::RearrangeOp::create(builder, location(), typeOf(all), notation(v.dims, all),
+                                     v.value, DictionaryAttr())
+          .getResult();
+    return repeat(v.value, v.dims, all);
+  };
+  Value a = spread(x), c = spread(y);
+  switch (between(0, 4)) {
+  case 0:
+    return add(make<arith::AddFOp>(a, c), all);
+  case 1:
+    return add(make<arith::SubFOp>(a, c), all);
+  case 2:
+    return add(make<arith::MulFOp>(a, make<math::TanhOp>(c)), all);
+  case 3: {
+    Value one = constant(all, 1);
+    return add(make<arith::DivFOp>(a, make<arith::AddFOp>(one, make<arith::MulFOp>(c, c))), all);
+  }
+  default:
+    return add(math::FmaOp::create(builder, location(), a, make<math::TanhOp>(c), a), all);
+  }
+}
+
+/// Transposes, splits and merges of dimensions.
+void RandomStep::move() {
+  Var x = use();
+  auto rearrange = [&](std::string from, std::string to, std::string dims) {
+    add(nn::RearrangeOp::create(builder, location(), typeOf(dims), from + " -> " + to, x.value,
+                                DictionaryAttr()),
+        dims);
+  };
+  auto spaced = [](StringRef dims) {
+    std::string text;
+    for (char dim : dims)
+      text += (text.empty() ? "" : " ") + std::string(1, dim);
+    return text;
+  };
+  // Split a dimension of the features.
+  for (char dim : x.dims)
+    if (batchDims.find(dim) == std::string::npos && sizes[dim] == 4 && x.dims.size() < 4) {
+      char major = newDim(2), minor = newDim(2);
+      std::string group = {'(', major, ' ', minor, ')'}, from, dims;
+      for (char other : x.dims) {
+        from += (from.empty() ? "" : " ") + (other == dim ? group : std::string(1, other));
+        dims += other == dim ? std::string{major, minor} : std::string(1, other);
+      }
+      dims = shuffled(dims);
+      return rearrange(from, spaced(dims), dims);
+    }
+  // Merge two dimensions; the batch may be the major one of them.
+  if (x.dims.size() >= 2 && chance(60)) {
+    std::string order = shuffled(x.dims);
+    if (batchDims.find(order[1]) != std::string::npos)
+      std::swap(order[0], order[1]);
+    char merged = newDim(sizes[order[0]] * sizes[order[1]]);
+    if (batchDims.find(order[0]) != std::string::npos)
+      batchDims += merged;
+    std::string group = {'(', order[0], ' ', order[1], ')'};
+    std::string rest = order.substr(2);
+    bool front = chance(50);
+    return rearrange(
+        spaced(x.dims),
+        rest.empty() ? group : (front ? group + " " + spaced(rest) : spaced(rest) + " " + group),
+        front ? merged + rest : rest + merged);
+  }
+  std::string dims = shuffled(x.dims);
+  if (dims != x.dims)
+    rearrange(spaced(x.dims), spaced(dims), dims);
+}
+
+void RandomStep::reduce() {
+  Var x = use();
+  std::string dims;
+  for (char dim : x.dims)
+    if (chance(60))
+      dims += dim;
+  dims = shuffled(dims);
+  if (dims.size() == x.dims.size())
+    return;
+  auto kind = oneOf<nn::Reduction>({nn::Reduction::sum, nn::Reduction::mean, nn::Reduction::max});
+  add(nn::ReduceOp::create(builder, location(), typeOf(dims), kind, notation(x.dims, dims),
+                           x.value),
+      dims);
+}
+
+/// Statistics over the batch that every sample then depends on.
+void RandomStep::normalizeOverBatch() {
+  Var x = use();
+  std::string dims;
+  for (char dim : x.dims)
+    if (batchDims.find(dim) == std::string::npos)
+      dims += dim;
+  auto kind = chance(70) ? nn::Reduction::mean : nn::Reduction::max;
+  auto over = [&](nn::Reduction kind, Value value) {
+    Value reduced = dims == x.dims ? value
+                                   : nn::ReduceOp::create(builder, location(), typeOf(dims), kind,
+                                                          notation(x.dims, dims), value)
+                                         .getResult();
+    return repeat(reduced, dims, x.dims);
+  };
+  Value centered = make<arith::SubFOp>(x.value, over(kind, x.value));
+  Value variance = over(nn::Reduction::mean, make<arith::MulFOp>(centered, centered));
+  Value scale = make<math::RsqrtOp>(make<arith::AddFOp>(variance, constant(x.dims, 0.1)));
+  add(make<arith::MulFOp>(centered, scale), x.dims);
+}
+
+/// Cross-entropy over a dimension of the features, and accuracy.
+void RandomStep::classify() {
+  Var x = use();
+  char classes = 0;
+  for (char dim : x.dims)
+    if (batchDims.find(dim) == std::string::npos)
+      classes = dim;
+  if (!classes || x.dims.find('b') == std::string::npos)
+    return;
+  std::string rows = x.dims;
+  rows.erase(rows.find(classes), 1);
+  if (rows.find_first_of(batchDims) != rows.find_last_of(batchDims))
+    return; // labels have the batch once
+  rows = shuffled(rows);
+  std::string all = rows + classes;
+  Value logits = x.value;
+  if (all != x.dims)
+    logits = nn::RearrangeOp::create(builder, location(), typeOf(all), notation(x.dims, all),
+                                     logits, DictionaryAttr());
+  // A bias of its own keeps the largest logit apart from the others.
+  std::string dims(1, classes);
+  logits = make<arith::AddFOp>(logits, repeat(parameter(dims), dims, all));
+  Type integer = chance(50) ? Type(builder.getI32Type()) : builder.getI64Type();
+  Value labels = input(rows, integer, sizes[classes]);
+  auto loss =
+      nn::CrossEntropyOp::create(builder, location(), typeOf(rows), typeOf(rows), logits, labels);
+  add(loss.getLoss(), rows);
+  if (chance(30))
+    add(loss.getLogSumExp(), rows);
+  Value guess = nn::ArgmaxOp::create(builder, location(), typeOf(rows, integer), logits);
+  Value right = arith::CmpIOp::create(builder, location(), arith::CmpIPredicate::eq, guess, labels);
+  Value hits = arith::UIToFPOp::create(builder, location(), typeOf(rows), right);
+  double count = 1;
+  for (char dim : rows)
+    count *= sizes[dim];
+  MetricOp::create(builder, location(), "accuracy" + std::to_string(inputs), total(hits, rows),
+                   constant("", count, builder.getF64Type()));
+}
+
+/// Through another float type and back.
+void RandomStep::convert() {
+  Var x = use();
+  bool wide = chance(50);
+  Type other = wide ? Type(builder.getF64Type()) : builder.getBF16Type();
+  Value there =
+      wide ? arith::ExtFOp::create(builder, location(), typeOf(x.dims, other), x.value).getResult()
+           : arith::TruncFOp::create(builder, location(), typeOf(x.dims, other), x.value);
+  Value moved = make<arith::MulFOp>(there, constant(x.dims, 0.5, other));
+  add(wide ? arith::TruncFOp::create(builder, location(), typeOf(x.dims), moved).getResult()
+           : arith::ExtFOp::create(builder, location(), typeOf(x.dims), moved),
+      x.dims);
+}
+
+/// A constant that is no splat, over features only.
+void RandomStep::table() {
+  Var x = use();
+  std::string dims;
+  for (char dim : x.dims)
+    if (batchDims.find(dim) == std::string::npos)
+      dims += dim;
+  RankedTensorType type = typeOf(dims);
+  SmallVector<float> values;
+  for (int64_t i = 0; i < type.getNumElements(); ++i)
+    values.push_back(between(-8, 8) / 8.0f);
+  Value constant = arith::ConstantOp::create(builder, location(),
+                                             DenseElementsAttr::get(type, ArrayRef<float>(values)));
+  add(make<arith::MulFOp>(x.value, repeat(constant, dims, x.dims)), x.dims);
+}
+
+//===----------------------------------------------------------------------===//
+// Loss
+//===----------------------------------------------------------------------===//
+
+/// Weights of the samples, 1 to 3, that depend on data through integer arithmetic.
+Value RandomStep::weights() {
+  Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
+  Value label = input("b", i32, 7);
+  Value mixed =
+      make<arith::AddIOp>(make<arith::MulIOp>(label, constant("b", 5, i32)), constant("b", 3, i32));
+  mixed = make<arith::XOrIOp>(mixed, constant("b", 9, i32));
+  mixed = make<arith::OrIOp>(make<arith::SubIOp>(mixed, label), constant("b", 4, i32));
+  mixed = make<arith::AndIOp>(mixed, constant("b", 3, i32));
+  if (chance(50)) {
+    Value wide = arith::ExtSIOp::create(builder, location(), typeOf("b", i64), mixed);
+    mixed = arith::TruncIOp::create(builder, location(), typeOf("b", i32), wide);
+  }
+  Value high = arith::CmpIOp::create(builder, location(), arith::CmpIPredicate::sgt, mixed,
+                                     constant("b", 1, i32));
+  Value extra =
+      arith::SelectOp::create(builder, location(), high, constant("b", 1), constant("b", 2));
+  Value base = arith::SIToFPOp::create(builder, location(), typeOf("b"),
+                                       make<arith::AndIOp>(mixed, constant("b", 1, i32)));
+  return make<arith::AddFOp>(base, extra);
+}
+
+void RandomStep::measure() {
+  Type f64 = builder.getF64Type();
+  bool weighted = chance(50);
+  Value weight = weighted ? weights() : Value();
+  Value sum;
+  std::vector<Var> loose;
+  llvm::copy_if(pool, std::back_inserter(loose), [](Var &var) { return var.value.use_empty(); });
+  for (const Var &var : loose) {
+    Value term = make<math::TanhOp>(var.value);
+    if (weighted && var.dims.find('b') != std::string::npos)
+      term = make<arith::MulFOp>(term, repeat(weight, "b", var.dims));
+    Value part = total(term, var.dims);
+    sum = sum ? make<arith::AddFOp>(sum, part) : part;
+  }
+  Value count = weighted ? total(weight, "b") : constant("", between(1, 50), f64);
+  LossOp::create(builder, location(), sum, count);
+  if (chance(50)) {
+    const Var &var = pool[random() % pool.size()];
+    MetricOp::create(builder, location(), "mean", total(var.value, var.dims), count);
+  }
+}
+
+void RandomStep::build() {
+  std::string dims = "b";
+  for (int64_t i = between(1, 2); i > 0; --i)
+    dims += newDim(between(1, 5));
+  for (int64_t i = between(1, 2); i > 0; --i) {
+    std::string order = shuffled(dims);
+    add(input(order, builder.getF32Type(), 0), order);
+  }
+  while (module.getOps<ParamOp>().empty())
+    contract();
+  for (int64_t i = between(2, 7); i > 0; --i) {
+    ++layers;
+    switch (between(0, 14)) {
+    case 0:
+    case 1:
+    case 2:
+      contract();
+      break;
+    case 3:
+      contractValues();
+      break;
+    case 4:
+    case 5:
+      bias();
+      break;
+    case 6:
+    case 7:
+      smooth();
+      break;
+    case 8:
+      kink();
+      break;
+    case 9:
+      combine();
+      break;
+    case 10:
+      move();
+      break;
+    case 11:
+      reduce();
+      break;
+    case 12:
+      normalizeOverBatch();
+      break;
+    case 13:
+      classify();
+      break;
+    default:
+      chance(50) ? convert() : table();
+    }
+  }
+  measure();
+}

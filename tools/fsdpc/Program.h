@@ -1,0 +1,28 @@
+//===- Program.h - scheduled IR as a program: source or binary --*- C++ -*-===//
+
+#ifndef TOOLS_FSDPC_PROGRAM_H
+#define TOOLS_FSDPC_PROGRAM_H
+
+#include "codegen/EmitCpp.h"
+#include "tools/fsdpc/Options.h"
+#include "tools/fsdpc/Output.h"
+
+namespace fsdpc {
+
+/// The C++ files of `module`, a program called `name` whose `--report` prints `report`. Throws
+/// Failure; the reason has been printed by then.
+mlir::fsdp::EmittedProgram emitProgram(mlir::ModuleOp module, const Options &options,
+                                       const std::string &name, const std::string &report);
+
+/// Writes to `options.output` the folder that builds `program` on its own: its files, its
+/// CMakeLists.txt, and a copy of the runtime.
+void writeSource(const mlir::fsdp::EmittedProgram &program, const Options &options,
+                 const std::string &name);
+
+/// Compiles `program` to `options.output`. Throws Failure without a compiler, and with its words
+/// when it fails. The environment variable CXX names another compiler.
+void writeBinary(const mlir::fsdp::EmittedProgram &program, const Options &options);
+
+} // namespace fsdpc
+
+#endif // TOOLS_FSDPC_PROGRAM_H
