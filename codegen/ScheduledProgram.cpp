@@ -185,7 +185,8 @@ static LogicalResult readInput(ScheduledProgram &program, LaunchOp launch, Input
     return input.emitOpError() << "'" << input.getName() << "' has type " << input.getType()
                                << " here and " << entry.op.getType()
                                << " elsewhere, expected the same batch in every segment";
-  entry.limit = std::max(entry.limit, labelLimit(launch.getOuts().front()));
+  if (!launch.getOuts().empty())
+    entry.limit = std::max(entry.limit, labelLimit(launch.getOuts().front()));
   return success();
 }
 
