@@ -1,6 +1,6 @@
 // The batch is the last dimension and does not divide; the model reduces over it besides the loss: a mean, a
 // maximum and a sum take part in what each sample computes.
-// RUN: fsdp-opt %s --fsdp-to-local | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-to-global --fsdp-partition | FileCheck %s
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.four
 // RUN: sed s/fsdp\"=4/fsdp\"=7/ %s > %t.7.mlir
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.7.mlir %t.seven

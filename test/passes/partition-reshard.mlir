@@ -1,7 +1,7 @@
 // A value that must change its sharding is gathered or sliced, and a remark says so, with the bytes. Rows
 // made of slices are padded with zeros, of which compute may make anything (here 0/0): both operands of a
 // contraction over them are masked.
-// RUN: fsdp-opt %s --fsdp-to-local 2>&1 | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-to-global --fsdp-partition 2>&1 | FileCheck %s
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t
 // RUN: sed s/fsdp\"=4/fsdp\"=1/ %s > %t.1.mlir
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.1.mlir %t.one
