@@ -125,11 +125,14 @@ public:
            {&plan.launches[number].ins, &plan.launches[number].outs})
         for (const Place &place : *places)
           declare(place.buffer);
-    for (int number : order)
-      for (const SmallVector<Place> *places :
-           {&plan.launches[number].ins, &plan.launches[number].outs})
-        for (const Place &place : *places)
-          view(place);
+    // A view is called after the value that stands there: a parameter, or its gradient.
+    for (int number : order) {
+      const PlannedLaunch &launch = plan.launches[number];
+      for (auto [place, value] : llvm::zip_equal(launch.ins, launch.values))
+        view(place, value.getLoc());
+      for (auto [place, value] : llvm::zip_equal(launch.outs, launch.results))
+        view(place, value.getLoc());
+    }
     SmallVector<Value> done;
     for (auto [launch, number] : llvm::zip_equal(ordered.launches, order)) {
       SmallVector<Value> waits;
@@ -152,7 +155,7 @@ private:
                          StringAttr(), IntegerAttr());
   }
 
-  Value view(const Place &place) {
+  Value view(const Place &place, Location location) {
     Value buffer = buffers[place.buffer];
     if (place.offset == 0 && place.type == plan.buffers[place.buffer].type)
       return buffer;
@@ -160,7 +163,7 @@ private:
       if (known == place)
         return value;
     auto type = BufferType::get(builder.getContext(), place.type);
-    Value value = SubviewOp::create(builder, buffer.getLoc(), type, buffer,
+    Value value = SubviewOp::create(builder, location, type, buffer,
                                     builder.getI64IntegerAttr(place.offset));
     views.push_back({place, value});
     return value;
@@ -169,9 +172,9 @@ private:
   Value emit(const PlannedLaunch &planned, ArrayRef<Value> waits) {
     SmallVector<Value> ins, outs;
     for (const Place &place : planned.ins)
-      ins.push_back(view(place));
+      ins.push_back(view(place, planned.location));
     for (const Place &place : planned.outs)
-      outs.push_back(view(place));
+      outs.push_back(view(place, planned.location));
     Value state = planned.readsState || planned.writesState ? persistent.front() : Value();
     auto launch = LaunchOp::create(builder, planned.location,
                                    TimepointType::get(builder.getContext()), planned.name,
