@@ -173,8 +173,8 @@ private:
       log->write(line);
   }
 
-  /// The measured high-water mark of the arena, in the blocks of 64 bytes that it is given out in.
-  std::size_t peakBytes() const { return (c.peakBytes() + 63) / 64 * 64; }
+  /// The measured high-water mark of the arena: the planned arena ends with its last buffer.
+  std::size_t peakBytes() const { return c.peakBytes(); }
 
   void describe(std::int64_t step, double seconds, double rate) {
     line.add("step", step);
