@@ -8,7 +8,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-LogicalResult Arena::add(Value buffer, StringRef segment, Names &names, std::vector<Slice> &slices) {
+LogicalResult Arena::add(Value buffer, StringRef segment, Names &names,
+                         std::vector<Slice> &slices) {
   if (spelling.count(buffer))
     return success();
   Place place = program.placeOf(buffer);

@@ -14,8 +14,8 @@ namespace mlir::fsdp {
 class Arena {
 public:
   explicit Arena(const ScheduledProgram &program) : program(program) {}
-  /// `segmentNames` are the namespaces of the segments. Fails with a diagnostic where an element type
-  /// has no counterpart in the runtime.
+  /// `segmentNames` are the namespaces of the segments. Fails with a diagnostic where an element
+  /// type has no counterpart in the runtime.
   LogicalResult create(ArrayRef<std::string> segmentNames);
 
   /// How the emitted code spells the slice: "arena::fc1_z".

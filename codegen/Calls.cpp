@@ -167,8 +167,8 @@ LogicalResult CallFinder::einsum(nn::EinsumOp op) {
   const MatrixProduct &p = *product;
   pass("Gemm{/*m=*/" + std::to_string(p.m) + ", /*n=*/" + std::to_string(p.n) + ", /*k=*/" +
        std::to_string(p.k) + ", /*batch=*/{" + std::to_string(p.batch[0]) + ", " +
-       std::to_string(p.batch[1]) + ", " + std::to_string(p.batch[2]) + "}, /*a=*/" +
-       strides(p.a) + ", /*b=*/" + strides(p.b) + ", /*c=*/" + strides(p.c) + "}");
+       std::to_string(p.batch[1]) + ", " + std::to_string(p.batch[2]) + "}, /*a=*/" + strides(p.a) +
+       ", /*b=*/" + strides(p.b) + ", /*c=*/" + strides(p.c) + "}");
   read(source(op.getLhs()));
   read(source(op.getRhs()));
   write(target(op.getResult()));
@@ -230,8 +230,8 @@ LogicalResult CallFinder::learningRate(LearningRateOp op) {
     return failure();
   std::string kind = stringifyScheduleKind(op.getOptimizer().getSchedule()).str();
   kind.front() = llvm::toUpper(kind.front());
-  pass("Schedule{Schedule::" + kind +
-       ", /*warmup=*/" + std::to_string(op.getOptimizer().getWarmup()) + "}");
+  pass("Schedule{Schedule::" + kind + ", /*warmup=*/" +
+       std::to_string(op.getOptimizer().getWarmup()) + "}");
   read(launch.getStepState());
   write(target(op.getLr()));
   return success();
@@ -256,8 +256,8 @@ static std::string updateConstants(OptimizerAttr optimizer) {
   if (optimizer.getKind() == OptimizerKind::sgd)
     return "Sgd{/*momentum=*/" + literal(optimizer.getMomentum(), f32) + ", " + decay;
   return "Adam{/*beta1=*/" + literal(optimizer.getBeta1(), f32) + ", /*beta2=*/" +
-         literal(optimizer.getBeta2(), f32) + ", /*epsilon=*/" +
-         literal(optimizer.getEps(), f32) + ", " + decay;
+         literal(optimizer.getBeta2(), f32) + ", /*epsilon=*/" + literal(optimizer.getEps(), f32) +
+         ", " + decay;
 }
 
 /// True where `value` is the constant 1: then a gradient is not scaled.

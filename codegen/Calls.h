@@ -1,8 +1,8 @@
 //===- Calls.h - what the runtime is called with for a launch ---*- C++ -*-===//
 //
 // The table of callees of the CPU target: for each kind of launch the function of the runtime, what
-// it reads and writes in its order, and its further arguments. The emitted program and the record of
-// launches both come from it; that the runtime does as it says is what comparing them shows.
+// it reads and writes in its order, and its further arguments. The emitted program and the record
+// of launches both come from it; that the runtime does as it says is what comparing them shows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,8 @@ struct Call {
   ArrayAttr over;
 };
 
-/// The call for `launch`. Fails with a diagnostic where the runtime has none for what the body holds.
+/// The call for `launch`. Fails with a diagnostic where the runtime has none for what the body
+/// holds.
 FailureOr<Call> callFor(const ScheduledProgram &program, LaunchOp launch);
 
 } // namespace mlir::fsdp

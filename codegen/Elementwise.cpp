@@ -55,8 +55,8 @@ std::string mlir::fsdp::literal(double value, Type type) {
 
 std::string mlir::fsdp::literal(Attribute attr) {
   if (auto number = dyn_cast<FloatAttr>(attr)) {
-    double value = number.getType().isF32() ? number.getValue().convertToFloat()
-                                            : number.getValueAsDouble();
+    double value =
+        number.getType().isF32() ? number.getValue().convertToFloat() : number.getValueAsDouble();
     return literal(value, number.getType());
   }
   auto integer = cast<IntegerAttr>(attr);
@@ -164,8 +164,8 @@ static std::string wrapping(Operation *op, StringRef sign) {
 std::string mlir::fsdp::elementwiseExpression(Operation *op) {
   Type result = getElementTypeOrSelf(op->getResult(0).getType());
   std::string type = elementType(result).str();
-  bool fromBool = op->getNumOperands() > 0 &&
-                  getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1);
+  bool fromBool =
+      op->getNumOperands() > 0 && getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1);
   return llvm::TypeSwitch<Operation *, std::string>(op)
       .Case<arith::AddFOp>([](auto) { return "$0 + $1"; })
       .Case<arith::SubFOp>([](auto) { return "$0 - $1"; })

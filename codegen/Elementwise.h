@@ -14,7 +14,8 @@ namespace mlir::fsdp {
 llvm::StringRef elementType(Type type);
 
 /// The C++ expression of an elementwise op with `$0`, `$1`, ... for its operands, or "" for an op
-/// without one. f32 functions are those of runtime/VectorMath.h, which vectorize; f64 the library's.
+/// without one. f32 functions are those of runtime/VectorMath.h, which vectorize; f64 the
+/// library's.
 std::string elementwiseExpression(Operation *op);
 
 /// A literal of the value `attr` (float or integer attribute), such that it reads back exactly.

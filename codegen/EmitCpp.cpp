@@ -98,9 +98,9 @@ std::string Emitter::coordinate(ArrayAttr over) const {
   std::string text;
   for (StringAttr axis : getAxisNames(over)) {
     std::string own = "c.coordinate(" + enumeratorFor("axis " + axis.getValue().str()) + ")";
-    text = text.empty() ? own
-                        : "(" + text + ") * " + std::to_string(program.mesh.getAxisSize(axis)) +
-                              " + " + own;
+    text = text.empty()
+               ? own
+               : "(" + text + ") * " + std::to_string(program.mesh.getAxisSize(axis)) + " + " + own;
   }
   return text.empty() ? "0" : text;
 }
@@ -134,8 +134,7 @@ void Emitter::emitKernelLaunch(LaunchOp launch, std::vector<std::string> items, 
   for (Value buffer : llvm::concat<const Value>(call.reads, call.writes)) {
     Type element = program.placeOf(buffer).type.getElementType();
     std::string name = "p" + std::to_string(number);
-    parameters += (number ? ", " : "") +
-                  std::string(number < call.reads.size() ? "const " : "") +
+    parameters += (number ? ", " : "") + std::string(number < call.reads.size() ? "const " : "") +
                   elementType(element).str() + " *" + name;
     arguments += ", " + name;
     ++number;
@@ -158,8 +157,8 @@ LogicalResult Emitter::emitAction(const Action &action, Writer &writer) const {
     emitKernelLaunch(launch, items, *call, writer);
   } else {
     if (!call->collective.empty())
-      items.push_back(enumeratorFor(
-          "over " + program.communicatorName(launch.getStreamAttr(), call->over)));
+      items.push_back(
+          enumeratorFor("over " + program.communicatorName(launch.getStreamAttr(), call->over)));
     for (const CallArgument &argument : call->arguments)
       items.push_back(argument.buffer ? arena.spell(argument.buffer) : argument.text);
     writer.list((call->function + "(").str(), items, ");");
@@ -224,8 +223,10 @@ static std::string title(StringRef file, StringRef what) {
 void Emitter::emitHead(Writer &writer) const {
   writer.line(title("train.cpp", options.name + ", written by fsdpc; changes will be lost"));
   writer.line("//");
-  writer.line("// Bytes of the arena, streams, events and order are fixed here; what it all means stands in");
-  writer.line("// runtime/Program.h and runtime/Launch.h. Compiled with -DFSDP_RECORD it writes its actions");
+  writer.line("// Bytes of the arena, streams, events and order are fixed here; what it all means "
+              "stands in");
+  writer.line("// runtime/Program.h and runtime/Launch.h. Compiled with -DFSDP_RECORD it writes "
+              "its actions");
   writer.line("// down instead of performing them.");
   writer.line();
   if (!options.singleFile && !kernels.all().empty())
@@ -287,7 +288,9 @@ LogicalResult Emitter::emit(EmittedProgram &out) {
   emitKernels(header, true);
   source.line(title("kernels.cpp", "fused loops of " + options.name + ", written by fsdpc"));
   for (StringRef line :
-       {"//", "// One function a kernel; loops run in the order of the indices, so sums always add in the",
+       {"//",
+        "// One function a kernel; loops run in the order of the indices, so sums always add in "
+        "the",
         "// same order. Compile with runtime/Numerics.cmake's flags.", "", "#include \"kernels.h\"",
         "", "#include \"runtime/VectorMath.h\"", "", "#include <algorithm>", "#include <cmath>", "",
         "using namespace fsdp::rt;", ""})

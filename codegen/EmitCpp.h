@@ -26,10 +26,10 @@ struct EmittedProgram {
   std::vector<std::pair<std::string, std::string>> files;
 };
 
-/// Writes the program of a scheduled module with offsets, for the CPU target: it needs the runtime's
-/// headers to compile and its library to link (codegen/Project.h). The same module gives the same
-/// text. Fails with a diagnostic where the module is in another phase, lacks offsets, or holds what
-/// the target has no words for.
+/// Writes the program of a scheduled module with offsets, for the CPU target: it needs the
+/// runtime's headers to compile and its library to link (codegen/Project.h). The same module gives
+/// the same text. Fails with a diagnostic where the module is in another phase, lacks offsets, or
+/// holds what the target has no words for.
 LogicalResult emitCpp(ModuleOp module, const EmitOptions &options, EmittedProgram &out);
 
 } // namespace mlir::fsdp

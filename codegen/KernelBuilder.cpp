@@ -30,8 +30,8 @@ Value resolve(Value value) {
       continue;
     }
     auto argument = dyn_cast<BlockArgument>(value);
-    auto fused = argument ? dyn_cast<nn::FusedOp>(argument.getOwner()->getParentOp())
-                          : nn::FusedOp();
+    auto fused =
+        argument ? dyn_cast<nn::FusedOp>(argument.getOwner()->getParentOp()) : nn::FusedOp();
     if (!fused)
       return value;
     value = fused.getInputs()[argument.getArgNumber()];
@@ -61,8 +61,7 @@ private:
   FailureOr<int> buildMask(MaskPaddingOp op, const Indices &indices);
   FailureOr<int> buildCrossEntropyGrad(nn::CrossEntropyGradOp op, const Indices &indices);
   int buildConstant(arith::ConstantOp op, const Indices &indices);
-  FailureOr<int> product(nn::EinsumOp op, const nn::ShardingRule &rule,
-                         ArrayRef<Index> factors);
+  FailureOr<int> product(nn::EinsumOp op, const nn::ShardingRule &rule, ArrayRef<Index> factors);
 
   int add(KernelNode node, Operation *op);
   int expression(Type type, StringRef text, ArrayRef<int> operands, Operation *op);
@@ -130,9 +129,9 @@ LogicalResult KernelBuilder::chooseLoops(ValueRange yielded) {
           if (ownerFactors[factor].empty()) {
             const nn::Factor &f = ownerRule.factors[factor];
             ownerFactors[factor] = {static_cast<int>(kernel.loops.size())};
-            kernel.loops.push_back({f.name, f.size,
-                                    f.kind == nn::FactorKind::sumReduction ||
-                                        f.kind == nn::FactorKind::maxReduction});
+            kernel.loops.push_back(
+                {f.name, f.size,
+                 f.kind == nn::FactorKind::sumReduction || f.kind == nn::FactorKind::maxReduction});
           }
     bool reduce = isa<nn::ReduceOp>(owner);
     Value whole = reduce ? owner->getOperand(0) : owner->getResult(0);
@@ -181,8 +180,8 @@ LogicalResult KernelBuilder::store(Value value, int output) {
       if (loop.reduction)
         reduction.count *= loop.size;
     if (kernel.nodes[*element].type != type.getElementType())
-      element = expression(type.getElementType(),
-                           elementType(type.getElementType()).str() + "($0)", {*element}, op);
+      element = expression(type.getElementType(), elementType(type.getElementType()).str() + "($0)",
+                           {*element}, op);
     reduction.store = {*element, output, linear(type, result)};
     kernel.reduction = reduction;
     return success();
@@ -361,7 +360,7 @@ int KernelBuilder::buildConstant(arith::ConstantOp op, const Indices &indices) {
 }
 
 FailureOr<int> KernelBuilder::buildByRule(Operation *op, const nn::ShardingRule &rule,
-                                    const Indices &indices) {
+                                          const Indices &indices) {
   SmallVector<Index> factors(rule.factors.size());
   for (auto [dim, index] : llvm::enumerate(indices))
     if (failed(split(index, rule.results.front()[dim], rule, kernel.loops, factors)))
@@ -378,7 +377,7 @@ FailureOr<int> KernelBuilder::buildByRule(Operation *op, const nn::ShardingRule 
 }
 
 FailureOr<int> KernelBuilder::product(nn::EinsumOp op, const nn::ShardingRule &rule,
-                                ArrayRef<Index> factors) {
+                                      ArrayRef<Index> factors) {
   SmallVector<int> sides;
   Type type = typeOf(op.getResult()).getElementType();
   for (unsigned side = 0; side < 2; ++side) {
@@ -400,8 +399,7 @@ FailureOr<int> KernelBuilder::buildMask(MaskPaddingOp op, const Indices &indices
   if (failed(input))
     return failure();
   auto type = typeOf(op.getInput());
-  KernelMask mask{op.getOver(), static_cast<int64_t>(op.getSize()),
-                  type.getDimSize(op.getDim())};
+  KernelMask mask{op.getOver(), static_cast<int64_t>(op.getSize()), type.getDimSize(op.getDim())};
   KernelNode fill(KernelNode::constant, type.getElementType());
   fill.text = isa<FloatType>(type.getElementType())
                   ? literal(op.getFill().convertToDouble(), type.getElementType())
@@ -416,7 +414,8 @@ FailureOr<int> KernelBuilder::buildMask(MaskPaddingOp op, const Indices &indices
   return add(std::move(node), op);
 }
 
-FailureOr<int> KernelBuilder::buildCrossEntropyGrad(nn::CrossEntropyGradOp op, const Indices &indices) {
+FailureOr<int> KernelBuilder::buildCrossEntropyGrad(nn::CrossEntropyGradOp op,
+                                                    const Indices &indices) {
   Indices rows(indices.begin(), indices.end() - 1);
   FailureOr<int> logit = at(op.getLogits(), indices), label = at(op.getLabels(), rows),
                  logSumExp = at(op.getLogSumExp(), rows), upstream = at(op.getDLoss(), rows);

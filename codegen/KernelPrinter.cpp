@@ -92,6 +92,9 @@ bool Printer::inlined(int index) const {
   const KernelNode &node = kernel.nodes[index];
   if (node.kind == KernelNode::constant || node.kind == KernelNode::position)
     return true;
+  // A result may take the place of an input, so with several of them all loads come before.
+  if (uses[index] == 0 && kernel.outputs.size() > 1)
+    return false;
   if (node.kind == KernelNode::expression && uses[index] == 0) {
     int stores = 0;
     for (const KernelStore &store : kernel.stores)
@@ -115,8 +118,8 @@ std::string Printer::operand(int index) const {
   if (!inlined(index))
     return nodes[index];
   std::string text = value(index);
-  bool compound = kernel.nodes[index].kind != KernelNode::load &&
-                  text.find_first_of(" -") != std::string::npos;
+  bool compound =
+      kernel.nodes[index].kind != KernelNode::load && text.find_first_of(" -") != std::string::npos;
   return compound ? "(" + text + ")" : text;
 }
 
@@ -193,8 +196,8 @@ void Printer::nodesAt(int depth) {
 void Printer::storesAt(int depth) {
   for (const KernelStore &store : kernel.stores)
     if (storeDepth(store) == depth)
-      writer.line(outputs[store.output] + "[" + address(store.at) + "] = " +
-                  (inlined(store.node) ? value(store.node) : nodes[store.node]) + ";");
+      writer.line(outputs[store.output] + "[" + address(store.at) +
+                  "] = " + (inlined(store.node) ? value(store.node) : nodes[store.node]) + ";");
 }
 
 std::string Printer::combined(StringRef accumulated) const {
@@ -220,10 +223,10 @@ void Printer::reduceIn(int depth) {
       accumulator = named("total");
       bool fresh = llvm::none_of(ArrayRef(kernel.loops).take_front(d),
                                  [](const LoopVar &loop) { return loop.reduction; });
-      writer.line(typeName(reduction.type) + " " + accumulator + " = " +
-                  (fresh ? identityOf(reduction.kind == KernelReduction::max, reduction.type)
-                         : target) +
-                  ";");
+      writer.line(
+          typeName(reduction.type) + " " + accumulator + " = " +
+          (fresh ? identityOf(reduction.kind == KernelReduction::max, reduction.type) : target) +
+          ";");
     }
     openLoops(d, d + 1, d + 1 == count && accumulateAt < 0);
     nodesAt(d + 1);

@@ -8,16 +8,17 @@
 
 namespace mlir::fsdp {
 
-/// A C++ function `void NAME(parameters) { body }`: first one `std::int64_t` for each mask (how many
-/// elements of the split dimension are real), then a pointer for each input and each output.
+/// A C++ function `void NAME(parameters) { body }`: first one `std::int64_t` for each mask (how
+/// many elements of the split dimension are real), then a pointer for each input and each output.
 struct KernelFunction {
   std::vector<std::string> parameters;
-  std::string body; ///< lines, not indented
+  std::string body;              ///< lines, not indented
   SmallVector<KernelMask> masks; ///< what the launch gives for them
 };
 
-/// The function of the body of `launch`. With `anonymous`, its variables have no names of the model,
-/// so that equal kernels have equal text. Fails with a diagnostic where the body has no form in C++.
+/// The function of the body of `launch`. With `anonymous`, its variables have no names of the
+/// model, so that equal kernels have equal text. Fails with a diagnostic where the body has no form
+/// in C++.
 FailureOr<KernelFunction> printKernel(LaunchOp launch, bool anonymous);
 
 /// The kernels of a program, each once, whoever launches it.

@@ -19,8 +19,8 @@ struct MatrixProduct {
   Strides a, b, c;
 
   /// The names of `op` as rows, columns, contraction and up to three batch dimensions. Fails where
-  /// names of one kind do not lie one inside the other in memory, where no stride is 1, where types are
-  /// not f32, and where nothing is contracted by a matrix (then loops do as well).
+  /// names of one kind do not lie one inside the other in memory, where no stride is 1, where types
+  /// are not f32, and where nothing is contracted by a matrix (then loops do as well).
   static FailureOr<MatrixProduct> of(nn::EinsumOp op);
 };
 

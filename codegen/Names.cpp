@@ -11,28 +11,74 @@ using namespace mlir::fsdp;
 
 // Keywords and macros of the C library.
 static constexpr llvm::StringLiteral keywords[] = {
-    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break",
-    "case", "catch", "char", "char16_t", "char32_t", "class", "compl", "concept", "const",
-    "const_cast", "constexpr", "continue", "co_await", "co_return", "co_yield", "decltype",
-    "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export",
-    "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable",
-    "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq",
-    "private", "protected", "public", "register", "reinterpret_cast", "requires", "return",
-    "short", "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch",
-    "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid", "typename",
-    "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor",
-    "xor_eq",
-    "BUFSIZ", "EOF", "INFINITY", "NAN", "NULL", "assert", "errno", "linux", "stderr", "stdin",
-    "stdout", "unix"};
+    "alignas",       "alignof",     "and",       "and_eq",   "asm",       "auto",
+    "bitand",        "bitor",       "bool",      "break",    "case",      "catch",
+    "char",          "char16_t",    "char32_t",  "class",    "compl",     "concept",
+    "const",         "const_cast",  "constexpr", "continue", "co_await",  "co_return",
+    "co_yield",      "decltype",    "default",   "delete",   "do",        "double",
+    "dynamic_cast",  "else",        "enum",      "explicit", "export",    "extern",
+    "false",         "float",       "for",       "friend",   "goto",      "if",
+    "inline",        "int",         "long",      "mutable",  "namespace", "new",
+    "noexcept",      "not",         "not_eq",    "nullptr",  "operator",  "or",
+    "or_eq",         "private",     "protected", "public",   "register",  "reinterpret_cast",
+    "requires",      "return",      "short",     "signed",   "sizeof",    "static",
+    "static_assert", "static_cast", "struct",    "switch",   "template",  "this",
+    "thread_local",  "throw",       "true",      "try",      "typedef",   "typeid",
+    "typename",      "union",       "unsigned",  "using",    "virtual",   "void",
+    "volatile",      "wchar_t",     "while",     "xor",      "xor_eq",    "BUFSIZ",
+    "EOF",           "INFINITY",    "NAN",       "NULL",     "assert",    "errno",
+    "linux",         "stderr",      "stdin",     "stdout",   "unix"};
 
 // What programs call by its bare name.
-static constexpr llvm::StringLiteral called[] = {
-    "adam", "adamw", "advance", "all_finite", "all_gather", "all_reduce", "arena", "axes", "bf16", "broadcast",
-    "communicators", "cross_entropy", "cross_entropy_grad", "detail", "device_order", "fsdp", "fused", "gemm", "inputs",
-    "kernels", "launch", "learning_rate", "load_input", "main", "maximum", "minimum", "output",
-    "outputs", "persistent", "program", "reads", "record", "reduce_scatter", "rt", "runTraining",
-    "segments", "sgd", "square_sum", "std", "step", "storages", "streams", "vectorErf", "vectorExp", "vectorLog", "vectorLog1p", "vectorTanh", "wait",
-    "writes"};
+static constexpr llvm::StringLiteral called[] = {"adam",
+                                                 "adamw",
+                                                 "advance",
+                                                 "all_finite",
+                                                 "all_gather",
+                                                 "all_reduce",
+                                                 "arena",
+                                                 "axes",
+                                                 "bf16",
+                                                 "broadcast",
+                                                 "communicators",
+                                                 "cross_entropy",
+                                                 "cross_entropy_grad",
+                                                 "detail",
+                                                 "device_order",
+                                                 "fsdp",
+                                                 "fused",
+                                                 "gemm",
+                                                 "inputs",
+                                                 "kernels",
+                                                 "launch",
+                                                 "learning_rate",
+                                                 "load_input",
+                                                 "main",
+                                                 "maximum",
+                                                 "minimum",
+                                                 "output",
+                                                 "outputs",
+                                                 "persistent",
+                                                 "program",
+                                                 "reads",
+                                                 "record",
+                                                 "reduce_scatter",
+                                                 "rt",
+                                                 "runTraining",
+                                                 "segments",
+                                                 "sgd",
+                                                 "square_sum",
+                                                 "std",
+                                                 "step",
+                                                 "storages",
+                                                 "streams",
+                                                 "vectorErf",
+                                                 "vectorExp",
+                                                 "vectorLog",
+                                                 "vectorLog1p",
+                                                 "vectorTanh",
+                                                 "wait",
+                                                 "writes"};
 
 Names::Names(bool qualified) {
   for (llvm::StringLiteral word : keywords)
@@ -89,8 +135,16 @@ StringRef mlir::fsdp::nameOf(Location loc) {
 
 StringRef mlir::fsdp::actionOf(StringRef name) {
   StringRef base = name;
-  base.consume_back(".grad");
+  // The number of a result, and what backward adds, say nothing alone.
+  auto isNumber = [](StringRef text) {
+    return !text.empty() && llvm::all_of(text, [](char c) { return llvm::isDigit(c); });
+  };
   size_t dot = base.rfind('.');
+  while (dot != StringRef::npos && dot > 0 &&
+         (base.substr(dot + 1) == "grad" || isNumber(base.substr(dot + 1)))) {
+    base = base.take_front(dot);
+    dot = base.rfind('.');
+  }
   return dot == StringRef::npos ? name : name.substr(dot + 1);
 }
 

@@ -29,8 +29,8 @@ std::string escaped(llvm::StringRef text);
 /// The names of one scope. The order of the requests alone decides who gets which.
 class Names {
 public:
-  /// Keywords and macros are taken from the start; so are the words of the runtime that emitted code
-  /// calls, unless what is named here always stands behind `::`.
+  /// Keywords and macros are taken from the start; so are the words of the runtime that emitted
+  /// code calls, unless what is named here always stands behind `::`.
   explicit Names(bool qualified = false);
   /// An identifier for `text` that no earlier request got: the second `relu` is `relu_2`.
   std::string unique(llvm::StringRef text);

@@ -1,7 +1,7 @@
 //===- Project.cpp --------------------------------------------------------===//
 //
-// FSDP_PROGRAM_COMPILER, _FLAGS and _LIBRARIES are defined by CMakeLists.txt; lists are separated by
-// bars.
+// FSDP_PROGRAM_COMPILER, _FLAGS and _LIBRARIES are defined by CMakeLists.txt; lists are separated
+// by bars.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,10 +33,12 @@ endif()
 add_subdirectory(runtime)
 include(runtime/Numerics.cmake)
 
-add_executable(train)" + sources + R"()
+add_executable(train)" +
+         sources + R"()
 target_link_libraries(train PRIVATE fsdp_runtime)
 # Writes its actions down instead of performing them; needs no library.
-add_executable(record EXCLUDE_FROM_ALL)" + sources + R"()
+add_executable(record EXCLUDE_FROM_ALL)" +
+         sources + R"()
 target_compile_definitions(record PRIVATE FSDP_RECORD)
 foreach(program train record)
   target_compile_features(${program} PRIVATE cxx_std_17)

@@ -8,8 +8,8 @@
 
 namespace mlir::fsdp {
 
-/// The CMakeLists.txt of a folder that holds the files of `program` and a copy of runtime/: it builds
-/// on its own, `train` and (on request) `record`.
+/// The CMakeLists.txt of a folder that holds the files of `program` and a copy of runtime/: it
+/// builds on its own, `train` and (on request) `record`.
 std::string projectFile(const EmittedProgram &program, llvm::StringRef name);
 
 /// Where things lie when a program is compiled in place.
@@ -24,8 +24,9 @@ struct BuildPlaces {
 /// A command: program and arguments.
 using BuildCommand = std::vector<std::string>;
 
-/// The commands that make `places.output`: one per source file (they may run at once), then the link,
-/// which is the last. Compiler, flags and libraries are those that the runtime was built with.
+/// The commands that make `places.output`: one per source file (they may run at once), then the
+/// link, which is the last. Compiler, flags and libraries are those that the runtime was built
+/// with.
 std::vector<BuildCommand> buildCommands(const EmittedProgram &program, const BuildPlaces &places);
 
 } // namespace mlir::fsdp

@@ -21,13 +21,52 @@ Operation *mlir::fsdp::onlyOp(LaunchOp launch) {
   return only;
 }
 
+/// The storage whose whole value, or whose whole gradient, stands in `buffer`; null for others.
+static StorageOp storageIn(Value buffer, bool &isGradient) {
+  for (Operation *user : buffer.getUsers()) {
+    auto launch = dyn_cast<LaunchOp>(user);
+    Operation *op = launch ? onlyOp(launch) : nullptr;
+    FlatSymbolRefAttr symbol;
+    if (isa_and_nonnull<AllGatherOp>(op) && launch.getOuts().front() == buffer) {
+      if (auto shard = launch.getIns().front().getDefiningOp<BufferOp>())
+        symbol = shard.getStorageAttr();
+    } else if (isa_and_nonnull<ReduceScatterOp, AllReduceOp>(op) &&
+               launch.getIns().front() == buffer) {
+      for (Operation *next : launch.getOuts().front().getUsers())
+        if (auto nextLaunch = dyn_cast<LaunchOp>(next))
+          if (auto step = dyn_cast_or_null<OptimizerStepOp>(onlyOp(nextLaunch)))
+            symbol = step.getStorageAttr();
+      isGradient = true;
+    }
+    if (symbol)
+      return launch->getParentOfType<ModuleOp>().lookupSymbol<StorageOp>(symbol);
+  }
+  return nullptr;
+}
+
+/// The parameter, or its gradient, that a part of a flat unit is; "" for other parts.
+static std::string memberName(SubviewOp subview) {
+  bool isGradient = false;
+  StorageOp storage = storageIn(subview.getBuffer(), isGradient);
+  if (!storage)
+    return "";
+  auto module = storage->getParentOfType<ModuleOp>();
+  for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
+    auto param = module.lookupSymbol<ParamOp>(member.getParam());
+    if (param && member.getOffset() == static_cast<int64_t>(subview.getOffset()) &&
+        param.getTensorType().getNumElements() == subview.getType().getTensor().getNumElements())
+      return param.getSymName().str() + (isGradient ? ".grad" : "");
+  }
+  return "";
+}
+
 std::string mlir::fsdp::bufferName(Value buffer) {
   if (auto op = buffer.getDefiningOp<BufferOp>())
     return op.getName().str();
   auto subview = buffer.getDefiningOp<SubviewOp>();
-  if (StringRef name = nameOf(subview.getLoc()); !name.empty())
-    return name.str();
-  return bufferName(subview.getBuffer()) + "_at_" + std::to_string(subview.getOffset());
+  if (std::string name = memberName(subview); !name.empty())
+    return name;
+  return bufferName(subview.getBuffer()) + ".at." + std::to_string(subview.getOffset());
 }
 
 bool mlir::fsdp::readsStepState(LaunchOp launch) {
@@ -141,11 +180,13 @@ static LogicalResult readInput(ScheduledProgram &program, LaunchOp launch, Input
     entry.op = input;
   if (entry.op.getType() != input.getType() ||
       entry.op.getGlobalBatchAttr() != input.getGlobalBatchAttr() ||
-      entry.op.getSampleDim() != input.getSampleDim() || entry.op.getOverAttr() != input.getOverAttr())
+      entry.op.getSampleDim() != input.getSampleDim() ||
+      entry.op.getOverAttr() != input.getOverAttr())
     return input.emitOpError() << "'" << input.getName() << "' has type " << input.getType()
                                << " here and " << entry.op.getType()
                                << " elsewhere, expected the same batch in every segment";
-  entry.limit = std::max(entry.limit, labelLimit(launch.getOuts().front()));
+  if (!launch.getOuts().empty())
+    entry.limit = std::max(entry.limit, labelLimit(launch.getOuts().front()));
   return success();
 }
 
@@ -154,8 +195,7 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
   for (Operation &op : launch.getBody().front()) {
     if (auto collective = dyn_cast<CollectiveOpInterface>(op); collective && !isa<AllSliceOp>(op))
       program.communicators.insert(
-          {{launch.getStreamAttr(),
-            getAxisArray(op.getContext(), collective.getAxes())},
+          {{launch.getStreamAttr(), getAxisArray(op.getContext(), collective.getAxes())},
            static_cast<int>(program.communicators.size())});
     if (auto input = dyn_cast<InputOp>(op))
       if (failed(readInput(program, launch, input)))
@@ -212,8 +252,8 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
     llvm::append_range(held, storage.getStates().getAsValueRange<StringAttr>());
     for (StringRef what : held)
       if (!result.shardOf(storage, what))
-        return storage.emitOpError() << "has no persistent buffer that holds its '" << what
-                                     << "'; run fsdp-schedule";
+        return storage.emitOpError()
+               << "has no persistent buffer that holds its '" << what << "'; run fsdp-schedule";
   }
   for (auto segment : result.program.getBody().front().getOps<SegmentOp>()) {
     Timeline &timeline = result.timelines.emplace_back();

@@ -17,8 +17,8 @@ namespace mlir::fsdp {
 /// stream waits for; waits on the same stream are implied by order and left out.
 struct Action {
   mutable LaunchOp launch; // its accessors are not const
-  SmallVector<int> waits; ///< events, in order, each once
-  int event = -1;         ///< recorded after the launch
+  SmallVector<int> waits;  ///< events, in order, each once
+  int event = -1;          ///< recorded after the launch
 };
 
 /// A segment as its actions in issue order. Its events are numbered from 0.
@@ -39,7 +39,7 @@ struct Place {
 /// An input of the data set: the same tensor of samples whichever segment loads it.
 struct InputEntry {
   mutable InputOp op; ///< the first that names it
-  int64_t limit = 0; ///< labels lie in [0, limit); 0: any value
+  int64_t limit = 0;  ///< labels lie in [0, limit); 0: any value
 };
 
 struct ScheduledProgram {

@@ -36,7 +36,8 @@ void mlir::fsdp::emitEnumerators(const ScheduledProgram &program, Writer &writer
   for (const auto &[stream, index] : program.streams)
     streams.push_back(enumeratorFor(stream.getValue()));
   for (const auto &[key, index] : program.communicators)
-    communicators.push_back(enumeratorFor("over " + program.communicatorName(key.first, key.second)));
+    communicators.push_back(
+        enumeratorFor("over " + program.communicatorName(key.first, key.second)));
   for (StringAttr axis : program.mesh.getAxisNames())
     axes.push_back(enumeratorFor("axis " + axis.getValue().str()));
   for (StorageOp storage : program.storages)
@@ -81,14 +82,14 @@ static LogicalResult emitMembers(StorageOp storage, StringRef name, int64_t &siz
       return param.emitOpError() << "has rank " << std::max(shape.size(), fileShape.size())
                                  << ", expected at most 8 dimensions in weight files";
     size = std::max(size, member.getOffset() + type.getNumElements());
-    std::vector<std::string> items = {
-        "/*name=*/" + quoted(param.getSymName()),
-        "/*alias=*/nullptr",
-        "/*shape=*/" + braced(shape),
-        "/*fileShape=*/" + braced(fileShape),
-        "/*offset=*/" + std::to_string(member.getOffset()),
-        initializer(param.getInit()),
-        std::string("/*decay=*/") + (param.getFileRank() >= 2 ? "true" : "false")};
+    std::vector<std::string> items = {"/*name=*/" + quoted(param.getSymName()),
+                                      "/*alias=*/nullptr",
+                                      "/*shape=*/" + braced(shape),
+                                      "/*fileShape=*/" + braced(fileShape),
+                                      "/*offset=*/" + std::to_string(member.getOffset()),
+                                      initializer(param.getInit()),
+                                      std::string("/*decay=*/") +
+                                          (param.getFileRank() >= 2 ? "true" : "false")};
     writer.list("{", items, "},");
   }
   writer.close(";");
@@ -145,8 +146,7 @@ LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Ar
 //===----------------------------------------------------------------------===//
 
 /// `constexpr TYPE NAME[] = {...};`, or an empty table.
-static void emitTable(StringRef type, StringRef name, ArrayRef<std::string> items,
-                      Writer &writer) {
+static void emitTable(StringRef type, StringRef name, ArrayRef<std::string> items, Writer &writer) {
   if (items.empty())
     writer.line("constexpr Table<" + type + "> " + name + ";");
   else
@@ -203,7 +203,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
                                   ArrayRef<std::string> segmentNames,
                                   const EmitOptions &options, Writer &writer) {
   std::vector<std::string> axes, order, streams, communicators, segments;
-  for (auto [axis, size] : llvm::zip_equal(program.mesh.getAxisNames(), program.mesh.getAxisSizes()))
+  for (auto [axis, size] :
+       llvm::zip_equal(program.mesh.getAxisNames(), program.mesh.getAxisSizes()))
     axes.push_back("{" + quoted(axis) + ", " + std::to_string(size) + "}");
   for (int64_t rank : program.mesh.getDevices())
     order.push_back(std::to_string(rank));
@@ -220,9 +221,9 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   for (auto [timeline, space] : llvm::zip_equal(program.timelines, segmentNames)) {
     SegmentOp segment = timeline.segment;
     bool trains = segment.getKind() == StepKind::train;
-    segments.push_back("{" + quoted(segment.getSymName()) + ", SegmentKind::" +
-                       (trains ? "Train" : "Evaluate") + ", " + space + "::run, " + space +
-                       "::outputs}");
+    segments.push_back("{" + quoted(segment.getSymName()) +
+                       ", SegmentKind::" + (trains ? "Train" : "Evaluate") + ", " + space +
+                       "::run, " + space + "::outputs}");
   }
   emitTable("Segment", "segments", segments, writer);
   writer.line();

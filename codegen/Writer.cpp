@@ -23,7 +23,8 @@ struct Part {
 };
 } // namespace
 
-/// An item that no line has room for, cut after the commas of its outermost brackets; it begins a line.
+/// An item that no line has room for, cut after the commas of its outermost brackets; it begins a
+/// line.
 static void cut(const std::string &item, size_t room, std::vector<Part> &parts) {
   if (item.size() <= room) {
     parts.push_back({item, false});

@@ -14,8 +14,8 @@ class Writer {
 public:
   /// One line at the present depth; an empty one has no blanks.
   void line(const llvm::Twine &text = "");
-  /// `head` item, item, ... `tail`, broken after commas (also those inside an item that is too long)
-  /// where a line would be too long; further lines are indented by four.
+  /// `head` item, item, ... `tail`, broken after commas (also those inside an item that is too
+  /// long) where a line would be too long; further lines are indented by four.
   void list(llvm::StringRef head, llvm::ArrayRef<std::string> items, llvm::StringRef tail);
   /// A line that ends with an open brace, and what follows one level deeper.
   void open(const llvm::Twine &text);

@@ -86,12 +86,11 @@ LogicalResult LocalMachine::advanceTo(int64_t rank, Cursor &cursor) {
 /// Performs the collective that `rank` waits at if all of its group wait there too.
 FailureOr<bool> LocalMachine::meet(int64_t rank, MutableArrayRef<Cursor> cursors) {
   Operation *op = cursors[rank].waitsAt();
-  SmallVector<StringAttr> axes = cast<CollectiveOpInterface>(op).getAxes();
-  SmallVector<int64_t> group = mesh.getGroup(rank, axes);
+  ArrayRef<int64_t> group = groupOf(op, rank);
   for (int64_t member : group) {
     Operation *other = cursors[member].waitsAt();
     // Members that wait for another group must come here first.
-    if (!other || cast<CollectiveOpInterface>(other).getAxes() != axes)
+    if (!other || !sameAxes(op, other))
       return false;
   }
   SmallVector<Tensor> operands;
@@ -139,7 +138,7 @@ LogicalResult LocalMachine::reportNoProgress(ArrayRef<Cursor> cursors) {
     Diagnostic &note = diagnostic.attachNote(op ? op->getLoc() : module.getLoc()) << reasons;
     if (op) {
       note << ", to meet ranks [";
-      llvm::interleaveComma(mesh.getGroup(rank, cast<CollectiveOpInterface>(op).getAxes()), note);
+      llvm::interleaveComma(groupOf(op, rank), note);
       note << "]";
     }
   }

@@ -65,6 +65,7 @@ private:
   std::optional<Place> placeOf(int64_t rank, StringRef storage, StringRef what) const;
 
   std::mt19937_64 random;
+  SmallVector<std::string> streams;             // the names of all streams of all programs
   std::vector<ArenaLayout> layouts;             // by program
   std::vector<std::vector<Timeline>> timelines; // by program, then by segment
   std::vector<Arena> arenas;                    // by rank
@@ -89,12 +90,16 @@ LogicalResult ScheduledMachine::compile() {
         timelines.back().emplace_back();
         continue;
       }
-      FailureOr<Timeline> timeline = Timeline::compile(op, layouts.back(), options.numerics);
+      FailureOr<Timeline> timeline =
+          Timeline::compile(op, layouts.back(), options.numerics, streams);
       if (failed(timeline))
         return failure();
       timelines.back().push_back(std::move(*timeline));
     }
   }
+  for (std::vector<Timeline> &ofProgram : timelines)
+    for (Timeline &timeline : ofProgram)
+      timeline.order.resize(streams.size());
   for (size_t program : programOf)
     arenas.emplace_back(layouts[program].getSize());
   states.resize(ranks.size());
@@ -212,21 +217,14 @@ FailureOr<bool> ScheduledMachine::canEnd(int64_t rank, size_t stream) {
   if (!launch.collective || state.result)
     return true;
 
-  const std::string &name = states[rank].timeline->streams[stream];
-  SmallVector<StringAttr> axes = cast<CollectiveOpInterface>(launch.collective).getAxes();
   SmallVector<StreamState *> members;
   SmallVector<Tensor> operands;
-  for (int64_t member : mesh.getGroup(rank, axes)) {
-    RankState &other = states[member];
-    auto it = llvm::find(other.timeline->streams, name);
-    if (it == other.timeline->streams.end())
-      return false;
-    size_t otherStream = it - other.timeline->streams.begin();
-    const CompiledLaunch *otherLaunch = nextOf(member, otherStream);
-    StreamState &otherState = other.streams[otherStream];
+  for (int64_t member : groupOf(launch.collective, rank)) {
+    const CompiledLaunch *otherLaunch = nextOf(member, stream);
+    StreamState &otherState = states[member].streams[stream];
     // A rank whose result is there but who has not ended is still in the collective before.
     if (!otherLaunch || !otherState.inFlight || otherState.result || !otherLaunch->collective ||
-        cast<CollectiveOpInterface>(otherLaunch->collective).getAxes() != axes)
+        !sameAxes(launch.collective, otherLaunch->collective))
       return false;
     if (failed(checkSame(rank, launch.collective, member, otherLaunch->collective)))
       return failure();
@@ -276,12 +274,10 @@ LogicalResult ScheduledMachine::reportNoProgress() {
       if (!diagnostic)
         diagnostic.emplace(op.emitOpError() << "'" << op.getName() << "': no rank can go on");
       Diagnostic &note = diagnostic->attachNote(op.getLoc());
-      note << "rank " << rank << ", stream '" << states[rank].timeline->streams[stream] << "': '"
-           << op.getName() << "' ";
+      note << "rank " << rank << ", stream '" << streams[stream] << "': '" << op.getName() << "' ";
       if (states[rank].streams[stream].inFlight) {
         note << "waits in '" << signatureOf(launch->collective) << "' for ranks [";
-        llvm::interleaveComma(
-            mesh.getGroup(rank, cast<CollectiveOpInterface>(launch->collective).getAxes()), note);
+        llvm::interleaveComma(groupOf(launch->collective, rank), note);
         note << "]";
         continue;
       }
@@ -299,7 +295,7 @@ LogicalResult ScheduledMachine::runRanks(size_t segment) {
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     RankState &state = states[rank];
     state.timeline = &timelines[programOf[rank]][segment];
-    state.streams.assign(state.timeline->streams.size(), StreamState());
+    state.streams.assign(streams.size(), StreamState());
     state.done.assign(state.timeline->launches.size(), false);
     for (StreamState &stream : state.streams) {
       unsigned mood = random() % 4;
@@ -318,34 +314,38 @@ LogicalResult ScheduledMachine::runRanks(size_t segment) {
     arenas[rank].poison(end, arenas[rank].size());
   }
 
-  struct Event {
-    int64_t rank;
-    size_t stream;
-  };
-  SmallVector<Event> eager, late;
+  size_t pairs = ranks.size() * streams.size();
   while (true) {
-    eager.clear();
-    late.clear();
+    // Looks around from a random place for something that can happen.
+    std::optional<size_t> late, found;
     bool done = true;
-    for (size_t rank = 0; rank < ranks.size(); ++rank)
-      for (size_t stream = 0; stream < states[rank].streams.size(); ++stream) {
-        done &= !nextOf(rank, stream);
-        FailureOr<bool> ends = canEnd(rank, stream);
-        if (failed(ends))
-          return failure();
-        const StreamState &state = states[rank].streams[stream];
-        if (*ends || canBegin(rank, stream))
-          ((*ends ? state.lateToEnd : state.lateToBegin) ? late : eager)
-              .push_back({static_cast<int64_t>(rank), stream});
-      }
+    for (size_t i = 0, first = random() % std::max<size_t>(pairs, 1); i < pairs && !found; ++i) {
+      size_t pair = (first + i) % pairs;
+      int64_t rank = pair / streams.size();
+      size_t stream = pair % streams.size();
+      if (!nextOf(rank, stream))
+        continue;
+      done = false;
+      FailureOr<bool> ends = canEnd(rank, stream);
+      if (failed(ends))
+        return failure();
+      if (!*ends && !canBegin(rank, stream))
+        continue;
+      const StreamState &state = states[rank].streams[stream];
+      if (*ends ? state.lateToEnd : state.lateToBegin)
+        late = pair;
+      else
+        found = pair;
+    }
     if (done)
       return success();
-    ArrayRef<Event> events = eager.empty() ? late : eager;
-    if (events.empty())
+    if (!found && !late)
       return reportNoProgress();
-    Event event = events[random() % events.size()];
-    bool inFlight = states[event.rank].streams[event.stream].inFlight;
-    if (failed(inFlight ? end(event.rank, event.stream) : begin(event.rank, event.stream)))
+    size_t pair = found ? *found : *late;
+    int64_t rank = pair / streams.size();
+    size_t stream = pair % streams.size();
+    bool inFlight = states[rank].streams[stream].inFlight;
+    if (failed(inFlight ? end(rank, stream) : begin(rank, stream)))
       return failure();
   }
 }

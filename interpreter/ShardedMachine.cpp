@@ -109,6 +109,21 @@ LogicalResult ShardedMachine::set(StringRef parameter, StringRef what, const Ten
   return success();
 }
 
+ArrayRef<int64_t> ShardedMachine::groupOf(Operation *op, int64_t rank) {
+  std::vector<SmallVector<int64_t>> &ofOp = groups[op];
+  if (ofOp.empty()) {
+    SmallVector<StringAttr> axes = cast<CollectiveOpInterface>(op).getAxes();
+    for (size_t other = 0; other < ranks.size(); ++other)
+      ofOp.push_back(mesh.getGroup(other, axes));
+  }
+  return ofOp[rank];
+}
+
+bool ShardedMachine::sameAxes(Operation *op, Operation *other) {
+  return op == other ||
+         cast<CollectiveOpInterface>(op).getAxes() == cast<CollectiveOpInterface>(other).getAxes();
+}
+
 LogicalResult ShardedMachine::checkSame(int64_t rank, Operation *op, int64_t otherRank,
                                         Operation *other) {
   if (op == other)

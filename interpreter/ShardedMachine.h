@@ -27,6 +27,11 @@ protected:
   virtual const Tensor &shard(int64_t rank, StringRef storage, StringRef what) = 0;
   virtual void setShard(int64_t rank, StringRef storage, StringRef what, const Tensor &value) = 0;
 
+  /// The ranks that `rank` meets at the collective `op`.
+  ArrayRef<int64_t> groupOf(Operation *op, int64_t rank);
+  /// True if two collectives run over the same axes, so that their ranks may meet.
+  static bool sameAxes(Operation *op, Operation *other);
+
   /// Fails, naming both ops, unless two ranks that meet do the same.
   LogicalResult checkSame(int64_t rank, Operation *op, int64_t otherRank, Operation *other);
 
@@ -42,6 +47,9 @@ private:
   FailureOr<std::pair<const StorageLayout *, const StorageLayout::Member *>>
   find(StringRef parameter);
   FailureOr<Outputs> joinOutputs();
+
+  /// The groups of all ranks, by collective.
+  DenseMap<Operation *, std::vector<SmallVector<int64_t>>> groups;
 };
 
 } // namespace mlir::fsdp::interpreter

@@ -47,18 +47,16 @@ FailureOr<ArenaLayout> ArenaLayout::compute(ProgramOp program) {
 }
 
 FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layout,
-                                      Numerics numerics) {
+                                      Numerics numerics, SmallVectorImpl<std::string> &streams) {
   Timeline timeline;
   DenseMap<Value, unsigned> numbers;
   for (LaunchOp op : segment.getBody().front().getOps<LaunchOp>()) {
     CompiledLaunch launch;
     launch.op = op;
-    auto stream = llvm::find(timeline.streams, op.getStream());
-    launch.stream = stream - timeline.streams.begin();
-    if (stream == timeline.streams.end()) {
-      timeline.streams.push_back(op.getStream().str());
-      timeline.order.emplace_back();
-    }
+    launch.stream = llvm::find(streams, op.getStream()) - streams.begin();
+    if (launch.stream == streams.size())
+      streams.push_back(op.getStream().str());
+    timeline.order.resize(streams.size());
     for (Value wait : op.getWait()) {
       auto it = numbers.find(wait);
       if (it == numbers.end())

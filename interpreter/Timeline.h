@@ -52,12 +52,12 @@ struct CompiledLaunch {
 /// A segment of a program in the scheduled phase.
 struct Timeline {
   std::vector<CompiledLaunch> launches;
-  SmallVector<std::string> streams;
   /// For each stream its launches, in order.
   std::vector<SmallVector<unsigned>> order;
 
+  /// Streams are numbered by their place in `streams`, to which new names are added.
   static FailureOr<Timeline> compile(SegmentOp segment, const ArenaLayout &layout,
-                                     Numerics numerics);
+                                     Numerics numerics, SmallVectorImpl<std::string> &streams);
 };
 
 } // namespace mlir::fsdp::interpreter

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/LaunchNames.h"
 #include "passes/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
@@ -195,8 +196,12 @@ LogicalResult ReverseMode::differentiate(Operation *op) {
   SmallVector<Value> operandCotangents;
   if (failed(differentiable.buildCotangents(builder, resultCotangents, needed, operandCotangents)))
     return failure();
-  for (Operation *built = last->getNextNode(); built; built = built->getNextNode())
+  std::string name = getLocationName(op->getLoc());
+  for (Operation *built = last->getNextNode(); built; built = built->getNextNode()) {
+    if (!name.empty())
+      built->setLoc(NameLoc::get(builder.getStringAttr(name + ".grad"), op->getLoc()));
     renewReads(built);
+  }
   for (auto [operand, cotangent] : llvm::zip_equal(op->getOperands(), operandCotangents))
     if (cotangent)
       addCotangent(operand, cotangent);

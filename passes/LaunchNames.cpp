@@ -31,6 +31,9 @@ std::string mlir::fsdp::getLaunchName(Operation *op) {
       name = load.getStorage().str();
   if (auto step = dyn_cast<OptimizerStepOp>(op))
     name = step.getStorage().str();
+  // fsdp-partition calls what it makes of a unit "fc1.flat.reduce"; the kind says more.
+  if (isa<CollectiveOpInterface, FlattenOp>(op))
+    name = StringRef(name).ends_with(".reduce") ? name.substr(0, name.size() - 7) : name;
   if (name.empty())
     return kind;
   bool elementwise = op->hasTrait<OpTrait::Elementwise>() || isa<nn::FusedOp>(op);

@@ -99,6 +99,19 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def FusePass : Pass<"fsdp-fuse", "::mlir::ModuleOp"> {
+  let summary = "Make single kernels of elementwise chains and what feeds and ends them";
+  let description = [{
+    After this pass elementwise ops of one shape that feed one another stand in one `nn.fused`, with the
+    broadcasts, masks, constants and scalar arithmetic that feed them and, at the end, at most one
+    `nn.reduce`. A value that is used inside alone is never stored; one that is used elsewhere as well
+    is a further result. Nothing but cheap arithmetic is computed twice, nothing moves past a
+    collective, and every op stays what it was, so results are the same bits.
+
+    Example: `fsdp-opt --fsdp-fuse local.mlir`
+  }];
+}
+
 def SchedulePass : Pass<"fsdp-schedule", "::mlir::ModuleOp"> {
   let summary = "Turn local IR into launches on streams that wait for one another";
   let description = [{

@@ -31,7 +31,8 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
 
 void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOptions &options) {
   manager.addPass(createPartitionPass());
-  // Its place: fsdp-fuse. After partitioning, so that masks and broadcasts of local shape join kernels.
+  // After partitioning, so that masks and broadcasts of local shape join kernels.
+  manager.addPass(createFusePass());
   // Later, here: fsdp-rematerialize, after fusion so that recomputing calls the same kernels, and
   // fsdp-accumulate, which repeats the segment for microbatches.
   manager.addPass(createVerifyPhasePass());

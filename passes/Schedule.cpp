@@ -43,30 +43,70 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
 
 namespace {
 
-/// The launches that issue order treats apart, and the buffers of gradients before reduction.
-struct Roles {
-  std::vector<int> inputs, gathers, reduced;
+/// The unit of the parameters that `storage` holds.
+StringRef getUnit(Operation *from, StringRef storage) {
+  auto module = from->getParentOfType<ModuleOp>();
+  auto op = module.lookupSymbol<StorageOp>(storage);
+  if (op.getMembers().empty())
+    return storage;
+  auto member = cast<MemberAttr>(op.getMembers()[0]);
+  return module.lookupSymbol<ParamOp>(member.getParam()).getUnit();
+}
 
-  explicit Roles(const SegmentPlan &plan) {
-    DenseMap<int, bool> writtenByKernel;
-    for (auto [index, launch] : llvm::enumerate(plan.launches)) {
-      int number = static_cast<int>(index);
-      if (launch.stream == streams::input)
-        inputs.push_back(number);
-      if (launch.stream == streams::gather)
-        gathers.push_back(number);
-      if (launch.stream == streams::compute)
-        for (const Place &place : launch.outs)
-          writtenByKernel[place.buffer] = true;
-      // Scalars (losses, norms) take no memory worth a wait; what a collective made is a shard.
-      if (launch.stream == streams::reduce)
-        for (const Place &place : launch.ins)
-          if (place.type.getRank() > 0 && writtenByKernel.lookup(place.buffer) &&
-              !llvm::is_contained(reduced, place.buffer))
-            reduced.push_back(place.buffer);
-    }
+/// The storage that is updated with what becomes of `gradient` through collectives; empty where
+/// there is none.
+StringRef getUpdatedStorage(Value gradient) {
+  for (Operation *user : gradient.getUsers()) {
+    if (auto step = dyn_cast<OptimizerStepOp>(user))
+      return step.getStorage();
+    if (isa<CollectiveOpInterface>(user))
+      if (StringRef storage = getUpdatedStorage(user->getResult(0)); !storage.empty())
+        return storage;
   }
-};
+  return "";
+}
+
+/// Inputs, and the gathers and gradients of each unit.
+schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
+  schedule::IssueGroups groups;
+  StringRef gatheredUnit, reducedUnit;
+  llvm::StringSet<> gatheredStorages;
+  DenseMap<int, bool> seen; // buffers that kernels write, and whether they are in a group
+  for (auto [index, launch] : llvm::enumerate(plan.launches)) {
+    int number = static_cast<int>(index);
+    if (launch.stream == streams::input)
+      groups.early.push_back(number);
+    if (launch.stream == streams::compute)
+      for (const Place &place : launch.outs)
+        seen.try_emplace(place.buffer, false);
+    if (launch.stream == streams::gather) {
+      // Neighbours of one unit are gathered as one; a storage that comes again is used again.
+      StringRef storage = plan.buffers[launch.ins.front().buffer].storage;
+      StringRef unit = getUnit(launch.body.back(), storage);
+      if (groups.gathers.empty() || unit != gatheredUnit || gatheredStorages.contains(storage)) {
+        groups.gathers.emplace_back();
+        gatheredStorages.clear();
+      }
+      gatheredUnit = unit;
+      gatheredStorages.insert(storage);
+      groups.gathers.back().push_back(number);
+    }
+    // Scalars (losses, norms) take no memory worth a wait; what a collective made is a shard.
+    if (launch.stream != streams::reduce || launch.ins.front().type.getRank() == 0)
+      continue;
+    auto buffer = seen.find(launch.ins.front().buffer);
+    if (buffer == seen.end() || buffer->second)
+      continue;
+    buffer->second = true;
+    StringRef storage = getUpdatedStorage(launch.values.front());
+    StringRef unit = storage.empty() ? storage : getUnit(launch.body.back(), storage);
+    if (groups.gradients.empty() || unit.empty() || unit != reducedUnit)
+      groups.gradients.emplace_back();
+    reducedUnit = unit;
+    groups.gradients.back().push_back(buffer->first);
+  }
+  return groups;
+}
 
 /// Writes a plan into its segment in place of the local IR.
 class Emitter {
@@ -85,11 +125,14 @@ public:
            {&plan.launches[number].ins, &plan.launches[number].outs})
         for (const Place &place : *places)
           declare(place.buffer);
-    for (int number : order)
-      for (const SmallVector<Place> *places :
-           {&plan.launches[number].ins, &plan.launches[number].outs})
-        for (const Place &place : *places)
-          view(place);
+    // A view is called after the value that stands there: a parameter, or its gradient.
+    for (int number : order) {
+      const PlannedLaunch &launch = plan.launches[number];
+      for (auto [place, value] : llvm::zip_equal(launch.ins, launch.values))
+        view(place, value.getLoc());
+      for (auto [place, value] : llvm::zip_equal(launch.outs, launch.results))
+        view(place, value.getLoc());
+    }
     SmallVector<Value> done;
     for (auto [launch, number] : llvm::zip_equal(ordered.launches, order)) {
       SmallVector<Value> waits;
@@ -112,7 +155,7 @@ private:
                          StringAttr(), IntegerAttr());
   }
 
-  Value view(const Place &place) {
+  Value view(const Place &place, Location location) {
     Value buffer = buffers[place.buffer];
     if (place.offset == 0 && place.type == plan.buffers[place.buffer].type)
       return buffer;
@@ -120,7 +163,7 @@ private:
       if (known == place)
         return value;
     auto type = BufferType::get(builder.getContext(), place.type);
-    Value value = SubviewOp::create(builder, buffer.getLoc(), type, buffer,
+    Value value = SubviewOp::create(builder, location, type, buffer,
                                     builder.getI64IntegerAttr(place.offset));
     views.push_back({place, value});
     return value;
@@ -129,9 +172,9 @@ private:
   Value emit(const PlannedLaunch &planned, ArrayRef<Value> waits) {
     SmallVector<Value> ins, outs;
     for (const Place &place : planned.ins)
-      ins.push_back(view(place));
+      ins.push_back(view(place, planned.location));
     for (const Place &place : planned.outs)
-      outs.push_back(view(place));
+      outs.push_back(view(place, planned.location));
     Value state = planned.readsState || planned.writesState ? persistent.front() : Value();
     auto launch = LaunchOp::create(builder, planned.location,
                                    TimepointType::get(builder.getContext()), planned.name,
@@ -178,9 +221,7 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
       if (failed(plan))
         return failure();
       schedule::Segment problem = getProblem(*plan);
-      Roles roles(*plan);
-      std::vector<int> order = schedule::orderIssue(problem, roles.inputs, roles.gathers,
-                                                    roles.reduced, prefetch);
+      std::vector<int> order = schedule::orderIssue(problem, getIssueGroups(*plan), prefetch);
       schedule::materializeWaits(problem);
       schedule::elideImpliedWaits(problem);
       Emitter(segment, *plan, persistent).emit(problem, order);

@@ -73,8 +73,7 @@ private:
 
   /// Gives the operands of `flatten` their places in its buffer, so that they are computed there.
   void placeParts(FlattenOp flatten) {
-    std::string name = getLocationName(flatten.getLoc());
-    int buffer = addBuffer(name.empty() ? "flatten" : name + ".flatten", flatten.getResult());
+    int buffer = addBuffer(getLaunchName(flatten), flatten.getResult());
     places[flatten.getResult()] = {buffer, 0, plan.buffers[buffer].type};
     int64_t offset = 0;
     for (Value part : flatten.getInputs()) {

@@ -56,7 +56,9 @@ Mapping map(int descriptor, std::size_t bytes, int flags) {
 
 Mapping Mapping::anonymous(std::size_t bytes) { return map(-1, bytes, MAP_SHARED | MAP_ANONYMOUS); }
 
-Mapping Mapping::ofFile(int descriptor, std::size_t bytes) { return map(descriptor, bytes, MAP_SHARED); }
+Mapping Mapping::ofFile(int descriptor, std::size_t bytes) {
+  return map(descriptor, bytes, MAP_SHARED);
+}
 
 Mapping::Mapping(Mapping &&other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
@@ -74,8 +76,9 @@ Mapping::~Mapping() {
 
 std::size_t SharedSegment::bytesFor(const Layout &layout) { return offsetsOf(layout).end; }
 
-// All state is valid when zero except for wake-up targets, and `waitFor` lowers those only from above:
-// a zero target wakes once for nothing. So no rank needs to lay the segment out before the others.
+// All state is valid when zero except for wake-up targets, and `waitFor` lowers those only from
+// above: a zero target wakes once for nothing. So no rank needs to lay the segment out before the
+// others.
 SharedSegment::SharedSegment(Mapping mapping, const Layout &layout)
     : mapping_(std::move(mapping)), layout_(layout) {}
 
@@ -85,7 +88,8 @@ RankRecord &SharedSegment::rank(int rank) const {
   return at<RankLine>(offsetsOf(layout_).ranks)[rank].record;
 }
 Progress &SharedSegment::meeting(int communicator, int leader) const {
-  return at<MeetingLine>(offsetsOf(layout_).meetings)[communicator * layout_.ranks + leader].progress;
+  return at<MeetingLine>(offsetsOf(layout_).meetings)[communicator * layout_.ranks + leader]
+      .progress;
 }
 MeetingSlot &SharedSegment::slot(int communicator, int rank) const {
   return at<MeetingSlot>(offsetsOf(layout_).slots)[communicator * layout_.ranks + rank];

@@ -61,8 +61,8 @@ constexpr std::uint64_t kOutside = ~std::uint64_t(0);
 /// Bytes of the area through which a rank shows its peers data that is not in its arena.
 constexpr std::size_t kStagingBytes = std::size_t(1) << 18;
 
-/// One mapping for all ranks of a machine: the job's state, meeting points, and every rank's arena, so
-/// that a rank reads its peers' arenas in place. Pages that nobody touches cost nothing.
+/// One mapping for all ranks of a machine: the job's state, meeting points, and every rank's arena,
+/// so that a rank reads its peers' arenas in place. Pages that nobody touches cost nothing.
 class SharedSegment {
 public:
   struct Layout {

@@ -47,7 +47,8 @@ double resolveTimeout(double asked) {
   char *end = nullptr;
   double seconds = std::strtod(text, &end);
   if (end == text || *end || !(seconds > 0 && seconds < 1e9))
-    throw Error(format("environment variable 'FSDP_TIMEOUT' got '%s', expected seconds above 0", text));
+    throw Error(
+        format("environment variable 'FSDP_TIMEOUT' got '%s', expected seconds above 0", text));
   return seconds;
 }
 
@@ -75,8 +76,8 @@ public:
     for (std::size_t rank = 0; rank < children_.size(); ++rank) {
       pid_t pid = fork();
       if (pid < 0) {
-        failure_.raise(Error(format("cannot start the process of rank %zu: %s", rank,
-                                    std::strerror(errno))));
+        failure_.raise(
+            Error(format("cannot start the process of rank %zu: %s", rank, std::strerror(errno))));
         return;
       }
       if (pid == 0) {
@@ -133,8 +134,9 @@ private:
       const bool done = segment_.rank(static_cast<int>(rank)).state == RankRecord::Done;
       std::string cause;
       if (WIFSIGNALED(status))
-        cause = format("was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
-                       WTERMSIG(status) == SIGKILL ? ", perhaps for want of memory" : "");
+        cause =
+            format("was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+                   WTERMSIG(status) == SIGKILL ? ", perhaps for want of memory" : "");
       else if (WEXITSTATUS(status) != 0 || !done)
         cause = format("exited with status %d before the end of the job", WEXITSTATUS(status));
       if (!cause.empty())
@@ -148,7 +150,8 @@ private:
   void listen(double elapsed) {
     for (std::size_t rank = 0; rank < children_.size(); ++rank) {
       RankRecord &record = segment_.rank(static_cast<int>(rank));
-      if (children_[rank] <= 0 || record.state != RankRecord::Running || record.heartbeat != heard_[rank]) {
+      if (children_[rank] <= 0 || record.state != RankRecord::Running ||
+          record.heartbeat != heard_[rank]) {
         heard_[rank] = record.heartbeat;
         silent_[rank] = 0;
         continue;
@@ -188,15 +191,17 @@ int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<in
 int runLaunched(const Mesh &mesh, const JobOptions &options, const Launched &launched,
                 const std::function<int(Job &)> &body) {
   if (launched.size != mesh.size()) {
-    Error error(format("the mesh '%s' has %d ranks, but %s started %d: start %d, or compile the program "
-                       "for a mesh of %d",
-                       mesh.describe().c_str(), mesh.size(), launched.by.c_str(), launched.size,
-                       mesh.size(), launched.size));
+    Error error(
+        format("the mesh '%s' has %d ranks, but %s started %d: start %d, or compile the program "
+               "for a mesh of %d",
+               mesh.describe().c_str(), mesh.size(), launched.by.c_str(), launched.size,
+               mesh.size(), launched.size));
     return launched.rank == 0 ? report(error) : error.status();
   }
   if (options.transport == Transport::SharedMemory && !launched.oneMachine()) {
-    Error error(format("--communicator=shm got %d of %d ranks on this machine, expected all: use mpi",
-                       launched.localSize, launched.size));
+    Error error(
+        format("--communicator=shm got %d of %d ranks on this machine, expected all: use mpi",
+               launched.localSize, launched.size));
     return launched.rank == 0 ? report(error) : error.status();
   }
   if (options.transport == Transport::Mpi ||
@@ -217,10 +222,11 @@ int runRanks(const Mesh &mesh, const JobOptions &asked, const std::function<int(
     if (std::optional<Launched> launched = detectLauncher())
       return runLaunched(mesh, options, *launched, body);
     if (options.transport == Transport::Mpi)
-      throw Error(format("--communicator=mpi needs a launcher: start with 'mpirun -n %d', or leave the "
-                         "option out to fork the ranks on this machine",
-                         mesh.size()),
-                  kExitBadCommandLine);
+      throw Error(
+          format("--communicator=mpi needs a launcher: start with 'mpirun -n %d', or leave the "
+                 "option out to fork the ranks on this machine",
+                 mesh.size()),
+          kExitBadCommandLine);
     return runAlone(mesh, options, body);
   } catch (const Error &error) {
     return report(error);

@@ -1,8 +1,9 @@
 //===- Bootstrap.h - from one process to the ranks of a mesh ----------------===//
 //
-// `runRanks` is called once, first thing after the command line is read: before any thread, oneDNN or
-// OpenMP call, as it may fork. Started alone it forks one process per rank, each with every rank's
-// arena mapped, and waits for them. Under a launcher (Launcher.h) the process is one rank already.
+// `runRanks` is called once, first thing after the command line is read: before any thread, oneDNN
+// or OpenMP call, as it may fork. Started alone it forks one process per rank, each with every
+// rank's arena mapped, and waits for them. Under a launcher (Launcher.h) the process is one rank
+// already.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_BOOTSTRAP_H
@@ -50,15 +51,15 @@ public:
   std::byte *arena() const { return arena_; }
   std::size_t arenaBytes() const { return options_.arenaBytes; }
   const JobOptions &options() const { return options_; }
-  /// Said by the context that closes: waits of this rank for others end at once.
-  void leave() { leaving_.store(true); }
+  /// Set while a context closes: waits of this rank for others end at once.
+  void leave(bool leaving) { leaving_.store(leaving); }
   bool leaving() const { return leaving_.load(std::memory_order_relaxed); }
   /// Where the job's first error is kept.
   Failure &failure() const { return *failure_; }
-  /// Communicator `index` of the options; index == count is the one over all ranks. Each channel of it
-  /// is a communicator of its own, as streams of different ranks run in different orders: what goes
-  /// through one channel has to come in the same order everywhere. Each is made once, by all ranks in
-  /// the same order; 0 <= channel < kChannels.
+  /// Communicator `index` of the options; index == count is the one over all ranks. Each channel of
+  /// it is a communicator of its own, as streams of different ranks run in different orders: what
+  /// goes through one channel has to come in the same order everywhere. Each is made once, by all
+  /// ranks in the same order; 0 <= channel < kChannels.
   virtual std::unique_ptr<Communicator> communicator(int index, int channel = 0) = 0;
 
 protected:
@@ -73,12 +74,13 @@ protected:
   std::atomic<bool> leaving_{false};
 };
 
-/// Runs `body` on every rank of the mesh and returns the exit status for this process: body's own, or
-/// the first failing rank's. An exception on a rank, a rank that dies, exits early or hangs ends every
-/// rank within seconds, and its cause is printed once to standard error.
+/// Runs `body` on every rank of the mesh and returns the exit status for this process: body's own,
+/// or the first failing rank's. An exception on a rank, a rank that dies, exits early or hangs ends
+/// every rank within seconds, and its cause is printed once to standard error.
 int runRanks(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body);
 
-/// Prints `error: ...` for an error before any rank exists (command line, files) and returns its status.
+/// Prints `error: ...` for an error before any rank exists (command line, files) and returns its
+/// status.
 int report(const Error &error);
 
 } // namespace fsdp::rt

@@ -11,23 +11,26 @@ namespace fsdp::rt {
 template <class T>
 void all_gather(Context &c, int stream, const char *name, int over, Slice<T> piece, Slice<T> whole,
                 Tile tile) {
-  launchCollective(c, stream, name, "all_gather", over, reads(piece), writes(whole),
-                   [tile](Communicator &comm, const T *from, T *to) { comm.allGather(from, to, tile); });
+  launchCollective(
+      c, stream, name, "all_gather", over, reads(piece), writes(whole),
+      [tile](Communicator &comm, const T *from, T *to) { comm.allGather(from, to, tile); });
 }
 
-/// Sum of every rank's `whole`, this rank's part of it into `piece`; see Communicator::reduceScatter.
+/// Sum of every rank's `whole`, this rank's part of it into `piece`; see
+/// Communicator::reduceScatter.
 template <class T>
 void reduce_scatter(Context &c, int stream, const char *name, int over, Slice<T> whole,
                     Slice<T> piece, Tile tile, ReduceOp op = ReduceOp::Sum) {
-  launchCollective(
-      c, stream, name, "reduce_scatter", over, reads(whole), writes(piece),
-      [tile, op](Communicator &comm, const T *from, T *to) { comm.reduceScatter(from, to, tile, op); });
+  launchCollective(c, stream, name, "reduce_scatter", over, reads(whole), writes(piece),
+                   [tile, op](Communicator &comm, const T *from, T *to) {
+                     comm.reduceScatter(from, to, tile, op);
+                   });
 }
 
 /// Sum or max over the ranks; `source` may be `target`.
 template <class T>
-void all_reduce(Context &c, int stream, const char *name, int over, Slice<T> source, Slice<T> target,
-                ReduceOp op = ReduceOp::Sum) {
+void all_reduce(Context &c, int stream, const char *name, int over, Slice<T> source,
+                Slice<T> target, ReduceOp op = ReduceOp::Sum) {
   launchCollective(c, stream, name, "all_reduce", over, reads(source), writes(target),
                    [count = source.count, op](Communicator &comm, const T *from, T *to) {
                      comm.allReduce(from, to, count, op);

@@ -47,15 +47,16 @@ void checkTile(const Communicator &comm, Communicator::Kind kind, Tile tile) {
 
 void checkReducible(Communicator::Kind kind, DType type) {
   if (type == DType::Bool || type == DType::BF16)
-    throw Error(
-        format("%s got elements of type %s, expected f32, f64, i32 or i64", kindName(kind), nameOf(type)));
+    throw Error(format("%s got elements of type %s, expected f32, f64, i32 or i64", kindName(kind),
+                       nameOf(type)));
 }
 
 } // namespace
 
 bool Communicator::Request::operator==(const Request &other) const {
   return kind == other.kind && type == other.type && op == other.op && root == other.root &&
-         outer == other.outer && local == other.local && inner == other.inner && total == other.total;
+         outer == other.outer && local == other.local && inner == other.inner &&
+         total == other.total;
 }
 
 std::string Communicator::Request::describe() const {
@@ -64,7 +65,10 @@ std::string Communicator::Request::describe() const {
     return text;
   if (kind == Kind::Broadcast)
     return text + format(" of %zu bytes from %d", std::size_t(total), int(root));
-  text += format(" %s %s", op == ReduceOp::Max ? "max" : kind == Kind::AllGather ? "of" : "sum",
+  text += format(" %s %s",
+                 op == ReduceOp::Max       ? "max"
+                 : kind == Kind::AllGather ? "of"
+                                           : "sum",
                  rt::nameOf(type));
   if (kind == Kind::AllReduce)
     return text + format(" x%zu", std::size_t(total));
@@ -75,7 +79,8 @@ std::string Communicator::Request::describe() const {
 void Communicator::mismatch(const Request &mine, int other, const Request &theirs) const {
   throw Error(format("collectives over '%s' do not match: rank %d of the group got here with '%s', "
                      "rank %d with '%s'",
-                     name_.c_str(), rank_, mine.describe().c_str(), other, theirs.describe().c_str()))
+                     name_.c_str(), rank_, mine.describe().c_str(), other,
+                     theirs.describe().c_str()))
       .byAll();
 }
 
@@ -86,11 +91,12 @@ void Communicator::allGather(const void *piece, void *whole, Tile tile, DType ty
   const std::size_t row = tile.total * tile.inner * sizeInBytes(type);
   const std::size_t stride = tile.local * tile.inner * sizeInBytes(type);
   for (std::size_t o = 0; o < tile.outer && row; ++o)
-    std::memmove(static_cast<char *>(whole) + o * row, static_cast<const char *>(piece) + o * stride,
-                 row);
+    std::memmove(static_cast<char *>(whole) + o * row,
+                 static_cast<const char *>(piece) + o * stride, row);
 }
 
-void Communicator::reduceScatter(const void *whole, void *piece, Tile tile, DType type, ReduceOp op) {
+void Communicator::reduceScatter(const void *whole, void *piece, Tile tile, DType type,
+                                 ReduceOp op) {
   checkTile(*this, Kind::ReduceScatter, tile);
   checkReducible(Kind::ReduceScatter, type);
   if (size_ > 1)
@@ -117,11 +123,11 @@ void Communicator::allReduce(const void *source, void *target, std::size_t count
 
 void Communicator::broadcast(void *buffer, std::size_t bytes, int root) {
   if (root < 0 || root >= size_)
-    throw Error(format("broadcast over '%s' got root %d, expected 0..%d", name_.c_str(), root,
-                       size_ - 1));
+    throw Error(
+        format("broadcast over '%s' got root %d, expected 0..%d", name_.c_str(), root, size_ - 1));
   if (size_ > 1)
-    doBroadcast(buffer,
-                makeRequest(Kind::Broadcast, DType::Bool, ReduceOp::Sum, Tile{1, 0, 1, bytes}, root));
+    doBroadcast(buffer, makeRequest(Kind::Broadcast, DType::Bool, ReduceOp::Sum,
+                                    Tile{1, 0, 1, bytes}, root));
 }
 
 void Communicator::barrier() {

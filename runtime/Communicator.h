@@ -18,8 +18,8 @@ namespace fsdp::rt {
 /// How a dimension is split: each rank holds `outer x local x inner` elements, the whole is
 /// `outer x total x inner`, and rank r's part starts at index r*local of the middle dimension.
 /// local*ranks >= total: what lies past `total` is padding. It is part of the operation's meaning:
-/// it never reaches the whole buffer, and reduce_scatter writes zeros there. Ranks at the end may hold
-/// nothing but padding. A piece's buffer always has room for all outer*local*inner elements.
+/// it never reaches the whole buffer, and reduce_scatter writes zeros there. Ranks at the end may
+/// hold nothing but padding. A piece's buffer always has room for all outer*local*inner elements.
 struct Tile {
   std::size_t outer = 1, local = 0, inner = 1, total = 0;
 
@@ -33,10 +33,10 @@ struct Tile {
 
 enum class ReduceOp : std::uint8_t { Sum, Max };
 
-/// A group of ranks that meet in collectives. Every rank of the group issues the same collectives with
-/// the same arguments in the same order; a mismatch, a rank that dies or a wait that is too long is an
-/// `Error` on every rank. Used by one thread at a time; different communicators may be used at once.
-/// Sum and Max take f32, f64, i32, i64; data that only moves may have any type.
+/// A group of ranks that meet in collectives. Every rank of the group issues the same collectives
+/// with the same arguments in the same order; a mismatch, a rank that dies or a wait that is too
+/// long is an `Error` on every rank. Used by one thread at a time; different communicators may be
+/// used at once. Sum and Max take f32, f64, i32, i64; data that only moves may have any type.
 class Communicator {
 public:
   virtual ~Communicator() = default;
@@ -49,8 +49,8 @@ public:
   /// Every rank's piece (`tile.pieceCount()` elements at `piece`) into `whole` on every rank.
   /// In place when `piece` is its own part of `whole` and outer == 1.
   void allGather(const void *piece, void *whole, Tile tile, DType type);
-  /// Sum (or max) over the ranks of `whole`, in rank order; each rank keeps its own part in `piece`,
-  /// padding is zero. In place as above.
+  /// Sum (or max) over the ranks of `whole`, in rank order; each rank keeps its own part in
+  /// `piece`, padding is zero. In place as above.
   void reduceScatter(const void *whole, void *piece, Tile tile, DType type,
                      ReduceOp op = ReduceOp::Sum);
   /// Sum or max of `count` elements in rank order, on every rank. `source` may be `target`.

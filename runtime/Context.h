@@ -30,7 +30,8 @@ public:
   virtual void load(int index, void *target, std::size_t bytes) = 0;
 };
 
-/// Host side of one rank. Everything here is called from the one host thread, unless said otherwise.
+/// Host side of one rank. Everything here is called from the one host thread, unless said
+/// otherwise.
 class Context {
 public:
   /// Starts the streams' threads. `events`: how many event numbers the program uses.

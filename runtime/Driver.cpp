@@ -173,13 +173,16 @@ private:
       log->write(line);
   }
 
+  /// The measured high-water mark of the arena: the planned arena ends with its last buffer.
+  std::size_t peakBytes() const { return c.peakBytes(); }
+
   void describe(std::int64_t step, double seconds, double rate) {
     line.add("step", step);
     for (std::size_t i = 0; i < values.size(); ++i)
       line.add(train->outputs[i], values[i]);
     line.add("tokens_per_s", rate);
     line.add("step_ms", seconds * 1e3);
-    line.add("peak_bytes", static_cast<std::int64_t>(c.peakBytes()));
+    line.add("peak_bytes", static_cast<std::int64_t>(peakBytes()));
     line.add("workspace", static_cast<std::int64_t>(workspaceBytes()));
   }
 
@@ -251,7 +254,7 @@ private:
     std::printf("\n");
     if (valBatches)
       printValidation();
-    std::printf("memory: peak %zu of %zu bytes of the arena, workspace %zu bytes\n", c.peakBytes(),
+    std::printf("memory: peak %zu of %zu bytes of the arena, workspace %zu bytes\n", peakBytes(),
                 program.arenaBytes, workspaceBytes());
     std::fflush(stdout);
   }

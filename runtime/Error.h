@@ -1,8 +1,8 @@
 //===- Error.h - the one error type of the runtime -------------------------===//
 //
-// Everything that goes wrong in a generated program is an `Error`: what happened, on which rank, and
-// where (the action that was running, and the line that threw). `runRanks` catches it, tells every
-// other rank, prints it once, and turns it into the exit status.
+// Everything that goes wrong in a generated program is an `Error`: what happened, on which rank,
+// and where (the action that was running, and the line that threw). `runRanks` catches it, tells
+// every other rank, prints it once, and turns it into the exit status.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_ERROR_H
@@ -21,15 +21,16 @@ enum ExitStatus : int {
   kExitNoDevice = 3,       ///< no device that can run the program
 };
 
-/// A failure. The message follows the house style: lower case, no final period, `got X, expected Y`,
-/// and how to mend it. The throwing file and line are taken by default.
+/// A failure. The message follows the house style: lower case, no final period, `got X, expected
+/// Y`, and how to mend it. The throwing file and line are taken by default.
 class Error : public std::runtime_error {
 public:
   explicit Error(const std::string &message, int status = kExitFailure,
                  const char *file = __builtin_FILE(), int line = __builtin_LINE())
       : std::runtime_error(message), status_(status), file_(file), line_(line) {}
 
-  /// The same error, said to have happened on `rank` while `action` ran. The first place named wins.
+  /// The same error, said to have happened on `rank` while `action` ran. The first place named
+  /// wins.
   Error at(int rank, const std::string &action) const;
 
   /// The same error, said to be one that the ranks of a group all find at the same time.

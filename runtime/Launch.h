@@ -1,7 +1,8 @@
 //===- Launch.h - every action of a generated program -----------------------===//
 //
 // `launch`, `wait`, `record`: all that a stream is ever asked to do. Named calls (gemm, all_gather,
-// adamw, ...) are thin templates over `launch`, so that the recording variant sees every one of them.
+// adamw, ...) are thin templates over `launch`, so that the recording variant sees every one of
+// them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_LAUNCH_H
@@ -72,9 +73,8 @@ void launchCollective(Context &c, int stream, const char *name, const char *kind
 template <class T>
 void load_input(Context &c, int stream, const char *name, int index, Slice<T> target) {
   InputSource *source = c.inputs;
-  launch(c, stream, name, reads(), writes(target), [source, index, bytes = target.bytes()](T *to) {
-    source->load(index, to, bytes);
-  });
+  launch(c, stream, name, reads(), writes(target),
+         [source, index, bytes = target.bytes()](T *to) { source->load(index, to, bytes); });
 }
 
 } // namespace fsdp::rt

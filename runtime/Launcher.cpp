@@ -77,7 +77,8 @@ std::optional<Launched> detectLauncher(const Environment &environment) {
     found.key = read.text("PMIX_NAMESPACE") + read.text("OMPI_MCA_ess_base_jobid");
   } else if (read.has("PMI_RANK") && read.has("PMI_SIZE")) {
     found.by = "PMI";
-    rank = "PMI_RANK", size = "PMI_SIZE", localRank = "MPI_LOCALRANKID", localSize = "MPI_LOCALNRANKS";
+    rank = "PMI_RANK", size = "PMI_SIZE", localRank = "MPI_LOCALRANKID",
+    localSize = "MPI_LOCALNRANKS";
   } else if (read.has("SLURM_PROCID") && read.has("SLURM_STEP_ID") && read.has("SLURM_NTASKS")) {
     // Only inside a step: a batch script has SLURM_PROCID too, but is one process.
     found.by = "Slurm";

@@ -56,8 +56,8 @@ public:
   /// The rank at these coordinates, one for each axis.
   int rankAt(const std::vector<int> &coordinates) const;
 
-  /// The ranks that agree with `rank` on every other axis, row-major over `axes` as listed (major to
-  /// minor). Contains `rank`; its index is the rank within the group.
+  /// The ranks that agree with `rank` on every other axis, row-major over `axes` as listed (major
+  /// to minor). Contains `rank`; its index is the rank within the group.
   std::vector<int> group(int rank, const AxisList &axes) const;
 
   /// "fsdp=2,tensor=3"

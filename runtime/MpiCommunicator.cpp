@@ -39,9 +39,10 @@ std::size_t sizeOf(const Communicator::Request &request) { return sizeInBytes(re
 
 MpiCommunicator::MpiCommunicator(std::string name, const Job &job, std::vector<int> group,
                                  double timeoutSeconds)
-    : Communicator(std::move(name),
-                   static_cast<int>(std::find(group.begin(), group.end(), job.rank()) - group.begin()),
-                   static_cast<int>(group.size())),
+    : Communicator(
+          std::move(name),
+          static_cast<int>(std::find(group.begin(), group.end(), job.rank()) - group.begin()),
+          static_cast<int>(group.size())),
       job_(job), group_(std::move(group)), timeout_(timeoutSeconds), announced_(group_.size()),
       sources_(group_.size()), shifted_(group_.size()) {
   check(MPI_Comm_split(MPI_COMM_WORLD, group_.front(), rank(), &comm_), "MPI_Comm_split");
@@ -69,8 +70,8 @@ void MpiCommunicator::send(const void *data, std::size_t bytes, int peer, int ta
     MPI_Request request;
     std::lock_guard<std::mutex> guard(oneAtATime());
     check(MPI_Isend(static_cast<const char *>(data) + at,
-                    static_cast<int>(std::min(kLargestMessage, bytes - at)), MPI_BYTE, peer, tag, comm_,
-                    &request),
+                    static_cast<int>(std::min(kLargestMessage, bytes - at)), MPI_BYTE, peer, tag,
+                    comm_, &request),
           "MPI_Isend");
     underWay_.push_back(request);
     messages_.push_back({peer, false});
@@ -82,8 +83,8 @@ void MpiCommunicator::receive(void *data, std::size_t bytes, int peer, int tag) 
     MPI_Request request;
     std::lock_guard<std::mutex> guard(oneAtATime());
     check(MPI_Irecv(static_cast<char *>(data) + at,
-                    static_cast<int>(std::min(kLargestMessage, bytes - at)), MPI_BYTE, peer, tag, comm_,
-                    &request),
+                    static_cast<int>(std::min(kLargestMessage, bytes - at)), MPI_BYTE, peer, tag,
+                    comm_, &request),
           "MPI_Irecv");
     underWay_.push_back(request);
     messages_.push_back({peer, true});
@@ -96,7 +97,8 @@ void MpiCommunicator::finish(const Request &request) {
     int done = 0;
     {
       std::lock_guard<std::mutex> guard(oneAtATime());
-      check(MPI_Testall(static_cast<int>(underWay_.size()), underWay_.data(), &done, MPI_STATUSES_IGNORE),
+      check(MPI_Testall(static_cast<int>(underWay_.size()), underWay_.data(), &done,
+                        MPI_STATUSES_IGNORE),
             "MPI_Testall");
     }
     if (done)
@@ -129,9 +131,10 @@ void MpiCommunicator::reportAbsent(const Request &request) {
     if (!done)
       late += (late.empty() ? "" : ", ") + std::to_string(group_[messages_[i].peer]);
   }
-  throw Error(format("waited %g s in '%s' over '%s' for rank %s, which did not come (FSDP_TIMEOUT sets "
-                     "the longest wait in seconds)",
-                     timeout_, request.describe().c_str(), name().c_str(), late.c_str()))
+  throw Error(
+      format("waited %g s in '%s' over '%s' for rank %s, which did not come (FSDP_TIMEOUT sets "
+             "the longest wait in seconds)",
+             timeout_, request.describe().c_str(), name().c_str(), late.c_str()))
       .byAll();
 }
 

@@ -1,8 +1,8 @@
 //===- MpiCommunicator.h - collectives between machines ---------------------===//
 //
-// Point-to-point messages and this runtime's own rank-order sums: MPI's reductions change their order
-// with the size of the message, and theirs would not be the bits of the shared-memory backend.
-// Only MpiJob.cpp includes this.
+// Point-to-point messages and this runtime's own rank-order sums: MPI's reductions change their
+// order with the size of the message, and theirs would not be the bits of the shared-memory
+// backend. Only MpiJob.cpp includes this.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_MPICOMMUNICATOR_H

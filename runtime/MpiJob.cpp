@@ -5,8 +5,9 @@
 namespace fsdp::rt {
 
 int runMpiRank(const Mesh &, const JobOptions &, const std::function<int(Job &)> &) {
-  throw Error("--communicator=mpi: this program was built without MPI; install it (libopenmpi-dev) and "
-              "build again, or run all ranks on one machine");
+  throw Error(
+      "--communicator=mpi: this program was built without MPI; install it (libopenmpi-dev) and "
+      "build again, or run all ranks on one machine");
 }
 
 } // namespace fsdp::rt
@@ -18,6 +19,7 @@ int runMpiRank(const Mesh &, const JobOptions &, const std::function<int(Job &)>
 
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <unistd.h>
 
 namespace fsdp::rt {
@@ -43,6 +45,9 @@ public:
 } // namespace
 
 int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body) {
+  // Every rank has stream threads beside the one that waits in MPI: a wait that never yields would
+  // take their core. (Open MPI turns this on by itself only for more ranks than cores.)
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);
   int provided = 0, rank = 0, size = 1;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -57,37 +62,49 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<
     return refuse(format("the mesh '%s' has %d ranks, but MPI started %d", mesh.describe().c_str(),
                          mesh.size(), size));
   if (provided < MPI_THREAD_SERIALIZED)
-    return refuse(format("MPI gives thread level %d, expected at least %d (MPI_THREAD_SERIALIZED), as "
-                         "collectives run on streams",
-                         provided, MPI_THREAD_SERIALIZED));
+    return refuse(
+        format("MPI gives thread level %d, expected at least %d (MPI_THREAD_SERIALIZED), as "
+               "collectives run on streams",
+               provided, MPI_THREAD_SERIALIZED));
 
   // A segment of this rank alone: its arena, its first error, its watchdog.
   const SharedSegment::Layout layout{1, 1, options.arenaBytes};
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
   MpiJob job(mesh, options, rank, segment);
+  std::vector<int> world(size);
+  std::iota(world.begin(), world.end(), 0);
+  // A rank that is done waits here for the others, and not in MPI_Finalize: Open MPI 4's own
+  // process hangs now and then when a rank ends badly while another finalizes. Those that still
+  // work know better what is wrong, so they are given time to say it.
+  auto end =
+      std::make_unique<MpiCommunicator>("end of the job", job, world, 10 * options.timeoutSeconds);
   int status = runRank(job, segment, 0, Care::Itself, [&](Job &started) {
     try {
       int result = body(started);
-      if (result == 0 && !started.failure().raised())
+      if (result == 0 && !started.failure().raised()) {
+        end->barrier();
         return result;
+      }
       throw Error(format("ended with status %d", result), result ? result : kExitFailure);
     } catch (const Error &error) {
-      // Nothing tells the ranks apart that find a fault at the same time: the first of them says it and
-      // ends the job before the others' time has come.
-      const bool byAll = started.failure().raised() ? started.failure().error().isByAll() : error.isByAll();
+      // Nothing tells the ranks apart that find a fault at the same time: the first of them says it
+      // and ends the job before the others' time has come.
+      const bool byAll =
+          started.failure().raised() ? started.failure().error().isByAll() : error.isByAll();
       if (byAll && rank > 0)
         usleep(3'000'000 + static_cast<useconds_t>(std::min(rank, 20)) * 100'000);
       throw;
     }
   });
   if (status != 0) {
-    // mpirun ends the job when a rank exits before MPI_Finalize; asking it to (MPI_Abort) leaves Open
-    // MPI 4's own process hanging now and then. Slurm has to be asked.
+    // mpirun ends the job when a rank exits before MPI_Finalize; asking it to (MPI_Abort) leaves
+    // Open MPI 4's own process hanging now and then. Slurm has to be asked.
     if (std::getenv("SLURM_STEP_ID") && !std::getenv("OMPI_COMM_WORLD_RANK"))
       MPI_Abort(MPI_COMM_WORLD, status);
     std::fflush(nullptr);
     _exit(status);
   }
+  end.reset();
   MPI_Finalize();
   return status;
 }

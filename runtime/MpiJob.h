@@ -7,7 +7,8 @@
 namespace fsdp::rt {
 
 /// Runs `body` as the rank that MPI says this process is, and returns the exit status. Nothing is
-/// shared between processes. Errors: the runtime was built without MPI; MPI's world is not the mesh.
+/// shared between processes. Errors: the runtime was built without MPI; MPI's world is not the
+/// mesh.
 int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body);
 
 } // namespace fsdp::rt

@@ -35,8 +35,8 @@ void sleepOn(std::atomic<std::uint32_t> &word, std::uint32_t seen, double second
 }
 
 void wakeAll(std::atomic<std::uint32_t> &word) {
-  syscall(SYS_futex, reinterpret_cast<std::uint32_t *>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr,
-          0);
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t *>(&word), FUTEX_WAKE, INT_MAX, nullptr,
+          nullptr, 0);
 }
 
 } // namespace

@@ -13,10 +13,10 @@ double now();
 /// A count that only grows. Waiting spins briefly and then sleeps in the kernel, as there are more
 /// threads than cores. It holds no pointer, so it works in memory that processes share.
 ///
-/// [Note: no lost wake] A waiter reads `signal`, lowers `wakeAt` to its target, and looks at `value`
-/// once more before it sleeps on `signal`; whoever advances publishes `value` before it looks at
-/// `wakeAt`, and moves `signal` after it has reset `wakeAt`. So either the waiter sees the value, or
-/// the advance sees the target, or the sleep is refused because `signal` has moved.
+/// [Note: no lost wake] A waiter reads `signal`, lowers `wakeAt` to its target, and looks at
+/// `value` once more before it sleeps on `signal`; whoever advances publishes `value` before it
+/// looks at `wakeAt`, and moves `signal` after it has reset `wakeAt`. So either the waiter sees the
+/// value, or the advance sees the target, or the sleep is refused because `signal` has moved.
 class Progress {
 public:
   std::uint64_t value() const { return value_.load(std::memory_order_acquire); }

@@ -111,8 +111,7 @@ inline void wait(Context &c, int stream, int event) {
   std::fprintf(c.log(), "wait %s %d\n", c.streamName(stream), event);
 }
 
-template <class T>
-void load_input(Context &c, int stream, const char *name, int, Slice<T> target) {
+template <class T> void load_input(Context &c, int stream, const char *name, int, Slice<T> target) {
   launch(c, stream, name, reads(), writes(target), 0);
 }
 

@@ -25,8 +25,7 @@ struct Max {
 
 // t[i] = s[0][i] op s[1][i] op ... for up to four sources, left to right. Reads of one index come
 // before its write, so t may be one of them.
-template <class Op, class T>
-void combine(T *t, const T *const *s, int sources, std::size_t count) {
+template <class Op, class T> void combine(T *t, const T *const *s, int sources, std::size_t count) {
   const T *a = s[0], *b = s[sources > 1], *c = s[sources > 2 ? 2 : 0], *d = s[sources > 3 ? 3 : 0];
   switch (sources) {
   case 1:
@@ -74,7 +73,8 @@ void reduce(T *target, const void *const *sources, int sourceCount, std::size_t 
 }
 
 template <class T>
-void reduce(void *target, const void *const *sources, int sourceCount, std::size_t count, ReduceOp op) {
+void reduce(void *target, const void *const *sources, int sourceCount, std::size_t count,
+            ReduceOp op) {
   if (op == ReduceOp::Sum)
     reduce<Sum>(static_cast<T *>(target), sources, sourceCount, count);
   else
@@ -98,7 +98,8 @@ void reduceInRankOrder(void *target, const void *const *sources, int sourceCount
   case DType::BF16:
     break;
   }
-  throw Error(format("reduction got elements of type %s, expected f32, f64, i32 or i64", nameOf(type)));
+  throw Error(
+      format("reduction got elements of type %s, expected f32, f64, i32 or i64", nameOf(type)));
 }
 
 } // namespace fsdp::rt

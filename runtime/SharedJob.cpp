@@ -20,9 +20,9 @@ SharedJob::SharedJob(const Mesh &mesh, const JobOptions &options, int rank, Shar
 
 std::unique_ptr<Communicator> SharedJob::communicator(int index, int channel) {
   CommunicatorSpec spec = specOf(mesh_, options_, index);
-  return std::make_unique<SharedMemoryCommunicator>(spec.name, *this, segment_, index * kChannels + channel,
-                                                    mesh_.group(rank_, spec.axes),
-                                                    options_.timeoutSeconds);
+  return std::make_unique<SharedMemoryCommunicator>(
+      spec.name, *this, segment_, index * kChannels + channel, mesh_.group(rank_, spec.axes),
+      options_.timeoutSeconds);
 }
 
 SharedSegment::Layout layoutOf(const Mesh &mesh, const JobOptions &options) {
@@ -46,8 +46,7 @@ int runRank(Job &job, SharedSegment &segment, int recordIndex, Care care,
   record.pid = static_cast<int>(getpid());
   record.heartbeat = now();
   record.state = RankRecord::Running;
-  const int neighbour =
-      care == Care::Neighbours ? (recordIndex + 1) % segment.layout().ranks : -1;
+  const int neighbour = care == Care::Neighbours ? (recordIndex + 1) % segment.layout().ranks : -1;
   Watchdog watchdog(segment, recordIndex, neighbour, job.options().timeoutSeconds,
                     care != Care::Parent);
   try {
@@ -78,8 +77,9 @@ int runRank(Job &job, SharedSegment &segment, int recordIndex, Care care,
 
 namespace {
 
-// What the first rank leaves for the others to find: where its memory file is open. The memory itself
-// has no name, so that nothing stays behind and the size of /dev/shm does not limit the arenas.
+// What the first rank leaves for the others to find: where its memory file is open. The memory
+// itself has no name, so that nothing stays behind and the size of /dev/shm does not limit the
+// arenas.
 struct Signpost {
   std::uint64_t magic;
   std::uint64_t bytes;
@@ -128,9 +128,10 @@ bool findSegment(const std::string &name, std::size_t bytes, Mapping &mapping) {
       (kill(sign.pid, 0) != 0 && errno == ESRCH))
     return false;
   if (sign.bytes != bytes)
-    throw Error(format("the ranks of this machine run different programs: got a segment of %zu bytes, "
-                       "expected %zu",
-                       std::size_t(sign.bytes), bytes));
+    throw Error(
+        format("the ranks of this machine run different programs: got a segment of %zu bytes, "
+               "expected %zu",
+               std::size_t(sign.bytes), bytes));
   std::string path = format("/proc/%d/fd/%d", sign.pid, sign.descriptor);
   Descriptor memory{open(path.c_str(), O_RDWR | O_CLOEXEC)};
   struct stat status;
@@ -156,9 +157,10 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, int rank, const s
   } else {
     while (!findSegment(name, bytes, mapping)) {
       if (now() > deadline)
-        throw Error(format("waited %g s for rank 0 to share its memory with rank %d on this machine: "
-                           "start all ranks here, or run with --communicator=mpi",
-                           limit, rank));
+        throw Error(
+            format("waited %g s for rank 0 to share its memory with rank %d on this machine: "
+                   "start all ranks here, or run with --communicator=mpi",
+                   limit, rank));
       usleep(2000);
     }
   }

@@ -31,8 +31,9 @@ enum class Care { Parent, Neighbours, Itself };
 int runRank(Job &job, SharedSegment &segment, int recordIndex, Care care,
             const std::function<int(Job &)> &body);
 
-/// The segment that the ranks of a launcher's job share: made by the first rank of this machine, found
-/// by the others through `key`. Returns when all have it. Errors: a rank that does not come in time.
+/// The segment that the ranks of a launcher's job share: made by the first rank of this machine,
+/// found by the others through `key`. Returns when all have it. Errors: a rank that does not come
+/// in time.
 SharedSegment joinSegment(const SharedSegment::Layout &layout, int rank, const std::string &key,
                           double timeoutSeconds);
 

@@ -21,12 +21,13 @@ std::size_t sizeOf(const Communicator::Request &request) { return sizeInBytes(re
 SharedMemoryCommunicator::SharedMemoryCommunicator(std::string name, const Job &job,
                                                    SharedSegment &segment, int index,
                                                    std::vector<int> group, double timeoutSeconds)
-    : Communicator(std::move(name),
-                   static_cast<int>(std::find(group.begin(), group.end(), job.rank()) - group.begin()),
-                   static_cast<int>(group.size())),
-      job_(job), segment_(segment), index_(index), group_(std::move(group)), timeout_(timeoutSeconds),
-      meeting_(segment.meeting(index, group_.front())), sources_(group_.size()),
-      shifted_(group_.size()) {
+    : Communicator(
+          std::move(name),
+          static_cast<int>(std::find(group.begin(), group.end(), job.rank()) - group.begin()),
+          static_cast<int>(group.size())),
+      job_(job), segment_(segment), index_(index), group_(std::move(group)),
+      timeout_(timeoutSeconds), meeting_(segment.meeting(index, group_.front())),
+      sources_(group_.size()), shifted_(group_.size()) {
   for (int member : group_)
     slots_.push_back(&segment_.slot(index_, member));
 }
@@ -35,7 +36,8 @@ SharedMemoryCommunicator::SharedMemoryCommunicator(std::string name, const Job &
 // Meeting
 //===----------------------------------------------------------------------===//
 
-bool SharedMemoryCommunicator::open(const Request &request, const void *source, const void *target) {
+bool SharedMemoryCommunicator::open(const Request &request, const void *source,
+                                    const void *target) {
   const std::size_t element = sizeOf(request);
   std::size_t sourceBytes = 0, targetBytes = 0;
   switch (request.kind) {
@@ -105,9 +107,10 @@ void SharedMemoryCommunicator::reportAbsent(const Request &request) {
     throw Error(format("waits in '%s' over '%s' for rank %s, which has ended already",
                        request.describe().c_str(), what, left.c_str()))
         .byAll();
-  throw Error(format("waited %g s in '%s' over '%s' for rank %s, which did not come (FSDP_TIMEOUT sets "
-                     "the longest wait in seconds)",
-                     timeout_, request.describe().c_str(), what, late.c_str()))
+  throw Error(
+      format("waited %g s in '%s' over '%s' for rank %s, which did not come (FSDP_TIMEOUT sets "
+             "the longest wait in seconds)",
+             timeout_, request.describe().c_str(), what, late.c_str()))
       .byAll();
 }
 
@@ -130,8 +133,9 @@ char *SharedMemoryCommunicator::stagingOf(int peer) const {
 }
 
 /// target[0, count) = the sum over peers of sources[peer][first, first+count).
-void SharedMemoryCommunicator::reduceAll(void *target, const void *const *sources, std::size_t first,
-                                         std::size_t count, const Request &request) {
+void SharedMemoryCommunicator::reduceAll(void *target, const void *const *sources,
+                                         std::size_t first, std::size_t count,
+                                         const Request &request) {
   for (int peer = 0; peer < size(); ++peer)
     shifted_[peer] = static_cast<const char *>(sources[peer]) + first * sizeOf(request);
   reduceInRankOrder(target, shifted_.data(), size(), count, request.type, request.op);
@@ -174,7 +178,8 @@ void SharedMemoryCommunicator::doAllGather(const void *piece, void *whole, const
   }
 }
 
-void SharedMemoryCommunicator::doReduceScatter(const void *whole, void *piece, const Request &request) {
+void SharedMemoryCommunicator::doReduceScatter(const void *whole, void *piece,
+                                               const Request &request) {
   const Tile tile = tileOf(request);
   const std::size_t element = sizeOf(request);
   char *to = static_cast<char *>(piece);
@@ -205,7 +210,8 @@ void SharedMemoryCommunicator::doReduceScatter(const void *whole, void *piece, c
   clearPadding(tile, rank(), piece, element);
 }
 
-void SharedMemoryCommunicator::doAllReduce(const void *source, void *target, const Request &request) {
+void SharedMemoryCommunicator::doAllReduce(const void *source, void *target,
+                                           const Request &request) {
   const std::size_t element = sizeOf(request), all = request.total;
   char *to = static_cast<char *>(target);
   const bool staged = open(request, source, target);
@@ -245,7 +251,8 @@ void SharedMemoryCommunicator::doAllReduce(const void *source, void *target, con
   const std::size_t room = kStagingBytes / element;
   for (std::size_t low = 0; low < all; low += room) {
     const std::size_t count = std::min(all - low, room);
-    std::memcpy(stagingOf(rank()), static_cast<const char *>(source) + low * element, count * element);
+    std::memcpy(stagingOf(rank()), static_cast<const char *>(source) + low * element,
+                count * element);
     meet(request);
     reduceAll(to + low * element, sources_.data(), 0, count, request);
     meet(request);

@@ -1,7 +1,7 @@
 //===- Slice.h - typed pieces of the arena ----------------------------------===//
 //
-// The compiler fixes every byte offset, so a buffer is a constant: an offset and a count. A slice has
-// no address; a `Context` turns it into one.
+// The compiler fixes every byte offset, so a buffer is a constant: an offset and a count. A slice
+// has no address; a `Context` turns it into one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_SLICE_H
@@ -57,24 +57,12 @@ constexpr const char *nameOf(DType type) {
 }
 
 template <class T> struct DTypeOf;
-template <> struct DTypeOf<float> {
-  static constexpr DType value = DType::F32;
-};
-template <> struct DTypeOf<double> {
-  static constexpr DType value = DType::F64;
-};
-template <> struct DTypeOf<std::int32_t> {
-  static constexpr DType value = DType::I32;
-};
-template <> struct DTypeOf<std::int64_t> {
-  static constexpr DType value = DType::I64;
-};
-template <> struct DTypeOf<bool> {
-  static constexpr DType value = DType::Bool;
-};
-template <> struct DTypeOf<bf16> {
-  static constexpr DType value = DType::BF16;
-};
+template <> struct DTypeOf<float> { static constexpr DType value = DType::F32; };
+template <> struct DTypeOf<double> { static constexpr DType value = DType::F64; };
+template <> struct DTypeOf<std::int32_t> { static constexpr DType value = DType::I32; };
+template <> struct DTypeOf<std::int64_t> { static constexpr DType value = DType::I64; };
+template <> struct DTypeOf<bool> { static constexpr DType value = DType::Bool; };
+template <> struct DTypeOf<bf16> { static constexpr DType value = DType::BF16; };
 template <class T> constexpr DType dtypeOf = DTypeOf<T>::value;
 
 /// `count` elements of type T at `offset` bytes from the start of the arena.
@@ -93,14 +81,10 @@ struct ByteRange {
 };
 
 /// What a launch reads: its kernel gets `const T *` for each, in this order.
-template <class... T> struct Reads {
-  std::array<ByteRange, sizeof...(T)> ranges;
-};
+template <class... T> struct Reads { std::array<ByteRange, sizeof...(T)> ranges; };
 
 /// What a launch writes: its kernel gets `T *` for each, after the ones read.
-template <class... T> struct Writes {
-  std::array<ByteRange, sizeof...(T)> ranges;
-};
+template <class... T> struct Writes { std::array<ByteRange, sizeof...(T)> ranges; };
 
 template <class... T> constexpr Reads<T...> reads(Slice<T>... slices) {
   return {{{ByteRange{slices.offset, slices.bytes()}...}}};

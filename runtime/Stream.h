@@ -1,7 +1,7 @@
 //===- Stream.h - streams and events with CUDA's meaning -------------------===//
 //
-// A stream is a thread that performs the actions pushed to it in order. The host thread pushes into a
-// ring of fixed-size slots: no allocation, and it only waits when the ring is full. An event is a
+// A stream is a thread that performs the actions pushed to it in order. The host thread pushes into
+// a ring of fixed-size slots: no allocation, and it only waits when the ring is full. An event is a
 // position in a stream.
 //
 //===----------------------------------------------------------------------===//
@@ -24,9 +24,11 @@ namespace fsdp::rt {
 /// Bytes of closure (kernel, captures, one pointer for each slice) that a launch can hold.
 constexpr std::size_t kClosureBytes = 448;
 
-/// Called on a stream's thread after each action, when set: name, start and end in seconds of `now()`.
+/// Called on a stream's thread after each action, when set: name, start and end in seconds of
+/// `now()`.
 struct StreamObserver {
-  void (*notify)(void *user, const char *stream, const char *action, double start, double end) = nullptr;
+  void (*notify)(void *user, const char *stream, const char *action, double start,
+                 double end) = nullptr;
   void *user = nullptr;
 };
 
@@ -50,7 +52,8 @@ public:
 
   const std::string &name() const { return name_; }
 
-  /// Enqueues `action()`; `what` must outlive it (a literal). Throws `Aborted` when the job has failed.
+  /// Enqueues `action()`; `what` must outlive it (a literal). Throws `Aborted` when the job has
+  /// failed.
   template <class Action> void push(const char *what, const Action &action) {
     static_assert(sizeof(Action) <= kClosureBytes && alignof(Action) <= 16,
                   "the closure does not fit a slot of the stream: capture or pass less");
@@ -65,8 +68,8 @@ public:
 
   /// `event` now stands for everything enqueued here so far.
   void record(Event &event) { event = {this, enqueued()}; }
-  /// What is enqueued after this starts when what `event` stands for *now* is done; later records of
-  /// the event do not change it.
+  /// What is enqueued after this starts when what `event` stands for *now* is done; later records
+  /// of the event do not change it.
   void wait(const Event &event);
   /// Blocks the caller until everything enqueued is done. Throws `Aborted` when the job has failed.
   void synchronize();
@@ -75,8 +78,8 @@ public:
   std::uint64_t completed() const { return completed_.value(); }
   /// Performs nothing more after the action under way; a wait under way ends soon.
   void stop();
-  /// Stops and joins the thread. Streams that may wait for each other are all closed before the first
-  /// of them is destroyed.
+  /// Stops and joins the thread. Streams that may wait for each other are all closed before the
+  /// first of them is destroyed.
   void close();
   /// Set while the stream is idle.
   void observe(StreamObserver observer) { observer_ = observer; }

@@ -12,8 +12,8 @@ inline Tile tileOf(const Communicator::Request &request) {
   return {request.outer, request.local, request.inner, request.total};
 }
 
-/// Calls `run(pieceIndex, wholeIndex, count)` for each contiguous run of elements that rank `r` really
-/// holds: never the padding.
+/// Calls `run(pieceIndex, wholeIndex, count)` for each contiguous run of elements that rank `r`
+/// really holds: never the padding.
 template <class Run> void forEachRun(Tile tile, std::size_t r, Run run) {
   const std::size_t count = tile.held(r) * tile.inner;
   if (!count)
@@ -22,7 +22,8 @@ template <class Run> void forEachRun(Tile tile, std::size_t r, Run run) {
     run(o * tile.local * tile.inner, (o * tile.total + r * tile.local) * tile.inner, count);
 }
 
-/// The part of [first, first+count) that lies in [low, high): `run(skipped, count)` when there is one.
+/// The part of [first, first+count) that lies in [low, high): `run(skipped, count)` when there is
+/// one.
 template <class Run>
 void clip(std::size_t first, std::size_t count, std::size_t low, std::size_t high, Run run) {
   std::size_t from = std::max(first, low), to = std::min(first + count, high);

@@ -52,8 +52,9 @@ void Watchdog::lookAfterNeighbour() {
   const bool gone = silent > 1 && kill(record.pid, 0) != 0 && errno == ESRCH;
   if (!gone && silent < silence_)
     return;
-  Error error = gone ? Error("died without a word: it was killed, or exited in the middle of the job")
-                     : Error(format("hangs: no sign of life for %.0f s", silent));
+  Error error =
+      gone ? Error("died without a word: it was killed, or exited in the middle of the job")
+           : Error(format("hangs: no sign of life for %.0f s", silent));
   segment_.failure().raise(error.at(neighbour_, ""));
 }
 

@@ -9,19 +9,20 @@
 
 namespace fsdp::rt {
 
-/// Seconds without a sign of life after which a process counts as hanging: its threads are stopped as
-/// a whole. The longest wait in a collective, where that is shorter.
+/// Seconds without a sign of life after which a process counts as hanging: its threads are stopped
+/// as a whole. The longest wait in a collective, where that is shorter.
 double silenceLimit(double timeoutSeconds);
 
 /// Seconds between the job's failure and the end of a rank that does not end by itself.
 constexpr double kGraceSeconds = 2;
 
 /// A thread of each rank: gives the signs of life, ends the process when the job has failed and the
-/// rank does not stop by itself, and, where no parent looks after the ranks, looks after its neighbour.
+/// rank does not stop by itself, and, where no parent looks after the ranks, looks after its
+/// neighbour.
 class Watchdog {
 public:
-  /// `neighbour`: the rank to look after, or -1. `reports`: whether it prints the cause before it ends
-  /// the process, or leaves that to a parent.
+  /// `neighbour`: the rank to look after, or -1. `reports`: whether it prints the cause before it
+  /// ends the process, or leaves that to a parent.
   Watchdog(SharedSegment &segment, int rank, int neighbour, double timeoutSeconds, bool reports);
   ~Watchdog();
 

@@ -124,6 +124,8 @@ LocalValue LocalValues::gathered(Value global, LocalValue local, const DimAxes &
   DimAxes axes = axesOf(local.sharding);
   for (auto [dim, target] : llvm::enumerate(wanted)) {
     AxisList &current = axes[dim];
+    if (current == target)
+      continue; // as it is wanted, whether or not parts nest
     size_t common = 0;
     while (common < current.size() && common < target.size() &&
            current[common] == target[common])

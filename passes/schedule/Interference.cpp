@@ -32,6 +32,9 @@ public:
     return total;
   }
 
+  /// After `maximize`: whether `node` can still be reached, that is, is on the source's side.
+  bool isBeforeCut(int node) const { return level[node] >= 0; }
+
 private:
   struct Edge {
     int to;
@@ -119,7 +122,7 @@ Interference::Interference(const Role &role, int segmentIndex, const std::vector
       continue;
     blockOf[i] = static_cast<int>(blocks.size());
     int64_t rounded = (buffer.size + kAlignment - 1) / kAlignment * kAlignment;
-    blocks.push_back({{static_cast<int>(i)}, rounded});
+    blocks.push_back({{static_cast<int>(i)}, buffer.size, rounded});
   }
 
   // In place: launch L may read A and write B at one place where nothing else of A is after L and
@@ -184,14 +187,13 @@ Interference::Interference(const Role &role, int segmentIndex, const std::vector
   }
 }
 
-int64_t Interference::lowerBound() const {
+std::vector<int> Interference::heaviestTogether(const std::vector<int64_t> &weights) const {
   int count = static_cast<int>(blocks.size()), source = 2 * count, sink = source + 1;
-  int64_t sum = 0, infinite = std::numeric_limits<int64_t>::max() / 4;
+  int64_t infinite = std::numeric_limits<int64_t>::max() / 4;
   FlowNetwork network(2 * count + 2);
   for (int x = 0; x < count; ++x) {
-    sum += blocks[x].size;
-    network.add(source, x, blocks[x].size);
-    network.add(count + x, sink, blocks[x].size);
+    network.add(source, x, weights[x]);
+    network.add(count + x, sink, weights[x]);
     network.add(count + x, x, infinite); // longer chains through x
     // Direct successors are enough: the longer ones follow through them.
     llvm::BitVector direct = earlier[x];
@@ -200,5 +202,22 @@ int64_t Interference::lowerBound() const {
     for (unsigned y : direct.set_bits())
       network.add(x, count + static_cast<int>(y), infinite);
   }
-  return sum - network.maximize(source, sink);
+  network.maximize(source, sink);
+  std::vector<int> together;
+  for (int x = 0; x < count; ++x)
+    if (network.isBeforeCut(x) && !network.isBeforeCut(count + x))
+      together.push_back(x);
+  return together;
+}
+
+int64_t Interference::lowerBound() const {
+  std::vector<int64_t> sizes;
+  for (const Block &block : blocks)
+    sizes.push_back(block.size);
+  int64_t sum = 0, slack = 0;
+  for (int x : heaviestTogether(sizes)) {
+    sum += blocks[x].size;
+    slack = std::max(slack, blocks[x].size - blocks[x].bytes);
+  }
+  return sum - slack;
 }

@@ -11,6 +11,7 @@ namespace mlir::fsdp::schedule {
 /// that works in place.
 struct Block {
   std::vector<int> buffers; ///< indices in the role, in the order of their lives
+  int64_t bytes = 0;        ///< of each of them
   int64_t size = 0;         ///< bytes, rounded up to the alignment
 };
 
@@ -28,9 +29,13 @@ public:
   bool before(int x, int y) const { return earlier[x].test(y); }
   bool interfere(int x, int y) const { return x != y && !before(x, y) && !before(y, x); }
 
-  /// The most bytes that blocks of which each two interfere have together: no plan can do with
-  /// less, parts of buffers and choices of operands to replace aside. (By Dilworth's theorem for weights: the sum of all minus a maximum flow from earlier
-  /// blocks to later ones.)
+  /// Blocks of which each two interfere, with the largest sum of `weights` (one for each block):
+  /// they need that much together. (By Dilworth's theorem for weights: the sum of all minus a
+  /// maximum flow from earlier blocks to later ones; the cut says which.)
+  std::vector<int> heaviestTogether(const std::vector<int64_t> &weights) const;
+
+  /// No plan needs fewer bytes than this, parts of buffers and choices of operands to replace
+  /// aside. Only the block on top need not be rounded up.
   int64_t lowerBound() const;
 
 private:

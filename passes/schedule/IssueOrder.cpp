@@ -39,62 +39,69 @@ std::vector<int> mustBeDone(const std::vector<Whole> &wholes, size_t index, int 
 
 } // namespace
 
-std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const std::vector<int> &early,
-                                                  const std::vector<int> &gathers,
-                                                  const std::vector<int> &reduced, int prefetch) {
+std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueGroups &groups,
+                                                  int prefetch) {
   std::vector<Launch> &launches = segment.launches;
   int count = static_cast<int>(launches.size());
   // Sort key: after which launch of the computation, then whether it is that launch itself.
   std::vector<std::pair<int, int>> key(count);
   for (int l = 0; l < count; ++l)
     key[l] = {l, 0};
-  for (int l : early)
+  for (int l : groups.early)
     key[l] = {-2, 0};
 
   std::vector<Whole> units;
-  for (int gather : gathers) {
-    Whole unit{{gather}, count, gather, {}};
-    for (int l = gather + 1; l < count; ++l)
-      for (const Access &whole : launches[gather].writes)
-        if (touches(launches[l].reads, whole.buffer) || touches(launches[l].writes, whole.buffer)) {
-          unit.needed = std::min(unit.needed, l);
-          unit.last = l;
-          unit.users.push_back(l);
-        }
-    if (unit.users.empty())
-      unit = {{gather}, gather, gather, {gather}};
+  for (const std::vector<int> &gathers : groups.gathers) {
+    Whole unit{gathers, count, gathers.back(), {}};
+    for (int gather : gathers) {
+      for (int l = gather + 1; l < count; ++l)
+        for (const Access &whole : launches[gather].writes)
+          if (touches(launches[l].reads, whole.buffer) ||
+              touches(launches[l].writes, whole.buffer)) {
+            unit.needed = std::min(unit.needed, l);
+            unit.last = std::max(unit.last, l);
+            unit.users.push_back(l);
+          }
+      unit.users.push_back(gather);
+    }
+    if (unit.needed == count) // gathered for nothing
+      unit.needed = gathers.back();
     units.push_back(unit);
   }
   int previous = -1;
   for (size_t i = 0; i < units.size(); ++i) {
-    Launch &gather = launches[gathers[i]];
-    int after = previous;
-    for (int l : mustBeDone(units, i, prefetch)) {
-      gather.waits.push_back(l);
-      after = std::max(after, l);
+    std::vector<int> done = mustBeDone(units, i, prefetch);
+    for (int gather : units[i].makers) {
+      int after = previous;
+      for (int l : done) {
+        launches[gather].waits.push_back(l);
+        // A gather of another unit is complete before this one starts: both are on one stream.
+        after = std::max(after, key[l].first);
+      }
+      // Not before what it reads is there.
+      for (int l = 0; l < gather; ++l)
+        for (const Access &read : launches[gather].reads)
+          if (touches(launches[l].writes, read.buffer))
+            after = std::max(after, key[l].first);
+      key[gather] = {after, 1};
+      previous = after;
     }
-    // Not before what it reads is there.
-    for (int l = 0; l < gathers[i]; ++l)
-      for (const Access &read : gather.reads)
-        if (touches(launches[l].writes, read.buffer))
-          after = std::max(after, key[l].first);
-    key[gathers[i]] = {after, 1};
-    previous = after;
   }
 
   std::vector<Whole> gradients;
-  for (int buffer : reduced) {
+  for (const std::vector<int> &buffers : groups.gradients) {
     Whole gradient{{}, count, 0, {}};
-    for (int l = 0; l < count; ++l) {
-      if (touches(launches[l].writes, buffer)) {
-        gradient.makers.push_back(l);
-        gradient.needed = std::min(gradient.needed, l);
+    for (int l = 0; l < count; ++l)
+      for (int buffer : buffers) {
+        if (touches(launches[l].writes, buffer)) {
+          gradient.makers.push_back(l);
+          gradient.needed = std::min(gradient.needed, l);
+        }
+        if (touches(launches[l].reads, buffer) || touches(launches[l].writes, buffer)) {
+          gradient.users.push_back(l);
+          gradient.last = l;
+        }
       }
-      if (touches(launches[l].reads, buffer) || touches(launches[l].writes, buffer)) {
-        gradient.users.push_back(l);
-        gradient.last = l;
-      }
-    }
     gradients.push_back(gradient);
   }
   std::sort(gradients.begin(), gradients.end(),

@@ -7,18 +7,25 @@
 
 namespace mlir::fsdp::schedule {
 
+/// What issue order treats apart.
+struct IssueGroups {
+  std::vector<int> early; ///< launches that come first: inputs
+  /// The gathers of one unit each, in the order of the computation.
+  std::vector<std::vector<int>> gathers;
+  /// The buffers that hold the gradient of one unit each before it is reduced.
+  std::vector<std::vector<int>> gradients;
+};
+
 /// Brings the launches of `segment` from the order of the computation into issue order:
-/// - launches of `early` (inputs) first;
-/// - those of `gathers` as early as the budget allows: of the units that are done before a gather
-///   is needed, all but the last `prefetch` have been used to the end when it starts. So at most
-///   `prefetch` + 1 units are whole at once, where the computation itself needs only one;
-/// - everything else stays in order, but the launches that write a buffer of `reduced` (gradients
-///   before their reduction) wait, by the same rule, until earlier ones are reduced.
+/// - those of `early` first;
+/// - gathers as early as the budget allows: of the units that are done with before a unit is
+///   needed, all but the last `prefetch` have been used to the end when its gathers start. So at
+///   most `prefetch` + 1 units are whole at once, where the computation itself needs only one;
+/// - everything else stays in order, but the launches that write a gradient wait, by the same
+///   rule, until earlier ones are reduced.
 /// Adds the waits that keep the budgets. Requires launches without waits. Returns where each launch
 /// of the result stood before.
-std::vector<int> orderIssue(Segment &segment, const std::vector<int> &early,
-                            const std::vector<int> &gathers, const std::vector<int> &reduced,
-                            int prefetch);
+std::vector<int> orderIssue(Segment &segment, const IssueGroups &groups, int prefetch);
 
 } // namespace mlir::fsdp::schedule
 

@@ -11,10 +11,12 @@ using namespace mlir::fsdp::schedule;
 
 namespace {
 
+int64_t roundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
 /// Places for the blocks of one segment, from 0.
 struct Placement {
   std::vector<int64_t> offsets;
-  int64_t height = 0;
+  int64_t height = 0; ///< bytes: where the last block ends
 };
 
 enum class Fit { lowest, tightest };
@@ -41,7 +43,7 @@ Placement place(const Interference &interference, const std::vector<int> &order,
       end = std::max(end, to);
     }
     result.offsets[block] = best >= 0 ? best : end;
-    result.height = std::max(result.height, result.offsets[block] + size);
+    result.height = std::max(result.height, result.offsets[block] + blocks[block].bytes);
   }
   return result;
 }
@@ -97,12 +99,14 @@ Placement placeWell(const Interference &interference, int64_t lowerBound) {
   rounds = std::min<int64_t>(rounds, 2000);
   std::vector<int> order = bestOrder;
   int64_t height = best.height;
-  for (int64_t round = 0; round < rounds && best.height > lowerBound; ++round) {
+  // Which block is on top, and so how much of it is padding, is not worth a search.
+  int64_t good = roundUp(lowerBound);
+  for (int64_t round = 0; round < rounds && best.height > good; ++round) {
     Placement current = place(interference, order, bestFit);
     std::vector<int> candidate = order;
     int top = 0;
     for (int i = 0; i < count; ++i)
-      if (current.offsets[order[i]] + blocks[order[i]].size == current.height)
+      if (current.offsets[order[i]] + blocks[order[i]].bytes == current.height)
         top = i;
     if (round % 4 == 3 || top == 0) // now and then a change without a reason
       std::swap(candidate[draw(count)], candidate[draw(count)]);
@@ -121,8 +125,6 @@ Placement placeWell(const Interference &interference, int64_t lowerBound) {
   return best;
 }
 
-int64_t roundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 } // namespace
 
 MemoryPlan mlir::fsdp::schedule::planMemory(const Role &role) {
@@ -131,11 +133,14 @@ MemoryPlan mlir::fsdp::schedule::planMemory(const Role &role) {
   for (size_t i = 0; i < role.buffers.size(); ++i)
     if (role.buffers[i].isPersistent()) {
       plan.offsets[i] = plan.persistent;
+      plan.arena = plan.persistent + role.buffers[i].size;
       plan.persistent += roundUp(role.buffers[i].size);
     }
-  plan.arena = plan.lowerBound = plan.persistent;
+  plan.lowerBound = plan.arena;
   for (size_t s = 0; s < role.segments.size(); ++s) {
     Interference interference(role, static_cast<int>(s));
+    if (interference.getBlocks().empty())
+      continue;
     int64_t bound = interference.lowerBound();
     Placement placement = placeWell(interference, bound);
     for (size_t x = 0; x < interference.getBlocks().size(); ++x)
@@ -156,14 +161,26 @@ void mlir::fsdp::schedule::applyPlan(const MemoryPlan &plan, Role &role) {
 int64_t mlir::fsdp::schedule::lowerBoundOf(const Role &role) {
   int64_t persistent = 0, most = 0;
   for (const Buffer &buffer : role.buffers)
-    if (buffer.isPersistent())
+    if (buffer.isPersistent()) {
+      most = persistent + buffer.size;
       persistent += roundUp(buffer.size);
-  for (size_t s = 0; s < role.segments.size(); ++s)
-    most = std::max(most, Interference(role, static_cast<int>(s)).lowerBound());
-  return persistent + most;
+    }
+  for (size_t s = 0; s < role.segments.size(); ++s) {
+    Interference interference(role, static_cast<int>(s));
+    if (!interference.getBlocks().empty())
+      most = std::max(most, persistent + interference.lowerBound());
+  }
+  return most;
 }
 
 int64_t mlir::fsdp::schedule::peakOf(const Role &role, int segment,
                                      const std::vector<bool> &wanted) {
-  return Interference(role, segment, &wanted).lowerBound();
+  Interference interference(role, segment, &wanted);
+  std::vector<int64_t> bytes;
+  for (const Block &block : interference.getBlocks())
+    bytes.push_back(block.bytes);
+  int64_t sum = 0;
+  for (int x : interference.heaviestTogether(bytes))
+    sum += bytes[x];
+  return sum;
 }

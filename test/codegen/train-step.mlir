@@ -15,7 +15,7 @@
 // CHECK:       const float addf = z[b * 3 + o] + bias[o];
 // CHECK:       const float mask_padding = b < held ? subf : 0.0f;
 // CHECK:       error[b * 3 + o] = mask_padding;
-// CHECK:       total = total + double(mulf);
+// CHECK:       total = total + reduce;
 // CHECK:   sum[0] = total;
 
 // Neighbouring dimensions are one loop where nothing tells them apart.

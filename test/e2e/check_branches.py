@@ -31,6 +31,15 @@ def dataset(folder):
         "target": ("F32", matrix, target), "importance": ("F32", (SAMPLES,), importance)})
 
 
+def initial(folder):
+    """Weights of the shapes that stand in files."""
+    draw = random.Random(11)
+    return write(folder / "init.safetensors", {
+        "shared.weight": ("F32", (WIDTH, WIDTH), [draw.gauss(0, 0.4) for _ in range(WIDTH * WIDTH)]),
+        "mix.scale": ("F32", (WIDTH,), [1 + draw.gauss(0, 0.1) for _ in range(WIDTH)]),
+        "mix.output.shift": ("F32", (WIDTH,), [draw.gauss(0, 0.1) for _ in range(WIDTH)])})
+
+
 def main(scratch):
     folder = pathlib.Path(scratch)
     folder.mkdir(parents=True, exist_ok=True)

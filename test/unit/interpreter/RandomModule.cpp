@@ -17,7 +17,7 @@ struct Draw {
 
 /// One to three axes, in any order, of at most sixteen ranks, sometimes in another device order.
 static MeshAttr makeMesh(MLIRContext &context, Draw draw) {
-  std::vector<std::string> names{"fsdp"};
+  std::vector<std::string> names{draw.chance(95) ? "fsdp" : "seq"};
   if (draw.chance(50))
     names.push_back("data");
   if (draw.chance(30))
@@ -64,17 +64,21 @@ static OptimizerAttr makeOptimizer(MLIRContext &context, Draw draw) {
 static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
   PipelineOptions options;
   options.strategy = draw.chance(85) ? "fsdp" : "ddp";
+  MeshAttr mesh = getMesh(module);
+  if (mesh.getAxisIndex("data") >= 0 && mesh.getAxisIndex("fsdp") >= 0 && draw.chance(30))
+    options.strategy = "hsdp";
   options.minShardSize = draw.chance(70) ? 0 : draw.between(1, 20);
   options.reshard = draw.chance(75) ? Reshard::always : Reshard::never;
   options.prefetch = draw.between(0, 3);
+  bool sharded = mesh.getAxisIndex("fsdp") >= 0;
   for (ParamOp param : module.getOps<ParamOp>()) {
     int64_t rank = param.getTensorType().getRank();
     std::string name = param.getSymName().str();
     if (draw.chance(15))
       options.shardPatterns.push_back(name + ":replicated");
-    else if (draw.chance(25) && rank > 0)
+    else if (sharded && draw.chance(25) && rank > 0)
       options.shardPatterns.push_back(name + ":" + std::to_string(draw.between(0, rank - 1)));
-    else if (draw.chance(10))
+    else if (sharded && draw.chance(10))
       options.shardPatterns.push_back(name + ":flat");
   }
   return options;

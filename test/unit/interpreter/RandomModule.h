@@ -78,6 +78,7 @@ private:
   void normalizeOverBatch();
   void classify();
   void convert();
+  void constrain();
   void table();
   Value weights();
   void measure();

@@ -145,9 +145,11 @@ Value RandomStep::total(Value value, StringRef dims) {
 /// A value with a parameter, over some of its dimensions.
 void RandomStep::contract() {
   Var x = use();
+  // Seldom a parameter that has a value for each sample of the batch.
+  bool overBatch = chance(5);
   std::string summed, kept, shared, added;
   for (char dim : x.dims) {
-    bool batch = batchDims.find(dim) != std::string::npos;
+    bool batch = batchDims.find(dim) != std::string::npos && !overBatch;
     if (!batch && chance(60))
       summed += dim;
     else
@@ -321,13 +323,11 @@ void RandomStep::move() {
       dims = shuffled(dims);
       return rearrange(from, spaced(dims), dims);
     }
-  // Merge two dimensions; the batch may be the major one of them.
+  // Merge two dimensions; the batch may be one of them.
   if (x.dims.size() >= 2 && chance(60)) {
     std::string order = shuffled(x.dims);
-    if (batchDims.find(order[1]) != std::string::npos)
-      std::swap(order[0], order[1]);
     char merged = newDim(sizes[order[0]] * sizes[order[1]]);
-    if (batchDims.find(order[0]) != std::string::npos)
+    if (hasBatch(order.substr(0, 2)))
       batchDims += merged;
     std::string group = {'(', order[0], ' ', order[1], ')'};
     std::string rest = order.substr(2);
@@ -431,6 +431,18 @@ void RandomStep::convert() {
       x.dims);
 }
 
+/// Asks for a sharding: some axes of the mesh on some dimensions.
+void RandomStep::constrain() {
+  Var x = use();
+  MeshOp mesh = getMeshOp(step);
+  std::vector<SmallVector<StringAttr>> dims(x.dims.size());
+  for (StringAttr axis : mesh.getMesh().getAxisNames())
+    if (!dims.empty() && chance(50))
+      dims[random() % dims.size()].push_back(axis);
+  auto sharding = ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh), dims);
+  add(ConstraintOp::create(builder, location(), x.value.getType(), x.value, sharding), x.dims);
+}
+
 /// A constant that is no splat, over features only.
 void RandomStep::table() {
   Var x = use();
@@ -507,7 +519,7 @@ void RandomStep::build() {
     contract();
   for (int64_t i = between(2, 7); i > 0; --i) {
     ++layers;
-    switch (between(0, 14)) {
+    switch (between(0, 15)) {
     case 0:
     case 1:
     case 2:
@@ -541,6 +553,9 @@ void RandomStep::build() {
       break;
     case 13:
       classify();
+      break;
+    case 14:
+      constrain();
       break;
     default:
       chance(50) ? convert() : table();

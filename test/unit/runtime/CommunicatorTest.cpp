@@ -13,7 +13,8 @@ void PrintTo(const Case &c, std::ostream *out) { *out << c.mesh; }
 
 class Conformance : public testing::TestWithParam<Case> {};
 
-// Sizes that are powers of two and that are not; groups over every list of axes of 2-D and 3-D meshes.
+// Sizes that are powers of two and that are not; groups over every list of axes of 2-D and 3-D
+// meshes.
 INSTANTIATE_TEST_SUITE_P(Meshes, Conformance,
                          testing::Values(Case{"fsdp=1", 1}, Case{"fsdp=2", 2}, Case{"fsdp=3", 3},
                                          Case{"fsdp=4", 4}, Case{"fsdp=7", 7},
@@ -51,7 +52,8 @@ TEST(Steps, RunOnStreamsOverBothBackends) {
   }
 }
 
-// With compute replaced by sleeps, the gather of the next unit is over before this unit's compute is.
+// With compute replaced by sleeps, the gather of the next unit is over before this unit's compute
+// is.
 TEST(Steps, GathersOverlapCompute) {
   Finished job = runRanksProgram("fsdp=2", "overlap");
   EXPECT_EQ(job.status, 0) << job.output;

@@ -8,14 +8,16 @@ using namespace fsdp::rt;
 
 namespace {
 
-// What rank `r` of a group holds at index i. `rough` values do not add up exactly in floating point, so
-// that only the same order of summation gives the same bits; the others are small whole numbers.
+// What rank `r` of a group holds at index i. `rough` values do not add up exactly in floating
+// point, so that only the same order of summation gives the same bits; the others are small whole
+// numbers.
 template <class T> T valueAt(int r, std::size_t i, bool rough) {
   long whole = static_cast<long>((i * 7 + static_cast<std::size_t>(r) * 13) % 101) - 50;
   if (std::is_integral_v<T> || !rough)
     return static_cast<T>(whole * (r + 1));
   const auto exponent = (static_cast<std::size_t>(r) * 5 + i % 17) % 23;
-  return static_cast<T>((1.0 / 3 + static_cast<double>(whole)) * static_cast<double>(1L << exponent));
+  return static_cast<T>((1.0 / 3 + static_cast<double>(whole)) *
+                        static_cast<double>(1L << exponent));
 }
 
 template <class T> T combined(ReduceOp op, int ranks, std::size_t i, bool rough) {
@@ -27,14 +29,15 @@ template <class T> T combined(ReduceOp op, int ranks, std::size_t i, bool rough)
   return result;
 }
 
-/// Where the suite's buffers lie: in the arena, on the heap, or (badly mixed) by the parity of the rank.
+/// Where the suite's buffers lie: in the arena, on the heap, or (badly mixed) by the parity of the
+/// rank.
 enum class Place { Arena, Heap, Mixed };
 
 template <class T> class Suite {
 public:
   Suite(Job &job, Communicator &comm, Place place)
-      : job_(job), comm_(comm), heap_(place == Place::Heap || (place == Place::Mixed && comm.rank() % 2)) {
-  }
+      : job_(job), comm_(comm),
+        heap_(place == Place::Heap || (place == Place::Mixed && comm.rank() % 2)) {}
 
   std::size_t run() {
     for (Tile tile : tiles()) {
@@ -72,8 +75,8 @@ public:
 private:
   static constexpr std::size_t kGuard = 16;
 
-  // Flat and in the middle of a tensor; sizes that divide, that do not, that leave ranks with nothing,
-  // and with more padding than needed.
+  // Flat and in the middle of a tensor; sizes that divide, that do not, that leave ranks with
+  // nothing, and with more padding than needed.
   std::vector<Tile> tiles() const {
     const std::size_t n = comm_.size();
     std::vector<Tile> tiles;
@@ -128,7 +131,8 @@ private:
                          static_cast<double>(expected)));
   }
 
-  // Element (o, t, k) of the whole, t in this rank's part, is element (o, t - first, k) of the piece.
+  // Element (o, t, k) of the whole, t in this rank's part, is element (o, t - first, k) of the
+  // piece.
   void gather(Tile tile) {
     T *piece = buffer(0, tile.pieceCount()), *whole = buffer(1, tile.wholeCount());
     const std::size_t me = comm_.rank();

@@ -1,4 +1,5 @@
 // A job of one rank runs in the process itself: launches, inputs, peak, and what is refused.
+#include "runtime/Arena.h"
 #include "runtime/Launch.h"
 
 #include <gtest/gtest.h>
@@ -103,8 +104,10 @@ TEST(Context, AnErrorOnTheHostIsTheJobs) {
   EXPECT_EQ(ran.status, 1);
   EXPECT_EQ(ran.said, "error: rank 0: no such file\n");
   EXPECT_EQ(run([](Job &) { return 2; }).said, "error: rank 0: ended with status 2\n");
-  EXPECT_EQ(run([](Job &) -> int { throw 1; }).said, "error: rank 0: an exception of unknown type\n");
-  EXPECT_EQ(run([](Job &) -> int { throw std::runtime_error("odd"); }).said, "error: rank 0: odd\n");
+  EXPECT_EQ(run([](Job &) -> int { throw 1; }).said,
+            "error: rank 0: an exception of unknown type\n");
+  EXPECT_EQ(run([](Job &) -> int { throw std::runtime_error("odd"); }).said,
+            "error: rank 0: odd\n");
 }
 
 // Both streams have work left, and one waits for the other.
@@ -118,6 +121,17 @@ TEST(Context, ClosesInTheMiddle) {
     throw Error("enough");
   });
   EXPECT_EQ(ran.said, "error: rank 0: enough\n");
+}
+
+TEST(Mapping, RefusesMoreThanThereIs) {
+  try {
+    Mapping::anonymous(std::size_t(1) << 60);
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_STREQ(error.what(),
+                 "cannot map 1152921504606846976 bytes for the arenas of this machine's "
+                 "ranks: Cannot allocate memory");
+  }
 }
 
 TEST(Context, RefusesTooManyStreams) {
@@ -141,11 +155,17 @@ TEST(Communicator, RefusesWhatItCannotDo) {
       }
       return "accepted";
     };
-    EXPECT_EQ(refusal([&] { comm->allGather(data, data, Tile{1, 2, 1, 3}); }),
-              "all_gather over 'over_fsdp' got 2 elements on each of 1 ranks, expected at least 3 together");
-    EXPECT_EQ(refusal([&] { comm->reduceScatter(data, data, Tile{1, 2, 1, 3}); }),
-              "reduce_scatter over 'over_fsdp' got 2 elements on each of 1 ranks, expected at least 3 "
+    EXPECT_EQ(refusal([&] {
+                comm->allGather(data, data, Tile{1, 2, 1, 3});
+              }),
+              "all_gather over 'over_fsdp' got 2 elements on each of 1 ranks, expected at least 3 "
               "together");
+    EXPECT_EQ(
+        refusal([&] {
+          comm->reduceScatter(data, data, Tile{1, 2, 1, 3});
+        }),
+        "reduce_scatter over 'over_fsdp' got 2 elements on each of 1 ranks, expected at least 3 "
+        "together");
     EXPECT_EQ(refusal([&] { comm->allReduce(data, data, 1, DType::Bool); }),
               "all_reduce got elements of type bool, expected f32, f64, i32 or i64");
     EXPECT_EQ(refusal([&] { comm->broadcast(data, 4, 1); }),

@@ -1,5 +1,5 @@
-// A rank that fails, dies, hangs, leaves or does something else than the others ends every rank within
-// seconds, and the cause is named once.
+// A rank that fails, dies, hangs, leaves or does something else than the others ends every rank
+// within seconds, and the cause is named once.
 #include "JobProcess.h"
 
 #include <gtest/gtest.h>
@@ -37,8 +37,8 @@ TEST_P(Faults, EndEveryRank) {
   EXPECT_LT(job.seconds, 15);
 }
 
-// Under a launcher the ranks look after each other. What dies is also found by the launcher, which says
-// so in its own words, and first.
+// Under a launcher the ranks look after each other. What dies is also found by the launcher, which
+// says so in its own words, and first.
 struct LaunchedFault {
   const char *mode, *transport, *cause;
 };
@@ -49,8 +49,9 @@ class FaultsUnderMpirun : public testing::TestWithParam<LaunchedFault> {};
 INSTANTIATE_TEST_SUITE_P(
     Modes, FaultsUnderMpirun,
     testing::Values(LaunchedFault{"throw", "shm", "error: rank 1: the planted fault\n"},
-                    LaunchedFault{"kernel", "mpi",
-                                  "error: rank 1, 'faulty kernel': the planted fault of a kernel\n"},
+                    LaunchedFault{
+                        "kernel", "mpi",
+                        "error: rank 1, 'faulty kernel': the planted fault of a kernel\n"},
                     LaunchedFault{"sigkill", "shm", "signal 9"},
                     LaunchedFault{"sigkill", "mpi", "signal 9"},
                     LaunchedFault{"stop", "shm", "error: rank 1: hangs: no sign of life for"},
@@ -71,15 +72,45 @@ TEST_P(FaultsUnderMpirun, EndEveryRank) {
 TEST(Bootstrap, RefusesAnotherNumberOfRanks) {
   Finished job = runRanksProgram("fsdp=4", "steps", "RANK=0 WORLD_SIZE=3 ");
   EXPECT_EQ(job.status, 1);
-  EXPECT_TRUE(job.says("error: the mesh 'fsdp=4' has 4 ranks, but torchrun started 3: start 4, or compile "
-                       "the program for a mesh of 3\n"))
+  EXPECT_TRUE(
+      job.says("error: the mesh 'fsdp=4' has 4 ranks, but torchrun started 3: start 4, or compile "
+               "the program for a mesh of 3\n"))
+      << job.output;
+}
+
+TEST(Bootstrap, EndsWhenARankCannotStart) {
+  Finished job = runRanksProgram("fsdp=3", "steps", "FAIL_FORK=1 ");
+  EXPECT_EQ(job.status, 1);
+  EXPECT_TRUE(
+      job.says("error: cannot start the process of rank 1: Resource temporarily unavailable\n"))
+      << job.output;
+  EXPECT_LT(job.seconds, 15);
+}
+
+// A launcher of another kind gave the number; MPI itself knows of one process.
+TEST(Bootstrap, RefusesAnotherWorldThanMpis) {
+  if (!*MPIEXEC)
+    GTEST_SKIP() << "built without MPI";
+  Finished job = runCommand("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 RANK=0 "
+                            "WORLD_SIZE=2 " RANKS_PROGRAM " fsdp=2 steps mpi");
+  EXPECT_EQ(job.status, 1);
+  EXPECT_TRUE(job.says("error: the mesh 'fsdp=2' has 2 ranks, but MPI started 1\n")) << job.output;
+}
+
+TEST(Bootstrap, SaysThatMpiIsMissing) {
+  Finished job =
+      runCommand("env RANK=0 WORLD_SIZE=2 " RANKS_PROGRAM "-without-mpi fsdp=2 steps mpi");
+  EXPECT_EQ(job.status, 1);
+  EXPECT_TRUE(job.says("error: --communicator=mpi: this program was built without MPI; install it "
+                       "(libopenmpi-dev) and build again, or run all ranks on one machine\n"))
       << job.output;
 }
 
 TEST(Bootstrap, RefusesSharedMemoryBetweenMachines) {
   Finished job = runRanksProgram("fsdp=2", "steps shm", "RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 ");
   EXPECT_EQ(job.status, 1);
-  EXPECT_TRUE(job.says("error: --communicator=shm got 1 of 2 ranks on this machine, expected all: use mpi\n"))
+  EXPECT_TRUE(job.says(
+      "error: --communicator=shm got 1 of 2 ranks on this machine, expected all: use mpi\n"))
       << job.output;
 }
 

@@ -10,8 +10,8 @@
 
 /// What a finished command left.
 struct Finished {
-  int status = -1;     ///< exit status; 124 or 137 when it had to be stopped
-  std::string output;  ///< both standard streams
+  int status = -1;    ///< exit status; 124 or 137 when it had to be stopped
+  std::string output; ///< both standard streams
   double seconds = 0;
 
   /// Lines that begin with "error:".
@@ -24,10 +24,12 @@ struct Finished {
   bool says(const std::string &text) const { return output.find(text) != std::string::npos; }
 };
 
-/// Runs a shell command, for at most a minute. Launcher variables of the test's own are not passed on.
+/// Runs a shell command, for at most a minute. Launcher variables of the test's own are not passed
+/// on.
 inline Finished runCommand(const std::string &command) {
   const double start = fsdp::rt::now();
-  std::FILE *pipe = popen(("env -u RANK -u WORLD_SIZE timeout -k 5 60 " + command + " 2>&1").c_str(), "r");
+  std::FILE *pipe =
+      popen(("env -u RANK -u WORLD_SIZE timeout -k 5 150 " + command + " 2>&1").c_str(), "r");
   Finished result;
   char buffer[4096];
   while (std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe))
@@ -48,8 +50,8 @@ inline Finished runRanksProgram(const std::string &mesh, const std::string &mode
 inline Finished runUnderMpi(int ranks, const std::string &mesh, const std::string &mode,
                             const std::string &transport, const std::string &env = "") {
   return runCommand("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " + env +
-                    MPIEXEC " --oversubscribe -n " + std::to_string(ranks) + " " + RANKS_PROGRAM + " " +
-                    mesh + " " + mode + " " + transport);
+                    MPIEXEC " --oversubscribe -n " + std::to_string(ranks) + " " + RANKS_PROGRAM +
+                    " " + mesh + " " + mode + " " + transport);
 }
 
 #endif // FSDP_TEST_UNIT_RUNTIME_JOBPROCESS_H

@@ -1,5 +1,5 @@
-#include "runtime/Error.h"
 #include "runtime/Launcher.h"
+#include "runtime/Error.h"
 
 #include <gtest/gtest.h>
 #include <map>
@@ -31,8 +31,9 @@ void expectLaunched(const Variables &variables, const char *by, int rank, int si
 }
 
 TEST(Launcher, Torchrun) {
-  expectLaunched({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}},
-                 "torchrun", 5, 8, 1, 4);
+  expectLaunched(
+      {{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}},
+      "torchrun", 5, 8, 1, 4);
 }
 
 TEST(Launcher, OpenMpi) {
@@ -46,8 +47,9 @@ TEST(Launcher, OpenMpi) {
 
 TEST(Launcher, Pmi) {
   expectLaunched({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, "PMI", 1, 2, 1, 2);
-  expectLaunched({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}},
-                 "PMI", 3, 4, 1, 2);
+  expectLaunched(
+      {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}},
+      "PMI", 3, 4, 1, 2);
 }
 
 TEST(Launcher, SlurmOnlyInsideAStep) {
@@ -62,8 +64,12 @@ TEST(Launcher, SlurmOnlyInsideAStep) {
 }
 
 TEST(Launcher, FirstInTheOrderWins) {
-  expectLaunched({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"},
-                  {"OMPI_COMM_WORLD_SIZE", "3"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}},
+  expectLaunched({{"RANK", "0"},
+                  {"WORLD_SIZE", "2"},
+                  {"OMPI_COMM_WORLD_RANK", "1"},
+                  {"OMPI_COMM_WORLD_SIZE", "3"},
+                  {"PMI_RANK", "1"},
+                  {"PMI_SIZE", "4"}},
                  "torchrun", 0, 2, 0, 2);
 }
 

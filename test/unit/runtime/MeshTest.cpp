@@ -1,5 +1,5 @@
-#include "runtime/Error.h"
 #include "runtime/Mesh.h"
+#include "runtime/Error.h"
 
 #include <gtest/gtest.h>
 
@@ -70,9 +70,10 @@ TEST(Mesh, RefusesAGroupOfUnknownAxes) {
       mesh.group(0, list);
       FAIL();
     } catch (const Error &error) {
-      EXPECT_STREQ(error.what(), list.count == 1
-                                     ? "communicator got axis 1, expected distinct axes of the mesh 'a=2'"
-                                     : "communicator got axis 0, expected distinct axes of the mesh 'a=2'");
+      EXPECT_STREQ(error.what(),
+                   list.count == 1
+                       ? "communicator got axis 1, expected distinct axes of the mesh 'a=2'"
+                       : "communicator got axis 0, expected distinct axes of the mesh 'a=2'");
     }
 }
 

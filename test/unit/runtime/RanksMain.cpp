@@ -34,6 +34,16 @@ static std::atomic<long> allocations{0};
 #endif
 #endif
 
+// The second fork fails when FAIL_FORK is set.
+extern "C" pid_t __fork();
+extern "C" pid_t fork() noexcept {
+  static int forks = 0;
+  if (!std::getenv("FAIL_FORK") || ++forks != 2)
+    return __fork();
+  errno = EAGAIN;
+  return -1;
+}
+
 #ifndef SANITIZED
 extern "C" {
 void *__libc_malloc(std::size_t);
@@ -66,10 +76,10 @@ int posix_memalign(void **result, std::size_t alignment, std::size_t bytes) {
   *result = __libc_memalign(alignment, bytes);
   return *result ? 0 : ENOMEM;
 }
-void *mmap(void *address, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
+void *mmap(void *address, std::size_t bytes, int protection, int flags, int fd,
+           off_t offset) noexcept {
   count();
-  return reinterpret_cast<void *>(
-      syscall(SYS_mmap, address, bytes, protection, flags, fd, offset));
+  return reinterpret_cast<void *>(syscall(SYS_mmap, address, bytes, protection, flags, fd, offset));
 }
 }
 #endif
@@ -107,7 +117,8 @@ void step(Context &c, const Units &u) {
   all_reduce(c, kCompute, "norm", 0, Slice<float>{u.sum.offset, 1}, Slice<float>{4 * 65536, 1});
 }
 
-// The n-th element of the whole is n on every rank; gradients are twice that, summed over the ranks.
+// The n-th element of the whole is n on every rank; gradients are twice that, summed over the
+// ranks.
 void checkStep(Context &c, const Units &u) {
   const std::size_t first = c.comm(0).rank() * u.tile.local;
   for (std::size_t i = 0; i < u.tile.held(c.comm(0).rank()); ++i) {
@@ -124,7 +135,8 @@ struct Span {
   double start, end;
 };
 
-/// Computes that sleep and gathers that run ahead: unit i+1 must have arrived while unit i computes.
+/// Computes that sleep and gathers that run ahead: unit i+1 must have arrived while unit i
+/// computes.
 int overlap(Context &c, const Units &u) {
   static std::vector<Span> spans[2];
   c.observe({[](void *, const char *stream, const char *action, double start, double end) {

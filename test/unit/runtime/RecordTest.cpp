@@ -25,31 +25,32 @@ std::string recorded(void (*program)(Context &)) {
 }
 
 TEST(Record, WritesOneLineForEachAction) {
-  EXPECT_EQ(recorded([](Context &c) {
-              constexpr Slice<float> piece{0, 617}, whole{4096, 1234};
-              constexpr Slice<std::int64_t> label{64, 2};
-              load_input(c, 0, "load label", 0, label);
-              all_gather(c, 1, "all_gather fc1", 1, piece, whole, Tile{1, 617, 1, 1234});
-              record(c, 1, 3);
-              wait(c, 0, 3);
-              launch(c, 0, "fc1 relu", reads(whole, label), writes(piece),
-                     [](const float *, const std::int64_t *, float *) { FAIL(); });
-              launch(c, 0, "nothing", reads(), writes(), [] {});
-              reduce_scatter(c, 1, "reduce_scatter fc1", 1, whole, piece, Tile{1, 617, 1, 1234});
-              all_reduce(c, 0, "norm", 2, piece, piece);
-              broadcast(c, 0, "start", 0, piece, 0);
-            }),
-            "launch compute \"load label\" reads=[] writes=[64:16]\n"
-            "launch gather \"all_gather fc1\" reads=[0:2468] writes=[4096:4936] over=over_fsdp "
-            "kind=all_gather\n"
-            "record gather 3\n"
-            "wait compute 3\n"
-            "launch compute \"fc1 relu\" reads=[4096:4936,64:16] writes=[0:2468]\n"
-            "launch compute \"nothing\" reads=[] writes=[]\n"
-            "launch gather \"reduce_scatter fc1\" reads=[4096:4936] writes=[0:2468] over=over_fsdp "
-            "kind=reduce_scatter\n"
-            "launch compute \"norm\" reads=[0:2468] writes=[0:2468] over=all kind=all_reduce\n"
-            "launch compute \"start\" reads=[0:2468] writes=[0:2468] over=over_data kind=broadcast\n");
+  EXPECT_EQ(
+      recorded([](Context &c) {
+        constexpr Slice<float> piece{0, 617}, whole{4096, 1234};
+        constexpr Slice<std::int64_t> label{64, 2};
+        load_input(c, 0, "load label", 0, label);
+        all_gather(c, 1, "all_gather fc1", 1, piece, whole, Tile{1, 617, 1, 1234});
+        record(c, 1, 3);
+        wait(c, 0, 3);
+        launch(c, 0, "fc1 relu", reads(whole, label), writes(piece),
+               [](const float *, const std::int64_t *, float *) { FAIL(); });
+        launch(c, 0, "nothing", reads(), writes(), [] {});
+        reduce_scatter(c, 1, "reduce_scatter fc1", 1, whole, piece, Tile{1, 617, 1, 1234});
+        all_reduce(c, 0, "norm", 2, piece, piece);
+        broadcast(c, 0, "start", 0, piece, 0);
+      }),
+      "launch compute \"load label\" reads=[] writes=[64:16]\n"
+      "launch gather \"all_gather fc1\" reads=[0:2468] writes=[4096:4936] over=over_fsdp "
+      "kind=all_gather\n"
+      "record gather 3\n"
+      "wait compute 3\n"
+      "launch compute \"fc1 relu\" reads=[4096:4936,64:16] writes=[0:2468]\n"
+      "launch compute \"nothing\" reads=[] writes=[]\n"
+      "launch gather \"reduce_scatter fc1\" reads=[4096:4936] writes=[0:2468] over=over_fsdp "
+      "kind=reduce_scatter\n"
+      "launch compute \"norm\" reads=[0:2468] writes=[0:2468] over=all kind=all_reduce\n"
+      "launch compute \"start\" reads=[0:2468] writes=[0:2468] over=over_data kind=broadcast\n");
 }
 
 TEST(Record, StandsAtTheFirstCoordinate) {

@@ -1,5 +1,5 @@
-#include "runtime/Error.h"
 #include "runtime/Reduction.h"
+#include "runtime/Error.h"
 
 #include <cmath>
 #include <cstring>
@@ -39,7 +39,8 @@ TEST(Reduction, SumsInRankOrderToTheBit) {
 TEST(Reduction, TheOrderMatters) { // or the test above shows nothing
   bool differs = false;
   for (std::size_t i = 0; i < 100; ++i)
-    differs |= (rough(0, i) + rough(1, i)) + rough(2, i) != rough(0, i) + (rough(1, i) + rough(2, i));
+    differs |=
+        (rough(0, i) + rough(1, i)) + rough(2, i) != rough(0, i) + (rough(1, i) + rough(2, i));
   EXPECT_TRUE(differs);
 }
 
@@ -68,7 +69,8 @@ TEST(Reduction, RefusesTypesItCannotAdd) {
     reduceInRankOrder(nullptr, sources, 1, 0, DType::BF16, ReduceOp::Sum);
     FAIL();
   } catch (const Error &error) {
-    EXPECT_STREQ(error.what(), "reduction got elements of type bf16, expected f32, f64, i32 or i64");
+    EXPECT_STREQ(error.what(),
+                 "reduction got elements of type bf16, expected f32, f64, i32 or i64");
   }
 }
 

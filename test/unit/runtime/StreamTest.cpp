@@ -70,7 +70,8 @@ TEST_F(Streams, WaitForNothingRecordedIsNoWork) {
   EXPECT_EQ(a.enqueued(), 0u);
 }
 
-// What is awaited is the latest record *before* the wait is enqueued, whatever happens to the event later.
+// What is awaited is the latest record *before* the wait is enqueued, whatever happens to the event
+// later.
 TEST_F(Streams, LaterRecordsDoNotChangeAWait) {
   Event event;
   std::atomic<bool> go{false}, *gate = &go;

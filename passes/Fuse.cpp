@@ -1,0 +1,246 @@
+//===- Fuse.cpp - elementwise chains become single kernels ----------------===//
+//
+// Greedy, from consumers to producers: the last op of a chain is the root of a kernel, and draws in
+// what feeds it as long as that computes nothing twice, needs no value from behind its own use, and
+// stays between two collectives. Ops are moved, never changed, so results stay the same bits.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_FUSEPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// A launch hands its kernel this many addresses and masks at most (runtime/Stream.h's slots).
+static constexpr size_t maxArguments = 12;
+
+static bool isMap(Operation *op) {
+  return nn::isElementwise(op) || isa<nn::RepeatOp, MaskPaddingOp>(op);
+}
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+/// What a loop does again in every iteration without anyone noticing.
+static bool isCheap(Operation *op) {
+  return isa<nn::RepeatOp, MaskPaddingOp, arith::AddFOp, arith::SubFOp, arith::MulFOp,
+             arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, arith::CmpFOp, arith::CmpIOp,
+             arith::SelectOp, arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::AndIOp,
+             arith::OrIOp, arith::XOrIOp, arith::ExtFOp, arith::TruncFOp, arith::ExtSIOp,
+             arith::TruncIOp, arith::SIToFPOp, arith::UIToFPOp>(op);
+}
+
+/// True where the input's dimensions are the outer ones of the result: what is computed from them
+/// stands outside of the inner loops, and runs once.
+static bool repeatsInner(nn::RepeatOp op) {
+  nn::Notation pattern = op.getPattern();
+  const nn::NotationTensor &input = pattern.operands.front(), &result = pattern.result;
+  return input.size() <= result.size() && std::equal(input.begin(), input.end(), result.begin());
+}
+
+namespace {
+
+/// Ops that will be one kernel.
+class Group {
+public:
+  Group(Operation *root, const llvm::DenseMap<Operation *, int> &regions)
+      : root(root), regions(regions) {
+    Value whole = isa<nn::ReduceOp>(root) ? root->getOperand(0) : root->getResult(0);
+    shape = llvm::to_vector(shapeOf(whole));
+    members.insert(root);
+  }
+  /// Draws in all producers that may join.
+  void grow();
+  /// Ops that compute something.
+  size_t size() const { return members.size(); }
+  /// Puts nn.fused in the place of the members, which are erased.
+  void rewrite(llvm::DenseSet<Operation *> &erased);
+
+private:
+  bool tryAdd(Operation *producer, Operation *user);
+  bool isLegal() const;
+  bool usedOutside(Operation *op) const;
+  llvm::SetVector<Value> inputs() const;
+  /// Members whose value is used outside; broadcasts are not among them: they are cloned instead.
+  SmallVector<Operation *> results() const;
+  Operation *firstUserOutside() const;
+  SmallVector<Operation *> inOrder() const;
+
+  Operation *root;
+  const llvm::DenseMap<Operation *, int> &regions;
+  SmallVector<int64_t> shape; ///< of the loops
+  llvm::SetVector<Operation *> members;
+  /// Members that are computed at other indices than those of the loops, behind a broadcast.
+  llvm::DenseSet<Operation *> mapped;
+};
+
+struct Fuse : fsdp::impl::FusePassBase<Fuse> {
+  void runOnOperation() override;
+};
+
+} // namespace
+
+bool Group::usedOutside(Operation *op) const {
+  return llvm::any_of(op->getUsers(), [&](Operation *user) { return !members.contains(user); });
+}
+
+llvm::SetVector<Value> Group::inputs() const {
+  llvm::SetVector<Value> inputs;
+  for (Operation *op : inOrder())
+    for (Value operand : op->getOperands()) {
+      Operation *producer = operand.getDefiningOp();
+      if (!producer || (!members.contains(producer) && !isa<arith::ConstantOp>(producer)))
+        inputs.insert(operand);
+    }
+  return inputs;
+}
+
+SmallVector<Operation *> Group::inOrder() const {
+  SmallVector<Operation *> ops(members.begin(), members.end());
+  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return ops;
+}
+
+SmallVector<Operation *> Group::results() const {
+  SmallVector<Operation *> results;
+  for (Operation *op : inOrder())
+    if (op == root || (usedOutside(op) && !isa<nn::RepeatOp>(op)))
+      results.push_back(op);
+  return results;
+}
+
+Operation *Group::firstUserOutside() const {
+  Operation *first = nullptr;
+  for (Operation *op : results())
+    for (Operation *user : op->getUsers())
+      if (!members.contains(user) && (!first || user->isBeforeInBlock(first)))
+        first = user;
+  return first;
+}
+
+/// True where a place for the kernel exists: behind its inputs, before its users.
+bool Group::isLegal() const {
+  llvm::SetVector<Value> operands = inputs();
+  size_t masks = llvm::count_if(members, [](Operation *op) { return isa<MaskPaddingOp>(op); });
+  if (operands.size() + results().size() + masks > maxArguments)
+    return false;
+  Operation *user = firstUserOutside();
+  return !user || llvm::all_of(operands, [&](Value operand) {
+    Operation *producer = operand.getDefiningOp();
+    return !producer || producer->isBeforeInBlock(user);
+  });
+}
+
+bool Group::tryAdd(Operation *producer, Operation *user) {
+  if (!producer || members.contains(producer) || !isMap(producer) ||
+      producer->getBlock() != root->getBlock() || regions.lookup(producer) != regions.lookup(root))
+    return false;
+  bool isMapped = mapped.contains(user) || isa<nn::RepeatOp>(user);
+  if (isMapped) {
+    auto repeat = dyn_cast<nn::RepeatOp>(user);
+    bool once = repeat && !mapped.contains(user) && repeatsInner(repeat);
+    // Behind a row that is computed once, all of its chain is computed once.
+    once |=
+        mapped.contains(user) && !repeat && llvm::all_of(user->getUsers(), [&](Operation *next) {
+          auto above = dyn_cast<nn::RepeatOp>(next);
+          return above && !mapped.contains(next) && repeatsInner(above);
+        });
+    if (!once && !isCheap(producer))
+      return false;
+  }
+  members.insert(producer);
+  if (isMapped)
+    mapped.insert(producer);
+  // A value that others need as well is a further result, if it has the shape of the loops; a
+  // broadcast costs nothing and is repeated.
+  bool storable = !isMapped && shapeOf(producer->getResult(0)) == ArrayRef<int64_t>(shape);
+  bool fits = isa<nn::RepeatOp>(producer) || !usedOutside(producer) || storable;
+  if (fits && isLegal())
+    return true;
+  members.remove(producer);
+  mapped.erase(producer);
+  return false;
+}
+
+void Group::grow() {
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    // Producers last in the block first: their users are in the group by then, if ever.
+    SmallVector<Operation *> ops = inOrder();
+    for (Operation *op : llvm::reverse(ops))
+      for (Value operand : op->getOperands())
+        changed |= tryAdd(operand.getDefiningOp(), op);
+  }
+}
+
+void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
+  SmallVector<Operation *> ops = inOrder(), stored = results();
+  llvm::SetVector<Value> operands = inputs();
+  Operation *user = firstUserOutside();
+  OpBuilder builder(user && user->isBeforeInBlock(root) ? user : root);
+  SmallVector<Type> types;
+  for (Operation *op : stored)
+    types.push_back(op->getResult(0).getType());
+  auto fused = nn::FusedOp::create(builder, root->getLoc(), types, operands.getArrayRef());
+  Block *body = builder.createBlock(&fused.getBody());
+  IRMapping mapping;
+  for (Value operand : operands)
+    mapping.map(operand, body->addArgument(operand.getType(), operand.getLoc()));
+  for (Operation *op : ops) {
+    for (Value operand : op->getOperands())
+      if (auto constant = operand.getDefiningOp<arith::ConstantOp>())
+        if (!mapping.contains(operand))
+          builder.clone(*constant, mapping);
+    builder.clone(*op, mapping);
+  }
+  SmallVector<Value> yielded;
+  for (Operation *op : stored)
+    yielded.push_back(mapping.lookup(op->getResult(0)));
+  nn::YieldOp::create(builder, root->getLoc(), yielded);
+  // Sharding annotations belong to the ops that were; inside a kernel they say nothing.
+  for (Operation &op : *body)
+    op.removeDiscardableAttr(FSDPDialect::shardingsAttrName);
+  for (auto [op, result] : llvm::zip_equal(stored, fused.getResults()))
+    op->getResult(0).replaceAllUsesWith(result);
+  for (Operation *op : llvm::reverse(ops))
+    if (op->use_empty()) {
+      erased.insert(op);
+      op->erase();
+    }
+}
+
+void Fuse::runOnOperation() {
+  getOperation().walk([](SegmentOp segment) {
+    SmallVector<Operation *> ops;
+    llvm::DenseMap<Operation *, int> regions;
+    int region = 0;
+    for (Operation &op : segment.getBody().front()) {
+      region += isa<CollectiveOpInterface>(op);
+      regions[&op] = region;
+      ops.push_back(&op);
+    }
+    llvm::DenseSet<Operation *> erased;
+    for (Operation *op : llvm::reverse(ops)) {
+      // Broadcasts alone are not worth a kernel; they join the one that needs them.
+      if (erased.contains(op) || isa<nn::RepeatOp>(op) || !(isMap(op) || isa<nn::ReduceOp>(op)))
+        continue;
+      Group group(op, regions);
+      group.grow();
+      if (group.size() > 1)
+        group.rewrite(erased);
+    }
+    for (Operation *op : llvm::reverse(ops))
+      if (!erased.contains(op) && isa<arith::ConstantOp>(op) && op->use_empty())
+        op->erase();
+  });
+}
