@@ -10,7 +10,27 @@ bool interpreter::isMeeting(Operation *op) {
   return isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op);
 }
 
+/// The ops of a fused kernel one after the other; masks among them ask for the rank.
+static FailureOr<RankKernel> compileFused(nn::FusedOp op, Numerics numerics) {
+  FailureOr<CompiledBlock> compiled = CompiledBlock::compile(op.getBody().front(), numerics);
+  if (failed(compiled))
+    return failure();
+  return RankKernel([block = *compiled](RankContext &context, ArrayRef<Tensor> in,
+                                        MutableArrayRef<Tensor> out) -> LogicalResult {
+    std::vector<Tensor> values(block.numValues);
+    llvm::copy(in, values.begin());
+    for (const Instruction &instruction : block.instructions)
+      if (failed(CompiledBlock::run(instruction, context, values)))
+        return failure();
+    for (auto [result, value] : llvm::zip_equal(out, block.yielded))
+      result = values[value];
+    return success();
+  });
+}
+
 static FailureOr<RankKernel> compileKernel(Operation *op, Numerics numerics) {
+  if (auto fused = dyn_cast<nn::FusedOp>(op))
+    return compileFused(fused, numerics);
   if (RankKernel kernel = interpreter::detail::compileRankOp(op, numerics))
     return kernel;
   if (RankKernel kernel = interpreter::detail::compileGlobalOp(op, numerics))
