@@ -45,6 +45,9 @@ public:
 } // namespace
 
 int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body) {
+  // Every rank has stream threads beside the one that waits in MPI: a wait that never yields would
+  // take their core. (Open MPI turns this on by itself only for more ranks than cores.)
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);
   int provided = 0, rank = 0, size = 1;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -29,7 +29,7 @@ struct Finished {
 inline Finished runCommand(const std::string &command) {
   const double start = fsdp::rt::now();
   std::FILE *pipe =
-      popen(("env -u RANK -u WORLD_SIZE timeout -k 5 60 " + command + " 2>&1").c_str(), "r");
+      popen(("env -u RANK -u WORLD_SIZE timeout -k 5 150 " + command + " 2>&1").c_str(), "r");
   Finished result;
   char buffer[4096];
   while (std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe))

@@ -109,12 +109,13 @@ TEST(LogTest, TheProgressLineHasRateAndTimeLeft) {
 
 TEST(ReportTest, PutsReplicatedTotalsBeside) {
   Program program{};
-  program.report = R"({"parameters": 2048, "axes": "x", "replicated": {"parameters": 4096}})";
+  program.report = R"({"arena": 8192, "parameters": 2048, "axes": "x", "replicated_parameters": 4096})";
   testing::internal::CaptureStdout();
   printReport(program);
   EXPECT_EQ(testing::internal::GetCapturedStdout(),
             "memory               per rank     replicated\n"
-            "parameters              2 KiB          4 KiB\n");
+            "parameters              2 KiB          4 KiB\n"
+            "arena                   8 KiB               \n");
   program.report = "[";
   EXPECT_NE(
       messageOf([&] { printReport(program); }).find("memory report that is not a JSON object"),
