@@ -10,7 +10,28 @@ bool interpreter::isMeeting(Operation *op) {
   return isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op);
 }
 
+/// A fused kernel may mask padding, so that its body knows the rank.
+static FailureOr<RankKernel> compileFused(nn::FusedOp op, Numerics numerics) {
+  FailureOr<CompiledBlock> block = CompiledBlock::compile(op.getBody().front(), numerics);
+  if (failed(block))
+    return failure();
+  auto shared = std::make_shared<CompiledBlock>(std::move(*block));
+  return RankKernel([shared](RankContext &context, ArrayRef<Tensor> in,
+                             MutableArrayRef<Tensor> out) -> LogicalResult {
+    std::vector<Tensor> values(shared->numValues);
+    llvm::copy(in, values.begin());
+    for (const Instruction &instruction : shared->instructions)
+      if (failed(CompiledBlock::run(instruction, context, values)))
+        return failure();
+    for (auto [result, number] : llvm::zip_equal(out, shared->yielded))
+      result = values[number];
+    return success();
+  });
+}
+
 static FailureOr<RankKernel> compileKernel(Operation *op, Numerics numerics) {
+  if (auto fused = dyn_cast<nn::FusedOp>(op))
+    return compileFused(fused, numerics);
   if (RankKernel kernel = interpreter::detail::compileRankOp(op, numerics))
     return kernel;
   if (RankKernel kernel = interpreter::detail::compileGlobalOp(op, numerics))

@@ -35,9 +35,8 @@ static bool splitsIn(const ShardingRule &rule, const DimFactors &dim, int64_t fa
   if (majorFactor(rule, dim) != factor)
     return false;
   // Parts of a merged dimension are rows of its major factor only if all are equally long.
-  bool alone = llvm::all_of(dim, [&](int64_t other) {
-    return other == factor || rule.factors[other].size == 1;
-  });
+  bool alone = llvm::all_of(
+      dim, [&](int64_t other) { return other == factor || rule.factors[other].size == 1; });
   return alone || rule.factors[factor].size % parts == 0;
 }
 

@@ -52,8 +52,8 @@ public:
 private:
   OpSplit(const nn::ShardingRule &rule, MeshAttr mesh)
       : rule(rule), mesh(mesh), factorAxes(rule.factors.size()) {}
-  /// Gives the factors of `tensor` the axes of its dimensions; with `reducedOnly` only those that are
-  /// reduced away.
+  /// Gives the factors of `tensor` the axes of its dimensions; with `reducedOnly` only those that
+  /// are reduced away.
   void take(const nn::TensorFactors &tensor, const DimAxes &axes, bool reducedOnly);
 
   const nn::ShardingRule &rule;

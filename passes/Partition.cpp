@@ -1,8 +1,8 @@
 //===- Partition.cpp - from one device to one rank ------------------------===//
 //
 // The jobs, one file each in partition/: StorageLayout (what a rank keeps), GatherPlan and Gathers
-// (parameters into compute), LocalOps (compute and its padding), LocalValues (resharding), Gradients
-// (sums into shards), Optimizer (norms and updates).
+// (parameters into compute), LocalOps (compute and its padding), LocalValues (resharding),
+// Gradients (sums into shards), Optimizer (norms and updates).
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,8 @@ void Partition::runOnOperation() {
   SymbolTable symbols(module);
   OpBuilder builder(steps.front());
   layout->declare(builder, symbols);
-  auto program =
-      ProgramOp::create(builder, module.getLoc(), "all", builder.getDictionaryAttr({}), IntegerAttr());
+  auto program = ProgramOp::create(builder, module.getLoc(), "all", builder.getDictionaryAttr({}),
+                                   IntegerAttr());
   symbols.insert(program, builder.getInsertionPoint());
   Block *segments = builder.createBlock(&program.getBody());
   SmallVector<Attribute> next;

@@ -52,23 +52,23 @@ LogicalResult ShardParameters::parseStrategy(MeshOp mesh) {
                             << "', expected always or never";
   reshard = *parsed;
   if (scheme == "zero1" || scheme == "zero2")
-    return mesh.emitError() << "strategy '" << scheme
-                            << "' places gradients and optimizer state apart from their parameters, "
-                               "which this version cannot; use fsdp, hsdp or ddp";
+    return mesh.emitError()
+           << "strategy '" << scheme
+           << "' places gradients and optimizer state apart from their parameters, "
+              "which this version cannot; use fsdp, hsdp or ddp";
   if (scheme != "fsdp" && scheme != "ddp" && scheme != "hsdp")
     return mesh.emitError() << "unknown strategy '" << scheme << "', expected fsdp, hsdp or ddp";
   if (scheme == "hsdp" && (axes.getAxisIndex(storageAxis) < 0 || axes.getAxisIndex("data") < 0))
     return mesh.emitError() << "strategy 'hsdp' shards over axis 'fsdp' and replicates over axis "
-                               "'data', got mesh " << axes << "; give it both axes";
+                               "'data', got mesh "
+                            << axes << "; give it both axes";
   if (scheme == "fsdp" && axes.getAxisIndex(storageAxis) < 0)
     mesh.emitRemark() << "mesh " << axes << " has no axis 'fsdp': every parameter is replicated";
   return success();
 }
 
 FailureOr<ShardRule> ShardParameters::parseRule(StringRef text) {
-  auto fail = [&] {
-    return getOperation().emitError() << "option 'shard' got '" << text << "', ";
-  };
+  auto fail = [&] { return getOperation().emitError() << "option 'shard' got '" << text << "', "; };
   auto [glob, spec] = text.rsplit(':');
   if (glob.empty() || spec.empty())
     return fail() << "expected PATTERN:SPEC";
@@ -85,8 +85,7 @@ FailureOr<ShardRule> ShardParameters::parseRule(StringRef text) {
   return rule;
 }
 
-LogicalResult ShardParameters::place(ParamOp param, MeshOp mesh,
-                                     MutableArrayRef<ShardRule> rules) {
+LogicalResult ShardParameters::place(ParamOp param, MeshOp mesh, MutableArrayRef<ShardRule> rules) {
   RankedTensorType type = param.getTensorType();
   bool hasAxis = mesh.getMesh().getAxisIndex(storageAxis) >= 0;
   bool small = type.getNumElements() < minShardSize;
@@ -150,9 +149,8 @@ void ShardParameters::runOnOperation() {
       return signalPassFailure();
   for (const ShardRule &rule : rules)
     if (!rule.used) {
-      InFlightDiagnostic diag = module.emitError()
-                                << "option 'shard' got '" << rule.text
-                                << "', whose pattern matches no parameter";
+      InFlightDiagnostic diag = module.emitError() << "option 'shard' got '" << rule.text
+                                                   << "', whose pattern matches no parameter";
       for (ParamOp param : params)
         diag.attachNote(param.getLoc()) << "there is '" << param.getSymName() << "'";
       return signalPassFailure();

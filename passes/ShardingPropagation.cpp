@@ -46,6 +46,9 @@ private:
 } // namespace
 
 LogicalResult Propagation::seed(Operation *op) {
+  if (op->getNumRegions() != 0)
+    return op->emitOpError() << "has a region, which propagation does not enter; run "
+                                "--fsdp-propagate before --fsdp-fuse";
   for (Value value : op->getResults()) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || !type.hasStaticShape())
@@ -68,12 +71,10 @@ LogicalResult Propagation::seed(Operation *op) {
       // Parameters are whole in compute; how they are stored does not matter here.
       state.pinned.assign(type.getRank(), true);
     } else if (!isa<nn::ShardingRuleOpInterface>(op) && type.getRank() != 0) {
-      return op->emitOpError() << "has no sharding rule, so its tensors cannot be split; run "
-                                  "--fsdp-propagate before ops without one are made";
+      return op->emitOpError() << "has no sharding rule, so its tensors cannot be split; write it "
+                                  "with ops that have one";
     }
   }
-  if (op->getNumRegions() != 0)
-    return op->emitOpError() << "has a region, which propagation does not enter";
   return success();
 }
 
@@ -114,8 +115,8 @@ bool Propagation::visit(Operation *op) {
   if (!interface)
     return false;
   nn::ShardingRule rule = interface.getShardingRule();
-  OpSplit split = OpSplit::suggest(rule, mesh, axesOf(op->getOperands()),
-                                   axesOf(ValueRange(op->getResults())));
+  OpSplit split =
+      OpSplit::suggest(rule, mesh, axesOf(op->getOperands()), axesOf(ValueRange(op->getResults())));
   bool changed = false;
   for (auto [value, tensor] : llvm::zip_equal(op->getResults(), rule.results))
     changed |= assign(value, split.project(tensor));

@@ -108,8 +108,8 @@ LogicalResult StepShardings::verifyResults(Operation *op) const {
       SmallVector<StringAttr> axes = sharding.getAxes(dim);
       for (StringAttr axis : axes)
         if (mesh.getAxisIndex(axis) < 0)
-          return op->emitOpError() << "has a sharding over axis '" << axis.getValue()
-                                   << "', which the mesh lacks";
+          return op->emitOpError()
+                 << "has a sharding over axis '" << axis.getValue() << "', which the mesh lacks";
       bool admitted = axes.empty();
       if (auto input = dyn_cast<InputOp>(op))
         admitted |= dim == static_cast<int64_t>(input.getSampleDim());
@@ -118,8 +118,8 @@ LogicalResult StepShardings::verifyResults(Operation *op) const {
       else if (interface)
         admitted |= OpSplit::admits(rule, mesh, rule.results[index][dim], axes);
       if (!admitted)
-        return op->emitOpError() << "has a sharding that splits dimension " << dim
-                                 << " of result #" << index << ", which this op cannot produce";
+        return op->emitOpError() << "has a sharding that splits dimension " << dim << " of result #"
+                                 << index << ", which this op cannot produce";
     }
   }
   return success();
@@ -137,7 +137,8 @@ LogicalResult StepShardings::verify() const {
       if (got == ArrayRef<StringAttr>(expected))
         continue;
       auto print = [](ArrayRef<StringAttr> axes) {
-        return "{" + llvm::join(llvm::map_range(axes, [](StringAttr axis) { return axis.str(); }), ", ") +
+        return "{" +
+               llvm::join(llvm::map_range(axes, [](StringAttr axis) { return axis.str(); }), ", ") +
                "}";
       };
       return op.emitOpError() << "has a sharding with partial results over " << print(got)

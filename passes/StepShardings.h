@@ -11,8 +11,8 @@ namespace mlir::fsdp {
 /// The sharding of every tensor value of one global step.
 ///
 /// `unreduced` of a value says that the op that makes it leaves partial sums (or maxima);
-/// whoever needs the value itself gets it reduced. Sums of partial sums over the same axes stay partial, so
-/// that a gradient with several contributions is reduced once.
+/// whoever needs the value itself gets it reduced. Sums of partial sums over the same axes stay
+/// partial, so that a gradient with several contributions is reduced once.
 class StepShardings {
 public:
   /// Propagates shardings through `step` to a fixed point. Inputs are split along their sample
@@ -21,8 +21,8 @@ public:
   /// op without a rule.
   static FailureOr<StepShardings> propagate(StepOp step);
 
-  /// Reads the shardings that `fsdp-propagate` wrote; emits an error and fails where one is missing or
-  /// is none that its op can produce.
+  /// Reads the shardings that `fsdp-propagate` wrote; emits an error and fails where one is missing
+  /// or is none that its op can produce.
   static FailureOr<StepShardings> read(StepOp step);
 
   /// Writes the attribute `fsdp.shardings` of every op with tensor results.
@@ -37,8 +37,8 @@ public:
   /// The split of `op`, an op with a sharding rule.
   OpSplit split(Operation *op, const nn::ShardingRule &rule) const;
 
-  /// True where `op` passes partial sums on: linear, and each operand is partial over the axes that
-  /// the result is.
+  /// True where `op` passes partial sums on: it only adds, negates or rearranges, and each operand
+  /// is partial over the axes that the result is.
   bool carriesPartialSums(Operation *op) const;
 
 private:

@@ -15,7 +15,8 @@ Value StepPartitioner::gather(Storage *storage, unsigned group) {
   whole = LoadOp::create(builder, loc, storage->shard, storage->op.getSymName(), "parameter");
   PlacementAttr placement = storage->placement;
   if (placement.getKind() != StorageKind::replicated)
-    whole = AllGatherOp::create(builder, loc, storage->whole, whole, std::max<int64_t>(placement.getDim(), 0),
+    whole = AllGatherOp::create(builder, loc, storage->whole, whole,
+                                std::max<int64_t>(placement.getDim(), 0),
                                 values.axisArray(placement.getAxes()));
   return whole;
 }

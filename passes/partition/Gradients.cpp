@@ -1,7 +1,7 @@
 //===- Gradients.cpp - from gradients to shards of sums -------------------===//
 
-#include "llvm/ADT/MapVector.h"
 #include "passes/partition/StepPartitioner.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -86,9 +86,9 @@ StepPartitioner::commonPartialAxes(const Reduction &reduction) const {
 /// The sum over all ranks of the joined gradients, of which a flat storage keeps a shard.
 Value StepPartitioner::reduceFlat(Reduction &reduction, Operation *user) {
   Storage *storage = reduction.storage;
-  Location loc = nameLoc(storage, "reduce", reduction.gradients.front()
-                                                ? reduction.gradients.front().getLoc()
-                                                : user->getLoc());
+  Location loc =
+      nameLoc(storage, "reduce",
+              reduction.gradients.front() ? reduction.gradients.front().getLoc() : user->getLoc());
   SmallVector<StringAttr> axes(storage->getAxes());
   std::optional<SmallVector<StringAttr>> partial = commonPartialAxes(reduction);
   auto covers = [&](ArrayRef<StringAttr> set) {
@@ -100,8 +100,8 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, Operation *user) {
   for (auto [member, gradient] : llvm::zip_equal(storage->members, reduction.gradients)) {
     ParamOp param = member.param;
     if (!gradient) {
-      auto zero = DenseElementsAttr::get(param.getTensorType(),
-                                         builder.getZeroAttr(param.getTensorType().getElementType()));
+      auto zero = DenseElementsAttr::get(
+          param.getTensorType(), builder.getZeroAttr(param.getTensorType().getElementType()));
       locals.push_back(arith::ConstantOp::create(builder, loc, zero));
     } else {
       locals.push_back(together ? values.produced(gradient).value
@@ -120,8 +120,9 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, Operation *user) {
   if (split && together) {
     sum = ReduceScatterOp::create(builder, loc, storage->shard, sum, 0, over);
   } else if (split) {
-    user->emitRemark() << "the gradients of unit '" << storage->unit
-                       << "' are not all partial sums over its axes: each is reduced whole, then cut";
+    user->emitRemark()
+        << "the gradients of unit '" << storage->unit
+        << "' are not all partial sums over its axes: each is reduced whole, then cut";
     sum = AllSliceOp::create(builder, loc, storage->shard, sum, 0, over);
   }
   if (!together)
@@ -150,6 +151,5 @@ Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Operation *use
 
 void StepPartitioner::reduce(Reduction &reduction, Operation *user) {
   bool dimension = reduction.storage->placement.getKind() == StorageKind::dimension;
-  reduction.shard =
-      dimension ? reduceAlongDimension(reduction, user) : reduceFlat(reduction, user);
+  reduction.shard = dimension ? reduceAlongDimension(reduction, user) : reduceFlat(reduction, user);
 }

@@ -12,7 +12,8 @@ void StepPartitioner::convertInput(InputOp input) {
   auto type = cast<RankedTensorType>(input.getType());
   SmallVector<StringAttr> axes = sharding.getAxes(dim);
   // An input that no axis splits is the whole batch on every rank.
-  IntegerAttr batch = axes.empty() ? IntegerAttr() : builder.getI64IntegerAttr(type.getDimSize(dim));
+  IntegerAttr batch =
+      axes.empty() ? IntegerAttr() : builder.getI64IntegerAttr(type.getDimSize(dim));
   ArrayAttr over = axes.empty() ? ArrayAttr() : values.axisArray(axes);
   Value local = InputOp::create(builder, input.getLoc(), values.localType(input, sharding),
                                 input.getNameAttr(), input.getSampleDimAttr(), batch, over);
@@ -46,8 +47,8 @@ static double identityOf(Operation *op, Value value) {
 void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, const OpSplit &split,
                                   MutableArrayRef<LocalValue> operands) {
   for (auto [factor, info] : llvm::enumerate(rule.factors)) {
-    bool reduced = info.kind == nn::FactorKind::sumReduction ||
-                   info.kind == nn::FactorKind::maxReduction;
+    bool reduced =
+        info.kind == nn::FactorKind::sumReduction || info.kind == nn::FactorKind::maxReduction;
     if (!reduced || info.size % mesh.getSize(split.getAxes(factor)) == 0)
       continue;
     // Where the factor stands: uneven factors have their dimension for themselves.
@@ -58,7 +59,8 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
           places.push_back({index, dim});
     // A product is zero where one operand is, as long as the other is finite: padding that repeats
     // samples or is zero is, other padding is masked in every operand. Of the rest the one is
-    // masked that is masked anyway or is computed here (the mask is then part of its kernel) or is smaller.
+    // masked that is masked anyway or is computed here (the mask is then part of its kernel) or is
+    // smaller.
     auto rank = [&](std::pair<unsigned, int64_t> place) {
       const LocalValue &local = operands[place.first];
       bool input = local.value.getDefiningOp<InputOp>() != nullptr;
@@ -66,8 +68,7 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
                         !values.hasMasked(local, place.second, identityOf(op, local.value)), input,
                         cast<RankedTensorType>(local.value.getType()).getNumElements());
     };
-    auto chosen = *llvm::min_element(
-        places, [&](auto a, auto b) { return rank(a) < rank(b); });
+    auto chosen = *llvm::min_element(places, [&](auto a, auto b) { return rank(a) < rank(b); });
     for (auto [index, dim] : places) {
       LocalValue &local = operands[index];
       if (std::pair(index, dim) == chosen || local.padding == Padding::unknown)
@@ -107,8 +108,7 @@ void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local,
                  static_cast<double>(op.getType().getNumElements());
   Value divisor = arith::ConstantOp::create(
       builder, op.getLoc(),
-      DenseElementsAttr::get(type,
-                             builder.getFloatAttr(type.getElementType(), count).getValue()));
+      DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), count).getValue()));
   Value mean = arith::DivFOp::create(builder, op.getLoc(), sum, divisor);
   ShardingAttr sharding = shardings.lookup(op.getResult());
   DimAxes dims;

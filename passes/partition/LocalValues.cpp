@@ -84,10 +84,9 @@ LocalValue LocalValues::reduced(Value global, LocalValue local, const DimAxes &w
   bool maximum = reducesByMaximum(global.getDefiningOp());
   for (size_t dim = 0; dim < wanted.size(); ++dim) {
     const AxisList &target = wanted[dim];
-    bool scatters = !maximum && axes[dim].empty() && !target.empty() &&
-                    llvm::all_of(target, [&](StringAttr axis) {
-                      return llvm::is_contained(partial, axis);
-                    });
+    bool scatters =
+        !maximum && axes[dim].empty() && !target.empty() &&
+        llvm::all_of(target, [&](StringAttr axis) { return llvm::is_contained(partial, axis); });
     if (!scatters)
       continue;
     axes[dim] = target;
@@ -103,16 +102,15 @@ LocalValue LocalValues::reduced(Value global, LocalValue local, const DimAxes &w
   ShardingAttr complete = sharding(axes);
   if (LocalValue known = resharded.lookup({global, complete}); known.value)
     return known;
-  local.value =
-      AllReduceOp::create(builder, loc, maximum ? ReduceKind::max : ReduceKind::sum, local.value,
-                          axisArray(inMeshOrder(partial)));
+  local.value = AllReduceOp::create(builder, loc, maximum ? ReduceKind::max : ReduceKind::sum,
+                                    local.value, axisArray(inMeshOrder(partial)));
   local.sharding = complete;
   resharded[{global, complete}] = local;
   return local;
 }
 
-/// True where splitting a dimension of `size` over `major` and each part over `minor` is splitting it
-/// over both together.
+/// True where splitting a dimension of `size` over `major` and each part over `minor` is splitting
+/// it over both together.
 static bool nests(MeshAttr mesh, int64_t size, ArrayRef<StringAttr> major,
                   ArrayRef<StringAttr> minor) {
   return major.empty() || size % (mesh.getSize(major) * mesh.getSize(minor)) == 0;
@@ -127,16 +125,16 @@ LocalValue LocalValues::gathered(Value global, LocalValue local, const DimAxes &
     if (current == target)
       continue; // as it is wanted, whether or not parts nest
     size_t common = 0;
-    while (common < current.size() && common < target.size() &&
-           current[common] == target[common])
+    while (common < current.size() && common < target.size() && current[common] == target[common])
       ++common;
     ArrayRef<StringAttr> all(current);
     // The axes to keep: what both begin with, if parts nest in parts.
-    size_t keep = nests(mesh, type.getDimSize(dim), all.take_front(common), all.drop_front(common)) &&
-                          nests(mesh, type.getDimSize(dim), all.take_front(common),
-                                ArrayRef<StringAttr>(target).drop_front(common))
-                      ? common
-                      : 0;
+    size_t keep =
+        nests(mesh, type.getDimSize(dim), all.take_front(common), all.drop_front(common)) &&
+                nests(mesh, type.getDimSize(dim), all.take_front(common),
+                      ArrayRef<StringAttr>(target).drop_front(common))
+            ? common
+            : 0;
     if (keep == current.size())
       continue;
     SmallVector<StringAttr> over(all.drop_front(keep));
@@ -180,7 +178,8 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
   if (isSplat(global)) {
     // Every part of a splat is a splat.
     RankedTensorType type = localType(global, wanted);
-    auto splat = cast<DenseElementsAttr>(cast<arith::ConstantOp>(global.getDefiningOp()).getValue());
+    auto splat =
+        cast<DenseElementsAttr>(cast<arith::ConstantOp>(global.getDefiningOp()).getValue());
     local = {arith::ConstantOp::create(builder, global.getLoc(), splat.resizeSplat(type)), wanted,
              Padding::repeats};
   } else {
@@ -211,7 +210,6 @@ LocalValue LocalValues::masked(Value global, LocalValue local, int64_t dim, doub
   if (!mask)
     mask = MaskPaddingOp::create(builder, local.value.getLoc(), local.value, dim,
                                  cast<RankedTensorType>(global.getType()).getDimSize(dim),
-                                 axisArray(local.sharding.getAxes(dim)),
-                                 APFloat(fill));
+                                 axisArray(local.sharding.getAxes(dim)), APFloat(fill));
   return {mask, local.sharding, fill == 0 ? Padding::zeros : Padding::unknown};
 }

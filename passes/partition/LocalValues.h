@@ -22,8 +22,8 @@ struct LocalValue {
   Padding padding = Padding::repeats;
 };
 
-/// The local values of one step while it is partitioned, each in every sharding it was asked for. New
-/// ops go where `builder` stands, which only moves forward.
+/// The local values of one step while it is partitioned, each in every sharding it was asked for.
+/// New ops go where `builder` stands, which only moves forward.
 class LocalValues {
 public:
   LocalValues(OpBuilder &builder, MeshAttr mesh, FlatSymbolRefAttr meshName)

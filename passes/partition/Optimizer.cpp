@@ -1,7 +1,7 @@
 //===- Optimizer.cpp - norms and updates of shards ------------------------===//
 
-#include "llvm/ADT/MapVector.h"
 #include "passes/partition/StepPartitioner.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

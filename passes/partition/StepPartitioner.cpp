@@ -42,9 +42,11 @@ LogicalResult StepPartitioner::convert(Operation *op) {
         convertUpdate(update);
         return success();
       })
-      .Case<LossOp, MetricOp>([&](auto op) {
-        return op.emitOpError() << "is still there; run --fsdp-differentiate before --fsdp-partition";
-      })
+      .Case<LossOp, MetricOp>(
+          [&](auto op) {
+            return op.emitOpError()
+                   << "is still there; run --fsdp-differentiate before --fsdp-partition";
+          })
       .Case([&](GradientOp gradient) {
         return gradient.emitOpError()
                << "is still there; run --fsdp-apply-optimizer before --fsdp-partition";

@@ -3,16 +3,16 @@
 #ifndef PASSES_PARTITION_STEPPARTITIONER_H
 #define PASSES_PARTITION_STEPPARTITIONER_H
 
-#include "llvm/ADT/SetVector.h"
 #include "passes/StepShardings.h"
 #include "passes/partition/GatherPlan.h"
 #include "passes/partition/LocalValues.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mlir::fsdp {
 
-/// Builds the segment of one step. The ops of the step are taken in order; what an op needs (a gathered
-/// parameter, a value in another sharding) is made right before it, and gradients are reduced right
-/// after the op that completes them.
+/// Builds the segment of one step. The ops of the step are taken in order; what an op needs (a
+/// gathered parameter, a value in another sharding) is made right before it, and gradients are
+/// reduced right after the op that completes them.
 class StepPartitioner {
 public:
   /// Ops are built at `builder`, which stands in the segment.
@@ -50,8 +50,8 @@ private:
   // Gradients.cpp
   /// Finds what is to be reduced, and after which op each of it is complete.
   LogicalResult collectReductions();
-  /// Notes that `user` (an update or a norm) wants the gradients of `params` reduced; returns one reduction
-  /// per storage. With `complete` every member of a storage must be among them.
+  /// Notes that `user` (an update or a norm) wants the gradients of `params` reduced; returns one
+  /// reduction per storage. With `complete` every member of a storage must be among them.
   FailureOr<SmallVector<Reduction *>> addReductions(Operation *user, ArrayRef<Attribute> params,
                                                     ValueRange gradients, bool complete);
   void reduce(Reduction &reduction, Operation *user);

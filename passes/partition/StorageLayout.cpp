@@ -6,8 +6,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// A flat shard is a multiple of this many elements, so that the part of every rank starts on a 64-byte
-/// boundary of the gathered unit.
+/// A flat shard is a multiple of this many elements, so that the part of every rank starts on a
+/// 64-byte boundary of the gathered unit.
 static constexpr int64_t shardMultiple = 16;
 
 /// The update rule of every parameter that a step of `module` updates.
@@ -36,7 +36,8 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
     return param.emitOpError() << "has no placement; run --fsdp-shard-parameters first";
   if (placement.getGather() != element || placement.getReduce() != element)
     return param.emitOpError() << "has a placement that gathers " << placement.getGather()
-                               << " and reduces " << placement.getReduce() << ", expected " << element
+                               << " and reduces " << placement.getReduce() << ", expected "
+                               << element
                                << " for both: other precisions on the wire are not supported yet";
 
   // Members of one flat or replicated storage: same unit, same kind, updated alike.
@@ -128,10 +129,10 @@ void StorageLayout::declare(OpBuilder &builder, SymbolTable &symbols) {
     if (storage.optimizer)
       for (StringRef state : storage.optimizer.getStateNames())
         states.push_back(builder.getStringAttr(state));
-    storage.op = StorageOp::create(builder, NameLoc::get(builder.getStringAttr(name), first.getLoc()),
-                                   name, storage.shard, kind, storage.placement.getDim(),
-                                   getAxisArray(context, storage.getAxes()),
-                                   builder.getArrayAttr(states), builder.getArrayAttr(members));
+    storage.op = StorageOp::create(
+        builder, NameLoc::get(builder.getStringAttr(name), first.getLoc()), name, storage.shard,
+        kind, storage.placement.getDim(), getAxisArray(context, storage.getAxes()),
+        builder.getArrayAttr(states), builder.getArrayAttr(members));
     // A parameter may have taken the name.
     symbols.insert(storage.op, builder.getInsertionPoint());
   }

@@ -32,8 +32,9 @@ struct Storage {
   FlatSymbolRefAttr getSymbol() { return FlatSymbolRefAttr::get(op.getSymNameAttr()); }
 };
 
-/// The storages of a module: flat and replicated ones per unit, one for each parameter that is split
-/// along a dimension. Parameters that no step updates stand apart from those that are updated.
+/// The storages of a module: flat and replicated ones per unit, one for each parameter that is
+/// split along a dimension. Parameters that no step updates stand apart from those that are
+/// updated.
 class StorageLayout {
 public:
   /// Reads placements and updates off `module`. Emits an error and fails for a placement that is

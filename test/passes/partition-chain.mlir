@@ -1,7 +1,7 @@
 // A chain of three units, each with a weight and a bias, with cross-entropy, a metric, AdamW and clipping.
-// RUN: fsdp-opt %s --fsdp-to-local | FileCheck %s
-// RUN: fsdp-opt %s --fsdp-to-local=strategy=fsdp:never | FileCheck %s --check-prefix=NEVER
-// RUN: fsdp-opt %s --fsdp-to-local=strategy=ddp | FileCheck %s --check-prefix=DDP
+// RUN: fsdp-opt %s --fsdp-to-global --fsdp-partition | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-to-global=strategy=fsdp:never --fsdp-partition | FileCheck %s --check-prefix=NEVER
+// RUN: fsdp-opt %s --fsdp-to-global=strategy=ddp --fsdp-partition | FileCheck %s --check-prefix=DDP
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.flat
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.ddp strategy=ddp
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.never strategy=fsdp:never

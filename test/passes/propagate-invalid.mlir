@@ -1,0 +1,36 @@
+// RUN: split-file %s %t
+// RUN: not fsdp-opt %t/rule.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=RULE
+// RUN: not fsdp-opt %t/region.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=REGION
+// RUN: not fsdp-opt %t/mesh.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=MESH
+// RUN: not fsdp-opt %t/dynamic.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=DYNAMIC
+
+//--- rule.mlir
+// RULE: error: 'math.cbrt' op has no sharding rule, so its tensors cannot be split; write it with ops that have one
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.step @evaluate evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
+  %y = math.cbrt %x : tensor<8xf32>
+}
+
+//--- region.mlir
+// REGION: error: 'nn.fused' op has a region, which propagation does not enter; run --fsdp-propagate before --fsdp-fuse
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.step @evaluate evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
+  %y = nn.fused %x : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: tensor<8xf32>):
+    nn.yield %a : tensor<8xf32>
+  }
+}
+
+//--- mesh.mlir
+// MESH: error: 'fsdp.step' op is in a module without a mesh; declare one, for one rank 'fsdp.mesh @mesh <["fsdp"=1]>'
+fsdp.step @evaluate evaluate {
+}
+
+//--- dynamic.mlir
+// DYNAMIC: error: 'arith.constant' op has result type 'f32', expected a ranked tensor with static shape
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.step @evaluate evaluate {
+  %x = arith.constant 1.0 : f32
+}
