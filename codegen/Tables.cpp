@@ -200,8 +200,8 @@ static double defaultLearningRate(const ScheduledProgram &program) {
 }
 
 void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &arena,
-                                  ArrayRef<std::string> segmentNames,
-                                  const EmitOptions &options, Writer &writer) {
+                                  ArrayRef<std::string> segmentNames, const EmitOptions &options,
+                                  Writer &writer) {
   std::vector<std::string> axes, order, streams, communicators, segments;
   for (auto [axis, size] :
        llvm::zip_equal(program.mesh.getAxisNames(), program.mesh.getAxisSizes()))

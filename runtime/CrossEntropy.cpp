@@ -3,52 +3,13 @@
 #include "runtime/CrossEntropy.h"
 
 #include "runtime/Error.h"
-#include "runtime/VectorMath.h"
+#include "runtime/RowReduction.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace fsdp::rt::kernels {
 
 namespace {
-
-/// Independent lanes let the compiler keep four vectors of maxima; a plain maximum it may not
-/// reorder, as it would change which NaN is seen. A NaN in the row shows in the sum instead.
-float largest(const float *row, std::size_t count) {
-  constexpr std::size_t lanes = 64;
-  float tops[lanes];
-  for (std::size_t lane = 0; lane < lanes; ++lane)
-    tops[lane] = row[0];
-  std::size_t j = 0;
-  for (; j + lanes <= count; j += lanes)
-#pragma omp simd
-    for (std::size_t lane = 0; lane < lanes; ++lane)
-      tops[lane] = row[j + lane] > tops[lane] ? row[j + lane] : tops[lane];
-  for (; j < count; ++j)
-    tops[0] = row[j] > tops[0] ? row[j] : tops[0];
-  float top = tops[0];
-  for (float candidate : tops)
-    top = candidate > top ? candidate : top;
-  return top;
-}
-
-/// The sum of exp(row[j] - top), in double.
-double sumOfExponentials(const float *row, std::size_t count, float top) {
-  // In blocks, so that the exponentials run in full vectors and are still near when summed.
-  constexpr std::size_t block = 512;
-  float values[block];
-  double sum = 0;
-  for (std::size_t begin = 0; begin < count; begin += block) {
-    const std::size_t size = std::min(block, count - begin);
-#pragma omp simd
-    for (std::size_t j = 0; j < size; ++j)
-      values[j] = vectorExp(row[begin + j] - top);
-#pragma omp simd reduction(+ : sum)
-    for (std::size_t j = 0; j < size; ++j)
-      sum += double(values[j]);
-  }
-  return sum;
-}
 
 template <typename Label> std::size_t checked(Label label, std::size_t row, std::size_t classes) {
   if (label < 0 || static_cast<std::uint64_t>(label) >= classes)
@@ -67,7 +28,7 @@ void crossEntropy(LogitRows shape, const float *logits, const Label *labels, flo
     const float *row = logits + r * shape.classes;
     const std::size_t label = checked(labels[r], r, shape.classes);
     const float top = largest(row, shape.classes);
-    const double value = std::log(sumOfExponentials(row, shape.classes, top)) + double(top);
+    const double value = std::log(sumOfExponentials(row, shape.classes, top, nullptr)) + double(top);
     if (logSumExp)
       logSumExp[r] = static_cast<float>(value);
     losses[r] = static_cast<float>(value - double(row[label]));

@@ -7,10 +7,10 @@
 #include "runtime/Context.h"
 #include "runtime/Dataset.h"
 #include "runtime/Error.h"
-#include "runtime/Gemm.h"
 #include "runtime/Log.h"
 #include "runtime/Shard.h"
 #include "runtime/Weights.h"
+#include "runtime/Workspace.h"
 
 #include <algorithm>
 #include <cmath>
@@ -182,7 +182,7 @@ private:
     line.add("tokens_per_s", rate);
     line.add("step_ms", seconds * 1e3);
     line.add("peak_bytes", static_cast<std::int64_t>(peakBytes()));
-    line.add("workspace", static_cast<std::int64_t>(gemmWorkspaceBytes()));
+    line.add("workspace", static_cast<std::int64_t>(workspaceBytes()));
   }
 
   /// Ends the job when too many steps in a row were skipped. Loss and norm are the same on every
@@ -254,7 +254,7 @@ private:
     if (valBatches)
       printValidation();
     std::printf("memory: peak %zu of %zu bytes of the arena, workspace %zu bytes\n", peakBytes(),
-                program.arenaBytes, gemmWorkspaceBytes());
+                program.arenaBytes, workspaceBytes());
     std::fflush(stdout);
   }
 

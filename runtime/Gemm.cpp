@@ -1,7 +1,7 @@
 //===- Gemm.cpp - matrix products through oneDNN --------------------------===//
 //
-// Each stream thread keeps its own prepared products and its own scratch block,
-// so nothing is shared and nothing is locked. oneDNN computes on the calling
+// Each stream thread keeps its own prepared products, so nothing is shared and
+// nothing is locked. oneDNN computes on the calling
 // thread alone: ranks are the parallelism here.
 //
 //===----------------------------------------------------------------------===//
@@ -10,16 +10,14 @@
 
 #include "runtime/Error.h"
 #include "runtime/PooledNew.h"
+#include "runtime/Workspace.h"
 
 #include <dnnl.hpp>
 
 #include <array>
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -30,8 +28,6 @@ namespace fsdp::rt {
 namespace {
 
 using dnnl::memory;
-
-std::atomic<std::size_t> workspace{0};
 
 /// One operand as oneDNN sees it: [batch,] rows, columns.
 struct Operand {
@@ -92,22 +88,6 @@ struct Library {
             reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads")))
       setThreads(1);
   }
-  ~Library() { std::free(scratch); }
-
-  void *reserve(std::size_t bytes) {
-    if (bytes > scratchBytes) {
-      workspace += bytes - scratchBytes;
-      std::free(scratch);
-      scratch = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-      if (!scratch)
-        throw std::bad_alloc();
-      scratchBytes = bytes;
-    }
-    return scratch;
-  }
-
-  void *scratch = nullptr;
-  std::size_t scratchBytes = 0;
 };
 
 /// A product that oneDNN has prepared: one primitive, called once for each index of the batch
@@ -167,7 +147,7 @@ public:
   void run(Library &library, const float *a, const float *b, float *c) {
     if (swapped)
       std::swap(a, b);
-    scratch.set_data_handle(library.reserve(scratchBytes));
+    scratch.set_data_handle(Workspace::ofThread().reserve(scratchBytes));
     // What the library makes in the first call may live as long as the library: it comes from the
     // heap. Later calls only make what they free again.
     std::optional<PooledNew> pooled;
@@ -235,8 +215,6 @@ void fillZero(const Gemm &g, float *c) {
 }
 
 } // namespace
-
-std::size_t gemmWorkspaceBytes() { return workspace; }
 
 void kernels::gemm(const Gemm &gemm, const float *a, const float *b, float *c) {
   if (gemm.m == 0 || gemm.n == 0 || gemm.batch[0] * gemm.batch[1] * gemm.batch[2] == 0)

@@ -31,9 +31,6 @@ namespace kernels {
 void gemm(const Gemm &gemm, const float *a, const float *b, float *c);
 } // namespace kernels
 
-/// Bytes of scratch memory that the matrix library asked for so far, outside of the arena.
-std::size_t gemmWorkspaceBytes();
-
 /// Enqueues a product. With beta = 1, `out` is read as well.
 inline void gemm(Context &c, int stream, const char *name, const Gemm &product, Slice<float> a,
                  Slice<float> b, Slice<float> out) {

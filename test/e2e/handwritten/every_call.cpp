@@ -40,6 +40,18 @@ void step(Context &c) {
   cross_entropy(c, 0, "cross_entropy", LogitRows{2, 2}, p, label, g, m);
   cross_entropy(c, 0, "cross_entropy alone", LogitRows{2, 2}, p, wide_label, g);
   cross_entropy_grad(c, 0, "cross_entropy_grad", LogitRows{2, 2}, p, label, m, g, v);
+  const NormRows norm{2, 2, 1e-5};
+  layer_norm(c, 0, "layer_norm", norm, p, g, m, v, lr, scale);
+  layer_norm_grad(c, 0, "layer_norm_grad", norm, p, g, lr, scale, m, v, g, m);
+  rms_norm(c, 0, "rms_norm", norm, p, g, v, scale);
+  rms_norm_grad(c, 0, "rms_norm_grad", norm, p, g, scale, m, v, g);
+  softmax(c, 0, "softmax", SoftmaxRows{2, 2}, p, g);
+  embedding(c, 0, "embedding", EmbeddingShape{2, 2, 2}, p, label, g);
+  embedding_grad(c, 0, "embedding_grad", EmbeddingShape{2, 2, 2}, wide_label, g, p);
+  rope(c, 0, "rope", RopeShape{1, 2, 2, 10000, false}, p, g);
+  const AttentionShape heads{1, 1, 1, 2, 2, 2, 1, true};
+  attention(c, 0, "attention", heads, p, g, m, v, lr);
+  attention_grad(c, 0, "attention_grad", heads, p, g, m, v, lr, p, g, m, v);
   square_sum(c, 0, "square_sum", g, sum);
   learning_rate(c, 0, "learning_rate", Schedule{Schedule::Cosine, 3}, state, lr);
   all_finite(c, 0, "all_finite", ok, lr, sum, scale);

@@ -1,0 +1,112 @@
+//===- TileProduct.cpp ----------------------------------------------------===//
+
+#include "runtime/TileProduct.h"
+
+#include <algorithm>
+#include <cstring>
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
+namespace fsdp::rt {
+
+namespace {
+
+constexpr std::size_t kLanes = 16;
+using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
+
+// The number of sums that stand in registers while l runs: as many as hide the latency of an
+// addition, as few as leave room for the operands.
+#ifdef __AVX512F__
+constexpr int kRows = 8, kVectors = 2;
+#else
+constexpr int kRows = 4, kVectors = 1;
+#endif
+
+/// The first `count` of 16 numbers at `from`, which may be followed by memory that is not ours.
+template <bool Partial> Vector load(const float *from, std::size_t count) {
+  Vector value{};
+  if constexpr (!Partial)
+    std::memcpy(&value, from, sizeof(value));
+  else
+#ifdef __AVX512F__
+    value = reinterpret_cast<Vector>(
+        _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from));
+#else
+    std::memcpy(&value, from, count * sizeof(float));
+#endif
+  return value;
+}
+
+template <bool Partial> void store(float *to, Vector value, std::size_t count) {
+  std::memcpy(to, &value, Partial ? count * sizeof(float) : sizeof(value));
+}
+
+Vector multiplyAdd(Vector a, Vector b, Vector c) {
+#ifdef __AVX512F__
+  return reinterpret_cast<Vector>(_mm512_fmadd_ps(
+      reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
+#else
+  return a * b + c;
+#endif
+}
+
+/// A tile of c: Rows x (Vectors * 16), or fewer columns if it is partial.
+template <int Rows, int Vectors, bool Partial>
+void tile(const TileProduct &p, const float *a, const float *b, float *c, std::size_t columns,
+          bool add) {
+  Vector sums[Rows][Vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < Vectors; ++v)
+      sums[i][v] =
+          add ? load<Partial>(c + std::size_t(i) * p.cRow + std::size_t(v) * kLanes, columns)
+              : Vector{};
+  for (std::size_t l = 0; l < p.k; ++l) {
+    Vector row[Vectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < Vectors; ++v)
+      row[v] = load<Partial>(b + l * p.bRow + std::size_t(v) * kLanes, columns);
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const float factor = a[std::size_t(i) * p.aRow + l * p.aColumn];
+      const Vector factors = factor - Vector{};
+#pragma GCC unroll 2
+      for (int v = 0; v < Vectors; ++v)
+        sums[i][v] = multiplyAdd(factors, row[v], sums[i][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < Vectors; ++v)
+      store<Partial>(c + std::size_t(i) * p.cRow + std::size_t(v) * kLanes, sums[i][v], columns);
+}
+
+/// All rows of one panel of columns.
+template <int Vectors, bool Partial>
+void panel(const TileProduct &p, const float *a, const float *b, float *c, std::size_t columns,
+           bool add) {
+  std::size_t i = 0;
+  for (; i + kRows <= p.m; i += kRows)
+    tile<kRows, Vectors, Partial>(p, a + i * p.aRow, b, c + i * p.cRow, columns, add);
+  for (; i + 2 <= p.m; i += 2)
+    tile<2, Vectors, Partial>(p, a + i * p.aRow, b, c + i * p.cRow, columns, add);
+  for (; i < p.m; ++i)
+    tile<1, Vectors, Partial>(p, a + i * p.aRow, b, c + i * p.cRow, columns, add);
+}
+
+} // namespace
+
+void multiply(const TileProduct &shape, const float *a, const float *b, float *c, bool add) {
+  std::size_t j = 0;
+  for (; j + kVectors * kLanes <= shape.n; j += kVectors * kLanes)
+    panel<kVectors, false>(shape, a, b + j, c + j, 0, add);
+  for (; j + kLanes <= shape.n; j += kLanes)
+    panel<1, false>(shape, a, b + j, c + j, 0, add);
+  if (j < shape.n)
+    panel<1, true>(shape, a, b + j, c + j, shape.n - j, add);
+}
+
+} // namespace fsdp::rt
