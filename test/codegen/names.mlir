@@ -8,7 +8,7 @@
 // A table, and a function that a keyword names.
 // CHECK:     void switch_2(const float *x, float *for_2) {
 // CHECK-NEXT:  static constexpr float constant_table[] = {1.0f, 2.5f, -3.0f, __builtin_inff()};
-// CHECK:         for_2[i] = x[i] * constant
+// CHECK:         for_2[i] = x[i] * constant_table[i];
 
 // CHECK: namespace train {
 // CHECK: constexpr Slice<float> fc1_z{128, 4}; // 4
