@@ -245,7 +245,7 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("stepState", "persistent::step_state");
   field("defaultLearningRate", literal(defaultLearningRate(program), f32));
   field("tokensPerSample", llvm::Twine(tokensPerSample(program)));
-  field("report", "R\"json(" + options.report + ")json\"");
+  field("report", "R\"(" + options.report + ")\"");
   field("communicator", quoted(options.communicator));
   writer.close(";");
 }

@@ -75,9 +75,11 @@ void Driver::State::write(ModuleOp module) {
   if (emit < Emit::Scheduled)
     lower(module, options, emit, Emit::Scheduled);
   mlir::fsdp::MemoryReport report = mlir::fsdp::computeMemoryReport(module);
-  std::string json = llvm::formatv("{0:2}", report.toJSON()).str();
+  std::string table;
+  llvm::raw_string_ostream tableStream(table);
+  report.print(tableStream);
   if (emit >= Emit::Source && !options.onlyReport()) {
-    mlir::fsdp::EmittedProgram program = emitProgram(module, options, name, json);
+    mlir::fsdp::EmittedProgram program = emitProgram(module, options, name, table);
     if (emit == Emit::Source)
       writeSource(program, options, name);
     else
@@ -86,9 +88,9 @@ void Driver::State::write(ModuleOp module) {
   if (options.report.empty())
     return;
   if (options.report != "-")
-    writeFile(options.report, json + "\n");
+    writeFile(options.report, llvm::formatv("{0:2}\n", report.toJSON()).str());
   // Beside a text on standard output the table would spoil it.
-  report.print(emit <= Emit::Scheduled && options.output.empty() ? llvm::errs() : llvm::outs());
+  (emit <= Emit::Scheduled && options.output.empty() ? llvm::errs() : llvm::outs()) << table;
 }
 
 int Driver::State::compile(int argc, char **argv,
