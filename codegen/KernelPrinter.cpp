@@ -90,7 +90,8 @@ std::string Printer::address(const Affine &at) const {
 /// uses, and what is only stored, once.
 bool Printer::inlined(int index) const {
   const KernelNode &node = kernel.nodes[index];
-  if (node.kind == KernelNode::constant || node.kind == KernelNode::position)
+  if (node.kind == KernelNode::constant || node.kind == KernelNode::table ||
+      node.kind == KernelNode::position)
     return true;
   // A result may take the place of an input, so with several of them all loads come before.
   if (uses[index] == 0 && kernel.outputs.size() > 1)
@@ -186,8 +187,6 @@ void Printer::nodesAt(int depth) {
     if (depths[index] != depth || inlined(index))
       continue;
     nodes[index] = named(node.name);
-    if (node.kind == KernelNode::table)
-      continue;
     writer.line("const " + typeName(node.type) + " " + nodes[index] + " = " + value(index) + ";");
   }
   storesAt(depth);

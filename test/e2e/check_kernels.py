@@ -75,6 +75,9 @@ def cases():
     yield "spread", [f'%r = nn.repeat "b d -> d c b" %x : {X} -> tensor<{D}x2x{B}xf32>'], (D, 2, B)
     yield "splat", [f"%h = arith.constant dense<0.5> : {X}", f"%r = arith.mulf %x, %h : {X}"], (B, D)
 
+    yield "table", [f"%c = arith.constant dense<[1.0, -2.0, 0.5, 3.0, -0.25, 4.0]> : {FEATURE}",
+                    f'%s = nn.repeat "d -> b d" %c : {FEATURE} -> {X}', f"%r = arith.mulf %x, %s : {X}"], (B, D)
+
     square = f"tensor<{D}x{D}xf32>"
     outer = [f'%o = nn.einsum "bd,bf->bdf" %x, %y : ({X}, {X}) -> tensor<{B}x{D}x{D}xf32>']
     three = f"tensor<{B}x{D}x{D}xf32>"
