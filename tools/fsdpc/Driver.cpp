@@ -9,6 +9,7 @@
 
 #include "passes/MemoryReport.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -28,6 +29,11 @@ struct Driver::State {
 
   int compile(int argc, char **argv, const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain);
   void write(ModuleOp module);
+  /// What the generated program calls itself: this model, or the file of it.
+  std::string programName() const {
+    llvm::StringRef stem = llvm::sys::path::stem(input);
+    return stem.empty() || stem == "-" ? name : stem.str();
+  }
 };
 
 Driver::Driver(std::string name, std::string description)
@@ -79,9 +85,9 @@ void Driver::State::write(ModuleOp module) {
   llvm::raw_string_ostream tableStream(table);
   report.print(tableStream);
   if (emit >= Emit::Source && !options.onlyReport()) {
-    mlir::fsdp::EmittedProgram program = emitProgram(module, options, name, table);
+    mlir::fsdp::EmittedProgram program = emitProgram(module, options, programName(), table);
     if (emit == Emit::Source)
-      writeSource(program, options, name);
+      writeSource(program, options, programName());
     else
       writeBinary(program, options);
   }
