@@ -13,8 +13,8 @@ namespace mlir::fsdp {
 struct EmitOptions {
   /// What the program calls itself in its messages.
   std::string name = "program";
-  /// The compiler's memory report, JSON, printed by `--report`.
-  std::string report = "{}";
+  /// The compiler's memory report, a table that the program prints for `--report`.
+  std::string report;
   /// How its ranks talk unless its command line says otherwise: auto, shm or mpi.
   std::string communicator = "auto";
   /// One file, with the kernels in it; otherwise they stand in kernels.h and kernels.cpp.

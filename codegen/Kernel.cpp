@@ -19,8 +19,8 @@ SmallVector<int> Kernel::depths() const {
   return depths;
 }
 
-/// Calls `visit` with every linear form of the kernel.
-template <typename Fn> static void forEachLinear(Kernel &kernel, Fn visit) {
+/// Calls `visit` with every affine form of the kernel.
+template <typename Fn> static void forEachAffine(Kernel &kernel, Fn visit) {
   for (KernelNode &node : kernel.nodes)
     visit(node.at);
   for (KernelStore &store : kernel.stores)
@@ -32,7 +32,7 @@ template <typename Fn> static void forEachLinear(Kernel &kernel, Fn visit) {
 void Kernel::simplify() {
   auto erase = [&](size_t loop) {
     loops.erase(loops.begin() + loop);
-    forEachLinear(*this, [&](Linear &at) {
+    forEachAffine(*this, [&](Affine &at) {
       if (!at.empty())
         at.erase(at.begin() + loop);
     });
@@ -46,14 +46,14 @@ void Kernel::simplify() {
         loops[outer].reduction != loops[inner].reduction)
       continue;
     bool joinable = true;
-    forEachLinear(*this, [&](Linear &at) {
+    forEachAffine(*this, [&](Affine &at) {
       joinable &= at.empty() || at[outer] == at[inner] * loops[inner].size;
     });
     if (!joinable)
       continue;
     loops[outer].size *= loops[inner].size;
     loops[outer].name = "i";
-    forEachLinear(*this, [&](Linear &at) {
+    forEachAffine(*this, [&](Affine &at) {
       if (!at.empty())
         at[outer] = at[inner];
     });

@@ -1,7 +1,7 @@
 //===- Kernel.h - the body of a launch as loops over elements ---*- C++ -*-===//
 //
 // A kernel is one nest of loops over the factors of its ops (dialect/nn/ShardingRule.h) and a list
-// of nodes, each a scalar per iteration. Every address is linear in the loop variables. Broadcasts
+// of nodes, each a scalar per iteration. Every address is affine in the loop variables. Broadcasts
 // and views are nothing but coefficients; a reduction, if there is one, ends the kernel.
 //
 // The order of the loops is that of the indices, and a sum adds in that order: the result does not
@@ -25,7 +25,7 @@ struct LoopVar {
 };
 
 /// An address or position: the sum of coefficient times variable, one coefficient per loop.
-using Linear = SmallVector<int64_t, 4>;
+using Affine = SmallVector<int64_t, 4>;
 
 struct KernelNode {
   enum Kind {
@@ -41,7 +41,7 @@ struct KernelNode {
   std::string text;
   int input = -1; ///< load: which input
   int mask = -1;
-  Linear at;
+  Affine at;
   DenseElementsAttr values;
   std::string name; ///< from the model
 
@@ -63,7 +63,7 @@ struct KernelMask {
 struct KernelStore {
   int node;
   int output;
-  Linear at;
+  Affine at;
 };
 
 struct KernelReduction {

@@ -65,8 +65,8 @@ private:
 
   int add(KernelNode node, Operation *op);
   int expression(Type type, StringRef text, ArrayRef<int> operands, Operation *op);
-  Linear linear(RankedTensorType type, const Indices &indices);
-  Linear position(const Index &index);
+  Affine affine(RankedTensorType type, const Indices &indices);
+  Affine position(const Index &index);
 
   LaunchOp launch;
   Kernel kernel;
@@ -182,7 +182,7 @@ LogicalResult KernelBuilder::store(Value value, int output) {
     if (kernel.nodes[*element].type != type.getElementType())
       element = expression(type.getElementType(), elementType(type.getElementType()).str() + "($0)",
                            {*element}, op);
-    reduction.store = {*element, output, linear(type, result)};
+    reduction.store = {*element, output, affine(type, result)};
     kernel.reduction = reduction;
     return success();
   }
@@ -192,7 +192,7 @@ LogicalResult KernelBuilder::store(Value value, int output) {
   FailureOr<int> node = at(source, fullIndices);
   if (failed(node))
     return failure();
-  kernel.stores.push_back({*node, output, linear(typeOf(source), fullIndices)});
+  kernel.stores.push_back({*node, output, affine(typeOf(source), fullIndices)});
   return success();
 }
 
@@ -221,8 +221,8 @@ FailureOr<Kernel> Kernel::create(LaunchOp launch) { return KernelBuilder(launch)
 // Addresses
 //===----------------------------------------------------------------------===//
 
-Linear KernelBuilder::linear(RankedTensorType type, const Indices &indices) {
-  Linear result(kernel.loops.size(), 0);
+Affine KernelBuilder::affine(RankedTensorType type, const Indices &indices) {
+  Affine result(kernel.loops.size(), 0);
   int64_t stride = 1;
   for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
     int64_t step = stride;
@@ -235,8 +235,8 @@ Linear KernelBuilder::linear(RankedTensorType type, const Indices &indices) {
   return result;
 }
 
-Linear KernelBuilder::position(const Index &index) {
-  Linear result(kernel.loops.size(), 0);
+Affine KernelBuilder::position(const Index &index) {
+  Affine result(kernel.loops.size(), 0);
   int64_t step = 1;
   for (int loop : llvm::reverse(index)) {
     result[loop] = step;
@@ -301,7 +301,7 @@ FailureOr<int> KernelBuilder::at(Value value, const Indices &indices) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     KernelNode load(KernelNode::load, typeOf(value).getElementType());
     load.input = argument.getArgNumber();
-    load.at = linear(typeOf(value), indices);
+    load.at = affine(typeOf(value), indices);
     load.name = kernel.inputNames[load.input];
     node = add(std::move(load), nullptr);
   } else {
@@ -354,7 +354,7 @@ int KernelBuilder::buildConstant(arith::ConstantOp op, const Indices &indices) {
   else {
     node.kind = KernelNode::table;
     node.values = values;
-    node.at = linear(typeOf(op), indices);
+    node.at = affine(typeOf(op), indices);
   }
   return add(std::move(node), op);
 }

@@ -21,7 +21,7 @@ public:
 
 private:
   std::string named(StringRef wanted);
-  std::string address(const Linear &at) const;
+  std::string address(const Affine &at) const;
   std::string operand(int node) const;
   std::string value(int node) const;
   bool inlined(int node) const;
@@ -33,7 +33,7 @@ private:
   void reduceIn(int depth);
   std::string combined(StringRef accumulated) const;
   std::string finished(StringRef accumulated) const;
-  int depthOf(const Linear &at) const;
+  int depthOf(const Affine &at) const;
   int storeDepth(const KernelStore &store) const;
 
   const Kernel &kernel;
@@ -73,7 +73,7 @@ Printer::Printer(const Kernel &kernel, bool anonymous)
 // Expressions
 //===----------------------------------------------------------------------===//
 
-std::string Printer::address(const Linear &at) const {
+std::string Printer::address(const Affine &at) const {
   std::string text;
   for (auto [loop, coefficient] : llvm::enumerate(at)) {
     if (coefficient == 0)
@@ -90,7 +90,8 @@ std::string Printer::address(const Linear &at) const {
 /// uses, and what is only stored, once.
 bool Printer::inlined(int index) const {
   const KernelNode &node = kernel.nodes[index];
-  if (node.kind == KernelNode::constant || node.kind == KernelNode::position)
+  if (node.kind == KernelNode::constant || node.kind == KernelNode::table ||
+      node.kind == KernelNode::position)
     return true;
   // A result may take the place of an input, so with several of them all loads come before.
   if (uses[index] == 0 && kernel.outputs.size() > 1)
@@ -150,7 +151,7 @@ std::string Printer::value(int index) const {
   return text;
 }
 
-int Printer::depthOf(const Linear &at) const {
+int Printer::depthOf(const Affine &at) const {
   int depth = 0;
   for (auto [loop, coefficient] : llvm::enumerate(at))
     if (coefficient != 0)
@@ -186,8 +187,6 @@ void Printer::nodesAt(int depth) {
     if (depths[index] != depth || inlined(index))
       continue;
     nodes[index] = named(node.name);
-    if (node.kind == KernelNode::table)
-      continue;
     writer.line("const " + typeName(node.type) + " " + nodes[index] + " = " + value(index) + ";");
   }
   storesAt(depth);

@@ -200,8 +200,8 @@ static double defaultLearningRate(const ScheduledProgram &program) {
 }
 
 void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &arena,
-                                  ArrayRef<std::string> segmentNames,
-                                  const EmitOptions &options, Writer &writer) {
+                                  ArrayRef<std::string> segmentNames, const EmitOptions &options,
+                                  Writer &writer) {
   std::vector<std::string> axes, order, streams, communicators, segments;
   for (auto [axis, size] :
        llvm::zip_equal(program.mesh.getAxisNames(), program.mesh.getAxisSizes()))
@@ -245,7 +245,7 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("stepState", "persistent::step_state");
   field("defaultLearningRate", literal(defaultLearningRate(program), f32));
   field("tokensPerSample", llvm::Twine(tokensPerSample(program)));
-  field("report", "R\"json(" + options.report + ")json\"");
+  field("report", "R\"(" + options.report + ")\"");
   field("communicator", quoted(options.communicator));
   writer.close(";");
 }

@@ -14,13 +14,15 @@ double interpreter::learningRate(OptimizerAttr optimizer, const StepState &state
   double t = state.step + 1, n = options.totalSteps, w = optimizer.getWarmup();
   if (t <= w)
     return base * t / w;
+  // Past the last step the rate stays where it ended.
+  double progress = std::min((t - w) / std::max(n - w, 1.0), 1.0);
   switch (optimizer.getSchedule()) {
   case ScheduleKind::constant:
     return base;
   case ScheduleKind::linear:
-    return base * (n - t) / (n - w);
+    return base * (1 - progress);
   case ScheduleKind::cosine:
-    return base * (1 + std::cos(M_PI * (t - w) / (n - w))) / 2;
+    return base * (1 + std::cos(M_PI * progress)) / 2;
   }
   llvm_unreachable("unknown schedule");
 }

@@ -10,20 +10,21 @@ bool interpreter::isMeeting(Operation *op) {
   return isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op);
 }
 
-/// The ops of a fused kernel one after the other; masks among them ask for the rank.
+/// A fused kernel may mask padding, so that its body knows the rank.
 static FailureOr<RankKernel> compileFused(nn::FusedOp op, Numerics numerics) {
-  FailureOr<CompiledBlock> compiled = CompiledBlock::compile(op.getBody().front(), numerics);
-  if (failed(compiled))
+  FailureOr<CompiledBlock> block = CompiledBlock::compile(op.getBody().front(), numerics);
+  if (failed(block))
     return failure();
-  return RankKernel([block = *compiled](RankContext &context, ArrayRef<Tensor> in,
-                                        MutableArrayRef<Tensor> out) -> LogicalResult {
-    std::vector<Tensor> values(block.numValues);
+  auto shared = std::make_shared<CompiledBlock>(std::move(*block));
+  return RankKernel([shared](RankContext &context, ArrayRef<Tensor> in,
+                             MutableArrayRef<Tensor> out) -> LogicalResult {
+    std::vector<Tensor> values(shared->numValues);
     llvm::copy(in, values.begin());
-    for (const Instruction &instruction : block.instructions)
+    for (const Instruction &instruction : shared->instructions)
       if (failed(CompiledBlock::run(instruction, context, values)))
         return failure();
-    for (auto [result, value] : llvm::zip_equal(out, block.yielded))
-      result = values[value];
+    for (auto [result, number] : llvm::zip_equal(out, shared->yielded))
+      result = values[number];
     return success();
   });
 }

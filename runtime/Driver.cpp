@@ -8,7 +8,6 @@
 #include "runtime/Dataset.h"
 #include "runtime/Error.h"
 #include "runtime/Log.h"
-#include "runtime/Report.h"
 #include "runtime/Shard.h"
 #include "runtime/Weights.h"
 #include "runtime/Workspace.h"
@@ -242,7 +241,7 @@ private:
                 formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
                 static_cast<long long>(steps), static_cast<long long>(batchSize()));
     if (options.report)
-      printReport(program);
+      std::fputs(program.report, stdout);
     std::fflush(stdout);
   }
 
@@ -308,7 +307,7 @@ int runTraining(const Program &program, int argc, char **argv) {
     return *status;
   try {
     if (options.report && options.data.empty()) {
-      printReport(program);
+      std::fputs(program.report, stdout);
       return kExitDone;
     }
     JobOptions job;

@@ -9,6 +9,7 @@
 
 #include "passes/MemoryReport.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -28,6 +29,11 @@ struct Driver::State {
 
   int compile(int argc, char **argv, const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain);
   void write(ModuleOp module);
+  /// What the generated program calls itself: this model, or the file of it.
+  std::string programName() const {
+    llvm::StringRef stem = llvm::sys::path::stem(input);
+    return stem.empty() || stem == "-" ? name : stem.str();
+  }
 };
 
 Driver::Driver(std::string name, std::string description)
@@ -75,20 +81,22 @@ void Driver::State::write(ModuleOp module) {
   if (emit < Emit::Scheduled)
     lower(module, options, emit, Emit::Scheduled);
   mlir::fsdp::MemoryReport report = mlir::fsdp::computeMemoryReport(module);
-  std::string json = llvm::formatv("{0:2}", report.toJSON()).str();
+  std::string table;
+  llvm::raw_string_ostream tableStream(table);
+  report.print(tableStream);
   if (emit >= Emit::Source && !options.onlyReport()) {
-    mlir::fsdp::EmittedProgram program = emitProgram(module, options, name, json);
+    mlir::fsdp::EmittedProgram program = emitProgram(module, options, programName(), table);
     if (emit == Emit::Source)
-      writeSource(program, options, name);
+      writeSource(program, options, programName());
     else
       writeBinary(program, options);
   }
   if (options.report.empty())
     return;
   if (options.report != "-")
-    writeFile(options.report, json + "\n");
+    writeFile(options.report, llvm::formatv("{0:2}\n", report.toJSON()).str());
   // Beside a text on standard output the table would spoil it.
-  report.print(emit <= Emit::Scheduled && options.output.empty() ? llvm::errs() : llvm::outs());
+  (emit <= Emit::Scheduled && options.output.empty() ? llvm::errs() : llvm::outs()) << table;
 }
 
 int Driver::State::compile(int argc, char **argv,

@@ -228,7 +228,7 @@ constexpr Program program = {
     arena::step_state,
     /*defaultLearningRate=*/0.1f,
     /*tokensPerSample=*/1,
-    /*report=*/R"({"arena": 0})",
+    /*report=*/"arena: written by hand\n",
 };
 
 } // namespace

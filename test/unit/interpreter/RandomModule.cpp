@@ -98,6 +98,13 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed) {
   builder.setInsertionPointToStart(&step.getBody().emplaceBlock());
   RandomStep body(builder, *result.module, step, random, result.data);
   body.build();
+  // An evaluation of its own in place of the derived one: other ops, metrics and batch.
+  if (draw.chance(20)) {
+    builder.setInsertionPointToEnd(result.module->getBody());
+    auto evaluate = StepOp::create(builder, loc, "evaluate", StepKind::evaluate, OptimizerAttr());
+    builder.setInsertionPointToStart(&evaluate.getBody().emplaceBlock());
+    RandomStep(builder, *result.module, evaluate, random, result.data, &body).build();
+  }
   result.options = makeOptions(*result.module, draw);
   int64_t shares = 1;
   for (auto [name, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes()))

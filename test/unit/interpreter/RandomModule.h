@@ -22,11 +22,12 @@ struct RandomCase {
 
 RandomCase makeRandomCase(MLIRContext &context, uint64_t seed);
 
-/// Builds the body of the step. Every value has named dimensions; 'b' is the batch.
+/// Builds the body of the step. Every value has named dimensions; 'b' is the batch. An evaluation
+/// beside the step `training` has parameters of that step, and frozen ones.
 class RandomStep {
 public:
   RandomStep(OpBuilder &builder, ModuleOp module, StepOp step, std::mt19937_64 &random,
-             interpreter::DataSet &data);
+             interpreter::DataSet &data, const RandomStep *training = nullptr);
   void build();
   int64_t getBatch() const { return sizes.at('b'); }
 
@@ -59,7 +60,6 @@ private:
   Value constant(StringRef dims, double value, Type element = {});
   Value repeat(Value value, StringRef from, StringRef to);
   Value total(Value value, StringRef dims);
-  Value labels(int64_t classes, StringRef rows);
   template <typename Op> Value make(Value a) { return Op::create(builder, location(), a); }
   template <typename Op> Value make(Value a, Value b) {
     return Op::create(builder, location(), a, b);
@@ -91,9 +91,9 @@ private:
   std::map<char, int64_t> sizes;
   std::string batchDims = "b";
   std::vector<Var> pool;
+  const RandomStep *training;
   int64_t samples;
-  int inputs = 0, layers = 0;
-  Value weightLabels;
+  int inputs, layers = 0;
 };
 
 } // namespace mlir::fsdp

@@ -12,10 +12,11 @@ using namespace mlir::fsdp;
 using interpreter::Tensor;
 
 RandomStep::RandomStep(OpBuilder &builder, ModuleOp module, StepOp step, std::mt19937_64 &random,
-                       interpreter::DataSet &data)
-    : builder(builder), module(module), step(step), random(random), data(data) {
+                       interpreter::DataSet &data, const RandomStep *training)
+    : builder(builder), module(module), step(step), random(random), data(data), training(training) {
   sizes['b'] = between(1, 11);
-  samples = between(1, 3 * sizes['b']);
+  samples = training ? training->samples : between(1, 3 * sizes['b']);
+  inputs = training ? training->inputs : 0;
 }
 
 //===----------------------------------------------------------------------===//
@@ -101,7 +102,7 @@ Value RandomStep::parameter(StringRef dims) {
     param = oneOf(same);
   } else {
     OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(step);
+    builder.setInsertionPoint(training ? training->step : step);
     InitAttr init =
         InitAttr::get(builder.getContext(), chance(50) ? InitKind::normal : InitKind::uniform,
                       builder.getF64FloatAttr(0.6));
@@ -111,7 +112,7 @@ Value RandomStep::parameter(StringRef dims) {
     // Up to four units, in an order that interleaves them.
     std::string unit = "u" + std::to_string(count == 0 ? 0 : between(0, 3));
     param = ParamOp::create(builder, location(), "p" + std::to_string(count), type, unit, init,
-                            fileShape, PlacementAttr(), count > 0 && chance(8));
+                            fileShape, PlacementAttr(), training || (count > 0 && chance(8)));
   }
   return ReadOp::create(builder, location(), type, param.getSymName());
 }
@@ -352,9 +353,13 @@ void RandomStep::reduce() {
   if (dims.size() == x.dims.size())
     return;
   auto kind = oneOf<nn::Reduction>({nn::Reduction::sum, nn::Reduction::mean, nn::Reduction::max});
-  add(nn::ReduceOp::create(builder, location(), typeOf(dims), kind, notation(x.dims, dims),
-                           x.value),
-      dims);
+  bool wide = chance(30);
+  RankedTensorType type = typeOf(dims, wide ? Type(builder.getF64Type()) : Type());
+  Value reduced =
+      nn::ReduceOp::create(builder, location(), type, kind, notation(x.dims, dims), x.value);
+  if (wide)
+    reduced = arith::TruncFOp::create(builder, location(), typeOf(dims), reduced);
+  add(reduced, dims);
 }
 
 /// Statistics over the batch that every sample then depends on.

@@ -1,6 +1,5 @@
 #include "runtime/Log.h"
 #include "runtime/CommandLine.h"
-#include "runtime/Report.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
@@ -105,21 +104,6 @@ TEST(LogTest, TheProgressLineHasRateAndTimeLeft) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(),
             "step 1/3  loss 0.5  grad norm 2  lr 0.1  123 samples/s  2:00 left\n"
             "step 3/3  loss 0.3  grad norm 2  lr 0.1  123 samples/s  0:00 left\n");
-}
-
-TEST(ReportTest, PutsReplicatedTotalsBeside) {
-  Program program{};
-  program.report = R"({"arena": 8192, "parameters": 2048, "axes": "x", "replicated_parameters": 4096})";
-  testing::internal::CaptureStdout();
-  printReport(program);
-  EXPECT_EQ(testing::internal::GetCapturedStdout(),
-            "memory               per rank     replicated\n"
-            "parameters              2 KiB          4 KiB\n"
-            "arena                   8 KiB               \n");
-  program.report = "[";
-  EXPECT_NE(
-      messageOf([&] { printReport(program); }).find("memory report that is not a JSON object"),
-      std::string::npos);
 }
 
 constexpr MeshAxis kAxes[] = {{"fsdp", 2}};
