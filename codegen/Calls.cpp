@@ -27,6 +27,7 @@ private:
   LogicalResult input(InputOp op);
   LogicalResult output(OutputOp op);
   LogicalResult collective(Operation *op, StringRef kind, Value from, Value to, ArrayAttr over);
+  LogicalResult allSlice(AllSliceOp op);
   LogicalResult tiled(Operation *op, RankedTensorType piece, RankedTensorType whole, uint64_t dim);
   LogicalResult einsum(nn::EinsumOp op);
   LogicalResult crossEntropy(nn::CrossEntropyOp op);
@@ -144,6 +145,28 @@ LogicalResult CallFinder::tiled(Operation *op, RankedTensorType piece, RankedTen
        std::to_string(piece.getDimSize(dim)) + ", /*inner=*/" + std::to_string(inner) +
        ", /*total=*/" + std::to_string(whole.getDimSize(dim)) + "}");
   return success();
+}
+
+std::string mlir::fsdp::rankIndex(MeshAttr mesh, ArrayAttr over) {
+  std::string text;
+  for (StringAttr axis : getAxisNames(over)) {
+    std::string own = "c.coordinate(" + enumeratorFor("axis " + axis.getValue().str()) + ")";
+    text = text.empty()
+               ? own
+               : "(" + text + ") * " + std::to_string(mesh.getAxisSize(axis)) + " + " + own;
+  }
+  return text.empty() ? "0" : text;
+}
+
+LogicalResult CallFinder::allSlice(AllSliceOp op) {
+  call.function = "all_slice";
+  if (failed(needBuffers(op)))
+    return failure();
+  pass(rankIndex(program.mesh, op.getOver()));
+  read(source(op.getInput()));
+  write(target(op.getResult()));
+  return tiled(op, cast<RankedTensorType>(op.getType()),
+               cast<RankedTensorType>(op.getInput().getType()), op.getDim());
 }
 
 //===----------------------------------------------------------------------===//
@@ -333,6 +356,7 @@ LogicalResult CallFinder::find(Operation *op) {
           pass("ReduceOp::Max");
         return success();
       })
+      .Case([&](AllSliceOp op) { return allSlice(op); })
       .Case([&](nn::EinsumOp op) { return einsum(op); })
       .Case([&](nn::CrossEntropyOp op) { return crossEntropy(op); })
       .Case([&](nn::CrossEntropyGradOp op) { return crossEntropyGrad(op); })

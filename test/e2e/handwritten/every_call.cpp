@@ -32,6 +32,7 @@ void step(Context &c) {
   load_input(c, 0, "load_input", 0, p);
   all_gather(c, 0, "all_gather", 0, m, p, tile);
   reduce_scatter(c, 0, "reduce_scatter", 0, p, m, tile);
+  all_slice(c, 0, "all_slice", /*index=*/0, p, m, tile);
   all_reduce(c, 0, "all_reduce", 0, sum, sum);
   broadcast(c, 0, "broadcast", 0, p, 0);
   gemm(c, 0, "gemm", Gemm{2, 2, 2, {1, 1, 1}, {2, 1, {}}, {2, 1, {}}, {2, 1, {}}, 0}, p, g, m);
