@@ -5,6 +5,7 @@
 #include "codegen/Elementwise.h"
 #include "codegen/MatrixProduct.h"
 #include "codegen/Names.h"
+#include "codegen/ShapeArguments.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -32,6 +33,8 @@ private:
   LogicalResult einsum(nn::EinsumOp op);
   LogicalResult crossEntropy(nn::CrossEntropyOp op);
   LogicalResult crossEntropyGrad(nn::CrossEntropyGradOp op);
+  LogicalResult direct(Operation *op);
+  LogicalResult concat(nn::ConcatOp op);
   LogicalResult squareSum(SquareSumOp op);
   LogicalResult learningRate(LearningRateOp op);
   LogicalResult allFinite(AllFiniteOp op);
@@ -234,6 +237,32 @@ LogicalResult CallFinder::crossEntropyGrad(nn::CrossEntropyGradOp op) {
   return success();
 }
 
+/// The runtime's function has the name of the op, takes its operands and gives its results.
+LogicalResult CallFinder::direct(Operation *op) {
+  call.function = op->getName().stripDialect();
+  if (!isa<nn::SliceOp, nn::PadOp>(op) && failed(needF32(op, op->getResult(0).getType())))
+    return failure();
+  if (failed(needBuffers(op)))
+    return failure();
+  pass(shapeArgument(op));
+  for (Value operand : op->getOperands())
+    read(source(operand));
+  for (Value result : op->getResults())
+    write(target(result));
+  return success();
+}
+
+LogicalResult CallFinder::concat(nn::ConcatOp op) {
+  call.function = "concat";
+  if (failed(needBuffers(op)))
+    return failure();
+  pass(shapeArgument(op));
+  write(target(op.getResult()));
+  for (Value operand : op->getOperands())
+    read(source(operand));
+  return success();
+}
+
 LogicalResult CallFinder::squareSum(SquareSumOp op) {
   call.function = "square_sum";
   if (failed(needF32(op, op.getInput().getType())) || failed(needBuffers(op)))
@@ -360,6 +389,10 @@ LogicalResult CallFinder::find(Operation *op) {
       .Case([&](nn::EinsumOp op) { return einsum(op); })
       .Case([&](nn::CrossEntropyOp op) { return crossEntropy(op); })
       .Case([&](nn::CrossEntropyGradOp op) { return crossEntropyGrad(op); })
+      .Case<nn::SliceOp, nn::PadOp, nn::SoftmaxOp, nn::LayerNormOp, nn::LayerNormGradOp,
+            nn::RmsNormOp, nn::RmsNormGradOp, nn::AttentionOp, nn::AttentionGradOp, nn::RopeOp,
+            nn::EmbeddingOp, nn::EmbeddingGradOp>([&](Operation *op) { return direct(op); })
+      .Case([&](nn::ConcatOp op) { return concat(op); })
       .Case([&](SquareSumOp op) { return squareSum(op); })
       .Case([&](LearningRateOp op) { return learningRate(op); })
       .Case([&](AllFiniteOp op) { return allFinite(op); })
