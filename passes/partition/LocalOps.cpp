@@ -15,8 +15,11 @@ void StepPartitioner::convertInput(InputOp input) {
   IntegerAttr batch =
       axes.empty() ? IntegerAttr() : builder.getI64IntegerAttr(type.getDimSize(dim));
   ArrayAttr over = axes.empty() ? ArrayAttr() : values.axisArray(axes);
-  Value local = InputOp::create(builder, input.getLoc(), values.localType(input, sharding),
-                                input.getNameAttr(), input.getSampleDimAttr(), batch, over);
+  auto local = InputOp::create(builder, input.getLoc(), values.localType(input, sharding),
+                               input.getNameAttr(), input.getSampleDimAttr(), batch, over);
+  for (NamedAttribute attribute : input->getDiscardableAttrs())
+    if (attribute.getName() != FSDPDialect::shardingsAttrName)
+      local->setDiscardableAttr(attribute.getName(), attribute.getValue());
   values.define(input, {local, sharding, Padding::repeats});
 }
 
