@@ -181,8 +181,7 @@ static void emitInputs(const ScheduledProgram &program, const Arena &arena, Writ
                  arena.spellOutside(op->getParentOfType<LaunchOp>().getOuts().front()),
                  "/*batch=*/" + std::to_string(batch), "/*rows=*/" + std::to_string(rows),
                  "/*axes=*/" + (op.getOver() ? axisList(program, *op.getOver()) : "{}"),
-                 "/*limit=*/" + std::to_string(entry.limit),
-                 "/*source=*/" + sourceName(op)},
+                 "/*limit=*/" + std::to_string(entry.limit), "/*source=*/" + sourceName(op)},
                 "},");
   }
   writer.close(";");

@@ -39,8 +39,8 @@ struct Block {
   }
 
   Tensor operator()(Tensor x) const {
-    Tensor parts = rearrange("b s n h k -> n b h s k",
-                             einsum("bsd,dnhk->bsnhk", ln1(x), qkv) + qkvBias);
+    Tensor parts =
+        rearrange("b s n h k -> n b h s k", einsum("bsd,dnhk->bsnhk", ln1(x), qkv) + qkvBias);
     auto part = [&](int64_t n) {
       return rearrange("n b h s k -> (n b) h s k", slice(parts, 0, n, 1));
     };
@@ -63,9 +63,9 @@ int main(int argc, char **argv) {
 
   return driver.run(argc, argv, [&](Model &model) {
     if (width % heads != 0)
-      throw ModelError(Where::here(), "got --width=" + std::to_string(width) +
-                                          ", expected a multiple of --heads=" +
-                                          std::to_string(heads));
+      throw ModelError(Where::here(),
+                       "got --width=" + std::to_string(width) +
+                           ", expected a multiple of --heads=" + std::to_string(heads));
     Tensor tokens = model.tokens("tokens", {batch, context}, vocab);
     Tensor targets = model.targets("targets", {batch, context}, vocab);
 

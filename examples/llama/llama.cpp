@@ -70,8 +70,9 @@ int main(int argc, char **argv) {
     };
     sizes.groups = sizes.groups == 0 ? sizes.heads : sizes.groups;
     demand(sizes.width % (2 * sizes.heads) == 0,
-           "got --width=" + std::to_string(sizes.width) + ", expected a multiple of twice --heads=" +
-               std::to_string(sizes.heads) + ", for rope turns pairs");
+           "got --width=" + std::to_string(sizes.width) +
+               ", expected a multiple of twice --heads=" + std::to_string(sizes.heads) +
+               ", for rope turns pairs");
     demand(sizes.heads % sizes.groups == 0,
            "got --heads=" + std::to_string(sizes.heads) +
                ", expected a multiple of --kv-heads=" + std::to_string(sizes.groups));

@@ -59,10 +59,10 @@ static void collectTerms(Value gradient, SmallVectorImpl<Value> &terms,
   collectTerms(add.getRhs(), terms, sums);
 }
 
-/// A parameter that is used far apart (a tied weight) has a gradient whose terms come far apart. Each
-/// run of terms of one unit, with no gradient of another unit in between, is then reduced on its own,
-/// and the shards are added: no whole gradient lives from the first to the last. The same runs as
-/// those of gathers (see GatherPlan).
+/// A parameter that is used far apart (a tied weight) has a gradient whose terms come far apart.
+/// Each run of terms of one unit, with no gradient of another unit in between, is then reduced on
+/// its own, and the shards are added: no whole gradient lives from the first to the last. The same
+/// runs as those of gathers (see GatherPlan).
 void StepPartitioner::splitIntoParts(Reduction &reduction) {
   Storage *storage = reduction.storage;
   if (storage->placement.getKind() != StorageKind::flat)
@@ -96,8 +96,9 @@ void StepPartitioner::splitIntoParts(Reduction &reduction) {
   }
   if (allSums.empty())
     return;
-  llvm::stable_sort(found, [](const Term &a, const Term &b) {
-    return a.value.getDefiningOp()->isBeforeInBlock(b.value.getDefiningOp());
+  llvm::sort(found, [](const Term &a, const Term &b) {
+    Operation *first = a.value.getDefiningOp(), *second = b.value.getDefiningOp();
+    return first == second ? a.member < b.member : first->isBeforeInBlock(second);
   });
   auto between = [&](Operation *begin, Operation *end) {
     for (Operation *op = begin->getNextNode(); op && op != end; op = op->getNextNode())
@@ -111,7 +112,7 @@ void StepPartitioner::splitIntoParts(Reduction &reduction) {
   Operation *previous = nullptr;
   for (auto [value, member] : found) {
     Operation *op = value.getDefiningOp();
-    if (!previous || between(previous, op))
+    if (!previous || (op != previous && between(previous, op)))
       parts.emplace_back(storage->members.size());
     if (parts.back()[member])
       return; // Two terms in one run: added up before they are reduced.

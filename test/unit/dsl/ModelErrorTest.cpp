@@ -54,6 +54,15 @@ std::string at(int line) { return "ModelErrorTest.cpp:" + std::to_string(line) +
     EXPECT_NE(message.find(words), std::string::npos) << message;                                  \
   } while (false)
 
+TEST_F(ModelErrorTest, TokensThatAreNoRows) {
+  EXPECT_MISTAKE(model->tokens("tokens", {6}, 61),
+                 "tokens 'tokens' have 1 dimensions and a vocabulary of 61, expected samples by "
+                 "positions and at least 1");
+  EXPECT_MISTAKE(model->targets("targets", {6, 16}, 0),
+                 "tokens 'targets' have 2 dimensions and a vocabulary of 0, expected samples by "
+                 "positions and at least 1");
+}
+
 TEST_F(ModelErrorTest, EinsumThatDoesNotFit) {
   EXPECT_MISTAKE_HAS(einsum("bi,io->bo", x, weight),
                      "einsum 'bi,io->bo' of 'x' (10x64xf32) and 'fc1.weight' (65x3xf32): ");

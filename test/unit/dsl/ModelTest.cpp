@@ -42,6 +42,20 @@ TEST_F(ModelTest, EveryUseOfAParameterIsARead) {
   EXPECT_EQ(count(text(*module), "fsdp.read @tied.weight"), 2) << text(*module);
 }
 
+TEST_F(ModelTest, InputsOfTokensSayHowLargeTheVocabularyIs) {
+  Model model(context);
+  Tensor tokens = model.tokens("tokens", {6, 16}, 61);
+  Tensor targets = model.targets("targets", {6, 16}, 61);
+  Parameter table = model.unit("table").parameter("weight", {61, 4}, normal(0.02));
+  Tensor x = embedding(table, tokens);
+  model.loss(mean(crossEntropy(einsum("bsd,vd->bsv", x, table), targets)));
+  auto module = model.take();
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  EXPECT_EQ(count(text(*module), "{fsdp.tokens = 61 : i64} : tensor<6x16xi32>"), 1)
+      << text(*module);
+  EXPECT_EQ(count(text(*module), "{fsdp.targets = 61 : i64} : tensor<6x16xi32>"), 1);
+}
+
 TEST_F(ModelTest, NamesOfParametersComeFromScopes) {
   Model model(context);
   Scope block = model.unit("h0");
