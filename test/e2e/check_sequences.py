@@ -3,6 +3,7 @@
 
 The batch of 6 divides over 1, 2 and 3 ranks and not over 4. On each mesh the phases agree in double
 as check_phases.py says, and the programs agree with one another to 2e-5 in loss, accuracy and gradient norm.
+A token that the table lacks ends the program with its place and value.
 """
 
 import json
@@ -12,7 +13,7 @@ import sys
 
 import check_phases
 import training
-from check_refusals import write
+from check_refusals import refused, write
 
 CLASSES, LENGTH, WIDTH, SIZE, GROUPS, SAMPLES, STEPS = 11, 6, 8, 2, 2, 24, 10
 SHAPES = {
@@ -22,13 +23,15 @@ SHAPES = {
     "gates.share": (WIDTH, 2)}
 
 
-def dataset(folder):
-    """Random tokens; the next one is their successor but for every fifth."""
+def dataset(folder, name="data", changes=()):
+    """Random tokens; the next one is their successor but for every fifth. Changed where asked for."""
     draw = random.Random(5)
     tokens = [draw.randrange(CLASSES) for _ in range(SAMPLES * LENGTH)]
     following = [(t + 1) % CLASSES if i % 5 else draw.randrange(CLASSES) for i, t in enumerate(tokens)]
     shape = (SAMPLES, LENGTH)
-    return write(folder / "data.safetensors", {"tokens": ("I32", shape, tokens), "next": ("I32", shape, following)})
+    for place, token in changes:
+        tokens[place] = token
+    return write(folder / f"{name}.safetensors", {"tokens": ("I32", shape, tokens), "next": ("I32", shape, following)})
 
 
 def initial(folder):
@@ -57,6 +60,9 @@ def main(scratch):
         first = first or log
         training.compare_log(log, first, "--loss=2e-5", "--grad_norm=2e-5", "--accuracy=1e-6",
                              f"--steps={STEPS}")
+    unknown = dataset(folder, "unknown", [(13, CLASSES)])
+    refused("unknown token", [folder / "sequences-2" / "train", "--data", unknown, "--steps", 1], 1,
+            "'table.embedding'", "is 11, expected 0 to 10")
     losses = [json.loads(line)["loss"] for line in first.read_text().splitlines()]
     if not losses[-1] < 0.9 * losses[0]:
         sys.exit(f"sequences: got loss {losses[-1]} after {STEPS} steps, expected less than 0.9 * {losses[0]}")
