@@ -35,6 +35,7 @@ private:
   LogicalResult crossEntropyGrad(nn::CrossEntropyGradOp op);
   LogicalResult direct(Operation *op);
   LogicalResult concat(nn::ConcatOp op);
+  LogicalResult dropout(DropoutOp op);
   LogicalResult squareSum(SquareSumOp op);
   LogicalResult learningRate(LearningRateOp op);
   LogicalResult allFinite(AllFiniteOp op);
@@ -263,6 +264,27 @@ LogicalResult CallFinder::concat(nn::ConcatOp op) {
   return success();
 }
 
+LogicalResult CallFinder::dropout(DropoutOp op) {
+  call.function = "dropout";
+  if (failed(needF32(op, op.getType())) || failed(needBuffers(op)))
+    return failure();
+  // Behind how many elements of the whole tensor this rank's part begins.
+  std::string first;
+  int64_t stride = 1;
+  ArrayRef<int64_t> whole = op.getGlobalShape();
+  auto type = cast<RankedTensorType>(op.getType());
+  for (int64_t dim = type.getRank() - 1; dim >= 0; stride *= whole[dim--])
+    if (SmallVector<StringAttr> axes = op.getAxes(dim); !axes.empty())
+      first += (first.empty() ? "" : " + ") +
+               ("std::int64_t{" + std::to_string(type.getDimSize(dim) * stride) + "} * (") +
+               rankIndex(program.mesh, getAxisArray(op.getContext(), axes)) + ")";
+  pass(dropoutMask(op, first.empty() ? "0" : first));
+  read(launch.getStepState());
+  read(source(op.getInput()));
+  write(target(op.getResult()));
+  return success();
+}
+
 LogicalResult CallFinder::squareSum(SquareSumOp op) {
   call.function = "square_sum";
   if (failed(needF32(op, op.getInput().getType())) || failed(needBuffers(op)))
@@ -393,6 +415,7 @@ LogicalResult CallFinder::find(Operation *op) {
             nn::RmsNormOp, nn::RmsNormGradOp, nn::AttentionOp, nn::AttentionGradOp, nn::RopeOp,
             nn::EmbeddingOp, nn::EmbeddingGradOp>([&](Operation *op) { return direct(op); })
       .Case([&](nn::ConcatOp op) { return concat(op); })
+      .Case([&](DropoutOp op) { return dropout(op); })
       .Case([&](SquareSumOp op) { return squareSum(op); })
       .Case([&](LearningRateOp op) { return learningRate(op); })
       .Case([&](AllFiniteOp op) { return allFinite(op); })

@@ -71,7 +71,7 @@ std::string mlir::fsdp::bufferName(Value buffer) {
 }
 
 bool mlir::fsdp::readsStepState(LaunchOp launch) {
-  return isa_and_nonnull<OptimizerStepOp, LearningRateOp, AdvanceOp>(onlyOp(launch));
+  return isa_and_nonnull<OptimizerStepOp, LearningRateOp, AdvanceOp, DropoutOp>(onlyOp(launch));
 }
 
 bool mlir::fsdp::writesStepState(LaunchOp launch) {

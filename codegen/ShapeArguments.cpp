@@ -3,6 +3,7 @@
 #include "codegen/ShapeArguments.h"
 
 #include "codegen/Elementwise.h"
+#include "codegen/Names.h"
 #include "dialect/nn/NNDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -125,4 +126,26 @@ std::string mlir::fsdp::shapeArgument(Operation *op) {
       .Default([](Operation *) -> std::string {
         llvm_unreachable("an op that the runtime has no shape for");
       });
+}
+
+std::string mlir::fsdp::dropoutMask(DropoutOp op, std::string first) {
+  // From the innermost dimension on; dimensions that lie together in the whole tensor are joined.
+  ArrayRef<int64_t> part = shapeOf(op.getResult()), whole = op.getGlobalShape();
+  SmallVector<std::pair<int64_t, int64_t>> extents = {{1, 1}};
+  for (int64_t dim = part.size() - 1, stride = 1; dim >= 0; stride *= whole[dim--]) {
+    auto &[size, step] = extents.back();
+    if (size * step == stride)
+      size *= part[dim];
+    else
+      extents.push_back({part[dim], stride});
+  }
+  std::string list;
+  for (auto [size, stride] : llvm::reverse(extents))
+    list +=
+        (list.empty() ? "{" : ", {") + std::to_string(size) + ", " + std::to_string(stride) + "}";
+  return Initializer("DropoutMask<" + std::to_string(extents.size()) + ">")
+      .field("rate", number(op.getRate(), Float64Type::get(op.getContext())))
+      .field("name", "hashName(\"" + escaped(op.getName()) + "\")")
+      .field("first", std::move(first))
+      .field("extents", "{" + list + "}");
 }

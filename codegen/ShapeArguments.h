@@ -3,7 +3,7 @@
 #ifndef CODEGEN_SHAPEARGUMENTS_H
 #define CODEGEN_SHAPEARGUMENTS_H
 
-#include "mlir/IR/Operation.h"
+#include "dialect/fsdp/FSDPDialect.h"
 #include <string>
 
 namespace mlir::fsdp {
@@ -11,6 +11,10 @@ namespace mlir::fsdp {
 /// The shape argument of the runtime's function for `op`, an op of `nn` that has one of its own and
 /// no other argument but buffers, as C++: "SoftmaxRows{/*rows=*/8, /*width=*/10}".
 std::string shapeArgument(Operation *op);
+
+/// What the runtime's dropout is told of `op`; `first` is the C++ expression of the index in the
+/// whole tensor of this rank's first element.
+std::string dropoutMask(DropoutOp op, std::string first);
 
 } // namespace mlir::fsdp
 

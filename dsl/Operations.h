@@ -92,6 +92,14 @@ Tensor rmsNorm(Located input, Located scale, double eps = 1e-6);
 /// Row `ids[...]` of `table` at each position of `ids`.
 Tensor embedding(Located table, Located ids);
 
+// Regularization.
+
+/// In training, `rate` of the elements become 0, drawn anew in each step, and the others grow by
+/// 1 / (1 - rate); in evaluation, and where `rate` is 0, the input itself. Draws go by `name`,
+/// which no other dropout of the model may have; by default it is that of the operation,
+/// `fc1.dropout`.
+Tensor dropout(Located input, double rate, const std::string &name = "");
+
 // Attention.
 
 struct AttentionOptions {

@@ -1,4 +1,4 @@
-//===- Rows.cpp - parts of tensors, operations on rows, attention ---------===//
+//===- Rows.cpp - parts, operations on rows, dropout, attention -----------===//
 
 #include "dsl/Checks.h"
 #include "dsl/Operations.h"
@@ -150,6 +150,33 @@ Tensor embedding(Located table, Located ids) {
                                            table.tensor.type().clone(ArrayRef<int64_t>(shape)),
                                            table.tensor.irValue(), ids.tensor.irValue());
                                      });
+}
+
+//===----------------------------------------------------------------------===//
+// Regularization
+//===----------------------------------------------------------------------===//
+
+Tensor dropout(Located input, double rate, const std::string &name) {
+  requireFloat("dropout", input);
+  if (rate == 0)
+    return input.tensor;
+  return input.tensor.owner().create(
+      "dropout", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+        auto isTaken = [&](const std::string &wanted) {
+          return llvm::any_of(
+              builder.getInsertionBlock()->getOps<mlir::fsdp::DropoutOp>(),
+              [&](mlir::fsdp::DropoutOp other) { return other.getName() == wanted; });
+        };
+        std::string base = name.empty() ? cast<NameLoc>(loc).getName().str() : name, own = base;
+        if (!name.empty() && isTaken(name))
+          Model::fail("dropout", {input.tensor}, input.where,
+                      "the draws of '" + name + "' are another dropout's; give each its own name");
+        for (int number = 1; isTaken(own); ++number)
+          own = base + "." + std::to_string(number);
+        return mlir::fsdp::DropoutOp::create(builder, loc, input.tensor.type(),
+                                             input.tensor.irValue(), llvm::APFloat(rate), own,
+                                             DenseI64ArrayAttr(), ArrayAttr());
+      });
 }
 
 //===----------------------------------------------------------------------===//

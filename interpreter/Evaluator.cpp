@@ -3,6 +3,7 @@
 #include "interpreter/Evaluator.h"
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "interpreter/Draws.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -70,7 +71,7 @@ struct PureBlock {
 } // namespace
 
 /// The pure ops of `fsdp` that are the same on every rank.
-static Kernel compileDistribution(Operation *op) {
+static Kernel compileDistribution(Operation *op, Numerics numerics) {
   return llvm::TypeSwitch<Operation *, Kernel>(op)
       .Case([](ConstraintOp) -> Kernel {
         return [](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) { out[0] = in[0]; };
@@ -114,6 +115,12 @@ static Kernel compileDistribution(Operation *op) {
           out[0] = Tensor::splat(type, ok);
         };
       })
+      .Case([=](DropoutOp dropout) -> Kernel {
+        return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+          Draws draws(/*seed=*/0, DropoutOp(dropout).getName(), /*step=*/1);
+          out[0] = drop(dropout, numerics, draws, in[0], [](ArrayRef<StringAttr>) { return 0; });
+        };
+      })
       .Default([](Operation *) { return Kernel(); });
 }
 
@@ -140,7 +147,7 @@ FailureOr<Kernel> interpreter::compile(Operation *op, Numerics numerics) {
   if (!kernel)
     kernel = detail::compileElementwise(op, numerics);
   if (!kernel)
-    kernel = compileDistribution(op);
+    kernel = compileDistribution(op, numerics);
   if (!kernel)
     return op->emitError("cannot be interpreted: the meaning of '")
            << op->getName() << "' is not known; add it to the evaluator";

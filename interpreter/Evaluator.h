@@ -18,7 +18,8 @@ namespace mlir::fsdp::interpreter {
 /// Computes the results (one tensor each, in order) from the operands.
 using Kernel = std::function<void(ArrayRef<Tensor> operands, MutableArrayRef<Tensor> results)>;
 
-/// The kernel of a pure op. Fails, emitting on `op`, where the op is unknown.
+/// The kernel of a pure op, or of a dropout as it is on the first rank in the first step with seed
+/// 0. Fails, emitting on `op`, where the op is unknown.
 FailureOr<Kernel> compile(Operation *op, Numerics numerics);
 
 /// The results of `op` for `operands`, which have the types of its operands.

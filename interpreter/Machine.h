@@ -20,7 +20,7 @@ namespace mlir::fsdp::interpreter {
 
 struct MachineOptions {
   Numerics numerics = Numerics::exact;
-  /// Of initial values and of the order in which streams run.
+  /// Of initial values, of draws, and of the order in which streams run.
   uint64_t seed = 0;
   /// Where falling learning rates end.
   int64_t totalSteps = 1;

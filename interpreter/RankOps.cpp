@@ -1,5 +1,6 @@
 //===- RankOps.cpp - ops that depend on the rank, the step or storage -----===//
 
+#include "interpreter/Draws.h"
 #include "interpreter/Optimizer.h"
 #include "interpreter/Program.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -100,6 +101,16 @@ static RankKernel compileOptimizerStep(OptimizerStepOp op, Numerics numerics) {
   };
 }
 
+static RankKernel compileDropout(DropoutOp op, Numerics numerics) {
+  return [=](RankContext &context, In in, Out out) {
+    Draws draws(context.options->seed, DropoutOp(op).getName(), context.stepState.step + 1);
+    out[0] = drop(op, numerics, draws, in[0], [&](ArrayRef<StringAttr> axes) {
+      return context.mesh.getIndexIn(context.rank, axes);
+    });
+    return success();
+  };
+}
+
 RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) {
   return llvm::TypeSwitch<Operation *, RankKernel>(op)
       .Case([](InputOp input) -> RankKernel {
@@ -156,6 +167,7 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
         };
       })
       .Case([](MaskPaddingOp mask) { return compileMaskPadding(mask); })
+      .Case([=](DropoutOp dropout) { return compileDropout(dropout, numerics); })
       .Case([](AllSliceOp slice) { return compileAllSlice(slice); })
       .Case([=](OptimizerStepOp step) { return compileOptimizerStep(step, numerics); })
       .Default([](Operation *) { return RankKernel(); });

@@ -31,6 +31,11 @@ struct DeriveEvaluation : fsdp::impl::DeriveEvaluationPassBase<DeriveEvaluation>
     evaluate.setSymName(name);
     evaluate.setKind(StepKind::evaluate);
     evaluate.removeOptimizerAttr();
+    // What is measured is the whole model, the same for every seed.
+    evaluate.walk([](DropoutOp dropout) {
+      dropout.getResult().replaceAllUsesWith(dropout.getInput());
+      dropout.erase();
+    });
   }
 };
 } // namespace

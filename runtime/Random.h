@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -49,6 +50,27 @@ public:
     return philox({std::uint32_t(group), std::uint32_t(group >> 32), std::uint32_t(step),
                    std::uint32_t(step >> 32)},
                   {std::uint32_t(key), std::uint32_t(key >> 32)});
+  }
+
+  /// The words of kLanes groups from `group` on, word by word: what `words` gives, in vectors.
+  static constexpr std::size_t kLanes = 16;
+  void words(std::uint64_t group, std::uint32_t (&to)[4][kLanes]) const {
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      to[0][i] = std::uint32_t(group + i), to[1][i] = std::uint32_t((group + i) >> 32);
+      to[2][i] = std::uint32_t(step), to[3][i] = std::uint32_t(step >> 32);
+    }
+    std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
+    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+#pragma omp simd
+      for (std::size_t i = 0; i < kLanes; ++i) {
+        const std::uint64_t p0 = std::uint64_t(0xD2511F53u) * to[0][i];
+        const std::uint64_t p1 = std::uint64_t(0xCD9E8D57u) * to[2][i];
+        to[0][i] = std::uint32_t(p1 >> 32) ^ to[1][i] ^ k0;
+        to[1][i] = std::uint32_t(p1);
+        to[2][i] = std::uint32_t(p0 >> 32) ^ to[3][i] ^ k1;
+        to[3][i] = std::uint32_t(p0);
+      }
+    }
   }
 
   /// Uniform in [0, 1), a multiple of 2^-24, so that it is exact in float.

@@ -7,6 +7,7 @@
 #include "runtime/Context.h"
 #include "runtime/CrossEntropy.h"
 #include "runtime/Driver.h"
+#include "runtime/Dropout.h"
 #include "runtime/Embedding.h"
 #include "runtime/Gemm.h"
 #include "runtime/Launch.h"

@@ -37,7 +37,8 @@ def FSDP_Dialect : Dialect {
 
     Order of the files: FSDPAttrs.td (mesh, sharding, placement, initializer, optimizer),
     FSDPTypes.td, FSDPModuleOps.td (declarations and containers), FSDPGlobalOps.td,
-    FSDPLocalOps.td, FSDPCollectiveOps.td, FSDPOptimizerOps.td, FSDPTimelineOps.td; FSDPOps.td includes them all.
+    FSDPLocalOps.td, FSDPCollectiveOps.td, FSDPOptimizerOps.td, FSDPRandomOps.td, FSDPTimelineOps.td;
+    FSDPOps.td includes them all.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

@@ -8,6 +8,7 @@ include "dialect/fsdp/FSDPGlobalOps.td"
 include "dialect/fsdp/FSDPLocalOps.td"
 include "dialect/fsdp/FSDPCollectiveOps.td"
 include "dialect/fsdp/FSDPOptimizerOps.td"
+include "dialect/fsdp/FSDPRandomOps.td"
 include "dialect/fsdp/FSDPTimelineOps.td"
 
 #endif // FSDP_OPS_TD

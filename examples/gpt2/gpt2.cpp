@@ -21,10 +21,11 @@ struct Norm {
 /// their factors (queries, keys and values; heads) stand apart here and joined in weight files.
 struct Block {
   Norm ln1, ln2;
+  double drop;
   Parameter qkv, qkvBias, attnOut, attnOutBias, up, upBias, down, downBias;
 
-  Block(const Scope &scope, int64_t width, int64_t heads, Init residual)
-      : ln1(scope.scope("ln_1"), width), ln2(scope.scope("ln_2"), width) {
+  Block(const Scope &scope, int64_t width, int64_t heads, Init residual, double drop)
+      : ln1(scope.scope("ln_1"), width), ln2(scope.scope("ln_2"), width), drop(drop) {
     Scope attn = scope.scope("attn"), mlp = scope.scope("mlp");
     int64_t head = width / heads, hidden = 4 * width;
     Scope in = attn.scope("c_attn"), out = attn.scope("c_proj");
@@ -44,21 +45,24 @@ struct Block {
       return rearrange("b s n h k -> b (n h) s k", slice(parts, 2, n, 1));
     };
     Tensor mixed = rearrange("b h s k -> b s h k", attention(part(0), part(1), part(2)));
-    x = einsum("bshk,hkd->bsd", mixed, attnOut) + attnOutBias + x;
+    x = dropout(einsum("bshk,hkd->bsd", mixed, attnOut) + attnOutBias, drop) + x;
     Tensor hidden = gelu(einsum("bsd,df->bsf", ln2(x), up) + upBias);
-    return einsum("bsf,fd->bsd", hidden, down) + downBias + x;
+    return dropout(einsum("bsf,fd->bsd", hidden, down) + downBias, drop) + x;
   }
 };
 
 int main(int argc, char **argv) {
   fsdpc::Driver driver("gpt2", "GPT-2");
   int64_t layers = 12, width = 768, heads = 12, context = 1024, vocab = 50257, batch = 8;
+  double drop = 0;
   driver.option("--layers", layers, "blocks");
   driver.option("--width", width, "width of the residual stream");
   driver.option("--heads", heads, "heads of each attention");
   driver.option("--context", context, "tokens of a sample");
   driver.option("--vocab", vocab, "different tokens");
   driver.option("--batch", batch, "samples of a step, on all ranks together");
+  driver.option("--dropout", drop,
+                "share of elements dropped before each sum of the residual stream");
 
   return driver.run(argc, argv, [&](Model &model) {
     if (width % heads != 0)
@@ -75,10 +79,10 @@ int main(int argc, char **argv) {
     Norm norm(tied.scope("ln_f"), width);
 
     Init residual = normal(0.02 / std::sqrt(2.0 * layers));
-    Tensor x = embedding(wte, tokens) + wpe;
+    Tensor x = dropout(embedding(wte, tokens) + wpe, drop);
     for (int64_t layer = 0; layer < layers; ++layer) {
       std::string name = "h." + std::to_string(layer);
-      x = Block(model.unit(name, "transformer." + name), width, heads, residual)(x);
+      x = Block(model.unit(name, "transformer." + name), width, heads, residual, drop)(x);
     }
     Tensor logits = einsum("bsd,vd->bsv", norm(x), wte);
     model.loss(mean(crossEntropy(logits, targets)));

@@ -103,6 +103,22 @@ static void localizeSizes(nn::RearrangeOp op, const nn::ShardingRule &rule, cons
   op.setSizesAttr(DictionaryAttr::get(op.getContext(), local));
 }
 
+/// Says which part of the whole tensor `op` has, so that its draws go by the global index.
+static void localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sharding,
+                          LocalValues &values) {
+  SmallVector<Attribute> over;
+  bool isSplit = false;
+  for (int64_t dim = 0; dim < whole.getRank(); ++dim) {
+    SmallVector<StringAttr> axes = sharding.getAxes(dim);
+    over.push_back(values.axisArray(axes));
+    isSplit |= !axes.empty();
+  }
+  if (!isSplit)
+    return;
+  op.setPartOf(whole.getShape());
+  op.setOverAttr(ArrayAttr::get(op.getContext(), over));
+}
+
 /// A mean over a split dimension: the sum over all ranks, divided by the global count.
 void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local,
                                        ArrayRef<StringAttr> axes) {
@@ -151,6 +167,9 @@ void StepPartitioner::convertCompute(Operation *op) {
     result.setType(values.localType(global, shardings.lookup(global)));
   if (auto rearrange = dyn_cast<nn::RearrangeOp>(local))
     localizeSizes(rearrange, rule, split, mesh);
+  if (auto dropout = dyn_cast<DropoutOp>(local))
+    localizeDraws(dropout, cast<RankedTensorType>(op->getResult(0).getType()),
+                  shardings.lookup(op->getResult(0)), values);
   if (auto constant = dyn_cast<arith::ConstantOp>(local))
     if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
       constant.setValueAttr(splat.resizeSplat(cast<ShapedType>(constant.getType())));

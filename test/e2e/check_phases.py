@@ -13,7 +13,7 @@ import check_branches
 import training
 import weights as safetensors
 
-STEPS = 3
+STEPS, SEED = 3, 5
 
 
 def outputs_of(folder, phase, model, inputs, weights, options):
@@ -21,7 +21,7 @@ def outputs_of(folder, phase, model, inputs, weights, options):
     text, result = folder / f"{phase}.mlir", folder / f"{phase}.safetensors"
     training.run([training.tool(model), *options, f"--emit={phase}", "-o", text])
     training.run([training.tool("fsdp-run"), text, "--params", weights, "--inputs", inputs,
-                  "--outputs", result, f"--steps={STEPS}", "--numerics=exact", "--seed=5"])
+                  "--outputs", result, f"--steps={STEPS}", "--numerics=exact", f"--seed={SEED}"])
     return {name: values for name, (_, _, values) in safetensors.read(result).items()}
 
 
@@ -46,7 +46,8 @@ def check(folder, model, inputs, weights, options):
         agree(f"{folder.name}: {phase}", outputs_of(folder, phase, model, inputs, weights, options), whole, 1e-9)
     program, final = folder / "train", folder / "final.safetensors"
     training.run([training.tool(model), *options, "-o", program])
-    training.run([program, "--data", inputs, "--init", weights, "--steps", STEPS, "--export", final])
+    training.run([program, "--data", inputs, "--init", weights, "--steps", STEPS, "--export", final,
+                  "--seed", SEED])
     parameters = {name: values for name, (_, _, values) in safetensors.read(final).items()}
     agree(f"{folder.name}: program", parameters, {name: whole[name] for name in parameters}, 1e-5)
 

@@ -276,6 +276,11 @@ Case makeRope(Random &random) {
           {{tensor(x)}}};
 }
 
+Case makeDropout(Random &random) {
+  std::string x = tensor(random.shape());
+  return {"fsdp.dropout %a rate 0.4 name \"mask\" : " + x, {{x}}};
+}
+
 Case makeEmbedding(Random &random) {
   int64_t count = random.integer(1, 4), width = random.size();
   Shape ids = random.shape(), rows = ids;
@@ -315,6 +320,7 @@ const std::vector<std::pair<std::string, Generator>> &gradient_test::cases() {
       {"nn.attention", makeAttention},
       {"nn.rope", makeRope},
       {"nn.embedding", makeEmbedding},
+      {"fsdp.dropout", makeDropout},
       {"fsdp.constraint", makeConstraint},
       {"arith.addf", elementwise("arith.addf", {any, any})},
       {"arith.subf", elementwise("arith.subf", {any, any})},

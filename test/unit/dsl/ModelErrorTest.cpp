@@ -139,6 +139,14 @@ TEST_F(ModelErrorTest, RowsThatDoNotFit) {
   EXPECT_MISTAKE_HAS(rope(y), "has width 3, expected an even number to turn pairs of");
 }
 
+TEST_F(ModelErrorTest, Dropout) {
+  Tensor x = model.input("x", {4, 3});
+  dropout(x, 0.1, "drop");
+  EXPECT_MISTAKE_HAS(dropout(x, 0.1, "drop"),
+                     "the draws of 'drop' are another dropout's; give each its own name");
+  EXPECT_MISTAKE_HAS(dropout(x, 1), "has rate 1.000000e+00, expected at least 0 and less than 1");
+}
+
 TEST_F(ModelErrorTest, LabelsOfOtherRows) {
   Tensor labels = model->input("labels", {9}, ElementType::i32);
   EXPECT_MISTAKE_HAS(crossEntropy(y, labels),

@@ -110,6 +110,22 @@ TEST_F(ModelTest, ShapesOfRowsAndParts) {
   EXPECT_EQ(count(printed, " causal : "), 1) << printed;
 }
 
+TEST_F(ModelTest, EveryDropoutHasDrawsOfItsOwn) {
+  Model model(context);
+  Tensor x = model.input("x", {6, 4});
+  Parameter weight = model.unit("fc1").parameter("weight", {4, 3}, zeros());
+  Tensor y = einsum("bi,io->bo", x, weight);
+  EXPECT_EQ(dropout(y, 0).irValue(), y.irValue());
+  y = dropout(dropout(dropout(y, 0.5), 0.5), 0.25, "mine");
+  EXPECT_EQ(y.name(), "fc1.dropout");
+  model.loss(mean(y));
+  std::string printed = text(*model.take());
+  EXPECT_EQ(count(printed, "fsdp.dropout"), 3) << printed;
+  EXPECT_EQ(count(printed, "name \"fc1.dropout\" :"), 1) << printed;
+  EXPECT_EQ(count(printed, "name \"fc1.dropout.1\" :"), 1) << printed;
+  EXPECT_EQ(count(printed, "name \"mine\" :"), 1) << printed;
+}
+
 TEST_F(ModelTest, AMeanIsASumAndACount) {
   Model model(context);
   Tensor x = model.input("x", {6, 4});

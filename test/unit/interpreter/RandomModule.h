@@ -86,6 +86,7 @@ private:
   void normalizeRows();
   void attend();
   void turn();
+  void drop();
   void lookUp();
   void cutAndJoin();
   Value weights();

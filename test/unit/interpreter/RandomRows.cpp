@@ -116,6 +116,15 @@ void RandomStep::turn() {
       dims);
 }
 
+void RandomStep::drop() {
+  Var x = use();
+  FloatAttr rate = builder.getF64FloatAttr(oneOf<double>({0.1, 0.25, 0.5}));
+  StringAttr name = builder.getStringAttr("drop." + std::to_string(layers));
+  add(DropoutOp::create(builder, location(), x.value.getType(), x.value, rate, name,
+                        DenseI64ArrayAttr(), ArrayAttr()),
+      x.dims);
+}
+
 void RandomStep::lookUp() {
   std::string ids = "b", table = {newDim(between(1, 6)), newDim(between(1, 5))};
   if (chance(50))

@@ -524,7 +524,7 @@ void RandomStep::build() {
     contract();
   for (int64_t i = between(2, 7); i > 0; --i) {
     ++layers;
-    switch (between(0, 21)) {
+    switch (between(0, 22)) {
     case 0:
     case 1:
     case 2:
@@ -577,6 +577,9 @@ void RandomStep::build() {
       break;
     case 20:
       cutAndJoin();
+      break;
+    case 21:
+      drop();
       break;
     default:
       chance(50) ? convert() : table();

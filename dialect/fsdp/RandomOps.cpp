@@ -1,0 +1,73 @@
+//===- RandomOps.cpp - what is drawn anew in every step -------------------===//
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+SmallVector<StringAttr> DropoutOp::getAxes(int64_t dim) {
+  return getOver() ? getAxisNames(cast<ArrayAttr>((*getOver())[dim])) : SmallVector<StringAttr>();
+}
+
+LogicalResult DropoutOp::verify() {
+  // (C1)
+  double rate = getRate().convertToDouble();
+  if (!(rate >= 0 && rate < 1))
+    return emitOpError() << "has rate " << rate << ", expected at least 0 and less than 1";
+  // (C2)
+  if (getName().empty())
+    return emitOpError() << "has an empty name, expected the one that its draws go by";
+  // (C3)
+  auto type = cast<RankedTensorType>(getType());
+  size_t rank = type.getRank();
+  if (getPartOf().has_value() != getOver().has_value())
+    return emitOpError() << "has one of 'part_of' and 'over', expected both or none";
+  if (!getPartOf())
+    return success();
+  if (getPartOf()->size() != rank || getOver()->size() != rank)
+    return emitOpError() << "is part of " << getPartOf()->size() << " sizes over "
+                         << getOver()->size() << " lists of axes, expected " << rank
+                         << " of each (one for each dimension)";
+  MeshAttr mesh = getMesh(*this);
+  llvm::SmallPtrSet<Attribute, 4> seen;
+  for (auto [dim, whole] : llvm::enumerate(*getPartOf())) {
+    // (C4)
+    SmallVector<StringAttr> axes = getAxes(dim);
+    for (StringAttr axis : axes) {
+      if (mesh.getAxisIndex(axis) < 0)
+        return emitOpError() << "is split over axis '" << axis.getValue()
+                             << "', which the mesh lacks";
+      if (!seen.insert(axis).second)
+        return emitOpError() << "is split over axis '" << axis.getValue()
+                             << "' twice; name it for one dimension";
+    }
+    // (C5)
+    int64_t ranks = mesh.getSize(axes), expected = llvm::divideCeil(whole, ranks);
+    if (type.getDimSize(dim) != expected)
+      return emitOpError() << "holds " << type.getDimSize(dim) << " elements of dimension " << dim
+                           << ", expected " << expected << " (" << whole << " over " << ranks
+                           << " ranks)";
+  }
+  return success();
+}
+
+nn::ShardingRule DropoutOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
+
+// Ten rounds of two products for four elements, a comparison and a product for each.
+nn::Cost DropoutOp::getCost() {
+  return nn::costOf(*this, 7 * cast<RankedTensorType>(getType()).getNumElements());
+}
+
+LogicalResult DropoutOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
+                                         ArrayRef<bool> needed,
+                                         SmallVectorImpl<Value> &operandCotangents) {
+  // The same name draws the same mask.
+  Value input;
+  if (resultCotangents[0] && needed[0])
+    input = DropoutOp::create(builder, getLoc(), getType(), resultCotangents[0], getRateAttr(),
+                              getNameAttr(), getPartOfAttr(), getOverAttr());
+  operandCotangents.push_back(input);
+  return success();
+}

@@ -1,0 +1,67 @@
+//===- Dropout.cpp --------------------------------------------------------===//
+
+#include "runtime/Dropout.h"
+
+#include "runtime/Random.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fsdp::rt::kernels {
+
+namespace {
+
+/// Draws that are made at once.
+constexpr std::size_t kDraws = 4 * Random::kLanes;
+
+class Mask {
+public:
+  Mask(double rate, std::uint64_t name, const StepState &state)
+      : random(state.seed, name, static_cast<std::uint64_t>(state.step) + 1),
+        threshold(static_cast<std::uint32_t>(std::ceil(rate * 0x1p24))),
+        scale(static_cast<float>(1 / (1 - rate))) {}
+
+  /// `count` elements whose indices begin with `index`.
+  void apply(std::uint64_t index, std::size_t count, const float *x, float *y) const {
+    while (count > 0) {
+      std::uint32_t words[4][Random::kLanes], draws[kDraws];
+      random.words(index / 4, words);
+      for (std::size_t group = 0; group < Random::kLanes; ++group)
+        for (std::size_t i = 0; i < 4; ++i)
+          draws[4 * group + i] = words[i][group] >> 8;
+      const std::size_t skip = index % 4, now = std::min(count, kDraws - skip);
+      // A draw of [0, 1) is a multiple of 2^-24.
+#pragma omp simd
+      for (std::size_t i = 0; i < now; ++i)
+        y[i] = draws[skip + i] >= threshold ? x[i] * scale : 0.0f;
+      index += now, count -= now, x += now, y += now;
+    }
+  }
+
+private:
+  Random random;
+  std::uint32_t threshold;
+  float scale;
+};
+
+/// Rows of the innermost extent, in the order of memory; `at` moves on behind what is done.
+void descend(const Mask &mask, const DropoutExtent *extents, std::size_t numExtents,
+             std::uint64_t index, const float *x, float *y, std::size_t &at) {
+  if (numExtents == 1) {
+    mask.apply(index, extents->size, x + at, y + at);
+    at += extents->size;
+    return;
+  }
+  for (std::size_t i = 0; i < extents->size; ++i, index += extents->stride)
+    descend(mask, extents + 1, numExtents - 1, index, x, y, at);
+}
+
+} // namespace
+
+void dropout(double rate, std::uint64_t name, std::uint64_t first, const DropoutExtent *extents,
+             std::size_t numExtents, const StepState &state, const float *x, float *y) {
+  std::size_t at = 0;
+  descend(Mask(rate, name, state), extents, numExtents, first, x, y, at);
+}
+
+} // namespace fsdp::rt::kernels

@@ -1,0 +1,48 @@
+//===- Dropout.h - random elements become zero ------------------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_DROPOUT_H
+#define FSDP_RUNTIME_DROPOUT_H
+
+#include "runtime/Launch.h"
+#include "runtime/StepState.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fsdp::rt {
+
+/// `size` pieces of a tensor that lie `stride` elements of the whole tensor apart.
+struct DropoutExtent {
+  std::size_t size;
+  std::size_t stride;
+};
+
+/// Which elements of a whole tensor this rank holds, and how they are drawn.
+template <std::size_t N> struct DropoutMask {
+  double rate;
+  std::uint64_t name;       ///< hashName of what the draws go by
+  std::int64_t first;       ///< index in the whole tensor of the first element
+  DropoutExtent extents[N]; ///< outermost first; the last has stride 1
+};
+
+namespace kernels {
+/// y = x / (1 - rate) where the draw of an element in the step being performed is `rate` or more,
+/// else 0. In place is fine.
+void dropout(double rate, std::uint64_t name, std::uint64_t first, const DropoutExtent *extents,
+             std::size_t numExtents, const StepState &state, const float *x, float *y);
+} // namespace kernels
+
+/// Each element is kept, and scaled up, or dropped, whatever the mesh.
+template <std::size_t N>
+void dropout(Context &c, int stream, const char *name, DropoutMask<N> mask, Slice<StepState> state,
+             Slice<float> x, Slice<float> y) {
+  launch(c, stream, name, reads(state, x), writes(y),
+         [mask](const StepState *state, const float *x, float *y) {
+           kernels::dropout(mask.rate, mask.name, static_cast<std::uint64_t>(mask.first),
+                            mask.extents, N, *state, x, y);
+         });
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_DROPOUT_H
