@@ -5,6 +5,7 @@
 #include "codegen/Elementwise.h"
 #include "codegen/MatrixProduct.h"
 #include "codegen/Names.h"
+#include "codegen/ShapeArguments.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -27,10 +28,13 @@ private:
   LogicalResult input(InputOp op);
   LogicalResult output(OutputOp op);
   LogicalResult collective(Operation *op, StringRef kind, Value from, Value to, ArrayAttr over);
+  LogicalResult allSlice(AllSliceOp op);
   LogicalResult tiled(Operation *op, RankedTensorType piece, RankedTensorType whole, uint64_t dim);
   LogicalResult einsum(nn::EinsumOp op);
   LogicalResult crossEntropy(nn::CrossEntropyOp op);
   LogicalResult crossEntropyGrad(nn::CrossEntropyGradOp op);
+  LogicalResult direct(Operation *op);
+  LogicalResult concat(nn::ConcatOp op);
   LogicalResult squareSum(SquareSumOp op);
   LogicalResult learningRate(LearningRateOp op);
   LogicalResult allFinite(AllFiniteOp op);
@@ -146,6 +150,28 @@ LogicalResult CallFinder::tiled(Operation *op, RankedTensorType piece, RankedTen
   return success();
 }
 
+std::string mlir::fsdp::rankIndex(MeshAttr mesh, ArrayAttr over) {
+  std::string text;
+  for (StringAttr axis : getAxisNames(over)) {
+    std::string own = "c.coordinate(" + enumeratorFor("axis " + axis.getValue().str()) + ")";
+    text = text.empty()
+               ? own
+               : "(" + text + ") * " + std::to_string(mesh.getAxisSize(axis)) + " + " + own;
+  }
+  return text.empty() ? "0" : text;
+}
+
+LogicalResult CallFinder::allSlice(AllSliceOp op) {
+  call.function = "all_slice";
+  if (failed(needBuffers(op)))
+    return failure();
+  pass(rankIndex(program.mesh, op.getOver()));
+  read(source(op.getInput()));
+  write(target(op.getResult()));
+  return tiled(op, cast<RankedTensorType>(op.getType()),
+               cast<RankedTensorType>(op.getInput().getType()), op.getDim());
+}
+
 //===----------------------------------------------------------------------===//
 // Compute
 //===----------------------------------------------------------------------===//
@@ -208,6 +234,32 @@ LogicalResult CallFinder::crossEntropyGrad(nn::CrossEntropyGradOp op) {
   for (Value operand : op->getOperands())
     read(source(operand));
   write(target(op.getResult()));
+  return success();
+}
+
+/// The runtime's function has the name of the op, takes its operands and gives its results.
+LogicalResult CallFinder::direct(Operation *op) {
+  call.function = op->getName().stripDialect();
+  if (!isa<nn::SliceOp, nn::PadOp>(op) && failed(needF32(op, op->getResult(0).getType())))
+    return failure();
+  if (failed(needBuffers(op)))
+    return failure();
+  pass(shapeArgument(op));
+  for (Value operand : op->getOperands())
+    read(source(operand));
+  for (Value result : op->getResults())
+    write(target(result));
+  return success();
+}
+
+LogicalResult CallFinder::concat(nn::ConcatOp op) {
+  call.function = "concat";
+  if (failed(needBuffers(op)))
+    return failure();
+  pass(shapeArgument(op));
+  write(target(op.getResult()));
+  for (Value operand : op->getOperands())
+    read(source(operand));
   return success();
 }
 
@@ -333,9 +385,14 @@ LogicalResult CallFinder::find(Operation *op) {
           pass("ReduceOp::Max");
         return success();
       })
+      .Case([&](AllSliceOp op) { return allSlice(op); })
       .Case([&](nn::EinsumOp op) { return einsum(op); })
       .Case([&](nn::CrossEntropyOp op) { return crossEntropy(op); })
       .Case([&](nn::CrossEntropyGradOp op) { return crossEntropyGrad(op); })
+      .Case<nn::SliceOp, nn::PadOp, nn::SoftmaxOp, nn::LayerNormOp, nn::LayerNormGradOp,
+            nn::RmsNormOp, nn::RmsNormGradOp, nn::AttentionOp, nn::AttentionGradOp, nn::RopeOp,
+            nn::EmbeddingOp, nn::EmbeddingGradOp>([&](Operation *op) { return direct(op); })
+      .Case([&](nn::ConcatOp op) { return concat(op); })
       .Case([&](SquareSumOp op) { return squareSum(op); })
       .Case([&](LearningRateOp op) { return learningRate(op); })
       .Case([&](AllFiniteOp op) { return allFinite(op); })

@@ -34,6 +34,9 @@ struct Call {
   ArrayAttr over;
 };
 
+/// The C++ expression of a rank's index over `over`, first axis major.
+std::string rankIndex(MeshAttr mesh, ArrayAttr over);
+
 /// The call for `launch`. Fails with a diagnostic where the runtime has none for what the body
 /// holds.
 FailureOr<Call> callFor(const ScheduledProgram &program, LaunchOp launch);

@@ -28,7 +28,6 @@ private:
   LogicalResult emitAction(const Action &action, Writer &writer) const;
   void emitKernelLaunch(LaunchOp launch, std::vector<std::string> items, const Call &call,
                         Writer &writer) const;
-  std::string coordinate(ArrayAttr over) const;
 
   const ScheduledProgram &program;
   const EmitOptions &options;
@@ -93,18 +92,6 @@ void Emitter::emitKernels(Writer &writer, bool declarations) const {
 // Actions
 //===----------------------------------------------------------------------===//
 
-/// This rank's index over `over`, first axis major.
-std::string Emitter::coordinate(ArrayAttr over) const {
-  std::string text;
-  for (StringAttr axis : getAxisNames(over)) {
-    std::string own = "c.coordinate(" + enumeratorFor("axis " + axis.getValue().str()) + ")";
-    text = text.empty()
-               ? own
-               : "(" + text + ") * " + std::to_string(program.mesh.getAxisSize(axis)) + " + " + own;
-  }
-  return text.empty() ? "0" : text;
-}
-
 void Emitter::emitKernelLaunch(LaunchOp launch, std::vector<std::string> items, const Call &call,
                                Writer &writer) const {
   auto slices = [&](ArrayRef<Value> buffers) {
@@ -127,7 +114,7 @@ void Emitter::emitKernelLaunch(LaunchOp launch, std::vector<std::string> items, 
   for (auto [i, mask] : llvm::enumerate(masks)) {
     std::string name = "held" + (i ? "_" + std::to_string(i + 1) : std::string());
     captures += (i ? ", " : "") + name + " = Tile{1, " + std::to_string(mask.local) + ", 1, " +
-                std::to_string(mask.size) + "}.held(" + coordinate(mask.over) + ")";
+                std::to_string(mask.size) + "}.held(" + rankIndex(program.mesh, mask.over) + ")";
     arguments += (i ? ", " : "") + ("std::int64_t(" + name + ")");
   }
   size_t number = 0;

@@ -3,6 +3,7 @@
 #include "codegen/ScheduledProgram.h"
 
 #include "codegen/Names.h"
+#include "dialect/fsdp/TokenSource.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -181,10 +182,14 @@ static LogicalResult readInput(ScheduledProgram &program, LaunchOp launch, Input
   if (entry.op.getType() != input.getType() ||
       entry.op.getGlobalBatchAttr() != input.getGlobalBatchAttr() ||
       entry.op.getSampleDim() != input.getSampleDim() ||
-      entry.op.getOverAttr() != input.getOverAttr())
+      entry.op.getOverAttr() != input.getOverAttr() ||
+      entry.op->getDiscardableAttrDictionary() != input->getDiscardableAttrDictionary())
     return input.emitOpError() << "'" << input.getName() << "' has type " << input.getType()
                                << " here and " << entry.op.getType()
                                << " elsewhere, expected the same batch in every segment";
+  for (StringRef source : {tokensAttrName, targetsAttrName})
+    if (auto vocabulary = input->getAttrOfType<IntegerAttr>(source))
+      entry.limit = vocabulary.getInt();
   if (!launch.getOuts().empty())
     entry.limit = std::max(entry.limit, labelLimit(launch.getOuts().front()));
   return success();

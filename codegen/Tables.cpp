@@ -3,6 +3,7 @@
 #include "codegen/Tables.h"
 
 #include "codegen/Elementwise.h"
+#include "dialect/fsdp/TokenSource.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -154,6 +155,12 @@ static void emitTable(StringRef type, StringRef name, ArrayRef<std::string> item
                 items, "};");
 }
 
+static std::string sourceName(InputOp input) {
+  return input->hasAttr(tokensAttrName)    ? "Source::Tokens"
+         : input->hasAttr(targetsAttrName) ? "Source::Targets"
+                                           : "Source::Tensor";
+}
+
 static void emitInputs(const ScheduledProgram &program, const Arena &arena, Writer &writer) {
   if (program.inputs.empty()) {
     writer.line("constexpr Table<Input> inputs;");
@@ -174,7 +181,7 @@ static void emitInputs(const ScheduledProgram &program, const Arena &arena, Writ
                  arena.spellOutside(op->getParentOfType<LaunchOp>().getOuts().front()),
                  "/*batch=*/" + std::to_string(batch), "/*rows=*/" + std::to_string(rows),
                  "/*axes=*/" + (op.getOver() ? axisList(program, *op.getOver()) : "{}"),
-                 "/*limit=*/" + std::to_string(entry.limit)},
+                 "/*limit=*/" + std::to_string(entry.limit), "/*source=*/" + sourceName(op)},
                 "},");
   }
   writer.close(";");

@@ -2,6 +2,7 @@
 
 #include "dsl/Model.h"
 
+#include "dialect/fsdp/TokenSource.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Diagnostics.h"
@@ -121,6 +122,25 @@ Tensor Model::input(const std::string &name, const Shape &shape, ElementType ele
   Value value = ir::InputOp::create(builder, location(name, where), type, name, sampleDim,
                                     IntegerAttr(), ArrayAttr());
   return wrap(value, name, "");
+}
+
+Tensor Model::inputOfTokens(llvm::StringRef source, const std::string &name, const Shape &shape,
+                            int64_t vocab, Where where) {
+  if (shape.size() != 2 || vocab < 1)
+    throw ModelError(where, "tokens '" + name + "' have " + std::to_string(shape.size()) +
+                                " dimensions and a vocabulary of " + std::to_string(vocab) +
+                                ", expected samples by positions and at least 1");
+  Tensor result = input(name, shape, ElementType::i32, 0, where);
+  result.value.getDefiningOp()->setDiscardableAttr(source, builder.getI64IntegerAttr(vocab));
+  return result;
+}
+
+Tensor Model::tokens(const std::string &name, const Shape &shape, int64_t vocab, Where where) {
+  return inputOfTokens(ir::tokensAttrName, name, shape, vocab, where);
+}
+
+Tensor Model::targets(const std::string &name, const Shape &shape, int64_t vocab, Where where) {
+  return inputOfTokens(ir::targetsAttrName, name, shape, vocab, where);
 }
 
 Scope Model::unit(const std::string &name, const std::string &prefix) {

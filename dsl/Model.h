@@ -79,6 +79,13 @@ public:
   Tensor input(const std::string &name, const Shape &shape,
                ElementType elementType = ElementType::f32, int64_t sampleDim = 0,
                Where where = Where::here());
+  /// A batch (samples, positions) of tokens, i32 below `vocab`, off one long row: sample i is the
+  /// tokens from i * positions on.
+  Tensor tokens(const std::string &name, const Shape &shape, int64_t vocab,
+                Where where = Where::here());
+  /// What follows each of these tokens.
+  Tensor targets(const std::string &name, const Shape &shape, int64_t vocab,
+                 Where where = Where::here());
 
   /// The unit called `name`, which is also the prefix of its parameters' names.
   Scope unit(const std::string &name) { return unit(name, name); }
@@ -113,6 +120,8 @@ public:
 private:
   friend class Scope;
   mlir::Location location(const std::string &name, Where where);
+  Tensor inputOfTokens(llvm::StringRef source, const std::string &name, const Shape &shape,
+                       int64_t vocab, Where where);
 
   mlir::MLIRContext &context;
   mlir::OwningOpRef<mlir::ModuleOp> module;

@@ -1,10 +1,12 @@
-//===- Operations.cpp - arithmetic, rows and averages ---------------------===//
+//===- Operations.cpp - arithmetic and averages ---------------------------===//
 
 #include "dsl/Operations.h"
+#include "dsl/Checks.h"
 
 #include "dialect/nn/NNDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -62,11 +64,6 @@ static Tensor binary(const char *what, const Located &lhs, const Located &rhs) {
           return FloatOp::create(builder, loc, values[0], values[1]);
         return IntOp::create(builder, loc, values[0], values[1]);
       });
-}
-
-static void requireFloat(const char *what, const Located &input) {
-  if (!isa<FloatType>(input.tensor.type().getElementType()))
-    Model::fail(what, {input.tensor}, input.where, "expected a float element type");
 }
 
 template <typename Op> static Tensor unary(const char *what, const Located &input) {
@@ -150,6 +147,62 @@ Tensor relu(Located input) {
       });
 }
 
+namespace {
+
+/// Elementwise arithmetic on one value, all of it part of one operation.
+struct Arithmetic {
+  OpBuilder &builder;
+  Location loc;
+  Value constant(Value like, double value) const {
+    auto type = cast<RankedTensorType>(like.getType());
+    FloatAttr element = builder.getFloatAttr(type.getElementType(), value);
+    return arith::ConstantOp::create(builder, loc,
+                                     DenseElementsAttr::get(type, element.getValue()));
+  }
+  Value add(Value lhs, Value rhs) const { return arith::AddFOp::create(builder, loc, lhs, rhs); }
+  Value mul(Value lhs, Value rhs) const { return arith::MulFOp::create(builder, loc, lhs, rhs); }
+  Value scale(Value value, double by) const { return mul(value, constant(value, by)); }
+};
+
+} // namespace
+
+Tensor gelu(Located input) {
+  requireFloat("gelu", input);
+  // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+  return input.tensor.owner().create(
+      "gelu", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+        Arithmetic a{builder, loc};
+        Value x = input.tensor.irValue();
+        Value cube = a.mul(a.mul(x, x), x);
+        Value inner = a.scale(a.add(x, a.scale(cube, 0.044715)), std::sqrt(2 / M_PI));
+        Value tanh = math::TanhOp::create(builder, loc, inner);
+        return a.mul(a.scale(x, 0.5), a.add(tanh, a.constant(x, 1)));
+      });
+}
+
+Tensor geluErf(Located input) {
+  requireFloat("geluErf", input);
+  return input.tensor.owner().create(
+      "geluErf", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+        Arithmetic a{builder, loc};
+        Value x = input.tensor.irValue();
+        Value erf = math::ErfOp::create(builder, loc, a.scale(x, std::sqrt(0.5)));
+        return a.mul(a.scale(x, 0.5), a.add(erf, a.constant(x, 1)));
+      });
+}
+
+Tensor silu(Located input) {
+  requireFloat("silu", input);
+  // x/2 (1 + tanh(x/2)) is x / (1 + exp(-x)) without an exponential that overflows.
+  return input.tensor.owner().create("silu", {input.tensor}, input.where,
+                                     [&](OpBuilder &builder, Location loc) -> Value {
+                                       Arithmetic a{builder, loc};
+                                       Value x = input.tensor.irValue(), half = a.scale(x, 0.5);
+                                       Value tanh = math::TanhOp::create(builder, loc, half);
+                                       return a.mul(half, a.add(tanh, a.constant(x, 1)));
+                                     });
+}
+
 /// 1.0 or 0.0 for the outcome of a comparison.
 static Tensor compare(const char *what, const Located &lhs, const Located &rhs,
                       arith::CmpFPredicate floats, arith::CmpIPredicate integers) {
@@ -191,43 +244,6 @@ Tensor select(Located condition, Located yes, Located no) {
         Value flag =
             arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE, values[0], zero);
         return arith::SelectOp::create(builder, loc, flag, values[1], values[2]);
-      });
-}
-
-//===----------------------------------------------------------------------===//
-// Rows
-//===----------------------------------------------------------------------===//
-
-/// The shape of the rows of `input`: all dimensions but the last.
-static Shape rowShape(const char *what, const Located &input) {
-  Shape shape = input.tensor.shape();
-  if (shape.empty())
-    Model::fail(what, {input.tensor}, input.where, "expected at least one dimension, the row's");
-  shape.pop_back();
-  return shape;
-}
-
-Tensor crossEntropy(Located logits, Located labels) {
-  requireFloat("crossEntropy", logits);
-  Shape rows = rowShape("crossEntropy", logits);
-  return logits.tensor.owner().create(
-      "crossEntropy", {logits.tensor, labels.tensor}, logits.where,
-      [&](OpBuilder &builder, Location loc) -> Value {
-        RankedTensorType type = logits.tensor.type().clone(ArrayRef<int64_t>(rows));
-        return nn::CrossEntropyOp::create(
-                   builder, loc, TypeRange{type, type},
-                   ValueRange{logits.tensor.irValue(), labels.tensor.irValue()})
-            .getLoss();
-      });
-}
-
-Tensor argmax(Located input) {
-  requireFloat("argmax", input);
-  Shape rows = rowShape("argmax", input);
-  return input.tensor.owner().create(
-      "argmax", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        auto type = RankedTensorType::get(rows, builder.getI32Type());
-        return nn::ArgmaxOp::create(builder, loc, type, input.tensor.irValue());
       });
 }
 

@@ -10,6 +10,7 @@
 
 #include "dsl/Model.h"
 #include <map>
+#include <optional>
 
 namespace fsdp::dsl {
 
@@ -61,12 +62,51 @@ Tensor greater(Located lhs, Located rhs);
 /// `yes` where `condition` is not 0, else `no`.
 Tensor select(Located condition, Located yes, Located no);
 
+/// x * P(X <= x) of a standard normal X: by the approximation with a tanh, and exactly.
+Tensor gelu(Located input);
+Tensor geluErf(Located input);
+/// x / (1 + exp(-x)).
+Tensor silu(Located input);
+
+// Parts.
+
+/// `size` elements along `dim`, from `start` on.
+Tensor slice(Located input, int64_t dim, int64_t start, int64_t size);
+/// `low` zeros before and `high` after along `dim`.
+Tensor pad(Located input, int64_t dim, int64_t low, int64_t high);
+/// The inputs one after the other along `dim`.
+Tensor concat(const std::vector<Located> &inputs, int64_t dim, Where where = Where::here());
+
 // Rows.
 
 /// Softmax cross-entropy of each row of logits with its label: the loss of each row.
 Tensor crossEntropy(Located logits, Located labels);
 /// The index of the largest element of each row, i32.
 Tensor argmax(Located input);
+/// The exponentials of each row, divided by their sum.
+Tensor softmax(Located input);
+/// Rows of mean 0 and variance 1, times `scale` plus `bias`, which are as long as a row.
+Tensor layerNorm(Located input, Located scale, Located bias, double eps = 1e-5);
+/// Rows of mean square 1, times `scale`.
+Tensor rmsNorm(Located input, Located scale, double eps = 1e-6);
+/// Row `ids[...]` of `table` at each position of `ids`.
+Tensor embedding(Located table, Located ids);
+
+// Attention.
+
+struct AttentionOptions {
+  /// A query sees no key after its own position.
+  bool causal = true;
+  /// Of the products of queries and keys; 1 / sqrt(width) by default.
+  std::optional<double> scale = std::nullopt;
+};
+
+/// Softmax attention of `q` (batch, heads, queries, width) to `k` and `v` (batch, groups, keys,
+/// width); each group of keys and values serves as many heads as there are heads for a group.
+Tensor attention(Located q, Located k, Located v, const AttentionOptions &options = {});
+/// `input` (..., positions, width) with the pairs i and i + width/2 of each row turned by
+/// position * theta^(-2 i / width).
+Tensor rope(Located input, double theta = 10000);
 
 // Numbers of a step.
 

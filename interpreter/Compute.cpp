@@ -3,6 +3,7 @@
 #include "interpreter/Evaluator.h"
 
 #include "dialect/nn/NNDialect.h"
+#include "interpreter/Rounding.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <limits>
@@ -60,15 +61,6 @@ Offsets offsetsOf(const NotationTensor &tensor, const Names &space,
 RankedTensorType resultType(Operation *op) {
   return cast<RankedTensorType>(op->getResult(0).getType());
 }
-
-/// Rounds to `type` in typed numerics.
-struct Rounding {
-  Type type;
-  bool active;
-  Rounding(Type element, Numerics numerics)
-      : type(element), active(numerics == Numerics::typed && isa<FloatType>(element)) {}
-  double operator()(double value) const { return active ? roundTo(value, type) : value; }
-};
 
 /// Sums are accumulated in f32, or in f64 where the result is f64.
 Type accumulatorOf(RankedTensorType type) {
@@ -245,5 +237,10 @@ Kernel mlir::fsdp::interpreter::detail::compileCompute(Operation *op, Numerics n
       .Case([&](CrossEntropyOp op) { return compileCrossEntropy(op, numerics); })
       .Case([&](CrossEntropyGradOp op) { return compileCrossEntropyGrad(op, numerics); })
       .Case([](ArgmaxOp op) { return compileArgmax(op); })
-      .Default([](Operation *) { return Kernel(); });
+      .Default([&](Operation *op) {
+        for (auto part : {compileNorm, compileAttention, compileMove})
+          if (Kernel kernel = part(op, numerics))
+            return kernel;
+        return Kernel();
+      });
 }

@@ -36,6 +36,10 @@ namespace detail {
 Kernel compileElementwise(Operation *op, Numerics numerics);
 /// The kernel of an op of `nn` but nn.fused; null where the op is unknown.
 Kernel compileCompute(Operation *op, Numerics numerics);
+/// Parts of it: softmax and norms; attention and rotary positions; lookups, slices and joins.
+Kernel compileNorm(Operation *op, Numerics numerics);
+Kernel compileAttention(Operation *op, Numerics numerics);
+Kernel compileMove(Operation *op, Numerics numerics);
 } // namespace detail
 
 } // namespace mlir::fsdp::interpreter

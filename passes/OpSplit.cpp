@@ -21,6 +21,11 @@ static bool isReduced(const nn::Factor &factor) {
   return factor.kind == FactorKind::sumReduction || factor.kind == FactorKind::maxReduction;
 }
 
+static bool runsOver(const TensorFactors &tensor, int64_t factor) {
+  return llvm::any_of(tensor,
+                      [&](const DimFactors &dim) { return llvm::is_contained(dim, factor); });
+}
+
 /// The major factor of a dimension, those of size one aside; -1 if there is none.
 static int64_t majorFactor(const ShardingRule &rule, const DimFactors &dim) {
   for (int64_t factor : dim)
@@ -61,7 +66,12 @@ void OpSplit::take(const TensorFactors &tensor, const DimAxes &axes, bool reduce
     if (wanted.empty() || !admits(rule, mesh, dim, wanted))
       continue;
     int64_t factor = majorFactor(rule, dim);
-    if (!factorAxes[factor].empty() || (reducedOnly && !isReduced(rule.factors[factor])))
+    // What stands in a result is split as that is, be it reduced away for another.
+    bool open = !reducedOnly || (isReduced(rule.factors[factor]) &&
+                                 llvm::none_of(rule.results, [&](const TensorFactors &result) {
+                                   return runsOver(result, factor);
+                                 }));
+    if (!factorAxes[factor].empty() || !open)
       continue;
     bool taken = llvm::any_of(factorAxes, [&](const AxisList &others) {
       return llvm::any_of(others,
@@ -108,10 +118,10 @@ DimAxes OpSplit::project(const TensorFactors &tensor) const {
   return axes;
 }
 
-AxisList OpSplit::getReducedAxes() const {
+AxisList OpSplit::getReducedAxes(const TensorFactors &result) const {
   AxisList axes;
-  for (auto [factor, split] : llvm::zip_equal(rule.factors, factorAxes))
-    if (isReduced(factor))
+  for (auto [index, split] : llvm::enumerate(factorAxes))
+    if (isReduced(rule.factors[index]) && !runsOver(result, index))
       axes.append(split.begin(), split.end());
   return axes;
 }

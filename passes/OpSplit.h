@@ -32,7 +32,8 @@ public:
                          ArrayRef<DimAxes> results);
 
   /// The split of an op whose results are settled: factors of results are split as the results
-  /// are, reduced factors as the first operand that is split along them.
+  /// are, factors that are reduced away for all of them as the first operand that is split along
+  /// them.
   static OpSplit settle(const nn::ShardingRule &rule, MeshAttr mesh, ArrayRef<DimAxes> operands,
                         ArrayRef<DimAxes> results);
 
@@ -46,8 +47,9 @@ public:
   /// The axes of factor `factor`.
   ArrayRef<StringAttr> getAxes(int64_t factor) const { return factorAxes[factor]; }
 
-  /// The axes of all reduced factors: what the results are partial over.
-  AxisList getReducedAxes() const;
+  /// The axes of all reduced factors that `result` (one of the rule's) lacks: what it is partial
+  /// over.
+  AxisList getReducedAxes(const nn::TensorFactors &result) const;
 
 private:
   OpSplit(const nn::ShardingRule &rule, MeshAttr mesh)

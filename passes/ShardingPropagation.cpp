@@ -161,9 +161,10 @@ FailureOr<StepShardings> StepShardings::propagate(StepOp step) {
   for (Operation &op : step.getBody().front()) {
     for (Value value : op.getResults())
       result.shardings[value] = toSharding(value, {});
-    AxisList unreduced = result.unreducedOf(&op);
-    for (Value value : op.getResults())
-      result.shardings[value] = toSharding(value, unreduced);
+    SmallVector<AxisList> unreduced = llvm::map_to_vector(
+        op.getResults(), [&](OpResult value) { return result.unreducedOf(value); });
+    for (auto [value, axes] : llvm::zip_equal(op.getResults(), unreduced))
+      result.shardings[value] = toSharding(value, axes);
   }
   return result;
 }

@@ -42,7 +42,8 @@ OpSplit StepShardings::split(Operation *op, const nn::ShardingRule &rule) const 
 }
 
 bool StepShardings::carriesPartialSums(Operation *op) const {
-  if (!isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::AddIOp, nn::RearrangeOp>(op))
+  if (!isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::AddIOp, nn::RearrangeOp, nn::SliceOp,
+           nn::PadOp, nn::ConcatOp>(op))
     return false;
   ArrayRef<StringAttr> first = lookup(op->getOperand(0)).getUnreduced();
   return !first.empty() && llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -50,14 +51,15 @@ bool StepShardings::carriesPartialSums(Operation *op) const {
   });
 }
 
-AxisList StepShardings::unreducedOf(Operation *op) const {
+AxisList StepShardings::unreducedOf(OpResult value) const {
+  Operation *op = value.getOwner();
   auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
   if (!interface || isa<ConstraintOp>(op))
     return {};
   if (carriesPartialSums(op))
     return AxisList(lookup(op->getOperand(0)).getUnreduced());
   nn::ShardingRule rule = interface.getShardingRule();
-  AxisList axes = split(op, rule).getReducedAxes();
+  AxisList axes = split(op, rule).getReducedAxes(rule.results[value.getResultNumber()]);
   llvm::sort(axes, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
   return axes;
 }
@@ -131,8 +133,8 @@ LogicalResult StepShardings::verify() const {
       continue;
     if (failed(verifyResults(&op)))
       return failure();
-    AxisList expected = unreducedOf(&op);
-    for (Value value : op.getResults()) {
+    for (OpResult value : op.getResults()) {
+      AxisList expected = unreducedOf(value);
       ArrayRef<StringAttr> got = lookup(value).getUnreduced();
       if (got == ArrayRef<StringAttr>(expected))
         continue;

@@ -46,8 +46,8 @@ private:
   DimAxes axesOf(Value value) const;
   SmallVector<DimAxes> axesOf(ValueRange values) const;
   LogicalResult verifyResults(Operation *op) const;
-  /// What the result of `op` is partial over, in the order of the names.
-  AxisList unreducedOf(Operation *op) const;
+  /// What `value` is partial over, in the order of the names.
+  AxisList unreducedOf(OpResult value) const;
 
   // Accessors of ops are not const.
   mutable StepOp step;

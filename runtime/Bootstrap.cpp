@@ -5,12 +5,14 @@
 #include "runtime/Watchdog.h"
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -33,6 +35,15 @@ int report(const Error &error) {
   std::fflush(stdout);
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
+  return error.status();
+}
+
+int reportByFirst(const Error &error, int rank) {
+  if (rank == 0)
+    return report(error);
+  // A launcher ends the whole job with the first process that fails: rank 0 must have had the time
+  // to say why.
+  std::this_thread::sleep_for(std::chrono::seconds(2));
   return error.status();
 }
 
@@ -196,13 +207,13 @@ int runLaunched(const Mesh &mesh, const JobOptions &options, const Launched &lau
                "for a mesh of %d",
                mesh.describe().c_str(), mesh.size(), launched.by.c_str(), launched.size,
                mesh.size(), launched.size));
-    return launched.rank == 0 ? report(error) : error.status();
+    return reportByFirst(error, launched.rank);
   }
   if (options.transport == Transport::SharedMemory && !launched.oneMachine()) {
     Error error(
         format("--communicator=shm got %d of %d ranks on this machine, expected all: use mpi",
                launched.localSize, launched.size));
-    return launched.rank == 0 ? report(error) : error.status();
+    return reportByFirst(error, launched.rank);
   }
   if (options.transport == Transport::Mpi ||
       (options.transport == Transport::Auto && !launched.oneMachine()))

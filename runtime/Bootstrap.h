@@ -83,6 +83,10 @@ int runRanks(const Mesh &mesh, const JobOptions &options, const std::function<in
 /// status.
 int report(const Error &error);
 
+/// The same for an error that every rank of a launcher's job meets: rank 0 prints it, the others
+/// only end.
+int reportByFirst(const Error &error, int rank);
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_BOOTSTRAP_H

@@ -4,6 +4,7 @@
 
 #include "runtime/Communicator.h"
 #include "runtime/Launch.h"
+#include "runtime/Tiling.h"
 
 namespace fsdp::rt {
 
@@ -35,6 +36,20 @@ void all_reduce(Context &c, int stream, const char *name, int over, Slice<T> sou
                    [count = source.count, op](Communicator &comm, const T *from, T *to) {
                      comm.allReduce(from, to, count, op);
                    });
+}
+
+/// The part of `whole` that the rank of index `index` keeps, into `piece`, zeros in its padding;
+/// meets nobody.
+template <class T>
+void all_slice(Context &c, int stream, const char *name, int index, Slice<T> whole, Slice<T> piece,
+               Tile tile) {
+  launch(c, stream, name, reads(whole), writes(piece), [tile, index](const T *from, T *to) {
+    clearPadding(tile, static_cast<std::size_t>(index), to, sizeof(T));
+    forEachRun(tile, static_cast<std::size_t>(index),
+               [&](std::size_t inPiece, std::size_t inWhole, std::size_t count) {
+                 std::copy_n(from + inWhole, count, to + inPiece);
+               });
+  });
 }
 
 /// `buffer` of group rank `root` to every rank.

@@ -13,21 +13,28 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
   CLI::App app("trains '" + std::string(program.name) + "' on " +
                    std::to_string(worldSize(program)) + " rank(s)",
                program.name);
-  app.add_option("--data", options.data, "data set to train on (safetensors)")->type_name("FILE");
+  const bool tokens =
+      std::any_of(program.inputs.begin(), program.inputs.end(),
+                  [](const Input &input) { return input.source != Source::Tensor; });
+  const std::string kind =
+      tokens ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
+  app.add_option("--data", options.data, "data set to train on" + kind)->type_name("FILE");
   app.add_option("--steps", options.steps, "number of steps")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   app.add_option("--epochs", options.epochs, "number of passes over the data, instead of --steps")
       ->type_name("E")
       ->check(CLI::PositiveNumber);
-  app.add_option("--init", options.init, "weights to start from (safetensors)")->type_name("FILE");
+  app.add_option("--init", options.init,
+                 "weights to start from (safetensors, an index of several, or their folder)")
+      ->type_name("FILE");
   app.add_option("--export", options.exportTo, "where to write the trained weights (safetensors)")
       ->type_name("FILE");
   app.add_option("--seed", options.seed, "seed of the initial weights")->type_name("S");
   app.add_option("--lr", options.learningRate, "learning rate, instead of the compiled one")
       ->type_name("X")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--val-data", options.valData, "data set to evaluate on (safetensors)")
+  app.add_option("--val-data", options.valData, "data set to evaluate on" + kind)
       ->type_name("FILE");
   app.add_option("--eval-every", options.evalEvery,
                  "evaluate after every K steps and after the last one")

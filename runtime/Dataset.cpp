@@ -5,6 +5,7 @@
 #include "runtime/Error.h"
 #include "runtime/Random.h"
 #include "runtime/Safetensors.h"
+#include "runtime/TokenDataset.h"
 
 #include <algorithm>
 #include <cstring>
@@ -78,7 +79,7 @@ private:
     const bool integer = isInteger(input);
     if (integer ? !tensor->isInteger() : !tensor->isFloat())
       refuse(input, "got dtype " + tensor->dtype + ", expected " +
-                        (integer ? "I32 or I64" : "F32, BF16 or F64"));
+                        (integer ? "I32 or I64" : "F32, BF16, F16 or F64"));
 
     const auto &shape = tensor->shape;
     if (shape.empty() ||
@@ -129,6 +130,9 @@ private:
 } // namespace
 
 std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> inputs) {
+  for (const Input &input : inputs)
+    if (input.source != Source::Tensor)
+      return openTokens(path, inputs);
   return std::make_unique<SafetensorsDataset>(path, inputs);
 }
 

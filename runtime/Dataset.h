@@ -26,9 +26,9 @@ public:
   virtual void read(std::size_t input, std::int64_t sample, void *to) const = 0;
 };
 
-/// Opens the data set at `path`. Throws an Error that names file, tensor, got
-/// and expected if a tensor of `inputs` is missing or does not fit, or if a value is
-/// NaN, infinite or outside of the input's limit.
+/// Opens the data set at `path`: a safetensors file, or what `openTokens` takes if the inputs are
+/// tokens. Throws an Error that names file, tensor, got and expected if a tensor of `inputs` is
+/// missing or does not fit, or if a value is NaN, infinite or outside of the input's limit.
 std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> inputs);
 
 /// Which sample stands at a position of the training run. Positions count on over the epochs: with

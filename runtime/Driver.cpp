@@ -29,7 +29,7 @@ namespace {
 struct Sources {
   std::unique_ptr<Dataset> data;
   std::unique_ptr<Dataset> valData;
-  std::unique_ptr<SafetensorsFile> weights;
+  std::unique_ptr<WeightFiles> weights;
 };
 
 /// The samples of one data set, batch after batch, for one rank.
@@ -281,7 +281,7 @@ Sources openSources(const Program &program, const Options &options) {
   if (!options.valData.empty())
     sources.valData = openDataset(options.valData, program.inputs);
   if (!options.init.empty()) {
-    sources.weights = std::make_unique<SafetensorsFile>(options.init);
+    sources.weights = std::make_unique<WeightFiles>(options.init);
     const std::string remark = checkWeights(*sources.weights, program);
     if (!remark.empty())
       std::fprintf(stderr, "note: %s\n", remark.c_str());

@@ -54,7 +54,7 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   auto refuse = [rank](const std::string &message) {
-    int status = rank == 0 ? report(Error(message)) : kExitFailure;
+    int status = reportByFirst(Error(message), rank);
     MPI_Finalize();
     return status;
   };

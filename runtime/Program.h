@@ -125,7 +125,16 @@ struct Storage {
   Table<Parameter> members;
 };
 
-/// An input of the step, one row of the data set per sample.
+/// Where the samples of an input come from.
+enum class Source {
+  Tensor,  ///< a tensor of a safetensors file
+  Tokens,  ///< tokens [i T, i T + T) of a token file are sample i
+  Targets, ///< those one further on: what follows each of the tokens
+};
+
+/// An input of the step, one row of the data set per sample. Tokens and targets have samples of
+/// shape {T}, T being the context, and a `limit`: the vocabulary. All inputs of a program have
+/// tensors as their source, or none has.
 struct Input {
   const char *name;   ///< the tensor's name in a data file
   Shape sample;       ///< extents of one sample, without the sample dimension
@@ -134,7 +143,8 @@ struct Input {
   std::int64_t batch; ///< global batch, in samples
   std::int64_t rows;  ///< samples on this rank: ceil(batch / ranks over the axes)
   AxisList axes;      ///< the axes over which samples are split
-  std::int64_t limit; ///< labels: values lie in [0, limit); 0 where any value is good
+  std::int64_t limit; ///< labels and tokens: values lie in [0, limit); 0 where any value is good
+  Source source = Source::Tensor;
 };
 
 enum class SegmentKind {

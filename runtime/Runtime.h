@@ -11,6 +11,7 @@
 #include "runtime/Gemm.h"
 #include "runtime/Launch.h"
 #include "runtime/Optimizer.h"
+#include "runtime/Parts.h"
 #include "runtime/Program.h"
 #include "runtime/Random.h"
 #include "runtime/Rope.h"

@@ -7,14 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fcntl.h>
 #include <set>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <utility>
 
 namespace fsdp::rt {
@@ -51,6 +46,17 @@ float widen(std::uint16_t bfloat16) {
   return value;
 }
 
+/// An IEEE half precision number.
+float widenHalf(std::uint16_t half) {
+  const bool special = (half & 0x7c00) == 0x7c00; // infinity or NaN
+  std::uint32_t bits = std::uint32_t(half & 0x7fff) << 13 | (special ? 0x7f800000u : 0);
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  // The exponent is biased by 15 there and 127 here; a product also normalizes subnormals.
+  value *= special ? 1.0f : 0x1p112f;
+  return half & 0x8000 ? -value : value;
+}
+
 /// Calls `visit` with a function from index to element, as float.
 template <typename Visit> auto withFloats(const FileTensor &tensor, Visit visit) {
   const char *data = tensor.data;
@@ -58,6 +64,8 @@ template <typename Visit> auto withFloats(const FileTensor &tensor, Visit visit)
     return visit([data](std::size_t i) { return load<float>(data, i); });
   if (tensor.dtype == "F64")
     return visit([data](std::size_t i) { return static_cast<float>(load<double>(data, i)); });
+  if (tensor.dtype == "F16")
+    return visit([data](std::size_t i) { return widenHalf(load<std::uint16_t>(data, i)); });
   return visit([data](std::size_t i) { return widen(load<std::uint16_t>(data, i)); });
 }
 
@@ -117,35 +125,12 @@ std::size_t FileTensor::firstNonfinite() const {
   });
 }
 
-SafetensorsFile::SafetensorsFile(std::string path) : name(std::move(path)) {
-  const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0)
-    throw Error("cannot open '" + name + "': " + strerror(errno));
-  struct stat status;
-  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(descriptor);
-    throw Error("cannot read '" + name + "': not a regular file");
-  }
-  size = static_cast<std::size_t>(status.st_size);
-  if (size < 8) {
-    close(descriptor);
-    refuse("got " + std::to_string(size) + " bytes, expected at least 8 for the header's length");
-  }
-  void *mapping = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  const int reason = errno;
-  close(descriptor);
-  if (mapping == MAP_FAILED)
-    throw Error("cannot open '" + name + "': " + strerror(reason));
-  base = static_cast<const char *>(mapping);
-  try {
-    parse();
-  } catch (...) {
-    munmap(mapping, size);
-    throw;
-  }
+SafetensorsFile::SafetensorsFile(std::string path) : file(std::move(path)) {
+  if (file.size() < 8)
+    refuse("got " + std::to_string(file.size()) +
+           " bytes, expected at least 8 for the header's length");
+  parse();
 }
-
-SafetensorsFile::~SafetensorsFile() { munmap(const_cast<char *>(base), size); }
 
 const FileTensor *SafetensorsFile::find(std::string_view tensor) const {
   for (const FileTensor &candidate : list)
@@ -155,16 +140,17 @@ const FileTensor *SafetensorsFile::find(std::string_view tensor) const {
 }
 
 void SafetensorsFile::refuse(const std::string &why) const {
-  throw Error("'" + name + "' is not a whole safetensors file: " + why +
+  throw Error("'" + path() + "' is not a whole safetensors file: " + why +
               "; write or download it again");
 }
 
 void SafetensorsFile::parse() {
-  const auto headerBytes = load<std::uint64_t>(base, 0);
+  const std::size_t size = file.size();
+  const auto headerBytes = load<std::uint64_t>(file.data(), 0);
   if (headerBytes > kLongestHeader || headerBytes > size - 8)
     refuse("got a header of " + std::to_string(headerBytes) + " bytes, expected at most " +
            std::to_string(std::min(kLongestHeader, size - 8)));
-  const char *header = base + 8;
+  const char *header = file.data() + 8;
   const char *data = header + headerBytes;
   const std::size_t dataBytes = size - 8 - headerBytes;
 

@@ -10,6 +10,7 @@
 #define FSDP_RUNTIME_SAFETENSORS_H
 
 #include "runtime/AtomicFile.h"
+#include "runtime/MappedFile.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -28,8 +29,10 @@ struct FileTensor {
   std::size_t bytes;
 
   std::size_t elements() const;
-  /// Whether elements are F64, F32 or BF16, so that `readFloats` applies.
-  bool isFloat() const { return dtype == "F64" || dtype == "F32" || dtype == "BF16"; }
+  /// Whether elements are F64, F32, BF16 or F16, so that `readFloats` applies.
+  bool isFloat() const {
+    return dtype == "F64" || dtype == "F32" || dtype == "BF16" || dtype == "F16";
+  }
   /// Whether elements are I64 or I32, so that `readIntegers` applies.
   bool isInteger() const { return dtype == "I64" || dtype == "I32"; }
 
@@ -47,11 +50,8 @@ struct FileTensor {
 class SafetensorsFile {
 public:
   explicit SafetensorsFile(std::string path);
-  ~SafetensorsFile();
-  SafetensorsFile(const SafetensorsFile &) = delete;
-  SafetensorsFile &operator=(const SafetensorsFile &) = delete;
 
-  const std::string &path() const { return name; }
+  const std::string &path() const { return file.path(); }
   const std::vector<FileTensor> &tensors() const { return list; }
   /// The tensor called `tensor`, or nullptr.
   const FileTensor *find(std::string_view tensor) const;
@@ -60,9 +60,7 @@ private:
   void parse();
   [[noreturn]] void refuse(const std::string &why) const;
 
-  std::string name;
-  const char *base = nullptr;
-  std::size_t size = 0;
+  MappedFile file;
   std::vector<FileTensor> list;
 };
 

@@ -12,18 +12,22 @@ namespace fsdp::rt {
 
 namespace {
 
+// Rows and vectors: the sums that stand in registers while l runs, as many as hide the latency of
+// an addition, as few as leave room for the operands.
+#ifdef __AVX512F__
 constexpr std::size_t kLanes = 16;
+constexpr int kRows = 8, kVectors = 2;
+#elif defined(__AVX__)
+constexpr std::size_t kLanes = 8;
+constexpr int kRows = 4, kVectors = 2;
+#else
+constexpr std::size_t kLanes = 4;
+constexpr int kRows = 4, kVectors = 2;
+#endif
 using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
 
-// The number of sums that stand in registers while l runs: as many as hide the latency of an
-// addition, as few as leave room for the operands.
-#ifdef __AVX512F__
-constexpr int kRows = 8, kVectors = 2;
-#else
-constexpr int kRows = 4, kVectors = 1;
-#endif
-
-/// The first `count` of 16 numbers at `from`, which may be followed by memory that is not ours.
+/// The first `count` of a vector's numbers at `from`, which may be followed by memory that is not
+/// ours.
 template <bool Partial> Vector load(const float *from, std::size_t count) {
   Vector value{};
   if constexpr (!Partial)
@@ -51,7 +55,7 @@ Vector multiplyAdd(Vector a, Vector b, Vector c) {
 #endif
 }
 
-/// A tile of c: Rows x (Vectors * 16), or fewer columns if it is partial.
+/// A tile of c: Rows x (Vectors * kLanes), or fewer columns if it is partial.
 template <int Rows, int Vectors, bool Partial>
 void tile(const TileProduct &p, const float *a, const float *b, float *c, std::size_t columns,
           bool add) {

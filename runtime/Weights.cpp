@@ -6,36 +6,86 @@
 #include "runtime/Shard.h"
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace fsdp::rt {
 
 namespace {
 
-const FileTensor *find(const SafetensorsFile &file, const Parameter &parameter) {
-  const FileTensor *tensor = file.find(parameter.name);
-  return tensor || !parameter.alias ? tensor : file.find(parameter.alias);
+/// What wrappers of a model put before the names of its tensors.
+constexpr std::string_view kWrappers[] = {"transformer.", "model."};
+/// The ends of names of constants that old files hold beside the parameters.
+constexpr std::string_view kBuffers[] = {"attn.bias", "attn.masked_bias", "rotary_emb.inv_freq"};
+
+/// The parameter's tensor, or nullptr.
+const FileTensor *find(const WeightFiles &file, const Parameter &parameter) {
+  if (const FileTensor *tensor = file.find(parameter.name))
+    return tensor;
+  if (parameter.alias)
+    if (const FileTensor *tensor = file.find(parameter.alias))
+      return tensor;
+  const std::string_view name = parameter.name;
+  for (std::string_view wrapper : kWrappers) {
+    const bool wrapped = name.substr(0, wrapper.size()) == wrapper;
+    const FileTensor *tensor = wrapped ? file.find(name.substr(wrapper.size()))
+                                       : file.find(std::string(wrapper).append(name));
+    if (tensor)
+      return tensor;
+  }
+  return nullptr;
 }
 
-void check(const SafetensorsFile &file, const Parameter &parameter) {
+/// Some names, as messages list them: at most five.
+class NameList {
+public:
+  void add(std::string_view name) {
+    if (++count <= 5)
+      text.append(count > 1 ? ", '" : "'").append(name).append("'");
+  }
+  std::size_t size() const { return count; }
+  std::string list() const { return count > 5 ? text + ", …" : text; }
+
+private:
+  std::size_t count = 0;
+  std::string text;
+};
+
+void check(const WeightFiles &file, const Parameter &parameter, const FileTensor &tensor) {
   const auto refuse = [&](const std::string &why) {
     throw Error("'" + file.path() + "': parameter '" + parameter.name + "': " + why);
   };
-  const FileTensor *tensor = find(file, parameter);
-  if (!tensor)
-    refuse("got no such tensor, expected one for every parameter of the model");
-  if (!tensor->isFloat())
-    refuse("got dtype " + tensor->dtype + ", expected F32, BF16 or F64");
+  if (!tensor.isFloat())
+    refuse("got dtype " + tensor.dtype + ", expected F32, BF16, F16 or F64");
   const Shape &shape = parameter.fileShape;
-  if (!std::equal(tensor->shape.begin(), tensor->shape.end(), shape.begin(), shape.end()))
+  if (!std::equal(tensor.shape.begin(), tensor.shape.end(), shape.begin(), shape.end()))
     refuse("got shape " +
-           shapeText(tensor->shape.data(), tensor->shape.data() + tensor->shape.size()) +
+           shapeText(tensor.shape.data(), tensor.shape.data() + tensor.shape.size()) +
            ", expected " + shapeText(shape.begin(), shape.end()));
-  const std::size_t bad = tensor->firstNonfinite();
-  if (bad != tensor->elements())
+  const std::size_t bad = tensor.firstNonfinite();
+  if (bad != tensor.elements())
     refuse("got a value that is not finite at element " + std::to_string(bad) +
            ", expected finite numbers");
+}
+
+bool isBuffer(std::string_view name) {
+  const auto endsName = [name](std::string_view end) {
+    if (name.size() < end.size() || name.substr(name.size() - end.size()) != end)
+      return false;
+    return name.size() == end.size() || name[name.size() - end.size() - 1] == '.';
+  };
+  return std::any_of(std::begin(kBuffers), std::end(kBuffers), endsName);
+}
+
+/// Whether the tensor repeats one that a parameter has: older files hold tied weights twice.
+bool isCopy(const FileTensor &tensor, const std::vector<const FileTensor *> &used) {
+  return std::any_of(used.begin(), used.end(), [&](const FileTensor *other) {
+    return tensor.dtype == other->dtype && tensor.shape == other->shape &&
+           std::memcmp(tensor.data, other->data, tensor.bytes) == 0;
+  });
 }
 
 /// How the communicator of a storage puts its pieces together.
@@ -57,28 +107,35 @@ Tile tileOf(const Storage &storage) {
 
 } // namespace
 
-std::string checkWeights(const SafetensorsFile &file, const Program &program) {
+std::string checkWeights(const WeightFiles &file, const Program &program) {
   std::vector<const FileTensor *> used;
+  NameList missing, unused;
   for (const Storage &storage : program.storages)
-    for (const Parameter &parameter : storage.members) {
-      check(file, parameter);
-      used.push_back(find(file, parameter));
-    }
-  std::string names;
-  std::size_t ignored = 0;
-  for (const FileTensor &tensor : file.tensors()) {
-    if (std::find(used.begin(), used.end(), &tensor) != used.end())
-      continue;
-    if (++ignored <= 5)
-      names += (names.empty() ? "'" : ", '") + tensor.name + "'";
-  }
-  if (ignored == 0)
+    for (const Parameter &parameter : storage.members)
+      if (const FileTensor *tensor = find(file, parameter))
+        used.push_back(tensor);
+      else
+        missing.add(parameter.name);
+  for (const FileTensor *tensor : file.tensors())
+    if (std::find(used.begin(), used.end(), tensor) == used.end() && !isBuffer(tensor->name) &&
+        !isCopy(*tensor, used))
+      unused.add(tensor->name);
+  if (missing.size() > 0)
+    throw Error("'" + file.path() + "': got no tensor for " + std::to_string(missing.size()) +
+                " parameter(s): " + missing.list() +
+                "; expected one for every parameter of the model" +
+                (unused.size() ? ", which does not use: " + unused.list() : ""));
+  std::size_t next = 0;
+  for (const Storage &storage : program.storages)
+    for (const Parameter &parameter : storage.members)
+      check(file, parameter, *used[next++]);
+  if (unused.size() == 0)
     return "";
-  return "'" + file.path() + "' has " + std::to_string(ignored) +
-         " tensor(s) that the model does not use: " + names + (ignored > 5 ? ", …" : "");
+  return "'" + file.path() + "' has " + std::to_string(unused.size()) +
+         " tensor(s) that the model does not use: " + unused.list();
 }
 
-void loadShard(const SafetensorsFile &file, const Storage &storage, int coordinate, float *shard) {
+void loadShard(const WeightFiles &file, const Storage &storage, int coordinate, float *shard) {
   std::fill_n(shard, storage.shard.count, 0.0f);
   for (const Run &run : shardRuns(storage, coordinate))
     find(file, storage.members[run.member])

@@ -1,7 +1,8 @@
 //===- Weights.h - parameters to and from files -----------------*- C++ -*-===//
 //
 // One global tensor per parameter, under its own name and in its file shape,
-// whatever the mesh.
+// whatever the mesh; layouts are those of Hugging Face's models, tied tensors
+// stand once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,19 +11,21 @@
 
 #include "runtime/Context.h"
 #include "runtime/Program.h"
-#include "runtime/Safetensors.h"
+#include "runtime/WeightFiles.h"
 
 #include <string>
 
 namespace fsdp::rt {
 
-/// Refuses a file that does not have every parameter of the program, in its
-/// file shape, as finite floating-point numbers. Returns a remark about tensors that the
-/// program does not have, empty if there are none.
-std::string checkWeights(const SafetensorsFile &file, const Program &program);
+/// Refuses files that do not have every parameter of the program, in its file shape, as finite
+/// floating-point numbers. A parameter stands there under its name, under its alias, or under its
+/// name with or without the leading `transformer.` or `model.` that a model's wrapper adds. Returns
+/// a remark about tensors that the program does not have, empty if there are none; copies of a
+/// parameter's tensor (tied weights) and buffers such as `attn.bias` are not worth one.
+std::string checkWeights(const WeightFiles &file, const Program &program);
 
 /// Fills a shard from a file that `checkWeights` has accepted; padding becomes zero.
-void loadShard(const SafetensorsFile &file, const Storage &storage, int coordinate, float *shard);
+void loadShard(const WeightFiles &file, const Storage &storage, int coordinate, float *shard);
 
 /// Writes every parameter as F32 to `path`, all or nothing. Every rank calls it, with idle streams;
 /// rank 0 writes, one storage at a time.

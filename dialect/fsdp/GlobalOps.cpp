@@ -1,6 +1,7 @@
 //===- GlobalOps.cpp - verify the ops that say what a step is for ---------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/TokenSource.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -30,6 +31,18 @@ LogicalResult InputOp::verify() {
                          << ", expected a dimension below " << type.getRank();
   if (getGlobalBatch().has_value() != getOver().has_value())
     return emitOpError() << "needs both 'shard_of' and 'over', or neither";
+  for (StringRef source : {tokensAttrName, targetsAttrName}) {
+    Attribute attribute = (*this)->getDiscardableAttr(source);
+    if (!attribute)
+      continue;
+    auto vocabulary = dyn_cast<IntegerAttr>(attribute);
+    if (!vocabulary || vocabulary.getInt() < 1)
+      return emitOpError() << "got '" << source << "' " << attribute
+                           << ", expected the size of the vocabulary";
+    if (type.getRank() != 2 || dim != 0 || !type.getElementType().isInteger())
+      return emitOpError() << "takes tokens, got " << type << " with samples along dimension "
+                           << dim << ", expected integers in samples by positions";
+  }
   if (!getOver())
     return success();
   MeshAttr mesh = getMesh(*this);

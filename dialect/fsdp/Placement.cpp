@@ -59,17 +59,15 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
   kind = *parsedKind;
   if (kind == StorageKind::dimension && parser.parseInteger(dim))
     return {};
-  if (kind != StorageKind::replicated) {
-    if (parser.parseKeyword("over") ||
-        parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
-          std::string name;
-          if (parser.parseString(&name))
-            return failure();
-          axes.push_back(StringAttr::get(parser.getContext(), name));
-          return success();
-        }))
-      return {};
-  }
+  if (succeeded(parser.parseOptionalKeyword("over")) &&
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
+        std::string name;
+        if (parser.parseString(&name))
+          return failure();
+        axes.push_back(StringAttr::get(parser.getContext(), name));
+        return success();
+      }))
+    return {};
   if (parser.parseComma() || parser.parseKeyword("gather") || parser.parseEqual() ||
       parser.parseType(gather) || parser.parseComma() || parser.parseKeyword("reduce") ||
       parser.parseEqual() || parser.parseType(reduce) || parser.parseComma() ||

@@ -7,9 +7,7 @@
 using namespace mlir;
 using namespace mlir::nn;
 
-/// Bytes of a static ranked tensor in memory (i1 takes one byte an element), 0
-/// for other types.
-static int64_t bytesOf(Type type) {
+int64_t mlir::nn::bytesOf(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape() || !tensor.getElementType().isIntOrFloat())
     return 0;

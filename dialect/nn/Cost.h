@@ -23,6 +23,9 @@ struct Cost {
   }
 };
 
+/// Bytes of a static ranked tensor in memory (i1 takes one byte an element), 0 for other types.
+int64_t bytesOf(Type type);
+
 /// Bytes of the tensor operands and results of `op`, and `flops` as given.
 Cost costOf(Operation *op, int64_t flops);
 

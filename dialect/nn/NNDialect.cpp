@@ -10,12 +10,7 @@ using namespace mlir::nn;
 #include "dialect/nn/NNEnums.cpp.inc"
 #include "dialect/nn/NNInterfaces.cpp.inc"
 
-void NNDialect::initialize() {
-  addOperations<
-#define GET_OP_LIST
-#include "dialect/nn/NNOps.cpp.inc"
-      >();
-}
+void NNDialect::initialize() { registerNNDialectOperations(this); }
 
 Operation *NNDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
                                           Location loc) {

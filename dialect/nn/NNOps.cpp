@@ -6,9 +6,6 @@
 using namespace mlir;
 using namespace mlir::nn;
 
-#define GET_OP_CLASSES
-#include "dialect/nn/NNOps.cpp.inc"
-
 //===----------------------------------------------------------------------===//
 // Notation of an op
 //===----------------------------------------------------------------------===//

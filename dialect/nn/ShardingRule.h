@@ -13,8 +13,8 @@ namespace mlir::nn {
 /// What becomes of the instances of an op along one factor.
 enum class FactorKind {
   parallel,     ///< independent; appears in every result
-  sumReduction, ///< summed away: a split leaves partial sums
-  maxReduction, ///< maximized away: a split leaves partial maxima
+  sumReduction, ///< summed away for the results that lack it: a split leaves partial sums there
+  maxReduction, ///< maximized away likewise: a split leaves partial maxima
   whole,        ///< the op needs all of it in one place
 };
 
@@ -38,6 +38,9 @@ struct ShardingRule {
   SmallVector<Factor, 6> factors;
   SmallVector<TensorFactors, 3> operands;
   SmallVector<TensorFactors, 1> results;
+  /// The operand whose zeros make every term of the sums zero that it stands in, as long as the
+  /// other operands are finite; -1 where any operand does (a product).
+  int64_t annihilator = -1;
 
   /// The rule of an elementwise op: dimension i of every operand and result of
   /// the rank of the result is factor i; scalars (rank 0) carry none.

@@ -18,10 +18,7 @@ StepPartitioner::addReductions(Operation *user, ArrayRef<Attribute> params, Valu
   }
   SmallVector<Reduction *> result;
   for (auto &[storage, members] : byStorage) {
-    Operation *last = nullptr;
     for (auto [member, gradient] : llvm::zip_equal(storage->members, members)) {
-      if (gradient && (!last || last->isBeforeInBlock(gradient.getDefiningOp())))
-        last = gradient.getDefiningOp();
       ParamOp param = member.param;
       if (!gradient && complete)
         return user->emitOpError()
@@ -33,13 +30,99 @@ StepPartitioner::addReductions(Operation *user, ArrayRef<Attribute> params, Valu
       if (other->storage == storage && other->gradients == members)
         known = other.get();
     if (!known) {
-      reductions.push_back(std::make_unique<Reduction>(Reduction{storage, members, {}}));
+      reductions.push_back(std::make_unique<Reduction>(Reduction{storage, members, {members}, {}}));
       known = reductions.back().get();
-      completedBy[last].push_back({known, user});
+      splitIntoParts(*known);
+      for (auto [index, part] : llvm::enumerate(known->parts)) {
+        Operation *last = nullptr;
+        for (Value gradient : part)
+          if (gradient && (!last || last->isBeforeInBlock(gradient.getDefiningOp())))
+            last = gradient.getDefiningOp();
+        completedBy[last].push_back({known, static_cast<unsigned>(index), user});
+      }
     }
     result.push_back(known);
   }
   return result;
+}
+
+/// The terms of a sum of contributions to a gradient, and in `sums` the ops that add them up.
+static void collectTerms(Value gradient, SmallVectorImpl<Value> &terms,
+                         SmallVectorImpl<Operation *> &sums) {
+  auto add = gradient.getDefiningOp<arith::AddFOp>();
+  if (!add) {
+    terms.push_back(gradient);
+    return;
+  }
+  sums.push_back(add);
+  collectTerms(add.getLhs(), terms, sums);
+  collectTerms(add.getRhs(), terms, sums);
+}
+
+/// A parameter that is used far apart (a tied weight) has a gradient whose terms come far apart.
+/// Each run of terms of one unit, with no gradient of another unit in between, is then reduced on
+/// its own, and the shards are added: no whole gradient lives from the first to the last. The same
+/// runs as those of gathers (see GatherPlan).
+void StepPartitioner::splitIntoParts(Reduction &reduction) {
+  Storage *storage = reduction.storage;
+  if (storage->placement.getKind() != StorageKind::flat)
+    return;
+  struct Term {
+    Value value;
+    size_t member;
+  };
+  SmallVector<Term> found;
+  SmallVector<Operation *> allSums;
+  for (auto [member, gradient] : llvm::enumerate(reduction.gradients)) {
+    if (!gradient)
+      continue;
+    SmallVector<Value> terms;
+    SmallVector<Operation *> sums;
+    collectTerms(gradient, terms, sums);
+    bool apart = llvm::all_of(terms, [&](Value term) { return term.getDefiningOp(); }) &&
+                 // What uses a sum otherwise than to add it up or to reduce it keeps it whole.
+                 llvm::all_of(sums, [&](Operation *sum) {
+                   return llvm::all_of(sum->getUsers(), [&](Operation *user) {
+                     return isa<GlobalNormOp, UpdateOp>(user) || llvm::is_contained(sums, user);
+                   });
+                 });
+    if (!apart) {
+      terms.assign({gradient});
+      sums.clear();
+    }
+    for (Value term : terms)
+      found.push_back({term, member});
+    allSums.append(sums);
+  }
+  if (allSums.empty())
+    return;
+  llvm::sort(found, [](const Term &a, const Term &b) {
+    Operation *first = a.value.getDefiningOp(), *second = b.value.getDefiningOp();
+    return first == second ? a.member < b.member : first->isBeforeInBlock(second);
+  });
+  auto between = [&](Operation *begin, Operation *end) {
+    for (Operation *op = begin->getNextNode(); op && op != end; op = op->getNextNode())
+      for (Operation *user : op->getUsers())
+        if (auto update = dyn_cast<UpdateOp>(user);
+            update && layout.lookup(update.getParamAttr().getAttr()).first != storage)
+          return true;
+    return false;
+  };
+  SmallVector<SmallVector<Value>> parts;
+  Operation *previous = nullptr;
+  for (auto [value, member] : found) {
+    Operation *op = value.getDefiningOp();
+    if (!previous || (op != previous && between(previous, op)))
+      parts.emplace_back(storage->members.size());
+    if (parts.back()[member])
+      return; // Two terms in one run: added up before they are reduced.
+    parts.back()[member] = value;
+    previous = op;
+  }
+  if (parts.size() < 2)
+    return;
+  reduction.parts = std::move(parts);
+  elided.insert(allSums.begin(), allSums.end());
 }
 
 LogicalResult StepPartitioner::collectReductions() {
@@ -69,9 +152,9 @@ LogicalResult StepPartitioner::collectReductions() {
 }
 
 std::optional<SmallVector<StringAttr>>
-StepPartitioner::commonPartialAxes(const Reduction &reduction) const {
+StepPartitioner::commonPartialAxes(ArrayRef<Value> gradients) const {
   std::optional<ArrayRef<StringAttr>> common;
-  for (Value gradient : reduction.gradients) {
+  for (Value gradient : gradients) {
     if (!gradient)
       continue; // Zero everywhere: partial over any axes.
     ShardingAttr sharding = values.produced(gradient).sharding;
@@ -84,20 +167,20 @@ StepPartitioner::commonPartialAxes(const Reduction &reduction) const {
 }
 
 /// The sum over all ranks of the joined gradients, of which a flat storage keeps a shard.
-Value StepPartitioner::reduceFlat(Reduction &reduction, Operation *user) {
+Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradients,
+                                  Operation *user) {
   Storage *storage = reduction.storage;
-  Location loc =
-      nameLoc(storage, "reduce",
-              reduction.gradients.front() ? reduction.gradients.front().getLoc() : user->getLoc());
+  Value first = *llvm::find_if(gradients, [](Value gradient) { return bool(gradient); });
+  Location loc = nameLoc(storage, "reduce", first.getLoc());
   SmallVector<StringAttr> axes(storage->getAxes());
-  std::optional<SmallVector<StringAttr>> partial = commonPartialAxes(reduction);
+  std::optional<SmallVector<StringAttr>> partial = commonPartialAxes(gradients);
   auto covers = [&](ArrayRef<StringAttr> set) {
     return llvm::all_of(axes, [&](StringAttr axis) { return llvm::is_contained(set, axis); });
   };
   bool together = partial && covers(*partial);
 
   SmallVector<Value> locals;
-  for (auto [member, gradient] : llvm::zip_equal(storage->members, reduction.gradients)) {
+  for (auto [member, gradient] : llvm::zip_equal(storage->members, gradients)) {
     ParamOp param = member.param;
     if (!gradient) {
       auto zero = DenseElementsAttr::get(
@@ -149,7 +232,12 @@ Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Operation *use
   return local.value;
 }
 
-void StepPartitioner::reduce(Reduction &reduction, Operation *user) {
+void StepPartitioner::reduce(Reduction &reduction, unsigned part, Operation *user) {
   bool dimension = reduction.storage->placement.getKind() == StorageKind::dimension;
-  reduction.shard = dimension ? reduceAlongDimension(reduction, user) : reduceFlat(reduction, user);
+  Value shard = dimension ? reduceAlongDimension(reduction, user)
+                          : reduceFlat(reduction, reduction.parts[part], user);
+  reduction.shard =
+      reduction.shard
+          ? arith::AddFOp::create(builder, shard.getLoc(), reduction.shard, shard).getResult()
+          : shard;
 }

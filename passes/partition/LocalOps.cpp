@@ -15,8 +15,11 @@ void StepPartitioner::convertInput(InputOp input) {
   IntegerAttr batch =
       axes.empty() ? IntegerAttr() : builder.getI64IntegerAttr(type.getDimSize(dim));
   ArrayAttr over = axes.empty() ? ArrayAttr() : values.axisArray(axes);
-  Value local = InputOp::create(builder, input.getLoc(), values.localType(input, sharding),
-                                input.getNameAttr(), input.getSampleDimAttr(), batch, over);
+  auto local = InputOp::create(builder, input.getLoc(), values.localType(input, sharding),
+                               input.getNameAttr(), input.getSampleDimAttr(), batch, over);
+  for (NamedAttribute attribute : input->getDiscardableAttrs())
+    if (attribute.getName() != FSDPDialect::shardingsAttrName)
+      local->setDiscardableAttr(attribute.getName(), attribute.getValue());
   values.define(input, {local, sharding, Padding::repeats});
 }
 
@@ -59,8 +62,8 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
           places.push_back({index, dim});
     // A product is zero where one operand is, as long as the other is finite: padding that repeats
     // samples or is zero is, other padding is masked in every operand. Of the rest the one is
-    // masked that is masked anyway or is computed here (the mask is then part of its kernel) or is
-    // smaller.
+    // masked that the rule names, else one that is masked anyway or is computed here (the mask is
+    // then part of its kernel) or is smaller.
     auto rank = [&](std::pair<unsigned, int64_t> place) {
       const LocalValue &local = operands[place.first];
       bool input = local.value.getDefiningOp<InputOp>() != nullptr;
@@ -69,6 +72,9 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
                         cast<RankedTensorType>(local.value.getType()).getNumElements());
     };
     auto chosen = *llvm::min_element(places, [&](auto a, auto b) { return rank(a) < rank(b); });
+    for (auto place : places)
+      if (static_cast<int64_t>(place.first) == rule.annihilator)
+        chosen = place;
     for (auto [index, dim] : places) {
       LocalValue &local = operands[index];
       if (std::pair(index, dim) == chosen || local.padding == Padding::unknown)
@@ -150,10 +156,9 @@ void StepPartitioner::convertCompute(Operation *op) {
       constant.setValueAttr(splat.resizeSplat(cast<ShapedType>(constant.getType())));
   builder.insert(local);
 
-  AxisList reduced = split.getReducedAxes();
-  if (auto reduce = dyn_cast<nn::ReduceOp>(op);
-      reduce && reduce.getKind() == nn::Reduction::mean && !reduced.empty())
-    return convertSplitMean(reduce, local, reduced);
+  if (auto reduce = dyn_cast<nn::ReduceOp>(op); reduce && reduce.getKind() == nn::Reduction::mean)
+    if (AxisList reduced = split.getReducedAxes(rule.results.front()); !reduced.empty())
+      return convertSplitMean(reduce, local, reduced);
   for (auto [global, result] : llvm::zip_equal(op->getResults(), local->getResults())) {
     ShardingAttr sharding = shardings.lookup(global);
     bool known = knownPadding || !values.isUneven(global, sharding);

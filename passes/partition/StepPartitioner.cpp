@@ -65,15 +65,15 @@ LogicalResult StepPartitioner::run() {
   if (failed(verifyUpdates()) || failed(collectReductions()))
     return failure();
   for (Operation &op : step.getBody().front()) {
-    if (failed(convert(&op)))
+    if (!elided.contains(&op) && failed(convert(&op)))
       return failure();
-    for (auto [reduction, user] : completedBy.lookup(&op)) {
+    for (auto [reduction, part, user] : completedBy.lookup(&op)) {
       // A gradient may be a parameter itself.
-      for (Value gradient : reduction->gradients)
+      for (Value gradient : reduction->parts[part])
         if (auto read = gradient ? gradient.getDefiningOp<ReadOp>() : ReadOp())
           if (!values.isDefined(gradient) && failed(materialize(read)))
             return failure();
-      reduce(*reduction, user);
+      reduce(*reduction, part, user);
     }
   }
   return success();

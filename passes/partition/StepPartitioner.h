@@ -27,8 +27,17 @@ private:
     Storage *storage;
     /// One value per member; null for a member that the user leaves out.
     SmallVector<Value> gradients;
-    /// This rank's sum, once built.
+    /// What is reduced at once: all gradients, or, of parameters that are used far apart, the terms
+    /// of each use. One value per member; null where a member has no term.
+    SmallVector<SmallVector<Value>> parts;
+    /// This rank's sum of the parts so far.
     Value shard;
+  };
+  /// A part that is complete, and the op that wants it.
+  struct Complete {
+    Reduction *reduction;
+    unsigned part;
+    Operation *user;
   };
 
   LogicalResult convert(Operation *op);
@@ -54,11 +63,12 @@ private:
   /// reduction per storage. With `complete` every member of a storage must be among them.
   FailureOr<SmallVector<Reduction *>> addReductions(Operation *user, ArrayRef<Attribute> params,
                                                     ValueRange gradients, bool complete);
-  void reduce(Reduction &reduction, Operation *user);
+  void splitIntoParts(Reduction &reduction);
+  void reduce(Reduction &reduction, unsigned part, Operation *user);
   Value reduceAlongDimension(Reduction &reduction, Operation *user);
-  Value reduceFlat(Reduction &reduction, Operation *user);
+  Value reduceFlat(Reduction &reduction, ArrayRef<Value> gradients, Operation *user);
   /// The axes that all gradients are partial over, if they are alike and not split.
-  std::optional<SmallVector<StringAttr>> commonPartialAxes(const Reduction &reduction) const;
+  std::optional<SmallVector<StringAttr>> commonPartialAxes(ArrayRef<Value> gradients) const;
 
   // Optimizer.cpp
   LogicalResult verifyUpdates();
@@ -77,7 +87,9 @@ private:
   DenseMap<std::pair<Storage *, unsigned>, Value> gathers;
   SmallVector<std::unique_ptr<Reduction>> reductions;
   /// What is complete after an op, with the op that wants it.
-  DenseMap<Operation *, SmallVector<std::pair<Reduction *, Operation *>>> completedBy;
+  DenseMap<Operation *, SmallVector<Complete>> completedBy;
+  /// Sums of terms that are reduced apart: no op of the segment.
+  DenseSet<Operation *> elided;
   DenseMap<Operation *, SmallVector<Reduction *>> normReductions;
   DenseMap<Storage *, Reduction *> updateReductions;
   llvm::SetVector<Storage *> updated;

@@ -56,6 +56,8 @@ def cases():
     double = X.replace("f32", "f64")
     yield "double", [f"%d = arith.extf %x : {X} to {double}", f"%e = math.exp %d : {double}",
                      f"%r = arith.truncf %e : {double} to {X}"], (B, D)
+    yield "reshard", [f'%g = fsdp.constraint %x <@mesh, [{{}}, {{}}]> : {X}',
+                      f'%r = fsdp.constraint %g <@mesh, [{{"fsdp"}}, {{}}]> : {X}'], (B, D)
     yield "chain", [f"%a = math.tanh %x : {X}", f"%b = arith.mulf %a, %a : {X}",
                     f"%c = arith.subf %b, %y : {X}", f"%r = arith.addf %c, %a : {X}"], (B, D)
 

@@ -63,6 +63,11 @@ fsdp.step @eval evaluate {
 
 // Placement C1 and C2.
 
+// expected-error @below {{a replicated placement has no axes}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <replicated over ["fsdp"], gather = f32, reduce = f32, reshard = always>
+
+// -----
+
 // expected-error @below {{a 'flat' placement needs at least one axis; say replicated for none}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over [], gather = f32, reduce = f32, reshard = always>
 

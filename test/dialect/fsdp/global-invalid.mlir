@@ -17,6 +17,29 @@ fsdp.step @eval evaluate {
 
 // -----
 
+// Inputs of tokens say how large their vocabulary is, and are samples by positions.
+
+fsdp.step @eval evaluate {
+  // expected-error @below {{got 'fsdp.tokens' 0 : i64, expected the size of the vocabulary}}
+  %x = fsdp.input "x" sample_dim 0 {fsdp.tokens = 0} : tensor<2x4xi32>
+}
+
+// -----
+
+fsdp.step @eval evaluate {
+  // expected-error @below {{takes tokens, got 'tensor<2x4xf32>' with samples along dimension 0, expected integers in samples by positions}}
+  %x = fsdp.input "x" sample_dim 0 {fsdp.targets = 10} : tensor<2x4xf32>
+}
+
+// -----
+
+fsdp.step @eval evaluate {
+  // expected-error @below {{takes tokens, got 'tensor<2x4xi32>' with samples along dimension 1, expected integers in samples by positions}}
+  %x = fsdp.input "x" sample_dim 1 {fsdp.tokens = 10} : tensor<2x4xi32>
+}
+
+// -----
+
 // input C2: the sample dimension exists.
 
 fsdp.step @eval evaluate {

@@ -32,6 +32,7 @@ void step(Context &c) {
   load_input(c, 0, "load_input", 0, p);
   all_gather(c, 0, "all_gather", 0, m, p, tile);
   reduce_scatter(c, 0, "reduce_scatter", 0, p, m, tile);
+  all_slice(c, 0, "all_slice", /*index=*/0, p, m, tile);
   all_reduce(c, 0, "all_reduce", 0, sum, sum);
   broadcast(c, 0, "broadcast", 0, p, 0);
   gemm(c, 0, "gemm", Gemm{2, 2, 2, {1, 1, 1}, {2, 1, {}}, {2, 1, {}}, {2, 1, {}}, 0}, p, g, m);
@@ -52,6 +53,9 @@ void step(Context &c) {
   const AttentionShape heads{1, 1, 1, 2, 2, 2, 1, true};
   attention(c, 0, "attention", heads, p, g, m, v, lr);
   attention_grad(c, 0, "attention_grad", heads, p, g, m, v, lr, p, g, m, v);
+  slice(c, 0, "slice", Part{1, 4, 0, 4}, p, g);
+  pad(c, 0, "pad", Part{1, 4, 0, 4}, p, g);
+  concat(c, 0, "concat", 1, m, lr, scale);
   square_sum(c, 0, "square_sum", g, sum);
   learning_rate(c, 0, "learning_rate", Schedule{Schedule::Cosine, 3}, state, lr);
   all_finite(c, 0, "all_finite", ok, lr, sum, scale);

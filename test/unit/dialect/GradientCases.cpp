@@ -177,7 +177,112 @@ Case makeCrossEntropy(Random &random) {
   logits.push_back(random.integer(1, 6));
   std::string whole = tensor(logits), row = tensor(rows), labels = tensor(rows, "i32");
   return {"nn.cross_entropy %a, %b : " + whole + ", " + labels + " -> " + row + ", " + row,
-          {{whole}, {labels, 0, static_cast<double>(logits.back())}}};
+          {{whole}, {labels, 0, static_cast<double>(logits.back())}},
+          2};
+}
+
+/// A shape and one of its dimensions.
+std::pair<Shape, int64_t> shapeAndDim(Random &random) {
+  Shape shape = random.shape();
+  shape.push_back(random.size());
+  random.shuffle(shape);
+  return {shape, random.integer(0, shape.size() - 1)};
+}
+
+/// A part of a dimension of the larger of two shapes.
+Generator part(std::string op, std::string start, bool cuts) {
+  return [=](Random &random) {
+    auto [small, dim] = shapeAndDim(random);
+    Shape large = small;
+    int64_t low = random.integer(0, 2);
+    large[dim] += low + random.integer(0, 2);
+    std::string from = tensor(cuts ? large : small), to = tensor(cuts ? small : large);
+    return Case{op + " %a dim " + std::to_string(dim) + " " + start + " " + std::to_string(low) +
+                    " : " + from + " -> " + to,
+                {{from}}};
+  };
+}
+
+Case makeConcat(Random &random) {
+  auto [shape, dim] = shapeAndDim(random);
+  Case c{"nn.concat ", {}};
+  std::string types;
+  int64_t sum = 0;
+  for (int64_t i = 0, count = random.integer(1, 3); i < count; ++i) {
+    sum += shape[dim] = random.size();
+    c.operands.push_back({tensor(shape)});
+    c.text += std::string(i ? ", %" : "%") + static_cast<char>('a' + i);
+    types += (i ? ", " : "") + tensor(shape);
+  }
+  shape[dim] = sum;
+  c.text += " dim " + std::to_string(dim) + " : (" + types + ") -> " + tensor(shape);
+  return c;
+}
+
+/// `x` with rows of `width` elements, and the shape of the rows.
+std::pair<Shape, Shape> rowShapes(Random &random, int64_t width) {
+  Shape rows = random.shape(), x = rows;
+  x.push_back(width);
+  return {x, rows};
+}
+
+Case makeSoftmax(Random &random) {
+  std::string x = tensor(rowShapes(random, random.size()).first);
+  return {"nn.softmax %a : " + x, {{x}}};
+}
+
+// The eps is large enough to keep second derivatives, which finite differences leave out, small.
+Case makeLayerNorm(Random &random) {
+  int64_t width = random.size();
+  auto [x, rows] = rowShapes(random, width);
+  std::string row = tensor({width});
+  return {"nn.layer_norm %a, %b, %c eps 0.5 : " + tensor(x) + ", " + row + " -> " + tensor(rows),
+          {{tensor(x)}, {row}, {row}},
+          3,
+          1};
+}
+
+Case makeRmsNorm(Random &random) {
+  int64_t width = random.size();
+  auto [x, rows] = rowShapes(random, width);
+  std::string row = tensor({width});
+  return {"nn.rms_norm %a, %b eps 0.5 : " + tensor(x) + ", " + row + " -> " + tensor(rows),
+          {{tensor(x)}, {row}},
+          2,
+          1};
+}
+
+Case makeAttention(Random &random) {
+  int64_t batch = random.integer(1, 2), groups = random.integer(1, 2),
+          heads = groups * random.integer(1, 2), queries = random.integer(0, 3),
+          keys = std::max<int64_t>(queries + random.integer(0, 2), 1), width = random.integer(1, 3);
+  bool causal = random.integer(0, 1);
+  if (!causal)
+    keys = random.integer(1, 4);
+  std::string q = tensor({batch, heads, queries, width}), k = tensor({batch, groups, keys, width});
+  return {"nn.attention %a, %b, %c scale 0.7" + std::string(causal ? " causal" : "") + " : " + q +
+              ", " + k + " -> " + tensor({batch, heads, queries}),
+          {{q}, {k}, {k}},
+          2,
+          1};
+}
+
+Case makeRope(Random &random) {
+  Shape x = random.shape();
+  x.push_back(random.size());
+  x.push_back(2 * random.integer(0, 3));
+  return {"nn.rope %a theta 100.0" + std::string(random.integer(0, 1) ? " inverse" : "") + " : " +
+              tensor(x),
+          {{tensor(x)}}};
+}
+
+Case makeEmbedding(Random &random) {
+  int64_t count = random.integer(1, 4), width = random.size();
+  Shape ids = random.shape(), rows = ids;
+  rows.push_back(width);
+  std::string table = tensor({count, width}), id = tensor(ids, "i32");
+  return {"nn.embedding %a, %b : " + table + ", " + id + " -> " + tensor(rows),
+          {{table}, {id, 0, static_cast<double>(count)}}};
 }
 
 Case makeConstraint(Random &random) {
@@ -201,6 +306,15 @@ const std::vector<std::pair<std::string, Generator>> &gradient_test::cases() {
       {"nn.reduce", reduce("mean", "f32")},
       {"nn.reduce", reduce("max", "f32")},
       {"nn.cross_entropy", makeCrossEntropy},
+      {"nn.slice", part("nn.slice", "start", true)},
+      {"nn.pad", part("nn.pad", "low", false)},
+      {"nn.concat", makeConcat},
+      {"nn.softmax", makeSoftmax},
+      {"nn.layer_norm", makeLayerNorm},
+      {"nn.rms_norm", makeRmsNorm},
+      {"nn.attention", makeAttention},
+      {"nn.rope", makeRope},
+      {"nn.embedding", makeEmbedding},
       {"fsdp.constraint", makeConstraint},
       {"arith.addf", elementwise("arith.addf", {any, any})},
       {"arith.subf", elementwise("arith.subf", {any, any})},

@@ -50,10 +50,13 @@ struct Operand {
   bool bothSigns = false;
 };
 
-/// One op on operands %a, %b, %c.
+/// One op on operands %a, %b, %c. Of its results those in the bit mask `differentiable` may have a
+/// cotangent.
 struct Case {
   std::string text;
   std::vector<Operand> operands;
+  int results = 1;
+  unsigned differentiable = ~0u;
 };
 
 using Generator = std::function<Case(Random &)>;

@@ -127,6 +127,51 @@ TEST_F(ShardingRuleTest, Rows) {
             "[d0:2 d1:3 d2:4!] -> [d0:2 d1:3]");
 }
 
+TEST_F(ShardingRuleTest, Norms) {
+  StringRef x = "tensor<8x4x10xf32>", row = "tensor<10xf32>", rows = "tensor<8x4xf32>";
+  EXPECT_EQ(
+      rule("%y, %m, %r = nn.layer_norm %a, %b, %b eps 0.1 : tensor<8x4x10xf32>, tensor<10xf32> "
+           "-> tensor<8x4xf32>",
+           {x, row}),
+      "[d0:8 d1:4 row:10!], [row:10!], [row:10!] -> [d0:8 d1:4 row:10!], [d0:8 d1:4], "
+      "[d0:8 d1:4]");
+  // Rows are summed away for the gradients of the parameters only.
+  EXPECT_EQ(rule("%x, %s, %b2 = nn.layer_norm_grad %a, %b, %c, %c, %a : tensor<8x4x10xf32>, "
+                 "tensor<10xf32>, tensor<8x4xf32>",
+                 {x, row, rows}),
+            "[d0:8+ d1:4+ row:10!], [row:10!], [d0:8+ d1:4+], [d0:8+ d1:4+], [d0:8+ d1:4+ row:10!] "
+            "-> [d0:8+ d1:4+ row:10!], [row:10!], [row:10!]");
+  EXPECT_EQ(rule("%x, %s = nn.rms_norm_grad %a, %b, %c, %a : tensor<8x4x10xf32>, tensor<10xf32>, "
+                 "tensor<8x4xf32>",
+                 {x, row, rows}),
+            "[d0:8+ d1:4+ row:10!], [row:10!], [d0:8+ d1:4+], [d0:8+ d1:4+ row:10!] -> "
+            "[d0:8+ d1:4+ row:10!], [row:10!]");
+  EXPECT_EQ(rule("nn.softmax %a : tensor<10xf32>", {row}), "[row:10!] -> [row:10!]");
+}
+
+TEST_F(ShardingRuleTest, AttentionAndLookups) {
+  EXPECT_EQ(rule("%o, %l = nn.attention %a, %b, %b scale 1.0 : tensor<2x6x5x4xf32>, "
+                 "tensor<2x3x7x4xf32> -> tensor<2x6x5xf32>",
+                 {"tensor<2x6x5x4xf32>", "tensor<2x3x7x4xf32>"}),
+            "[batch:2 group:3*head:2! query:5! width:4!], [batch:2 group:3 key:7! width:4!], "
+            "[batch:2 group:3 key:7! width:4!] -> [batch:2 group:3*head:2! query:5! width:4!], "
+            "[batch:2 group:3*head:2! query:5!]");
+  EXPECT_EQ(rule("nn.rope %a theta 10.0 : tensor<2x3x5x4xf32>", {"tensor<2x3x5x4xf32>"}),
+            "[d0:2 d1:3 d2:5! d3:4!] -> [d0:2 d1:3 d2:5! d3:4!]");
+  EXPECT_EQ(rule("nn.embedding %a, %b : tensor<9x4xf32>, tensor<2x3xi32> -> tensor<2x3x4xf32>",
+                 {"tensor<9x4xf32>", "tensor<2x3xi32>"}),
+            "[row:9! width:4], [d0:2 d1:3] -> [d0:2 d1:3 width:4]");
+  EXPECT_EQ(rule("nn.embedding_grad %a, %b : tensor<2x3xi32>, tensor<2x3x4xf32> -> tensor<9x4xf32>",
+                 {"tensor<2x3xi32>", "tensor<2x3x4xf32>"}),
+            "[d0:2+ d1:3+], [d0:2+ d1:3+ width:4] -> [row:9! width:4]");
+  EXPECT_EQ(
+      rule("nn.slice %a dim 1 start 2 : tensor<8x5xf32> -> tensor<8x3xf32>", {"tensor<8x5xf32>"}),
+      "[d0:8 in0:5!] -> [d0:8 d1:3!]");
+  EXPECT_EQ(rule("nn.concat %a, %a dim 0 : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<6x4xf32>",
+                 {"tensor<3x4xf32>"}),
+            "[in0:3! d1:4], [in1:3! d1:4] -> [d0:6! d1:4]");
+}
+
 TEST_F(ShardingRuleTest, Elementwise) {
   EXPECT_EQ(rule("arith.addf %a, %b : tensor<2x3xf32>", {"tensor<2x3xf32>", "tensor<2x3xf32>"}),
             "[d0:2 d1:3], [d0:2 d1:3] -> [d0:2 d1:3]");
@@ -172,6 +217,17 @@ TEST_F(ShardingRuleTest, Costs) {
             "4 flops 32 read 4 written");
   EXPECT_EQ(cost("arith.extf %a : tensor<4xf32> to tensor<4xf64>", {"tensor<4xf32>"}),
             "0 flops 16 read 32 written");
+  // Causal: of 3 queries and 4 keys, 2 + 3 + 4 pairs are seen.
+  EXPECT_EQ(cost("%o, %l = nn.attention %a, %b, %b scale 1.0 causal : tensor<1x2x3x4xf32>, "
+                 "tensor<1x1x4x4xf32> -> tensor<1x2x3xf32>",
+                 {"tensor<1x2x3x4xf32>", "tensor<1x1x4x4xf32>"}),
+            "378 flops 224 read 120 written");
+  EXPECT_EQ(cost("nn.embedding %a, %b : tensor<100x4xf32>, tensor<2xi32> -> tensor<2x4xf32>",
+                 {"tensor<100x4xf32>", "tensor<2xi32>"}),
+            "0 flops 40 read 32 written");
+  EXPECT_EQ(
+      cost("nn.slice %a dim 0 start 1 : tensor<100xf32> -> tensor<10xf32>", {"tensor<100xf32>"}),
+      "0 flops 40 read 40 written");
   EXPECT_EQ(cost(R"(nn.fused %a : (tensor<4xf32>) -> tensor<f32> {
     ^bb0(%x: tensor<4xf32>):
       %e = math.exp %x : tensor<4xf32>

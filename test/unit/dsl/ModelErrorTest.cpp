@@ -54,6 +54,15 @@ std::string at(int line) { return "ModelErrorTest.cpp:" + std::to_string(line) +
     EXPECT_NE(message.find(words), std::string::npos) << message;                                  \
   } while (false)
 
+TEST_F(ModelErrorTest, TokensThatAreNoRows) {
+  EXPECT_MISTAKE(model->tokens("tokens", {6}, 61),
+                 "tokens 'tokens' have 1 dimensions and a vocabulary of 61, expected samples by "
+                 "positions and at least 1");
+  EXPECT_MISTAKE(model->targets("targets", {6, 16}, 0),
+                 "tokens 'targets' have 2 dimensions and a vocabulary of 0, expected samples by "
+                 "positions and at least 1");
+}
+
 TEST_F(ModelErrorTest, EinsumThatDoesNotFit) {
   EXPECT_MISTAKE_HAS(einsum("bi,io->bo", x, weight),
                      "einsum 'bi,io->bo' of 'x' (10x64xf32) and 'fc1.weight' (65x3xf32): ");
@@ -104,9 +113,36 @@ TEST_F(ModelErrorTest, RowsOfNothing) {
                  "argmax of 'constant' (f32): expected at least one dimension, the row's");
 }
 
+TEST_F(ModelErrorTest, PartsThatAreNotThere) {
+  EXPECT_MISTAKE(slice(x, 2, 0, 4),
+                 "slice 0+4 of dimension 2 of 'x' (10x64xf32): expected a dimension below 2");
+  EXPECT_MISTAKE(slice(x, 1, 0, -4),
+                 "slice 0+-4 of dimension 1 of 'x' (10x64xf32): expected a size "
+                 "that is not negative");
+  EXPECT_MISTAKE_HAS(slice(x, 1, 62, 4), "has the range [62, 66) in a dimension of 64 elements");
+  EXPECT_MISTAKE_HAS(pad(x, 1, -1, 1), "pad of dimension 1 of 'x' (10x64xf32): ");
+  EXPECT_MISTAKE_HAS(concat({x, y}, 0), "concat along dimension 0 of 'x' (10x64xf32) and 'y'");
+  EXPECT_MISTAKE(concat({}, 0), "concat of nothing: expected at least one tensor to join");
+}
+
+TEST_F(ModelErrorTest, RowsThatDoNotFit) {
+  EXPECT_MISTAKE(layerNorm(x, y, x),
+                 "layerNorm of 'x' (10x64xf32) and 'y' (10x3xf32) and 'x' "
+                 "(10x64xf32): expected a scale and a bias of one type, that of "
+                 "a row");
+  EXPECT_MISTAKE_HAS(rmsNorm(x, y), "expected the shape of a row of");
+  EXPECT_MISTAKE_HAS(embedding(x, y), "expected integer ids");
+  EXPECT_MISTAKE_HAS(embedding(reduceSum("a b -> a", x), label),
+                     "expected a table of two dimensions: rows and width");
+  EXPECT_MISTAKE_HAS(attention(x, x, y), "expected keys and values of one type");
+  EXPECT_MISTAKE_HAS(attention(x, x, x), "expected rank 4: batch, heads, queries and width");
+  EXPECT_MISTAKE_HAS(rope(y), "has width 3, expected an even number to turn pairs of");
+}
+
 TEST_F(ModelErrorTest, LabelsOfOtherRows) {
   Tensor labels = model->input("labels", {9}, ElementType::i32);
-  EXPECT_MISTAKE_HAS(crossEntropy(y, labels), "crossEntropy of 'y' (10x3xf32) and 'labels' (9xi32)");
+  EXPECT_MISTAKE_HAS(crossEntropy(y, labels),
+                     "crossEntropy of 'y' (10x3xf32) and 'labels' (9xi32)");
 }
 
 TEST_F(ModelErrorTest, AveragesOfNothing) {
@@ -134,8 +170,7 @@ TEST_F(ModelErrorTest, ValuesThatAreNot) {
 }
 
 TEST_F(ModelErrorTest, Inputs) {
-  EXPECT_MISTAKE(model->input("x", {10}),
-                 "input 'x' is declared twice; give each its own name");
+  EXPECT_MISTAKE(model->input("x", {10}), "input 'x' is declared twice; give each its own name");
   EXPECT_MISTAKE(model->input("z", {10, -1}),
                  "input 'z' has a dimension of size -1, expected at least 0");
   EXPECT_MISTAKE(model->input("z", {10, 2}, ElementType::f32, 2),
@@ -152,8 +187,7 @@ TEST_F(ModelErrorTest, Parameters) {
 }
 
 TEST_F(ModelErrorTest, LossesAndMetrics) {
-  EXPECT_MISTAKE(model->take(),
-                 "the model has no loss; call 'Model::loss' before 'Model::take'");
+  EXPECT_MISTAKE(model->take(), "the model has no loss; call 'Model::loss' before 'Model::take'");
   model->loss(mean(x));
   EXPECT_MISTAKE(model->loss(mean(y)), "the model has two losses; add them up first");
   model->metric("accuracy", mean(x));

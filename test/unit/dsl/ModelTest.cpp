@@ -42,6 +42,20 @@ TEST_F(ModelTest, EveryUseOfAParameterIsARead) {
   EXPECT_EQ(count(text(*module), "fsdp.read @tied.weight"), 2) << text(*module);
 }
 
+TEST_F(ModelTest, InputsOfTokensSayHowLargeTheVocabularyIs) {
+  Model model(context);
+  Tensor tokens = model.tokens("tokens", {6, 16}, 61);
+  Tensor targets = model.targets("targets", {6, 16}, 61);
+  Parameter table = model.unit("table").parameter("weight", {61, 4}, normal(0.02));
+  Tensor x = embedding(table, tokens);
+  model.loss(mean(crossEntropy(einsum("bsd,vd->bsv", x, table), targets)));
+  auto module = model.take();
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  EXPECT_EQ(count(text(*module), "{fsdp.tokens = 61 : i64} : tensor<6x16xi32>"), 1)
+      << text(*module);
+  EXPECT_EQ(count(text(*module), "{fsdp.targets = 61 : i64} : tensor<6x16xi32>"), 1);
+}
+
 TEST_F(ModelTest, NamesOfParametersComeFromScopes) {
   Model model(context);
   Scope block = model.unit("h0");
@@ -61,6 +75,30 @@ TEST_F(ModelTest, ShapesFollowTheNotation) {
   EXPECT_EQ(argmax(x).shape(), (Shape{2, 5}));
   EXPECT_EQ((2.0 * x - 1.0).shape(), x.shape());
   EXPECT_EQ((reduceMean("b s d -> s d", x) + x).shape(), x.shape());
+}
+
+TEST_F(ModelTest, ShapesOfRowsAndParts) {
+  Model model(context);
+  Tensor q = model.input("q", {2, 6, 5, 8}), k = model.input("k", {2, 3, 7, 8});
+  Tensor ids = model.input("ids", {2, 5}, ElementType::i32);
+  Scope head = model.unit("head");
+  Parameter table = head.parameter("table", {11, 8}, zeros());
+  Parameter scale = head.parameter("scale", {8}, ones()),
+            bias = head.parameter("bias", {8}, zeros());
+  EXPECT_EQ(attention(rope(q), k, k).shape(), q.shape());
+  EXPECT_EQ(embedding(table, ids).shape(), (Shape{2, 5, 8}));
+  EXPECT_EQ(layerNorm(q, scale, bias).name(), "head.layerNorm");
+  EXPECT_EQ(rmsNorm(q, scale).shape(), q.shape());
+  EXPECT_EQ(softmax(silu(gelu(geluErf(q)))).shape(), q.shape());
+  EXPECT_EQ(slice(q, 3, 2, 4).shape(), (Shape{2, 6, 5, 4}));
+  EXPECT_EQ(pad(q, 2, 1, 2).shape(), (Shape{2, 6, 8, 8}));
+  EXPECT_EQ(concat({q, pad(q, 1, 0, 1)}, 1).shape(), (Shape{2, 13, 5, 8}));
+  model.loss(mean(attention(q, q, q, {/*causal=*/false, /*scale=*/0.5})));
+  auto module = model.take();
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  std::string printed = text(*module);
+  EXPECT_EQ(count(printed, "scale 5.000000e-01 :"), 1) << printed;
+  EXPECT_EQ(count(printed, " causal : "), 1) << printed;
 }
 
 TEST_F(ModelTest, AMeanIsASumAndACount) {

@@ -80,6 +80,14 @@ private:
   void convert();
   void constrain();
   void table();
+  // RandomRows.cpp
+  Value ordered(const Var &x, StringRef dims);
+  char resize(char dim, int64_t size);
+  void normalizeRows();
+  void attend();
+  void turn();
+  void lookUp();
+  void cutAndJoin();
   Value weights();
   void measure();
 

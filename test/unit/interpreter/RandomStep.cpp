@@ -524,7 +524,7 @@ void RandomStep::build() {
     contract();
   for (int64_t i = between(2, 7); i > 0; --i) {
     ++layers;
-    switch (between(0, 15)) {
+    switch (between(0, 21)) {
     case 0:
     case 1:
     case 2:
@@ -561,6 +561,22 @@ void RandomStep::build() {
       break;
     case 14:
       constrain();
+      break;
+    case 15:
+    case 16:
+      normalizeRows();
+      break;
+    case 17:
+      attend();
+      break;
+    case 18:
+      turn();
+      break;
+    case 19:
+      lookUp();
+      break;
+    case 20:
+      cutAndJoin();
       break;
     default:
       chance(50) ? convert() : table();

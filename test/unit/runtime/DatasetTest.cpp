@@ -114,7 +114,7 @@ TEST(DatasetTest, RefusesWhatDoesNotFit) {
   refused(with("\"x\"", "\"y\""), data(),
           "tensor 'x': got only 'y', 'label', expected one tensor for each input");
   refused(with("F32\",\"shape\":[5,2]", "I64\",\"shape\":[5]"), data(),
-          "tensor 'x': got dtype I64, expected F32, BF16 or F64");
+          "tensor 'x': got dtype I64, expected F32, BF16, F16 or F64");
   refused(with("I64\",\"shape\":[5]", "F64\",\"shape\":[5]"), data(),
           "tensor 'label': got dtype F64, expected I32 or I64");
   refused(with("[5,2]", "[10]"), data(), "tensor 'x': got shape [10], expected [samples, 2]");
@@ -164,7 +164,7 @@ TEST(WeightsTest, ShardsAreFilledFromGlobalTensors) {
   for (const char *name : {"kernel", "old.kernel"}) {
     TemporaryFile file;
     file.write(safetensors(weightsHeader(name, "[6]"), nine()));
-    const SafetensorsFile weights(file.path);
+    const WeightFiles weights(file.path);
     EXPECT_EQ(checkWeights(weights, program()), "");
     std::vector<float> shard(5, -1);
     loadShard(weights, kStorages[0], 0, shard.data());
@@ -178,14 +178,16 @@ TEST(WeightsTest, RefusesWhatDoesNotFit) {
   const auto complaint = [](const std::string &header, const std::string &bytes) {
     TemporaryFile file;
     file.write(safetensors(header, bytes));
-    const SafetensorsFile weights(file.path);
+    const WeightFiles weights(file.path);
     return messageOf([&] { checkWeights(weights, program()); });
   };
   const auto refused = [&](const std::string &message, const std::string &why) {
     EXPECT_NE(message.find(why), std::string::npos) << message;
   };
-  refused(complaint(weightsHeader("kernels", "[6]"), nine()),
-          "parameter 'kernel': got no such tensor, expected one for every parameter of the model");
+  refused(
+      complaint(weightsHeader("kernels", "[6]"), nine()),
+      "got no tensor for 1 parameter(s): 'kernel'; expected one for every parameter of the model, "
+      "which does not use: 'kernels'");
   refused(complaint(weightsHeader("kernel", "[2,3]"), nine()),
           "parameter 'kernel': got shape [2, 3], expected [6]");
   std::string integers = weightsHeader("kernel", "[6]");
@@ -200,7 +202,7 @@ TEST(WeightsTest, RemarksOnTensorsThatTheModelLacks) {
   std::string header = weightsHeader("kernel", "[6]");
   header.insert(1, R"("more":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},)");
   file.write(safetensors(header, nine()));
-  EXPECT_NE(checkWeights(SafetensorsFile(file.path), program())
+  EXPECT_NE(checkWeights(WeightFiles(file.path), program())
                 .find("has 1 tensor(s) that the model does not use: 'more'"),
             std::string::npos);
 }

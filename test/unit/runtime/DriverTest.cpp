@@ -251,7 +251,7 @@ TEST_F(DriverTest, RefusesBadInputBeforeItStarts) {
   refused(1, dataAndInit() + " --steps 1 --log /nowhere/log", "cannot create '/nowhere/log'");
   refused(1, "--data " + at("init") + " --steps 1", "tensor 'x': got only 'kernel', 'bias'");
   refused(1, "--data " + at("data") + " --init " + at("data") + " --steps 1",
-          "parameter 'kernel': got no such tensor");
+          "got no tensor for 2 parameter(s): 'kernel', 'bias'");
   fs::resize_file(at("data"), fs::file_size(at("data")) - 1);
   refused(1, dataAndInit() + " --steps 1", "is cut off: got ");
 }

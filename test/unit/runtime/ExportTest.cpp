@@ -57,7 +57,7 @@ TEST(ExportTest, EveryLayoutBecomesGlobalTensorsAndComesBack) {
       exportFrom(first.path, [](const Storage &storage, int coordinate,
                                 float *shard) { initializeShard(storage, coordinate, 3, shard); }),
       0);
-  const SafetensorsFile file(first.path);
+  const WeightFiles file(first.path);
   EXPECT_EQ(checkWeights(file, program()), "");
   EXPECT_EQ(file.find("a")->shape, (std::vector<std::int64_t>{5, 7}));
   EXPECT_EQ(file.find("c")->shape, (std::vector<std::int64_t>{8, 3}));

@@ -1,0 +1,106 @@
+//===- EmbeddingOps.cpp - rows of a table ---------------------------------===//
+
+#include "dialect/nn/NNDialect.h"
+
+using namespace mlir;
+using namespace mlir::nn;
+
+//===----------------------------------------------------------------------===//
+// Verification
+//===----------------------------------------------------------------------===//
+
+/// What nn.embedding and its gradient have in common: `rows` holds one row of `table` per id.
+static LogicalResult verifyLookup(Operation *op, RankedTensorType table, StringRef tableName,
+                                  RankedTensorType ids, RankedTensorType rows, StringRef rowsName) {
+  // (C1)
+  if (table.getRank() != 2)
+    return op->emitOpError() << tableName << " has type " << table
+                             << ", expected rank 2: rows and width";
+  // (C2)
+  SmallVector<int64_t> shape(ids.getShape());
+  shape.push_back(table.getDimSize(1));
+  if (rows.getShape() != ArrayRef<int64_t>(shape))
+    return op->emitOpError() << rowsName << " has type " << rows << ", expected the shape of "
+                             << ids << " followed by the width " << table.getDimSize(1);
+  // (C3)
+  if (rows.getElementType() != table.getElementType())
+    return op->emitOpError() << rowsName << " has element type " << rows.getElementType()
+                             << ", expected " << table.getElementType() << " as the table has";
+  return success();
+}
+
+LogicalResult EmbeddingOp::verify() {
+  return verifyLookup(*this, getTable().getType(), "'table'", getIds().getType(), getType(),
+                      "'result'");
+}
+
+LogicalResult EmbeddingGradOp::verify() {
+  return verifyLookup(*this, getType(), "'result'", getIds().getType(), getDOut().getType(),
+                      "'d_out'");
+}
+
+//===----------------------------------------------------------------------===//
+// Sharding rules and costs
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The factors of a lookup: the dimensions of the ids, the rows of the table, its width.
+struct LookupFactors {
+  ShardingRule rule;
+  TensorFactors ids, table, rows;
+
+  LookupFactors(RankedTensorType table, RankedTensorType ids, FactorKind idKind) {
+    int64_t rank = ids.getRank();
+    for (int64_t dim = 0; dim < rank; ++dim) {
+      rule.factors.push_back({"d" + std::to_string(dim), ids.getDimSize(dim), idKind});
+      this->ids.push_back({dim});
+    }
+    rule.factors.push_back({"row", table.getDimSize(0), FactorKind::whole});
+    rule.factors.push_back({"width", table.getDimSize(1), FactorKind::parallel});
+    this->table = {{rank}, {rank + 1}};
+    rows = this->ids;
+    rows.push_back({rank + 1});
+  }
+};
+
+} // namespace
+
+ShardingRule EmbeddingOp::getShardingRule() {
+  LookupFactors f(getTable().getType(), getIds().getType(), FactorKind::parallel);
+  f.rule.operands = {f.table, f.ids};
+  f.rule.results = {f.rows};
+  return f.rule;
+}
+
+ShardingRule EmbeddingGradOp::getShardingRule() {
+  LookupFactors f(getType(), getIds().getType(), FactorKind::sumReduction);
+  f.rule.operands = {f.ids, f.rows};
+  f.rule.results = {f.table};
+  f.rule.annihilator = 1;
+  return f.rule;
+}
+
+// Of the table only the rows that are looked up are read.
+Cost EmbeddingOp::getCost() {
+  Cost cost = costOf(*this, 0);
+  cost.bytesRead = bytesOf(getIds().getType()) + cost.bytesWritten;
+  return cost;
+}
+
+Cost EmbeddingGradOp::getCost() { return costOf(*this, getDOut().getType().getNumElements()); }
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+LogicalResult EmbeddingOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
+                                           ArrayRef<bool> needed,
+                                           SmallVectorImpl<Value> &operandCotangents) {
+  Value table;
+  if (resultCotangents[0] && needed[0])
+    table = EmbeddingGradOp::create(builder, getLoc(), getTable().getType(), getIds(),
+                                    resultCotangents[0]);
+  operandCotangents.append({table, Value()});
+  return success();
+}

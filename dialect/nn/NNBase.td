@@ -1,0 +1,47 @@
+//===- NNBase.td - the dialect and what its ops share --------------------===//
+
+#ifndef NN_BASE_TD
+#define NN_BASE_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialect/nn/NNInterfaces.td"
+
+def NN_Dialect : Dialect {
+  let name = "nn";
+  let cppNamespace = "::mlir::nn";
+  let summary = "Tensor compute in einops notation";
+  let description = [{
+    The `nn` dialect holds what a model computes, on ranked tensors and without side
+    effects. Every structured op names its dimensions in the notation of einsum and
+    einops; autodiff, sharding propagation, partitioning, cost and codegen all read
+    that one notation through three interfaces (`ShardingRule`, `Differentiable`,
+    `Cost`). Elementwise arithmetic is upstream `arith` and `math` on tensors, which
+    implement the same interfaces through external models.
+
+    The ops mean the same in the global phase (whole tensors), in the local phase
+    (the part one rank holds) and inside the launches of the scheduled phase.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let hasConstantMaterializer = 1;
+}
+
+class NN_Op<string mnemonic, list<Trait> traits = []>
+    : Op<NN_Dialect, mnemonic, traits>;
+
+class NN_ComputeOp<string mnemonic, list<Trait> traits = []>
+    : NN_Op<mnemonic, !listconcat([Pure,
+        DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
+        DeclareOpInterfaceMethods<CostOpInterface>], traits)>;
+
+def NN_FloatTensor : StaticShapeTensorOf<[F32, F64, BF16, F16]>;
+def NN_IntTensor : StaticShapeTensorOf<[I32, I64]>;
+def NN_AnyTensor : StaticShapeTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
+
+def NN_Reduction : I32EnumAttr<"Reduction", "how elements are combined", [
+    I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"mean", 1>, I32EnumAttrCase<"max", 2>]> {
+  let cppNamespace = "::mlir::nn";
+}
+
+#endif // NN_BASE_TD

@@ -1,0 +1,58 @@
+//===- NNEmbeddingOps.td - rows of a table -------------------------------===//
+
+#ifndef NN_EMBEDDING_OPS_TD
+#define NN_EMBEDDING_OPS_TD
+
+include "dialect/nn/NNBase.td"
+
+def NN_EmbeddingOp : NN_ComputeOp<"embedding",
+    [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "Look rows of a table up";
+  let description = [{
+    Row `ids[...]` of `table` at every position of `ids`. An id that is no row gives NaN in the
+    interpreter and ends a generated program with an error that names the sample and the id.
+
+    Constraints:
+    - (C1) `table` has rank two: rows and width.
+    - (C2) the result has the shape of `ids`, followed by the width.
+    - (C3) table and result have one element type.
+
+    Example:
+    ```mlir
+    %x = nn.embedding %table, %ids
+        : tensor<256x64xf32>, tensor<8x16xi32> -> tensor<8x16x64xf32>
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$table, NN_IntTensor:$ids);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat =
+      "$table `,` $ids attr-dict `:` type($table) `,` type($ids) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def NN_EmbeddingGradOp : NN_ComputeOp<"embedding_grad"> {
+  let summary = "Cotangent of the table of an embedding";
+  let description = [{
+    Row v of the result is the sum of the rows of `d_out` whose id is v, added in the order of their
+    index, so that it is the same for any number of threads. Where the ids are split, it is a
+    partial sum.
+
+    Constraints:
+    - (C1) the result has rank two: rows and width.
+    - (C2) `d_out` has the shape of `ids`, followed by the width.
+    - (C3) `d_out` and the result have one element type.
+
+    Example:
+    ```mlir
+    %d = nn.embedding_grad %ids, %d_out
+        : tensor<8x16xi32>, tensor<8x16x64xf32> -> tensor<256x64xf32>
+    ```
+  }];
+  let arguments = (ins NN_IntTensor:$ids, NN_FloatTensor:$d_out);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat =
+      "$ids `,` $d_out attr-dict `:` type($ids) `,` type($d_out) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // NN_EMBEDDING_OPS_TD

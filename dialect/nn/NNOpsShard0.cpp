@@ -1,0 +1,9 @@
+//===- NNOpsShard0.cpp - generated op definitions, part 0 ------------------===//
+
+#include "dialect/nn/NNDialect.h"
+
+using namespace mlir;
+using namespace mlir::nn;
+
+#define GET_OP_DEFS_0
+#include "dialect/nn/NNOps.cpp.inc"

@@ -1,0 +1,9 @@
+//===- NNOpsShard1.cpp - generated op definitions, part 1 ------------------===//
+
+#include "dialect/nn/NNDialect.h"
+
+using namespace mlir;
+using namespace mlir::nn;
+
+#define GET_OP_DEFS_1
+#include "dialect/nn/NNOps.cpp.inc"

@@ -1,0 +1,83 @@
+//===- NNRowOps.td - classification of rows ------------------------------===//
+
+#ifndef NN_ROW_OPS_TD
+#define NN_ROW_OPS_TD
+
+include "dialect/nn/NNBase.td"
+
+def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
+    [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "Softmax cross-entropy of rows of logits with integer labels";
+  let description = [{
+    For each row: `log_sum_exp = log(sum(exp(logits)))` and
+    `loss = log_sum_exp - logits[label]`, computed stably with the row's maximum; the
+    one-hot and the softmax never exist. The last dimension of `logits` holds the
+    classes, all others are rows.
+
+    Constraints:
+    - (C1) `labels`, `loss` and `log_sum_exp` have the shape of the rows.
+    - (C2) element types: loss and log_sum_exp have that of the logits.
+    - (C3) the logits have a last dimension.
+
+    Example:
+    ```mlir
+    %loss, %lse = nn.cross_entropy %logits, %labels
+        : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$labels);
+  let results = (outs NN_FloatTensor:$loss, NN_FloatTensor:$log_sum_exp);
+  let assemblyFormat = [{
+    $logits `,` $labels attr-dict `:` type($logits) `,` type($labels) `->`
+    type($loss) `,` type($log_sum_exp)
+  }];
+  let hasVerifier = 1;
+}
+
+def NN_CrossEntropyGradOp : NN_ComputeOp<"cross_entropy_grad",
+    [AllTypesMatch<["logits", "result"]>]> {
+  let summary = "Cotangent of the logits of a cross-entropy";
+  let description = [{
+    `(exp(logits - log_sum_exp) - one_hot(labels)) * d_loss`, row by row.
+
+    Constraints:
+    - (C1) `labels`, `log_sum_exp` and `d_loss` have the shape of the rows.
+    - (C2) element types: log_sum_exp and d_loss have that of the logits.
+
+    Example:
+    ```mlir
+    %d = nn.cross_entropy_grad %logits, %labels, %lse, %d_loss
+        : tensor<8x10xf32>, tensor<8xi32>, tensor<8xf32>, tensor<8xf32>
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$labels,
+                       NN_FloatTensor:$log_sum_exp, NN_FloatTensor:$d_loss);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = [{
+    $logits `,` $labels `,` $log_sum_exp `,` $d_loss attr-dict `:`
+    type($logits) `,` type($labels) `,` type($log_sum_exp) `,` type($d_loss)
+  }];
+  let hasVerifier = 1;
+}
+
+def NN_ArgmaxOp : NN_ComputeOp<"argmax"> {
+  let summary = "Index of the largest element of each row";
+  let description = [{
+    The position along the last dimension of the first largest element.
+
+    Constraints:
+    - (C1) the result has the shape of the rows.
+    - (C2) the last dimension is not empty.
+
+    Example:
+    ```mlir
+    %p = nn.argmax %logits : tensor<8x10xf32> -> tensor<8xi32>
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$input);
+  let results = (outs NN_IntTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // NN_ROW_OPS_TD

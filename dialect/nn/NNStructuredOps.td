@@ -1,0 +1,142 @@
+//===- NNStructuredOps.td - ops in the notation of einops ----------------===//
+
+#ifndef NN_STRUCTURED_OPS_TD
+#define NN_STRUCTURED_OPS_TD
+
+include "dialect/nn/NNBase.td"
+
+def NN_EinsumOp : NN_ComputeOp<"einsum", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "Contract two tensors as an einsum string says";
+  let description = [{
+    Multiplies `lhs` and `rhs` over the iteration space that the notation names
+    (one letter per dimension) and sums over the names that the result lacks.
+    Products are accumulated at least in f32 and rounded once to the result's
+    element type.
+
+    Constraints:
+    - (C1) the notation has two operands and is in canonical spelling (no spaces).
+    - (C2) no name stands twice in one tensor.
+    - (C3) every name of an operand stands in the other operand or in the result
+      (sum it away with `nn.reduce` first), every name of the result in an operand.
+    - (C4) each name has one size.
+
+    Example:
+    ```mlir
+    %y = nn.einsum "bsd,df->bsf" %x, %w
+        : (tensor<8x16x32xf32>, tensor<32x64xf32>) -> tensor<8x16x64xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$notation, NN_FloatTensor:$lhs, NN_FloatTensor:$rhs);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = "$notation $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = [{
+    /// The parsed notation.
+    ::mlir::nn::Notation getPattern();
+    /// The size of every name of the notation.
+    ::llvm::StringMap<int64_t> getNameSizes();
+  }];
+  let hasVerifier = 1;
+}
+
+def NN_RearrangeOp : NN_ComputeOp<"rearrange", [
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    AllElementTypesMatch<["input", "result"]>]> {
+  let summary = "Reshape and transpose in one op";
+  let description = [{
+    Splits dimensions into factors, reorders the factors and merges them again, as the
+    einops pattern says; `1` names a dimension of size one. Sizes that neither shape tells
+    stand in `sizes`.
+
+    Constraints:
+    - (C1) canonical spelling (single spaces, no group of fewer than two names).
+    - (C2) both sides have the same names, each once.
+    - (C3) sizes multiply to the dimensions of both sides; `sizes` is present only
+      where the shapes do not determine them.
+
+    Example:
+    ```mlir
+    %q = nn.rearrange "b s (h d) -> b h s d" %p
+        : tensor<8x16x96xf32> -> tensor<8x12x16x8xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$notation, NN_AnyTensor:$input,
+                       OptionalAttr<DictionaryAttr>:$sizes);
+  let results = (outs NN_AnyTensor:$result);
+  let assemblyFormat =
+      "$notation $input (`sizes` $sizes^)? attr-dict `:` type($input) `->` type($result)";
+  let extraClassDeclaration = [{
+    /// The parsed notation.
+    ::mlir::nn::Notation getPattern();
+    /// The size of every name of the notation.
+    ::llvm::StringMap<int64_t> getNameSizes();
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def NN_RepeatOp : NN_ComputeOp<"repeat", [
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    AllElementTypesMatch<["input", "result"]>]> {
+  let summary = "Broadcast along new dimensions";
+  let description = [{
+    Every element of the input stands at each position of the names that only the
+    result has. The size of a new name is read off the result type.
+
+    Constraints:
+    - (C1) canonical spelling; every dimension has one name (no groups, no `1`).
+    - (C2) every name of the operand stands in the result, in any order; no name twice
+      in one tensor.
+    - (C3) each name has one size.
+
+    Example:
+    ```mlir
+    %b = nn.repeat "d -> b s d" %bias : tensor<32xf32> -> tensor<8x16x32xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$notation, NN_AnyTensor:$input);
+  let results = (outs NN_AnyTensor:$result);
+  let assemblyFormat = "$notation $input attr-dict `:` type($input) `->` type($result)";
+  let extraClassDeclaration = [{
+    /// The parsed notation.
+    ::mlir::nn::Notation getPattern();
+    /// The size of every name of the notation.
+    ::llvm::StringMap<int64_t> getNameSizes();
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def NN_ReduceOp : NN_ComputeOp<"reduce", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "Sum, average or maximize over named dimensions";
+  let description = [{
+    Combines all elements along the names that the result lacks. The result may have a
+    wider float type than the input (`f32` to `f64`): elements are then widened before
+    they are combined, as losses, metrics and norms require. Sums of f32 into f32 are
+    accumulated in f32, in the order of the index. The maximum of nothing is -inf;
+    the mean of nothing is NaN. The cotangent of a maximum goes in equal parts to the elements that attain it.
+
+    Constraints:
+    - (C1) canonical spelling; every dimension has one name (no groups, no `1`).
+    - (C2) every name of the result stands in the operand; no name twice in one tensor.
+    - (C3) each name has one size.
+    - (C4) the element types are equal, or both float and the result's is the wider; `mean`
+      takes floats, nothing takes i1.
+
+    Example:
+    ```mlir
+    %m = nn.reduce sum "b s d -> b s" %x : tensor<8x16x32xf32> -> tensor<8x16xf32>
+    ```
+  }];
+  let arguments = (ins NN_Reduction:$kind, StrAttr:$notation, NN_AnyTensor:$input);
+  let results = (outs NN_AnyTensor:$result);
+  let assemblyFormat = "$kind $notation $input attr-dict `:` type($input) `->` type($result)";
+  let extraClassDeclaration = [{
+    /// The parsed notation.
+    ::mlir::nn::Notation getPattern();
+    /// The size of every name of the notation.
+    ::llvm::StringMap<int64_t> getNameSizes();
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // NN_STRUCTURED_OPS_TD

@@ -1,0 +1,219 @@
+//===- NormOps.cpp - softmax and normalization of rows --------------------===//
+
+#include "dialect/nn/NNDialect.h"
+
+using namespace mlir;
+using namespace mlir::nn;
+
+//===----------------------------------------------------------------------===//
+// Verification
+//===----------------------------------------------------------------------===//
+
+/// The last dimension of `x` is a row, `scale` has its shape, `statistic` that of the rows.
+static LogicalResult verifyNorm(Operation *op, RankedTensorType x, RankedTensorType scale,
+                                RankedTensorType statistic, StringRef statisticName) {
+  // (C1)
+  if (x.getRank() == 0)
+    return op->emitOpError("'x' has rank 0, expected a last dimension to work along");
+  // (C2)
+  if (scale.getShape() != x.getShape().take_back())
+    return op->emitOpError("'scale' has type ")
+           << scale << ", expected the shape of a row of " << x;
+  // (C3)
+  if (statistic.getShape() != x.getShape().drop_back())
+    return op->emitOpError() << statisticName << " has type " << statistic
+                             << ", expected the shape of the rows of " << x;
+  // (C4)
+  for (RankedTensorType other : {scale, statistic})
+    if (other.getElementType() != x.getElementType())
+      return op->emitOpError("has an operand or result of type ")
+             << other << ", expected element type " << x.getElementType() << " as 'x' has";
+  return success();
+}
+
+/// (C5)
+static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
+  double value = eps.convertToDouble();
+  if (value > 0)
+    return success();
+  return op->emitOpError("has eps ") << value << ", expected a positive number";
+}
+
+LogicalResult SoftmaxOp::verify() {
+  if (getX().getType().getRank() == 0)
+    return emitOpError("'x' has rank 0, expected a last dimension to work along");
+  return success();
+}
+
+LogicalResult LayerNormOp::verify() {
+  if (failed(
+          verifyNorm(*this, getX().getType(), getScale().getType(), getMean().getType(), "'mean'")))
+    return failure();
+  return verifyEps(*this, getEps());
+}
+
+LogicalResult LayerNormGradOp::verify() {
+  return verifyNorm(*this, getX().getType(), getScale().getType(), getMean().getType(), "'mean'");
+}
+
+LogicalResult RmsNormOp::verify() {
+  if (failed(
+          verifyNorm(*this, getX().getType(), getScale().getType(), getRstd().getType(), "'rstd'")))
+    return failure();
+  return verifyEps(*this, getEps());
+}
+
+LogicalResult RmsNormGradOp::verify() {
+  return verifyNorm(*this, getX().getType(), getScale().getType(), getRstd().getType(), "'rstd'");
+}
+
+//===----------------------------------------------------------------------===//
+// Sharding rules
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The factors of tensors with rows: one per dimension of the rows, and the row, which stays whole.
+struct RowFactors {
+  ShardingRule rule;
+  /// Of `x` and what has its shape, of a statistic of each row, of a vector as long as a row.
+  TensorFactors whole, rows, row;
+
+  RowFactors(RankedTensorType x, FactorKind rowsKind) {
+    for (int64_t dim = 0; dim < x.getRank(); ++dim) {
+      bool last = dim + 1 == x.getRank();
+      rule.factors.push_back({last ? "row" : "d" + std::to_string(dim), x.getDimSize(dim),
+                              last ? FactorKind::whole : rowsKind});
+      whole.push_back({dim});
+      (last ? row : rows).push_back({dim});
+    }
+  }
+};
+
+} // namespace
+
+ShardingRule SoftmaxOp::getShardingRule() {
+  RowFactors f(getX().getType(), FactorKind::parallel);
+  f.rule.operands = {f.whole};
+  f.rule.results = {f.whole};
+  return f.rule;
+}
+
+ShardingRule LayerNormOp::getShardingRule() {
+  RowFactors f(getX().getType(), FactorKind::parallel);
+  f.rule.operands = {f.whole, f.row, f.row};
+  f.rule.results = {f.whole, f.rows, f.rows};
+  return f.rule;
+}
+
+ShardingRule LayerNormGradOp::getShardingRule() {
+  RowFactors f(getX().getType(), FactorKind::sumReduction);
+  f.rule.operands = {f.whole, f.row, f.rows, f.rows, f.whole};
+  f.rule.results = {f.whole, f.row, f.row};
+  f.rule.annihilator = 4;
+  return f.rule;
+}
+
+ShardingRule RmsNormOp::getShardingRule() {
+  RowFactors f(getX().getType(), FactorKind::parallel);
+  f.rule.operands = {f.whole, f.row};
+  f.rule.results = {f.whole, f.rows};
+  return f.rule;
+}
+
+ShardingRule RmsNormGradOp::getShardingRule() {
+  RowFactors f(getX().getType(), FactorKind::sumReduction);
+  f.rule.operands = {f.whole, f.row, f.rows, f.whole};
+  f.rule.results = {f.whole, f.row};
+  f.rule.annihilator = 3;
+  return f.rule;
+}
+
+//===----------------------------------------------------------------------===//
+// Costs
+//===----------------------------------------------------------------------===//
+
+// Maximum, subtraction, exponential, sum and product per element.
+Cost SoftmaxOp::getCost() { return costOf(*this, 5 * getX().getType().getNumElements()); }
+
+// Two sums, a square and the four operations of the result per element.
+Cost LayerNormOp::getCost() { return costOf(*this, 7 * getX().getType().getNumElements()); }
+
+// n is two operations, g one, the two means three, d_x five, the two sums three.
+Cost LayerNormGradOp::getCost() { return costOf(*this, 14 * getX().getType().getNumElements()); }
+
+// A square, a sum and the two products of the result per element.
+Cost RmsNormOp::getCost() { return costOf(*this, 4 * getX().getType().getNumElements()); }
+
+// n and g are one operation each, the mean two, d_x three, the sum two.
+Cost RmsNormGradOp::getCost() { return costOf(*this, 9 * getX().getType().getNumElements()); }
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+// d_x = y * (d_y - sum(d_y * y)), the sum over the row.
+LogicalResult SoftmaxOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
+                                         ArrayRef<bool> needed,
+                                         SmallVectorImpl<Value> &operandCotangents) {
+  Value d = resultCotangents[0], x;
+  if (d && needed[0]) {
+    Location loc = getLoc();
+    RankedTensorType type = getX().getType();
+    Notation toRows, toWhole;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      toWhole.result.push_back({"d" + std::to_string(dim)});
+    toRows.operands = {toWhole.result};
+    toRows.result = NotationTensor(ArrayRef<NotationDim>(toWhole.result).drop_back());
+    toWhole.operands = {toRows.result};
+    Value product = arith::MulFOp::create(builder, loc, d, getY());
+    Value sum = ReduceOp::create(builder, loc, type.clone(type.getShape().drop_back()),
+                                 Reduction::sum, toRows.printEinops(), product);
+    Value shift = RepeatOp::create(builder, loc, type, toWhole.printEinops(), sum);
+    x = arith::MulFOp::create(builder, loc, getY(), arith::SubFOp::create(builder, loc, d, shift));
+  }
+  operandCotangents.push_back(x);
+  return success();
+}
+
+/// Appends the cotangents of which only those of needed operands count.
+static void appendNeeded(ArrayRef<Value> cotangents, ArrayRef<bool> needed,
+                         SmallVectorImpl<Value> &operandCotangents) {
+  for (auto [cotangent, wanted] : llvm::zip_equal(cotangents, needed))
+    operandCotangents.push_back(wanted ? cotangent : Value());
+}
+
+LogicalResult LayerNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
+                                           ArrayRef<bool> needed,
+                                           SmallVectorImpl<Value> &operandCotangents) {
+  if (resultCotangents[1] || resultCotangents[2])
+    return emitOpError(
+        "has no derivative of 'mean' and 'rstd'; compute them with 'nn.reduce' where "
+        "the loss depends on them");
+  if (!resultCotangents[0] || !llvm::is_contained(needed, true)) {
+    operandCotangents.append(3, Value());
+    return success();
+  }
+  Type x = getX().getType(), scale = getScale().getType();
+  auto grad = LayerNormGradOp::create(builder, getLoc(), TypeRange{x, scale, scale}, getX(),
+                                      getScale(), getMean(), getRstd(), resultCotangents[0]);
+  appendNeeded({grad.getDX(), grad.getDScale(), grad.getDBias()}, needed, operandCotangents);
+  return success();
+}
+
+LogicalResult RmsNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
+                                         ArrayRef<bool> needed,
+                                         SmallVectorImpl<Value> &operandCotangents) {
+  if (resultCotangents[1])
+    return emitOpError("has no derivative of 'rstd'; compute it with 'nn.reduce' where the loss "
+                       "depends on it");
+  if (!resultCotangents[0] || !llvm::is_contained(needed, true)) {
+    operandCotangents.append(2, Value());
+    return success();
+  }
+  auto grad =
+      RmsNormGradOp::create(builder, getLoc(), TypeRange{getX().getType(), getScale().getType()},
+                            getX(), getScale(), getRstd(), resultCotangents[0]);
+  appendNeeded({grad.getDX(), grad.getDScale()}, needed, operandCotangents);
+  return success();
+}

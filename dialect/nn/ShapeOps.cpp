@@ -1,0 +1,159 @@
+//===- ShapeOps.cpp - cut, extend and join along a dimension --------------===//
+
+#include "dialect/nn/NNDialect.h"
+
+using namespace mlir;
+using namespace mlir::nn;
+
+//===----------------------------------------------------------------------===//
+// Verification
+//===----------------------------------------------------------------------===//
+
+/// `dim` is one of `type`, and `other` differs from `type` nowhere but there.
+static LogicalResult verifyAlong(Operation *op, int64_t dim, RankedTensorType type,
+                                 RankedTensorType other) {
+  if (dim < 0 || dim >= type.getRank())
+    return op->emitOpError("works along dimension ")
+           << dim << ", expected one of the " << type.getRank() << " dimensions of " << type;
+  bool fits = other.getRank() == type.getRank();
+  for (int64_t i = 0; fits && i < type.getRank(); ++i)
+    fits = i == dim || other.getDimSize(i) == type.getDimSize(i);
+  if (!fits)
+    return op->emitOpError("relates ")
+           << type << " to " << other << ", expected the same shape but for dimension " << dim;
+  return success();
+}
+
+/// `size` elements from `start` on lie inside `within`.
+static LogicalResult verifyRange(Operation *op, int64_t start, int64_t size, int64_t within) {
+  if (start >= 0 && size <= within && start <= within - size)
+    return success();
+  return op->emitOpError("has the range [")
+         << start << ", " << start + size << ") in a dimension of " << within
+         << " elements, expected it to lie inside";
+}
+
+LogicalResult SliceOp::verify() {
+  RankedTensorType from = getInput().getType(), to = getType();
+  int64_t dim = getDim();
+  // (C1), (C2)
+  if (failed(verifyAlong(*this, dim, from, to)))
+    return failure();
+  // (C3)
+  return verifyRange(*this, getStart(), to.getDimSize(dim), from.getDimSize(dim));
+}
+
+LogicalResult PadOp::verify() {
+  RankedTensorType from = getInput().getType(), to = getType();
+  int64_t dim = getDim();
+  // (C1), (C2)
+  if (failed(verifyAlong(*this, dim, from, to)))
+    return failure();
+  // (C3)
+  return verifyRange(*this, getLow(), from.getDimSize(dim), to.getDimSize(dim));
+}
+
+LogicalResult ConcatOp::verify() {
+  int64_t dim = getDim(), sum = 0;
+  // (C1)
+  if (getInputs().empty())
+    return emitOpError("has no inputs, expected at least one tensor to join");
+  for (Value input : getInputs()) {
+    auto type = cast<RankedTensorType>(input.getType());
+    // (C1), (C2)
+    if (failed(verifyAlong(*this, dim, getType(), type)))
+      return failure();
+    if (type.getElementType() != getType().getElementType())
+      return emitOpError("joins ") << type << ", expected element type "
+                                   << getType().getElementType() << " as the result has";
+    sum += type.getDimSize(dim);
+  }
+  // (C3)
+  if (sum != getType().getDimSize(dim))
+    return emitOpError("joins ") << sum << " elements along dimension " << dim
+                                 << ", expected the result's " << getType().getDimSize(dim);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Sharding rules and costs
+//===----------------------------------------------------------------------===//
+
+/// All dimensions are parallel but `dim`, which each tensor has whole and in its own size.
+static ShardingRule ruleAlong(Operation *op, int64_t dim) {
+  ShardingRule rule;
+  auto result = cast<RankedTensorType>(op->getResult(0).getType());
+  for (int64_t i = 0; i < result.getRank(); ++i)
+    rule.factors.push_back({"d" + std::to_string(i), result.getDimSize(i),
+                            i == dim ? FactorKind::whole : FactorKind::parallel});
+  auto factorsOf = [&](RankedTensorType type, int64_t along) {
+    TensorFactors dims;
+    for (int64_t i = 0; i < type.getRank(); ++i)
+      dims.push_back({i == dim ? along : i});
+    return dims;
+  };
+  for (auto [index, type] : llvm::enumerate(op->getOperandTypes())) {
+    auto tensor = cast<RankedTensorType>(type);
+    rule.operands.push_back(factorsOf(tensor, rule.factors.size()));
+    rule.factors.push_back(
+        {"in" + std::to_string(index), tensor.getDimSize(dim), FactorKind::whole});
+  }
+  rule.results.push_back(factorsOf(result, dim));
+  return rule;
+}
+
+ShardingRule SliceOp::getShardingRule() { return ruleAlong(*this, getDim()); }
+ShardingRule PadOp::getShardingRule() { return ruleAlong(*this, getDim()); }
+ShardingRule ConcatOp::getShardingRule() { return ruleAlong(*this, getDim()); }
+
+// Only what stands in the result is read.
+Cost SliceOp::getCost() {
+  Cost cost = costOf(*this, 0);
+  cost.bytesRead = cost.bytesWritten;
+  return cost;
+}
+Cost PadOp::getCost() { return costOf(*this, 0); }
+Cost ConcatOp::getCost() { return costOf(*this, 0); }
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+static bool flowsBack(Value d, bool needed, Value operand) {
+  return d && needed && isa<FloatType>(getElementTypeOrSelf(operand.getType()));
+}
+
+LogicalResult SliceOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
+                                       ArrayRef<bool> needed,
+                                       SmallVectorImpl<Value> &operandCotangents) {
+  Value d = resultCotangents[0], input;
+  if (flowsBack(d, needed[0], getInput()))
+    input = PadOp::create(builder, getLoc(), getInput().getType(), d, getDim(), getStart());
+  operandCotangents.push_back(input);
+  return success();
+}
+
+LogicalResult PadOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
+                                     ArrayRef<bool> needed,
+                                     SmallVectorImpl<Value> &operandCotangents) {
+  Value d = resultCotangents[0], input;
+  if (flowsBack(d, needed[0], getInput()))
+    input = SliceOp::create(builder, getLoc(), getInput().getType(), d, getDim(), getLow());
+  operandCotangents.push_back(input);
+  return success();
+}
+
+LogicalResult ConcatOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
+                                        ArrayRef<bool> needed,
+                                        SmallVectorImpl<Value> &operandCotangents) {
+  Value d = resultCotangents[0];
+  int64_t start = 0;
+  for (auto [index, input] : llvm::enumerate(getInputs())) {
+    Value part;
+    if (flowsBack(d, needed[index], input))
+      part = SliceOp::create(builder, getLoc(), input.getType(), d, getDim(), start);
+    operandCotangents.push_back(part);
+    start += cast<RankedTensorType>(input.getType()).getDimSize(getDim());
+  }
+  return success();
+}

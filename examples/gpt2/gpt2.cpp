@@ -1,0 +1,87 @@
+//===- gpt2.cpp - GPT-2, parameters named as on Hugging Face --------------===//
+
+#include "dsl/Operations.h"
+#include "tools/fsdpc/Driver.h"
+#include <cmath>
+
+using namespace fsdp::dsl;
+
+/// The scale and the bias of a layer norm.
+struct Norm {
+  Parameter weight, bias;
+
+  Norm(const Scope &scope, int64_t width)
+      : weight(scope.parameter("weight", {width}, ones())),
+        bias(scope.parameter("bias", {width}, zeros())) {}
+
+  Tensor operator()(Located x) const { return layerNorm(x, weight, bias); }
+};
+
+/// Attention and a feed-forward part, each added to what it reads. Weights are stored (in, out);
+/// their factors (queries, keys and values; heads) stand apart here and joined in weight files.
+struct Block {
+  Norm ln1, ln2;
+  Parameter qkv, qkvBias, attnOut, attnOutBias, up, upBias, down, downBias;
+
+  Block(const Scope &scope, int64_t width, int64_t heads, Init residual)
+      : ln1(scope.scope("ln_1"), width), ln2(scope.scope("ln_2"), width) {
+    Scope attn = scope.scope("attn"), mlp = scope.scope("mlp");
+    int64_t head = width / heads, hidden = 4 * width;
+    Scope in = attn.scope("c_attn"), out = attn.scope("c_proj");
+    qkv = in.parameter("weight", {width, 3, heads, head}, normal(0.02), {width, 3 * width});
+    qkvBias = in.parameter("bias", {3, heads, head}, zeros(), {3 * width});
+    attnOut = out.parameter("weight", {heads, head, width}, residual, {width, width});
+    attnOutBias = out.parameter("bias", {width}, zeros());
+    up = mlp.scope("c_fc").parameter("weight", {width, hidden}, normal(0.02));
+    upBias = mlp.scope("c_fc").parameter("bias", {hidden}, zeros());
+    down = mlp.scope("c_proj").parameter("weight", {hidden, width}, residual);
+    downBias = mlp.scope("c_proj").parameter("bias", {width}, zeros());
+  }
+
+  Tensor operator()(Tensor x) const {
+    Tensor parts =
+        rearrange("b s n h k -> n b h s k", einsum("bsd,dnhk->bsnhk", ln1(x), qkv) + qkvBias);
+    auto part = [&](int64_t n) {
+      return rearrange("n b h s k -> (n b) h s k", slice(parts, 0, n, 1));
+    };
+    Tensor mixed = rearrange("b h s k -> b s h k", attention(part(0), part(1), part(2)));
+    x = x + (einsum("bshk,hkd->bsd", mixed, attnOut) + attnOutBias);
+    Tensor hidden = gelu(einsum("bsd,df->bsf", ln2(x), up) + upBias);
+    return x + (einsum("bsf,fd->bsd", hidden, down) + downBias);
+  }
+};
+
+int main(int argc, char **argv) {
+  fsdpc::Driver driver("gpt2", "GPT-2");
+  int64_t layers = 12, width = 768, heads = 12, context = 1024, vocab = 50257, batch = 8;
+  driver.option("--layers", layers, "blocks");
+  driver.option("--width", width, "width of the residual stream");
+  driver.option("--heads", heads, "heads of each attention");
+  driver.option("--context", context, "tokens of a sample");
+  driver.option("--vocab", vocab, "different tokens");
+  driver.option("--batch", batch, "samples of a step, on all ranks together");
+
+  return driver.run(argc, argv, [&](Model &model) {
+    if (width % heads != 0)
+      throw ModelError(Where::here(),
+                       "got --width=" + std::to_string(width) +
+                           ", expected a multiple of --heads=" + std::to_string(heads));
+    Tensor tokens = model.tokens("tokens", {batch, context}, vocab);
+    Tensor targets = model.targets("targets", {batch, context}, vocab);
+
+    // The head's weight is the embedding's, so both are one unit, which is gathered for each.
+    Scope tied = model.unit("wte", "transformer");
+    Parameter wte = tied.scope("wte").parameter("weight", {vocab, width}, normal(0.02));
+    Parameter wpe = tied.scope("wpe").parameter("weight", {context, width}, normal(0.02));
+    Norm norm(tied.scope("ln_f"), width);
+
+    Init residual = normal(0.02 / std::sqrt(2.0 * layers));
+    Tensor x = embedding(wte, tokens) + wpe;
+    for (int64_t layer = 0; layer < layers; ++layer) {
+      std::string name = "h." + std::to_string(layer);
+      x = Block(model.unit(name, "transformer." + name), width, heads, residual)(x);
+    }
+    Tensor logits = einsum("bsd,vd->bsv", norm(x), wte);
+    model.loss(mean(crossEntropy(logits, targets)));
+  });
+}

@@ -1,0 +1,95 @@
+//===- llama.cpp - Llama, parameters named as on Hugging Face -------------===//
+
+#include "dsl/Operations.h"
+#include "tools/fsdpc/Driver.h"
+#include <cmath>
+
+using namespace fsdp::dsl;
+
+/// Sizes of a block.
+struct Config {
+  int64_t layers = 32, width = 4096, heads = 32, groups = 0, ffn = 11008;
+};
+
+/// Grouped-query attention and a gated feed-forward part, each added to what it reads. Weights are
+/// stored (out, in), with the heads as a factor of their own here and joined in weight files.
+struct Block {
+  Parameter norm1, norm2, query, key, value, attnOut, gate, up, down;
+
+  Block(const Scope &scope, const Config &sizes) {
+    auto [layers, width, heads, groups, ffn] = sizes;
+    int64_t head = width / heads;
+    Init inner = normal(0.02), residual = normal(0.02 / std::sqrt(2.0 * layers));
+    Scope attn = scope.scope("self_attn"), mlp = scope.scope("mlp");
+    norm1 = scope.scope("input_layernorm").parameter("weight", {width}, ones());
+    norm2 = scope.scope("post_attention_layernorm").parameter("weight", {width}, ones());
+    query = project(attn.scope("q_proj"), heads, head, width);
+    key = project(attn.scope("k_proj"), groups, head, width);
+    value = project(attn.scope("v_proj"), groups, head, width);
+    attnOut = attn.scope("o_proj").parameter("weight", {width, heads, head}, residual,
+                                             {width, heads * head});
+    gate = mlp.scope("gate_proj").parameter("weight", {ffn, width}, inner);
+    up = mlp.scope("up_proj").parameter("weight", {ffn, width}, inner);
+    down = mlp.scope("down_proj").parameter("weight", {width, ffn}, residual);
+  }
+
+  static Parameter project(const Scope &scope, int64_t heads, int64_t head, int64_t width) {
+    return scope.parameter("weight", {heads, head, width}, normal(0.02), {heads * head, width});
+  }
+  static Tensor byHead(Located x, Located weight) {
+    return rearrange("b s h k -> b h s k", einsum("bsd,hkd->bshk", x, weight));
+  }
+
+  Tensor operator()(Tensor x) const {
+    Tensor a = rmsNorm(x, norm1);
+    Tensor mixed = attention(rope(byHead(a, query)), rope(byHead(a, key)), byHead(a, value));
+    x = x + einsum("bshk,dhk->bsd", rearrange("b h s k -> b s h k", mixed), attnOut);
+    Tensor m = rmsNorm(x, norm2);
+    Tensor hidden = silu(einsum("bsd,fd->bsf", m, gate)) * einsum("bsd,fd->bsf", m, up);
+    return x + einsum("bsf,df->bsd", hidden, down);
+  }
+};
+
+int main(int argc, char **argv) {
+  fsdpc::Driver driver("llama", "Llama");
+  Config sizes;
+  int64_t context = 2048, vocab = 32000, batch = 8;
+  driver.option("--layers", sizes.layers, "blocks");
+  driver.option("--width", sizes.width, "width of the residual stream");
+  driver.option("--heads", sizes.heads, "heads of the queries");
+  driver.option("--kv-heads", sizes.groups, "heads of keys and values; 0: as many as queries");
+  driver.option("--ffn", sizes.ffn, "width of the feed-forward parts");
+  driver.option("--context", context, "tokens of a sample");
+  driver.option("--vocab", vocab, "different tokens");
+  driver.option("--batch", batch, "samples of a step, on all ranks together");
+
+  return driver.run(argc, argv, [&](Model &model) {
+    auto demand = [](bool holds, const std::string &message) {
+      if (!holds)
+        throw ModelError(Where::here(), message);
+    };
+    sizes.groups = sizes.groups == 0 ? sizes.heads : sizes.groups;
+    demand(sizes.width % (2 * sizes.heads) == 0,
+           "got --width=" + std::to_string(sizes.width) +
+               ", expected a multiple of twice --heads=" + std::to_string(sizes.heads) +
+               ", for rope turns pairs");
+    demand(sizes.heads % sizes.groups == 0,
+           "got --heads=" + std::to_string(sizes.heads) +
+               ", expected a multiple of --kv-heads=" + std::to_string(sizes.groups));
+    Tensor tokens = model.tokens("tokens", {batch, context}, vocab);
+    Tensor targets = model.targets("targets", {batch, context}, vocab);
+
+    Init init = normal(0.02);
+    Parameter table = model.unit("embed_tokens", "model.embed_tokens")
+                          .parameter("weight", {vocab, sizes.width}, init);
+    Tensor x = embedding(table, tokens);
+    for (int64_t layer = 0; layer < sizes.layers; ++layer) {
+      std::string name = "layers." + std::to_string(layer);
+      x = Block(model.unit(name, "model." + name), sizes)(x);
+    }
+    Parameter norm = model.unit("head", "model.norm").parameter("weight", {sizes.width}, ones());
+    Parameter head = model.unit("head", "lm_head").parameter("weight", {vocab, sizes.width}, init);
+    Tensor logits = einsum("bsd,vd->bsv", rmsNorm(x, norm), head);
+    model.loss(mean(crossEntropy(logits, targets)));
+  });
+}

@@ -1,0 +1,42 @@
+//===- WeightFiles.h - the tensors of a model, in one file or more -*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_WEIGHTFILES_H
+#define FSDP_RUNTIME_WEIGHTFILES_H
+
+#include "runtime/Safetensors.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// The tensors of a safetensors file, or of several that an index names.
+class WeightFiles {
+public:
+  /// `path` is a safetensors file; an index, `….index.json`, whose "weight_map" says in which file
+  /// beside it each tensor stands; or a folder with `model.safetensors.index.json` or
+  /// `model.safetensors`. Throws an Error that names what is missing or ill-formed.
+  explicit WeightFiles(const std::string &path);
+
+  const std::string &path() const { return name; }
+  /// The tensor called `tensor`, or nullptr.
+  const FileTensor *find(std::string_view tensor) const;
+  /// All of them, in the order of their names.
+  std::vector<const FileTensor *> tensors() const;
+
+private:
+  void open(const std::string &file);
+  void openIndex(const std::string &file);
+
+  std::string name;
+  std::vector<std::unique_ptr<SafetensorsFile>> files;
+  std::map<std::string, const FileTensor *, std::less<>> byName;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_WEIGHTFILES_H

@@ -1,0 +1,95 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+func.func @softmax_c1(%x: tensor<f32>) {
+  // expected-error @below {{'x' has rank 0, expected a last dimension to work along}}
+  %0 = nn.softmax %x : tensor<f32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c1(%x: tensor<f32>, %s: tensor<1xf32>) {
+  // expected-error @below {{'x' has rank 0, expected a last dimension to work along}}
+  %0:3 = nn.layer_norm %x, %s, %s eps 1.0e-05 : tensor<f32>, tensor<1xf32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c2(%x: tensor<8x32xf32>, %s: tensor<8xf32>) {
+  // expected-error @below {{'scale' has type 'tensor<8xf32>', expected the shape of a row of 'tensor<8x32xf32>'}}
+  %0:3 = nn.layer_norm %x, %s, %s eps 1.0e-05 : tensor<8x32xf32>, tensor<8xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c3(%x: tensor<8x32xf32>, %s: tensor<32xf32>) {
+  // expected-error @below {{'mean' has type 'tensor<32xf32>', expected the shape of the rows of 'tensor<8x32xf32>'}}
+  %0:3 = nn.layer_norm %x, %s, %s eps 1.0e-05 : tensor<8x32xf32>, tensor<32xf32> -> tensor<32xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c4(%x: tensor<8x32xf32>, %s: tensor<32xf64>) {
+  // expected-error @below {{has an operand or result of type 'tensor<32xf64>', expected element type 'f32' as 'x' has}}
+  %0:3 = nn.layer_norm %x, %s, %s eps 1.0e-05 : tensor<8x32xf32>, tensor<32xf64> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c5(%x: tensor<8x32xf32>, %s: tensor<32xf32>) {
+  // expected-error @below {{has eps 0.000000e+00, expected a positive number}}
+  %0:3 = nn.layer_norm %x, %s, %s eps 0.0 : tensor<8x32xf32>, tensor<32xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_grad_c2(%x: tensor<8x32xf32>, %s: tensor<8xf32>) {
+  // expected-error @below {{'scale' has type 'tensor<8xf32>'}}
+  %0:3 = nn.layer_norm_grad %x, %s, %s, %s, %x : tensor<8x32xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_grad_c3(%x: tensor<8x32xf32>, %s: tensor<32xf32>) {
+  // expected-error @below {{'mean' has type 'tensor<32xf32>'}}
+  %0:3 = nn.layer_norm_grad %x, %s, %s, %s, %x : tensor<8x32xf32>, tensor<32xf32>, tensor<32xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c3(%x: tensor<8x32xf32>, %s: tensor<32xf32>) {
+  // expected-error @below {{'rstd' has type 'tensor<8x1xf32>', expected the shape of the rows of 'tensor<8x32xf32>'}}
+  %0:2 = nn.rms_norm %x, %s eps 1.0e-06 : tensor<8x32xf32>, tensor<32xf32> -> tensor<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c4(%x: tensor<8x32xf32>, %s: tensor<32xf32>) {
+  // expected-error @below {{has an operand or result of type 'tensor<8xf64>', expected element type 'f32'}}
+  %0:2 = nn.rms_norm %x, %s eps 1.0e-06 : tensor<8x32xf32>, tensor<32xf32> -> tensor<8xf64>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c5(%x: tensor<8x32xf32>, %s: tensor<32xf32>) {
+  // expected-error @below {{has eps -1.000000e+00, expected a positive number}}
+  %0:2 = nn.rms_norm %x, %s eps -1.0 : tensor<8x32xf32>, tensor<32xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_grad_c2(%x: tensor<8x32xf32>, %s: tensor<8xf32>) {
+  // expected-error @below {{'scale' has type 'tensor<8xf32>'}}
+  %0:2 = nn.rms_norm_grad %x, %s, %s, %x : tensor<8x32xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}

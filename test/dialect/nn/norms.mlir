@@ -1,0 +1,20 @@
+// RUN: fsdp-opt %s | fsdp-opt | FileCheck %s
+// RUN: fsdp-opt --mlir-print-op-generic %s | fsdp-opt | FileCheck %s
+
+// CHECK-LABEL: func.func @norms
+func.func @norms(%x: tensor<8x16x32xf32>, %s: tensor<32xf32>, %row: tensor<4xbf16>) {
+  // CHECK: nn.softmax %{{.*}} : tensor<4xbf16>
+  %0 = nn.softmax %row : tensor<4xbf16>
+  // CHECK: %{{.*}}, %[[MEAN:.*]], %[[RSTD:.*]] = nn.layer_norm %{{.*}}, %{{.*}}, %{{.*}} eps 1.000000e-05 : tensor<8x16x32xf32>, tensor<32xf32> -> tensor<8x16xf32>
+  %y, %mean, %rstd = nn.layer_norm %x, %s, %s eps 1.0e-05 : tensor<8x16x32xf32>, tensor<32xf32> -> tensor<8x16xf32>
+  // CHECK: nn.layer_norm_grad %{{.*}}, %{{.*}}, %[[MEAN]], %[[RSTD]], %{{.*}} : tensor<8x16x32xf32>, tensor<32xf32>, tensor<8x16xf32>
+  %1:3 = nn.layer_norm_grad %x, %s, %mean, %rstd, %y : tensor<8x16x32xf32>, tensor<32xf32>, tensor<8x16xf32>
+  // CHECK: %{{.*}}, %[[R:.*]] = nn.rms_norm %{{.*}}, %{{.*}} eps 9.9999999999999995E-7 : tensor<8x16x32xf32>, tensor<32xf32> -> tensor<8x16xf32>
+  %z, %r = nn.rms_norm %x, %s eps 1.0e-06 : tensor<8x16x32xf32>, tensor<32xf32> -> tensor<8x16xf32>
+  // CHECK: nn.rms_norm_grad %{{.*}}, %{{.*}}, %[[R]], %{{.*}} : tensor<8x16x32xf32>, tensor<32xf32>, tensor<8x16xf32>
+  %2:2 = nn.rms_norm_grad %x, %s, %r, %z : tensor<8x16x32xf32>, tensor<32xf32>, tensor<8x16xf32>
+  // A row alone has a statistic of rank 0.
+  // CHECK: nn.rms_norm %{{.*}}, %{{.*}} eps 1.250000e-01 : tensor<4xbf16>, tensor<4xbf16> -> tensor<bf16>
+  %3:2 = nn.rms_norm %row, %row eps 0.125 : tensor<4xbf16>, tensor<4xbf16> -> tensor<bf16>
+  return
+}

@@ -1,0 +1,158 @@
+//===- RandomRows.cpp - norms, attention, lookups and parts in random steps ===//
+
+#include "RandomModule.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// `x` with its dimensions in the order `dims`.
+Value RandomStep::ordered(const Var &x, StringRef dims) {
+  if (dims == x.dims)
+    return x.value;
+  return nn::RearrangeOp::create(builder, location(), typeOf(dims), notation(x.dims, dims), x.value,
+                                 DictionaryAttr());
+}
+
+/// A dimension of another size in the place of `dim`.
+char RandomStep::resize(char dim, int64_t size) {
+  char other = newDim(size);
+  if (batchDims.find(dim) != std::string::npos)
+    batchDims += other;
+  return other;
+}
+
+void RandomStep::normalizeRows() {
+  Var x = use();
+  if (x.dims.empty())
+    return;
+  std::string dims = shuffled(x.dims), rows = dims.substr(0, dims.size() - 1),
+              row = dims.substr(dims.size() - 1);
+  // The batch as a row, with a parameter of its length, is a rare case.
+  if (hasBatch(row) && chance(80))
+    return;
+  Value value = ordered(x, dims);
+  FloatAttr eps = builder.getF64FloatAttr(0.1);
+  RankedTensorType type = typeOf(dims), rowsType = typeOf(rows);
+  switch (between(0, 2)) {
+  case 0:
+    return add(nn::SoftmaxOp::create(builder, location(), type, value), dims);
+  case 1:
+    return add(nn::LayerNormOp::create(builder, location(), TypeRange{type, rowsType, rowsType},
+                                       value, parameter(row), parameter(row), eps)
+                   .getY(),
+               dims);
+  default:
+    return add(nn::RmsNormOp::create(builder, location(), TypeRange{type, rowsType}, value,
+                                     parameter(row), eps)
+                   .getY(),
+               dims);
+  }
+}
+
+/// Queries and keys are made of one value; any of its dimensions may be the batch.
+void RandomStep::attend() {
+  Var x = use();
+  std::string dims = x.dims;
+  while (dims.size() < 4)
+    dims += newDim(between(1, 3));
+  dims = shuffled(dims);
+  char heads = dims[1];
+  std::string scaled;
+  for (char dim : dims)
+    if (!hasBatch(std::string(1, dim)))
+      scaled += dim;
+  auto varied = [&] {
+    return make<arith::MulFOp>(repeat(x.value, x.dims, dims),
+                               repeat(parameter(scaled), scaled, dims));
+  };
+  Value q = varied(), k = varied(), v = varied();
+  std::string kDims = dims;
+  if (chance(50)) {
+    // Fewer groups than heads.
+    kDims[1] = newDim(sizes[heads] % 2 == 0 && chance(50) ? sizes[heads] / 2 : 1);
+    std::string mix = {heads, kDims[1]};
+    auto grouped = [&](Value value) {
+      return nn::EinsumOp::create(builder, location(), typeOf(kDims),
+                                  dims + "," + mix + "->" + kDims, value, parameter(mix))
+          .getResult();
+    };
+    if (!hasBatch(std::string(1, heads))) {
+      k = grouped(k);
+      v = grouped(v);
+    } else {
+      kDims = dims;
+    }
+  }
+  if (chance(30)) {
+    // More keys than queries.
+    kDims[2] = resize(kDims[2], 2 * sizes[kDims[2]]);
+    auto doubled = [&](Value value) {
+      return nn::ConcatOp::create(builder, location(), typeOf(kDims),
+                                  ValueRange{value, make<math::TanhOp>(value)}, 2)
+          .getResult();
+    };
+    k = doubled(k);
+    v = doubled(v);
+  }
+  auto attention = nn::AttentionOp::create(
+      builder, location(), TypeRange{typeOf(dims), typeOf(dims.substr(0, 3))}, q, k, v,
+      builder.getF64FloatAttr(0.5), chance(60) ? builder.getUnitAttr() : UnitAttr());
+  add(attention.getOut(), dims);
+}
+
+void RandomStep::turn() {
+  Var x = use();
+  if (x.dims.size() < 2)
+    return;
+  std::string dims = shuffled(x.dims);
+  Value value = ordered(x, dims);
+  if (int64_t size = sizes[dims.back()]; size % 2 != 0) {
+    dims.back() = resize(dims.back(), size + 1);
+    value =
+        nn::PadOp::create(builder, location(), typeOf(dims), value, dims.size() - 1, between(0, 1));
+  }
+  add(nn::RopeOp::create(builder, location(), typeOf(dims), value, builder.getF64FloatAttr(50),
+                         chance(30) ? builder.getUnitAttr() : UnitAttr()),
+      dims);
+}
+
+void RandomStep::lookUp() {
+  std::string ids = "b", table = {newDim(between(1, 6)), newDim(between(1, 5))};
+  if (chance(50))
+    ids = shuffled(ids + newDim(between(1, 4)));
+  Type integer = chance(50) ? Type(builder.getI32Type()) : builder.getI64Type();
+  Value positions = input(ids, integer, sizes[table[0]]);
+  std::string dims = ids + table[1];
+  add(nn::EmbeddingOp::create(builder, location(), typeOf(dims), parameter(table), positions),
+      dims);
+}
+
+void RandomStep::cutAndJoin() {
+  Var x = use();
+  if (x.dims.empty())
+    return;
+  size_t dim = random() % x.dims.size();
+  int64_t size = sizes[x.dims[dim]];
+  std::string dims = x.dims;
+  switch (between(0, 2)) {
+  case 0: {
+    int64_t kept = between(1, size);
+    dims[dim] = resize(dims[dim], kept);
+    return add(nn::SliceOp::create(builder, location(), typeOf(dims), x.value, dim,
+                                   between(0, size - kept)),
+               dims);
+  }
+  case 1: {
+    int64_t low = between(0, 2);
+    dims[dim] = resize(dims[dim], low + size + between(0, 2));
+    return add(nn::PadOp::create(builder, location(), typeOf(dims), x.value, dim, low), dims);
+  }
+  default: {
+    Value other = make<math::TanhOp>(x.value);
+    dims[dim] = resize(dims[dim], 2 * size);
+    return add(
+        nn::ConcatOp::create(builder, location(), typeOf(dims), ValueRange{x.value, other}, dim),
+        dims);
+  }
+  }
+}
