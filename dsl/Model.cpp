@@ -148,12 +148,14 @@ Scope Model::unit(const std::string &name, const std::string &prefix) {
   scope.model = this;
   scope.unit = name;
   scope.prefix = prefix;
+  scope.path = name;
   return scope;
 }
 
 Scope Scope::scope(const std::string &name) const {
   Scope inner = *this;
   inner.prefix += (prefix.empty() ? "" : ".") + name;
+  inner.path += "." + name;
   return inner;
 }
 
@@ -168,7 +170,7 @@ Parameter Scope::parameter(const std::string &name, const Shape &shape, Init ini
   parameter.tensorType = RankedTensorType::get(shape, builder.getF32Type());
   parameter.model = model;
   parameter.label = label;
-  parameter.scope = prefix.empty() ? unit : prefix;
+  parameter.scope = path;
   OpBuilder declarations(model->step);
   auto op = ir::ParamOp::create(
       declarations, model->location(label, where), builder.getStringAttr(label),

@@ -66,7 +66,8 @@ private:
   friend class Model;
   Model *model;
   std::string unit;
-  std::string prefix;
+  std::string prefix; ///< of parameters' names
+  std::string path;   ///< of operations' names: the unit and the scopes inside it
 };
 
 /// Builds the global IR of one training step.
@@ -90,7 +91,7 @@ public:
   /// The unit called `name`, which is also the prefix of its parameters' names.
   Scope unit(const std::string &name) { return unit(name, name); }
   /// The unit called `name`, its parameters' names beginning with `prefix`, or bare where that is
-  /// empty.
+  /// empty. What computes with them is named after the unit.
   Scope unit(const std::string &name, const std::string &prefix);
 
   /// What training minimizes. Once per model.

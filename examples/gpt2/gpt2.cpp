@@ -39,15 +39,14 @@ struct Block {
   }
 
   Tensor operator()(Tensor x) const {
-    Tensor parts =
-        rearrange("b s n h k -> n b h s k", einsum("bsd,dnhk->bsnhk", ln1(x), qkv) + qkvBias);
+    Tensor parts = einsum("bsd,dnhk->bsnhk", ln1(x), qkv) + qkvBias;
     auto part = [&](int64_t n) {
-      return rearrange("n b h s k -> (n b) h s k", slice(parts, 0, n, 1));
+      return rearrange("b s n h k -> b (n h) s k", slice(parts, 2, n, 1));
     };
     Tensor mixed = rearrange("b h s k -> b s h k", attention(part(0), part(1), part(2)));
-    x = x + (einsum("bshk,hkd->bsd", mixed, attnOut) + attnOutBias);
+    x = einsum("bshk,hkd->bsd", mixed, attnOut) + attnOutBias + x;
     Tensor hidden = gelu(einsum("bsd,df->bsf", ln2(x), up) + upBias);
-    return x + (einsum("bsf,fd->bsd", hidden, down) + downBias);
+    return einsum("bsf,fd->bsd", hidden, down) + downBias + x;
   }
 };
 

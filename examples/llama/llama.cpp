@@ -43,10 +43,10 @@ struct Block {
   Tensor operator()(Tensor x) const {
     Tensor a = rmsNorm(x, norm1);
     Tensor mixed = attention(rope(byHead(a, query)), rope(byHead(a, key)), byHead(a, value));
-    x = x + einsum("bshk,dhk->bsd", rearrange("b h s k -> b s h k", mixed), attnOut);
+    x = einsum("bshk,dhk->bsd", rearrange("b h s k -> b s h k", mixed), attnOut) + x;
     Tensor m = rmsNorm(x, norm2);
     Tensor hidden = silu(einsum("bsd,fd->bsf", m, gate)) * einsum("bsd,fd->bsf", m, up);
-    return x + einsum("bsf,df->bsd", hidden, down);
+    return einsum("bsf,df->bsd", hidden, down) + x;
   }
 };
 

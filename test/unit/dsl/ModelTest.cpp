@@ -66,6 +66,15 @@ TEST_F(ModelTest, NamesOfParametersComeFromScopes) {
             "inner.bias");
 }
 
+TEST_F(ModelTest, OperationsAreNamedAfterTheUnit) {
+  Model model(context);
+  Tensor x = model.input("x", {6, 4});
+  Scope attn = model.unit("h.0", "transformer.h.0").scope("attn");
+  Parameter weight = attn.parameter("weight", {4, 3}, zeros());
+  EXPECT_EQ(weight.name(), "transformer.h.0.attn.weight");
+  EXPECT_EQ(einsum("bi,io->bo", x, weight).name(), "h.0.attn.einsum");
+}
+
 TEST_F(ModelTest, ShapesFollowTheNotation) {
   Model model(context);
   Tensor x = model.input("x", {2, 5, 12});
