@@ -216,11 +216,15 @@ LogicalResult Emitter::emitFunctions(const Timeline &timeline, std::vector<std::
       group.table = names.unique(StringRef(enumeratorFor(group.function)).drop_front());
       StringRef unit = StringRef(range.name).rsplit('.').first;
       Spelling named = spellings[i].named(unit);
+      writer.line("// What differs between the " + std::to_string(group.size) + " calls of " +
+                  group.function + ".");
       declareTable(writer, group.table, named.getFields());
+      writer.line();
       writer.open("void " + group.function + "(Context &c, const " + group.table + " &at)");
       if (failed(emitActions(timeline, range, named, writer)))
         return failure();
       writer.close();
+      writer.line();
     }
     defineTable(writer, group.table, name, spellings[i].getFields());
     calls.push_back(group.function + "(c, " + name + ");");

@@ -43,9 +43,9 @@ static Tensor block(Scope unit, const Tensor &input, const Dimensions &shape) {
 
   Tensor x = normalize(input, mixScale);
   Tensor mixed = tanh(product(x, query) * product(x, key)) * product(x, value);
-  Tensor middle = input + product(mixed, project);
+  Tensor middle = product(mixed, project) + input;
   Tensor y = normalize(middle, feedScale);
-  return middle + product(tanh(product(y, gate)) * product(y, up), down);
+  return product(tanh(product(y, gate)) * product(y, up), down) + middle;
 }
 
 int main(int argc, char **argv) {
