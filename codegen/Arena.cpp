@@ -28,6 +28,7 @@ LogicalResult Arena::add(Value buffer, StringRef segment, Names &names,
   if (auto subview = buffer.getDefiningOp<SubviewOp>())
     shape += " of " + bufferName(subview.getBuffer());
   spelling[buffer] = (segment.empty() ? "persistent::" : "arena::") + name;
+  types[buffer] = isState ? "StepState" : type;
   outside[buffer] = (segment.empty() ? "" : segment.str() + "::") + spelling[buffer];
   slices.push_back({name,
                     "constexpr Slice<" + (isState ? "StepState" : type) + "> " + name + "{" +

@@ -22,6 +22,8 @@ public:
   std::string spell(Value buffer) const { return spelling.find(buffer)->second; }
   /// The same from outside of its segment: "train::arena::fc1_z".
   std::string spellOutside(Value buffer) const { return outside.find(buffer)->second; }
+  /// The type of its elements: "float".
+  std::string typeOf(Value buffer) const { return types.find(buffer)->second; }
   void declarePersistent(Writer &writer) const;
   void declareSegment(Writer &writer, const Timeline &timeline) const;
 
@@ -32,7 +34,7 @@ private:
   LogicalResult add(Value buffer, StringRef segment, Names &names, std::vector<Slice> &slices);
 
   const ScheduledProgram &program;
-  llvm::DenseMap<Value, std::string> spelling, outside;
+  llvm::DenseMap<Value, std::string> spelling, outside, types;
   std::vector<Slice> persistent;
   std::vector<std::vector<Slice>> segments;
 };

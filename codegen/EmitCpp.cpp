@@ -7,6 +7,7 @@
 #include "codegen/Elementwise.h"
 #include "codegen/Functions.h"
 #include "codegen/KernelPrinter.h"
+#include "codegen/SharedFunctions.h"
 #include "codegen/Tables.h"
 
 using namespace mlir;
@@ -25,9 +26,16 @@ private:
   void emitHead(Writer &writer) const;
   void emitKernels(Writer &writer, bool declarations) const;
   LogicalResult emitSegment(const Timeline &timeline, StringRef space, Writer &writer) const;
-  LogicalResult emitAction(const Action &action, Writer &writer) const;
+  LogicalResult emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
+                              Writer &writer) const;
+  LogicalResult emitActions(const Timeline &timeline, const FunctionRange &range,
+                            Spelling &spelling, Writer &writer) const;
+  LogicalResult emitAction(const Action &action, Spelling &spelling, Writer &writer) const;
   void emitKernelLaunch(LaunchOp launch, std::vector<std::string> items, const Call &call,
-                        Writer &writer) const;
+                        Spelling &spelling, Writer &writer) const;
+  std::string spell(Value buffer, Spelling &spelling) const {
+    return spelling.slice(arena.spell(buffer), arena.typeOf(buffer));
+  }
 
   const ScheduledProgram &program;
   const EmitOptions &options;
@@ -93,11 +101,11 @@ void Emitter::emitKernels(Writer &writer, bool declarations) const {
 //===----------------------------------------------------------------------===//
 
 void Emitter::emitKernelLaunch(LaunchOp launch, std::vector<std::string> items, const Call &call,
-                               Writer &writer) const {
+                               Spelling &spelling, Writer &writer) const {
   auto slices = [&](ArrayRef<Value> buffers) {
     std::string text;
     for (Value buffer : buffers)
-      text += (text.empty() ? "" : ", ") + arena.spell(buffer);
+      text += (text.empty() ? "" : ", ") + spell(buffer, spelling);
     return text;
   };
   items.push_back("reads(" + slices(call.reads) + ")");
@@ -131,27 +139,96 @@ void Emitter::emitKernelLaunch(LaunchOp launch, std::vector<std::string> items, 
   writer.list("launch(", items, ");");
 }
 
-LogicalResult Emitter::emitAction(const Action &action, Writer &writer) const {
+LogicalResult Emitter::emitAction(const Action &action, Spelling &spelling,
+                                  Writer &writer) const {
   LaunchOp launch = action.launch;
   FailureOr<Call> call = callFor(program, launch);
   if (failed(call))
     return failure();
   std::string stream = enumeratorFor(launch.getStream());
   for (int event : action.waits)
-    writer.line("wait(c, " + stream + ", " + std::to_string(event) + ");");
-  std::vector<std::string> items = {"c", stream, "\"" + escaped(launch.getName()) + "\""};
+    writer.line("wait(c, " + stream + ", " + spelling.event(event) + ");");
+  std::vector<std::string> items = {
+      "c", stream, spelling.launchName("\"" + escaped(launch.getName()) + "\"")};
   if (call->function.empty()) {
-    emitKernelLaunch(launch, items, *call, writer);
+    emitKernelLaunch(launch, items, *call, spelling, writer);
   } else {
     if (!call->collective.empty())
       items.push_back(
           enumeratorFor("over " + program.communicatorName(launch.getStreamAttr(), call->over)));
     for (const CallArgument &argument : call->arguments)
-      items.push_back(argument.buffer ? arena.spell(argument.buffer) : argument.text);
+      items.push_back(argument.buffer ? spell(argument.buffer, spelling) : argument.text);
     writer.list((call->function + "(").str(), items, ");");
   }
   if (action.event >= 0)
-    writer.line("record(c, " + stream + ", " + std::to_string(action.event) + ");");
+    writer.line("record(c, " + stream + ", " + spelling.event(action.event) + ");");
+  return success();
+}
+
+LogicalResult Emitter::emitActions(const Timeline &timeline, const FunctionRange &range,
+                                   Spelling &spelling, Writer &writer) const {
+  for (size_t i = range.begin; i < range.end; ++i)
+    if (failed(emitAction(timeline.actions[i], spelling, writer)))
+      return failure();
+  return success();
+}
+
+/// Functions that differ in no more than places, names and events are written once, with a table
+/// for each; `calls` are all calls in order.
+LogicalResult Emitter::emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
+                                     Writer &writer) const {
+  struct Group {
+    size_t size = 0;
+    std::string function, table; ///< empty until they are written
+  };
+  std::vector<FunctionRange> ranges = cutIntoFunctions(program, timeline);
+  std::vector<Spelling> spellings;
+  std::vector<std::string> bodies;
+  llvm::StringMap<Group> groups;
+  for (const FunctionRange &range : ranges) {
+    Writer body;
+    spellings.push_back(Spelling::numbered());
+    if (failed(emitActions(timeline, range, spellings.back(), body)))
+      return failure();
+    for (const Spelling::Field &field : spellings.back().getFields())
+      body.line(field.type);
+    ++groups[body.text()].size;
+    bodies.push_back(body.text());
+  }
+  Names names;
+  names.unique("run");
+  names.unique("at");
+  for (auto [i, range] : llvm::enumerate(ranges)) {
+    Group &group = groups[bodies[i]];
+    std::string name = names.unique(range.name);
+    writer.line();
+    if (group.size == 1) {
+      writer.open("void " + name + "(Context &c)");
+      Spelling literal = Spelling::literal();
+      if (failed(emitActions(timeline, range, literal, writer)))
+        return failure();
+      writer.close();
+      calls.push_back(name + "(c);");
+      continue;
+    }
+    if (group.function.empty()) {
+      group.function = names.unique(sharedName(range.name));
+      group.table = names.unique(StringRef(enumeratorFor(group.function)).drop_front());
+      StringRef unit = StringRef(range.name).rsplit('.').first;
+      Spelling named = spellings[i].named(unit);
+      writer.line("// What differs between the " + std::to_string(group.size) + " calls of " +
+                  group.function + ".");
+      declareTable(writer, group.table, named.getFields());
+      writer.line();
+      writer.open("void " + group.function + "(Context &c, const " + group.table + " &at)");
+      if (failed(emitActions(timeline, range, named, writer)))
+        return failure();
+      writer.close();
+      writer.line();
+    }
+    defineTable(writer, group.table, name, spellings[i].getFields());
+    calls.push_back(group.function + "(c, " + name + ");");
+  }
   return success();
 }
 
@@ -175,22 +252,13 @@ LogicalResult Emitter::emitSegment(const Timeline &timeline, StringRef space,
     writer.list("enum : int { ", slots, " };");
     writer.list("constexpr const char *outputs[] = {", titles, "};");
   }
-  Names names;
-  names.unique("run");
   std::vector<std::string> calls;
-  for (const FunctionRange &range : cutIntoFunctions(program, timeline)) {
-    calls.push_back(names.unique(range.name));
-    writer.line();
-    writer.open("void " + calls.back() + "(Context &c)");
-    for (size_t i = range.begin; i < range.end; ++i)
-      if (failed(emitAction(timeline.actions[i], writer)))
-        return failure();
-    writer.close();
-  }
+  if (failed(emitFunctions(timeline, calls, writer)))
+    return failure();
   writer.line();
   writer.open("void run(Context &c)");
   for (const std::string &call : calls)
-    writer.line(call + "(c);");
+    writer.line(call);
   if (calls.empty())
     writer.line("(void)c;");
   writer.close();

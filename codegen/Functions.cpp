@@ -3,26 +3,26 @@
 #include "codegen/Functions.h"
 
 #include "codegen/Names.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
 /// The longest unit that `name` starts with ("h0" of "h0.attn.scores.grad"), or its first word.
-static StringRef unitOf(StringRef name, ArrayRef<StringRef> units) {
-  StringRef best;
-  for (StringRef unit : units)
-    if (unit.size() > best.size() && name.starts_with(unit) &&
-        (name.size() == unit.size() || name[unit.size()] == '.'))
-      best = unit;
-  if (!best.empty())
-    return best;
+static StringRef unitOf(StringRef name, const llvm::StringSet<> &units) {
+  for (StringRef best = name; !best.empty();) {
+    if (units.contains(best))
+      return best;
+    size_t dot = best.rfind('.');
+    best = dot == StringRef::npos ? StringRef() : best.take_front(dot);
+  }
   size_t dot = name.find('.');
   return dot == StringRef::npos ? StringRef() : name.take_front(dot);
 }
 
 /// What the function that holds `launch` is called after; "" for a launch that goes along with
 /// its neighbours: communication, input and output, arithmetic without a name.
-static std::string functionOf(LaunchOp launch, ArrayRef<StringRef> units) {
+static std::string functionOf(LaunchOp launch, const llvm::StringSet<> &units) {
   Operation *op = onlyOp(launch);
   if (isa_and_nonnull<CollectiveOpInterface, InputOp, OutputOp>(op))
     return "";
@@ -41,9 +41,9 @@ static std::string functionOf(LaunchOp launch, ArrayRef<StringRef> units) {
 
 std::vector<FunctionRange> mlir::fsdp::cutIntoFunctions(const ScheduledProgram &program,
                                                         const Timeline &timeline, size_t limit) {
-  SmallVector<StringRef> units;
+  llvm::StringSet<> units;
   for (auto param : program.module.getOps<ParamOp>())
-    units.push_back(param.getUnit());
+    units.insert(param.getUnit());
   std::vector<FunctionRange> ranges;
   size_t count = timeline.actions.size();
   // Loads and gathers belong to what follows them, everything else to what comes before.

@@ -53,8 +53,10 @@ static std::string memberName(SubviewOp subview) {
     return "";
   auto module = storage->getParentOfType<ModuleOp>();
   for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
+    if (member.getOffset() != static_cast<int64_t>(subview.getOffset()))
+      continue;
     auto param = module.lookupSymbol<ParamOp>(member.getParam());
-    if (param && member.getOffset() == static_cast<int64_t>(subview.getOffset()) &&
+    if (param &&
         param.getTensorType().getNumElements() == subview.getType().getTensor().getNumElements())
       return param.getSymName().str() + (isGradient ? ".grad" : "");
   }

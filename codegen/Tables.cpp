@@ -68,11 +68,11 @@ static std::string initializer(InitAttr init) {
   llvm_unreachable("unknown initializer");
 }
 
-static LogicalResult emitMembers(StorageOp storage, StringRef name, int64_t &size, Writer &writer) {
-  auto module = storage->getParentOfType<ModuleOp>();
+static LogicalResult emitMembers(StorageOp storage, const SymbolTable &symbols, StringRef name,
+                                 int64_t &size, Writer &writer) {
   writer.open("constexpr Parameter " + name + "_members[] =");
   for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
-    auto param = module.lookupSymbol<ParamOp>(member.getParam());
+    auto param = symbols.lookup<ParamOp>(member.getParam().getValue());
     if (!param)
       return storage.emitOpError() << "has the member '" << member.getParam().getValue()
                                    << "', which is no parameter of the module";
@@ -100,6 +100,7 @@ static LogicalResult emitMembers(StorageOp storage, StringRef name, int64_t &siz
 LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Arena &arena,
                                        Writer &writer) {
   Names names;
+  SymbolTable symbols(program.module);
   std::vector<std::vector<std::string>> rows;
   int64_t parameters = 0;
   for (StorageOp storage : program.storages) {
@@ -114,7 +115,7 @@ LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Ar
                         arena.spell(program.shardOf(storage, state).getResult()) + "}");
       writer.list("constexpr State " + states + "[] = {", items, "};");
     }
-    if (failed(emitMembers(storage, name, size, writer)))
+    if (failed(emitMembers(storage, symbols, name, size, writer)))
       return failure();
     std::string layout = storage.getKind() == StorageKind::flat        ? "Layout::Flat"
                          : storage.getKind() == StorageKind::dimension ? "Layout::Dimension"

@@ -59,6 +59,8 @@ private:
   /// For each trainable parameter the first op of the path that uses a read of it: reverse mode
   /// passes it last.
   llvm::MapVector<StringAttr, Operation *> firstUse;
+  /// The parameters of which an op is the first use.
+  DenseMap<Operation *, SmallVector<StringAttr, 2>> begins;
   DenseMap<Value, Value> cotangents;
   llvm::MapVector<StringAttr, Value> gradients;
 };
@@ -114,7 +116,8 @@ void ReverseMode::collectPath() {
   auto noteUses = [&](Operation *op, ValueRange operands) {
     for (Value operand : operands)
       if (auto read = operand.getDefiningOp<ReadOp>(); read && active.contains(operand))
-        firstUse.insert({read.getParamAttr().getAttr(), op});
+        if (firstUse.insert({read.getParamAttr().getAttr(), op}).second)
+          begins[op].push_back(read.getParamAttr().getAttr());
   };
   for (Operation *op : path)
     noteUses(op, op->getOperands());
@@ -210,9 +213,7 @@ LogicalResult ReverseMode::differentiate(Operation *op) {
 
 /// Marks the gradients that are complete once reverse mode has passed `op`.
 LogicalResult ReverseMode::completeAt(Operation *op) {
-  for (auto [param, first] : firstUse) {
-    if (first != op)
-      continue;
+  for (StringAttr param : begins.lookup(op)) {
     Value gradient = gradients.lookup(param);
     if (!gradient) {
       auto declared = SymbolTable::lookupNearestSymbolFrom<ParamOp>(step, param);

@@ -44,7 +44,9 @@ std::string mlir::fsdp::getLaunchName(Operation *op) {
 
 std::string UniqueNames::get(StringRef name) {
   std::string unique = name.str();
-  for (int number = 2; !used.insert(unique).second; ++number)
+  // Numbers below the next one of this name are taken.
+  int &number = next.try_emplace(name, 2).first->second;
+  for (; !used.insert(unique).second; ++number)
     unique = (name + " " + Twine(number)).str();
   return unique;
 }

@@ -23,6 +23,7 @@ public:
 
 private:
   llvm::StringSet<> used;
+  llvm::StringMap<int> next; ///< number to try, for each name asked for
 };
 
 } // namespace mlir::fsdp

@@ -19,9 +19,10 @@ static int64_t bytesOf(RankedTensorType type) {
 static void addReplicated(ModuleOp module, MemoryReport &report) {
   llvm::StringSet<> updated;
   module.walk([&](OptimizerStepOp step) { updated.insert(step.getStorage()); });
+  SymbolTable symbols(module);
   for (auto storage : module.getOps<StorageOp>())
     for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
-      auto param = module.lookupSymbol<ParamOp>(member.getParam());
+      auto param = symbols.lookup<ParamOp>(member.getParam().getValue());
       int64_t bytes = bytesOf(param.getTensorType());
       report.replicatedParameters += bytes;
       report.replicatedOptimizer += bytes * static_cast<int64_t>(storage.getStates().size());

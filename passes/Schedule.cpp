@@ -44,13 +44,12 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
 namespace {
 
 /// The unit of the parameters that `storage` holds.
-StringRef getUnit(Operation *from, StringRef storage) {
-  auto module = from->getParentOfType<ModuleOp>();
-  auto op = module.lookupSymbol<StorageOp>(storage);
+StringRef getUnit(const SymbolTable &symbols, StringRef storage) {
+  auto op = symbols.lookup<StorageOp>(storage);
   if (op.getMembers().empty())
     return storage;
   auto member = cast<MemberAttr>(op.getMembers()[0]);
-  return module.lookupSymbol<ParamOp>(member.getParam()).getUnit();
+  return symbols.lookup<ParamOp>(member.getParam().getValue()).getUnit();
 }
 
 /// The storage that is updated with what becomes of `gradient` through collectives; empty where
@@ -67,7 +66,7 @@ StringRef getUpdatedStorage(Value gradient) {
 }
 
 /// Inputs, and the gathers and gradients of each unit.
-schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
+schedule::IssueGroups getIssueGroups(const SegmentPlan &plan, const SymbolTable &symbols) {
   schedule::IssueGroups groups;
   StringRef gatheredUnit, reducedUnit;
   llvm::StringSet<> gatheredStorages;
@@ -82,7 +81,7 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
     if (launch.stream == streams::gather) {
       // Neighbours of one unit are gathered as one; a storage that comes again is used again.
       StringRef storage = plan.buffers[launch.ins.front().buffer].storage;
-      StringRef unit = getUnit(launch.body.back(), storage);
+      StringRef unit = getUnit(symbols, storage);
       if (groups.gathers.empty() || unit != gatheredUnit || gatheredStorages.contains(storage)) {
         groups.gathers.emplace_back();
         gatheredStorages.clear();
@@ -99,7 +98,7 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
       continue;
     buffer->second = true;
     StringRef storage = getUpdatedStorage(launch.values.front());
-    StringRef unit = storage.empty() ? storage : getUnit(launch.body.back(), storage);
+    StringRef unit = storage.empty() ? storage : getUnit(symbols, storage);
     if (groups.gradients.empty() || unit.empty() || unit != reducedUnit)
       groups.gradients.emplace_back();
     reducedUnit = unit;
@@ -159,13 +158,11 @@ private:
     Value buffer = buffers[place.buffer];
     if (place.offset == 0 && place.type == plan.buffers[place.buffer].type)
       return buffer;
-    for (auto &[known, value] : views)
-      if (known == place)
-        return value;
-    auto type = BufferType::get(builder.getContext(), place.type);
-    Value value = SubviewOp::create(builder, location, type, buffer,
-                                    builder.getI64IntegerAttr(place.offset));
-    views.push_back({place, value});
+    Value &value = views[{{place.buffer, place.offset}, place.type}];
+    if (!value)
+      value = SubviewOp::create(builder, location,
+                                BufferType::get(builder.getContext(), place.type), buffer,
+                                builder.getI64IntegerAttr(place.offset));
     return value;
   }
 
@@ -198,13 +195,13 @@ private:
   ArrayRef<Value> persistent;
   OpBuilder builder;
   SmallVector<Value> buffers;
-  SmallVector<std::pair<Place, Value>> views;
+  DenseMap<std::pair<std::pair<int, int64_t>, Type>, Value> views;
 };
 
 struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
   using SchedulePassBase::SchedulePassBase;
 
-  LogicalResult runOnProgram(ProgramOp program) {
+  LogicalResult runOnProgram(ProgramOp program, const SymbolTable &symbols) {
     std::vector<PlannedBuffer> planned = planPersistent(program);
     SmallVector<Value> persistent;
     OpBuilder builder = OpBuilder::atBlockBegin(&program.getBody().front());
@@ -221,7 +218,7 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
       if (failed(plan))
         return failure();
       schedule::Segment problem = getProblem(*plan);
-      std::vector<int> order = schedule::orderIssue(problem, getIssueGroups(*plan), prefetch);
+      std::vector<int> order = schedule::orderIssue(problem, getIssueGroups(*plan, symbols), prefetch);
       schedule::materializeWaits(problem);
       schedule::elideImpliedWaits(problem);
       Emitter(segment, *plan, persistent).emit(problem, order);
@@ -241,8 +238,9 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
                          << ", expected the number of units to gather ahead, 0 or more";
       return signalPassFailure();
     }
+    SymbolTable symbols(module);
     for (auto program : module.getOps<ProgramOp>())
-      if (failed(runOnProgram(program)))
+      if (failed(runOnProgram(program, symbols)))
         return signalPassFailure();
     setPhase(module, Phase::scheduled);
   }

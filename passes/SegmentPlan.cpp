@@ -35,10 +35,14 @@ constexpr int kStepState = 0;
 class Planner {
 public:
   Planner(SegmentOp segment, ArrayRef<PlannedBuffer> persistent)
-      : segment(segment), numPersistent(static_cast<int>(persistent.size())) {
+      : segment(segment) {
     plan.buffers.assign(persistent.begin(), persistent.end());
-    for (const PlannedBuffer &buffer : persistent)
+    for (auto [index, buffer] : llvm::enumerate(persistent)) {
       bufferNames.get(buffer.name);
+      persistentIndex[buffer.storage + "." + buffer.what] = static_cast<int>(index);
+    }
+    for (auto store : segment.getOps<StoreOp>())
+      stores[(store.getStorage() + "." + store.getWhat()).str()].push_back(store);
   }
 
   FailureOr<SegmentPlan> run() {
@@ -65,10 +69,9 @@ private:
   }
 
   int findPersistent(StringRef storage, StringRef what) const {
-    for (int i = 0; i < numPersistent; ++i)
-      if (plan.buffers[i].storage == storage && plan.buffers[i].what == what)
-        return i;
-    llvm_unreachable("the verifier knows every storage and state");
+    auto found = persistentIndex.find((storage + "." + what).str());
+    assert(found != persistentIndex.end() && "the verifier knows every storage and state");
+    return found->second;
   }
 
   /// Gives the operands of `flatten` their places in its buffer, so that they are computed there.
@@ -155,9 +158,8 @@ private:
   /// A buffer changes under the value that was loaded from it once the storage is updated.
   LogicalResult checkNotReadLater(LoadOp load) {
     Operation *update = nullptr;
-    for (auto store : segment.getOps<StoreOp>())
-      if (store.getStorage() == load.getStorage() && store.getWhat() == load.getWhat() &&
-          load->isBeforeInBlock(store) && (!update || store->isBeforeInBlock(update)))
+    for (StoreOp store : stores.lookup((load.getStorage() + "." + load.getWhat()).str()))
+      if (load->isBeforeInBlock(store) && (!update || store->isBeforeInBlock(update)))
         update = store.getValue().getDefiningOp();
     if (!update)
       return success();
@@ -278,7 +280,8 @@ private:
   }
 
   SegmentOp segment;
-  int numPersistent;
+  llvm::StringMap<int> persistentIndex;                ///< by storage and what, with a dot
+  llvm::StringMap<SmallVector<StoreOp, 1>> stores;     ///< likewise
   SegmentPlan plan;
   DenseMap<Value, Place> places;
   UniqueNames launchNames, bufferNames;

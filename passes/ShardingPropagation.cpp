@@ -37,10 +37,18 @@ private:
   bool visit(Operation *op);
   bool assign(Value value, const DimAxes &axes);
   SmallVector<DimAxes> axesOf(ValueRange range) const;
+  /// The rule of `op`, asked for once.
+  const nn::ShardingRule &ruleOf(nn::ShardingRuleOpInterface op) {
+    std::unique_ptr<nn::ShardingRule> &rule = rules[op];
+    if (!rule)
+      rule = std::make_unique<nn::ShardingRule>(op.getShardingRule());
+    return *rule;
+  }
 
   StepOp step;
   MeshAttr mesh;
   DenseMap<Value, State> values;
+  DenseMap<Operation *, std::unique_ptr<nn::ShardingRule>> rules;
 };
 
 } // namespace
@@ -98,7 +106,7 @@ bool Propagation::assign(Value value, const DimAxes &axes) {
     Operation *producer = value.getDefiningOp();
     if (auto interface = dyn_cast<nn::ShardingRuleOpInterface>(producer);
         interface && !isa<ConstraintOp>(producer)) {
-      nn::ShardingRule rule = interface.getShardingRule();
+      const nn::ShardingRule &rule = ruleOf(interface);
       unsigned result = cast<OpResult>(value).getResultNumber();
       producible = OpSplit::admits(rule, mesh, rule.results[result][dim], wanted);
     }
@@ -114,7 +122,7 @@ bool Propagation::visit(Operation *op) {
   auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
   if (!interface)
     return false;
-  nn::ShardingRule rule = interface.getShardingRule();
+  const nn::ShardingRule &rule = ruleOf(interface);
   OpSplit split =
       OpSplit::suggest(rule, mesh, axesOf(op->getOperands()), axesOf(ValueRange(op->getResults())));
   bool changed = false;

@@ -37,7 +37,8 @@ def FSDP_InputOp : FSDP_Op<"input", [Pure, InGlobalPhase, InLocalPhase, InSchedu
   let hasVerifier = 1;
 }
 
-def FSDP_ReadOp : FSDP_Op<"read", [InGlobalPhase,
+def FSDP_ReadOp : FSDP_Op<"read", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    InGlobalPhase,
     MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
   let summary = "Use a parameter in compute";
   let description = [{
@@ -59,7 +60,6 @@ def FSDP_ReadOp : FSDP_Op<"read", [InGlobalPhase,
   let arguments = (ins FlatSymbolRefAttr:$param);
   let results = (outs Res<FSDP_FloatTensor, "gathered storage", [MemAlloc]>:$result);
   let assemblyFormat = "$param attr-dict `:` type($result)";
-  let hasVerifier = 1;
 }
 
 def FSDP_LossOp : FSDP_Op<"loss", [InGlobalPhase, MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
@@ -104,7 +104,8 @@ def FSDP_MetricOp : FSDP_Op<"metric", [InGlobalPhase, MemoryEffects<[MemWrite<FS
   let assemblyFormat = "$name $sum `over` $weight attr-dict";
 }
 
-def FSDP_GradientOp : FSDP_Op<"gradient", [InGlobalPhase,
+def FSDP_GradientOp : FSDP_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    InGlobalPhase,
     MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
   let summary = "The gradient of the loss with respect to a parameter";
   let description = [{
@@ -125,7 +126,6 @@ def FSDP_GradientOp : FSDP_Op<"gradient", [InGlobalPhase,
   }];
   let arguments = (ins FlatSymbolRefAttr:$param, FSDP_FloatTensor:$value);
   let assemblyFormat = "$param `,` $value attr-dict `:` type($value)";
-  let hasVerifier = 1;
 }
 
 def FSDP_GlobalNormOp : FSDP_Op<"global_norm", [Pure, InGlobalPhase]> {
@@ -153,7 +153,8 @@ def FSDP_GlobalNormOp : FSDP_Op<"global_norm", [Pure, InGlobalPhase]> {
   let hasVerifier = 1;
 }
 
-def FSDP_UpdateOp : FSDP_Op<"update", [InGlobalPhase,
+def FSDP_UpdateOp : FSDP_Op<"update", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    InGlobalPhase,
     MemoryEffects<[MemRead<FSDP_ParameterResource>, MemWrite<FSDP_ParameterResource>]>]> {
   let summary = "Update a parameter and its optimizer state in place";
   let description = [{
@@ -180,7 +181,6 @@ def FSDP_UpdateOp : FSDP_Op<"update", [InGlobalPhase,
   let assemblyFormat = [{
     $param `,` $gradient `lr` $lr `scale` $scale `if` $ok $optimizer attr-dict `:` type($gradient)
   }];
-  let hasVerifier = 1;
 }
 
 def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperandsAndResultType,

@@ -5,7 +5,8 @@
 
 include "dialect/fsdp/FSDPModuleOps.td"
 
-def FSDP_LoadOp : FSDP_Op<"load", [InLocalPhase, MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
+def FSDP_LoadOp : FSDP_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    InLocalPhase, MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
   let summary = "The shard of a storage, or of one of its states";
   let description = [{
     `what` is "parameter" or the name of a state.
@@ -27,10 +28,10 @@ def FSDP_LoadOp : FSDP_Op<"load", [InLocalPhase, MemoryEffects<[MemRead<FSDP_Par
   let arguments = (ins FlatSymbolRefAttr:$storage, StrAttr:$what);
   let results = (outs FSDP_FloatTensor:$result);
   let assemblyFormat = "$storage $what attr-dict `:` type($result)";
-  let hasVerifier = 1;
 }
 
-def FSDP_StoreOp : FSDP_Op<"store", [InLocalPhase, MemoryEffects<[MemWrite<FSDP_ParameterResource>]>]> {
+def FSDP_StoreOp : FSDP_Op<"store", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    InLocalPhase, MemoryEffects<[MemWrite<FSDP_ParameterResource>]>]> {
   let summary = "Replace the shard of a storage, or of one of its states";
   let description = [{
     `what` is "parameter" or the name of a state.
@@ -42,7 +43,6 @@ def FSDP_StoreOp : FSDP_Op<"store", [InLocalPhase, MemoryEffects<[MemWrite<FSDP_
   }];
   let arguments = (ins FSDP_FloatTensor:$value, FlatSymbolRefAttr:$storage, StrAttr:$what);
   let assemblyFormat = "$value `,` $storage $what attr-dict `:` type($value)";
-  let hasVerifier = 1;
 }
 
 def FSDP_ViewOp : FSDP_Op<"view", [Pure, InLocalPhase]> {

@@ -100,7 +100,8 @@ def FSDP_StepOp : FSDP_Op<"step", [Symbol, SingleBlock, NoTerminator, HasParent<
 
 def FSDP_StorageKindAttr : EnumAttr<FSDP_Dialect, FSDP_StorageKind, "storage_kind">;
 
-def FSDP_StorageOp : FSDP_Op<"storage", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    Symbol, HasParent<"::mlir::ModuleOp">]> {
   let summary = "Declare what one rank keeps of a unit (or of one parameter) from step to step";
   let description = [{
     `shard` is what one rank holds; `states` are the names of further tensors of that type
@@ -130,7 +131,6 @@ def FSDP_StorageOp : FSDP_Op<"storage", [Symbol, HasParent<"::mlir::ModuleOp">]>
   let assemblyFormat = [{
     $sym_name `:` $shard `` $kind (`dim` $dim^)? `over` $axes `states` $states `members` $members attr-dict
   }];
-  let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getShardType() {
       return ::llvm::cast<::mlir::RankedTensorType>(getShard());

@@ -101,7 +101,8 @@ def FSDP_SquareSumOp : FSDP_Op<"square_sum", [Pure, InLocalPhase, InScheduledPha
   let assemblyFormat = "$input attr-dict `:` type($input)";
 }
 
-def FSDP_OptimizerStepOp : FSDP_Op<"optimizer_step", [InLocalPhase, InScheduledPhase,
+def FSDP_OptimizerStepOp : FSDP_Op<"optimizer_step", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    InLocalPhase, InScheduledPhase,
     MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
   let summary = "The optimizer's rule on one shard";
   let description = [{
@@ -140,7 +141,6 @@ def FSDP_OptimizerStepOp : FSDP_Op<"optimizer_step", [InLocalPhase, InScheduledP
     $optimizer $storage $parameter `,` $gradient `states` `(` $states `)` `lr` $lr `scale` $scale `if` $ok
     attr-dict `:` custom<ShardTypes>(type($parameter), type($gradient), type($states), type($new_parameter), type($new_states))
   }];
-  let hasVerifier = 1;
 }
 
 #endif // FSDP_OPTIMIZER_OPS_TD

@@ -9,8 +9,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// Fails unless `symbol` names a parameter of type `type`.
-static LogicalResult verifyParameter(Operation *op, FlatSymbolRefAttr symbol, Type type) {
-  auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(op, symbol);
+static LogicalResult verifyParameter(SymbolTableCollection &symbols, Operation *op,
+                                     FlatSymbolRefAttr symbol, Type type) {
+  auto param = symbols.lookupNearestSymbolFrom<ParamOp>(op, symbol);
   if (!param)
     return op->emitOpError() << "names '" << symbol.getValue() << "', which is no parameter";
   if (param.getType() == type)
@@ -53,7 +54,9 @@ LogicalResult InputOp::verify() {
   return success();
 }
 
-LogicalResult ReadOp::verify() { return verifyParameter(*this, getParamAttr(), getType()); }
+LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyParameter(symbols, *this, getParamAttr(), getType());
+}
 
 LogicalResult LossOp::verify() {
   for (LossOp other : (*this)->getBlock()->getOps<LossOp>()) {
@@ -66,8 +69,8 @@ LogicalResult LossOp::verify() {
   return success();
 }
 
-LogicalResult GradientOp::verify() {
-  return verifyParameter(*this, getParamAttr(), getValue().getType());
+LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyParameter(symbols, *this, getParamAttr(), getValue().getType());
 }
 
 LogicalResult GlobalNormOp::verify() {
@@ -77,8 +80,8 @@ LogicalResult GlobalNormOp::verify() {
   return success();
 }
 
-LogicalResult UpdateOp::verify() {
-  return verifyParameter(*this, getParamAttr(), getGradient().getType());
+LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyParameter(symbols, *this, getParamAttr(), getGradient().getType());
 }
 
 LogicalResult ConstraintOp::verify() {

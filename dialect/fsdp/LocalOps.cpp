@@ -10,11 +10,11 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// Fails unless `symbol` names a storage of shard type `type` which keeps `what`.
-static LogicalResult verifyStorage(Operation *op, FlatSymbolRefAttr symbol, StringRef what,
-                                   Type type) {
+static LogicalResult verifyStorage(SymbolTableCollection &symbols, Operation *op,
+                                   FlatSymbolRefAttr symbol, StringRef what, Type type) {
   // Storages stand in the module; the nearest symbol table is the program.
   auto module = op->getParentOfType<ModuleOp>();
-  StorageOp storage = module ? module.lookupSymbol<StorageOp>(symbol) : StorageOp();
+  auto storage = module ? symbols.lookupSymbolIn<StorageOp>(module, symbol) : StorageOp();
   if (!storage)
     return op->emitOpError() << "names '" << symbol.getValue() << "', which is no storage";
   bool known = what == "parameter" || llvm::any_of(storage.getStates(), [&](Attribute state) {
@@ -29,12 +29,12 @@ static LogicalResult verifyStorage(Operation *op, FlatSymbolRefAttr symbol, Stri
   return success();
 }
 
-LogicalResult LoadOp::verify() {
-  return verifyStorage(*this, getStorageAttr(), getWhat(), getType());
+LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyStorage(symbols, *this, getStorageAttr(), getWhat(), getType());
 }
 
-LogicalResult StoreOp::verify() {
-  return verifyStorage(*this, getStorageAttr(), getWhat(), getValue().getType());
+LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyStorage(symbols, *this, getStorageAttr(), getWhat(), getValue().getType());
 }
 
 LogicalResult ViewOp::verify() {
@@ -82,7 +82,7 @@ LogicalResult MaskPaddingOp::verify() {
   return success();
 }
 
-LogicalResult OptimizerStepOp::verify() {
+LogicalResult OptimizerStepOp::verifySymbolUses(SymbolTableCollection &symbols) {
   Type type = getParameter().getType();
   SmallVector<StringRef> names = getOptimizer().getStateNames();
   if (getStates().size() != names.size() || getNewStates().size() != names.size())
@@ -92,5 +92,5 @@ LogicalResult OptimizerStepOp::verify() {
   if (!sameType(getGradient()) || !sameType(getNewParameter()) ||
       !llvm::all_of(getStates(), sameType) || !llvm::all_of(getNewStates(), sameType))
     return emitOpError() << "needs gradient, states and results of the parameter's type " << type;
-  return verifyStorage(*this, getStorageAttr(), "parameter", type);
+  return verifyStorage(symbols, *this, getStorageAttr(), "parameter", type);
 }

@@ -3,6 +3,7 @@
 #include "dialect/fsdp/FSDPDialect.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -18,7 +19,30 @@ static LogicalResult verifyKnownAxes(Operation *op, ArrayRef<StringAttr> axes, S
   return success();
 }
 
+/// Fails where flat parameters of one unit have different placements.
+static LogicalResult verifyFlatUnits(ModuleOp module) {
+  llvm::StringMap<ParamOp> firstOf;
+  for (ParamOp param : module.getOps<ParamOp>()) {
+    PlacementAttr placement = param.getPlacementAttr();
+    if (!placement || placement.getKind() != StorageKind::flat)
+      continue;
+    ParamOp first = firstOf.try_emplace(param.getUnit(), param).first->second;
+    if (first.getPlacementAttr() == placement)
+      continue;
+    InFlightDiagnostic diag = first.emitOpError()
+                              << "and '" << param.getSymName() << "' share the flat unit '"
+                              << first.getUnit() << "' but have different placements";
+    diag.attachNote(param.getLoc()) << "the other parameter is here";
+    return diag;
+  }
+  return success();
+}
+
 LogicalResult ParamOp::verify() {
+  // The first parameter of the module answers for what must hold among all of them.
+  auto module = (*this)->getParentOfType<ModuleOp>();
+  if (*module.getOps<ParamOp>().begin() == *this && failed(verifyFlatUnits(module)))
+    return failure();
   RankedTensorType type = getTensorType();
   if (auto fileShape = getFileShape()) {
     int64_t elements = 1;
@@ -36,19 +60,6 @@ LogicalResult ParamOp::verify() {
   if (placement.getKind() == StorageKind::dimension && placement.getDim() >= type.getRank())
     return emitOpError() << "placement splits dimension " << placement.getDim()
                          << ", expected a dimension below " << type.getRank();
-  if (placement.getKind() != StorageKind::flat)
-    return success();
-  for (ParamOp other : (*this)->getParentOfType<ModuleOp>().getOps<ParamOp>()) {
-    PlacementAttr others = other.getPlacementAttr();
-    if (other.getUnit() != getUnit() || !others || others.getKind() != StorageKind::flat ||
-        others == placement)
-      continue;
-    InFlightDiagnostic diag = emitOpError()
-                              << "and '" << other.getSymName() << "' share the flat unit '"
-                              << getUnit() << "' but have different placements";
-    diag.attachNote(other.getLoc()) << "the other parameter is here";
-    return diag;
-  }
   return success();
 }
 
@@ -61,14 +72,14 @@ LogicalResult StepOp::verify() {
   return success();
 }
 
-LogicalResult StorageOp::verify() {
+LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
   RankedTensorType shard = getShardType();
   SmallVector<StringAttr> axes = getAxisNames(getAxes());
   if (failed(verifyKnownAxes(*this, axes, "storage")))
     return failure();
   int64_t ranks = getMesh(*this).getSize(axes);
   auto lookup = [&](MemberAttr member) {
-    return SymbolTable::lookupNearestSymbolFrom<ParamOp>(*this, member.getParam());
+    return symbols.lookupNearestSymbolFrom<ParamOp>(*this, member.getParam());
   };
   for (Attribute attribute : getMembers()) {
     auto member = dyn_cast<MemberAttr>(attribute);

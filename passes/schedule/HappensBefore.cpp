@@ -43,25 +43,35 @@ std::vector<int> mlir::fsdp::schedule::findCycle(const std::vector<std::vector<i
 }
 
 HappensBefore::HappensBefore(const std::vector<Launch> &launches)
-    : predecessors(launches.size()), previous(launches.size(), -1) {
+    : stream(launches.size()), position(launches.size(), 0), previous(launches.size(), -1) {
   std::vector<std::vector<int>> dependencies(launches.size());
-  std::map<int, int> last;
+  std::map<int, int> numberOf;
+  std::vector<int> last; // of each stream
   for (size_t i = 0; i < launches.size(); ++i) {
+    int launch = static_cast<int>(i);
     dependencies[i] = launches[i].waits;
-    auto [entry, first] = last.try_emplace(launches[i].stream, static_cast<int>(i));
-    if (!first) {
-      previous[i] = entry->second;
-      dependencies[i].push_back(entry->second);
-      entry->second = static_cast<int>(i);
+    auto [entry, isNew] = numberOf.try_emplace(launches[i].stream, numStreams);
+    stream[i] = entry->second;
+    if (isNew) {
+      ++numStreams;
+      last.push_back(launch);
+      continue;
     }
+    previous[i] = last[stream[i]];
+    position[i] = position[previous[i]] + 1;
+    dependencies[i].push_back(previous[i]);
+    last[stream[i]] = launch;
   }
   std::vector<int> order;
   circle = findCycle(dependencies, order);
-  for (llvm::BitVector &row : predecessors)
-    row.resize(launches.size());
-  for (int launch : order)
+  clocks.assign(launches.size() * numStreams, 0);
+  for (int launch : order) {
+    int *own = clocks.data() + static_cast<size_t>(launch) * numStreams;
     for (int dependency : dependencies[launch]) {
-      predecessors[launch] |= predecessors[dependency];
-      predecessors[launch].set(dependency);
+      llvm::ArrayRef<int> clock = clockOf(dependency);
+      for (int s = 0; s < numStreams; ++s)
+        own[s] = std::max(own[s], clock[s]);
+      own[stream[dependency]] = std::max(own[stream[dependency]], position[dependency] + 1);
     }
+  }
 }

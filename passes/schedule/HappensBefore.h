@@ -3,21 +3,32 @@
 #ifndef PASSES_SCHEDULE_HAPPENSBEFORE_H
 #define PASSES_SCHEDULE_HAPPENSBEFORE_H
 
-#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "passes/schedule/Problem.h"
+
+#include <algorithm>
 
 namespace mlir::fsdp::schedule {
 
 /// The partial order that streams and waits put on the launches of a segment: `before(a, b)` is
-/// true iff a is complete whenever b starts.
+/// true iff a is complete whenever b starts. What is complete when a launch starts is, on each
+/// stream, all up to some launch; so a clock, one count for each stream, says it all.
 class HappensBefore {
 public:
   explicit HappensBefore(const std::vector<Launch> &launches);
 
-  int size() const { return static_cast<int>(predecessors.size()); }
-  bool before(int a, int b) const { return predecessors[b].test(a); }
-  /// Everything that is complete when `launch` starts.
-  const llvm::BitVector &predecessorsOf(int launch) const { return predecessors[launch]; }
+  int size() const { return static_cast<int>(stream.size()); }
+  int getNumStreams() const { return numStreams; }
+  bool before(int a, int b) const { return clockOf(b)[stream[a]] > position[a]; }
+  /// How many launches of each stream are complete when `launch` starts.
+  llvm::ArrayRef<int> clockOf(int launch) const {
+    return llvm::ArrayRef(clocks).slice(static_cast<size_t>(launch) * numStreams, numStreams);
+  }
+  /// Number of the stream of `launch`, dense from 0 in the order of first launches.
+  int streamOf(int launch) const { return stream[launch]; }
+  /// How many launches of its stream are issued before `launch`.
+  int positionOf(int launch) const { return position[launch]; }
   /// The launch that precedes `launch` on its stream, or -1.
   int previousOnStream(int launch) const { return previous[launch]; }
   /// Launches that wait for one another in a circle, each for the next one; empty where there is
@@ -25,9 +36,56 @@ public:
   const std::vector<int> &cycle() const { return circle; }
 
 private:
-  std::vector<llvm::BitVector> predecessors;
-  std::vector<int> previous;
+  int numStreams = 0;
+  std::vector<int> stream, position, previous;
+  std::vector<int> clocks; ///< row by row, one row for each launch
   std::vector<int> circle;
+};
+
+/// From when to when something is in use, given the launches that touch it.
+class Life {
+public:
+  Life() = default;
+  explicit Life(const HappensBefore &order)
+      : starts(order.getNumStreams(), order.size()), ends(order.getNumStreams(), 0) {}
+
+  void touch(const HappensBefore &order, int launch) {
+    llvm::ArrayRef<int> clock = order.clockOf(launch);
+    for (size_t s = 0; s < clock.size(); ++s)
+      starts[s] = std::min(starts[s], clock[s]);
+    int &end = ends[order.streamOf(launch)];
+    end = std::max(end, order.positionOf(launch) + 1);
+    first = first < 0 ? launch : std::min(first, launch);
+  }
+  bool isTouched() const { return first >= 0; }
+  /// The first launch in issue order; -1 where nothing touches.
+  int firstLaunch() const { return first; }
+  /// True iff every touch of this is complete whenever any touch of `other` starts.
+  bool before(const Life &other) const {
+    for (size_t s = 0; s < ends.size(); ++s)
+      if (ends[s] > other.starts[s])
+        return false;
+    return true;
+  }
+  /// True iff every touch of this is complete whenever `launch` starts.
+  bool before(const HappensBefore &order, int launch) const {
+    llvm::ArrayRef<int> clock = order.clockOf(launch);
+    for (size_t s = 0; s < ends.size(); ++s)
+      if (ends[s] > clock[s])
+        return false;
+    return true;
+  }
+  /// True iff `launch` is complete whenever any touch of this starts.
+  bool after(const HappensBefore &order, int launch) const {
+    return starts[order.streamOf(launch)] > order.positionOf(launch);
+  }
+
+private:
+  /// Launches of each stream that are complete whenever any touch starts.
+  llvm::SmallVector<int, 4> starts;
+  /// Launches of each stream that must be complete for all touches to be.
+  llvm::SmallVector<int, 4> ends;
+  int first = -1;
 };
 
 /// Nodes that depend on one another in a circle, each on the next one, in the graph where node i

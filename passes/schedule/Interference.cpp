@@ -2,6 +2,8 @@
 
 #include "passes/schedule/Interference.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <limits>
 #include <queue>
@@ -80,26 +82,22 @@ private:
   std::vector<size_t> next;
 };
 
-/// The launches that touch each buffer of a role.
-std::vector<llvm::BitVector> collectTouches(const Role &role, const Segment &segment) {
-  std::vector<llvm::BitVector> touches(role.buffers.size(),
-                                       llvm::BitVector(segment.launches.size()));
+/// The launches of `segment` that touch each buffer of a role, in issue order.
+std::vector<llvm::SmallVector<int, 4>> collectTouches(const Role &role, const Segment &segment) {
+  std::vector<llvm::SmallVector<int, 4>> touches(role.buffers.size());
   for (size_t i = 0; i < segment.launches.size(); ++i) {
+    int launch = static_cast<int>(i);
+    auto add = [&](const Access &access) {
+      llvm::SmallVector<int, 4> &known = touches[access.buffer];
+      if (known.empty() || known.back() != launch)
+        known.push_back(launch);
+    };
     for (const Access &access : segment.launches[i].reads)
-      touches[access.buffer].set(i);
+      add(access);
     for (const Access &access : segment.launches[i].writes)
-      touches[access.buffer].set(i);
+      add(access);
   }
   return touches;
-}
-
-/// True iff every launch of `first` is complete when any launch of `second` starts.
-bool allBefore(const llvm::BitVector &first, const llvm::BitVector &second,
-               const HappensBefore &order) {
-  for (unsigned launch : second.set_bits())
-    if (first.test(order.predecessorsOf(launch))) // first minus predecessors is not empty
-      return false;
-  return true;
 }
 
 /// True iff `access` is the whole of its buffer.
@@ -113,7 +111,7 @@ Interference::Interference(const Role &role, int segmentIndex, const std::vector
                            bool merge) {
   const Segment &segment = role.segments[segmentIndex];
   HappensBefore order(segment.launches);
-  std::vector<llvm::BitVector> touches = collectTouches(role, segment);
+  std::vector<llvm::SmallVector<int, 4>> touches = collectTouches(role, segment);
 
   std::vector<int> blockOf(role.buffers.size(), -1);
   for (size_t i = 0; i < role.buffers.size(); ++i) {
@@ -146,16 +144,15 @@ Interference::Interference(const Role &role, int segmentIndex, const std::vector
         if (onlyOnce(launch.reads, read.buffer) != 1 || onlyOnce(launch.writes, read.buffer) ||
             onlyOnce(launch.writes, write.buffer) != 1 || onlyOnce(launch.reads, write.buffer))
           continue;
-        llvm::BitVector at(segment.launches.size()), restOfA, restOfB = touches[write.buffer];
-        at.set(l);
-        restOfA.resize(segment.launches.size());
-        for (int buffer : blocks[a].buffers)
-          restOfA |= touches[buffer];
-        for (int buffer : blocks[b].buffers)
-          restOfB |= touches[buffer];
-        restOfA.reset(l);
-        restOfB.reset(l);
-        if (!allBefore(restOfA, at, order) || !allBefore(at, restOfB, order))
+        // Buffers of the two blocks that handed over before, or will after, lie further off.
+        int at = static_cast<int>(l);
+        bool lastOfA = llvm::all_of(touches[read.buffer], [&](int touch) {
+          return touch == at || order.before(touch, at);
+        });
+        bool firstOfB = llvm::all_of(touches[write.buffer], [&](int touch) {
+          return touch == at || order.before(at, touch);
+        });
+        if (!lastOfA || !firstOfB)
           continue;
         for (int buffer : blocks[b].buffers) {
           blocks[a].buffers.push_back(buffer);
@@ -168,39 +165,66 @@ Interference::Interference(const Role &role, int segmentIndex, const std::vector
                               [](const Block &block) { return block.buffers.empty(); }),
                blocks.end());
 
-  // Launches that are after every touch of x, then the blocks that only those touch.
-  std::vector<llvm::BitVector> touched(blocks.size(), llvm::BitVector(segment.launches.size()));
+  lives.assign(blocks.size(), Life(order));
   for (size_t x = 0; x < blocks.size(); ++x)
     for (int buffer : blocks[x].buffers)
-      touched[x] |= touches[buffer];
-  earlier.assign(blocks.size(), llvm::BitVector(blocks.size()));
+      for (int launch : touches[buffer])
+        lives[x].touch(order, launch);
+
+  // On each stream the launches after x are all from some launch on.
+  std::vector<std::vector<int>> onStream(order.getNumStreams());
+  for (int launch = 0; launch < order.size(); ++launch)
+    onStream[order.streamOf(launch)].push_back(launch);
+  mayFollow.assign(blocks.size(), order.size());
+  mustFollow.assign(blocks.size(), 0);
+  for (size_t x = 0; x < blocks.size(); ++x)
+    for (const std::vector<int> &launches : onStream) {
+      auto follows = std::partition_point(launches.begin(), launches.end(), [&](int launch) {
+        return !lives[x].before(order, launch);
+      });
+      if (follows != launches.end())
+        mayFollow[x] = std::min(mayFollow[x], *follows);
+      if (follows != launches.begin())
+        mustFollow[x] = std::max(mustFollow[x], *std::prev(follows) + 1);
+    }
+}
+
+std::vector<std::vector<int>> Interference::directSuccessors() const {
+  // By first launch, which no block that is before another has later than that one.
+  std::vector<std::pair<int, int>> byFirst;
+  for (size_t y = 0; y < blocks.size(); ++y)
+    byFirst.push_back({lives[y].firstLaunch(), static_cast<int>(y)});
+  std::sort(byFirst.begin(), byFirst.end());
+  std::vector<std::vector<int>> successors(blocks.size());
   for (size_t x = 0; x < blocks.size(); ++x) {
-    llvm::BitVector after(segment.launches.size());
-    for (size_t l = 0; l < segment.launches.size(); ++l)
-      if (!touched[x].test(order.predecessorsOf(l)))
-        after.set(l);
-    // Blocks that nothing touches hold nothing: they come before all others, one after another.
-    for (size_t y = 0; y < blocks.size(); ++y)
-      if (touched[x].none() ? touched[y].any() || x < y
-                            : touched[y].any() && !touched[y].test(after))
-        earlier[x].set(y);
+    int number = static_cast<int>(x);
+    int from = lives[x].isTouched() ? mayFollow[x] : -1;
+    int until = std::numeric_limits<int>::max(); // from here on all are after a known successor
+    for (auto at = std::lower_bound(byFirst.begin(), byFirst.end(), std::make_pair(from, -1));
+         at != byFirst.end() && at->first < until; ++at) {
+      int y = at->second;
+      if (y == number || !before(number, y) ||
+          llvm::any_of(successors[x], [&](int between) { return before(between, y); }))
+        continue;
+      successors[x].push_back(y);
+      until = std::min(until, mustFollow[y]);
+    }
   }
+  return successors;
 }
 
 std::vector<int> Interference::heaviestTogether(const std::vector<int64_t> &weights) const {
   int count = static_cast<int>(blocks.size()), source = 2 * count, sink = source + 1;
   int64_t infinite = std::numeric_limits<int64_t>::max() / 4;
   FlowNetwork network(2 * count + 2);
+  // Direct successors are enough: the longer ones follow through them.
+  std::vector<std::vector<int>> successors = directSuccessors();
   for (int x = 0; x < count; ++x) {
     network.add(source, x, weights[x]);
     network.add(count + x, sink, weights[x]);
     network.add(count + x, x, infinite); // longer chains through x
-    // Direct successors are enough: the longer ones follow through them.
-    llvm::BitVector direct = earlier[x];
-    for (unsigned y : earlier[x].set_bits())
-      direct.reset(earlier[y]);
-    for (unsigned y : direct.set_bits())
-      network.add(x, count + static_cast<int>(y), infinite);
+    for (int y : successors[x])
+      network.add(x, count + y, infinite);
   }
   network.maximize(source, sink);
   std::vector<int> together;

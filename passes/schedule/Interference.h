@@ -26,8 +26,23 @@ public:
                bool merge = true);
 
   const std::vector<Block> &getBlocks() const { return blocks; }
-  bool before(int x, int y) const { return earlier[x].test(y); }
-  bool interfere(int x, int y) const { return x != y && !before(x, y) && !before(y, x); }
+  bool before(int x, int y) const {
+    // Blocks that nothing touches hold nothing: they come before all others, one after another.
+    if (!lives[x].isTouched())
+      return lives[y].isTouched() || x < y;
+    return lives[y].isTouched() && lives[x].before(lives[y]);
+  }
+  bool interfere(int x, int y) const {
+    // Most pairs are far apart in issue order, or one stands in the midst of the other.
+    int firstX = lives[x].firstLaunch(), firstY = lives[y].firstLaunch();
+    if (firstX >= 0 && firstY >= 0) {
+      if (firstY >= mustFollow[x] || firstX >= mustFollow[y])
+        return false;
+      if (firstY < mayFollow[x] && firstX < mayFollow[y])
+        return x != y;
+    }
+    return x != y && !before(x, y) && !before(y, x);
+  }
 
   /// Blocks of which each two interfere, with the largest sum of `weights` (one for each block):
   /// they need that much together. (By Dilworth's theorem for weights: the sum of all minus a
@@ -39,8 +54,14 @@ public:
   int64_t lowerBound() const;
 
 private:
+  /// The blocks that `x` is before with no other between, for each x.
+  std::vector<std::vector<int>> directSuccessors() const;
+
   std::vector<Block> blocks;
-  std::vector<llvm::BitVector> earlier; ///< row x: the blocks that x is before
+  std::vector<Life> lives; ///< of each block
+  /// For each block, the first launch in issue order that it is before, and the first from which on
+  /// it is before all. All launches between are to be asked one by one.
+  std::vector<int> mayFollow, mustFollow;
 };
 
 } // namespace mlir::fsdp::schedule

@@ -4,15 +4,44 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <unordered_map>
 
 using namespace mlir::fsdp::schedule;
 
 namespace {
 
-bool touches(const std::vector<Access> &accesses, int buffer) {
-  return std::any_of(accesses.begin(), accesses.end(),
-                     [&](const Access &access) { return access.buffer == buffer; });
-}
+/// Where buffers are used, in the order of the computation.
+class Uses {
+public:
+  explicit Uses(const std::vector<Launch> &launches) {
+    auto add = [](auto &uses, const std::vector<Access> &accesses, int launch) {
+      for (const Access &access : accesses) {
+        std::vector<int> &known = uses[access.buffer];
+        if (known.empty() || known.back() != launch)
+          known.push_back(launch);
+      }
+    };
+    for (size_t l = 0; l < launches.size(); ++l) {
+      add(all, launches[l].reads, static_cast<int>(l));
+      add(all, launches[l].writes, static_cast<int>(l));
+      add(writes, launches[l].writes, static_cast<int>(l));
+    }
+  }
+  /// The launches that read or write `buffer`.
+  const std::vector<int> &of(int buffer) const { return find(all, buffer); }
+  const std::vector<int> &writesOf(int buffer) const { return find(writes, buffer); }
+
+private:
+  using Map = std::unordered_map<int, std::vector<int>>;
+  static const std::vector<int> &find(const Map &map, int buffer) {
+    static const std::vector<int> none;
+    auto found = map.find(buffer);
+    return found == map.end() ? none : found->second;
+  }
+
+  Map all, writes;
+};
 
 /// A whole unit in the order of the computation.
 struct Whole {
@@ -22,20 +51,37 @@ struct Whole {
   std::vector<int> users;  ///< all that do
 };
 
-/// The launches that must be complete before `wholes[index]` may be filled: the users of all but
-/// the last `prefetch` of the units that are done before it is needed.
-std::vector<int> mustBeDone(const std::vector<Whole> &wholes, size_t index, int prefetch) {
-  std::vector<std::pair<int, size_t>> done;
-  for (size_t i = 0; i < index; ++i)
-    if (wholes[i].last < wholes[index].needed)
-      done.push_back({wholes[i].last, i});
-  std::sort(done.begin(), done.end());
-  std::vector<int> launches;
-  for (size_t i = 0; i + prefetch < done.size(); ++i)
-    launches.insert(launches.end(), wholes[done[i].second].users.begin(),
-                    wholes[done[i].second].users.end());
-  return launches;
-}
+/// Says unit by unit what must be complete before one may be filled: the users of all but the last
+/// `prefetch` of the units that are done before it is needed. Leaves out what a unit asked for
+/// before has waited for: the units are filled in the order in which they are asked for, on
+/// one stream.
+class Budget {
+public:
+  Budget(const std::vector<Whole> &wholes, int prefetch)
+      : wholes(wholes), prefetch(prefetch) {}
+
+  /// To be asked with `index` counting up from 0.
+  std::vector<int> mustBeDone(size_t index) {
+    if (index > 0)
+      for (auto *units : {&known, &open})
+        units->insert({wholes[index - 1].last, index - 1});
+    std::vector<int> launches;
+    auto kept = known.lower_bound({wholes[index].needed, 0});
+    std::pair<int, size_t> end{wholes[index].needed, 0};
+    for (int i = 0; i < prefetch && kept != known.begin(); ++i)
+      end = *--kept;
+    for (auto at = open.begin(); at != open.end() && *at < end; at = open.erase(at))
+      launches.insert(launches.end(), wholes[at->second].users.begin(),
+                      wholes[at->second].users.end());
+    return launches;
+  }
+
+private:
+  const std::vector<Whole> &wholes;
+  int prefetch;
+  /// Units asked for, by their last use: all, and those that nothing has waited for.
+  std::set<std::pair<int, size_t>> known, open;
+};
 
 } // namespace
 
@@ -50,14 +96,14 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   for (int l : groups.early)
     key[l] = {-2, 0};
 
+  Uses uses(launches);
   std::vector<Whole> units;
   for (const std::vector<int> &gathers : groups.gathers) {
     Whole unit{gathers, count, gathers.back(), {}};
     for (int gather : gathers) {
-      for (int l = gather + 1; l < count; ++l)
-        for (const Access &whole : launches[gather].writes)
-          if (touches(launches[l].reads, whole.buffer) ||
-              touches(launches[l].writes, whole.buffer)) {
+      for (const Access &whole : launches[gather].writes)
+        for (int l : uses.of(whole.buffer))
+          if (l > gather) {
             unit.needed = std::min(unit.needed, l);
             unit.last = std::max(unit.last, l);
             unit.users.push_back(l);
@@ -69,8 +115,9 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
     units.push_back(unit);
   }
   int previous = -1;
+  Budget gatherBudget(units, prefetch);
   for (size_t i = 0; i < units.size(); ++i) {
-    std::vector<int> done = mustBeDone(units, i, prefetch);
+    std::vector<int> done = gatherBudget.mustBeDone(i);
     for (int gather : units[i].makers) {
       int after = previous;
       for (int l : done) {
@@ -79,9 +126,9 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
         after = std::max(after, key[l].first);
       }
       // Not before what it reads is there.
-      for (int l = 0; l < gather; ++l)
-        for (const Access &read : launches[gather].reads)
-          if (touches(launches[l].writes, read.buffer))
+      for (const Access &read : launches[gather].reads)
+        for (int l : uses.writesOf(read.buffer))
+          if (l < gather)
             after = std::max(after, key[l].first);
       key[gather] = {after, 1};
       previous = after;
@@ -91,23 +138,23 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   std::vector<Whole> gradients;
   for (const std::vector<int> &buffers : groups.gradients) {
     Whole gradient{{}, count, 0, {}};
-    for (int l = 0; l < count; ++l)
-      for (int buffer : buffers) {
-        if (touches(launches[l].writes, buffer)) {
-          gradient.makers.push_back(l);
-          gradient.needed = std::min(gradient.needed, l);
-        }
-        if (touches(launches[l].reads, buffer) || touches(launches[l].writes, buffer)) {
-          gradient.users.push_back(l);
-          gradient.last = l;
-        }
+    for (int buffer : buffers) {
+      for (int l : uses.writesOf(buffer)) {
+        gradient.makers.push_back(l);
+        gradient.needed = std::min(gradient.needed, l);
       }
+      for (int l : uses.of(buffer)) {
+        gradient.users.push_back(l);
+        gradient.last = std::max(gradient.last, l);
+      }
+    }
     gradients.push_back(gradient);
   }
   std::sort(gradients.begin(), gradients.end(),
             [](const Whole &a, const Whole &b) { return a.needed < b.needed; });
+  Budget gradientBudget(gradients, prefetch);
   for (size_t i = 0; i < gradients.size(); ++i)
-    for (int l : mustBeDone(gradients, i, prefetch))
+    for (int l : gradientBudget.mustBeDone(i))
       for (int maker : gradients[i].makers)
         launches[maker].waits.push_back(l);
 

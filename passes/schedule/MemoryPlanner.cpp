@@ -26,24 +26,29 @@ enum class Fit { lowest, tightest };
 Placement place(const Interference &interference, const std::vector<int> &order, Fit fit) {
   const std::vector<Block> &blocks = interference.getBlocks();
   Placement result{std::vector<int64_t>(blocks.size(), -1), 0};
-  std::vector<std::pair<int64_t, int64_t>> taken;
+  std::vector<std::pair<int64_t, int>> placed; // offset and block, upwards
+  placed.reserve(blocks.size());
   for (int block : order) {
-    taken.clear();
-    for (size_t other = 0; other < blocks.size(); ++other)
-      if (result.offsets[other] >= 0 && interference.interfere(block, static_cast<int>(other)))
-        taken.push_back({result.offsets[other], result.offsets[other] + blocks[other].size});
-    std::sort(taken.begin(), taken.end());
     int64_t size = blocks[block].size, end = 0, best = -1;
     int64_t tightest = std::numeric_limits<int64_t>::max();
-    for (auto [from, to] : taken) {
+    for (auto [from, other] : placed) {
+      int64_t to = from + blocks[other].size;
+      // Below `end` nothing is free any more.
+      if (to <= end || !interference.interfere(block, other))
+        continue;
       if (from - end >= size && from - end < tightest) {
         best = end;
-        tightest = fit == Fit::lowest ? 0 : from - end;
+        tightest = from - end;
+        if (fit == Fit::lowest)
+          break;
       }
       end = std::max(end, to);
     }
-    result.offsets[block] = best >= 0 ? best : end;
-    result.height = std::max(result.height, result.offsets[block] + blocks[block].bytes);
+    int64_t offset = best >= 0 ? best : end;
+    result.offsets[block] = offset;
+    result.height = std::max(result.height, offset + blocks[block].bytes);
+    auto at = std::upper_bound(placed.begin(), placed.end(), std::make_pair(offset, block));
+    placed.insert(at, {offset, block});
   }
   return result;
 }
@@ -76,8 +81,12 @@ Placement placeWell(const Interference &interference, int64_t lowerBound) {
   Placement best;
   std::vector<int> bestOrder;
   Fit bestFit = Fit::tightest;
+  // Which block is on top, and so how much of it is padding, is not worth a search.
+  int64_t good = roundUp(lowerBound);
   for (const std::vector<int> &order : {bySize, byPressure, byTime})
     for (Fit fit : {Fit::tightest, Fit::lowest}) {
+      if (!bestOrder.empty() && best.height <= good)
+        break;
       Placement placement = place(interference, order, fit);
       if (bestOrder.empty() || placement.height < best.height) {
         best = std::move(placement);
@@ -99,10 +108,8 @@ Placement placeWell(const Interference &interference, int64_t lowerBound) {
   rounds = std::min<int64_t>(rounds, 2000);
   std::vector<int> order = bestOrder;
   int64_t height = best.height;
-  // Which block is on top, and so how much of it is padding, is not worth a search.
-  int64_t good = roundUp(lowerBound);
+  Placement current = best;
   for (int64_t round = 0; round < rounds && best.height > good; ++round) {
-    Placement current = place(interference, order, bestFit);
     std::vector<int> candidate = order;
     int top = 0;
     for (int i = 0; i < count; ++i)
@@ -120,7 +127,8 @@ Placement placeWell(const Interference &interference, int64_t lowerBound) {
     order = candidate;
     height = placement.height;
     if (placement.height < best.height)
-      best = std::move(placement);
+      best = placement;
+    current = std::move(placement);
   }
   return best;
 }

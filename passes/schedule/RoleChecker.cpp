@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 using namespace mlir::fsdp::schedule;
 
@@ -233,7 +234,84 @@ void RoleChecker::checkSameBuffer(const Line &line, const HappensBefore &order, 
   }
 }
 
+bool RoleChecker::isReplaced(const Line &line, const HappensBefore &order, int first,
+                             int second) const {
+  int at = -1;
+  for (const Use &use : line.uses[second])
+    at = at < 0 ? use.launch : std::min(at, use.launch);
+  const Use *read = nullptr, *write = nullptr;
+  for (const Use &use : line.uses[first]) {
+    if (use.launch == at && read)
+      return false;
+    if (use.launch == at)
+      read = &use;
+    else if (!order.before(use.launch, at))
+      return false;
+  }
+  for (const Use &use : line.uses[second]) {
+    if (use.launch == at && write)
+      return false;
+    if (use.launch == at)
+      write = &use;
+    else if (!order.before(at, use.launch))
+      return false;
+  }
+  return read && write && mayWorkInPlace(line, *read, *write);
+}
+
+bool RoleChecker::areApart(const Line &line, const HappensBefore &order) const {
+  struct Edge {
+    int64_t offset;
+    bool begins; ///< after what ends there
+    int buffer;
+    bool operator<(const Edge &other) const {
+      return std::make_pair(offset, begins) < std::make_pair(other.offset, other.begins);
+    }
+  };
+  std::vector<Edge> edges;
+  std::vector<Life> lives(role.buffers.size());
+  for (size_t b = 0; b < role.buffers.size(); ++b) {
+    const Buffer &buffer = role.buffers[b];
+    if (buffer.offset < 0 || buffer.size == 0 ||
+        (!buffer.isPersistent() && line.uses[b].empty()))
+      continue;
+    edges.push_back({buffer.offset, true, static_cast<int>(b)});
+    edges.push_back({buffer.offset + buffer.size, false, static_cast<int>(b)});
+    lives[b] = Life(order);
+    for (const Use &use : line.uses[b])
+      lives[b].touch(order, use.launch);
+  }
+  std::stable_sort(edges.begin(), edges.end());
+  // Along the arena: the buffers at one byte, in the order of their lives. As one follows another
+  // whichever stands between, neighbours are enough.
+  std::set<std::pair<int, int>> here;
+  int persistent = 0;
+  auto follows = [&](int first, int second) {
+    return lives[first].before(lives[second]) || isReplaced(line, order, first, second);
+  };
+  for (const Edge &edge : edges) {
+    std::pair<int, int> entry{lives[edge.buffer].firstLaunch(), edge.buffer};
+    bool stays = role.buffers[edge.buffer].isPersistent();
+    if (!edge.begins) {
+      here.erase(entry);
+      persistent -= stays;
+      continue;
+    }
+    if (persistent > 0 || (stays && !here.empty()))
+      return false;
+    persistent += stays;
+    auto at = here.insert(entry).first;
+    if (at != here.begin() && !follows(std::prev(at)->second, edge.buffer))
+      return false;
+    if (std::next(at) != here.end() && !follows(edge.buffer, std::next(at)->second))
+      return false;
+  }
+  return true;
+}
+
 void RoleChecker::checkOverlaps(const Line &line, const HappensBefore &order, bool acrossOnly) {
+  if (!acrossOnly && areApart(line, order))
+    return;
   auto placed = [&](size_t b) { return role.buffers[b].offset >= 0; };
   // Pairs that share bytes, found along the arena.
   std::vector<std::pair<int64_t, int>> byOffset;

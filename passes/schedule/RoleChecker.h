@@ -41,6 +41,11 @@ private:
   Line makeLine(const std::vector<int> &segments) const;
   bool checkWaits(int segment);
   void checkSameBuffer(const Line &line, const HappensBefore &order, bool acrossOnly);
+  /// True where buffers that share bytes plainly follow one another. False says nothing yet.
+  bool areApart(const Line &line, const HappensBefore &order) const;
+  /// True iff `second` takes the place of `first` in a launch that may work in place, and else
+  /// follows it.
+  bool isReplaced(const Line &line, const HappensBefore &order, int first, int second) const;
   void checkOverlaps(const Line &line, const HappensBefore &order, bool acrossOnly);
   void checkWritten(const Line &line, const HappensBefore &order);
   void checkCollectiveOrder(int segment, const HappensBefore &order);

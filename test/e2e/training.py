@@ -32,11 +32,11 @@ def tool(name):
     return path
 
 
-def compile_model(model, folder, *options, ranks=1):
-    """Path of the training program of `model` for a mesh of `ranks` shards, in `folder`."""
+def compile_model(model, folder, *options, ranks=1, mesh=None):
+    """Path of the training program of `model` for a mesh of `ranks` shards, or `mesh`, in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / f"train-{ranks}"
-    run([tool(model), *options, f"--mesh=fsdp={ranks}", "-o", program])
+    run([tool(model), *options, f"--mesh={mesh or f'fsdp={ranks}'}", "-o", program])
     return program
 
 

@@ -1,0 +1,70 @@
+//===- SharedFunctions.cpp ------------------------------------------------===//
+
+#include "codegen/SharedFunctions.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir::fsdp;
+
+std::string Spelling::spell(const std::string &type, const std::string &value) {
+  if (!collects)
+    return value;
+  auto [entry, isNew] = indices.try_emplace(type + " " + value, fields.size());
+  if (isNew)
+    fields.push_back({type, value, std::to_string(fields.size())});
+  return "at." + fields[entry->second].name;
+}
+
+Spelling Spelling::named(llvm::StringRef unit) const {
+  Spelling result = *this;
+  Names names(/*qualified=*/true);
+  std::string prefix = identifierFor(unit) + "_";
+  for (Field &field : result.fields) {
+    std::string name = "event";
+    if (field.type != "int") {
+      llvm::StringRef value = field.value;
+      if (size_t colons = value.rfind("::"); colons != llvm::StringRef::npos)
+        value = value.substr(colons + 2);
+      name = identifierFor(value);
+      if (llvm::StringRef(name).starts_with(prefix) && name.size() > prefix.size())
+        name = name.substr(prefix.size());
+      if (field.type == "const char *")
+        name += "_name";
+    }
+    field.name = names.unique(name);
+  }
+  return result;
+}
+
+void mlir::fsdp::declareTable(Writer &writer, llvm::StringRef name,
+                              llvm::ArrayRef<Spelling::Field> fields) {
+  writer.open("struct " + name);
+  // In the order of the values, so neighbours of one type only.
+  for (size_t begin = 0, end = 0; begin < fields.size(); begin = end) {
+    llvm::StringRef type = fields[begin].type;
+    bool pointer = type.consume_back("*");
+    std::vector<std::string> names;
+    for (; end < fields.size() && fields[end].type == fields[begin].type; ++end)
+      names.push_back((pointer ? "*" : "") + fields[end].name);
+    writer.list((type.rtrim() + " ").str(), names, ";");
+  }
+  writer.close(";");
+}
+
+void mlir::fsdp::defineTable(Writer &writer, llvm::StringRef type, llvm::StringRef name,
+                             llvm::ArrayRef<Spelling::Field> fields) {
+  std::vector<std::string> values;
+  for (const Spelling::Field &field : fields)
+    values.push_back(field.value);
+  writer.list(("constexpr " + type + " " + name + "{").str(), values, "};");
+}
+
+std::string mlir::fsdp::sharedName(llvm::StringRef name) {
+  std::string shared;
+  for (llvm::StringRef part : llvm::split(name, '.')) {
+    part = part.rtrim("0123456789");
+    if (!part.empty())
+      shared += (shared.empty() ? "" : ".") + part.str();
+  }
+  return shared.empty() ? "layer" : shared;
+}

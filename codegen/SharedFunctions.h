@@ -1,0 +1,64 @@
+//===- SharedFunctions.h - what differs between layers ----------*- C++ -*-===//
+//
+// Layers that do the same are one function, called once for each with a table of what differs:
+// places in the arena, names of launches, numbers of events.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef CODEGEN_SHAREDFUNCTIONS_H
+#define CODEGEN_SHAREDFUNCTIONS_H
+
+#include "codegen/Names.h"
+#include "codegen/Writer.h"
+#include "llvm/ADT/StringMap.h"
+#include <vector>
+
+namespace mlir::fsdp {
+
+/// How a function spells what may differ between it and another that does the same.
+class Spelling {
+public:
+  /// What a field of the table holds for one function.
+  struct Field {
+    std::string type;  ///< "Slice<float>", "const char *", "int"
+    std::string value; ///< "arena::h_0_query", "\"h.0.einsum\"", "3"
+    std::string name;  ///< "query", "einsum_name", "event"
+  };
+
+  /// As it is.
+  static Spelling literal() { return Spelling(false); }
+  /// As a numbered field: the texts of functions that do the same are the same.
+  static Spelling numbered() { return Spelling(true); }
+  /// As `at.name`; `unit` is left out where names begin with it.
+  Spelling named(llvm::StringRef unit) const;
+
+  std::string slice(const std::string &value, const std::string &type) {
+    return spell("Slice<" + type + ">", value);
+  }
+  std::string launchName(const std::string &quoted) { return spell("const char *", quoted); }
+  std::string event(int number) { return spell("int", std::to_string(number)); }
+
+  const std::vector<Field> &getFields() const { return fields; }
+
+private:
+  explicit Spelling(bool collects) : collects(collects) {}
+  std::string spell(const std::string &type, const std::string &value);
+
+  bool collects;
+  std::vector<Field> fields;
+  llvm::StringMap<size_t> indices; ///< by type and value
+};
+
+/// Writes the struct `name` with `fields`, those of one type in one declaration.
+void declareTable(Writer &writer, llvm::StringRef name, llvm::ArrayRef<Spelling::Field> fields);
+
+/// Writes the constant `name` of type `type` with the values of `fields`.
+void defineTable(Writer &writer, llvm::StringRef type, llvm::StringRef name,
+                 llvm::ArrayRef<Spelling::Field> fields);
+
+/// "h.forward" for "h.0.forward": what functions of all layers are called.
+std::string sharedName(llvm::StringRef name);
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_SHAREDFUNCTIONS_H
