@@ -19,7 +19,8 @@ def DeriveEvaluationPass : Pass<"fsdp-derive-evaluation", "::mlir::ModuleOp"> {
   let summary = "Give a module that only trains a step that evaluates";
   let description = [{
     After this pass a module whose only step is of kind `train` has a second step `@evaluate` with the
-    same computation and no optimizer, so that a trained program can measure loss and metrics on validation data.
+    same computation, without optimizer and without `fsdp.dropout`, so that a trained program can measure
+    loss and metrics on validation data.
     Modules with other steps are left as they are. Runs before differentiation.
 
     Example: `fsdp-opt --fsdp-derive-evaluation model.mlir`
