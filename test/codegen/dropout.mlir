@@ -1,9 +1,14 @@
 // Draws go by the index in the whole tensor: where this rank's part begins, and how far apart its rows are.
 // RUN: fsdp-opt %s --fsdp-to-scheduled | fsdp-translate --fsdp-to-cpp | FileCheck %s
 
-// CHECK-LABEL: void train
-// CHECK: dropout(c, kCompute, "{{.*}}", DropoutMask<1>{/*rate=*/0.25, /*name=*/hashName("a"), /*first=*/std::int64_t{24} * (c.coordinate(kFsdp)), /*extents=*/{{[{][{]}}24, 1}}}, arena::step_state, arena::input_x, arena::{{.*}});
-// CHECK: dropout(c, kCompute, "{{.*}}", DropoutMask<2>{/*rate=*/0.5, /*name=*/hashName("b \"2\""), /*first=*/std::int64_t{4} * (c.coordinate(kFsdp)), /*extents=*/{{[{][{]}}4, 10}, {4, 1}}}, arena::step_state
+// CHECK: dropout(c, kCompute, "dropout",
+// CHECK-NEXT: DropoutMask<1>{/*rate=*/0.25, /*name=*/hashName("a"),
+// CHECK-NEXT: /*first=*/std::int64_t{24} * (c.coordinate(kAxisFsdp)), /*extents=*/{{[{][{]}}24, 1}}},
+// CHECK-NEXT: persistent::step_state, arena::input_x, arena::dropout);
+// CHECK: dropout(c, kCompute, "dropout 2",
+// CHECK-NEXT: DropoutMask<2>{/*rate=*/0.5, /*name=*/hashName("b \"2\""),
+// CHECK-NEXT: /*first=*/std::int64_t{4} * (c.coordinate(kAxisFsdp)), /*extents=*/{{[{][{]}}4, 10}, {4, 1}}},
+// CHECK-NEXT: persistent::step_state, arena::einsum, arena::dropout_2);
 fsdp.mesh @mesh <["fsdp"=3]>
 fsdp.param @w : tensor<6x4xf32> unit "u" init <normal, 0.5>
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
