@@ -29,9 +29,6 @@ std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
 
 namespace {
 
-/// Index of the step state among the persistent buffers.
-constexpr int kStepState = 0;
-
 class Planner {
 public:
   Planner(SegmentOp segment, ArrayRef<PlannedBuffer> persistent)
