@@ -140,7 +140,6 @@ TEST_F(ModelErrorTest, RowsThatDoNotFit) {
 }
 
 TEST_F(ModelErrorTest, Dropout) {
-  Tensor x = model.input("x", {4, 3});
   dropout(x, 0.1, "drop");
   EXPECT_MISTAKE_HAS(dropout(x, 0.1, "drop"),
                      "the draws of 'drop' are another dropout's; give each its own name");
