@@ -3,6 +3,7 @@
 #define FSDP_RUNTIME_CUDA_RUNTIME_H
 
 #include "runtime/Driver.h"
+#include "runtime/KernelArguments.h"
 #include "runtime/Program.h"
 #include "runtime/Slice.h"
 #include "runtime/StepState.h"
