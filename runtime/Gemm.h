@@ -3,28 +3,13 @@
 #ifndef FSDP_RUNTIME_GEMM_H
 #define FSDP_RUNTIME_GEMM_H
 
+#include "runtime/KernelArguments.h"
 #include "runtime/Launch.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace fsdp::rt {
-
-/// Strides of one operand, in elements.
-struct GemmStrides {
-  std::int64_t row = 0, column = 0;
-  std::int64_t batch[3] = {}; ///< 0 where the operand does not vary along a batch dimension
-};
-
-/// c[..., i, j] = beta * c[..., i, j] + sum over l of a[..., i, l] * b[..., l, j], for up to three
-/// batch dimensions. Any extent may be 0 or 1; with k = 0 the sum is 0. Of an operand's row and
-/// column stride one must be 1 unless the extent it steps over is 1; c's strides must not overlap.
-struct Gemm {
-  std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t batch[3] = {1, 1, 1};
-  GemmStrides a, b, c;
-  float beta = 0; ///< 0 or 1
-};
 
 namespace kernels {
 /// Performs the product on this thread. The first product of a kind prepares it and may allocate.
