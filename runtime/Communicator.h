@@ -19,7 +19,7 @@ namespace fsdp::rt {
 /// A group of ranks that meet in collectives. Every rank of the group issues the same collectives
 /// with the same arguments in the same order; a mismatch, a rank that dies or a wait that is too
 /// long is an `Error` on every rank. Used by one thread at a time; different communicators may be
-/// used at once. Sum and Max take f32, f64, i32, i64; data that only moves may have any type.
+/// used at once. Sum and Max take f32, f64, bf16, i32, i64; data that only moves may have any type.
 class Communicator {
 public:
   virtual ~Communicator() = default;
