@@ -18,11 +18,13 @@
 #include "runtime/Program.h"
 #include "runtime/Slice.h"
 #include "runtime/cuda/Comm.h"
+#include "runtime/cuda/StreamWorkspace.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -56,7 +58,8 @@ public:
   template <class T> const T *in(Slice<T> slice) { return address(slice); }
   template <class T> T *out(Slice<T> slice) { return address(slice); }
 
-  cudaStream_t stream(int index) const { return streams_[index]; }
+  /// With the scratch memory of what is enqueued there.
+  WorkStream stream(int index) const { return {streams_[index], &workspaces_[index]}; }
   cudaEvent_t event(int index) const { return events_[index]; }
   /// Communicator `index` as `stream` uses it: each serves one stream. The first call for it makes
   /// it, together with the other ranks, which issue the same program.
@@ -113,6 +116,7 @@ private:
   std::size_t peakBytes_ = 0;
   std::atomic<const char *> action_{"start"};
   std::vector<cudaStream_t> streams_;
+  mutable std::map<int, StreamWorkspace> workspaces_; // each made at its first use
   std::vector<cudaEvent_t> events_;
   float *outputs_ = nullptr;
   std::unique_ptr<Blas> blas_;

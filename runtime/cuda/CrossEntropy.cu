@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/Kernels.h"
 #include "runtime/cuda/KernelLaunch.h"
+#include "runtime/cuda/Kernels.h"
 #include "runtime/cuda/RowExponentials.h"
 
 namespace fsdp::rt {
@@ -44,8 +44,9 @@ __global__ void __launch_bounds__(512)
   const Label label = labels[r];
   if (logSumExp)
     logSumExp[r] = static_cast<float>(value);
-  losses[r] = isClass(label, shape.classes) ? static_cast<float>(value - double(toFloat(row[label])))
-                                            : __uint_as_float(0x7fc00000u);
+  losses[r] = isClass(label, shape.classes)
+                  ? static_cast<float>(value - double(toFloat(row[label])))
+                  : __uint_as_float(0x7fc00000u);
 }
 
 template <class T, class Label>
@@ -58,7 +59,8 @@ __global__ void __launch_bounds__(512)
   T *out = gradients + start;
   const bool vectors =
       (reinterpret_cast<std::uintptr_t>(logits) - reinterpret_cast<std::uintptr_t>(gradients)) %
-          16 == 0;
+          16 ==
+      0;
   const auto gradient = [&](std::size_t j, float value) {
     const float all = factor * exponential(value, base);
     return j == label ? all - factor : all;

@@ -28,8 +28,8 @@ struct DropoutRuns {
 
   template <std::size_t N> static DropoutRuns of(const DropoutMask<N> &mask) {
     static_assert(N >= 1 && N <= kMost + 1, "more extents than a kernel takes");
-    DropoutRuns r = {mask.rate, mask.name, static_cast<std::uint64_t>(mask.first), int(N) - 1, {}, 0,
-                     1,         0};
+    DropoutRuns r = {
+        mask.rate, mask.name, static_cast<std::uint64_t>(mask.first), int(N) - 1, {}, 0, 1, 0};
     for (std::size_t e = 0; e + 1 < N; ++e)
       r.runs *= (r.extents[e] = mask.extents[e]).size;
     r.size = mask.extents[N - 1].size;

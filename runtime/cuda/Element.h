@@ -48,7 +48,11 @@ __device__ inline std::uint32_t bf16Pair(float low, float high) {
 
 template <class T> __device__ T fromFloat(float x);
 template <> __device__ inline float fromFloat<float>(float x) { return x; }
-template <> __device__ inline bf16 fromFloat<bf16>(float x) { return bf16{bf16Bits(x)}; }
+template <> __device__ inline bf16 fromFloat<bf16>(float x) {
+  bf16 value; // its constructors are the host's
+  value.bits = bf16Bits(x);
+  return value;
+}
 
 /// Elements of type T that 16 bytes hold.
 template <class T> constexpr int kPack = 16 / sizeof(T);

@@ -5,9 +5,9 @@
 // into 50257 at 4.8 TB/s.
 //
 // The gradient adds up, for each row of the table, the places where it was used, in their order:
-// without atomics on floats, and with the CPU's bits in f32. A first kernel lists the places of each
-// row: a block owns kOwned rows of the table and walks over all ids twice, to count and to list.
-// The ids stay in the second-level cache; that is (v / kOwned) * ids comparisons, 6.5 million
+// without atomics on floats, and with the CPU's bits in f32. A first kernel lists the places of
+// each row: a block owns kOwned rows of the table and walks over all ids twice, to count and to
+// list. The ids stay in the second-level cache; that is (v / kOwned) * ids comparisons, 6.5 million
 // for the sizes above. The second kernel takes a row and reads its places, several at a time.
 // What is slow: one id that stands in a large part of the places, as its row is one block's work.
 //
@@ -161,25 +161,25 @@ cudaError_t look(EmbeddingShape shape, const T *table, const Id *ids, T *out, cu
 
 template <class T, class Id>
 cudaError_t sum(EmbeddingShape shape, const Id *ids, const T *dOut, float *dTable,
-                StreamWorkspace &workspace, cudaStream_t stream) {
+                WorkStream stream) {
   if (shape.ids >= (std::uint64_t(1) << 32))
     return cudaErrorInvalidValue; // places are numbered in 32 bits
   Places list;
-  if (cudaError_t status =
-          workspace.reserve((shape.vocabulary + 1 + shape.ids) * sizeof(std::uint32_t), list.starts))
+  if (cudaError_t status = stream.workspace->reserve(
+          (shape.vocabulary + 1 + shape.ids) * sizeof(std::uint32_t), list.starts))
     return status;
   list.places = list.starts + shape.vocabulary + 1;
-  if (cudaError_t status = launchKernel(
-          listPlaces<Id>, dim3(ceilDiv<std::size_t>(shape.vocabulary, kOwned)), kThreads, 0, stream,
-          shape, ids, list))
+  if (cudaError_t status =
+          launchKernel(listPlaces<Id>, dim3(ceilDiv<std::size_t>(shape.vocabulary, kOwned)),
+                       kThreads, 0, stream, shape, ids, list))
     return status;
   constexpr int N = kPack<T>;
   const bool vectors = shape.width % N == 0 && aligned16(dOut, dTable);
   const std::size_t packs = vectors ? shape.width / N : shape.width;
   const unsigned threads = packs < kThreads ? ceilDiv<unsigned>(packs, kWarp) * kWarp : kThreads;
   return launchKernel(vectors ? sumPlaces<T, N> : sumPlaces<T, 1>,
-                      dim3(shape.vocabulary, packs ? ceilDiv<unsigned>(packs, threads) : 0), threads,
-                      0, stream, shape, list, dOut, dTable);
+                      dim3(shape.vocabulary, packs ? ceilDiv<unsigned>(packs, threads) : 0),
+                      threads, 0, stream, shape, list, dOut, dTable);
 }
 
 } // namespace
@@ -190,8 +190,8 @@ cudaError_t sum(EmbeddingShape shape, const Id *ids, const T *dOut, float *dTabl
     return look(shape, table, ids, out, stream);                                                   \
   }                                                                                                \
   cudaError_t embedding_grad(EmbeddingShape shape, const Id *ids, const T *dOut, float *dTable,    \
-                             StreamWorkspace &workspace, cudaStream_t stream) {                    \
-    return sum(shape, ids, dOut, dTable, workspace, stream);                                       \
+                             WorkStream stream) {                                                  \
+    return sum(shape, ids, dOut, dTable, stream);                                                  \
   }
 INSTANTIATE(float, std::int32_t)
 INSTANTIATE(float, std::int64_t)

@@ -1,14 +1,14 @@
 //===- Kernels.h - the device's kernels as functions -------------*- C++ -*-===//
 //
 // Each enqueues its kernels on a stream and returns: the names, operands and meaning are those of
-// the CPU's functions (runtime/RowNorm.h and so on), which are the reference for their tests; element
-// types are float and bf16, where statistics, losses and sums over rows are float in both. Operands
-// that the CPU may have in place may be so here. Results are the same bits in every run.
+// the CPU's functions (runtime/RowNorm.h and so on), which are the reference for their tests;
+// element types are float and bf16, where statistics, losses and sums over rows are float in both.
+// Operands that the CPU may have in place may be so here. Results are the same bits in every run.
 //
 // What a kernel cannot do on a device is throw: a label or id out of range gives NaN, which the
 // step's check of its loss finds.
 //
-// Those that need memory between their launches take the workspace of the stream.
+// Those that need memory between their launches take a stream with its workspace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,12 +37,11 @@ namespace fsdp::rt {
                          float *mean, float *rstd, cudaStream_t stream);                           \
   cudaError_t layer_norm_grad(NormRows shape, const T *x, const T *scale, const float *mean,       \
                               const float *rstd, const T *dY, T *dX, float *dScale, float *dBias,  \
-                              StreamWorkspace &workspace, cudaStream_t stream);                    \
+                              WorkStream stream);                                                  \
   cudaError_t rms_norm(NormRows shape, const T *x, const T *scale, T *y, float *rstd,              \
                        cudaStream_t stream);                                                       \
   cudaError_t rms_norm_grad(NormRows shape, const T *x, const T *scale, const float *rstd,         \
-                            const T *dY, T *dX, float *dScale, StreamWorkspace &workspace,         \
-                            cudaStream_t stream);                                                  \
+                            const T *dY, T *dX, float *dScale, WorkStream stream);                 \
   cudaError_t softmax(SoftmaxRows shape, const T *x, T *y, cudaStream_t stream);                   \
   cudaError_t rope(RopeShape shape, const T *x, T *y, cudaStream_t stream);
 FSDP_FOR_ELEMENTS(float)
@@ -60,7 +59,7 @@ FSDP_FOR_ELEMENTS(bf16)
   cudaError_t embedding(EmbeddingShape shape, const T *table, const Id *ids, T *out,               \
                         cudaStream_t stream);                                                      \
   cudaError_t embedding_grad(EmbeddingShape shape, const Id *ids, const T *dOut, float *dTable,    \
-                             StreamWorkspace &workspace, cudaStream_t stream);
+                             WorkStream stream);
 FSDP_FOR_ELEMENTS_AND_IDS(float, std::int32_t)
 FSDP_FOR_ELEMENTS_AND_IDS(float, std::int64_t)
 FSDP_FOR_ELEMENTS_AND_IDS(bf16, std::int32_t)
@@ -71,28 +70,30 @@ FSDP_FOR_ELEMENTS_AND_IDS(bf16, std::int64_t)
 // The end of a step
 //===----------------------------------------------------------------------===//
 
-/// Updates in place; a null `scale` stands for 1. Where `ok` is false nothing is updated, and the
+/// Updates of a shard. What is updated is given as it is read and as it is written: the same
+/// address twice. A null `scale` stands for 1. Where `ok` is false nothing is updated, and the
 /// state's firstBad gets the first parameter whose gradient is not finite.
-cudaError_t sgd(ShardOf shard, Sgd options, float *parameter, const float *gradient,
+cudaError_t sgd(ShardOf shard, Sgd options, const float *parameter, const float *gradient,
                 const float *lr, const float *scale, const bool *ok, const StepState *state,
-                cudaStream_t stream);
-cudaError_t sgd(ShardOf shard, Sgd options, float *parameter, const float *gradient, float *buffer,
-                const float *lr, const float *scale, const bool *ok, const StepState *state,
-                cudaStream_t stream);
-cudaError_t adam(ShardOf shard, Adam options, float *parameter, const float *gradient, float *first,
-                 float *second, const float *lr, const float *scale, const bool *ok,
-                 const StepState *state, cudaStream_t stream);
-cudaError_t adamw(ShardOf shard, Adam options, float *parameter, const float *gradient,
-                  float *first, float *second, const float *lr, const float *scale, const bool *ok,
-                  const StepState *state, cudaStream_t stream);
+                float *newParameter, cudaStream_t stream);
+cudaError_t sgd(ShardOf shard, Sgd options, const float *parameter, const float *gradient,
+                const float *buffer, const float *lr, const float *scale, const bool *ok,
+                const StepState *state, float *newParameter, float *newBuffer, cudaStream_t stream);
+cudaError_t adam(ShardOf shard, Adam options, const float *parameter, const float *gradient,
+                 const float *first, const float *second, const float *lr, const float *scale,
+                 const bool *ok, const StepState *state, float *newParameter, float *newFirst,
+                 float *newSecond, cudaStream_t stream);
+cudaError_t adamw(ShardOf shard, Adam options, const float *parameter, const float *gradient,
+                  const float *first, const float *second, const float *lr, const float *scale,
+                  const bool *ok, const StepState *state, float *newParameter, float *newFirst,
+                  float *newSecond, cudaStream_t stream);
 /// `count` values.
-cudaError_t square_sum(std::size_t count, const float *values, double *out,
-                       StreamWorkspace &workspace, cudaStream_t stream);
+cudaError_t square_sum(std::size_t count, const float *values, double *out, WorkStream stream);
 
 cudaError_t learning_rate(Schedule schedule, const StepState *state, float *lr,
                           cudaStream_t stream);
-/// Moves the state on in place.
-cudaError_t advance(const StepState *state, const bool *ok, cudaStream_t stream);
+/// Moves the state on: `next` is `state`.
+cudaError_t advance(const StepState *state, const bool *ok, StepState *next, cudaStream_t stream);
 
 namespace device {
 /// Scalars that must be finite.
@@ -156,8 +157,7 @@ cudaError_t insert(Part part, std::size_t elementBytes, const void *piece, void 
                    cudaStream_t stream);
 } // namespace device
 
-template <class T>
-cudaError_t slice(Part part, const T *whole, T *piece, cudaStream_t stream) {
+template <class T> cudaError_t slice(Part part, const T *whole, T *piece, cudaStream_t stream) {
   return device::slice(part, sizeof(T), whole, piece, stream);
 }
 template <class T> cudaError_t pad(Part part, const T *piece, T *whole, cudaStream_t stream) {
@@ -188,8 +188,8 @@ cudaError_t concat(const Join<N> &join, T *joined, Rest... rest) {
 /// The part of `whole` that the rank of index `rank` keeps, into `piece`, zeros in its padding.
 cudaError_t slice_piece(Tile tile, std::size_t rank, std::size_t elementBytes, const void *whole,
                         void *piece, cudaStream_t stream);
-/// The pieces of all ranks, one after another, padding included as zeros: what a plain reduce-scatter
-/// takes.
+/// The pieces of all ranks, one after another, padding included as zeros: what a plain
+/// reduce-scatter takes.
 cudaError_t pack_pieces(Tile tile, std::size_t ranks, std::size_t elementBytes, const void *whole,
                         void *pieces, cudaStream_t stream);
 /// The opposite, for what a plain all-gather gave; padding is left out.

@@ -37,8 +37,8 @@ struct Update {
   const StepState *state;
 };
 
-// Rules are plain, so that one may lie in shared memory: what depends on the step is computed once a
-// block.
+// Rules are plain, so that one may lie in shared memory: what depends on the step is computed once
+// a block.
 struct SgdRule {
   float momentum, weightDecay;
   bool hasBuffer;
@@ -149,7 +149,8 @@ cudaError_t launch(const Rule &rule, ShardOf shard, const Update &u, int states,
 }
 
 AdamRule ruleOf(const Adam &options, bool decoupled) {
-  return {options.beta1, options.beta2, options.epsilon, options.weightDecay, decoupled, 0, 0, 0, 0};
+  return {
+      options.beta1, options.beta2, options.epsilon, options.weightDecay, decoupled, 0, 0, 0, 0};
 }
 
 constexpr std::size_t kStretch = 16384; ///< elements that one block squares
@@ -190,39 +191,40 @@ __global__ void __launch_bounds__(kThreads)
 
 } // namespace
 
-cudaError_t sgd(ShardOf shard, Sgd options, float *parameter, const float *gradient,
-                const float *lr, const float *scale, const bool *ok, const StepState *state,
+cudaError_t sgd(ShardOf shard, Sgd options, const float *, const float *gradient, const float *lr,
+                const float *scale, const bool *ok, const StepState *state, float *parameter,
                 cudaStream_t stream) {
   return launch(SgdRule{options.momentum, options.weightDecay, false, 0, 0}, shard,
                 {parameter, gradient, nullptr, nullptr, lr, scale, ok, state}, 0, stream);
 }
 
-cudaError_t sgd(ShardOf shard, Sgd options, float *parameter, const float *gradient, float *buffer,
+cudaError_t sgd(ShardOf shard, Sgd options, const float *, const float *gradient, const float *,
                 const float *lr, const float *scale, const bool *ok, const StepState *state,
-                cudaStream_t stream) {
+                float *parameter, float *buffer, cudaStream_t stream) {
   return launch(SgdRule{options.momentum, options.weightDecay, true, 0, 0}, shard,
                 {parameter, gradient, buffer, nullptr, lr, scale, ok, state}, 1, stream);
 }
 
-cudaError_t adam(ShardOf shard, Adam options, float *parameter, const float *gradient, float *first,
-                 float *second, const float *lr, const float *scale, const bool *ok,
-                 const StepState *state, cudaStream_t stream) {
+cudaError_t adam(ShardOf shard, Adam options, const float *, const float *gradient, const float *,
+                 const float *, const float *lr, const float *scale, const bool *ok,
+                 const StepState *state, float *parameter, float *first, float *second,
+                 cudaStream_t stream) {
   return launch(ruleOf(options, false), shard,
                 {parameter, gradient, first, second, lr, scale, ok, state}, 2, stream);
 }
 
-cudaError_t adamw(ShardOf shard, Adam options, float *parameter, const float *gradient,
-                  float *first, float *second, const float *lr, const float *scale, const bool *ok,
-                  const StepState *state, cudaStream_t stream) {
+cudaError_t adamw(ShardOf shard, Adam options, const float *, const float *gradient, const float *,
+                  const float *, const float *lr, const float *scale, const bool *ok,
+                  const StepState *state, float *parameter, float *first, float *second,
+                  cudaStream_t stream) {
   return launch(ruleOf(options, true), shard,
                 {parameter, gradient, first, second, lr, scale, ok, state}, 2, stream);
 }
 
-cudaError_t square_sum(std::size_t count, const float *values, double *out,
-                       StreamWorkspace &workspace, cudaStream_t stream) {
+cudaError_t square_sum(std::size_t count, const float *values, double *out, WorkStream stream) {
   const std::size_t stretches = ceilDiv(count, kStretch);
   double *sums = nullptr;
-  if (cudaError_t status = workspace.reserve(stretches * sizeof(double), sums))
+  if (cudaError_t status = stream.workspace->reserve(stretches * sizeof(double), sums))
     return status;
   if (cudaError_t status = launchKernel(squareStretches, dim3(stretches), kThreads, 0, stream,
                                         count, aligned16(values), values, sums))

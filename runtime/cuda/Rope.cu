@@ -49,7 +49,8 @@ __global__ void __launch_bounds__(kThreads)
     sines[k] = shape.inverse ? -r.sine : r.sine;
   }
   const std::size_t first = blockIdx.y * kBlocksAtOnce;
-  const std::size_t last = first + kBlocksAtOnce < shape.blocks ? first + kBlocksAtOnce : shape.blocks;
+  const std::size_t last =
+      first + kBlocksAtOnce < shape.blocks ? first + kBlocksAtOnce : shape.blocks;
 #pragma unroll 4
   for (std::size_t b = first; b < last; ++b) {
     const std::size_t at = (b * shape.positions + t) * shape.width + i;
@@ -72,10 +73,11 @@ template <class T> cudaError_t launch(RopeShape shape, const T *x, T *y, cudaStr
   const std::size_t packs = vectors ? half / N : half;
   if (ceilDiv(shape.blocks, kBlocksAtOnce) > 65535)
     return cudaErrorInvalidValue;
-  return launchKernel(vectors ? turn<T, N> : turn<T, 1>,
-                      dim3(static_cast<unsigned>(ceilDiv<std::size_t>(shape.positions * packs, kThreads)),
-                           static_cast<unsigned>(ceilDiv(shape.blocks, kBlocksAtOnce))),
-                      kThreads, 0, stream, shape, packs, std::log2(shape.theta), x, y);
+  return launchKernel(
+      vectors ? turn<T, N> : turn<T, 1>,
+      dim3(static_cast<unsigned>(ceilDiv<std::size_t>(shape.positions * packs, kThreads)),
+           static_cast<unsigned>(ceilDiv(shape.blocks, kBlocksAtOnce))),
+      kThreads, 0, stream, shape, packs, std::log2(shape.theta), x, y);
 }
 
 } // namespace

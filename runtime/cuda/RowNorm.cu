@@ -20,7 +20,8 @@ namespace {
 
 using namespace device;
 
-/// Threads that a gradient may have for a row it holds in registers: 128 registers are left to each.
+/// Threads that a gradient may have for a row it holds in registers: 128 registers are left to
+/// each.
 constexpr unsigned kGradThreads = 512;
 
 /// Blocks of a gradient's first stage: four for each multiprocessor of an H200.
@@ -28,8 +29,8 @@ constexpr std::size_t kPartials = 528;
 
 template <class T, int N, int kHeld, bool kLayer>
 __global__ void __launch_bounds__(1024)
-    normForward(NormRows shape, bool alignedWeights, const T *x, const T *scale, const T *bias, T *y,
-                float *mean, float *rstd) {
+    normForward(NormRows shape, bool alignedWeights, const T *x, const T *scale, const T *bias,
+                T *y, float *mean, float *rstd) {
   __shared__ double scratch[kMaxWarps];
   const std::size_t width = shape.width, r = blockIdx.x;
   const Row<T, N, kHeld> row(x + r * width, width);
@@ -75,7 +76,8 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-/// What a gradient reads and writes. `mean`, and with it every sum over dY alone, is of layers only.
+/// What a gradient reads and writes. `mean`, and with it every sum over dY alone, is of layers
+/// only.
 template <class T> struct NormGrad {
   NormRows shape;
   const T *x, *scale;
@@ -157,8 +159,8 @@ __global__ void __launch_bounds__(kGradThreads) normGradHeld(NormGrad<T> at) {
           float out[N];
 #pragma unroll
           for (int i = 0; i < N; ++i)
-            out[i] = s[q] * (dY[q][p].get(i) * factor[p][i] - a -
-                             (x[q][p].get(i) - m[q]) * s[q] * b);
+            out[i] =
+                s[q] * (dY[q][p].get(i) * factor[p][i] - a - (x[q][p].get(i) - m[q]) * s[q] * b);
           storeFloats(out, at.dX + (first + q) * width + (p * blockDim.x + threadIdx.x) * N);
         }
     }
@@ -177,7 +179,8 @@ __global__ void __launch_bounds__(kGradThreads) normGradHeld(NormGrad<T> at) {
 
 /// Any width and alignment: one element an access, the row is read twice, sums over the stripe
 /// stand in the workspace.
-template <class T, bool kLayer> __global__ void __launch_bounds__(1024) normGradAny(NormGrad<T> at) {
+template <class T, bool kLayer>
+__global__ void __launch_bounds__(1024) normGradAny(NormGrad<T> at) {
   __shared__ double scratch[2 * kMaxWarps];
   const std::size_t width = at.shape.width;
   float *scaleSums = at.partial + blockIdx.x * width * (kLayer ? 2 : 1);
@@ -247,17 +250,16 @@ cudaError_t launchForward(NormRows shape, const T *x, const T *scale, const T *b
   const RowPlan plan = rowPlan(shape.width, N, kHeld, 1024);
   const bool held = vectors && plan.fits;
   return launchKernel(held ? normForward<T, N, kHeld, kLayer> : normForward<T, 1, 0, kLayer>,
-                      dim3(shape.rows), held ? plan.threads : rowPlan(shape.width, 1, 1, 1024).threads,
-                      0, stream, shape, !held || aligned16(scale, bias), x, scale, bias, y, mean,
-                      rstd);
+                      dim3(shape.rows),
+                      held ? plan.threads : rowPlan(shape.width, 1, 1, 1024).threads, 0, stream,
+                      shape, !held || aligned16(scale, bias), x, scale, bias, y, mean, rstd);
 }
 
 template <bool kLayer, class T>
-cudaError_t launchGrad(NormGrad<T> at, float *dScale, float *dBias, StreamWorkspace &workspace,
-                       cudaStream_t stream) {
+cudaError_t launchGrad(NormGrad<T> at, float *dScale, float *dBias, WorkStream stream) {
   const std::size_t width = at.shape.width, columns = width * (kLayer ? 2 : 1);
   const std::size_t stripes = at.shape.rows < kPartials ? at.shape.rows : kPartials;
-  if (cudaError_t status = workspace.reserve(stripes * columns * sizeof(float), at.partial))
+  if (cudaError_t status = stream.workspace->reserve(stripes * columns * sizeof(float), at.partial))
     return status;
   at.alignedWeights = aligned16(at.scale);
   constexpr int N = kPack<T>;
@@ -265,14 +267,14 @@ cudaError_t launchGrad(NormGrad<T> at, float *dScale, float *dBias, StreamWorksp
   const RowPlan one = rowPlan(width, N, 1, kGradThreads), two = rowPlan(width, N, 2, kGradThreads);
   cudaError_t status = cudaSuccess;
   if (vectors && one.fits)
-    status = launchKernel(normGradHeld<T, N, 1, 4, kLayer>, dim3(stripes), one.threads, 0, stream,
-                          at);
+    status =
+        launchKernel(normGradHeld<T, N, 1, 4, kLayer>, dim3(stripes), one.threads, 0, stream, at);
   else if (vectors && two.fits)
-    status = launchKernel(normGradHeld<T, N, 2, 2, kLayer>, dim3(stripes), two.threads, 0, stream,
-                          at);
+    status =
+        launchKernel(normGradHeld<T, N, 2, 2, kLayer>, dim3(stripes), two.threads, 0, stream, at);
   else
-    status = launchKernel(normGradAny<T, kLayer>, dim3(stripes),
-                          rowPlan(width, 1, 1, 1024).threads, 0, stream, at);
+    status = launchKernel(normGradAny<T, kLayer>, dim3(stripes), rowPlan(width, 1, 1, 1024).threads,
+                          0, stream, at);
   if (status != cudaSuccess)
     return status;
   return launchKernel(sumStripes, dim3(ceilDiv(columns, std::size_t(kWarp))), kSumWarps * kWarp, 0,
@@ -288,9 +290,9 @@ cudaError_t launchGrad(NormGrad<T> at, float *dScale, float *dBias, StreamWorksp
   }                                                                                                \
   cudaError_t layer_norm_grad(NormRows shape, const T *x, const T *scale, const float *mean,       \
                               const float *rstd, const T *dY, T *dX, float *dScale, float *dBias,  \
-                              StreamWorkspace &workspace, cudaStream_t stream) {                   \
+                              WorkStream stream) {                                                 \
     return launchGrad<true>(NormGrad<T>{shape, x, scale, mean, rstd, dY, dX, nullptr, false},      \
-                            dScale, dBias, workspace, stream);                                     \
+                            dScale, dBias, stream);                                                \
   }                                                                                                \
   cudaError_t rms_norm(NormRows shape, const T *x, const T *scale, T *y, float *rstd,              \
                        cudaStream_t stream) {                                                      \
@@ -298,10 +300,9 @@ cudaError_t launchGrad(NormGrad<T> at, float *dScale, float *dBias, StreamWorksp
                                 rstd, stream);                                                     \
   }                                                                                                \
   cudaError_t rms_norm_grad(NormRows shape, const T *x, const T *scale, const float *rstd,         \
-                            const T *dY, T *dX, float *dScale, StreamWorkspace &workspace,         \
-                            cudaStream_t stream) {                                                 \
+                            const T *dY, T *dX, float *dScale, WorkStream stream) {                \
     return launchGrad<false>(NormGrad<T>{shape, x, scale, nullptr, rstd, dY, dX, nullptr, false},  \
-                             dScale, nullptr, workspace, stream);                                  \
+                             dScale, nullptr, stream);                                             \
   }
 INSTANTIATE(float)
 INSTANTIATE(bf16)

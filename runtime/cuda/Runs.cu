@@ -82,7 +82,8 @@ cudaError_t slice_piece(Tile tile, std::size_t rank, std::size_t elementBytes, c
 
 cudaError_t pack_pieces(Tile tile, std::size_t ranks, std::size_t elementBytes, const void *whole,
                         void *pieces, cudaStream_t stream) {
-  return device::copyRuns(device::Runs::packPieces(tile, ranks, elementBytes), whole, pieces, stream);
+  return device::copyRuns(device::Runs::packPieces(tile, ranks, elementBytes), whole, pieces,
+                          stream);
 }
 
 cudaError_t unpack_pieces(Tile tile, std::size_t ranks, std::size_t elementBytes,

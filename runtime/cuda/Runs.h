@@ -19,14 +19,15 @@
 namespace fsdp::rt::device {
 
 /// For each (a, b) in a0 x b0, `size` units of the target from a * toA + b * toB on: unit i of it
-/// is unit begin + i of the source's run, which starts at a * fromA + b * fromB, if it has that one.
+/// is unit begin + i of the source's run, which starts at a * fromA + b * fromB, if it has that
+/// one.
 struct Runs {
   std::size_t a0, b0, size;
   std::size_t toA, toB;
   std::size_t fromA, fromB;
   std::ptrdiff_t begin;
-  /// Units of the source's run. Where `total` is not 0 the run has those of [b * held, (b + 1) * held)
-  /// that lie below `total`.
+  /// Units of the source's run. Where `total` is not 0 the run has those of [b * held, (b + 1) *
+  /// held) that lie below `total`.
   std::size_t held, total;
   /// What becomes of a unit that the source does not have: it stays as it is, or becomes 0.
   bool leave;
@@ -60,10 +61,9 @@ struct Runs {
   }
   /// The largest access, in bytes, that all runs and both addresses (in bytes) are multiples of.
   std::size_t widest(const void *from, const void *to) const {
-    const std::size_t all = size | toA | toB | fromA | fromB | held | total |
-                            static_cast<std::size_t>(begin) |
-                            reinterpret_cast<std::uintptr_t>(from) |
-                            reinterpret_cast<std::uintptr_t>(to);
+    const std::size_t all =
+        size | toA | toB | fromA | fromB | held | total | static_cast<std::size_t>(begin) |
+        reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to);
     std::size_t bytes = 16;
     while (all % bytes)
       bytes /= 2;

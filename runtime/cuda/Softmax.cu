@@ -35,8 +35,7 @@ __global__ void __launch_bounds__(1024) softmaxRows(SoftmaxRows shape, const T *
   });
 }
 
-template <class T>
-cudaError_t launch(SoftmaxRows shape, const T *x, T *y, cudaStream_t stream) {
+template <class T> cudaError_t launch(SoftmaxRows shape, const T *x, T *y, cudaStream_t stream) {
   constexpr int N = kPack<T>, kHeld = 4;
   const RowPlan plan = rowPlan(shape.width, N, kHeld, 1024);
   if (shape.width % N == 0 && aligned16(x, y) && plan.fits)

@@ -56,8 +56,8 @@ cudaError_t device::all_finite(const FiniteScalars &scalars, bool *ok, cudaStrea
   return launchKernel(checkFinite, dim3(1), 1, 0, stream, scalars, ok);
 }
 
-cudaError_t advance(const StepState *state, const bool *ok, cudaStream_t stream) {
-  return launchKernel(nextStep, dim3(1), 1, 0, stream, ok, const_cast<StepState *>(state));
+cudaError_t advance(const StepState *, const bool *ok, StepState *next, cudaStream_t stream) {
+  return launchKernel(nextStep, dim3(1), 1, 0, stream, ok, next);
 }
 
 } // namespace fsdp::rt

@@ -50,6 +50,14 @@ private:
   std::size_t size = 0;
 };
 
+/// A stream as kernels get it: where they are enqueued, and the scratch memory that goes with it.
+struct WorkStream {
+  cudaStream_t handle = nullptr;
+  StreamWorkspace *workspace = nullptr;
+
+  operator cudaStream_t() const { return handle; }
+};
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_CUDA_STREAMWORKSPACE_H
