@@ -7,7 +7,9 @@ import os
 import platform
 import subprocess
 
-WHO = {"fsdpc": "#c0392b", "torch": "#f5b041", "torch.compile": "#d68910", "jax": "#2e86c1"}
+from peers.launch import OURS
+
+WHO = {"fsdpc": "#c0392b", "before": "#e6b0aa", "torch": "#f5b041", "torch.compile": "#d68910", "jax": "#2e86c1"}
 
 
 def circumstances(root):
@@ -36,7 +38,7 @@ def circumstances(root):
 def fastest_peer(forms, precision=""):
     """The peer's form with the shortest step of one precision."""
     peers = [form for form in forms
-             if not form.startswith("fsdpc") and form.endswith(" bf16") == (precision == "bf16")]
+             if form.split()[0] not in OURS and form.endswith(" bf16") == (precision == "bf16")]
     return min(peers, key=lambda form: forms[form]["step"], default=None)
 
 
@@ -47,8 +49,8 @@ def precision(form):
 def table(name, model):
     forms = model["forms"]
     lines = [f"### {name}: {model['parameters']:,} parameters, {model['tokens']} tokens a step", "",
-             "| form | s/step | spread | tokens/s | of the fastest peer | first step, cold | again "
-             "| memory, MiB | loss off by |", "|---|---:|---:|---:|---:|---:|---:|---:|---:|"]
+             "| form | s/step | spread | core s | tokens/s | of the fastest peer | first step, cold | again "
+             "| memory, MiB | loss off by |", "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
     for form, r in forms.items():
         best = fastest_peer(forms, precision(form))
         every = [s for seconds in r["seconds"] for s in seconds]
@@ -58,7 +60,8 @@ def table(name, model):
         else:
             cold_text = f"{cold:.1f}"
         lines.append(
-            f"| {form} | {r['step']:.3f} | {min(every):.3f}-{max(every):.3f} | {model['tokens'] / r['step']:.0f} | "
+            f"| {form} | {r['step']:.3f} | {min(every):.3f}-{max(every):.3f} | {r['core_step']:.2f} "
+            f"| {model['tokens'] / r['step']:.0f} | "
             + (f"{forms[best]['step'] / r['step']:.2f}" if best else "-")
             + f" | {cold_text} | " + (f"{min(again):.1f}" if again else "-")
             + f" | {min(r['memory']) / 2**20:.0f} | {r['off']:.0e} |")
@@ -69,17 +72,22 @@ def plot(result, path):
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
-    figure, rows = pyplot.subplots(1, len(result["models"]), figsize=(5 * len(result["models"]), 4), squeeze=False)
-    for axes, (name, model) in zip(rows[0], result["models"].items()):
+    models = result["models"]
+    figure, rows = pyplot.subplots(2, len(models), figsize=(5 * len(models), 6), squeeze=False, height_ratios=(2, 1))
+    for ratio_axes, loss_axes, (name, model) in zip(*rows, models.items()):
         forms = model["forms"]
         labels = list(forms)[::-1]
         ratios = [forms[fastest_peer(forms, precision(f)) or f]["step"] / forms[f]["step"] for f in labels]
-        bars = axes.barh(labels, ratios, color=[WHO[f.split()[0]] for f in labels])
-        axes.bar_label(bars, fmt="%.2f", padding=2, fontsize=8)
-        axes.axvline(1, color="black", linewidth=0.8)
-        axes.set_title(f"gpt2 {name}: tokens/s of the fastest peer's", fontsize=9)
-        axes.tick_params(labelsize=8)
-        axes.set_xlim(0, max(ratios) * 1.15)
+        bars = ratio_axes.barh(labels, ratios, color=[WHO[f.split()[0]] for f in labels])
+        ratio_axes.bar_label(bars, fmt="%.2f", padding=2, fontsize=8)
+        ratio_axes.axvline(1, color="black", linewidth=0.8)
+        ratio_axes.set_title(f"gpt2 {name}: tokens/s, in those of the fastest peer", fontsize=9)
+        ratio_axes.set_xlim(0, max(ratios) * 1.15)
+        for form, r in forms.items():
+            loss_axes.plot(range(1, 1 + len(r["losses"][0])), r["losses"][0], color=WHO[form.split()[0]], alpha=0.6)
+        loss_axes.set_title(f"gpt2 {name}: loss by step, {len(forms)} curves on top of each other", fontsize=9)
+        for axes in (ratio_axes, loss_axes):
+            axes.tick_params(labelsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=90)
 

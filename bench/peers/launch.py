@@ -11,11 +11,12 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+OURS = ("fsdpc", "before")  # this build of the project and, where one is given, another
 
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """Who computes (`fsdpc`, `torch`, `torch.compile`, `jax`), how, and in which precision."""
+    """Who computes (`fsdpc`, `before`, `torch`, `torch.compile`, `jax`), how, and in which precision."""
     who: str
     how: str  # "one": one process; "ddp", "fsdp": on `ranks`
     precision: str = "f32"
@@ -116,12 +117,15 @@ def shared_out(pids):
     return total
 
 
-def processor_time(pids):
-    """Seconds that the processes have computed, user and system."""
+def processor_time(pid):
+    """Seconds that the process and its children have computed, user and system."""
     ticks = 0
-    for pid in pids:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
+    for member in (pid, *children(pid)):
+        try:
+            fields = pathlib.Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return processor_time(pid)  # it ended just now, and its time is its parent's
+        ticks += sum(int(field) for field in fields[11:13 if member != pid else 15])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -140,10 +144,9 @@ def ours(form, job, program, folder):
         if done == len(used):
             continue
         # A line is written when its step is done; after the first nothing is allocated any more.
-        ranks = {process.pid} | children(process.pid)
-        used += [processor_time(ranks)] * (done - len(used))
+        used += [processor_time(process.pid)] * (done - len(used))
         if first_step is None:
-            first_step, memory = time.monotonic() - begin, shared_out(ranks)
+            first_step, memory = time.monotonic() - begin, shared_out({process.pid} | children(process.pid))
     _, err = process.communicate()
     if process.returncode != 0:
         raise Failed(f"{form}: exit status {process.returncode}\n{err[-3000:]}")
