@@ -13,7 +13,6 @@
 #ifndef FSDP_RUNTIME_PROGRAM_H
 #define FSDP_RUNTIME_PROGRAM_H
 
-#include "runtime/Context.h"
 #include "runtime/Mesh.h"
 #include "runtime/Slice.h"
 #include "runtime/StepState.h"
@@ -24,6 +23,16 @@
 #include <cstdint>
 
 namespace fsdp::rt {
+
+// What the segments run against: runtime/Context.h, or runtime/cuda/Context.h, or the recording
+// variant of either.
+#ifdef FSDP_RECORD
+inline namespace recording {
+class Context;
+}
+#else
+class Context;
+#endif
 
 /// Where the samples of an input come from.
 enum class Source {
