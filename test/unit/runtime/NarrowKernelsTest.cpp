@@ -44,7 +44,7 @@ struct Both {
 void expectRounded(const Both &values, double slack = 0) {
   for (std::size_t i = 0; i < values.wide.size(); ++i) {
     const double wide = values.wide[i], narrow = values.narrow[i];
-    ASSERT_LE(std::abs(narrow - wide), std::abs(wide) * 0x1.02p-9 + slack + 1e-38) << i;
+    ASSERT_LE(std::abs(narrow - wide), std::abs(wide) * 0x1.02p-8 + slack + 1e-38) << i;
   }
 }
 
