@@ -340,6 +340,13 @@ LogicalResult Emitter::emit(EmittedProgram &out) {
   header.line(title("kernels.h", "fused loops of " + options.name + ", written by fsdpc"));
   for (StringRef line : {"", "#pragma once", "", "#include <cstdint>", ""})
     header.line(line);
+  bool narrow = llvm::any_of(kernels.all(), [](const KernelTable::Entry &entry) {
+    return llvm::any_of(entry.function.parameters,
+                        [](StringRef text) { return text.contains("bf16 *"); });
+  });
+  if (narrow)
+    for (StringRef line : {"#include \"runtime/BFloat16.h\"", "", "using fsdp::rt::bf16;", ""})
+      header.line(line);
   emitKernels(header, true);
   source.line(title("kernels.cpp", "fused loops of " + options.name + ", written by fsdpc"));
   for (StringRef line :

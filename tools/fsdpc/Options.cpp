@@ -255,8 +255,6 @@ void Options::check() const {
     throw UsageError("--record is of programs; got --emit=" + emit + ", expected source or binary");
 
   require(target == "cpu" || !writesProgram, "--target=cuda; use --target=cpu");
-  require(precision == "f32", "--precision=" + precision + "; use f32");
-  require(reducePrecision == "f32", "--reduce-precision=" + reducePrecision + "; use f32");
   require(accumulate == 1, "--accumulate=" + std::to_string(accumulate) + "; use 1");
   require(remat == "none", "--remat=" + remat + "; use none");
   require(memoryLimit.empty(), "--memory-limit; leave it out");
@@ -291,6 +289,8 @@ ir::PipelineOptions Options::getPipeline() const {
   pipeline.shardPatterns = shard;
   pipeline.minShardSize = minShardSize;
   pipeline.reshard = reshard == "never" ? ir::Reshard::never : ir::Reshard::always;
+  pipeline.precision = precision;
+  pipeline.reducePrecision = reducePrecision;
   parseWhole(prefetch, pipeline.prefetch);
   return pipeline;
 }
