@@ -3,25 +3,13 @@
 #ifndef FSDP_RUNTIME_ATTENTION_H
 #define FSDP_RUNTIME_ATTENTION_H
 
+#include "runtime/KernelArguments.h"
 #include "runtime/Launch.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace fsdp::rt {
-
-/// Queries (batch, heads, queries, width); keys and values (batch, groups, keys, width), row-major.
-/// Consecutive heads / groups heads share a group's keys and values.
-struct AttentionShape {
-  std::uint32_t batch;
-  std::uint32_t heads;
-  std::uint32_t groups; ///< divides heads
-  std::uint32_t queries;
-  std::uint32_t keys;
-  std::uint32_t width;
-  float scale; ///< of the scores
-  bool causal; ///< query t sees keys 0 to t + keys - queries
-};
 
 namespace kernels {
 /// out[t, :] = sum over s of p[t, s] * v[s, :], where p[t, :] is the softmax of scale * q[t] . k[s]

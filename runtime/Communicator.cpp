@@ -46,9 +46,9 @@ void checkTile(const Communicator &comm, Communicator::Kind kind, Tile tile) {
 }
 
 void checkReducible(Communicator::Kind kind, DType type) {
-  if (type == DType::Bool || type == DType::BF16)
-    throw Error(format("%s got elements of type %s, expected f32, f64, i32 or i64", kindName(kind),
-                       nameOf(type)));
+  if (type == DType::Bool)
+    throw Error(format("%s got elements of type %s, expected f32, f64, bf16, i32 or i64",
+                       kindName(kind), nameOf(type)));
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #define FSDP_RUNTIME_COMMUNICATOR_H
 
 #include "runtime/Slice.h"
+#include "runtime/Tile.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -15,28 +16,10 @@
 
 namespace fsdp::rt {
 
-/// How a dimension is split: each rank holds `outer x local x inner` elements, the whole is
-/// `outer x total x inner`, and rank r's part starts at index r*local of the middle dimension.
-/// local*ranks >= total: what lies past `total` is padding. It is part of the operation's meaning:
-/// it never reaches the whole buffer, and reduce_scatter writes zeros there. Ranks at the end may
-/// hold nothing but padding. A piece's buffer always has room for all outer*local*inner elements.
-struct Tile {
-  std::size_t outer = 1, local = 0, inner = 1, total = 0;
-
-  /// Indices of the middle dimension that rank `r` really holds.
-  constexpr std::size_t held(std::size_t r) const {
-    return r * local >= total ? 0 : (total - r * local < local ? total - r * local : local);
-  }
-  constexpr std::size_t pieceCount() const { return outer * local * inner; }
-  constexpr std::size_t wholeCount() const { return outer * total * inner; }
-};
-
-enum class ReduceOp : std::uint8_t { Sum, Max };
-
 /// A group of ranks that meet in collectives. Every rank of the group issues the same collectives
 /// with the same arguments in the same order; a mismatch, a rank that dies or a wait that is too
 /// long is an `Error` on every rank. Used by one thread at a time; different communicators may be
-/// used at once. Sum and Max take f32, f64, i32, i64; data that only moves may have any type.
+/// used at once. Sum and Max take f32, f64, bf16, i32, i64; data that only moves may have any type.
 class Communicator {
 public:
   virtual ~Communicator() = default;

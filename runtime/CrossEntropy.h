@@ -3,18 +3,13 @@
 #ifndef FSDP_RUNTIME_CROSSENTROPY_H
 #define FSDP_RUNTIME_CROSSENTROPY_H
 
+#include "runtime/KernelArguments.h"
 #include "runtime/Launch.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace fsdp::rt {
-
-/// A matrix of logits, row-major, one row for each label.
-struct LogitRows {
-  std::size_t rows;
-  std::size_t classes;
-};
 
 namespace kernels {
 /// logSumExp[r] = log(sum over j of exp(logits[r, j])), unless it is null, and

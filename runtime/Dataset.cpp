@@ -46,6 +46,8 @@ public:
       return tensor.readIntegers(first, width, static_cast<std::int32_t *>(to));
     case DType::I64:
       return tensor.readIntegers(first, width, static_cast<std::int64_t *>(to));
+    case DType::BF16:
+      return tensor.readFloats(first, width, static_cast<bf16 *>(to));
     default:
       return tensor.readFloats(first, width, static_cast<float *>(to));
     }

@@ -3,8 +3,11 @@
 #ifndef FSDP_RUNTIME_DRIVER_H
 #define FSDP_RUNTIME_DRIVER_H
 
-#include "runtime/Launch.h"
 #include "runtime/Program.h"
+
+#ifdef FSDP_RECORD
+#include <cstdio>
+#endif
 
 namespace fsdp::rt {
 
@@ -16,9 +19,10 @@ int runTraining(const Program &program, int argc, char **argv);
 
 #else
 
-/// Writes down the actions of every segment, each after a line `segment NAME`.
-inline int runTraining(const Program &program, int, char **) {
-  Context c(program.axes, program.streams, program.communicators);
+/// Writes down the actions of every segment, each after a line `segment NAME`. Its context is
+/// the recording one of the program's target.
+template <class Recording = Context> int runTraining(const Program &program, int, char **) {
+  Recording c(program.axes, program.streams, program.communicators);
   for (const Segment &segment : program.segments) {
     std::fprintf(c.log(), "segment %s\n", segment.name);
     segment.run(c);

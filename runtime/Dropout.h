@@ -3,6 +3,7 @@
 #ifndef FSDP_RUNTIME_DROPOUT_H
 #define FSDP_RUNTIME_DROPOUT_H
 
+#include "runtime/KernelArguments.h"
 #include "runtime/Launch.h"
 #include "runtime/StepState.h"
 
@@ -10,20 +11,6 @@
 #include <cstdint>
 
 namespace fsdp::rt {
-
-/// `size` pieces of a tensor that lie `stride` elements of the whole tensor apart.
-struct DropoutExtent {
-  std::size_t size;
-  std::size_t stride;
-};
-
-/// Which elements of a whole tensor this rank holds, and how they are drawn.
-template <std::size_t N> struct DropoutMask {
-  double rate;
-  std::uint64_t name;       ///< hashName of what the draws go by
-  std::int64_t first;       ///< index in the whole tensor of the first element
-  DropoutExtent extents[N]; ///< outermost first; the last has stride 1
-};
 
 namespace kernels {
 /// y = x / (1 - rate) where the draw of an element in the step being performed is `rate` or more,

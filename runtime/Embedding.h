@@ -3,19 +3,13 @@
 #ifndef FSDP_RUNTIME_EMBEDDING_H
 #define FSDP_RUNTIME_EMBEDDING_H
 
+#include "runtime/KernelArguments.h"
 #include "runtime/Launch.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace fsdp::rt {
-
-/// A table of `vocabulary` rows of `width` numbers, and how many of them are looked up.
-struct EmbeddingShape {
-  std::size_t ids;
-  std::size_t vocabulary;
-  std::size_t width;
-};
 
 namespace kernels {
 /// out[i, :] = table[ids[i], :]. Throws an Error that names place and value if an id is not in

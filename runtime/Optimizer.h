@@ -10,6 +10,7 @@
 #ifndef FSDP_RUNTIME_OPTIMIZER_H
 #define FSDP_RUNTIME_OPTIMIZER_H
 
+#include "runtime/KernelArguments.h"
 #include "runtime/Launch.h"
 #include "runtime/Program.h"
 
@@ -19,29 +20,7 @@
 
 namespace fsdp::rt {
 
-/// buffer = momentum * buffer + g;  p -= lr * buffer, where g includes
-/// weightDecay * p. Without momentum there is no buffer.
-struct Sgd {
-  float momentum = 0;
-  float weightDecay = 0;
-};
-
-/// Kingma & Ba, bias-corrected. `adam` adds weightDecay * p to the gradient;
-/// `adamw` (Loshchilov & Hutter) shrinks p by 1 - lr * weightDecay instead.
-struct Adam {
-  float beta1 = 0.9f;
-  float beta2 = 0.999f;
-  float epsilon = 1e-8f;
-  float weightDecay = 0;
-};
-
-/// Which part of a shard a kernel works on: the storage's table (a constant of
-/// the program) and this rank's coordinate, which say where weight decay applies.
-struct ShardOf {
-  const Storage *storage;
-  int coordinate;
-};
-
+/// The part that this rank works on.
 inline ShardOf shardOf(Context &c, const Storage &storage) {
   return {&storage, storage.communicator < 0 ? 0 : c.comm(storage.communicator).rank()};
 }

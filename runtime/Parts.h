@@ -3,6 +3,7 @@
 #ifndef FSDP_RUNTIME_PARTS_H
 #define FSDP_RUNTIME_PARTS_H
 
+#include "runtime/KernelArguments.h"
 #include "runtime/Launch.h"
 
 #include <algorithm>
@@ -10,14 +11,6 @@
 #include <cstddef>
 
 namespace fsdp::rt {
-
-/// A piece of each of `outer` runs: elements [start, start + size) of `whole`.
-struct Part {
-  std::size_t outer;
-  std::size_t whole;
-  std::size_t start;
-  std::size_t size;
-};
 
 namespace kernels {
 /// Copies the piece out of the whole.

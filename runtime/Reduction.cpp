@@ -72,10 +72,32 @@ void reduce(T *target, const void *const *sources, int sourceCount, std::size_t 
   }
 }
 
+// One rounding, at the end: the sum stands in float meanwhile. All of a block is read before any of
+// it is written, so the target may be one of the sources.
+template <class Op>
+void reduceNarrow(bf16 *target, const void *const *sources, int sourceCount, std::size_t count) {
+  constexpr std::size_t kBlock = 2048;
+  alignas(64) float sum[kBlock];
+  for (std::size_t from = 0; from < count; from += kBlock) {
+    const std::size_t n = std::min(kBlock, count - from);
+    convert(static_cast<const bf16 *>(sources[0]) + from, n, sum);
+    for (int s = 1; s < sourceCount; ++s) {
+      const bf16 *source = static_cast<const bf16 *>(sources[s]) + from;
+#pragma omp simd
+      for (std::size_t i = 0; i < n; ++i)
+        sum[i] = Op::apply(sum[i], static_cast<float>(source[i]));
+    }
+    convert(sum, n, target + from);
+  }
+}
+
 template <class T>
 void reduce(void *target, const void *const *sources, int sourceCount, std::size_t count,
             ReduceOp op) {
-  if (op == ReduceOp::Sum)
+  if constexpr (std::is_same_v<T, bf16>) {
+    const auto narrow = op == ReduceOp::Sum ? reduceNarrow<Sum> : reduceNarrow<Max>;
+    return narrow(static_cast<bf16 *>(target), sources, sourceCount, count);
+  } else if (op == ReduceOp::Sum)
     reduce<Sum>(static_cast<T *>(target), sources, sourceCount, count);
   else
     reduce<Max>(static_cast<T *>(target), sources, sourceCount, count);
@@ -94,12 +116,13 @@ void reduceInRankOrder(void *target, const void *const *sources, int sourceCount
     return reduce<std::int32_t>(target, sources, sourceCount, count, op);
   case DType::I64:
     return reduce<std::int64_t>(target, sources, sourceCount, count, op);
-  case DType::Bool:
   case DType::BF16:
+    return reduce<bf16>(target, sources, sourceCount, count, op);
+  case DType::Bool:
     break;
   }
-  throw Error(
-      format("reduction got elements of type %s, expected f32, f64, i32 or i64", nameOf(type)));
+  throw Error(format("reduction got elements of type %s, expected f32, f64, bf16, i32 or i64",
+                     nameOf(type)));
 }
 
 } // namespace fsdp::rt

@@ -3,20 +3,12 @@
 #ifndef FSDP_RUNTIME_ROPE_H
 #define FSDP_RUNTIME_ROPE_H
 
+#include "runtime/KernelArguments.h"
 #include "runtime/Launch.h"
 
 #include <cstddef>
 
 namespace fsdp::rt {
-
-/// `blocks` sequences of `positions` vectors of `width` numbers; the width is even.
-struct RopeShape {
-  std::size_t blocks;
-  std::size_t positions;
-  std::size_t width;
-  double theta;
-  bool inverse; ///< rotate back, as the gradient does
-};
 
 namespace kernels {
 /// Rotates the pair (x[b, t, i], x[b, t, i + width / 2]) by the angle t * theta^(-2 i / width).

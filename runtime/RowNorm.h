@@ -3,18 +3,12 @@
 #ifndef FSDP_RUNTIME_ROWNORM_H
 #define FSDP_RUNTIME_ROWNORM_H
 
+#include "runtime/KernelArguments.h"
 #include "runtime/Launch.h"
 
 #include <cstddef>
 
 namespace fsdp::rt {
-
-/// A matrix, row-major, each row of which is normalized.
-struct NormRows {
-  std::size_t rows;
-  std::size_t width;
-  double epsilon; ///< added to the variance, or to the mean square
-};
 
 namespace kernels {
 /// y[r, j] = (x[r, j] - mean[r]) * rstd[r] * scale[j] + bias[j], where mean is that of the row and

@@ -39,13 +39,6 @@ template <typename T> T load(const char *data, std::size_t index) {
   return value;
 }
 
-float widen(std::uint16_t bfloat16) {
-  const std::uint32_t bits = std::uint32_t(bfloat16) << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
 /// An IEEE half precision number.
 float widenHalf(std::uint16_t half) {
   const bool special = (half & 0x7c00) == 0x7c00; // infinity or NaN
@@ -66,7 +59,7 @@ template <typename Visit> auto withFloats(const FileTensor &tensor, Visit visit)
     return visit([data](std::size_t i) { return static_cast<float>(load<double>(data, i)); });
   if (tensor.dtype == "F16")
     return visit([data](std::size_t i) { return widenHalf(load<std::uint16_t>(data, i)); });
-  return visit([data](std::size_t i) { return widen(load<std::uint16_t>(data, i)); });
+  return visit([data](std::size_t i) { return static_cast<float>(load<bf16>(data, i)); });
 }
 
 bool isNatural(const Json &value) { return value.is_number_unsigned(); }
@@ -87,12 +80,16 @@ std::size_t FileTensor::elements() const {
   return product;
 }
 
-void FileTensor::readFloats(std::size_t first, std::size_t count, float *to) const {
+template <typename Float>
+void FileTensor::readFloats(std::size_t first, std::size_t count, Float *to) const {
   withFloats(*this, [&](auto element) {
     for (std::size_t i = 0; i < count; ++i)
       to[i] = element(first + i);
   });
 }
+
+template void FileTensor::readFloats(std::size_t, std::size_t, float *) const;
+template void FileTensor::readFloats(std::size_t, std::size_t, bf16 *) const;
 
 template <typename Int>
 void FileTensor::readIntegers(std::size_t first, std::size_t count, Int *to) const {

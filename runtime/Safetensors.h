@@ -10,6 +10,7 @@
 #define FSDP_RUNTIME_SAFETENSORS_H
 
 #include "runtime/AtomicFile.h"
+#include "runtime/BFloat16.h"
 #include "runtime/MappedFile.h"
 
 #include <cstddef>
@@ -36,8 +37,8 @@ struct FileTensor {
   /// Whether elements are I64 or I32, so that `readIntegers` applies.
   bool isInteger() const { return dtype == "I64" || dtype == "I32"; }
 
-  /// Converts elements [first, first + count) to float.
-  void readFloats(std::size_t first, std::size_t count, float *to) const;
+  /// Converts elements [first, first + count) to `Float`: float or bf16.
+  template <typename Float> void readFloats(std::size_t first, std::size_t count, Float *to) const;
   /// Converts elements [first, first + count) to `Int`; the caller has checked the range.
   template <typename Int> void readIntegers(std::size_t first, std::size_t count, Int *to) const;
   /// The first element that is NaN or infinite, as a float would hold it; `elements()` if none is.

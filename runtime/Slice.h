@@ -7,16 +7,13 @@
 #ifndef FSDP_RUNTIME_SLICE_H
 #define FSDP_RUNTIME_SLICE_H
 
+#include "runtime/BFloat16.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
 namespace fsdp::rt {
-
-/// A bfloat16 as stored; arithmetic widens it to float.
-struct bf16 {
-  std::uint16_t bits;
-};
 
 /// Element types that collectives and files know.
 enum class DType : std::uint8_t { F32, F64, I32, I64, Bool, BF16 };

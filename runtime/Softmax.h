@@ -3,17 +3,12 @@
 #ifndef FSDP_RUNTIME_SOFTMAX_H
 #define FSDP_RUNTIME_SOFTMAX_H
 
+#include "runtime/KernelArguments.h"
 #include "runtime/Launch.h"
 
 #include <cstddef>
 
 namespace fsdp::rt {
-
-/// A matrix, row-major.
-struct SoftmaxRows {
-  std::size_t rows;
-  std::size_t width;
-};
 
 namespace kernels {
 /// y[r, j] = exp(x[r, j]) / sum over k of exp(x[r, k]). In place is fine.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 using namespace fsdp::rt;
@@ -20,13 +21,16 @@ template <class T> T valueAt(int r, std::size_t i, bool rough) {
                         static_cast<double>(1L << exponent));
 }
 
+// Sums of bf16 are rounded once.
 template <class T> T combined(ReduceOp op, int ranks, std::size_t i, bool rough) {
-  T result = valueAt<T>(0, i, rough);
+  using Sum = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
+  Sum result = valueAt<T>(0, i, rough);
   for (int r = 1; r < ranks; ++r) {
-    T next = valueAt<T>(r, i, rough);
-    result = op == ReduceOp::Sum ? static_cast<T>(result + next) : (next > result ? next : result);
+    Sum next = valueAt<T>(r, i, rough);
+    result =
+        op == ReduceOp::Sum ? static_cast<Sum>(result + next) : (next > result ? next : result);
   }
-  return result;
+  return static_cast<T>(result);
 }
 
 /// Where the suite's buffers lie: in the arena, on the heap, or (badly mixed) by the parity of the
@@ -233,6 +237,7 @@ std::size_t runConformance(Job &job) {
       if (place == Place::Mixed)
         continue;
       compared += Suite<double>(job, *comm, place).run();
+      compared += Suite<bf16>(job, *comm, place).run();
       compared += Suite<std::int32_t>(job, *comm, place).run();
       compared += Suite<std::int64_t>(job, *comm, place).run();
       if (index == 0)

@@ -167,7 +167,7 @@ TEST(Communicator, RefusesWhatItCannotDo) {
         "reduce_scatter over 'over_fsdp' got 2 elements on each of 1 ranks, expected at least 3 "
         "together");
     EXPECT_EQ(refusal([&] { comm->allReduce(data, data, 1, DType::Bool); }),
-              "all_reduce got elements of type bool, expected f32, f64, i32 or i64");
+              "all_reduce got elements of type bool, expected f32, f64, bf16, i32 or i64");
     EXPECT_EQ(refusal([&] { comm->broadcast(data, 4, 1); }),
               "broadcast over 'over_fsdp' got root 1, expected 0..0");
     return 0;

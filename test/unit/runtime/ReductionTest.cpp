@@ -44,6 +44,49 @@ TEST(Reduction, TheOrderMatters) { // or the test above shows nothing
   EXPECT_TRUE(differs);
 }
 
+TEST(Reduction, SumsOfBf16AreRoundedOnce) {
+  for (int sources : {1, 2, 3, 8})
+    for (std::size_t count : {0, 1, 15, 2049, 5000})
+      for (int target : {-1, 0, sources - 1}) {
+        std::vector<std::vector<bf16>> data(sources, std::vector<bf16>(count));
+        std::vector<bf16> expected(count), elsewhere(count);
+        std::vector<const void *> pointers;
+        for (int s = 0; s < sources; ++s) {
+          for (std::size_t i = 0; i < count; ++i)
+            data[s][i] = rough(s, i);
+          pointers.push_back(data[s].data());
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+          float sum = data[0][i];
+          for (int s = 1; s < sources; ++s)
+            sum += data[s][i];
+          expected[i] = sum;
+        }
+        bf16 *to = target < 0 ? elsewhere.data() : data[target].data();
+        reduceInRankOrder(to, pointers.data(), sources, count, DType::BF16, ReduceOp::Sum);
+        ASSERT_EQ(count ? std::memcmp(to, expected.data(), count * sizeof(bf16)) : 0, 0)
+            << sources << " sources, " << count << " elements, target " << target;
+      }
+}
+
+TEST(Reduction, SumsOfBf16AreNotRoundedInBetween) { // 1 + 2^-8 is no bf16, 1 + 2^-7 is
+  const bf16 a[] = {bf16(1.0f)}, b[] = {bf16(0x1p-8f)};
+  const void *sources[] = {a, b, b};
+  bf16 result[1];
+  reduceInRankOrder(result, sources, 3, 1, DType::BF16, ReduceOp::Sum);
+  EXPECT_EQ(result[0], 1 + 0x1p-7f);
+}
+
+TEST(Reduction, AMaximumOfBf16WithANanIsNan) {
+  const bf16 a[] = {bf16(1.0f), bf16(NAN), bf16(-3.0f)}, b[] = {bf16(NAN), bf16(2.0f), bf16(-2.0f)};
+  const void *sources[] = {a, b};
+  bf16 result[3];
+  reduceInRankOrder(result, sources, 2, 3, DType::BF16, ReduceOp::Max);
+  EXPECT_TRUE(std::isnan(float(result[0])));
+  EXPECT_TRUE(std::isnan(float(result[1])));
+  EXPECT_EQ(result[2], -2.0f);
+}
+
 TEST(Reduction, AMaximumWithANanIsNan) {
   const float a[] = {1, NAN, -3, -0.5f}, b[] = {NAN, 2, -2, -1};
   const void *sources[] = {a, b};
@@ -66,11 +109,11 @@ TEST(Reduction, IntegersWrapAround) {
 TEST(Reduction, RefusesTypesItCannotAdd) {
   const void *sources[] = {nullptr};
   try {
-    reduceInRankOrder(nullptr, sources, 1, 0, DType::BF16, ReduceOp::Sum);
+    reduceInRankOrder(nullptr, sources, 1, 0, DType::Bool, ReduceOp::Sum);
     FAIL();
   } catch (const Error &error) {
     EXPECT_STREQ(error.what(),
-                 "reduction got elements of type bf16, expected f32, f64, i32 or i64");
+                 "reduction got elements of type bool, expected f32, f64, bf16, i32 or i64");
   }
 }
 

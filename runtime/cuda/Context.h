@@ -1,0 +1,130 @@
+//===- Context.h - what a generated CUDA program runs against ---------------===//
+//
+// One per rank: the arena on the device, streams, events, communicators, and the pinned host memory
+// through which inputs come and numbers leave. With -DFSDP_RECORD the same source runs against the
+// recording one (Record.h) instead.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_CUDA_CONTEXT_H
+#define FSDP_RUNTIME_CUDA_CONTEXT_H
+
+#include "runtime/cuda/Check.h"
+
+#ifdef FSDP_RECORD
+#include "runtime/cuda/Record.h"
+#else
+
+#include "runtime/Bootstrap.h"
+#include "runtime/Program.h"
+#include "runtime/Slice.h"
+#include "runtime/cuda/Comm.h"
+#include "runtime/cuda/StreamWorkspace.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace fsdp::rt {
+
+class Blas;         // Matmul.h
+class InputStaging; // Staging.h
+class Collectives;  // Collectives.h
+
+/// One rank on its device. Everything here is called from the rank's host thread, unless said
+/// otherwise.
+class Context {
+public:
+  /// Takes the job's device: its arena (zeroed), streams, events. Errors: no device, no memory.
+  Context(Job &job, const Program &program);
+  ~Context();
+  Context(const Context &) = delete;
+  Context &operator=(const Context &) = delete;
+
+  Job &job() const { return job_; }
+  int rank() const { return job_.rank(); }
+  int worldSize() const { return job_.worldSize(); }
+  const Mesh &mesh() const { return job_.mesh(); }
+  /// This rank's coordinate on a mesh axis.
+  int coordinate(int axis) const { return mesh().coordinate(rank(), axis); }
+  /// This rank's index and the number of ranks in communicator `index`.
+  int rankIn(int index) const;
+  int sizeOf(int index) const;
+
+  /// Address of a slice that a launch reads, or writes; counts its bytes as touched.
+  template <class T> const T *in(Slice<T> slice) { return address(slice); }
+  template <class T> T *out(Slice<T> slice) { return address(slice); }
+
+  /// With the scratch memory of what is enqueued there.
+  WorkStream stream(int index) const { return {streams_[index], &workspaces_[index]}; }
+  cudaEvent_t event(int index) const { return events_[index]; }
+  /// Communicator `index` as `stream` uses it: each serves one stream. The first call for it makes
+  /// it, together with the other ranks, which issue the same program.
+  Comm comm(int index, int stream);
+  Blas &blas() { return *blas_; }
+
+  /// Pinned host memory for number `slot` of the segment, read after synchronize().
+  float *output(int slot) { return outputs_ + slot; }
+  /// Pinned host memory with this rank's part of the next (micro)batch of input `input`.
+  const void *staged(int input);
+
+  /// What is done next, for errors; see CHECK. `name` is a literal.
+  Context &at(const char *name) {
+    action_.store(name, std::memory_order_relaxed);
+    return *this;
+  }
+  const char *action() const { return action_.load(std::memory_order_relaxed); }
+  void check(cudaError_t status, const char *file, int line) const {
+    if (__builtin_expect(status != cudaSuccess, 0))
+      fail(status, file, line);
+  }
+  void check(ncclResult_t status, const char *file, int line) const {
+    if (__builtin_expect(status != ncclSuccess, 0))
+      fail(status, file, line);
+  }
+  void check(cublasStatus_t status, const char *file, int line) const {
+    if (__builtin_expect(status != CUBLAS_STATUS_SUCCESS, 0))
+      fail(status, file, line);
+  }
+
+  std::byte *base() const { return base_; }
+  /// Waits for every stream. Throws the error of the action that failed or hangs, and `Aborted`
+  /// when the job has failed elsewhere.
+  void synchronize();
+  /// Highest byte that any action so far has touched.
+  std::size_t peakBytes() const { return peakBytes_; }
+  /// Bytes of the device outside of the arena: libraries' and collectives' scratch memory.
+  std::size_t workspaceBytes() const;
+
+private:
+  template <class T> T *address(Slice<T> slice) {
+    const std::size_t end = slice.offset + slice.bytes();
+    if (slice.count && end > peakBytes_)
+      peakBytes_ = end;
+    return reinterpret_cast<T *>(base_ + slice.offset);
+  }
+  [[noreturn]] void fail(cudaError_t status, const char *file, int line) const;
+  [[noreturn]] void fail(ncclResult_t status, const char *file, int line) const;
+  [[noreturn]] void fail(cublasStatus_t status, const char *file, int line) const;
+
+  Job &job_;
+  const Program &program_;
+  std::byte *base_ = nullptr;
+  std::size_t peakBytes_ = 0;
+  std::atomic<const char *> action_{"start"};
+  std::vector<cudaStream_t> streams_;
+  mutable std::map<int, StreamWorkspace> workspaces_; // each made at its first use
+  std::vector<cudaEvent_t> events_;
+  float *outputs_ = nullptr;
+  std::unique_ptr<Blas> blas_;
+  std::unique_ptr<InputStaging> staging_;
+  std::unique_ptr<Collectives> collectives_;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RECORD
+#endif // FSDP_RUNTIME_CUDA_CONTEXT_H

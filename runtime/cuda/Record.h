@@ -1,0 +1,224 @@
+//===- Record.h - the same CUDA program, written down instead of performed --===//
+//
+// Compiled with -DFSDP_RECORD, a generated CUDA program prints one line for each action: the lines
+// of runtime/Record.h, with the same meaning. Header only: neither CUDA's headers nor a library are
+// needed.
+//
+// Operands, streams, events and communicators are tokens that know what they stand for; the doubles
+// of CUDA's, NCCL's and the kernels' functions print the tokens that they are given, in order.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_CUDA_RECORD_H
+#define FSDP_RUNTIME_CUDA_RECORD_H
+
+#ifndef FSDP_RECORD
+#error "Record.h is the -DFSDP_RECORD variant of Context.h: include that"
+#endif
+
+#include "runtime/Communicator.h"
+#include "runtime/Mesh.h"
+#include "runtime/Program.h"
+#include "runtime/Slice.h"
+#include "runtime/Table.h"
+
+#include <cstdio>
+#include <initializer_list>
+
+namespace fsdp::rt {
+inline namespace recording {
+
+class Context;
+
+/// Tokens: what a recording context gives instead of addresses and handles.
+template <class T> struct RecordedIn { ByteRange range; };
+template <class T> struct RecordedOut { ByteRange range; };
+struct RecordedStream {
+  const Context *context;
+  int index;
+};
+struct RecordedEvent {
+  int index;
+};
+struct RecordedComm {
+  int index;
+};
+struct RecordedBlas {};
+struct RecordedHostMemory {};
+/// What every double returns.
+struct RecordedStatus {};
+
+/// What the recorded program runs against: names and a file to write to.
+class Context {
+public:
+  /// Records the program of the rank at coordinate 0 on every axis.
+  Context(Table<MeshAxis> axes, Table<const char *> streams, Table<CommunicatorSpec> communicators,
+          std::FILE *log = stdout)
+      : axes_(axes), streams_(streams), communicators_(communicators), log_(log) {}
+
+  int rank() const { return 0; }
+  int coordinate(int) const { return 0; }
+  int worldSize() const {
+    int ranks = 1;
+    for (const MeshAxis &axis : axes_)
+      ranks *= axis.size;
+    return ranks;
+  }
+  int rankIn(int) const { return 0; }
+  int sizeOf(int index) const {
+    int ranks = 1;
+    for (int axis : communicators_[index].axes)
+      ranks *= axes_[axis].size;
+    return ranks;
+  }
+
+  template <class T> RecordedIn<T> in(Slice<T> slice) const {
+    return {{slice.offset, slice.bytes()}};
+  }
+  template <class T> RecordedOut<T> out(Slice<T> slice) const {
+    return {{slice.offset, slice.bytes()}};
+  }
+  RecordedStream stream(int index) const { return {this, index}; }
+  RecordedEvent event(int index) const { return {index}; }
+  RecordedComm comm(int index, int) const { return {index}; }
+  RecordedBlas blas() const { return {}; }
+  RecordedHostMemory output(int) const { return {}; }
+  RecordedHostMemory staged(int) const { return {}; }
+
+  Context &at(const char *name) {
+    action_ = name;
+    return *this;
+  }
+  void check(RecordedStatus, const char *, int) const {}
+
+  std::FILE *log() const { return log_; }
+  const char *action() const { return action_; }
+  const char *streamName(int stream) const { return streams_[stream]; }
+  const char *communicatorName(int index) const { return communicators_[index].name; }
+
+private:
+  Table<MeshAxis> axes_;
+  Table<const char *> streams_;
+  Table<CommunicatorSpec> communicators_;
+  std::FILE *log_;
+  const char *action_ = "";
+};
+
+namespace detail {
+
+/// Collects from the arguments of a double what its line says. Anything that is no token (shapes,
+/// counts, null pointers) is passed over.
+struct ActionLine {
+  const Context *context = nullptr;
+  int stream = -1, over = -1;
+  ByteRange reads[64], writes[64];
+  int readCount = 0, writeCount = 0;
+
+  template <class T> void take(const T &) {}
+  template <class T> void take(const RecordedIn<T> &in) { reads[readCount++] = in.range; }
+  template <class T> void take(const RecordedOut<T> &out) { writes[writeCount++] = out.range; }
+  void take(const RecordedComm &comm) { over = comm.index; }
+  void take(const RecordedStream &token) {
+    context = token.context;
+    stream = token.index;
+  }
+
+  static void print(std::FILE *log, const char *label, const ByteRange *ranges, int count) {
+    std::fprintf(log, " %s=[", label);
+    for (int i = 0; i < count; ++i)
+      std::fprintf(log, "%s%zu:%zu", i ? "," : "", ranges[i].offset, ranges[i].bytes);
+    std::fputc(']', log);
+  }
+};
+
+template <class... Args> RecordedStatus recordLaunch(const char *kind, const Args &...args) {
+  ActionLine line;
+  (line.take(args), ...);
+  std::FILE *log = line.context->log();
+  std::fprintf(log, "launch %s \"%s\"", line.context->streamName(line.stream),
+               line.context->action());
+  ActionLine::print(log, "reads", line.reads, line.readCount);
+  ActionLine::print(log, "writes", line.writes, line.writeCount);
+  if (kind)
+    std::fprintf(log, " over=%s kind=%s", line.context->communicatorName(line.over), kind);
+  std::fputc('\n', log);
+  return {};
+}
+
+} // namespace detail
+
+//===----------------------------------------------------------------------===//
+// CUDA and NCCL
+//===----------------------------------------------------------------------===//
+
+enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum { ncclInt8, ncclUint8, ncclInt32, ncclInt = ncclInt32, ncclInt64, ncclFloat32 };
+enum { ncclFloat = ncclFloat32, ncclFloat64, ncclDouble = ncclFloat64, ncclBfloat16 };
+enum { ncclSum, ncclMax };
+
+inline RecordedStatus cudaStreamWaitEvent(RecordedStream stream, RecordedEvent event, unsigned = 0) {
+  std::fprintf(stream.context->log(), "wait %s %d\n", stream.context->streamName(stream.index),
+               event.index);
+  return {};
+}
+inline RecordedStatus cudaEventRecord(RecordedEvent event, RecordedStream stream) {
+  std::fprintf(stream.context->log(), "record %s %d\n", stream.context->streamName(stream.index),
+               event.index);
+  return {};
+}
+
+/// A function of the program that is no collective, by its name: its double prints a launch. Each
+/// kernel word of the runtime has one below; a program's own kernels get theirs in its kernels.h.
+#define FSDP_RECORDED_KERNEL(name)                                                                 \
+  template <class... Args> ::fsdp::rt::recording::RecordedStatus name(const Args &...args) {       \
+    return ::fsdp::rt::recording::detail::recordLaunch(nullptr, args...);                          \
+  }
+#define FSDP_RECORDED_COLLECTIVE(name, kind)                                                       \
+  template <class... Args> RecordedStatus name(const Args &...args) {                              \
+    return detail::recordLaunch(kind, args...);                                                    \
+  }
+
+FSDP_RECORDED_COLLECTIVE(ncclAllGather, "all_gather")
+FSDP_RECORDED_COLLECTIVE(ncclReduceScatter, "reduce_scatter")
+FSDP_RECORDED_COLLECTIVE(ncclAllReduce, "all_reduce")
+FSDP_RECORDED_COLLECTIVE(ncclBroadcast, "broadcast")
+FSDP_RECORDED_COLLECTIVE(all_gather, "all_gather")
+FSDP_RECORDED_COLLECTIVE(reduce_scatter, "reduce_scatter")
+FSDP_RECORDED_KERNEL(cudaMemcpyAsync)
+FSDP_RECORDED_KERNEL(cudaMemsetAsync)
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+FSDP_RECORDED_KERNEL(adam)
+FSDP_RECORDED_KERNEL(adamw)
+FSDP_RECORDED_KERNEL(advance)
+FSDP_RECORDED_KERNEL(all_finite)
+FSDP_RECORDED_KERNEL(all_slice)
+FSDP_RECORDED_KERNEL(attention)
+FSDP_RECORDED_KERNEL(attention_grad)
+FSDP_RECORDED_KERNEL(concat)
+FSDP_RECORDED_KERNEL(cross_entropy)
+FSDP_RECORDED_KERNEL(cross_entropy_grad)
+FSDP_RECORDED_KERNEL(dropout)
+FSDP_RECORDED_KERNEL(embedding)
+FSDP_RECORDED_KERNEL(embedding_grad)
+FSDP_RECORDED_KERNEL(layer_norm)
+FSDP_RECORDED_KERNEL(layer_norm_grad)
+FSDP_RECORDED_KERNEL(learning_rate)
+FSDP_RECORDED_KERNEL(matmul)
+FSDP_RECORDED_KERNEL(pad)
+FSDP_RECORDED_KERNEL(rms_norm)
+FSDP_RECORDED_KERNEL(rms_norm_grad)
+FSDP_RECORDED_KERNEL(rope)
+FSDP_RECORDED_KERNEL(sgd)
+FSDP_RECORDED_KERNEL(slice)
+FSDP_RECORDED_KERNEL(softmax)
+FSDP_RECORDED_KERNEL(square_sum)
+
+#undef FSDP_RECORDED_COLLECTIVE
+
+} // namespace recording
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_CUDA_RECORD_H

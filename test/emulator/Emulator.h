@@ -1,0 +1,43 @@
+//===- Emulator.h - settings and findings of the CUDA emulator ------------------===//
+//
+// What tests say to the emulator beside CUDA's own functions. README.md says what it checks.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_EMULATOR_EMULATOR_H
+#define FSDP_EMULATOR_EMULATOR_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace emulator {
+
+/// Read from FSDP_EMULATOR at the first use: words with commas between them, such as
+/// "deferred,shuffle,seed=7,devices=2". A word that is none of these ends the process.
+struct Settings {
+  bool deferred = false; ///< streams run late, in a random order that events allow
+  bool shuffle = false;  ///< threads of a block run in a random order between barriers
+  std::uint64_t seed = 0;
+  int devices = 1;                    ///< 0: as on a machine without a driver
+  std::size_t memory = std::size_t(8) << 30; ///< bytes of each device
+  double deadlock = 20; ///< seconds without progress until waiting for a stream fails
+};
+
+Settings &settings();
+/// Applies words as FSDP_EMULATOR has them. Throws std::invalid_argument.
+void configure(const std::string &words);
+
+/// What went wrong first, or "". From then on every call of CUDA returns its error.
+std::string failure();
+/// Waits for all streams and forgets the failure.
+void reset();
+
+/// Counts since the start of the process.
+struct Statistics {
+  std::uint64_t launches = 0, blocks = 0, threads = 0, switches = 0, copies = 0, products = 0;
+};
+Statistics statistics();
+
+} // namespace emulator
+
+#endif // FSDP_EMULATOR_EMULATOR_H

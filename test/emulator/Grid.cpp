@@ -1,0 +1,491 @@
+//===- Grid.cpp - runs a kernel on the calling thread -----------------------------===//
+//
+// Blocks run one after another. A fiber takes the next thread of the block and runs it to its end, then
+// the next; only a thread that must wait for others keeps its fiber, and another one goes on. So a
+// block without meetings costs two switches.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Grid.h"
+
+#include "Emulator.h"
+#include "Failure.h"
+#include "Fiber.h"
+
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <memory>
+#include <random>
+#include <vector>
+
+// Where the linker put the shared variables of all kernels; absent if there are none.
+extern "C" __attribute__((weak)) char __start_fsdp_shared[], __stop_fsdp_shared[];
+
+__thread uint3 threadIdx, blockIdx;
+__thread dim3 blockDim, gridDim;
+
+namespace emulator {
+
+namespace {
+
+std::atomic<std::uint64_t> blockCount{0}, threadCount{0}, switchCount{0};
+
+struct KernelFailure {
+  std::string text;
+};
+
+/// The calling thread's copy of the section of shared variables.
+struct SharedSection {
+  char *start = nullptr;
+  std::size_t bytes = 0;
+
+  SharedSection() {
+    char *first = __start_fsdp_shared, *last = __stop_fsdp_shared;
+    if (!first || first == last)
+      return;
+    bytes = static_cast<std::size_t>(last - first);
+    dl_iterate_phdr(
+        [](dl_phdr_info *object, std::size_t, void *data) {
+          auto *self = static_cast<SharedSection *>(data);
+          for (int i = 0; i < object->dlpi_phnum; ++i) {
+            const auto &header = object->dlpi_phdr[i];
+            char *image = reinterpret_cast<char *>(object->dlpi_addr + header.p_vaddr);
+            if (header.p_type == PT_TLS && __start_fsdp_shared >= image &&
+                __start_fsdp_shared < image + header.p_memsz)
+              self->start =
+                  static_cast<char *>(object->dlpi_tls_data) + (__start_fsdp_shared - image);
+          }
+          return 0;
+        },
+        this);
+    if (!start)
+      throw KernelFailure{"found no shared variables of this thread"};
+  }
+};
+
+bool same(const Site &a, const Site &b) {
+  return a.line == b.line && (a.what == b.what || !std::strcmp(a.what, b.what)) &&
+         (a.file == b.file || !std::strcmp(a.file, b.file));
+}
+
+enum class State : std::uint8_t { New, Running, AtBlock, AtWarp, Done };
+
+/// One thread of the block.
+struct Thread {
+  State state = State::New;
+  Site site{};
+  unsigned mask = 0; ///< lanes that its warp function waits for
+  void *brought = nullptr;
+  bool predicate = false;
+  Fiber *fiber = nullptr; ///< while it waits
+};
+
+class BlockRunner {
+public:
+  void run(const Launch &launch);
+  void meetBlock(Site site, bool predicate);
+  void meetWarp(Site site, unsigned mask, void *mine, void (*body)(void *const *));
+  int counted() const { return countOfLastMeeting; }
+  unsigned lane() const { return current % 32; }
+  void *dynamicShared() const { return dynamic; }
+  bool active() const { return launch != nullptr; }
+  const void *kernel() const { return launch ? launch->kernel : nullptr; }
+  std::string describe(const std::string &what) const;
+  bool beyondStack(const void *address) const {
+    for (const auto &fiber : fibers)
+      if (fiber->guards(address))
+        return true;
+    return false;
+  }
+
+private:
+  void runBlock();
+  void work();
+  void enter(unsigned thread);
+  void park();
+  void finish();
+  void leave(Fiber &fiber);
+  bool releaseBlock();
+  void completeWarp(unsigned first, unsigned mask, void (*body)(void *const *));
+  void checkWarp(unsigned first);
+  std::string whyStuck() const;
+  std::string nameOf(unsigned thread) const;
+  dim3 indexOf(unsigned thread) const;
+
+  const Launch *launch = nullptr;
+  unsigned size = 0, current = 0, nextNew = 0, done = 0, atBlock = 0;
+  int countOfLastMeeting = 0;
+  std::vector<Thread> threads;
+  std::vector<unsigned> order, ready;
+  std::size_t nextReady = 0;
+  Fiber scheduler;
+  Fiber *runningFiber = nullptr;
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<Fiber *> idle;
+  std::unique_ptr<std::string> failed;
+  std::vector<char> dynamicStorage;
+  char *dynamic = nullptr;
+  std::mt19937_64 random;
+};
+
+thread_local BlockRunner runner;
+
+dim3 BlockRunner::indexOf(unsigned thread) const {
+  const dim3 &block = launch->block;
+  return dim3(thread % block.x, thread / block.x % block.y, thread / block.x / block.y);
+}
+
+std::string BlockRunner::nameOf(unsigned thread) const {
+  const dim3 index = indexOf(thread);
+  return formatted("thread (%u, %u, %u)", index.x, index.y, index.z);
+}
+
+std::string BlockRunner::describe(const std::string &what) const {
+  return formatted("kernel %s, block (%u, %u, %u): ", kernelName(launch->kernel).c_str(),
+                   blockIdx.x, blockIdx.y, blockIdx.z) +
+         what;
+}
+
+void BlockRunner::run(const Launch &toRun) {
+  static thread_local SharedSection section;
+  launch = &toRun;
+  struct Leave {
+    BlockRunner &runner;
+    ~Leave() { runner.launch = nullptr; }
+  } leave{*this};
+  size = toRun.block.x * toRun.block.y * toRun.block.z;
+  random.seed(settings().seed * 0x9E3779B97F4A7C15u + toRun.number);
+  dynamicStorage.resize(toRun.sharedBytes + 128);
+  dynamic = dynamicStorage.data();
+  dynamic += (128 - reinterpret_cast<std::uintptr_t>(dynamic) % 128) % 128;
+  gridDim = toRun.grid;
+  blockDim = toRun.block;
+  order.resize(size);
+  for (unsigned i = 0; i < size; ++i)
+    order[i] = i;
+  for (unsigned z = 0; z < toRun.grid.z; ++z)
+    for (unsigned y = 0; y < toRun.grid.y; ++y)
+      for (unsigned x = 0; x < toRun.grid.x; ++x) {
+        blockIdx = {x, y, z};
+        if (section.bytes)
+          std::memset(section.start, 0xff, section.bytes);
+        if (toRun.sharedBytes)
+          std::memset(dynamic, 0xff, toRun.sharedBytes);
+        runBlock();
+      }
+  const std::uint64_t blocks = std::uint64_t(toRun.grid.x) * toRun.grid.y * toRun.grid.z;
+  blockCount += blocks;
+  threadCount += blocks * size;
+}
+
+void BlockRunner::runBlock() {
+  threads.assign(size, Thread());
+  ready.clear();
+  nextReady = nextNew = done = atBlock = 0;
+  if (settings().shuffle)
+    std::shuffle(order.begin(), order.end(), random);
+  // Last block's fibers may have been left in the middle of a kernel that failed.
+  while (!failed && done < size) {
+    if (nextReady < ready.size()) {
+      leave(*threads[ready[nextReady]].fiber);
+    } else if (nextNew < size) {
+      if (idle.empty()) {
+        fibers.push_back(std::make_unique<Fiber>(
+            [](void *self) { static_cast<BlockRunner *>(self)->work(); }, this));
+        idle.push_back(fibers.back().get());
+      }
+      Fiber *fiber = idle.back();
+      idle.pop_back();
+      leave(*fiber);
+    } else if (!releaseBlock()) {
+      failed = std::make_unique<std::string>(describe(whyStuck()));
+    }
+  }
+  if (failed) {
+    KernelFailure failure{*failed};
+    failed.reset();
+    // Threads that wait hold frames that are never left: their stacks are given up.
+    idle.clear();
+    fibers.clear();
+    throw failure;
+  }
+}
+
+/// From the scheduler to a fiber; comes back when that fiber can do no more.
+void BlockRunner::leave(Fiber &fiber) {
+  runningFiber = &fiber;
+  scheduler.switchTo(fiber);
+}
+
+/// What every fiber runs: new threads, as long as there are any.
+void BlockRunner::work() {
+  for (;;) {
+    Fiber *self = runningFiber;
+    try {
+      while (!failed && nextReady == ready.size() && nextNew < size) {
+        enter(order[nextNew++]);
+        threads[current].state = State::Running;
+        launch->oneThread();
+        self = runningFiber;
+        finish();
+      }
+    } catch (KernelFailure &failure) {
+      if (!failed)
+        failed = std::make_unique<std::string>(std::move(failure.text));
+    } catch (std::exception &error) {
+      failed = std::make_unique<std::string>(
+          describe(nameOf(current) + " threw an exception: " + error.what()));
+    }
+    self = runningFiber;
+    if (!failed)
+      idle.push_back(self);
+    ++switchCount;
+    self->switchTo(scheduler);
+  }
+}
+
+void BlockRunner::enter(unsigned thread) {
+  current = thread;
+  threadIdx = indexOf(thread);
+}
+
+/// The current thread waits until it is ready; then it goes on as the current one.
+void BlockRunner::park() {
+  const unsigned self = current;
+  Fiber *fiber = runningFiber;
+  threads[self].fiber = fiber;
+  ++switchCount;
+  fiber->switchTo(scheduler);
+  ++nextReady;
+  threads[self].state = State::Running;
+  enter(self);
+}
+
+void BlockRunner::finish() {
+  threads[current].state = State::Done;
+  ++done;
+  checkWarp(current / 32 * 32);
+}
+
+void BlockRunner::meetBlock(Site site, bool predicate) {
+  Thread &self = threads[current];
+  self.state = State::AtBlock;
+  self.site = site;
+  self.predicate = predicate;
+  ++atBlock;
+  park();
+}
+
+/// Lets all threads go on if all wait at one barrier.
+bool BlockRunner::releaseBlock() {
+  if (atBlock < size)
+    return false;
+  countOfLastMeeting = 0;
+  for (const Thread &thread : threads) {
+    if (!same(thread.site, threads[0].site))
+      return false;
+    countOfLastMeeting += thread.predicate;
+  }
+  atBlock = 0;
+  ready = order;
+  if (settings().shuffle)
+    std::shuffle(ready.begin(), ready.end(), random);
+  nextReady = 0;
+  return true;
+}
+
+void BlockRunner::meetWarp(Site site, unsigned mask, void *mine, void (*body)(void *const *)) {
+  const unsigned first = current / 32 * 32;
+  if (!(mask >> (current % 32) & 1))
+    fail("%s at %s:%d: the mask 0x%x lacks the calling lane %u", site.what, site.file, site.line,
+         mask, current % 32);
+  Thread &self = threads[current];
+  self.state = State::AtWarp;
+  self.site = site;
+  self.mask = mask;
+  self.brought = mine;
+  const unsigned last = std::min(size, first + 32);
+  for (unsigned i = first; i < last; ++i)
+    if (mask >> (i - first) & 1) {
+      const Thread &other = threads[i];
+      if (other.state == State::Done)
+        fail("%s at %s:%d waits for %s, which has returned", site.what, site.file, site.line,
+             nameOf(i).c_str());
+      if (other.state != State::AtWarp || other.mask != mask)
+        return park();
+      if (!same(other.site, site))
+        fail("lanes of a warp meet at different places: %s at %s:%d, and %s at %s:%d, in %s",
+             site.what, site.file, site.line, other.site.what, other.site.file, other.site.line,
+             nameOf(i).c_str());
+    }
+  completeWarp(first, mask, body);
+}
+
+/// All lanes of the mask have come: the current thread is the last of them and goes on, the others
+/// become ready.
+void BlockRunner::completeWarp(unsigned first, unsigned mask, void (*body)(void *const *)) {
+  void *lanes[32] = {};
+  const unsigned last = std::min(size, first + 32);
+  if (nextReady == ready.size()) {
+    ready.clear();
+    nextReady = 0;
+  }
+  const std::size_t from = ready.size();
+  for (unsigned i = first; i < last; ++i)
+    if ((mask >> (i - first) & 1) && threads[i].state == State::AtWarp) {
+      lanes[i - first] = threads[i].brought;
+      threads[i].state = State::Running;
+      if (i != current)
+        ready.push_back(i);
+    }
+  if (settings().shuffle)
+    std::shuffle(ready.begin() + static_cast<std::ptrdiff_t>(from), ready.end(), random);
+  if (body)
+    body(lanes);
+}
+
+/// After a thread has returned: no lane of its warp may wait for it. (CUDA lets lanes that have
+/// returned be; which ones have depends on the order of lanes, so that it is refused here.)
+void BlockRunner::checkWarp(unsigned first) {
+  const unsigned last = std::min(size, first + 32);
+  for (unsigned i = first; i < last; ++i)
+    if (threads[i].state == State::AtWarp && (threads[i].mask >> (current - first) & 1))
+      failed = std::make_unique<std::string>(describe(formatted(
+          "%s returned, but %s waits for it in %s at %s:%d", nameOf(current).c_str(),
+          nameOf(i).c_str(), threads[i].site.what, threads[i].site.file, threads[i].site.line)));
+}
+
+std::string BlockRunner::whyStuck() const {
+  std::string text = "the threads of the block do not meet:";
+  int told = 0;
+  for (unsigned i = 0; i < size && told < 3; ++i) {
+    const Thread &thread = threads[i];
+    // The first thread of each kind says enough.
+    bool known = false;
+    for (unsigned j = 0; j < i && !known; ++j)
+      known = threads[j].state == thread.state &&
+              (thread.state == State::Done ||
+               (threads[j].site.line == thread.site.line && threads[j].mask == thread.mask));
+    if (known)
+      continue;
+    ++told;
+    text += (told > 1 ? "; " : " ") + nameOf(i);
+    if (thread.state == State::Done)
+      text += " has returned";
+    else if (thread.state == State::AtBlock)
+      text += formatted(" waits in %s at %s:%d", thread.site.what, thread.site.file,
+                        thread.site.line);
+    else
+      text += formatted(" waits in %s at %s:%d for the lanes 0x%x", thread.site.what,
+                        thread.site.file, thread.site.line, thread.mask);
+  }
+  return text;
+}
+
+} // namespace
+
+void meetBlock(Site site) { runner.meetBlock(site, false); }
+
+int countInBlock(Site site, bool predicate) {
+  runner.meetBlock(site, predicate);
+  return runner.counted();
+}
+
+void meetWarp(Site site, unsigned mask, void *mine, void (*body)(void *const *)) {
+  runner.meetWarp(site, mask, mine, body);
+}
+
+unsigned lane() { return runner.lane(); }
+void *dynamicShared() { return runner.dynamicShared(); }
+
+void fail(const char *format, ...) {
+  if (!runner.active()) {
+    fprintf(stderr, "cuda emulator: device code runs outside of a kernel\n");
+    std::abort();
+  }
+  char text[1000];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  const std::string where =
+      formatted("thread (%u, %u, %u): ", threadIdx.x, threadIdx.y, threadIdx.z);
+  throw KernelFailure{runner.describe(where + text)};
+}
+
+std::uint64_t shuffle(Site site, unsigned mask, std::uint64_t value, unsigned from) {
+  Shuffle mine{value, 0, from};
+  runner.meetWarp(site, mask, &mine, [](void *const *lanes) {
+    for (int i = 0; i < 32; ++i)
+      if (auto *to = static_cast<Shuffle *>(lanes[i])) {
+        const auto *source = static_cast<const Shuffle *>(lanes[to->from]);
+        to->result = source ? source->value : ~std::uint64_t(0);
+        if (!source)
+          to->from = 32;
+      }
+  });
+  if (mine.from == 32)
+    fail("%s at %s:%d reads the lane %u, which takes no part", site.what, site.file, site.line,
+         from);
+  return mine.result;
+}
+
+unsigned ballot(Site site, unsigned mask, bool predicate) {
+  struct Vote {
+    bool mine;
+    unsigned all;
+  } vote{predicate, 0};
+  runner.meetWarp(site, mask, &vote, [](void *const *lanes) {
+    unsigned all = 0;
+    for (int i = 0; i < 32; ++i)
+      if (lanes[i] && static_cast<Vote *>(lanes[i])->mine)
+        all |= 1u << i;
+    for (int i = 0; i < 32; ++i)
+      if (lanes[i])
+        static_cast<Vote *>(lanes[i])->all = all;
+  });
+  return vote.all;
+}
+
+std::string runGrid(const Launch &launch) {
+  try {
+    runner.run(launch);
+  } catch (KernelFailure &failure) {
+    return failure.text;
+  }
+  return "";
+}
+
+std::string kernelName(const void *kernel) {
+  Dl_info info;
+  if (!dladdr(kernel, &info) || !info.dli_sname || info.dli_saddr != kernel)
+    return formatted("at %p", kernel);
+  int status = 0;
+  char *readable = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status);
+  std::string name = readable ? readable : info.dli_sname;
+  std::free(readable);
+  return name.substr(0, name.find('('));
+}
+
+void describePlace(char *buffer, std::size_t size) {
+  buffer[0] = 0;
+  if (runner.active())
+    snprintf(buffer, size, "kernel at %p, block (%u, %u, %u), thread (%u, %u, %u)",
+             runner.kernel(), blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x,
+             threadIdx.y, threadIdx.z);
+}
+
+bool beyondStack(const void *address) { return runner.beyondStack(address); }
+
+void addGridStatistics(Statistics &statistics) {
+  statistics.blocks = blockCount;
+  statistics.threads = threadCount;
+  statistics.switches = switchCount;
+}
+
+} // namespace emulator

@@ -1,0 +1,34 @@
+//===- Grid.h - runs a kernel on the calling thread -------------------------------===//
+#ifndef FSDP_EMULATOR_GRID_H
+#define FSDP_EMULATOR_GRID_H
+
+#include "cuda_runtime.h"
+
+#include <functional>
+#include <string>
+
+namespace emulator {
+
+constexpr std::size_t kMaxSharedBytes = 227 * 1024; ///< of a block, compute capability 9.0
+
+struct Launch {
+  dim3 grid, block;
+  std::size_t sharedBytes;
+  const void *kernel;
+  std::function<void()> oneThread;
+  std::uint64_t number; ///< of this launch in the process, from 1
+};
+
+/// Runs all blocks. Returns what went wrong, or "".
+std::string runGrid(const Launch &launch);
+/// "kernel NAME, block (..), thread (..)" of the calling thread, or "" outside of a kernel. `buffer`
+/// holds the result; allocates nothing.
+void describePlace(char *buffer, std::size_t size);
+/// Whether an address lies beside the stack of a fiber of the calling thread.
+bool beyondStack(const void *address);
+/// Name of a function if its program exports it, else its address.
+std::string kernelName(const void *kernel);
+
+} // namespace emulator
+
+#endif // FSDP_EMULATOR_GRID_H

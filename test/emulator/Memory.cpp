@@ -1,0 +1,235 @@
+//===- Memory.cpp - device and pinned memory ---------------------------------------===//
+//
+// An allocation ends where a page without access begins, so that a kernel that runs past it stops there. The
+// handler of that signal says which kernel, block and thread it was.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Memory.h"
+
+#include "Emulator.h"
+#include "Failure.h"
+#include "Grid.h"
+#include "Queue.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace emulator {
+
+int currentDevice();
+
+namespace {
+
+constexpr std::size_t kPage = 4096, kAlignment = 256;
+
+struct Mapping {
+  Allocation allocation;
+  char *base;
+  std::size_t mapped;
+};
+
+std::mutex mutex;
+std::map<const char *, Mapping> &table() {
+  static auto *one = new std::map<const char *, Mapping>; // freed by nobody: threads may outlive main
+  return *one;
+}
+
+/// Names the kernel that touched memory it may not, then dies of the signal. Takes no lock: whoever
+/// holds one may be the thread that is here.
+void onBadAccess(int signal, siginfo_t *info, void *) {
+  char where[300], text[600];
+  describePlace(where, sizeof(where));
+  if (where[0]) {
+    const bool stack = beyondStack(info->si_addr);
+    const int length =
+        snprintf(text, sizeof(text), "cuda emulator: %s: %s at %p\n", where,
+                 stack                ? "stack overflow"
+                 : signal == SIGBUS   ? "misaligned access"
+                 : !info->si_addr     ? "misaligned access, or an access through a wild pointer"
+                                      : "access outside of any allocation",
+                 info->si_addr);
+    if (write(2, text, static_cast<std::size_t>(length)) < 0)
+      _exit(139);
+  }
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
+struct Installed {
+  Installed() {
+    struct sigaction action {};
+    action.sa_sigaction = onBadAccess;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    struct sigaction old {};
+    for (int signal : {SIGSEGV, SIGBUS})
+      if (!sigaction(signal, nullptr, &old) && old.sa_handler == SIG_DFL)
+        sigaction(signal, &action, nullptr);
+  }
+};
+
+cudaError_t map(void **pointer, std::size_t bytes, MemoryKind kind) {
+  static Installed handler;
+  *pointer = nullptr;
+  if (bytes == 0)
+    return result();
+  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t pages = (rounded + kPage - 1) / kPage * kPage;
+  if (kind == MemoryKind::Device && bytesInUse(currentDevice()) + rounded > settings().memory)
+    return refuse(cudaErrorMemoryAllocation,
+                  formatted("out of memory: got %zu bytes in use and %zu asked for, expected at "
+                            "most %zu",
+                            bytesInUse(currentDevice()), bytes, settings().memory));
+  void *memory = mmap(nullptr, pages + 2 * kPage, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return refuse(cudaErrorMemoryAllocation, "the machine has no more memory");
+  char *base = static_cast<char *>(memory);
+  mprotect(base + kPage, pages, PROT_READ | PROT_WRITE);
+  char *start = base + kPage + pages - rounded;
+  std::memset(start, 0xff, rounded);
+  std::lock_guard<std::mutex> lock(mutex);
+  table()[start] = {{start, bytes, kind, currentDevice()}, base, pages + 2 * kPage};
+  *pointer = start;
+  return result();
+}
+
+cudaError_t unmap(void *pointer, MemoryKind kind, const char *call) {
+  if (!pointer)
+    return result();
+  waitForAll(); // as CUDA does
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = table().find(static_cast<const char *>(pointer));
+  if (found == table().end() || found->second.allocation.kind != kind)
+    return refuse(cudaErrorInvalidValue,
+                  formatted("%s of %p, which is no start of such an allocation", call, pointer));
+  const Mapping &mapping = found->second;
+  if (mapping.base) {
+    const Allocation &a = mapping.allocation;
+    const std::size_t rounded = (a.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    for (std::size_t i = a.bytes; i < rounded; ++i)
+      if (a.start[i] != char(0xff)) {
+        recordFailure(cudaErrorIllegalAddress,
+                      formatted("byte %zu was written behind an allocation of %zu bytes", i,
+                                a.bytes));
+        break;
+      }
+    munmap(mapping.base, mapping.mapped);
+  }
+  table().erase(found);
+  return result();
+}
+
+const char *nameOf(MemoryKind kind) {
+  return kind == MemoryKind::Device   ? "device memory"
+         : kind == MemoryKind::Pinned ? "pinned host memory"
+                                      : "host memory";
+}
+
+} // namespace
+
+Allocation allocationOf(const void *address) {
+  const char *at = static_cast<const char *>(address);
+  std::lock_guard<std::mutex> lock(mutex);
+  auto after = table().upper_bound(at);
+  if (after == table().begin())
+    return {};
+  const Allocation &candidate = std::prev(after)->second.allocation;
+  return at < candidate.start + candidate.bytes ? candidate : Allocation{};
+}
+
+std::string checkRange(const char *role, const void *address, std::size_t bytes, MemoryKind kind) {
+  if (bytes == 0)
+    return "";
+  const Allocation a = allocationOf(address);
+  if ((a.kind == MemoryKind::Device) != (kind == MemoryKind::Device))
+    return formatted("%s %p: got %s, expected %s", role, address, nameOf(a.kind), nameOf(kind));
+  const char *at = static_cast<const char *>(address);
+  if (a.start && bytes > static_cast<std::size_t>(a.start + a.bytes - at))
+    return formatted("%s: got %zu bytes at %zu of an allocation, expected to end within its %zu "
+                     "bytes",
+                     role, bytes, static_cast<std::size_t>(at - a.start), a.bytes);
+  return "";
+}
+
+std::string checkCopy(const void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind) {
+  const auto kindOf = [&](const void *address, bool device) {
+    if (kind == cudaMemcpyDefault)
+      return allocationOf(address).kind;
+    return device ? MemoryKind::Device : MemoryKind::Pageable;
+  };
+  std::string wrong = checkRange(
+      "target", to, bytes,
+      kindOf(to, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice));
+  if (wrong.empty())
+    wrong = checkRange(
+        "source", from, bytes,
+        kindOf(from, kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice));
+  const char *t = static_cast<const char *>(to), *f = static_cast<const char *>(from);
+  if (wrong.empty() && t < f + bytes && f < t + bytes && t != f)
+    wrong = formatted("source and target overlap in %zu bytes",
+                      bytes - static_cast<std::size_t>(t < f ? f - t : t - f));
+  return wrong;
+}
+
+std::size_t bytesInUse(int device) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::size_t bytes = 0;
+  for (const auto &[start, mapping] : table())
+    if (mapping.allocation.kind == MemoryKind::Device && mapping.allocation.device == device)
+      bytes += (mapping.allocation.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return bytes;
+}
+
+cudaError_t allocate(void **pointer, std::size_t bytes) {
+  return map(pointer, bytes, MemoryKind::Device);
+}
+
+cudaError_t allocatePinned(void **pointer, std::size_t bytes, unsigned) {
+  return map(pointer, bytes, MemoryKind::Pinned);
+}
+
+} // namespace emulator
+
+using namespace emulator;
+
+cudaError_t cudaFree(void *pointer) { return unmap(pointer, MemoryKind::Device, "cudaFree"); }
+cudaError_t cudaFreeHost(void *pointer) {
+  return unmap(pointer, MemoryKind::Pinned, "cudaFreeHost");
+}
+
+cudaError_t cudaHostRegister(void *pointer, std::size_t bytes, unsigned) {
+  if (allocationOf(pointer).start)
+    return refuse(cudaErrorInvalidValue, "cudaHostRegister of memory that is CUDA's already");
+  std::lock_guard<std::mutex> lock(mutex);
+  char *start = static_cast<char *>(pointer);
+  table()[start] = {{start, bytes, MemoryKind::Pinned, currentDevice()}, nullptr, 0};
+  return result();
+}
+
+cudaError_t cudaHostUnregister(void *pointer) {
+  return unmap(pointer, MemoryKind::Pinned, "cudaHostUnregister");
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer) {
+  const Allocation a = allocationOf(pointer);
+  attributes->type = a.kind == MemoryKind::Device   ? cudaMemoryTypeDevice
+                     : a.kind == MemoryKind::Pinned ? cudaMemoryTypeHost
+                                                    : cudaMemoryTypeUnregistered;
+  attributes->device = a.kind == MemoryKind::Pageable ? -2 : a.device;
+  attributes->devicePointer = a.start ? const_cast<void *>(pointer) : nullptr;
+  attributes->hostPointer =
+      a.kind == MemoryKind::Pinned ? const_cast<void *>(pointer) : nullptr;
+  return result();
+}
+
+cudaError_t cudaMemGetInfo(std::size_t *free, std::size_t *total) {
+  *total = settings().memory;
+  *free = *total - bytesInUse(currentDevice());
+  return result();
+}

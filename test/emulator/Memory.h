@@ -1,0 +1,31 @@
+//===- Memory.h - what the emulator knows of addresses ---------------------------===//
+#ifndef FSDP_EMULATOR_MEMORY_H
+#define FSDP_EMULATOR_MEMORY_H
+
+#include "cuda_runtime.h"
+
+#include <cstddef>
+#include <string>
+
+namespace emulator {
+
+enum class MemoryKind { Pageable, Pinned, Device };
+
+struct Allocation {
+  char *start = nullptr;
+  std::size_t bytes = 0;
+  MemoryKind kind = MemoryKind::Pageable;
+  int device = 0;
+};
+
+/// The allocation that holds the address; of kind Pageable where there is none.
+Allocation allocationOf(const void *address);
+/// "", or why [address, address+bytes) is not memory of this kind. `role` names the operand.
+std::string checkRange(const char *role, const void *address, std::size_t bytes, MemoryKind kind);
+/// As checkRange with the kinds that a copy says it has. cudaMemcpyDefault takes any.
+std::string checkCopy(const void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind);
+std::size_t bytesInUse(int device);
+
+} // namespace emulator
+
+#endif // FSDP_EMULATOR_MEMORY_H

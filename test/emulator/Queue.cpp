@@ -1,0 +1,270 @@
+//===- Queue.cpp - streams as queues -----------------------------------------------===//
+
+#include "Queue.h"
+
+#include "Emulator.h"
+#include "Failure.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <random>
+
+namespace emulator {
+
+int currentDevice();
+
+namespace {
+
+using Lock = std::unique_lock<std::mutex>;
+
+struct Engine {
+  std::mutex mutex;
+  std::condition_variable moved;
+  std::vector<std::unique_ptr<CUstream_st>> streams;
+  std::map<int, CUstream_st *> defaults; ///< by device
+  std::mt19937_64 random;
+  bool seeded = false;
+  std::uint64_t progress = 0;
+  int made = 0, running = 0;
+
+  std::mt19937_64 &generator() {
+    if (!seeded)
+      random.seed(settings().seed + 1);
+    seeded = true;
+    return random;
+  }
+};
+
+Engine &engine() {
+  static Engine *one = new Engine; // outlives every thread that may still use it
+  return *one;
+}
+
+bool mayStart(const CUstream_st &stream) {
+  if (stream.busy || stream.operations.empty())
+    return false;
+  if (stuck() != cudaSuccess)
+    return true; // nothing is performed any more
+  for (const PointRef &need : stream.operations.front().needs)
+    if (!need->reached)
+      return false;
+  return true;
+}
+
+/// Of the streams whose first operation may start, the one of the highest priority; priorities change
+/// now and then. So some streams run far ahead of others, which a coin for every step would not give.
+CUstream_st *choose(Engine &engine, CUstream_st *only) {
+  if (only)
+    return mayStart(*only) ? only : nullptr;
+  CUstream_st *best = nullptr;
+  std::vector<CUstream_st *> able;
+  for (const auto &stream : engine.streams)
+    if (mayStart(*stream)) {
+      able.push_back(stream.get());
+      if (!best || stream->priority > best->priority)
+        best = stream.get();
+    }
+  if (best && engine.generator()() % 4 == 0)
+    able[engine.generator()() % able.size()]->priority =
+        static_cast<unsigned>(engine.generator()());
+  return best;
+}
+
+void reach(Engine &engine, const PointRef &point) {
+  point->reached = true;
+  point->when = std::chrono::steady_clock::now();
+  ++engine.progress;
+  engine.moved.notify_all();
+}
+
+void pop(CUstream_st &stream) {
+  stream.busy = false;
+  stream.operations.pop_front();
+}
+
+/// Performs the first operation of a stream, without the lock.
+void perform(Engine &engine, CUstream_st &stream, Lock &lock) {
+  Operation &operation = stream.operations.front();
+  // Whoever completes an operation may remove it while its action is still about to return.
+  const Action action = std::move(operation.action);
+  const PointRef done = operation.done;
+  stream.busy = true;
+  bool complete = true;
+  if (stuck() == cudaSuccess && action) {
+    ++engine.running;
+    lock.unlock();
+    complete = action(done);
+    lock.lock();
+    --engine.running;
+  }
+  if (complete) {
+    reach(engine, done);
+    pop(stream);
+  }
+}
+
+/// After a failure nobody completes what others have begun.
+void giveUp(Engine &engine) {
+  for (const auto &stream : engine.streams)
+    if (stream->busy && engine.running == 0) {
+      reach(engine, stream->operations.front().done);
+      pop(*stream);
+    }
+}
+
+std::string whoWaits(const Engine &engine) {
+  std::string text;
+  for (const auto &stream : engine.streams)
+    if (!stream->operations.empty())
+      text += formatted("%s stream %d %s %s", text.empty() ? "" : ",", stream->number,
+                        stream->busy ? "is in" : "waits before",
+                        stream->operations.front().what);
+  return text.empty() ? " no stream has anything to do" : text;
+}
+
+void waitLocked(Engine &engine, const PointRef &point, CUstream_st *only, Lock &lock) {
+  std::uint64_t seen = engine.progress;
+  auto since = std::chrono::steady_clock::now();
+  while (!point->reached) {
+    if (CUstream_st *stream = choose(engine, only)) {
+      perform(engine, *stream, lock);
+      continue;
+    }
+    if (stuck() != cudaSuccess)
+      giveUp(engine);
+    if (point->reached)
+      return;
+    engine.moved.wait_for(lock, std::chrono::milliseconds(20));
+    const auto now = std::chrono::steady_clock::now();
+    const double patience = settings().deadlock * (engine.running ? 10 : 1);
+    if (engine.progress != seen) {
+      seen = engine.progress;
+      since = now;
+    } else if (std::chrono::duration<double>(now - since).count() > patience) {
+      recordFailure(cudaErrorLaunchTimeout, "no stream can go on:" + whoWaits(engine));
+    }
+  }
+}
+
+} // namespace
+
+CUstream_st *makeStream(bool nonBlocking) {
+  Engine &e = engine();
+  Lock lock(e.mutex);
+  e.streams.push_back(std::make_unique<CUstream_st>());
+  CUstream_st *stream = e.streams.back().get();
+  stream->nonBlocking = nonBlocking;
+  stream->number = ++e.made;
+  stream->device = currentDevice();
+  stream->priority = static_cast<unsigned>(e.generator()());
+  return stream;
+}
+
+CUstream_st *streamOf(cudaStream_t stream) {
+  if (stream)
+    return stream;
+  Engine &e = engine();
+  const int device = currentDevice();
+  {
+    Lock lock(e.mutex);
+    auto found = e.defaults.find(device);
+    if (found != e.defaults.end())
+      return found->second;
+  }
+  CUstream_st *made = makeStream(false);
+  Lock lock(e.mutex);
+  return e.defaults.emplace(device, made).first->second;
+}
+
+void destroyStream(CUstream_st *stream) {
+  if (PointRef tail = tailOf(stream))
+    waitFor(tail);
+  Engine &e = engine();
+  Lock lock(e.mutex);
+  e.moved.wait(lock, [&] { return !stream->busy; });
+  e.streams.erase(std::remove_if(e.streams.begin(), e.streams.end(),
+                                 [&](const auto &one) { return one.get() == stream; }),
+                  e.streams.end());
+}
+
+void enqueue(cudaStream_t handle, const char *what, Action action, std::vector<PointRef> needs) {
+  CUstream_st *stream = streamOf(handle);
+  Engine &e = engine();
+  Lock lock(e.mutex);
+  // The legacy default stream and blocking streams wait for each other.
+  const bool isDefault = e.defaults.count(stream->device) &&
+                         e.defaults.at(stream->device) == stream;
+  for (const auto &other : e.streams)
+    if (other.get() != stream && other->device == stream->device && other->tail &&
+        !other->tail->reached &&
+        ((isDefault && !other->nonBlocking) ||
+         (!stream->nonBlocking && e.defaults.count(stream->device) &&
+          e.defaults.at(stream->device) == other.get())))
+      needs.push_back(other->tail);
+  stream->tail = std::make_shared<Point>();
+  stream->operations.push_back({what, std::move(action), std::move(needs), stream->tail});
+  ++e.progress;
+  e.moved.notify_all();
+  if (!settings().deferred)
+    waitLocked(e, PointRef(stream->tail), stream, lock);
+}
+
+PointRef tailOf(cudaStream_t handle) {
+  CUstream_st *stream = streamOf(handle);
+  Lock lock(engine().mutex);
+  return stream->tail;
+}
+
+void waitOn(cudaStream_t stream, PointRef point) {
+  enqueue(stream, "cudaStreamWaitEvent", nullptr, {std::move(point)});
+}
+
+void record(CUevent_st *event, cudaStream_t stream) {
+  enqueue(stream, "cudaEventRecord", nullptr);
+  event->recorded = tailOf(stream);
+}
+
+bool reached(const PointRef &point) {
+  Lock lock(engine().mutex);
+  return point->reached;
+}
+
+void complete(const PointRef &point) {
+  Engine &e = engine();
+  Lock lock(e.mutex);
+  if (!point->reached)
+    reach(e, point);
+  for (const auto &stream : e.streams)
+    if (stream->busy && !stream->operations.empty() && stream->operations.front().done == point)
+      pop(*stream);
+  e.moved.notify_all();
+}
+
+void waitFor(const PointRef &point) {
+  Engine &e = engine();
+  Lock lock(e.mutex);
+  waitLocked(e, point, nullptr, lock);
+}
+
+void waitForAll() {
+  std::vector<PointRef> tails;
+  {
+    Lock lock(engine().mutex);
+    for (const auto &stream : engine().streams)
+      if (stream->tail)
+        tails.push_back(stream->tail);
+  }
+  for (const PointRef &tail : tails)
+    waitFor(tail);
+}
+
+void poll() {
+  Engine &e = engine();
+  Lock lock(e.mutex);
+  if (CUstream_st *stream = choose(e, nullptr))
+    perform(e, *stream, lock);
+}
+
+} // namespace emulator

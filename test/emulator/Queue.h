@@ -1,0 +1,83 @@
+//===- Queue.h - streams as queues -------------------------------------------------===//
+//
+// A stream is a queue of operations. One may start when it stands first, what it waits for is
+// complete, and nothing of its stream runs. Inline, the caller performs each at once. Deferred, nothing
+// runs until some host thread waits for something; that thread then performs operations of all
+// streams, whichever random priorities prefer among those that may start.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_EMULATOR_QUEUE_H
+#define FSDP_EMULATOR_QUEUE_H
+
+#include "cuda_runtime.h"
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace emulator {
+
+/// A moment on a stream.
+struct Point {
+  bool reached = false; ///< guarded by the engine
+  std::chrono::steady_clock::time_point when;
+};
+using PointRef = std::shared_ptr<Point>;
+
+/// Performs an operation. True when it is complete; false when `complete` will be called for its point.
+using Action = std::function<bool(const PointRef &)>;
+
+struct Operation {
+  const char *what;
+  Action action;
+  std::vector<PointRef> needs;
+  PointRef done;
+};
+
+} // namespace emulator
+
+/// What cudaStream_t points to.
+struct CUstream_st {
+  std::deque<emulator::Operation> operations;
+  bool busy = false, nonBlocking = false;
+  emulator::PointRef tail; ///< of the last operation enqueued, null if none was
+  unsigned priority = 0;
+  int number = 0, device = 0;
+};
+
+/// What cudaEvent_t points to.
+struct CUevent_st {
+  emulator::PointRef recorded; ///< null before the first record
+  bool timing = true;
+};
+
+namespace emulator {
+
+/// Null stands for the legacy default stream of the current device.
+CUstream_st *streamOf(cudaStream_t stream);
+CUstream_st *makeStream(bool nonBlocking);
+void destroyStream(CUstream_st *stream);
+
+/// Adds an operation. Inline, returns when it is complete.
+void enqueue(cudaStream_t stream, const char *what, Action action,
+             std::vector<PointRef> needs = {});
+/// The point of the last operation of a stream, null if there was none.
+PointRef tailOf(cudaStream_t stream);
+/// What comes later on `stream` starts after `point`.
+void waitOn(cudaStream_t stream, PointRef point);
+void record(CUevent_st *event, cudaStream_t stream);
+
+bool reached(const PointRef &point);
+void complete(const PointRef &point);
+/// Performs what may start until the point is reached. A failure if nothing moves for a while.
+void waitFor(const PointRef &point);
+void waitForAll();
+/// Performs one operation that may start, if there is one.
+void poll();
+
+} // namespace emulator
+
+#endif // FSDP_EMULATOR_QUEUE_H

@@ -1,0 +1,382 @@
+//===- Runtime.cpp - CUDA's functions: devices, streams, events, copies, launches --===//
+
+#include "cuda_runtime.h"
+
+#include "Emulator.h"
+#include "Failure.h"
+#include "Grid.h"
+#include "Memory.h"
+#include "Queue.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace emulator {
+
+void addGridStatistics(Statistics &statistics);
+
+namespace {
+thread_local int device = 0;
+std::atomic<std::uint64_t> launchCount{0}, copyCount{0};
+std::mutex attributeMutex;
+
+/// How much dynamic shared memory a kernel has been given leave to use.
+std::map<const void *, std::size_t> &leave() {
+  static auto *one = new std::map<const void *, std::size_t>;
+  return *one;
+}
+
+constexpr std::size_t kSharedWithoutLeave = 48 * 1024;
+constexpr int kMultiprocessors = 132;
+
+cudaError_t checkDevice(int index) {
+  if (settings().devices == 0)
+    return refuse(cudaErrorNoDevice, "no CUDA-capable device is detected");
+  if (index < 0 || index >= settings().devices)
+    return refuse(cudaErrorInvalidDevice, formatted("device %d: expected less than %d", index,
+                                                    settings().devices));
+  return result();
+}
+} // namespace
+
+std::atomic<std::uint64_t> productCount{0};
+
+int currentDevice() { return device; }
+
+Statistics statistics() {
+  Statistics all;
+  all.launches = launchCount;
+  all.copies = copyCount;
+  all.products = productCount;
+  addGridStatistics(all);
+  return all;
+}
+
+void reset() {
+  waitForAll();
+  forgetFailure();
+}
+
+cudaError_t setAttribute(const void *kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
+    if (value < 0 || static_cast<std::size_t>(value) > kMaxSharedBytes)
+      return refuse(cudaErrorInvalidValue, formatted("dynamic shared memory: got %d bytes, expected at most %zu",
+                                                     value, kMaxSharedBytes));
+    std::lock_guard<std::mutex> lock(attributeMutex);
+    leave()[kernel] = static_cast<std::size_t>(value);
+  }
+  return result();
+}
+
+cudaError_t occupancy(int *blocks, int blockSize, std::size_t sharedBytes) {
+  if (blockSize < 1 || blockSize > 1024)
+    return refuse(cudaErrorInvalidValue, formatted("a block of %d threads", blockSize));
+  *blocks = 2048 / ((blockSize + 31) / 32 * 32);
+  if (sharedBytes)
+    *blocks = std::min<int>(*blocks, static_cast<int>((kMaxSharedBytes + 1024) / (sharedBytes + 1024)));
+  return result();
+}
+
+cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
+                   std::function<void()> oneThread) {
+  if (cudaError_t error = checkDevice(device))
+    return error;
+  const dim3 &g = config.gridDim, &b = config.blockDim;
+  const auto wrong = [&](const std::string &what) {
+    return refuse(cudaErrorInvalidConfiguration, "kernel " + kernelName(kernel) + ": " + what);
+  };
+  if (std::uint64_t(g.x) * g.y * g.z == 0 || g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535)
+    return wrong(formatted("a grid of (%u, %u, %u): expected 1 to (2147483647, 65535, 65535)",
+                           g.x, g.y, g.z));
+  if (std::uint64_t(b.x) * b.y * b.z == 0 || std::uint64_t(b.x) * b.y * b.z > 1024 || b.z > 64)
+    return wrong(formatted("a block of (%u, %u, %u): expected 1 to 1024 threads, at most 64 "
+                           "along z",
+                           b.x, b.y, b.z));
+  std::size_t allowed = kSharedWithoutLeave;
+  {
+    std::lock_guard<std::mutex> lock(attributeMutex);
+    if (auto found = leave().find(kernel); found != leave().end())
+      allowed = std::max(allowed, found->second);
+  }
+  if (config.dynamicSmemBytes > allowed)
+    return wrong(formatted("%zu bytes of dynamic shared memory: expected at most %zu, or more (to "
+                           "%zu) by cudaFuncAttributeMaxDynamicSharedMemorySize",
+                           config.dynamicSmemBytes, allowed, kMaxSharedBytes));
+  for (unsigned i = 0; i < config.numAttrs; ++i)
+    if (config.attrs[i].id != cudaLaunchAttributeIgnore &&
+        config.attrs[i].id != cudaLaunchAttributePriority)
+      return refuse(cudaErrorNotSupported,
+                    formatted("launch attribute %d is not emulated", int(config.attrs[i].id)));
+  auto toRun = std::make_shared<Launch>(
+      Launch{g, b, config.dynamicSmemBytes, kernel, std::move(oneThread), ++launchCount});
+  enqueue(config.stream, "a kernel", [toRun](const PointRef &) {
+    const std::string wrong = runGrid(*toRun);
+    if (!wrong.empty())
+      recordFailure(cudaErrorLaunchFailure, wrong);
+    return true;
+  });
+  return result();
+}
+
+} // namespace emulator
+
+using namespace emulator;
+
+cudaError_t cudaGetDeviceCount(int *count) {
+  *count = settings().devices;
+  if (*count == 0)
+    return refuse(cudaErrorInsufficientDriver,
+                  "CUDA driver version is insufficient for CUDA runtime version");
+  return result();
+}
+
+cudaError_t cudaSetDevice(int index) {
+  if (cudaError_t error = checkDevice(index))
+    return error;
+  device = index;
+  return result();
+}
+
+cudaError_t cudaGetDevice(int *index) {
+  *index = device;
+  return result();
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int index) {
+  if (cudaError_t error = checkDevice(index))
+    return error;
+  *p = {};
+  snprintf(p->name, sizeof(p->name), "CPU emulating CUDA");
+  p->uuid.bytes[0] = static_cast<char>(index + 1);
+  p->totalGlobalMem = settings().memory;
+  p->sharedMemPerBlock = kSharedWithoutLeave;
+  p->sharedMemPerBlockOptin = kMaxSharedBytes;
+  p->sharedMemPerMultiprocessor = kMaxSharedBytes + 1024;
+  p->regsPerBlock = p->regsPerMultiprocessor = 65536;
+  p->warpSize = 32;
+  p->maxThreadsPerBlock = p->maxThreadsDim[0] = p->maxThreadsDim[1] = 1024;
+  p->maxThreadsDim[2] = 64;
+  p->maxGridSize[0] = 0x7fffffff;
+  p->maxGridSize[1] = p->maxGridSize[2] = 65535;
+  p->major = 9;
+  p->multiProcessorCount = kMultiprocessors;
+  p->pciBusID = index + 1;
+  p->asyncEngineCount = 3;
+  p->unifiedAddressing = p->concurrentKernels = 1;
+  p->memoryBusWidth = 5120;
+  p->l2CacheSize = 50 << 20;
+  p->maxThreadsPerMultiProcessor = 2048;
+  return result();
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int index) {
+  if (cudaError_t error = checkDevice(index))
+    return error;
+  switch (attribute) {
+  case cudaDevAttrMaxThreadsPerBlock: *value = 1024; return result();
+  case cudaDevAttrMaxSharedMemoryPerBlock: *value = kSharedWithoutLeave; return result();
+  case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = kMaxSharedBytes; return result();
+  case cudaDevAttrWarpSize: *value = 32; return result();
+  case cudaDevAttrMultiProcessorCount: *value = kMultiprocessors; return result();
+  case cudaDevAttrComputeCapabilityMajor: *value = 9; return result();
+  case cudaDevAttrComputeCapabilityMinor: *value = 0; return result();
+  }
+  return refuse(cudaErrorInvalidValue, formatted("device attribute %d", int(attribute)));
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *id, int length, int index) {
+  if (cudaError_t error = checkDevice(index))
+    return error;
+  snprintf(id, static_cast<std::size_t>(length), "0000:%02x:00.0", index + 1);
+  return result();
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+  *least = 0;
+  *greatest = -5;
+  return result();
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  waitForAll();
+  return result();
+}
+
+cudaError_t cudaDeviceReset() {
+  waitForAll();
+  return result();
+}
+
+cudaError_t cudaDriverGetVersion(int *version) {
+  *version = settings().devices ? CUDART_VERSION : 0;
+  return result();
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version) {
+  *version = CUDART_VERSION;
+  return result();
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, std::size_t toPitch, const void *from,
+                              std::size_t fromPitch, std::size_t width, std::size_t height,
+                              cudaMemcpyKind kind, cudaStream_t stream) {
+  if (cudaError_t error = result())
+    return error;
+  if (width == 0 || height == 0)
+    return result();
+  if (width > toPitch || width > fromPitch)
+    return refuse(cudaErrorInvalidValue, formatted("rows of %zu bytes: expected at most the pitches %zu and %zu",
+                                                   width, toPitch, fromPitch));
+  std::string wrong = checkCopy(to, from, (height - 1) * std::min(toPitch, fromPitch) + width, kind);
+  if (wrong.empty())
+    wrong = checkRange("target", to, (height - 1) * toPitch + width, allocationOf(to).kind);
+  if (wrong.empty())
+    wrong = checkRange("source", from, (height - 1) * fromPitch + width, allocationOf(from).kind);
+  if (!wrong.empty())
+    return refuse(cudaErrorInvalidValue, "copy of " + wrong);
+  ++copyCount;
+  // From pageable memory CUDA copies into a buffer of its own before it returns.
+  std::shared_ptr<std::vector<char>> staged;
+  if (allocationOf(from).kind == MemoryKind::Pageable) {
+    staged = std::make_shared<std::vector<char>>((height - 1) * fromPitch + width);
+    std::memcpy(staged->data(), from, staged->size());
+  }
+  enqueue(stream, "a copy", [=](const PointRef &) {
+    const char *source = staged ? staged->data() : static_cast<const char *>(from);
+    for (std::size_t row = 0; row < height; ++row)
+      std::memmove(static_cast<char *>(to) + row * toPitch, source + row * fromPitch, width);
+    return true;
+  });
+  // And into it CUDA returns after the copy.
+  if (allocationOf(to).kind == MemoryKind::Pageable)
+    waitFor(tailOf(stream));
+  return result();
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, nullptr))
+    return error;
+  if (PointRef tail = tailOf(nullptr))
+    waitFor(tail);
+  return result();
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, std::size_t bytes, cudaStream_t stream) {
+  if (cudaError_t error = result())
+    return error;
+  const std::string wrong = checkRange("target", to, bytes, allocationOf(to).kind);
+  if (!wrong.empty() || (bytes && !allocationOf(to).start))
+    return refuse(cudaErrorInvalidValue,
+                  "memset of " + (wrong.empty() ? "memory that is not CUDA's" : wrong));
+  enqueue(stream, "a memset", [=](const PointRef &) {
+    std::memset(to, value, bytes);
+    return true;
+  });
+  return result();
+}
+
+cudaError_t cudaMemset(void *to, int value, std::size_t bytes) {
+  return cudaMemsetAsync(to, value, bytes, nullptr);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cudaStreamCreateWithFlags(stream, 0); }
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
+  if (cudaError_t error = checkDevice(device))
+    return error;
+  *stream = makeStream(flags & cudaStreamNonBlocking);
+  return result();
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  if (!stream)
+    return refuse(cudaErrorInvalidResourceHandle, "destroying the default stream");
+  destroyStream(stream);
+  return result();
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  poll();
+  PointRef tail = tailOf(stream);
+  return result(!tail || reached(tail) ? cudaSuccess : cudaErrorNotReady);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (PointRef tail = tailOf(stream))
+    waitFor(tail);
+  return result();
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (!event)
+    return refuse(cudaErrorInvalidResourceHandle, "waiting for a null event");
+  if (event->recorded)
+    waitOn(stream, event->recorded);
+  return result();
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, 0); }
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
+  if (cudaError_t error = checkDevice(device))
+    return error;
+  *event = new CUevent_st{nullptr, !(flags & cudaEventDisableTiming)};
+  return result();
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  if (!event)
+    return refuse(cudaErrorInvalidResourceHandle, "destroying a null event");
+  delete event;
+  return result();
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (!event)
+    return refuse(cudaErrorInvalidResourceHandle, "recording a null event");
+  record(event, stream);
+  return result();
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  poll();
+  return result(!event->recorded || reached(event->recorded) ? cudaSuccess : cudaErrorNotReady);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event->recorded)
+    waitFor(event->recorded);
+  return result();
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  if (!start->recorded || !end->recorded || !start->timing || !end->timing)
+    return refuse(cudaErrorInvalidResourceHandle, "time between events that keep none");
+  if (!reached(start->recorded) || !reached(end->recorded))
+    return result(cudaErrorNotReady);
+  *milliseconds = std::chrono::duration<float, std::milli>(end->recorded->when -
+                                                           start->recorded->when)
+                      .count();
+  return result();
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *userData) {
+  enqueue(stream, "a host function", [=](const PointRef &) {
+    function(userData);
+    return true;
+  });
+  return result();
+}

@@ -1,0 +1,65 @@
+//===- Settings.cpp - what FSDP_EMULATOR says -----------------------------------===//
+
+#include "Emulator.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <stdexcept>
+
+namespace emulator {
+
+namespace {
+void apply(Settings &settings, const std::string &words) {
+  std::istringstream in(words);
+  for (std::string word; std::getline(in, word, ',');) {
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    char *end = nullptr;
+    const double number = std::strtod(value.c_str(), &end);
+    const bool isNumber = !value.empty() && !*end && number >= 0;
+    if (name.empty() && value.empty())
+      continue;
+    if (name == "inline" && value.empty())
+      settings.deferred = false;
+    else if (name == "deferred" && value.empty())
+      settings.deferred = true;
+    else if (name == "shuffle" && value.empty())
+      settings.shuffle = true;
+    else if (name == "seed" && isNumber)
+      settings.seed = static_cast<std::uint64_t>(number);
+    else if (name == "devices" && isNumber)
+      settings.devices = static_cast<int>(number);
+    else if (name == "memory" && isNumber)
+      settings.memory = static_cast<std::size_t>(number);
+    else if (name == "deadlock" && isNumber)
+      settings.deadlock = number;
+    else
+      throw std::invalid_argument("FSDP_EMULATOR: got '" + word +
+                                  "', expected inline, deferred, shuffle, seed=N, devices=N, "
+                                  "memory=BYTES or deadlock=SECONDS");
+  }
+}
+
+Settings fromEnvironment() {
+  Settings result;
+  try {
+    if (const char *words = std::getenv("FSDP_EMULATOR"))
+      apply(result, words);
+  } catch (const std::invalid_argument &error) {
+    fprintf(stderr, "%s\n", error.what());
+    std::_Exit(2);
+  }
+  return result;
+}
+} // namespace
+
+Settings &settings() {
+  static Settings theirs = fromEnvironment();
+  return theirs;
+}
+
+void configure(const std::string &words) { apply(settings(), words); }
+
+} // namespace emulator

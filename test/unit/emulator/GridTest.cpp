@@ -1,0 +1,252 @@
+//===- GridTest.cpp - kernels under the emulator ---------------------------------===//
+
+#include "Emulation.h"
+
+#include "cuda_bf16.h"
+
+#include <vector>
+
+using testing::Each;
+using testing::HasSubstr;
+
+namespace {
+
+class Grid : public Emulation {};
+
+__global__ void numberThreads(int *out) {
+  const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+  const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  out[block * blockDim.x * blockDim.y * blockDim.z + thread] += int(block * 1000 + thread) + 1;
+}
+
+TEST_F(Grid, RunsEveryThreadOnceWithFewSwitches) {
+  Buffer<int> out(6 * 24);
+  OK(cudaMemset(out.data, 0, 6 * 24 * sizeof(int)));
+  const std::uint64_t before = emulator::statistics().switches;
+  OK(launch(numberThreads, dim3(3, 2), dim3(4, 3, 2), 0, nullptr, out.data));
+  const std::vector<int> values = out.values();
+  for (int i = 0; i < 6 * 24; ++i)
+    EXPECT_EQ(values[i], i / 24 * 1000 + i % 24 + 1);
+  EXPECT_EQ(emulator::statistics().switches - before, 6u);
+}
+
+/// Sum of a block's threads: warps by shuffles, then the first warp over the others' sums.
+__device__ float blockSum(float x) {
+  __shared__ float ofWarp[32];
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int bits = 16; bits; bits /= 2)
+    x += __shfl_xor_sync(0xffffffffu, x, bits);
+  if (lane == 0)
+    ofWarp[warp] = x;
+  __syncthreads();
+  x = lane < blockDim.x / 32 ? ofWarp[lane] : 0.0f;
+  for (int bits = 16; bits; bits /= 2)
+    x += __shfl_xor_sync(0xffffffffu, x, bits);
+  __syncthreads();
+  return x;
+}
+
+__global__ void sumRows(const float *in, float *out, int columns) {
+  float sum = 0;
+  for (int i = int(threadIdx.x); i < columns; i += int(blockDim.x))
+    sum += in[blockIdx.x * unsigned(columns) + unsigned(i)];
+  sum = blockSum(sum);
+  if (threadIdx.x == 0)
+    out[blockIdx.x] = sum;
+}
+
+TEST_F(Grid, ReducesThroughShufflesAndSharedMemory) {
+  for (unsigned threads : {32u, 256u, 1024u})
+    for (const char *words : {"seed=1", "shuffle,seed=2", "shuffle,seed=3"}) {
+      emulator::configure(words);
+      std::vector<float> host(7 * 1000);
+      for (std::size_t i = 0; i < host.size(); ++i)
+        host[i] = float(i % 13);
+      Buffer<float> in(host.size()), out(7);
+      OK(cudaMemcpy(in.data, host.data(), host.size() * 4, cudaMemcpyHostToDevice));
+      OK(launch(sumRows, dim3(7), dim3(threads), 0, nullptr, static_cast<const float *>(in.data),
+                out.data, 1000));
+      for (int row = 0; row < 7; ++row) {
+        float expected = 0;
+        for (int i = 0; i < 1000; ++i)
+          expected += host[std::size_t(row * 1000 + i)];
+        EXPECT_EQ(out.values()[std::size_t(row)], expected) << threads << " " << words;
+      }
+    }
+}
+
+__global__ void shuffles(int *out) {
+  const int lane = int(threadIdx.x);
+  int *mine = out + lane * 8;
+  mine[0] = __shfl_sync(0xffffffffu, lane, 5);
+  mine[1] = __shfl_up_sync(0xffffffffu, lane, 3);
+  mine[2] = __shfl_down_sync(0xffffffffu, lane, 3);
+  mine[3] = __shfl_xor_sync(0xffffffffu, lane, 1);
+  mine[4] = __shfl_down_sync(0xffffffffu, lane, 1, 8);
+  mine[5] = int(__ballot_sync(0xffffffffu, lane % 3 == 0));
+  if (lane < 16)
+    mine[6] = __shfl_xor_sync(0xffffu, lane, 8);
+  else
+    mine[6] = __shfl_xor_sync(0xffff0000u, lane, 4);
+  mine[7] = __syncthreads_count(lane > 3);
+}
+
+TEST_F(Grid, WarpFunctionsAsDocumented) {
+  for (const char *words : {"", "shuffle,seed=5"}) {
+    emulator::configure(words);
+    Buffer<int> out(32 * 8);
+    OK(launch(shuffles, dim3(1), dim3(32), 0, nullptr, out.data));
+    const std::vector<int> v = out.values();
+    for (int lane = 0; lane < 32; ++lane) {
+      const int *mine = v.data() + lane * 8;
+      EXPECT_EQ(mine[0], 5);
+      EXPECT_EQ(mine[1], lane < 3 ? lane : lane - 3);
+      EXPECT_EQ(mine[2], lane > 28 ? lane : lane + 3);
+      EXPECT_EQ(mine[3], lane ^ 1);
+      EXPECT_EQ(mine[4], lane % 8 == 7 ? lane : lane + 1);
+      EXPECT_EQ(unsigned(mine[5]), 0x49249249u);
+      EXPECT_EQ(mine[6], lane < 16 ? lane ^ 8 : lane ^ 4);
+      EXPECT_EQ(mine[7], 28);
+    }
+  }
+}
+
+__global__ void readUnwrittenShared(float *out) {
+  __shared__ float fixed[8];
+  FSDP_DYNAMIC_SHARED(float, dynamic);
+  out[2 * blockIdx.x] = fixed[threadIdx.x];
+  out[2 * blockIdx.x + 1] = dynamic[threadIdx.x];
+  fixed[threadIdx.x] = dynamic[threadIdx.x] = 1;
+}
+
+TEST_F(Grid, SharedMemoryIsPoisonedBeforeEachBlock) {
+  Buffer<float> out(4);
+  OK(launch(readUnwrittenShared, dim3(2), dim3(1), 32, nullptr, out.data));
+  for (float value : out.values())
+    EXPECT_TRUE(std::isnan(value));
+}
+
+/// Each thread reads its neighbour's value; without a barrier what it finds depends on the order.
+__global__ void rotate(int *out, bool meet) {
+  __shared__ int values[64];
+  values[threadIdx.x] = int(threadIdx.x);
+  if (meet)
+    __syncthreads();
+  out[threadIdx.x] = values[(threadIdx.x + 1) % 64];
+}
+
+TEST_F(Grid, APlantedRaceChangesResults) {
+  Buffer<int> out(64);
+  std::vector<std::vector<int>> racy, met;
+  for (const char *words : {"", "shuffle,seed=1", "shuffle,seed=2"}) {
+    emulator::configure(words);
+    OK(launch(rotate, dim3(1), dim3(64), 0, nullptr, out.data, false));
+    racy.push_back(out.values());
+    OK(launch(rotate, dim3(1), dim3(64), 0, nullptr, out.data, true));
+    met.push_back(out.values());
+  }
+  EXPECT_NE(racy[0], racy[1]);
+  EXPECT_NE(racy[1], racy[2]);
+  EXPECT_EQ(met[0], met[1]);
+  EXPECT_EQ(met[1], met[2]);
+  EXPECT_THAT(met[0][63], 0);
+}
+
+__global__ void divergentBarrier(int) {
+  if (threadIdx.x % 2)
+    __syncthreads();
+}
+__global__ void twoBarriers(int) {
+  if (threadIdx.x < 32)
+    __syncthreads();
+  else
+    __syncthreads();
+}
+__global__ void shuffleAfterReturn(int *out) {
+  if (threadIdx.x == 3)
+    return;
+  *out = __shfl_xor_sync(0xffffffffu, int(threadIdx.x), 1);
+}
+__global__ void shuffleFromOutside(int *out) {
+  if (threadIdx.x < 16)
+    *out = __shfl_sync(0xffffu, int(threadIdx.x), 20);
+}
+__global__ void shuffleWithoutMyself(int *out) { *out = __shfl_sync(0xfffeu, 1, 1); }
+__global__ void meetingsCross(int) {
+  if (threadIdx.x < 8)
+    __syncwarp(0xffffffffu);
+  else
+    __syncthreads();
+}
+
+template <class... A> std::string failureOf(void (*kernel)(A...), unsigned threads, A... arguments) {
+  EXPECT_EQ(launch(kernel, dim3(2), dim3(threads), 0, nullptr, arguments...),
+            cudaErrorLaunchFailure);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure); // it sticks
+  EXPECT_EQ(cudaGetErrorString(cudaErrorLaunchFailure), emulator::failure());
+  const std::string text = emulator::failure();
+  emulator::reset();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  return text;
+}
+
+TEST_F(Grid, DivergentMeetingsAreNamed) {
+  for (const char *words : {"", "shuffle,seed=9"}) {
+    emulator::configure(words);
+    Buffer<int> out(1);
+    EXPECT_THAT(failureOf(divergentBarrier, 64, 0),
+                testing::AllOf(HasSubstr("block (0, 0, 0): the threads of the block do not meet"),
+                               HasSubstr("thread (0, 0, 0) has returned"),
+                               HasSubstr("thread (1, 0, 0) waits in __syncthreads at "),
+                               HasSubstr("GridTest.cpp:")));
+    EXPECT_THAT(failureOf(twoBarriers, 64, 0), HasSubstr("thread (32, 0, 0) waits in"));
+    EXPECT_THAT(failureOf(shuffleAfterReturn, 32, out.data), HasSubstr("returned"));
+    EXPECT_THAT(failureOf(shuffleFromOutside, 32, out.data),
+                HasSubstr("reads the lane 20, which takes no part"));
+    EXPECT_THAT(failureOf(shuffleWithoutMyself, 32, out.data),
+                HasSubstr("the mask 0xfffe lacks the calling lane "));
+    EXPECT_THAT(failureOf(meetingsCross, 32, 0), HasSubstr("for the lanes 0xffffffff"));
+  }
+}
+
+__global__ void nothing(int) {}
+
+TEST_F(Grid, LimitsOfALaunch) {
+  const auto refused = [](dim3 grid, dim3 block, std::size_t shared) {
+    EXPECT_EQ(launch(nothing, grid, block, shared, nullptr, 0), cudaErrorInvalidConfiguration);
+    const std::string text = cudaGetErrorString(cudaErrorInvalidConfiguration);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    return text;
+  };
+  EXPECT_THAT(refused(dim3(1), dim3(1025), 0), HasSubstr("a block of (1025, 1, 1)"));
+  EXPECT_THAT(refused(dim3(1), dim3(1, 1, 65), 0), HasSubstr("at most 64 along z"));
+  EXPECT_THAT(refused(dim3(0), dim3(32), 0), HasSubstr("a grid of (0, 1, 1)"));
+  EXPECT_THAT(refused(dim3(1, 65536), dim3(32), 0), HasSubstr("a grid of (1, 65536, 1)"));
+  EXPECT_THAT(refused(dim3(1), dim3(32), 49153), HasSubstr("expected at most 49152"));
+  OK(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024));
+  OK(launch(nothing, dim3(1), dim3(32), 227 * 1024, nullptr, 0));
+  EXPECT_THAT(refused(dim3(1), dim3(32), 227 * 1024 + 1), HasSubstr("expected at most 232448"));
+  EXPECT_EQ(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 232449),
+            cudaErrorInvalidValue);
+}
+
+__global__ void writeAt(float *p) { *p = 1; }
+TEST_F(Grid, DeathOutsideOfMemoryIsNamed) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  Buffer<float> out(64);
+  EXPECT_DEATH((void)launch(writeAt, dim3(1), dim3(1), 0, nullptr, out.data + 64),
+               "block \\(0, 0, 0\\), thread \\(0, 0, 0\\): access outside of any allocation");
+}
+
+TEST_F(Grid, BfloatRoundsToNearestEven) {
+  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(1.0f)), 0x3f80);
+  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(1.00390625f)), 0x3f80); // a tie, down to even
+  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(1.01171875f)), 0x3f82); // a tie, up to even
+  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(1.00391f)), 0x3f81);
+  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(3.4e38f)), 0x7f80);
+  EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(NAN)), 0x7fff);
+  EXPECT_EQ(__bfloat162float(__ushort_as_bfloat16(0xc040)), -3.0f);
+}
+
+} // namespace

@@ -1,0 +1,138 @@
+//===- NcclTest.cpp - ranks as threads, each with its device -----------------------===//
+
+#include "Emulation.h"
+
+#include "nccl.h"
+
+#include <functional>
+#include <thread>
+#include <vector>
+
+using testing::HasSubstr;
+
+namespace {
+
+class Nccl : public Emulation {};
+
+/// Runs `body(rank, communicator, stream)` on threads, each on device `rank`.
+void onRanks(int ranks, const std::function<void(int, ncclComm_t, cudaStream_t)> &body) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r)
+    threads.emplace_back([=] {
+      OK(cudaSetDevice(r));
+      ncclComm_t comm;
+      cudaStream_t stream;
+      ASSERT_EQ(ncclCommInitRank(&comm, ranks, id, r), ncclSuccess);
+      OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+      body(r, comm, stream);
+      ncclCommDestroy(comm);
+      cudaStreamDestroy(stream);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+TEST_F(Nccl, CollectivesMeanWhatTheySay) {
+  for (const char *words : {"devices=3", "deferred,seed=4,devices=3"}) {
+    emulator::configure(words);
+    onRanks(3, [](int r, ncclComm_t comm, cudaStream_t stream) {
+      const float mine[3] = {1.0f + r, 10.0f + r, 100.0f + r};
+      Buffer<float> x(3), whole(9), sum(3), part(1), last(3);
+      OK(cudaMemcpyAsync(x.data, mine, 12, cudaMemcpyHostToDevice, stream));
+      ASSERT_EQ(ncclAllGather(x.data, whole.data, 3, ncclFloat, comm, stream), ncclSuccess);
+      ASSERT_EQ(ncclReduceScatter(x.data, part.data, 1, ncclFloat, ncclSum, comm, stream),
+                ncclSuccess);
+      ASSERT_EQ(ncclAllReduce(x.data, sum.data, 3, ncclFloat, ncclMax, comm, stream),
+                ncclSuccess);
+      ASSERT_EQ(ncclBroadcast(x.data, last.data, 3, ncclFloat, 2, comm, stream), ncclSuccess);
+      ASSERT_EQ(ncclAllReduce(x.data, x.data, 3, ncclFloat, ncclSum, comm, stream), ncclSuccess);
+      OK(cudaStreamSynchronize(stream));
+      EXPECT_EQ(whole.values(), (std::vector<float>{1, 10, 100, 2, 11, 101, 3, 12, 102}));
+      EXPECT_EQ(part.values()[0], r == 0 ? 6.0f : r == 1 ? 33.0f : 303.0f);
+      EXPECT_EQ(sum.values(), (std::vector<float>{3, 12, 102}));
+      EXPECT_EQ(last.values(), (std::vector<float>{3, 12, 102}));
+      EXPECT_EQ(x.values(), (std::vector<float>{6, 33, 303}));
+    });
+  }
+}
+
+TEST_F(Nccl, SplitsByColorAndKey) {
+  emulator::configure("devices=4");
+  onRanks(4, [](int r, ncclComm_t comm, cudaStream_t stream) {
+    ncclComm_t part;
+    ASSERT_EQ(ncclCommSplit(comm, r % 2, -r, &part, nullptr), ncclSuccess);
+    int rank, count;
+    ASSERT_EQ(ncclCommUserRank(part, &rank), ncclSuccess);
+    ASSERT_EQ(ncclCommCount(part, &count), ncclSuccess);
+    EXPECT_EQ(count, 2);
+    EXPECT_EQ(rank, r < 2); // the keys turn the order round
+    Buffer<int> x(1), all(2);
+    OK(cudaMemcpyAsync(x.data, &r, 4, cudaMemcpyHostToDevice, stream));
+    ASSERT_EQ(ncclAllGather(x.data, all.data, 1, ncclInt, part, stream), ncclSuccess);
+    OK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(all.values(), (std::vector<int>{r % 2 + 2, r % 2}));
+    ncclCommDestroy(part);
+    ASSERT_EQ(ncclCommSplit(comm, r ? 0 : NCCL_SPLIT_NOCOLOR, r, &part, nullptr), ncclSuccess);
+    EXPECT_EQ(part == nullptr, r == 0);
+    if (part)
+      ncclCommDestroy(part);
+  });
+}
+
+TEST_F(Nccl, RanksThatDisagreeAreNamed) {
+  emulator::configure("devices=2,deadlock=1");
+  onRanks(2, [](int r, ncclComm_t comm, cudaStream_t stream) {
+    Buffer<float> x(4), y(8);
+    if (r)
+      (void)ncclAllReduce(x.data, y.data, 4, ncclFloat, ncclSum, comm, stream);
+    else
+      (void)ncclAllGather(x.data, y.data, 4, ncclFloat, comm, stream);
+  });
+  EXPECT_THAT(emulator::failure(),
+              HasSubstr("collective 0 of a communicator: rank 0 calls ncclAllGather of 4 elements "
+                        "of type 7, rank 1 calls ncclAllReduce of 4"));
+}
+
+TEST_F(Nccl, ARankThatStaysAwayIsNoHang) {
+  emulator::configure("devices=2,deadlock=0.3");
+  onRanks(2, [](int r, ncclComm_t comm, cudaStream_t stream) {
+    Buffer<float> x(4);
+    if (r) {
+      EXPECT_EQ(ncclAllReduce(x.data, x.data, 4, ncclFloat, ncclSum, comm, stream),
+                ncclUnhandledCudaError);
+    }
+  });
+  EXPECT_THAT(emulator::failure(), HasSubstr("no stream can go on"));
+  EXPECT_THAT(emulator::failure(), HasSubstr("is in ncclAllReduce"));
+}
+
+TEST_F(Nccl, BuffersAndDevicesAreChecked) {
+  emulator::configure("devices=2,deadlock=0.3");
+  onRanks(1, [](int, ncclComm_t comm, cudaStream_t stream) {
+    Buffer<float> x(4), y(4);
+    float host[4] = {};
+    EXPECT_EQ(ncclAllReduce(x.data, y.data, 5, ncclFloat, ncclSum, comm, stream),
+              ncclInvalidArgument);
+    EXPECT_THAT(ncclGetLastError(comm), HasSubstr("got 20 bytes at 0 of an allocation"));
+    EXPECT_EQ(ncclAllReduce(host, y.data, 4, ncclFloat, ncclSum, comm, stream),
+              ncclInvalidArgument);
+    EXPECT_THAT(ncclGetLastError(comm), HasSubstr("got host memory, expected device memory"));
+    EXPECT_EQ(ncclAllReduce(x.data, x.data + 1, 3, ncclFloat, ncclSum, comm, stream),
+              ncclInvalidArgument);
+    EXPECT_THAT(ncclGetLastError(comm), HasSubstr("overlap"));
+  });
+  ncclUniqueId id;
+  ncclComm_t comm;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  std::thread other([&] {
+    ncclComm_t theirs;
+    EXPECT_EQ(ncclCommInitRank(&theirs, 2, id, 1), ncclInvalidUsage);
+  });
+  EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 0), ncclInvalidUsage);
+  EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("Duplicate GPU detected"));
+  other.join();
+}
+
+} // namespace
