@@ -6,6 +6,7 @@
 #include "codegen/Names.h"
 #include "codegen/Writer.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
@@ -39,6 +40,10 @@ private:
   std::string operand(int node) const;
   std::string value(int node) const;
   bool inlined(int node) const;
+  Type memoryType(const KernelNode &load) const {
+    return kernel.inputs[load.input].getElementType();
+  }
+  std::string stored(int output, Type type, const std::string &value) const;
   bool vectorLoad(int node) const { return !vectors[node].empty(); }
 
   // Which loops things vary with.
@@ -197,25 +202,34 @@ std::string Printer::operand(int number) const {
 /// Expressions name the functions of the CPU's runtime; these are the device's.
 static std::string deviceMath(StringRef text, Type type) {
   static constexpr std::pair<StringLiteral, StringLiteral> words[] = {
-      {"vectorExp(", "exp"},   {"vectorLog1p(", "log1p"}, {"vectorLog(", "log"},
-      {"vectorTanh(", "tanh"}, {"vectorErf(", "erf"},     {"float(1) / std::sqrt(", "rsqrt"},
-      {"double(1) / std::sqrt(", "rsqrt"}, {"std::sqrt(", "sqrt"}, {"std::fabs(", "fabs"},
-      {"std::sin(", "sin"},    {"std::cos(", "cos"},      {"std::pow(", "pow"},
+      {"float(1) / std::sqrt(", "rsqrt"},
+      {"vectorExp(", "exp"},
+      {"vectorLog1p(", "log1p"},
+      {"vectorLog(", "log"},
+      {"vectorTanh(", "tanh"},
+      {"vectorErf(", "erf"},
+      {"std::sqrt(", "sqrt"},
+      {"std::fabs(", "fabs"},
+      {"std::sin(", "sin"},
+      {"std::cos(", "cos"},
+      {"std::pow(", "pow"},
       {"std::fma(", "fma"}};
   std::string result = text.str();
   for (auto [from, to] : words)
-    for (size_t at; (at = result.find(from.str())) != std::string::npos;)
-      result.replace(at, from.size(), (to + (type.isF64() ? "(" : "f(")).str());
+    if (size_t at = result.find(from.str()); at != std::string::npos)
+      return result.replace(at, from.size(),
+                            type.isF64() ? "std::" + to.str() + "(" : to.str() + "f(");
   return result;
 }
 
 std::string Printer::value(int number) const {
   const KernelNode &node = kernel.nodes[number];
   switch (node.kind) {
-  case KernelNode::load:
-    if (vectorLoad(number))
-      return vectors[number] + "[" + lane + "]";
-    return inputs[node.input] + "[" + address(node.at) + "]";
+  case KernelNode::load: {
+    std::string element = vectorLoad(number) ? vectors[number] + "[" + lane + "]"
+                                             : inputs[node.input] + "[" + address(node.at) + "]";
+    return memoryType(node) == node.type ? element : "toFloat(" + element + ")";
+  }
   case KernelNode::constant:
     return node.text;
   case KernelNode::table:
@@ -274,6 +288,12 @@ void Printer::define(ArrayRef<int> chosen) {
   }
 }
 
+/// Memory may be narrower than what is computed with.
+std::string Printer::stored(int output, Type type, const std::string &value) const {
+  Type memory = kernel.outputs[output].getElementType();
+  return memory == type ? value : "fromFloat<" + typeName(memory) + ">(" + value + ")";
+}
+
 /// Loops that a store does not vary with are walked over by many threads: the first stores.
 void Printer::store(const KernelStore &store) {
   std::string guard;
@@ -283,6 +303,7 @@ void Printer::store(const KernelStore &store) {
   if (!guard.empty())
     writer.line("if (" + guard + ")");
   std::string text = inlined(store.node) ? value(store.node) : nodes[store.node];
+  text = stored(store.output, kernel.nodes[store.node].type, text);
   std::string target = outputVectors[store.output].empty()
                            ? outputs[store.output] + "[" + address(store.at) + "]"
                            : outputVectors[store.output] + "[" + lane + "]";
@@ -307,7 +328,7 @@ void Printer::launches(const std::string &grid, const std::string &block, String
   std::vector<std::string> items = {"@_kernel", "/*grid=*/" + grid, "/*block=*/" + block,
                                     "/*sharedBytes=*/0", "stream"};
   llvm::append_range(items, arguments);
-  host.list("return launchKernel(", items, ");");
+  host.line("return launchKernel(" + llvm::join(items, ", ") + ");");
   if (!note.empty())
     head.line("// " + note);
 }
@@ -332,7 +353,7 @@ int64_t Printer::vectorWidth() const {
   auto want = [&](Type type) { width = std::max<int64_t>(width, 16 / bytesOf(type)); };
   for (const KernelNode &node : kernel.nodes)
     if (node.kind == KernelNode::load && node.at.back() == 1)
-      want(node.type);
+      want(memoryType(node));
   for (const KernelStore &store : kernel.stores)
     if (store.at.back() == 1)
       want(kernel.outputs[store.output].getElementType());
@@ -371,7 +392,7 @@ void Printer::elementwise() {
     const KernelNode &node = kernel.nodes[number];
     (inLoop(number) ? inside : outside).push_back(number);
     if (width > 1 && node.kind == KernelNode::load &&
-        contiguous(node.at, alignments[node.input], node.type, width)) {
+        contiguous(node.at, alignments[node.input], memoryType(node), width)) {
       vectors[number] = named(node.name + "_v");
       writer.line("const auto " + vectors[number] + " = load<" + std::to_string(width) + ">(" +
                   inputs[node.input] + " + " + address(node.at) + ");");
@@ -383,12 +404,14 @@ void Printer::elementwise() {
       store(each);
     return;
   }
+  llvm::MapVector<Type, std::vector<std::string>> declared;
   for (const KernelStore &each : kernel.stores)
     if (outputVectors[each.output].empty()) {
       outputVectors[each.output] = named(kernel.outputNames[each.output] + "_v");
-      writer.line("Vector<" + typeName(kernel.outputs[each.output].getElementType()) + ", " +
-                  std::to_string(width) + "> " + outputVectors[each.output] + ";");
+      declared[kernel.outputs[each.output].getElementType()].push_back(outputVectors[each.output]);
     }
+  for (const auto &[type, vectors] : declared)
+    writer.list("Vector<" + typeName(type) + ", " + std::to_string(width) + "> ", vectors, ";");
   lane = named("e");
   writer.line("#pragma unroll");
   writer.open("for (int " + lane + " = 0; " + lane + " < " + std::to_string(width) + "; ++" + lane +
@@ -447,6 +470,7 @@ void Printer::finish(const std::string &total, const std::string &guard) {
   std::string result = total;
   if (reduction.kind == KernelReduction::mean)
     result += " / " + literal(static_cast<double>(reduction.count), reduction.type);
+  result = stored(reduction.store.output, reduction.type, result);
   if (!guard.empty())
     writer.line("if (" + guard + ")");
   writer.line((guard.empty() ? "" : "  ") + outputs[reduction.store.output] + "[" +
@@ -474,7 +498,7 @@ void Printer::reduceColumns() {
               " + threadIdx.x" + (lanes == 1 ? "" : " % " + c) + ";");
   std::string declaration = typeName(reduction.type) + " " + total + " = " + start + ";";
   if (lanes == 1) {
-    launches(grid, c, "A thread a result.");
+    launches(grid, c, "One thread a result.");
     writer.line("if (" + linear + " >= " + size + ")");
     writer.line("  return;");
     declareIndices(kept, linear);
@@ -512,7 +536,7 @@ void Printer::reduceRows() {
   if (warps) {
     std::string w = std::to_string(warps);
     launches(std::to_string(llvm::divideCeil(kept.size, warps)), std::to_string(32 * warps),
-             "A warp a result.");
+             "One warp a result.");
     result(blockNumber() + " * " + w + " + threadIdx.x / 32");
     if (kept.size % warps) {
       writer.line("if (" + linear + " >= " + size + ")");
@@ -526,7 +550,7 @@ void Printer::reduceRows() {
     int64_t block = kept.size >= manyBlocks ? 256 : 1024;
     block = std::max<int64_t>(32, std::min<int64_t>(block, llvm::PowerOf2Ceil(reduced.size)));
     std::string b = std::to_string(block);
-    launches(size, b, "A block a result.");
+    launches(size, b, "One block a result.");
     result("blockIdx.x");
     declareIndices(kept, linear);
     writer.line(start);
@@ -563,7 +587,7 @@ KernelFunction Printer::print() {
     reduceRows();
   Writer device;
   device.lines(head.text());
-  device.list("__global__ void @_kernel(", deviceParameters, ") {");
+  device.line("static __global__ void @_kernel(" + llvm::join(deviceParameters, ", ") + ") {");
   StringRef body = writer.text();
   while (!body.empty()) {
     auto [line, rest] = body.split('\n');
@@ -587,7 +611,7 @@ static KernelFunction printArgmax(nn::ArgmaxOp op) {
   function.parameters = {"const " + typeName(type.getElementType()) + " *x",
                          typeName(getElementTypeOrSelf(op.getType())) + " *y",
                          "cudaStream_t stream"};
-  function.body = "return argmax(/*rows=*/" + std::to_string(rows) + ", /*columns=*/" +
+  function.body = "return device::argmax(/*rows=*/" + std::to_string(rows) + ", /*columns=*/" +
                   std::to_string(columns) + ", x, y, stream);\n";
   return function;
 }
@@ -606,7 +630,7 @@ static KernelFunction printFlatten(FlattenOp op, LaunchOp launch) {
   auto place = [&] { return offset ? "flat + " + std::to_string(offset) : std::string("flat"); };
   auto fill = [&](int64_t count, const std::string &value) {
     if (count)
-      calls.push_back("fill(" + place() + ", " + std::to_string(count) + ", " + value +
+      calls.push_back("device::fill(" + place() + ", " + std::to_string(count) + ", " + value +
                       ", stream)");
     offset += count;
   };
@@ -626,10 +650,16 @@ static KernelFunction printFlatten(FlattenOp op, LaunchOp launch) {
   }
   fill(cast<RankedTensorType>(op.getType()).getNumElements() - offset, identityOf(false, element));
   Writer writer;
-  writer.line("cudaError_t status = cudaSuccess;");
-  for (const std::string &call : calls)
-    writer.list("status = status != cudaSuccess ? status : ", {call}, ";");
-  writer.line("return status;");
+  if (calls.size() <= 1) {
+    writer.line("return " + (calls.empty() ? "cudaSuccess" : calls.front()) + ";");
+  } else {
+    writer.line("cudaError_t status = " + calls.front() + ";");
+    for (const std::string &call : ArrayRef(calls).drop_front()) {
+      writer.line("if (status == cudaSuccess)");
+      writer.line("  status = " + call + ";");
+    }
+    writer.line("return status;");
+  }
   function.body = writer.text();
   return function;
 }

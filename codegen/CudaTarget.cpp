@@ -9,6 +9,7 @@
 #include "codegen/Elementwise.h"
 #include "codegen/Names.h"
 #include "codegen/Target.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -272,28 +273,40 @@ void CudaTarget::record(const KernelTable &kernels, Writer &writer) const {
   writer.line("} // namespace fused");
 }
 
-void CudaTarget::define(const KernelTable &kernels, Writer &writer) const {
-  auto lines = [&](StringRef text, StringRef name, StringRef indent) {
-    while (!text.empty()) {
-      auto [line, rest] = text.split('\n');
-      std::string content;
-      for (char c : line)
-        content += c == '@' ? name.str() : std::string(1, c);
-      writer.line(content.empty() ? "" : indent + content);
-      text = rest;
+/// The lines of `text` with the kernel's name in the place of `@`, wrapped where they are too long.
+static void namedLines(StringRef text, StringRef name, Writer &writer) {
+  while (!text.empty()) {
+    auto [line, rest] = text.split('\n');
+    std::string content;
+    for (char c : line)
+      content += c == '@' ? name.str() : std::string(1, c);
+    StringRef whole = content;
+    size_t open = whole.find('('), close = whole.rfind(')');
+    if (whole.size() > 96 && !whole.starts_with(" ") && close != StringRef::npos) {
+      std::vector<std::string> items;
+      for (StringRef item : llvm::split(whole.slice(open + 1, close), ", "))
+        items.push_back(item.str());
+      writer.list(whole.take_front(open + 1), items, whole.drop_front(close));
+    } else {
+      writer.line(content);
     }
-  };
+    text = rest;
+  }
+}
+
+void CudaTarget::define(const KernelTable &kernels, Writer &writer) const {
   writer.line("namespace fused {");
   for (const KernelTable::Entry &entry : kernels.all()) {
     writer.line();
     if (!entry.function.device.empty()) {
-      writer.line("namespace {");
-      lines(entry.function.device, entry.name, "");
-      writer.line("} // namespace");
+      namedLines(entry.function.device, entry.name, writer);
       writer.line();
     }
-    writer.list("cudaError_t " + entry.name + "(", entry.function.parameters, ") {");
-    lines(entry.function.body, entry.name, "  ");
+    std::string head = "cudaError_t " + entry.name + "(";
+    writer.list(head, entry.function.parameters, ") {");
+    Writer body = writer.nested();
+    namedLines(entry.function.body, entry.name, body);
+    writer.append(body);
     writer.line("}");
   }
   writer.line();
@@ -304,6 +317,8 @@ void CudaTarget::kernelsInside(const KernelTable &kernels, Writer &writer) const
   writer.line("#ifdef FSDP_RECORD");
   record(kernels, writer);
   writer.line("#else");
+  writer.line("using namespace fsdp::rt::device;");
+  writer.line();
   define(kernels, writer);
   writer.line("#endif");
 }
@@ -328,7 +343,7 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
        {"//",
         "// Sums add in an order that depends on nothing but their sizes. Compile with --fmad=false.",
         "", "#include \"kernels.h\"", "", "#include \"runtime/cuda/FusedKernel.h\"", "",
-        "using namespace fsdp::rt;", ""})
+        "using namespace fsdp::rt;", "using namespace fsdp::rt::device;", ""})
     source.line(line);
   define(kernels, source);
   out.files.push_back({"kernels.h", header.text()});
