@@ -19,6 +19,8 @@ namespace {
 /// Blocks that keep every multiprocessor of a large device busy twice over.
 constexpr int64_t manyBlocks = 264;
 constexpr int64_t threadsOfBlock = 256;
+/// So few that one thread adds them up.
+constexpr int64_t fewTerms = 16;
 
 /// Some of the loops as one index, and how threads walk over it.
 struct LoopGroup {
@@ -481,7 +483,7 @@ void Printer::finish(const std::string &total, const std::string &guard) {
 void Printer::reduceColumns() {
   int64_t columns = kept.size >= 32 * manyBlocks ? 32 : kept.size >= 16 * manyBlocks ? 16 : 8;
   int64_t lanes = 1;
-  if (reduced.size <= 16) {
+  if (reduced.size <= fewTerms) {
     columns = std::min<int64_t>(threadsOfBlock, llvm::alignTo(kept.size, 32));
   } else {
     columns = std::min<int64_t>(columns, llvm::PowerOf2Ceil(kept.size));
@@ -581,7 +583,7 @@ KernelFunction Printer::print() {
   }
   if (!kernel.reduction)
     elementwise();
-  else if (reduced.loops.empty() || !kernel.loops.back().reduction)
+  else if (reduced.size <= fewTerms || !kernel.loops.back().reduction)
     reduceColumns();
   else
     reduceRows();
