@@ -361,8 +361,9 @@ LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
   if (!source(op.getGradient()) || !source(op.getLr()) || !source(op.getOk()) ||
       (scaled && !source(op.getScale())))
     return needBuffers(op);
-  call.arguments.push_back(
-      {CallArgument::storage, {}, "storages[" + enumeratorFor("storage " + op.getStorage().str()) + "]"});
+  call.arguments.push_back({CallArgument::storage,
+                            {},
+                            "storages[" + enumeratorFor("storage " + op.getStorage().str()) + "]"});
   pass(updateConstants(op.getOptimizer()));
   read(source(op.getParameter()));
   read(source(op.getGradient()));

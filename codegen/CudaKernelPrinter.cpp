@@ -1,11 +1,8 @@
-//===- CudaKernelPrinter.cpp ----------------------------------------------===//
+//===- CudaKernelPrinter.cpp - what runs in which thread ------------------===//
 
 #include "codegen/CudaKernelPrinter.h"
 
-#include "codegen/Elementwise.h"
-#include "codegen/Names.h"
-#include "codegen/Writer.h"
-#include "llvm/ADT/BitVector.h"
+#include "codegen/CudaKernelWriter.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -14,333 +11,23 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-namespace {
-
 /// Blocks that keep every multiprocessor of a large device busy twice over.
-constexpr int64_t manyBlocks = 264;
-constexpr int64_t threadsOfBlock = 256;
+static constexpr int64_t manyBlocks = 264;
+static constexpr int64_t threadsOfBlock = 256;
 /// So few that one thread adds them up.
-constexpr int64_t fewTerms = 16;
+static constexpr int64_t fewTerms = 16;
 
-/// Some of the loops as one index, and how threads walk over it.
-struct LoopGroup {
-  SmallVector<int> loops; ///< outermost first
-  int64_t size = 1;
-};
+static std::string typeName(Type type) { return elementType(type).str(); }
 
-/// Writes one kernel.
-class Printer {
-public:
-  Printer(const Kernel &kernel, ArrayRef<int64_t> alignments, bool anonymous);
-  KernelFunction print();
-
-private:
-  // Names and expressions.
-  std::string named(StringRef wanted) { return names.unique(anonymous ? "v" : wanted); }
-  std::string loopIndex(int loop) const;
-  std::string address(const Affine &at) const;
-  std::string operand(int node) const;
-  std::string value(int node) const;
-  bool inlined(int node) const;
-  Type memoryType(const KernelNode &load) const {
-    return kernel.inputs[load.input].getElementType();
-  }
-  std::string stored(int output, Type type, const std::string &value) const;
-  bool vectorLoad(int node) const { return !vectors[node].empty(); }
-
-  // Which loops things vary with.
-  bool varies(int node, int loop) const { return variesWith[node][loop]; }
-  /// Whether the node belongs into the loop that a thread runs: over a vector or over terms.
-  bool inLoop(int node) const {
-    if (kernel.reduction)
-      return llvm::any_of(reduced.loops, [&](int loop) { return varies(node, loop); });
-    return vectorized && varies(node, kernel.loops.size() - 1);
-  }
-  int64_t vectorWidth() const;
-  bool contiguous(const Affine &at, int64_t alignment, Type type, int64_t width) const;
-
-  // Statements.
-  void declareIndices(const LoopGroup &group, const std::string &linear);
-  std::string linearName(const LoopGroup &group, StringRef wanted);
-  /// The block's number, in a type that holds every index.
-  std::string blockNumber() const {
-    return index == "int" ? "blockIdx.x" : index + "(blockIdx.x)";
-  }
-  void define(ArrayRef<int> nodes);
-  void store(const KernelStore &store);
-  void tables();
-  void elementwise();
-  void reduceColumns();
-  void reduceRows();
-  void accumulate(const std::string &total, const std::string &first, const std::string &step);
-  std::string combination(StringRef function, StringRef sizes, const std::string &total) const;
-  void finish(const std::string &total, const std::string &guard);
-  void launches(const std::string &grid, const std::string &block, StringRef note);
-
-  const Kernel &kernel;
-  ArrayRef<int64_t> alignments; ///< in bytes: of inputs, then outputs
-  bool anonymous;
-  Names names;
-  Writer writer, head, host;
-  std::vector<std::string> loops, inputs, outputs, held, nodes, vectors, outputVectors;
-  std::vector<llvm::BitVector> variesWith;
-  SmallVector<int> uses;
-  LoopGroup kept, reduced;
-  bool vectorized = false;
-  std::string lane; ///< the element of a vector that is worked on
-  std::string index = "int";
-  SmallVector<std::string> arguments;
-};
-
-std::string typeName(Type type) { return elementType(type).str(); }
-
-int64_t bytesOf(Type type) { return std::max<int64_t>(type.getIntOrFloatBitWidth() / 8, 1); }
-
-} // namespace
-
-Printer::Printer(const Kernel &kernel, ArrayRef<int64_t> alignments, bool anonymous)
-    : kernel(kernel), alignments(alignments), anonymous(anonymous) {
-  for (StringRef word :
-       {"stream", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "load", "store",
-        "Vector", "launchKernel", "lane", "Plus", "Maximum", "exp", "log", "log1p", "sqrt", "rsqrt", "tanh",
-        "erf", "fabs", "sin", "cos", "pow", "fma", "expf", "logf", "log1pf", "sqrtf", "rsqrtf",
-        "tanhf", "erff", "fabsf", "sinf", "cosf", "powf", "fmaf", "min", "max"})
-    names.unique(word);
-  for (const LoopVar &loop : kernel.loops)
-    loops.push_back(named(loop.name));
-  for (size_t mask = 0; mask < kernel.masks.size(); ++mask)
-    held.push_back(named("held"));
-  for (StringRef name : kernel.inputNames)
-    inputs.push_back(named(name));
-  for (StringRef name : kernel.outputNames)
-    outputs.push_back(named(name));
-  size_t count = kernel.nodes.size();
-  uses.assign(count, 0);
-  nodes.resize(count);
-  vectors.resize(count);
-  outputVectors.resize(kernel.outputs.size());
-  for (const KernelNode &node : kernel.nodes) {
-    llvm::BitVector &varies = variesWith.emplace_back(kernel.loops.size());
-    for (auto [loop, coefficient] : llvm::enumerate(node.at))
-      if (coefficient != 0)
-        varies.set(loop);
-    for (int operand : node.operands) {
-      ++uses[operand];
-      varies |= variesWith[operand];
-    }
-  }
-  for (auto [loop, var] : llvm::enumerate(kernel.loops)) {
-    LoopGroup &group = var.reduction ? reduced : kept;
-    group.loops.push_back(loop);
-    group.size *= var.size;
-  }
-  int64_t most = kept.size * reduced.size;
-  for (RankedTensorType type : kernel.inputs)
-    most = std::max(most, type.getNumElements());
-  for (RankedTensorType type : kernel.outputs)
-    most = std::max(most, type.getNumElements());
-  // Threads past the end of the grid count as well.
-  if (most >= (int64_t(1) << 31) - 4096)
-    index = "std::int64_t";
-}
-
-//===----------------------------------------------------------------------===//
-// Expressions
-//===----------------------------------------------------------------------===//
-
-std::string Printer::loopIndex(int loop) const {
-  bool innermost = loop + 1 == static_cast<int>(kernel.loops.size());
-  return innermost && !lane.empty() ? loops[loop] + " + " + lane : loops[loop];
-}
-
-std::string Printer::address(const Affine &at) const {
-  std::string text;
-  for (auto [loop, coefficient] : llvm::enumerate(at)) {
-    if (coefficient == 0)
-      continue;
-    text += text.empty() ? "" : " + ";
-    std::string own = loopIndex(loop);
-    if (coefficient != 1 && own.find(' ') != std::string::npos)
-      own = "(" + own + ")";
-    text += own;
-    if (coefficient != 1)
-      text += " * " + std::to_string(coefficient);
-  }
-  return text.empty() ? "0" : text;
-}
-
-/// Literals and positions stand where they are used; so does what is used once, near where it is
-/// computed. As a result may take the place of an operand, nothing is loaded where something has
-/// been stored: with several results, what they store has names.
-bool Printer::inlined(int number) const {
-  const KernelNode &node = kernel.nodes[number];
-  if (node.kind == KernelNode::constant || node.kind == KernelNode::table ||
-      node.kind == KernelNode::position || vectorLoad(number))
-    return true;
-  int stores = llvm::count_if(kernel.stores, [&](auto &store) { return store.node == number; });
-  if (kernel.reduction && kernel.reduction->store.node == number)
-    ++stores;
-  if (uses[number] + stores != 1)
-    return false;
-  if (stores)
-    return kernel.outputs.size() == 1 && inLoop(number) == (vectorized || kernel.reduction);
-  if (node.kind != KernelNode::load)
-    return false;
-  for (size_t user = 0; user < kernel.nodes.size(); ++user)
-    if (llvm::is_contained(kernel.nodes[user].operands, number))
-      return inLoop(user) == inLoop(number);
-  return false;
-}
-
-std::string Printer::operand(int number) const {
-  if (!inlined(number))
-    return nodes[number];
-  std::string text = value(number);
-  bool compound = kernel.nodes[number].kind != KernelNode::load &&
-                  text.find_first_of(" -") != std::string::npos;
-  return compound ? "(" + text + ")" : text;
-}
-
-/// Expressions name the functions of the CPU's runtime; these are the device's.
-static std::string deviceMath(StringRef text, Type type) {
-  static constexpr std::pair<StringLiteral, StringLiteral> words[] = {
-      {"float(1) / std::sqrt(", "rsqrt"},
-      {"vectorExp(", "exp"},
-      {"vectorLog1p(", "log1p"},
-      {"vectorLog(", "log"},
-      {"vectorTanh(", "tanh"},
-      {"vectorErf(", "erf"},
-      {"std::sqrt(", "sqrt"},
-      {"std::fabs(", "fabs"},
-      {"std::sin(", "sin"},
-      {"std::cos(", "cos"},
-      {"std::pow(", "pow"},
-      {"std::fma(", "fma"}};
-  std::string result = text.str();
-  for (auto [from, to] : words)
-    if (size_t at = result.find(from.str()); at != std::string::npos)
-      return result.replace(at, from.size(),
-                            type.isF64() ? "std::" + to.str() + "(" : to.str() + "f(");
-  return result;
-}
-
-std::string Printer::value(int number) const {
-  const KernelNode &node = kernel.nodes[number];
-  switch (node.kind) {
-  case KernelNode::load: {
-    std::string element = vectorLoad(number) ? vectors[number] + "[" + lane + "]"
-                                             : inputs[node.input] + "[" + address(node.at) + "]";
-    return memoryType(node) == node.type ? element : "toFloat(" + element + ")";
-  }
-  case KernelNode::constant:
-    return node.text;
-  case KernelNode::table:
-    return nodes[number] + "[" + address(node.at) + "]";
-  case KernelNode::position:
-    return address(node.at);
-  case KernelNode::masked:
-    return address(node.at) + " < " + held[node.mask] + " ? " + operand(node.operands[0]) + " : " +
-           operand(node.operands[1]);
-  case KernelNode::expression:
-    break;
-  }
-  std::string text = deviceMath(node.text, node.type), result;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '$')
-      result += operand(node.operands[text[++i] - '0']);
-    else
-      result += text[i];
-  }
-  return result;
-}
-
-//===----------------------------------------------------------------------===//
-// Statements
-//===----------------------------------------------------------------------===//
-
-/// The name of the group's one index: that of its loop, if it has but one.
-std::string Printer::linearName(const LoopGroup &group, StringRef wanted) {
-  return group.loops.size() == 1 ? loops[group.loops.front()] : named(wanted);
-}
-
-/// The loops' own indices out of the linear one.
-void Printer::declareIndices(const LoopGroup &group, const std::string &linear) {
-  if (group.loops.size() <= 1)
-    return;
-  std::vector<std::string> items;
-  int64_t inner = group.size;
-  for (auto [i, loop] : llvm::enumerate(group.loops)) {
-    int64_t size = kernel.loops[loop].size;
-    inner /= size;
-    std::string text = inner == 1 ? linear : linear + " / " + std::to_string(inner);
-    if (i > 0)
-      text += " % " + std::to_string(size);
-    items.push_back(loops[loop] + " = " + text);
-  }
-  writer.list("const " + index + " ", items, ";");
-}
-
-void Printer::define(ArrayRef<int> chosen) {
-  for (int number : chosen) {
-    const KernelNode &node = kernel.nodes[number];
-    if (inlined(number))
-      continue;
-    nodes[number] = named(node.name);
-    writer.line("const " + typeName(node.type) + " " + nodes[number] + " = " + value(number) + ";");
-  }
-}
-
-/// Memory may be narrower than what is computed with.
-std::string Printer::stored(int output, Type type, const std::string &value) const {
-  Type memory = kernel.outputs[output].getElementType();
-  return memory == type ? value : "fromFloat<" + typeName(memory) + ">(" + value + ")";
-}
-
-/// Loops that a store does not vary with are walked over by many threads: the first stores.
-void Printer::store(const KernelStore &store) {
-  std::string guard;
-  for (auto [loop, var] : llvm::enumerate(kernel.loops))
-    if ((store.at.empty() || store.at[loop] == 0) && var.size > 1)
-      guard += (guard.empty() ? "" : " && ") + loopIndex(loop) + " == 0";
-  if (!guard.empty())
-    writer.line("if (" + guard + ")");
-  std::string text = inlined(store.node) ? value(store.node) : nodes[store.node];
-  text = stored(store.output, kernel.nodes[store.node].type, text);
-  std::string target = outputVectors[store.output].empty()
-                           ? outputs[store.output] + "[" + address(store.at) + "]"
-                           : outputVectors[store.output] + "[" + lane + "]";
-  writer.line((guard.empty() ? "" : "  ") + target + " = " + text + ";");
-}
-
-void Printer::tables() {
-  for (auto [number, node] : llvm::enumerate(kernel.nodes)) {
-    if (node.kind != KernelNode::table)
-      continue;
-    nodes[number] = "@_" + named(node.name) + "_table";
-    std::vector<std::string> values;
-    for (Attribute value : node.values.getValues<Attribute>())
-      values.push_back(literal(value));
-    head.list("__device__ const " + typeName(node.type) + " " + nodes[number] + "[] = {", values,
-              "};");
-  }
-}
-
-/// The host's side: a launch of `@_kernel` with all parameters.
-void Printer::launches(const std::string &grid, const std::string &block, StringRef note) {
-  std::vector<std::string> items = {"@_kernel", "/*grid=*/" + grid, "/*block=*/" + block,
-                                    "/*sharedBytes=*/0", "stream"};
-  llvm::append_range(items, arguments);
-  host.line("return launchKernel(" + llvm::join(items, ", ") + ");");
-  if (!note.empty())
-    head.line("// " + note);
-}
+static int64_t bytesOf(Type type) { return std::max<int64_t>(type.getIntOrFloatBitWidth() / 8, 1); }
 
 //===----------------------------------------------------------------------===//
 // No reduction
 //===----------------------------------------------------------------------===//
 
 /// Whether `width` results in a row are `width` elements in a row here, so that they move at once.
-bool Printer::contiguous(const Affine &at, int64_t alignment, Type type, int64_t width) const {
+bool CudaKernelWriter::contiguous(const Affine &at, int64_t alignment, Type type,
+                                  int64_t width) const {
   if (at.empty() || at.back() != 1 || alignment % std::min<int64_t>(width * bytesOf(type), 16))
     return false;
   return llvm::all_of(ArrayRef(at).drop_back(),
@@ -348,7 +35,7 @@ bool Printer::contiguous(const Affine &at, int64_t alignment, Type type, int64_t
 }
 
 /// Elements a thread works on: those of 16 bytes of the smallest type that is walked in a row.
-int64_t Printer::vectorWidth() const {
+int64_t CudaKernelWriter::vectorWidth() const {
   if (kernel.loops.empty())
     return 1;
   int64_t width = 1;
@@ -370,20 +57,20 @@ int64_t Printer::vectorWidth() const {
   return 1;
 }
 
-void Printer::elementwise() {
+void CudaKernelWriter::elementwise() {
   const int64_t width = vectorWidth(), threads = kept.size / width;
   const int64_t block =
       std::min<int64_t>(threadsOfBlock, threads == 1 ? 1 : llvm::alignTo(threads, 32));
   launches(std::to_string(llvm::divideCeil(threads, block)), std::to_string(block), "");
   if (threads > 1) {
-    std::string linear = linearName(kept, "element");
+    std::string flat = flatName(kept, "element");
     std::string thread = blockNumber() + " * blockDim.x + threadIdx.x";
     if (width > 1)
       thread = "(" + thread + ") * " + std::to_string(width);
-    writer.line("const " + index + " " + linear + " = " + thread + ";");
-    writer.line("if (" + linear + " >= " + std::to_string(kept.size) + ")");
+    writer.line("const " + index + " " + flat + " = " + thread + ";");
+    writer.line("if (" + flat + " >= " + std::to_string(kept.size) + ")");
     writer.line("  return;");
-    declareIndices(kept, linear);
+    declareIndices(kept, flat);
   } else {
     for (int loop : kept.loops)
       writer.line("const " + index + " " + loops[loop] + " = 0;");
@@ -433,8 +120,8 @@ void Printer::elementwise() {
 //===----------------------------------------------------------------------===//
 
 /// This thread's part of the sum: every `step`-th of the reduced elements from `first` on.
-void Printer::accumulate(const std::string &total, const std::string &first,
-                         const std::string &step) {
+void CudaKernelWriter::accumulate(const std::string &total, const std::string &first,
+                                  const std::string &step) {
   const KernelReduction &reduction = *kernel.reduction;
   SmallVector<int> outside, inside;
   for (int number = 0, end = kernel.nodes.size(); number < end; ++number)
@@ -442,12 +129,12 @@ void Printer::accumulate(const std::string &total, const std::string &first,
   define(outside);
   if (reduced.size == 0)
     return;
-  std::string linear = linearName(reduced, "term");
+  std::string flat = flatName(reduced, "term");
   if (!reduced.loops.empty())
-    writer.open("for (" + index + " " + linear + " = " + first + "; " + linear + " < " +
+    writer.open("for (" + index + " " + flat + " = " + first + "; " + flat + " < " +
                 std::to_string(reduced.size) + "; " +
-                (step == "1" ? "++" + linear : linear + " += " + step) + ")");
-  declareIndices(reduced, linear);
+                (step == "1" ? "++" + flat : flat + " += " + step) + ")");
+  declareIndices(reduced, flat);
   define(inside);
   for (const KernelStore &each : kernel.stores)
     store(each);
@@ -460,14 +147,14 @@ void Printer::accumulate(const std::string &total, const std::string &first,
     writer.close();
 }
 
-std::string Printer::combination(StringRef function, StringRef sizes,
-                                 const std::string &total) const {
+std::string CudaKernelWriter::combination(StringRef function, StringRef sizes,
+                                          const std::string &total) const {
   bool maximum = kernel.reduction->kind == KernelReduction::max;
   return (function + "<" + (maximum ? "Maximum" : "Plus") + sizes + ">(" + total + ")").str();
 }
 
 /// The result, by the thread for which `guard` holds.
-void Printer::finish(const std::string &total, const std::string &guard) {
+void CudaKernelWriter::finish(const std::string &total, const std::string &guard) {
   const KernelReduction &reduction = *kernel.reduction;
   std::string result = total;
   if (reduction.kind == KernelReduction::mean)
@@ -480,11 +167,11 @@ void Printer::finish(const std::string &total, const std::string &guard) {
 }
 
 /// Neighbouring threads have neighbouring results; `lanes` rows of them share the sums.
-void Printer::reduceColumns() {
+void CudaKernelWriter::reduceColumns() {
   int64_t columns = kept.size >= 32 * manyBlocks ? 32 : kept.size >= 16 * manyBlocks ? 16 : 8;
   int64_t lanes = 1;
   if (reduced.size <= fewTerms) {
-    columns = std::min<int64_t>(threadsOfBlock, llvm::alignTo(kept.size, 32));
+    columns = kept.size == 1 ? 1 : std::min<int64_t>(threadsOfBlock, llvm::alignTo(kept.size, 32));
   } else {
     columns = std::min<int64_t>(columns, llvm::PowerOf2Ceil(kept.size));
     lanes = std::min<int64_t>(512 / columns, llvm::bit_floor(static_cast<uint64_t>(reduced.size)));
@@ -492,18 +179,21 @@ void Printer::reduceColumns() {
   std::string c = std::to_string(columns), l = std::to_string(lanes);
   std::string grid = std::to_string(llvm::divideCeil(kept.size, columns));
   const KernelReduction &reduction = *kernel.reduction;
-  std::string total = named("total"), linear = linearName(kept, "result"),
+  std::string total = named("total"), flat = flatName(kept, "result"),
               start = identityOf(reduction.kind == KernelReduction::max, reduction.type);
   std::string size = std::to_string(kept.size);
-  std::string inside = linear + " < " + size;
-  writer.line("const " + index + " " + linear + " = " + blockNumber() + " * " + c +
-              " + threadIdx.x" + (lanes == 1 ? "" : " % " + c) + ";");
+  std::string inside = flat + " < " + size;
+  if (kept.size > 1)
+    writer.line("const " + index + " " + flat + " = " + blockNumber() + " * " + c +
+                " + threadIdx.x" + (lanes == 1 ? "" : " % " + c) + ";");
   std::string declaration = typeName(reduction.type) + " " + total + " = " + start + ";";
   if (lanes == 1) {
     launches(grid, c, "One thread a result.");
-    writer.line("if (" + linear + " >= " + size + ")");
-    writer.line("  return;");
-    declareIndices(kept, linear);
+    if (kept.size > 1) {
+      writer.line("if (" + flat + " >= " + size + ")");
+      writer.line("  return;");
+    }
+    declareIndices(kept, flat);
     writer.line(declaration);
     accumulate(total, "0", "1");
     finish(total, "");
@@ -511,7 +201,7 @@ void Printer::reduceColumns() {
   }
   launches(grid, std::to_string(columns * lanes),
            c + " results a block, " + l + " threads each, whose parts are added in their order.");
-  declareIndices(kept, linear);
+  declareIndices(kept, flat);
   writer.line(declaration);
   bool partial = kept.size % columns != 0;
   if (partial)
@@ -524,15 +214,15 @@ void Printer::reduceColumns() {
 }
 
 /// Neighbouring threads have neighbouring terms of one result.
-void Printer::reduceRows() {
+void CudaKernelWriter::reduceRows() {
   const KernelReduction &reduction = *kernel.reduction;
   std::string size = std::to_string(kept.size);
-  std::string total = named("total"), linear = linearName(kept, "result"),
+  std::string total = named("total"), flat = flatName(kept, "result"),
               start = typeName(reduction.type) + " " + total + " = " +
                       identityOf(reduction.kind == KernelReduction::max, reduction.type) + ";";
   auto result = [&](const std::string &text) {
     if (!kept.loops.empty())
-      writer.line("const " + index + " " + linear + " = " + text + ";");
+      writer.line("const " + index + " " + flat + " = " + text + ";");
   };
   const int64_t warps = reduced.size <= 1024 && kept.size > 1 ? std::min<int64_t>(8, kept.size) : 0;
   if (warps) {
@@ -541,10 +231,10 @@ void Printer::reduceRows() {
              "One warp a result.");
     result(blockNumber() + " * " + w + " + threadIdx.x / 32");
     if (kept.size % warps) {
-      writer.line("if (" + linear + " >= " + size + ")");
+      writer.line("if (" + flat + " >= " + size + ")");
       writer.line("  return;");
     }
-    declareIndices(kept, linear);
+    declareIndices(kept, flat);
     writer.line(start);
     accumulate(total, "threadIdx.x % 32", "32");
     writer.line(total + " = " + combination("warpReduce", "", total) + ";");
@@ -554,7 +244,7 @@ void Printer::reduceRows() {
     std::string b = std::to_string(block);
     launches(size, b, "One block a result.");
     result("blockIdx.x");
-    declareIndices(kept, linear);
+    declareIndices(kept, flat);
     writer.line(start);
     accumulate(total, "threadIdx.x", b);
     writer.line(total + " = " + combination("reduceBlock", "", total) + ";");
@@ -562,7 +252,7 @@ void Printer::reduceRows() {
   finish(total, warps ? "threadIdx.x % 32 == 0" : "threadIdx.x == 0");
 }
 
-KernelFunction Printer::print() {
+KernelFunction CudaKernelWriter::print() {
   KernelFunction function;
   function.masks = kernel.masks;
   for (StringRef name : held)
@@ -682,5 +372,5 @@ FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &pr
   for (Value buffer : llvm::concat<const Value>(SmallVector<Value>(launch.getIns()),
                                                 SmallVector<Value>(launch.getOuts())))
     alignments.push_back(std::gcd(program.placeOf(buffer).offset, int64_t(256)));
-  return Printer(*kernel, alignments, anonymous).print();
+  return CudaKernelWriter(*kernel, alignments, anonymous).print();
 }

@@ -231,17 +231,19 @@ void CudaTarget::launch(const SpelledLaunch &launch, const KernelTable &kernels,
 //===----------------------------------------------------------------------===//
 
 void CudaTarget::head(const EmitOptions &options, bool hasKernels, Writer &writer) const {
-  writer.line(titleOf("train.cpp",
-                      options.name + " for CUDA, written by fsdpc; changes will be lost"));
-  for (StringRef line :
-       {"//",
-        "// One rank's program: each statement enqueues one action on a stream and returns. Bytes of "
-        "the",
-        "// arena, streams, events and order are fixed here; runtime/Program.h and "
-        "runtime/cuda/Context.h say",
-        "// what they mean. CHECK throws an error that names the action, the rank and the library's "
-        "words.",
-        "// Compiled with -DFSDP_RECORD it writes its actions down instead of performing them.", ""})
+  writer.line(
+      titleOf("train.cpp", options.name + " for CUDA, written by fsdpc; changes will be lost"));
+  for (
+      StringRef line :
+      {"//",
+       "// One rank's program: each statement enqueues one action on a stream and returns. Bytes "
+       "of "
+       "the",
+       "// arena, streams, events and order are fixed here; runtime/Program.h and "
+       "runtime/cuda/Context.h say",
+       "// what they mean. CHECK throws an error that names the action, the rank and the library's "
+       "words.",
+       "// Compiled with -DFSDP_RECORD it writes its actions down instead of performing them.", ""})
     writer.line(line);
   if (!options.singleFile && hasKernels)
     writer.line("#include \"kernels.h\"");
@@ -328,12 +330,14 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
   Writer header, source;
   header.line(titleOf("kernels.h", "fused kernels of " + options.name + ", written by fsdpc"));
   for (StringRef line :
-       {"//", "// Each enqueues one kernel, or a few copies, on the stream; pointers are to the device.",
-        "", "#pragma once", "", "#ifdef FSDP_RECORD", "", "#include \"runtime/cuda/Context.h\"", ""})
+       {"//",
+        "// Each enqueues one kernel, or a few copies, on the stream; pointers are to the device.",
+        "", "#pragma once", "", "#ifdef FSDP_RECORD", "", "#include \"runtime/cuda/Context.h\"",
+        ""})
     header.line(line);
   record(kernels, header);
-  for (StringRef line : {"", "#else", "", "#include \"runtime/Slice.h\"", "",
-                         "#include <cstdint>", "#include <cuda_runtime.h>", ""})
+  for (StringRef line : {"", "#else", "", "#include \"runtime/Slice.h\"", "", "#include <cstdint>",
+                         "#include <cuda_runtime.h>", ""})
     header.line(line);
   declare(kernels, header);
   header.line();
@@ -341,7 +345,8 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
   source.line(titleOf("kernels.cu", "fused kernels of " + options.name + ", written by fsdpc"));
   for (StringRef line :
        {"//",
-        "// Sums add in an order that depends on nothing but their sizes. Compile with --fmad=false.",
+        "// Sums add in an order that depends on nothing but their sizes. Compile with "
+        "--fmad=false.",
         "", "#include \"kernels.h\"", "", "#include \"runtime/cuda/FusedKernel.h\"", "",
         "using namespace fsdp::rt;", "using namespace fsdp::rt::device;", ""})
     source.line(line);

@@ -61,8 +61,7 @@ LogicalResult Emitter::collectKernels() {
   return success();
 }
 
-LogicalResult Emitter::emitAction(const Action &action, Spelling &spelling,
-                                  Writer &writer) const {
+LogicalResult Emitter::emitAction(const Action &action, Spelling &spelling, Writer &writer) const {
   LaunchOp launch = action.launch;
   FailureOr<Call> call = callFor(program, launch);
   if (failed(call))

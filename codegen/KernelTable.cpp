@@ -13,7 +13,8 @@ LogicalResult KernelTable::insert(LaunchOp launch) {
   FailureOr<KernelFunction> anonymous = write(launch, true);
   if (failed(anonymous))
     return failure();
-  std::string key = llvm::join(anonymous->parameters, ",") + "\n" + anonymous->device + anonymous->body;
+  std::string key =
+      llvm::join(anonymous->parameters, ",") + "\n" + anonymous->device + anonymous->body;
   auto [place, isNew] = byText.try_emplace(key, entries.size());
   if (isNew) {
     FailureOr<KernelFunction> function = write(launch, false);

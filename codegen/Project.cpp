@@ -89,13 +89,12 @@ static BuildCommand compileCommand(StringRef file, const std::string &object,
   if (!file.ends_with(".cpp") && (!kernels || places.record))
     return {};
   BuildCommand command = {kernels ? places.cuda.nvcc : FSDP_PROGRAM_COMPILER, "-std=c++17"};
-  // The recorded program computes nothing, so it is not worth optimizing; neither are the calls of a
-  // host program.
+  // The recorded program computes nothing, so it is not worth optimizing; neither are the calls of
+  // a host program.
   if (places.record)
     command.insert(command.end(), {"-O0", "-DFSDP_RECORD"});
   else if (kernels)
-    command.insert(command.end(),
-                   {"-O3", "--fmad=false", "-gencode=arch=compute_90,code=sm_90"});
+    command.insert(command.end(), {"-O3", "--fmad=false", "-gencode=arch=compute_90,code=sm_90"});
   else if (cuda)
     command.push_back("-O1");
   else

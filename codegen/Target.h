@@ -19,8 +19,8 @@ namespace mlir::fsdp {
 struct SpelledLaunch {
   LaunchOp op;
   const Call &call;
-  std::string stream; ///< its enumerator
-  std::string name;   ///< an expression: a literal, or a field of a table
+  std::string stream;                           ///< its enumerator
+  std::string name;                             ///< an expression: a literal, or a field of a table
   llvm::function_ref<std::string(Value)> slice; ///< the expression of a buffer
 };
 

@@ -89,7 +89,8 @@ __global__ void argmaxKernel(std::int64_t columns, const T *x, Index *y) {
 template <class T, class Index>
 cudaError_t argmax(std::int64_t rows, std::int64_t columns, const T *x, Index *y,
                    cudaStream_t stream) {
-  return launchKernel(argmaxKernel<T, Index>, dim3(unsigned(rows)), kWarp, 0, stream, columns, x, y);
+  return launchKernel(argmaxKernel<T, Index>, dim3(unsigned(rows)), kWarp, 0, stream, columns, x,
+                      y);
 }
 
 } // namespace fsdp::rt::device

@@ -44,8 +44,7 @@ int main(int argc, char **argv) {
       "fsdp-to-record", "write the log that the program prints when compiled with -DFSDP_RECORD",
       [](ModuleOp module, raw_ostream &out) { return fsdp::emitRecord(module, out); },
       registerDialects);
-  TranslateFromMLIRRegistration cuda("fsdp-to-cuda",
-                                     "write the CUDA program of a scheduled module",
+  TranslateFromMLIRRegistration cuda("fsdp-to-cuda", "write the CUDA program of a scheduled module",
                                      translateToCuda, registerDialects);
   return failed(mlirTranslateMain(argc, argv, "fully sharded training translator"));
 }

@@ -255,9 +255,9 @@ void Options::check() const {
   if (record && getEmit() < Emit::Source)
     throw UsageError("--record is of programs; got --emit=" + emit + ", expected source or binary");
 
-  const std::set<std::string> communicators = target == "cuda"
-                                                  ? std::set<std::string>{"auto", "nccl", "loopback"}
-                                                  : std::set<std::string>{"auto", "shm", "mpi"};
+  const std::set<std::string> communicators =
+      target == "cuda" ? std::set<std::string>{"auto", "nccl", "loopback"}
+                       : std::set<std::string>{"auto", "shm", "mpi"};
   if (!communicators.count(communicator))
     throw UsageError("--target=" + target + " has no --communicator=" + communicator +
                      "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm or mpi"));

@@ -1,7 +1,7 @@
 //===- Program.cpp - scheduled IR as a program: source or binary ----------===//
 //
-// FSDP_SOURCE_ROOT, FSDP_RUNTIME_LIBRARY, FSDP_CCACHE and FSDP_CUDA_* are defined by CMakeLists.txt;
-// lists are separated by bars.
+// FSDP_SOURCE_ROOT, FSDP_RUNTIME_LIBRARY, FSDP_CCACHE and FSDP_CUDA_* are defined by
+// CMakeLists.txt; lists are separated by bars.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,7 +119,8 @@ static std::vector<std::string> listed(llvm::StringRef list) {
 /// The toolkit that the runtime was built with.
 static ir::CudaPlaces findCuda() {
   const std::pair<const char *, const char *> parts[] = {
-      {FSDP_CUDA_NVCC, "nvcc"}, {FSDP_CUDA_INCLUDES, "the headers of CUDA and NCCL"},
+      {FSDP_CUDA_NVCC, "nvcc"},
+      {FSDP_CUDA_INCLUDES, "the headers of CUDA and NCCL"},
       {FSDP_CUDA_LIBRARIES, "the libraries of CUDA and NCCL"}};
   for (auto [found, what] : parts)
     if (!*found)
