@@ -52,7 +52,7 @@ private:
   llvm::DenseMap<Operation *, SmallVector<KernelMask>> masks;
 };
 
-/// "Launched as 'h.0.mlp.gelu', 'h.1.mlp.gelu' and 10 more".
+/// "Launched as 'h.0.ffn.gelu', 'h.1.ffn.gelu' and 10 more".
 std::string launchedAs(const KernelTable::Entry &entry);
 
 } // namespace mlir::fsdp
