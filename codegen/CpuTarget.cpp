@@ -167,11 +167,7 @@ void CpuTarget::kernelFiles(const EmitOptions &options, const KernelTable &kerne
   header.line(titleOf("kernels.h", "fused loops of " + options.name + ", written by fsdpc"));
   for (StringRef line : {"", "#pragma once", "", "#include <cstdint>", ""})
     header.line(line);
-  bool narrow = llvm::any_of(kernels.all(), [](const KernelTable::Entry &entry) {
-    return llvm::any_of(entry.function.parameters,
-                        [](StringRef text) { return text.contains("bf16 *"); });
-  });
-  if (narrow)
+  if (kernels.nameBf16())
     for (StringRef line : {"#include \"runtime/BFloat16.h\"", "", "using fsdp::rt::bf16;", ""})
       header.line(line);
   declare(kernels, header);
