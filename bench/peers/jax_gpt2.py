@@ -26,8 +26,8 @@ def product(x, p, name):
 
 
 def attention(q, k, v):
-    """Operands (batch, heads, sequence, size of a head). In this order 8 % less of a step's processor
-    time than with heads inside, and than jax.nn.dot_product_attention."""
+    """Operands (batch, heads, sequence, size of a head). In this order a step takes 3 to 8 % less
+    processor time than with heads inside or with jax.nn.dot_product_attention."""
     scores = jnp.einsum("bhqk,bhsk->bhqs", q, k, preferred_element_type=jnp.float32)
     scores = scores * (q.shape[-1] ** -0.5)
     seen = jnp.tril(jnp.ones(scores.shape[-2:], bool))
