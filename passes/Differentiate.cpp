@@ -14,6 +14,7 @@
 
 #include "passes/CheapValues.h"
 #include "passes/LaunchNames.h"
+#include "passes/PaddedSums.h"
 #include "passes/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
@@ -246,6 +247,7 @@ LogicalResult ReverseMode::run() {
   for (Operation *op : llvm::reverse(path))
     if (failed(differentiate(op)) || failed(completeAt(op)))
       return failure();
+  joinPaddedSums(one.getDefiningOp());
   recomputeCheapValues(one.getDefiningOp(), parameterOnly);
   return success();
 }
