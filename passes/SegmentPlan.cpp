@@ -28,8 +28,7 @@ std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
   return buffers;
 }
 
-/// True where `op` changes the shape alone and leaves the elements in their order.
-static bool isReshape(nn::RearrangeOp op) {
+bool mlir::fsdp::isReshape(nn::RearrangeOp op) {
   llvm::StringMap<int64_t> sizes = op.getNameSizes();
   auto inOrder = [&](const nn::NotationTensor &tensor) {
     SmallVector<StringRef> names;
