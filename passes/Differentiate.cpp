@@ -16,6 +16,7 @@
 
 #include "passes/CheapValues.h"
 #include "passes/LaunchNames.h"
+#include "passes/PaddedSums.h"
 #include "passes/Passes.h"
 #include "dialect/fsdp/Precision.h"
 #include "mlir/IR/IRMapping.h"
@@ -281,6 +282,7 @@ LogicalResult ReverseMode::run() {
   for (Operation *op : llvm::reverse(path))
     if (failed(differentiate(op)) || failed(completeAt(op)))
       return failure();
+  joinPaddedSums(one.getDefiningOp());
   recomputeCheapValues(one.getDefiningOp(), parameterOnly);
   return success();
 }
