@@ -99,6 +99,12 @@ struct Part {
   std::size_t size;
 };
 
+/// N tensors one after another in each of `outer` runs; `sizes`: elements of a run of each.
+template <std::size_t N> struct Join {
+  std::size_t outer;
+  std::size_t sizes[N];
+};
+
 /// buffer = momentum * buffer + g;  p -= lr * buffer, where g includes
 /// weightDecay * p. Without momentum there is no buffer.
 struct Sgd {

@@ -60,15 +60,14 @@ public:
   template <class T> const T *in(Slice<T> slice) { return address(slice); }
   template <class T> T *out(Slice<T> slice) { return address(slice); }
 
-  cudaStream_t stream(int index) const { return streams_[index]; }
+  /// With the scratch memory of what is enqueued there.
+  WorkStream stream(int index) const { return {streams_[index], &workspaces_[index]}; }
   cudaEvent_t event(int index) const { return events_[index]; }
   /// Communicator `index` as `stream` uses it: each serves one stream. The first call for it makes
   /// it, together with the other ranks, which issue the same program.
   Comm comm(int index, int stream);
   /// cuBLASLt on this device, made at the first call (Matmul.cpp).
   Blas &blas();
-  /// Scratch memory of kernels on a stream.
-  StreamWorkspace &workspace(int stream) { return workspaces_[stream]; }
 
   /// Pinned host memory for number `slot` of the segment, read after synchronize().
   float *output(int slot) { return outputs_ + slot; }
@@ -142,7 +141,7 @@ private:
   float *outputs_ = nullptr;
   StepState *state_ = nullptr;
   std::unique_ptr<Communicator> world_;
-  std::deque<StreamWorkspace> workspaces_; ///< one for each stream
+  mutable std::deque<StreamWorkspace> workspaces_; ///< one for each stream
   std::shared_ptr<Blas> blas_;
   std::unique_ptr<InputStaging> staging_;
   std::unique_ptr<Collectives> collectives_;

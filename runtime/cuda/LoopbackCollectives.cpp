@@ -55,6 +55,7 @@ public:
   Member(Context &context, const char *name, std::vector<int> group, int rank, Meeting &meeting)
       : CollectiveBackend(rank, static_cast<int>(group.size())), context_(context), name_(name),
         group_(std::move(group)), meeting_(meeting) {
+    // The events are never destroyed: a peer may be about to wait for them when this rank ends.
     Shown &mine = shownBy(rank);
     FSDP_CHECK(context, cudaEventCreateWithFlags(&mine.ready, cudaEventDisableTiming));
     FSDP_CHECK(context, cudaEventCreateWithFlags(&mine.read, cudaEventDisableTiming));

@@ -1,9 +1,9 @@
 #include "runtime/cuda/NcclCollectives.h"
 #include "runtime/Progress.h"
-#include "runtime/SharedJob.h"
 
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <unistd.h>
 #include <utility>
 
@@ -119,7 +119,7 @@ NcclCollectives::NcclCollectives(Context &context)
 
 NcclCollectives::~NcclCollectives() {
   // After a failure NCCL may wait for ranks that will not come: the process ends in any case.
-  if (abandoned_)
+  if (abandoned_ || std::uncaught_exceptions() > 0)
     return;
   for (auto [comm, window] : windows_)
     ncclCommWindowDeregister(comm, window);

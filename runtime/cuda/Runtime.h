@@ -9,5 +9,8 @@
 #include "runtime/StepState.h"
 #include "runtime/cuda/Check.h"
 #include "runtime/cuda/Context.h"
+#ifndef FSDP_RECORD
+#include "runtime/cuda/Kernels.h"
+#endif
 
 #endif // FSDP_RUNTIME_CUDA_RUNTIME_H

@@ -1,0 +1,60 @@
+//===- KernelLaunch.h - how kernels are launched -----------------*- C++ -*-===//
+//
+// No triple chevrons, no `extern __shared__`: with these two, a .cu file is C++ with attributes, so
+// that the very same file runs under the emulator of the tests (test/emulator), which brings its
+// own FSDP_DYNAMIC_SHARED.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_CUDA_KERNELLAUNCH_H
+#define FSDP_RUNTIME_CUDA_KERNELLAUNCH_H
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#ifndef FSDP_DYNAMIC_SHARED
+/// Declares `name`, a pointer to the launch's dynamic shared memory, aligned to 128 bytes.
+#define FSDP_DYNAMIC_SHARED(type, name)                                                            \
+  extern __shared__ __align__(128) unsigned char fsdpDynamicShared[];                              \
+  type *name = reinterpret_cast<type *>(fsdpDynamicShared)
+#endif
+
+namespace fsdp::rt::device {
+
+/// A block may have this much shared memory on sm_90; more than 48 KiB is asked for.
+constexpr std::size_t kMaxSharedBytes = 227 * 1024;
+
+template <class T> constexpr T ceilDiv(T a, T b) { return (a + b - 1) / b; }
+
+/// Enqueues `kernel(args...)` on `stream`. A grid without blocks is no launch. `sharedBytes` is
+/// dynamic shared memory.
+template <class... Parameters, class... Args>
+cudaError_t launchKernel(void (*kernel)(Parameters...), dim3 grid, unsigned threads,
+                         std::size_t sharedBytes, cudaStream_t stream, Args... args) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0)
+    return cudaSuccess;
+  if (sharedBytes > 48 * 1024)
+    if (cudaError_t status = cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
+                                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  static_cast<int>(sharedBytes)))
+      return status;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = sharedBytes;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(args)...);
+}
+
+/// Blocks for `items` pieces of work, `perBlock` at a time: no more than keep an H200 busy (132
+/// multiprocessors, 8 blocks of 256 threads each) for loops that stride over the grid.
+constexpr unsigned stridingBlocks(std::size_t items, std::size_t perBlock) {
+  const std::size_t needed = ceilDiv(items, perBlock);
+  return static_cast<unsigned>(needed < 132 * 8 ? needed : 132 * 8);
+}
+
+} // namespace fsdp::rt::device
+
+#endif // FSDP_RUNTIME_CUDA_KERNELLAUNCH_H
