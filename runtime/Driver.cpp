@@ -8,6 +8,7 @@
 #include "runtime/Device.h"
 #include "runtime/Error.h"
 #include "runtime/Log.h"
+#include "runtime/Progress.h"
 #include "runtime/Shard.h"
 #include "runtime/Weights.h"
 

@@ -165,7 +165,7 @@ void Context::fail(ncclResult_t status, const char *file, int line) const {
 
 void Context::fail(cublasStatus_t status, const char *file, int line) const {
   job_.failure().check();
-  throw Error(format("cuBLASLt says %s at %s:%d", cublasGetStatusName(status), fileName(file),
+  throw Error(format("cuBLASLt says %s at %s:%d", cublasLtGetStatusName(status), fileName(file),
                      line),
               kExitFailure, file, line)
       .at(rank(), action());
