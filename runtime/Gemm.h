@@ -11,22 +11,32 @@
 
 namespace fsdp::rt {
 
+/// Told as a product goes on: rows [begin, end) of c are complete, and most likely in the cache.
+/// Every row is told of once, the first ones first.
+struct RowsDone {
+  void (*call)(void *self, std::int64_t begin, std::int64_t end) = nullptr;
+  void *self = nullptr;
+};
+
 namespace kernels {
 /// Performs the product on this thread. The first product of a kind prepares it and may allocate.
-void gemm(const Gemm &gemm, const float *a, const float *b, float *c);
+/// Sums are in float and rounded once, to the result's type.
+void gemm(const Gemm &gemm, const float *a, const float *b, float *c, RowsDone done = {});
+void gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, bf16 *c, RowsDone done = {});
+void gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c, RowsDone done = {});
 } // namespace kernels
 
-/// Enqueues a product. With beta = 1, `out` is read as well.
-inline void gemm(Context &c, int stream, const char *name, const Gemm &product, Slice<float> a,
-                 Slice<float> b, Slice<float> out) {
+/// Enqueues a product of matrices of float, or of bf16 to bf16 or float. With beta = 1, `out` is
+/// read as well.
+template <class In, class Out>
+void gemm(Context &c, int stream, const char *name, const Gemm &product, Slice<In> a, Slice<In> b,
+          Slice<Out> out) {
   if (product.beta == 0)
     launch(c, stream, name, reads(a, b), writes(out),
-           [product](const float *a, const float *b, float *out) {
-             kernels::gemm(product, a, b, out);
-           });
+           [product](const In *a, const In *b, Out *out) { kernels::gemm(product, a, b, out); });
   else
     launch(c, stream, name, reads(a, b, out), writes(out),
-           [product](const float *a, const float *b, const float *, float *out) {
+           [product](const In *a, const In *b, const Out *, Out *out) {
              kernels::gemm(product, a, b, out);
            });
 }

@@ -261,6 +261,8 @@ void waitForAll() {
 }
 
 void poll() {
+  if (!settings().deferred)
+    return; // whoever issued an operation performs it
   Engine &e = engine();
   Lock lock(e.mutex);
   if (CUstream_st *stream = choose(e, nullptr))

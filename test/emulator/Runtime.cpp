@@ -271,14 +271,26 @@ cudaError_t cudaMemcpy(void *to, const void *from, std::size_t bytes, cudaMemcpy
 }
 
 cudaError_t cudaMemsetAsync(void *to, int value, std::size_t bytes, cudaStream_t stream) {
+  return cudaMemset2DAsync(to, bytes, value, bytes, 1, stream);
+}
+
+cudaError_t cudaMemset2DAsync(void *to, std::size_t pitch, int value, std::size_t width,
+                              std::size_t height, cudaStream_t stream) {
   if (cudaError_t error = result())
     return error;
-  const std::string wrong = checkRange("target", to, bytes, allocationOf(to).kind);
-  if (!wrong.empty() || (bytes && !allocationOf(to).start))
+  if (width == 0 || height == 0)
+    return result();
+  if (width > pitch)
+    return refuse(cudaErrorInvalidValue,
+                  formatted("rows of %zu bytes: expected at most the pitch %zu", width, pitch));
+  const Allocation a = allocationOf(to);
+  const std::string wrong = checkRange("target", to, (height - 1) * pitch + width, a.kind);
+  if (!wrong.empty() || !a.start)
     return refuse(cudaErrorInvalidValue,
                   "memset of " + (wrong.empty() ? "memory that is not CUDA's" : wrong));
   enqueue(stream, "a memset", [=](const PointRef &) {
-    std::memset(to, value, bytes);
+    for (std::size_t row = 0; row < height; ++row)
+      std::memset(static_cast<char *>(to) + row * pitch, value, width);
     return true;
   });
   return result();
