@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 namespace fsdp::rt {
 
@@ -57,14 +58,17 @@ Context::Context(Job &job, const Program &program)
 }
 
 Context::~Context() {
-  // When an exception takes us here, the device may wait for ranks that will not come; what it holds
-  // goes with the process.
-  const bool failed = std::uncaught_exceptions() > 0 || job_.failure().raised();
-  if (failed)
-    collectives_->abandon();
   monitor_.reset();
-  if (failed)
+  // When an exception takes us here, the device may wait for ranks that will not come, and freeing
+  // would wait for the device: what it holds goes with the process. Nothing is aborted before the
+  // job's failure is known, or the other ranks would find the effect before the cause.
+  if (std::uncaught_exceptions() > 0 || job_.failure().raised()) {
+    static_cast<void>(staging_.release());
+    static_cast<void>(collectives_.release());
+    new std::deque<StreamWorkspace>(std::move(workspaces_));
+    new std::shared_ptr<Blas>(std::move(blas_));
     return;
+  }
   cudaDeviceSynchronize();
   staging_.reset();
   collectives_.reset(); // frees the arena

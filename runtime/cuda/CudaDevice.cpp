@@ -117,11 +117,17 @@ public:
   const StepState &state() const override { return c.state(); }
 
   void run(const Segment &segment, InputSource *source, bool again) override {
-    c.begin(segment, source);
-    segment.run(c);
-    if (again)
-      c.stageAhead();
-    c.synchronize();
+    try {
+      c.begin(segment, source);
+      segment.run(c);
+      if (again)
+        c.stageAhead();
+      c.synchronize();
+    } catch (const Aborted &) {
+      throw;
+    } catch (const Error &error) {
+      throw error.at(rank(), c.action());
+    }
   }
   const float *outputs() const override { return c.outputs(); }
 

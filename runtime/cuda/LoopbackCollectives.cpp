@@ -176,6 +176,7 @@ private:
                            "'%s', rank %d with '%s'",
                            name_, rank(), request.describe().c_str(), peer,
                            theirs.request.describe().c_str()))
+            .at(context_.rank(), context_.action())
             .byAll();
       if (peer != rank())
         if (cudaError_t status = cudaStreamWaitEvent(stream, theirs.ready, 0))
@@ -215,6 +216,7 @@ private:
       throw Error(format("waited %g s in '%s' over '%s' for rank %s, which did not come "
                          "(FSDP_TIMEOUT sets the longest wait in seconds)",
                          timeout, request.describe().c_str(), name_, late.c_str()))
+          .at(context_.rank(), context_.action())
           .byAll();
     }
   }

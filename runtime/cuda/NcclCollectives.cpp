@@ -57,6 +57,7 @@ public:
 
 private:
   void open(int policy) {
+    pending_.begin(all_.context_.action());
     if (!comm_)
       comm_ = all_.split(spec_, group_, policy);
   }
@@ -68,8 +69,7 @@ private:
     }
     if (status != ncclSuccess)
       return status;
-    return pending_.add(all_.context_.action(), stream, all_.context_.job().failure()) ==
-                   cudaSuccess
+    return pending_.enqueued(stream, all_.context_.job().failure()) == cudaSuccess
                ? ncclSuccess
                : ncclUnhandledCudaError;
   }

@@ -19,7 +19,14 @@ void PendingActions::forgetFinished() {
   }
 }
 
-cudaError_t PendingActions::add(const char *action, cudaStream_t stream, const Failure &failure) {
+void PendingActions::begin(const char *action) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  begun_ = action;
+  if (added_ == finished_)
+    since_ = now();
+}
+
+cudaError_t PendingActions::enqueued(cudaStream_t stream, const Failure &failure) {
   std::unique_lock<std::mutex> lock(mutex_);
   while (added_ - finished_ == kMost) {
     forgetFinished();
@@ -34,9 +41,8 @@ cudaError_t PendingActions::add(const char *action, cudaStream_t stream, const F
   if (!entry.done)
     if (cudaError_t status = cudaEventCreateWithFlags(&entry.done, cudaEventDisableTiming))
       return status;
-  if (added_ == finished_)
-    since_ = now();
-  entry.action = action;
+  entry.action = begun_;
+  begun_ = nullptr;
   ++added_;
   return cudaEventRecord(entry.done, stream);
 }
@@ -45,7 +51,7 @@ const char *PendingActions::oldest(double &seconds) {
   std::lock_guard<std::mutex> lock(mutex_);
   forgetFinished();
   seconds = now() - since_;
-  return finished_ < added_ ? entries_[finished_ % kMost].action : nullptr;
+  return finished_ < added_ ? entries_[finished_ % kMost].action : begun_;
 }
 
 } // namespace fsdp::rt

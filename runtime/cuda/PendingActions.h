@@ -21,9 +21,11 @@ public:
   PendingActions(const PendingActions &) = delete;
   PendingActions &operator=(const PendingActions &) = delete;
 
-  /// `action` (a literal) is what was enqueued last on `stream`. Waits when there is no room, until
-  /// the job has failed at the latest.
-  cudaError_t add(const char *action, cudaStream_t stream, const Failure &failure);
+  /// The host thread is about to enqueue `action` (a literal), which may itself wait for the device.
+  void begin(const char *action);
+  /// It has been enqueued, on `stream`. Waits when there is no room, until the job has failed at the
+  /// latest.
+  cudaError_t enqueued(cudaStream_t stream, const Failure &failure);
   /// Forgets what is finished. The oldest action that is not, and how long it has been the oldest,
   /// in seconds; null when there is none.
   const char *oldest(double &seconds);
@@ -39,6 +41,7 @@ private:
 
   std::mutex mutex_;
   std::array<Entry, kMost> entries_;
+  const char *begun_ = nullptr; ///< what the host thread is enqueuing
   std::uint64_t added_ = 0, finished_ = 0;
   double since_ = 0; ///< when the oldest became the oldest
 };

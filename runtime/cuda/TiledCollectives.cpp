@@ -19,6 +19,8 @@ ncclResult_t all_gather(Tile tile, const void *piece, void *whole, DType type, C
   const auto ranks = static_cast<std::size_t>(comm.size());
   if (isPlain(tile, ranks))
     return ncclAllGather(piece, whole, tile.pieceCount(), ncclTypeOf(type), comm, stream);
+  if (tile.wholeCount() == 0)
+    return ncclSuccess;
   void *pieces = nullptr;
   const std::size_t bytes = ranks * tile.pieceCount() * sizeInBytes(type);
   if (ncclResult_t status = asNccl(comm.backend->staging(bytes, stream, pieces)))
@@ -34,6 +36,8 @@ ncclResult_t reduce_scatter(Tile tile, const void *whole, void *piece, DType typ
   const auto ranks = static_cast<std::size_t>(comm.size());
   if (isPlain(tile, ranks))
     return ncclReduceScatter(whole, piece, tile.pieceCount(), ncclTypeOf(type), op, comm, stream);
+  if (tile.wholeCount() == 0)
+    return asNccl(cudaMemsetAsync(piece, 0, tile.pieceCount() * sizeInBytes(type), stream));
   void *pieces = nullptr;
   const std::size_t bytes = ranks * tile.pieceCount() * sizeInBytes(type);
   if (ncclResult_t status = asNccl(comm.backend->staging(bytes, stream, pieces)))
