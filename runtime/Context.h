@@ -64,8 +64,8 @@ public:
     if (range.bytes && end > peakBytes_)
       peakBytes_ = end;
   }
-  /// Calls the observer after every action on every stream.
-  void observe(StreamObserver observer);
+  /// Calls the observer after every action on a stream. Waits for the stream first.
+  void observe(int stream, StreamObserver observer);
 
   /// Where `load_input` gets a step's samples from, on a stream's thread. Set before a segment runs.
   InputSource *inputs = nullptr;

@@ -2,8 +2,11 @@
 
 #include "runtime/Context.h"
 #include "runtime/Device.h"
+#include "runtime/Progress.h"
+#include "runtime/Trace.h"
 #include "runtime/Workspace.h"
 
+#include <optional>
 #include <vector>
 
 namespace fsdp::rt {
@@ -33,17 +36,28 @@ public:
 
   void run(const Segment &segment, InputSource *source, bool) override {
     c.inputs = source;
+    const double begin = now();
     segment.run(c);
+    const double enqueued = now();
     c.synchronize();
+    steps += segment.kind == SegmentKind::Train;
+    if (trace && segment.kind == SegmentKind::Train)
+      trace->step(steps, begin, enqueued, now());
   }
   const float *outputs() const override { return left.data(); }
+
+  void startTrace() override { trace.emplace(c); }
+  void writeTrace(const std::string &path) override { trace->write(path); }
 
   std::size_t peakBytes() const override { return c.peakBytes(); }
   std::size_t workspaceBytes() const override { return rt::workspaceBytes(); }
 
 private:
   const Program &program;
-  std::vector<float> left; // outlives the context's streams, which write it
+  std::int64_t steps = 0;
+  // What the context's streams write outlives it.
+  std::vector<float> left;
+  std::optional<Trace> trace;
   Context c;
 };
 

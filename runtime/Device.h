@@ -49,6 +49,12 @@ public:
   /// What the latest segment's `output` launches left, by index.
   virtual const float *outputs() const = 0;
 
+  /// Keeps when each action of the segments ran, from now on. All ranks together. Errors (bad command
+  /// line): a target that cannot.
+  virtual void startTrace() = 0;
+  /// Writes what was kept, for all ranks: every rank calls it, between segments.
+  virtual void writeTrace(const std::string &path) = 0;
+
   /// Measured high-water mark of the arena, in bytes.
   virtual std::size_t peakBytes() const = 0;
   /// Bytes of scratch memory beside the arena.

@@ -100,14 +100,19 @@ public:
         log.emplace(options.log);
     }
     device->world().barrier();
+    if (!options.trace.empty())
+      device->startTrace();
     for (std::int64_t step = 1; step <= steps; ++step)
       trainStep(step);
     if (job.rank() == 0)
       printSummary();
+    if (!options.trace.empty()) {
+      device->writeTrace(options.trace);
+      sayWrote(options.trace);
+    }
     if (!options.exportTo.empty()) {
       exportWeights(options.exportTo, program, *device);
-      if (job.rank() == 0)
-        std::printf("wrote '%s'\n", options.exportTo.c_str());
+      sayWrote(options.exportTo);
     }
     return kExitDone;
   }
@@ -232,6 +237,11 @@ private:
     std::fflush(stdout);
   }
 
+  void sayWrote(const std::string &path) {
+    if (job.rank() == 0)
+      std::printf("wrote '%s'\n", path.c_str());
+  }
+
   void printSummary() {
     progress->end();
     std::printf("done:");
@@ -273,8 +283,10 @@ Sources openSources(const Program &program, const Options &options) {
     if (!remark.empty())
       std::fprintf(stderr, "note: %s\n", remark.c_str());
   }
-  if (!options.exportTo.empty())
-    AtomicFile probe(options.exportTo); // refuses now what would fail after the last step
+  // Refuses now what would fail after the last step.
+  for (const std::string &path : {options.exportTo, options.trace})
+    if (!path.empty())
+      AtomicFile probe(path);
   return sources;
 }
 

@@ -131,6 +131,14 @@ public:
   }
   const float *outputs() const override { return c.outputs(); }
 
+  void startTrace() override {
+    throw Error("got --trace, which only programs compiled with --target=cpu have: profile this one "
+                "with 'nsys profile'",
+                kExitBadCommandLine)
+        .byAll();
+  }
+  void writeTrace(const std::string &) override {}
+
   std::size_t peakBytes() const override { return c.peakBytes(); }
   std::size_t workspaceBytes() const override { return c.workspaceBytes(); }
 
