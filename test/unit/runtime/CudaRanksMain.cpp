@@ -345,8 +345,10 @@ int main(int argc, char **argv) {
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < mesh.size(); ++rank)
     ranks.emplace_back([&, rank] {
-      SharedJob job(mesh, options, rank, segment);
-      runRank(job, segment, rank, Care::Itself, [&](Job &own) { return body(own, program, mode); });
+      JobOptions own = options;
+      own.localRank = rank;
+      SharedJob job(mesh, own, rank, segment);
+      runRank(job, segment, rank, Care::Itself, [&](Job &started) { return body(started, program, mode); });
     });
   for (std::thread &rank : ranks)
     rank.join();
