@@ -43,7 +43,14 @@ namespace fsdp::rt {
   cudaError_t rms_norm_grad(NormRows shape, const T *x, const T *scale, const float *rstd,         \
                             const T *dY, T *dX, float *dScale, WorkStream stream);                 \
   cudaError_t softmax(SoftmaxRows shape, const T *x, T *y, cudaStream_t stream);                   \
-  cudaError_t rope(RopeShape shape, const T *x, T *y, cudaStream_t stream);
+  cudaError_t rope(RopeShape shape, const T *x, T *y, cudaStream_t stream);                        \
+  /* Heads of up to 128 numbers; wider ones, and heads that are no multiple of the groups, are     \
+     cudaErrorInvalidValue. */                                                                     \
+  cudaError_t attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out,          \
+                        float *logSumExp, cudaStream_t stream);                                    \
+  cudaError_t attention_grad(AttentionShape shape, const T *q, const T *k, const T *v,             \
+                             const T *out, const float *logSumExp, const T *dOut, T *dQ, T *dK,    \
+                             T *dV, WorkStream stream);
 FSDP_FOR_ELEMENTS(float)
 FSDP_FOR_ELEMENTS(bf16)
 #undef FSDP_FOR_ELEMENTS
@@ -65,6 +72,11 @@ FSDP_FOR_ELEMENTS_AND_IDS(float, std::int64_t)
 FSDP_FOR_ELEMENTS_AND_IDS(bf16, std::int32_t)
 FSDP_FOR_ELEMENTS_AND_IDS(bf16, std::int64_t)
 #undef FSDP_FOR_ELEMENTS_AND_IDS
+/// Sums that are rounded to bf16 once.
+cudaError_t embedding_grad(EmbeddingShape shape, const std::int32_t *ids, const bf16 *dOut,
+                           bf16 *dTable, WorkStream stream);
+cudaError_t embedding_grad(EmbeddingShape shape, const std::int64_t *ids, const bf16 *dOut,
+                           bf16 *dTable, WorkStream stream);
 
 //===----------------------------------------------------------------------===//
 // The end of a step
