@@ -258,6 +258,14 @@ void CudaTarget::head(const EmitOptions &options, bool hasKernels, Writer &write
 
 void CudaTarget::declare(const KernelTable &kernels, Writer &writer) const {
   writer.line("namespace fused {");
+  bool narrow = llvm::any_of(kernels.all(), [](const KernelTable::Entry &entry) {
+    return llvm::any_of(entry.function.parameters,
+                        [](StringRef parameter) { return parameter.contains("bf16 *"); });
+  });
+  if (narrow) {
+    writer.line();
+    writer.line("using fsdp::rt::bf16;");
+  }
   for (const KernelTable::Entry &entry : kernels.all()) {
     writer.line();
     writer.line("/// " + launchedAs(entry) + ".");
@@ -339,6 +347,9 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
   for (StringRef line : {"", "#else", "", "#include \"runtime/Slice.h\"", "", "#include <cstdint>",
                          "#include <cuda_runtime.h>", ""})
     header.line(line);
+  if (kernels.nameBf16())
+    for (StringRef line : {"using fsdp::rt::bf16;", ""})
+      header.line(line);
   declare(kernels, header);
   header.line();
   header.line("#endif");
