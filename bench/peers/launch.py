@@ -146,7 +146,11 @@ def ours(form, job, program, folder):
         # A line is written when its step is done; after the first nothing is allocated any more.
         used += [processor_time(process.pid)] * (done - len(used))
         if first_step is None:
-            first_step, memory = time.monotonic() - begin, shared_out({process.pid} | children(process.pid))
+            first_step = time.monotonic() - begin
+            try:
+                memory = shared_out({process.pid} | children(process.pid))
+            except (FileNotFoundError, ProcessLookupError):
+                raise Failed(f"{form}: the program ended before its memory was read; give it more --steps") from None
     _, err = process.communicate()
     if process.returncode != 0:
         raise Failed(f"{form}: exit status {process.returncode}\n{err[-3000:]}")
