@@ -1,15 +1,18 @@
 //===- Differentiate.cpp - reverse mode of a training step ----------------===//
 //
-// Reverse mode in one sweep. Two things are particular to sharded training:
+// Reverse mode in one sweep. Three things are particular to sharded training:
 //
 // - A value that is computed from parameters alone (a read, its casts, its broadcasts) is
 //   never carried from forward into backward: the backward op that uses it gets a read of its
 //   own, right before it. Otherwise the gathered parameter would live across the whole step.
 // - A gradient is marked where its last contribution completes, so that its reduction can
 //   start while backward goes on.
+// - What elementwise ops of backward need of forward is computed again where that keeps less
+//   (CheapValues.h).
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/CheapValues.h"
 #include "passes/LaunchNames.h"
 #include "passes/Passes.h"
 #include "mlir/IR/IRMapping.h"
@@ -66,11 +69,6 @@ private:
 };
 
 } // namespace
-
-/// True for ops that cost no more than the traffic of their operands.
-static bool isCheap(Operation *op) {
-  return nn::isElementwise(op) || isa<nn::RearrangeOp, nn::RepeatOp, ConstraintOp>(op);
-}
 
 void ReverseMode::collectActive() {
   auto module = step->getParentOfType<ModuleOp>();
@@ -248,6 +246,7 @@ LogicalResult ReverseMode::run() {
   for (Operation *op : llvm::reverse(path))
     if (failed(differentiate(op)) || failed(completeAt(op)))
       return failure();
+  recomputeCheapValues(one.getDefiningOp(), parameterOnly);
   return success();
 }
 

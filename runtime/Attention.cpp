@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <type_traits>
 
 namespace fsdp::rt::kernels {
 
@@ -53,11 +54,12 @@ struct QueryBlock {
 };
 
 /// packed[i][r] = factor * rows[r][i]; lanes past the last row are zero.
-void transpose(const float *rows, std::size_t count, std::size_t lanes, std::size_t width,
-               float factor, float *packed) {
+template <class T>
+void transpose(const T *rows, std::size_t count, std::size_t lanes, std::size_t width, float factor,
+               float *packed) {
   for (std::size_t i = 0; i < width; ++i) {
     for (std::size_t r = 0; r < count; ++r)
-      packed[i * kQueries + r] = factor * rows[r * width + i];
+      packed[i * kQueries + r] = factor * float(rows[r * width + i]);
     std::fill(packed + i * kQueries + count, packed + i * kQueries + lanes, 0.0f);
   }
 }
@@ -115,49 +117,90 @@ void multiplyRow(float *row, std::size_t width, float factor) {
     row[i] *= factor;
 }
 
+/// The numbers themselves, or where `to` holds them as floats.
+template <class T> const float *widened(const T *from, std::size_t count, float *to) {
+  if constexpr (std::is_same_v<T, float>)
+    return from;
+  convert(from, count, to);
+  return to;
+}
+
+/// Where a kernel may leave floats that become T: at their place, or in `scratch` until `narrow`.
+template <class T> float *wide(T *place, float *scratch) {
+  if constexpr (std::is_same_v<T, float>)
+    return place;
+  return scratch;
+}
+template <class T> void narrow(const float *scratch, std::size_t count, T *place) {
+  if constexpr (!std::is_same_v<T, float>)
+    convert(scratch, count, place);
+}
+
+/// Blocks as floats, for types that are narrower: two of queries and two of keys.
+struct WideBlocks {
+  float *first, *second, *keys, *values;
+
+  static std::size_t count(std::size_t width) { return 2 * (kQueries + kKeys) * width; }
+  WideBlocks(float *memory, std::size_t width)
+      : first(memory), second(first + kQueries * width), keys(second + kQueries * width),
+        values(keys + kKeys * width) {}
+};
+
 /// One block of queries of one head. `packed` holds width * kQueries numbers, `scores` kKeys *
 /// kQueries.
-void attendBlock(const AttentionShape &shape, const QueryBlock &block, const float *q,
-                 const float *k, const float *v, float *out, float *logSumExp, float *packed,
-                 float *scores) {
+template <class T>
+void attendBlock(const AttentionShape &shape, const QueryBlock &block, const T *q, const T *k,
+                 const T *v, T *result, float *logSumExp, float *packed, float *scores,
+                 const WideBlocks &blocks) {
   const std::size_t width = shape.width;
+  float *out = wide(result, blocks.first);
   transpose(q, block.count, block.lanes, width, shape.scale, packed);
   std::fill_n(out, block.count * width, 0.0f);
   Softmax softmax;
   for (std::size_t first = 0; first < block.keys(); first += kKeys) {
     const std::size_t count = std::min(kKeys, block.keys() - first);
-    multiply({count, block.lanes, width, width, 1, kQueries, kQueries}, k + first * width, packed,
-             scores, false);
+    const float *keys = widened(k + first * width, count * width, blocks.keys);
+    multiply({count, block.lanes, width, width, 1, kQueries, kQueries}, keys, packed, scores,
+             false);
     if (softmax.advance(block, first, count, scores))
       for (std::size_t r = 0; r < block.count; ++r)
         multiplyRow(out + r * width, width, softmax.correction[r]);
-    multiply({block.count, width, count, 1, kQueries, width, width}, scores, v + first * width, out,
-             true);
+    const float *values = widened(v + first * width, count * width, blocks.values);
+    multiply({block.count, width, count, 1, kQueries, width, width}, scores, values, out, true);
   }
   for (std::size_t r = 0; r < block.count; ++r) {
     if (softmax.sum[r] != 0)
       multiplyRow(out + r * width, width, static_cast<float>(1 / softmax.sum[r]));
     logSumExp[r] = static_cast<float>(std::log(softmax.sum[r]) + double(softmax.top[r]));
   }
+  narrow(out, block.count * width, result);
 }
 
 /// What a block of queries reads and writes in the gradient.
-struct GradientBlock {
-  const float *q, *out, *logSumExp, *dOut;
-  float *dQ;
+template <class T> struct GradientBlock {
+  const T *q, *out;
+  const float *logSumExp;
+  const T *dOut;
+  T *dQ;
 };
 
 /// Scratch memory of the gradient.
 struct GradientScratch {
   float *packedQ, *packedOut;           ///< width * kQueries
   float *probabilities, *scoreGradient; ///< kKeys * kQueries
+  float *wide;                          ///< WideBlocks, and a block of dQ
+  float *sums;                          ///< dK and dV of a group, for narrower types
 
-  explicit GradientScratch(std::size_t width) {
-    packedQ = static_cast<float *>(
-        Workspace::ofThread().reserve(2 * (width + kKeys) * kQueries * sizeof(float)));
+  GradientScratch(std::size_t width, std::size_t numbersOfGroup, bool isWide) {
+    const std::size_t fixed = 2 * (width + kKeys) * kQueries;
+    const std::size_t blocks = WideBlocks::count(width) + kQueries * width;
+    packedQ = static_cast<float *>(Workspace::ofThread().reserve(
+        (fixed + (isWide ? 0 : blocks + 2 * numbersOfGroup)) * sizeof(float)));
     packedOut = packedQ + width * kQueries;
     probabilities = packedOut + width * kQueries;
     scoreGradient = probabilities + kKeys * kQueries;
+    wide = packedQ + fixed;
+    sums = wide + blocks;
   }
 };
 
@@ -179,73 +222,98 @@ void scoreGradients(const QueryBlock &block, std::size_t first, std::size_t coun
   }
 }
 
-void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block, const GradientBlock &at,
-                     const float *k, const float *v, float *dK, float *dV,
+template <class T>
+void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
+                     const GradientBlock<T> &at, const T *k, const T *v, float *dK, float *dV,
                      const GradientScratch &scratch) {
-  const std::size_t width = shape.width;
+  const std::size_t width = shape.width, numbers = block.count * width;
+  const WideBlocks blocks(scratch.wide, width);
+  float *dQ = wide(at.dQ, scratch.wide + WideBlocks::count(width));
+  const float *q = widened(at.q, numbers, blocks.first);
+  const float *dOutWide = widened(at.dOut, numbers, blocks.second);
   transpose(at.q, block.count, block.lanes, width, shape.scale, scratch.packedQ);
   transpose(at.dOut, block.count, block.lanes, width, 1, scratch.packedOut);
   float logSumExp[kQueries] = {}, along[kQueries] = {};
   for (std::size_t r = 0; r < block.count; ++r) {
-    const float *out = at.out + r * width, *dOut = at.dOut + r * width;
+    const T *out = at.out + r * width;
+    const float *dOut = dOutWide + r * width;
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (std::size_t i = 0; i < width; ++i)
-      sum += double(out[i]) * double(dOut[i]);
+      sum += double(float(out[i])) * double(dOut[i]);
     along[r] = static_cast<float>(sum);
     // A query that sees nothing has -infinity, from which nothing may be subtracted.
     logSumExp[r] = at.logSumExp[r] == -kInfinity ? 0.0f : at.logSumExp[r];
   }
-  std::fill_n(at.dQ, block.count * width, 0.0f);
+  std::fill_n(dQ, numbers, 0.0f);
   for (std::size_t first = 0; first < block.keys(); first += kKeys) {
     const std::size_t count = std::min(kKeys, block.keys() - first), offset = first * width;
     const TileProduct scores{count, block.lanes, width, width, 1, kQueries, kQueries};
-    multiply(scores, k + offset, scratch.packedQ, scratch.probabilities, false);
-    multiply(scores, v + offset, scratch.packedOut, scratch.scoreGradient, false);
+    const float *keys = widened(k + offset, count * width, blocks.keys);
+    const float *values = widened(v + offset, count * width, blocks.values);
+    multiply(scores, keys, scratch.packedQ, scratch.probabilities, false);
+    multiply(scores, values, scratch.packedOut, scratch.scoreGradient, false);
     scoreGradients(block, first, count, shape.scale, logSumExp, along, scratch.probabilities,
                    scratch.scoreGradient);
     const TileProduct overQueries{count, width, block.count, kQueries, 1, width, width};
-    multiply(overQueries, scratch.probabilities, at.dOut, dV + offset, true);
-    multiply(overQueries, scratch.scoreGradient, at.q, dK + offset, true);
-    multiply({block.count, width, count, 1, kQueries, width, width}, scratch.scoreGradient,
-             k + offset, at.dQ, true);
+    multiply(overQueries, scratch.probabilities, dOutWide, dV + offset, true);
+    multiply(overQueries, scratch.scoreGradient, q, dK + offset, true);
+    multiply({block.count, width, count, 1, kQueries, width, width}, scratch.scoreGradient, keys,
+             dQ, true);
   }
+  narrow(dQ, numbers, at.dQ);
 }
 
 } // namespace
 
-void attention(AttentionShape shape, const float *q, const float *k, const float *v, float *out,
-               float *logSumExp) {
+template <class T>
+void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out, float *logSumExp) {
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
-  auto *packed = static_cast<float *>(
-      Workspace::ofThread().reserve((width + kKeys) * kQueries * sizeof(float)));
+  const std::size_t fixed = (width + kKeys) * kQueries;
+  const std::size_t wide = std::is_same_v<T, float> ? 0 : WideBlocks::count(width);
+  auto *packed =
+      static_cast<float *>(Workspace::ofThread().reserve((fixed + wide) * sizeof(float)));
+  const WideBlocks blocks(packed + fixed, width);
   for (std::size_t head = 0; head < std::size_t(shape.batch) * shape.heads; ++head) {
     const std::size_t group = head / shared * shape.keys * width;
     for (std::size_t first = 0; first < shape.queries; first += kQueries) {
       const std::size_t row = head * shape.queries + first;
       attendBlock(shape, QueryBlock(shape, first), q + row * width, k + group, v + group,
-                  out + row * width, logSumExp + row, packed, packed + width * kQueries);
+                  out + row * width, logSumExp + row, packed, packed + width * kQueries, blocks);
     }
   }
 }
 
-void attentionGrad(AttentionShape shape, const float *q, const float *k, const float *v,
-                   const float *out, const float *logSumExp, const float *dOut, float *dQ,
-                   float *dK, float *dV) {
+template <class T>
+void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, const T *out,
+                   const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV) {
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
-  const std::size_t groups = std::size_t(shape.batch) * shape.groups * shape.keys * width;
-  std::fill_n(dK, groups, 0.0f);
-  std::fill_n(dV, groups, 0.0f);
-  const GradientScratch scratch(width);
-  for (std::size_t head = 0; head < std::size_t(shape.batch) * shape.heads; ++head) {
-    const std::size_t group = head / shared * shape.keys * width;
-    for (std::size_t first = 0; first < shape.queries; first += kQueries) {
-      const std::size_t row = head * shape.queries + first, at = row * width;
-      attendBlockGrad(shape, QueryBlock(shape, first),
-                      {q + at, out + at, logSumExp + row, dOut + at, dQ + at}, k + group, v + group,
-                      dK + group, dV + group, scratch);
-    }
+  const std::size_t numbers = shape.keys * width;
+  const GradientScratch scratch(width, numbers, std::is_same_v<T, float>);
+  for (std::size_t group = 0; group < std::size_t(shape.batch) * shape.groups; ++group) {
+    const std::size_t offset = group * numbers;
+    float *keySums = wide(dK + offset, scratch.sums);
+    float *valueSums = wide(dV + offset, scratch.sums + numbers);
+    std::fill_n(keySums, numbers, 0.0f);
+    std::fill_n(valueSums, numbers, 0.0f);
+    for (std::size_t head = group * shared; head < (group + 1) * shared; ++head)
+      for (std::size_t first = 0; first < shape.queries; first += kQueries) {
+        const std::size_t row = head * shape.queries + first, at = row * width;
+        attendBlockGrad<T>(shape, QueryBlock(shape, first),
+                           {q + at, out + at, logSumExp + row, dOut + at, dQ + at}, k + offset,
+                           v + offset, keySums, valueSums, scratch);
+      }
+    narrow(keySums, numbers, dK + offset);
+    narrow(valueSums, numbers, dV + offset);
   }
 }
+
+#define INSTANTIATE(T)                                                                             \
+  template void attention(AttentionShape, const T *, const T *, const T *, T *, float *);          \
+  template void attentionGrad(AttentionShape, const T *, const T *, const T *, const T *,          \
+                              const float *, const T *, T *, T *, T *);
+INSTANTIATE(float)
+INSTANTIATE(bf16)
+#undef INSTANTIATE
 
 } // namespace fsdp::rt::kernels

@@ -11,39 +11,55 @@
 
 namespace fsdp::rt {
 
+// Everything is float or bf16 but logSumExp, which is float.
+
 namespace kernels {
 /// out[t, :] = sum over s of p[t, s] * v[s, :], where p[t, :] is the softmax of scale * q[t] . k[s]
 /// over the keys that t sees; logSumExp[t] = log(sum over those of exp(scale * q[t] . k[s])). A
 /// query that sees no key has out = 0 and logSumExp = -infinity. Scratch memory does not grow with
 /// the number of queries or keys. `out` is none of the others.
-void attention(AttentionShape shape, const float *q, const float *k, const float *v, float *out,
-               float *logSumExp);
-/// The gradients of q, k and v; probabilities are computed again from logSumExp.
-void attentionGrad(AttentionShape shape, const float *q, const float *k, const float *v,
-                   const float *out, const float *logSumExp, const float *dOut, float *dQ,
-                   float *dK, float *dV);
+template <class T>
+void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out, float *logSumExp);
+/// The gradients of q, k and v; probabilities are computed again from logSumExp. Scratch memory
+/// grows with the number of keys, not with that of heads.
+template <class T>
+void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, const T *out,
+                   const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV);
 } // namespace kernels
 
+/// Multiplications and additions of the two products forward; backward has five. What the mask
+/// hides is not counted.
+constexpr double flopsOf(const AttentionShape &shape) {
+  const double queries = shape.queries, keys = shape.keys;
+  double pairs = queries * keys;
+  if (shape.causal && keys >= queries)
+    pairs -= queries * (queries - 1) / 2;
+  return 4 * pairs * shape.width * shape.batch * shape.heads;
+}
+
 /// Scaled dot-product attention; `logSumExp` is kept for the gradient.
-inline void attention(Context &c, int stream, const char *name, AttentionShape shape,
-                      Slice<float> q, Slice<float> k, Slice<float> v, Slice<float> out,
-                      Slice<float> logSumExp) {
-  launch(c, stream, name, reads(q, k, v), writes(out, logSumExp),
-         [shape](const float *q, const float *k, const float *v, float *out, float *logSumExp) {
-           kernels::attention(shape, q, k, v, out, logSumExp);
-         });
+template <class T>
+void attention(Context &c, int stream, const char *name, AttentionShape shape, Slice<T> q,
+               Slice<T> k, Slice<T> v, Slice<T> out, Slice<float> logSumExp) {
+  launch(
+      c, stream, name, reads(q, k, v), writes(out, logSumExp),
+      [shape](const T *q, const T *k, const T *v, T *out, float *logSumExp) {
+        kernels::attention(shape, q, k, v, out, logSumExp);
+      },
+      Work{"attention", flopsOf(shape)});
 }
 
 /// The gradient of `attention`.
-inline void attention_grad(Context &c, int stream, const char *name, AttentionShape shape,
-                           Slice<float> q, Slice<float> k, Slice<float> v, Slice<float> out,
-                           Slice<float> logSumExp, Slice<float> dOut, Slice<float> dQ,
-                           Slice<float> dK, Slice<float> dV) {
-  launch(c, stream, name, reads(q, k, v, out, logSumExp, dOut), writes(dQ, dK, dV),
-         [shape](const float *q, const float *k, const float *v, const float *out,
-                 const float *logSumExp, const float *dOut, float *dQ, float *dK, float *dV) {
-           kernels::attentionGrad(shape, q, k, v, out, logSumExp, dOut, dQ, dK, dV);
-         });
+template <class T>
+void attention_grad(Context &c, int stream, const char *name, AttentionShape shape, Slice<T> q,
+                    Slice<T> k, Slice<T> v, Slice<T> out, Slice<float> logSumExp, Slice<T> dOut,
+                    Slice<T> dQ, Slice<T> dK, Slice<T> dV) {
+  launch(
+      c, stream, name, reads(q, k, v, out, logSumExp, dOut), writes(dQ, dK, dV),
+      [shape](const T *q, const T *k, const T *v, const T *out, const float *logSumExp,
+              const T *dOut, T *dQ, T *dK,
+              T *dV) { kernels::attentionGrad(shape, q, k, v, out, logSumExp, dOut, dQ, dK, dV); },
+      Work{"attention_grad", 2.5 * flopsOf(shape)});
 }
 
 } // namespace fsdp::rt

@@ -43,13 +43,16 @@ void all_reduce(Context &c, int stream, const char *name, int over, Slice<T> sou
 template <class T>
 void all_slice(Context &c, int stream, const char *name, int index, Slice<T> whole, Slice<T> piece,
                Tile tile) {
-  launch(c, stream, name, reads(whole), writes(piece), [tile, index](const T *from, T *to) {
-    clearPadding(tile, static_cast<std::size_t>(index), to, sizeof(T));
-    forEachRun(tile, static_cast<std::size_t>(index),
-               [&](std::size_t inPiece, std::size_t inWhole, std::size_t count) {
-                 std::copy_n(from + inWhole, count, to + inPiece);
-               });
-  });
+  launch(
+      c, stream, name, reads(whole), writes(piece),
+      [tile, index](const T *from, T *to) {
+        clearPadding(tile, static_cast<std::size_t>(index), to, sizeof(T));
+        forEachRun(tile, static_cast<std::size_t>(index),
+                   [&](std::size_t inPiece, std::size_t inWhole, std::size_t count) {
+                     std::copy_n(from + inWhole, count, to + inPiece);
+                   });
+      },
+      Work{"all_slice"});
 }
 
 /// `buffer` of group rank `root` to every rank.

@@ -44,6 +44,9 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
                "visit the samples of each epoch in another order, which the seed says");
   app.add_option("--log", options.log, "write one JSON object a step to this file")
       ->type_name("FILE");
+  app.add_option("--trace", options.trace,
+                 "write when each launch of the latest steps ran to this file (for Perfetto)")
+      ->type_name("FILE");
   app.add_flag("--report", options.report,
                "print the memory table; without --data, and do nothing else");
   options.communicator = program.communicator;

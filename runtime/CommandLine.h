@@ -18,6 +18,7 @@ struct Options {
   std::string init;
   std::string exportTo;
   std::string log;
+  std::string trace;
   std::string communicator = "auto";
   std::optional<std::int64_t> steps;
   std::optional<double> epochs;

@@ -32,10 +32,9 @@ void Context::synchronize() {
     stream->synchronize();
 }
 
-void Context::observe(StreamObserver observer) {
-  synchronize();
-  for (auto &stream : streams_)
-    stream->observe(observer);
+void Context::observe(int stream, StreamObserver observer) {
+  streams_[stream]->synchronize();
+  streams_[stream]->observe(observer);
 }
 
 } // namespace fsdp::rt

@@ -72,8 +72,8 @@ public:
     if (range.bytes && end > peakBytes_)
       peakBytes_ = end;
   }
-  /// Calls the observer after every action on every stream.
-  void observe(StreamObserver observer);
+  /// Calls the observer after every action on a stream. Waits for the stream first.
+  void observe(int stream, StreamObserver observer);
 
   /// Set by the driver before the first step.
   InputSource *inputs = nullptr;

@@ -21,41 +21,45 @@ template <typename Label> std::size_t checked(Label label, std::size_t row, std:
 
 } // namespace
 
-template <typename Label>
-void crossEntropy(LogitRows shape, const float *logits, const Label *labels, float *losses,
+template <class T, typename Label>
+void crossEntropy(LogitRows shape, const T *logits, const Label *labels, float *losses,
                   float *logSumExp) {
   for (std::size_t r = 0; r < shape.rows; ++r) {
-    const float *row = logits + r * shape.classes;
+    const T *row = logits + r * shape.classes;
     const std::size_t label = checked(labels[r], r, shape.classes);
     const float top = largest(row, shape.classes);
-    const double value = std::log(sumOfExponentials(row, shape.classes, top, nullptr)) + double(top);
+    const double value = std::log(sumOfExponentials(row, shape.classes, top)) + double(top);
     if (logSumExp)
       logSumExp[r] = static_cast<float>(value);
     losses[r] = static_cast<float>(value - double(row[label]));
   }
 }
 
-template <typename Label>
-void crossEntropyGrad(LogitRows shape, const float *logits, const Label *labels,
-                      const float *logSumExp, const float *upstream, float *gradients) {
+template <class T, typename Label>
+void crossEntropyGrad(LogitRows shape, const T *logits, const Label *labels, const float *logSumExp,
+                      const float *upstream, T *gradients) {
   for (std::size_t r = 0; r < shape.rows; ++r) {
-    const float *row = logits + r * shape.classes;
-    float *out = gradients + r * shape.classes;
+    const T *row = logits + r * shape.classes;
+    T *out = gradients + r * shape.classes;
     const std::size_t label = checked(labels[r], r, shape.classes);
     const float base = logSumExp[r], factor = upstream[r];
+    // Of the label, before it may be overwritten; subtracted before it is rounded.
+    const float ofLabel = factor * (vectorExp(float(row[label]) - base) - 1.0f);
 #pragma omp simd
     for (std::size_t j = 0; j < shape.classes; ++j)
-      out[j] = factor * vectorExp(row[j] - base);
-    out[label] -= factor;
+      out[j] = factor * vectorExp(float(row[j]) - base);
+    out[label] = ofLabel;
   }
 }
 
-#define INSTANTIATE(Label)                                                                         \
-  template void crossEntropy(LogitRows, const float *, const Label *, float *, float *);           \
-  template void crossEntropyGrad(LogitRows, const float *, const Label *, const float *,           \
-                                 const float *, float *);
-INSTANTIATE(std::int32_t)
-INSTANTIATE(std::int64_t)
+#define INSTANTIATE(T, Label)                                                                      \
+  template void crossEntropy(LogitRows, const T *, const Label *, float *, float *);               \
+  template void crossEntropyGrad(LogitRows, const T *, const Label *, const float *,               \
+                                 const float *, T *);
+INSTANTIATE(float, std::int32_t)
+INSTANTIATE(float, std::int64_t)
+INSTANTIATE(bf16, std::int32_t)
+INSTANTIATE(bf16, std::int64_t)
 #undef INSTANTIATE
 
 } // namespace fsdp::rt::kernels

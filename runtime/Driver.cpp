@@ -9,6 +9,7 @@
 #include "runtime/Error.h"
 #include "runtime/Log.h"
 #include "runtime/Shard.h"
+#include "runtime/Trace.h"
 #include "runtime/Weights.h"
 #include "runtime/Workspace.h"
 
@@ -104,14 +105,19 @@ public:
         log.emplace(options.log);
     }
     c.world().barrier();
+    if (!options.trace.empty())
+      trace.emplace(c);
     for (std::int64_t step = 1; step <= steps; ++step)
       trainStep(step);
     if (c.rank() == 0)
       printSummary();
+    if (trace) {
+      trace->write(options.trace);
+      sayWrote(options.trace);
+    }
     if (!options.exportTo.empty()) {
       exportWeights(options.exportTo, program, c);
-      if (c.rank() == 0)
-        std::printf("wrote '%s'\n", options.exportTo.c_str());
+      sayWrote(options.exportTo);
     }
     return kExitDone;
   }
@@ -156,8 +162,11 @@ private:
     c.inputs = batches ? &*batches : nullptr;
     const double begin = now();
     train->run(c);
+    const double enqueued = now();
     c.synchronize();
-    const double seconds = now() - begin;
+    const double end = now(), seconds = end - begin;
+    if (trace)
+      trace->step(step, begin, enqueued, end);
     std::copy_n(left.begin(), values.size(), values.begin());
     stopIfBad(step);
     const double rate =
@@ -245,6 +254,11 @@ private:
     std::fflush(stdout);
   }
 
+  void sayWrote(const std::string &path) {
+    if (c.rank() == 0)
+      std::printf("wrote '%s'\n", path.c_str());
+  }
+
   void printSummary() {
     progress->end();
     std::printf("done:");
@@ -266,6 +280,7 @@ private:
   // What the streams of the context use outlives it.
   std::optional<Batches> batches, valBatches;
   std::vector<float> left; ///< what the output launches of the latest segment left
+  std::optional<Trace> trace;
   Context c;
   std::optional<ProgressLine> progress; // rank 0 only, like the log
   std::optional<LogFile> log;
@@ -286,8 +301,10 @@ Sources openSources(const Program &program, const Options &options) {
     if (!remark.empty())
       std::fprintf(stderr, "note: %s\n", remark.c_str());
   }
-  if (!options.exportTo.empty())
-    AtomicFile probe(options.exportTo); // refuses now what would fail after the last step
+  // Refuses now what would fail after the last step.
+  for (const std::string &path : {options.exportTo, options.trace})
+    if (!path.empty())
+      AtomicFile probe(path);
   return sources;
 }
 

@@ -22,7 +22,7 @@ public:
         scale(static_cast<float>(1 / (1 - rate))) {}
 
   /// `count` elements whose indices begin with `index`.
-  void apply(std::uint64_t index, std::size_t count, const float *x, float *y) const {
+  template <class T> void apply(std::uint64_t index, std::size_t count, const T *x, T *y) const {
     while (count > 0) {
       std::uint32_t words[4][Random::kLanes], draws[kDraws];
       random.words(index / 4, words);
@@ -33,7 +33,7 @@ public:
       // A draw of [0, 1) is a multiple of 2^-24.
 #pragma omp simd
       for (std::size_t i = 0; i < now; ++i)
-        y[i] = draws[skip + i] >= threshold ? x[i] * scale : 0.0f;
+        y[i] = draws[skip + i] >= threshold ? float(x[i]) * scale : 0.0f;
       index += now, count -= now, x += now, y += now;
     }
   }
@@ -45,8 +45,9 @@ private:
 };
 
 /// Rows of the innermost extent, in the order of memory; `at` moves on behind what is done.
+template <class T>
 void descend(const Mask &mask, const DropoutExtent *extents, std::size_t numExtents,
-             std::uint64_t index, const float *x, float *y, std::size_t &at) {
+             std::uint64_t index, const T *x, T *y, std::size_t &at) {
   if (numExtents == 1) {
     mask.apply(index, extents->size, x + at, y + at);
     at += extents->size;
@@ -58,10 +59,16 @@ void descend(const Mask &mask, const DropoutExtent *extents, std::size_t numExte
 
 } // namespace
 
+template <class T>
 void dropout(double rate, std::uint64_t name, std::uint64_t first, const DropoutExtent *extents,
-             std::size_t numExtents, const StepState &state, const float *x, float *y) {
+             std::size_t numExtents, const StepState &state, const T *x, T *y) {
   std::size_t at = 0;
   descend(Mask(rate, name, state), extents, numExtents, first, x, y, at);
 }
+
+template void dropout(double, std::uint64_t, std::uint64_t, const DropoutExtent *, std::size_t,
+                      const StepState &, const float *, float *);
+template void dropout(double, std::uint64_t, std::uint64_t, const DropoutExtent *, std::size_t,
+                      const StepState &, const bf16 *, bf16 *);
 
 } // namespace fsdp::rt::kernels

@@ -3,8 +3,10 @@
 #include "runtime/Embedding.h"
 
 #include "runtime/Error.h"
+#include "runtime/Workspace.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace fsdp::rt::kernels {
 
@@ -18,29 +20,68 @@ template <typename Id> std::size_t checked(EmbeddingShape shape, const Id *ids, 
   return static_cast<std::size_t>(ids[i]);
 }
 
+/// Where the ids of each row of the table stand: those of `v` are order[starts[v]] to
+/// order[starts[v + 1] - 1], ascending.
+struct Places {
+  std::uint32_t *starts, *order;
+
+  template <typename Id> Places(EmbeddingShape shape, const Id *ids, Workspace &workspace) {
+    const std::size_t rows = shape.vocabulary + 2;
+    starts =
+        static_cast<std::uint32_t *>(workspace.reserve((rows + shape.ids) * sizeof(std::uint32_t)));
+    order = starts + rows;
+    // Counted two further on, summed, and moved on to its place by each id as it is put there.
+    std::fill_n(starts, rows, 0u);
+    for (std::size_t i = 0; i < shape.ids; ++i)
+      ++starts[checked(shape, ids, i) + 2];
+    for (std::size_t v = 2; v < rows; ++v)
+      starts[v] += starts[v - 1];
+    for (std::size_t i = 0; i < shape.ids; ++i)
+      order[starts[static_cast<std::size_t>(ids[i]) + 1]++] = static_cast<std::uint32_t>(i);
+  }
+};
+
 } // namespace
 
-template <typename Id>
-void embedding(EmbeddingShape shape, const float *table, const Id *ids, float *out) {
+template <class T, typename Id>
+void embedding(EmbeddingShape shape, const T *table, const Id *ids, T *out) {
   for (std::size_t i = 0; i < shape.ids; ++i)
     std::copy_n(table + checked(shape, ids, i) * shape.width, shape.width, out + i * shape.width);
 }
 
-template <typename Id>
-void embeddingGrad(EmbeddingShape shape, const Id *ids, const float *dOut, float *dTable) {
-  std::fill_n(dTable, shape.vocabulary * shape.width, 0.0f);
-  for (std::size_t i = 0; i < shape.ids; ++i) {
-    float *__restrict row = dTable + checked(shape, ids, i) * shape.width;
-    const float *__restrict gradient = dOut + i * shape.width;
+// Row by row of the table, so that each is written once and no zeros are written first.
+template <class T, class Sum, typename Id>
+void embeddingGrad(EmbeddingShape shape, const Id *ids, const T *dOut, Sum *dTable) {
+  constexpr std::size_t block = 256; // columns whose sums stay in the first-level cache
+  const Places places(shape, ids, Workspace::ofThread());
+  for (std::size_t v = 0; v < shape.vocabulary; ++v) {
+    const std::size_t begin = places.starts[v], end = places.starts[v + 1];
+    Sum *row = dTable + v * shape.width;
+    if (begin == end) {
+      std::memset(static_cast<void *>(row), 0, shape.width * sizeof(Sum));
+      continue;
+    }
+    for (std::size_t first = 0; first < shape.width; first += block) {
+      const std::size_t size = std::min(block, shape.width - first);
+      float sums[block];
+      convert(dOut + places.order[begin] * shape.width + first, size, sums);
+      for (std::size_t k = begin + 1; k < end; ++k) {
+        const T *gradient = dOut + places.order[k] * shape.width + first;
 #pragma omp simd
-    for (std::size_t j = 0; j < shape.width; ++j)
-      row[j] += gradient[j];
+        for (std::size_t j = 0; j < size; ++j)
+          sums[j] += float(gradient[j]);
+      }
+      convert(sums, size, row + first);
+    }
   }
 }
 
 #define INSTANTIATE(Id)                                                                            \
   template void embedding(EmbeddingShape, const float *, const Id *, float *);                     \
-  template void embeddingGrad(EmbeddingShape, const Id *, const float *, float *);
+  template void embedding(EmbeddingShape, const bf16 *, const Id *, bf16 *);                       \
+  template void embeddingGrad(EmbeddingShape, const Id *, const float *, float *);                 \
+  template void embeddingGrad(EmbeddingShape, const Id *, const bf16 *, float *);                  \
+  template void embeddingGrad(EmbeddingShape, const Id *, const bf16 *, bf16 *);
 INSTANTIATE(std::int32_t)
 INSTANTIATE(std::int64_t)
 #undef INSTANTIATE

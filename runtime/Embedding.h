@@ -12,33 +12,38 @@
 namespace fsdp::rt {
 
 namespace kernels {
-/// out[i, :] = table[ids[i], :]. Throws an Error that names place and value if an id is not in
-/// [0, vocabulary).
-template <typename Id>
-void embedding(EmbeddingShape shape, const float *table, const Id *ids, float *out);
-/// dTable[v, :] = sum over the i with ids[i] == v of dOut[i, :], added in the order of i.
-template <typename Id>
-void embeddingGrad(EmbeddingShape shape, const Id *ids, const float *dOut, float *dTable);
+/// out[i, :] = table[ids[i], :], for float or bf16. Throws an Error that names place and value if
+/// an id is not in [0, vocabulary).
+template <class T, typename Id>
+void embedding(EmbeddingShape shape, const T *table, const Id *ids, T *out);
+/// dTable[v, :] = sum over the i with ids[i] == v of dOut[i, :], added in float in the order of i,
+/// and rounded once where dTable is bf16.
+template <class T, class Sum, typename Id>
+void embeddingGrad(EmbeddingShape shape, const Id *ids, const T *dOut, Sum *dTable);
 } // namespace kernels
 
 /// The table's rows that `ids` name.
-template <typename Id>
-void embedding(Context &c, int stream, const char *name, EmbeddingShape shape, Slice<float> table,
-               Slice<Id> ids, Slice<float> out) {
-  launch(c, stream, name, reads(table, ids), writes(out),
-         [shape](const float *table, const Id *ids, float *out) {
-           kernels::embedding(shape, table, ids, out);
-         });
+template <class T, typename Id>
+void embedding(Context &c, int stream, const char *name, EmbeddingShape shape, Slice<T> table,
+               Slice<Id> ids, Slice<T> out) {
+  launch(
+      c, stream, name, reads(table, ids), writes(out),
+      [shape](const T *table, const Id *ids, T *out) {
+        kernels::embedding(shape, table, ids, out);
+      },
+      Work{"embedding"});
 }
 
 /// The gradient of `embedding` for the whole table.
-template <typename Id>
+template <class T, class Sum, typename Id>
 void embedding_grad(Context &c, int stream, const char *name, EmbeddingShape shape, Slice<Id> ids,
-                    Slice<float> dOut, Slice<float> dTable) {
-  launch(c, stream, name, reads(ids, dOut), writes(dTable),
-         [shape](const Id *ids, const float *dOut, float *dTable) {
-           kernels::embeddingGrad(shape, ids, dOut, dTable);
-         });
+                    Slice<T> dOut, Slice<Sum> dTable) {
+  launch(
+      c, stream, name, reads(ids, dOut), writes(dTable),
+      [shape](const Id *ids, const T *dOut, Sum *dTable) {
+        kernels::embeddingGrad(shape, ids, dOut, dTable);
+      },
+      Work{"embedding_grad"});
 }
 
 } // namespace fsdp::rt

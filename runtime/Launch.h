@@ -37,20 +37,23 @@ struct LaunchAction<Kernel, Reads<R...>, Writes<W...>> {
 
 /// Enqueues `kernel(const R *..., W *...)` on a stream. A slice that is read and written stands in
 /// both lists. `name` is a literal. Kernels are function pointers or closures of plain values.
+/// `work` is for traces.
 template <class... R, class... W, class Kernel>
 void launch(Context &c, int stream, const char *name, Reads<R...> read, Writes<W...> written,
-            Kernel kernel) {
+            Kernel kernel, Work work = {}) {
   detail::LaunchAction<Kernel, Reads<R...>, Writes<W...>> action{kernel, {}};
-  std::size_t i = 0;
+  std::size_t i = 0, bytes = 0;
   for (ByteRange range : read.ranges) {
     c.touch(range);
+    bytes += range.bytes;
     action.address[i++] = c.base() + range.offset;
   }
   for (ByteRange range : written.ranges) {
     c.touch(range);
+    bytes += range.bytes;
     action.address[i++] = c.base() + range.offset;
   }
-  c.stream(stream).push(name, action);
+  c.stream(stream).push(name, action, work, bytes);
 }
 
 /// `event` now stands for everything enqueued on `stream` so far.
@@ -63,18 +66,21 @@ inline void wait(Context &c, int stream, int event) { c.stream(stream).wait(c.ev
 template <class... R, class... W, class Body>
 void launchCollective(Context &c, int stream, const char *name, const char *kind, int over,
                       Reads<R...> read, Writes<W...> written, Body body) {
-  (void)kind;
   Communicator *communicator = &c.comm(over, stream);
-  launch(c, stream, name, read, written,
-         [communicator, body](const R *...r, W *...w) { body(*communicator, r..., w...); });
+  launch(
+      c, stream, name, read, written,
+      [communicator, body](const R *...r, W *...w) { body(*communicator, r..., w...); },
+      Work{kind, 0});
 }
 
 /// Copies this rank's part of input `index` into the arena.
 template <class T>
 void load_input(Context &c, int stream, const char *name, int index, Slice<T> target) {
   InputSource *source = c.inputs;
-  launch(c, stream, name, reads(), writes(target),
-         [source, index, bytes = target.bytes()](T *to) { source->load(index, to, bytes); });
+  launch(
+      c, stream, name, reads(), writes(target),
+      [source, index, bytes = target.bytes()](T *to) { source->load(index, to, bytes); },
+      Work{"load_input", 0});
 }
 
 } // namespace fsdp::rt

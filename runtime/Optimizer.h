@@ -46,9 +46,9 @@ namespace detail {
 /// Enqueues `update(parameter, gradient, first state, second state, lr, scale, number)`, with null
 /// for what is not there. `Scaled`: a scale is read.
 template <bool Scaled, typename... R, typename... W, typename Update>
-void launchUpdate(Context &c, int stream, const char *name, ShardOf shard, Reads<R...> read,
-                  Writes<W...> written, Update update) {
-  launch(c, stream, name, read, written, [shard, update](auto... addresses) {
+void launchUpdate(Context &c, int stream, const char *name, const char *kind, ShardOf shard,
+                  Reads<R...> read, Writes<W...> written, Update update) {
+  const auto kernel = [shard, update](auto... addresses) {
     constexpr std::size_t states = sizeof...(W) - 1, reads = sizeof...(R);
     const auto all = std::make_tuple(addresses...);
     const float *gradient = std::get<1>(all), *lr = std::get<2 + states>(all), *scale = nullptr;
@@ -65,21 +65,22 @@ void launchUpdate(Context &c, int stream, const char *name, ShardOf shard, Reads
       update(shard, parameter, gradient, first, second, *lr, scale, state->updates + 1);
     else
       kernels::noteBadGradient(shard, gradient, *state);
-  });
+  };
+  launch(c, stream, name, read, written, kernel, Work{kind});
 }
 
 template <typename Update, typename... State>
-void launchUpdate(Context &c, int stream, const char *name, const Storage &storage,
-                  Slice<float> parameter, Slice<float> gradient, Slice<float> lr,
-                  Slice<float> scale, Slice<bool> ok, Slice<StepState> state, Update update,
-                  State... states) {
+void launchUpdate(Context &c, int stream, const char *name, const char *kind,
+                  const Storage &storage, Slice<float> parameter, Slice<float> gradient,
+                  Slice<float> lr, Slice<float> scale, Slice<bool> ok, Slice<StepState> state,
+                  Update update, State... states) {
   const ShardOf shard = shardOf(c, storage);
   if (scale.count == 0)
-    launchUpdate<false>(c, stream, name, shard,
+    launchUpdate<false>(c, stream, name, kind, shard,
                         reads(parameter, gradient, states..., lr, ok, state),
                         writes(parameter, states...), update);
   else
-    launchUpdate<true>(c, stream, name, shard,
+    launchUpdate<true>(c, stream, name, kind, shard,
                        reads(parameter, gradient, states..., lr, scale, ok, state),
                        writes(parameter, states...), update);
 }
@@ -91,7 +92,7 @@ void launchUpdate(Context &c, int stream, const char *name, const Storage &stora
 inline void sgd(Context &c, int stream, const char *name, const Storage &storage, Sgd options,
                 Slice<float> parameter, Slice<float> gradient, Slice<float> lr, Slice<float> scale,
                 Slice<bool> ok, Slice<StepState> state) {
-  detail::launchUpdate(c, stream, name, storage, parameter, gradient, lr, scale, ok, state,
+  detail::launchUpdate(c, stream, name, "sgd", storage, parameter, gradient, lr, scale, ok, state,
                        [options](ShardOf shard, float *p, const float *g, float *, float *,
                                  float lr, const float *scale, std::int64_t) {
                          kernels::sgd(shard, options, p, g, nullptr, lr, scale);
@@ -103,7 +104,7 @@ inline void sgd(Context &c, int stream, const char *name, const Storage &storage
                 Slice<float> parameter, Slice<float> gradient, Slice<float> buffer, Slice<float> lr,
                 Slice<float> scale, Slice<bool> ok, Slice<StepState> state) {
   detail::launchUpdate(
-      c, stream, name, storage, parameter, gradient, lr, scale, ok, state,
+      c, stream, name, "sgd", storage, parameter, gradient, lr, scale, ok, state,
       [options](ShardOf shard, float *p, const float *g, float *buffer, float *, float lr,
                 const float *scale,
                 std::int64_t) { kernels::sgd(shard, options, p, g, buffer, lr, scale); },
@@ -116,7 +117,7 @@ inline void adam(Context &c, int stream, const char *name, const Storage &storag
                  Slice<float> second, Slice<float> lr, Slice<float> scale, Slice<bool> ok,
                  Slice<StepState> state) {
   detail::launchUpdate(
-      c, stream, name, storage, parameter, gradient, lr, scale, ok, state,
+      c, stream, name, "adam", storage, parameter, gradient, lr, scale, ok, state,
       [options](ShardOf shard, auto... rest) { kernels::adam(shard, options, rest...); }, first,
       second);
 }
@@ -127,7 +128,7 @@ inline void adamw(Context &c, int stream, const char *name, const Storage &stora
                   Slice<float> second, Slice<float> lr, Slice<float> scale, Slice<bool> ok,
                   Slice<StepState> state) {
   detail::launchUpdate(
-      c, stream, name, storage, parameter, gradient, lr, scale, ok, state,
+      c, stream, name, "adamw", storage, parameter, gradient, lr, scale, ok, state,
       [options](ShardOf shard, auto... rest) { kernels::adamw(shard, options, rest...); }, first,
       second);
 }
@@ -135,10 +136,12 @@ inline void adamw(Context &c, int stream, const char *name, const Storage &stora
 /// out = sum of the squares of `values`, in double.
 inline void square_sum(Context &c, int stream, const char *name, Slice<float> values,
                        Slice<double> out) {
-  launch(c, stream, name, reads(values), writes(out),
-         [count = values.count](const float *values, double *out) {
-           *out = kernels::squareSum(values, count);
-         });
+  launch(
+      c, stream, name, reads(values), writes(out),
+      [count = values.count](const float *values, double *out) {
+        *out = kernels::squareSum(values, count);
+      },
+      Work{"square_sum"});
 }
 
 } // namespace fsdp::rt

@@ -36,15 +36,17 @@ template <class T> void insert(Part part, const T *piece, T *whole) {
 /// The elements of a range of one dimension.
 template <class T>
 void slice(Context &c, int stream, const char *name, Part part, Slice<T> whole, Slice<T> piece) {
-  launch(c, stream, name, reads(whole), writes(piece),
-         [part](const T *whole, T *piece) { kernels::slice(part, whole, piece); });
+  launch(
+      c, stream, name, reads(whole), writes(piece),
+      [part](const T *whole, T *piece) { kernels::slice(part, whole, piece); }, Work{"slice"});
 }
 
 /// The opposite: zeros around the piece.
 template <class T>
 void pad(Context &c, int stream, const char *name, Part part, Slice<T> piece, Slice<T> whole) {
-  launch(c, stream, name, reads(piece), writes(whole),
-         [part](const T *piece, T *whole) { kernels::pad(part, piece, whole); });
+  launch(
+      c, stream, name, reads(piece), writes(whole),
+      [part](const T *piece, T *whole) { kernels::pad(part, piece, whole); }, Work{"pad"});
 }
 
 /// The inputs one after the other in each of `outer` runs of `joined`.
@@ -52,17 +54,19 @@ template <class T, class... Inputs>
 void concat(Context &c, int stream, const char *name, std::size_t outer, Slice<T> joined,
             Inputs... inputs) {
   const std::size_t runs = outer ? outer : 1;
-  launch(c, stream, name, reads(inputs...), writes(joined),
-         [outer, whole = joined.count / runs,
-          sizes = std::array<std::size_t, sizeof...(Inputs)>{inputs.count / runs...}](
-             auto *...pointers) {
-           // The last pointer is the result.
-           const T *from[] = {pointers...};
-           T *to = const_cast<T *>(from[sizes.size()]);
-           std::size_t start = 0;
-           for (std::size_t i = 0; i < sizes.size(); start += sizes[i++])
-             kernels::insert(Part{outer, whole, start, sizes[i]}, from[i], to);
-         });
+  launch(
+      c, stream, name, reads(inputs...), writes(joined),
+      [outer, whole = joined.count / runs,
+       sizes =
+           std::array<std::size_t, sizeof...(Inputs)>{inputs.count / runs...}](auto *...pointers) {
+        // The last pointer is the result.
+        const T *from[] = {pointers...};
+        T *to = const_cast<T *>(from[sizes.size()]);
+        std::size_t start = 0;
+        for (std::size_t i = 0; i < sizes.size(); start += sizes[i++])
+          kernels::insert(Part{outer, whole, start, sizes[i]}, from[i], to);
+      },
+      Work{"concat"});
 }
 
 } // namespace fsdp::rt

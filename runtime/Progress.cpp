@@ -8,11 +8,18 @@
 
 namespace fsdp::rt {
 
-double now() {
+namespace {
+
+double secondsOf(clockid_t clock) {
   timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
+  clock_gettime(clock, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
+
+} // namespace
+
+double now() { return secondsOf(CLOCK_MONOTONIC); }
+double processorSeconds() { return secondsOf(CLOCK_THREAD_CPUTIME_ID); }
 
 namespace {
 

@@ -9,6 +9,8 @@ namespace fsdp::rt {
 
 /// Seconds of the monotonic clock (the same on every process of a machine).
 double now();
+/// Seconds that the calling thread has run on a processor.
+double processorSeconds();
 
 /// A count that only grows. Waiting spins briefly and then sleeps in the kernel, as there are more
 /// threads than cores. It holds no pointer, so it works in memory that processes share.

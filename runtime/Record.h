@@ -22,6 +22,7 @@
 #include "runtime/Mesh.h"
 #include "runtime/Slice.h"
 #include "runtime/Table.h"
+#include "runtime/Work.h"
 
 #include <cstdio>
 
@@ -86,9 +87,11 @@ void printRanges(std::FILE *log, const char *label, const std::array<ByteRange, 
 
 } // namespace detail
 
-template <class... R, class... W, class Kernel>
-void launch(Context &c, int stream, const char *name, Reads<R...> read, Writes<W...> written,
-            const Kernel &, const char *kind = nullptr, int over = 0) {
+namespace detail {
+
+template <class... R, class... W>
+void print(Context &c, int stream, const char *name, Reads<R...> read, Writes<W...> written,
+           const char *kind = nullptr, int over = 0) {
   std::fprintf(c.log(), "launch %s \"%s\"", c.streamName(stream), name);
   detail::printRanges(c.log(), "reads", read.ranges);
   detail::printRanges(c.log(), "writes", written.ranges);
@@ -97,10 +100,18 @@ void launch(Context &c, int stream, const char *name, Reads<R...> read, Writes<W
   std::fputc('\n', c.log());
 }
 
+} // namespace detail
+
+template <class... R, class... W, class Kernel>
+void launch(Context &c, int stream, const char *name, Reads<R...> read, Writes<W...> written,
+            const Kernel &, Work = {}) {
+  detail::print(c, stream, name, read, written);
+}
+
 template <class... R, class... W, class Body>
 void launchCollective(Context &c, int stream, const char *name, const char *kind, int over,
-                      Reads<R...> read, Writes<W...> written, const Body &body) {
-  launch(c, stream, name, read, written, body, kind, over);
+                      Reads<R...> read, Writes<W...> written, const Body &) {
+  detail::print(c, stream, name, read, written, kind, over);
 }
 
 inline void record(Context &c, int stream, int event) {

@@ -41,7 +41,7 @@ private:
 
 } // namespace
 
-void rope(RopeShape shape, const float *x, float *y) {
+template <class T> void rope(RopeShape shape, const T *x, T *y) {
   thread_local Rotations rotations;
   const float *table = rotations.of(shape);
   const std::size_t half = shape.width / 2;
@@ -57,5 +57,8 @@ void rope(RopeShape shape, const float *x, float *y) {
       }
     }
 }
+
+template void rope(RopeShape, const float *, float *);
+template void rope(RopeShape, const bf16 *, bf16 *);
 
 } // namespace fsdp::rt::kernels

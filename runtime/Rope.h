@@ -12,15 +12,16 @@ namespace fsdp::rt {
 
 namespace kernels {
 /// Rotates the pair (x[b, t, i], x[b, t, i + width / 2]) by the angle t * theta^(-2 i / width).
-/// Sines are taken in double and kept for the next call. In place is fine.
-void rope(RopeShape shape, const float *x, float *y);
+/// Sines are taken in double and kept for the next call; x is float or bf16. In place is fine.
+template <class T> void rope(RopeShape shape, const T *x, T *y);
 } // namespace kernels
 
 /// Each vector, turned as far as its position says.
-inline void rope(Context &c, int stream, const char *name, RopeShape shape, Slice<float> x,
-                 Slice<float> y) {
-  launch(c, stream, name, reads(x), writes(y),
-         [shape](const float *x, float *y) { kernels::rope(shape, x, y); });
+template <class T>
+void rope(Context &c, int stream, const char *name, RopeShape shape, Slice<T> x, Slice<T> y) {
+  launch(
+      c, stream, name, reads(x), writes(y),
+      [shape](const T *x, T *y) { kernels::rope(shape, x, y); }, Work{"rope"});
 }
 
 } // namespace fsdp::rt

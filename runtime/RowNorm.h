@@ -10,59 +10,76 @@
 
 namespace fsdp::rt {
 
+// Rows and their scale and bias are float or bf16; statistics of rows and sums over rows are float.
+
 namespace kernels {
 /// y[r, j] = (x[r, j] - mean[r]) * rstd[r] * scale[j] + bias[j], where mean is that of the row and
 /// rstd = 1 / sqrt(population variance + epsilon). Both are taken in double. In place is fine.
-void layerNorm(NormRows shape, const float *x, const float *scale, const float *bias, float *y,
-               float *mean, float *rstd);
-/// The gradients of x, and those of scale and bias: sums over the rows, taken in double in order.
-/// dX may be dY.
-void layerNormGrad(NormRows shape, const float *x, const float *scale, const float *mean,
-                   const float *rstd, const float *dY, float *dX, float *dScale, float *dBias);
+template <class T>
+void layerNorm(NormRows shape, const T *x, const T *scale, const T *bias, T *y, float *mean,
+               float *rstd);
+/// The gradients of x, and those of scale and bias: sums over the rows, in order, of blocks of
+/// eight in float, then of blocks in double. dX may be dY.
+template <class T>
+void layerNormGrad(NormRows shape, const T *x, const T *scale, const float *mean, const float *rstd,
+                   const T *dY, T *dX, float *dScale, float *dBias);
 /// y[r, j] = x[r, j] * rstd[r] * scale[j], where rstd = 1 / sqrt(mean of the squares + epsilon).
-void rmsNorm(NormRows shape, const float *x, const float *scale, float *y, float *rstd);
+template <class T> void rmsNorm(NormRows shape, const T *x, const T *scale, T *y, float *rstd);
 /// As `layerNormGrad`.
-void rmsNormGrad(NormRows shape, const float *x, const float *scale, const float *rstd,
-                 const float *dY, float *dX, float *dScale);
+template <class T>
+void rmsNormGrad(NormRows shape, const T *x, const T *scale, const float *rstd, const T *dY, T *dX,
+                 float *dScale);
 } // namespace kernels
 
 /// Rows of mean 0 and variance 1, scaled and shifted; `mean` and `rstd` are kept for the gradient.
-inline void layer_norm(Context &c, int stream, const char *name, NormRows shape, Slice<float> x,
-                       Slice<float> scale, Slice<float> bias, Slice<float> y, Slice<float> mean,
-                       Slice<float> rstd) {
-  launch(c, stream, name, reads(x, scale, bias), writes(y, mean, rstd),
-         [shape](const float *x, const float *scale, const float *bias, float *y, float *mean,
-                 float *rstd) { kernels::layerNorm(shape, x, scale, bias, y, mean, rstd); });
+template <class T>
+void layer_norm(Context &c, int stream, const char *name, NormRows shape, Slice<T> x,
+                Slice<T> scale, Slice<T> bias, Slice<T> y, Slice<float> mean, Slice<float> rstd) {
+  launch(
+      c, stream, name, reads(x, scale, bias), writes(y, mean, rstd),
+      [shape](const T *x, const T *scale, const T *bias, T *y, float *mean, float *rstd) {
+        kernels::layerNorm(shape, x, scale, bias, y, mean, rstd);
+      },
+      Work{"layer_norm"});
 }
 
 /// The gradient of `layer_norm`.
-inline void layer_norm_grad(Context &c, int stream, const char *name, NormRows shape,
-                            Slice<float> x, Slice<float> scale, Slice<float> mean,
-                            Slice<float> rstd, Slice<float> dY, Slice<float> dX,
-                            Slice<float> dScale, Slice<float> dBias) {
-  launch(c, stream, name, reads(x, scale, mean, rstd, dY), writes(dX, dScale, dBias),
-         [shape](const float *x, const float *scale, const float *mean, const float *rstd,
-                 const float *dY, float *dX, float *dScale, float *dBias) {
-           kernels::layerNormGrad(shape, x, scale, mean, rstd, dY, dX, dScale, dBias);
-         });
+template <class T>
+void layer_norm_grad(Context &c, int stream, const char *name, NormRows shape, Slice<T> x,
+                     Slice<T> scale, Slice<float> mean, Slice<float> rstd, Slice<T> dY, Slice<T> dX,
+                     Slice<float> dScale, Slice<float> dBias) {
+  launch(
+      c, stream, name, reads(x, scale, mean, rstd, dY), writes(dX, dScale, dBias),
+      [shape](const T *x, const T *scale, const float *mean, const float *rstd, const T *dY, T *dX,
+              float *dScale, float *dBias) {
+        kernels::layerNormGrad(shape, x, scale, mean, rstd, dY, dX, dScale, dBias);
+      },
+      Work{"layer_norm_grad"});
 }
 
 /// Rows of mean square 1, scaled; `rstd` is kept for the gradient.
-inline void rms_norm(Context &c, int stream, const char *name, NormRows shape, Slice<float> x,
-                     Slice<float> scale, Slice<float> y, Slice<float> rstd) {
-  launch(c, stream, name, reads(x, scale), writes(y, rstd),
-         [shape](const float *x, const float *scale, float *y, float *rstd) {
-           kernels::rmsNorm(shape, x, scale, y, rstd);
-         });
+template <class T>
+void rms_norm(Context &c, int stream, const char *name, NormRows shape, Slice<T> x, Slice<T> scale,
+              Slice<T> y, Slice<float> rstd) {
+  launch(
+      c, stream, name, reads(x, scale), writes(y, rstd),
+      [shape](const T *x, const T *scale, T *y, float *rstd) {
+        kernels::rmsNorm(shape, x, scale, y, rstd);
+      },
+      Work{"rms_norm"});
 }
 
 /// The gradient of `rms_norm`.
-inline void rms_norm_grad(Context &c, int stream, const char *name, NormRows shape, Slice<float> x,
-                          Slice<float> scale, Slice<float> rstd, Slice<float> dY, Slice<float> dX,
-                          Slice<float> dScale) {
-  launch(c, stream, name, reads(x, scale, rstd, dY), writes(dX, dScale),
-         [shape](const float *x, const float *scale, const float *rstd, const float *dY, float *dX,
-                 float *dScale) { kernels::rmsNormGrad(shape, x, scale, rstd, dY, dX, dScale); });
+template <class T>
+void rms_norm_grad(Context &c, int stream, const char *name, NormRows shape, Slice<T> x,
+                   Slice<T> scale, Slice<float> rstd, Slice<T> dY, Slice<T> dX,
+                   Slice<float> dScale) {
+  launch(
+      c, stream, name, reads(x, scale, rstd, dY), writes(dX, dScale),
+      [shape](const T *x, const T *scale, const float *rstd, const T *dY, T *dX, float *dScale) {
+        kernels::rmsNormGrad(shape, x, scale, rstd, dY, dX, dScale);
+      },
+      Work{"rms_norm_grad"});
 }
 
 } // namespace fsdp::rt

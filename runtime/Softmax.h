@@ -11,15 +11,16 @@
 namespace fsdp::rt {
 
 namespace kernels {
-/// y[r, j] = exp(x[r, j]) / sum over k of exp(x[r, k]). In place is fine.
-void softmax(SoftmaxRows shape, const float *x, float *y);
+/// y[r, j] = exp(x[r, j]) / sum over k of exp(x[r, k]), for float or bf16. In place is fine.
+template <class T> void softmax(SoftmaxRows shape, const T *x, T *y);
 } // namespace kernels
 
 /// The softmax of each row.
-inline void softmax(Context &c, int stream, const char *name, SoftmaxRows shape, Slice<float> x,
-                    Slice<float> y) {
-  launch(c, stream, name, reads(x), writes(y),
-         [shape](const float *x, float *y) { kernels::softmax(shape, x, y); });
+template <class T>
+void softmax(Context &c, int stream, const char *name, SoftmaxRows shape, Slice<T> x, Slice<T> y) {
+  launch(
+      c, stream, name, reads(x), writes(y),
+      [shape](const T *x, T *y) { kernels::softmax(shape, x, y); }, Work{"softmax"});
 }
 
 } // namespace fsdp::rt

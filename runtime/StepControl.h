@@ -21,22 +21,29 @@ void advance(StepState &state, bool ok);
 /// lr = the schedule's rate for this step.
 inline void learning_rate(Context &c, int stream, const char *name, Schedule schedule,
                           Slice<StepState> state, Slice<float> lr) {
-  launch(c, stream, name, reads(state), writes(lr), [schedule](const StepState *state, float *lr) {
-    *lr = kernels::learningRate(schedule, *state);
-  });
+  launch(
+      c, stream, name, reads(state), writes(lr),
+      [schedule](const StepState *state, float *lr) {
+        *lr = kernels::learningRate(schedule, *state);
+      },
+      Work{"learning_rate"});
 }
 
 /// ok = all of the scalars are finite. They must be equal on every rank, so that all agree.
 template <typename... Scalar>
 void all_finite(Context &c, int stream, const char *name, Slice<bool> ok, Slice<Scalar>... values) {
-  launch(c, stream, name, reads(values...), writes(ok),
-         [](const Scalar *...values, bool *ok) { *ok = (... && __builtin_isfinite(*values)); });
+  launch(
+      c, stream, name, reads(values...), writes(ok),
+      [](const Scalar *...values, bool *ok) { *ok = (... && __builtin_isfinite(*values)); },
+      Work{"all_finite"});
 }
 
 /// Leaves a number for the log, as output `index` of the segment. The slice may be reused after it.
 inline void output(Context &c, int stream, const char *name, int index, Slice<float> value) {
-  launch(c, stream, name, reads(value), writes(),
-         [outputs = c.outputs, index](const float *value) { outputs[index] = *value; });
+  launch(
+      c, stream, name, reads(value), writes(),
+      [outputs = c.outputs, index](const float *value) { outputs[index] = *value; },
+      Work{"output"});
 }
 
 /// Ends the step: counts it, and the update if there was one.
@@ -44,7 +51,8 @@ inline void advance(Context &c, int stream, const char *name, Slice<StepState> s
                     Slice<bool> ok) {
   launch(
       c, stream, name, reads(state, ok), writes(state),
-      [](const StepState *, const bool *ok, StepState *state) { kernels::advance(*state, *ok); });
+      [](const StepState *, const bool *ok, StepState *state) { kernels::advance(*state, *ok); },
+      Work{"advance"});
 }
 
 } // namespace fsdp::rt

@@ -45,7 +45,9 @@ void Stream::wait(const Event &event) {
   if (!event.stream || event.stream == this)
     return; // nothing recorded, or already in order
   Progress *progress = &event.stream->completed_;
-  push("wait", [this, progress, target = event.position] { await(*progress, target); });
+  push(
+      "wait", [this, progress, target = event.position] { await(*progress, target); },
+      Work{"wait", 0});
 }
 
 void Stream::synchronize() {
@@ -68,7 +70,8 @@ void Stream::run() {
 void Stream::perform(Slot &slot) {
   if (failure_.raised())
     return;
-  double start = observer_.notify ? now() : 0;
+  const double start = observer_.notify ? now() : 0;
+  const double ran = observer_.notify ? processorSeconds() : 0;
   try {
     slot.perform(slot.closure);
   } catch (const Aborted &) {
@@ -84,7 +87,8 @@ void Stream::perform(Slot &slot) {
     return;
   }
   if (observer_.notify)
-    observer_.notify(observer_.user, name_.c_str(), slot.what, start, now());
+    observer_.notify(observer_.user,
+                     {slot.what, slot.work, slot.bytes, start, now(), processorSeconds() - ran});
 }
 
 } // namespace fsdp::rt

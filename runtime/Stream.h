@@ -10,6 +10,7 @@
 
 #include "runtime/Failure.h"
 #include "runtime/Progress.h"
+#include "runtime/Work.h"
 
 #include <atomic>
 #include <cstddef>
@@ -24,11 +25,18 @@ namespace fsdp::rt {
 /// Bytes of closure (kernel, captures, one pointer for each slice) that a launch can hold.
 constexpr std::size_t kClosureBytes = 448;
 
-/// Called on a stream's thread after each action, when set: name, start and end in seconds of
-/// `now()`.
+/// What a stream has done.
+struct StreamAction {
+  const char *name;
+  Work work;
+  std::size_t bytes; ///< read and written
+  double start, end; ///< seconds of `now()`
+  double processor;  ///< seconds that the thread ran in between
+};
+
+/// Called on a stream's thread after each action, when set.
 struct StreamObserver {
-  void (*notify)(void *user, const char *stream, const char *action, double start,
-                 double end) = nullptr;
+  void (*notify)(void *user, const StreamAction &action) = nullptr;
   void *user = nullptr;
 };
 
@@ -52,15 +60,18 @@ public:
 
   const std::string &name() const { return name_; }
 
-  /// Enqueues `action()`; `what` must outlive it (a literal). Throws `Aborted` when the job has
-  /// failed.
-  template <class Action> void push(const char *what, const Action &action) {
+  /// Enqueues `action()`; `what` must outlive it (a literal). `work` and `bytes` are for observers.
+  /// Throws `Aborted` when the job has failed.
+  template <class Action>
+  void push(const char *what, const Action &action, Work work = {}, std::size_t bytes = 0) {
     static_assert(sizeof(Action) <= kClosureBytes && alignof(Action) <= 16,
                   "the closure does not fit a slot of the stream: capture or pass less");
     static_assert(std::is_trivially_copyable_v<Action> && std::is_trivially_destructible_v<Action>,
                   "closures are copied into the ring as bytes: capture values and pointers only");
     Slot &slot = acquire();
     slot.what = what;
+    slot.work = work;
+    slot.bytes = bytes;
     ::new (static_cast<void *>(slot.closure)) Action(action);
     slot.perform = [](void *closure) { (*static_cast<Action *>(closure))(); };
     publish();
@@ -88,6 +99,8 @@ private:
   struct Slot {
     void (*perform)(void *);
     const char *what;
+    Work work;
+    std::size_t bytes;
     alignas(16) unsigned char closure[kClosureBytes];
   };
   static constexpr std::size_t kSlots = 512;

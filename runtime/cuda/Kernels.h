@@ -117,10 +117,10 @@ template <class... Rest> cudaError_t all_finite(bool *ok, Rest... rest) {
   constexpr std::size_t n = sizeof...(Rest) - 1;
   static_assert(n <= device::FiniteScalars::kMost, "more scalars than a kernel takes");
   device::FiniteScalars scalars = {};
-  const auto add = [&](auto *value) {
-    using Type = std::remove_const_t<std::remove_pointer_t<decltype(value)>>;
-    if constexpr (std::is_same_v<Type, float> || std::is_same_v<Type, double>) {
-      scalars.isDouble[scalars.count] = std::is_same_v<Type, double>;
+  const auto add = [&](auto value) {
+    constexpr bool isDouble = std::is_convertible_v<decltype(value), const double *>;
+    if constexpr (isDouble || std::is_convertible_v<decltype(value), const float *>) {
+      scalars.isDouble[scalars.count] = isDouble;
       scalars.address[scalars.count++] = value;
     }
   };

@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
+#include <set>
 #include <sstream>
 #include <string>
 #include <sys/wait.h>
@@ -249,6 +251,7 @@ TEST_F(DriverTest, RefusesBadInputBeforeItStarts) {
   refused(1, "--data /nowhere/data --steps 1", "cannot open '/nowhere/data'");
   refused(1, dataAndInit() + " --steps 1 --export /nowhere/out", "cannot create '/nowhere/out'");
   refused(1, dataAndInit() + " --steps 1 --log /nowhere/log", "cannot create '/nowhere/log'");
+  refused(1, dataAndInit() + " --steps 1 --trace /nowhere/t", "cannot create '/nowhere/t'");
   refused(1, "--data " + at("init") + " --steps 1", "tensor 'x': got only 'kernel', 'bias'");
   refused(1, "--data " + at("data") + " --init " + at("data") + " --steps 1",
           "got no tensor for 2 parameter(s): 'kernel', 'bias'");
@@ -269,8 +272,8 @@ TEST_F(DriverTest, AFullDiskLeavesTheOldFileWhole) {
 
 TEST_F(DriverTest, NothingAllocatesAfterTheFirstStep) {
   ASSERT_EQ(train(2,
-                  dataAndInit() + " --steps 20 --val-data " + at("data") +
-                      " --eval-every 6 --log " + at("log"),
+                  dataAndInit() + " --steps 20 --trace " + at("trace") + " --val-data " +
+                      at("data") + " --eval-every 6 --log " + at("log"),
                   "FSDP_TEST_ALLOCATIONS=" + at("counts") + " LD_PRELOAD=" COUNT_ALLOCATIONS " "),
             0)
       << said;
@@ -282,6 +285,43 @@ TEST_F(DriverTest, NothingAllocatesAfterTheFirstStep) {
   EXPECT_GT(counts[0], 0) << "the hook does not count";
   for (std::size_t s = 1; s < counts.size(); ++s)
     EXPECT_EQ(counts[s], 0) << "in step " << s + 1;
+}
+
+TEST_F(DriverTest, TracesEveryLaunchOfEveryRank) {
+  ASSERT_EQ(train(2, dataAndInit() + " --steps 3 --trace " + at("trace")), 0) << said;
+  const auto events = nlohmann::json::parse(textOf(at("trace")))["traceEvents"];
+  std::map<int, std::vector<double>> begins; // of the steps of each rank
+  std::map<std::string, int> kinds;
+  std::set<std::string> threads;
+  double flops = 0, bytes = 0;
+  for (const auto &event : events) {
+    if (event["name"] == "thread_name")
+      threads.insert(std::to_string(event["pid"].get<int>()) + "/" +
+                     event["args"]["name"].get<std::string>());
+    if (event["ph"] != "X")
+      continue;
+    EXPECT_GE(event["dur"].get<double>(), 0);
+    ++kinds[event["cat"]];
+    if (event["cat"] == "step")
+      begins[event["pid"]].push_back(event["ts"]);
+    if (event["cat"] == "gemm" && event["pid"] == 1) {
+      flops += event["args"]["flops"].get<double>();
+      bytes += event["args"]["bytes"].get<double>();
+    }
+    if (event.contains("tdur"))
+      EXPECT_LE(event["tdur"].get<double>(), event["dur"].get<double>() + 1000);
+  }
+  ASSERT_EQ(begins.size(), 2u);
+  EXPECT_EQ(begins[0].size(), 3u);
+  EXPECT_EQ(begins[1].size(), 3u);
+  EXPECT_LT(std::abs(begins[0][0] - begins[1][0]), 10e6) << "the ranks' clocks begin together";
+  EXPECT_EQ(kinds["enqueue"], 6);
+  EXPECT_EQ(kinds["all_gather"], 6);
+  // Forward and the weight's gradient: 4 samples of 5 to 3 on each of the two ranks.
+  EXPECT_EQ(flops, 3 * 2 * (2.0 * 4 * 5 * 3));
+  EXPECT_EQ(bytes, 3 * 2 * 4.0 * (4 * 5 + 5 * 3 + 4 * 3));
+  EXPECT_TRUE(threads.count("0/host") && threads.count("1/host"));
+  EXPECT_TRUE(threads.count("0/compute") && threads.count("1/compute"));
 }
 
 TEST_F(DriverTest, PrintsItsMemoryTable) {

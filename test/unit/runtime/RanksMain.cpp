@@ -139,10 +139,11 @@ struct Span {
 /// computes.
 int overlap(Context &c, const Units &u) {
   static std::vector<Span> spans[2];
-  c.observe({[](void *, const char *stream, const char *action, double start, double end) {
-               spans[std::string(stream) == "gather"].push_back({action, start, end});
-             },
-             nullptr});
+  const auto keep = [](void *user, const StreamAction &action) {
+    static_cast<std::vector<Span> *>(user)->push_back({action.name, action.start, action.end});
+  };
+  c.observe(kCompute, {keep, &spans[0]});
+  c.observe(kGather, {keep, &spans[1]});
   constexpr int kUnits = 5;
   for (int i = 0; i < kUnits; ++i) {
     all_gather(c, kGather, "gather", 0, u.piece, u.whole, u.tile);

@@ -126,7 +126,7 @@ TEST(RowNormTest, RmsNormFollowsItsFormula) {
 TEST(RowNormTest, WithoutRowsGradientsAreZero) {
   Floats dScale(3, 7.0f), dBias(3, 7.0f);
   const Floats scale(3, 1.0f);
-  kernels::layerNormGrad({0, 3, 1e-5}, nullptr, scale.data(), nullptr, nullptr, nullptr, nullptr,
+  kernels::layerNormGrad<float>({0, 3, 1e-5}, nullptr, scale.data(), nullptr, nullptr, nullptr, nullptr,
                          dScale.data(), dBias.data());
   EXPECT_EQ(dScale, Floats(3));
   EXPECT_EQ(dBias, Floats(3));

@@ -170,19 +170,29 @@ TEST_F(Streams, CloseWithWorkLeft) {
 
 TEST_F(Streams, AnObserverSeesEachAction) {
   struct Seen {
-    std::vector<std::string> names;
-    double seconds = 0;
+    std::vector<std::string> names, kinds;
+    double seconds = 0, processor = 0, flops = 0;
+    std::size_t bytes = 0;
   } seen;
-  a.observe({[](void *user, const char *stream, const char *action, double start, double end) {
-               static_cast<Seen *>(user)->names.push_back(std::string(stream) + "/" + action);
-               static_cast<Seen *>(user)->seconds += end - start;
+  a.observe({[](void *user, const StreamAction &action) {
+               static_cast<Seen *>(user)->names.push_back(action.name);
+               static_cast<Seen *>(user)->kinds.push_back(action.work.kind);
+               static_cast<Seen *>(user)->seconds += action.end - action.start;
+               static_cast<Seen *>(user)->processor += action.processor;
+               static_cast<Seen *>(user)->flops += action.work.flops;
+               static_cast<Seen *>(user)->bytes += action.bytes;
              },
              &seen});
-  a.push("one", [] { milliseconds(20); });
+  a.push(
+      "one", [] { milliseconds(20); }, Work{"sleep", 12}, 8);
   a.push("two", [] {});
   a.synchronize();
-  EXPECT_EQ(seen.names, (std::vector<std::string>{"a/one", "a/two"}));
+  EXPECT_EQ(seen.names, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(seen.kinds, (std::vector<std::string>{"sleep", "fused"}));
+  EXPECT_EQ(seen.flops, 12);
+  EXPECT_EQ(seen.bytes, 8u);
   EXPECT_GE(seen.seconds, 0.02);
+  EXPECT_LT(seen.processor, 0.02) << "a thread that sleeps does not run";
 }
 
 TEST(Progress, WaitEndsAtItsLimit) {

@@ -1,0 +1,106 @@
+"""The results of bench/compare as JSON, as tables and as a plot of the ratios."""
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+
+from peers.launch import OURS
+
+WHO = {"fsdpc": "#c0392b", "before": "#e6b0aa", "torch": "#f5b041", "torch.compile": "#d68910", "jax": "#2e86c1"}
+
+
+def circumstances(root):
+    """When, on what, with which versions."""
+    with open("/proc/cpuinfo") as lines:
+        about = {
+            key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    flags = about.get("flags", "").split()
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True)
+    changed = subprocess.run(["git", "status", "--porcelain", "--untracked-files=no"], cwd=root,
+                             capture_output=True, text=True)
+    gcc = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True)
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit.stdout.strip() + (" and changes" if changed.stdout.strip() else ""),
+        "machine": {
+            "processor": f"{about.get('model name')}, family {about.get('cpu family')}, model {about.get('model')}",
+            "cores": os.cpu_count(),
+            "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
+            "extensions": [f for f in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if f in flags],
+            "system": f"Linux {platform.release()}"},
+        "versions": {"g++": gcc.stdout.strip(), "python": platform.python_version(),
+                     **{name: importlib.metadata.version(name) for name in ("torch", "jax", "numpy")}}}
+
+
+def fastest_peer(forms, precision=""):
+    """The peer's form with the shortest step of one precision."""
+    peers = [form for form in forms
+             if form.split()[0] not in OURS and form.endswith(" bf16") == (precision == "bf16")]
+    return min(peers, key=lambda form: forms[form]["step"], default=None)
+
+
+def precision(form):
+    return "bf16" if form.endswith(" bf16") else "f32"
+
+
+def table(name, model):
+    forms = model["forms"]
+    lines = [f"### {name}: {model['parameters']:,} parameters, {model['tokens']} tokens a step", "",
+             "| form | s/step | spread | core s | tokens/s | of the fastest peer | first step, cold | again "
+             "| memory, MiB | loss off by |", "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
+    for form, r in forms.items():
+        best = fastest_peer(forms, precision(form))
+        every = [s for seconds in r["seconds"] for s in seconds]
+        cold, again = r["first_step"][0], r["first_step"][1:]
+        if "compile" in r:
+            cold_text = f"{r['compile']:.1f} + {cold:.1f}"
+        else:
+            cold_text = f"{cold:.1f}"
+        lines.append(
+            f"| {form} | {r['step']:.3f} | {min(every):.3f}-{max(every):.3f} | {r['core_step']:.2f} "
+            f"| {model['tokens'] / r['step']:.0f} | "
+            + (f"{forms[best]['step'] / r['step']:.2f}" if best else "-")
+            + f" | {cold_text} | " + (f"{min(again):.1f}" if again else "-")
+            + f" | {min(r['memory']) / 2**20:.0f} | {r['off']:.0e} |")
+    return lines
+
+
+def plot(result, path):
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    models = result["models"]
+    figure, rows = pyplot.subplots(2, len(models), figsize=(5 * len(models), 6), squeeze=False, height_ratios=(2, 1))
+    for ratio_axes, loss_axes, (name, model) in zip(*rows, models.items()):
+        forms = model["forms"]
+        labels = list(forms)[::-1]
+        ratios = [forms[fastest_peer(forms, precision(f)) or f]["step"] / forms[f]["step"] for f in labels]
+        bars = ratio_axes.barh(labels, ratios, color=[WHO[f.split()[0]] for f in labels])
+        ratio_axes.bar_label(bars, fmt="%.2f", padding=2, fontsize=8)
+        ratio_axes.axvline(1, color="black", linewidth=0.8)
+        ratio_axes.set_title(f"gpt2 {name}: tokens/s, in those of the fastest peer", fontsize=9)
+        ratio_axes.set_xlim(0, max(ratios) * 1.15)
+        for form, r in forms.items():
+            loss_axes.plot(range(1, 1 + len(r["losses"][0])), r["losses"][0], color=WHO[form.split()[0]], alpha=0.6)
+        loss_axes.set_title(f"gpt2 {name}: loss by step, {len(forms)} curves on top of each other", fontsize=9)
+        for axes in (ratio_axes, loss_axes):
+            axes.tick_params(labelsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=90)
+
+
+def write(result, folder, name):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    machine = result["machine"]
+    lines = [f"{result['date']}, commit {result['commit']}. {machine['processor']}, {machine['cores']} cores, "
+             f"{machine['memory']}; {', '.join(machine['extensions'])}. "
+             + ", ".join(f"{k} {v}" for k, v in result["versions"].items()) + ".", ""]
+    for model in result["models"]:
+        lines += table(model, result["models"][model]) + [""]
+    (folder / f"{name}.md").write_text("\n".join(lines))
+    print("\n".join(lines))
+    plot(result, folder / f"{name}.png")

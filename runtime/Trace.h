@@ -1,0 +1,57 @@
+//===- Trace.h - when each launch ran ---------------------------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_TRACE_H
+#define FSDP_RUNTIME_TRACE_H
+
+#include "runtime/Context.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// Observes all streams of a rank and keeps the latest actions of each, in memory that is taken at
+/// once: a step that is traced is still a step that allocates nothing. It outlives the context.
+class Trace {
+public:
+  /// Begins. Every rank makes its own at the same time: a clock starts at 0 when all have.
+  explicit Trace(Context &c);
+  Trace(const Trace &) = delete;
+  Trace &operator=(const Trace &) = delete;
+
+  /// Notes a step of the host: enqueued from `begin` to `enqueued`, done at `end`, in seconds of
+  /// `now()`.
+  void step(std::int64_t number, double begin, double enqueued, double end);
+
+  /// Writes the steps that are still known in full to `path`, as trace events for Perfetto or
+  /// chrome://tracing: a process for each rank, a thread for its host and each of its streams;
+  /// `cat` is the kind of work, `tdur` the processor's time, `args` has the bytes that a launch names and its flops where they
+  /// are known. Every rank calls it, with idle streams; rank 0 writes.
+  void write(const std::string &path);
+
+private:
+  /// Written by one stream's thread.
+  struct Track {
+    std::vector<StreamAction> actions; ///< a ring
+    std::uint64_t count = 0;
+  };
+  struct Step {
+    std::int64_t number;
+    double begin, enqueued, end;
+  };
+
+  /// The first moment from which every track knows everything.
+  double horizon() const;
+  std::string events() const;
+
+  Context &c;
+  double origin;
+  std::vector<Track> tracks;
+  std::vector<Step> steps; ///< a ring
+  std::uint64_t stepCount = 0;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_TRACE_H

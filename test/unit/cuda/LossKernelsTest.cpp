@@ -1,0 +1,132 @@
+#include "runtime/CrossEntropy.h"
+#include "runtime/Embedding.h"
+#include "test/unit/cuda/DeviceKernels.h"
+
+#include <algorithm>
+
+using namespace fsdp::rt;
+
+namespace {
+
+template <class T, class Id> struct Kinds {
+  using Element = T;
+  using Label = Id;
+};
+template <class K> class LossKernels : public DeviceKernels {};
+using All = ::testing::Types<Kinds<float, std::int32_t>, Kinds<float, std::int64_t>,
+                             Kinds<bf16, std::int32_t>, Kinds<bf16, std::int64_t>>;
+TYPED_TEST_SUITE(LossKernels, All);
+
+template <class Id>
+std::vector<Id> below(std::size_t limit, std::size_t count, std::mt19937 &random) {
+  std::vector<Id> values(count);
+  for (Id &value : values)
+    value = static_cast<Id>(random() % limit);
+  return values;
+}
+
+TYPED_TEST(LossKernels, CrossEntropyIsTheCpus) {
+  using T = typename TypeParam::Element;
+  using Label = typename TypeParam::Label;
+  // Odd numbers of classes: each row starts at another address within 16 bytes.
+  for (const LogitRows &shape : {LogitRows{1, 1}, LogitRows{5, 3}, LogitRows{0, 10},
+                                 LogitRows{9, 257}, LogitRows{4, 1024}, LogitRows{3, 5003}})
+    for (std::size_t offset : {0, 1}) {
+      SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.classes << " + " << offset);
+      const std::size_t n = shape.rows * shape.classes;
+      const Floats logits = rounded<T>(normal(n, this->random, -1, 4)),
+                   upstream = normal(shape.rows, this->random);
+      const std::vector<Label> labels = below<Label>(shape.classes, shape.rows, this->random);
+      Floats losses(shape.rows), sums(shape.rows), gradients(n);
+      kernels::crossEntropy(shape, logits.data(), labels.data(), losses.data(), sums.data());
+      kernels::crossEntropyGrad(shape, logits.data(), labels.data(), sums.data(), upstream.data(),
+                                gradients.data());
+      Device<T> logits_(logits, offset), gradients_(n);
+      Device<Label> labels_(labels);
+      Device<float> losses_(shape.rows), sums_(shape.rows), upstream_(upstream);
+      OK(cross_entropy(shape, logits_, labels_, losses_, sums_, this->stream));
+      expectClose<float>(losses_.floats(), losses, "losses");
+      expectClose<float>(sums_.floats(), sums, "log sum exp");
+      Device<float> alone(shape.rows);
+      OK(cross_entropy(shape, logits_, labels_, alone, this->stream));
+      EXPECT_EQ(alone.floats(), losses_.floats());
+      // What two nearly equal numbers leave of each other, at the label, is as exact as their sum.
+      Device<float> exact(sums);
+      OK(cross_entropy_grad(shape, logits_, labels_, exact, upstream_, gradients_, this->stream));
+      expectNear(gradients_.floats(), gradients, sizeof(T) == 2 ? 0x1p-8 : 1e-5, 1e-4, "gradients");
+      OK(cross_entropy_grad(shape, logits_, labels_, exact, upstream_, logits_, this->stream));
+      EXPECT_EQ(logits_.floats(), gradients_.floats()) << "in place";
+    }
+}
+
+TYPED_TEST(LossKernels, ALabelOutOfRangeIsNaN) {
+  using T = typename TypeParam::Element;
+  using Label = typename TypeParam::Label;
+  Device<T> logits(Floats{1, 2, 3, 4, 5, 6}), gradients(6);
+  Device<Label> labels(std::vector<int>{2, 3}), negative(std::vector<int>{-1, 0});
+  Device<float> losses(2), sums(2), upstream(Floats{1, 1});
+  OK(cross_entropy({2, 3}, logits, labels, losses, sums, this->stream));
+  EXPECT_TRUE(std::isfinite(losses.floats()[0]));
+  EXPECT_TRUE(std::isnan(losses.floats()[1]));
+  OK(cross_entropy({2, 3}, logits, negative, losses, sums, this->stream));
+  EXPECT_TRUE(std::isnan(losses.floats()[0]));
+  EXPECT_TRUE(std::isfinite(losses.floats()[1]));
+  OK(cross_entropy_grad({2, 3}, logits, negative, sums, upstream, gradients, this->stream));
+  const Floats got = gradients.floats();
+  EXPECT_GT(*std::min_element(got.begin(), got.begin() + 3), 0) << "no column is the label's";
+}
+
+TYPED_TEST(LossKernels, LogitsFarApart) {
+  using T = typename TypeParam::Element;
+  const float infinity = std::numeric_limits<float>::infinity();
+  Device<T> logits(Floats{-infinity, 200, -200, 0, -infinity, 0});
+  Device<typename TypeParam::Label> labels(std::vector<int>{1, 0});
+  Device<float> losses(2), sums(2);
+  OK(cross_entropy({2, 3}, logits, labels, losses, sums, this->stream));
+  EXPECT_EQ(losses.floats()[0], 0);
+  EXPECT_EQ(sums.floats()[0], 200);
+  EXPECT_NEAR(losses.floats()[1], std::log(2), 1e-6);
+}
+
+TYPED_TEST(LossKernels, EmbeddingIsTheCpus) {
+  using T = typename TypeParam::Element;
+  using Id = typename TypeParam::Label;
+  // One block of owned rows and several, ids that are rare and ids that are all the same.
+  for (const EmbeddingShape &shape :
+       {EmbeddingShape{1, 1, 1}, EmbeddingShape{40, 7, 16}, EmbeddingShape{700, 600, 8},
+        EmbeddingShape{300, 257, 5}, EmbeddingShape{0, 9, 8}, EmbeddingShape{530, 1, 24}})
+    for (std::size_t offset : {0, 1}) {
+      SCOPED_TRACE(::testing::Message() << shape.ids << " of " << shape.vocabulary << " x "
+                                        << shape.width << " + " << offset);
+      const Floats table = rounded<T>(normal(shape.vocabulary * shape.width, this->random)),
+                   dOut = rounded<T>(normal(shape.ids * shape.width, this->random));
+      const std::vector<Id> ids = below<Id>(shape.vocabulary, shape.ids, this->random);
+      Floats out(dOut.size()), dTable(table.size());
+      kernels::embedding(shape, table.data(), ids.data(), out.data());
+      kernels::embeddingGrad(shape, ids.data(), dOut.data(), dTable.data());
+      Device<T> table_(table, offset), out_(out.size()), dOut_(dOut, offset);
+      Device<Id> ids_(ids);
+      Device<float> dTable_(dTable.size());
+      OK(embedding(shape, table_, ids_, out_, this->stream));
+      EXPECT_EQ(out_.floats(), out);
+      OK(embedding_grad(shape, ids_, dOut_, dTable_, this->stream));
+      EXPECT_EQ(dTable_.floats(), dTable) << "sums in the order of places, to the bit";
+    }
+}
+
+TYPED_TEST(LossKernels, AnIdOutOfRangeIsNaN) {
+  using T = typename TypeParam::Element;
+  const EmbeddingShape shape{3, 2, 8};
+  Device<T> table(Floats(16, 1.0f)), out(24);
+  Device<typename TypeParam::Label> ids(std::vector<int>{2, 1, -1});
+  Device<float> dTable(16);
+  OK(embedding(shape, table, ids, out, this->stream));
+  const Floats got = out.floats();
+  for (int i = 0; i < 24; ++i)
+    EXPECT_EQ(std::isnan(got[i]), i / 8 != 1) << i;
+  Device<T> dOut(Floats(24, 1.0f));
+  OK(embedding_grad(shape, ids, dOut, dTable, this->stream));
+  EXPECT_EQ(dTable.floats(), (Floats{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}));
+}
+
+} // namespace

@@ -1,0 +1,148 @@
+#include "runtime/Rope.h"
+#include "runtime/RowNorm.h"
+#include "runtime/Softmax.h"
+#include "test/unit/cuda/DeviceKernels.h"
+
+using namespace fsdp::rt;
+
+namespace {
+
+template <class T> class RowKernels : public DeviceKernels {};
+using Elements = ::testing::Types<float, bf16>;
+TYPED_TEST_SUITE(RowKernels, Elements);
+
+struct Extent {
+  std::size_t rows, width, offset;
+};
+/// Rows held in registers, of one warp and of several, one or two packs a thread; rows too wide for
+/// that, of a width that is no multiple of a pack, at addresses that are not; no rows at all.
+const Extent kExtents[] = {{1, 1, 0},   {3, 8, 0},    {0, 64, 0},   {5, 768, 0},  {37, 130, 0},
+                           {7, 256, 0}, {2, 4104, 0}, {9, 64, 1},   {2, 8200, 0}, {3, 1000, 3},
+                           {1, 33, 0},  {6, 1536, 0}, {2, 9000, 0}, {2, 20000, 0}};
+
+TYPED_TEST(RowKernels, LayerNormIsTheCpus) {
+  using T = TypeParam;
+  for (const Extent &e : kExtents) {
+    SCOPED_TRACE(::testing::Message() << e.rows << " x " << e.width << " + " << e.offset);
+    const NormRows shape{e.rows, e.width, 1e-5};
+    const std::size_t n = e.rows * e.width;
+    const Floats x = rounded<T>(normal(n, this->random, 3, 2)),
+                 scale = rounded<T>(normal(e.width, this->random, 1)),
+                 bias = rounded<T>(normal(e.width, this->random)),
+                 dY = rounded<T>(normal(n, this->random));
+    Floats y(n), mean(e.rows), rstd(e.rows), dX(n), dScale(e.width), dBias(e.width);
+    kernels::layerNorm(shape, x.data(), scale.data(), bias.data(), y.data(), mean.data(),
+                       rstd.data());
+    kernels::layerNormGrad(shape, x.data(), scale.data(), mean.data(), rstd.data(), dY.data(),
+                           dX.data(), dScale.data(), dBias.data());
+    Device<T> x_(x, e.offset), scale_(scale, 1), bias_(bias), y_(n, e.offset), dY_(dY, e.offset);
+    Device<float> mean_(e.rows), rstd_(e.rows), dScale_(e.width, 1), dBias_(e.width);
+    OK(layer_norm(shape, x_, scale_, bias_, y_, mean_, rstd_, this->stream));
+    expectClose<T>(y_.floats(), y, "y");
+    expectClose<float>(mean_.floats(), mean, "mean");
+    expectClose<float>(rstd_.floats(), rstd, "rstd");
+    // In place: dX is dY.
+    OK(layer_norm_grad(shape, x_, scale_, mean_, rstd_, dY_, dY_, dScale_, dBias_, this->stream));
+    expectClose<T>(dY_.floats(), dX, "dX");
+    expectClose<float>(dScale_.floats(), dScale, "dScale");
+    expectClose<float>(dBias_.floats(), dBias, "dBias");
+  }
+}
+
+TYPED_TEST(RowKernels, RmsNormIsTheCpus) {
+  using T = TypeParam;
+  for (const Extent &e : kExtents) {
+    SCOPED_TRACE(::testing::Message() << e.rows << " x " << e.width << " + " << e.offset);
+    const NormRows shape{e.rows, e.width, 1e-6};
+    const std::size_t n = e.rows * e.width;
+    const Floats x = rounded<T>(normal(n, this->random, 0.5)),
+                 scale = rounded<T>(normal(e.width, this->random, 1)),
+                 dY = rounded<T>(normal(n, this->random));
+    Floats y(n), rstd(e.rows), dX(n), dScale(e.width);
+    kernels::rmsNorm(shape, x.data(), scale.data(), y.data(), rstd.data());
+    kernels::rmsNormGrad(shape, x.data(), scale.data(), rstd.data(), dY.data(), dX.data(),
+                         dScale.data());
+    Device<T> x_(x, e.offset), scale_(scale), dY_(dY, e.offset), dX_(n, e.offset);
+    Device<float> rstd_(e.rows), dScale_(e.width);
+    OK(rms_norm_grad(shape, x_, scale_, Device<float>(rstd), dY_, dX_, dScale_, this->stream));
+    expectClose<T>(dX_.floats(), dX, "dX");
+    expectClose<float>(dScale_.floats(), dScale, "dScale");
+    // In place: y is x.
+    OK(rms_norm(shape, x_, scale_, x_, rstd_, this->stream));
+    expectClose<T>(x_.floats(), y, "y");
+    expectClose<float>(rstd_.floats(), rstd, "rstd");
+  }
+}
+
+TYPED_TEST(RowKernels, SumsOverManyRowsStayCloseAndAreTheSameBits) {
+  using T = TypeParam;
+  const NormRows shape{2000, 16, 0};
+  const std::size_t n = shape.rows * shape.width;
+  const Floats x = rounded<T>(normal(n, this->random)), scale(shape.width, 1.0f),
+               dY = rounded<T>(normal(n, this->random, 0.1f));
+  Floats y(n), rstd(shape.rows), dX(n), dScale(shape.width);
+  kernels::rmsNorm(shape, x.data(), scale.data(), y.data(), rstd.data());
+  kernels::rmsNormGrad(shape, x.data(), scale.data(), rstd.data(), dY.data(), dX.data(),
+                       dScale.data());
+  Device<T> x_(x), scale_(scale), dY_(dY), dX_(n);
+  Device<float> rstd_(rstd), dScale_(shape.width), again(shape.width);
+  OK(rms_norm_grad(shape, x_, scale_, rstd_, dY_, dX_, dScale_, this->stream));
+  expectClose<float>(dScale_.floats(), dScale, "dScale");
+  OK(rms_norm_grad(shape, x_, scale_, rstd_, dY_, dX_, again, this->stream));
+  EXPECT_EQ(again.floats(), dScale_.floats());
+}
+
+TYPED_TEST(RowKernels, SoftmaxIsTheCpus) {
+  using T = TypeParam;
+  for (const Extent &e : kExtents) {
+    SCOPED_TRACE(::testing::Message() << e.rows << " x " << e.width << " + " << e.offset);
+    const Floats x = rounded<T>(normal(e.rows * e.width, this->random, 0, 5));
+    Floats y(x.size());
+    kernels::softmax({e.rows, e.width}, x.data(), y.data());
+    Device<T> x_(x, e.offset);
+    OK(softmax({e.rows, e.width}, x_, x_, this->stream));
+    expectClose<T>(x_.floats(), y, "y");
+  }
+}
+
+TYPED_TEST(RowKernels, SoftmaxOfMaskedAndNaN) {
+  using T = TypeParam;
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  Device<T> x(Floats{-infinity, 1, 1, -infinity, 1, nan, 2, 3}), y(8);
+  OK(softmax({2, 4}, x, y, this->stream));
+  const Floats got = y.floats();
+  EXPECT_EQ(Floats(got.begin(), got.begin() + 4), (Floats{0, 0.5f, 0.5f, 0}));
+  for (int j = 4; j < 8; ++j)
+    EXPECT_TRUE(std::isnan(got[j])) << j;
+}
+
+TYPED_TEST(RowKernels, RopeIsTheCpus) {
+  using T = TypeParam;
+  for (const RopeShape &shape :
+       {RopeShape{3, 5, 16, 10000, false}, RopeShape{1, 1, 2, 10000, false},
+        RopeShape{40, 7, 64, 500000, true}, RopeShape{2, 9, 6, 10000, true},
+        RopeShape{0, 4, 8, 10000, false}})
+    for (std::size_t offset : {0, 1}) {
+      const std::size_t n = shape.blocks * shape.positions * shape.width;
+      const Floats x = rounded<T>(normal(n, this->random));
+      Floats y(n);
+      kernels::rope(shape, x.data(), y.data());
+      Device<T> x_(x, offset);
+      OK(rope(shape, x_, x_, this->stream));
+      expectClose<T>(x_.floats(), y, "y");
+    }
+}
+
+// Angles of late positions are thousands of turns: what is left of them must still be right.
+TYPED_TEST(RowKernels, RopeOfLatePositions) {
+  const RopeShape shape{1, 9000, 2, 10000, false};
+  Floats x(shape.positions * 2), y(x.size());
+  for (std::size_t i = 0; i < x.size(); i += 2)
+    x[i] = 1;
+  kernels::rope(shape, x.data(), y.data());
+  Device<TypeParam> x_(x);
+  OK(rope(shape, x_, x_, this->stream));
+  expectNear(x_.floats(), y, sizeof(TypeParam) == 2 ? 0x1p-8 : 0, 1e-6, "y");
+}
+
+} // namespace

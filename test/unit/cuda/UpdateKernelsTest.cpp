@@ -1,0 +1,200 @@
+#include "runtime/Optimizer.h"
+#include "runtime/StepControl.h"
+#include "test/unit/cuda/DeviceKernels.h"
+
+#include <cstring>
+
+using namespace fsdp::rt;
+
+namespace {
+
+class UpdateKernels : public DeviceKernels {};
+
+/// A flat unit of seven members, with and without decay, of which a rank holds `count` elements.
+struct Unit {
+  Parameter members[7];
+  Storage storage;
+
+  Unit(Layout layout, std::size_t count) {
+    const std::size_t offsets[] = {0, 10, 11, 300, 5000, 5001, 9007};
+    for (std::size_t m = 0; m < 7; ++m) {
+      const std::size_t end = m < 6 ? offsets[m + 1] : 9100;
+      const Shape shape{std::int64_t(end - offsets[m])};
+      members[m] = {"p", nullptr, shape, shape, offsets[m], Initializer::zeros(), m % 2 == 0};
+    }
+    storage = {"unit", layout, {}, 0, 0, 9100, 100, Buffer(), {}, Table<Parameter>(members)};
+    storage.shard.count = count;
+  }
+};
+
+constexpr Layout kLayouts[] = {Layout::Flat, Layout::Dimension};
+
+struct Operands {
+  Floats p, g, m, v;
+  StepState state{};
+
+  Operands(std::size_t count, std::mt19937 &random)
+      : p(normal(count, random)), g(normal(count, random)), m(normal(count, random)),
+        v(normal(count, random)) {
+    for (float &x : v)
+      x = x * x;
+    state.updates = 3;
+    state.firstBad = -1;
+  }
+};
+
+TEST_F(UpdateKernels, AdamAndAdamwAreTheCpus) {
+  const Adam options{0.9f, 0.95f, 1e-8f, 0.1f};
+  for (Layout layout : kLayouts)
+    for (std::size_t count : {3040, 9104, 1})
+      for (int coordinate : {0, 2})
+        for (bool decoupled : {false, true})
+          for (std::size_t offset : {0, 1}) {
+            const Unit unit(layout, count);
+            const ShardOf shard{&unit.storage, coordinate};
+            Operands o(count, random);
+            const float lr = 0.01f, scale = 0.5f;
+            Device<float> p(o.p, offset), g(o.g), m(o.m), v(o.v), lr_(Floats{lr}),
+                scale_(Floats{scale});
+            Device<bool> ok(std::vector<int>{1});
+            Device<StepState> state(std::vector<StepState>{o.state});
+            // Once with a scale, once without.
+            for (const float *by : {static_cast<const float *>(scale_), (const float *)nullptr})
+              OK(decoupled ? adamw(shard, options, p, g, m, v, lr_, by, ok, state, p, m, v, stream)
+                           : adam(shard, options, p, g, m, v, lr_, by, ok, state, p, m, v, stream));
+            const auto reference = decoupled ? kernels::adamw : kernels::adam;
+            for (const float *by : {&scale, (const float *)nullptr})
+              reference(shard, options, o.p.data(), o.g.data(), o.m.data(), o.v.data(), lr, by, 4);
+            expectClose<float>(p.floats(), o.p, "parameter");
+            expectClose<float>(m.floats(), o.m, "first");
+            expectClose<float>(v.floats(), o.v, "second");
+          }
+}
+
+TEST_F(UpdateKernels, SgdIsTheCpus) {
+  for (float momentum : {0.0f, 0.9f}) {
+    const Sgd options{momentum, 0.1f};
+    const std::size_t count = 4555;
+    const Unit unit(Layout::Flat, count);
+    const ShardOf shard{&unit.storage, 1};
+    Operands o(count, random);
+    const float lr = 0.1f, scale = 0.25f;
+    Device<float> p(o.p), g(o.g), b(o.m), lr_(Floats{lr}), scale_(Floats{scale});
+    Device<bool> ok(std::vector<int>{1});
+    Device<StepState> state(std::vector<StepState>{o.state});
+    if (momentum == 0)
+      OK(sgd(shard, options, p, g, lr_, scale_, ok, state, p, stream));
+    else
+      OK(sgd(shard, options, p, g, b, lr_, scale_, ok, state, p, b, stream));
+    kernels::sgd(shard, options, o.p.data(), o.g.data(), momentum == 0 ? nullptr : o.m.data(), lr,
+                 &scale);
+    expectClose<float>(p.floats(), o.p, "parameter");
+    expectClose<float>(b.floats(), o.m, "buffer");
+  }
+}
+
+TEST_F(UpdateKernels, ManyMembersTakeSeveralLaunches) {
+  std::vector<Parameter> members;
+  for (std::size_t m = 0; m < 150; ++m)
+    members.push_back({"p", nullptr, {7}, {7}, 7 * m, Initializer::zeros(), m % 3 == 0});
+  Storage storage = {
+      "unit", Layout::Flat, {}, 0, 0, 1050, 0, Buffer(), {}, {members.data(), members.size()}};
+  storage.shard.count = 528;
+  for (int coordinate : {0, 1}) {
+    const ShardOf shard{&storage, coordinate};
+    Operands o(528, random);
+    Device<float> p(o.p), g(o.g), lr(Floats{0.5f});
+    Device<bool> ok(std::vector<int>{1});
+    Device<StepState> state(std::vector<StepState>{o.state});
+    OK(sgd(shard, {0, 0.5f}, p, g, lr, nullptr, ok, state, p, stream));
+    kernels::sgd(shard, {0, 0.5f}, o.p.data(), o.g.data(), nullptr, 0.5f, nullptr);
+    EXPECT_EQ(p.floats(), o.p);
+    // The same launches find the parameter of a bad gradient.
+    for (std::size_t bad : {500, 303}) {
+      g.data()[bad] = std::nanf("");
+      ok.data()[0] = false;
+      OK(sgd(shard, {0, 0.5f}, p, g, lr, nullptr, ok, state, p, stream));
+      EXPECT_EQ(state.values()[0].firstBad, int((528 * coordinate + bad) / 7));
+    }
+    EXPECT_EQ(p.floats(), o.p) << "nothing is updated";
+  }
+}
+
+TEST_F(UpdateKernels, TheFirstBadGradientIsNoted) {
+  const Unit unit(Layout::Flat, 4560);
+  Operands o(4560, random);
+  o.g[4559] = std::numeric_limits<float>::infinity();
+  o.g[600] = std::nanf("");
+  Device<float> p(o.p), g(o.g), m(o.m), v(o.v), lr(Floats{0.1f});
+  Device<bool> ok(std::vector<int>{0});
+  Device<StepState> state(std::vector<StepState>{o.state});
+  OK(adamw({&unit.storage, 1}, {}, p, g, m, v, lr, nullptr, ok, state, p, m, v, stream));
+  const StepState noted = o.state;
+  kernels::noteBadGradient({&unit.storage, 1}, o.g.data(), noted);
+  EXPECT_EQ(noted.firstBad, 105) << "element 5160 of the unit";
+  EXPECT_EQ(state.values()[0].firstBad, noted.firstBad);
+  // A smaller number stays.
+  OK(adamw({&unit.storage, 0}, {}, p, g, m, v, lr, nullptr, ok, state, p, m, v, stream));
+  EXPECT_EQ(state.values()[0].firstBad, 103);
+  OK(adamw({&unit.storage, 1}, {}, p, g, m, v, lr, nullptr, ok, state, p, m, v, stream));
+  EXPECT_EQ(state.values()[0].firstBad, 103);
+  EXPECT_EQ(p.floats(), o.p);
+  EXPECT_EQ(m.floats(), o.m);
+}
+
+TEST_F(UpdateKernels, SquareSumIsInDouble) {
+  for (std::size_t count : {0, 1, 5, 1000, 16384, 40001}) {
+    const Floats values = normal(count, random);
+    double sums[2];
+    for (std::size_t offset : {0, 1}) {
+      Device<float> values_(values, offset);
+      Device<double> sum(1);
+      OK(square_sum(count, values_, sum, stream));
+      sums[offset] = sum.values()[0];
+    }
+    const double expected = kernels::squareSum(values.data(), count);
+    EXPECT_NEAR(sums[0], expected, 1e-12 * expected);
+    EXPECT_EQ(sums[0], sums[1]) << "alignment changes no bit";
+  }
+}
+
+TEST_F(UpdateKernels, StepsAreThoseOfTheCpu) {
+  for (Schedule::Kind kind : {Schedule::Constant, Schedule::Linear, Schedule::Cosine})
+    for (int warmup : {0, 3}) {
+      StepState expected{};
+      expected.totalSteps = 7;
+      expected.baseLearningRate = 3e-4f;
+      expected.firstBad = 2;
+      Device<StepState> state(std::vector<StepState>{expected});
+      Device<float> lr(1);
+      Device<bool> ok(1);
+      for (int step = 0; step < 10; ++step) {
+        OK(learning_rate({kind, warmup}, state, lr, stream));
+        const float rate = kernels::learningRate({kind, warmup}, expected);
+        EXPECT_NEAR(lr.floats()[0], rate, 1e-6f * rate);
+        ok.data()[0] = step % 4 != 1;
+        OK(advance(state, ok, state, stream));
+        kernels::advance(expected, step % 4 != 1);
+        const StepState got = state.values()[0];
+        EXPECT_EQ(std::memcmp(&got, &expected, sizeof(got)), 0) << "step " << step;
+      }
+    }
+}
+
+TEST_F(UpdateKernels, AllFiniteTakesFloatsAndDoubles) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  Device<float> a(Floats{1}), bad(Floats{infinity});
+  Device<double> b(std::vector<double>{1e300}), nan(std::vector<double>{std::nan("")});
+  Device<bool> ok(1);
+  const auto isOk = [&]() -> bool { return ok.values()[0]; };
+  OK(all_finite(ok.data(), a.data(), b.data(), stream));
+  EXPECT_TRUE(isOk());
+  OK(all_finite(ok.data(), a.data(), nan.data(), stream));
+  EXPECT_FALSE(isOk());
+  OK(all_finite(ok.data(), a.data(), b.data(), a.data(), stream));
+  EXPECT_TRUE(isOk());
+  OK(all_finite(ok.data(), static_cast<const float *>(bad.data()), b.data(), stream));
+  EXPECT_FALSE(isOk());
+}
+
+} // namespace
