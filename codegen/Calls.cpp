@@ -45,7 +45,9 @@ private:
   /// Reads or writes `buffer` and passes it on.
   void read(Value buffer);
   void write(Value buffer);
-  void pass(std::string text) { call.arguments.push_back(std::move(text)); }
+  void pass(std::string text) {
+    call.arguments.push_back({CallArgument::constant, {}, std::move(text)});
+  }
 
   bool allFromBuffers(Operation *op);
   LogicalResult needBuffers(Operation *op);
@@ -73,12 +75,12 @@ Value CallFinder::target(Value result) {
 
 void CallFinder::read(Value buffer) {
   call.reads.push_back(buffer);
-  call.arguments.push_back(buffer);
+  call.arguments.push_back({CallArgument::read, buffer, {}});
 }
 
 void CallFinder::write(Value buffer) {
   call.writes.push_back(buffer);
-  call.arguments.push_back(buffer);
+  call.arguments.push_back({CallArgument::written, buffer, {}});
 }
 
 bool CallFinder::allFromBuffers(Operation *op) {
@@ -109,8 +111,7 @@ LogicalResult CallFinder::needF32(Operation *op, Type type) const {
 
 LogicalResult CallFinder::input(InputOp op) {
   call.function = "load_input";
-  const auto &inputs = program.inputs;
-  pass("/*input=*/" + std::to_string(inputs.find(op.getNameAttr()) - inputs.begin()));
+  pass(enumeratorFor("input " + op.getName().str()));
   if (failed(needBuffers(op)))
     return failure();
   write(target(op.getResult()));
@@ -145,10 +146,14 @@ LogicalResult CallFinder::tiled(Operation *op, RankedTensorType piece, RankedTen
     outer *= whole.getDimSize(d);
   for (uint64_t d = dim + 1; d < static_cast<uint64_t>(whole.getRank()); ++d)
     inner *= whole.getDimSize(d);
-  pass("Tile{/*outer=*/" + std::to_string(outer) + ", /*local=*/" +
-       std::to_string(piece.getDimSize(dim)) + ", /*inner=*/" + std::to_string(inner) +
-       ", /*total=*/" + std::to_string(whole.getDimSize(dim)) + "}");
+  call.tile = {outer, piece.getDimSize(dim), inner, whole.getDimSize(dim)};
+  pass(call.tile->spell());
   return success();
+}
+
+std::string CallTile::spell() const {
+  return "Tile{/*outer=*/" + std::to_string(outer) + ", /*local=*/" + std::to_string(local) +
+         ", /*inner=*/" + std::to_string(inner) + ", /*total=*/" + std::to_string(total) + "}";
 }
 
 std::string mlir::fsdp::rankIndex(MeshAttr mesh, ArrayAttr over) {
@@ -356,7 +361,9 @@ LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
   if (!source(op.getGradient()) || !source(op.getLr()) || !source(op.getOk()) ||
       (scaled && !source(op.getScale())))
     return needBuffers(op);
-  pass("storages[" + enumeratorFor("storage " + op.getStorage().str()) + "]");
+  call.arguments.push_back({CallArgument::storage,
+                            {},
+                            "storages[" + enumeratorFor("storage " + op.getStorage().str()) + "]"});
   pass(updateConstants(op.getOptimizer()));
   read(source(op.getParameter()));
   read(source(op.getGradient()));
@@ -366,7 +373,7 @@ LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
   if (scaled)
     read(source(op.getScale()));
   else
-    pass("/*scale=*/{}");
+    call.arguments.push_back({CallArgument::absent, {}, "scale"});
   read(source(op.getOk()));
   read(launch.getStepState());
   for (Value result : after)
@@ -403,7 +410,8 @@ LogicalResult CallFinder::find(Operation *op) {
       .Case([&](AllReduceOp op) {
         if (failed(collective(op, "all_reduce", op.getInput(), op.getResult(), op.getOver())))
           return failure();
-        if (op.getKind() == ReduceKind::max)
+        call.maximum = op.getKind() == ReduceKind::max;
+        if (call.maximum)
           pass("ReduceOp::Max");
         return success();
       })

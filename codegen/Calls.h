@@ -1,8 +1,9 @@
-//===- Calls.h - what the runtime is called with for a launch ---*- C++ -*-===//
+//===- Calls.h - what a launch calls ----------------------------*- C++ -*-===//
 //
-// The table of callees of the CPU target: for each kind of launch the function of the runtime, what
-// it reads and writes in its order, and its further arguments. The emitted program and the record
-// of launches both come from it; that the runtime does as it says is what comparing them shows.
+// For each kind of launch the function of the runtime, its arguments, and what it reads and writes:
+// stated once for all targets, which differ in how they spell it (codegen/Target.h). The emitted
+// programs and the record of launches all come from it; that the runtime does as it says is what
+// comparing them shows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,25 +14,38 @@
 
 namespace mlir::fsdp {
 
-/// An argument of a call: a buffer, or text.
+/// An argument of a call.
 struct CallArgument {
-  CallArgument(Value buffer) : buffer(buffer) {}
-  CallArgument(std::string text) : text(std::move(text)) {}
-  CallArgument(const char *text) : text(text) {}
+  enum Kind {
+    constant, ///< `text`: a shape, a number, an enumerator
+    read,     ///< `buffer`
+    written,  ///< `buffer`
+    storage,  ///< what the optimizer updates; `text` is the expression of its table
+    absent,   ///< no buffer where other calls have one; `text` is its name
+  } kind;
   Value buffer;
   std::string text;
 };
 
+/// How a collective cuts a dimension (runtime/Tile.h), in elements.
+struct CallTile {
+  int64_t outer, local, inner, total;
+  /// "Tile{/*outer=*/1, ...}"
+  std::string spell() const;
+};
+
 struct Call {
-  /// The function of the runtime; empty for a generated kernel.
+  /// The function's name, which all targets have in common; empty for a generated kernel.
   StringRef function;
-  /// What stands behind context, stream and name.
+  /// In order. What is updated in place stands here as read and in `writes`.
   std::vector<CallArgument> arguments;
-  /// Buffers in the order in which the runtime lists them.
+  /// Buffers in the order in which the record of a launch lists them.
   SmallVector<Value> reads, writes;
   /// The kind of a collective and its axes.
   StringRef collective;
   ArrayAttr over;
+  std::optional<CallTile> tile; ///< also among the arguments
+  bool maximum = false;         ///< of an all_reduce: not the sum
 };
 
 /// The C++ expression of a rank's index over `over`, first axis major.

@@ -54,6 +54,8 @@ struct KernelMask {
   ArrayAttr over;
   int64_t size;  ///< of the whole dimension
   int64_t local; ///< of this rank's part, padding included
+  /// The C++ expression of what is held, in a program whose context is `c`.
+  std::string spellHeld(MeshAttr mesh) const;
   bool operator==(const KernelMask &o) const {
     return over == o.over && size == o.size && local == o.local;
   }

@@ -378,34 +378,3 @@ FailureOr<KernelFunction> mlir::fsdp::printKernel(LaunchOp launch, bool anonymou
     return failure();
   return Printer(*kernel, anonymous).print();
 }
-
-//===----------------------------------------------------------------------===//
-// The kernels of a program
-//===----------------------------------------------------------------------===//
-
-LogicalResult KernelTable::insert(LaunchOp launch) {
-  FailureOr<KernelFunction> anonymous = printKernel(launch, true);
-  if (failed(anonymous))
-    return failure();
-  std::string key = llvm::join(anonymous->parameters, ",") + "\n" + anonymous->body;
-  auto [place, isNew] = byText.try_emplace(key, entries.size());
-  if (isNew) {
-    FailureOr<KernelFunction> function = printKernel(launch, false);
-    if (failed(function))
-      return failure();
-    entries.push_back({"", *function, {}});
-  }
-  Entry &entry = entries[place->second];
-  entryOf[launch] = place->second;
-  masks[launch] = anonymous->masks;
-  if (!llvm::is_contained(entry.launches, launch.getName()))
-    entry.launches.push_back(launch.getName().str());
-  return success();
-}
-
-void KernelTable::assignNames() {
-  Names names;
-  for (Entry &entry : entries)
-    entry.name = names.unique(entry.launches.size() == 1 ? StringRef(entry.launches.front())
-                                                         : actionOf(entry.launches.front()));
-}

@@ -12,18 +12,46 @@
 using namespace mlir::fsdp;
 using llvm::StringRef;
 
-static std::vector<std::string> sourceFiles(const EmittedProgram &program) {
-  std::vector<std::string> sources;
+/// The files of `program` whose name ends so, each behind a blank.
+static std::string filesEnding(const EmittedProgram &program, StringRef extension) {
+  std::string list;
   for (const auto &[name, text] : program.files)
-    if (StringRef(name).ends_with(".cpp"))
-      sources.push_back(name);
-  return sources;
+    if (StringRef(name).ends_with(extension))
+      list += " " + name;
+  return list;
 }
 
-std::string mlir::fsdp::projectFile(const EmittedProgram &program, StringRef name) {
-  std::string sources;
-  for (const std::string &source : sourceFiles(program))
-    sources += " " + source;
+static std::string cudaProject(const EmittedProgram &program, StringRef name) {
+  std::string kernels = filesEnding(program, ".cu");
+  return "# Builds " + name.str() + R"( for CUDA: cmake -S . -B build && cmake --build build -j
+# Needs the CUDA toolkit, NCCL and a C++17 compiler; nvcc compiles kernels only.
+cmake_minimum_required(VERSION 3.18)
+project(train LANGUAGES CXX)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(FSDP_TARGETS cuda CACHE STRING "" FORCE)
+add_subdirectory(runtime)
+include(runtime/Numerics.cmake)
+
+add_executable(train train.cpp)
+)" + (kernels.empty() ? "" : "fsdp_add_kernels(train" + kernels + ")\n") +
+         R"(target_link_libraries(train PRIVATE fsdp_runtime_cuda)
+# Writes its actions down instead of performing them; needs neither CUDA nor a library.
+add_executable(record EXCLUDE_FROM_ALL train.cpp)
+target_compile_definitions(record PRIVATE FSDP_RECORD)
+foreach(program train record)
+  target_compile_features(${program} PRIVATE cxx_std_17)
+  target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+endforeach()
+)";
+}
+
+std::string mlir::fsdp::projectFile(const EmittedProgram &program, StringRef name,
+                                    TargetKind target) {
+  if (target == TargetKind::Cuda)
+    return cudaProject(program, name);
+  std::string sources = filesEnding(program, ".cpp");
   return "# Builds " + name.str() + R"(: cmake -S . -B build && cmake --build build -j
 cmake_minimum_required(VERSION 3.18)
 project(train LANGUAGES CXX)
@@ -54,26 +82,50 @@ static void appendList(BuildCommand &command, StringRef list) {
   command.insert(command.end(), parts.begin(), parts.end());
 }
 
+/// Compiles one file to `object`; empty for what is no source.
+static BuildCommand compileCommand(StringRef file, const std::string &object,
+                                   const BuildPlaces &places) {
+  bool cuda = places.target == TargetKind::Cuda, kernels = file.ends_with(".cu");
+  if (!file.ends_with(".cpp") && (!kernels || places.record))
+    return {};
+  BuildCommand command = {kernels ? places.cuda.nvcc : FSDP_PROGRAM_COMPILER, "-std=c++17"};
+  // The recorded program computes nothing, so it is not worth optimizing; neither are the calls of
+  // a host program.
+  if (places.record)
+    command.insert(command.end(), {"-O0", "-DFSDP_RECORD"});
+  else if (kernels)
+    command.insert(command.end(), {"-O3", "--fmad=false", "-gencode=arch=compute_90,code=sm_90"});
+  else if (cuda)
+    command.push_back("-O1");
+  else
+    appendList(command, FSDP_PROGRAM_FLAGS);
+  command.push_back("-I" + places.runtimeRoot);
+  if (cuda && !places.record)
+    for (const std::string &folder : places.cuda.includes)
+      command.insert(command.end(), {"-isystem", folder});
+  command.insert(command.end(), {"-c", places.sources + "/" + file.str(), "-o", object});
+  return command;
+}
+
 std::vector<BuildCommand> mlir::fsdp::buildCommands(const EmittedProgram &program,
                                                     const BuildPlaces &places) {
   std::vector<BuildCommand> commands;
   BuildCommand link = {FSDP_PROGRAM_COMPILER};
-  for (const std::string &source : sourceFiles(program)) {
-    BuildCommand compile = {FSDP_PROGRAM_COMPILER, "-std=c++17"};
-    // The recorded program computes nothing, so it is not worth optimizing.
-    if (places.record)
-      compile.insert(compile.end(), {"-O0", "-DFSDP_RECORD"});
-    else
-      appendList(compile, FSDP_PROGRAM_FLAGS);
-    std::string path = places.sources + "/" + source, object = path + ".o";
-    compile.insert(compile.end(), {"-I" + places.runtimeRoot, "-c", path, "-o", object});
+  for (const auto &[name, text] : program.files) {
+    std::string object = places.sources + "/" + name + ".o";
+    BuildCommand compile = compileCommand(name, object, places);
+    if (compile.empty())
+      continue;
     link.push_back(object);
     commands.push_back(std::move(compile));
   }
   link.insert(link.end(), {"-o", places.output});
   if (!places.record) {
     link.push_back(places.runtimeLibrary);
-    appendList(link, FSDP_PROGRAM_LIBRARIES);
+    if (places.target == TargetKind::Cuda)
+      link.insert(link.end(), places.cuda.libraries.begin(), places.cuda.libraries.end());
+    else
+      appendList(link, FSDP_PROGRAM_LIBRARIES);
   }
   commands.push_back(std::move(link));
   return commands;

@@ -3,22 +3,31 @@
 #ifndef CODEGEN_PROJECT_H
 #define CODEGEN_PROJECT_H
 
-#include "codegen/EmitCpp.h"
+#include "codegen/EmitProgram.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace mlir::fsdp {
 
 /// The CMakeLists.txt of a folder that holds the files of `program` and a copy of runtime/: it
 /// builds on its own, `train` and (on request) `record`.
-std::string projectFile(const EmittedProgram &program, llvm::StringRef name);
+std::string projectFile(const EmittedProgram &program, llvm::StringRef name, TargetKind target);
+
+/// The CUDA toolkit and NCCL, as they were found; empty where they were not.
+struct CudaPlaces {
+  std::string nvcc;
+  std::vector<std::string> includes;  ///< folders of CUDA's and NCCL's headers
+  std::vector<std::string> libraries; ///< files, and switches of the linker
+};
 
 /// Where things lie when a program is compiled in place.
 struct BuildPlaces {
   std::string sources;        ///< the folder of the program's files
   std::string runtimeRoot;    ///< the folder that holds runtime/
-  std::string runtimeLibrary; ///< libfsdp_runtime.a
+  std::string runtimeLibrary; ///< libfsdp_runtime.a, or libfsdp_runtime_cuda.a
   std::string output;         ///< the binary
   bool record = false;        ///< the recording program, which links no library
+  TargetKind target = TargetKind::Cpu;
+  CudaPlaces cuda; ///< for programs of CUDA, unless they record
 };
 
 /// A command: program and arguments.
@@ -26,7 +35,7 @@ using BuildCommand = std::vector<std::string>;
 
 /// The commands that make `places.output`: one per source file (they may run at once), then the
 /// link, which is the last. Compiler, flags and libraries are those that the runtime was built
-/// with.
+/// with; kernels of CUDA are compiled by nvcc, for sm_90.
 std::vector<BuildCommand> buildCommands(const EmittedProgram &program, const BuildPlaces &places);
 
 } // namespace mlir::fsdp

@@ -33,7 +33,7 @@ static void emitEnum(ArrayRef<std::string> names, StringRef what, Writer &writer
 }
 
 void mlir::fsdp::emitEnumerators(const ScheduledProgram &program, Writer &writer) {
-  std::vector<std::string> streams, communicators, axes, storages;
+  std::vector<std::string> streams, communicators, axes, storages, inputs;
   for (const auto &[stream, index] : program.streams)
     streams.push_back(enumeratorFor(stream.getValue()));
   for (const auto &[key, index] : program.communicators)
@@ -43,11 +43,14 @@ void mlir::fsdp::emitEnumerators(const ScheduledProgram &program, Writer &writer
     axes.push_back(enumeratorFor("axis " + axis.getValue().str()));
   for (StorageOp storage : program.storages)
     storages.push_back(enumeratorFor("storage " + storage.getSymName().str()));
+  for (const auto &[input, entry] : program.inputs)
+    inputs.push_back(enumeratorFor("input " + input.getValue().str()));
   emitEnum(streams, "Streams", writer);
   emitEnum(communicators, "Communicators: each over some axes of the mesh, and for one stream",
            writer);
   emitEnum(axes, "Axes of the mesh", writer);
   emitEnum(storages, "Storages: what a rank keeps from step to step", writer);
+  emitEnum(inputs, "Inputs: what a step takes from the data set", writer);
 }
 
 //===----------------------------------------------------------------------===//

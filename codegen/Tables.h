@@ -4,7 +4,7 @@
 #define CODEGEN_TABLES_H
 
 #include "codegen/Arena.h"
-#include "codegen/EmitCpp.h"
+#include "codegen/EmitProgram.h"
 
 namespace mlir::fsdp {
 

@@ -2,6 +2,7 @@
 
 #include "codegen/Writer.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include <vector>
 
 using namespace mlir::fsdp;
@@ -23,13 +24,9 @@ struct Part {
 };
 } // namespace
 
-/// An item that no line has room for, cut after the commas of its outermost brackets; it begins a
-/// line.
-static void cut(const std::string &item, size_t room, std::vector<Part> &parts) {
-  if (item.size() <= room) {
-    parts.push_back({item, false});
-    return;
-  }
+/// `item` after each of its commas that stand in no more than `depth` brackets.
+static std::vector<std::string> split(const std::string &item, int depth) {
+  std::vector<std::string> pieces;
   size_t begin = 0;
   int nesting = 0;
   bool quoted = false;
@@ -40,12 +37,30 @@ static void cut(const std::string &item, size_t room, std::vector<Part> &parts) 
       continue;
     nesting += c == '(' || c == '{' || c == '[';
     nesting -= c == ')' || c == '}' || c == ']';
-    if (c == ',' && nesting <= 1) {
-      parts.push_back({item.substr(begin, i - begin), begin == 0});
+    if (c == ',' && nesting <= depth) {
+      pieces.push_back(item.substr(begin, i - begin));
       begin = i + 2;
     }
   }
-  parts.push_back({item.substr(begin), begin == 0});
+  pieces.push_back(item.substr(begin));
+  return pieces;
+}
+
+/// An item that no line has room for begins a line, and is cut after the commas of its outermost
+/// brackets; where that is not enough, of the brackets in those.
+static void cut(const std::string &item, size_t room, std::vector<Part> &parts) {
+  if (item.size() <= room) {
+    parts.push_back({item, false});
+    return;
+  }
+  std::vector<std::string> pieces;
+  for (int depth = 1; depth <= 3; ++depth) {
+    pieces = split(item, depth);
+    if (llvm::all_of(pieces, [&](const std::string &piece) { return piece.size() <= room; }))
+      break;
+  }
+  for (size_t i = 0; i < pieces.size(); ++i)
+    parts.push_back({pieces[i], i == 0});
 }
 
 void Writer::list(llvm::StringRef head, llvm::ArrayRef<std::string> items, llvm::StringRef tail) {

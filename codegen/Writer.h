@@ -24,6 +24,14 @@ public:
   /// Lines that are complete already, each at the present depth.
   void lines(llvm::StringRef text);
 
+  /// An empty text one level deeper, to be appended.
+  Writer nested() const {
+    Writer inner;
+    inner.depth = depth + 1;
+    return inner;
+  }
+  void append(const Writer &inner) { buffer += inner.buffer; }
+
   const std::string &text() const { return buffer; }
 
 private:

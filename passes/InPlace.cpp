@@ -1,8 +1,9 @@
-//===- InPlace.cpp - elementwise launches and optimizer steps -------------===//
+//===- InPlace.cpp - what kernels may write over what they read -----------===//
 
 #include "passes/InPlace.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -11,15 +12,20 @@ static bool isElementwise(Operation *op) {
   return op->hasTrait<OpTrait::Elementwise>() || isa<MaskPaddingOp, DropoutOp>(op);
 }
 
-/// True where every op of `body` takes element i of what has the results' shape to element i, and
-/// all results have one shape: the kernel is one loop over their elements.
+/// True where every op of `body` takes element i of what has the results' shape to element i; a
+/// reduction may end it. The kernel is then one nest of loops over those elements.
 static bool isOneLoop(Block &body) {
-  for (Operation &op : body.without_terminator())
-    if (!isElementwise(&op) && !isa<nn::RepeatOp, arith::ConstantOp>(op))
+  ArrayRef<int64_t> loops;
+  for (Value value : body.getTerminator()->getOperands()) {
+    auto reduce = value.getDefiningOp<nn::ReduceOp>();
+    auto type = cast<ShapedType>(reduce ? reduce.getInput().getType() : value.getType());
+    if (!loops.empty() && type.getShape() != loops)
       return false;
-  return llvm::all_equal(llvm::map_range(body.getTerminator()->getOperands(), [](Value value) {
-    return cast<ShapedType>(value.getType()).getShape();
-  }));
+    loops = type.getShape();
+  }
+  return llvm::all_of(body.without_terminator(), [](Operation &op) {
+    return isElementwise(&op) || isa<nn::RepeatOp, nn::ReduceOp, arith::ConstantOp>(op);
+  });
 }
 
 /// True where `argument` is read element by element only, never broadcast or transposed.
@@ -62,11 +68,22 @@ SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
       return pairs;
     for (auto [operand, argument] : llvm::zip_equal(fused.getInputs(), inner.getArguments()))
       if (isReadElementwise(argument))
-        for (Value result : fused.getResults())
-          addPair(operand, result);
+        for (auto [result, value] :
+             llvm::zip_equal(fused.getResults(), inner.getTerminator()->getOperands()))
+          if (!value.getDefiningOp<nn::ReduceOp>())
+            addPair(operand, result);
   } else if (isElementwise(kernel)) {
     for (Value operand : kernel->getOperands())
       addPair(operand, kernel->getResult(0));
+  } else {
+    // Kernels that finish with a row before they write it, or with an element (rope: with a pair).
+    llvm::TypeSwitch<Operation *>(kernel)
+        .Case<nn::SoftmaxOp, nn::RopeOp, nn::LayerNormOp, nn::RmsNormOp, nn::CrossEntropyGradOp>(
+            [&](Operation *op) { addPair(op->getOperand(0), op->getResult(0)); })
+        .Case<nn::LayerNormGradOp, nn::RmsNormGradOp>([&](auto op) {
+          addPair(op.getX(), op.getDX());
+          addPair(op.getDY(), op.getDX());
+        });
   }
   return pairs;
 }

@@ -43,7 +43,14 @@ namespace fsdp::rt {
   cudaError_t rms_norm_grad(NormRows shape, const T *x, const T *scale, const float *rstd,         \
                             const T *dY, T *dX, float *dScale, WorkStream stream);                 \
   cudaError_t softmax(SoftmaxRows shape, const T *x, T *y, cudaStream_t stream);                   \
-  cudaError_t rope(RopeShape shape, const T *x, T *y, cudaStream_t stream);
+  cudaError_t rope(RopeShape shape, const T *x, T *y, cudaStream_t stream);                        \
+  /* Heads of up to 128 numbers; wider ones, and heads that are no multiple of the groups, are     \
+     cudaErrorInvalidValue. */                                                                     \
+  cudaError_t attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out,          \
+                        float *logSumExp, cudaStream_t stream);                                    \
+  cudaError_t attention_grad(AttentionShape shape, const T *q, const T *k, const T *v,             \
+                             const T *out, const float *logSumExp, const T *dOut, T *dQ, T *dK,    \
+                             T *dV, WorkStream stream);
 FSDP_FOR_ELEMENTS(float)
 FSDP_FOR_ELEMENTS(bf16)
 #undef FSDP_FOR_ELEMENTS

@@ -5,6 +5,7 @@
 #include "runtime/Driver.h"
 #include "runtime/KernelArguments.h"
 #include "runtime/Program.h"
+#include "runtime/Random.h"
 #include "runtime/Slice.h"
 #include "runtime/StepState.h"
 #include "runtime/cuda/Check.h"

@@ -44,7 +44,7 @@
 // CHECK: constexpr Slice<bool> ok{1152, 1};
 
 // CHECK-LABEL: void fc_forward(Context &c) {
-// CHECK-NEXT:  load_input(c, kInput, "x", /*input=*/0, arena::x);
+// CHECK-NEXT:  load_input(c, kInput, "x", kInputX, arena::x);
 // CHECK-NEXT:  record(c, kInput, 0);
 // CHECK:       all_gather(c, kGather, "fc.gather", kOverFsdpGather, persistent::fc_flat_parameter,
 // CHECK-NEXT:      arena::fc_gathered, Tile{/*outer=*/1, /*local=*/16, /*inner=*/1, /*total=*/15});

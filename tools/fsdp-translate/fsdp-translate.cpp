@@ -1,6 +1,6 @@
 //===- fsdp-translate.cpp - from scheduled IR to other languages ----------===//
 
-#include "codegen/EmitCpp.h"
+#include "codegen/EmitProgram.h"
 #include "codegen/EmitRecord.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,20 +16,25 @@ static void registerDialects(DialectRegistry &registry) {
 }
 
 /// The program as one text, kernels included.
-static LogicalResult translateToCpp(ModuleOp module, raw_ostream &out) {
+static LogicalResult translate(ModuleOp module, raw_ostream &out, fsdp::TargetKind target) {
   fsdp::EmitOptions options;
+  options.target = target;
   options.singleFile = true;
   if (StringRef name = module.getName().value_or(""); !name.empty())
     options.name = name.str();
   fsdp::EmittedProgram program;
-  if (failed(fsdp::emitCpp(module, options, program)))
+  if (failed(fsdp::emitProgram(module, options, program)))
     return failure();
   out << program.files.front().second;
   return success();
 }
 
-static LogicalResult translateToCuda(ModuleOp module, raw_ostream &) {
-  return module.emitError() << "the CUDA target is not there yet; use --fsdp-to-cpp";
+static LogicalResult translateToCpp(ModuleOp module, raw_ostream &out) {
+  return translate(module, out, fsdp::TargetKind::Cpu);
+}
+
+static LogicalResult translateToCuda(ModuleOp module, raw_ostream &out) {
+  return translate(module, out, fsdp::TargetKind::Cuda);
 }
 
 int main(int argc, char **argv) {
@@ -39,8 +44,7 @@ int main(int argc, char **argv) {
       "fsdp-to-record", "write the log that the program prints when compiled with -DFSDP_RECORD",
       [](ModuleOp module, raw_ostream &out) { return fsdp::emitRecord(module, out); },
       registerDialects);
-  TranslateFromMLIRRegistration cuda("fsdp-to-cuda",
-                                     "write the CUDA program of a scheduled module (not there yet)",
+  TranslateFromMLIRRegistration cuda("fsdp-to-cuda", "write the CUDA program of a scheduled module",
                                      translateToCuda, registerDialects);
   return failed(mlirTranslateMain(argc, argv, "fully sharded training translator"));
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 namespace ir = mlir::fsdp;
 
@@ -254,7 +255,12 @@ void Options::check() const {
   if (record && getEmit() < Emit::Source)
     throw UsageError("--record is of programs; got --emit=" + emit + ", expected source or binary");
 
-  require(target == "cpu" || !writesProgram, "--target=cuda; use --target=cpu");
+  const std::set<std::string> communicators =
+      target == "cuda" ? std::set<std::string>{"auto", "nccl", "loopback"}
+                       : std::set<std::string>{"auto", "shm", "mpi"};
+  if (!communicators.count(communicator))
+    throw UsageError("--target=" + target + " has no --communicator=" + communicator +
+                     "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm or mpi"));
   require(precision == "f32", "--precision=" + precision + "; use f32");
   require(reducePrecision == "f32", "--reduce-precision=" + reducePrecision + "; use f32");
   require(accumulate == 1, "--accumulate=" + std::to_string(accumulate) + "; use 1");
@@ -262,8 +268,6 @@ void Options::check() const {
   require(memoryLimit.empty(), "--memory-limit; leave it out");
   require(prefetch != "auto", "--prefetch=auto; give a number");
   require(buckets == "unit", "--buckets=" + buckets + "; use unit");
-  require(communicator != "nccl" && communicator != "loopback",
-          "--communicator=" + communicator + "; use auto, shm or mpi");
   require(strategy != "zero1" && strategy != "zero2",
           "--strategy=" + strategy + "; use ddp, fsdp or hsdp");
   for (auto &[axis, size] : getMesh())

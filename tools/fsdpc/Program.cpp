@@ -1,6 +1,7 @@
 //===- Program.cpp - scheduled IR as a program: source or binary ----------===//
 //
-// FSDP_SOURCE_ROOT, FSDP_RUNTIME_LIBRARY and FSDP_CCACHE are defined by CMakeLists.txt.
+// FSDP_SOURCE_ROOT, FSDP_RUNTIME_LIBRARY, FSDP_CCACHE and FSDP_CUDA_* are defined by
+// CMakeLists.txt; lists are separated by bars.
 //
 //===----------------------------------------------------------------------===//
 
@@ -8,11 +9,13 @@
 
 #include "codegen/Project.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include <filesystem>
 #include <optional>
+#include <set>
 
 namespace files = std::filesystem;
 namespace ir = mlir::fsdp;
@@ -26,14 +29,19 @@ static std::string readFile(const files::path &path) {
   return (*buffer)->getBuffer().str();
 }
 
+static ir::TargetKind targetOf(const Options &options) {
+  return options.target == "cuda" ? ir::TargetKind::Cuda : ir::TargetKind::Cpu;
+}
+
 ir::EmittedProgram emitProgram(mlir::ModuleOp module, const Options &options,
                                const std::string &name, const std::string &report) {
   ir::EmitOptions emit;
+  emit.target = targetOf(options);
   emit.name = name;
   emit.report = report;
   emit.communicator = options.communicator;
   ir::EmittedProgram program;
-  if (failed(ir::emitCpp(module, emit, program)))
+  if (failed(ir::emitProgram(module, emit, program)))
     throw Failure("the program was not written");
   return program;
 }
@@ -47,13 +55,16 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
   Files content;
   for (const auto &[file, text] : program.files)
     content[file] = text;
-  content["CMakeLists.txt"] = ir::projectFile(program, name);
+  content["CMakeLists.txt"] = ir::projectFile(program, name, targetOf(options));
   const files::path runtime = files::path(FSDP_SOURCE_ROOT) / "runtime";
+  static const std::set<std::string> extensions = {".h", ".cpp", ".cu", ".cmake", ".txt"};
   std::error_code error;
-  for (const files::directory_entry &entry : files::directory_iterator(runtime, error)) {
-    std::string extension = entry.path().extension().string();
-    if (extension == ".h" || extension == ".cpp" || extension == ".cmake" || extension == ".txt")
-      content["runtime/" + entry.path().filename().string()] = readFile(entry.path());
+  for (const files::directory_entry &entry : files::recursive_directory_iterator(runtime, error)) {
+    files::path inside = entry.path().lexically_relative(runtime);
+    bool cuda = *inside.begin() == "cuda";
+    if (entry.is_regular_file() && extensions.count(entry.path().extension().string()) &&
+        (!cuda || options.target == "cuda"))
+      content["runtime/" + inside.generic_string()] = readFile(entry.path());
   }
   if (error)
     throw Failure("cannot read the runtime's folder '" + runtime.string() +
@@ -97,7 +108,30 @@ static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, const std::string 
     throw Failure(failure);
 }
 
+static std::vector<std::string> listed(llvm::StringRef list) {
+  std::vector<std::string> items;
+  for (llvm::StringRef item : llvm::split(list, '|'))
+    if (!item.empty())
+      items.push_back(item.str());
+  return items;
+}
+
+/// The toolkit that the runtime was built with.
+static ir::CudaPlaces findCuda() {
+  const std::pair<const char *, const char *> parts[] = {
+      {FSDP_CUDA_NVCC, "nvcc"},
+      {FSDP_CUDA_INCLUDES, "the headers of CUDA and NCCL"},
+      {FSDP_CUDA_LIBRARIES, "the libraries of CUDA and NCCL"}};
+  for (auto [found, what] : parts)
+    if (!*found)
+      throw Failure(std::string("--target=cuda needs the CUDA toolkit and NCCL, and ") + what +
+                    " was not found when this compiler was built; install it and build again, or "
+                    "write --emit=source and build that where they are");
+  return {FSDP_CUDA_NVCC, listed(FSDP_CUDA_INCLUDES), listed(FSDP_CUDA_LIBRARIES)};
+}
+
 void writeBinary(const ir::EmittedProgram &program, const Options &options) {
+  const bool cuda = options.target == "cuda";
   TemporaryFolder folder;
   for (const auto &[file, text] : program.files)
     writeFile(folder.path() + "/" + file, text);
@@ -105,17 +139,21 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options) {
   ir::BuildPlaces places;
   places.sources = ".";
   places.runtimeRoot = FSDP_SOURCE_ROOT;
-  places.runtimeLibrary = FSDP_RUNTIME_LIBRARY;
+  places.runtimeLibrary = cuda ? FSDP_CUDA_RUNTIME_LIBRARY : FSDP_RUNTIME_LIBRARY;
+  places.target = targetOf(options);
+  if (cuda && !options.record)
+    places.cuda = findCuda();
   places.output = files::absolute(temporaryBeside(options.output)).string();
   places.record = options.record;
   std::vector<ir::BuildCommand> commands = ir::buildCommands(program, places);
   const char *other = std::getenv("CXX");
   for (ir::BuildCommand &command : commands) {
-    if (other && *other) {
+    if (other && *other && command[0] != places.cuda.nvcc) {
       // The processor's switches were spelled for the compiler of this build.
       command[0] = other;
       llvm::erase_if(command, [](llvm::StringRef word) { return word.starts_with("-m"); });
-      command.push_back("-march=native");
+      if (!cuda)
+        command.push_back("-march=native");
     }
     auto found = llvm::sys::findProgramByName(command[0]);
     if (!found || !llvm::sys::fs::can_execute(*found))
@@ -124,7 +162,8 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options) {
   }
   if (!options.record && !files::exists(places.runtimeLibrary))
     throw Failure("there is no runtime library '" + places.runtimeLibrary +
-                  "'; build it with 'cmake --build --preset release --target fsdp_runtime'");
+                  "'; build it with 'cmake --build --preset release --target " +
+                  (cuda ? "fsdp_runtime_cuda" : "fsdp_runtime") + "'");
   llvm::ArrayRef<ir::BuildCommand> all(commands);
   runAll(all.drop_back(), folder.path());
   try {

@@ -3,7 +3,7 @@
 #ifndef TOOLS_FSDPC_PROGRAM_H
 #define TOOLS_FSDPC_PROGRAM_H
 
-#include "codegen/EmitCpp.h"
+#include "codegen/EmitProgram.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
 

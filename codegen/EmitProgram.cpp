@@ -1,14 +1,12 @@
-//===- EmitCpp.cpp --------------------------------------------------------===//
+//===- EmitProgram.cpp ----------------------------------------------------===//
 
-#include "codegen/EmitCpp.h"
+#include "codegen/EmitProgram.h"
 
 #include "codegen/Arena.h"
-#include "codegen/Calls.h"
-#include "codegen/Elementwise.h"
 #include "codegen/Functions.h"
-#include "codegen/KernelPrinter.h"
 #include "codegen/SharedFunctions.h"
 #include "codegen/Tables.h"
+#include "codegen/Target.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -18,28 +16,27 @@ namespace {
 class Emitter {
 public:
   Emitter(const ScheduledProgram &program, const EmitOptions &options)
-      : program(program), options(options), arena(program) {}
+      : program(program), options(options), arena(program),
+        target(options.target == TargetKind::Cuda ? createCudaTarget(program)
+                                                  : createCpuTarget(program)),
+        kernels([this](LaunchOp launch, bool anonymous) {
+          return target->kernel(launch, anonymous);
+        }) {}
   LogicalResult emit(EmittedProgram &out);
 
 private:
   LogicalResult collectKernels();
-  void emitHead(Writer &writer) const;
-  void emitKernels(Writer &writer, bool declarations) const;
   LogicalResult emitSegment(const Timeline &timeline, StringRef space, Writer &writer) const;
   LogicalResult emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
                               Writer &writer) const;
   LogicalResult emitActions(const Timeline &timeline, const FunctionRange &range,
                             Spelling &spelling, Writer &writer) const;
   LogicalResult emitAction(const Action &action, Spelling &spelling, Writer &writer) const;
-  void emitKernelLaunch(LaunchOp launch, std::vector<std::string> items, const Call &call,
-                        Spelling &spelling, Writer &writer) const;
-  std::string spell(Value buffer, Spelling &spelling) const {
-    return spelling.slice(arena.spell(buffer), arena.typeOf(buffer));
-  }
 
   const ScheduledProgram &program;
   const EmitOptions &options;
   Arena arena;
+  std::unique_ptr<Target> target;
   KernelTable kernels;
 };
 
@@ -53,10 +50,6 @@ static void banner(Writer &writer, StringRef title) {
   writer.line();
 }
 
-//===----------------------------------------------------------------------===//
-// Kernels
-//===----------------------------------------------------------------------===//
-
 LogicalResult Emitter::collectKernels() {
   for (const Timeline &timeline : program.timelines)
     for (const Action &action : timeline.actions) {
@@ -68,100 +61,21 @@ LogicalResult Emitter::collectKernels() {
   return success();
 }
 
-void Emitter::emitKernels(Writer &writer, bool declarations) const {
-  writer.line("namespace fused {");
-  for (const KernelTable::Entry &entry : kernels.all()) {
-    writer.line();
-    std::string callers = "Launched as";
-    for (auto [i, name] : llvm::enumerate(ArrayRef(entry.launches).take_front(3)))
-      callers += (i ? ", '" : " '") + name + "'";
-    if (entry.launches.size() > 3)
-      callers += " and " + std::to_string(entry.launches.size() - 3) + " more";
-    std::vector<std::string> parameters = entry.function.parameters;
-    if (declarations) {
-      writer.line("/// " + callers + ".");
-      writer.list("void " + entry.name + "(", parameters, ");");
-      continue;
-    }
-    writer.list("void " + entry.name + "(", parameters, ") {");
-    StringRef body = entry.function.body;
-    while (!body.empty()) {
-      auto [line, rest] = body.split('\n');
-      writer.line("  " + line);
-      body = rest;
-    }
-    writer.line("}");
-  }
-  writer.line();
-  writer.line("} // namespace fused");
-}
-
-//===----------------------------------------------------------------------===//
-// Actions
-//===----------------------------------------------------------------------===//
-
-void Emitter::emitKernelLaunch(LaunchOp launch, std::vector<std::string> items, const Call &call,
-                               Spelling &spelling, Writer &writer) const {
-  auto slices = [&](ArrayRef<Value> buffers) {
-    std::string text;
-    for (Value buffer : buffers)
-      text += (text.empty() ? "" : ", ") + spell(buffer, spelling);
-    return text;
-  };
-  items.push_back("reads(" + slices(call.reads) + ")");
-  items.push_back("writes(" + slices(call.writes) + ")");
-  const KernelTable::Entry &kernel = kernels[launch];
-  ArrayRef<KernelMask> masks = kernels.masksOf(launch);
-  if (masks.empty()) {
-    items.push_back("fused::" + kernel.name);
-    writer.list("launch(", items, ");");
-    return;
-  }
-  // How many elements of a split dimension are real is a matter of the rank.
-  std::string captures, parameters, arguments;
-  for (auto [i, mask] : llvm::enumerate(masks)) {
-    std::string name = "held" + (i ? "_" + std::to_string(i + 1) : std::string());
-    captures += (i ? ", " : "") + name + " = Tile{1, " + std::to_string(mask.local) + ", 1, " +
-                std::to_string(mask.size) + "}.held(" + rankIndex(program.mesh, mask.over) + ")";
-    arguments += (i ? ", " : "") + ("std::int64_t(" + name + ")");
-  }
-  size_t number = 0;
-  for (Value buffer : llvm::concat<const Value>(call.reads, call.writes)) {
-    Type element = program.placeOf(buffer).type.getElementType();
-    std::string name = "p" + std::to_string(number);
-    parameters += (number ? ", " : "") + std::string(number < call.reads.size() ? "const " : "") +
-                  elementType(element).str() + " *" + name;
-    arguments += ", " + name;
-    ++number;
-  }
-  items.push_back("[" + captures + "](" + parameters + ") { fused::" + kernel.name + "(" +
-                  arguments + "); }");
-  writer.list("launch(", items, ");");
-}
-
-LogicalResult Emitter::emitAction(const Action &action, Spelling &spelling,
-                                  Writer &writer) const {
+LogicalResult Emitter::emitAction(const Action &action, Spelling &spelling, Writer &writer) const {
   LaunchOp launch = action.launch;
   FailureOr<Call> call = callFor(program, launch);
   if (failed(call))
     return failure();
-  std::string stream = enumeratorFor(launch.getStream());
+  auto slice = [&](Value buffer) {
+    return spelling.slice(arena.spell(buffer), arena.typeOf(buffer));
+  };
+  SpelledLaunch spelled{launch, *call, enumeratorFor(launch.getStream()),
+                        spelling.launchName("\"" + escaped(launch.getName()) + "\""), slice};
   for (int event : action.waits)
-    writer.line("wait(c, " + stream + ", " + spelling.event(event) + ");");
-  std::vector<std::string> items = {
-      "c", stream, spelling.launchName("\"" + escaped(launch.getName()) + "\"")};
-  if (call->function.empty()) {
-    emitKernelLaunch(launch, items, *call, spelling, writer);
-  } else {
-    if (!call->collective.empty())
-      items.push_back(
-          enumeratorFor("over " + program.communicatorName(launch.getStreamAttr(), call->over)));
-    for (const CallArgument &argument : call->arguments)
-      items.push_back(argument.buffer ? spell(argument.buffer, spelling) : argument.text);
-    writer.list((call->function + "(").str(), items, ");");
-  }
+    target->wait(spelled, spelling.event(event), writer);
+  target->launch(spelled, kernels, writer);
   if (action.event >= 0)
-    writer.line("record(c, " + stream + ", " + spelling.event(action.event) + ");");
+    target->record(spelled, spelling.event(action.event), writer);
   return success();
 }
 
@@ -271,28 +185,8 @@ LogicalResult Emitter::emitSegment(const Timeline &timeline, StringRef space,
 // Files
 //===----------------------------------------------------------------------===//
 
-static std::string title(StringRef file, StringRef what) {
+std::string mlir::fsdp::titleOf(StringRef file, StringRef what) {
   return ("//===- " + file + " - " + what).str();
-}
-
-void Emitter::emitHead(Writer &writer) const {
-  writer.line(title("train.cpp", options.name + ", written by fsdpc; changes will be lost"));
-  writer.line("//");
-  writer.line("// Bytes of the arena, streams, events and order are fixed here; what it all means "
-              "stands in");
-  writer.line("// runtime/Program.h and runtime/Launch.h. Compiled with -DFSDP_RECORD it writes "
-              "its actions");
-  writer.line("// down instead of performing them.");
-  writer.line();
-  if (!options.singleFile && !kernels.all().empty())
-    writer.line("#include \"kernels.h\"");
-  writer.line("#include \"runtime/Runtime.h\"");
-  if (options.singleFile) {
-    writer.line("#include \"runtime/VectorMath.h\"");
-    writer.line();
-    writer.line("#include <algorithm>");
-    writer.line("#include <cmath>");
-  }
 }
 
 LogicalResult Emitter::emit(EmittedProgram &out) {
@@ -304,14 +198,14 @@ LogicalResult Emitter::emit(EmittedProgram &out) {
     return failure();
 
   Writer writer;
-  emitHead(writer);
+  target->head(options, !kernels.all().empty(), writer);
   writer.line();
   writer.line("namespace {");
   writer.line();
   writer.line("using namespace fsdp::rt;");
   if (options.singleFile && !kernels.all().empty()) {
     banner(writer, "Kernels");
-    emitKernels(writer, false);
+    target->kernelsInside(kernels, writer);
   }
   banner(writer, "What the program has");
   emitEnumerators(program, writer);
@@ -333,31 +227,13 @@ LogicalResult Emitter::emit(EmittedProgram &out) {
   writer.line();
   writer.line("int main(int argc, char **argv) { return runTraining(program, argc, argv); }");
   out.files.push_back({"train.cpp", writer.text()});
-  if (options.singleFile || kernels.all().empty())
-    return success();
-
-  Writer header, source;
-  header.line(title("kernels.h", "fused loops of " + options.name + ", written by fsdpc"));
-  for (StringRef line : {"", "#pragma once", "", "#include <cstdint>", ""})
-    header.line(line);
-  emitKernels(header, true);
-  source.line(title("kernels.cpp", "fused loops of " + options.name + ", written by fsdpc"));
-  for (StringRef line :
-       {"//",
-        "// One function a kernel; loops run in the order of the indices, so sums always add in "
-        "the",
-        "// same order. Compile with runtime/Numerics.cmake's flags.", "", "#include \"kernels.h\"",
-        "", "#include \"runtime/VectorMath.h\"", "", "#include <algorithm>", "#include <cmath>", "",
-        "using namespace fsdp::rt;", ""})
-    source.line(line);
-  emitKernels(source, false);
-  out.files.push_back({"kernels.h", header.text()});
-  out.files.push_back({"kernels.cpp", source.text()});
+  if (!options.singleFile && !kernels.all().empty())
+    target->kernelFiles(options, kernels, out);
   return success();
 }
 
-LogicalResult mlir::fsdp::emitCpp(ModuleOp module, const EmitOptions &options,
-                                  EmittedProgram &out) {
+LogicalResult mlir::fsdp::emitProgram(ModuleOp module, const EmitOptions &options,
+                                      EmittedProgram &out) {
   FailureOr<ScheduledProgram> program = ScheduledProgram::create(module);
   if (failed(program))
     return failure();

@@ -1,0 +1,187 @@
+//===- CpuTarget.cpp - programs of threads and vector loops ---------------===//
+//
+// Every action is a call `word(c, stream, name, ...)` of runtime/Launch.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/Elementwise.h"
+#include "codegen/KernelPrinter.h"
+#include "codegen/Names.h"
+#include "codegen/Target.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+class CpuTarget : public Target {
+public:
+  explicit CpuTarget(const ScheduledProgram &program) : program(program) {}
+
+  FailureOr<KernelFunction> kernel(LaunchOp launch, bool anonymous) const override {
+    return printKernel(launch, anonymous);
+  }
+  void wait(const SpelledLaunch &launch, const std::string &event, Writer &writer) const override {
+    writer.line("wait(c, " + launch.stream + ", " + event + ");");
+  }
+  void record(const SpelledLaunch &launch, const std::string &event,
+              Writer &writer) const override {
+    writer.line("record(c, " + launch.stream + ", " + event + ");");
+  }
+  void launch(const SpelledLaunch &launch, const KernelTable &kernels,
+              Writer &writer) const override;
+  void head(const EmitOptions &options, bool hasKernels, Writer &writer) const override;
+  void kernelsInside(const KernelTable &kernels, Writer &writer) const override {
+    define(kernels, writer);
+  }
+  void kernelFiles(const EmitOptions &options, const KernelTable &kernels,
+                   EmittedProgram &out) const override;
+
+private:
+  void launchKernel(const SpelledLaunch &launch, const KernelTable &kernels,
+                    std::vector<std::string> items, Writer &writer) const;
+  void declare(const KernelTable &kernels, Writer &writer) const;
+  void define(const KernelTable &kernels, Writer &writer) const;
+
+  const ScheduledProgram &program;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Actions
+//===----------------------------------------------------------------------===//
+
+void CpuTarget::launch(const SpelledLaunch &launch, const KernelTable &kernels,
+                       Writer &writer) const {
+  const Call &call = launch.call;
+  std::vector<std::string> items = {"c", launch.stream, launch.name};
+  if (call.function.empty())
+    return launchKernel(launch, kernels, items, writer);
+  if (!call.collective.empty()) {
+    LaunchOp op = launch.op;
+    items.push_back(
+        enumeratorFor("over " + program.communicatorName(op.getStreamAttr(), call.over)));
+  }
+  for (const CallArgument &argument : call.arguments)
+    items.push_back(argument.buffer                         ? launch.slice(argument.buffer)
+                    : argument.kind == CallArgument::absent ? "/*" + argument.text + "=*/{}"
+                                                            : argument.text);
+  writer.list((call.function + "(").str(), items, ");");
+}
+
+void CpuTarget::launchKernel(const SpelledLaunch &launch, const KernelTable &kernels,
+                             std::vector<std::string> items, Writer &writer) const {
+  const Call &call = launch.call;
+  auto slices = [&](ArrayRef<Value> buffers) {
+    std::string text;
+    for (Value buffer : buffers)
+      text += (text.empty() ? "" : ", ") + launch.slice(buffer);
+    return text;
+  };
+  items.push_back("reads(" + slices(call.reads) + ")");
+  items.push_back("writes(" + slices(call.writes) + ")");
+  const KernelTable::Entry &kernel = kernels[launch.op];
+  ArrayRef<KernelMask> masks = kernels.masksOf(launch.op);
+  if (masks.empty()) {
+    items.push_back("fused::" + kernel.name);
+    writer.list("launch(", items, ");");
+    return;
+  }
+  // How many elements of a split dimension are real is a matter of the rank.
+  std::string captures, parameters, arguments;
+  for (auto [i, mask] : llvm::enumerate(masks)) {
+    std::string name = "held" + (i ? "_" + std::to_string(i + 1) : std::string());
+    captures += (i ? ", " : "") + name + " = " + mask.spellHeld(program.mesh);
+    arguments += (i ? ", " : "") + ("std::int64_t(" + name + ")");
+  }
+  size_t number = 0;
+  for (Value buffer : llvm::concat<const Value>(call.reads, call.writes)) {
+    Type element = program.placeOf(buffer).type.getElementType();
+    std::string name = "p" + std::to_string(number);
+    parameters += (number ? ", " : "") + std::string(number < call.reads.size() ? "const " : "") +
+                  elementType(element).str() + " *" + name;
+    arguments += ", " + name;
+    ++number;
+  }
+  items.push_back("[" + captures + "](" + parameters + ") { fused::" + kernel.name + "(" +
+                  arguments + "); }");
+  writer.list("launch(", items, ");");
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+void CpuTarget::head(const EmitOptions &options, bool hasKernels, Writer &writer) const {
+  writer.line(titleOf("train.cpp", options.name + ", written by fsdpc; changes will be lost"));
+  writer.line("//");
+  writer.line("// Bytes of the arena, streams, events and order are fixed here; what it all means "
+              "stands in");
+  writer.line("// runtime/Program.h and runtime/Launch.h. Compiled with -DFSDP_RECORD it writes "
+              "its actions");
+  writer.line("// down instead of performing them.");
+  writer.line();
+  if (!options.singleFile && hasKernels)
+    writer.line("#include \"kernels.h\"");
+  writer.line("#include \"runtime/Runtime.h\"");
+  if (options.singleFile) {
+    writer.line("#include \"runtime/VectorMath.h\"");
+    writer.line();
+    writer.line("#include <algorithm>");
+    writer.line("#include <cmath>");
+  }
+}
+
+void CpuTarget::declare(const KernelTable &kernels, Writer &writer) const {
+  writer.line("namespace fused {");
+  for (const KernelTable::Entry &entry : kernels.all()) {
+    writer.line();
+    writer.line("/// " + launchedAs(entry) + ".");
+    writer.list("void " + entry.name + "(", entry.function.parameters, ");");
+  }
+  writer.line();
+  writer.line("} // namespace fused");
+}
+
+void CpuTarget::define(const KernelTable &kernels, Writer &writer) const {
+  writer.line("namespace fused {");
+  for (const KernelTable::Entry &entry : kernels.all()) {
+    writer.line();
+    writer.list("void " + entry.name + "(", entry.function.parameters, ") {");
+    StringRef body = entry.function.body;
+    while (!body.empty()) {
+      auto [line, rest] = body.split('\n');
+      writer.line("  " + line);
+      body = rest;
+    }
+    writer.line("}");
+  }
+  writer.line();
+  writer.line("} // namespace fused");
+}
+
+void CpuTarget::kernelFiles(const EmitOptions &options, const KernelTable &kernels,
+                            EmittedProgram &out) const {
+  Writer header, source;
+  header.line(titleOf("kernels.h", "fused loops of " + options.name + ", written by fsdpc"));
+  for (StringRef line : {"", "#pragma once", "", "#include <cstdint>", ""})
+    header.line(line);
+  declare(kernels, header);
+  source.line(titleOf("kernels.cpp", "fused loops of " + options.name + ", written by fsdpc"));
+  for (StringRef line :
+       {"//",
+        "// One function a kernel; loops run in the order of the indices, so sums always add in "
+        "the",
+        "// same order. Compile with runtime/Numerics.cmake's flags.", "", "#include \"kernels.h\"",
+        "", "#include \"runtime/VectorMath.h\"", "", "#include <algorithm>", "#include <cmath>", "",
+        "using namespace fsdp::rt;", ""})
+    source.line(line);
+  define(kernels, source);
+  out.files.push_back({"kernels.h", header.text()});
+  out.files.push_back({"kernels.cpp", source.text()});
+}
+
+std::unique_ptr<Target> mlir::fsdp::createCpuTarget(const ScheduledProgram &program) {
+  return std::make_unique<CpuTarget>(program);
+}

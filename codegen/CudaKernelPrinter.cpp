@@ -1,0 +1,376 @@
+//===- CudaKernelPrinter.cpp - what runs in which thread ------------------===//
+
+#include "codegen/CudaKernelPrinter.h"
+
+#include "codegen/CudaKernelWriter.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Blocks that keep every multiprocessor of a large device busy twice over.
+static constexpr int64_t manyBlocks = 264;
+static constexpr int64_t threadsOfBlock = 256;
+/// So few that one thread adds them up.
+static constexpr int64_t fewTerms = 16;
+
+static std::string typeName(Type type) { return elementType(type).str(); }
+
+static int64_t bytesOf(Type type) { return std::max<int64_t>(type.getIntOrFloatBitWidth() / 8, 1); }
+
+//===----------------------------------------------------------------------===//
+// No reduction
+//===----------------------------------------------------------------------===//
+
+/// Whether `width` results in a row are `width` elements in a row here, so that they move at once.
+bool CudaKernelWriter::contiguous(const Affine &at, int64_t alignment, Type type,
+                                  int64_t width) const {
+  if (at.empty() || at.back() != 1 || alignment % std::min<int64_t>(width * bytesOf(type), 16))
+    return false;
+  return llvm::all_of(ArrayRef(at).drop_back(),
+                      [&](int64_t coefficient) { return coefficient % width == 0; });
+}
+
+/// Elements a thread works on: those of 16 bytes of the smallest type that is walked in a row.
+int64_t CudaKernelWriter::vectorWidth() const {
+  if (kernel.loops.empty())
+    return 1;
+  int64_t width = 1;
+  auto want = [&](Type type) { width = std::max<int64_t>(width, 16 / bytesOf(type)); };
+  for (const KernelNode &node : kernel.nodes)
+    if (node.kind == KernelNode::load && node.at.back() == 1)
+      want(memoryType(node));
+  for (const KernelStore &store : kernel.stores)
+    if (store.at.back() == 1)
+      want(kernel.outputs[store.output].getElementType());
+  for (width = std::min<int64_t>(width, 8); width > 1; width /= 2) {
+    bool all = kernel.loops.back().size % width == 0;
+    for (const KernelStore &store : kernel.stores)
+      all &= contiguous(store.at, alignments[kernel.inputs.size() + store.output],
+                        kernel.outputs[store.output].getElementType(), width);
+    if (all)
+      return width;
+  }
+  return 1;
+}
+
+void CudaKernelWriter::elementwise() {
+  const int64_t width = vectorWidth(), threads = kept.size / width;
+  const int64_t block =
+      std::min<int64_t>(threadsOfBlock, threads == 1 ? 1 : llvm::alignTo(threads, 32));
+  launches(std::to_string(llvm::divideCeil(threads, block)), std::to_string(block), "");
+  if (threads > 1) {
+    std::string flat = flatName(kept, "element");
+    std::string thread = blockNumber() + " * blockDim.x + threadIdx.x";
+    if (width > 1)
+      thread = "(" + thread + ") * " + std::to_string(width);
+    writer.line("const " + index + " " + flat + " = " + thread + ";");
+    writer.line("if (" + flat + " >= " + std::to_string(kept.size) + ")");
+    writer.line("  return;");
+    declareIndices(kept, flat);
+  } else {
+    for (int loop : kept.loops)
+      writer.line("const " + index + " " + loops[loop] + " = 0;");
+  }
+  SmallVector<int> outside, inside;
+  vectorized = width > 1;
+  for (int number = 0, end = kernel.nodes.size(); number < end; ++number) {
+    const KernelNode &node = kernel.nodes[number];
+    (inLoop(number) ? inside : outside).push_back(number);
+    if (width > 1 && node.kind == KernelNode::load &&
+        contiguous(node.at, alignments[node.input], memoryType(node), width)) {
+      vectors[number] = named(node.name + "_v");
+      writer.line("const auto " + vectors[number] + " = load<" + std::to_string(width) + ">(" +
+                  inputs[node.input] + " + " + address(node.at) + ");");
+    }
+  }
+  define(outside);
+  if (width == 1) {
+    for (const KernelStore &each : kernel.stores)
+      store(each);
+    return;
+  }
+  llvm::MapVector<Type, std::vector<std::string>> declared;
+  for (const KernelStore &each : kernel.stores)
+    if (outputVectors[each.output].empty()) {
+      outputVectors[each.output] = named(kernel.outputNames[each.output] + "_v");
+      declared[kernel.outputs[each.output].getElementType()].push_back(outputVectors[each.output]);
+    }
+  for (const auto &[type, vectors] : declared)
+    writer.list("Vector<" + typeName(type) + ", " + std::to_string(width) + "> ", vectors, ";");
+  lane = named("e");
+  writer.line("#pragma unroll");
+  writer.open("for (int " + lane + " = 0; " + lane + " < " + std::to_string(width) + "; ++" + lane +
+              ")");
+  define(inside);
+  for (const KernelStore &each : kernel.stores)
+    store(each);
+  writer.close();
+  lane.clear();
+  for (const KernelStore &each : kernel.stores)
+    writer.line("store(" + outputs[each.output] + " + " + address(each.at) + ", " +
+                outputVectors[each.output] + ");");
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+/// This thread's part of the sum: every `step`-th of the reduced elements from `first` on.
+void CudaKernelWriter::accumulate(const std::string &total, const std::string &first,
+                                  const std::string &step) {
+  const KernelReduction &reduction = *kernel.reduction;
+  SmallVector<int> outside, inside;
+  for (int number = 0, end = kernel.nodes.size(); number < end; ++number)
+    (inLoop(number) ? inside : outside).push_back(number);
+  define(outside);
+  if (reduced.size == 0)
+    return;
+  std::string flat = flatName(reduced, "term");
+  if (!reduced.loops.empty())
+    writer.open("for (" + index + " " + flat + " = " + first + "; " + flat + " < " +
+                std::to_string(reduced.size) + "; " +
+                (step == "1" ? "++" + flat : flat + " += " + step) + ")");
+  declareIndices(reduced, flat);
+  define(inside);
+  for (const KernelStore &each : kernel.stores)
+    store(each);
+  std::string element = operand(reduction.store.node);
+  writer.line(total + " = " +
+              (reduction.kind == KernelReduction::max ? "maximum(" + element + ", " + total + ")"
+                                                      : total + " + " + element) +
+              ";");
+  if (!reduced.loops.empty())
+    writer.close();
+}
+
+std::string CudaKernelWriter::combination(StringRef function, StringRef sizes,
+                                          const std::string &total) const {
+  bool maximum = kernel.reduction->kind == KernelReduction::max;
+  return (function + "<" + (maximum ? "Maximum" : "Plus") + sizes + ">(" + total + ")").str();
+}
+
+/// The result, by the thread for which `guard` holds.
+void CudaKernelWriter::finish(const std::string &total, const std::string &guard) {
+  const KernelReduction &reduction = *kernel.reduction;
+  std::string result = total;
+  if (reduction.kind == KernelReduction::mean)
+    result += " / " + literal(static_cast<double>(reduction.count), reduction.type);
+  result = stored(reduction.store.output, reduction.type, result);
+  if (!guard.empty())
+    writer.line("if (" + guard + ")");
+  writer.line((guard.empty() ? "" : "  ") + outputs[reduction.store.output] + "[" +
+              address(reduction.store.at) + "] = " + result + ";");
+}
+
+/// Neighbouring threads have neighbouring results; `lanes` rows of them share the sums.
+void CudaKernelWriter::reduceColumns() {
+  int64_t columns = kept.size >= 32 * manyBlocks ? 32 : kept.size >= 16 * manyBlocks ? 16 : 8;
+  int64_t lanes = 1;
+  if (reduced.size <= fewTerms) {
+    columns = kept.size == 1 ? 1 : std::min<int64_t>(threadsOfBlock, llvm::alignTo(kept.size, 32));
+  } else {
+    columns = std::min<int64_t>(columns, llvm::PowerOf2Ceil(kept.size));
+    lanes = std::min<int64_t>(512 / columns, llvm::bit_floor(static_cast<uint64_t>(reduced.size)));
+  }
+  std::string c = std::to_string(columns), l = std::to_string(lanes);
+  std::string grid = std::to_string(llvm::divideCeil(kept.size, columns));
+  const KernelReduction &reduction = *kernel.reduction;
+  std::string total = named("total"), flat = flatName(kept, "result"),
+              start = identityOf(reduction.kind == KernelReduction::max, reduction.type);
+  std::string size = std::to_string(kept.size);
+  std::string inside = flat + " < " + size;
+  if (kept.size > 1)
+    writer.line("const " + index + " " + flat + " = " + blockNumber() + " * " + c +
+                " + threadIdx.x" + (lanes == 1 ? "" : " % " + c) + ";");
+  std::string declaration = typeName(reduction.type) + " " + total + " = " + start + ";";
+  if (lanes == 1) {
+    launches(grid, c, "One thread a result.");
+    if (kept.size > 1) {
+      writer.line("if (" + flat + " >= " + size + ")");
+      writer.line("  return;");
+    }
+    declareIndices(kept, flat);
+    writer.line(declaration);
+    accumulate(total, "0", "1");
+    finish(total, "");
+    return;
+  }
+  launches(grid, std::to_string(columns * lanes),
+           c + " results a block, " + l + " threads each, whose parts are added in their order.");
+  declareIndices(kept, flat);
+  writer.line(declaration);
+  bool partial = kept.size % columns != 0;
+  if (partial)
+    writer.open("if (" + inside + ")");
+  accumulate(total, "threadIdx.x / " + c, l);
+  if (partial)
+    writer.close();
+  writer.line(total + " = " + combination("reduceLanes", ", " + c + ", " + l, total) + ";");
+  finish(total, "threadIdx.x < " + c + (partial ? " && " + inside : ""));
+}
+
+/// Neighbouring threads have neighbouring terms of one result.
+void CudaKernelWriter::reduceRows() {
+  const KernelReduction &reduction = *kernel.reduction;
+  std::string size = std::to_string(kept.size);
+  std::string total = named("total"), flat = flatName(kept, "result"),
+              start = typeName(reduction.type) + " " + total + " = " +
+                      identityOf(reduction.kind == KernelReduction::max, reduction.type) + ";";
+  auto result = [&](const std::string &text) {
+    if (!kept.loops.empty())
+      writer.line("const " + index + " " + flat + " = " + text + ";");
+  };
+  const int64_t warps = reduced.size <= 1024 && kept.size > 1 ? std::min<int64_t>(8, kept.size) : 0;
+  if (warps) {
+    std::string w = std::to_string(warps);
+    launches(std::to_string(llvm::divideCeil(kept.size, warps)), std::to_string(32 * warps),
+             "One warp a result.");
+    result(blockNumber() + " * " + w + " + threadIdx.x / 32");
+    if (kept.size % warps) {
+      writer.line("if (" + flat + " >= " + size + ")");
+      writer.line("  return;");
+    }
+    declareIndices(kept, flat);
+    writer.line(start);
+    accumulate(total, "threadIdx.x % 32", "32");
+    writer.line(total + " = " + combination("warpReduce", "", total) + ";");
+  } else {
+    int64_t block = kept.size >= manyBlocks ? 256 : 1024;
+    block = std::max<int64_t>(32, std::min<int64_t>(block, llvm::PowerOf2Ceil(reduced.size)));
+    std::string b = std::to_string(block);
+    launches(size, b, "One block a result.");
+    result("blockIdx.x");
+    declareIndices(kept, flat);
+    writer.line(start);
+    accumulate(total, "threadIdx.x", b);
+    writer.line(total + " = " + combination("reduceBlock", "", total) + ";");
+  }
+  finish(total, warps ? "threadIdx.x % 32 == 0" : "threadIdx.x == 0");
+}
+
+KernelFunction CudaKernelWriter::print() {
+  KernelFunction function;
+  function.masks = kernel.masks;
+  for (StringRef name : held)
+    function.parameters.push_back(("std::int64_t " + name).str());
+  for (auto [name, type] : llvm::zip_equal(inputs, kernel.inputs))
+    function.parameters.push_back("const " + typeName(type.getElementType()) + " *" + name);
+  for (auto [name, type] : llvm::zip_equal(outputs, kernel.outputs))
+    function.parameters.push_back(typeName(type.getElementType()) + " *" + name);
+  std::vector<std::string> deviceParameters = function.parameters;
+  function.parameters.push_back("cudaStream_t stream");
+  for (const std::vector<std::string> *part : {&held, &inputs, &outputs})
+    llvm::append_range(arguments, *part);
+
+  tables();
+  if (kept.size == 0) {
+    function.body = "return cudaSuccess;\n"; // there are no results
+    return function;
+  }
+  if (!kernel.reduction)
+    elementwise();
+  else if (reduced.size <= fewTerms || !kernel.loops.back().reduction)
+    reduceColumns();
+  else
+    reduceRows();
+  Writer device;
+  device.lines(head.text());
+  device.line("static __global__ void @_kernel(" + llvm::join(deviceParameters, ", ") + ") {");
+  StringRef body = writer.text();
+  while (!body.empty()) {
+    auto [line, rest] = body.split('\n');
+    device.line(line.empty() ? "" : "  " + line);
+    body = rest;
+  }
+  device.line("}");
+  function.device = device.text();
+  function.body = host.text();
+  return function;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels that are no nest of loops over elements
+//===----------------------------------------------------------------------===//
+
+static KernelFunction printArgmax(nn::ArgmaxOp op) {
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  int64_t columns = type.getShape().back(), rows = columns ? type.getNumElements() / columns : 0;
+  KernelFunction function;
+  function.parameters = {"const " + typeName(type.getElementType()) + " *x",
+                         typeName(getElementTypeOrSelf(op.getType())) + " *y",
+                         "cudaStream_t stream"};
+  function.body = "return device::argmax(/*rows=*/" + std::to_string(rows) + ", /*columns=*/" +
+                  std::to_string(columns) + ", x, y, stream);\n";
+  return function;
+}
+
+/// Copies and fills, one after another.
+static KernelFunction printFlatten(FlattenOp op, LaunchOp launch) {
+  KernelFunction function;
+  Type element = getElementTypeOrSelf(op.getType());
+  std::string type = typeName(element);
+  for (size_t i = 0; i < launch.getIns().size(); ++i)
+    function.parameters.push_back("const " + type + " *part_" + std::to_string(i));
+  function.parameters.push_back(type + " *flat");
+  function.parameters.push_back("cudaStream_t stream");
+  std::vector<std::string> calls;
+  int64_t offset = 0;
+  auto place = [&] { return offset ? "flat + " + std::to_string(offset) : std::string("flat"); };
+  auto fill = [&](int64_t count, const std::string &value) {
+    if (count)
+      calls.push_back("device::fill(" + place() + ", " + std::to_string(count) + ", " + value +
+                      ", stream)");
+    offset += count;
+  };
+  for (Value input : op.getInputs()) {
+    int64_t count = cast<RankedTensorType>(input.getType()).getNumElements();
+    auto argument = dyn_cast<BlockArgument>(input);
+    if (!argument) {
+      auto values = cast<DenseElementsAttr>(input.getDefiningOp<arith::ConstantOp>().getValue());
+      fill(count, literal(values.getSplatValue<Attribute>()));
+      continue;
+    }
+    if (count)
+      calls.push_back("cudaMemcpyAsync(" + place() + ", part_" +
+                      std::to_string(argument.getArgNumber()) + ", " + std::to_string(count) +
+                      " * sizeof(" + type + "), cudaMemcpyDeviceToDevice, stream)");
+    offset += count;
+  }
+  fill(cast<RankedTensorType>(op.getType()).getNumElements() - offset, identityOf(false, element));
+  Writer writer;
+  if (calls.size() <= 1) {
+    writer.line("return " + (calls.empty() ? "cudaSuccess" : calls.front()) + ";");
+  } else {
+    writer.line("cudaError_t status = " + calls.front() + ";");
+    for (const std::string &call : ArrayRef(calls).drop_front()) {
+      writer.line("if (status == cudaSuccess)");
+      writer.line("  status = " + call + ";");
+    }
+    writer.line("return status;");
+  }
+  function.body = writer.text();
+  return function;
+}
+
+FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &program,
+                                                      LaunchOp launch, bool anonymous) {
+  Operation *op = onlyOp(launch);
+  if (auto argmax = dyn_cast_or_null<nn::ArgmaxOp>(op);
+      argmax && isa<BlockArgument>(argmax.getInput()))
+    return printArgmax(argmax);
+  if (auto flatten = dyn_cast_or_null<FlattenOp>(op))
+    return printFlatten(flatten, launch);
+  FailureOr<Kernel> kernel = Kernel::create(launch);
+  if (failed(kernel))
+    return failure();
+  // The arena begins at a multiple of 256 bytes.
+  SmallVector<int64_t> alignments;
+  for (Value buffer : llvm::concat<const Value>(SmallVector<Value>(launch.getIns()),
+                                                SmallVector<Value>(launch.getOuts())))
+    alignments.push_back(std::gcd(program.placeOf(buffer).offset, int64_t(256)));
+  return CudaKernelWriter(*kernel, alignments, anonymous).print();
+}

@@ -1,0 +1,360 @@
+//===- CudaTarget.cpp - programs of CUDA, NCCL and cuBLASLt calls ---------===//
+//
+// Every action is one checked statement, CHECK(c, name, function(..., stream)): shapes and numbers
+// first, then what is read and written in the order of the call, then communicator and stream.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/CudaKernelPrinter.h"
+#include "codegen/Elementwise.h"
+#include "codegen/Names.h"
+#include "codegen/Target.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+class CudaTarget : public Target {
+public:
+  explicit CudaTarget(const ScheduledProgram &program) : program(program) {}
+
+  FailureOr<KernelFunction> kernel(LaunchOp launch, bool anonymous) const override {
+    return printCudaKernel(program, launch, anonymous);
+  }
+  void wait(const SpelledLaunch &launch, const std::string &event, Writer &writer) const override {
+    check(launch, "cudaStreamWaitEvent(c.stream(" + launch.stream + "), c.event(" + event + "))",
+          writer);
+  }
+  void record(const SpelledLaunch &launch, const std::string &event,
+              Writer &writer) const override {
+    check(launch, "cudaEventRecord(c.event(" + event + "), c.stream(" + launch.stream + "))",
+          writer);
+  }
+  void launch(const SpelledLaunch &launch, const KernelTable &kernels,
+              Writer &writer) const override;
+  void head(const EmitOptions &options, bool hasKernels, Writer &writer) const override;
+  void kernelsInside(const KernelTable &kernels, Writer &writer) const override;
+  void kernelFiles(const EmitOptions &options, const KernelTable &kernels,
+                   EmittedProgram &out) const override;
+
+private:
+  void check(const SpelledLaunch &launch, const std::string &call, Writer &writer) const {
+    writer.list("CHECK(", {"c", launch.name, call}, ");");
+  }
+  std::string callOf(const SpelledLaunch &launch, const KernelTable &kernels) const;
+  std::string ncclCall(const SpelledLaunch &launch) const;
+  std::string copyIn(const SpelledLaunch &launch) const;
+  std::string copyOut(const SpelledLaunch &launch) const;
+  std::string storage(const SpelledLaunch &launch) const;
+  std::string join(nn::ConcatOp op) const;
+  int64_t elements(Value buffer) const { return program.placeOf(buffer).type.getNumElements(); }
+  int64_t ranksOver(ArrayAttr axes) const;
+
+  void declare(const KernelTable &kernels, Writer &writer) const;
+  void record(const KernelTable &kernels, Writer &writer) const;
+  void define(const KernelTable &kernels, Writer &writer) const;
+
+  const ScheduledProgram &program;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Actions
+//===----------------------------------------------------------------------===//
+
+static std::string in(const SpelledLaunch &launch, Value buffer) {
+  return "c.in(" + launch.slice(buffer) + ")";
+}
+
+static std::string out(const SpelledLaunch &launch, Value buffer) {
+  return "c.out(" + launch.slice(buffer) + ")";
+}
+
+static std::string onStream(const SpelledLaunch &launch) {
+  return ", c.stream(" + launch.stream + "))";
+}
+
+int64_t CudaTarget::ranksOver(ArrayAttr axes) const {
+  int64_t ranks = 1;
+  for (StringAttr axis : getAxisNames(axes))
+    ranks *= program.mesh.getAxisSize(axis);
+  return ranks;
+}
+
+/// A batch lies in pinned memory before the segment runs.
+std::string CudaTarget::copyIn(const SpelledLaunch &launch) const {
+  LaunchOp op = launch.op;
+  auto input = cast<InputOp>(onlyOp(op));
+  std::string target = launch.slice(launch.call.writes.front());
+  return "cudaMemcpyAsync(c.out(" + target + "), c.staged(" +
+         enumeratorFor("input " + input.getName().str()) + "), " + target +
+         ".bytes(), cudaMemcpyHostToDevice" + onStream(launch);
+}
+
+/// The host reads the number after the segment.
+std::string CudaTarget::copyOut(const SpelledLaunch &launch) const {
+  Value number = launch.call.reads.front();
+  return "cudaMemcpyAsync(c.output(" + launch.call.arguments.front().text + "), " +
+         in(launch, number) + ", sizeof(float), cudaMemcpyDeviceToHost" + onStream(launch);
+}
+
+static StringRef ncclType(Type element) {
+  if (element.isF64())
+    return "ncclDouble";
+  if (element.isBF16())
+    return "ncclBfloat16";
+  if (element.isInteger(64))
+    return "ncclInt64";
+  if (element.isInteger(32))
+    return "ncclInt32";
+  return element.isInteger(1) ? "ncclUint8" : "ncclFloat";
+}
+
+/// NCCL's own function where it means what the tile says: outermost dimension, cut evenly, without
+/// padding. Other tiles are packed and unpacked by the runtime.
+std::string CudaTarget::ncclCall(const SpelledLaunch &launch) const {
+  const Call &call = launch.call;
+  LaunchOp op = launch.op;
+  Value source = call.reads.front(), target = call.writes.front();
+  std::string communicator =
+      enumeratorFor("over " + program.communicatorName(op.getStreamAttr(), call.over));
+  std::string buffers = in(launch, source) + ", " + out(launch, target),
+              end = ", c.comm(" + communicator + ", " + launch.stream + ")" + onStream(launch),
+              type = ", " + ncclType(program.placeOf(source).type.getElementType()).str();
+  if (call.collective == "all_reduce")
+    return "ncclAllReduce(" + buffers + ", " + std::to_string(elements(source)) + type +
+           (call.maximum ? ", ncclMax" : ", ncclSum") + end;
+  const CallTile &tile = *call.tile;
+  if (tile.outer != 1 || tile.local * ranksOver(call.over) != tile.total)
+    return (call.function + "(").str() + tile.spell() + ", " + buffers + end;
+  std::string count = ", " + std::to_string(tile.local * tile.inner);
+  if (call.collective == "all_gather")
+    return "ncclAllGather(" + buffers + count + type + end;
+  return "ncclReduceScatter(" + buffers + count + type + ", ncclSum" + end;
+}
+
+/// What a kernel is told of the storage that it updates.
+std::string CudaTarget::storage(const SpelledLaunch &launch) const {
+  LaunchOp op = launch.op;
+  auto step = cast<OptimizerStepOp>(onlyOp(op));
+  auto storage = cast<StorageOp>(SymbolTable(program.module).lookup(step.getStorage()));
+  std::string coordinate = "0";
+  if (storage.getKind() != StorageKind::replicated) {
+    int index = program.communicatorOver(storage.getAxes());
+    auto [stream, axes] = (program.communicators.begin() + index)->first;
+    coordinate =
+        "c.rankIn(" + enumeratorFor("over " + program.communicatorName(stream, axes)) + ")";
+  }
+  return "ShardOf{&storages[" + enumeratorFor("storage " + step.getStorage().str()) +
+         "], /*coordinate=*/" + coordinate + "}";
+}
+
+/// How many elements of each operand stand in a run of the result.
+std::string CudaTarget::join(nn::ConcatOp op) const {
+  int64_t outer = 1;
+  for (int64_t size : cast<RankedTensorType>(op.getType()).getShape().take_front(op.getDim()))
+    outer *= size;
+  std::string sizes;
+  for (Value input : op.getInputs())
+    sizes += (sizes.empty() ? "" : ", ") +
+             std::to_string(cast<RankedTensorType>(input.getType()).getNumElements() /
+                            std::max<int64_t>(outer, 1));
+  return "Join<" + std::to_string(op.getInputs().size()) + ">{/*outer=*/" + std::to_string(outer) +
+         ", /*sizes=*/{" + sizes + "}}";
+}
+
+std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &kernels) const {
+  const Call &call = launch.call;
+  if (!call.collective.empty())
+    return ncclCall(launch);
+  if (call.function == "load_input")
+    return copyIn(launch);
+  if (call.function == "output")
+    return copyOut(launch);
+  if (call.function.empty()) {
+    std::string text = "fused::" + kernels[launch.op].name + "(";
+    for (const KernelMask &mask : kernels.masksOf(launch.op))
+      text += mask.spellHeld(program.mesh) + ", ";
+    for (Value buffer : call.reads)
+      text += in(launch, buffer) + ", ";
+    for (Value buffer : call.writes)
+      text += out(launch, buffer) + ", ";
+    return text + "c.stream(" + launch.stream + "))";
+  }
+  std::vector<std::string> constants, buffers;
+  SmallVector<Value> inPlace(call.writes);
+  for (const CallArgument &argument : call.arguments) {
+    switch (argument.kind) {
+    case CallArgument::constant:
+      constants.push_back(argument.text);
+      break;
+    case CallArgument::storage:
+      constants.push_back(storage(launch));
+      break;
+    case CallArgument::read:
+      buffers.push_back(in(launch, argument.buffer));
+      break;
+    case CallArgument::written:
+      buffers.push_back(out(launch, argument.buffer));
+      llvm::erase(inPlace, argument.buffer);
+      break;
+    case CallArgument::absent:
+      buffers.push_back("/*" + argument.text + "=*/nullptr");
+      break;
+    }
+  }
+  for (Value buffer : inPlace)
+    buffers.push_back(out(launch, buffer));
+  // A pointer does not say how many elements it leads to.
+  if (call.function == "square_sum")
+    constants.push_back("/*count=*/" + std::to_string(elements(call.reads.front())));
+  if (auto concat = dyn_cast_or_null<nn::ConcatOp>(onlyOp(launch.op)))
+    constants = {join(concat)};
+  if (call.tile) // before this rank's index
+    std::swap(constants.front(), constants.back());
+  std::string text = call.function == "gemm" ? "matmul(c.blas(), " : (call.function + "(").str();
+  for (const std::string &argument : llvm::concat<const std::string>(constants, buffers))
+    text += argument + ", ";
+  return text + "c.stream(" + launch.stream + "))";
+}
+
+void CudaTarget::launch(const SpelledLaunch &launch, const KernelTable &kernels,
+                        Writer &writer) const {
+  check(launch, callOf(launch, kernels), writer);
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+void CudaTarget::head(const EmitOptions &options, bool hasKernels, Writer &writer) const {
+  writer.line(
+      titleOf("train.cpp", options.name + " for CUDA, written by fsdpc; changes will be lost"));
+  for (
+      StringRef line :
+      {"//",
+       "// One rank's program: each statement enqueues one action on a stream and returns. Bytes "
+       "of "
+       "the",
+       "// arena, streams, events and order are fixed here; runtime/Program.h and "
+       "runtime/cuda/Context.h say",
+       "// what they mean. CHECK throws an error that names the action, the rank and the library's "
+       "words.",
+       "// Compiled with -DFSDP_RECORD it writes its actions down instead of performing them.", ""})
+    writer.line(line);
+  if (!options.singleFile && hasKernels)
+    writer.line("#include \"kernels.h\"");
+  writer.line("#include \"runtime/cuda/Runtime.h\"");
+  if (options.singleFile && hasKernels) {
+    writer.line();
+    writer.line("#ifndef FSDP_RECORD");
+    writer.line("#include \"runtime/cuda/FusedKernel.h\"");
+    writer.line("#endif");
+  }
+}
+
+void CudaTarget::declare(const KernelTable &kernels, Writer &writer) const {
+  writer.line("namespace fused {");
+  for (const KernelTable::Entry &entry : kernels.all()) {
+    writer.line();
+    writer.line("/// " + launchedAs(entry) + ".");
+    writer.list("cudaError_t " + entry.name + "(", entry.function.parameters, ");");
+  }
+  writer.line();
+  writer.line("} // namespace fused");
+}
+
+/// The doubles that write a launch down.
+void CudaTarget::record(const KernelTable &kernels, Writer &writer) const {
+  writer.line("namespace fused {");
+  for (const KernelTable::Entry &entry : kernels.all())
+    writer.line("FSDP_RECORDED_KERNEL(" + entry.name + ")");
+  writer.line("} // namespace fused");
+}
+
+/// The lines of `text` with the kernel's name in the place of `@`, wrapped where they are too long.
+static void namedLines(StringRef text, StringRef name, Writer &writer) {
+  while (!text.empty()) {
+    auto [line, rest] = text.split('\n');
+    std::string content;
+    for (char c : line)
+      content += c == '@' ? name.str() : std::string(1, c);
+    StringRef whole = content;
+    size_t open = whole.find('('), close = whole.rfind(')');
+    if (whole.size() > 96 && !whole.starts_with(" ") && close != StringRef::npos) {
+      std::vector<std::string> items;
+      for (StringRef item : llvm::split(whole.slice(open + 1, close), ", "))
+        items.push_back(item.str());
+      writer.list(whole.take_front(open + 1), items, whole.drop_front(close));
+    } else {
+      writer.line(content);
+    }
+    text = rest;
+  }
+}
+
+void CudaTarget::define(const KernelTable &kernels, Writer &writer) const {
+  writer.line("namespace fused {");
+  for (const KernelTable::Entry &entry : kernels.all()) {
+    writer.line();
+    if (!entry.function.device.empty()) {
+      namedLines(entry.function.device, entry.name, writer);
+      writer.line();
+    }
+    std::string head = "cudaError_t " + entry.name + "(";
+    writer.list(head, entry.function.parameters, ") {");
+    Writer body = writer.nested();
+    namedLines(entry.function.body, entry.name, body);
+    writer.append(body);
+    writer.line("}");
+  }
+  writer.line();
+  writer.line("} // namespace fused");
+}
+
+void CudaTarget::kernelsInside(const KernelTable &kernels, Writer &writer) const {
+  writer.line("#ifdef FSDP_RECORD");
+  record(kernels, writer);
+  writer.line("#else");
+  writer.line("using namespace fsdp::rt::device;");
+  writer.line();
+  define(kernels, writer);
+  writer.line("#endif");
+}
+
+void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kernels,
+                             EmittedProgram &out) const {
+  Writer header, source;
+  header.line(titleOf("kernels.h", "fused kernels of " + options.name + ", written by fsdpc"));
+  for (StringRef line :
+       {"//",
+        "// Each enqueues one kernel, or a few copies, on the stream; pointers are to the device.",
+        "", "#pragma once", "", "#ifdef FSDP_RECORD", "", "#include \"runtime/cuda/Context.h\"",
+        ""})
+    header.line(line);
+  record(kernels, header);
+  for (StringRef line : {"", "#else", "", "#include \"runtime/Slice.h\"", "", "#include <cstdint>",
+                         "#include <cuda_runtime.h>", ""})
+    header.line(line);
+  declare(kernels, header);
+  header.line();
+  header.line("#endif");
+  source.line(titleOf("kernels.cu", "fused kernels of " + options.name + ", written by fsdpc"));
+  for (StringRef line :
+       {"//",
+        "// Sums add in an order that depends on nothing but their sizes. Compile with "
+        "--fmad=false.",
+        "", "#include \"kernels.h\"", "", "#include \"runtime/cuda/FusedKernel.h\"", "",
+        "using namespace fsdp::rt;", "using namespace fsdp::rt::device;", ""})
+    source.line(line);
+  define(kernels, source);
+  out.files.push_back({"kernels.h", header.text()});
+  out.files.push_back({"kernels.cu", source.text()});
+}
+
+std::unique_ptr<Target> mlir::fsdp::createCudaTarget(const ScheduledProgram &program) {
+  return std::make_unique<CudaTarget>(program);
+}

@@ -1,0 +1,45 @@
+//===- EmitProgram.h - scheduled IR to the text of a program ----*- C++ -*-===//
+
+#ifndef CODEGEN_EMITPROGRAM_H
+#define CODEGEN_EMITPROGRAM_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mlir::fsdp {
+
+/// What a program runs on.
+enum class TargetKind {
+  Cpu,  ///< threads and vector loops; train.cpp, kernels.h, kernels.cpp
+  Cuda, ///< one GPU a rank; train.cpp, kernels.h, kernels.cu
+};
+
+struct EmitOptions {
+  TargetKind target = TargetKind::Cpu;
+  /// What the program calls itself in its messages.
+  std::string name = "program";
+  /// The compiler's memory report, a table that the program prints for `--report`.
+  std::string report;
+  /// How its ranks talk unless its command line says otherwise: auto, shm or mpi on
+  /// CPUs; auto, nccl or loopback with CUDA.
+  std::string communicator = "auto";
+  /// One file, with the kernels in it; otherwise they stand in files of their own.
+  bool singleFile = false;
+};
+
+/// The files of a program: name and text. train.cpp is the host program with `main`.
+struct EmittedProgram {
+  std::vector<std::pair<std::string, std::string>> files;
+};
+
+/// Writes the program of a scheduled module with offsets: it needs the runtime's headers to compile
+/// and its library to link (codegen/Project.h). The same module gives the same text. Fails with a
+/// diagnostic where the module is in another phase, lacks offsets, or holds what the target has no
+/// words for.
+LogicalResult emitProgram(ModuleOp module, const EmitOptions &options, EmittedProgram &out);
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_EMITPROGRAM_H

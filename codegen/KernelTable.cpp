@@ -1,0 +1,52 @@
+//===- KernelTable.cpp ----------------------------------------------------===//
+
+#include "codegen/KernelTable.h"
+
+#include "codegen/Calls.h"
+#include "codegen/Names.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+LogicalResult KernelTable::insert(LaunchOp launch) {
+  FailureOr<KernelFunction> anonymous = write(launch, true);
+  if (failed(anonymous))
+    return failure();
+  std::string key =
+      llvm::join(anonymous->parameters, ",") + "\n" + anonymous->device + anonymous->body;
+  auto [place, isNew] = byText.try_emplace(key, entries.size());
+  if (isNew) {
+    FailureOr<KernelFunction> function = write(launch, false);
+    if (failed(function))
+      return failure();
+    entries.push_back({"", *function, {}});
+  }
+  Entry &entry = entries[place->second];
+  entryOf[launch] = place->second;
+  masks[launch] = anonymous->masks;
+  if (!llvm::is_contained(entry.launches, launch.getName()))
+    entry.launches.push_back(launch.getName().str());
+  return success();
+}
+
+void KernelTable::assignNames() {
+  Names names;
+  for (Entry &entry : entries)
+    entry.name = names.unique(entry.launches.size() == 1 ? StringRef(entry.launches.front())
+                                                         : actionOf(entry.launches.front()));
+}
+
+std::string mlir::fsdp::launchedAs(const KernelTable::Entry &entry) {
+  std::string text = "Launched as";
+  for (auto [i, name] : llvm::enumerate(ArrayRef(entry.launches).take_front(3)))
+    text += (i ? ", '" : " '") + name + "'";
+  if (entry.launches.size() > 3)
+    text += " and " + std::to_string(entry.launches.size() - 3) + " more";
+  return text;
+}
+
+std::string KernelMask::spellHeld(MeshAttr mesh) const {
+  return "Tile{1, " + std::to_string(local) + ", 1, " + std::to_string(size) + "}.held(" +
+         rankIndex(mesh, over) + ")";
+}

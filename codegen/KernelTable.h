@@ -1,0 +1,60 @@
+//===- KernelTable.h - the generated kernels of a program -------*- C++ -*-===//
+
+#ifndef CODEGEN_KERNELTABLE_H
+#define CODEGEN_KERNELTABLE_H
+
+#include "codegen/Kernel.h"
+#include "llvm/ADT/StringMap.h"
+#include <functional>
+
+namespace mlir::fsdp {
+
+/// A function `NAME(parameters) { body }` of the emitted program: first one `std::int64_t` for each
+/// mask (how many elements of the split dimension are real), then a pointer for each input and each
+/// output.
+struct KernelFunction {
+  std::vector<std::string> parameters;
+  std::string device; ///< lines before the function that only it uses; `@` stands for its name
+  std::string body;   ///< lines, not indented; `@` as above
+  SmallVector<KernelMask> masks; ///< what the launch gives for them
+};
+
+/// A target's function for the body of a launch; with `anonymous` its variables have no names of
+/// the model, so that equal kernels have equal text.
+using KernelWriter = std::function<FailureOr<KernelFunction>(LaunchOp launch, bool anonymous)>;
+
+/// The kernels of a program, each once, whoever launches it.
+class KernelTable {
+public:
+  explicit KernelTable(KernelWriter write) : write(std::move(write)) {}
+
+  /// Takes the kernel of `launch` in. To be called in issue order, before names are asked for.
+  LogicalResult insert(LaunchOp launch);
+  /// Names the kernels: after their launch, or after what their launches have in common.
+  void assignNames();
+
+  struct Entry {
+    std::string name;
+    KernelFunction function;
+    SmallVector<std::string> launches; ///< distinct names of those who call it
+  };
+  bool contains(LaunchOp launch) const { return entryOf.count(launch); }
+  const Entry &operator[](LaunchOp launch) const { return entries[entryOf.lookup(launch)]; }
+  /// The masks of this launch, whose kernel may be that of another with others.
+  ArrayRef<KernelMask> masksOf(LaunchOp launch) const { return masks.find(launch)->second; }
+  const std::vector<Entry> &all() const { return entries; }
+
+private:
+  KernelWriter write;
+  std::vector<Entry> entries;
+  llvm::StringMap<size_t> byText;
+  llvm::DenseMap<Operation *, size_t> entryOf;
+  llvm::DenseMap<Operation *, SmallVector<KernelMask>> masks;
+};
+
+/// "Launched as 'h.0.ffn.gelu', 'h.1.ffn.gelu' and 10 more".
+std::string launchedAs(const KernelTable::Entry &entry);
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_KERNELTABLE_H

@@ -1,0 +1,57 @@
+//===- Target.h - the words of a target -------------------------*- C++ -*-===//
+//
+// Programs of all targets have the same functions, tables, places, streams, events and names; what
+// they call, and what their kernels look like, stands behind this interface.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef CODEGEN_TARGET_H
+#define CODEGEN_TARGET_H
+
+#include "codegen/Calls.h"
+#include "codegen/EmitProgram.h"
+#include "codegen/KernelTable.h"
+#include "codegen/Writer.h"
+
+namespace mlir::fsdp {
+
+/// A launch as an emitted function spells it.
+struct SpelledLaunch {
+  LaunchOp op;
+  const Call &call;
+  std::string stream;                           ///< its enumerator
+  std::string name;                             ///< an expression: a literal, or a field of a table
+  llvm::function_ref<std::string(Value)> slice; ///< the expression of a buffer
+};
+
+class Target {
+public:
+  virtual ~Target() = default;
+
+  /// The function of a launch that calls none of the runtime.
+  virtual FailureOr<KernelFunction> kernel(LaunchOp launch, bool anonymous) const = 0;
+
+  // The lines of an action.
+  virtual void wait(const SpelledLaunch &launch, const std::string &event,
+                    Writer &writer) const = 0;
+  virtual void launch(const SpelledLaunch &launch, const KernelTable &kernels,
+                      Writer &writer) const = 0;
+  virtual void record(const SpelledLaunch &launch, const std::string &event,
+                      Writer &writer) const = 0;
+
+  // The files. In a program of one file, kernels stand in it before what calls them.
+  virtual void head(const EmitOptions &options, bool hasKernels, Writer &writer) const = 0;
+  virtual void kernelsInside(const KernelTable &kernels, Writer &writer) const = 0;
+  virtual void kernelFiles(const EmitOptions &options, const KernelTable &kernels,
+                           EmittedProgram &out) const = 0;
+};
+
+/// The first line of a file.
+std::string titleOf(StringRef file, StringRef what);
+
+std::unique_ptr<Target> createCpuTarget(const ScheduledProgram &program);
+std::unique_ptr<Target> createCudaTarget(const ScheduledProgram &program);
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_TARGET_H

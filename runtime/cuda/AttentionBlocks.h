@@ -1,0 +1,53 @@
+//===- AttentionBlocks.h - which keys a block of queries sees ----*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_CUDA_ATTENTIONBLOCKS_H
+#define FSDP_RUNTIME_CUDA_ATTENTIONBLOCKS_H
+
+#include "runtime/KernelArguments.h"
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fsdp::rt::device {
+
+/// The widest heads that the kernels take.
+constexpr std::uint32_t kMostWidth = 128;
+
+/// Whether the kernels compute this: heads no wider than kMostWidth, in groups of equal size.
+inline bool takes(const AttentionShape &s) {
+  return s.width >= 1 && s.width <= kMostWidth && s.groups > 0 && s.heads % s.groups == 0;
+}
+
+/// How many keys query t sees.
+__host__ __device__ inline int keysSeen(const AttentionShape &s, int t) {
+  if (!s.causal)
+    return static_cast<int>(s.keys);
+  const int seen = t + 1 + static_cast<int>(s.keys) - static_cast<int>(s.queries);
+  return seen < 0 ? 0 : seen;
+}
+/// How many blocks of `size` keys any of the queries [first, first + count) sees.
+__host__ __device__ inline int keyBlocks(const AttentionShape &s, int first, int count, int size) {
+  const int last =
+      first + count < static_cast<int>(s.queries) ? first + count : static_cast<int>(s.queries);
+  return (keysSeen(s, last - 1) + size - 1) / size;
+}
+/// The first block of `size` queries with one that sees any of the keys [first, ...).
+__host__ __device__ inline int firstQueryBlock(const AttentionShape &s, int first, int size) {
+  const int query = s.causal ? first + static_cast<int>(s.queries) - static_cast<int>(s.keys) : 0;
+  return query < 0 ? 0 : query / size;
+}
+
+/// Queries and keys of one head, by its number among batch * heads.
+struct Head {
+  std::size_t queries; ///< row where its queries begin
+  std::size_t keys;    ///< row where its keys begin
+};
+__host__ __device__ inline Head headOf(const AttentionShape &s, std::size_t number) {
+  return {number * s.queries, number / (s.heads / s.groups) * s.keys};
+}
+
+} // namespace fsdp::rt::device
+
+#endif // FSDP_RUNTIME_CUDA_ATTENTIONBLOCKS_H

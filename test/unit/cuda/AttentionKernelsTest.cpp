@@ -1,0 +1,151 @@
+#include "runtime/Attention.h"
+#include "runtime/cuda/AttentionBlocks.h"
+#include "runtime/cuda/Mma.h"
+#include "test/unit/cuda/DeviceKernels.h"
+
+#include <set>
+
+using namespace fsdp::rt;
+
+namespace {
+
+template <class T> class AttentionKernels : public DeviceKernels {
+protected:
+  /// Probabilities and their gradients are rounded to bf16 before they are multiplied: single
+  /// elements, where large terms cancel, are less exact than all of them together.
+  static void expectClose(const Floats &got, const Floats &expected, const char *what) {
+    constexpr bool narrow = sizeof(T) == 2;
+    expectNear(got, expected, narrow ? 0x1p-7 : 1e-5, narrow ? 0.04 : 2e-5, what, 1e-6);
+    double error = 0, size = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      error += std::pow(double(got[i]) - double(expected[i]), 2);
+      size += std::pow(double(expected[i]), 2);
+    }
+    EXPECT_LE(std::sqrt(error), (narrow ? 0.005 : 1e-6) * std::sqrt(size) + 1e-6) << what;
+  }
+};
+using Elements = ::testing::Types<float, bf16>;
+TYPED_TEST_SUITE(AttentionKernels, Elements);
+
+/// Fields: batch, heads, groups, queries, keys, width, scale, causal.
+const AttentionShape kShapes[] = {
+    {1, 1, 1, 1, 1, 32, 0.2f, true},     // one of everything
+    {1, 2, 1, 70, 70, 64, 0.125f, true}, // more than a block of each, in a group
+    {2, 4, 2, 20, 33, 32, 0.2f, true},   // more keys than queries
+    {1, 1, 1, 150, 140, 16, 0.3f, true}, // queries that see no key; a width that is padded
+    {1, 3, 3, 65, 130, 128, 0.09f, false}, {1, 2, 2, 17, 40, 80, 0.1f, true},
+    {2, 1, 1, 9, 5, 20, 0.2f, false}, // a width that no 16-byte access divides
+    {1, 1, 1, 0, 3, 32, 0.2f, true}};
+
+TYPED_TEST(AttentionKernels, ForwardAndGradientsAreTheCpus) {
+  using T = TypeParam;
+  for (const AttentionShape &s : kShapes)
+    for (std::size_t offset : {0, 1}) {
+      if (offset && s.width != 32)
+        continue;
+      SCOPED_TRACE(::testing::Message() << s.queries << " queries, " << s.keys << " keys of "
+                                        << s.width << " + " << offset);
+      const std::size_t rows = s.batch * s.heads * s.queries, n = rows * s.width,
+                        m = s.batch * s.groups * s.keys * s.width;
+      const Floats q = rounded<T>(normal(n, this->random)), k = rounded<T>(normal(m, this->random)),
+                   v = rounded<T>(normal(m, this->random)),
+                   dOut = rounded<T>(normal(n, this->random));
+      Floats out(n), sums(rows), dQ(n), dK(m), dV(m);
+      kernels::attention(s, q.data(), k.data(), v.data(), out.data(), sums.data());
+      Device<T> q_(q, offset), k_(k, offset), v_(v, offset), out_(n, offset), dOut_(dOut, offset),
+          dQ_(n, offset), dK_(m, offset), dV_(m, offset);
+      Device<float> sums_(rows);
+      OK(attention(s, q_, k_, v_, out_, sums_, this->stream));
+      this->expectClose(out_.floats(), out, "out");
+      expectNear(sums_.floats(), sums, 1e-5, 1e-5, "log sum exp");
+      out = out_.floats(); // as the gradient on the device reads it
+      kernels::attentionGrad(s, q.data(), k.data(), v.data(), out.data(), sums.data(), dOut.data(),
+                             dQ.data(), dK.data(), dV.data());
+      OK(attention_grad(s, q_, k_, v_, out_, sums_, dOut_, dQ_, dK_, dV_, this->stream));
+      this->expectClose(dQ_.floats(), dQ, "dQ");
+      this->expectClose(dK_.floats(), dK, "dK");
+      this->expectClose(dV_.floats(), dV, "dV");
+    }
+}
+
+TYPED_TEST(AttentionKernels, GradientsAreTheSameBits) {
+  using T = TypeParam;
+  const AttentionShape s{1, 4, 1, 80, 80, 32, 0.2f, true};
+  const std::size_t rows = 4 * 80, n = rows * 32, m = 80 * 32;
+  Device<T> q(normal(n, this->random)), k(normal(m, this->random)), v(normal(m, this->random)),
+      dOut(normal(n, this->random)), out(n), dQ(n), dK(m), dV(m);
+  Device<float> sums(rows);
+  OK(attention(s, q, k, v, out, sums, this->stream));
+  OK(attention_grad(s, q, k, v, out, sums, dOut, dQ, dK, dV, this->stream));
+  const Floats first[] = {dQ.floats(), dK.floats(), dV.floats()};
+  emulator::settings().seed = 99; // another order of threads
+  OK(attention_grad(s, q, k, v, out, sums, dOut, dQ, dK, dV, this->stream));
+  EXPECT_EQ(dQ.floats(), first[0]);
+  EXPECT_EQ(dK.floats(), first[1]);
+  EXPECT_EQ(dV.floats(), first[2]);
+}
+
+TYPED_TEST(AttentionKernels, RefusesWhatItDoesNotCompute) {
+  Device<TypeParam> x(1);
+  Device<float> sums(1);
+  for (const AttentionShape &s :
+       {AttentionShape{1, 1, 1, 1, 1, 129, 1, true}, AttentionShape{1, 3, 2, 1, 1, 64, 1, true}}) {
+    EXPECT_EQ(attention(s, x, x, x, x, sums, this->stream), cudaErrorInvalidValue);
+    EXPECT_EQ(attention_grad(s, x, x, x, x, sums, x, x, x, x, this->stream), cudaErrorInvalidValue);
+  }
+}
+
+/// Eight rows of one chunk, which ldmatrix reads at a time, are in all banks once.
+template <int D> void expectNoConflicts() {
+  using Tile = device::SharedTile<D>;
+  std::set<int> places;
+  for (int row = 0; row < 64; ++row)
+    for (int chunk = 0; chunk < Tile::kChunks; ++chunk) {
+      EXPECT_EQ(Tile::place(row, chunk) / Tile::kChunks, row) << "chunks stay in their row";
+      places.insert(Tile::place(row, chunk));
+    }
+  EXPECT_EQ(places.size(), std::size_t(64 * Tile::kChunks));
+  for (int row = 0; row < 64; row += 8)
+    for (int chunk = 0; chunk < Tile::kChunks; ++chunk) {
+      std::set<int> banks;
+      for (int r = 0; r < 8; ++r)
+        banks.insert(Tile::place(row + r, chunk) % 8);
+      EXPECT_EQ(banks.size(), 8u) << "rows from " << row << " of chunk " << chunk;
+    }
+}
+
+TEST(AttentionIndex, SharedTilesHaveNoBankConflicts) {
+  expectNoConflicts<32>();
+  expectNoConflicts<64>();
+  expectNoConflicts<128>();
+}
+
+TEST(AttentionIndex, BlocksHoldAllThatIsSeen) {
+  for (unsigned queries : {1, 5, 64, 100})
+    for (unsigned keys : {1, 7, 64, 130})
+      for (bool causal : {false, true}) {
+        const AttentionShape s{1, 1, 1, queries, keys, 8, 1, causal};
+        const auto sees = [&](int t, int key) {
+          return !causal || key <= t + int(keys) - int(queries);
+        };
+        for (int first = 0; first < int(queries); first += 16) {
+          // The last block has a key that is seen, and those after it have none.
+          const int blocks = device::keyBlocks(s, first, 16, 8);
+          int seen = 0;
+          for (int t = first; t < first + 16 && t < int(queries); ++t)
+            for (int key = 0; key < int(keys); ++key)
+              if (sees(t, key))
+                seen = std::max(seen, key + 1);
+          EXPECT_EQ(blocks, (seen + 7) / 8);
+        }
+        for (int first = 0; first < int(keys); first += 8) {
+          int block = 0;
+          while (block * 16 < int(queries) &&
+                 !sees(std::min(block * 16 + 15, int(queries) - 1), first))
+            ++block;
+          EXPECT_EQ(std::min(device::firstQueryBlock(s, first, 16), int(queries + 15) / 16), block);
+        }
+      }
+}
+
+} // namespace
