@@ -8,6 +8,8 @@
 
 #include "runtime/cuda/Matmul.h"
 
+#include "runtime/cuda/Context.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -54,14 +56,14 @@ struct Loop {
 };
 
 /// A product as cuBLASLt gets it: x and y are a and b, or b and a.
-struct Shape {
+struct Arrangement {
   Operand x, y, c;
   bool swapped = false;
   Loop batch;    ///< inside of the call
   Loop outer[2]; ///< around it
 };
 
-bool shapeOf(const Gemm &g, Shape &shape) {
+bool shapeOf(const Gemm &g, Arrangement &shape) {
   if (!describe(g.m, g.n, g.c.row, g.c.column, shape.c))
     return false;
   Operand a, b;
@@ -112,7 +114,7 @@ std::size_t bytesOf(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }
 
 /// What cuBLASLt has prepared for a product.
 struct Plan {
-  Shape shape;
+  Arrangement shape;
   cublasLtMatmulDesc_t desc = nullptr;
   cublasLtMatrixLayout_t x = nullptr, y = nullptr, c = nullptr;
   cublasLtMatmulAlgo_t algo;
@@ -158,7 +160,7 @@ struct Alignments {
 
 cublasStatus_t prepare(cublasLtHandle_t handle, cudaDataType_t in, cudaDataType_t out,
                        Alignments aligned, Plan &plan) {
-  const Shape &s = plan.shape;
+  const Arrangement &s = plan.shape;
   const Loop &batch = s.batch;
   FSDP_TRY(cublasLtMatmulDescCreate(&plan.desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   const std::int32_t opX = s.x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -267,7 +269,7 @@ cublasStatus_t Blas::multiply(const Gemm &g, cudaDataType_t in, cudaDataType_t o
   if (!state->handle)
     FSDP_TRY(cublasLtCreate(&state->handle));
 
-  Shape shape;
+  Arrangement shape;
   if (!shapeOf(g, shape))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const Loop *outer = shape.outer;
@@ -318,5 +320,11 @@ cublasStatus_t Blas::multiply(const Gemm &g, cudaDataType_t in, cudaDataType_t o
 }
 
 #undef FSDP_TRY
+
+Blas &Context::blas() {
+  if (!blas_)
+    blas_ = std::make_shared<Blas>();
+  return *blas_;
+}
 
 } // namespace fsdp::rt
