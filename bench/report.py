@@ -9,7 +9,7 @@ import subprocess
 
 from peers.launch import OURS
 
-WHO = {"fsdpc": "#c0392b", "before": "#e6b0aa", "torch": "#f5b041", "torch.compile": "#d68910", "jax": "#2e86c1"}
+WHO = {"fsdpc": "#c0392b", "before": "#e6b0aa", "torch": "#f5b041", "torch.compile": "#d68910", "torch.compile-whole": "#935116", "jax": "#2e86c1"}
 
 
 def circumstances(root):
@@ -35,7 +35,7 @@ def circumstances(root):
                      **{name: importlib.metadata.version(name) for name in ("torch", "jax", "numpy")}}}
 
 
-def fastest_peer(forms, precision=""):
+def fastest_peer(forms, precision):
     """The peer's form with the shortest step of one precision."""
     peers = [form for form in forms
              if form.split()[0] not in OURS and form.endswith(" bf16") == (precision == "bf16")]
@@ -77,12 +77,14 @@ def plot(result, path):
     for ratio_axes, loss_axes, (name, model) in zip(*rows, models.items()):
         forms = model["forms"]
         labels = list(forms)[::-1]
-        ratios = [forms[fastest_peer(forms, precision(f)) or f]["step"] / forms[f]["step"] for f in labels]
+        best = {p: fastest_peer(forms, p) for p in ("f32", "bf16")}
+        labels = [form for form in labels if best[precision(form)]]  # nothing to compare the others with
+        ratios = [forms[best[precision(f)]]["step"] / forms[f]["step"] for f in labels]
         bars = ratio_axes.barh(labels, ratios, color=[WHO[f.split()[0]] for f in labels])
         ratio_axes.bar_label(bars, fmt="%.2f", padding=2, fontsize=8)
         ratio_axes.axvline(1, color="black", linewidth=0.8)
         ratio_axes.set_title(f"gpt2 {name}: tokens/s, in those of the fastest peer", fontsize=9)
-        ratio_axes.set_xlim(0, max(ratios) * 1.15)
+        ratio_axes.set_xlim(0, max(ratios, default=1) * 1.15)
         for form, r in forms.items():
             loss_axes.plot(range(1, 1 + len(r["losses"][0])), r["losses"][0], color=WHO[form.split()[0]], alpha=0.6)
         loss_axes.set_title(f"gpt2 {name}: loss by step, {len(forms)} curves on top of each other", fontsize=9)
@@ -102,5 +104,4 @@ def write(result, folder, name):
     for model in result["models"]:
         lines += table(model, result["models"][model]) + [""]
     (folder / f"{name}.md").write_text("\n".join(lines))
-    print("\n".join(lines))
     plot(result, folder / f"{name}.png")

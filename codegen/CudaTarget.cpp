@@ -258,6 +258,14 @@ void CudaTarget::head(const EmitOptions &options, bool hasKernels, Writer &write
 
 void CudaTarget::declare(const KernelTable &kernels, Writer &writer) const {
   writer.line("namespace fused {");
+  bool narrow = llvm::any_of(kernels.all(), [](const KernelTable::Entry &entry) {
+    return llvm::any_of(entry.function.parameters,
+                        [](StringRef parameter) { return parameter.contains("bf16 *"); });
+  });
+  if (narrow) {
+    writer.line();
+    writer.line("using fsdp::rt::bf16;");
+  }
   for (const KernelTable::Entry &entry : kernels.all()) {
     writer.line();
     writer.line("/// " + launchedAs(entry) + ".");

@@ -15,19 +15,36 @@ std::string Spelling::spell(const std::string &type, const std::string &value) {
   return "at." + fields[entry->second].name;
 }
 
+/// `name` without the unit that it is of, which the function is called for: "transformer_h_0_weight"
+/// is `weight` where the unit is `h_0`, and what is of `h_1` is of the next one, in the model's order.
+static std::string withoutUnit(const std::string &name, llvm::StringRef unit) {
+  llvm::StringRef base = unit.rtrim("0123456789");
+  int own = 0;
+  if (base.size() == unit.size() || unit.drop_front(base.size()).getAsInteger(10, own))
+    return llvm::StringRef(name).starts_with((unit + "_").str()) ? name.substr(unit.size() + 1)
+                                                                 : name;
+  const std::pair<int, llvm::StringRef> places[] = {{0, ""}, {1, "next_"}, {-1, "previous_"}};
+  for (auto [step, word] : places) {
+    std::string wanted = base.str() + std::to_string(own + step) + "_";
+    size_t at = name.find(wanted);
+    if (at != std::string::npos && (at == 0 || name[at - 1] == '_') &&
+        at + wanted.size() < name.size())
+      return word.str() + name.substr(at + wanted.size());
+  }
+  return name;
+}
+
 Spelling Spelling::named(llvm::StringRef unit) const {
   Spelling result = *this;
   Names names(/*qualified=*/true);
-  std::string prefix = identifierFor(unit) + "_";
+  std::string own = identifierFor(unit);
   for (Field &field : result.fields) {
     std::string name = "event";
     if (field.type != "int") {
       llvm::StringRef value = field.value;
       if (size_t colons = value.rfind("::"); colons != llvm::StringRef::npos)
         value = value.substr(colons + 2);
-      name = identifierFor(value);
-      if (llvm::StringRef(name).starts_with(prefix) && name.size() > prefix.size())
-        name = name.substr(prefix.size());
+      name = withoutUnit(identifierFor(value), own);
       if (field.type == "const char *")
         name += "_name";
     }

@@ -13,15 +13,15 @@
 #include "runtime/Workspace.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <type_traits>
 
 namespace fsdp::rt::kernels {
 
 namespace {
 
-constexpr std::size_t kQueries = 64, kKeys = 128; // of a block
+constexpr std::size_t kQueries = 32, kKeys = 128; // of a block
 constexpr float kInfinity = __builtin_inff();
 
 /// Consecutive queries of one head.
@@ -53,16 +53,44 @@ struct QueryBlock {
   }
 };
 
+/// Four by four numbers, transposed.
+template <class T>
+void transposeFour(const T *rows, std::size_t width, float factor, float *packed) {
+  using Vector = float __attribute__((vector_size(16)));
+  const auto row = [&](std::size_t r) {
+    const T *at = rows + r * width;
+    return Vector{float(at[0]), float(at[1]), float(at[2]), float(at[3])} * factor;
+  };
+  const Vector a = row(0), b = row(1), c = row(2), d = row(3);
+  const Vector ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Vector abHigh = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Vector cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Vector cdHigh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Vector columns[] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5),
+                            __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+                            __builtin_shufflevector(abHigh, cdHigh, 0, 1, 4, 5),
+                            __builtin_shufflevector(abHigh, cdHigh, 2, 3, 6, 7)};
+  for (std::size_t i = 0; i < 4; ++i)
+    std::memcpy(packed + i * kQueries, &columns[i], sizeof(Vector));
+}
+
 /// packed[i][r] = factor * rows[r][i]; lanes past the last row are zero.
 template <class T>
 void transpose(const T *rows, std::size_t count, std::size_t lanes, std::size_t width, float factor,
                float *packed) {
+  const std::size_t evenRows = count / 4 * 4, evenWidth = width / 4 * 4;
+  for (std::size_t r = 0; r < evenRows; r += 4)
+    for (std::size_t i = 0; i < evenWidth; i += 4)
+      transposeFour(rows + r * width + i, width, factor, packed + i * kQueries + r);
   for (std::size_t i = 0; i < width; ++i) {
-    for (std::size_t r = 0; r < count; ++r)
+    for (std::size_t r = i < evenWidth ? evenRows : 0; r < count; ++r)
       packed[i * kQueries + r] = factor * float(rows[r * width + i]);
     std::fill(packed + i * kQueries + count, packed + i * kQueries + lanes, 0.0f);
   }
 }
+
+/// The larger of two numbers; the second if the first is NaN.
+float larger(float a, float b) { return a > b ? a : b; }
 
 /// Running maximum and sum of each query of a block.
 struct Softmax {
@@ -80,14 +108,24 @@ struct Softmax {
   bool advance(const QueryBlock &block, std::size_t first, std::size_t count, float *scores) {
     float tops[kQueries], sums[kQueries];
     std::copy_n(top, kQueries, tops);
-    for (std::size_t s = 0; s < count; ++s) {
-      float *row = scores + s * kQueries;
-      const std::size_t blind = std::min(block.firstThatSees(first + s), block.lanes);
-      std::fill_n(row, blind, -kInfinity);
+    for (std::size_t s = 0; s < count; ++s)
+      std::fill_n(scores + s * kQueries, std::min(block.firstThatSees(first + s), block.lanes),
+                  -kInfinity);
+    // Four keys at a time, so that the maxima stay in registers for a while.
+    std::size_t s = 0;
+    for (; s + 4 <= count; s += 4) {
+      const float *row = scores + s * kQueries;
+#pragma omp simd
+      for (std::size_t r = 0; r < block.lanes; ++r) {
+        const float a = larger(row[r], row[r + kQueries]);
+        const float b = larger(row[r + 2 * kQueries], row[r + 3 * kQueries]);
+        tops[r] = larger(larger(a, b), tops[r]);
+      }
+    }
+    for (; s < count; ++s)
 #pragma omp simd
       for (std::size_t r = 0; r < block.lanes; ++r)
-        tops[r] = row[r] > tops[r] ? row[r] : tops[r];
-    }
+        tops[r] = larger(scores[s * kQueries + r], tops[r]);
     bool moved = false;
     for (std::size_t r = 0; r < block.lanes; ++r) {
       moved |= tops[r] != top[r];
@@ -97,7 +135,18 @@ struct Softmax {
       tops[r] = tops[r] == -kInfinity ? 0.0f : tops[r];
       sums[r] = 0;
     }
-    for (std::size_t s = 0; s < count; ++s) {
+    for (s = 0; s + 4 <= count; s += 4) {
+      float *a = scores + s * kQueries, *b = a + kQueries, *c = b + kQueries, *d = c + kQueries;
+#pragma omp simd
+      for (std::size_t r = 0; r < block.lanes; ++r) {
+        a[r] = vectorExp(a[r] - tops[r]);
+        b[r] = vectorExp(b[r] - tops[r]);
+        c[r] = vectorExp(c[r] - tops[r]);
+        d[r] = vectorExp(d[r] - tops[r]);
+        sums[r] += (a[r] + b[r]) + (c[r] + d[r]);
+      }
+    }
+    for (; s < count; ++s) {
       float *row = scores + s * kQueries;
 #pragma omp simd
       for (std::size_t r = 0; r < block.lanes; ++r) {
@@ -168,11 +217,12 @@ void attendBlock(const AttentionShape &shape, const QueryBlock &block, const T *
     const float *values = widened(v + first * width, count * width, blocks.values);
     multiply({block.count, width, count, 1, kQueries, width, width}, scores, values, out, true);
   }
-  for (std::size_t r = 0; r < block.count; ++r) {
+  for (std::size_t r = 0; r < block.count; ++r)
     if (softmax.sum[r] != 0)
       multiplyRow(out + r * width, width, static_cast<float>(1 / softmax.sum[r]));
-    logSumExp[r] = static_cast<float>(std::log(softmax.sum[r]) + double(softmax.top[r]));
-  }
+#pragma omp simd
+  for (std::size_t r = 0; r < block.count; ++r)
+    logSumExp[r] = vectorLog(static_cast<float>(softmax.sum[r])) + softmax.top[r];
   narrow(out, block.count * width, result);
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/Embedding.h"
 
 #include "runtime/Error.h"
+#include "runtime/StreamingStores.h"
 #include "runtime/Workspace.h"
 
 #include <algorithm>
@@ -54,11 +55,20 @@ template <class T, class Sum, typename Id>
 void embeddingGrad(EmbeddingShape shape, const Id *ids, const T *dOut, Sum *dTable) {
   constexpr std::size_t block = 256; // columns whose sums stay in the first-level cache
   const Places places(shape, ids, Workspace::ofThread());
+  const bool streams = shape.vocabulary * shape.width * sizeof(Sum) >= kStreamingBytes;
   for (std::size_t v = 0; v < shape.vocabulary; ++v) {
     const std::size_t begin = places.starts[v], end = places.starts[v + 1];
     Sum *row = dTable + v * shape.width;
     if (begin == end) {
-      std::memset(static_cast<void *>(row), 0, shape.width * sizeof(Sum));
+      std::size_t next = v + 1; // after the rows that nothing names
+      while (next < shape.vocabulary && places.starts[next + 1] == end)
+        ++next;
+      const std::size_t bytes = (next - v) * shape.width * sizeof(Sum);
+      if (streams)
+        streamZeros(row, bytes);
+      else
+        std::memset(static_cast<void *>(row), 0, bytes);
+      v = next - 1;
       continue;
     }
     for (std::size_t first = 0; first < shape.width; first += block) {

@@ -10,6 +10,8 @@
 #ifndef FSDP_RUNTIME_RANDOM_H
 #define FSDP_RUNTIME_RANDOM_H
 
+#include "runtime/VectorMath.h"
+
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -82,19 +84,39 @@ public:
   std::array<float, 4> normals(std::uint64_t group) const {
     const auto block = words(group);
     std::array<float, 4> values;
-    for (std::size_t pair = 0; pair < 4; pair += 2) {
-      const double radius = std::sqrt(-2.0 * std::log((block[pair] + 1.0) * 0x1p-32));
-      const double angle = 6.283185307179586476925 * (block[pair + 1] * 0x1p-32);
-      values[pair] = float(radius * std::cos(angle));
-      values[pair + 1] = float(radius * std::sin(angle));
-    }
+    for (std::size_t pair = 0; pair < 4; pair += 2)
+      boxMuller(block[pair], block[pair + 1], values[pair], values[pair + 1]);
     return values;
+  }
+
+  /// Those of kLanes groups from `group` on, in order: what `normals` gives, in vectors.
+  void normals(std::uint64_t group, float (&to)[4 * kLanes]) const {
+    std::uint32_t block[4][kLanes];
+    float values[4][kLanes];
+    words(group, block);
+    for (std::size_t pair = 0; pair < 4; pair += 2)
+#pragma omp simd
+      for (std::size_t i = 0; i < kLanes; ++i)
+        boxMuller(block[pair][i], block[pair + 1][i], values[pair][i], values[pair + 1][i]);
+    for (std::size_t i = 0; i < kLanes; ++i)
+      for (std::size_t word = 0; word < 4; ++word)
+        to[4 * i + word] = values[word][i];
   }
 
   /// The standard normal of one index.
   float normal(std::uint64_t index) const { return normals(index / 4)[index % 4]; }
 
 private:
+  /// Two normals of two words: a radius and an angle.
+  static void boxMuller(std::uint32_t first, std::uint32_t second, float &a, float &b) {
+    const float radius =
+        std::sqrt(-2.0f * vectorLog((static_cast<float>(first) + 1.0f) * 0x1p-32f));
+    float sine, cosine;
+    vectorSineCosine(second, sine, cosine);
+    a = radius * cosine;
+    b = radius * sine;
+  }
+
   /// The finalizer of splitmix64: close seeds and names get unrelated keys.
   static constexpr std::uint64_t mix(std::uint64_t x) {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;

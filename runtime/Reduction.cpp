@@ -1,5 +1,6 @@
 #include "runtime/Reduction.h"
 #include "runtime/Error.h"
+#include "runtime/StreamingStores.h"
 
 #include <algorithm>
 #include <cstring>
@@ -55,20 +56,26 @@ void reduce(T *target, const void *const *sources, int sourceCount, std::size_t 
   constexpr std::size_t kBlock = 2048;
   alignas(64) T sum[kBlock];
   const T *four[4];
+  // A large sum that takes the place of no source is written past the caches.
+  const bool streams = count * sizeof(T) >= kStreamingBytes &&
+                       std::find(sources, sources + sourceCount, target) == sources + sourceCount;
   for (std::size_t from = 0; from < count; from += kBlock) {
     std::size_t n = std::min(kBlock, count - from);
     int next = std::min(sourceCount, 4);
+    T *last = streams ? sum : target + from;
     for (int s = 0; s < next; ++s)
       four[s] = static_cast<const T *>(sources[s]) + from;
-    combine<Op, T>(sourceCount > 4 ? sum : target + from, four, next, n);
+    combine<Op, T>(sourceCount > 4 ? sum : last, four, next, n);
     while (next < sourceCount) {
       int more = std::min(sourceCount - next, 3);
       four[0] = sum;
       for (int s = 0; s < more; ++s)
         four[s + 1] = static_cast<const T *>(sources[next + s]) + from;
       next += more;
-      combine<Op, T>(next == sourceCount ? target + from : sum, four, more + 1, n);
+      combine<Op, T>(next == sourceCount ? last : sum, four, more + 1, n);
     }
+    if (streams)
+      streamCopy(target + from, sum, n * sizeof(T));
   }
 }
 

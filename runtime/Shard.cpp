@@ -5,7 +5,6 @@
 #include "runtime/Random.h"
 
 #include <algorithm>
-#include <array>
 
 namespace fsdp::rt {
 
@@ -42,29 +41,51 @@ std::vector<Run> shardRuns(const Storage &storage, int coordinate) {
   return runs;
 }
 
+namespace {
+
+/// values[i] = mean + deviation * the normal of index `first` + i.
+void fillNormals(const Random &random, std::uint64_t first, std::size_t count, double mean,
+                 double deviation, float *values) {
+  constexpr std::size_t block = 4 * Random::kLanes;
+  const auto center = static_cast<float>(mean), factor = static_cast<float>(deviation);
+  float normals[block];
+  while (count > 0) {
+    const std::size_t skip = first % 4, now = std::min(count, block - skip);
+    random.normals(first / 4, normals);
+#pragma omp simd
+    for (std::size_t i = 0; i < now; ++i)
+      values[i] = center + factor * normals[skip + i];
+    first += now, count -= now, values += now;
+  }
+}
+
+void fillRun(const Initializer &init, const Random &random, const Run &run, float *values) {
+  switch (init.kind) {
+  case Initializer::Constant:
+    std::fill_n(values, run.count, static_cast<float>(init.a));
+    return;
+  case Initializer::Uniform:
+    for (std::size_t i = 0; i < run.count; ++i)
+      values[i] =
+          static_cast<float>(init.a + (init.b - init.a) * random.uniform(run.inParameter + i));
+    return;
+  case Initializer::Normal:
+    fillNormals(random, run.inParameter, run.count, init.a, init.b, values);
+  }
+}
+
+} // namespace
+
 void initializeShard(const Storage &storage, int coordinate, std::uint64_t seed, float *shard) {
-  std::fill_n(shard, storage.shard.count, 0.0f);
+  // What no run covers is padding; the runs stand in the order of the shard.
+  std::size_t done = 0;
   for (const Run &run : shardRuns(storage, coordinate)) {
     const Parameter &parameter = storage.members[run.member];
-    const Initializer &init = parameter.init;
-    const Random random(seed, hashName(parameter.name));
-    float *values = shard + run.inShard;
-    if (init.kind == Initializer::Constant) {
-      std::fill_n(values, run.count, static_cast<float>(init.a));
-      continue;
-    }
-    std::array<float, 4> group{};
-    for (std::size_t i = 0; i < run.count; ++i) {
-      const std::uint64_t index = run.inParameter + i;
-      if (init.kind == Initializer::Uniform) {
-        values[i] = static_cast<float>(init.a + (init.b - init.a) * random.uniform(index));
-        continue;
-      }
-      if (i == 0 || index % 4 == 0)
-        group = random.normals(index / 4);
-      values[i] = static_cast<float>(init.a + init.b * group[index % 4]);
-    }
+    std::fill(shard + done, shard + run.inShard, 0.0f);
+    fillRun(parameter.init, Random(seed, hashName(parameter.name)), run, shard + run.inShard);
+    done = run.inShard + run.count;
   }
+  std::fill(shard + done, shard + storage.shard.count, 0.0f);
 }
 
 } // namespace fsdp::rt

@@ -1,5 +1,6 @@
 #include "runtime/SharedMemoryCommunicator.h"
 #include "runtime/Reduction.h"
+#include "runtime/StreamingStores.h"
 #include "runtime/Tiling.h"
 
 #include <cstring>
@@ -156,7 +157,7 @@ void SharedMemoryCommunicator::doAllGather(const void *piece, void *whole, const
       const char *from = peer == rank() ? static_cast<const char *>(piece) : sourceOf(peer);
       forEachRun(tile, peer, [&](std::size_t p, std::size_t w, std::size_t count) {
         if (to + w * element != from + p * element)
-          std::memcpy(to + w * element, from + p * element, count * element);
+          copyBytes(to + w * element, from + p * element, count * element);
       });
     }
     return meet(request);
@@ -230,7 +231,7 @@ void SharedMemoryCommunicator::doAllReduce(const void *source, void *target,
     for (int step = 1; step < size(); ++step) {
       int peer = (rank() + step) % size();
       forEachRun(parts, peer, [&](std::size_t, std::size_t w, std::size_t count) {
-        std::memcpy(to + w * element, targetOf(peer) + w * element, count * element);
+        copyBytes(to + w * element, targetOf(peer) + w * element, count * element);
       });
     }
     return meet(request);

@@ -1,10 +1,10 @@
 //===- VectorMath.h - functions that loops vectorize over -------*- C++ -*-===//
 //
 // The C library's expf and tanhf are calls, one element at a time; these are
-// straight-line arithmetic that a compiler turns into vector code. As they are
-// plain additions and multiplications, their results are the same bits on every
-// machine. Coefficients are those of Cephes (S. Moshier) unless said otherwise;
-// double goes to the C library.
+// straight-line arithmetic that a compiler turns into vector code: additions,
+// multiplications, and fused ones where the processor has them, so that results
+// are the same bits on every machine that does. Coefficients are those of Cephes
+// (S. Moshier) unless said otherwise; double goes to the C library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,21 @@ template <typename To, typename From> To sameBits(From from) {
   return to;
 }
 
-/// 2^n for -126 <= n <= 127.
-inline float powerOfTwo(std::int32_t n) { return sameBits<float>((n + 127) << 23); }
+/// a * b + c, rounded once where the processor has an instruction for it.
+inline float multiplyAdd(float a, float b, float c) {
+#ifdef __FMA__
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+/// The value at x of a polynomial of the given coefficients, that of the highest power first.
+template <typename... Rest> float polynomial(float x, float first, Rest... rest) {
+  float value = first;
+  ((value = multiplyAdd(value, x, rest)), ...);
+  return value;
+}
 
 } // namespace detail
 
@@ -36,21 +49,17 @@ inline float powerOfTwo(std::int32_t n) { return sameBits<float>((n + 127) << 23
 inline float vectorExp(float x) {
   // x = n log 2 + r with |r| <= log(2) / 2; the polynomial is Taylor's, of degree 7, on r.
   const float clamped = x < -87.33654f ? -87.33654f : (x > 88.72283f ? 88.72283f : x);
-  const float n = (clamped * 1.44269504f + 12582912.0f) - 12582912.0f; // rounds to an integer
+  const float rounded = detail::multiplyAdd(clamped, 1.44269504f, 12582912.0f); // to an integer
+  const float n = rounded - 12582912.0f;
   // log 2 in two parts, of which the first is exact in a product with any n.
-  const float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;
-  float p = 1.98412698e-4f;
-  p = p * r + 1.38888889e-3f;
-  p = p * r + 8.33333333e-3f;
-  p = p * r + 4.16666667e-2f;
-  p = p * r + 1.66666667e-1f;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  // 2^n as two factors, as n may be 128. (A NaN is no integer: it takes the last way out.)
-  const std::int32_t integer = x == x ? static_cast<std::int32_t>(n) : 0;
-  const std::int32_t half = integer >> 1;
-  const float value = p * detail::powerOfTwo(half) * detail::powerOfTwo(integer - half);
+  const float r =
+      detail::multiplyAdd(n, 2.12194440e-4f, detail::multiplyAdd(n, -0.693359375f, clamped));
+  const float p = detail::polynomial(r, 1.98412698e-4f, 1.38888889e-3f, 8.33333333e-3f,
+                                     4.16666667e-2f, 1.66666667e-1f, 0.5f, 1.0f, 1.0f);
+  // Times 2^n, by way of the exponent: n stands in the last bits of `rounded`. It is at least -126,
+  // where p >= 1, and at most 128, where p < 1 (or the result infinite).
+  const float value = detail::sameBits<float>(detail::sameBits<std::uint32_t>(p) +
+                                              (detail::sameBits<std::uint32_t>(rounded) << 23));
   return x < -87.33654f ? 0.0f : (x > 88.72283f ? __builtin_inff() : (x == x ? value : x));
 }
 
@@ -63,15 +72,9 @@ inline float vectorLog(float x) {
   const float e = static_cast<float>((shifted >> 23) - (subnormal ? 23 : 0));
   const float r = detail::sameBits<float>((shifted & 0x007fffff) + 0x3f3504f3) - 1.0f;
   const float z = r * r;
-  float p = 7.0376836292e-2f;
-  p = p * r - 1.1514610310e-1f;
-  p = p * r + 1.1676998740e-1f;
-  p = p * r - 1.2420140846e-1f;
-  p = p * r + 1.4249322787e-1f;
-  p = p * r - 1.6668057665e-1f;
-  p = p * r + 2.0000714765e-1f;
-  p = p * r - 2.4999993993e-1f;
-  p = p * r + 3.3333331174e-1f;
+  const float p = detail::polynomial(r, 7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f,
+                                     -1.2420140846e-1f, 1.4249322787e-1f, -1.6668057665e-1f,
+                                     2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f);
   const float small = (r * z * p - e * 2.12194440e-4f) - 0.5f * z;
   const float value = (r + small) + e * 0.693359375f;
   const float special = x == 0.0f ? -__builtin_inff() : (x < 0.0f ? __builtin_nanf("") : x);
@@ -89,11 +92,8 @@ inline float vectorLog1p(float x) {
 /// tanh(x) to within 2 units in the last place.
 inline float vectorTanh(float x) {
   const float z = x * x;
-  float p = -5.70498872745e-3f;
-  p = p * z + 2.06390887954e-2f;
-  p = p * z - 5.37397155531e-2f;
-  p = p * z + 1.33314422036e-1f;
-  p = p * z - 3.33332819422e-1f;
+  const float p = detail::polynomial(z, -5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f,
+                                     1.33314422036e-1f, -3.33332819422e-1f);
   const float near = p * z * x + x;
   const float magnitude = x < 0.0f ? -x : x;
   const float far = 1.0f - 2.0f / (vectorExp(2.0f * magnitude) + 1.0f);
@@ -104,28 +104,36 @@ inline float vectorTanh(float x) {
 inline float vectorErf(float x) {
   const float magnitude = x < 0.0f ? -x : x;
   const float z = x * x;
-  float p = 7.853861353153693e-5f;
-  p = p * z - 8.010193625184903e-4f;
-  p = p * z + 5.188327685732524e-3f;
-  p = p * z - 2.685381193529856e-2f;
-  p = p * z + 1.128358514861418e-1f;
-  p = p * z - 3.761262582423300e-1f;
-  p = p * z + 1.128379165726710f;
+  const float p = detail::polynomial(
+      z, 7.853861353153693e-5f, -8.010193625184903e-4f, 5.188327685732524e-3f,
+      -2.685381193529856e-2f, 1.128358514861418e-1f, -3.761262582423300e-1f, 1.128379165726710f);
   // From 1 on it is 1 - erfc; from 2 on the first polynomial for erfc, which holds below, is still
   // good enough, as erfc is below 0.005 there.
   const float inverse = 1.0f / (magnitude < 1.0f ? 1.0f : magnitude);
   const float y = inverse * inverse;
-  float q = 2.326819970068386e-2f;
-  q = q * y - 1.387039388740657e-1f;
-  q = q * y + 3.687424674597105e-1f;
-  q = q * y - 5.824733027278666e-1f;
-  q = q * y + 6.210004621745983e-1f;
-  q = q * y - 4.944515323274145e-1f;
-  q = q * y + 3.404879937665872e-1f;
-  q = q * y - 2.741127028184656e-1f;
-  q = q * y + 5.638259427386472e-1f;
+  const float q =
+      detail::polynomial(y, 2.326819970068386e-2f, -1.387039388740657e-1f, 3.687424674597105e-1f,
+                         -5.824733027278666e-1f, 6.210004621745983e-1f, -4.944515323274145e-1f,
+                         3.404879937665872e-1f, -2.741127028184656e-1f, 5.638259427386472e-1f);
   const float far = 1.0f - vectorExp(-z) * inverse * q;
   return magnitude < 1.0f ? x * p : (x < 0.0f ? -far : (x == x ? far : x));
+}
+
+/// The sine and cosine of `turn` * 2^-32 turns, to within 1e-7.
+inline void vectorSineCosine(std::uint32_t turn, float &sine, float &cosine) {
+  // Quarter turns, and at most half of one beside them, to either side.
+  const std::uint32_t quarters = (turn + 0x20000000u) >> 30;
+  const auto rest = static_cast<std::int32_t>(turn - (quarters << 30));
+  const float x = static_cast<float>(rest) * 1.46291807926716e-9f; // 2 pi 2^-32
+  const float z = x * x;
+  const float p = detail::polynomial(z, -1.9515295891e-4f, 8.3321608736e-3f, -1.6666654611e-1f);
+  const float q =
+      detail::polynomial(z, 2.443315711809948e-5f, -1.388731625493765e-3f, 4.166664568298827e-2f);
+  const float s = detail::multiplyAdd(p * z, x, x);
+  const float c = detail::multiplyAdd(q * z, z, detail::multiplyAdd(-0.5f, z, 1.0f));
+  const float first = quarters & 1 ? c : s, second = quarters & 1 ? s : c;
+  sine = quarters & 2 ? -first : first;
+  cosine = (quarters + 1) & 2 ? -second : second;
 }
 
 inline double vectorExp(double x) { return std::exp(x); }

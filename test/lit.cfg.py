@@ -4,7 +4,7 @@
 # Words a RUN line may use besides lit's own:
 #   fsdp-opt fsdp-run fsdp-translate fsdpc linear mlp ...   from this build
 #   FileCheck not count split-file                          from LLVM
-#   %{root} %{build} %{golden} %{python}                    paths
+#   %{root} %{build} %{golden} %{python} %{nvcc}            paths
 # Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun,
 # digits (scripts/digits has been run into build/.../data/digits; ./check does),
 # linear mlp gpt2 llama (the model stands in examples/).
@@ -57,8 +57,10 @@ def has_device():
     return subprocess.run([smi, "-L"], capture_output=True, timeout=60).returncode == 0
 
 
-if shutil.which("nvcc") or os.path.exists("/usr/local/cuda/bin/nvcc"):
+nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+if os.path.exists(nvcc):
     config.available_features.add("nvcc")
+config.substitutions.append((r"%\{nvcc\}", nvcc))
 if has_device():
     config.available_features.add("gpu")
 if shutil.which("mpirun"):

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
@@ -43,6 +42,7 @@ class Failed(Exception):
 
 def environment(form, ranks, caches):
     """The settings that make each peer fastest; see bench/README.md for what was tried."""
+    caches.mkdir(parents=True, exist_ok=True)
     threads = 1 if form.how != "one" else ranks
     settings = {**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": str(threads)}
     if form.who.startswith("torch"):
@@ -50,7 +50,7 @@ def environment(form, ranks, caches):
             # Memory of a step is kept for the next one instead of being faulted in again.
             "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_MMAP_MAX_": "0",
             "THP_MEM_ALLOC_ENABLE": "1",
-            "TORCHINDUCTOR_CACHE_DIR": str(caches / f"inductor-{form.how}-{form.precision}")}
+            "TMPDIR": str(caches), "TORCHINDUCTOR_CACHE_DIR": str(caches / f"inductor-{form.how}-{form.precision}")}
     elif form.who == "jax":
         settings |= {
             "JAX_PLATFORMS": "cpu", "JAX_COMPILATION_CACHE_DIR": str(caches / "xla"),
@@ -71,7 +71,7 @@ def peer(form, job, ranks, caches):
     script = HERE / ("jax_gpt2.py" if form.who == "jax" else "torch_gpt2.py")
     processes = ranks if form.who != "jax" and form.how != "one" else 1
     job = {**job, "form": form.how, "precision": form.precision, "ranks": ranks,
-           "threads": ranks // processes, "compiled": form.who == "torch.compile"}
+           "threads": ranks // processes, "compiled": {"torch.compile": "blocks", "torch.compile-whole": "whole"}.get(form.who, "")}
     settings = environment(form, ranks, caches)
     if processes > 1:
         settings |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()),
@@ -170,8 +170,3 @@ def compile_ours(form, compiler, model, job, ranks, folder):
     if done.returncode != 0:
         raise Failed(f"{form}: {done.stderr[-3000:]}")
     return folder / "train", time.monotonic() - begin
-
-
-def forget(caches):
-    shutil.rmtree(caches, ignore_errors=True)
-    caches.mkdir(parents=True)

@@ -8,6 +8,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import nn
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 import protocol
 
@@ -61,6 +62,11 @@ class Block(nn.Module):
         return x + self.mlp(self.ln_2(x))
 
 
+def head(x, scale, bias, wte, targets):
+    logits = F.linear(F.layer_norm(x, x.shape[-1:], scale, bias), wte)
+    return F.cross_entropy(logits.float().view(-1, logits.shape[-1]), targets.reshape(-1))
+
+
 class Gpt2(nn.Module):
     def __init__(self, layers, width, heads, context, vocab):
         super().__init__()
@@ -68,12 +74,13 @@ class Gpt2(nn.Module):
         self.h = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
 
+        self.head = head
+
     def forward(self, tokens, targets):
         x = self.wte(tokens) + self.wpe.weight
         for block in self.h:
             x = block(x)
-        logits = F.linear(self.ln_f(x), self.wte.weight)
-        return F.cross_entropy(logits.float().view(-1, logits.shape[-1]), targets.reshape(-1))
+        return self.head(x, self.ln_f.weight, self.ln_f.bias, self.wte.weight, targets)
 
 
 def build():
@@ -87,21 +94,21 @@ def build():
 
 
 def distributed(model):
-    """The form's wrapper around `model`, compiled where that belongs inside of it."""
+    """The form's wrapper around `model`. With `compiled` "blocks", one block (all share its code) and
+    the head are compiled, as FSDP2 recommends; with "whole", the model as one graph."""
+    if JOB["compiled"] == "blocks":
+        model.head = torch.compile(head)
+        for block in model.h:
+            block.compile()
+    elif JOB["compiled"] == "whole":
+        model.compile()
     if FORM == "fsdp":
-        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if BF16 \
             else MixedPrecisionPolicy()
         mesh = dist.init_device_mesh("cpu", (RANKS,))
-        for block in model.h:
-            if JOB["compiled"]:
-                block.compile()
-            fully_shard(block, mesh=mesh, mp_policy=policy)
-        fully_shard(model, mesh=mesh, mp_policy=policy)
-        return model
-    if JOB["compiled"]:
-        model.compile()
-    if FORM == "ddp":
+        for part in (*model.h, model):
+            fully_shard(part, mesh=mesh, mp_policy=policy)
+    elif FORM == "ddp":
         return nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     return model
 

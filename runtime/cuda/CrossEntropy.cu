@@ -62,8 +62,7 @@ __global__ void __launch_bounds__(512)
           16 ==
       0;
   const auto gradient = [&](std::size_t j, float value) {
-    const float all = factor * exponential(value, base);
-    return j == label ? all - factor : all;
+    return factor * exponential(value, base) - (j == label ? factor : 0.0f);
   };
   scanRow(
       logits + start, shape.classes, vectors,

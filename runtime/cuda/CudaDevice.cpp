@@ -37,9 +37,7 @@ Found countDevices() {
 /// Counts in a process of its own: one that has called CUDA must not fork the ranks.
 Found countDevicesApart() {
   int ends[2];
-  if (pipe(ends) != 0)
-    throw Error(format("cannot make a pipe: %s", std::strerror(errno)));
-  const pid_t child = fork();
+  const pid_t child = pipe(ends) == 0 ? fork() : -1;
   if (child < 0)
     throw Error(format("cannot start a process that counts the GPUs: %s", std::strerror(errno)));
   Found found;
@@ -155,9 +153,7 @@ private:
                          found.devices, device, device + 1),
                   kExitNoDevice);
     if (cudaError_t status = cudaSetDevice(device))
-      throw Error(format("GPU %d is not usable: %s (%s)", device, cudaGetErrorString(status),
-                         cudaGetErrorName(status)),
-                  kExitNoDevice);
+      noDevice(status);
     return job;
   }
 

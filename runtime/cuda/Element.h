@@ -82,7 +82,15 @@ template <class T, int N> struct Packed {
   }
   __device__ void store(T *to) const {
     if constexpr (kBytes == 16)
+#ifdef __CUDA_ARCH__ // spelled out: the compiler splits some of them
+      asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
+                   :
+                   : "l"(__cvta_generic_to_global(to)), "r"(word[0]), "r"(word[1]), "r"(word[2]),
+                     "r"(word[3])
+                   : "memory");
+#else
       *reinterpret_cast<uint4 *>(to) = make_uint4(word[0], word[1], word[2], word[3]);
+#endif
     else if constexpr (kBytes == 8)
       *reinterpret_cast<uint2 *>(to) = make_uint2(word[0], word[1]);
     else if constexpr (sizeof(T) == 4)

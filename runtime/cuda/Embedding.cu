@@ -111,9 +111,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// Block (v, part): columns [part * kThreads * N, ...) of row v.
-template <class T, int N>
+template <class T, int N, class Sum>
 __global__ void __launch_bounds__(kThreads)
-    sumPlaces(EmbeddingShape shape, Places list, const T *dOut, float *dTable) {
+    sumPlaces(EmbeddingShape shape, Places list, const T *dOut, Sum *dTable) {
   const std::size_t column = (blockIdx.y * std::size_t(blockDim.x) + threadIdx.x) * N;
   if (column >= shape.width)
     return;
@@ -138,8 +138,8 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = 0; i < N; ++i)
       sums[i] += pack.get(i);
   }
-  float *row = dTable + blockIdx.x * shape.width + column;
-  constexpr int kStore = N < 4 ? N : 4;
+  Sum *row = dTable + blockIdx.x * shape.width + column;
+  constexpr int kStore = N < kPack<Sum> ? N : kPack<Sum>;
 #pragma unroll
   for (int i = 0; i < N; i += kStore) {
     float values[kStore];
@@ -159,8 +159,8 @@ cudaError_t look(EmbeddingShape shape, const T *table, const Id *ids, T *out, cu
                       kThreads, 0, stream, shape, table, ids, out);
 }
 
-template <class T, class Id>
-cudaError_t sum(EmbeddingShape shape, const Id *ids, const T *dOut, float *dTable,
+template <class T, class Sum, class Id>
+cudaError_t sum(EmbeddingShape shape, const Id *ids, const T *dOut, Sum *dTable,
                 WorkStream stream) {
   if (shape.ids >= (std::uint64_t(1) << 32))
     return cudaErrorInvalidValue; // places are numbered in 32 bits
@@ -177,7 +177,7 @@ cudaError_t sum(EmbeddingShape shape, const Id *ids, const T *dOut, float *dTabl
   const bool vectors = shape.width % N == 0 && aligned16(dOut, dTable);
   const std::size_t packs = vectors ? shape.width / N : shape.width;
   const unsigned threads = packs < kThreads ? ceilDiv<unsigned>(packs, kWarp) * kWarp : kThreads;
-  return launchKernel(vectors ? sumPlaces<T, N> : sumPlaces<T, 1>,
+  return launchKernel(vectors ? sumPlaces<T, N, Sum> : sumPlaces<T, 1, Sum>,
                       dim3(shape.vocabulary, packs ? ceilDiv<unsigned>(packs, threads) : 0),
                       threads, 0, stream, shape, list, dOut, dTable);
 }
@@ -188,8 +188,9 @@ cudaError_t sum(EmbeddingShape shape, const Id *ids, const T *dOut, float *dTabl
   cudaError_t embedding(EmbeddingShape shape, const T *table, const Id *ids, T *out,               \
                         cudaStream_t stream) {                                                     \
     return look(shape, table, ids, out, stream);                                                   \
-  }                                                                                                \
-  cudaError_t embedding_grad(EmbeddingShape shape, const Id *ids, const T *dOut, float *dTable,    \
+  }
+#define INSTANTIATE_SUM(T, Sum, Id)                                                                \
+  cudaError_t embedding_grad(EmbeddingShape shape, const Id *ids, const T *dOut, Sum *dTable,      \
                              WorkStream stream) {                                                  \
     return sum(shape, ids, dOut, dTable, stream);                                                  \
   }
@@ -197,6 +198,13 @@ INSTANTIATE(float, std::int32_t)
 INSTANTIATE(float, std::int64_t)
 INSTANTIATE(bf16, std::int32_t)
 INSTANTIATE(bf16, std::int64_t)
+INSTANTIATE_SUM(float, float, std::int32_t)
+INSTANTIATE_SUM(float, float, std::int64_t)
+INSTANTIATE_SUM(bf16, float, std::int32_t)
+INSTANTIATE_SUM(bf16, float, std::int64_t)
+INSTANTIATE_SUM(bf16, bf16, std::int32_t)
+INSTANTIATE_SUM(bf16, bf16, std::int64_t)
 #undef INSTANTIATE
+#undef INSTANTIATE_SUM
 
 } // namespace fsdp::rt

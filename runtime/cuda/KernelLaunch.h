@@ -26,7 +26,7 @@ namespace fsdp::rt::device {
 /// A block may have this much shared memory on sm_90; more than 48 KiB is asked for.
 constexpr std::size_t kMaxSharedBytes = 227 * 1024;
 
-template <class T> constexpr T ceilDiv(T a, T b) { return (a + b - 1) / b; }
+template <class T> __host__ __device__ constexpr T ceilDiv(T a, T b) { return (a + b - 1) / b; }
 
 /// Enqueues `kernel(args...)` on `stream`. A grid without blocks is no launch. `sharedBytes` is
 /// dynamic shared memory.

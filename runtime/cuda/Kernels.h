@@ -72,6 +72,11 @@ FSDP_FOR_ELEMENTS_AND_IDS(float, std::int64_t)
 FSDP_FOR_ELEMENTS_AND_IDS(bf16, std::int32_t)
 FSDP_FOR_ELEMENTS_AND_IDS(bf16, std::int64_t)
 #undef FSDP_FOR_ELEMENTS_AND_IDS
+/// Sums that are rounded to bf16 once.
+cudaError_t embedding_grad(EmbeddingShape shape, const std::int32_t *ids, const bf16 *dOut,
+                           bf16 *dTable, WorkStream stream);
+cudaError_t embedding_grad(EmbeddingShape shape, const std::int64_t *ids, const bf16 *dOut,
+                           bf16 *dTable, WorkStream stream);
 
 //===----------------------------------------------------------------------===//
 // The end of a step

@@ -3,15 +3,20 @@
 //   cuda-ranks MESH MODE nccl|loopback     MESH as in "fsdp=2,tensor=3"
 //
 // Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
-// between threads only). Modes other than `conformance` and `steps` plant a fault in rank 1.
+// between threads only). Modes other than `conformance` and `steps` plant a fault, most in rank 1;
+// `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
 //
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
 #include "MeshText.h"
+#include "runtime/Device.h"
 #include "runtime/Progress.h"
 #include "runtime/SharedJob.h"
 #include "runtime/cuda/Context.h"
 
+#include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +26,34 @@
 #include <vector>
 
 using namespace fsdp::rt;
+
+//===----------------------------------------------------------------------===//
+// What is planted from outside
+//===----------------------------------------------------------------------===//
+
+/// What NCCL is to say of its communicators, where it is not what they say; see the linker's --wrap.
+static std::atomic<ncclResult_t> asyncError{ncclSuccess};
+#define GET_ASYNC_ERROR "_Z21ncclCommGetAsyncErrorP8ncclCommP12ncclResult_t"
+ncclResult_t realGetAsyncError(ncclComm_t, ncclResult_t *) asm("__real_" GET_ASYNC_ERROR);
+ncclResult_t plantedAsyncError(ncclComm_t, ncclResult_t *) asm("__wrap_" GET_ASYNC_ERROR);
+ncclResult_t plantedAsyncError(ncclComm_t comm, ncclResult_t *error) {
+  *error = asyncError.load();
+  return *error == ncclSuccess ? realGetAsyncError(comm, error) : ncclSuccess;
+}
+
+/// FORK=fail: no process can be started; FORK=kill: what is started dies at once.
+extern "C" pid_t __fork();
+extern "C" pid_t fork() noexcept {
+  const char *fault = std::getenv("FORK");
+  if (fault && !std::strcmp(fault, "fail")) {
+    errno = EAGAIN;
+    return -1;
+  }
+  const pid_t pid = __fork();
+  if (pid == 0 && fault)
+    raise(SIGKILL);
+  return pid;
+}
 
 namespace {
 
@@ -190,6 +223,12 @@ int steps(Job &job, Context &c, const std::string &mode) {
       sleep(1000);
     if (planted && mode == "invalid")
       CHECK(c, "wrong copy", cudaMemcpyAsync(nullptr, c.base(), 4, cudaMemcpyDeviceToDevice, c.stream(0)));
+    if (planted && mode == "blas")
+      CHECK(c, "product", CUBLAS_STATUS_NOT_SUPPORTED);
+    if (planted && mode == "remote")
+      asyncError = ncclRemoteError;
+    if (s == 2 && mode == "remote")
+      sleep(1000);
     step(c, u, planted && mode == "kind");
     c.synchronize();
     float expected = 0;
@@ -213,11 +252,46 @@ int steps(Job &job, Context &c, const std::string &mode) {
   return 0;
 }
 
+/// A segment that does not ask for the same inputs each time, or for more than there is room for.
+int stage(Context &c, const Program &program, const std::string &mode) {
+  struct Numbers final : InputSource {
+    char next = 0;
+    void load(int, void *target, std::size_t bytes) override { std::memset(target, ++next, bytes); }
+  } numbers;
+  const Segment &segment = program.segments[0];
+  if (mode == "pin") {
+    c.begin(segment, &numbers);
+    c.staged(1);
+    return 0;
+  }
+  // Two microbatches a run; those of the next are fetched while the device copies.
+  char expected = 0;
+  for (int run = 0; run < 4; ++run) {
+    c.begin(segment, &numbers);
+    for (int i = 0; i < 2; ++i)
+      if (static_cast<const char *>(c.staged(0))[3] != ++expected)
+        throw Error("got another batch than the next");
+    if (run > 0)
+      c.stageAhead();
+  }
+  c.begin(segment, &numbers);
+  if (static_cast<const char *>(c.staged(0))[0] != ++expected || numbers.next != expected + 1)
+    throw Error("got a batch that was not fetched ahead");
+  c.staged(1);
+  return 0;
+}
+
 int body(Job &job, const Program &program, const std::string &mode) {
   if (cudaError_t status =
           cudaSetDevice(job.options().transport == Transport::Nccl ? job.rank() : 0))
     throw Error(cudaGetErrorString(status));
+  if (mode == "join")
+    asyncError = ncclInProgress;
+  if (mode == "trace")
+    target::open(program, job)->startTrace();
   Context c(job, program);
+  if (mode == "inputs" || mode == "pin")
+    return stage(c, program, mode);
   if (mode != "conformance")
     return steps(job, c, mode);
   DeviceJob device(job, c);
@@ -248,7 +322,21 @@ int main(int argc, char **argv) {
   program.events = 2;
   program.arenaBytes = kArena;
   program.segments = segments;
+  static constexpr Input inputs[] = {
+      {"x", {4}, 0, Slice<float>{0, 4}, 1, 1, {}, 0},
+      {"huge", {4}, 0, Slice<float>{0, std::size_t(1) << 50}, 1, 1, {}, 0}};
+  program.inputs = inputs;
   const std::string mode = argv[2];
+  try {
+    if (mode == "count")
+      target::requireDevices(options, Mesh(text.axes()).size());
+    if (mode == "name")
+      target::jobOptions(program, argv[3]);
+  } catch (const Error &error) {
+    return report(error);
+  }
+  if (mode == "count" || mode == "name")
+    return kExitDone;
 
   // As runRanks does for loopback, with either way to talk.
   const Mesh mesh(text.axes());
@@ -257,8 +345,10 @@ int main(int argc, char **argv) {
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < mesh.size(); ++rank)
     ranks.emplace_back([&, rank] {
-      SharedJob job(mesh, options, rank, segment);
-      runRank(job, segment, rank, Care::Itself, [&](Job &own) { return body(own, program, mode); });
+      JobOptions own = options;
+      own.localRank = rank;
+      SharedJob job(mesh, own, rank, segment);
+      runRank(job, segment, rank, Care::Itself, [&](Job &started) { return body(started, program, mode); });
     });
   for (std::thread &rank : ranks)
     rank.join();

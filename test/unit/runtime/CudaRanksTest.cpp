@@ -67,6 +67,74 @@ TEST_P(CudaRanks, NameTheCallThatFails) {
   EXPECT_LT(job.seconds, 20);
 }
 
+TEST_P(CudaRanks, TellOfWhatIsWrong) {
+  struct Fault {
+    const char *mode, *says;
+  };
+  for (const Fault &fault :
+       {Fault{"blas", "error: rank 1, 'product': cuBLASLt says CUBLAS_STATUS_NOT_SUPPORTED at "},
+        Fault{"trace", "got --trace, which only programs compiled with --target=cpu have: profile "
+                       "this one with 'nsys profile'\n"},
+        Fault{"inputs", "a segment asks for input 1 where it asked for input 0 before\n"},
+        Fault{"pin", "cannot pin 4503599627370496 bytes of host memory for input 'huge': "}}) {
+    Finished job = run("fsdp=2", fault.mode);
+    EXPECT_NE(job.status, 0) << job.output;
+    EXPECT_EQ(job.errors(), 1) << job.output;
+    EXPECT_TRUE(job.says(fault.says)) << job.output;
+    EXPECT_LT(job.seconds, 20);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Before there are ranks
+//===----------------------------------------------------------------------===//
+
+TEST(Devices, AreCountedBeforeThereAreRanks) {
+  EXPECT_EQ(runCudaRanks("fsdp=4", "count", "nccl", "devices=4").status, 0);
+  EXPECT_EQ(runCudaRanks("fsdp=4", "count", "loopback", "devices=1").status, 0);
+  Finished few = runCudaRanks("fsdp=4", "count", "nccl", "devices=2");
+  EXPECT_EQ(few.status, 3);
+  EXPECT_TRUE(few.says("error: got 2 GPU(s) on this machine, expected 4: one for each rank; start "
+                       "on more machines with mpirun, srun or torchrun, or run all ranks on one "
+                       "GPU with --communicator=loopback\n"))
+      << few.output;
+  for (const char *how : {"nccl", "loopback"}) {
+    Finished none = runCudaRanks("fsdp=4", "count", how, "devices=0");
+    EXPECT_EQ(none.status, 3);
+    EXPECT_TRUE(none.says("error: no GPU is usable: ")) << none.output;
+    EXPECT_TRUE(none.says("this program runs on NVIDIA GPUs only: look at nvidia-smi, or compile "
+                          "the model with --target=cpu\n"))
+        << none.output;
+  }
+}
+
+TEST(Devices, AreCountedByAProcessThatMayFail) {
+  Finished none = runCudaRanks("fsdp=4", "count", "nccl", "devices=4", "FORK=fail ");
+  EXPECT_EQ(none.status, 1);
+  EXPECT_TRUE(none.says("error: cannot start a process that counts the GPUs: ")) << none.output;
+  Finished killed = runCudaRanks("fsdp=4", "count", "nccl", "devices=4", "FORK=kill ");
+  EXPECT_EQ(killed.status, 3);
+  EXPECT_TRUE(killed.says("error: the process that counts the GPUs died before it could say how "
+                          "many there are\n"))
+      << killed.output;
+}
+
+TEST(Names, OfTheOtherTargetAreRefused) {
+  for (const char *name : {"auto", "nccl", "loopback"})
+    EXPECT_EQ(runCudaRanks("fsdp=2", "name", name, "devices=2").status, 0);
+  for (const char *name : {"shm", "mpi"}) {
+    Finished refused = runCudaRanks("fsdp=2", "name", name, "devices=2");
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_EQ(refused.output, std::string("error: option '--communicator' got '") + name +
+                                  "', which only programs compiled with --target=cpu have; "
+                                  "expected auto, nccl or loopback\n");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Ranks that do not come
+//===----------------------------------------------------------------------===//
+
 TEST(Loopback, NamesTheRankThatDoesNotCome) {
   for (const char *mode : {"leave", "sleep"}) {
     Finished job = runCudaRanks("fsdp=3", mode, "loopback", "devices=1", "FSDP_TIMEOUT=1 ");
@@ -94,6 +162,25 @@ TEST(Nccl, NamesTheCollectiveThatHangs) {
     EXPECT_TRUE(job.says("'gather': waited 1 s in a collective over 'all axes'")) << job.output;
     EXPECT_LT(job.seconds, 20);
   }
+}
+
+TEST(Nccl, DoesNotWaitForeverToStart) {
+  Finished job = runCudaRanks("fsdp=2", "join", "nccl", "devices=2", "FSDP_TIMEOUT=1 ");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_EQ(job.errors(), 1) << job.output;
+  EXPECT_TRUE(job.says("waited 1 s for NCCL to join all ranks: not all ranks came (FSDP_TIMEOUT "
+                       "sets the longest wait in seconds; NCCL_DEBUG=INFO says what NCCL does)\n"))
+      << job.output;
+  EXPECT_LT(job.seconds, 20);
+}
+
+TEST(Nccl, HearsOfItsAsynchronousErrors) {
+  Finished job = runCudaRanks("fsdp=2", "remote", "nccl", "devices=2");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_EQ(job.errors(), 1) << job.output;
+  EXPECT_TRUE(job.says("NCCL reports '")) << job.output;
+  EXPECT_TRUE(job.says("a rank or the way to it is gone\n")) << job.output;
+  EXPECT_LT(job.seconds, 20);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 using namespace fsdp::rt;
@@ -33,6 +34,32 @@ TEST(RandomTest, NormalsHaveTheirMoments) {
   EXPECT_NEAR(squares / count, 1, 0.015);
   EXPECT_NEAR(fourth / count, 3, 0.12);
   EXPECT_NEAR(neighbours / count, 0, 0.01);
+}
+
+TEST(RandomTest, NormalsFollowBoxAndMuller) {
+  const Random random(3, hashName("kernel"));
+  for (std::uint64_t group = 0; group < 20000; ++group) {
+    const auto words = random.words(group);
+    const auto values = random.normals(group);
+    for (std::size_t pair = 0; pair < 4; pair += 2) {
+      const double radius = std::sqrt(-2 * std::log((words[pair] + 1.0) * 0x1p-32));
+      const double angle = 6.283185307179586 * (words[pair + 1] * 0x1p-32);
+      // The float nearest to a number near 1 says little of its logarithm.
+      const double tolerance = 1e-6 * (1 + radius) + 0x1p-23 / radius;
+      ASSERT_NEAR(values[pair], radius * std::cos(angle), tolerance);
+      ASSERT_NEAR(values[pair + 1], radius * std::sin(angle), tolerance);
+    }
+  }
+}
+
+TEST(RandomTest, NormalsInVectorsAreThoseOneByOne) {
+  const Random random(3, hashName("kernel"), 5);
+  for (const std::uint64_t first : {std::uint64_t(0), std::uint64_t(0xfffffff8)}) {
+    float block[4 * Random::kLanes];
+    random.normals(first, block);
+    for (std::size_t i = 0; i < 4 * Random::kLanes; ++i)
+      ASSERT_EQ(block[i], random.normal(4 * first + i)) << i;
+  }
 }
 
 TEST(RandomTest, UniformsFillTheUnitInterval) {

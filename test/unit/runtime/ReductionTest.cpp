@@ -1,6 +1,8 @@
 #include "runtime/Reduction.h"
 #include "runtime/Error.h"
+#include "runtime/StreamingStores.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -34,6 +36,51 @@ TEST(Reduction, SumsInRankOrderToTheBit) {
         ASSERT_EQ(count ? std::memcmp(to, expected.data(), count * sizeof(float)) : 0, 0)
             << sources << " sources, " << count << " elements, target " << target;
       }
+}
+
+TEST(Reduction, LargeSumsAreTheSameBits) { // they are written another way
+  const std::size_t count = kStreamingBytes / sizeof(float) + 77;
+  for (int sources : {1, 2, 5}) {
+    std::vector<std::vector<float>> data(sources, std::vector<float>(count));
+    std::vector<const void *> pointers;
+    for (int s = 0; s < sources; ++s) {
+      for (std::size_t i = 0; i < count; ++i)
+        data[s][i] = rough(s, i);
+      pointers.push_back(data[s].data());
+    }
+    std::vector<float> elsewhere(count + 2, -1);
+    reduceInRankOrder(elsewhere.data() + 1, pointers.data(), sources, count, DType::F32,
+                      ReduceOp::Sum);
+    reduceInRankOrder(data[0].data(), pointers.data(), sources, count, DType::F32, ReduceOp::Sum);
+    EXPECT_EQ(std::memcmp(elsewhere.data() + 1, data[0].data(), count * sizeof(float)), 0);
+    EXPECT_EQ(data[0][12345], [&] {
+      float sum = rough(0, 12345);
+      for (int s = 1; s < sources; ++s)
+        sum += rough(s, 12345);
+      return sum;
+    }());
+    EXPECT_EQ(elsewhere.front(), -1);
+    EXPECT_EQ(elsewhere.back(), -1);
+  }
+}
+
+TEST(StreamingStores, CopyAndClearExactlyWhatTheyAreTold) {
+  for (std::size_t shift : {0, 1, 31, 63})
+    for (std::size_t bytes : {0, 1, 63, 64, 65, 1000, 4096}) {
+      std::vector<char> from(bytes + 64), to(bytes + 256, 'x'), expected = to;
+      for (std::size_t i = 0; i < from.size(); ++i)
+        from[i] = static_cast<char>(i * 7);
+      std::memcpy(expected.data() + shift, from.data() + 3, bytes);
+      streamCopy(to.data() + shift, from.data() + 3, bytes);
+      ASSERT_EQ(to, expected) << shift << ' ' << bytes;
+      std::memset(expected.data() + shift, 0, bytes);
+      streamZeros(to.data() + shift, bytes);
+      ASSERT_EQ(to, expected) << shift << ' ' << bytes;
+    }
+  std::vector<char> from(kStreamingBytes + 5, 'a'), to(kStreamingBytes + 6, 'x');
+  copyBytes(to.data(), from.data(), from.size());
+  EXPECT_EQ(std::count(to.begin(), to.end(), 'a'), std::ptrdiff_t(from.size()));
+  EXPECT_EQ(to.back(), 'x');
 }
 
 TEST(Reduction, TheOrderMatters) { // or the test above shows nothing

@@ -173,6 +173,16 @@ TEST(EmbeddingTest, LooksUpRowsAndAddsTheirGradientsInOrder) {
   }
 }
 
+TEST(EmbeddingTest, ClearsWhatIsNotNamedInALargeTable) {
+  const EmbeddingShape shape{3, 40000, 33}; // more than a streaming store's least
+  const std::int32_t ids[] = {39998, 7, 39998};
+  const Floats dOut(3 * 33, 1.5f);
+  Floats dTable(shape.vocabulary * shape.width, NAN);
+  kernels::embeddingGrad(shape, ids, dOut.data(), dTable.data());
+  for (std::size_t i = 0; i < dTable.size(); ++i)
+    ASSERT_EQ(dTable[i], i / 33 == 7 ? 1.5f : i / 33 == 39998 ? 3.0f : 0.0f) << i;
+}
+
 TEST(EmbeddingTest, NamesAnIdOutOfRange) {
   const Floats table(6);
   Floats out(4);

@@ -1,0 +1,174 @@
+//===- kernels.cpp - how fast the CPU's kernels are -----------------------===//
+//
+// Each kernel on the shapes that a GPT-2 gives it, on one thread, in the processor's time: the best
+// of a few calls, after one that warms up. GB/s count what a kernel must read and write once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/Attention.h"
+#include "runtime/CrossEntropy.h"
+#include "runtime/Dropout.h"
+#include "runtime/Embedding.h"
+#include "runtime/Optimizer.h"
+#include "runtime/Random.h"
+#include "runtime/Reduction.h"
+#include "runtime/Rope.h"
+#include "runtime/RowNorm.h"
+#include "runtime/Shard.h"
+#include "runtime/Softmax.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace fsdp::rt;
+
+namespace {
+
+const char *wanted = "";
+
+template <class Call>
+void measure(const std::string &name, double flops, double bytes, double elements, Call call) {
+  if (name.find(wanted) == std::string::npos)
+    return;
+  call();
+  double best = 1e9;
+  for (int i = 0; i < 7; ++i) {
+    const double start = processorSeconds();
+    call();
+    best = std::min(best, processorSeconds() - start);
+  }
+  std::printf("%-44s %9.3f ms", name.c_str(), best * 1e3);
+  const auto rate = [&](double work, const char *unit) {
+    if (work > 0)
+      std::printf(" %8.1f %-7s", work / best * 1e-9, unit);
+    else
+      std::printf(" %16s", "");
+  };
+  rate(flops, "GFLOP/s"), rate(bytes, "GB/s");
+  std::printf(" %7.2f ns an element\n", best / elements * 1e9);
+  std::fflush(stdout);
+}
+
+template <class T> std::vector<T> numbers(std::size_t count, float scale = 1) {
+  std::vector<T> values(count);
+  const Random random(1, hashName("numbers"));
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = scale * (random.uniform(i) - 0.5f);
+  return values;
+}
+
+template <class T> void attention(const char *type, AttentionShape s) {
+  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries, count = rows * s.width;
+  const auto q = numbers<T>(count), k = numbers<T>(count), v = numbers<T>(count);
+  const auto dOut = numbers<T>(count);
+  std::vector<T> out(count), dQ(count), dK(count), dV(count);
+  std::vector<float> sums(rows);
+  const std::string shape = std::string(" ") + type + (s.causal ? " causal " : " whole ") +
+                            std::to_string(s.queries) + "x" + std::to_string(s.width);
+  measure("attention" + shape, flopsOf(s), 0, double(count),
+          [&] { kernels::attention(s, q.data(), k.data(), v.data(), out.data(), sums.data()); });
+  measure("attention_grad" + shape, 2.5 * flopsOf(s), 0, double(count), [&] {
+    kernels::attentionGrad(s, q.data(), k.data(), v.data(), out.data(), sums.data(), dOut.data(),
+                           dQ.data(), dK.data(), dV.data());
+  });
+}
+
+template <class T> void rows(const std::string &type) {
+  const double size = sizeof(T);
+  {
+    const NormRows shape{1024, 768, 1e-5};
+    const std::size_t count = shape.rows * shape.width;
+    const auto x = numbers<T>(count), dY = numbers<T>(count), scale = numbers<T>(shape.width);
+    std::vector<T> y(count);
+    std::vector<float> mean(shape.rows), rstd(shape.rows), dScale(shape.width), dBias(shape.width);
+    measure("layer_norm " + type, 0, 2 * size * double(count), double(count), [&] {
+      kernels::layerNorm(shape, x.data(), scale.data(), scale.data(), y.data(), mean.data(),
+                         rstd.data());
+    });
+    measure("layer_norm_grad " + type, 0, 3 * size * double(count), double(count), [&] {
+      kernels::layerNormGrad(shape, x.data(), scale.data(), mean.data(), rstd.data(), dY.data(),
+                             y.data(), dScale.data(), dBias.data());
+    });
+    measure("rms_norm " + type, 0, 2 * size * double(count), double(count),
+            [&] { kernels::rmsNorm(shape, x.data(), scale.data(), y.data(), rstd.data()); });
+    measure("rms_norm_grad " + type, 0, 3 * size * double(count), double(count), [&] {
+      kernels::rmsNormGrad(shape, x.data(), scale.data(), rstd.data(), dY.data(), y.data(),
+                           dScale.data());
+    });
+    measure("softmax " + type, 0, 2 * size * double(count), double(count), [&] {
+      kernels::softmax({shape.rows, shape.width}, x.data(), y.data());
+    });
+    measure("rope " + type, 0, 2 * size * double(count), double(count), [&] {
+      kernels::rope({12, 1024, 64, 10000, false}, x.data(), y.data());
+    });
+    StepState state{};
+    const DropoutExtent extents[] = {{count, 1}};
+    measure("dropout " + type, 0, 2 * size * double(count), double(count), [&] {
+      kernels::dropout(0.1, hashName("drop"), 0, extents, 1, state, x.data(), y.data());
+    });
+  }
+  const LogitRows shape{256, 50257};
+  const std::size_t count = shape.rows * shape.classes;
+  const auto logits = numbers<T>(count, 8);
+  std::vector<T> gradients(count);
+  std::vector<std::int32_t> labels(shape.rows, 7);
+  std::vector<float> losses(shape.rows), sums(shape.rows), upstream(shape.rows, 1e-3f);
+  measure("cross_entropy 50257 " + type, 0, size * double(count), double(count), [&] {
+    kernels::crossEntropy(shape, logits.data(), labels.data(), losses.data(), sums.data());
+  });
+  measure("cross_entropy_grad 50257 " + type, 0, 2 * size * double(count), double(count), [&] {
+    kernels::crossEntropyGrad(shape, logits.data(), labels.data(), sums.data(), upstream.data(),
+                              gradients.data());
+  });
+  const EmbeddingShape table{1024, 50257, 768};
+  const auto dOut = numbers<T>(table.ids * table.width);
+  std::vector<std::int32_t> ids(table.ids);
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    ids[i] = std::int32_t(i * 7919 % table.vocabulary);
+  std::vector<float> dTable(table.vocabulary * table.width);
+  measure("embedding_grad 50257 " + type, 0, 4.0 * double(dTable.size()), double(dTable.size()),
+          [&] { kernels::embeddingGrad(table, ids.data(), dOut.data(), dTable.data()); });
+  const auto other = numbers<T>(count / 4);
+  std::vector<T> sum(count / 4);
+  const void *sources[] = {logits.data(), other.data()};
+  measure("sum of two ranks " + type, 0, 3 * size * double(count / 4), double(count / 4),
+          [&] { reduceInRankOrder(sum.data(), sources, 2, count / 4, dtypeOf<T>, ReduceOp::Sum); });
+}
+
+void updates() {
+  constexpr std::size_t count = 1 << 24;
+  static constexpr Parameter member[] = {
+      {"p", nullptr, {count}, {count}, 0, Initializer::normal(0, 0.02), true}};
+  const Storage storage{"unit", Layout::Flat,           {0}, -1,    0, count,
+                        0,      Slice<float>{0, count}, {},  member};
+  auto p = numbers<float>(count), g = numbers<float>(count, 1e-3f);
+  std::vector<float> m(count), v(count);
+  measure("initial normals", 0, 4.0 * count, count,
+          [&] { initializeShard(storage, 0, 1, p.data()); });
+  measure("adamw", 0, 28.0 * count, count, [&] {
+    kernels::adamw({&storage, 0}, Adam{0.9f, 0.999f, 1e-8f, 0.01f}, p.data(), g.data(), m.data(),
+                   v.data(), 1e-3f, nullptr, 7);
+  });
+  measure("square_sum", 0, 4.0 * count, count,
+          [&] { p[0] = float(kernels::squareSum(g.data(), count)); });
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc > 1)
+    wanted = argv[1];
+  for (const std::uint32_t length : {256, 1024})
+    for (const bool causal : {true, false}) {
+      const AttentionShape s{2, 6, 6, length, length, 64, 0.125f, causal};
+      attention<float>("f32", s);
+      attention<bf16>("bf16", s);
+    }
+  rows<float>("f32");
+  rows<bf16>("bf16");
+  updates();
+  return 0;
+}
