@@ -27,9 +27,7 @@ public:
 
 private:
   /// Ops that become part of the kernel that uses their result.
-  static bool joinsKernel(Operation *op) {
-    return nn::isElementwise(op) || isa<nn::RepeatOp>(op);
-  }
+  static bool joinsKernel(Operation *op) { return nn::isElementwise(op) || isa<nn::RepeatOp>(op); }
   bool isForward(Value value) const {
     Operation *op = value.getDefiningOp();
     return op && op->getBlock() == block && op->isBeforeInBlock(begin);

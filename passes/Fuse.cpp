@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/SegmentPlan.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -24,6 +25,12 @@ static constexpr size_t maxArguments = 12;
 
 static bool isMap(Operation *op) {
   return nn::isElementwise(op) || isa<nn::RepeatOp, MaskPaddingOp>(op);
+}
+
+/// True for what moves elements, and may as well compute them on the way.
+static bool isTransposition(Operation *op) {
+  auto rearrange = dyn_cast<nn::RearrangeOp>(op);
+  return rearrange && !isReshape(rearrange);
 }
 
 static ArrayRef<int64_t> shapeOf(Value value) {
@@ -79,7 +86,8 @@ private:
   const llvm::DenseMap<Operation *, int> &regions;
   SmallVector<int64_t> shape; ///< of the loops
   llvm::SetVector<Operation *> members;
-  /// Members that are computed at other indices than those of the loops, behind a broadcast.
+  /// Members that are computed at other indices than those of the loops, behind a broadcast or a
+  /// transposition.
   llvm::DenseSet<Operation *> mapped;
 };
 
@@ -144,8 +152,8 @@ bool Group::tryAdd(Operation *producer, Operation *user) {
   if (!producer || members.contains(producer) || !isMap(producer) ||
       producer->getBlock() != root->getBlock() || regions.lookup(producer) != regions.lookup(root))
     return false;
-  bool isMapped = mapped.contains(user) || isa<nn::RepeatOp>(user);
-  if (isMapped) {
+  bool isMapped = mapped.contains(user) || isa<nn::RepeatOp, nn::RearrangeOp>(user);
+  if (isMapped && !isTransposition(user)) {
     auto repeat = dyn_cast<nn::RepeatOp>(user);
     bool once = repeat && !mapped.contains(user) && repeatsInner(repeat);
     // Behind a row that is computed once, all of its chain is computed once.
@@ -232,7 +240,8 @@ void Fuse::runOnOperation() {
     llvm::DenseSet<Operation *> erased;
     for (Operation *op : llvm::reverse(ops)) {
       // Broadcasts alone are not worth a kernel; they join the one that needs them.
-      if (erased.contains(op) || isa<nn::RepeatOp>(op) || !(isMap(op) || isa<nn::ReduceOp>(op)))
+      if (erased.contains(op) || isa<nn::RepeatOp>(op) ||
+          !(isMap(op) || isTransposition(op) || isa<nn::ReduceOp>(op)))
         continue;
       Group group(op, regions);
       group.grow();

@@ -55,8 +55,8 @@ SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
       return;
     for (OpOperand &use : result.getUses())
       if (use.getOwner() == body.getTerminator())
-        pairs.push_back({static_cast<int>(argument.getArgNumber()),
-                         static_cast<int>(use.getOperandNumber())});
+        pairs.push_back(
+            {static_cast<int>(argument.getArgNumber()), static_cast<int>(use.getOperandNumber())});
   };
   if (auto step = dyn_cast<OptimizerStepOp>(kernel)) {
     addPair(step.getParameter(), step.getNewParameter());

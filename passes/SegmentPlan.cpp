@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -27,12 +28,38 @@ std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
   return buffers;
 }
 
+bool mlir::fsdp::isReshape(nn::RearrangeOp op) {
+  llvm::StringMap<int64_t> sizes = op.getNameSizes();
+  auto inOrder = [&](const nn::NotationTensor &tensor) {
+    SmallVector<StringRef> names;
+    for (const nn::NotationDim &dim : tensor)
+      for (StringRef name : dim)
+        if (sizes.lookup(name) != 1)
+          names.push_back(name);
+    return names;
+  };
+  nn::Notation pattern = op.getPattern();
+  return inOrder(pattern.operands.front()) == inOrder(pattern.result);
+}
+
+/// Elements of one index of dimension `dim`, where those outside of it have one index only: then a
+/// range of `dim` is one piece of memory.
+static std::optional<int64_t> piece(Value whole, uint64_t dim) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(whole.getType()).getShape();
+  if (llvm::any_of(shape.take_front(dim), [](int64_t size) { return size != 1; }))
+    return std::nullopt;
+  int64_t elements = 1;
+  for (int64_t size : shape.drop_front(dim + 1))
+    elements *= size;
+  return elements;
+}
+
 namespace {
 
 class Planner {
 public:
   Planner(SegmentOp segment, ArrayRef<PlannedBuffer> persistent)
-      : segment(segment) {
+      : segment(segment), persistentCount(static_cast<int>(persistent.size())) {
     plan.buffers.assign(persistent.begin(), persistent.end());
     for (auto [index, buffer] : llvm::enumerate(persistent)) {
       bufferNames.get(buffer.name);
@@ -46,6 +73,9 @@ public:
     for (Operation &op : segment.getBody().front())
       if (auto flatten = dyn_cast<FlattenOp>(op))
         placeParts(flatten);
+    for (Operation &op : segment.getBody().front())
+      if (auto concat = dyn_cast<nn::ConcatOp>(op))
+        placeParts(concat);
     for (Operation &op : segment.getBody().front())
       if (failed(visit(&op)))
         return failure();
@@ -85,6 +115,67 @@ private:
         places.try_emplace(part, Place{buffer, offset, type});
       offset += type.getNumElements();
     }
+  }
+
+  /// True for values that get their place when their op is launched, and have none yet.
+  bool isLaunched(Value value, Block *block) const {
+    Operation *maker = value.getDefiningOp();
+    return maker && maker->getBlock() == block && !places.contains(value) &&
+           !isa<LoadOp, ViewOp, FlattenOp, InputOp, OptimizerStepOp, nn::ConcatOp, nn::SliceOp,
+                arith::ConstantOp>(maker);
+  }
+
+  /// Where the operands of `concat` lie one after the other in its result, and all of them can be
+  /// computed there, nothing is left to do for it.
+  void placeParts(nn::ConcatOp concat) {
+    std::optional<int64_t> elements = piece(concat.getResult(), concat.getDim());
+    llvm::SmallSetVector<Value, 4> parts;
+    for (Value part : concat.getInputs()) {
+      auto reshape = part.getDefiningOp<nn::RearrangeOp>();
+      while (reshape && isReshape(reshape)) {
+        part = reshape.getInput();
+        reshape = part.getDefiningOp<nn::RearrangeOp>();
+      }
+      if (elements && isLaunched(part, concat->getBlock()))
+        parts.insert(part);
+    }
+    if (parts.size() != concat.getInputs().size())
+      return;
+    joined.insert(concat);
+    auto whole = places.find(concat.getResult());
+    if (whole == places.end()) {
+      int buffer = addBuffer(getLaunchName(concat), concat.getResult());
+      whole = places.try_emplace(concat.getResult(), Place{buffer, 0, plan.buffers[buffer].type}).first;
+    }
+    auto [buffer, offset, unused] = whole->second;
+    for (Value part : parts) {
+      auto type = cast<RankedTensorType>(part.getType());
+      places[part] = {buffer, offset, type};
+      offset += type.getNumElements();
+    }
+  }
+
+  /// Gives the result of an op that moves nothing its place within that of the operand.
+  bool placeView(Operation *op) {
+    int64_t offset = 0;
+    if (auto slice = dyn_cast<nn::SliceOp>(op)) {
+      std::optional<int64_t> elements = piece(slice.getInput(), slice.getDim());
+      if (!elements)
+        return false;
+      offset = static_cast<int64_t>(slice.getStart()) * *elements;
+    } else if (auto rearrange = dyn_cast<nn::RearrangeOp>(op); !rearrange || !isReshape(rearrange)) {
+      return false;
+    }
+    // An update changes what is stored for good under its views, and inputs are checked by what
+    // reads them.
+    auto source = places.find(op->getOperand(0));
+    if (source == places.end() || source->second.buffer < persistentCount ||
+        op->getOperand(0).getDefiningOp<InputOp>() || places.contains(op->getResult(0)))
+      return false;
+    Place place = source->second;
+    places[op->getResult(0)] = {place.buffer, place.offset + offset,
+                                cast<RankedTensorType>(op->getResult(0).getType())};
+    return true;
   }
 
   Place getPlace(Value value) {
@@ -148,6 +239,10 @@ private:
     }
     if (isa<arith::ConstantOp>(op))
       return success(); // cloned into the bodies that use it
+    if (joined.contains(op))
+      return success(); // computed part by part
+    if (placeView(op))
+      return success();
     addLaunch(op);
     return success();
   }
@@ -212,12 +307,21 @@ private:
     plan.launches.push_back(std::move(launch));
   }
 
+  /// True for the gather of a parameter, and for the cast of its shard right before it.
+  static bool makesWhole(Operation *op) {
+    if (!isa<AllGatherOp, arith::TruncFOp>(op))
+      return false;
+    Operation *maker = op->getOperand(0).getDefiningOp();
+    if (auto load = dyn_cast_or_null<LoadOp>(maker))
+      return load.getWhat() == "parameter";
+    return isa<AllGatherOp>(op) && isa_and_nonnull<arith::TruncFOp>(maker) && makesWhole(maker);
+  }
+
   static StringRef getStream(Operation *op) {
     if (isa<InputOp>(op))
       return streams::input;
-    if (auto gather = dyn_cast<AllGatherOp>(op))
-      if (auto load = gather.getInput().getDefiningOp<LoadOp>(); load && load.getWhat() == "parameter")
-        return streams::gather;
+    if (makesWhole(op))
+      return streams::gather;
     if (isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op))
       return streams::reduce;
     return streams::compute;
@@ -277,10 +381,12 @@ private:
   }
 
   SegmentOp segment;
+  int persistentCount;
   llvm::StringMap<int> persistentIndex;                ///< by storage and what, with a dot
   llvm::StringMap<SmallVector<StoreOp, 1>> stores;     ///< likewise
   SegmentPlan plan;
   DenseMap<Value, Place> places;
+  DenseSet<Operation *> joined; ///< concatenations whose parts are computed in their places
   UniqueNames launchNames, bufferNames;
 };
 

@@ -20,6 +20,10 @@ constexpr llvm::StringLiteral compute = "compute", gather = "gather", reduce = "
 constexpr llvm::StringLiteral all[] = {compute, gather, reduce, input};
 } // namespace streams
 
+/// True where `op` changes the shape alone and leaves the elements in their order: it then moves
+/// nothing, its result is another view of its operand.
+bool isReshape(nn::RearrangeOp op);
+
 /// Where a tensor stands: the elements from `offset` of a buffer.
 struct Place {
   int buffer = -1;    ///< index in the plan

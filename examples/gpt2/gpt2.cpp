@@ -40,9 +40,11 @@ struct Block {
   }
 
   Tensor operator()(Tensor x) const {
-    Tensor parts = einsum("bsd,dnhk->bsnhk", ln1(x), qkv) + qkvBias;
+    // Queries, keys and values one after the other in memory: each is a piece of it.
+    Tensor parts = rearrange("b s n h k -> n b h s k",
+                             einsum("bsd,dnhk->bsnhk", ln1(x), qkv) + qkvBias);
     auto part = [&](int64_t n) {
-      return rearrange("b s n h k -> b (n h) s k", slice(parts, 2, n, 1));
+      return rearrange("n b h s k -> (n b) h s k", slice(parts, 0, n, 1));
     };
     Tensor mixed = rearrange("b h s k -> b s h k", attention(part(0), part(1), part(2)));
     x = dropout(einsum("bshk,hkd->bsd", mixed, attnOut) + attnOutBias, drop) + x;
