@@ -52,6 +52,7 @@ private:
   bool allFromBuffers(Operation *op);
   LogicalResult needBuffers(Operation *op);
   LogicalResult needF32(Operation *op, Type type) const;
+  LogicalResult needSingle(Operation *op, Type type) const;
 
   const ScheduledProgram &program;
   LaunchOp launch;
@@ -102,6 +103,17 @@ LogicalResult CallFinder::needF32(Operation *op, Type type) const {
   if (Type element = getElementTypeOrSelf(type); !element.isF32())
     return op->emitOpError() << "works on " << element
                              << ", which the runtime of this target has no function for; use f32";
+  return success();
+}
+
+/// True for f32 and bf16, which is computed with as f32.
+static bool isSingle(Type type) { return computeType(getElementTypeOrSelf(type)).isF32(); }
+
+LogicalResult CallFinder::needSingle(Operation *op, Type type) const {
+  if (!isSingle(type))
+    return op->emitOpError() << "works on " << getElementTypeOrSelf(type)
+                             << ", which the runtime of this target has no function for; use f32 "
+                                "or bf16";
   return success();
 }
 
@@ -218,7 +230,7 @@ static std::string logitRows(Type logits) {
 
 LogicalResult CallFinder::crossEntropy(nn::CrossEntropyOp op) {
   call.function = "cross_entropy";
-  if (failed(needF32(op, op.getLogits().getType())))
+  if (failed(needSingle(op, op.getLogits().getType())))
     return failure();
   if (!allFromBuffers(op) || !target(op.getLoss()))
     return needBuffers(op);
@@ -233,7 +245,7 @@ LogicalResult CallFinder::crossEntropy(nn::CrossEntropyOp op) {
 
 LogicalResult CallFinder::crossEntropyGrad(nn::CrossEntropyGradOp op) {
   // With a constant upstream, or in double, a kernel of loops does it.
-  if (!allFromBuffers(op) || !getElementTypeOrSelf(op.getType()).isF32())
+  if (!allFromBuffers(op) || !isSingle(op.getType()))
     return success();
   call.function = "cross_entropy_grad";
   pass(logitRows(op.getLogits().getType()));
@@ -246,7 +258,7 @@ LogicalResult CallFinder::crossEntropyGrad(nn::CrossEntropyGradOp op) {
 /// The runtime's function has the name of the op, takes its operands and gives its results.
 LogicalResult CallFinder::direct(Operation *op) {
   call.function = op->getName().stripDialect();
-  if (!isa<nn::SliceOp, nn::PadOp>(op) && failed(needF32(op, op->getResult(0).getType())))
+  if (!isa<nn::SliceOp, nn::PadOp>(op) && failed(needSingle(op, op->getResult(0).getType())))
     return failure();
   if (failed(needBuffers(op)))
     return failure();
@@ -271,7 +283,7 @@ LogicalResult CallFinder::concat(nn::ConcatOp op) {
 
 LogicalResult CallFinder::dropout(DropoutOp op) {
   call.function = "dropout";
-  if (failed(needF32(op, op.getType())) || failed(needBuffers(op)))
+  if (failed(needSingle(op, op.getType())) || failed(needBuffers(op)))
     return failure();
   // Behind how many elements of the whole tensor this rank's part begins.
   std::string first;

@@ -167,6 +167,9 @@ void CpuTarget::kernelFiles(const EmitOptions &options, const KernelTable &kerne
   header.line(titleOf("kernels.h", "fused loops of " + options.name + ", written by fsdpc"));
   for (StringRef line : {"", "#pragma once", "", "#include <cstdint>", ""})
     header.line(line);
+  if (kernels.nameBf16())
+    for (StringRef line : {"#include \"runtime/BFloat16.h\"", "", "using fsdp::rt::bf16;", ""})
+      header.line(line);
   declare(kernels, header);
   source.line(titleOf("kernels.cpp", "fused loops of " + options.name + ", written by fsdpc"));
   for (StringRef line :

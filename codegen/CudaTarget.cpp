@@ -347,6 +347,9 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
   for (StringRef line : {"", "#else", "", "#include \"runtime/Slice.h\"", "", "#include <cstdint>",
                          "#include <cuda_runtime.h>", ""})
     header.line(line);
+  if (kernels.nameBf16())
+    for (StringRef line : {"using fsdp::rt::bf16;", ""})
+      header.line(line);
   declare(kernels, header);
   header.line();
   header.line("#endif");

@@ -14,6 +14,7 @@ StringRef mlir::fsdp::elementType(Type type) {
   return llvm::TypeSwitch<Type, StringRef>(type)
       .Case<Float32Type>([](Type) { return "float"; })
       .Case<Float64Type>([](Type) { return "double"; })
+      .Case<BFloat16Type>([](Type) { return "bf16"; })
       .Case<IntegerType>([](IntegerType integer) {
         switch (integer.getWidth()) {
         case 1:
@@ -29,12 +30,16 @@ StringRef mlir::fsdp::elementType(Type type) {
       .Default([](Type) { return ""; });
 }
 
+Type mlir::fsdp::computeType(Type type) {
+  return type.isBF16() ? Float32Type::get(type.getContext()) : type;
+}
+
 //===----------------------------------------------------------------------===//
 // Literals
 //===----------------------------------------------------------------------===//
 
 std::string mlir::fsdp::literal(double value, Type type) {
-  bool single = type.isF32();
+  bool single = computeType(type).isF32();
   std::string suffix = single ? "f" : "";
   if (std::isnan(value))
     return "__builtin_nan" + suffix + "(\"\")";
@@ -162,7 +167,7 @@ static std::string wrapping(Operation *op, StringRef sign) {
 }
 
 std::string mlir::fsdp::elementwiseExpression(Operation *op) {
-  Type result = getElementTypeOrSelf(op->getResult(0).getType());
+  Type result = computeType(getElementTypeOrSelf(op->getResult(0).getType()));
   std::string type = elementType(result).str();
   bool fromBool =
       op->getNumOperands() > 0 && getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(1);

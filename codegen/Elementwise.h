@@ -10,8 +10,11 @@
 
 namespace mlir::fsdp {
 
-/// The C++ type of an element; "" for types that this target has no arithmetic for (bf16, f16).
+/// The C++ type of an element in memory; "" for types that this target has none for (f16).
 llvm::StringRef elementType(Type type);
+
+/// The element type that `type` is computed in: f32 for bf16, which only loads and stores have.
+Type computeType(Type type);
 
 /// The C++ expression of an elementwise op with `$0`, `$1`, ... for its operands, or "" for an op
 /// without one. f32 functions are those of runtime/VectorMath.h, which vectorize; f64 the

@@ -123,16 +123,24 @@ LogicalResult KernelBuilder::chooseLoops(ValueRange yielded) {
     SmallVector<nn::TensorFactors> order(ownerRule.operands.begin(), ownerRule.operands.end());
     if (isa<nn::RearrangeOp>(owner))
       order = {ownerRule.results.front()};
-    for (const nn::TensorFactors &tensor : order)
-      for (const nn::DimFactors &dim : tensor)
-        for (int64_t factor : dim)
-          if (ownerFactors[factor].empty()) {
+    auto addLoops = [&](bool parallel, bool reductions) {
+      for (const nn::TensorFactors &tensor : order)
+        for (const nn::DimFactors &dim : tensor)
+          for (int64_t factor : dim) {
             const nn::Factor &f = ownerRule.factors[factor];
+            bool reduction = f.kind == nn::FactorKind::sumReduction ||
+                             f.kind == nn::FactorKind::maxReduction;
+            if (!ownerFactors[factor].empty() || !(reduction ? reductions : parallel))
+              continue;
             ownerFactors[factor] = {static_cast<int>(kernel.loops.size())};
-            kernel.loops.push_back(
-                {f.name, f.size,
-                 f.kind == nn::FactorKind::sumReduction || f.kind == nn::FactorKind::maxReduction});
+            kernel.loops.push_back({f.name, f.size, reduction});
           }
+    };
+    // A result of 16 bits cannot hold a sum while it grows: reductions are the inner loops.
+    Type element = typeOf(owner->getResult(0)).getElementType();
+    if (computeType(element) != element)
+      addLoops(/*parallel=*/true, /*reductions=*/false);
+    addLoops(true, true);
     bool reduce = isa<nn::ReduceOp>(owner);
     Value whole = reduce ? owner->getOperand(0) : owner->getResult(0);
     fullShape = llvm::to_vector(typeOf(whole).getShape());
@@ -163,7 +171,8 @@ LogicalResult KernelBuilder::store(Value value, int output) {
         llvm::append_range(index, ownerFactors[factor]);
     }
     auto type = typeOf(source);
-    KernelReduction reduction{KernelReduction::sum, {}, type.getElementType()};
+    Type sum = computeType(type.getElementType());
+    KernelReduction reduction{KernelReduction::sum, {}, sum};
     FailureOr<int> element;
     if (auto reduce = dyn_cast<nn::ReduceOp>(op)) {
       element = at(reduce.getInput(), fullIndices);
@@ -179,9 +188,8 @@ LogicalResult KernelBuilder::store(Value value, int output) {
     for (const LoopVar &loop : kernel.loops)
       if (loop.reduction)
         reduction.count *= loop.size;
-    if (kernel.nodes[*element].type != type.getElementType())
-      element = expression(type.getElementType(), elementType(type.getElementType()).str() + "($0)",
-                           {*element}, op);
+    if (kernel.nodes[*element].type != sum)
+      element = expression(sum, elementType(sum).str() + "($0)", {*element}, op);
     reduction.store = {*element, output, affine(type, result)};
     kernel.reduction = reduction;
     return success();
@@ -276,6 +284,7 @@ int KernelBuilder::add(KernelNode node, Operation *op) {
     if (node.name.empty())
       node.name = op->getName().stripDialect().str();
   }
+  node.type = computeType(node.type);
   kernel.nodes.push_back(std::move(node));
   return kernel.nodes.size() - 1;
 }
@@ -341,6 +350,10 @@ FailureOr<int> KernelBuilder::buildElementwise(Operation *op, const Indices &ind
       return failure();
     operands.push_back(*node);
   }
+  // What is computed in one type needs no cast from one to the other.
+  Type result = computeType(typeOf(op->getResult(0)).getElementType());
+  if (isa<arith::ExtFOp, arith::TruncFOp>(op) && kernel.nodes[operands.front()].type == result)
+    return operands.front();
   return expression(typeOf(op->getResult(0)).getElementType(), text, operands, op);
 }
 
@@ -379,7 +392,7 @@ FailureOr<int> KernelBuilder::buildByRule(Operation *op, const nn::ShardingRule 
 FailureOr<int> KernelBuilder::product(nn::EinsumOp op, const nn::ShardingRule &rule,
                                       ArrayRef<Index> factors) {
   SmallVector<int> sides;
-  Type type = typeOf(op.getResult()).getElementType();
+  Type type = computeType(typeOf(op.getResult()).getElementType());
   for (unsigned side = 0; side < 2; ++side) {
     Indices operand;
     for (const nn::DimFactors &dim : rule.operands[side])

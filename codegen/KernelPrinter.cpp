@@ -127,8 +127,11 @@ std::string Printer::operand(int index) const {
 std::string Printer::value(int index) const {
   const KernelNode &node = kernel.nodes[index];
   switch (node.kind) {
-  case KernelNode::load:
-    return inputs[node.input] + "[" + address(node.at) + "]";
+  case KernelNode::load: {
+    std::string element = inputs[node.input] + "[" + address(node.at) + "]";
+    bool widens = kernel.inputs[node.input].getElementType() != node.type;
+    return widens ? typeName(node.type) + "(" + element + ")" : element;
+  }
   case KernelNode::constant:
     return node.text;
   case KernelNode::table:

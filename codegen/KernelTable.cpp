@@ -37,6 +37,13 @@ void KernelTable::assignNames() {
                                                          : actionOf(entry.launches.front()));
 }
 
+bool KernelTable::nameBf16() const {
+  return llvm::any_of(entries, [](const Entry &entry) {
+    return llvm::any_of(entry.function.parameters,
+                        [](StringRef text) { return text.contains("bf16 *"); });
+  });
+}
+
 std::string mlir::fsdp::launchedAs(const KernelTable::Entry &entry) {
   std::string text = "Launched as";
   for (auto [i, name] : llvm::enumerate(ArrayRef(entry.launches).take_front(3)))

@@ -43,6 +43,8 @@ public:
   /// The masks of this launch, whose kernel may be that of another with others.
   ArrayRef<KernelMask> masksOf(LaunchOp launch) const { return masks.find(launch)->second; }
   const std::vector<Entry> &all() const { return entries; }
+  /// True where a kernel takes bf16, a type that the runtime declares.
+  bool nameBf16() const;
 
 private:
   KernelWriter write;

@@ -44,9 +44,15 @@ FailureOr<MatrixProduct> MatrixProduct::of(nn::EinsumOp op) {
   std::array<RankedTensorType, 3> types = {cast<RankedTensorType>(op.getLhs().getType()),
                                            cast<RankedTensorType>(op.getRhs().getType()),
                                            cast<RankedTensorType>(op.getResult().getType())};
-  for (RankedTensorType type : types)
-    if (!type.getElementType().isF32())
-      return failure();
+  auto isAll = [&](ArrayRef<RankedTensorType> tensors, auto is) {
+    return llvm::all_of(tensors, [&](RankedTensorType type) { return is(type.getElementType()); });
+  };
+  auto isF32 = [](Type type) { return type.isF32(); };
+  auto isBF16 = [](Type type) { return type.isBF16(); };
+  ArrayRef<RankedTensorType> operands = ArrayRef(types).take_front(2);
+  if (!isAll(types, isF32) && !isAll(types, isBF16) &&
+      !(isAll(operands, isBF16) && isF32(types[result].getElementType())))
+    return failure();
 
   nn::Notation pattern = op.getPattern();
   llvm::StringMap<int64_t> sizes = op.getNameSizes();

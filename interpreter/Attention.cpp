@@ -51,7 +51,7 @@ struct AttentionShape {
 static Kernel compileForward(AttentionOp op, Numerics numerics) {
   RankedTensorType outType = op.getOut().getType(), rowType = op.getLogSumExp().getType();
   AttentionShape shape(outType, op.getK().getType(), op.getScale(), op.getCausal());
-  Rounding round(outType.getElementType(), numerics);
+  Rounding round(outType.getElementType(), numerics), roundSum(rowType.getElementType(), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     out[0] = Tensor(outType);
     out[1] = Tensor(rowType);
@@ -71,7 +71,7 @@ static Kernel compileForward(AttentionOp op, Numerics numerics) {
           value += score[s] / sum * in[2].getFloat(shape.keyRow(b, h, s) * shape.width + i);
         out[0].mutableData()[row * shape.width + i].f = round(value);
       }
-      out[1].mutableData()[row].f = round(largest + std::log(sum));
+      out[1].mutableData()[row].f = roundSum(largest + std::log(sum));
     });
   };
 }

@@ -1,6 +1,8 @@
 //===- Collectives.cpp - what collectives compute -------------------------===//
 
+#include "dialect/nn/Precision.h"
 #include "interpreter/Program.h"
+#include "interpreter/Rounding.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -10,11 +12,12 @@ using namespace mlir::fsdp::interpreter;
 
 namespace {
 
-/// How ranks' elements are combined, one after the other in rank order.
+/// How ranks' elements are combined, one after the other in rank order. Sums of 16-bit floats are
+/// formed in f32.
 struct Combine {
   ReduceKind kind;
   Type type;
-  bool round;
+  Rounding accumulate;
 
   Element operator()(Element a, Element b) const {
     bool isFloat = isa<FloatType>(type);
@@ -25,9 +28,7 @@ struct Combine {
     }
     Element result;
     if (isFloat) {
-      result.f = a.f + b.f;
-      if (round)
-        result.f = roundTo(result.f, type);
+      result.f = accumulate(a.f + b.f);
     } else {
       result.i = wrapTo(
           static_cast<int64_t>(static_cast<uint64_t>(a.i) + static_cast<uint64_t>(b.i)), type);
@@ -40,11 +41,16 @@ struct Combine {
 
 static Tensor reduceInOrder(ArrayRef<Tensor> operands, ReduceKind kind, Numerics numerics) {
   Tensor result = operands.front();
-  Combine combine{kind, result.getType().getElementType(), numerics == Numerics::typed};
+  Type type = result.getType().getElementType();
+  Combine combine{kind, type, Rounding(nn::getSumType(type), numerics)};
+  Rounding round(type, numerics);
   Element *to = result.mutableData();
   for (const Tensor &operand : operands.drop_front())
     for (int64_t i = 0; i < result.size(); ++i)
       to[i] = combine(to[i], operand.data()[i]);
+  if (result.isFloat())
+    for (int64_t i = 0; i < result.size(); ++i)
+      to[i].f = round(to[i].f);
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include "interpreter/Evaluator.h"
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Precision.h"
 #include "interpreter/Rounding.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -63,10 +64,7 @@ RankedTensorType resultType(Operation *op) {
 }
 
 /// Sums are accumulated in f32, or in f64 where the result is f64.
-Type accumulatorOf(RankedTensorType type) {
-  Type element = type.getElementType();
-  return element.isF64() ? element : Float32Type::get(type.getContext());
-}
+Type accumulatorOf(RankedTensorType type) { return getSumType(type.getElementType()); }
 
 } // namespace
 
@@ -173,7 +171,7 @@ static std::pair<int64_t, int64_t> rowsOf(Type type) {
 static Kernel compileCrossEntropy(CrossEntropyOp op, Numerics numerics) {
   auto [rows, classes] = rowsOf(op.getLogits().getType());
   RankedTensorType type = resultType(op);
-  Rounding round(type.getElementType(), numerics);
+  Rounding round(type.getElementType(), numerics); // of sums: not that of the logits
   return [=, rows = rows, classes = classes](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     out[0] = Tensor(type);
     out[1] = Tensor(type);

@@ -1,6 +1,7 @@
 //===- Elementwise.cpp - what `arith` and `math` compute on tensors -------===//
 
 #include "interpreter/Evaluator.h"
+#include "interpreter/Rounding.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -16,26 +17,26 @@ namespace {
 /// Builds kernels that compute element i of the result from the elements i of the operands.
 struct Elements {
   RankedTensorType type;
-  bool round;
+  Rounding round;
 
   /// `compute` maps an array of Elements, one per operand, to the Element of the result.
   template <unsigned Arity, typename Fn> Kernel map(Fn compute) const {
     RankedTensorType type = this->type;
-    bool round = this->round;
+    Rounding round = this->round;
     return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
       Tensor result(type);
       Element *to = result.mutableData();
       const Element *from[Arity];
       for (unsigned k = 0; k < Arity; ++k)
         from[k] = in[k].data();
-      Type element = type.getElementType();
+      bool isFloat = result.isFloat();
       for (int64_t i = 0, size = result.size(); i < size; ++i) {
         Element x[Arity];
         for (unsigned k = 0; k < Arity; ++k)
           x[k] = from[k][i];
         to[i] = compute(x);
-        if (round)
-          to[i].f = roundTo(to[i].f, element);
+        if (isFloat)
+          to[i].f = round(to[i].f);
       }
       out[0] = std::move(result);
     };
@@ -266,8 +267,7 @@ Kernel mlir::fsdp::interpreter::detail::compileElementwise(Operation *op, Numeri
   if (op->getNumResults() != 1)
     return {};
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  bool isFloat = isa<FloatType>(type.getElementType());
-  Elements builder{type, isFloat && numerics == Numerics::typed};
+  Elements builder{type, Rounding(type.getElementType(), numerics)};
   if (isa<arith::ArithDialect>(op->getDialect()))
     return compileArith(op, builder);
   if (isa<math::MathDialect>(op->getDialect()))

@@ -135,13 +135,24 @@ FailureOr<Kernel> interpreter::compile(Operation *op, Numerics numerics) {
                          "static shape");
   if (auto fused = dyn_cast<nn::FusedOp>(op)) {
     Block &body = fused.getBody().front();
+    // Inside, 16-bit floats are held in f32; what is stored is rounded.
+    bool typed = numerics == Numerics::typed;
     FailureOr<PureBlock> block =
-        PureBlock::compile(body, body.getTerminator()->getOperands(), numerics);
+        PureBlock::compile(body, body.getTerminator()->getOperands(),
+                           typed ? Numerics::kernel : numerics);
     if (failed(block))
       return failure();
     auto shared = std::make_shared<PureBlock>(std::move(*block));
-    return Kernel(
-        [shared](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) { shared->run(in, out); });
+    return Kernel([shared, typed](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+      shared->run(in, out);
+      for (Tensor &result : out)
+        if (Type type = result.getType().getElementType();
+            typed && result.isFloat() && type.getIntOrFloatBitWidth() == 16) {
+          Element *to = result.mutableData();
+          for (int64_t i = 0; i < result.size(); ++i)
+            to[i].f = roundTo(to[i].f, type);
+        }
+    });
   }
   Kernel kernel = detail::compileCompute(op, numerics);
   if (!kernel)

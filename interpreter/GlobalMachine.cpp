@@ -17,9 +17,24 @@ static RankKernel compileQuotient(std::string name, MLIRContext *context, Numeri
   auto type = RankedTensorType::get({}, Float32Type::get(context));
   return [=](RankContext &context, In in, Out) {
     double value = in[0].getFloat(0) / in[1].getFloat(0);
-    if (numerics == Numerics::typed)
-      value = roundTo(value, type.getElementType());
-    context.outputs[name] = Tensor::splat(type, value);
+    context.outputs[name] =
+        Tensor::splat(type, roundTo(value, type.getElementType(), numerics));
+    return success();
+  };
+}
+
+/// The parameter, rounded to the type in which it is gathered.
+static RankKernel compileRead(ReadOp op, Numerics numerics) {
+  std::string name = op.getParam().str();
+  auto type = cast<RankedTensorType>(op.getType());
+  return [=](RankContext &context, In, Out out) {
+    const Tensor &kept = context.kept.at({name, "parameter"});
+    out[0] = kept.viewAs(type);
+    if (kept.getType() == type || numerics == Numerics::exact)
+      return success();
+    Element *to = out[0].mutableData();
+    for (int64_t i = 0; i < kept.size(); ++i)
+      to[i].f = roundTo(to[i].f, type.getElementType(), numerics);
     return success();
   };
 }
@@ -51,13 +66,7 @@ static RankKernel compileUpdate(UpdateOp op, Numerics numerics) {
 
 RankKernel interpreter::detail::compileGlobalOp(Operation *op, Numerics numerics) {
   return llvm::TypeSwitch<Operation *, RankKernel>(op)
-      .Case([](ReadOp read) -> RankKernel {
-        std::string name = read.getParam().str();
-        return [=](RankContext &context, In, Out out) {
-          out[0] = context.kept.at({name, "parameter"});
-          return success();
-        };
-      })
+      .Case([=](ReadOp read) -> RankKernel { return compileRead(read, numerics); })
       .Case([=](LossOp loss) { return compileQuotient("loss", loss.getContext(), numerics); })
       .Case([=](MetricOp metric) {
         return compileQuotient(metric.getName().str(), metric.getContext(), numerics);
@@ -78,7 +87,7 @@ RankKernel interpreter::detail::compileGlobalOp(Operation *op, Numerics numerics
               sum += gradient.getFloat(i) * gradient.getFloat(i);
           double value = std::sqrt(sum);
           out[0] = Tensor::splat(
-              type, numerics == Numerics::typed ? roundTo(value, type.getElementType()) : value);
+              type, roundTo(value, type.getElementType(), numerics));
           return success();
         };
       })

@@ -3,6 +3,7 @@
 #include "interpreter/Evaluator.h"
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Precision.h"
 #include "interpreter/Rounding.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -59,7 +60,8 @@ static Kernel compileSoftmax(SoftmaxOp op, Numerics numerics) {
 static Kernel compileLayerNorm(LayerNormOp op, Numerics numerics) {
   Rows rows(op.getX().getType());
   double eps = op.getEps().convertToDouble(), width = static_cast<double>(rows.width);
-  Rounding round(op.getX().getType().getElementType(), numerics);
+  Type element = op.getX().getType().getElementType();
+  Rounding round(element, numerics), roundSum(getSumType(element), numerics);
   return [=, types = resultTypes(op)](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     allocate(types, out);
     const Element *scale = in[1].data(), *bias = in[2].data();
@@ -74,8 +76,8 @@ static Kernel compileLayerNorm(LayerNormOp op, Numerics numerics) {
       double rstd = 1 / std::sqrt(variance + eps);
       for (int64_t i = 0; i < rows.width; ++i)
         y[i].f = round((x[i].f - mean) * rstd * scale[i].f + bias[i].f);
-      out[1].mutableData()[row].f = round(mean);
-      out[2].mutableData()[row].f = round(rstd);
+      out[1].mutableData()[row].f = roundSum(mean);
+      out[2].mutableData()[row].f = roundSum(rstd);
     }
   };
 }
@@ -83,7 +85,8 @@ static Kernel compileLayerNorm(LayerNormOp op, Numerics numerics) {
 static Kernel compileRmsNorm(RmsNormOp op, Numerics numerics) {
   Rows rows(op.getX().getType());
   double eps = op.getEps().convertToDouble(), width = static_cast<double>(rows.width);
-  Rounding round(op.getX().getType().getElementType(), numerics);
+  Type element = op.getX().getType().getElementType();
+  Rounding round(element, numerics), roundSum(getSumType(element), numerics);
   return [=, types = resultTypes(op)](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     allocate(types, out);
     for (int64_t row = 0; row < rows.count; ++row) {
@@ -95,7 +98,7 @@ static Kernel compileRmsNorm(RmsNormOp op, Numerics numerics) {
       double rstd = 1 / std::sqrt(square + eps);
       for (int64_t i = 0; i < rows.width; ++i)
         y[i].f = round(x[i].f * rstd * in[1].getFloat(i));
-      out[1].mutableData()[row].f = round(rstd);
+      out[1].mutableData()[row].f = roundSum(rstd);
     }
   };
 }
@@ -106,7 +109,8 @@ static Kernel compileNormGrad(Operation *op, bool centered, Numerics numerics) {
   SmallVector<RankedTensorType> types = resultTypes(op);
   Rows rows(types[0]);
   double width = static_cast<double>(rows.width);
-  Rounding round(types[0].getElementType(), numerics);
+  Type element = types[0].getElementType();
+  Rounding round(element, numerics), roundSum(getSumType(element), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     allocate(types, out);
     const Tensor &rstds = in[centered ? 3 : 2], &cotangent = in[centered ? 4 : 3];
@@ -128,9 +132,9 @@ static Kernel compileNormGrad(Operation *op, bool centered, Numerics numerics) {
         to[i].f = round(rstd * (g[i] - meanG - n[i] * meanGN));
     }
     for (int64_t i = 0; i < rows.width; ++i) {
-      out[1].mutableData()[i].f = round(scaleSum[i]);
+      out[1].mutableData()[i].f = roundSum(scaleSum[i]);
       if (centered)
-        out[2].mutableData()[i].f = round(biasSum[i]);
+        out[2].mutableData()[i].f = roundSum(biasSum[i]);
     }
   };
 }

@@ -33,7 +33,7 @@ void interpreter::applyUpdate(const Update &update, Tensor &parameter, const Ten
   OptimizerAttr rule = update.optimizer;
   Type type = parameter.getType().getElementType();
   auto round = [&](double value) {
-    return update.numerics == Numerics::typed ? roundTo(value, type) : value;
+    return roundTo(value, type, update.numerics);
   };
   Element *p = parameter.mutableData();
   const Element *gradients = gradient.data();

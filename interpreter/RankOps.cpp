@@ -138,7 +138,7 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
         return [=](RankContext &context, In, Out out) mutable {
           double lr = learningRate(rate.getOptimizer(), context.stepState, *context.options);
           out[0] = Tensor::splat(
-              type, numerics == Numerics::typed ? roundTo(lr, type.getElementType()) : lr);
+              type, roundTo(lr, type.getElementType(), numerics));
           return success();
         };
       })

@@ -7,13 +7,13 @@
 
 namespace mlir::fsdp::interpreter {
 
-/// Rounds to the float type `type` in typed numerics, and not at all in exact ones.
+/// Rounds results of the float type `type` as the numerics say; leaves other types alone.
 struct Rounding {
   Type type;
-  bool active;
+  Numerics numerics;
   Rounding(Type element, Numerics numerics)
-      : type(element), active(numerics == Numerics::typed && isa<FloatType>(element)) {}
-  double operator()(double value) const { return active ? roundTo(value, type) : value; }
+      : type(element), numerics(isa<FloatType>(element) ? numerics : Numerics::exact) {}
+  double operator()(double value) const { return roundTo(value, type, numerics); }
 };
 
 } // namespace mlir::fsdp::interpreter

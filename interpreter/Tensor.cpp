@@ -3,6 +3,7 @@
 #include "interpreter/Tensor.h"
 
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <limits>
@@ -119,10 +120,29 @@ double mlir::fsdp::interpreter::roundTo(double value, Type type) {
     return value;
   if (type.isF32())
     return static_cast<float>(value);
+  if (type.isBF16() && std::isfinite(value)) {
+    // To float with the last bit set where that is not exact, so that the second rounding cannot
+    // take a value that is close to a tie for one.
+    float single = static_cast<float>(value);
+    uint32_t bits = llvm::bit_cast<uint32_t>(single);
+    if (single != value && std::isfinite(single)) {
+      bits -= std::abs(single) > std::abs(value);
+      bits |= 1;
+    }
+    bits = (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000;
+    return llvm::bit_cast<float>(bits);
+  }
   APFloat rounded(value);
   bool lossy = false;
   rounded.convert(cast<FloatType>(type).getFloatSemantics(), APFloat::rmNearestTiesToEven, &lossy);
   return toDouble(rounded);
+}
+
+double mlir::fsdp::interpreter::roundTo(double value, Type type, Numerics numerics) {
+  if (numerics == Numerics::exact)
+    return value;
+  bool wide = numerics == Numerics::kernel && type.getIntOrFloatBitWidth() == 16;
+  return wide ? static_cast<float>(value) : roundTo(value, type);
 }
 
 int64_t mlir::fsdp::interpreter::wrapTo(int64_t value, Type type) {

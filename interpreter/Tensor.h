@@ -11,8 +11,9 @@
 namespace mlir::fsdp::interpreter {
 
 /// How floats are computed: `exact` in double whatever the types say; `typed` rounds each result
-/// to its element type and accumulates as the documentation of the op says.
-enum class Numerics { exact, typed };
+/// to its element type and accumulates as the documentation of the op says; `kernel` is `typed` inside
+/// of a kernel, where 16-bit floats are held in f32.
+enum class Numerics { exact, typed, kernel };
 
 /// One element: `f` of a float tensor, `i` of an integer tensor (sign-extended; i1 is 0 or 1).
 union Element {
@@ -60,6 +61,9 @@ private:
 
 /// `value` rounded to the float type `type` (nearest, ties to even).
 double roundTo(double value, Type type);
+
+/// `value` as a result of float type `type` in `numerics`.
+double roundTo(double value, Type type, Numerics numerics);
 
 /// The low bits of `value` as an integer of `type`: sign-extended, i1 as 0 or 1.
 int64_t wrapTo(int64_t value, Type type);

@@ -1,10 +1,12 @@
 //===- Differentiate.cpp - reverse mode of a training step ----------------===//
 //
-// Reverse mode in one sweep. Three things are particular to sharded training:
+// Reverse mode in one sweep. Four things are particular to sharded training:
 //
 // - A value that is computed from parameters alone (a read, its casts, its broadcasts) is
 //   never carried from forward into backward: the backward op that uses it gets a read of its
 //   own, right before it. Otherwise the gathered parameter would live across the whole step.
+// - The cotangent of a read has the type in which the placement of its parameter reduces gradients,
+//   which may be wider than what was read: a product of 16-bit operands then gives f32 at once.
 // - A gradient is marked where its last contribution completes, so that its reduction can
 //   start while backward goes on.
 // - What elementwise ops of backward need of forward is computed again where that keeps less
@@ -16,6 +18,7 @@
 #include "passes/LaunchNames.h"
 #include "passes/PaddedSums.h"
 #include "passes/Passes.h"
+#include "dialect/fsdp/Precision.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -46,6 +49,7 @@ private:
   LogicalResult differentiate(Operation *op);
   LogicalResult completeAt(Operation *op);
   void addCotangent(Value value, Value cotangent);
+  Value asGradient(Value cotangent, Type element, Operation *last);
   void renewReads(Operation *backward);
   Value recompute(OpBuilder &at, Value value, IRMapping &renewed);
   bool isRecomputed(Value value);
@@ -171,6 +175,31 @@ void ReverseMode::renewReads(Operation *backward) {
     operand.set(recompute(before, operand.get(), renewed));
 }
 
+/// `cotangent` with elements of `element`. What was built after `last` and only sums up may do so
+/// in a wider type at once.
+Value ReverseMode::asGradient(Value cotangent, Type element, Operation *last) {
+  auto type = cast<RankedTensorType>(cotangent.getType());
+  if (type.getElementType() == element)
+    return cotangent;
+  Operation *op = cotangent.getDefiningOp();
+  bool isNew = last->isBeforeInBlock(op) && op->use_empty();
+  bool widens = type.getElementTypeBitWidth() < element.getIntOrFloatBitWidth();
+  if (auto cast = dyn_cast<arith::TruncFOp>(op); cast && isNew) {
+    Value wide = cast.getIn();
+    if (getElementTypeOrSelf(wide.getType()) == element) {
+      cast.erase();
+      return wide;
+    }
+  }
+  if (isa<nn::EinsumOp>(op) && isNew && widens) {
+    cotangent.setType(type.clone(element));
+    return cotangent;
+  }
+  if (widens)
+    return arith::ExtFOp::create(builder, cotangent.getLoc(), type.clone(element), cotangent);
+  return arith::TruncFOp::create(builder, cotangent.getLoc(), type.clone(element), cotangent);
+}
+
 LogicalResult ReverseMode::differentiate(Operation *op) {
   SmallVector<Value> resultCotangents;
   for (Value result : op->getResults())
@@ -204,9 +233,15 @@ LogicalResult ReverseMode::differentiate(Operation *op) {
       built->setLoc(NameLoc::get(builder.getStringAttr(name + ".grad"), op->getLoc()));
     renewReads(built);
   }
-  for (auto [operand, cotangent] : llvm::zip_equal(op->getOperands(), operandCotangents))
-    if (cotangent)
-      addCotangent(operand, cotangent);
+  for (auto [operand, cotangent] : llvm::zip_equal(op->getOperands(), operandCotangents)) {
+    if (!cotangent)
+      continue;
+    if (auto read = operand.getDefiningOp<ReadOp>()) {
+      auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(step, read.getParamAttr());
+      cotangent = asGradient(cotangent, getGradientType(param).getElementType(), last);
+    }
+    addCotangent(operand, cotangent);
+  }
   return success();
 }
 

@@ -19,6 +19,13 @@ std::string mlir::fsdp::getLocationName(Location location) {
   return "";
 }
 
+/// The load of the shard that `value` is, or that it casts; null where it is something else.
+static LoadOp getLoaded(Value value) {
+  if (auto cast = value.getDefiningOp<arith::TruncFOp>())
+    value = cast.getIn();
+  return value.getDefiningOp<LoadOp>();
+}
+
 std::string mlir::fsdp::getLaunchName(Operation *op) {
   std::string kind = op->getName().stripDialect().str();
   if (auto input = dyn_cast<InputOp>(op))
@@ -27,7 +34,7 @@ std::string mlir::fsdp::getLaunchName(Operation *op) {
     return ("output " + output.getName()).str();
   std::string name = getLocationName(op->getLoc());
   if (auto gather = dyn_cast<AllGatherOp>(op))
-    if (auto load = gather.getInput().getDefiningOp<LoadOp>())
+    if (LoadOp load = getLoaded(gather.getInput()))
       name = load.getStorage().str();
   if (auto step = dyn_cast<OptimizerStepOp>(op))
     name = step.getStorage().str();

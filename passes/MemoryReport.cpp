@@ -82,9 +82,13 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
     for (auto [op, launch] :
          llvm::zip_equal(schedule.launches[index][s], role.segments[s].launches)) {
       LaunchOp launchOp = op;
-      if (launchOp.getStream() == streams::gather)
+      if (launchOp.getStream() == streams::gather) {
+        // A shard that is cast to be gathered is not whole.
+        for (const schedule::Access &shard : launch.reads)
+          gathered[shard.buffer] = false;
         for (const schedule::Access &whole : launch.writes)
           gathered[whole.buffer] = true;
+      }
       for (auto step : launchOp.getBody().getOps<OptimizerStepOp>())
         if (auto argument = dyn_cast<BlockArgument>(step.getGradient())) {
           const schedule::Access &access = launch.reads[argument.getArgNumber()];

@@ -74,6 +74,27 @@ def ShardParametersPass : Pass<"fsdp-shard-parameters", "::mlir::ModuleOp"> {
   ];
 }
 
+def MixedPrecisionPass : Pass<"fsdp-mixed-precision", "::mlir::ModuleOp"> {
+  let summary = "Decide which values have 16 bits, and put casts between them and the others";
+  let description = [{
+    After this pass placements say in which type parameters are gathered (`compute`) and gradients reduced
+    (`reduce`), reads have that type, and so has what is computed from them. Parameters stay stored in f32. With
+    `compute=bf16` contractions, attention and lookups work on bf16; elementwise ops on the widest type of
+    their operands (a constant takes any type that it is exact in); norms on what they are given; sums, statistics
+    of rows and losses are f32 or f64. Inputs keep their type and are cast where they meet a contraction. Runs
+    before differentiation.
+
+    Example: `fsdp-opt --fsdp-shard-parameters --fsdp-mixed-precision="compute=bf16 reduce=f32" model.mlir`
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"compute", "compute", "std::string", "\"bf16\"",
+           "f32 or bf16: of gathers and of what is computed from them">,
+    Option<"reduce", "reduce", "std::string", "\"f32\"",
+           "f32 or bf16: of gradients until they are reduced">,
+  ];
+}
+
 def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
   let summary = "Give every value of every step a sharding";
   let description = [{

@@ -20,7 +20,11 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   placements.minShardSize = options.minShardSize;
   placements.shard.assign(options.shardPatterns.begin(), options.shardPatterns.end());
   manager.addPass(createShardParametersPass(placements));
-  // Later, here: fsdp-mixed-precision. Casts stand before anything is differentiated or costed.
+  // Types and casts stand before anything is differentiated or costed.
+  MixedPrecisionPassOptions precision;
+  precision.compute = options.precision;
+  precision.reduce = options.reducePrecision;
+  manager.addPass(createMixedPrecisionPass(precision));
   // Reads of one parameter are distinct from here on: backward gets its own.
   manager.addPass(createDifferentiatePass());
   manager.addPass(createApplyOptimizerPass());
@@ -61,8 +65,15 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<int64_t> prefetch{*this, "prefetch", llvm::cl::desc("gathers that may run ahead"),
                            llvm::cl::init(1)};
 
+  Option<std::string> precision{*this, "precision", llvm::cl::desc("f32 or bf16"),
+                                llvm::cl::init("f32")};
+  Option<std::string> reducePrecision{*this, "reduce-precision", llvm::cl::desc("f32 or bf16"),
+                                      llvm::cl::init("f32")};
+
   PipelineOptions get() const {
     PipelineOptions options;
+    options.precision = precision;
+    options.reducePrecision = reducePrecision;
     options.strategy = strategy;
     options.minShardSize = minShardSize;
     options.shardPatterns.assign(shard.begin(), shard.end());

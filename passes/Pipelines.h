@@ -26,6 +26,9 @@ struct PipelineOptions {
   int64_t minShardSize = 0;
   /// When a gathered unit is given up between forward and backward.
   Reshard reshard = Reshard::always;
+  /// `f32` or `bf16`: of gathers and of compute, and of gradients until they are reduced. What is stored
+  /// is f32.
+  std::string precision = "f32", reducePrecision = "f32";
   /// How many gathers may run ahead of the unit in use.
   int64_t prefetch = 1;
 };

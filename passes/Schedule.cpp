@@ -58,7 +58,7 @@ StringRef getUpdatedStorage(Value gradient) {
   for (Operation *user : gradient.getUsers()) {
     if (auto step = dyn_cast<OptimizerStepOp>(user))
       return step.getStorage();
-    if (isa<CollectiveOpInterface>(user))
+    if (isa<CollectiveOpInterface, arith::ExtFOp>(user))
       if (StringRef storage = getUpdatedStorage(user->getResult(0)); !storage.empty())
         return storage;
   }
@@ -81,6 +81,10 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan, const SymbolTable 
     if (launch.stream == streams::gather) {
       // Neighbours of one unit are gathered as one; a storage that comes again is used again.
       StringRef storage = plan.buffers[launch.ins.front().buffer].storage;
+      if (storage.empty()) { // of the cast before it
+        groups.gathers.back().push_back(number);
+        continue;
+      }
       StringRef unit = getUnit(symbols, storage);
       if (groups.gathers.empty() || unit != gatheredUnit || gatheredStorages.contains(storage)) {
         groups.gathers.emplace_back();

@@ -307,12 +307,21 @@ private:
     plan.launches.push_back(std::move(launch));
   }
 
+  /// True for the gather of a parameter, and for the cast of its shard right before it.
+  static bool makesWhole(Operation *op) {
+    if (!isa<AllGatherOp, arith::TruncFOp>(op))
+      return false;
+    Operation *maker = op->getOperand(0).getDefiningOp();
+    if (auto load = dyn_cast_or_null<LoadOp>(maker))
+      return load.getWhat() == "parameter";
+    return isa<AllGatherOp>(op) && isa_and_nonnull<arith::TruncFOp>(maker) && makesWhole(maker);
+  }
+
   static StringRef getStream(Operation *op) {
     if (isa<InputOp>(op))
       return streams::input;
-    if (auto gather = dyn_cast<AllGatherOp>(op))
-      if (auto load = gather.getInput().getDefiningOp<LoadOp>(); load && load.getWhat() == "parameter")
-        return streams::gather;
+    if (makesWhole(op))
+      return streams::gather;
     if (isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op))
       return streams::reduce;
     return streams::compute;

@@ -41,9 +41,19 @@ OpSplit StepShardings::split(Operation *op, const nn::ShardingRule &rule) const 
                          axesOf(ValueRange(op->getResults())));
 }
 
+/// True for what is a gradient and nothing else: it is reduced in the type that it has.
+static bool isGradient(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    return isa<GradientOp, GlobalNormOp, UpdateOp>(user) ||
+           (isa<arith::AddFOp>(user) && isGradient(user->getResult(0)));
+  });
+}
+
 bool StepShardings::carriesPartialSums(Operation *op) const {
-  if (!isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::AddIOp, nn::RearrangeOp, nn::SliceOp,
-           nn::PadOp, nn::ConcatOp>(op))
+  // A cast rounds each partial sum: that is what reducing in a narrow type means.
+  bool cast = isa<arith::ExtFOp, arith::TruncFOp>(op) && isGradient(op->getResult(0));
+  if (!cast && !isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::AddIOp, nn::RearrangeOp,
+                    nn::SliceOp, nn::PadOp, nn::ConcatOp>(op))
     return false;
   ArrayRef<StringAttr> first = lookup(op->getOperand(0)).getUnreduced();
   return !first.empty() && llvm::all_of(op->getOperands(), [&](Value operand) {

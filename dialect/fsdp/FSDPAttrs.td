@@ -118,8 +118,8 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
     vector that is split over `axes`; `dimension` splits dimension `dim` over `axes`;
     `replicated` keeps it whole on every rank (`axes` empty). How it is *used in compute* is
     whole, or as the shardings of the step's values say; storage axes never enter the
-    propagation of compute. `gather` and `reduce` are the element types on the wire of the all-gather
-    and of the gradient reduction; `reshard` says whether a unit gathered in forward is
+    propagation of compute. What is stored has the type of the parameter; `gather` is the one in which it is gathered and
+    read, `reduce` the one of its gradient until that is reduced; `reshard` says whether a unit gathered in forward is
     given up before backward (`always`) or kept (`never`).
 
     Constraints: (C1) `replicated` has no axes, the others at least one; (C2) `dim` is given

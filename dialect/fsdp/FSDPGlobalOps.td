@@ -42,12 +42,12 @@ def FSDP_ReadOp : FSDP_Op<"read", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
   let summary = "Use a parameter in compute";
   let description = [{
-    Yields the whole parameter. There is one read per use in forward and one per use in
-    backward, each of which may become a gather; like the gather, a read allocates its
-    result, so that two reads are never merged or hoisted, only removed when unused.
+    Yields the whole parameter in the type in which it is gathered: a cast and a gather that are to come.
+    There is one read per use in forward and one per use in backward, each of which may become a gather; like
+    the gather, a read allocates its result: two are never merged or hoisted, only removed when unused.
 
     Constraints:
-    - (C1) the symbol names a `fsdp.param` of the result's type.
+    - (C1) the result has the shape of the `fsdp.param`, in the `gather` type of its placement where there is one.
 
     Example:
     ```mlir
@@ -113,7 +113,7 @@ def FSDP_GradientOp : FSDP_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserO
     in which backward completes them; turned into an update by `fsdp-apply-optimizer`.
 
     Constraints:
-    - (C1) the value has the type of the parameter.
+    - (C1) the value has the shape of the parameter, in the `reduce` type of its placement where there is one.
 
     Example:
     ```mlir
@@ -162,7 +162,7 @@ def FSDP_UpdateOp : FSDP_Op<"update", [DeclareOpInterfaceMethods<SymbolUserOpInt
     if `ok`; otherwise leaves parameter and state untouched.
 
     Constraints:
-    - (C1) the gradient has the type of the parameter.
+    - (C1) the gradient has the shape of the parameter, in the `reduce` type of its placement where there is one.
 
     Example:
     ```mlir

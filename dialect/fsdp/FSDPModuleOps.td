@@ -32,7 +32,7 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     - (C1) the element type is a float type.
     - (C2) `file_shape` has as many elements as the type.
     - (C3) a `dimension` placement names a dimension of the type; its axes are axes of the mesh.
-    - (C4) the flat placements of one unit are equal.
+    - (C4) the flat placements of one unit are equal; (C5) they gather and reduce in the element type or a narrower one.
 
     Example:
     ```mlir

@@ -1,6 +1,7 @@
 //===- GlobalOps.cpp - verify the ops that say what a step is for ---------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/Precision.h"
 #include "dialect/fsdp/TokenSource.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -8,17 +9,33 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Fails unless `symbol` names a parameter of type `type`.
+RankedTensorType mlir::fsdp::getReadType(ParamOp param) {
+  PlacementAttr placement = param.getPlacementAttr();
+  return placement ? param.getTensorType().clone(placement.getGather()) : param.getTensorType();
+}
+
+RankedTensorType mlir::fsdp::getGradientType(ParamOp param) {
+  PlacementAttr placement = param.getPlacementAttr();
+  return placement ? param.getTensorType().clone(placement.getReduce()) : param.getTensorType();
+}
+
+/// Fails unless `symbol` names a parameter that has `type` by `typeOf`, where its placement `what`.
 static LogicalResult verifyParameter(SymbolTableCollection &symbols, Operation *op,
-                                     FlatSymbolRefAttr symbol, Type type) {
+                                     FlatSymbolRefAttr symbol, Type type,
+                                     RankedTensorType (*typeOf)(ParamOp), StringRef what) {
   auto param = symbols.lookupNearestSymbolFrom<ParamOp>(op, symbol);
   if (!param)
     return op->emitOpError() << "names '" << symbol.getValue() << "', which is no parameter";
-  if (param.getType() == type)
+  RankedTensorType expected = typeOf(param);
+  if (expected == type)
     return success();
-  InFlightDiagnostic diag = op->emitOpError()
-                            << "has type " << type << ", expected " << param.getType()
-                            << ", the type of parameter '" << symbol.getValue() << "'";
+  InFlightDiagnostic diag = op->emitOpError() << "has type " << type << ", expected " << expected
+                                              << ", the type ";
+  if (expected != param.getType())
+    diag << "in which the placement " << what << " ";
+  else
+    diag << "of ";
+  diag << "parameter '" << symbol.getValue() << "'";
   diag.attachNote(param.getLoc()) << "the parameter is declared here";
   return diag;
 }
@@ -55,7 +72,7 @@ LogicalResult InputOp::verify() {
 }
 
 LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyParameter(symbols, *this, getParamAttr(), getType());
+  return verifyParameter(symbols, *this, getParamAttr(), getType(), getReadType, "gathers");
 }
 
 LogicalResult LossOp::verify() {
@@ -70,7 +87,8 @@ LogicalResult LossOp::verify() {
 }
 
 LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyParameter(symbols, *this, getParamAttr(), getValue().getType());
+  return verifyParameter(symbols, *this, getParamAttr(), getValue().getType(),
+                         getGradientType, "reduces");
 }
 
 LogicalResult GlobalNormOp::verify() {
@@ -81,7 +99,8 @@ LogicalResult GlobalNormOp::verify() {
 }
 
 LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyParameter(symbols, *this, getParamAttr(), getGradient().getType());
+  return verifyParameter(symbols, *this, getParamAttr(), getGradient().getType(),
+                         getGradientType, "reduces");
 }
 
 LogicalResult ConstraintOp::verify() {

@@ -60,6 +60,12 @@ LogicalResult ParamOp::verify() {
   if (placement.getKind() == StorageKind::dimension && placement.getDim() >= type.getRank())
     return emitOpError() << "placement splits dimension " << placement.getDim()
                          << ", expected a dimension below " << type.getRank();
+  Type element = type.getElementType();
+  for (auto [leg, wire] : {std::pair("gathers", placement.getGather()),
+                           std::pair("reduces", placement.getReduce())})
+    if (wire != element && wire.getIntOrFloatBitWidth() >= element.getIntOrFloatBitWidth())
+      return emitOpError() << "placement " << leg << " " << wire << ", expected " << element
+                           << " or a narrower float type";
   return success();
 }
 

@@ -1,6 +1,7 @@
 //===- AttentionOps.cpp - attention and rotary positions ------------------===//
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Precision.h"
 
 using namespace mlir;
 using namespace mlir::nn;
@@ -36,10 +37,13 @@ static LogicalResult verifyAttention(Operation *op, RankedTensorType q, RankedTe
            << keys << " keys for " << queries << " queries, expected at least " << least
            << " so that every query sees one";
   // (C5)
-  for (RankedTensorType other : {k, logSumExp})
-    if (other.getElementType() != q.getElementType())
-      return op->emitOpError("has an operand or result of type ")
-             << other << ", expected element type " << q.getElementType() << " as 'q' has";
+  if (k.getElementType() != q.getElementType())
+    return op->emitOpError("has an operand or result of type ")
+           << k << ", expected element type " << q.getElementType() << " as 'q' has";
+  if (Type sum = getSumType(q.getElementType()); logSumExp.getElementType() != sum)
+    return op->emitOpError("'log_sum_exp' has type ")
+           << logSumExp << ", expected element type " << sum << " as sums of "
+           << q.getElementType() << " have";
   return success();
 }
 

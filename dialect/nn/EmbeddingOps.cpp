@@ -1,6 +1,7 @@
 //===- EmbeddingOps.cpp - rows of a table ---------------------------------===//
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Precision.h"
 
 using namespace mlir;
 using namespace mlir::nn;
@@ -22,21 +23,30 @@ static LogicalResult verifyLookup(Operation *op, RankedTensorType table, StringR
   if (rows.getShape() != ArrayRef<int64_t>(shape))
     return op->emitOpError() << rowsName << " has type " << rows << ", expected the shape of "
                              << ids << " followed by the width " << table.getDimSize(1);
-  // (C3)
-  if (rows.getElementType() != table.getElementType())
-    return op->emitOpError() << rowsName << " has element type " << rows.getElementType()
-                             << ", expected " << table.getElementType() << " as the table has";
   return success();
 }
 
 LogicalResult EmbeddingOp::verify() {
-  return verifyLookup(*this, getTable().getType(), "'table'", getIds().getType(), getType(),
-                      "'result'");
+  if (failed(verifyLookup(*this, getTable().getType(), "'table'", getIds().getType(), getType(),
+                          "'result'")))
+    return failure();
+  // (C3)
+  if (Type element = getTable().getType().getElementType(); getType().getElementType() != element)
+    return emitOpError("'result' has element type ")
+           << getType().getElementType() << ", expected " << element << " as the table has";
+  return success();
 }
 
 LogicalResult EmbeddingGradOp::verify() {
-  return verifyLookup(*this, getType(), "'result'", getIds().getType(), getDOut().getType(),
-                      "'d_out'");
+  if (failed(verifyLookup(*this, getType(), "'result'", getIds().getType(), getDOut().getType(),
+                          "'d_out'")))
+    return failure();
+  // (C3)
+  Type sum = getSumType(getDOut().getType().getElementType());
+  if (getType().getElementType() != sum)
+    return emitOpError("'result' has element type ")
+           << getType().getElementType() << ", expected " << sum << " as sums of 'd_out' have";
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -98,9 +108,12 @@ LogicalResult EmbeddingOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> r
                                            ArrayRef<bool> needed,
                                            SmallVectorImpl<Value> &operandCotangents) {
   Value table;
-  if (resultCotangents[0] && needed[0])
-    table = EmbeddingGradOp::create(builder, getLoc(), getTable().getType(), getIds(),
-                                    resultCotangents[0]);
+  if (resultCotangents[0] && needed[0]) {
+    RankedTensorType type = getTable().getType();
+    table = EmbeddingGradOp::create(builder, getLoc(), cast<RankedTensorType>(getSumType(type)),
+                                    getIds(), resultCotangents[0]);
+    table = narrowTo(builder, table, type.getElementType());
+  }
   operandCotangents.append({table, Value()});
   return success();
 }

@@ -21,7 +21,7 @@ def NN_AttentionOp : NN_ComputeOp<"attention", [
     - (C2) the groups divide the heads.
     - (C3) `log_sum_exp` has the shape of `q` without its width.
     - (C4) there is a key, and with `causal` as many keys as queries or more.
-    - (C5) all element types are equal.
+    - (C5) the element types of `q`, `k` and `v` are equal; `log_sum_exp` has that of their sums (f32 for 16 bits).
 
     Example:
     ```mlir

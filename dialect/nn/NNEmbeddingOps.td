@@ -40,7 +40,7 @@ def NN_EmbeddingGradOp : NN_ComputeOp<"embedding_grad"> {
     Constraints:
     - (C1) the result has rank two: rows and width.
     - (C2) `d_out` has the shape of `ids`, followed by the width.
-    - (C3) `d_out` and the result have one element type.
+    - (C3) the result has the element type of sums of `d_out`: f32 for 16-bit floats, else the same.
 
     Example:
     ```mlir

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Precision.h"
 
 using namespace mlir;
 using namespace mlir::nn;
@@ -28,12 +29,29 @@ static std::string einops(NotationTensor from, NotationTensor to) {
   return notation.printEinops();
 }
 
-/// Rounds a cotangent to the narrower element type of the operand it flows to.
-static Value narrow(OpBuilder &builder, Location loc, Value value, Type element) {
+Type mlir::nn::getSumType(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  if (!element.isBF16() && !element.isF16())
+    return type;
+  element = Float32Type::get(type.getContext());
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? Type(tensor.clone(element)) : element;
+}
+
+Value mlir::nn::narrowTo(OpBuilder &builder, Value value, Type element) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getElementType() == element)
     return value;
-  return arith::TruncFOp::create(builder, loc, type.clone(element), value);
+  return arith::TruncFOp::create(builder, value.getLoc(), type.clone(element), value);
+}
+
+/// A sum of `value` as einops `notation` says, in the type of sums, then in the one of `value`.
+static Value sumOf(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, StringRef notation,
+                   Value value) {
+  Type element = getElementTypeOrSelf(value.getType());
+  Value sum = ReduceOp::create(builder, loc, RankedTensorType::get(shape, getSumType(element)),
+                               Reduction::sum, notation, value);
+  return narrowTo(builder, sum, element);
 }
 
 //===----------------------------------------------------------------------===//
@@ -87,8 +105,8 @@ LogicalResult RepeatOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resu
   Value input;
   if (d && needed[0] && isFloat(getInput())) {
     Notation pattern = getPattern();
-    input = ReduceOp::create(builder, getLoc(), getInput().getType(), Reduction::sum,
-                             einops(pattern.result, pattern.operands.front()), d);
+    input = sumOf(builder, getLoc(), getInput().getType().getShape(),
+                  einops(pattern.result, pattern.operands.front()), d);
   }
   operandCotangents.push_back(input);
   return success();
@@ -110,7 +128,7 @@ LogicalResult ReduceOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resu
 
   switch (getKind()) {
   case Reduction::sum:
-    d = narrow(builder, loc, d, element);
+    d = narrowTo(builder, d, element);
     break;
   case Reduction::mean: {
     // Divided before rounding, in the wider type.
@@ -121,19 +139,18 @@ LogicalResult ReduceOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resu
     for (int64_t size : getType().getShape())
       count /= size;
     d = arith::DivFOp::create(builder, loc, d, splat(builder, loc, getType(), count));
-    d = narrow(builder, loc, d, element);
+    d = narrowTo(builder, d, element);
     break;
   }
   case Reduction::max: {
     // Widening is exact, so that the maximum narrowed again equals the elements that attain it.
-    RankedTensorType rows = getType().clone(element);
     Value largest =
-        RepeatOp::create(builder, loc, type, back, narrow(builder, loc, getResult(), element));
+        RepeatOp::create(builder, loc, type, back, narrowTo(builder, getResult(), element));
     Value attains =
         arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, getInput(), largest);
     Value ones = arith::UIToFPOp::create(builder, loc, type, attains);
-    Value count = ReduceOp::create(builder, loc, rows, Reduction::sum, getNotation(), ones);
-    Value share = arith::DivFOp::create(builder, loc, narrow(builder, loc, d, element), count);
+    Value count = sumOf(builder, loc, getType().getShape(), getNotation(), ones);
+    Value share = arith::DivFOp::create(builder, loc, narrowTo(builder, d, element), count);
     Value shares = RepeatOp::create(builder, loc, type, back, share);
     operandCotangents.push_back(
         arith::SelectOp::create(builder, loc, attains, shares, splat(builder, loc, type, 0)));
@@ -164,11 +181,15 @@ LogicalResult CrossEntropyOp::buildCotangents(OpBuilder &builder, ArrayRef<Value
       whole.push_back({"d" + std::to_string(dim)});
     NotationTensor rows(ArrayRef<NotationDim>(whole).drop_back());
     std::string back = einops(rows, whole);
-    Value shift = RepeatOp::create(builder, loc, type, back, getLogSumExp());
-    Value softmax =
-        math::ExpOp::create(builder, loc, arith::SubFOp::create(builder, loc, getLogits(), shift));
-    Value d = RepeatOp::create(builder, loc, type, back, resultCotangents[1]);
-    Value product = arith::MulFOp::create(builder, loc, softmax, d);
+    auto wide = cast<RankedTensorType>(getSumType(type));
+    Value x = getLogits();
+    if (wide != type)
+      x = arith::ExtFOp::create(builder, loc, wide, x);
+    Value shift = RepeatOp::create(builder, loc, wide, back, getLogSumExp());
+    Value softmax = math::ExpOp::create(builder, loc, arith::SubFOp::create(builder, loc, x, shift));
+    Value d = RepeatOp::create(builder, loc, wide, back, resultCotangents[1]);
+    Value product = narrowTo(builder, arith::MulFOp::create(builder, loc, softmax, d),
+                             type.getElementType());
     logits = logits ? arith::AddFOp::create(builder, loc, logits, product).getResult() : product;
   }
   operandCotangents.append({logits, Value()});

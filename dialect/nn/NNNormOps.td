@@ -5,6 +5,11 @@
 
 include "dialect/nn/NNBase.td"
 
+/// `result` has the shape of `operand` and the element type of sums of its elements.
+class NN_SumOf<string operand, string result>
+    : TypesMatchWith<result # " has the type of sums of " # operand, operand, result,
+                     "::mlir::nn::getSumType($_self)">;
+
 // The last dimension of `x` is a row; all others count rows.
 
 def NN_SoftmaxOp : NN_ComputeOp<"softmax", [
@@ -40,7 +45,7 @@ def NN_LayerNormOp : NN_ComputeOp<"layer_norm", [
     - (C1) `x` has a last dimension.
     - (C2) `scale` and `bias` have the shape of a row.
     - (C3) `mean` and `rstd` have the shape of the rows.
-    - (C4) all element types are equal.
+    - (C4) `scale` has the element type of `x`; `mean` and `rstd` that of its sums: f32 for 16-bit floats, else the same.
     - (C5) `eps` is positive.
 
     Example:
@@ -59,8 +64,8 @@ def NN_LayerNormOp : NN_ComputeOp<"layer_norm", [
 }
 
 def NN_LayerNormGradOp : NN_ComputeOp<"layer_norm_grad", [
-    AllTypesMatch<["x", "d_y", "d_x"]>, AllTypesMatch<["scale", "d_scale", "d_bias"]>,
-    AllTypesMatch<["mean", "rstd"]>]> {
+    AllTypesMatch<["x", "d_y", "d_x"]>, AllTypesMatch<["mean", "rstd"]>,
+    NN_SumOf<"scale", "d_scale">, NN_SumOf<"scale", "d_bias">]> {
   let summary = "Cotangents of the operands of a layer norm";
   let description = [{
     With `n = (x - mean) * rstd` and `g = d_y * scale`: `d_x = rstd * (g - mean(g) - n * mean(g * n))` for each
@@ -71,7 +76,7 @@ def NN_LayerNormGradOp : NN_ComputeOp<"layer_norm_grad", [
     - (C1) `x` has a last dimension.
     - (C2) `scale` has the shape of a row.
     - (C3) `mean` and `rstd` have the shape of the rows.
-    - (C4) all element types are equal.
+    - (C4) `scale` has the element type of `x`; statistics, `d_scale` and `d_bias` that of its sums (f32 for 16 bits).
 
     Example:
     ```mlir
@@ -101,7 +106,7 @@ def NN_RmsNormOp : NN_ComputeOp<"rms_norm", [
     - (C1) `x` has a last dimension.
     - (C2) `scale` has the shape of a row.
     - (C3) `rstd` has the shape of the rows.
-    - (C4) all element types are equal.
+    - (C4) `scale` has the element type of `x`, `rstd` that of its sums: f32 for 16-bit floats, else the same.
     - (C5) `eps` is positive.
 
     Example:
@@ -119,7 +124,7 @@ def NN_RmsNormOp : NN_ComputeOp<"rms_norm", [
 }
 
 def NN_RmsNormGradOp : NN_ComputeOp<"rms_norm_grad", [
-    AllTypesMatch<["x", "d_y", "d_x"]>, AllTypesMatch<["scale", "d_scale"]>]> {
+    AllTypesMatch<["x", "d_y", "d_x"]>, NN_SumOf<"scale", "d_scale">]> {
   let summary = "Cotangents of the operands of an RMS norm";
   let description = [{
     With `n = x * rstd` and `g = d_y * scale`: `d_x = rstd * (g - n * mean(g * n))` for each row;
@@ -129,7 +134,7 @@ def NN_RmsNormGradOp : NN_ComputeOp<"rms_norm_grad", [
     - (C1) `x` has a last dimension.
     - (C2) `scale` has the shape of a row.
     - (C3) `rstd` has the shape of the rows.
-    - (C4) all element types are equal.
+    - (C4) `scale` has the element type of `x`; `rstd` and `d_scale` that of its sums: f32 for 16-bit floats, else the same.
 
     Example:
     ```mlir

@@ -1,6 +1,7 @@
 //===- NNOps.cpp - verifiers and folders ----------------------------------===//
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Precision.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -254,10 +255,11 @@ static LogicalResult verifyRows(Operation *op, RankedTensorType whole, RankedTen
 
 static LogicalResult verifyElement(Operation *op, RankedTensorType whole, RankedTensorType tensor,
                                    StringRef what) {
-  if (tensor.getElementType() == whole.getElementType())
+  Type sum = getSumType(whole.getElementType());
+  if (tensor.getElementType() == sum)
     return success();
   return op->emitOpError() << what << " has element type " << tensor.getElementType()
-                           << ", expected " << whole.getElementType() << " as the logits have";
+                           << ", expected " << sum << " as sums of logits have";
 }
 
 static LogicalResult verifyHasRows(Operation *op, RankedTensorType whole, StringRef what) {

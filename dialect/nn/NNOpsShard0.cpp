@@ -1,6 +1,7 @@
 //===- NNOpsShard0.cpp - generated op definitions, part 0 ------------------===//
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Precision.h"
 
 using namespace mlir;
 using namespace mlir::nn;

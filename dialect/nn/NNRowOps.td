@@ -16,7 +16,7 @@ def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
 
     Constraints:
     - (C1) `labels`, `loss` and `log_sum_exp` have the shape of the rows.
-    - (C2) element types: loss and log_sum_exp have that of the logits.
+    - (C2) `loss` and `log_sum_exp` have the element type of sums of logits: f32 for 16-bit floats, else the same.
     - (C3) the logits have a last dimension.
 
     Example:
@@ -42,7 +42,7 @@ def NN_CrossEntropyGradOp : NN_ComputeOp<"cross_entropy_grad",
 
     Constraints:
     - (C1) `labels`, `log_sum_exp` and `d_loss` have the shape of the rows.
-    - (C2) element types: log_sum_exp and d_loss have that of the logits.
+    - (C2) `log_sum_exp` and `d_loss` have the element type of sums of logits: f32 for 16-bit floats, else the same.
 
     Example:
     ```mlir

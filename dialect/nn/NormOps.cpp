@@ -1,6 +1,7 @@
 //===- NormOps.cpp - softmax and normalization of rows --------------------===//
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Precision.h"
 
 using namespace mlir;
 using namespace mlir::nn;
@@ -24,10 +25,13 @@ static LogicalResult verifyNorm(Operation *op, RankedTensorType x, RankedTensorT
     return op->emitOpError() << statisticName << " has type " << statistic
                              << ", expected the shape of the rows of " << x;
   // (C4)
-  for (RankedTensorType other : {scale, statistic})
-    if (other.getElementType() != x.getElementType())
-      return op->emitOpError("has an operand or result of type ")
-             << other << ", expected element type " << x.getElementType() << " as 'x' has";
+  if (scale.getElementType() != x.getElementType())
+    return op->emitOpError("has an operand or result of type ")
+           << scale << ", expected element type " << x.getElementType() << " as 'x' has";
+  if (statistic.getElementType() != getSumType(x.getElementType()))
+    return op->emitOpError() << statisticName << " has type " << statistic
+                             << ", expected element type " << getSumType(x.getElementType())
+                             << " as sums of " << x.getElementType() << " have";
   return success();
 }
 
@@ -167,8 +171,9 @@ LogicalResult SoftmaxOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> res
     toRows.result = NotationTensor(ArrayRef<NotationDim>(toWhole.result).drop_back());
     toWhole.operands = {toRows.result};
     Value product = arith::MulFOp::create(builder, loc, d, getY());
-    Value sum = ReduceOp::create(builder, loc, type.clone(type.getShape().drop_back()),
-                                 Reduction::sum, toRows.printEinops(), product);
+    auto rows = cast<RankedTensorType>(getSumType(type.clone(type.getShape().drop_back())));
+    Value sum = ReduceOp::create(builder, loc, rows, Reduction::sum, toRows.printEinops(), product);
+    sum = narrowTo(builder, sum, type.getElementType());
     Value shift = RepeatOp::create(builder, loc, type, toWhole.printEinops(), sum);
     x = arith::MulFOp::create(builder, loc, getY(), arith::SubFOp::create(builder, loc, d, shift));
   }
@@ -176,11 +181,11 @@ LogicalResult SoftmaxOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> res
   return success();
 }
 
-/// Appends the cotangents of which only those of needed operands count.
-static void appendNeeded(ArrayRef<Value> cotangents, ArrayRef<bool> needed,
-                         SmallVectorImpl<Value> &operandCotangents) {
+/// Appends the cotangents of which only those of needed operands count, with elements of `element`.
+static void appendNeeded(OpBuilder &builder, ArrayRef<Value> cotangents, Type element,
+                         ArrayRef<bool> needed, SmallVectorImpl<Value> &operandCotangents) {
   for (auto [cotangent, wanted] : llvm::zip_equal(cotangents, needed))
-    operandCotangents.push_back(wanted ? cotangent : Value());
+    operandCotangents.push_back(wanted ? narrowTo(builder, cotangent, element) : Value());
 }
 
 LogicalResult LayerNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
@@ -194,10 +199,11 @@ LogicalResult LayerNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> r
     operandCotangents.append(3, Value());
     return success();
   }
-  Type x = getX().getType(), scale = getScale().getType();
+  Type x = getX().getType(), scale = getSumType(getScale().getType());
   auto grad = LayerNormGradOp::create(builder, getLoc(), TypeRange{x, scale, scale}, getX(),
                                       getScale(), getMean(), getRstd(), resultCotangents[0]);
-  appendNeeded({grad.getDX(), grad.getDScale(), grad.getDBias()}, needed, operandCotangents);
+  appendNeeded(builder, {grad.getDX(), grad.getDScale(), grad.getDBias()}, getElementTypeOrSelf(x),
+               needed, operandCotangents);
   return success();
 }
 
@@ -212,8 +218,9 @@ LogicalResult RmsNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> res
     return success();
   }
   auto grad =
-      RmsNormGradOp::create(builder, getLoc(), TypeRange{getX().getType(), getScale().getType()},
+      RmsNormGradOp::create(builder, getLoc(), TypeRange{getX().getType(), getSumType(getScale().getType())},
                             getX(), getScale(), getRstd(), resultCotangents[0]);
-  appendNeeded({grad.getDX(), grad.getDScale()}, needed, operandCotangents);
+  appendNeeded(builder, {grad.getDX(), grad.getDScale()}, getX().getType().getElementType(), needed,
+               operandCotangents);
   return success();
 }

@@ -14,8 +14,8 @@ GatherPlan::GatherPlan(StepOp step, const StorageLayout &layout) {
       if (!read || groups.contains(read))
         continue;
       Storage *storage = layout.lookup(read.getParamAttr().getAttr()).first;
-      // Replicated parameters are not gathered and end no run.
-      if (storage->placement.getKind() == StorageKind::replicated) {
+      // What compute reads where it is stored is not gathered and ends no run.
+      if (storage->placement.getKind() == StorageKind::replicated && !storage->isCast()) {
         groups[read] = 0;
         continue;
       }

@@ -10,7 +10,8 @@ namespace mlir::fsdp {
 /// Which reads of a step are served by one gather. Reads count where they are first used. A maximal
 /// run of reads of one unit, with no read of another sharded unit in between, is one group: so a
 /// unit is gathered once for all its parameters, again in backward, and the last unit of
-/// forward is kept across the turn. Units whose placement never reshards are one group.
+/// forward is kept across the turn. Units whose placement never reshards are one group. A cast of
+/// replicated parameters takes the place of a gather.
 class GatherPlan {
 public:
   GatherPlan(StepOp step, const StorageLayout &layout);

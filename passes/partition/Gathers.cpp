@@ -5,17 +5,20 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// What compute sees of a storage: one gather for a group of reads, at the first of them. A
-/// replicated storage is loaded.
+/// What compute sees of a storage: one gather for a group of reads, at the first of them, of the shard
+/// in the type of the gather. A replicated storage is loaded.
 Value StepPartitioner::gather(Storage *storage, unsigned group) {
   Value &whole = gathers[{storage, group}];
   if (whole)
     return whole;
   Location loc = nameLoc(storage, "gather", storage->op.getLoc());
   whole = LoadOp::create(builder, loc, storage->shard, storage->op.getSymName(), "parameter");
+  if (storage->isCast())
+    whole = arith::TruncFOp::create(builder, nameLoc(storage, "cast", storage->op.getLoc()),
+                                    storage->getGatheredShard(), whole);
   PlacementAttr placement = storage->placement;
   if (placement.getKind() != StorageKind::replicated)
-    whole = AllGatherOp::create(builder, loc, storage->whole, whole,
+    whole = AllGatherOp::create(builder, loc, storage->getGathered(), whole,
                                 std::max<int64_t>(placement.getDim(), 0),
                                 values.axisArray(placement.getAxes()));
   return whole;

@@ -1,6 +1,7 @@
 //===- Gradients.cpp - from gradients to shards of sums -------------------===//
 
 #include "passes/partition/StepPartitioner.h"
+#include "dialect/fsdp/Precision.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -183,8 +184,8 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradient
   for (auto [member, gradient] : llvm::zip_equal(storage->members, gradients)) {
     ParamOp param = member.param;
     if (!gradient) {
-      auto zero = DenseElementsAttr::get(
-          param.getTensorType(), builder.getZeroAttr(param.getTensorType().getElementType()));
+      RankedTensorType type = getGradientType(param);
+      auto zero = DenseElementsAttr::get(type, builder.getZeroAttr(type.getElementType()));
       locals.push_back(arith::ConstantOp::create(builder, loc, zero));
     } else {
       locals.push_back(together ? values.produced(gradient).value
@@ -194,19 +195,19 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradient
 
   bool split = !axes.empty();
   int64_t ranks = mesh.getSize(axes);
-  RankedTensorType whole = storage->whole;
+  RankedTensorType whole = storage->getReduced();
   // What is whole already is padded to the size of all shards, so that it can be cut.
   if (split && !together)
     whole = whole.clone(storage->shard.getNumElements() * ranks);
   Value sum = FlattenOp::create(builder, loc, whole, locals);
   ArrayAttr over = values.axisArray(axes);
   if (split && together) {
-    sum = ReduceScatterOp::create(builder, loc, storage->shard, sum, 0, over);
+    sum = ReduceScatterOp::create(builder, loc, storage->getReducedShard(), sum, 0, over);
   } else if (split) {
     user->emitRemark()
         << "the gradients of unit '" << storage->unit
         << "' are not all partial sums over its axes: each is reduced whole, then cut";
-    sum = AllSliceOp::create(builder, loc, storage->shard, sum, 0, over);
+    sum = AllSliceOp::create(builder, loc, storage->getReducedShard(), sum, 0, over);
   }
   if (!together)
     return sum;
@@ -236,6 +237,10 @@ void StepPartitioner::reduce(Reduction &reduction, unsigned part, Operation *use
   bool dimension = reduction.storage->placement.getKind() == StorageKind::dimension;
   Value shard = dimension ? reduceAlongDimension(reduction, user)
                           : reduceFlat(reduction, reduction.parts[part], user);
+  // Norm and update work in the type of what is stored; so do the terms of a tied weight add up.
+  if (shard.getType() != reduction.storage->shard)
+    shard = arith::ExtFOp::create(builder, nameLoc(reduction.storage, "widen", shard.getLoc()),
+                                  reduction.storage->shard, shard);
   reduction.shard =
       reduction.shard
           ? arith::AddFOp::create(builder, shard.getLoc(), reduction.shard, shard).getResult()

@@ -34,11 +34,6 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
   Type element = type.getElementType();
   if (!placement)
     return param.emitOpError() << "has no placement; run --fsdp-shard-parameters first";
-  if (placement.getGather() != element || placement.getReduce() != element)
-    return param.emitOpError() << "has a placement that gathers " << placement.getGather()
-                               << " and reduces " << placement.getReduce() << ", expected "
-                               << element
-                               << " for both: other precisions on the wire are not supported yet";
 
   // Members of one flat or replicated storage: same unit, same kind, updated alike.
   Storage *storage = nullptr;
@@ -54,6 +49,19 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
                               << "' with '" << first.getSymName() << "' of element type "
                               << first.getTensorType().getElementType()
                               << "; put them into different units";
+    diag.attachNote(first.getLoc()) << "the other parameter is here";
+    return diag;
+  }
+  if (storage && (storage->placement.getGather() != placement.getGather() ||
+                  storage->placement.getReduce() != placement.getReduce())) {
+    ParamOp first = storage->members.front().param;
+    InFlightDiagnostic diag = param.emitOpError()
+                              << "is gathered as " << placement.getGather() << " and reduced as "
+                              << placement.getReduce() << ", expected "
+                              << storage->placement.getGather() << " and "
+                              << storage->placement.getReduce() << " like '" << first.getSymName()
+                              << "', which shares unit '" << storage->unit
+                              << "'; put them into different units";
     diag.attachNote(first.getLoc()) << "the other parameter is here";
     return diag;
   }

@@ -28,6 +28,14 @@ struct Storage {
   /// The op, once declared.
   StorageOp op;
 
+  /// What one rank holds, and the members without padding, in the types of the wire.
+  RankedTensorType getGatheredShard() { return shard.clone(placement.getGather()); }
+  RankedTensorType getGathered() { return whole.clone(placement.getGather()); }
+  RankedTensorType getReducedShard() { return shard.clone(placement.getReduce()); }
+  RankedTensorType getReduced() { return whole.clone(placement.getReduce()); }
+  /// True where compute reads a copy of the shard in another type.
+  bool isCast() const { return placement.getGather() != shard.getElementType(); }
+
   ArrayRef<StringAttr> getAxes() const { return placement.getAxes(); }
   FlatSymbolRefAttr getSymbol() { return FlatSymbolRefAttr::get(op.getSymNameAttr()); }
 };

@@ -5,12 +5,13 @@ module attributes {fsdp.phase = "scheduled"} {
   fsdp.program @all role {} arena 512 {
     %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
     fsdp.segment @train train next [@train] {
-      %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<8xbf16>>
-      %t = fsdp.launch "neg" on "compute" ins(%a : !fsdp.buffer<tensor<8xbf16>>) outs(%a : !fsdp.buffer<tensor<8xbf16>>) {
-      ^bb0(%x: tensor<8xbf16>):
-        // expected-error @below {{has element type 'bf16', which this target cannot compute with; use f32}}
-        %v = arith.negf %x : tensor<8xbf16>
-        fsdp.yield %v : tensor<8xbf16>
+      %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<8xf32>>
+      %t = fsdp.launch "half" on "compute" ins(%a : !fsdp.buffer<tensor<8xf32>>) outs(%a : !fsdp.buffer<tensor<8xf32>>) {
+      ^bb0(%x: tensor<8xf32>):
+        // expected-error @below {{has element type 'f16', which this target cannot compute with; use f32}}
+        %h = arith.truncf %x : tensor<8xf32> to tensor<8xf16>
+        %v = arith.extf %h : tensor<8xf16> to tensor<8xf32>
+        fsdp.yield %v : tensor<8xf32>
       }
     }
   }

@@ -261,8 +261,6 @@ void Options::check() const {
   if (!communicators.count(communicator))
     throw UsageError("--target=" + target + " has no --communicator=" + communicator +
                      "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm or mpi"));
-  require(precision == "f32", "--precision=" + precision + "; use f32");
-  require(reducePrecision == "f32", "--reduce-precision=" + reducePrecision + "; use f32");
   require(accumulate == 1, "--accumulate=" + std::to_string(accumulate) + "; use 1");
   require(remat == "none", "--remat=" + remat + "; use none");
   require(memoryLimit.empty(), "--memory-limit; leave it out");
@@ -295,6 +293,8 @@ ir::PipelineOptions Options::getPipeline() const {
   pipeline.shardPatterns = shard;
   pipeline.minShardSize = minShardSize;
   pipeline.reshard = reshard == "never" ? ir::Reshard::never : ir::Reshard::always;
+  pipeline.precision = precision;
+  pipeline.reducePrecision = reducePrecision;
   parseWhole(prefetch, pipeline.prefetch);
   return pipeline;
 }

@@ -67,6 +67,29 @@ fsdp.step @eval evaluate {
 
 // -----
 
+// A placement says in which type a parameter is read, and in which its gradient is.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+// expected-note @below {{the parameter is declared here}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = bf16, reduce = f32, reshard = always>
+fsdp.step @eval evaluate {
+  // expected-error @below {{has type 'tensor<4xf32>', expected 'tensor<4xbf16>', the type in which the placement gathers parameter 'w'}}
+  %w = fsdp.read @w : tensor<4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+// expected-note @below {{the parameter is declared here}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = bf16, reduce = bf16, reshard = always>
+fsdp.step @train train optimizer <sgd, lr = 0.1> {
+  %g = arith.constant dense<1.0> : tensor<4xf32>
+  // expected-error @below {{has type 'tensor<4xf32>', expected 'tensor<4xbf16>', the type in which the placement reduces parameter 'w'}}
+  fsdp.gradient @w, %g : tensor<4xf32>
+}
+
+// -----
+
 // loss C1: exactly one.
 
 fsdp.step @eval evaluate {

@@ -31,6 +31,20 @@ fsdp.param @b : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over
 
 // -----
 
+// param C5: the types of the wire are the element type or narrower.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+// expected-error @below {{placement gathers 'f64', expected 'f32' or a narrower float type}}
+fsdp.param @a : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f64, reduce = f32, reshard = always>
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+// expected-error @below {{placement reduces 'f16', expected 'bf16' or a narrower float type}}
+fsdp.param @a : tensor<4xbf16> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = bf16, reduce = f16, reshard = always>
+
+// -----
+
 // step C1: the optimizer stands with `train` only.
 
 // expected-error @below {{of kind 'train' needs an optimizer}}

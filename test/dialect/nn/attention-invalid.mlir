@@ -65,8 +65,16 @@ func.func @attention_c4_none(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x0x8xf32>) 
 // -----
 
 func.func @attention_c5(%q: tensor<2x4x16x8xf32>) {
-  // expected-error @below {{has an operand or result of type 'tensor<2x4x16xf64>', expected element type 'f32' as 'q' has}}
+  // expected-error @below {{'log_sum_exp' has type 'tensor<2x4x16xf64>', expected element type 'f32' as sums of 'f32' have}}
   %0:2 = nn.attention %q, %q, %q scale 0.125 : tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32> -> tensor<2x4x16xf64>
+  return
+}
+
+// -----
+
+func.func @attention_c5_operands(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x16x8xf64>) {
+  // expected-error @below {{has an operand or result of type 'tensor<2x4x16x8xf64>', expected element type 'f32' as 'q' has}}
+  %0:2 = nn.attention %q, %k, %k scale 0.125 : tensor<2x4x16x8xf32>, tensor<2x4x16x8xf64> -> tensor<2x4x16xf32>
   return
 }
 

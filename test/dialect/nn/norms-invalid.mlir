@@ -73,7 +73,7 @@ func.func @rms_norm_c3(%x: tensor<8x32xf32>, %s: tensor<32xf32>) {
 // -----
 
 func.func @rms_norm_c4(%x: tensor<8x32xf32>, %s: tensor<32xf32>) {
-  // expected-error @below {{has an operand or result of type 'tensor<8xf64>', expected element type 'f32'}}
+  // expected-error @below {{'rstd' has type 'tensor<8xf64>', expected element type 'f32' as sums of 'f32' have}}
   %0:2 = nn.rms_norm %x, %s eps 1.0e-06 : tensor<8x32xf32>, tensor<32xf32> -> tensor<8xf64>
   return
 }
@@ -91,5 +91,14 @@ func.func @rms_norm_c5(%x: tensor<8x32xf32>, %s: tensor<32xf32>) {
 func.func @rms_norm_grad_c2(%x: tensor<8x32xf32>, %s: tensor<8xf32>) {
   // expected-error @below {{'scale' has type 'tensor<8xf32>'}}
   %0:2 = nn.rms_norm_grad %x, %s, %s, %x : tensor<8x32xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+// The statistic of 16-bit rows is f32.
+func.func @rms_norm_c4_wide(%x: tensor<8x32xbf16>, %s: tensor<32xbf16>) {
+  // expected-error @below {{'rstd' has type 'tensor<8xbf16>', expected element type 'f32' as sums of 'bf16' have}}
+  %0:2 = nn.rms_norm %x, %s eps 1.0e-06 : tensor<8x32xbf16>, tensor<32xbf16> -> tensor<8xbf16>
   return
 }

@@ -14,7 +14,12 @@ func.func @norms(%x: tensor<8x16x32xf32>, %s: tensor<32xf32>, %row: tensor<4xbf1
   // CHECK: nn.rms_norm_grad %{{.*}}, %{{.*}}, %[[R]], %{{.*}} : tensor<8x16x32xf32>, tensor<32xf32>, tensor<8x16xf32>
   %2:2 = nn.rms_norm_grad %x, %s, %r, %z : tensor<8x16x32xf32>, tensor<32xf32>, tensor<8x16xf32>
   // A row alone has a statistic of rank 0.
-  // CHECK: nn.rms_norm %{{.*}}, %{{.*}} eps 1.250000e-01 : tensor<4xbf16>, tensor<4xbf16> -> tensor<bf16>
-  %3:2 = nn.rms_norm %row, %row eps 0.125 : tensor<4xbf16>, tensor<4xbf16> -> tensor<bf16>
+  // CHECK: nn.rms_norm %{{.*}}, %{{.*}} eps 1.250000e-01 : tensor<4xbf16>, tensor<4xbf16> -> tensor<f32>
+  %3:2 = nn.rms_norm %row, %row eps 0.125 : tensor<4xbf16>, tensor<4xbf16> -> tensor<f32>
+  // Statistics of 16-bit rows are f32, and so are sums over rows.
+  // CHECK: %{{.*}}, %[[D:.*]] = nn.rms_norm_grad %{{.*}} : tensor<4xbf16>, tensor<4xbf16>, tensor<f32>
+  // CHECK-NEXT: arith.addf %[[D]], %[[D]] : tensor<4xf32>
+  %4:2 = nn.rms_norm_grad %row, %row, %3#1, %row : tensor<4xbf16>, tensor<4xbf16>, tensor<f32>
+  %5 = arith.addf %4#1, %4#1 : tensor<4xf32>
   return
 }

@@ -25,7 +25,7 @@ func.func @cross_entropy_c1_lse(%x: tensor<8x10xf32>, %l: tensor<8xi32>) {
 // -----
 
 func.func @cross_entropy_c2(%x: tensor<8x10xf32>, %l: tensor<8xi32>) {
-  // expected-error @below {{'loss' has element type 'f64', expected 'f32' as the logits have}}
+  // expected-error @below {{'loss' has element type 'f64', expected 'f32' as sums of logits have}}
   %0:2 = nn.cross_entropy %x, %l : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf64>, tensor<8xf32>
   return
 }
@@ -49,7 +49,7 @@ func.func @cross_entropy_grad_c1(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %lse: 
 // -----
 
 func.func @cross_entropy_grad_c2(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %lse: tensor<8xf32>, %d: tensor<8xf64>) {
-  // expected-error @below {{'d_loss' has element type 'f64', expected 'f32' as the logits have}}
+  // expected-error @below {{'d_loss' has element type 'f64', expected 'f32' as sums of logits have}}
   %0 = nn.cross_entropy_grad %x, %l, %lse, %d : tensor<8x10xf32>, tensor<8xi32>, tensor<8xf32>, tensor<8xf64>
   return
 }

@@ -9,8 +9,9 @@ func.func @rows(%logits: tensor<8x10xf32>, %label: tensor<8xi32>, %one: tensor<3
   %loss, %lse = nn.cross_entropy %logits, %label : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>
   // CHECK: nn.cross_entropy_grad %{{.*}}, %{{.*}}, %[[LSE]], %{{.*}} : tensor<8x10xf32>, tensor<8xi32>, tensor<8xf32>, tensor<8xf32>
   %d = nn.cross_entropy_grad %logits, %label, %lse, %loss : tensor<8x10xf32>, tensor<8xi32>, tensor<8xf32>, tensor<8xf32>
-  // CHECK: nn.cross_entropy %{{.*}}, %{{.*}} : tensor<3xbf16>, tensor<i64> -> tensor<bf16>, tensor<bf16>
-  %0:2 = nn.cross_entropy %one, %l : tensor<3xbf16>, tensor<i64> -> tensor<bf16>, tensor<bf16>
+  // Losses of 16-bit logits are f32.
+  // CHECK: nn.cross_entropy %{{.*}}, %{{.*}} : tensor<3xbf16>, tensor<i64> -> tensor<f32>, tensor<f32>
+  %0:2 = nn.cross_entropy %one, %l : tensor<3xbf16>, tensor<i64> -> tensor<f32>, tensor<f32>
   // CHECK: nn.argmax %{{.*}} : tensor<2x3x4xf64> -> tensor<2x3xi64>
   %1 = nn.argmax %deep : tensor<2x3x4xf64> -> tensor<2x3xi64>
   return

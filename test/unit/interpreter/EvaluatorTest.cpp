@@ -115,6 +115,57 @@ TEST_F(EvaluatorTest, TypedBf16RoundsToNearestEven) {
             (List{1, 1.015625}));
 }
 
+// 1 + 2^-8 is a tie between 1 and 1 + 2^-7; what is a little more is not, even where float cannot
+// tell the two apart.
+TEST_F(EvaluatorTest, TypedBf16RoundsOnce) {
+  Type bf16 = BFloat16Type::get(&context);
+  EXPECT_EQ(roundTo(1 + 0x1p-8, bf16), 1);
+  EXPECT_EQ(roundTo(1 + 0x1p-8 + 0x1p-40, bf16), 1 + 0x1p-7);
+  EXPECT_EQ(roundTo(-(1 + 0x1p-8 + 0x1p-40), bf16), -(1 + 0x1p-7));
+  EXPECT_EQ(roundTo(1 + 0x1p-7 + 0x1p-8 - 0x1p-40, bf16), 1 + 0x1p-7);
+  EXPECT_EQ(roundTo(0x1p-140, bf16), 0);
+  EXPECT_EQ(roundTo(0x1.fep127, bf16), 0x1.fep127);
+  EXPECT_TRUE(std::isinf(roundTo(0x1.ffp127, bf16)));
+  EXPECT_TRUE(std::isinf(roundTo(1e300, bf16)));
+  EXPECT_TRUE(std::isnan(roundTo(NAN, bf16)));
+}
+
+// Each op alone rounds to bf16; as one kernel they hold f32 and round what they store.
+TEST_F(EvaluatorTest, TypedKernelsHoldF32) {
+  StringRef chain = R"(
+    %one = arith.constant dense<1.0> : tensor<1xbf16>
+    %small = arith.constant dense<0.00390625> : tensor<1xbf16>
+    %a = arith.addf %one, %small : tensor<1xbf16>
+    %b = arith.addf %a, %small : tensor<1xbf16>
+  )";
+  EXPECT_EQ(numbers(chain, Numerics::typed), (List{1}));
+  EXPECT_EQ(numbers(R"(
+    %y = nn.fused : () -> tensor<1xbf16> {
+      %one = arith.constant dense<1.0> : tensor<1xbf16>
+      %small = arith.constant dense<0.00390625> : tensor<1xbf16>
+      %a = arith.addf %one, %small : tensor<1xbf16>
+      %b = arith.addf %a, %small : tensor<1xbf16>
+      nn.yield %b : tensor<1xbf16>
+    }
+  )",
+                    Numerics::typed),
+            (List{1.0078125}));
+}
+
+// The product of bf16 matrices is summed in f32 and rounded once, to what the result is.
+TEST_F(EvaluatorTest, TypedProductsOfBf16) {
+  auto product = [](StringRef result) {
+    return (R"(
+    %a = arith.constant dense<[256.0, 1.0, 1.0]> : tensor<3xbf16>
+    %b = arith.constant dense<1.0> : tensor<3xbf16>
+    %y = nn.einsum "a,a->" %a, %b : (tensor<3xbf16>, tensor<3xbf16>) -> tensor<)" +
+            result + ">\n")
+        .str();
+  };
+  EXPECT_EQ(numbers(product("f32"), Numerics::typed), (List{258}));
+  EXPECT_EQ(numbers(product("bf16"), Numerics::typed), (List{258}));
+}
+
 TEST_F(EvaluatorTest, CrossEntropyAndItsGradient) {
   SmallVector<Tensor> results = run(R"(
     %x = arith.constant dense<[[0.0, 1.0, 2.0]]> : tensor<1x3xf32>

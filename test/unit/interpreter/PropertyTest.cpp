@@ -1,6 +1,6 @@
 //===- PropertyTest.cpp - a sharded step computes what the unsharded does -===//
 //
-// Random modules x random meshes x random placements: the global phase on one device, the local
+// Random modules x random meshes x random placements x random precisions: the global phase on one device, the local
 // phase on N ranks and the scheduled phase on N ranks with streams and an arena must log the same
 // numbers and leave the same parameters and states behind. A case is a function of its seed:
 //
@@ -30,8 +30,8 @@ static bool printModules = false;
 
 namespace {
 
-constexpr const char *columns[] = {"flat", "dimension", "replicated", "uneven",
-                                   "2-D",  "3-D",       "order"};
+constexpr const char *columns[] = {"flat", "dimension", "replicated", "uneven",     "2-D",
+                                   "3-D",  "order",     "bf16",       "bf16 reduce"};
 constexpr size_t numColumns = std::size(columns);
 
 /// How often each op stood in a case of each kind.
@@ -166,6 +166,8 @@ void Case::cover(Coverage &coverage) {
   kinds[4] = mesh.getAxisNames().size() == 2;
   kinds[5] = mesh.getAxisNames().size() == 3;
   kinds[6] = !mesh.getDevices().empty();
+  kinds[7] = random.options.precision == "bf16";
+  kinds[8] = random.options.reducePrecision == "bf16";
   for (const std::string &op : ops)
     for (size_t i = 0; i < numColumns; ++i)
       coverage[op][i] += kinds[i];

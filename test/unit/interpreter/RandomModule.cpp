@@ -81,6 +81,8 @@ static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
     else if (sharded && draw.chance(10))
       options.shardPatterns.push_back(name + ":flat");
   }
+  options.precision = draw.chance(40) ? "bf16" : "f32";
+  options.reducePrecision = draw.chance(30) ? "bf16" : "f32";
   return options;
 }
 

@@ -1,0 +1,257 @@
+//===- MixedPrecision.cpp - which values have 16 bits ---------------------===//
+//
+// What is stored stays f32; what is gathered, and what is computed from it, becomes bf16:
+//
+// - A read has the type in which its parameter is gathered.
+// - Contractions, attention and lookups work on bf16 and cast what is not.
+// - Elementwise ops work in the widest type of their operands, a constant having any type that it is
+//   exact in. So what is computed from f32 inputs alone, and what meets them, stays f32.
+// - Norms and what moves elements keep the type of what they are given.
+// - Sums, statistics of rows and losses have the type of sums: f32 (dialect/nn, `getSumType`).
+// - Every other op keeps its types, and its operands are widened again.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/LaunchNames.h"
+#include "passes/Passes.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_MIXEDPRECISIONPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static Type elementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
+
+static void setElement(Value value, Type element) {
+  value.setType(cast<RankedTensorType>(value.getType()).clone(element));
+}
+
+/// The value of a constant whose elements are one number, or nothing.
+static std::optional<APFloat> getSplat(Value value) {
+  auto constant = value.getDefiningOp<arith::ConstantOp>();
+  auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+  if (!splat || !isa<FloatType>(splat.getElementType()))
+    return std::nullopt;
+  return splat.getSplatValue<APFloat>();
+}
+
+static bool isExactIn(APFloat value, FloatType type) {
+  bool lossy = false;
+  value.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lossy);
+  return !lossy;
+}
+
+namespace {
+
+/// Changes the types of one step.
+class Narrowing {
+public:
+  explicit Narrowing(StepOp step)
+      : builder(step.getContext()), f32(builder.getF32Type()), bf16(builder.getBF16Type()) {}
+
+  void convert(Operation *op);
+
+private:
+  void convertElementwise(Operation *op);
+  void computeWide(Operation *op);
+  void keepTypes(Operation *op);
+  void castOperand(OpOperand &operand, Type element);
+  void castOperands(Operation *op, Type element);
+  bool narrows(Value value) const { return original.contains(value); }
+
+  OpBuilder builder;
+  FloatType f32, bf16;
+  /// The values that were f32 and are bf16 now.
+  DenseSet<Value> original;
+  DenseMap<std::pair<Value, Type>, Value> casts;
+};
+
+struct MixedPrecision : fsdp::impl::MixedPrecisionPassBase<MixedPrecision> {
+  using Base::Base;
+  void runOnOperation() override;
+};
+
+} // namespace
+
+void Narrowing::castOperand(OpOperand &operand, Type element) {
+  Value value = operand.get();
+  if (elementOf(value) == element)
+    return;
+  Value &cast = casts[{value, element}];
+  if (!cast) {
+    builder.setInsertionPoint(operand.getOwner());
+    Location location = value.getLoc();
+    if (std::string name = getLocationName(location); !name.empty())
+      location = NameLoc::get(builder.getStringAttr(name + ".cast"), location);
+    auto type = mlir::cast<RankedTensorType>(value.getType()).clone(element);
+    if (std::optional<APFloat> number = getSplat(value)) {
+      bool lossy;
+      number->convert(mlir::cast<FloatType>(element).getFloatSemantics(),
+                      APFloat::rmNearestTiesToEven, &lossy);
+      cast = arith::ConstantOp::create(builder, value.getLoc(),
+                                       DenseElementsAttr::get(type, *number));
+    } else if (element.getIntOrFloatBitWidth() > elementOf(value).getIntOrFloatBitWidth()) {
+      cast = arith::ExtFOp::create(builder, location, type, value);
+    } else {
+      cast = arith::TruncFOp::create(builder, location, type, value);
+    }
+  }
+  operand.set(cast);
+}
+
+/// Casts the operands that are f32 or that this pass made bf16.
+void Narrowing::castOperands(Operation *op, Type element) {
+  for (OpOperand &operand : op->getOpOperands())
+    if (elementOf(operand.get()) == f32 || narrows(operand.get()))
+      castOperand(operand, element);
+}
+
+void Narrowing::keepTypes(Operation *op) { castOperands(op, f32); }
+
+/// Computes in f32 what is bf16 afterwards.
+void Narrowing::computeWide(Operation *op) {
+  castOperands(op, f32);
+  Value result = op->getResult(0);
+  if (elementOf(result) != f32)
+    return;
+  builder.setInsertionPointAfter(op);
+  auto narrow = arith::TruncFOp::create(
+      builder, op->getLoc(), cast<RankedTensorType>(result.getType()).clone(bf16), result);
+  result.replaceAllUsesExcept(narrow, narrow);
+  original.insert(narrow.getResult());
+}
+
+void Narrowing::convertElementwise(Operation *op) {
+  if (isa<arith::ExtFOp>(op))
+    return; // to what the model asks for, from where it starts now
+  if (isa<arith::TruncFOp>(op))
+    return keepTypes(op);
+  bool anyNarrow = false, anyWide = false, anyInexact = false, anyOther = false;
+  for (Value operand : op->getOperands()) {
+    if (!isa<FloatType>(elementOf(operand)))
+      continue;
+    std::optional<APFloat> number = getSplat(operand);
+    if (narrows(operand))
+      anyNarrow = true;
+    else if (elementOf(operand) != f32)
+      anyOther = true;
+    else if (!number)
+      anyWide = true;
+    else
+      anyInexact |= !isExactIn(*number, bf16);
+  }
+  if (anyOther || anyWide || !anyNarrow)
+    return keepTypes(op);
+  if (anyInexact)
+    return computeWide(op);
+  castOperands(op, bf16);
+  if (elementOf(op->getResult(0)) == f32) {
+    setElement(op->getResult(0), bf16);
+    original.insert(op->getResult(0));
+  }
+}
+
+void Narrowing::convert(Operation *op) {
+  auto setResult = [&](Value result) {
+    if (elementOf(result) == f32) {
+      setElement(result, bf16);
+      original.insert(result);
+    }
+  };
+  auto follow = [&](unsigned operand) {
+    if (narrows(op->getOperand(operand)))
+      setResult(op->getResult(0));
+  };
+  if (auto read = dyn_cast<ReadOp>(op)) {
+    setResult(read.getResult());
+  } else if (auto einsum = dyn_cast<nn::EinsumOp>(op)) {
+    bool isF32 = elementOf(einsum.getResult()) == f32;
+    for (Value operand : op->getOperands())
+      isF32 &= elementOf(operand) == f32 || narrows(operand);
+    if (!isF32)
+      return keepTypes(op);
+    castOperands(op, bf16);
+    setResult(einsum.getResult());
+  } else if (auto attention = dyn_cast<nn::AttentionOp>(op)) {
+    if (elementOf(attention.getLogSumExp()) != f32)
+      return keepTypes(op);
+    castOperands(op, bf16);
+    setResult(attention.getOut());
+  } else if (isa<nn::LayerNormOp, nn::RmsNormOp>(op)) {
+    if (!narrows(op->getOperand(0)))
+      return keepTypes(op);
+    castOperands(op, bf16);
+    setResult(op->getResult(0));
+  } else if (auto reduce = dyn_cast<nn::ReduceOp>(op)) {
+    if (reduce.getKind() == nn::Reduction::max)
+      follow(0);
+  } else if (isa<nn::ConcatOp>(op)) {
+    if (!llvm::all_of(op->getOperands(), [&](Value operand) { return narrows(operand); }))
+      return keepTypes(op);
+    setResult(op->getResult(0));
+  } else if (isa<nn::RearrangeOp, nn::RepeatOp, nn::SliceOp, nn::PadOp, nn::EmbeddingOp,
+                 nn::SoftmaxOp, nn::RopeOp, DropoutOp, ConstraintOp>(op)) {
+    follow(0);
+  } else if (nn::isElementwise(op)) {
+    convertElementwise(op);
+  } else if (!isa<nn::CrossEntropyOp, nn::ArgmaxOp>(op)) {
+    keepTypes(op);
+  }
+}
+
+void MixedPrecision::runOnOperation() {
+  ModuleOp module = getOperation();
+  Builder builder(&getContext());
+  auto parse = [&](StringRef option, StringRef text) -> Type {
+    if (text == "f32")
+      return builder.getF32Type();
+    if (text == "bf16")
+      return builder.getBF16Type();
+    module.emitError() << "option '" << option << "' got '" << text << "', expected f32 or bf16";
+    return Type();
+  };
+  Type gather = parse("compute", compute), wire = parse("reduce", reduce);
+  if (!gather || !wire)
+    return signalPassFailure();
+  bool narrows = gather.isBF16();
+  if (!narrows && wire.isF32())
+    return;
+  for (StepOp step : module.getOps<StepOp>())
+    for (Operation &op : step.getBody().front())
+      if (isa<GradientOp, UpdateOp>(op)) {
+        op.emitOpError("stands in a step whose precision is to be chosen; run "
+                       "--fsdp-mixed-precision before --fsdp-differentiate");
+        return signalPassFailure();
+      }
+  for (ParamOp param : module.getOps<ParamOp>()) {
+    PlacementAttr placement = param.getPlacementAttr();
+    if (!placement) {
+      param.emitOpError("has no placement to write its precision to; run --fsdp-shard-parameters "
+                        "first");
+      return signalPassFailure();
+    }
+    if (!param.getTensorType().getElementType().isF32()) {
+      param.emitOpError() << "of type " << param.getType()
+                          << " is to be trained in another precision than it is stored in, "
+                             "expected f32 to be stored";
+      return signalPassFailure();
+    }
+    param.setPlacementAttr(PlacementAttr::get(&getContext(), placement.getKind(),
+                                              placement.getDim(), placement.getAxes(), gather, wire,
+                                              placement.getReshard()));
+  }
+  if (!narrows)
+    return;
+  for (StepOp step : module.getOps<StepOp>()) {
+    Narrowing narrowing(step);
+    for (Operation &op : llvm::make_early_inc_range(step.getBody().front()))
+      narrowing.convert(&op);
+    // Constants that stand in another type now.
+    for (Operation &op : llvm::make_early_inc_range(step.getBody().front()))
+      if (isa<arith::ConstantOp>(op) && op.use_empty())
+        op.erase();
+  }
+}
