@@ -35,24 +35,24 @@ def circumstances(root):
                      **{name: importlib.metadata.version(name) for name in ("torch", "jax", "numpy")}}}
 
 
-def fastest_peer(forms, precision):
-    """The peer's form with the shortest step of one precision."""
+def fastest_peer(forms, precision, by):
+    """The peer's form with the shortest step of one precision; `by` is "step" or "core_step"."""
     peers = [form for form in forms
              if form.split()[0] not in OURS and form.endswith(" bf16") == (precision == "bf16")]
-    return min(peers, key=lambda form: forms[form]["step"], default=None)
+    return min(peers, key=lambda form: forms[form][by], default=None)
 
 
 def precision(form):
     return "bf16" if form.endswith(" bf16") else "f32"
 
 
-def table(name, model):
+def table(name, model, by):
     forms = model["forms"]
     lines = [f"### {name}: {model['parameters']:,} parameters, {model['tokens']} tokens a step", "",
              "| form | s/step | spread | core s | tokens/s | of the fastest peer | first step, cold | again "
              "| memory, MiB | loss off by |", "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
     for form, r in forms.items():
-        best = fastest_peer(forms, precision(form))
+        best = fastest_peer(forms, precision(form), by)
         every = [s for seconds in r["seconds"] for s in seconds]
         cold, again = r["first_step"][0], r["first_step"][1:]
         if "compile" in r:
@@ -62,7 +62,7 @@ def table(name, model):
         lines.append(
             f"| {form} | {r['step']:.3f} | {min(every):.3f}-{max(every):.3f} | {r['core_step']:.2f} "
             f"| {model['tokens'] / r['step']:.0f} | "
-            + (f"{forms[best]['step'] / r['step']:.2f}" if best else "-")
+            + (f"{forms[best][by] / r[by]:.2f}" if best else "-")
             + f" | {cold_text} | " + (f"{min(again):.1f}" if again else "-")
             + f" | {min(r['memory']) / 2**20:.0f} | {r['off']:.0e} |")
     return lines
@@ -72,22 +72,23 @@ def plot(result, path):
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
-    models = result["models"]
+    models, by = result["models"], result["by"]
+    what = "tokens/s" if by == "step" else "tokens per core second"
     figure, rows = pyplot.subplots(2, len(models), figsize=(5 * len(models), 6), squeeze=False, height_ratios=(2, 1))
     for ratio_axes, loss_axes, (name, model) in zip(*rows, models.items()):
         forms = model["forms"]
         labels = list(forms)[::-1]
-        best = {p: fastest_peer(forms, p) for p in ("f32", "bf16")}
+        best = {p: fastest_peer(forms, p, by) for p in ("f32", "bf16")}
         labels = [form for form in labels if best[precision(form)]]  # nothing to compare the others with
-        ratios = [forms[best[precision(f)]]["step"] / forms[f]["step"] for f in labels]
+        ratios = [forms[best[precision(f)]][by] / forms[f][by] for f in labels]
         bars = ratio_axes.barh(labels, ratios, color=[WHO[f.split()[0]] for f in labels])
         ratio_axes.bar_label(bars, fmt="%.2f", padding=2, fontsize=8)
         ratio_axes.axvline(1, color="black", linewidth=0.8)
-        ratio_axes.set_title(f"gpt2 {name}: tokens/s, in those of the fastest peer", fontsize=9)
+        ratio_axes.set_title(f"gpt2 {name}: {what}, the fastest peer's = 1", fontsize=8)
         ratio_axes.set_xlim(0, max(ratios, default=1) * 1.15)
         for form, r in forms.items():
             loss_axes.plot(range(1, 1 + len(r["losses"][0])), r["losses"][0], color=WHO[form.split()[0]], alpha=0.6)
-        loss_axes.set_title(f"gpt2 {name}: loss by step, {len(forms)} curves on top of each other", fontsize=9)
+        loss_axes.set_title(f"gpt2 {name}: loss by step, {len(forms)} curves on top of each other", fontsize=8)
         for axes in (ratio_axes, loss_axes):
             axes.tick_params(labelsize=8)
     figure.tight_layout()
@@ -101,7 +102,9 @@ def write(result, folder, name):
     lines = [f"{result['date']}, commit {result['commit']}. {machine['processor']}, {machine['cores']} cores, "
              f"{machine['memory']}; {', '.join(machine['extensions'])}. "
              + ", ".join(f"{k} {v}" for k, v in result["versions"].items()) + ".", ""]
+    if result["by"] == "core_step":
+        lines += ["The machine was crowded: ratios are of core seconds, all other times mean little.", ""]
     for model in result["models"]:
-        lines += table(model, result["models"][model]) + [""]
+        lines += table(model, result["models"][model], result["by"]) + [""]
     (folder / f"{name}.md").write_text("\n".join(lines))
     plot(result, folder / f"{name}.png")

@@ -184,6 +184,27 @@ private:
   sigset_t before_;
 };
 
+JobOptions onThisMachine(const JobOptions &options, int localRank) {
+  JobOptions own = options;
+  own.localRank = localRank;
+  return own;
+}
+
+int runThreads(const Mesh &mesh, const JobOptions &options,
+               const std::function<int(Job &)> &body) {
+  const SharedSegment::Layout layout = layoutOf(mesh, options);
+  SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < mesh.size(); ++rank)
+    ranks.emplace_back([&, rank] {
+      SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
+      runRank(job, segment, rank, Care::Itself, body);
+    });
+  for (std::thread &rank : ranks)
+    rank.join();
+  return segment.failure().raised() ? segment.failure().error().status() : kExitDone;
+}
+
 int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body) {
   const SharedSegment::Layout layout = layoutOf(mesh, options);
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
@@ -193,14 +214,15 @@ int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<in
   }
   Parent parent(segment, options.timeoutSeconds);
   parent.start([&](int rank) {
-    SharedJob job(mesh, options, rank, segment);
+    SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
     return runRank(job, segment, rank, Care::Parent, body);
   });
   return parent.wait();
 }
 
-int runLaunched(const Mesh &mesh, const JobOptions &options, const Launched &launched,
+int runLaunched(const Mesh &mesh, const JobOptions &asked, const Launched &launched,
                 const std::function<int(Job &)> &body) {
+  const JobOptions options = onThisMachine(asked, launched.localRank);
   if (launched.size != mesh.size()) {
     Error error(
         format("the mesh '%s' has %d ranks, but %s started %d: start %d, or compile the program "
@@ -215,8 +237,23 @@ int runLaunched(const Mesh &mesh, const JobOptions &options, const Launched &lau
                launched.localSize, launched.size));
     return reportByFirst(error, launched.rank);
   }
+  if (options.transport == Transport::Loopback)
+    return reportByFirst(
+        Error(format("--communicator=loopback runs all ranks in one process, but %s started %d: "
+                     "start the program alone, or use nccl",
+                     launched.by.c_str(), launched.size),
+              kExitBadCommandLine),
+        launched.rank);
+  const auto has = [](const char *name) { return std::getenv(name) != nullptr; };
+  if (launched.by == "torchrun" && !launched.oneMachine() && !has("OMPI_COMM_WORLD_RANK") &&
+      !has("PMI_RANK") && !has("SLURM_STEP_ID"))
+    return reportByFirst(
+        Error(format("torchrun started %d of %d ranks on this machine; ranks on several machines "
+                     "meet through MPI: start with mpirun, or with srun",
+                     launched.localSize, launched.size)),
+        launched.rank);
   if (options.transport == Transport::Mpi ||
-      (options.transport == Transport::Auto && !launched.oneMachine()))
+      (options.transport != Transport::SharedMemory && !launched.oneMachine()))
     return runMpiRank(mesh, options, body);
   SharedSegment segment =
       joinSegment(layoutOf(mesh, options), launched.rank, launched.key, options.timeoutSeconds);
@@ -238,7 +275,8 @@ int runRanks(const Mesh &mesh, const JobOptions &asked, const std::function<int(
                  "option out to fork the ranks on this machine",
                  mesh.size()),
           kExitBadCommandLine);
-    return runAlone(mesh, options, body);
+    return options.transport == Transport::Loopback ? runThreads(mesh, options, body)
+                                                    : runAlone(mesh, options, body);
   } catch (const Error &error) {
     return report(error);
   }

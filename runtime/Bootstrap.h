@@ -23,8 +23,9 @@ namespace fsdp::rt {
 /// Channels of a communicator, and so the most streams of a program.
 constexpr int kChannels = 16;
 
-/// How ranks talk: `--communicator=`.
-enum class Transport { Auto, SharedMemory, Mpi };
+/// How ranks talk: `--communicator=`. Nccl: on the device; on the host as Auto does. Loopback: the
+/// ranks are threads of this one process.
+enum class Transport { Auto, SharedMemory, Mpi, Nccl, Loopback };
 
 /// "auto", "shm" or "mpi"; Error (bad command line) otherwise.
 Transport parseTransport(const std::string &text);
@@ -35,6 +36,8 @@ struct JobOptions {
   std::size_t arenaBytes = 0;
   /// The program's communicators; one over all ranks is always added.
   Table<CommunicatorSpec> communicators;
+  /// This rank's index among the ranks of its machine; set by runRanks.
+  int localRank = 0;
   /// Longest wait in a collective. 0: FSDP_TIMEOUT if set, else 300.
   double timeoutSeconds = 0;
 };
@@ -46,6 +49,8 @@ public:
 
   int rank() const { return rank_; }
   int worldSize() const { return mesh_.size(); }
+  /// Index among the ranks of this machine.
+  int localRank() const { return options_.localRank; }
   const Mesh &mesh() const { return mesh_; }
   /// This rank's arena: `arenaBytes()` bytes, zero at start, 64-byte aligned.
   std::byte *arena() const { return arena_; }

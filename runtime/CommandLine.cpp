@@ -2,6 +2,8 @@
 
 #include "runtime/CommandLine.h"
 
+#include "runtime/Device.h"
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -50,7 +52,7 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
   app.add_flag("--report", options.report,
                "print the memory table; without --data, and do nothing else");
   options.communicator = program.communicator;
-  app.add_option("--communicator", options.communicator, "how ranks talk: auto, shm or mpi")
+  app.add_option("--communicator", options.communicator, std::string("how ranks talk: ") + target::communicatorNames)
       ->type_name("NAME")
       ->check(CLI::IsMember({"auto", "shm", "mpi", "nccl", "loopback"}));
 

@@ -12,6 +12,7 @@
 #else
 
 #include "runtime/Bootstrap.h"
+#include "runtime/InputSource.h"
 #include "runtime/Slice.h"
 #include "runtime/Stream.h"
 
@@ -20,15 +21,6 @@
 #include <vector>
 
 namespace fsdp::rt {
-
-/// Where `load_input` gets a step's samples from. Called on a stream's thread.
-class InputSource {
-public:
-  virtual ~InputSource() = default;
-  /// Writes this rank's part of input `index` for the next step that asks for it: exactly `bytes`
-  /// bytes at `target`. The n-th call for an input is for the n-th (micro)batch.
-  virtual void load(int index, void *target, std::size_t bytes) = 0;
-};
 
 /// Host side of one rank. Everything here is called from the one host thread, unless said
 /// otherwise.
@@ -75,7 +67,7 @@ public:
   /// Calls the observer after every action on a stream. Waits for the stream first.
   void observe(int stream, StreamObserver observer);
 
-  /// Set by the driver before the first step.
+  /// Where `load_input` gets a step's samples from, on a stream's thread. Set before a segment runs.
   InputSource *inputs = nullptr;
   /// Where `output` leaves numbers, by index. Set by the driver before the first step.
   float *outputs = nullptr;

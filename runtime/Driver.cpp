@@ -4,14 +4,13 @@
 
 #include "runtime/Bootstrap.h"
 #include "runtime/CommandLine.h"
-#include "runtime/Context.h"
 #include "runtime/Dataset.h"
+#include "runtime/Device.h"
 #include "runtime/Error.h"
 #include "runtime/Log.h"
+#include "runtime/Progress.h"
 #include "runtime/Shard.h"
-#include "runtime/Trace.h"
 #include "runtime/Weights.h"
-#include "runtime/Workspace.h"
 
 #include <algorithm>
 #include <cmath>
@@ -36,11 +35,11 @@ struct Sources {
 /// The samples of one data set, batch after batch, for one rank.
 class Batches final : public InputSource {
 public:
-  Batches(const Program &program, const Dataset &data, SampleOrder order, const Context &c)
+  Batches(const Program &program, const Dataset &data, SampleOrder order, const Job &job)
       : program(program), data(data), order(order), next(program.inputs.size(), 0) {
     std::size_t widest = 0;
     for (const Input &input : program.inputs) {
-      coordinates.push_back(coordinateOver(program, input.axes, c));
+      coordinates.push_back(coordinateOver(program, input.axes, job));
       widest = std::max(widest, static_cast<std::size_t>(elements(input.sample)) *
                                     sizeInBytes(input.slice.dtype));
     }
@@ -58,10 +57,11 @@ public:
   void rewind() { std::fill(next.begin(), next.end(), 0); }
 
 private:
-  static int coordinateOver(const Program &program, const AxisList &axes, const Context &c) {
+  static int coordinateOver(const Program &program, const AxisList &axes, const Job &job) {
     int coordinate = 0;
     for (int axis : axes)
-      coordinate = coordinate * program.axes[axis].size + c.coordinate(axis);
+      coordinate = coordinate * program.axes[axis].size +
+                   job.mesh().coordinate(job.rank(), axis);
     return coordinate;
   }
 
@@ -78,56 +78,46 @@ class Training {
 public:
   Training(const Program &program, const Options &options, const Sources &sources,
            std::int64_t steps, Job &job)
-      : program(program), options(options), sources(sources), steps(steps),
-        c(job, program.streams, program.events) {
+      : program(program), options(options), sources(sources), steps(steps), job(job) {
     for (const Segment &segment : program.segments)
       (segment.kind == SegmentKind::Train ? train : evaluate) = &segment;
     if (sources.data)
-      batches.emplace(program, *sources.data, SampleOrder(options.shuffle, options.seed), c);
+      batches.emplace(program, *sources.data, SampleOrder(options.shuffle, options.seed), job);
     if (sources.valData)
-      valBatches.emplace(program, *sources.valData, SampleOrder(), c);
-    std::size_t outputs = train->outputs.size();
-    if (evaluate)
-      outputs = std::max(outputs, evaluate->outputs.size());
-    left.resize(outputs);
+      valBatches.emplace(program, *sources.valData, SampleOrder(), job);
     values.resize(train->outputs.size());
     means.resize(evaluate ? evaluate->outputs.size() : 0);
-    c.outputs = left.data();
+    device = target::open(program, job);
   }
 
   int run() {
     fillParameters();
     startState();
-    if (c.rank() == 0) {
+    if (job.rank() == 0) {
       printHeader();
       progress.emplace(steps, program.tokensPerSample > 1 ? "tokens" : "samples");
       if (!options.log.empty())
         log.emplace(options.log);
     }
-    c.world().barrier();
+    device->world().barrier();
     if (!options.trace.empty())
-      trace.emplace(c);
+      device->startTrace();
     for (std::int64_t step = 1; step <= steps; ++step)
       trainStep(step);
-    if (c.rank() == 0)
+    if (job.rank() == 0)
       printSummary();
-    if (trace) {
-      trace->write(options.trace);
+    if (!options.trace.empty()) {
+      device->writeTrace(options.trace);
       sayWrote(options.trace);
     }
     if (!options.exportTo.empty()) {
-      exportWeights(options.exportTo, program, c);
+      exportWeights(options.exportTo, program, *device);
       sayWrote(options.exportTo);
     }
     return kExitDone;
   }
 
 private:
-  template <typename T> T *at(const Buffer &buffer) {
-    return reinterpret_cast<T *>(c.base() + buffer.offset);
-  }
-  StepState &state() { return *c.data(program.stepState); }
-
   /// What the latest step left as output `name`.
   double valueOf(std::string_view name) const {
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -138,11 +128,13 @@ private:
 
   void fillParameters() {
     for (const Storage &storage : program.storages) {
-      const int coordinate = storage.communicator < 0 ? 0 : c.comm(storage.communicator).rank();
-      if (sources.weights)
-        loadShard(*sources.weights, storage, coordinate, at<float>(storage.shard));
-      else
-        initializeShard(storage, coordinate, options.seed, at<float>(storage.shard));
+      const int coordinate = storage.communicator < 0 ? 0 : device->rankIn(storage.communicator);
+      device->write(storage.shard, [&](float *shard) {
+        if (sources.weights)
+          loadShard(*sources.weights, storage, coordinate, shard);
+        else
+          initializeShard(storage, coordinate, options.seed, shard);
+      });
     }
   }
 
@@ -153,21 +145,16 @@ private:
     start.baseLearningRate =
         static_cast<float>(options.learningRate.value_or(program.defaultLearningRate));
     start.firstBad = -1;
-    state() = start;
+    device->setState(start);
   }
 
   std::int64_t batchSize() const { return program.inputs.empty() ? 1 : program.inputs[0].batch; }
 
   void trainStep(std::int64_t step) {
-    c.inputs = batches ? &*batches : nullptr;
     const double begin = now();
-    train->run(c);
-    const double enqueued = now();
-    c.synchronize();
-    const double end = now(), seconds = end - begin;
-    if (trace)
-      trace->step(step, begin, enqueued, end);
-    std::copy_n(left.begin(), values.size(), values.begin());
+    device->run(*train, batches ? &*batches : nullptr, /*again=*/step < steps);
+    const double seconds = now() - begin;
+    std::copy_n(device->outputs(), values.size(), values.begin());
     stopIfBad(step);
     const double rate =
         static_cast<double>(batchSize() * program.tokensPerSample) / std::max(seconds, 1e-9);
@@ -181,27 +168,25 @@ private:
       log->write(line);
   }
 
-  /// The measured high-water mark of the arena: the planned arena ends with its last buffer.
-  std::size_t peakBytes() const { return c.peakBytes(); }
-
   void describe(std::int64_t step, double seconds, double rate) {
     line.add("step", step);
     for (std::size_t i = 0; i < values.size(); ++i)
       line.add(train->outputs[i], values[i]);
     line.add("tokens_per_s", rate);
     line.add("step_ms", seconds * 1e3);
-    line.add("peak_bytes", static_cast<std::int64_t>(peakBytes()));
-    line.add("workspace", static_cast<std::int64_t>(workspaceBytes()));
+    line.add("peak_bytes", static_cast<std::int64_t>(device->peakBytes()));
+    line.add("workspace", static_cast<std::int64_t>(device->workspaceBytes()));
   }
 
   /// Ends the job when too many steps in a row were skipped. Loss and norm are the same on every
   /// rank, so all come here together.
   void stopIfBad(std::int64_t step) {
-    if (state().badSteps < kBadStepsInARow)
+    const StepState &state = device->state();
+    if (state.badSteps < kBadStepsInARow)
       return;
     constexpr std::int64_t none = INT32_MAX;
-    std::int64_t first = state().firstBad < 0 ? -none : -std::int64_t(state().firstBad);
-    c.world().allReduce(&first, &first, 1, ReduceOp::Max);
+    std::int64_t first = state.firstBad < 0 ? -none : -std::int64_t(state.firstBad);
+    device->world().allReduce(&first, &first, 1, ReduceOp::Max);
     std::string culprit = "every gradient is finite";
     for (const Storage &storage : program.storages) {
       const std::int64_t member = -first - storage.firstParameter;
@@ -220,14 +205,12 @@ private:
   /// The mean loss and metrics over the whole batches of the validation set, at least one.
   void runEvaluation(std::int64_t step) {
     const std::int64_t count = std::max<std::int64_t>(sources.valData->samples() / batchSize(), 1);
-    c.inputs = &*valBatches;
     valBatches->rewind();
     std::fill(means.begin(), means.end(), 0.0);
     for (std::int64_t batch = 0; batch < count; ++batch) {
-      evaluate->run(c);
-      c.synchronize();
+      device->run(*evaluate, &*valBatches, /*again=*/batch + 1 < count);
       for (std::size_t i = 0; i < means.size(); ++i)
-        means[i] += double(left[i]) / static_cast<double>(count);
+        means[i] += double(device->outputs()[i]) / static_cast<double>(count);
     }
     for (std::size_t i = 0; log && i < means.size(); ++i)
       line.add("val_", evaluate->outputs[i], means[i]);
@@ -246,7 +229,7 @@ private:
 
   void printHeader() {
     std::printf("%s: %d rank(s), mesh %s, arena %s a rank, %lld steps of %lld samples\n",
-                program.name, c.worldSize(), c.mesh().describe().c_str(),
+                program.name, job.worldSize(), job.mesh().describe().c_str(),
                 formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
                 static_cast<long long>(steps), static_cast<long long>(batchSize()));
     if (options.report)
@@ -255,7 +238,7 @@ private:
   }
 
   void sayWrote(const std::string &path) {
-    if (c.rank() == 0)
+    if (job.rank() == 0)
       std::printf("wrote '%s'\n", path.c_str());
   }
 
@@ -267,8 +250,8 @@ private:
     std::printf("\n");
     if (valBatches)
       printValidation();
-    std::printf("memory: peak %zu of %zu bytes of the arena, workspace %zu bytes\n", peakBytes(),
-                program.arenaBytes, workspaceBytes());
+    std::printf("memory: peak %zu of %zu bytes of the arena, workspace %zu bytes\n",
+                device->peakBytes(), program.arenaBytes, device->workspaceBytes());
     std::fflush(stdout);
   }
 
@@ -277,11 +260,10 @@ private:
   const Sources &sources;
   std::int64_t steps;
   const Segment *train = nullptr, *evaluate = nullptr;
-  // What the streams of the context use outlives it.
+  Job &job;
+  // What the device's streams use outlives it.
   std::optional<Batches> batches, valBatches;
-  std::vector<float> left; ///< what the output launches of the latest segment left
-  std::optional<Trace> trace;
-  Context c;
+  std::unique_ptr<Device> device;
   std::optional<ProgressLine> progress; // rank 0 only, like the log
   std::optional<LogFile> log;
   JsonLine line;
@@ -318,6 +300,13 @@ std::int64_t stepCount(const Program &program, const Options &options, const Sou
 
 } // namespace
 
+std::size_t mostOutputs(const Program &program) {
+  std::size_t most = 0;
+  for (const Segment &segment : program.segments)
+    most = std::max(most, segment.outputs.size());
+  return most;
+}
+
 int runTraining(const Program &program, int argc, char **argv) {
   Options options;
   if (const std::optional<int> status = parseCommandLine(program, argc, argv, options))
@@ -327,10 +316,8 @@ int runTraining(const Program &program, int argc, char **argv) {
       std::fputs(program.report, stdout);
       return kExitDone;
     }
-    JobOptions job;
-    job.transport = parseTransport(options.communicator);
-    job.arenaBytes = program.arenaBytes;
-    job.communicators = program.communicators;
+    const JobOptions job = target::jobOptions(program, options.communicator);
+    target::requireDevices(job, worldSize(program));
     const Sources sources = openSources(program, options);
     const std::int64_t steps = stepCount(program, options, sources);
     return runRanks(Mesh(program.axes, program.deviceOrder), job, [&](Job &rank) {

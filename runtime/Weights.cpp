@@ -142,9 +142,9 @@ void loadShard(const WeightFiles &file, const Storage &storage, int coordinate, 
         ->readFloats(run.inParameter, run.count, shard + run.inShard);
 }
 
-void exportWeights(const std::string &path, const Program &program, Context &c) {
+void exportWeights(const std::string &path, const Program &program, Device &device) {
   std::optional<SafetensorsWriter> writer;
-  if (c.rank() == 0) {
+  if (device.rank() == 0) {
     std::vector<SafetensorsWriter::Tensor> tensors;
     for (const Storage &storage : program.storages)
       for (const Parameter &parameter : storage.members)
@@ -155,11 +155,11 @@ void exportWeights(const std::string &path, const Program &program, Context &c) 
 
   std::vector<float> whole;
   for (const Storage &storage : program.storages) {
-    const auto *shard = reinterpret_cast<const float *>(c.base() + storage.shard.offset);
+    const float *shard = device.read(storage.shard);
     const float *values = shard;
     if (storage.communicator >= 0) {
       whole.resize(storage.size);
-      c.comm(storage.communicator).allGather(shard, whole.data(), tileOf(storage));
+      device.communicator(storage.communicator).allGather(shard, whole.data(), tileOf(storage));
       values = whole.data();
     }
     if (!writer)

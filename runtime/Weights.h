@@ -9,7 +9,7 @@
 #ifndef FSDP_RUNTIME_WEIGHTS_H
 #define FSDP_RUNTIME_WEIGHTS_H
 
-#include "runtime/Context.h"
+#include "runtime/Device.h"
 #include "runtime/Program.h"
 #include "runtime/WeightFiles.h"
 
@@ -27,9 +27,9 @@ std::string checkWeights(const WeightFiles &file, const Program &program);
 /// Fills a shard from a file that `checkWeights` has accepted; padding becomes zero.
 void loadShard(const WeightFiles &file, const Storage &storage, int coordinate, float *shard);
 
-/// Writes every parameter as F32 to `path`, all or nothing. Every rank calls it, with idle streams;
+/// Writes every parameter as F32 to `path`, all or nothing. Every rank calls it, between segments;
 /// rank 0 writes, one storage at a time.
-void exportWeights(const std::string &path, const Program &program, Context &c);
+void exportWeights(const std::string &path, const Program &program, Device &device);
 
 } // namespace fsdp::rt
 

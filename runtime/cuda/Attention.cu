@@ -106,20 +106,32 @@ __global__ void __launch_bounds__(kWarps * 32)
       }
     }
 
+    // Few blocks have keys that some of the queries do not see.
+    const int end = block * kKeys + kKeys;
+    const bool whole = end <= keys && end <= keysSeen(s, first);
 #pragma unroll
     for (int m = 0; m < kTiles; ++m) {
-      const int upper = first + row + 16 * m + g;
-      const int seen[2] = {keysSeen(s, upper), keysSeen(s, upper + 8)};
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          scores[m][n][i] *= scale;
+      if (!whole) {
+        const int upper = first + row + 16 * m + g;
+        const int seen[2] = {min(keysSeen(s, upper), keys), min(keysSeen(s, upper + 8), keys)};
+#pragma unroll
+        for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            if (block * kKeys + 8 * n + 2 * t + i % 2 >= seen[i / 2])
+              scores[m][n][i] = -kInfinity;
+      }
       float larger[2] = {tops[m][0], tops[m][1]};
 #pragma unroll
       for (int n = 0; n < kKeys / 8; ++n)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int key = block * kKeys + 8 * n + 2 * t + i % 2;
-          float &score = scores[m][n][i];
-          score = key < seen[i / 2] && key < keys ? score * scale : -kInfinity;
-          larger[i / 2] = fmaxf(larger[i / 2], score);
-        }
+        for (int i = 0; i < 4; ++i)
+          larger[i / 2] = fmaxf(larger[i / 2], scores[m][n][i]);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         larger[half] = rowLargest(larger[half]);

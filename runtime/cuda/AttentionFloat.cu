@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kThreads)
         for (int e = 0; e < 4; ++e)
           acc[i][c][e] *= correction;
     }
-    __syncthreads();
+    __syncwarp(); // a warp reads the weights that it wrote
     timesRows<D>(at, weights, kScoreStride, 1, vTile, acc);
   }
   float inverse[4];
@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int que
     scoreGradients(s, place, first, block * kRows, at.logSumExp + head.queries, alongs - first,
                    scores, dScores);
     keep(place, dScores, weights);
-    __syncthreads();
+    __syncwarp(); // a warp reads the weights that it wrote
     timesRows<D>(place, weights, kScoreStride, 1, kTileAt, acc);
   }
   write<D>(place, acc, {1, 1, 1, 1}, at.dQ + start, first, s.queries, width);

@@ -163,10 +163,18 @@ __global__ void __launch_bounds__(kWarps * 32) queryGradients(Gradients at, int 
     for (int n = 0; n < N; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int key = block * kKeys + 8 * n + 2 * t + i % 2;
         const float p = powerOfTwo(scores[n][i] * (s.scale * kLog2E) - base[i / 2]);
-        dScores[n][i] = key < seen[i / 2] ? s.scale * p * (dScores[n][i] - along[i / 2]) : 0.0f;
+        dScores[n][i] = s.scale * p * (dScores[n][i] - along[i / 2]);
       }
+    // Few blocks have keys that some of the queries do not see.
+    const int end = block * kKeys + kKeys;
+    if (end > keys || end > keysSeen(s, first))
+#pragma unroll
+      for (int n = 0; n < N; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          if (block * kKeys + 8 * n + 2 * t + i % 2 >= seen[i / 2])
+            dScores[n][i] = 0;
     timesRows<D, N>(dScores, keyTile(block % 2), lane, acc);
     __syncthreads(); // before the buffer is filled again
   }
@@ -238,12 +246,20 @@ __global__ void __launch_bounds__(kWarps * 32) keyGradients(Gradients at, int ke
     for (int n = 0; n < N; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int key = first + row + g + i / 2 * 8, column = 8 * n + 2 * t + i % 2;
-        const int query = from + column;
-        const bool sees = query < queries && key < keysSeen(s, query);
-        p[n][i] = sees ? powerOfTwo(p[n][i] * (s.scale * kLog2E) - bases[stage][column]) : 0.0f;
+        const int column = 8 * n + 2 * t + i % 2;
+        p[n][i] = powerOfTwo(p[n][i] * (s.scale * kLog2E) - bases[stage][column]);
         dScores[n][i] = s.scale * p[n][i] * (dScores[n][i] - alongs[stage][column]);
       }
+    // Few blocks have queries that do not see some of the keys.
+    if (from + kQueries > queries || first + kOwned > keysSeen(s, from))
+#pragma unroll
+      for (int n = 0; n < N; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int key = first + row + g + i / 2 * 8, query = from + 8 * n + 2 * t + i % 2;
+          if (query >= queries || key >= keysSeen(s, query))
+            p[n][i] = dScores[n][i] = 0;
+        }
     timesRows<D, N>(p, dOutTile(stage), lane, dV);
     timesRows<D, N>(dScores, queryTile(stage), lane, dK);
     __syncthreads(); // before the buffer is filled again

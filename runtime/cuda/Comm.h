@@ -91,6 +91,24 @@ constexpr ncclDataType_t ncclTypeOf(DType type) {
   return ncclUint8;
 }
 
+/// Bytes of an element.
+constexpr std::size_t bytesOf(ncclDataType_t type) {
+  switch (type) {
+  case ncclInt8:
+  case ncclUint8:
+    return 1;
+  case ncclFloat16:
+  case ncclBfloat16:
+    return 2;
+  case ncclInt64:
+  case ncclUint64:
+  case ncclFloat64:
+    return 8;
+  default:
+    return 4;
+  }
+}
+
 /// Collectives over any tile: a dimension that is not outermost, or that is not cut evenly. Pieces
 /// are packed into one block, sent by the call above, and unpacked; padding never reaches the whole
 /// and is zero in the piece. A tile that needs none of this is the plain call.

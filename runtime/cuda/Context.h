@@ -15,6 +15,7 @@
 #else
 
 #include "runtime/Bootstrap.h"
+#include "runtime/InputSource.h"
 #include "runtime/Program.h"
 #include "runtime/Slice.h"
 #include "runtime/cuda/Comm.h"
@@ -24,15 +25,16 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
-#include <map>
+#include <deque>
 #include <memory>
 #include <vector>
 
 namespace fsdp::rt {
 
-class Blas;         // Matmul.h
-class InputStaging; // Staging.h
-class Collectives;  // Collectives.h
+class Blas;
+class Collectives;
+class InputStaging;
+class Monitor;
 
 /// One rank on its device. Everything here is called from the rank's host thread, unless said
 /// otherwise.
@@ -64,12 +66,20 @@ public:
   /// Communicator `index` as `stream` uses it: each serves one stream. The first call for it makes
   /// it, together with the other ranks, which issue the same program.
   Comm comm(int index, int stream);
-  Blas &blas() { return *blas_; }
+  /// cuBLASLt on this device, made at the first call (Matmul.cpp).
+  Blas &blas();
 
   /// Pinned host memory for number `slot` of the segment, read after synchronize().
   float *output(int slot) { return outputs_ + slot; }
+  const float *outputs() const { return outputs_; }
   /// Pinned host memory with this rank's part of the next (micro)batch of input `input`.
   const void *staged(int input);
+
+  /// Before a segment's actions: its inputs come from `source`.
+  void begin(const Segment &segment, InputSource *source);
+  /// Fetches the inputs that the segment under way will ask for when it runs again, while the device
+  /// works.
+  void stageAhead();
 
   /// What is done next, for errors; see CHECK. `name` is a literal.
   Context &at(const char *name) {
@@ -91,13 +101,22 @@ public:
   }
 
   std::byte *base() const { return base_; }
+  int streamCount() const { return static_cast<int>(streams_.size()); }
+  /// Over all ranks, for memory of the host.
+  Communicator &world() const { return *world_; }
+  /// What the program was compiled to.
+  const Program &program() const { return program_; }
   /// Waits for every stream. Throws the error of the action that failed or hangs, and `Aborted`
   /// when the job has failed elsewhere.
   void synchronize();
+  /// The step state as synchronize() found it.
+  const StepState &state() const { return *state_; }
   /// Highest byte that any action so far has touched.
   std::size_t peakBytes() const { return peakBytes_; }
   /// Bytes of the device outside of the arena: libraries' and collectives' scratch memory.
   std::size_t workspaceBytes() const;
+  /// Counts scratch memory that a library was given.
+  void addWorkspace(std::size_t bytes) { libraryWorkspace_ += bytes; }
 
 private:
   template <class T> T *address(Slice<T> slice) {
@@ -115,13 +134,20 @@ private:
   std::byte *base_ = nullptr;
   std::size_t peakBytes_ = 0;
   std::atomic<const char *> action_{"start"};
+  std::size_t libraryWorkspace_ = 0;
   std::vector<cudaStream_t> streams_;
-  mutable std::map<int, StreamWorkspace> workspaces_; // each made at its first use
-  std::vector<cudaEvent_t> events_;
+  std::vector<cudaEvent_t> events_, ends_; ///< the program's; one for the end of each stream
+  cudaStream_t control_ = nullptr;         ///< comes after all others in synchronize()
   float *outputs_ = nullptr;
-  std::unique_ptr<Blas> blas_;
+  StepState *state_ = nullptr;
+  std::unique_ptr<Communicator> world_;
+  mutable std::deque<StreamWorkspace> workspaces_; ///< one for each stream
+  std::shared_ptr<Blas> blas_;
   std::unique_ptr<InputStaging> staging_;
   std::unique_ptr<Collectives> collectives_;
+  std::vector<CollectiveBackend *> comms_; ///< those asked for so far
+  std::vector<int> streamOf_;              ///< the one that each communicator serves
+  std::unique_ptr<Monitor> monitor_;       ///< its thread ends before what it looks at
 };
 
 } // namespace fsdp::rt

@@ -105,6 +105,7 @@ public:
 
 private:
   void runBlock();
+  void shuffleThreads(std::vector<unsigned> &list);
   void work();
   void enter(unsigned thread);
   void park();
@@ -122,6 +123,7 @@ private:
   int countOfLastMeeting = 0;
   std::vector<Thread> threads;
   std::vector<unsigned> order, ready;
+  bool ahead = false; ///< in this block a warp runs as far as it can before another goes on
   std::size_t nextReady = 0;
   Fiber scheduler;
   Fiber *runningFiber = nullptr;
@@ -187,8 +189,8 @@ void BlockRunner::runBlock() {
   threads.assign(size, Thread());
   ready.clear();
   nextReady = nextNew = done = atBlock = 0;
-  if (settings().shuffle)
-    std::shuffle(order.begin(), order.end(), random);
+  ahead = settings().shuffle && random() % 2;
+  shuffleThreads(order);
   // Last block's fibers may have been left in the middle of a kernel that failed.
   while (!failed && done < size) {
     if (nextReady < ready.size()) {
@@ -214,6 +216,20 @@ void BlockRunner::runBlock() {
     fibers.clear();
     throw failure;
   }
+}
+
+/// A random order; warp by warp where warps run ahead of one another.
+void BlockRunner::shuffleThreads(std::vector<unsigned> &list) {
+  if (!settings().shuffle)
+    return;
+  std::shuffle(list.begin(), list.end(), random);
+  if (!ahead)
+    return;
+  std::array<std::uint64_t, 32> ranks;
+  for (std::uint64_t &rank : ranks)
+    rank = random();
+  std::stable_sort(list.begin(), list.end(),
+                   [&](unsigned a, unsigned b) { return ranks[a / 32] < ranks[b / 32]; });
 }
 
 /// From the scheduler to a fiber; comes back when that fiber can do no more.
@@ -293,8 +309,7 @@ bool BlockRunner::releaseBlock() {
   }
   atBlock = 0;
   ready = order;
-  if (settings().shuffle)
-    std::shuffle(ready.begin(), ready.end(), random);
+  shuffleThreads(ready);
   nextReady = 0;
   return true;
 }
@@ -345,6 +360,17 @@ void BlockRunner::completeWarp(unsigned first, unsigned mask, void (*body)(void 
     }
   if (settings().shuffle)
     std::shuffle(ready.begin() + static_cast<std::ptrdiff_t>(from), ready.end(), random);
+  if (ahead) {
+    // Before all others: the warp goes on until it must wait for the block.
+    const std::vector<unsigned> released(ready.begin() + static_cast<std::ptrdiff_t>(from),
+                                         ready.end());
+    ready.resize(from);
+    const std::size_t room = std::min<std::size_t>(nextReady, released.size());
+    nextReady -= room;
+    std::copy_n(released.begin(), room, ready.begin() + static_cast<std::ptrdiff_t>(nextReady));
+    ready.insert(ready.begin() + static_cast<std::ptrdiff_t>(nextReady + room),
+                 released.begin() + static_cast<std::ptrdiff_t>(room), released.end());
+  }
   if (body)
     body(lanes);
 }

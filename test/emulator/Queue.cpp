@@ -253,7 +253,7 @@ void waitForAll() {
   {
     Lock lock(engine().mutex);
     for (const auto &stream : engine().streams)
-      if (stream->tail)
+      if (stream->tail && stream->device == currentDevice())
         tails.push_back(stream->tail);
   }
   for (const PointRef &tail : tails)

@@ -75,6 +75,33 @@ TEST_F(Grid, ReducesThroughShufflesAndSharedMemory) {
     }
 }
 
+// What one warp reads in a round, another may write in the next: a barrier is missing. It shows only if
+// that warp is nine meetings ahead.
+__global__ void overtake(int *out) {
+  __shared__ int round;
+  int seen = 0;
+  for (int r = 0; r < 2; ++r) {
+    if (threadIdx.x == 0)
+      round = r;
+    __syncthreads();
+    __syncwarp();
+    seen += round == r;
+    for (int i = 0; i < 8; ++i)
+      __syncwarp();
+  }
+  out[blockIdx.x * blockDim.x + threadIdx.x] = seen;
+}
+
+TEST_F(Grid, WarpsRunAheadWhereABarrierIsMissing) {
+  emulator::configure("shuffle,seed=5");
+  Buffer<int> out(32 * 64);
+  OK(launch(overtake, dim3(32), dim3(64), 0, nullptr, out.data));
+  int overtaken = 0;
+  for (int seen : out.values())
+    overtaken += seen != 2;
+  EXPECT_GT(overtaken, 0);
+}
+
 __global__ void shuffles(int *out) {
   const int lane = int(threadIdx.x);
   int *mine = out + lane * 8;

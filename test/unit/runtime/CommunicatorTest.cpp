@@ -37,6 +37,31 @@ TEST_P(Conformance, Mpi) {
   expectConformance(runUnderMpi(GetParam().ranks, GetParam().mesh, "conformance", "mpi"));
 }
 
+TEST_P(Conformance, ThreadsOfOneProcess) {
+  expectConformance(runRanksProgram(GetParam().mesh, "conformance threads"));
+}
+
+TEST(Steps, RunOnThreadsOfOneProcess) {
+  Finished job = runRanksProgram("fsdp=3", "steps threads");
+  EXPECT_EQ(job.status, 0) << job.output;
+  EXPECT_EQ(job.output, "done\n");
+  job = runRanksProgram("fsdp=3", "throw threads");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_EQ(job.output, "error: rank 1: the planted fault\n");
+  job = runCommand("env RANK=0 WORLD_SIZE=3 " RANKS_PROGRAM " fsdp=3 steps threads");
+  EXPECT_EQ(job.status, 2) << job.output;
+  EXPECT_EQ(job.output, "error: --communicator=loopback runs all ranks in one process, but torchrun "
+                        "started 3: start the program alone, or use nccl\n");
+}
+
+TEST(Steps, NeedMpiOnSeveralMachines) {
+  Finished job = runCommand("env -u SLURM_STEP_ID RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 "
+                            "LOCAL_WORLD_SIZE=2 " RANKS_PROGRAM " fsdp=4 steps");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_EQ(job.output, "error: torchrun started 2 of 4 ranks on this machine; ranks on several "
+                        "machines meet through MPI: start with mpirun, or with srun\n");
+}
+
 TEST(Steps, RunOnStreamsOverBothBackends) {
   for (const char *mesh : {"fsdp=1", "fsdp=2", "fsdp=7", "data=2,fsdp=2"}) {
     Finished job = runRanksProgram(mesh, "steps");

@@ -42,11 +42,12 @@ template <typename Fill> int exportFrom(const std::string &path, Fill fill) {
   options.arenaBytes = 256;
   options.communicators = tables.communicators;
   return runRanks(Mesh(tables.axes), options, [&](Job &job) {
-    Context c(job, {}, 0);
+    const std::unique_ptr<Device> device = target::open(tables, job);
     for (const Storage &storage : tables.storages)
-      fill(storage, storage.communicator < 0 ? 0 : c.comm(storage.communicator).rank(),
-           reinterpret_cast<float *>(c.base() + storage.shard.offset));
-    exportWeights(path, tables, c);
+      device->write(storage.shard, [&](float *shard) {
+        fill(storage, storage.communicator < 0 ? 0 : device->rankIn(storage.communicator), shard);
+      });
+    exportWeights(path, tables, *device);
     return 0;
   });
 }

@@ -1,11 +1,12 @@
 //===- RanksMain.cpp - jobs that the runtime's tests start ------------------===//
 //
-//   runtime-ranks MESH MODE [auto|shm|mpi]     MESH as in "fsdp=2,tensor=3"
+//   runtime-ranks MESH MODE [auto|shm|mpi|threads]     MESH as in "fsdp=2,tensor=3"
 //
 // Modes other than `conformance`, `steps`, `overlap` and `allocations` plant a fault in rank 1.
 //
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
+#include "MeshText.h"
 #include "runtime/Launch.h"
 
 #include <cerrno>
@@ -236,38 +237,17 @@ int body(Job &job, const std::string &mode) {
 
 int main(int argc, char **argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: runtime-ranks MESH MODE [auto|shm|mpi]\n");
+    std::fprintf(stderr, "usage: runtime-ranks MESH MODE [auto|shm|mpi|threads]\n");
     return kExitBadCommandLine;
   }
-  // "name=size,name=size"
-  static std::vector<std::string> names;
-  std::vector<MeshAxis> axes;
-  names.reserve(8);
-  std::string text = argv[1];
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t equals = text.find('=', at), comma = std::min(text.find(',', at), text.size());
-    names.push_back(text.substr(at, equals - at));
-    axes.push_back({names.back().c_str(), std::atoi(text.c_str() + equals + 1)});
-    at = comma + 1;
-  }
-  // The whole mesh first, then every other list of one or two axes, in both orders.
-  static std::vector<CommunicatorSpec> communicators;
-  communicators.push_back({"all axes", {}});
-  const int n = static_cast<int>(axes.size());
-  for (int a = 0; a < n; ++a)
-    communicators[0].axes.axis[communicators[0].axes.count++] = a;
-  for (int a = 0; a < n && n > 1; ++a) {
-    communicators.push_back({axes[a].name, {a}});
-    for (int b = 0; b < n; ++b)
-      if (b != a)
-        communicators.push_back({"pair", {a, b}});
-  }
+  const MeshText text(argv[1]);
   JobOptions options;
   options.arenaBytes = kConformanceArena;
-  options.communicators = Table<CommunicatorSpec>(communicators.data(), communicators.size());
+  options.communicators = text.communicators();
   try {
-    options.transport = argc > 3 ? parseTransport(argv[3]) : Transport::Auto;
-    Mesh mesh(Table<MeshAxis>(axes.data(), axes.size()));
+    const std::string how = argc > 3 ? argv[3] : "auto";
+    options.transport = how == "threads" ? Transport::Loopback : parseTransport(how);
+    Mesh mesh(text.axes());
     std::string mode = argv[2];
     return runRanks(mesh, options, [&](Job &job) { return body(job, mode); });
   } catch (const Error &error) {

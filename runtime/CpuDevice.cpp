@@ -1,0 +1,91 @@
+//===- CpuDevice.cpp - the arena is memory of the host --------------------===//
+
+#include "runtime/Context.h"
+#include "runtime/Device.h"
+#include "runtime/Progress.h"
+#include "runtime/Trace.h"
+#include "runtime/Workspace.h"
+
+#include <optional>
+#include <vector>
+
+namespace fsdp::rt {
+
+namespace {
+
+class CpuDevice final : public Device {
+public:
+  CpuDevice(const Program &program, Job &job)
+      : Device(job), program(program), left(mostOutputs(program)),
+        c(job, program.streams, program.events) {
+    c.outputs = left.data();
+  }
+
+  int rankIn(int index) const override { return c.comm(index).rank(); }
+  Communicator &world() override { return c.world(); }
+  Communicator &communicator(int index) override { return c.comm(index); }
+
+  void write(const Buffer &buffer, const std::function<void(float *)> &fill) override {
+    fill(reinterpret_cast<float *>(c.base() + buffer.offset));
+  }
+  const float *read(const Buffer &buffer) override {
+    return reinterpret_cast<const float *>(c.base() + buffer.offset);
+  }
+  void setState(const StepState &state) override { *c.data(program.stepState) = state; }
+  const StepState &state() const override { return *c.data(program.stepState); }
+
+  void run(const Segment &segment, InputSource *source, bool) override {
+    c.inputs = source;
+    const double begin = now();
+    segment.run(c);
+    const double enqueued = now();
+    c.synchronize();
+    steps += segment.kind == SegmentKind::Train;
+    if (trace && segment.kind == SegmentKind::Train)
+      trace->step(steps, begin, enqueued, now());
+  }
+  const float *outputs() const override { return left.data(); }
+
+  void startTrace() override { trace.emplace(c); }
+  void writeTrace(const std::string &path) override { trace->write(path); }
+
+  std::size_t peakBytes() const override { return c.peakBytes(); }
+  std::size_t workspaceBytes() const override { return rt::workspaceBytes(); }
+
+private:
+  const Program &program;
+  std::int64_t steps = 0;
+  // What the context's streams write outlives it.
+  std::vector<float> left;
+  std::optional<Trace> trace;
+  Context c;
+};
+
+} // namespace
+
+namespace target {
+
+const char *const communicatorNames = "auto, shm or mpi";
+
+JobOptions jobOptions(const Program &program, const std::string &communicator) {
+  if (communicator == "nccl" || communicator == "loopback")
+    throw Error(format("option '--communicator' got '%s', which only programs compiled with "
+                       "--target=cuda have; expected %s",
+                       communicator.c_str(), communicatorNames),
+                kExitBadCommandLine);
+  JobOptions options;
+  options.transport = parseTransport(communicator);
+  options.arenaBytes = program.arenaBytes;
+  options.communicators = program.communicators;
+  return options;
+}
+
+void requireDevices(const JobOptions &, int) {}
+
+std::unique_ptr<Device> open(const Program &program, Job &job) {
+  return std::make_unique<CpuDevice>(program, job);
+}
+
+} // namespace target
+
+} // namespace fsdp::rt

@@ -1,0 +1,206 @@
+//===- CudaDevice.cpp - the arena is memory of a GPU ----------------------===//
+
+#include "runtime/Device.h"
+#include "runtime/Launcher.h"
+#include "runtime/cuda/Collectives.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace fsdp::rt {
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// What there is
+//===----------------------------------------------------------------------===//
+
+/// How many GPUs this process can use, or why it can use none.
+struct Found {
+  int devices = 0;
+  cudaError_t status = cudaSuccess;
+};
+
+Found countDevices() {
+  Found found;
+  found.status = cudaGetDeviceCount(&found.devices);
+  if (found.status != cudaSuccess)
+    found.devices = 0;
+  return found;
+}
+
+/// Counts in a process of its own: one that has called CUDA must not fork the ranks.
+Found countDevicesApart() {
+  int ends[2];
+  const pid_t child = pipe(ends) == 0 ? fork() : -1;
+  if (child < 0)
+    throw Error(format("cannot start a process that counts the GPUs: %s", std::strerror(errno)));
+  Found found;
+  if (child == 0) {
+    found = countDevices();
+    _exit(write(ends[1], &found, sizeof found) == sizeof found ? 0 : 1);
+  }
+  close(ends[1]);
+  const bool told = read(ends[0], &found, sizeof found) == sizeof found;
+  close(ends[0]);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!told)
+    throw Error("the process that counts the GPUs died before it could say how many there are",
+                kExitNoDevice);
+  return found;
+}
+
+[[noreturn]] void noDevice(cudaError_t status) {
+  throw Error(format("no GPU is usable: %s (%s); this program runs on NVIDIA GPUs only: look at "
+                     "nvidia-smi, or compile the model with --target=cpu",
+                     cudaGetErrorString(status == cudaSuccess ? cudaErrorNoDevice : status),
+                     cudaGetErrorName(status == cudaSuccess ? cudaErrorNoDevice : status)),
+              kExitNoDevice);
+}
+
+/// The GPU of a rank. A launcher may show each process its own one only.
+int deviceOf(const Job &job, int devices) {
+  if (job.options().transport == Transport::Loopback)
+    return 0;
+  if (devices == 1 && std::getenv("CUDA_VISIBLE_DEVICES"))
+    return 0; // NCCL refuses two ranks on one device
+  return job.localRank();
+}
+
+//===----------------------------------------------------------------------===//
+// The device of a rank
+//===----------------------------------------------------------------------===//
+
+class CudaDevice final : public Device {
+public:
+  CudaDevice(const Program &program, Job &job)
+      : Device(job), program(program), c(taken(job), program) {}
+
+  int rankIn(int index) const override { return c.rankIn(index); }
+  Communicator &world() override { return c.world(); }
+  Communicator &communicator(int index) override {
+    std::unique_ptr<Communicator> &made = communicators[index];
+    if (!made)
+      made = job().communicator(index);
+    return *made;
+  }
+
+  void write(const Buffer &buffer, const std::function<void(float *)> &fill) override {
+    staging.resize(buffer.count);
+    fill(staging.data());
+    c.at("write to the arena");
+    FSDP_CHECK(c, cudaMemcpy(c.base() + buffer.offset, staging.data(),
+                             buffer.count * sizeof(float), cudaMemcpyHostToDevice));
+  }
+  const float *read(const Buffer &buffer) override {
+    staging.resize(buffer.count);
+    c.at("read from the arena");
+    FSDP_CHECK(c, cudaMemcpy(staging.data(), c.base() + buffer.offset,
+                             buffer.count * sizeof(float), cudaMemcpyDeviceToHost));
+    return staging.data();
+  }
+  void setState(const StepState &state) override {
+    staging = {}; // the parameters have been written
+    c.at("write the step state");
+    FSDP_CHECK(c, cudaMemcpy(c.base() + program.stepState.offset, &state, sizeof state,
+                             cudaMemcpyHostToDevice));
+  }
+  const StepState &state() const override { return c.state(); }
+
+  void run(const Segment &segment, InputSource *source, bool again) override {
+    try {
+      c.begin(segment, source);
+      segment.run(c);
+      if (again)
+        c.stageAhead();
+      c.synchronize();
+    } catch (const Aborted &) {
+      throw;
+    } catch (const Error &error) {
+      throw error.at(rank(), c.action());
+    }
+  }
+  const float *outputs() const override { return c.outputs(); }
+
+  void startTrace() override {
+    throw Error("got --trace, which only programs compiled with --target=cpu have: profile this one "
+                "with 'nsys profile'",
+                kExitBadCommandLine)
+        .byAll();
+  }
+  void writeTrace(const std::string &) override {}
+
+  std::size_t peakBytes() const override { return c.peakBytes(); }
+  std::size_t workspaceBytes() const override { return c.workspaceBytes(); }
+
+private:
+  /// The job, this thread having taken its GPU.
+  static Job &taken(Job &job) {
+    const Found found = countDevices();
+    if (found.devices == 0)
+      noDevice(found.status);
+    const int device = deviceOf(job, found.devices);
+    if (device >= found.devices)
+      throw Error(format("got %d GPU(s) on this machine for local rank %d, expected at least %d: "
+                         "one for each rank",
+                         found.devices, device, device + 1),
+                  kExitNoDevice);
+    if (cudaError_t status = cudaSetDevice(device))
+      noDevice(status);
+    return job;
+  }
+
+  const Program &program;
+  std::vector<float> staging; ///< host side of what is written and read
+  std::map<int, std::unique_ptr<Communicator>> communicators;
+  Context c;
+};
+
+} // namespace
+
+namespace target {
+
+const char *const communicatorNames = "auto, nccl or loopback";
+
+JobOptions jobOptions(const Program &program, const std::string &communicator) {
+  JobOptions options;
+  if (communicator == "auto" || communicator == "nccl")
+    options.transport = Transport::Nccl;
+  else if (communicator == "loopback")
+    options.transport = Transport::Loopback;
+  else
+    throw Error(format("option '--communicator' got '%s', which only programs compiled with "
+                       "--target=cpu have; expected %s",
+                       communicator.c_str(), communicatorNames),
+                kExitBadCommandLine);
+  options.communicators = program.communicators; // the arena is not the host's
+  return options;
+}
+
+void requireDevices(const JobOptions &options, int ranks) {
+  const bool apart = ranks > 1 && options.transport != Transport::Loopback && !detectLauncher();
+  const Found found = apart ? countDevicesApart() : countDevices();
+  if (found.devices == 0)
+    noDevice(found.status);
+  if (apart && found.devices < ranks)
+    throw Error(format("got %d GPU(s) on this machine, expected %d: one for each rank; start on "
+                       "more machines with mpirun, srun or torchrun, or run all ranks on one GPU "
+                       "with --communicator=loopback",
+                       found.devices, ranks),
+                kExitNoDevice);
+}
+
+std::unique_ptr<Device> open(const Program &program, Job &job) {
+  return std::make_unique<CudaDevice>(program, job);
+}
+
+} // namespace target
+
+} // namespace fsdp::rt

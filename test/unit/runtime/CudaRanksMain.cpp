@@ -1,0 +1,356 @@
+//===- CudaRanksMain.cpp - jobs of the CUDA runtime, emulated ---------------===//
+//
+//   cuda-ranks MESH MODE nccl|loopback     MESH as in "fsdp=2,tensor=3"
+//
+// Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
+// between threads only). Modes other than `conformance` and `steps` plant a fault, most in rank 1;
+// `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
+//
+//===----------------------------------------------------------------------===//
+#include "Conformance.h"
+#include "MeshText.h"
+#include "runtime/Device.h"
+#include "runtime/Progress.h"
+#include "runtime/SharedJob.h"
+#include "runtime/cuda/Context.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace fsdp::rt;
+
+//===----------------------------------------------------------------------===//
+// What is planted from outside
+//===----------------------------------------------------------------------===//
+
+/// What NCCL is to say of its communicators, where it is not what they say; see the linker's --wrap.
+static std::atomic<ncclResult_t> asyncError{ncclSuccess};
+#define GET_ASYNC_ERROR "_Z21ncclCommGetAsyncErrorP8ncclCommP12ncclResult_t"
+ncclResult_t realGetAsyncError(ncclComm_t, ncclResult_t *) asm("__real_" GET_ASYNC_ERROR);
+ncclResult_t plantedAsyncError(ncclComm_t, ncclResult_t *) asm("__wrap_" GET_ASYNC_ERROR);
+ncclResult_t plantedAsyncError(ncclComm_t comm, ncclResult_t *error) {
+  *error = asyncError.load();
+  return *error == ncclSuccess ? realGetAsyncError(comm, error) : ncclSuccess;
+}
+
+/// FORK=fail: no process can be started; FORK=kill: what is started dies at once.
+extern "C" pid_t __fork();
+extern "C" pid_t fork() noexcept {
+  const char *fault = std::getenv("FORK");
+  if (fault && !std::strcmp(fault, "fail")) {
+    errno = EAGAIN;
+    return -1;
+  }
+  const pid_t pid = __fork();
+  if (pid == 0 && fault)
+    raise(SIGKILL);
+  return pid;
+}
+
+namespace {
+
+enum : int { kCompute, kGather };
+constexpr const char *kStreams[] = {"compute", "gather"};
+constexpr std::size_t kArena = std::size_t(40) << 20;
+
+//===----------------------------------------------------------------------===//
+// The conformance suite over the device's communicators
+//===----------------------------------------------------------------------===//
+
+/// A device's communicator for memory of the host: brings it to the arena, performs, brings it
+/// back. Buffers that overlap on the host overlap in the arena.
+class OnDevice final : public Communicator {
+public:
+  OnDevice(Context &c, int index, std::unique_ptr<Communicator> host)
+      : Communicator(host->name(), c.rankIn(index), c.sizeOf(index)), c_(c), index_(index),
+        host_(std::move(host)) {}
+
+protected:
+  void doAllGather(const void *piece, void *whole, const Request &request) override {
+    const Tile tile = tileOf(request);
+    const std::size_t element = sizeInBytes(request.type);
+    Placed at = bring(piece, tile.pieceCount() * element, whole, tile.wholeCount() * element);
+    CHECK(c_, "all_gather", all_gather(tile, at.source, at.target, request.type, comm(), stream()));
+    take(at, whole, tile.wholeCount() * element);
+  }
+  void doReduceScatter(const void *whole, void *piece, const Request &request) override {
+    const Tile tile = tileOf(request);
+    const std::size_t element = sizeInBytes(request.type);
+    Placed at = bring(whole, tile.wholeCount() * element, piece, tile.pieceCount() * element);
+    CHECK(c_, "reduce_scatter",
+          reduce_scatter(tile, at.source, at.target, request.type, comm(), stream(),
+                         operatorOf(request)));
+    take(at, piece, tile.pieceCount() * element);
+  }
+  void doAllReduce(const void *source, void *target, const Request &request) override {
+    const std::size_t bytes = request.total * sizeInBytes(request.type);
+    Placed at = bring(source, bytes, target, bytes);
+    CHECK(c_, "all_reduce",
+          ncclAllReduce(at.source, at.target, request.total, ncclTypeOf(request.type),
+                        operatorOf(request), comm(), stream()));
+    take(at, target, bytes);
+  }
+  void doBroadcast(void *buffer, const Request &request) override {
+    Placed at = bring(buffer, request.total, buffer, request.total);
+    CHECK(c_, "broadcast",
+          ncclBroadcast(at.source, at.target, request.total, ncclUint8, request.root, comm(),
+                        stream()));
+    take(at, buffer, request.total);
+  }
+  void doBarrier(const Request &) override { host_->barrier(); }
+
+private:
+  struct Placed {
+    const std::byte *source;
+    std::byte *target;
+  };
+
+  static Tile tileOf(const Request &r) { return {r.outer, r.local, r.inner, r.total}; }
+  static ncclRedOp_t operatorOf(const Request &r) {
+    return r.op == ReduceOp::Max ? ncclMax : ncclSum;
+  }
+  cudaStream_t stream() const { return c_.stream(kGather); }
+  Comm comm() const { return c_.comm(index_, kGather); }
+
+  Placed bring(const void *source, std::size_t sourceBytes, const void *target,
+               std::size_t targetBytes) {
+    const auto *from = static_cast<const std::byte *>(source);
+    const auto *to = static_cast<const std::byte *>(target);
+    std::byte *first = c_.base(), *second = c_.base() + kArena / 2;
+    if (from < to + targetBytes && to < from + sourceBytes) {
+      const std::byte *low = std::min(from, to);
+      first = c_.base() + (from - low), second = c_.base() + (to - low);
+    }
+    CHECK(c_, "bring", cudaMemcpy(second, target, targetBytes, cudaMemcpyHostToDevice));
+    CHECK(c_, "bring", cudaMemcpy(first, source, sourceBytes, cudaMemcpyHostToDevice));
+    return {first, second};
+  }
+  void take(const Placed &at, void *target, std::size_t bytes) {
+    CHECK(c_, "take",
+          cudaMemcpyAsync(target, at.target, bytes, cudaMemcpyDeviceToHost, stream()));
+    c_.synchronize();
+  }
+
+  Context &c_;
+  int index_;
+  std::unique_ptr<Communicator> host_;
+};
+
+/// A job whose communicators are the device's.
+class DeviceJob final : public Job {
+public:
+  DeviceJob(Job &host, Context &c) : Job(host.mesh(), host.options(), host.rank()), host_(host), c_(c) {
+    memory_.resize(kConformanceArena);
+    arena_ = memory_.data();
+    options_.arenaBytes = memory_.size();
+    failure_ = &host.failure();
+  }
+  std::unique_ptr<Communicator> communicator(int index, int) override {
+    auto host = host_.communicator(index, 1); // the context has the world's first channel
+    if (index == static_cast<int>(options_.communicators.size()))
+      return host; // over all ranks is for the host's memory
+    return std::make_unique<OnDevice>(c_, index, std::move(host));
+  }
+
+private:
+  Job &host_;
+  Context &c_;
+  std::vector<std::byte> memory_;
+};
+
+//===----------------------------------------------------------------------===//
+// Steps on two streams
+//===----------------------------------------------------------------------===//
+
+/// A unit that is gathered, doubled by being summed with itself, and scattered; total is uneven.
+struct Unit {
+  Slice<float> piece, whole, gradient, sum, norm;
+  Tile tile;
+};
+
+Unit unitOf(const Mesh &mesh) {
+  const std::size_t total = 10007, ranks = mesh.size(), local = (total + ranks - 1) / ranks;
+  return {{0, local},         {65536, total}, {2 * 65536, total},
+          {3 * 65536, local}, {4 * 65536, 1}, {1, local, 1, total}};
+}
+
+void step(Context &c, const Unit &u, bool fault) {
+  CHECK(c, "gather", cudaStreamWaitEvent(c.stream(kGather), c.event(1)));
+  CHECK(c, "gather",
+        all_gather(u.tile, c.in(u.piece), c.out(u.whole), c.comm(0, kGather), c.stream(kGather)));
+  CHECK(c, "gather", cudaEventRecord(c.event(0), c.stream(kGather)));
+  CHECK(c, "copy", cudaStreamWaitEvent(c.stream(kCompute), c.event(0)));
+  CHECK(c, "copy",
+        cudaMemcpyAsync(c.out(u.gradient), c.in(u.whole), u.whole.bytes(), cudaMemcpyDeviceToDevice,
+                        c.stream(kCompute)));
+  CHECK(c, "copy", cudaEventRecord(c.event(1), c.stream(kCompute)));
+  CHECK(c, "scatter", cudaStreamWaitEvent(c.stream(kGather), c.event(1)));
+  Tile tile = u.tile;
+  if (fault)
+    ++tile.local;
+  CHECK(c, "scatter",
+        reduce_scatter(tile, c.in(u.gradient), c.out(u.sum), c.comm(0, kGather),
+                       c.stream(kGather)));
+  CHECK(c, "norm",
+        ncclAllReduce(c.in(Slice<float>{u.sum.offset, 1}), c.out(u.norm), 1, ncclFloat, ncclSum,
+                      c.comm(0, kGather), c.stream(kGather)));
+  CHECK(c, "output",
+        cudaMemcpyAsync(c.output(0), c.in(u.norm), 4, cudaMemcpyDeviceToHost, c.stream(kGather)));
+}
+
+int steps(Job &job, Context &c, const std::string &mode) {
+  const Unit u = unitOf(job.mesh());
+  const auto me = static_cast<std::size_t>(c.rankIn(0)), ranks = static_cast<std::size_t>(c.sizeOf(0));
+  std::vector<float> values(u.piece.count, -1); // padding that must not arrive anywhere
+  for (std::size_t i = 0; i < u.tile.held(me); ++i)
+    values[i] = float(me * u.tile.local + i);
+  CHECK(c, "start", cudaMemcpy(c.base(), values.data(), u.piece.bytes(), cudaMemcpyHostToDevice));
+  for (int s = 0; s < 5; ++s) {
+    const bool planted = s == 2 && job.rank() == 1;
+    if (planted && mode == "throw")
+      throw Error("the planted fault");
+    if (planted && mode == "leave")
+      return 0;
+    if (planted && mode == "sleep")
+      sleep(1000);
+    if (planted && mode == "invalid")
+      CHECK(c, "wrong copy", cudaMemcpyAsync(nullptr, c.base(), 4, cudaMemcpyDeviceToDevice, c.stream(0)));
+    if (planted && mode == "blas")
+      CHECK(c, "product", CUBLAS_STATUS_NOT_SUPPORTED);
+    if (planted && mode == "remote")
+      asyncError = ncclRemoteError;
+    if (s == 2 && mode == "remote")
+      sleep(1000);
+    step(c, u, planted && mode == "kind");
+    c.synchronize();
+    float expected = 0;
+    for (std::size_t r = 0; r < ranks; ++r)
+      expected += u.tile.held(r) ? float(r * u.tile.local) * float(ranks) : 0;
+    if (*c.output(0) != expected)
+      throw Error(format("got a norm of %g, expected %g", *c.output(0), expected));
+  }
+  CHECK(c, "end", cudaMemcpy(values.data(), c.base() + u.sum.offset, u.sum.bytes(),
+                             cudaMemcpyDeviceToHost));
+  for (std::size_t i = 0; i < u.sum.count; ++i) {
+    const float expected = i < u.tile.held(me) ? float(me * u.tile.local + i) * float(ranks) : 0;
+    if (values[i] != expected)
+      throw Error(format("element %zu got %g, expected %g", i, values[i], expected));
+  }
+  if (c.peakBytes() != u.norm.offset + 4)
+    throw Error(format("peak got %zu bytes, expected %zu", c.peakBytes(), u.norm.offset + 4));
+  c.world().barrier();
+  if (job.rank() == 0)
+    std::printf("done\n");
+  return 0;
+}
+
+/// A segment that does not ask for the same inputs each time, or for more than there is room for.
+int stage(Context &c, const Program &program, const std::string &mode) {
+  struct Numbers final : InputSource {
+    char next = 0;
+    void load(int, void *target, std::size_t bytes) override { std::memset(target, ++next, bytes); }
+  } numbers;
+  const Segment &segment = program.segments[0];
+  if (mode == "pin") {
+    c.begin(segment, &numbers);
+    c.staged(1);
+    return 0;
+  }
+  // Two microbatches a run; those of the next are fetched while the device copies.
+  char expected = 0;
+  for (int run = 0; run < 4; ++run) {
+    c.begin(segment, &numbers);
+    for (int i = 0; i < 2; ++i)
+      if (static_cast<const char *>(c.staged(0))[3] != ++expected)
+        throw Error("got another batch than the next");
+    if (run > 0)
+      c.stageAhead();
+  }
+  c.begin(segment, &numbers);
+  if (static_cast<const char *>(c.staged(0))[0] != ++expected || numbers.next != expected + 1)
+    throw Error("got a batch that was not fetched ahead");
+  c.staged(1);
+  return 0;
+}
+
+int body(Job &job, const Program &program, const std::string &mode) {
+  if (cudaError_t status =
+          cudaSetDevice(job.options().transport == Transport::Nccl ? job.rank() : 0))
+    throw Error(cudaGetErrorString(status));
+  if (mode == "join")
+    asyncError = ncclInProgress;
+  if (mode == "trace")
+    target::open(program, job)->startTrace();
+  Context c(job, program);
+  if (mode == "inputs" || mode == "pin")
+    return stage(c, program, mode);
+  if (mode != "conformance")
+    return steps(job, c, mode);
+  DeviceJob device(job, c);
+  const std::size_t compared = runConformance(device);
+  c.world().barrier();
+  if (job.rank() == 0)
+    std::printf("compared %zu\n", compared);
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: cuda-ranks MESH MODE nccl|loopback\n");
+    return kExitBadCommandLine;
+  }
+  const MeshText text(argv[1]);
+  JobOptions options;
+  options.transport = std::string(argv[3]) == "nccl" ? Transport::Nccl : Transport::Loopback;
+  options.communicators = text.communicators();
+  const char *timeout = std::getenv("FSDP_TIMEOUT");
+  options.timeoutSeconds = timeout ? std::atof(timeout) : 60;
+  static constexpr Segment segments[] = {{"train", SegmentKind::Train, nullptr, {}}};
+  Program program{};
+  program.streams = kStreams;
+  program.communicators = options.communicators;
+  program.events = 2;
+  program.arenaBytes = kArena;
+  program.segments = segments;
+  static constexpr Input inputs[] = {
+      {"x", {4}, 0, Slice<float>{0, 4}, 1, 1, {}, 0},
+      {"huge", {4}, 0, Slice<float>{0, std::size_t(1) << 50}, 1, 1, {}, 0}};
+  program.inputs = inputs;
+  const std::string mode = argv[2];
+  try {
+    if (mode == "count")
+      target::requireDevices(options, Mesh(text.axes()).size());
+    if (mode == "name")
+      target::jobOptions(program, argv[3]);
+  } catch (const Error &error) {
+    return report(error);
+  }
+  if (mode == "count" || mode == "name")
+    return kExitDone;
+
+  // As runRanks does for loopback, with either way to talk.
+  const Mesh mesh(text.axes());
+  const SharedSegment::Layout layout = layoutOf(mesh, options);
+  SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < mesh.size(); ++rank)
+    ranks.emplace_back([&, rank] {
+      JobOptions own = options;
+      own.localRank = rank;
+      SharedJob job(mesh, own, rank, segment);
+      runRank(job, segment, rank, Care::Itself, [&](Job &started) { return body(started, program, mode); });
+    });
+  for (std::thread &rank : ranks)
+    rank.join();
+  return segment.failure().raised() ? segment.failure().error().status() : kExitDone;
+}

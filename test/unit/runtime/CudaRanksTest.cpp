@@ -1,0 +1,186 @@
+// The CUDA runtime's collectives under the emulator: conformance, streams in adversarial order, and
+// faults that every rank must hear of.
+#include "JobProcess.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+Finished runCudaRanks(const std::string &mesh, const std::string &mode, const std::string &how,
+                      const std::string &emulator, const std::string &env = "") {
+  return runCommand("env FSDP_EMULATOR=" + emulator + " " + env + CUDA_RANKS_PROGRAM + " " + mesh +
+                    " " + mode + " " + how);
+}
+
+struct Backend {
+  const char *how, *emulator;
+};
+void PrintTo(const Backend &backend, std::ostream *out) {
+  *out << backend.how << " " << backend.emulator;
+}
+
+class CudaRanks : public testing::TestWithParam<Backend> {
+protected:
+  Finished run(const std::string &mesh, const std::string &mode, const std::string &env = "") {
+    return runCudaRanks(mesh, mode, GetParam().how, GetParam().emulator, env);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, CudaRanks,
+                         testing::Values(Backend{"loopback", "devices=1"},
+                                         Backend{"loopback", "devices=1,deferred,seed=7"},
+                                         Backend{"nccl", "devices=8"},
+                                         Backend{"nccl", "devices=8,deferred,seed=8"}));
+
+TEST_P(CudaRanks, Conform) {
+  for (const char *mesh : {"fsdp=3", "data=2,fsdp=2"}) {
+    Finished job = run(mesh, "conformance");
+    EXPECT_EQ(job.status, 0) << mesh << job.output;
+    const std::size_t at = job.output.find("compared ");
+    ASSERT_NE(at, std::string::npos) << mesh << job.output;
+    EXPECT_GT(std::atol(job.output.c_str() + at + 9), 100'000) << job.output;
+  }
+}
+
+TEST_P(CudaRanks, RunStepsOnStreams) {
+  for (const char *mesh : {"fsdp=1", "fsdp=2", "fsdp=7", "data=2,fsdp=2"}) {
+    Finished job = run(mesh, "steps");
+    EXPECT_EQ(job.status, 0) << mesh << job.output;
+    EXPECT_EQ(job.output, "done\n") << mesh;
+  }
+}
+
+TEST_P(CudaRanks, HearOfARankThatThrows) {
+  Finished job = run("fsdp=3", "throw");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_EQ(job.errors(), 1) << job.output;
+  EXPECT_TRUE(job.says("error: rank 1: the planted fault\n")) << job.output;
+  EXPECT_LT(job.seconds, 20);
+}
+
+TEST_P(CudaRanks, NameTheCallThatFails) {
+  Finished job = run("fsdp=2", "invalid");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_EQ(job.errors(), 1) << job.output;
+  EXPECT_TRUE(job.says("error: rank 1, 'wrong copy': ")) << job.output;
+  EXPECT_TRUE(job.says(" at CudaRanksMain.cpp:")) << job.output;
+  EXPECT_LT(job.seconds, 20);
+}
+
+TEST_P(CudaRanks, TellOfWhatIsWrong) {
+  struct Fault {
+    const char *mode, *says;
+  };
+  for (const Fault &fault :
+       {Fault{"blas", "error: rank 1, 'product': cuBLASLt says CUBLAS_STATUS_NOT_SUPPORTED at "},
+        Fault{"trace", "got --trace, which only programs compiled with --target=cpu have: profile "
+                       "this one with 'nsys profile'\n"},
+        Fault{"inputs", "a segment asks for input 1 where it asked for input 0 before\n"},
+        Fault{"pin", "cannot pin 4503599627370496 bytes of host memory for input 'huge': "}}) {
+    Finished job = run("fsdp=2", fault.mode);
+    EXPECT_NE(job.status, 0) << job.output;
+    EXPECT_EQ(job.errors(), 1) << job.output;
+    EXPECT_TRUE(job.says(fault.says)) << job.output;
+    EXPECT_LT(job.seconds, 20);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Before there are ranks
+//===----------------------------------------------------------------------===//
+
+TEST(Devices, AreCountedBeforeThereAreRanks) {
+  EXPECT_EQ(runCudaRanks("fsdp=4", "count", "nccl", "devices=4").status, 0);
+  EXPECT_EQ(runCudaRanks("fsdp=4", "count", "loopback", "devices=1").status, 0);
+  Finished few = runCudaRanks("fsdp=4", "count", "nccl", "devices=2");
+  EXPECT_EQ(few.status, 3);
+  EXPECT_TRUE(few.says("error: got 2 GPU(s) on this machine, expected 4: one for each rank; start "
+                       "on more machines with mpirun, srun or torchrun, or run all ranks on one "
+                       "GPU with --communicator=loopback\n"))
+      << few.output;
+  for (const char *how : {"nccl", "loopback"}) {
+    Finished none = runCudaRanks("fsdp=4", "count", how, "devices=0");
+    EXPECT_EQ(none.status, 3);
+    EXPECT_TRUE(none.says("error: no GPU is usable: ")) << none.output;
+    EXPECT_TRUE(none.says("this program runs on NVIDIA GPUs only: look at nvidia-smi, or compile "
+                          "the model with --target=cpu\n"))
+        << none.output;
+  }
+}
+
+TEST(Devices, AreCountedByAProcessThatMayFail) {
+  Finished none = runCudaRanks("fsdp=4", "count", "nccl", "devices=4", "FORK=fail ");
+  EXPECT_EQ(none.status, 1);
+  EXPECT_TRUE(none.says("error: cannot start a process that counts the GPUs: ")) << none.output;
+  Finished killed = runCudaRanks("fsdp=4", "count", "nccl", "devices=4", "FORK=kill ");
+  EXPECT_EQ(killed.status, 3);
+  EXPECT_TRUE(killed.says("error: the process that counts the GPUs died before it could say how "
+                          "many there are\n"))
+      << killed.output;
+}
+
+TEST(Names, OfTheOtherTargetAreRefused) {
+  for (const char *name : {"auto", "nccl", "loopback"})
+    EXPECT_EQ(runCudaRanks("fsdp=2", "name", name, "devices=2").status, 0);
+  for (const char *name : {"shm", "mpi"}) {
+    Finished refused = runCudaRanks("fsdp=2", "name", name, "devices=2");
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_EQ(refused.output, std::string("error: option '--communicator' got '") + name +
+                                  "', which only programs compiled with --target=cpu have; "
+                                  "expected auto, nccl or loopback\n");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Ranks that do not come
+//===----------------------------------------------------------------------===//
+
+TEST(Loopback, NamesTheRankThatDoesNotCome) {
+  for (const char *mode : {"leave", "sleep"}) {
+    Finished job = runCudaRanks("fsdp=3", mode, "loopback", "devices=1", "FSDP_TIMEOUT=1 ");
+    EXPECT_EQ(job.status, 1) << job.output;
+    EXPECT_EQ(job.errors(), 1) << job.output;
+    EXPECT_TRUE(job.says("'gather': waited 1 s in 'all_gather of ")) << job.output;
+    EXPECT_TRUE(job.says("over 'all axes' for rank 1, which did not come")) << job.output;
+    EXPECT_LT(job.seconds, 20);
+  }
+}
+
+TEST(Loopback, RefusesCollectivesThatDiffer) {
+  Finished job = runCudaRanks("fsdp=2", "kind", "loopback", "devices=1");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_EQ(job.errors(), 1) << job.output;
+  EXPECT_TRUE(job.says("'scatter': collectives over 'all axes' do not match: ")) << job.output;
+}
+
+TEST(Nccl, NamesTheCollectiveThatHangs) {
+  for (const char *mode : {"leave", "sleep"}) {
+    Finished job =
+        runCudaRanks("fsdp=3", mode, "nccl", "devices=3,deadlock=100", "FSDP_TIMEOUT=1 ");
+    EXPECT_EQ(job.status, 1) << job.output;
+    EXPECT_EQ(job.errors(), 1) << job.output;
+    EXPECT_TRUE(job.says("'gather': waited 1 s in a collective over 'all axes'")) << job.output;
+    EXPECT_LT(job.seconds, 20);
+  }
+}
+
+TEST(Nccl, DoesNotWaitForeverToStart) {
+  Finished job = runCudaRanks("fsdp=2", "join", "nccl", "devices=2", "FSDP_TIMEOUT=1 ");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_EQ(job.errors(), 1) << job.output;
+  EXPECT_TRUE(job.says("waited 1 s for NCCL to join all ranks: not all ranks came (FSDP_TIMEOUT "
+                       "sets the longest wait in seconds; NCCL_DEBUG=INFO says what NCCL does)\n"))
+      << job.output;
+  EXPECT_LT(job.seconds, 20);
+}
+
+TEST(Nccl, HearsOfItsAsynchronousErrors) {
+  Finished job = runCudaRanks("fsdp=2", "remote", "nccl", "devices=2");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_EQ(job.errors(), 1) << job.output;
+  EXPECT_TRUE(job.says("NCCL reports '")) << job.output;
+  EXPECT_TRUE(job.says("a rank or the way to it is gone\n")) << job.output;
+  EXPECT_LT(job.seconds, 20);
+}
+
+} // namespace
