@@ -5,8 +5,7 @@
 #   fsdp-opt fsdp-run fsdp-translate fsdpc linear mlp ...   from this build
 #   FileCheck not count split-file                          from LLVM
 #   %{root} %{build} %{golden} %{python} %{nvcc}            paths
-# Features: nvcc (the CUDA toolkit is there), cuda-link (programs of CUDA can be linked), gpu (a
-# device is there), mpirun,
+# Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun,
 # digits (scripts/digits has been run into build/.../data/digits; ./check does),
 # linear mlp gpt2 llama (the model stands in examples/).
 
@@ -61,9 +60,6 @@ def has_device():
 nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
 if os.path.exists(nvcc):
     config.available_features.add("nvcc")
-    # Matrix products are the last part of the runtime that programs of CUDA link.
-    if os.path.exists(os.path.join(config.fsdp_source, "runtime", "cuda", "Matmul.cpp")):
-        config.available_features.add("cuda-link")
 config.substitutions.append((r"%\{nvcc\}", nvcc))
 if has_device():
     config.available_features.add("gpu")
