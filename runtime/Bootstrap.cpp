@@ -244,6 +244,14 @@ int runLaunched(const Mesh &mesh, const JobOptions &asked, const Launched &launc
                      launched.by.c_str(), launched.size),
               kExitBadCommandLine),
         launched.rank);
+  const auto has = [](const char *name) { return std::getenv(name) != nullptr; };
+  if (launched.by == "torchrun" && !launched.oneMachine() && !has("OMPI_COMM_WORLD_RANK") &&
+      !has("PMI_RANK") && !has("SLURM_STEP_ID"))
+    return reportByFirst(
+        Error(format("torchrun started %d of %d ranks on this machine; ranks on several machines "
+                     "meet through MPI: start with mpirun, or with srun",
+                     launched.localSize, launched.size)),
+        launched.rank);
   if (options.transport == Transport::Mpi ||
       (options.transport != Transport::SharedMemory && !launched.oneMachine()))
     return runMpiRank(mesh, options, body);

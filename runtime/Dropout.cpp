@@ -26,9 +26,12 @@ public:
     while (count > 0) {
       std::uint32_t words[4][Random::kLanes], draws[kDraws];
       random.words(index / 4, words);
-      for (std::size_t group = 0; group < Random::kLanes; ++group)
-        for (std::size_t i = 0; i < 4; ++i)
-          draws[4 * group + i] = words[i][group] >> 8;
+#pragma omp simd
+      for (std::size_t group = 0; group < Random::kLanes; ++group) {
+        std::uint32_t *to = draws + 4 * group;
+        to[0] = words[0][group] >> 8, to[1] = words[1][group] >> 8;
+        to[2] = words[2][group] >> 8, to[3] = words[3][group] >> 8;
+      }
       const std::size_t skip = index % 4, now = std::min(count, kDraws - skip);
       // A draw of [0, 1) is a multiple of 2^-24.
 #pragma omp simd

@@ -20,8 +20,9 @@ namespace {
 /// Rows of a block: the block's result, of some megabytes, stays in the cache for what is
 /// done with it next.
 constexpr std::int64_t kRows = 256;
-/// A smaller product does not repay packing.
+/// A smaller product does not repay packing; half as many rows do where the right side is large.
 constexpr std::int64_t kLeastRows = 512, kLeastColumns = 256, kLeastTerms = 64;
+constexpr std::size_t kLargeBytes = std::size_t(8) << 20;
 /// Of a packed right side.
 constexpr std::size_t kPackedBytes = std::size_t(12) << 20;
 
@@ -212,8 +213,10 @@ void GemmPlan::runWhole(const GemmLibrary &library, const char *from, const char
 //===----------------------------------------------------------------------===//
 
 bool GemmPlan::wantsPanels() const {
+  const std::size_t bytes = std::size_t(c.columns) * std::size_t(a.columns) * b.bytes;
   const bool large = loops[0].extent == 1 && loops[1].extent == 1 && loops[2].extent == 1 &&
-                     c.rows >= kLeastRows && c.columns >= kLeastColumns && a.columns >= kLeastTerms;
+                     c.rows >= (bytes >= kLargeBytes ? kLeastRows / 2 : kLeastRows) &&
+                     c.columns >= kLeastColumns && a.columns >= kLeastTerms;
   // A transposed right side of floats oneDNN packs by itself, a part at a time.
   return large && (b.type == memory::data_type::bf16 || b.strides.column == 1);
 }

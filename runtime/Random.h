@@ -57,21 +57,23 @@ public:
   /// The words of kLanes groups from `group` on, word by word: what `words` gives, in vectors.
   static constexpr std::size_t kLanes = 16;
   void words(std::uint64_t group, std::uint32_t (&to)[4][kLanes]) const {
-    for (std::size_t i = 0; i < kLanes; ++i) {
-      to[0][i] = std::uint32_t(group + i), to[1][i] = std::uint32_t((group + i) >> 32);
-      to[2][i] = std::uint32_t(step), to[3][i] = std::uint32_t(step >> 32);
-    }
-    std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
-    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+    // Words lie in the lower halves of 64 bits, where products of 32 bits take them from: whatever
+    // stands in the upper ones is cut off.
 #pragma omp simd
-      for (std::size_t i = 0; i < kLanes; ++i) {
-        const std::uint64_t p0 = std::uint64_t(0xD2511F53u) * to[0][i];
-        const std::uint64_t p1 = std::uint64_t(0xCD9E8D57u) * to[2][i];
-        to[0][i] = std::uint32_t(p1 >> 32) ^ to[1][i] ^ k0;
-        to[1][i] = std::uint32_t(p1);
-        to[2][i] = std::uint32_t(p0 >> 32) ^ to[3][i] ^ k1;
-        to[3][i] = std::uint32_t(p0);
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      std::uint64_t a = group + i, b = a >> 32, c = step, d = step >> 32;
+      std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
+#pragma GCC unroll 10
+      for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+        const std::uint64_t p0 = std::uint64_t(0xD2511F53u) * (a & 0xffffffffu);
+        const std::uint64_t p1 = std::uint64_t(0xCD9E8D57u) * (c & 0xffffffffu);
+        a = (p1 >> 32) ^ b ^ k0;
+        b = p1;
+        c = (p0 >> 32) ^ d ^ k1;
+        d = p0;
       }
+      to[0][i] = std::uint32_t(a), to[1][i] = std::uint32_t(b);
+      to[2][i] = std::uint32_t(c), to[3][i] = std::uint32_t(d);
     }
   }
 
@@ -98,9 +100,11 @@ public:
 #pragma omp simd
       for (std::size_t i = 0; i < kLanes; ++i)
         boxMuller(block[pair][i], block[pair + 1][i], values[pair][i], values[pair + 1][i]);
-    for (std::size_t i = 0; i < kLanes; ++i)
-      for (std::size_t word = 0; word < 4; ++word)
-        to[4 * i + word] = values[word][i];
+#pragma omp simd
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      to[4 * i] = values[0][i], to[4 * i + 1] = values[1][i];
+      to[4 * i + 2] = values[2][i], to[4 * i + 3] = values[3][i];
+    }
   }
 
   /// The standard normal of one index.

@@ -12,6 +12,7 @@
 #include "runtime/cuda/Context.h"
 #ifndef FSDP_RECORD
 #include "runtime/cuda/Kernels.h"
+#include "runtime/cuda/Matmul.h"
 #endif
 
 #endif // FSDP_RUNTIME_CUDA_RUNTIME_H

@@ -3,8 +3,9 @@
 
 Thirty steps with --precision=bf16 stay within the tolerances below of the golden in f32 and, for
 language models, of PyTorch's own mixed precision; ranks agree with one another as closely; a second
-run is bitwise the first. With --reduce-precision=bf16 the same. In the report gathers take half the
-bytes of f32, and reductions half where they are in bf16, as often as in f32.
+run is bitwise the first. With --reduce-precision=bf16 the same, and however parameters are stored. In
+the report gathers take half the bytes of f32, and reductions half where they are in bf16, as often
+as in f32.
 """
 
 import json
@@ -20,6 +21,14 @@ TOLERANCES = {
     "mlp": ("--loss=2e-2", "--grad_norm=5e-2"),
 }
 
+PLACEMENTS = {
+    "gpt2": [("data=2,fsdp=2", "--strategy=hsdp", "--reduce-precision=bf16"),
+             ("fsdp=3", "--shard=*wte*:0", "--shard=*c_attn.weight:1", "--shard=*ln*:replicated")],
+    "llama": [("fsdp=4", "--min-shard-size=100", "--reduce-precision=bf16"),
+              ("fsdp=2", "--shard=*:0", "--reshard-after-forward=never")],
+    "mlp": [("fsdp=3", "--strategy=ddp", "--reduce-precision=bf16")],
+}
+
 
 def sizes(model, golden):
     named = golden["sizes"] if "sizes" in golden else {k: golden[k] for k in ("in", "hidden", "classes")}
@@ -27,11 +36,12 @@ def sizes(model, golden):
 
 
 def collectives(model, folder, *options):
-    """{kind: (count, bytes)} of tensors in a training step on 2 ranks."""
+    """{kind: (count, bytes)} of tensors in a training step on 2 ranks, and what is whole at once."""
     path = folder / "report.json"
     training.run([training.tool(model), *options, "--mesh=fsdp=2", f"--report={path}"])
-    found = {}
-    for call in json.loads(path.read_text())["collectives"]:
+    report = json.loads(path.read_text())
+    found = {"gathered": (1, report["gathered"])}
+    for call in report["collectives"]:
         if call["kind"] != "all_reduce":  # of a double each
             count, total = found.get(call["kind"], (0, 0))
             found[call["kind"]] = count + call["count"], total + call["count"] * call["bytes"]
@@ -42,8 +52,8 @@ def check_report(model, folder, options):
     f32 = collectives(model, folder, *options)
     for reduced, divisor in (("f32", 1), ("bf16", 2)):
         got = collectives(model, folder, *options, "--precision=bf16", f"--reduce-precision={reduced}")
-        (gathers, whole), (reductions, flat) = f32["all_gather"], f32["reduce_scatter"]
-        expected = {"all_gather": (gathers, whole // 2), "reduce_scatter": (reductions, flat // divisor)}
+        divisors = {"gathered": 2, "all_gather": 2, "reduce_scatter": divisor}
+        expected = {kind: (count, size // divisors[kind]) for kind, (count, size) in f32.items()}
         if got != expected:
             sys.exit(f"report: reduced in {reduced}: got {got}, expected {expected} as f32 has {f32}")
         print(f"report: reduced in {reduced}: {got}")
@@ -73,6 +83,11 @@ def main(scratch, model):
             again, weights_again = training.train(program, "again", *inputs)
             training.compare_log(again, log, "--loss=0", "--grad_norm=0")
             training.same_bytes(weights_again, weights)
+    for number, (mesh, *placement) in enumerate(PLACEMENTS[model]):
+        program = training.compile_model(model, folder / f"placement-{number}", *options,
+                                         "--precision=bf16", *placement, mesh=mesh)
+        log, _ = training.train(program, "run", *inputs)
+        training.compare_log(log, first, *TOLERANCES[model])
 
 
 if __name__ == "__main__":

@@ -123,6 +123,7 @@ private:
   int countOfLastMeeting = 0;
   std::vector<Thread> threads;
   std::vector<unsigned> order, ready;
+  unsigned waitingLanes[32] = {}; ///< of each warp, in its functions
   bool ahead = false; ///< in this block a warp runs as far as it can before another goes on
   std::size_t nextReady = 0;
   Fiber scheduler;
@@ -187,6 +188,7 @@ void BlockRunner::run(const Launch &toRun) {
 
 void BlockRunner::runBlock() {
   threads.assign(size, Thread());
+  std::fill_n(waitingLanes, 32, 0u);
   ready.clear();
   nextReady = nextNew = done = atBlock = 0;
   ahead = settings().shuffle && random() % 2;
@@ -325,12 +327,14 @@ void BlockRunner::meetWarp(Site site, unsigned mask, void *mine, void (*body)(vo
   self.mask = mask;
   self.brought = mine;
   const unsigned last = std::min(size, first + 32);
+  const unsigned existing = last - first == 32 ? ~0u : (1u << (last - first)) - 1;
+  unsigned &waiting = waitingLanes[first / 32];
+  waiting |= 1u << (current - first);
+  if ((waiting & mask & existing) != (mask & existing))
+    return park();
   for (unsigned i = first; i < last; ++i)
     if (mask >> (i - first) & 1) {
       const Thread &other = threads[i];
-      if (other.state == State::Done)
-        fail("%s at %s:%d waits for %s, which has returned", site.what, site.file, site.line,
-             nameOf(i).c_str());
       if (other.state != State::AtWarp || other.mask != mask)
         return park();
       if (!same(other.site, site))
@@ -338,6 +342,7 @@ void BlockRunner::meetWarp(Site site, unsigned mask, void *mine, void (*body)(vo
              site.what, site.file, site.line, other.site.what, other.site.file, other.site.line,
              nameOf(i).c_str());
     }
+  waiting &= ~mask;
   completeWarp(first, mask, body);
 }
 

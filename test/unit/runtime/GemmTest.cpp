@@ -164,7 +164,7 @@ TEST(GemmTest, ManyRowsAreBlocks) {
 TEST(GemmTest, LargeRightSidesArePanels) {
   for (unsigned seed = 0; seed < 2; ++seed) {
     compareLarge(seed, 513, 8000, 400);             // panels of columns
-    compareLarge(seed, 512, 400, 8000);             // parts of the sum
+    compareLarge(seed, 300, 400, 8000);             // parts of the sum
     compareLarge<bf16, bf16>(seed, 520, 770, 8500); // not parts, which bf16 would round
   }
 }

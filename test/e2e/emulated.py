@@ -1,0 +1,50 @@
+"""Builds the CUDA program of a model against the emulator (test/emulator) and runs it, as a GPU would."""
+
+import os
+import pathlib
+import shlex
+
+import training
+
+ROOT = training.HERE.parent.parent
+
+
+def settings():
+    """What the build left in build/.../test/emulator/build.txt: a line `name: words` for each name."""
+    path = pathlib.Path(training.tool("fsdpc")).parent.parent / "test" / "emulator" / "build.txt"
+    return dict(line.split(": ", 1) for line in path.read_text().splitlines() if ": " in line)
+
+
+def build(sources, program):
+    """Compiles the folder that --emit=source wrote, kernels as C++, and links `program`."""
+    words = {name: shlex.split(text) for name, text in settings().items()}
+    objects = []
+    for source in sorted(sources.glob("*.c[pu]*")):
+        target = program.parent / f"{program.name}.{source.name}.o"
+        kernels = words["kernel-flags"] if source.suffix == ".cu" else []
+        training.run([*words["compiler"], *words["flags"], *kernels, f"-I{ROOT}", f"-I{sources}", "-c", source,
+                      "-o", target])
+        objects.append(target)
+    if len(objects) < 2:
+        raise SystemExit(f"{sources}: got {[o.name for o in objects]}, expected host and kernel sources")
+    training.run([*words["compiler"], *objects, *words["link"], "-o", program])
+    return program
+
+
+def compile_model(model, folder, *options, ranks=1, mesh=None):
+    """Path of the emulated CUDA program of `model` for a mesh of `ranks` shards, or `mesh`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = folder / f"cuda-{ranks}"
+    training.run([training.tool(model), *options, f"--mesh={mesh or f'fsdp={ranks}'}", "--target=cuda",
+                  "--emit=source", "-o", sources])
+    return build(sources, folder / f"train-cuda-{ranks}")
+
+
+def train(program, name, steps, init, data, *options, mode="inline", ranks=1):
+    """As training.train, under the emulator's settings `mode`."""
+    os.environ["FSDP_EMULATOR"] = mode
+    try:
+        loopback = ["--communicator=loopback"] if ranks > 1 else []
+        return training.train(program, name, steps, init, data, *loopback, *options)
+    finally:
+        del os.environ["FSDP_EMULATOR"]

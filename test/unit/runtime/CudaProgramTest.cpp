@@ -1,0 +1,59 @@
+// Programs linked to the CUDA runtime: as it is, on a machine without a usable GPU, and emulated.
+#include "JobProcess.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+/// `kind` is "" or "-emulated", `ranks` 1 or 4.
+Finished runProgram(const std::string &kind, int ranks, const std::string &arguments,
+                    const std::string &env = "") {
+  return runCommand("env " + env + CUDA_PROGRAMS "/cuda-program" + kind + "-" +
+                    std::to_string(ranks) + " " + arguments);
+}
+
+TEST(CudaProgram, EndsAtOnceWhereNoGpuIsUsable) {
+  if (!LINKED)
+    GTEST_SKIP() << "built without CUDA";
+  // No GPU of this machine is shown to it, whether there is one or not.
+  for (int ranks : {1, 4})
+    for (const char *how : {"", " --communicator=loopback"}) {
+      Finished job = runProgram("", ranks, std::string("--steps=1") + how, "CUDA_VISIBLE_DEVICES= ");
+      EXPECT_EQ(job.status, 3) << job.output;
+      EXPECT_EQ(job.errors(), 1) << job.output;
+      EXPECT_TRUE(job.says("error: no GPU is usable: CUDA driver version is insufficient") ||
+                  job.says("error: no GPU is usable: no CUDA-capable device is detected"))
+          << job.output;
+      EXPECT_LT(job.seconds, 3);
+    }
+}
+
+TEST(CudaProgram, RefusesTheCommunicatorsOfTheCpu) {
+  for (const char *name : {"shm", "mpi"}) {
+    Finished job = runProgram("-emulated", 4, std::string("--steps=1 --communicator=") + name);
+    EXPECT_EQ(job.status, 2) << job.output;
+    EXPECT_TRUE(job.says("expected auto, nccl or loopback\n")) << job.output;
+  }
+}
+
+TEST(CudaProgram, RunsItsStepsThroughTheDriver) {
+  Finished one = runProgram("-emulated", 1, "--steps=3");
+  EXPECT_EQ(one.status, 0) << one.output;
+  EXPECT_TRUE(one.says("done:  loss 0  grad_norm 0  lr 0\n")) << one.output;
+  EXPECT_TRUE(one.says("peak 132 of 192 bytes of the arena")) << one.output;
+  Finished four = runProgram("-emulated", 4, "--steps=3 --communicator=loopback");
+  EXPECT_EQ(four.status, 0) << four.output;
+  EXPECT_TRUE(four.says("nothing: 4 rank(s), mesh fsdp=4, ")) << four.output;
+}
+
+TEST(CudaProgram, SaysHowManyGpusItNeeds) {
+  Finished job = runProgram("-emulated", 4, "--steps=3", "FSDP_EMULATOR=devices=2 ");
+  EXPECT_EQ(job.status, 3) << job.output;
+  EXPECT_TRUE(job.says("error: got 2 GPU(s) on this machine, expected 4: ")) << job.output;
+  // Under a launcher each rank looks for its own.
+  job = runProgram("-emulated", 4, "--steps=3",
+                   "FSDP_EMULATOR=devices=1 FSDP_TIMEOUT=2 RANK=3 WORLD_SIZE=4 LOCAL_RANK=3 ");
+  EXPECT_NE(job.status, 0) << job.output;
+}
+
+} // namespace
