@@ -20,11 +20,31 @@ static StringRef unitOf(StringRef name, const llvm::StringSet<> &units) {
   return dot == StringRef::npos ? StringRef() : name.take_front(dot);
 }
 
+namespace {
+/// The streams of a timeline that carry collectives, and those that carry gathers.
+struct Communication {
+  llvm::StringSet<> streams, gathers;
+
+  explicit Communication(const Timeline &timeline) {
+    for (const Action &action : timeline.actions) {
+      LaunchOp launch = action.launch;
+      if (isa_and_nonnull<CollectiveOpInterface>(onlyOp(launch)))
+        streams.insert(launch.getStream());
+      if (isa_and_nonnull<AllGatherOp>(onlyOp(launch)))
+        gathers.insert(launch.getStream());
+    }
+  }
+};
+} // namespace
+
 /// What the function that holds `launch` is called after; "" for a launch that goes along with
-/// its neighbours: communication, input and output, arithmetic without a name.
-static std::string functionOf(LaunchOp launch, const llvm::StringSet<> &units) {
+/// its neighbours: communication and the casts beside it, input and output, arithmetic without a
+/// name.
+static std::string functionOf(LaunchOp launch, const Communication &communication,
+                              const llvm::StringSet<> &units) {
   Operation *op = onlyOp(launch);
-  if (isa_and_nonnull<CollectiveOpInterface, InputOp, OutputOp>(op))
+  if (isa_and_nonnull<CollectiveOpInterface, InputOp, OutputOp>(op) ||
+      communication.streams.contains(launch.getStream()))
     return "";
   if (isa_and_nonnull<SquareSumOp, OptimizerStepOp, LearningRateOp, AllFiniteOp, AdvanceOp>(op))
     return "update";
@@ -45,14 +65,16 @@ std::vector<FunctionRange> mlir::fsdp::cutIntoFunctions(const ScheduledProgram &
   for (auto param : program.module.getOps<ParamOp>())
     units.insert(param.getUnit());
   std::vector<FunctionRange> ranges;
+  const Communication communication(timeline);
   size_t count = timeline.actions.size();
   // Loads and gathers belong to what follows them, everything else to what comes before.
   size_t cut = 0; ///< where the next function would begin
   for (size_t i = 0; i < count; ++i) {
     LaunchOp launch = timeline.actions[i].launch;
-    std::string name = functionOf(launch, units);
-    Operation *op = onlyOp(launch);
-    if (name.empty() && !isa_and_nonnull<AllGatherOp, InputOp>(op)) {
+    std::string name = functionOf(launch, communication, units);
+    bool isAhead = isa_and_nonnull<InputOp>(onlyOp(launch)) ||
+                   communication.gathers.contains(launch.getStream());
+    if (name.empty() && !isAhead) {
       cut = i + 1;
       continue;
     }
