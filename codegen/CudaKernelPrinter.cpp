@@ -253,14 +253,7 @@ void CudaKernelWriter::reduceRows() {
 }
 
 KernelFunction CudaKernelWriter::print() {
-  KernelFunction function;
-  function.masks = kernel.masks;
-  for (StringRef name : held)
-    function.parameters.push_back(("std::int64_t " + name).str());
-  for (auto [name, type] : llvm::zip_equal(inputs, kernel.inputs))
-    function.parameters.push_back("const " + typeName(type.getElementType()) + " *" + name);
-  for (auto [name, type] : llvm::zip_equal(outputs, kernel.outputs))
-    function.parameters.push_back(typeName(type.getElementType()) + " *" + name);
+  KernelFunction function = KernelFunction::declare(kernel, held, inputs, outputs);
   std::vector<std::string> deviceParameters = function.parameters;
   function.parameters.push_back("cudaStream_t stream");
   for (const std::vector<std::string> *part : {&held, &inputs, &outputs})

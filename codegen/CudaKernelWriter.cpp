@@ -67,19 +67,10 @@ std::string CudaKernelWriter::loopIndex(int loop) const {
 }
 
 std::string CudaKernelWriter::address(const Affine &at) const {
-  std::string text;
-  for (auto [loop, coefficient] : llvm::enumerate(at)) {
-    if (coefficient == 0)
-      continue;
-    text += text.empty() ? "" : " + ";
-    std::string own = loopIndex(loop);
-    if (coefficient != 1 && own.find(' ') != std::string::npos)
-      own = "(" + own + ")";
-    text += own;
-    if (coefficient != 1)
-      text += " * " + std::to_string(coefficient);
-  }
-  return text.empty() ? "0" : text;
+  std::vector<std::string> indices;
+  for (size_t loop = 0; loop < at.size(); ++loop)
+    indices.push_back(at[loop] ? loopIndex(loop) : std::string());
+  return spellAffine(at, indices);
 }
 
 /// Literals and positions stand where they are used; so does what is used once, near where it is

@@ -5,6 +5,19 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+std::string mlir::fsdp::spellAffine(ArrayRef<int64_t> at, ArrayRef<std::string> indices) {
+  std::string text;
+  for (auto [coefficient, index] : llvm::zip_equal(at, indices)) {
+    if (coefficient == 0)
+      continue;
+    bool isSum = coefficient != 1 && StringRef(index).contains(' ');
+    text += (text.empty() ? "" : " + ") + (isSum ? "(" + index + ")" : index);
+    if (coefficient != 1)
+      text += " * " + std::to_string(coefficient);
+  }
+  return text.empty() ? "0" : text;
+}
+
 SmallVector<int> Kernel::depths() const {
   SmallVector<int> depths;
   for (const KernelNode &node : nodes) {

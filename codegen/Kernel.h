@@ -27,6 +27,9 @@ struct LoopVar {
 /// An address or position: the sum of coefficient times variable, one coefficient per loop.
 using Affine = SmallVector<int64_t, 4>;
 
+/// The C++ expression of `at`; `indices` are those of the loops' variables.
+std::string spellAffine(ArrayRef<int64_t> at, ArrayRef<std::string> indices);
+
 struct KernelNode {
   enum Kind {
     load,       ///< parameter[at]

@@ -74,16 +74,7 @@ Printer::Printer(const Kernel &kernel, bool anonymous)
 //===----------------------------------------------------------------------===//
 
 std::string Printer::address(const Affine &at) const {
-  std::string text;
-  for (auto [loop, coefficient] : llvm::enumerate(at)) {
-    if (coefficient == 0)
-      continue;
-    text += text.empty() ? "" : " + ";
-    text += loops[loop];
-    if (coefficient != 1)
-      text += " * " + std::to_string(coefficient);
-  }
-  return text.empty() ? "0" : text;
+  return spellAffine(at, ArrayRef(loops).take_front(at.size()));
 }
 
 /// Literals and positions stand where they are used; so do loads that one node of the same depth
@@ -236,14 +227,7 @@ void Printer::reduceIn(int depth) {
 }
 
 KernelFunction Printer::print() {
-  KernelFunction function;
-  function.masks = kernel.masks;
-  for (StringRef name : held)
-    function.parameters.push_back(("std::int64_t " + name).str());
-  for (auto [name, type] : llvm::zip_equal(inputs, kernel.inputs))
-    function.parameters.push_back("const " + typeName(type.getElementType()) + " *" + name);
-  for (auto [name, type] : llvm::zip_equal(outputs, kernel.outputs))
-    function.parameters.push_back(typeName(type.getElementType()) + " *" + name);
+  KernelFunction function = KernelFunction::declare(kernel, held, inputs, outputs);
 
   int count = kernel.loops.size();
   for (auto [index, node] : llvm::enumerate(kernel.nodes)) {

@@ -3,11 +3,29 @@
 #include "codegen/KernelTable.h"
 
 #include "codegen/Calls.h"
+#include "codegen/Elementwise.h"
 #include "codegen/Names.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
+
+KernelFunction KernelFunction::declare(const Kernel &kernel, ArrayRef<std::string> held,
+                                       ArrayRef<std::string> inputs,
+                                       ArrayRef<std::string> outputs) {
+  KernelFunction function;
+  function.masks = kernel.masks;
+  for (const std::string &name : held)
+    function.parameters.push_back("std::int64_t " + name);
+  auto pointer = [](RankedTensorType type, const std::string &name) {
+    return elementType(type.getElementType()).str() + " *" + name;
+  };
+  for (auto [name, type] : llvm::zip_equal(inputs, kernel.inputs))
+    function.parameters.push_back("const " + pointer(type, name));
+  for (auto [name, type] : llvm::zip_equal(outputs, kernel.outputs))
+    function.parameters.push_back(pointer(type, name));
+  return function;
+}
 
 LogicalResult KernelTable::insert(LaunchOp launch) {
   FailureOr<KernelFunction> anonymous = write(launch, true);

@@ -17,6 +17,10 @@ struct KernelFunction {
   std::string device; ///< lines before the function that only it uses; `@` stands for its name
   std::string body;   ///< lines, not indented; `@` as above
   SmallVector<KernelMask> masks; ///< what the launch gives for them
+
+  /// That of `kernel`, without lines; the names are those of its masks, inputs and outputs.
+  static KernelFunction declare(const Kernel &kernel, ArrayRef<std::string> held,
+                                ArrayRef<std::string> inputs, ArrayRef<std::string> outputs);
 };
 
 /// A target's function for the body of a launch; with `anonymous` its variables have no names of
