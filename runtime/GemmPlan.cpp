@@ -147,7 +147,9 @@ GemmPlan::GemmPlan(const Gemm &g, DType in, DType out, const GemmLibrary &librar
   }
   for (int d = 0; d < 3; ++d)
     loops[d] = {g.batch[d], a.strides.batch[d], b.strides.batch[d], c.strides.batch[d]};
-  if (wantsPanels())
+  if (const std::optional<PairProduct::Shape> shape = pairShape())
+    pairs.emplace(*shape);
+  else if (wantsPanels())
     preparePanels(library);
   else
     prepareWhole(library);
@@ -159,12 +161,35 @@ void GemmPlan::run(const GemmLibrary &library, const void *left, const void *rig
     std::swap(left, right);
   const auto *from = static_cast<const char *>(left), *by = static_cast<const char *>(right);
   auto *to = static_cast<char *>(result);
-  if (panels.empty())
-    runWhole(library, from, by, to);
+  const RowsDone perBlock = swapped ? RowsDone() : done;
+  const bool blocks = pairs || !panels.empty();
+  if (pairs)
+    pairs->run(reinterpret_cast<const bf16 *>(from), reinterpret_cast<const bf16 *>(by), to,
+               Workspace::ofThread().reserve(pairs->workspaceBytes()), perBlock);
+  else if (blocks)
+    runPanels(library, from, by, to, perBlock);
   else
-    runPanels(library, from, by, to, swapped ? RowsDone() : done);
-  if (done.call && (swapped || panels.empty()))
+    runWhole(library, from, by, to);
+  if (done.call && (swapped || !blocks))
     done.call(done.self, 0, swapped ? c.columns : c.rows);
+}
+
+/// What the processor's own instructions for bf16 compute, if it has them and they repay packing.
+std::optional<PairProduct::Shape> GemmPlan::pairShape() const {
+  const auto matrix = [](const Operand &x) { return x.strides.row == 1 || x.strides.column == 1; };
+  if (b.type != memory::data_type::bf16 || c.strides.column != 1 || !matrix(a) || !matrix(b) ||
+      loops[0].extent * loops[1].extent * loops[2].extent != 1 ||
+      pairInstructions() == PairInstructions::None)
+    return std::nullopt;
+  const PairProduct::Shape shape{c.rows,
+                                 c.columns,
+                                 a.columns,
+                                 {a.rows, a.columns, a.strides.row, a.strides.column},
+                                 {b.columns, b.rows, b.strides.column, b.strides.row},
+                                 c.strides.row,
+                                 c.type == memory::data_type::bf16 ? DType::BF16 : DType::F32,
+                                 beta != 0};
+  return PairProduct::repays(shape) ? std::optional(shape) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
