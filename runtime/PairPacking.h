@@ -15,6 +15,11 @@
 #include <cstdint>
 #include <immintrin.h>
 
+// The intrinsics of gcc 12 begin with registers that are not set, and it warns of them.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 namespace fsdp::rt::pairs {
 
 /// Up to 32 rows, contiguous, `stride` elements apart.
