@@ -71,11 +71,12 @@ public:
     copyIn(0, elements.get(), count);
   }
   ~Device() {
-    unsigned char behind[kGuard + 1];
-    EXPECT_EQ(cudaMemcpy(behind, data() + count, kGuard, cudaMemcpyDeviceToHost), cudaSuccess)
+    std::vector<unsigned char> behind(kGuard);
+    EXPECT_EQ(cudaMemcpy(behind.data(), data() + count, kGuard, cudaMemcpyDeviceToHost),
+              cudaSuccess)
         << deviceFailure();
-    for (std::size_t i = 0; i < kGuard; ++i)
-      EXPECT_EQ(int(behind[i]), 0xff) << "byte " << i << " behind " << count << " elements";
+    EXPECT_EQ(behind, std::vector<unsigned char>(kGuard, 0xff))
+        << "written behind " << count << " elements";
     EXPECT_EQ(cudaFree(block), cudaSuccess) << deviceFailure();
   }
   Device(const Device &) = delete;
