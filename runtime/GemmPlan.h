@@ -4,7 +4,7 @@
 #define FSDP_RUNTIME_GEMMPLAN_H
 
 #include "runtime/Gemm.h"
-#include "runtime/PairProduct.h"
+#include "runtime/PackedProduct.h"
 #include "runtime/Slice.h"
 
 #include <dnnl.hpp>
@@ -83,7 +83,7 @@ private:
   static Operand normalized(Operand x);
   static dnnl::memory::desc describe(const Operand &x, std::int64_t batch = 1,
                                      std::int64_t batchStride = 0);
-  std::optional<PairProduct::Shape> pairShape() const;
+  std::optional<PackedProduct::Shape> packedShape() const;
   void prepareWhole(const GemmLibrary &library);
   bool wantsPanels() const;
   void preparePanels(const GemmLibrary &library);
@@ -94,7 +94,7 @@ private:
   float beta;
   bool swapped = false; ///< computes c^T = b^T a^T, whose rows are contiguous
   Loop loops[3];
-  std::optional<PairProduct> pairs;
+  std::optional<PackedProduct> packedProduct;
   GemmCall whole;
   std::vector<Panel> panels;
   std::size_t packedBytes = 0, transposedBytes = 0, scratchBytes = 0;

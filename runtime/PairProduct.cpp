@@ -2,182 +2,147 @@
 
 #include "runtime/PairProduct.h"
 
-#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <dnnl.hpp>
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
 
 namespace fsdp::rt {
 
+#ifdef __AVX512BF16__
+
 namespace {
 
-/// Of a packed block of rows, and of a panel of columns: together they leave room in a cache of
-/// 2 MiB.
-constexpr std::int64_t kLeftBytes = std::int64_t(1) << 20, kPanelBytes = std::int64_t(1) << 19;
-/// Of all of a right side that is packed before.
-constexpr std::int64_t kRightBytes = std::int64_t(12) << 20;
-/// Of sums that wait for their next part.
-constexpr std::int64_t kSumBytes = std::int64_t(3) << 19;
-/// Terms of one part of a sum, at most, and rows of a block where they do not fit otherwise.
-constexpr std::int64_t kTerms = 1024, kRows = 512;
-/// Rows of a block where the packed right side stays in the cache: few, so that what is done with
-/// rows next finds them there as well.
-constexpr std::int64_t kFewRows = 256, kCachedBytes = std::int64_t(5) << 18;
-/// Tiles of terms that a block of 32 x 32 sums at once: the two sides stay in the first cache.
-constexpr std::int64_t kSteps = 8, kMostSteps = 12;
-constexpr std::int64_t kBlockFloats = kPairBlock * kPairBlock;
-
-constexpr std::int64_t cuts(std::int64_t extent, std::int64_t by) { return (extent + by - 1) / by; }
-constexpr std::int64_t roundUp(std::int64_t extent, std::int64_t to) {
-  return cuts(extent, to) * to;
+/// Eight rows of 32 columns.
+void multiplyVectors(const PairProduct &p, const bf16 *a, const bf16 *b, float *c, bool add) {
+  constexpr int kRows = 8;
+  for (std::size_t j = 0; j < p.n; j += 32, b += p.bPanel)
+    for (std::size_t i = 0; i < p.m; i += kRows) {
+      const bf16 *left = a + i * p.aRow, *right = b;
+      float *to = c + i * p.cRow + j;
+      __m512 sums[kRows][2];
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
+        for (int v = 0; v < 2; ++v)
+          sums[r][v] =
+              add ? _mm512_loadu_ps(to + std::size_t(r) * p.cRow + v * 16) : _mm512_setzero_ps();
+      for (std::size_t l = 0; l < p.k; l += 2, left += 2, right += 64) {
+        const auto low = (__m512bh)_mm512_loadu_si512(right);
+        const auto high = (__m512bh)_mm512_loadu_si512(right + 32);
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          std::int32_t pair;
+          std::memcpy(&pair, left + std::size_t(r) * p.aRow, sizeof(pair));
+          const auto factors = (__m512bh)_mm512_set1_epi32(pair);
+          sums[r][0] = _mm512_dpbf16_ps(sums[r][0], factors, low);
+          sums[r][1] = _mm512_dpbf16_ps(sums[r][1], factors, high);
+        }
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
+        for (int v = 0; v < 2; ++v)
+          _mm512_storeu_ps(to + std::size_t(r) * p.cRow + v * 16, sums[r][v]);
+    }
 }
 
-/// The extent of parts of at most `most`, all but the last equal and a multiple of `unit`.
-std::int64_t evenParts(std::int64_t extent, std::int64_t most, std::int64_t unit) {
-  most = std::max(most / unit * unit, unit);
-  return roundUp(cuts(extent, cuts(extent, most)), unit);
+// Compiled whatever the switches: compilers name these features differently, and a processor that
+// has them may still not be granted their registers.
+#define FSDP_MATRIX_UNIT __attribute__((target("amx-tile,amx-bf16")))
+
+/// Two by two tiles of 16 rows and columns.
+FSDP_MATRIX_UNIT void multiplyMatrices(const PairProduct &p, const bf16 *a, const bf16 *b, float *c,
+                                       bool add) {
+  const std::size_t aBytes = p.aRow * sizeof(bf16), cBytes = p.cRow * sizeof(float);
+  constexpr std::size_t kRowBytes = 64 * sizeof(bf16);
+  // gcc 12 does not know that these instructions read and write memory.
+  __asm__ volatile("" ::: "memory");
+  for (std::size_t j = 0; j < p.n; j += 32, b += p.bPanel)
+    for (std::size_t i = 0; i < p.m; i += 32) {
+      float *top = c + i * p.cRow + j, *bottom = top + 16 * p.cRow;
+      if (add) {
+        _tile_loadd(0, top, cBytes);
+        _tile_loadd(1, top + 16, cBytes);
+        _tile_loadd(2, bottom, cBytes);
+        _tile_loadd(3, bottom + 16, cBytes);
+      } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+      }
+      const bf16 *left = a + i * p.aRow, *right = b;
+      for (std::size_t l = 0; l < p.k; l += 32, left += 32, right += 16 * 64) {
+        _tile_loadd(4, left, aBytes);
+        _tile_loadd(6, right, kRowBytes);
+        _tile_loadd(7, right + 32, kRowBytes);
+        _tile_loadd(5, left + 16 * p.aRow, aBytes);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+      }
+      _tile_stored(0, top, cBytes);
+      _tile_stored(1, top + 16, cBytes);
+      _tile_stored(2, bottom, cBytes);
+      _tile_stored(3, bottom + 16, cBytes);
+    }
+  __asm__ volatile("" ::: "memory");
 }
 
-/// Parts in which a block of 32 x 32 sums `steps` tiles.
-constexpr std::int64_t chunksOf(std::int64_t steps) {
-  return steps <= kMostSteps ? 1 : cuts(steps, kSteps);
-}
+/// The matrix unit's eight registers: 16 rows of 64 bytes each.
+struct alignas(64) TileSizes {
+  std::uint8_t palette = 1, startRow = 0, reserved[14] = {};
+  std::uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+static_assert(sizeof(TileSizes) == 64, "as the processor reads it");
+
+// Not a local variable: gcc 12 does not see that all of it is read.
+constexpr TileSizes kTileSizes;
+
+FSDP_MATRIX_UNIT void takeMatrixUnit() { _tile_loadconfig(&kTileSizes); }
+FSDP_MATRIX_UNIT void leaveMatrixUnit() { _tile_release(); }
 
 } // namespace
 
-bool PairProduct::repays(const Shape &s) {
-  return s.rows >= 2 * kPairBlock && s.columns >= 2 * kPairBlock && s.terms >= PairTile::kTerms;
+PairInstructions pairInstructions() {
+  static const PairInstructions best = [] {
+    // The library asks the processor, and the system for the matrix unit's registers.
+    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+    const auto has = [&](dnnl::cpu_isa wanted) {
+      return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+    };
+    if (has(dnnl::cpu_isa::avx512_core_amx))
+      return PairInstructions::Matrices;
+    return has(dnnl::cpu_isa::avx512_core_bf16) ? PairInstructions::Vectors
+                                                : PairInstructions::None;
+  }();
+  return best;
 }
 
-PairProduct::PairProduct(const Shape &s, PairInstructions instructions)
-    : shape(s), instructions(instructions) {
-  const std::int64_t bytes = sizeof(bf16);
-  blockTerms = evenParts(s.terms, s.terms <= 3 * kTerms / 2 ? s.terms + 31 : kTerms, 32);
-  const bool parts = blockTerms < s.terms;
-  const std::int64_t rightBytes =
-      tilesOf(s.columns, s.terms) * static_cast<std::int64_t>(sizeof(PairTile));
-  const std::int64_t rows = std::max(kLeftBytes / (blockTerms * bytes), kRows);
-  keepsRight = !parts && s.rows > rows && rightBytes <= kRightBytes;
-  if (!parts && s.rows > kFewRows && rightBytes <= kCachedBytes) {
-    keepsRight = true;
-    blockRows = evenParts(s.rows, kFewRows, kPairBlock);
-  } else {
-    blockRows = evenParts(s.rows, rows, kPairBlock);
-  }
-  groupColumns = roundUp(s.columns, kPairBlock);
-  if (parts)
-    groupColumns = evenParts(s.columns, kSumBytes / (blockRows * 4), kPairBlock);
-  panelColumns =
-      evenParts(std::min(groupColumns, s.columns),
-                std::clamp<std::int64_t>(kPanelBytes / (blockTerms * bytes), 128, 512), kPairBlock);
-  leftTiles = tilesOf(blockRows, blockTerms);
-  rightTiles = tilesOf(panelColumns, blockTerms);
-  if (keepsRight)
-    rightTiles *= cuts(s.columns, panelColumns);
-  sumBlocks =
-      parts ? blockRows / kPairBlock * (groupColumns / kPairBlock) : panelColumns / kPairBlock;
-}
-
-std::size_t PairProduct::workspaceBytes() const {
-  return static_cast<std::size_t>(leftTiles + rightTiles) * sizeof(PairTile) +
-         static_cast<std::size_t>((sumBlocks + 1) * kBlockFloats) * sizeof(float);
-}
-
-/// One block of rows by one panel of columns by one part of the sum.
-struct PairProduct::Block {
-  const PairTile *left, *right;
-  float *sums;            ///< of the first 32 x 32
-  std::int64_t sumStride; ///< blocks between those of successive rows
-  char *c;
-  std::int64_t rows, columns, terms;
-  bool first, last; ///< part of the sum
-  float *scratch;
-};
-
-void PairProduct::multiply(const Block &x) const {
-  // For each block anew: what is told of finished rows may use tiles for other things.
-  const PairMultiplier multiplier(instructions);
-  const MultiplyPairs multiply = multiplier.multiply;
-  const std::int64_t steps = cuts(x.terms, PairTile::kTerms);
-  const std::int64_t chunk = cuts(steps, chunksOf(steps));
-  const std::int64_t size = static_cast<std::int64_t>(sizeInBytes(shape.out));
-  for (std::int64_t row = 0; row < x.rows; row += kPairBlock)
-    for (std::int64_t step = 0; step < steps; step += chunk) {
-      const std::int64_t count = std::min(chunk, steps - step);
-      const bool begins = x.first && step == 0, ends = x.last && step + count == steps;
-      const std::int64_t rows = std::min(kPairBlock, x.rows - row);
-      for (std::int64_t column = 0; column < x.columns; column += kPairBlock) {
-        const PairTile *left = x.left + (row / kPairBlock * steps + step) * 2;
-        const PairTile *right = x.right + (column / kPairBlock * steps + step) * 2;
-        float *sums =
-            x.sums + (row / kPairBlock * x.sumStride + column / kPairBlock) * kBlockFloats;
-        const float *from = begins ? nullptr : sums;
-        const std::int64_t columns = std::min(kPairBlock, x.columns - column);
-        char *to = x.c + (row * shape.stride + column) * size;
-        if (!ends) {
-          multiply(left, right, count, from, kPairBlock, sums, kPairBlock);
-          continue;
-        }
-        if (shape.out == DType::F32 && !shape.add && rows == kPairBlock && columns == kPairBlock) {
-          multiply(left, right, count, from, kPairBlock, reinterpret_cast<float *>(to),
-                   shape.stride);
-          continue;
-        }
-        multiply(left, right, count, from, kPairBlock, x.scratch, kPairBlock);
-        if (shape.out == DType::F32)
-          storeBlock(x.scratch, rows, columns, shape.add, reinterpret_cast<float *>(to),
-                     shape.stride);
-        else
-          storeBlock(x.scratch, rows, columns, shape.add, reinterpret_cast<bf16 *>(to),
-                     shape.stride);
-      }
-    }
-}
-
-void PairProduct::run(const bf16 *a, const bf16 *b, void *c, void *workspace, RowsDone done) const {
-  PairTile *const left = static_cast<PairTile *>(workspace), *const right = left + leftTiles;
-  float *const scratch = reinterpret_cast<float *>(right + rightTiles), *const sums =
-                                                                            scratch + kBlockFloats;
-  const bool parts = blockTerms < shape.terms;
-  const std::int64_t size = static_cast<std::int64_t>(sizeInBytes(shape.out));
-
-  for (std::int64_t row = 0; row < shape.rows; row += blockRows) {
-    const std::int64_t rows = std::min(blockRows, shape.rows - row);
-    for (std::int64_t group = 0; group < shape.columns; group += groupColumns) {
-      const std::int64_t groupEnd = std::min(group + groupColumns, shape.columns);
-      for (std::int64_t term = 0; term < shape.terms; term += blockTerms) {
-        const std::int64_t terms = std::min(blockTerms, shape.terms - term);
-        const auto part = [&](PairLines x, std::int64_t lines) {
-          return PairLines{lines, terms, x.lineStride, x.termStride};
-        };
-        packLeft(part(shape.left, rows),
-                 a + row * shape.left.lineStride + term * shape.left.termStride, left);
-        for (std::int64_t column = group; column < groupEnd; column += panelColumns) {
-          const std::int64_t columns = std::min(panelColumns, groupEnd - column);
-          PairTile *panel =
-              right + (keepsRight ? column / panelColumns * tilesOf(panelColumns, blockTerms) : 0);
-          if (!keepsRight || row == 0)
-            packRight(part(shape.right, columns),
-                      b + column * shape.right.lineStride + term * shape.right.termStride, panel);
-          Block block{left,
-                      panel,
-                      sums,
-                      0,
-                      static_cast<char *>(c) + (row * shape.stride + column) * size,
-                      rows,
-                      columns,
-                      terms,
-                      term == 0,
-                      term + terms == shape.terms,
-                      scratch};
-          if (parts) {
-            block.sums += (column - group) / kPairBlock * kBlockFloats;
-            block.sumStride = groupColumns / kPairBlock;
-          }
-          multiply(block);
-        }
-      }
-    }
-    if (done.call)
-      done.call(done.self, row, row + rows);
+PairMultiplier::PairMultiplier(PairInstructions instructions)
+    : perform(multiplyVectors), matrices(instructions == PairInstructions::Matrices) {
+  if (matrices) {
+    perform = multiplyMatrices;
+    takeMatrixUnit();
   }
 }
+
+PairMultiplier::~PairMultiplier() {
+  if (matrices)
+    leaveMatrixUnit();
+}
+
+#else
+
+PairInstructions pairInstructions() { return PairInstructions::None; }
+PairMultiplier::PairMultiplier(PairInstructions) : perform(nullptr), matrices(false) {}
+PairMultiplier::~PairMultiplier() = default;
+
+#endif
 
 } // namespace fsdp::rt

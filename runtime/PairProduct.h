@@ -1,53 +1,59 @@
-//===- PairProduct.h - a large product of bf16, by blocks -------*- C++ -*-===//
+//===- PairProduct.h - small products of bf16 within a kernel ---*- C++ -*-===//
+//
+// What TileProduct.h is for floats, by the processor's instructions for bf16: they multiply pairs of
+// numbers and add both products to a float. There are two kinds: on vectors (AVX512_BF16) and on a
+// matrix unit (AMX). Which is there is seen at run time, and oneDNN's limit on instructions
+// (ONEDNN_MAX_CPU_ISA) holds here too.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef FSDP_RUNTIME_PAIRPRODUCT_H
 #define FSDP_RUNTIME_PAIRPRODUCT_H
 
-#include "runtime/Gemm.h"
-#include "runtime/PairTiles.h"
-#include "runtime/Slice.h"
+#include "runtime/BFloat16.h"
 
 #include <cstddef>
-#include <cstdint>
 
 namespace fsdp::rt {
 
-/// c = a * b (+ c) of bf16 on a processor that multiplies pairs, to bf16 or float.
-///
-/// Both sides are packed into tiles, whichever way they lie: rows of a, as many as the cache holds,
-/// and one panel of columns of b after the other, or all of b before where several blocks of rows
-/// use it. A sum too long for that is taken in parts, which are added up in float. How a product is
-/// cut hangs on its shape alone, so that equal products are equal bit by bit.
-class PairProduct {
+/// Extents of blocks are multiples of this many elements: the callers fill up with zeros.
+constexpr std::size_t kPairBlock = 32;
+
+/// c[i, j] = sum over l of a[i, l] * b[l, j]; all three extents are multiples of kPairBlock.
+/// Strides are in elements. The rows of a and c are contiguous; b stands in panels of 32 columns,
+/// where b[l, j] is element (l / 2) * 64 + 2 * (j % 32) + l % 2 of panel j / 32.
+struct PairProduct {
+  std::size_t m, n, k;
+  std::size_t aRow;
+  std::size_t bPanel; ///< from one panel to the next
+  std::size_t cRow;
+};
+
+enum class PairInstructions { None, Vectors, Matrices };
+
+/// The fastest instructions that this processor has, the system grants and oneDNN's limit allows.
+PairInstructions pairInstructions();
+
+/// Multiplies on the calling thread, for which it holds the matrix unit while it lives. There is at
+/// most one on a thread, and no product of oneDNN's beside it.
+class PairMultiplier {
 public:
-  struct Shape {
-    std::int64_t rows, columns, terms;
-    PairLines left, right; ///< rows of a and columns of b
-    std::int64_t stride;   ///< between rows of c, whose elements are neighbours
-    DType out;
-    bool add;
-  };
+  /// `instructions` are at most pairInstructions(), and not None.
+  explicit PairMultiplier(PairInstructions instructions = pairInstructions());
+  ~PairMultiplier();
+  PairMultiplier(const PairMultiplier &) = delete;
+  PairMultiplier &operator=(const PairMultiplier &) = delete;
 
-  /// Whether the product is large enough to be packed.
-  static bool repays(const Shape &shape);
-  PairProduct() = default;
-  explicit PairProduct(const Shape &shape, PairInstructions instructions = pairInstructions());
-
-  std::size_t workspaceBytes() const;
-  /// Calls `done` as blocks of rows become complete. `workspace` is aligned to 64 bytes; what it
-  /// held does not matter.
-  void run(const bf16 *a, const bf16 *b, void *c, void *workspace, RowsDone done) const;
+  /// Performs the product; `add` adds it to what c holds. The order in which an element of c is
+  /// summed depends on k alone; subnormal numbers count as zero.
+  void operator()(const PairProduct &shape, const bf16 *a, const bf16 *b, float *c,
+                  bool add) const {
+    perform(shape, a, b, c, add);
+  }
 
 private:
-  struct Block;
-  void multiply(const Block &block) const;
-
-  Shape shape{};
-  PairInstructions instructions = PairInstructions::None;
-  /// Extents of blocks: whole blocks of 32 x 32, but for the last ones.
-  std::int64_t blockRows = 0, groupColumns = 0, panelColumns = 0, blockTerms = 0;
-  bool keepsRight = false; ///< packs all of b before
-  std::int64_t leftTiles = 0, rightTiles = 0, sumBlocks = 0;
+  void (*perform)(const PairProduct &, const bf16 *, const bf16 *, float *, bool);
+  bool matrices;
 };
 
 } // namespace fsdp::rt

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
 #include <random>
 #include <vector>
 
@@ -11,123 +9,53 @@ using namespace fsdp::rt;
 
 namespace {
 
-/// Of this processor, best first.
-std::vector<PairInstructions> allInstructions() {
-  std::vector<PairInstructions> all;
-  for (PairInstructions some : {PairInstructions::Tiles, PairInstructions::Vectors})
-    if (some <= pairInstructions())
-      all.push_back(some);
-  return all;
-}
-
-std::vector<bf16> randomValues(std::mt19937 &random, std::int64_t count) {
-  std::vector<bf16> values(static_cast<std::size_t>(count));
-  for (bf16 &value : values)
-    value = float(int(random() % 2001) - 1000) / 1000.0f;
+/// Small whole numbers, whose sums of products are exact in any order.
+std::vector<float> wholeNumbers(std::size_t count, std::mt19937 &random) {
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = float(int(random() % 17) - 8);
   return values;
 }
 
-/// Lines of `terms` terms that lie either way, with a gap now and then; a line or a term that is
-/// not one of them is NaN.
-struct Side {
-  PairLines x;
-  std::vector<bf16> values;
-  Side(std::mt19937 &random, std::int64_t lines, std::int64_t terms) : x{lines, terms, 1, 1} {
-    const std::int64_t gap = std::int64_t(random() % 3);
-    const bool along = random() % 2;
-    (along ? x.lineStride : x.termStride) = (along ? terms : lines) + gap;
-    values.assign(static_cast<std::size_t>(lines * x.lineStride + terms * x.termStride),
-                  bf16(std::numeric_limits<float>::quiet_NaN()));
-    const std::vector<bf16> numbers = randomValues(random, lines * terms);
-    for (std::int64_t i = 0; i < lines; ++i)
-      for (std::int64_t k = 0; k < terms; ++k)
-        values[at(i, k)] = numbers[static_cast<std::size_t>(i * terms + k)];
-  }
-  std::size_t at(std::int64_t line, std::int64_t term) const {
-    return static_cast<std::size_t>(line * x.lineStride + term * x.termStride);
-  }
-  double operator()(std::int64_t line, std::int64_t term) const { return values[at(line, term)]; }
-};
+std::vector<bf16> narrowed(const std::vector<float> &values) {
+  std::vector<bf16> result(values.size());
+  convert(values.data(), values.size(), result.data());
+  return result;
+}
 
-template <class Out> void compare(PairInstructions instructions, unsigned seed) {
-  std::mt19937 random(seed);
-  const auto extent = [&] { return std::int64_t(1 + random() % (random() % 4 ? 80 : 400)); };
-  const std::int64_t rows = extent(), columns = extent(), terms = extent();
-  const Side a(random, rows, terms), b(random, columns, terms);
-  const std::int64_t stride = columns + std::int64_t(random() % 4);
-  const bool add = random() % 2;
-  const PairProduct product({rows, columns, terms, a.x, b.x, stride, dtypeOf<Out>, add},
-                            instructions);
-  std::vector<Out> c(static_cast<std::size_t>(rows * stride), Out(0.5f));
-  std::vector<PairTile> workspace(product.workspaceBytes() / sizeof(PairTile) + 1);
-  std::int64_t done = 0;
-  const auto note = [](void *self, std::int64_t begin, std::int64_t end) {
-    auto &done = *static_cast<std::int64_t *>(self);
-    EXPECT_EQ(begin, done);
-    done = end;
-  };
-  product.run(a.values.data(), b.values.data(), c.data(), workspace.data(), {note, &done});
-  EXPECT_EQ(done, rows);
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < stride; ++j) {
-      double expected = add || j >= columns ? 0.5 : 0;
-      for (std::int64_t k = 0; j < columns && k < terms; ++k)
-        expected += a(i, k) * b(j, k);
-      const double slack = sizeof(Out) == 2 ? std::abs(expected) / 256 : 2e-4;
-      ASSERT_NEAR(float(c[static_cast<std::size_t>(i * stride + j)]), expected, slack + 1e-5)
-          << "seed " << seed << ", " << rows << " x " << columns << " x " << terms << ", row " << i
-          << ", column " << j;
+void compare(PairInstructions instructions, std::size_t m, std::size_t n, std::size_t k, bool add,
+             std::mt19937 &random) {
+  SCOPED_TRACE(testing::Message() << int(instructions) << ": " << m << " x " << n << " x " << k);
+  // Strides with room to spare, in which nothing may be written.
+  const PairProduct shape{m, n, k, k + 6, k * 32 + 64, n + 3};
+  const auto a = wholeNumbers(m * shape.aRow, random);
+  const auto b = wholeNumbers(n / 32 * shape.bPanel, random);
+  const auto before = wholeNumbers(m * shape.cRow, random);
+  auto c = before;
+  const auto narrowA = narrowed(a), narrowB = narrowed(b);
+  const PairMultiplier multiply(instructions);
+  multiply(shape, narrowA.data(), narrowB.data(), c.data(), add);
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t j = 0; j < shape.cRow; ++j) {
+      float expected = add || j >= n ? before[i * shape.cRow + j] : 0;
+      for (std::size_t l = 0; l < k && j < n; ++l)
+        expected += a[i * shape.aRow + l] *
+                    b[j / 32 * shape.bPanel + l / 2 * 64 + 2 * (j % 32) + l % 2];
+      ASSERT_EQ(c[i * shape.cRow + j], expected) << i << ", " << j;
     }
 }
 
-TEST(PairProductTest, AgreesWithTheDefinition) {
-  if (allInstructions().empty())
-    GTEST_SKIP() << "this processor does not multiply pairs";
-  for (PairInstructions instructions : allInstructions())
-    for (unsigned seed = 0; seed < 60; ++seed) {
-      compare<float>(instructions, seed);
-      compare<bf16>(instructions, seed);
-    }
-}
-
-// What is told of rows may use the processor's tiles for a product of its own.
-TEST(PairProductTest, RowsMayBeMultipliedOn) {
-  if (allInstructions().empty())
-    GTEST_SKIP() << "this processor does not multiply pairs";
+TEST(PairProductTest, FollowsItsFormula) {
+  if (pairInstructions() == PairInstructions::None)
+    GTEST_SKIP() << "this processor has no instructions for bf16";
   std::mt19937 random(1);
-  const Side a(random, 600, 40), b(random, 40, 40);
-  struct Inner {
-    const Side &a, &b;
-    PairProduct product;
-    std::vector<float> c;
-    std::vector<PairTile> workspace;
-    Inner(const Side &a, const Side &b)
-        : a(a), b(b), product({600, 40, 40, a.x, b.x, 40, DType::F32, false}), c(600 * 40),
-          workspace(product.workspaceBytes() / sizeof(PairTile) + 1) {}
-    void run(RowsDone done) {
-      product.run(a.values.data(), b.values.data(), c.data(), workspace.data(), done);
+  for (int kind = 1; kind <= int(pairInstructions()); ++kind)
+    for (const bool add : {false, true}) {
+      compare(PairInstructions(kind), 32, 32, 32, add, random);
+      compare(PairInstructions(kind), 64, 96, 0, add, random);
+      compare(PairInstructions(kind), 96, 64, 160, add, random);
+      compare(PairInstructions(kind), 32, 256, 64, add, random);
     }
-  };
-  Inner inner(a, b), outer(a, b);
-  const auto call = [](void *self, std::int64_t, std::int64_t) {
-    static_cast<Inner *>(self)->run({});
-  };
-  outer.run({call, &inner});
-  EXPECT_EQ(outer.c, inner.c);
-}
-
-TEST(PairProductTest, WorkspaceIsBounded) {
-  std::mt19937 random(2);
-  for (int round = 0; round < 20000; ++round) {
-    const auto extent = [&] {
-      return std::int64_t(1) + random() % (std::int64_t(1) << random() % 20);
-    };
-    const std::int64_t rows = extent(), columns = extent(), terms = extent();
-    const PairProduct product({rows, columns, terms, {}, {}, columns, DType::F32, false},
-                              PairInstructions::Vectors);
-    ASSERT_LE(product.workspaceBytes(), std::size_t(17) << 20)
-        << rows << " x " << columns << " x " << terms;
-  }
 }
 
 } // namespace
