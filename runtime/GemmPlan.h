@@ -51,7 +51,8 @@ private:
 };
 
 /// How a product is computed: by one call for each index of its batch dimensions, or, where it is
-/// large, by blocks of rows over a right side that is packed before.
+/// large, by blocks of rows over a right side that is packed before. Large products of bf16 are our
+/// own (PackedProduct) where the processor has instructions for them.
 ///
 /// oneDNN reads a right side of floats that stands row by row where it lies, and then waits for
 /// the processor's table of pages: packing costs a few percent and makes a product 1.5 to 2.5

@@ -74,24 +74,25 @@ std::size_t PackedProduct::workspaceBytes() const {
 
 namespace {
 
+constexpr std::size_t count(std::int64_t extent) { return static_cast<std::size_t>(extent); }
+
 /// Chunks of terms one after the other, of each of them the rows; all filled up with zeros.
 void packLeft(PackedProduct::Side x, std::int64_t rows, std::int64_t terms, const bf16 *from,
               bf16 *to) {
-  const std::int64_t chunk = chunkOf(terms), allRows = roundUp(rows);
-  for (std::int64_t begin = 0; begin < terms; begin += chunk, to += allRows * chunk) {
-    const std::int64_t width = std::min(chunk, terms - begin);
+  const std::int64_t chunk = chunkOf(terms);
+  for (std::int64_t begin = 0; begin < terms; begin += chunk) {
+    const std::int64_t width = std::min(chunk, terms - begin), stride = roundUp(width);
     if (x.term == 1)
       for (std::int64_t row = 0; row < rows; row += kBlock)
-        pairs::copyRows({from + row * x.line + begin, x.line,
-                         static_cast<std::size_t>(std::min(kBlock, rows - row)),
-                         static_cast<std::size_t>(width)},
-                        to + row * chunk, static_cast<std::size_t>(chunk));
+        pairs::copyRows({from + row * x.line + begin, x.line, count(std::min(kBlock, rows - row)),
+                         count(width)},
+                        to + row * stride, count(stride));
     else
       for (std::int64_t term = 0; term < width; term += kBlock)
         pairs::packColumns({from + (begin + term) * x.term, x.term,
-                            static_cast<std::size_t>(std::min(kBlock, width - term)),
-                            static_cast<std::size_t>(rows)},
-                           to + term, static_cast<std::size_t>(chunk));
+                            count(std::min(kBlock, width - term)), count(rows)},
+                           to + term, count(stride));
+    to += roundUp(rows) * stride;
   }
 }
 
@@ -101,16 +102,14 @@ void packRight(PackedProduct::Side x, std::int64_t columns, std::int64_t terms, 
   const std::int64_t panel = roundUp(terms) * kBlock;
   if (x.term == 1)
     for (std::int64_t column = 0; column < columns; column += kBlock, to += panel)
-      pairs::packTransposed({from + column * x.line, x.line,
-                             static_cast<std::size_t>(std::min(kBlock, columns - column)),
-                             static_cast<std::size_t>(terms)},
-                            to);
+      pairs::packTransposed(
+          {from + column * x.line, x.line, count(std::min(kBlock, columns - column)), count(terms)},
+          to);
   else
     for (std::int64_t term = 0; term < terms; term += kBlock)
-      pairs::packPairs({from + term * x.term, x.term,
-                        static_cast<std::size_t>(std::min(kBlock, terms - term)),
-                        static_cast<std::size_t>(columns)},
-                       to + term * kBlock, static_cast<std::size_t>(panel));
+      pairs::packPairs(
+          {from + term * x.term, x.term, count(std::min(kBlock, terms - term)), count(columns)},
+          to + term * kBlock, count(panel));
 }
 
 /// Up to 32 rows of sums, `sumStride` floats apart, rounded to the type of c.
@@ -119,7 +118,7 @@ void store(const float *sums, std::int64_t sumStride, std::int64_t rows, std::in
            bool add, Out *c, std::int64_t stride) {
   for (std::int64_t row = 0; row < rows; ++row, sums += sumStride, c += stride)
     for (std::int64_t column = 0; column < columns; column += 32) {
-      const __mmask32 words = pairs::firstWords(static_cast<std::size_t>(columns - column));
+      const __mmask32 words = pairs::firstWords(count(columns - column));
       const auto low = static_cast<__mmask16>(words), high = static_cast<__mmask16>(words >> 16);
       __m512 first = _mm512_loadu_ps(sums + column), second = _mm512_loadu_ps(sums + column + 16);
       Out *to = c + column;
@@ -173,11 +172,9 @@ void PackedProduct::multiply(const Block &x) const {
       const auto perform = [&](std::int64_t begin, std::int64_t end, float *to,
                                std::int64_t stride) {
         if (begin < end)
-          multiplier({static_cast<std::size_t>(kBlock), static_cast<std::size_t>(end - begin),
-                      static_cast<std::size_t>(terms), static_cast<std::size_t>(chunk),
-                      static_cast<std::size_t>(allTerms * kBlock),
-                      static_cast<std::size_t>(stride)},
-                     x.left + term * roundUp(x.rows) + row * chunk,
+          multiplier({count(kBlock), count(end - begin), count(terms), count(terms),
+                      count(allTerms * kBlock), count(stride)},
+                     x.left + term * roundUp(x.rows) + row * terms,
                      x.right + begin * allTerms + term * kBlock, to, !x.first || term > 0);
       };
       perform(0, direct, reinterpret_cast<float *>(c), shape.stride);
