@@ -57,6 +57,7 @@ target_compile_features(googletest PUBLIC cxx_std_17)
 target_include_directories(googletest SYSTEM PUBLIC googletest/include PRIVATE googletest)
 include(test/unit/cuda/DeviceTests.cmake)
 fsdp_add_device_tests(device-tests ${CMAKE_CURRENT_SOURCE_DIR} fsdp_runtime_cuda reference googletest)
+fsdp_add_device_ranks(device-ranks ${CMAKE_CURRENT_SOURCE_DIR} fsdp_runtime_cuda)
 """
 
 

@@ -67,6 +67,22 @@ def check_kernels(program, budget, report):
                 + said(text, 40))
 
 
+def check_ranks(program, jobs, budget, report):
+    """Collectives between ranks that share the GPU, against those of the host; and that faults reach every rank."""
+    if not program.exists():
+        report.left_out("jobs of several ranks", f"no {program.name}")
+        return
+    for mesh, mode, how, expected, says in jobs:
+        patience = "5" if mode == "leave" else "60"
+        status, text = run([program, mesh, mode, how], 45, budget, {"FSDP_TIMEOUT": patience})
+        what = f"{mode} over {mesh} by {how}"
+        report.details(what, text)
+        if status == expected and re.search(says, text):
+            report.ok(f"{what}: {text.strip().splitlines()[-1]}")
+        else:
+            report.fail(f"{what}: status {status}, expected {expected} and '{says}'\n{said(text)}")
+
+
 def check_case(name, case, logs, folder, report):
     """`logs`: by mesh, of a run and of one more, which is traced."""
     bf16 = "--precision=bf16" in case["options"]

@@ -81,7 +81,8 @@ def copy_tests(folder):
         return f"no GoogleTest in {googletest}"
     for part in ("include", "src"):
         shutil.copytree(googletest / part, folder / "googletest" / part)
-    for source in [*ROOT.glob("test/unit/cuda/*.*"), ROOT / "test/unit/emulator/MatmulTest.cpp"]:
+    ranks = [ROOT / "test/unit/runtime" / name for name in ("CudaRanksMain.cpp", "Conformance.cpp", "Conformance.h", "MeshText.h")]
+    for source in [*ROOT.glob("test/unit/cuda/*.*"), ROOT / "test/unit/emulator/MatmulTest.cpp", *ranks]:
         target = folder / source.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)

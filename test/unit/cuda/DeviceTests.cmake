@@ -1,6 +1,8 @@
+# Tests as programs for a GPU; bench/gpu_check builds the same where one is.
+#
 # fsdp_add_device_tests(TARGET FOLDER LIBRARY ...): the tests of kernels and products as a program for a GPU.
 # FOLDER holds runtime/ and test/. The libraries are fsdp_runtime_cuda, the CPU's kernels and GoogleTest, in
-# the order of linking. bench/gpu_check builds the same where a GPU is.
+# the order of linking.
 function(fsdp_add_device_tests target folder)
   set(sources unit/emulator/MatmulTest.cpp)
   foreach(kernels Attention Copy Loss Row Update)
@@ -8,6 +10,16 @@ function(fsdp_add_device_tests target folder)
   endforeach()
   list(TRANSFORM sources PREPEND ${folder}/test/)
   add_executable(${target} ${sources})
+  target_compile_features(${target} PRIVATE cxx_std_17)
+  target_compile_options(${target} PRIVATE -O1 -fexceptions -frtti)
+  target_include_directories(${target} PRIVATE ${folder})
+  target_link_libraries(${target} PRIVATE ${ARGN})
+endfunction()
+
+# fsdp_add_device_ranks(TARGET FOLDER LIBRARY ...): jobs of the runtime whose ranks share the GPU.
+function(fsdp_add_device_ranks target folder)
+  add_executable(${target} ${folder}/test/unit/runtime/CudaRanksMain.cpp
+                 ${folder}/test/unit/runtime/Conformance.cpp)
   target_compile_features(${target} PRIVATE cxx_std_17)
   target_compile_options(${target} PRIVATE -O1 -fexceptions -frtti)
   target_include_directories(${target} PRIVATE ${folder})
