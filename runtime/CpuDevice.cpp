@@ -1,5 +1,6 @@
 //===- CpuDevice.cpp - the arena is memory of the host --------------------===//
 
+#include "runtime/Arena.h"
 #include "runtime/Context.h"
 #include "runtime/Device.h"
 #include "runtime/Progress.h"
@@ -83,6 +84,7 @@ JobOptions jobOptions(const Program &program, const std::string &communicator) {
 void requireDevices(const JobOptions &, int) {}
 
 std::unique_ptr<Device> open(const Program &program, Job &job) {
+  populate(job.arena(), job.arenaBytes());
   return std::make_unique<CpuDevice>(program, job);
 }
 
