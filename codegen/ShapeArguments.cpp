@@ -61,8 +61,8 @@ template <typename Op> static std::string attentionShape(Op op) {
     return "{" + std::to_string(s.batch) + ", " + std::to_string(s.head) + ", " +
            std::to_string(s.position) + "}";
   };
-  return Initializer("AttentionShape")
-      .field("batch", at.batch)
+  Initializer shape("AttentionShape");
+  shape.field("batch", at.batch)
       .field("heads", at.heads)
       .field("groups", at.groups)
       .field("queries", at.queries)
@@ -72,8 +72,10 @@ template <typename Op> static std::string attentionShape(Op op) {
       .field("causal", op.getCausal())
       .field("q", strides(at.q))
       .field("k", strides(at.k))
-      .field("out", strides(at.out))
-      .field("part", at.part);
+      .field("out", strides(at.out));
+  if (op.getInputs().size() == 1)
+    shape.field("part", at.part);
+  return shape;
 }
 
 static std::string embeddingShape(Value table, Value ids) {

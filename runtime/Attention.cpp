@@ -341,41 +341,43 @@ std::size_t startOf(const HeadStrides &strides, std::size_t batch, std::size_t h
   return batch * strides.batch + head * strides.head;
 }
 
-} // namespace
-
-namespace {
+/// The rows of a head.
+template <class T>
+pairs::RowsOf<T> rowsOf(const HeadStrides &strides, T *operand, std::size_t batch,
+                        std::size_t head) {
+  return {operand + startOf(strides, batch, head), static_cast<std::ptrdiff_t>(strides.row)};
+}
 
 /// Attention on bf16 by the processor's instructions for it.
 void attentionByPairs(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
                       bf16 *out, float *logSumExp) {
   const PairMultiplier multiply;
-  const std::ptrdiff_t width = shape.width;
   const std::size_t shared = shape.heads / shape.groups;
-  for (std::size_t head = 0; head < std::size_t(shape.batch) * shape.heads; ++head) {
-    const std::size_t group = head / shared * shape.keys * shape.width;
-    const std::size_t row = head * shape.queries, at = row * shape.width;
-    pairs::attendHead(shape, multiply, {q + at, width}, {k + group, width}, {v + group, width},
-                      {out + at, width}, logSumExp + row);
-  }
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t head = 0; head < shape.heads; ++head)
+      pairs::attendHead(shape, multiply, rowsOf(shape.q, q, batch, head),
+                        rowsOf(shape.k, k, batch, head / shared),
+                        rowsOf(shape.k, v, batch, head / shared),
+                        rowsOf(shape.out, out, batch, head),
+                        logSumExp + (batch * shape.heads + head) * shape.queries);
 }
 
 void attentionGradByPairs(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
                           const bf16 *out, const float *logSumExp, const bf16 *dOut, bf16 *dQ,
                           bf16 *dK, bf16 *dV) {
   const PairMultiplier multiply;
-  const std::ptrdiff_t width = shape.width;
   const std::size_t shared = shape.heads / shape.groups;
   pairs::GroupGradient gradient(shape, multiply);
-  for (std::size_t group = 0; group < std::size_t(shape.batch) * shape.groups; ++group) {
-    const std::size_t offset = group * shape.keys * shape.width;
-    gradient.begin({k + offset, width}, {v + offset, width});
-    for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
-      const std::size_t row = head * shape.queries, at = row * shape.width;
-      gradient.add({{q + at, width}, {out + at, width}, {dOut + at, width}, logSumExp + row,
-                    {dQ + at, width}});
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t group = 0; group < shape.groups; ++group) {
+      gradient.begin(rowsOf(shape.k, k, batch, group), rowsOf(shape.k, v, batch, group));
+      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head)
+        gradient.add({rowsOf(shape.q, q, batch, head), rowsOf(shape.out, out, batch, head),
+                      rowsOf(shape.out, dOut, batch, head),
+                      logSumExp + (batch * shape.heads + head) * shape.queries,
+                      rowsOf(shape.q, dQ, batch, head)});
+      gradient.finish(rowsOf(shape.k, dK, batch, group), rowsOf(shape.k, dV, batch, group));
     }
-    gradient.finish({dK + offset, width}, {dV + offset, width});
-  }
 }
 
 } // namespace

@@ -8,11 +8,13 @@ fsdp.param @bias : tensor<8xf32> unit "all" init <constant, 0.0>
 
 // CHECK-DAG: embedding(c, kCompute, "{{.*}}", EmbeddingShape{/*ids=*/12, /*vocabulary=*/5, /*width=*/8}
 // CHECK-DAG: layer_norm(c, kCompute, "{{[a-z_]*}}", NormRows{/*rows=*/12, /*width=*/8, /*epsilon=*/1e-05}
-// CHECK-DAG: RopeShape{/*blocks=*/6, /*positions=*/4, /*inner=*/1, /*width=*/4, /*theta=*/1e+04, /*inverse=*/false}
+// CHECK-DAG: RopeShape{/*blocks=*/6, /*positions=*/4, /*inner=*/1, /*width=*/4, /*theta=*/1e+04,
+// CHECK-DAG: /*inverse=*/false}, arena::rearrange, arena::rope);
 // CHECK-DAG: pad(c, kCompute, "{{.*}}", Part{/*outer=*/6, /*whole=*/20, /*start=*/4, /*size=*/16}
 // CHECK-DAG: attention(c, kCompute, "attention"
 // CHECK-DAG: AttentionShape{/*batch=*/3, /*heads=*/2, /*groups=*/2, /*queries=*/4, /*keys=*/5, /*width=*/4
-// CHECK-DAG: /*scale=*/0.5f, /*causal=*/true}, arena::rope, arena::pad, arena::pad, arena::attention_0
+// CHECK-DAG: /*scale=*/0.5f, /*causal=*/true, /*q=*/{32, 16, 4}, /*k=*/{40, 20, 4}, /*out=*/{32, 16, 4}},
+// CHECK-DAG: arena::rope, arena::pad, arena::pad, arena::attention_0
 // CHECK-DAG: rms_norm(c, kCompute, "{{[a-z_]*}}", NormRows{/*rows=*/24, /*width=*/4, /*epsilon=*/1e-06}
 // CHECK-DAG: slice(c, kCompute, "{{.*}}", Part{/*outer=*/24, /*whole=*/4, /*start=*/1, /*size=*/2}
 // CHECK-DAG: concat(c, kCompute, "concat", /*outer=*/24, arena::concat, arena::rms_norm_0, arena::slice);

@@ -271,7 +271,8 @@ Floats widened(const std::vector<bf16> &values) { return {values.begin(), values
 
 /// Attention on bf16 against the formulas on the same numbers in double: off by the rounding of
 /// results, and of probabilities and the gradients of scores in between.
-void compareNarrow(AttentionShape s, unsigned seed) {
+void compareNarrow(const AttentionShape &sizes, unsigned seed) {
+  const AttentionShape s = rowMajor(sizes);
   SCOPED_TRACE(testing::Message() << "batch " << s.batch << " heads " << s.heads << " groups "
                                   << s.groups << " queries " << s.queries << " keys " << s.keys
                                   << " width " << s.width << " causal " << s.causal);

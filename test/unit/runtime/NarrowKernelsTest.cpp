@@ -163,8 +163,8 @@ TEST(NarrowKernelsTest, RopeAndDropout) {
   std::mt19937 random(5);
   const Both x(2 * 9 * 34, random);
   Both y(x.wide.size());
-  kernels::rope({2, 9, 34, 10000, false}, x.wide.data(), y.wide.data());
-  kernels::rope({2, 9, 34, 10000, false}, x.narrow.data(), y.narrow.data());
+  kernels::rope({2, 9, 1, 34, 10000, false}, x.wide.data(), y.wide.data());
+  kernels::rope({2, 9, 1, 34, 10000, false}, x.narrow.data(), y.narrow.data());
   expectRounded(y);
   StepState state{};
   state.seed = 7;
