@@ -22,7 +22,7 @@ namespace fsdp::rt::pairs {
 namespace {
 
 constexpr std::size_t kQueries = 256, kKeys = 256; // of a block
-constexpr float kInfinity = __builtin_inff();
+constexpr float kInfinity = __builtin_inff(), kLog2e = 1.44269504f;
 
 /// Scratch memory of a head.
 struct Scratch {
@@ -43,23 +43,24 @@ struct Scratch {
   }
 };
 
-float maximumOf(const float *row, std::size_t count) {
+/// A vector whose largest number is the largest of a row; a NaN is passed over: it shows in the sum.
+__m512 maxima(const float *row, std::size_t count) {
   const __m512 none = _mm512_set1_ps(-kInfinity);
   __m512 a = none, b = none;
   std::size_t i = 0;
-  // A NaN is passed over: it shows in the sum.
   for (; i + 32 <= count; i += 32) {
     a = _mm512_max_ps(_mm512_loadu_ps(row + i), a);
     b = _mm512_max_ps(_mm512_loadu_ps(row + i + 16), b);
   }
   for (; i < count; i += 16)
     a = _mm512_max_ps(_mm512_mask_loadu_ps(none, firstFloats(count - i), row + i), a);
-  return _mm512_reduce_max_ps(_mm512_max_ps(a, b));
+  return _mm512_max_ps(a, b);
 }
 
 /// The first `count` scores of a row become 2^(factor * score - shift) in bf16, at the beginning of
-/// the row, followed by zeros up to `filled`. Returns the sum of what was rounded.
-float exponentials(float *row, std::size_t count, std::size_t filled, float factor, float shift) {
+/// the row, followed by zeros up to `filled`. Returns a vector that adds up to the sum of what was
+/// rounded.
+__m512 exponentials(float *row, std::size_t count, std::size_t filled, float factor, float shift) {
   const __m512 factors = _mm512_set1_ps(factor), shifts = _mm512_set1_ps(shift);
   bf16 *to = reinterpret_cast<bf16 *>(row);
   __m512 a = _mm512_setzero_ps(), b = a;
@@ -86,7 +87,7 @@ float exponentials(float *row, std::size_t count, std::size_t filled, float fact
   }
   for (; i < filled; i += 32)
     _mm512_storeu_si512(to + i, _mm512_setzero_si512());
-  return _mm512_reduce_add_ps(_mm512_add_ps(a, b));
+  return _mm512_add_ps(a, b);
 }
 
 void multiplyRow(float *row, std::size_t count, float factor) {
@@ -104,14 +105,14 @@ struct QueryBlock {
   float negate; ///< scores are multiplied by it first, where the scale is not positive
   float scale;  ///< and then by it, which is positive
   float top[kQueries];
-  double sum[kQueries];
+  float sum[kQueries];
 
   QueryBlock(const AttentionShape &shape, const Scratch &scratch, std::size_t first)
       : shape(shape), scratch(scratch), first(first),
         count(std::min<std::size_t>(kQueries, shape.queries - first)), width(roundUp(shape.width)),
         negate(shape.scale <= 0 ? shape.scale : 1), scale(shape.scale <= 0 ? 1 : shape.scale) {
     std::fill_n(top, kQueries, -kInfinity);
-    std::fill_n(sum, kQueries, 0.0);
+    std::fill_n(sum, kQueries, 0.0f);
   }
 
   /// How many of all keys a query of the block sees.
@@ -129,26 +130,41 @@ struct QueryBlock {
     return seen < key ? 0 : std::min(seen - key, kKeys);
   }
 
-  /// Goes on with query `query`, of whose scores `seen` stand in the row.
-  void advance(std::size_t query, float *row, std::size_t seen, std::size_t filled, bool isFirst) {
-    constexpr float kLog2e = 1.44269504f;
-    if (negate != 1)
-      multiplyRow(row, seen, negate);
-    const float last = top[query], highest = std::max(last, maximumOf(row, seen));
-    const float factor = scale * kLog2e;
-    // A query that has seen nothing keeps -infinity, from which nothing may be subtracted.
-    const float shift = highest == -kInfinity ? 0.0f : highest * factor;
-    const float added = exponentials(row, seen, filled, factor, shift);
-    if (isFirst) {
-      sum[query] = double(added);
-    } else if (highest == last) {
-      sum[query] += double(added);
-    } else {
-      const float correction = vectorExp((last - highest) * scale);
-      sum[query] = sum[query] * double(correction) + double(added);
-      multiplyRow(scratch.out + query * width, width, correction);
+  /// Goes on with 16 queries from `query` on, whose scores of the keys from `key` on stand in rows of
+  /// kKeys.
+  void advance(std::size_t query, float *rows, std::size_t key, std::size_t filled) {
+    std::size_t seen[16];
+    __m512 each[16];
+    for (std::size_t r = 0; r < 16; ++r) {
+      seen[r] = query + r < count ? seenBy(query + r, key) : 0;
+      if (negate != 1)
+        multiplyRow(rows + r * kKeys, seen[r], negate);
+      each[r] = maxima(rows + r * kKeys, seen[r]);
     }
-    top[query] = highest;
+    const __m512 last = _mm512_loadu_ps(top + query), factor = _mm512_set1_ps(scale * kLog2e);
+    const __m512 now = _mm512_max_ps(
+        reduceEach(each, [](__m512 a, __m512 b) { return _mm512_max_ps(a, b); }), last);
+    // A query that has seen nothing keeps -infinity, from which nothing may be subtracted.
+    const __mmask16 some = _mm512_cmp_ps_mask(now, _mm512_set1_ps(-kInfinity), _CMP_NEQ_OQ);
+    const __mmask16 moved = _mm512_cmp_ps_mask(now, last, _CMP_NEQ_OQ);
+    float shifts[16];
+    _mm512_storeu_ps(shifts, _mm512_maskz_mul_ps(some, now, factor));
+    _mm512_storeu_ps(top + query, now);
+    for (std::size_t r = 0; r < 16; ++r)
+      each[r] = exponentials(rows + r * kKeys, seen[r], filled, scale * kLog2e, shifts[r]);
+    __m512 sums = reduceEach(each, [](__m512 a, __m512 b) { return _mm512_add_ps(a, b); });
+    if (key != 0) {
+      float corrections[16];
+      const __m512 correction = _mm512_mask_mov_ps(
+          _mm512_set1_ps(1.0f), moved, exp2(_mm512_mul_ps(_mm512_sub_ps(last, now), factor)));
+      _mm512_storeu_ps(corrections, correction);
+      sums = _mm512_fmadd_ps(_mm512_loadu_ps(sum + query), correction, sums);
+      for (unsigned left = moved; left != 0; left &= left - 1) {
+        const auto r = static_cast<std::size_t>(__builtin_ctz(left));
+        multiplyRow(scratch.out + (query + r) * width, width, corrections[r]);
+      }
+    }
+    _mm512_storeu_ps(sum + query, sums);
   }
 };
 
@@ -182,9 +198,8 @@ void attendHead(const AttentionShape &shape, const PairMultiplier &multiply, Row
         }
         multiply({kPairBlock, filled, width, stride, 32 * width, kKeys}, queries, scratch.keys,
                  scratch.scores, false);
-        for (std::size_t r = 0; r < rows; ++r)
-          block.advance(query + r, scratch.scores + r * kKeys, block.seenBy(query + r, key), filled,
-                        key == 0);
+        for (std::size_t r = 0; r < rows; r += 16)
+          block.advance(query + r, scratch.scores + r * kKeys, key, filled);
         multiply({kPairBlock, width, filled, 2 * kKeys, 32 * kKeys, width},
                  reinterpret_cast<const bf16 *>(scratch.scores), scratch.values,
                  scratch.out + query * width, key != 0);
@@ -194,12 +209,12 @@ void attendHead(const AttentionShape &shape, const PairMultiplier &multiply, Row
       const bool some = block.sum[r] != 0;
       if (!some)
         std::fill_n(scratch.out + r * width, width, 0.0f);
-      storeRow(scratch.out + r * width, shape.width, some ? float(1 / block.sum[r]) : 1.0f,
+      storeRow(scratch.out + r * width, shape.width, some ? 1 / block.sum[r] : 1.0f,
                out.at(first + r));
     }
 #pragma omp simd
     for (std::size_t r = 0; r < block.count; ++r)
-      logSumExp[first + r] = vectorLog(static_cast<float>(block.sum[r])) + block.top[r] * block.scale;
+      logSumExp[first + r] = vectorLog(block.sum[r]) + block.top[r] * block.scale;
   }
 }
 

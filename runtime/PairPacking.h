@@ -40,13 +40,17 @@ inline __mmask16 firstFloats(std::size_t count) {
   return count >= 16 ? static_cast<__mmask16>(~0) : static_cast<__mmask16>((1u << count) - 1);
 }
 
-/// Columns [column, column + 32) of a row, zero where there is none.
-inline __m512i load(const Block &block, std::size_t row, std::size_t column) {
-  if (row >= block.rows)
-    return _mm512_setzero_si512();
-  return _mm512_maskz_loadu_epi16(firstWords(block.width - column),
-                                  block.first + static_cast<std::ptrdiff_t>(row) * block.stride +
-                                      column);
+/// Columns [column, column + 32) of a row, zero where there is none. A `Full` block has 32 rows and a
+/// width that is a multiple of 32.
+template <bool Full> __m512i load(const Block &block, std::size_t row, std::size_t column) {
+  const bf16 *at = block.first + static_cast<std::ptrdiff_t>(row) * block.stride + column;
+  if (Full)
+    return _mm512_loadu_si512(at);
+  return row < block.rows ? _mm512_maskz_loadu_epi16(firstWords(block.width - column), at)
+                          : _mm512_setzero_si512();
+}
+inline bool isFull(const Block &block) {
+  return block.rows == kPairBlock && block.width % kPairBlock == 0;
 }
 
 /// Sixteen vectors of sixteen 32-bit numbers become those of their columns.
@@ -78,6 +82,25 @@ inline void transpose(__m512i *v) {
   }
 }
 
+/// Number i of the result is `both` of all numbers of vector i, taken in the same order each.
+template <class Both> __m512 reduceEach(const __m512 *v, Both both) {
+  __m512 a[8], b[4];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i)
+    a[i] = both(_mm512_unpacklo_ps(v[2 * i], v[2 * i + 1]),
+                _mm512_unpackhi_ps(v[2 * i], v[2 * i + 1]));
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const __m512d even = _mm512_castps_pd(a[2 * i]), odd = _mm512_castps_pd(a[2 * i + 1]);
+    b[i] = both(_mm512_castpd_ps(_mm512_unpacklo_pd(even, odd)),
+                _mm512_castpd_ps(_mm512_unpackhi_pd(even, odd)));
+  }
+  const auto quarters = [&](__m512 low, __m512 high) {
+    return both(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xdd));
+  };
+  return quarters(quarters(b[0], b[1]), quarters(b[2], b[3]));
+}
+
 /// Word i of the result is word i / 2 of `even` or of `odd`, from the given half of both.
 inline __m512i interleave(__m512i even, __m512i odd, bool upperHalf) {
   const __m512i step = _mm512_set1_epi32(0x00010001);
@@ -103,37 +126,43 @@ inline __m512i interleaveHalves(__m512i v) {
 inline void copyRows(const Block &block, bf16 *to, std::size_t stride) {
   for (std::size_t row = 0; row < kPairBlock; ++row)
     for (std::size_t column = 0; column < block.width; column += 32)
-      _mm512_storeu_si512(to + row * stride + column, load(block, row, column));
+      _mm512_storeu_si512(to + row * stride + column, load<false>(block, row, column));
 }
 
 /// The panel of the transposed: up to 32 rows become its columns, the width what is summed over.
-inline void packTransposed(const Block &block, bf16 *panel) {
+template <bool Full> void packTransposed(const Block &block, bf16 *panel) {
   for (std::size_t column = 0; column < block.width; column += 32)
     for (std::size_t half = 0; half < 32; half += 16) {
       __m512i v[16];
 #pragma GCC unroll 16
       for (std::size_t i = 0; i < 16; ++i)
-        v[i] = load(block, half + i, column);
+        v[i] = load<Full>(block, half + i, column);
       transpose(v);
 #pragma GCC unroll 16
       for (std::size_t i = 0; i < 16; ++i)
         _mm512_storeu_si512(panel + (column / 2 + i) * 64 + 2 * half, v[i]);
     }
 }
+inline void packTransposed(const Block &block, bf16 *panel) {
+  isFull(block) ? packTransposed<true>(block, panel) : packTransposed<false>(block, panel);
+}
 
 /// Up to 32 rows of panels of 32 columns of the width; the rows are what is summed over.
-inline void packPairs(const Block &block, bf16 *panels, std::size_t panelStride) {
+template <bool Full> void packPairs(const Block &block, bf16 *panels, std::size_t panelStride) {
   for (std::size_t column = 0; column < block.width; column += 32, panels += panelStride)
     for (std::size_t row = 0; row < kPairBlock; row += 2) {
-      const __m512i even = load(block, row, column);
-      const __m512i odd = load(block, row + 1, column);
+      const __m512i even = load<Full>(block, row, column);
+      const __m512i odd = load<Full>(block, row + 1, column);
       _mm512_storeu_si512(panels + row * 32, interleave(even, odd, false));
       _mm512_storeu_si512(panels + row * 32 + 32, interleave(even, odd, true));
     }
 }
+inline void packPairs(const Block &block, bf16 *panels, std::size_t panelStride) {
+  isFull(block) ? packPairs<true>(block, panels, panelStride) : packPairs<false>(block, panels, panelStride);
+}
 
 /// The transposed of up to 32 rows: columns[i * stride + row] is number i of the row.
-inline void packColumns(const Block &block, bf16 *columns, std::size_t stride) {
+template <bool Full> void packColumns(const Block &block, bf16 *columns, std::size_t stride) {
   const __m512i even = _mm512_set_epi16(
       62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 26, 24, 22, 20, 18,
       16, 14, 12, 10, 8, 6, 4, 2, 0);
@@ -142,11 +171,11 @@ inline void packColumns(const Block &block, bf16 *columns, std::size_t stride) {
     __m512i low[16], high[16];
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < 16; ++i)
-      low[i] = load(block, i, column);
+      low[i] = load<Full>(block, i, column);
     transpose(low);
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < 16; ++i)
-      high[i] = load(block, 16 + i, column);
+      high[i] = load<Full>(block, 16 + i, column);
     transpose(high);
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < 16; ++i) {
@@ -155,6 +184,9 @@ inline void packColumns(const Block &block, bf16 *columns, std::size_t stride) {
       _mm512_storeu_si512(at + stride, _mm512_permutex2var_epi16(low[i], odd, high[i]));
     }
   }
+}
+inline void packColumns(const Block &block, bf16 *columns, std::size_t stride) {
+  isFull(block) ? packColumns<true>(block, columns, stride) : packColumns<false>(block, columns, stride);
 }
 
 /// 2^x to within 2 units in the last place; 0 for -infinity, NaN for NaN.
