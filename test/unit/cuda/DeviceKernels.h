@@ -71,6 +71,7 @@ public:
     copyIn(0, elements.get(), count);
   }
   ~Device() {
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << deviceFailure();
     std::vector<unsigned char> behind(kGuard);
     EXPECT_EQ(cudaMemcpy(behind.data(), data() + count, kGuard, cudaMemcpyDeviceToHost),
               cudaSuccess)
