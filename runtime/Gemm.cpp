@@ -8,9 +8,11 @@
 
 #include "runtime/Error.h"
 #include "runtime/GemmPlan.h"
+#include "runtime/WidenedProduct.h"
 
 #include <array>
 #include <memory>
+#include <type_traits>
 #include <unordered_map>
 
 namespace fsdp::rt {
@@ -51,6 +53,18 @@ template <class Out> void fillZero(const Gemm &g, Out *c) {
               j * g.c.column] = Out(0.0f);
 }
 
+/// The prepared product; none where the library has none for these types on this processor.
+template <class In, class Out>
+std::unique_ptr<GemmPlan> prepare(const Gemm &gemm, const GemmLibrary &library) {
+  try {
+    return std::make_unique<GemmPlan>(gemm, dtypeOf<In>, dtypeOf<Out>, library);
+  } catch (const dnnl::error &error) {
+    if (std::is_same_v<In, bf16> && error.status == dnnl_unimplemented)
+      return nullptr;
+    throw;
+  }
+}
+
 template <class In, class Out>
 void multiply(const Gemm &gemm, const In *a, const In *b, Out *c, RowsDone done) {
   if (gemm.m == 0 || gemm.n == 0 || gemm.batch[0] * gemm.batch[1] * gemm.batch[2] == 0)
@@ -69,8 +83,11 @@ void multiply(const Gemm &gemm, const In *a, const In *b, Out *c, RowsDone done)
   try {
     auto found = plans.find(key);
     if (found == plans.end())
-      found = plans.emplace(key, std::make_unique<GemmPlan>(gemm, in, out, library)).first;
-    found->second->run(library, a, b, c, done);
+      found = plans.emplace(key, prepare<In, Out>(gemm, library)).first;
+    if (found->second)
+      found->second->run(library, a, b, c, done);
+    else if constexpr (std::is_same_v<In, bf16>)
+      multiplyWidened(gemm, a, b, c, done);
   } catch (const dnnl::error &error) {
     throw Error(format("oneDNN refused the matrix product m=%lld n=%lld k=%lld of %s to %s: %s",
                        static_cast<long long>(gemm.m), static_cast<long long>(gemm.n),
