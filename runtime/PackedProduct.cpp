@@ -25,7 +25,7 @@ constexpr std::int64_t kSumBytes = std::int64_t(3) << 19;
 constexpr std::int64_t kTerms = 1024, kRows = 512;
 /// Rows of a block where the packed right side stays in the cache: few, so that what is done with
 /// rows next finds them there as well.
-constexpr std::int64_t kFewRows = 256, kCachedBytes = std::int64_t(5) << 18;
+constexpr std::int64_t kFewRows = 128, kCachedBytes = std::int64_t(5) << 18;
 /// Terms that 32 rows and columns are summed over at once: both sides stay in the first cache.
 constexpr std::int64_t kChunk = 256, kMostChunk = 384;
 
