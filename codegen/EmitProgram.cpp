@@ -54,7 +54,7 @@ LogicalResult Emitter::collectKernels() {
   for (const Timeline &timeline : program.timelines)
     for (const Action &action : timeline.actions) {
       FailureOr<Call> call = callFor(program, action.launch);
-      if (failed(call) || (call->function.empty() && failed(kernels.insert(action.launch))))
+      if (failed(call) || (call->callsKernel() && failed(kernels.insert(action.launch))))
         return failure();
     }
   kernels.assignNames();

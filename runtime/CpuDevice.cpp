@@ -47,7 +47,17 @@ public:
   }
   const float *outputs() const override { return left.data(); }
 
-  void startTrace() override { trace.emplace(c); }
+  void startTrace() override {
+    std::vector<std::string> names;
+    for (int stream = 0; stream < c.streamCount(); ++stream)
+      names.push_back(c.stream(stream).name());
+    trace.emplace(c.world(), names);
+    const auto keep = [](void *track, const StreamAction &action) {
+      static_cast<Trace::Track *>(track)->add(action);
+    };
+    for (int stream = 0; stream < c.streamCount(); ++stream)
+      c.observe(stream, {keep, &trace->track(static_cast<std::size_t>(stream))});
+  }
   void writeTrace(const std::string &path) override { trace->write(path); }
 
   std::size_t peakBytes() const override { return c.peakBytes(); }

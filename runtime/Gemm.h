@@ -26,21 +26,12 @@ void gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, bf16 *c, RowsDone done
 void gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c, RowsDone done = {});
 } // namespace kernels
 
-/// Multiplications and additions of a product.
-constexpr double flopsOf(const Gemm &product) {
-  double flops = 2;
-  for (std::int64_t extent :
-       {product.m, product.n, product.k, product.batch[0], product.batch[1], product.batch[2]})
-    flops *= static_cast<double>(extent);
-  return flops;
-}
-
 /// Enqueues a product of matrices of float, or of bf16 to bf16 or float. With beta = 1, `out` is
 /// read as well.
 template <class In, class Out>
 void gemm(Context &c, int stream, const char *name, const Gemm &product, Slice<In> a, Slice<In> b,
           Slice<Out> out) {
-  const Work work{"gemm", flopsOf(product)};
+  const Work work = gemmWork(product);
   if (product.beta == 0)
     launch(
         c, stream, name, reads(a, b), writes(out),
@@ -52,6 +43,27 @@ void gemm(Context &c, int stream, const char *name, const Gemm &product, Slice<I
           kernels::gemm(product, a, b, out);
         },
         work);
+}
+
+/// Enqueues a product, the first two slices that are read by one another into the first that is
+/// written, and, while its rows are in the cache,
+/// `kernel(begin, end, const R *..., const Out *product, Out *, W *...)` for rows [begin, end): for
+/// each row once, the first ones first. The kernel may write over the product.
+template <class In, class... R, class Out, class... W, class Kernel>
+void gemm(Context &c, int stream, const char *name, const Gemm &product, Reads<In, In, R...> read,
+          Writes<Out, W...> written, Kernel kernel) {
+  launch(
+      c, stream, name, read, written,
+      [product, kernel](const In *a, const In *b, const R *...r, Out *out, W *...w) {
+        auto goOn = [&](std::int64_t begin, std::int64_t end) {
+          kernel(begin, end, r..., static_cast<const Out *>(out), out, w...);
+        };
+        const auto call = [](void *self, std::int64_t begin, std::int64_t end) {
+          (*static_cast<decltype(goOn) *>(self))(begin, end);
+        };
+        kernels::gemm(product, a, b, out, {call, &goOn});
+      },
+      Work{"gemm", flopsOf(product)});
 }
 
 } // namespace fsdp::rt
