@@ -64,7 +64,7 @@ def check_kernels(program, budget, report):
         return
     failed = list(dict.fromkeys(re.findall(r"\[  FAILED  \] ([\w/]+\.[\w/]+)", text)))[:20]
     report.fail(f"kernel tests: status {status}, {passed.group(1) if passed else 0} passed, "
-                f"failed: {', '.join(failed)}\n{said(text, 40)}")
+                f"failed: {', '.join(failed)}\n" + said("\n".join(text.splitlines()[:60]), 60))
 
 
 def check_ranks(program, jobs, budget, report):

@@ -1,5 +1,6 @@
 """Times programs, one after another, and says by kind of work where a step goes."""
 
+import re
 import shutil
 
 from gpu.cases import peaks_of
@@ -42,6 +43,17 @@ def print_table(summary, gpu, report):
         report(f"        {stream:8} {'all but waiting':20} {'':6} {worked:9.3f} {100 * worked / whole:6.1f}")
 
 
+def print_longest(path, skip, report, most=20):
+    """The launches that take longest, those of all layers together."""
+    layered = Summary(path, skip, lambda event: f"{event['cat']:16} " + re.sub(r"[.]\d+[.]", ".#.", event["name"]))
+    rows = [(row, stream, key) for stream, rows in layered.tables.items() if stream != "host" for key, row in rows.items()
+            if row.processor]
+    report(f"        {'longest':8} {'kind':16} {'name':56} {'calls':>6} {'ms':>9} {'TFLOP/s':>9} {'GB/s':>8}")
+    for row, stream, key in sorted(rows, key=lambda found: -found[0].processor)[:most]:
+        report(f"        {stream:8} {key[:73]:73} {row.calls / layered.count:6.0f} "
+               f"{row.processor / layered.count / 1e3:9.3f} {rates(row)}")
+
+
 def describe(name, case, log, gpu, report):
     milliseconds = sorted(line["step_ms"] for line in log[min(WARM_UP, len(log) - 1):])
     median = milliseconds[len(milliseconds) // 2]
@@ -77,7 +89,9 @@ def time_case(build, folder, name, case, gpu, most_steps, budget, report):
         check_case(name, case, {"1": [log, again]}, folder, report)
     if again:
         trace = folder / "logs" / f"{name}-1-again.trace"
-        print_table(Summary(trace, skip=min(2, len(again) - 1)), gpu, report)
+        skip = min(2, len(again) - 1)
+        print_table(Summary(trace, skip), gpu, report)
+        print_longest(trace, skip, report)
         if report.folder:
             shutil.copy(trace, report.folder / f"{name}.trace.json")
 

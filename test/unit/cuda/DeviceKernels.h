@@ -76,7 +76,7 @@ public:
     EXPECT_EQ(cudaMemcpy(behind.data(), data() + count, kGuard, cudaMemcpyDeviceToHost),
               cudaSuccess)
         << deviceFailure();
-    EXPECT_EQ(behind, std::vector<unsigned char>(kGuard, 0xff))
+    EXPECT_TRUE(behind == std::vector<unsigned char>(kGuard, 0xff))
         << "written behind " << count << " elements";
     EXPECT_EQ(cudaFree(block), cudaSuccess) << deviceFailure();
   }
