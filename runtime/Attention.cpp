@@ -4,12 +4,16 @@
 // transposed, scores[key][query]: then only the block of queries needs packing, keys and values are
 // used where they stand, and maxima and sums over keys run over whole vectors of queries.
 //
+// All of that is on floats in dense rows. Keys and values that are none, because they are narrower
+// or lie between other tensors, become such once for all heads of their group: rows a page apart
+// would push each other out of the cache.
+//
 //===----------------------------------------------------------------------===//
 
 #include "runtime/Attention.h"
 
 #include "runtime/AttentionPairs.h"
-#include "runtime/Lanes.h"
+#include "runtime/AttentionSoftmax.h"
 #include "runtime/TileProduct.h"
 #include "runtime/VectorMath.h"
 #include "runtime/Workspace.h"
@@ -18,49 +22,20 @@
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace fsdp::rt::kernels {
 
 namespace {
 
-constexpr std::size_t kQueries = 32, kKeys = 128; // of a block
-constexpr float kInfinity = __builtin_inff(), kLog2e = 1.44269504f;
-
-/// Consecutive queries of one head.
-struct QueryBlock {
-  std::size_t count;         ///< of queries
-  std::size_t lanes;         ///< count, rounded up to whole vectors
-  std::ptrdiff_t seenOfLast; ///< how many keys the last query sees
-  bool causal;
-
-  QueryBlock(const AttentionShape &shape, std::size_t first)
-      : count(std::min<std::size_t>(kQueries, shape.queries - first)),
-        lanes((count + 15) / 16 * 16), causal(shape.causal) {
-    const std::ptrdiff_t all = shape.keys;
-    seenOfLast = causal ? static_cast<std::ptrdiff_t>(first + count) + all - shape.queries : all;
-  }
-
-  /// How many keys any of the queries sees.
-  std::size_t keys() const {
-    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(seenOfLast, 0));
-  }
-
-  /// The first of the queries that sees key `key`, which is one of `keys()`.
-  std::size_t firstThatSees(std::size_t key) const {
-    if (!causal)
-      return 0;
-    const std::ptrdiff_t seenOfFirst = seenOfLast - static_cast<std::ptrdiff_t>(count) + 1;
-    return static_cast<std::size_t>(
-        std::max<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(key) + 1 - seenOfFirst, 0));
-  }
-};
+using namespace blocks;
 
 /// Four by four numbers, transposed.
 template <class T>
-void transposeFour(const T *rows, std::size_t width, float factor, float *packed) {
+void transposeFour(const T *rows, std::size_t stride, float factor, float *packed) {
   using Vector = float __attribute__((vector_size(16)));
   const auto row = [&](std::size_t r) {
-    const T *at = rows + r * width;
+    const T *at = rows + r * stride;
     return Vector{float(at[0]), float(at[1]), float(at[2]), float(at[3])} * factor;
   };
   const Vector a = row(0), b = row(1), c = row(2), d = row(3);
@@ -78,85 +53,18 @@ void transposeFour(const T *rows, std::size_t width, float factor, float *packed
 
 /// packed[i][r] = factor * rows[r][i]; lanes past the last row are zero.
 template <class T>
-void transpose(const T *rows, std::size_t count, std::size_t lanes, std::size_t width, float factor,
-               float *packed) {
+void transpose(const T *rows, std::size_t stride, std::size_t count, std::size_t lanes,
+               std::size_t width, float factor, float *packed) {
   const std::size_t evenRows = count / 4 * 4, evenWidth = width / 4 * 4;
   for (std::size_t r = 0; r < evenRows; r += 4)
     for (std::size_t i = 0; i < evenWidth; i += 4)
-      transposeFour(rows + r * width + i, width, factor, packed + i * kQueries + r);
+      transposeFour(rows + r * stride + i, stride, factor, packed + i * kQueries + r);
   for (std::size_t i = 0; i < width; ++i) {
     for (std::size_t r = i < evenWidth ? evenRows : 0; r < count; ++r)
-      packed[i * kQueries + r] = factor * float(rows[r * width + i]);
+      packed[i * kQueries + r] = factor * float(rows[r * stride + i]);
     std::fill(packed + i * kQueries + count, packed + i * kQueries + lanes, 0.0f);
   }
 }
-
-/// Running maximum and sum of each query of a block.
-struct Softmax {
-  float top[kQueries];
-  float correction[kQueries];
-  double sum[kQueries];
-
-  Softmax() {
-    std::fill_n(top, kQueries, -kInfinity);
-    std::fill_n(sum, kQueries, 0.0);
-  }
-
-  /// Turns the scores of keys [first, first + count) into exp(score - top), 0 where the key is not
-  /// seen. Returns whether earlier results must be multiplied by `correction`.
-  bool advance(const QueryBlock &block, std::size_t first, std::size_t count, float *scores) {
-    for (std::size_t s = 0; s < count; ++s)
-      std::fill_n(scores + s * kQueries, std::min(block.firstThatSees(first + s), block.lanes),
-                  -kInfinity);
-    bool moved = false;
-    for (std::size_t r = 0; r < block.lanes; r += lanes::kLanes)
-      moved |= advance(r, count, scores + r);
-    return moved && first > 0;
-  }
-
-private:
-  /// The same for the queries of one vector, from `query` on.
-  bool advance(std::size_t query, std::size_t count, float *scores) {
-    using namespace lanes;
-    const auto at = [&](std::size_t key) { return scores + key * kQueries; };
-    // Several at once, so that none waits for the one before.
-    Vector tops[4], sums[4] = {};
-    std::fill_n(tops, 4, lanes::load(top + query));
-    std::size_t s = 0;
-    for (; s + 4 <= count; s += 4)
-      for (std::size_t i = 0; i < 4; ++i)
-        tops[i] = larger(load(at(s + i)), tops[i]);
-    for (; s < count; ++s)
-      tops[0] = larger(load(at(s)), tops[0]);
-    const Vector last = load(top + query);
-    const Vector now = larger(larger(tops[0], tops[1]), larger(tops[2], tops[3]));
-    store(top + query, now);
-    // A query that has seen nothing keeps -infinity, from which nothing may be subtracted.
-    const Vector log2e = broadcast(kLog2e);
-    const Vector shift = (now == broadcast(-kInfinity) ? Vector{} : now) * -log2e;
-    const auto step = [&](std::size_t key, Vector &sum) {
-      const Vector value = exp2(multiplyAdd(load(at(key)), log2e, shift));
-      store(at(key), value);
-      sum += value;
-    };
-    for (s = 0; s + 4 <= count; s += 4)
-      for (std::size_t i = 0; i < 4; ++i)
-        step(s + i, sums[i]);
-    for (; s < count; ++s)
-      step(s, sums[0]);
-    float added[kLanes], factors[kLanes];
-    store(added, (sums[0] + sums[1]) + (sums[2] + sums[3]));
-    const Vector ratio = exp2((last - now) * log2e);
-    store(factors, last == now ? broadcast(1) : ratio);
-    bool moved = false;
-    for (std::size_t i = 0; i < kLanes; ++i) {
-      moved |= factors[i] != 1;
-      correction[query + i] = factors[i];
-      sum[query + i] = sum[query + i] * double(factors[i]) + double(added[i]);
-    }
-    return moved;
-  }
-};
 
 void multiplyRow(float *row, std::size_t width, float factor) {
 #pragma omp simd
@@ -164,56 +72,70 @@ void multiplyRow(float *row, std::size_t width, float factor) {
     row[i] *= factor;
 }
 
-/// The numbers themselves, or where `to` holds them as floats.
-template <class T> const float *widened(const T *from, std::size_t count, float *to) {
+/// Whether rows of T, `stride` numbers apart, are floats in dense rows.
+template <class T> constexpr bool isDense(std::size_t stride, std::size_t width) {
+  return std::is_same_v<T, float> && stride == width;
+}
+
+/// The rows themselves, or where `to` holds them as floats in dense rows.
+template <class T>
+const float *dense(const T *from, std::size_t stride, std::size_t count, std::size_t width,
+                   float *to) {
   if constexpr (std::is_same_v<T, float>)
-    return from;
-  convert(from, count, to);
+    if (stride == width)
+      return from;
+  for (std::size_t r = 0; r < count; ++r)
+    convert(from + r * stride, width, to + r * width);
   return to;
 }
 
-/// Where a kernel may leave floats that become T: at their place, or in `scratch` until `narrow`.
-template <class T> float *wide(T *place, float *scratch) {
+/// Where a kernel may leave floats in dense rows: at their place, or in `scratch` until `putBack`.
+template <class T>
+float *denseResult(T *place, std::size_t stride, std::size_t width, float *scratch) {
   if constexpr (std::is_same_v<T, float>)
-    return place;
+    if (stride == width)
+      return place;
   return scratch;
 }
-template <class T> void narrow(const float *scratch, std::size_t count, T *place) {
-  if constexpr (!std::is_same_v<T, float>)
-    convert(scratch, count, place);
+template <class T>
+void putBack(const float *from, std::size_t count, std::size_t width, T *place,
+             std::size_t stride) {
+  if (!isDense<T>(stride, width))
+    for (std::size_t r = 0; r < count; ++r)
+      convert(from + r * width, width, place + r * stride);
 }
 
-/// Blocks as floats, for types that are narrower: two of queries and two of keys.
-struct WideBlocks {
-  float *first, *second, *keys, *values;
+/// Scratch memory: floats, handed out one piece after the other.
+class Scratch {
+public:
+  explicit Scratch(std::size_t count)
+      : next(static_cast<float *>(Workspace::ofThread().reserve(count * sizeof(float)))) {}
+  float *take(std::size_t count) { return std::exchange(next, next + count); }
 
-  static std::size_t count(std::size_t width) { return 2 * (kQueries + kKeys) * width; }
-  WideBlocks(float *memory, std::size_t width)
-      : first(memory), second(first + kQueries * width), keys(second + kQueries * width),
-        values(keys + kKeys * width) {}
+private:
+  float *next;
 };
 
-/// One block of queries of one head. `packed` holds width * kQueries numbers, `scores` kKeys *
-/// kQueries.
+/// One block of queries of one head. `packed` and `wide` hold width * kQueries numbers, `scores`
+/// kKeys * kQueries.
 template <class T>
-void attendBlock(const AttentionShape &shape, const QueryBlock &block, const T *q, const T *k,
-                 const T *v, T *result, float *logSumExp, float *packed, float *scores,
-                 const WideBlocks &blocks) {
+void attendBlock(const AttentionShape &shape, const QueryBlock &block, const T *q, const float *k,
+                 const float *v, T *result, float *logSumExp, float *packed, float *scores,
+                 float *wide) {
   const std::size_t width = shape.width;
-  float *out = wide(result, blocks.first);
-  transpose(q, block.count, block.lanes, width, shape.scale, packed);
+  float *out = denseResult(result, shape.out.row, width, wide);
+  transpose(q, shape.q.row, block.count, block.lanes, width, shape.scale, packed);
   std::fill_n(out, block.count * width, 0.0f);
   Softmax softmax;
   for (std::size_t first = 0; first < block.keys(); first += kKeys) {
     const std::size_t count = std::min(kKeys, block.keys() - first);
-    const float *keys = widened(k + first * width, count * width, blocks.keys);
-    multiply({count, block.lanes, width, width, 1, kQueries, kQueries}, keys, packed, scores,
-             false);
+    multiply({count, block.lanes, width, width, 1, kQueries, kQueries}, k + first * width, packed,
+             scores, false);
     if (softmax.advance(block, first, count, scores))
       for (std::size_t r = 0; r < block.count; ++r)
         multiplyRow(out + r * width, width, softmax.correction[r]);
-    const float *values = widened(v + first * width, count * width, blocks.values);
-    multiply({block.count, width, count, 1, kQueries, width, width}, scores, values, out, true);
+    multiply({block.count, width, count, 1, kQueries, width, width}, scores, v + first * width, out,
+             true);
   }
   for (std::size_t r = 0; r < block.count; ++r)
     if (softmax.sum[r] != 0)
@@ -221,7 +143,7 @@ void attendBlock(const AttentionShape &shape, const QueryBlock &block, const T *
 #pragma omp simd
   for (std::size_t r = 0; r < block.count; ++r)
     logSumExp[r] = vectorLog(static_cast<float>(softmax.sum[r])) + softmax.top[r];
-  narrow(out, block.count * width, result);
+  putBack(out, block.count, width, result, shape.out.row);
 }
 
 /// What a block of queries reads and writes in the gradient.
@@ -232,122 +154,65 @@ template <class T> struct GradientBlock {
   T *dQ;
 };
 
-/// Scratch memory of the gradient.
+/// Scratch memory of a block in the gradient.
 struct GradientScratch {
   float *packedQ, *packedOut;           ///< width * kQueries
+  float *q, *dOut, *dQ;                 ///< the same, as dense rows
   float *probabilities, *scoreGradient; ///< kKeys * kQueries
-  float *wide;                          ///< WideBlocks, and a block of dQ
-  float *sums;                          ///< dK and dV of a group, for narrower types
 
-  GradientScratch(std::size_t width, std::size_t numbersOfGroup, bool isWide) {
-    const std::size_t fixed = 2 * (width + kKeys) * kQueries;
-    const std::size_t blocks = WideBlocks::count(width) + kQueries * width;
-    packedQ = static_cast<float *>(Workspace::ofThread().reserve(
-        (fixed + (isWide ? 0 : blocks + 2 * numbersOfGroup)) * sizeof(float)));
-    packedOut = packedQ + width * kQueries;
-    probabilities = packedOut + width * kQueries;
-    scoreGradient = probabilities + kKeys * kQueries;
-    wide = packedQ + fixed;
-    sums = wide + blocks;
+  static std::size_t count(std::size_t width) { return (5 * width + 2 * kKeys) * kQueries; }
+  GradientScratch(Scratch &scratch, std::size_t width) {
+    for (float **rows : {&packedQ, &packedOut, &q, &dOut, &dQ})
+      *rows = scratch.take(width * kQueries);
+    probabilities = scratch.take(kKeys * kQueries);
+    scoreGradient = scratch.take(kKeys * kQueries);
   }
 };
 
-/// probabilities := exp(scores) / 2^logSumExp, scoreGradient := scale * probabilities *
-/// (scoreGradient - along), 0 where the key is not seen. `along` holds each query's dOut . out.
-void scoreGradients(const QueryBlock &block, std::size_t first, std::size_t count, float scale,
-                    const float *logSumExp, const float *along, float *__restrict probabilities,
-                    float *__restrict scoreGradient) {
-  for (std::size_t s = 0; s < count; ++s) {
-    float *p = probabilities + s * kQueries, *d = scoreGradient + s * kQueries;
-    const std::size_t blind = std::min(block.firstThatSees(first + s), block.lanes);
-    std::fill_n(p, blind, -kInfinity);
-    for (std::size_t r = 0; r < block.lanes; r += lanes::kLanes) {
-      const auto value = lanes::exp2(lanes::multiplyAdd(lanes::load(p + r), lanes::broadcast(kLog2e),
-                                                        -lanes::load(logSumExp + r)));
-      lanes::store(p + r, value);
-      lanes::store(d + r, value * scale * (lanes::load(d + r) - lanes::load(along + r)));
-    }
-    std::fill_n(d, blind, 0.0f);
-  }
-}
-
 template <class T>
 void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
-                     const GradientBlock<T> &at, const T *k, const T *v, float *dK, float *dV,
-                     const GradientScratch &scratch) {
-  const std::size_t width = shape.width, numbers = block.count * width;
-  const WideBlocks blocks(scratch.wide, width);
-  float *dQ = wide(at.dQ, scratch.wide + WideBlocks::count(width));
-  const float *q = widened(at.q, numbers, blocks.first);
-  const float *dOutWide = widened(at.dOut, numbers, blocks.second);
-  transpose(at.q, block.count, block.lanes, width, shape.scale, scratch.packedQ);
-  transpose(at.dOut, block.count, block.lanes, width, 1, scratch.packedOut);
+                     const GradientBlock<T> &at, const float *k, const float *v, float *dK,
+                     float *dV, const GradientScratch &scratch) {
+  const std::size_t width = shape.width;
+  float *dQ = denseResult(at.dQ, shape.q.row, width, scratch.dQ);
+  const float *q = dense(at.q, shape.q.row, block.count, width, scratch.q);
+  const float *dOut = dense(at.dOut, shape.out.row, block.count, width, scratch.dOut);
+  transpose(at.q, shape.q.row, block.count, block.lanes, width, shape.scale, scratch.packedQ);
+  // Times the scale already, for the gradient of the scores.
+  transpose(at.dOut, shape.out.row, block.count, block.lanes, width, shape.scale,
+            scratch.packedOut);
   float logSumExp[kQueries] = {}, along[kQueries] = {};
   for (std::size_t r = 0; r < block.count; ++r) {
-    const T *out = at.out + r * width;
-    const float *dOut = dOutWide + r * width;
+    const T *out = at.out + r * shape.out.row;
+    const float *cotangent = dOut + r * width;
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (std::size_t i = 0; i < width; ++i)
-      sum += double(float(out[i])) * double(dOut[i]);
-    along[r] = static_cast<float>(sum);
+      sum += double(float(out[i])) * double(cotangent[i]);
+    along[r] = static_cast<float>(sum) * shape.scale;
     // A query that sees nothing has -infinity, from which nothing may be subtracted.
     logSumExp[r] = at.logSumExp[r] == -kInfinity ? 0.0f : at.logSumExp[r] * kLog2e;
   }
-  std::fill_n(dQ, numbers, 0.0f);
+  std::fill_n(dQ, block.count * width, 0.0f);
   for (std::size_t first = 0; first < block.keys(); first += kKeys) {
     const std::size_t count = std::min(kKeys, block.keys() - first), offset = first * width;
     const TileProduct scores{count, block.lanes, width, width, 1, kQueries, kQueries};
-    const float *keys = widened(k + offset, count * width, blocks.keys);
-    const float *values = widened(v + offset, count * width, blocks.values);
-    multiply(scores, keys, scratch.packedQ, scratch.probabilities, false);
-    multiply(scores, values, scratch.packedOut, scratch.scoreGradient, false);
-    scoreGradients(block, first, count, shape.scale, logSumExp, along, scratch.probabilities,
+    multiply(scores, k + offset, scratch.packedQ, scratch.probabilities, false);
+    multiply(scores, v + offset, scratch.packedOut, scratch.scoreGradient, false);
+    scoreGradients(block, first, count, logSumExp, along, scratch.probabilities,
                    scratch.scoreGradient);
     const TileProduct overQueries{count, width, block.count, kQueries, 1, width, width};
-    multiply(overQueries, scratch.probabilities, dOutWide, dV + offset, true);
+    multiply(overQueries, scratch.probabilities, dOut, dV + offset, true);
     multiply(overQueries, scratch.scoreGradient, q, dK + offset, true);
-    multiply({block.count, width, count, 1, kQueries, width, width}, scratch.scoreGradient, keys,
-             dQ, true);
+    multiply({block.count, width, count, 1, kQueries, width, width}, scratch.scoreGradient,
+             k + offset, dQ, true);
   }
-  narrow(dQ, numbers, at.dQ);
+  putBack(dQ, block.count, width, at.dQ, shape.q.row);
 }
 
-} // namespace
-
-namespace {
-
-/// Attention on bf16 by the processor's instructions for it.
-void attentionByPairs(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
-                      bf16 *out, float *logSumExp) {
-  const PairMultiplier multiply;
-  const std::ptrdiff_t width = shape.width;
-  const std::size_t shared = shape.heads / shape.groups;
-  for (std::size_t head = 0; head < std::size_t(shape.batch) * shape.heads; ++head) {
-    const std::size_t group = head / shared * shape.keys * shape.width;
-    const std::size_t row = head * shape.queries, at = row * shape.width;
-    pairs::attendHead(shape, multiply, {q + at, width}, {k + group, width}, {v + group, width},
-                      {out + at, width}, logSumExp + row);
-  }
-}
-
-void attentionGradByPairs(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
-                          const bf16 *out, const float *logSumExp, const bf16 *dOut, bf16 *dQ,
-                          bf16 *dK, bf16 *dV) {
-  const PairMultiplier multiply;
-  const std::ptrdiff_t width = shape.width;
-  const std::size_t shared = shape.heads / shape.groups;
-  pairs::GroupGradient gradient(shape, multiply);
-  for (std::size_t group = 0; group < std::size_t(shape.batch) * shape.groups; ++group) {
-    const std::size_t offset = group * shape.keys * shape.width;
-    gradient.begin({k + offset, width}, {v + offset, width});
-    for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
-      const std::size_t row = head * shape.queries, at = row * shape.width;
-      gradient.add({{q + at, width}, {out + at, width}, {dOut + at, width}, logSumExp + row,
-                    {dQ + at, width}});
-    }
-    gradient.finish({dK + offset, width}, {dV + offset, width});
-  }
+/// Where a head's rows begin.
+std::size_t startOf(const HeadStrides &strides, std::size_t batch, std::size_t head) {
+  return batch * strides.batch + head * strides.head;
 }
 
 } // namespace
@@ -355,49 +220,67 @@ void attentionGradByPairs(const AttentionShape &shape, const bf16 *q, const bf16
 template <class T>
 void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out, float *logSumExp) {
   if constexpr (std::is_same_v<T, bf16>)
-    if (pairInstructions() != PairInstructions::None)
-      return attentionByPairs(shape, q, k, v, out, logSumExp);
+    if (pairs::attention(shape, q, k, v, out, logSumExp))
+      return;
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
-  const std::size_t fixed = (width + kKeys) * kQueries;
-  const std::size_t wide = std::is_same_v<T, float> ? 0 : WideBlocks::count(width);
-  auto *packed =
-      static_cast<float *>(Workspace::ofThread().reserve((fixed + wide) * sizeof(float)));
-  const WideBlocks blocks(packed + fixed, width);
-  for (std::size_t head = 0; head < std::size_t(shape.batch) * shape.heads; ++head) {
-    const std::size_t group = head / shared * shape.keys * width;
-    for (std::size_t first = 0; first < shape.queries; first += kQueries) {
-      const std::size_t row = head * shape.queries + first;
-      attendBlock(shape, QueryBlock(shape, first), q + row * width, k + group, v + group,
-                  out + row * width, logSumExp + row, packed, packed + width * kQueries, blocks);
+  const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
+  Scratch scratch(2 * numbers + (2 * width + kKeys) * kQueries);
+  float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
+  float *packed = scratch.take(width * kQueries), *wide = scratch.take(width * kQueries);
+  float *scores = scratch.take(kKeys * kQueries);
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t group = 0; group < shape.groups; ++group) {
+      const std::size_t at = startOf(shape.k, batch, group);
+      const float *keys = dense(k + at, shape.k.row, shape.keys, width, wideKeys);
+      const float *values = dense(v + at, shape.k.row, shape.keys, width, wideValues);
+      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
+        const T *headQ = q + startOf(shape.q, batch, head);
+        T *headOut = out + startOf(shape.out, batch, head);
+        float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
+        for (std::size_t first = 0; first < shape.queries; first += kQueries)
+          attendBlock(shape, QueryBlock(shape, first), headQ + first * shape.q.row, keys, values,
+                      headOut + first * shape.out.row, sums + first, packed, scores, wide);
+      }
     }
-  }
 }
 
 template <class T>
 void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, const T *out,
                    const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV) {
   if constexpr (std::is_same_v<T, bf16>)
-    if (pairInstructions() != PairInstructions::None)
-      return attentionGradByPairs(shape, q, k, v, out, logSumExp, dOut, dQ, dK, dV);
+    if (pairs::attentionGrad(shape, q, k, v, out, logSumExp, dOut, dQ, dK, dV))
+      return;
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
-  const std::size_t numbers = shape.keys * width;
-  const GradientScratch scratch(width, numbers, std::is_same_v<T, float>);
-  for (std::size_t group = 0; group < std::size_t(shape.batch) * shape.groups; ++group) {
-    const std::size_t offset = group * numbers;
-    float *keySums = wide(dK + offset, scratch.sums);
-    float *valueSums = wide(dV + offset, scratch.sums + numbers);
-    std::fill_n(keySums, numbers, 0.0f);
-    std::fill_n(valueSums, numbers, 0.0f);
-    for (std::size_t head = group * shared; head < (group + 1) * shared; ++head)
-      for (std::size_t first = 0; first < shape.queries; first += kQueries) {
-        const std::size_t row = head * shape.queries + first, at = row * width;
-        attendBlockGrad<T>(shape, QueryBlock(shape, first),
-                           {q + at, out + at, logSumExp + row, dOut + at, dQ + at}, k + offset,
-                           v + offset, keySums, valueSums, scratch);
+  const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
+  Scratch scratch(4 * numbers + GradientScratch::count(width));
+  float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
+  float *wideKeySums = scratch.take(numbers), *wideValueSums = scratch.take(numbers);
+  const GradientScratch blockScratch(scratch, width);
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t group = 0; group < shape.groups; ++group) {
+      const std::size_t at = startOf(shape.k, batch, group);
+      const float *keys = dense(k + at, shape.k.row, shape.keys, width, wideKeys);
+      const float *values = dense(v + at, shape.k.row, shape.keys, width, wideValues);
+      float *keySums = denseResult(dK + at, shape.k.row, width, wideKeySums);
+      float *valueSums = denseResult(dV + at, shape.k.row, width, wideValueSums);
+      std::fill_n(keySums, shape.keys * width, 0.0f);
+      std::fill_n(valueSums, shape.keys * width, 0.0f);
+      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
+        const std::size_t atQ = startOf(shape.q, batch, head);
+        const std::size_t atOut = startOf(shape.out, batch, head);
+        const float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
+        for (std::size_t first = 0; first < shape.queries; first += kQueries) {
+          const std::size_t rowQ = atQ + first * shape.q.row;
+          const std::size_t rowOut = atOut + first * shape.out.row;
+          attendBlockGrad<T>(
+              shape, QueryBlock(shape, first),
+              {q + rowQ, out + rowOut, sums + first, dOut + rowOut, dQ + rowQ}, keys, values,
+              keySums, valueSums, blockScratch);
+        }
       }
-    narrow(keySums, numbers, dK + offset);
-    narrow(valueSums, numbers, dV + offset);
-  }
+      putBack(keySums, shape.keys, width, dK + at, shape.k.row);
+      putBack(valueSums, shape.keys, width, dV + at, shape.k.row);
+    }
 }
 
 #define INSTANTIATE(T)                                                                             \
