@@ -1,6 +1,7 @@
 // Ranks that torchrun's variables put on several machines: they meet over TCP. Machines differ in
 // FSDP_MACHINE here; check_machines.py has some that differ in more.
 #include "JobProcess.h"
+#include "runtime/TcpLifeline.h"
 
 #include <gtest/gtest.h>
 
@@ -84,6 +85,54 @@ TEST(Tcp, SaysWhoDidNotCome) {
                        "FSDP_TIMEOUT sets the longest wait in seconds)\n"))
       << job.output;
   EXPECT_LT(job.seconds, 8);
+}
+
+TEST(Tcp, SaysWhoLeftBeforeAllHadCome) {
+  TcpRun run{3, 1};
+  run.absent = " 2 ";
+  run.env = "FSDP_TIMEOUT=10 ";
+  run.own = {"", "timeout -s KILL 1"};
+  Finished job = run.run("fsdp=3", "steps");
+  EXPECT_TRUE(job.says("error: rank 1 on '")) << job.output;
+  EXPECT_TRUE(job.says("' left while the job was starting\n")) << job.output;
+  EXPECT_LT(job.seconds, 8);
+  run.own = {"timeout -s KILL 1", ""};
+  job = run.run("fsdp=3", "steps");
+  EXPECT_TRUE(job.says("error: rank 0 at 127.0.0.1:" + std::to_string(run.port) +
+                       " (MASTER_PORT) left while the job was starting\n"))
+      << job.output;
+  EXPECT_LT(job.seconds, 8);
+}
+
+// A firewall that lets ranks come to rank 0, and nowhere else.
+TEST(Tcp, SaysWhichConnectionIsMissing) {
+  using namespace fsdp::rt;
+  const Socket listener = listenOn(0);
+  std::string reason;
+  const Address open = resolve("127.0.0.1", portOf(listener), reason).at(0);
+  Meeting meeting;
+  meeting.rank = 1;
+  meeting.members.resize(3);
+  meeting.members[0].address = open.withPort(freePort());
+  meeting.members[2].address = open;
+  meeting.lines.push_back(connectTo(open, 1, reason));
+  Lifeline lifeline(std::move(meeting), 10);
+  for (int peer : {0, 2})
+    try {
+      lifeline.join(peer, 5, [] {}, 0.2);
+      FAIL() << peer;
+    } catch (const Error &error) {
+      const std::string said = error.what();
+      EXPECT_NE(said.find(format("waited 0.2 s for a connection with rank %d on '' (127.0.0.1:",
+                                 peer)),
+                std::string::npos)
+          << said;
+      EXPECT_NE(said.find(peer ? "): it did not call; ranks connect to each other directly, on any "
+                                 "port"
+                               : "): Connection refused; ranks connect to each other directly"),
+                std::string::npos)
+          << said;
+    }
 }
 
 TEST(Tcp, NeedsAMeetingPlace) {
