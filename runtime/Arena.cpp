@@ -1,6 +1,7 @@
 #include "runtime/Arena.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <sys/mman.h>
 #include <utility>
@@ -72,6 +73,23 @@ Mapping &Mapping::operator=(Mapping &&other) noexcept {
 Mapping::~Mapping() {
   if (data_)
     munmap(data_, bytes_);
+}
+
+void populate(std::byte *data, std::size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  const auto address = reinterpret_cast<std::uintptr_t>(data), begin = address / kPage * kPage;
+  const std::size_t whole = roundUp(address + bytes - begin, kPage);
+  int status;
+  do
+    status = madvise(reinterpret_cast<void *>(begin), whole, MADV_POPULATE_WRITE);
+  while (status != 0 && (errno == EINTR || errno == EAGAIN));
+  if (status != 0 && errno != EINVAL)
+    throw Error(format("cannot get %zu bytes of memory for the arena: %s; expected as much to be "
+                       "free on each rank (--report says what a rank takes)",
+                       bytes, std::strerror(errno)));
+#else
+  (void)data, (void)bytes;
+#endif
 }
 
 std::size_t SharedSegment::bytesFor(const Layout &layout) { return offsetsOf(layout).end; }

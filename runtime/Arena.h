@@ -34,6 +34,12 @@ private:
   std::size_t bytes_ = 0;
 };
 
+/// Takes the pages of [data, data + bytes) from the system now and in one call, instead of at the
+/// first write to each in the first step, which costs a fault a page: two to four times as much
+/// time in the system. Contents stay. A system that cannot (Linux before 5.14) is left to its
+/// faults. Throws an Error where the memory is not there: better here than in the middle of a step.
+void populate(std::byte *data, std::size_t bytes);
+
 /// What a rank says about itself to the others.
 struct RankRecord {
   enum State : std::int32_t { Absent, Running, Done };

@@ -8,6 +8,7 @@
 
 #include "runtime/Attention.h"
 
+#include "runtime/AttentionPairs.h"
 #include "runtime/TileProduct.h"
 #include "runtime/VectorMath.h"
 #include "runtime/Workspace.h"
@@ -316,8 +317,48 @@ void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
 
 } // namespace
 
+namespace {
+
+/// Attention on bf16 by the processor's instructions for it.
+void attentionByPairs(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
+                      bf16 *out, float *logSumExp) {
+  const PairMultiplier multiply;
+  const std::ptrdiff_t width = shape.width;
+  const std::size_t shared = shape.heads / shape.groups;
+  for (std::size_t head = 0; head < std::size_t(shape.batch) * shape.heads; ++head) {
+    const std::size_t group = head / shared * shape.keys * shape.width;
+    const std::size_t row = head * shape.queries, at = row * shape.width;
+    pairs::attendHead(shape, multiply, {q + at, width}, {k + group, width}, {v + group, width},
+                      {out + at, width}, logSumExp + row);
+  }
+}
+
+void attentionGradByPairs(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
+                          const bf16 *out, const float *logSumExp, const bf16 *dOut, bf16 *dQ,
+                          bf16 *dK, bf16 *dV) {
+  const PairMultiplier multiply;
+  const std::ptrdiff_t width = shape.width;
+  const std::size_t shared = shape.heads / shape.groups;
+  pairs::GroupGradient gradient(shape, multiply);
+  for (std::size_t group = 0; group < std::size_t(shape.batch) * shape.groups; ++group) {
+    const std::size_t offset = group * shape.keys * shape.width;
+    gradient.begin({k + offset, width}, {v + offset, width});
+    for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
+      const std::size_t row = head * shape.queries, at = row * shape.width;
+      gradient.add({{q + at, width}, {out + at, width}, {dOut + at, width}, logSumExp + row,
+                    {dQ + at, width}});
+    }
+    gradient.finish({dK + offset, width}, {dV + offset, width});
+  }
+}
+
+} // namespace
+
 template <class T>
 void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out, float *logSumExp) {
+  if constexpr (std::is_same_v<T, bf16>)
+    if (pairInstructions() != PairInstructions::None)
+      return attentionByPairs(shape, q, k, v, out, logSumExp);
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
   const std::size_t fixed = (width + kKeys) * kQueries;
   const std::size_t wide = std::is_same_v<T, float> ? 0 : WideBlocks::count(width);
@@ -337,6 +378,9 @@ void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out,
 template <class T>
 void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, const T *out,
                    const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV) {
+  if constexpr (std::is_same_v<T, bf16>)
+    if (pairInstructions() != PairInstructions::None)
+      return attentionGradByPairs(shape, q, k, v, out, logSumExp, dOut, dQ, dK, dV);
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
   const std::size_t numbers = shape.keys * width;
   const GradientScratch scratch(width, numbers, std::is_same_v<T, float>);

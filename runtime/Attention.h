@@ -27,16 +27,6 @@ void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, con
                    const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV);
 } // namespace kernels
 
-/// Multiplications and additions of the two products forward; backward has five. What the mask
-/// hides is not counted.
-constexpr double flopsOf(const AttentionShape &shape) {
-  const double queries = shape.queries, keys = shape.keys;
-  double pairs = queries * keys;
-  if (shape.causal && keys >= queries)
-    pairs -= queries * (queries - 1) / 2;
-  return 4 * pairs * shape.width * shape.batch * shape.heads;
-}
-
 /// Scaled dot-product attention; `logSumExp` is kept for the gradient.
 template <class T>
 void attention(Context &c, int stream, const char *name, AttentionShape shape, Slice<T> q,
@@ -46,7 +36,7 @@ void attention(Context &c, int stream, const char *name, AttentionShape shape, S
       [shape](const T *q, const T *k, const T *v, T *out, float *logSumExp) {
         kernels::attention(shape, q, k, v, out, logSumExp);
       },
-      Work{"attention", flopsOf(shape)});
+      attentionWork(shape));
 }
 
 /// The gradient of `attention`.
@@ -59,7 +49,7 @@ void attention_grad(Context &c, int stream, const char *name, AttentionShape sha
       [shape](const T *q, const T *k, const T *v, const T *out, const float *logSumExp,
               const T *dOut, T *dQ, T *dK,
               T *dV) { kernels::attentionGrad(shape, q, k, v, out, logSumExp, dOut, dQ, dK, dV); },
-      Work{"attention_grad", 2.5 * flopsOf(shape)});
+      attentionGradWork(shape));
 }
 
 } // namespace fsdp::rt

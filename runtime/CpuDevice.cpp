@@ -1,5 +1,6 @@
 //===- CpuDevice.cpp - the arena is memory of the host --------------------===//
 
+#include "runtime/Arena.h"
 #include "runtime/Context.h"
 #include "runtime/Device.h"
 #include "runtime/Progress.h"
@@ -46,7 +47,17 @@ public:
   }
   const float *outputs() const override { return left.data(); }
 
-  void startTrace() override { trace.emplace(c); }
+  void startTrace() override {
+    std::vector<std::string> names;
+    for (int stream = 0; stream < c.streamCount(); ++stream)
+      names.push_back(c.stream(stream).name());
+    trace.emplace(c.world(), names);
+    const auto keep = [](void *track, const StreamAction &action) {
+      static_cast<Trace::Track *>(track)->add(action);
+    };
+    for (int stream = 0; stream < c.streamCount(); ++stream)
+      c.observe(stream, {keep, &trace->track(static_cast<std::size_t>(stream))});
+  }
   void writeTrace(const std::string &path) override { trace->write(path); }
 
   std::size_t peakBytes() const override { return c.peakBytes(); }
@@ -84,6 +95,7 @@ JobOptions jobOptions(const Program &program, const std::string &communicator) {
 void requireDevices(const JobOptions &, int) {}
 
 std::unique_ptr<Device> open(const Program &program, Job &job) {
+  populate(job.arena(), job.arenaBytes());
   return std::make_unique<CpuDevice>(program, job);
 }
 

@@ -49,8 +49,7 @@ public:
   /// What the latest segment's `output` launches left, by index.
   virtual const float *outputs() const = 0;
 
-  /// Keeps when each action of the segments ran, from now on. All ranks together. Errors (bad command
-  /// line): a target that cannot.
+  /// Keeps when each action of the segments ran, from now on. All ranks together.
   virtual void startTrace() = 0;
   /// Writes what was kept, for all ranks: every rank calls it, between segments.
   virtual void writeTrace(const std::string &path) = 0;

@@ -26,21 +26,12 @@ void gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, bf16 *c, RowsDone done
 void gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c, RowsDone done = {});
 } // namespace kernels
 
-/// Multiplications and additions of a product.
-constexpr double flopsOf(const Gemm &product) {
-  double flops = 2;
-  for (std::int64_t extent :
-       {product.m, product.n, product.k, product.batch[0], product.batch[1], product.batch[2]})
-    flops *= static_cast<double>(extent);
-  return flops;
-}
-
 /// Enqueues a product of matrices of float, or of bf16 to bf16 or float. With beta = 1, `out` is
 /// read as well.
 template <class In, class Out>
 void gemm(Context &c, int stream, const char *name, const Gemm &product, Slice<In> a, Slice<In> b,
           Slice<Out> out) {
-  const Work work{"gemm", flopsOf(product)};
+  const Work work = gemmWork(product);
   if (product.beta == 0)
     launch(
         c, stream, name, reads(a, b), writes(out),

@@ -25,15 +25,6 @@ namespace fsdp::rt {
 /// Bytes of closure (kernel, captures, one pointer for each slice) that a launch can hold.
 constexpr std::size_t kClosureBytes = 448;
 
-/// What a stream has done.
-struct StreamAction {
-  const char *name;
-  Work work;
-  std::size_t bytes; ///< read and written
-  double start, end; ///< seconds of `now()`
-  double processor;  ///< seconds that the thread ran in between
-};
-
 /// Called on a stream's thread after each action, when set.
 struct StreamObserver {
   void (*notify)(void *user, const StreamAction &action) = nullptr;

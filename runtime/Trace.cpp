@@ -3,6 +3,8 @@
 #include "runtime/Trace.h"
 
 #include "runtime/AtomicFile.h"
+#include "runtime/Error.h"
+#include "runtime/Progress.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -36,17 +38,11 @@ void addName(std::string &to, const char *what, int rank, int thread, const std:
 
 } // namespace
 
-Trace::Trace(Context &c) : c(c), tracks(static_cast<std::size_t>(c.streamCount())) {
-  steps.resize(kSteps);
-  for (std::size_t i = 0; i < tracks.size(); ++i) {
-    tracks[i].actions.resize(kActions);
-    const auto keep = [](void *user, const StreamAction &action) {
-      Track &track = *static_cast<Track *>(user);
-      track.actions[track.count++ % kActions] = action;
-    };
-    c.observe(static_cast<int>(i), {keep, &tracks[i]});
-  }
-  c.world().barrier();
+Trace::Track::Track(std::string name) : name(std::move(name)), actions(kActions) {}
+
+Trace::Trace(Communicator &world, const std::vector<std::string> &streams)
+    : world(world), tracks(streams.begin(), streams.end()), steps(kSteps) {
+  world.barrier();
   origin = now();
 }
 
@@ -63,7 +59,7 @@ double Trace::horizon() const {
 }
 
 std::string Trace::events() const {
-  const int rank = c.rank();
+  const int rank = world.rank();
   const double from = horizon();
   // Times are microseconds.
   const auto span = [&](const char *name, const char *kind, int thread, double start, double end) {
@@ -85,7 +81,7 @@ std::string Trace::events() const {
   for (std::size_t t = 0; t < tracks.size(); ++t) {
     const Track &track = tracks[t];
     const int thread = static_cast<int>(t) + 1;
-    addName(text, "thread_name", rank, thread, c.stream(static_cast<int>(t)).name());
+    addName(text, "thread_name", rank, thread, track.name);
     for (std::uint64_t i = track.count > kActions ? track.count - kActions : 0; i < track.count;
          ++i) {
       const StreamAction &action = track.actions[i % kActions];
@@ -105,19 +101,19 @@ void Trace::write(const std::string &path) {
   std::string theirs;
   std::optional<AtomicFile> file;
   const auto put = [&](std::string_view text) { file->write(text.data(), text.size()); };
-  if (c.rank() == 0) {
+  if (world.rank() == 0) {
     file.emplace(path);
     put("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
   }
-  for (int rank = 0; rank < c.worldSize(); ++rank) {
-    theirs = rank == c.rank() ? mine : std::string();
+  for (int rank = 0; rank < world.size(); ++rank) {
+    theirs = rank == world.rank() ? mine : std::string();
     std::uint64_t bytes = theirs.size();
-    c.world().broadcast(&bytes, sizeof(bytes), rank);
+    world.broadcast(&bytes, sizeof(bytes), rank);
     theirs.resize(bytes);
-    c.world().broadcast(theirs.data(), bytes, rank);
+    world.broadcast(theirs.data(), bytes, rank);
     // The last event has no comma behind it.
     if (file)
-      put(std::string_view(theirs).substr(0, bytes - (rank + 1 == c.worldSize() ? 2 : 0)));
+      put(std::string_view(theirs).substr(0, bytes - (rank + 1 == world.size() ? 2 : 0)));
   }
   if (file) {
     put("\n]}\n");

@@ -343,6 +343,7 @@ template <int D> cudaError_t launchGrad(const Gradients &at, cudaStream_t stream
 
 cudaError_t attention(AttentionShape s, const float *q, const float *k, const float *v, float *out,
                       float *logSumExp, cudaStream_t stream) {
+  noteWork(attentionWork(s));
   if (!takes(s))
     return cudaErrorInvalidValue;
   if (s.width <= 32)
@@ -355,6 +356,7 @@ cudaError_t attention(AttentionShape s, const float *q, const float *k, const fl
 cudaError_t attention_grad(AttentionShape s, const float *q, const float *k, const float *v,
                            const float *out, const float *logSumExp, const float *dOut, float *dQ,
                            float *dK, float *dV, WorkStream stream) {
+  noteWork(attentionGradWork(s));
   if (!takes(s))
     return cudaErrorInvalidValue;
   Gradients at = {s, q, k, v, out, logSumExp, dOut, nullptr, dQ, dK, dV};

@@ -8,6 +8,7 @@
 #define FSDP_RUNTIME_CUDA_COMM_H
 
 #include "runtime/Communicator.h"
+#include "runtime/cuda/LaunchWork.h"
 
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -55,20 +56,24 @@ struct Comm {
 
 inline ncclResult_t ncclAllGather(const void *piece, void *whole, std::size_t count,
                                   ncclDataType_t type, Comm comm, cudaStream_t stream) {
+  noteWork({"all_gather"});
   return comm.backend->allGather(piece, whole, count, type, stream);
 }
 inline ncclResult_t ncclReduceScatter(const void *whole, void *piece, std::size_t count,
                                       ncclDataType_t type, ncclRedOp_t op, Comm comm,
                                       cudaStream_t stream) {
+  noteWork({"reduce_scatter"});
   return comm.backend->reduceScatter(whole, piece, count, type, op, stream);
 }
 inline ncclResult_t ncclAllReduce(const void *source, void *target, std::size_t count,
                                   ncclDataType_t type, ncclRedOp_t op, Comm comm,
                                   cudaStream_t stream) {
+  noteWork({"all_reduce"});
   return comm.backend->allReduce(source, target, count, type, op, stream);
 }
 inline ncclResult_t ncclBroadcast(const void *source, void *target, std::size_t count,
                                   ncclDataType_t type, int root, Comm comm, cudaStream_t stream) {
+  noteWork({"broadcast"});
   return comm.backend->broadcast(source, target, count, type, root, stream);
 }
 
@@ -118,11 +123,13 @@ ncclResult_t reduce_scatter(Tile tile, const void *whole, void *piece, DType typ
                             cudaStream_t stream, ncclRedOp_t op = ncclSum);
 template <class T>
 ncclResult_t all_gather(Tile tile, const T *piece, T *whole, Comm comm, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
   return all_gather(tile, piece, whole, dtypeOf<T>, comm, stream);
 }
 template <class T>
 ncclResult_t reduce_scatter(Tile tile, const T *whole, T *piece, Comm comm, cudaStream_t stream,
                             ncclRedOp_t op = ncclSum) {
+  FSDP_NOTE_WORK();
   return reduce_scatter(tile, whole, piece, dtypeOf<T>, comm, stream, op);
 }
 
@@ -138,6 +145,7 @@ cudaError_t all_slice(Tile tile, int index, const void *whole, void *piece, DTyp
                       cudaStream_t stream);
 template <class T>
 cudaError_t all_slice(Tile tile, int index, const T *whole, T *piece, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
   return all_slice(tile, index, whole, piece, dtypeOf<T>, stream);
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/cuda/Context.h"
 #include "runtime/Device.h"
 #include "runtime/cuda/Collectives.h"
+#include "runtime/cuda/EventTrace.h"
 #include "runtime/cuda/InputStaging.h"
 #include "runtime/cuda/Monitor.h"
 
@@ -135,6 +136,10 @@ void Context::synchronize() {
   FSDP_CHECK(*this, cudaStreamSynchronize(control_));
   job_.failure().check();
 }
+
+void Context::traceNext(const char *name) { trace_->next(name); }
+void Context::traceStream(int index) const { trace_->on(index); }
+void Context::traceBytes(std::size_t bytes) { trace_->touch(bytes); }
 
 std::size_t Context::workspaceBytes() const {
   std::size_t bytes = libraryWorkspace_ + collectives_->workspaceBytes();

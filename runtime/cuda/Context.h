@@ -19,6 +19,7 @@
 #include "runtime/Program.h"
 #include "runtime/Slice.h"
 #include "runtime/cuda/Comm.h"
+#include "runtime/cuda/LaunchWork.h"
 #include "runtime/cuda/StreamWorkspace.h"
 
 #include <cublasLt.h>
@@ -33,6 +34,7 @@ namespace fsdp::rt {
 
 class Blas;
 class Collectives;
+class EventTrace;
 class InputStaging;
 class Monitor;
 
@@ -61,7 +63,11 @@ public:
   template <class T> T *out(Slice<T> slice) { return address(slice); }
 
   /// With the scratch memory of what is enqueued there.
-  WorkStream stream(int index) const { return {streams_[index], &workspaces_[index]}; }
+  WorkStream stream(int index) const {
+    if (__builtin_expect(trace_ != nullptr, 0))
+      traceStream(index);
+    return {streams_[index], &workspaces_[index]};
+  }
   cudaEvent_t event(int index) const { return events_[index]; }
   /// Communicator `index` as `stream` uses it: each serves one stream. The first call for it makes
   /// it, together with the other ranks, which issue the same program.
@@ -83,6 +89,8 @@ public:
 
   /// What is done next, for errors; see CHECK. `name` is a literal.
   Context &at(const char *name) {
+    if (__builtin_expect(trace_ != nullptr, 0))
+      traceNext(name);
     action_.store(name, std::memory_order_relaxed);
     return *this;
   }
@@ -117,14 +125,21 @@ public:
   std::size_t workspaceBytes() const;
   /// Counts scratch memory that a library was given.
   void addWorkspace(std::size_t bytes) { libraryWorkspace_ += bytes; }
+  /// Tells `trace` of every action from now on; null: nobody.
+  void observe(EventTrace *trace) { trace_ = trace; }
 
 private:
   template <class T> T *address(Slice<T> slice) {
     const std::size_t end = slice.offset + slice.bytes();
     if (slice.count && end > peakBytes_)
       peakBytes_ = end;
+    if (__builtin_expect(trace_ != nullptr, 0))
+      traceBytes(slice.bytes());
     return reinterpret_cast<T *>(base_ + slice.offset);
   }
+  void traceNext(const char *name);
+  void traceStream(int index) const;
+  void traceBytes(std::size_t bytes);
   [[noreturn]] void fail(cudaError_t status, const char *file, int line) const;
   [[noreturn]] void fail(ncclResult_t status, const char *file, int line) const;
   [[noreturn]] void fail(cublasStatus_t status, const char *file, int line) const;
@@ -133,6 +148,7 @@ private:
   const Program &program_;
   std::byte *base_ = nullptr;
   std::size_t peakBytes_ = 0;
+  EventTrace *trace_ = nullptr;
   std::atomic<const char *> action_{"start"};
   std::size_t libraryWorkspace_ = 0;
   std::vector<cudaStream_t> streams_;

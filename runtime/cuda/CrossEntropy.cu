@@ -80,17 +80,20 @@ __global__ void __launch_bounds__(512)
 #define INSTANTIATE(T, Label)                                                                      \
   cudaError_t cross_entropy(LogitRows shape, const T *logits, const Label *labels, float *losses,  \
                             float *logSumExp, cudaStream_t stream) {                               \
+    FSDP_NOTE_WORK();                                                                              \
     return launchKernel(crossEntropyRows<T, Label>, dim3(shape.rows),                              \
                         scanThreads<T>(shape.classes), 0, stream, shape, logits, labels, losses,   \
                         logSumExp);                                                                \
   }                                                                                                \
   cudaError_t cross_entropy(LogitRows shape, const T *logits, const Label *labels, float *losses,  \
                             cudaStream_t stream) {                                                 \
+    FSDP_NOTE_WORK();                                                                              \
     return cross_entropy(shape, logits, labels, losses, nullptr, stream);                          \
   }                                                                                                \
   cudaError_t cross_entropy_grad(LogitRows shape, const T *logits, const Label *labels,            \
                                  const float *logSumExp, const float *upstream, T *gradients,      \
                                  cudaStream_t stream) {                                            \
+    FSDP_NOTE_WORK();                                                                              \
     return launchKernel(crossEntropyGradRows<T, Label>, dim3(shape.rows),                          \
                         scanThreads<T>(shape.classes), 0, stream, shape, logits, labels,           \
                         logSumExp, upstream, gradients);                                           \

@@ -3,11 +3,13 @@
 #include "runtime/Device.h"
 #include "runtime/Launcher.h"
 #include "runtime/cuda/Collectives.h"
+#include "runtime/cuda/EventTrace.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -98,6 +100,7 @@ public:
     c.at("write to the arena");
     FSDP_CHECK(c, cudaMemcpy(c.base() + buffer.offset, staging.data(),
                              buffer.count * sizeof(float), cudaMemcpyHostToDevice));
+    arrive();
   }
   const float *read(const Buffer &buffer) override {
     staging.resize(buffer.count);
@@ -111,16 +114,24 @@ public:
     c.at("write the step state");
     FSDP_CHECK(c, cudaMemcpy(c.base() + program.stepState.offset, &state, sizeof state,
                              cudaMemcpyHostToDevice));
+    arrive();
   }
   const StepState &state() const override { return c.state(); }
 
   void run(const Segment &segment, InputSource *source, bool again) override {
     try {
+      if (trace)
+        trace->begin();
       c.begin(segment, source);
       segment.run(c);
+      if (trace)
+        trace->enqueued();
       if (again)
         c.stageAhead();
       c.synchronize();
+      steps += segment.kind == SegmentKind::Train;
+      if (trace)
+        trace->end(segment.kind == SegmentKind::Train ? steps : 0);
     } catch (const Aborted &) {
       throw;
     } catch (const Error &error) {
@@ -129,18 +140,17 @@ public:
   }
   const float *outputs() const override { return c.outputs(); }
 
-  void startTrace() override {
-    throw Error("got --trace, which only programs compiled with --target=cpu have: profile this one "
-                "with 'nsys profile'",
-                kExitBadCommandLine)
-        .byAll();
-  }
-  void writeTrace(const std::string &) override {}
+  void startTrace() override { trace.emplace(c); }
+  void writeTrace(const std::string &path) override { trace->write(path); }
 
   std::size_t peakBytes() const override { return c.peakBytes(); }
   std::size_t workspaceBytes() const override { return c.workspaceBytes(); }
 
 private:
+  /// A copy out of pageable memory returns when the memory has been read; what is enqueued next,
+  /// on streams that do not wait for the default one, must find it on the device.
+  void arrive() { FSDP_CHECK(c, cudaStreamSynchronize(nullptr)); }
+
   /// The job, this thread having taken its GPU.
   static Job &taken(Job &job) {
     const Found found = countDevices();
@@ -160,7 +170,9 @@ private:
   const Program &program;
   std::vector<float> staging; ///< host side of what is written and read
   std::map<int, std::unique_ptr<Communicator>> communicators;
+  std::int64_t steps = 0;
   Context c;
+  std::optional<EventTrace> trace;
 };
 
 } // namespace

@@ -21,6 +21,7 @@
 #include "runtime/Storage.h"
 #include "runtime/Tile.h"
 #include "runtime/cuda/Dropout.h"
+#include "runtime/cuda/LaunchWork.h"
 #include "runtime/cuda/StreamWorkspace.h"
 
 #include <cuda_runtime.h>
@@ -153,6 +154,7 @@ cudaError_t dropout(const DropoutRuns &runs, const StepState *state, const T *x,
 template <std::size_t N, class T>
 cudaError_t dropout(const DropoutMask<N> &mask, const StepState *state, const T *x, T *y,
                     cudaStream_t stream) {
+  FSDP_NOTE_WORK();
   return device::dropout(device::DropoutRuns::of(mask), state, x, y, stream);
 }
 
@@ -170,15 +172,18 @@ cudaError_t insert(Part part, std::size_t elementBytes, const void *piece, void 
 } // namespace device
 
 template <class T> cudaError_t slice(Part part, const T *whole, T *piece, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
   return device::slice(part, sizeof(T), whole, piece, stream);
 }
 template <class T> cudaError_t pad(Part part, const T *piece, T *whole, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
   return device::pad(part, sizeof(T), piece, whole, stream);
 }
 
 /// concat(join, joined, input..., stream): one after another in each of `outer` runs of `joined`.
 template <std::size_t N, class T, class... Rest>
 cudaError_t concat(const Join<N> &join, T *joined, Rest... rest) {
+  FSDP_NOTE_WORK();
   Part part = {join.outer, 0, 0, 0};
   for (std::size_t size : join.sizes)
     part.whole += size;

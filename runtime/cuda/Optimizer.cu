@@ -194,6 +194,7 @@ __global__ void __launch_bounds__(kThreads)
 cudaError_t sgd(ShardOf shard, Sgd options, const float *, const float *gradient, const float *lr,
                 const float *scale, const bool *ok, const StepState *state, float *parameter,
                 cudaStream_t stream) {
+  FSDP_NOTE_WORK();
   return launch(SgdRule{options.momentum, options.weightDecay, false, 0, 0}, shard,
                 {parameter, gradient, nullptr, nullptr, lr, scale, ok, state}, 0, stream);
 }
@@ -201,6 +202,7 @@ cudaError_t sgd(ShardOf shard, Sgd options, const float *, const float *gradient
 cudaError_t sgd(ShardOf shard, Sgd options, const float *, const float *gradient, const float *,
                 const float *lr, const float *scale, const bool *ok, const StepState *state,
                 float *parameter, float *buffer, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
   return launch(SgdRule{options.momentum, options.weightDecay, true, 0, 0}, shard,
                 {parameter, gradient, buffer, nullptr, lr, scale, ok, state}, 1, stream);
 }
@@ -209,6 +211,7 @@ cudaError_t adam(ShardOf shard, Adam options, const float *, const float *gradie
                  const float *, const float *lr, const float *scale, const bool *ok,
                  const StepState *state, float *parameter, float *first, float *second,
                  cudaStream_t stream) {
+  FSDP_NOTE_WORK();
   return launch(ruleOf(options, false), shard,
                 {parameter, gradient, first, second, lr, scale, ok, state}, 2, stream);
 }
@@ -217,11 +220,13 @@ cudaError_t adamw(ShardOf shard, Adam options, const float *, const float *gradi
                   const float *, const float *lr, const float *scale, const bool *ok,
                   const StepState *state, float *parameter, float *first, float *second,
                   cudaStream_t stream) {
+  FSDP_NOTE_WORK();
   return launch(ruleOf(options, true), shard,
                 {parameter, gradient, first, second, lr, scale, ok, state}, 2, stream);
 }
 
 cudaError_t square_sum(std::size_t count, const float *values, double *out, WorkStream stream) {
+  FSDP_NOTE_WORK();
   const std::size_t stretches = ceilDiv(count, kStretch);
   double *sums = nullptr;
   if (cudaError_t status = stream.workspace->reserve(stretches * sizeof(double), sums))

@@ -49,14 +49,17 @@ __global__ void nextStep(const bool *ok, StepState *state) {
 
 cudaError_t learning_rate(Schedule schedule, const StepState *state, float *lr,
                           cudaStream_t stream) {
+  FSDP_NOTE_WORK();
   return launchKernel(setRate, dim3(1), 1, 0, stream, schedule, state, lr);
 }
 
 cudaError_t device::all_finite(const FiniteScalars &scalars, bool *ok, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
   return launchKernel(checkFinite, dim3(1), 1, 0, stream, scalars, ok);
 }
 
 cudaError_t advance(const StepState *, const bool *ok, StepState *next, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
   return launchKernel(nextStep, dim3(1), 1, 0, stream, ok, next);
 }
 

@@ -17,6 +17,7 @@ namespace emulator {
 struct Settings {
   bool deferred = false; ///< streams run late, in a random order that events allow
   bool shuffle = false;  ///< threads of a block run in a random order between barriers
+  bool guard = false;    ///< the host may not touch the device's memory
   std::uint64_t seed = 0;
   int devices = 1;                    ///< 0: as on a machine without a driver
   std::size_t memory = std::size_t(8) << 30; ///< bytes of each device

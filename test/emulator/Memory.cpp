@@ -32,12 +32,40 @@ struct Mapping {
   Allocation allocation;
   char *base;
   std::size_t mapped;
+  bool hidden = false; ///< without access, see DeviceAccess
+
+  void hide(bool to) {
+    if (!base || allocation.kind != MemoryKind::Device || hidden == to)
+      return;
+    hidden = to;
+    mprotect(base + kPage, mapped - 2 * kPage, to ? PROT_NONE : PROT_READ | PROT_WRITE);
+  }
 };
 
 std::mutex mutex;
+int accesses = 0; ///< how many DeviceAccess there are
 std::map<const char *, Mapping> &table() {
   static auto *one = new std::map<const char *, Mapping>; // freed by nobody: threads may outlive main
   return *one;
+}
+
+/// Says so if the address is one that the host may not touch; 0 if it is none. The lock may be held by
+/// the thread that is here.
+int describeHidden(const void *address, char *text, std::size_t size) {
+  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+  if (!lock.owns_lock())
+    return 0;
+  const char *at = static_cast<const char *>(address);
+  auto after = table().upper_bound(at);
+  if (after == table().begin() || !std::prev(after)->second.hidden)
+    return 0;
+  const Allocation &a = std::prev(after)->second.allocation;
+  if (at >= a.start + a.bytes)
+    return 0;
+  return snprintf(text, size,
+                  "cuda emulator: the host touches byte %zu of an allocation of %zu bytes of device "
+                  "memory\n",
+                  static_cast<std::size_t>(at - a.start), a.bytes);
 }
 
 /// Names the kernel that touched memory it may not, then dies of the signal. Takes no lock: whoever
@@ -54,6 +82,9 @@ void onBadAccess(int signal, siginfo_t *info, void *) {
                  : !info->si_addr     ? "misaligned access, or an access through a wild pointer"
                                       : "access outside of any allocation",
                  info->si_addr);
+    if (write(2, text, static_cast<std::size_t>(length)) < 0)
+      _exit(139);
+  } else if (const int length = describeHidden(info->si_addr, text, sizeof(text))) {
     if (write(2, text, static_cast<std::size_t>(length)) < 0)
       _exit(139);
   }
@@ -94,7 +125,10 @@ cudaError_t map(void **pointer, std::size_t bytes, MemoryKind kind) {
   char *start = base + kPage + pages - rounded;
   std::memset(start, 0xff, rounded);
   std::lock_guard<std::mutex> lock(mutex);
-  table()[start] = {{start, bytes, kind, currentDevice()}, base, pages + 2 * kPage};
+  Mapping &mapping = table()[start];
+  mapping = {{start, bytes, kind, currentDevice()}, base, pages + 2 * kPage, false};
+  if (settings().guard && accesses == 0)
+    mapping.hide(true);
   *pointer = start;
   return result();
 }
@@ -108,8 +142,9 @@ cudaError_t unmap(void *pointer, MemoryKind kind, const char *call) {
   if (found == table().end() || found->second.allocation.kind != kind)
     return refuse(cudaErrorInvalidValue,
                   formatted("%s of %p, which is no start of such an allocation", call, pointer));
-  const Mapping &mapping = found->second;
+  Mapping &mapping = found->second;
   if (mapping.base) {
+    mapping.hide(false);
     const Allocation &a = mapping.allocation;
     const std::size_t rounded = (a.bytes + kAlignment - 1) / kAlignment * kAlignment;
     for (std::size_t i = a.bytes; i < rounded; ++i)
@@ -186,6 +221,20 @@ std::size_t bytesInUse(int device) {
   return bytes;
 }
 
+DeviceAccess::DeviceAccess() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (accesses++ == 0)
+    for (auto &[start, mapping] : table())
+      mapping.hide(false);
+}
+
+DeviceAccess::~DeviceAccess() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (--accesses == 0 && settings().guard)
+    for (auto &[start, mapping] : table())
+      mapping.hide(true);
+}
+
 cudaError_t allocate(void **pointer, std::size_t bytes) {
   return map(pointer, bytes, MemoryKind::Device);
 }
@@ -208,7 +257,7 @@ cudaError_t cudaHostRegister(void *pointer, std::size_t bytes, unsigned) {
     return refuse(cudaErrorInvalidValue, "cudaHostRegister of memory that is CUDA's already");
   std::lock_guard<std::mutex> lock(mutex);
   char *start = static_cast<char *>(pointer);
-  table()[start] = {{start, bytes, MemoryKind::Pinned, currentDevice()}, nullptr, 0};
+  table()[start] = {{start, bytes, MemoryKind::Pinned, currentDevice()}, nullptr, 0, false};
   return result();
 }
 

@@ -26,6 +26,15 @@ std::string checkRange(const char *role, const void *address, std::size_t bytes,
 std::string checkCopy(const void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind);
 std::size_t bytesInUse(int device);
 
+/// While one lives, the device's memory can be touched: by what a stream performs. Otherwise the
+/// setting `guard` takes it away from everybody.
+class DeviceAccess {
+public:
+  DeviceAccess();
+  ~DeviceAccess();
+  DeviceAccess(const DeviceAccess &) = delete;
+};
+
 } // namespace emulator
 
 #endif // FSDP_EMULATOR_MEMORY_H

@@ -4,6 +4,7 @@
 
 #include "Emulator.h"
 #include "Failure.h"
+#include "Memory.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -95,7 +96,10 @@ void perform(Engine &engine, CUstream_st &stream, Lock &lock) {
   if (stuck() == cudaSuccess && action) {
     ++engine.running;
     lock.unlock();
-    complete = action(done);
+    {
+      const DeviceAccess access;
+      complete = action(done);
+    }
     lock.lock();
     --engine.running;
   }

@@ -265,7 +265,10 @@ cudaError_t cudaMemcpy2DAsync(void *to, std::size_t toPitch, const void *from,
 cudaError_t cudaMemcpy(void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind) {
   if (cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, nullptr))
     return error;
-  if (PointRef tail = tailOf(nullptr))
+  // Out of pageable memory into the device's CUDA returns when the source has been read.
+  const bool early = allocationOf(from).kind == MemoryKind::Pageable &&
+                     allocationOf(to).kind == MemoryKind::Device;
+  if (PointRef tail = tailOf(nullptr); tail && !early)
     waitFor(tail);
   return result();
 }

@@ -27,6 +27,8 @@ void apply(Settings &settings, const std::string &words) {
       settings.deferred = true;
     else if (name == "shuffle" && value.empty())
       settings.shuffle = true;
+    else if (name == "guard" && value.empty())
+      settings.guard = true;
     else if (name == "seed" && isNumber)
       settings.seed = static_cast<std::uint64_t>(number);
     else if (name == "devices" && isNumber)
@@ -37,8 +39,8 @@ void apply(Settings &settings, const std::string &words) {
       settings.deadlock = number;
     else
       throw std::invalid_argument("FSDP_EMULATOR: got '" + word +
-                                  "', expected inline, deferred, shuffle, seed=N, devices=N, "
-                                  "memory=BYTES or deadlock=SECONDS");
+                                  "', expected inline, deferred, shuffle, guard, seed=N, "
+                                  "devices=N, memory=BYTES or deadlock=SECONDS");
   }
 }
 

@@ -1,20 +1,38 @@
 //===- DeviceKernels.h - operands of kernels, and how close results must be -===//
+//
+// The same tests run under the emulator of test/emulator and on a GPU: the host touches no memory of
+// the device but through copies.
+//
+//===----------------------------------------------------------------------===//
 #ifndef FSDP_TEST_UNIT_CUDA_DEVICEKERNELS_H
 #define FSDP_TEST_UNIT_CUDA_DEVICEKERNELS_H
 
 #include "runtime/cuda/Kernels.h"
 
+#ifdef FSDP_CUDA_EMULATOR
 #include "Emulator.h"
+#endif
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
-#define OK(call) ASSERT_EQ(call, cudaSuccess) << emulator::failure()
+#define OK(call) ASSERT_EQ(call, cudaSuccess) << deviceFailure()
 
 namespace fsdp::rt {
+
+/// What went wrong on the device first.
+inline std::string deviceFailure() {
+#ifdef FSDP_CUDA_EMULATOR
+  return emulator::failure();
+#else
+  return cudaGetErrorString(cudaPeekAtLastError());
+#endif
+}
 
 using Floats = std::vector<float>;
 
@@ -33,29 +51,48 @@ template <class T> Floats rounded(Floats values) {
   return values;
 }
 
-/// `count` elements of device memory, `offset` elements behind an aligned address: misaligned
-/// accesses fail, as do any past either end.
+/// `count` elements of device memory, `offset` elements behind an aligned address. They begin as
+/// 0xff bytes: not a number. Under the emulator misaligned accesses fail, as do any past either end;
+/// on a device what stands behind the end must stay as it is.
 template <class T> class Device {
 public:
   explicit Device(std::size_t count, std::size_t offset = 0) : count(count), offset(offset) {
-    EXPECT_EQ(cudaMalloc(&block, (count + offset) * sizeof(T)), cudaSuccess) << emulator::failure();
+    const std::size_t bytes = (count + offset) * sizeof(T) + kGuard;
+    EXPECT_EQ(cudaMalloc(&block, bytes), cudaSuccess) << deviceFailure();
+    EXPECT_EQ(cudaMemset(block, 0xff, bytes), cudaSuccess) << deviceFailure();
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << deviceFailure();
   }
   template <class From>
   explicit Device(const std::vector<From> &values, std::size_t offset = 0)
       : Device(values.size(), offset) {
+    const std::unique_ptr<T[]> elements(new T[count]);
     for (std::size_t i = 0; i < count; ++i)
-      data()[i] = static_cast<T>(values[i]);
+      elements[i] = static_cast<T>(values[i]);
+    copyIn(0, elements.get(), count);
   }
-  ~Device() { EXPECT_EQ(cudaFree(block), cudaSuccess) << emulator::failure(); }
+  ~Device() {
+    std::vector<unsigned char> behind(kGuard);
+    EXPECT_EQ(cudaMemcpy(behind.data(), data() + count, kGuard, cudaMemcpyDeviceToHost),
+              cudaSuccess)
+        << deviceFailure();
+    EXPECT_EQ(behind, std::vector<unsigned char>(kGuard, 0xff))
+        << "written behind " << count << " elements";
+    EXPECT_EQ(cudaFree(block), cudaSuccess) << deviceFailure();
+  }
   Device(const Device &) = delete;
 
   T *data() { return block + offset; }
   operator T *() { return data(); }
   operator const T *() { return data(); }
-  /// What stands there, once the stream is done.
+  void set(std::size_t index, T value) { copyIn(index, &value, 1); }
+  /// What stands there, once the device is done.
   std::vector<T> values() {
-    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << emulator::failure();
-    return std::vector<T>(data(), data() + count);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << deviceFailure();
+    const std::unique_ptr<T[]> elements(new T[count]);
+    EXPECT_EQ(cudaMemcpy(elements.get(), data(), count * sizeof(T), cudaMemcpyDeviceToHost),
+              cudaSuccess)
+        << deviceFailure();
+    return std::vector<T>(elements.get(), elements.get() + count);
   }
   Floats floats() {
     const std::vector<T> all = values();
@@ -63,22 +100,50 @@ public:
   }
 
 private:
+#ifdef FSDP_CUDA_EMULATOR
+  static constexpr std::size_t kGuard = 0; // a page without access follows
+#else
+  static constexpr std::size_t kGuard = 256;
+#endif
+
+  /// The copy has arrived when this returns: streams of tests do not wait for the default one.
+  void copyIn(std::size_t index, const T *from, std::size_t elements) {
+    EXPECT_EQ(cudaMemcpy(data() + index, from, elements * sizeof(T), cudaMemcpyHostToDevice),
+              cudaSuccess)
+        << deviceFailure();
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << deviceFailure();
+  }
+
   T *block = nullptr;
   std::size_t count, offset;
 };
 
-/// Runs each test with threads in a random order between barriers, so that a missing one shows.
+/// Under the emulator each test runs with threads in a random order between barriers, so that a
+/// missing one shows, and may not touch device memory from the host.
 class DeviceKernels : public ::testing::Test {
 protected:
   DeviceKernels() {
+#ifdef FSDP_CUDA_EMULATOR
     emulator::settings() = emulator::Settings();
-    emulator::settings().shuffle = true;
-    EXPECT_EQ(cudaStreamCreateWithFlags(&stream.handle, cudaStreamNonBlocking), cudaSuccess);
+    emulator::settings().shuffle = emulator::settings().guard = true;
+#endif
+    EXPECT_EQ(cudaStreamCreateWithFlags(&stream.handle, cudaStreamNonBlocking), cudaSuccess)
+        << deviceFailure();
     stream.workspace = &workspace;
   }
   ~DeviceKernels() override {
-    EXPECT_EQ(cudaStreamDestroy(stream.handle), cudaSuccess) << emulator::failure();
+    EXPECT_EQ(cudaStreamDestroy(stream.handle), cudaSuccess) << deviceFailure();
+#ifdef FSDP_CUDA_EMULATOR
     emulator::settings() = emulator::Settings();
+#endif
+  }
+  /// Another order of threads, where that can be chosen.
+  static void reorder(unsigned seed) {
+#ifdef FSDP_CUDA_EMULATOR
+    emulator::settings().seed = seed;
+#else
+    static_cast<void>(seed);
+#endif
   }
 
   StreamWorkspace workspace;

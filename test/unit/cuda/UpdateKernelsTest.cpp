@@ -111,8 +111,8 @@ TEST_F(UpdateKernels, ManyMembersTakeSeveralLaunches) {
     EXPECT_EQ(p.floats(), o.p);
     // The same launches find the parameter of a bad gradient.
     for (std::size_t bad : {500, 303}) {
-      g.data()[bad] = std::nanf("");
-      ok.data()[0] = false;
+      g.set(bad, std::nanf(""));
+      ok.set(0, false);
       OK(sgd(shard, {0, 0.5f}, p, g, lr, nullptr, ok, state, p, stream));
       EXPECT_EQ(state.values()[0].firstBad, int((528 * coordinate + bad) / 7));
     }
@@ -172,7 +172,7 @@ TEST_F(UpdateKernels, StepsAreThoseOfTheCpu) {
         OK(learning_rate({kind, warmup}, state, lr, stream));
         const float rate = kernels::learningRate({kind, warmup}, expected);
         EXPECT_NEAR(lr.floats()[0], rate, 1e-6f * rate);
-        ok.data()[0] = step % 4 != 1;
+        ok.set(0, step % 4 != 1);
         OK(advance(state, ok, state, stream));
         kernels::advance(expected, step % 4 != 1);
         const StepState got = state.values()[0];

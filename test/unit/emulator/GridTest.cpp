@@ -266,6 +266,21 @@ TEST_F(Grid, DeathOutsideOfMemoryIsNamed) {
                "block \\(0, 0, 0\\), thread \\(0, 0, 0\\): access outside of any allocation");
 }
 
+__global__ void copyOne(const float *from, float *to) { *to = *from; }
+TEST_F(Grid, DeathOfAHostThatTouchesTheDevicesMemory) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  emulator::configure("guard");
+  Buffer<float> a(64), b(64);
+  const std::vector<float> sent(64, 3.0f);
+  OK(cudaMemcpy(a.data, sent.data(), 256, cudaMemcpyHostToDevice));
+  OK(launch(copyOne, dim3(1), dim3(1), 0, nullptr, static_cast<const float *>(a.data + 5),
+            b.data + 6));
+  EXPECT_EQ(b.values()[6], 3.0f);
+  EXPECT_DEATH(static_cast<volatile float *>(b.data)[6] = 1,
+               "the host touches byte 24 of an allocation of 256 bytes of device memory");
+  EXPECT_DEATH(static_cast<void>(static_cast<volatile float *>(a.data)[63]), "touches byte 252");
+}
+
 TEST_F(Grid, BfloatRoundsToNearestEven) {
   EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(1.0f)), 0x3f80);
   EXPECT_EQ(__bfloat16_as_ushort(__float2bfloat16(1.00390625f)), 0x3f80); // a tie, down to even

@@ -49,6 +49,36 @@ TEST_F(Queue, AMissingWaitShowsWhenDeferred) {
   EXPECT_EQ(without, (std::set<int>{0, 42})); // memory starts as -1
 }
 
+/// What a stream finds of a number that was copied out of pageable memory.
+int found(bool synchronize) {
+  Buffer<int> x(1), y(1);
+  cudaStream_t stream;
+  EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  int number = 41;
+  EXPECT_EQ(cudaMemcpy(x.data, &number, sizeof(int), cudaMemcpyHostToDevice), cudaSuccess);
+  number = 0; // it has been read
+  if (synchronize) {
+    EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+  }
+  EXPECT_EQ(launch(add, dim3(1), dim3(1), 0, stream, static_cast<const int *>(x.data), y.data),
+            cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  return y.values()[0];
+}
+
+TEST_F(Queue, ACopyOutOfPageableMemoryArrivesLateWhenDeferred) {
+  EXPECT_EQ(found(false), 42);
+  emulator::configure("deferred");
+  std::set<int> with, without;
+  for (int i = 0; i < 50; ++i) {
+    with.insert(found(true));
+    without.insert(found(false));
+  }
+  EXPECT_EQ(with, std::set<int>{42});
+  EXPECT_EQ(without, (std::set<int>{0, 42})); // memory starts as -1
+}
+
 TEST_F(Queue, DeferredWorkRunsLateAndInOrder) {
   emulator::configure("deferred");
   cudaStream_t stream;

@@ -131,6 +131,7 @@ private:
     }
     CHECK(c_, "bring", cudaMemcpy(second, target, targetBytes, cudaMemcpyHostToDevice));
     CHECK(c_, "bring", cudaMemcpy(first, source, sourceBytes, cudaMemcpyHostToDevice));
+    CHECK(c_, "bring", cudaStreamSynchronize(nullptr)); // until it is there
     return {first, second};
   }
   void take(const Placed &at, void *target, std::size_t bytes) {
@@ -213,6 +214,7 @@ int steps(Job &job, Context &c, const std::string &mode) {
   for (std::size_t i = 0; i < u.tile.held(me); ++i)
     values[i] = float(me * u.tile.local + i);
   CHECK(c, "start", cudaMemcpy(c.base(), values.data(), u.piece.bytes(), cudaMemcpyHostToDevice));
+  CHECK(c, "start", cudaStreamSynchronize(nullptr));
   for (int s = 0; s < 5; ++s) {
     const bool planted = s == 2 && job.rank() == 1;
     if (planted && mode == "throw")
@@ -287,8 +289,6 @@ int body(Job &job, const Program &program, const std::string &mode) {
     throw Error(cudaGetErrorString(status));
   if (mode == "join")
     asyncError = ncclInProgress;
-  if (mode == "trace")
-    target::open(program, job)->startTrace();
   Context c(job, program);
   if (mode == "inputs" || mode == "pin")
     return stage(c, program, mode);

@@ -73,8 +73,6 @@ TEST_P(CudaRanks, TellOfWhatIsWrong) {
   };
   for (const Fault &fault :
        {Fault{"blas", "error: rank 1, 'product': cuBLASLt says CUBLAS_STATUS_NOT_SUPPORTED at "},
-        Fault{"trace", "got --trace, which only programs compiled with --target=cpu have: profile "
-                       "this one with 'nsys profile'\n"},
         Fault{"inputs", "a segment asks for input 1 where it asked for input 0 before\n"},
         Fault{"pin", "cannot pin 4503599627370496 bytes of host memory for input 'huge': "}}) {
     Finished job = run("fsdp=2", fault.mode);

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""check_cuda_trace.py SCRATCH: what --trace says of a CUDA program, emulated, beside the CPU program's.
+
+gpt2 on two ranks, three steps. For each rank, stream and kind of work, both targets name as many launches, bytes
+and flops; each action lies in its step and after the one before it on its stream, whatever order
+streams run in; numbers are those of a run that is not traced; bench/trace-summary sums it.
+"""
+
+import collections
+import json
+import pathlib
+import sys
+
+import check_cuda
+import emulated
+import training
+
+STEPS, RANKS = 3, 2
+SLACK = 2.0  # microseconds: times are sums of two clocks, one of them in float
+
+
+def read(path):
+    """(steps by rank, actions by rank and stream, both in the order of the file)"""
+    events = json.loads(path.read_text())["traceEvents"]
+    streams = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    steps, actions = collections.defaultdict(list), collections.defaultdict(list)
+    for event in events:
+        if event["ph"] != "X" or event["cat"] == "enqueue":
+            continue
+        if event["cat"] == "step":
+            steps[event["pid"]].append(event)
+        else:
+            actions[event["pid"], streams[event["pid"], event["tid"]]].append(event)
+    return steps, actions
+
+
+def sums(actions):
+    """{(rank, stream, kind): (calls, bytes, flops)}; waits, which a stream may pass over, apart."""
+    found = collections.defaultdict(lambda: [0, 0, 0.0])
+    for (rank, stream), events in actions.items():
+        for event in events:
+            if event["cat"] != "wait":
+                row = found[rank, stream, event["cat"]]
+                row[0] += 1
+                row[1] += event["args"]["bytes"]
+                row[2] += event["args"]["flops"]
+    return {key: tuple(row) for key, row in found.items()}
+
+
+def check(path, expected):
+    steps, actions = read(path)
+    for rank in range(RANKS):
+        if [s["name"] for s in steps[rank]] != [f"step {n}" for n in range(1, STEPS + 1)]:
+            raise SystemExit(f"{path}: rank {rank} has {[s['name'] for s in steps[rank]]}")
+    got = sums(actions)
+    for key in sorted(expected.keys() | got.keys()):
+        if got.get(key) != expected.get(key):
+            raise SystemExit(f"{path}: {key}: got (calls, bytes, flops) {got.get(key)}, expected {expected.get(key)}")
+    waits = worked = 0
+    for (rank, stream), events in actions.items():
+        last = 0.0
+        for event in events:
+            begin, end = event["ts"], event["ts"] + event["dur"]
+            if begin < last - SLACK or event["dur"] < 0:
+                raise SystemExit(f"{path}: rank {rank}, {stream}: {event} begins before {last}")
+            if not any(s["ts"] - SLACK <= begin and end <= s["ts"] + s["dur"] + SLACK for s in steps[rank]):
+                raise SystemExit(f"{path}: rank {rank}, {stream}: {event} is in no step")
+            if event["tdur"] != (0 if event["cat"] == "wait" else event["dur"]):
+                raise SystemExit(f"{path}: {event} says another time of work than its own")
+            last = end
+            waits += event["cat"] == "wait"
+            worked += event["tdur"]
+    if not waits or not worked:
+        raise SystemExit(f"{path}: got {waits} waits and {worked} us of work, expected some of both")
+
+
+def main(scratch):
+    folder = pathlib.Path(scratch)
+    options, init, data = check_cuda.inputs("gpt2")
+    cpu = training.compile_model("gpt2", folder, *options, ranks=RANKS)
+    training.train(cpu, "cpu", STEPS, init, data, "--trace", folder / "cpu.trace")
+    expected = sums(read(folder / "cpu.trace")[1])
+    for kind in ("gemm", "attention", "attention_grad"):
+        if not any(key[2] == kind and row[2] > 0 for key, row in expected.items()):
+            raise SystemExit(f"the CPU's trace has no flops of '{kind}'")
+    program = emulated.compile_model("gpt2", folder, *options, ranks=RANKS)
+    log, weights = emulated.train(program, "plain", STEPS, init, data, ranks=RANKS)
+    for mode in ("guard", "deferred,seed=3"):
+        path = folder / f"{mode}.trace"
+        traced, traced_weights = emulated.train(program, "traced", STEPS, init, data, "--trace", path, mode=mode,
+                                                ranks=RANKS)
+        training.compare_log(traced, log, "--loss=0", "--grad_norm=0")
+        training.same_bytes(traced_weights, weights)
+        check(path, expected)
+    summary = training.run([sys.executable, "-B", training.HERE.parent.parent / "bench" / "trace-summary", path]).stdout
+    print(summary)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,46 @@
+// The memory of an arena is there before the first step, or its lack is said.
+#include "runtime/Arena.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <vector>
+
+using namespace fsdp::rt;
+
+namespace {
+
+constexpr std::size_t kPage = 4096, kPages = 64;
+
+TEST(Arena, PopulatedPagesAreResidentAndKeepTheirContents) {
+  Mapping mapping = Mapping::anonymous(kPages * kPage);
+  const auto resident = [&] {
+    std::vector<unsigned char> pages(kPages);
+    EXPECT_EQ(mincore(mapping.data(), mapping.bytes(), pages.data()), 0);
+    return std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; });
+  };
+  mapping.data()[7 * kPage + 3] = std::byte(5);
+  EXPECT_EQ(resident(), 1);
+  // From the middle of page 2 to the first byte of page 10: both are wanted.
+  populate(mapping.data() + 2 * kPage + 64, 8 * kPage - 63);
+  EXPECT_EQ(resident(), 9);
+  EXPECT_EQ(mapping.data()[7 * kPage + 3], std::byte(5));
+  EXPECT_EQ(mapping.data()[2 * kPage], std::byte(0));
+  populate(mapping.data(), 0);
+  EXPECT_EQ(resident(), 9);
+}
+
+TEST(Arena, SaysThatMemoryIsNotThere) {
+  Mapping mapping = Mapping::anonymous(2 * kPage);
+  ASSERT_EQ(munmap(mapping.data() + kPage, kPage), 0);
+  try {
+    populate(mapping.data(), 2 * kPage);
+    FAIL() << "expected an error";
+  } catch (const Error &error) {
+    EXPECT_STREQ(error.what(), "cannot get 8192 bytes of memory for the arena: Cannot allocate "
+                               "memory; expected as much to be free on each rank (--report says "
+                               "what a rank takes)");
+  }
+}
+
+} // namespace
