@@ -20,6 +20,7 @@ class CudaTarget : public Target {
 public:
   explicit CudaTarget(const ScheduledProgram &program) : program(program) {}
 
+  LogicalResult check(LaunchOp launch) const override;
   FailureOr<KernelFunction> kernel(LaunchOp launch, bool anonymous) const override {
     return printCudaKernel(program, launch, anonymous);
   }
@@ -60,6 +61,25 @@ private:
 };
 
 } // namespace
+
+/// The widest heads that the attention kernels take (runtime/cuda/AttentionBlocks.h).
+static constexpr int64_t kWidestHead = 128;
+
+LogicalResult CudaTarget::check(LaunchOp launch) const {
+  WalkResult result = launch.walk([](Operation *op) {
+    if (!isa<nn::AttentionOp, nn::AttentionGradOp>(op))
+      return WalkResult::advance();
+    const int64_t width = cast<RankedTensorType>(op->getOperand(0).getType()).getShape().back();
+    if (width <= kWidestHead)
+      return WalkResult::advance();
+    op->emitError("got heads of width ")
+        << width << ", expected at most " << kWidestHead
+        << " for the attention kernels of --target=cuda; use more heads, which are narrower, or "
+           "--target=cpu";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
 
 //===----------------------------------------------------------------------===//
 // Actions
