@@ -9,6 +9,7 @@
 #include "runtime/Attention.h"
 
 #include "runtime/AttentionPairs.h"
+#include "runtime/Lanes.h"
 #include "runtime/TileProduct.h"
 #include "runtime/VectorMath.h"
 #include "runtime/Workspace.h"
@@ -23,7 +24,7 @@ namespace fsdp::rt::kernels {
 namespace {
 
 constexpr std::size_t kQueries = 32, kKeys = 128; // of a block
-constexpr float kInfinity = __builtin_inff();
+constexpr float kInfinity = __builtin_inff(), kLog2e = 1.44269504f;
 
 /// Consecutive queries of one head.
 struct QueryBlock {
@@ -90,9 +91,6 @@ void transpose(const T *rows, std::size_t count, std::size_t lanes, std::size_t 
   }
 }
 
-/// The larger of two numbers; the second if the first is NaN.
-float larger(float a, float b) { return a > b ? a : b; }
-
 /// Running maximum and sum of each query of a block.
 struct Softmax {
   float top[kQueries];
@@ -107,57 +105,56 @@ struct Softmax {
   /// Turns the scores of keys [first, first + count) into exp(score - top), 0 where the key is not
   /// seen. Returns whether earlier results must be multiplied by `correction`.
   bool advance(const QueryBlock &block, std::size_t first, std::size_t count, float *scores) {
-    float tops[kQueries], sums[kQueries];
-    std::copy_n(top, kQueries, tops);
     for (std::size_t s = 0; s < count; ++s)
       std::fill_n(scores + s * kQueries, std::min(block.firstThatSees(first + s), block.lanes),
                   -kInfinity);
-    // Four keys at a time, so that the maxima stay in registers for a while.
-    std::size_t s = 0;
-    for (; s + 4 <= count; s += 4) {
-      const float *row = scores + s * kQueries;
-#pragma omp simd
-      for (std::size_t r = 0; r < block.lanes; ++r) {
-        const float a = larger(row[r], row[r + kQueries]);
-        const float b = larger(row[r + 2 * kQueries], row[r + 3 * kQueries]);
-        tops[r] = larger(larger(a, b), tops[r]);
-      }
-    }
-    for (; s < count; ++s)
-#pragma omp simd
-      for (std::size_t r = 0; r < block.lanes; ++r)
-        tops[r] = larger(scores[s * kQueries + r], tops[r]);
     bool moved = false;
-    for (std::size_t r = 0; r < block.lanes; ++r) {
-      moved |= tops[r] != top[r];
-      // A query that has seen nothing keeps -infinity, from which nothing may be subtracted.
-      correction[r] = tops[r] == top[r] ? 1.0f : vectorExp(top[r] - tops[r]);
-      top[r] = tops[r];
-      tops[r] = tops[r] == -kInfinity ? 0.0f : tops[r];
-      sums[r] = 0;
-    }
-    for (s = 0; s + 4 <= count; s += 4) {
-      float *a = scores + s * kQueries, *b = a + kQueries, *c = b + kQueries, *d = c + kQueries;
-#pragma omp simd
-      for (std::size_t r = 0; r < block.lanes; ++r) {
-        a[r] = vectorExp(a[r] - tops[r]);
-        b[r] = vectorExp(b[r] - tops[r]);
-        c[r] = vectorExp(c[r] - tops[r]);
-        d[r] = vectorExp(d[r] - tops[r]);
-        sums[r] += (a[r] + b[r]) + (c[r] + d[r]);
-      }
-    }
-    for (; s < count; ++s) {
-      float *row = scores + s * kQueries;
-#pragma omp simd
-      for (std::size_t r = 0; r < block.lanes; ++r) {
-        row[r] = vectorExp(row[r] - tops[r]);
-        sums[r] += row[r];
-      }
-    }
-    for (std::size_t r = 0; r < block.lanes; ++r)
-      sum[r] = sum[r] * double(correction[r]) + double(sums[r]);
+    for (std::size_t r = 0; r < block.lanes; r += lanes::kLanes)
+      moved |= advance(r, count, scores + r);
     return moved && first > 0;
+  }
+
+private:
+  /// The same for the queries of one vector, from `query` on.
+  bool advance(std::size_t query, std::size_t count, float *scores) {
+    using namespace lanes;
+    const auto at = [&](std::size_t key) { return scores + key * kQueries; };
+    // Several at once, so that none waits for the one before.
+    Vector tops[4], sums[4] = {};
+    std::fill_n(tops, 4, lanes::load(top + query));
+    std::size_t s = 0;
+    for (; s + 4 <= count; s += 4)
+      for (std::size_t i = 0; i < 4; ++i)
+        tops[i] = larger(load(at(s + i)), tops[i]);
+    for (; s < count; ++s)
+      tops[0] = larger(load(at(s)), tops[0]);
+    const Vector last = load(top + query);
+    const Vector now = larger(larger(tops[0], tops[1]), larger(tops[2], tops[3]));
+    store(top + query, now);
+    // A query that has seen nothing keeps -infinity, from which nothing may be subtracted.
+    const Vector log2e = broadcast(kLog2e);
+    const Vector shift = (now == broadcast(-kInfinity) ? Vector{} : now) * -log2e;
+    const auto step = [&](std::size_t key, Vector &sum) {
+      const Vector value = exp2(multiplyAdd(load(at(key)), log2e, shift));
+      store(at(key), value);
+      sum += value;
+    };
+    for (s = 0; s + 4 <= count; s += 4)
+      for (std::size_t i = 0; i < 4; ++i)
+        step(s + i, sums[i]);
+    for (; s < count; ++s)
+      step(s, sums[0]);
+    float added[kLanes], factors[kLanes];
+    store(added, (sums[0] + sums[1]) + (sums[2] + sums[3]));
+    const Vector ratio = exp2((last - now) * log2e);
+    store(factors, last == now ? broadcast(1) : ratio);
+    bool moved = false;
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      moved |= factors[i] != 1;
+      correction[query + i] = factors[i];
+      sum[query + i] = sum[query + i] * double(factors[i]) + double(added[i]);
+    }
+    return moved;
   }
 };
 
@@ -255,7 +252,7 @@ struct GradientScratch {
   }
 };
 
-/// probabilities := exp(scores - logSumExp), scoreGradient := scale * probabilities *
+/// probabilities := exp(scores) / 2^logSumExp, scoreGradient := scale * probabilities *
 /// (scoreGradient - along), 0 where the key is not seen. `along` holds each query's dOut . out.
 void scoreGradients(const QueryBlock &block, std::size_t first, std::size_t count, float scale,
                     const float *logSumExp, const float *along, float *__restrict probabilities,
@@ -264,10 +261,11 @@ void scoreGradients(const QueryBlock &block, std::size_t first, std::size_t coun
     float *p = probabilities + s * kQueries, *d = scoreGradient + s * kQueries;
     const std::size_t blind = std::min(block.firstThatSees(first + s), block.lanes);
     std::fill_n(p, blind, -kInfinity);
-#pragma omp simd
-    for (std::size_t r = 0; r < block.lanes; ++r) {
-      p[r] = vectorExp(p[r] - logSumExp[r]);
-      d[r] = scale * p[r] * (d[r] - along[r]);
+    for (std::size_t r = 0; r < block.lanes; r += lanes::kLanes) {
+      const auto value = lanes::exp2(lanes::multiplyAdd(lanes::load(p + r), lanes::broadcast(kLog2e),
+                                                        -lanes::load(logSumExp + r)));
+      lanes::store(p + r, value);
+      lanes::store(d + r, value * scale * (lanes::load(d + r) - lanes::load(along + r)));
     }
     std::fill_n(d, blind, 0.0f);
   }
@@ -294,7 +292,7 @@ void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
       sum += double(float(out[i])) * double(dOut[i]);
     along[r] = static_cast<float>(sum);
     // A query that sees nothing has -infinity, from which nothing may be subtracted.
-    logSumExp[r] = at.logSumExp[r] == -kInfinity ? 0.0f : at.logSumExp[r];
+    logSumExp[r] = at.logSumExp[r] == -kInfinity ? 0.0f : at.logSumExp[r] * kLog2e;
   }
   std::fill_n(dQ, numbers, 0.0f);
   for (std::size_t first = 0; first < block.keys(); first += kKeys) {

@@ -147,7 +147,9 @@ GemmPlan::GemmPlan(const Gemm &g, DType in, DType out, const GemmLibrary &librar
   }
   for (int d = 0; d < 3; ++d)
     loops[d] = {g.batch[d], a.strides.batch[d], b.strides.batch[d], c.strides.batch[d]};
-  if (wantsPanels())
+  if (const std::optional<PackedProduct::Shape> shape = packedShape())
+    packedProduct.emplace(*shape);
+  else if (wantsPanels())
     preparePanels(library);
   else
     prepareWhole(library);
@@ -159,12 +161,34 @@ void GemmPlan::run(const GemmLibrary &library, const void *left, const void *rig
     std::swap(left, right);
   const auto *from = static_cast<const char *>(left), *by = static_cast<const char *>(right);
   auto *to = static_cast<char *>(result);
-  if (panels.empty())
-    runWhole(library, from, by, to);
+  const RowsDone perBlock = swapped ? RowsDone() : done;
+  const bool blocks = packedProduct || !panels.empty();
+  if (packedProduct)
+    packedProduct->run(reinterpret_cast<const bf16 *>(from), reinterpret_cast<const bf16 *>(by), to,
+                       Workspace::ofThread().reserve(packedProduct->workspaceBytes()), perBlock);
+  else if (blocks)
+    runPanels(library, from, by, to, perBlock);
   else
-    runPanels(library, from, by, to, swapped ? RowsDone() : done);
-  if (done.call && (swapped || panels.empty()))
+    runWhole(library, from, by, to);
+  if (done.call && (swapped || !blocks))
     done.call(done.self, 0, swapped ? c.columns : c.rows);
+}
+
+/// What the processor's own instructions for bf16 compute, if it has them and they repay packing.
+std::optional<PackedProduct::Shape> GemmPlan::packedShape() const {
+  const auto matrix = [](const Operand &x) { return x.strides.row == 1 || x.strides.column == 1; };
+  if (b.type != memory::data_type::bf16 || c.strides.column != 1 || !matrix(a) || !matrix(b) ||
+      loops[0].extent * loops[1].extent * loops[2].extent != 1)
+    return std::nullopt;
+  const PackedProduct::Shape shape{c.rows,
+                                   c.columns,
+                                   a.columns,
+                                   {a.strides.row, a.strides.column},
+                                   {b.strides.column, b.strides.row},
+                                   c.strides.row,
+                                   c.type == memory::data_type::bf16 ? DType::BF16 : DType::F32,
+                                   beta != 0};
+  return PackedProduct::repays(shape) ? std::optional(shape) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -233,7 +257,7 @@ void GemmPlan::preparePanels(const GemmLibrary &library) {
     terms = std::max<std::int64_t>(fit(least) / 64 * 64, 64);
   const std::int64_t columns = std::clamp<std::int64_t>(fit(terms) / 64 * 64, 64, c.columns);
   // oneDNN is slower at reading a transposed left side than at copying it: by a sixth for floats,
-  // twice as slow for bf16, which is read in pairs of terms.
+  // twice as slow for bf16, which is read in packedProduct of terms.
   const bool transposes = a.strides.column != 1;
   const std::int64_t rest = c.rows % kRows;
 

@@ -4,12 +4,14 @@
 #define FSDP_RUNTIME_GEMMPLAN_H
 
 #include "runtime/Gemm.h"
+#include "runtime/PackedProduct.h"
 #include "runtime/Slice.h"
 
 #include <dnnl.hpp>
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace fsdp::rt {
@@ -49,7 +51,8 @@ private:
 };
 
 /// How a product is computed: by one call for each index of its batch dimensions, or, where it is
-/// large, by blocks of rows over a right side that is packed before.
+/// large, by blocks of rows over a right side that is packed before. Large products of bf16 are our
+/// own (PackedProduct) where the processor has instructions for them.
 ///
 /// oneDNN reads a right side of floats that stands row by row where it lies, and then waits for
 /// the processor's table of pages: packing costs a few percent and makes a product 1.5 to 2.5
@@ -81,6 +84,7 @@ private:
   static Operand normalized(Operand x);
   static dnnl::memory::desc describe(const Operand &x, std::int64_t batch = 1,
                                      std::int64_t batchStride = 0);
+  std::optional<PackedProduct::Shape> packedShape() const;
   void prepareWhole(const GemmLibrary &library);
   bool wantsPanels() const;
   void preparePanels(const GemmLibrary &library);
@@ -91,6 +95,7 @@ private:
   float beta;
   bool swapped = false; ///< computes c^T = b^T a^T, whose rows are contiguous
   Loop loops[3];
+  std::optional<PackedProduct> packedProduct;
   GemmCall whole;
   std::vector<Panel> panels;
   std::size_t packedBytes = 0, transposedBytes = 0, scratchBytes = 0;

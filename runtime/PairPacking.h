@@ -8,17 +8,13 @@
 #ifndef FSDP_RUNTIME_PAIRPACKING_H
 #define FSDP_RUNTIME_PAIRPACKING_H
 
+#include "runtime/Lanes.h"
 #include "runtime/PairProduct.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <immintrin.h>
-
-// The intrinsics of gcc 12 begin with registers that are not set, and it warns of them.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 
 namespace fsdp::rt::pairs {
 
@@ -189,18 +185,8 @@ inline void packColumns(const Block &block, bf16 *columns, std::size_t stride) {
   isFull(block) ? packColumns<true>(block, columns, stride) : packColumns<false>(block, columns, stride);
 }
 
-/// 2^x to within 2 units in the last place; 0 for -infinity, NaN for NaN.
 inline __m512 exp2(__m512 x) {
-  // 2^floor(x) times 2^r with r in [0, 1]: the polynomial that is 1 at 0 and otherwise nearest to
-  // 2^r, relatively (Remez).
-  const __m512 r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-  __m512 p = _mm512_set1_ps(1.867130072e-3f);
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(9.017030316e-3f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.579991311e-2f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(2.401644502e-1f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(6.931513118e-1f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-  return _mm512_scalef_ps(p, x);
+  return reinterpret_cast<__m512>(lanes::exp2(reinterpret_cast<lanes::Vector>(x)));
 }
 
 /// Two vectors as one of bf16, `low` first. Subnormal numbers become zero.

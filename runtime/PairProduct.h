@@ -53,7 +53,7 @@ public:
 
 private:
   void (*perform)(const PairProduct &, const bf16 *, const bf16 *, float *, bool);
-  bool matrices;
+  [[maybe_unused]] bool matrices;
 };
 
 } // namespace fsdp::rt

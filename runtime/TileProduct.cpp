@@ -2,58 +2,21 @@
 
 #include "runtime/TileProduct.h"
 
-#include <algorithm>
-#include <cstring>
-#ifdef __AVX512F__
-#include <immintrin.h>
-#endif
+#include "runtime/Lanes.h"
 
 namespace fsdp::rt {
 
 namespace {
 
+using lanes::kLanes, lanes::load, lanes::store, lanes::multiplyAdd, lanes::Vector;
+
 // Rows and vectors: the sums that stand in registers while l runs, as many as hide the latency of
 // an addition, as few as leave room for the operands.
 #ifdef __AVX512F__
-constexpr std::size_t kLanes = 16;
 constexpr int kRows = 8, kVectors = 2;
-#elif defined(__AVX__)
-constexpr std::size_t kLanes = 8;
-constexpr int kRows = 4, kVectors = 2;
 #else
-constexpr std::size_t kLanes = 4;
 constexpr int kRows = 4, kVectors = 2;
 #endif
-using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
-
-/// The first `count` of a vector's numbers at `from`, which may be followed by memory that is not
-/// ours.
-template <bool Partial> Vector load(const float *from, std::size_t count) {
-  Vector value{};
-  if constexpr (!Partial)
-    std::memcpy(&value, from, sizeof(value));
-  else
-#ifdef __AVX512F__
-    value = reinterpret_cast<Vector>(
-        _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from));
-#else
-    std::memcpy(&value, from, count * sizeof(float));
-#endif
-  return value;
-}
-
-template <bool Partial> void store(float *to, Vector value, std::size_t count) {
-  std::memcpy(to, &value, Partial ? count * sizeof(float) : sizeof(value));
-}
-
-Vector multiplyAdd(Vector a, Vector b, Vector c) {
-#ifdef __AVX512F__
-  return reinterpret_cast<Vector>(_mm512_fmadd_ps(
-      reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
-#else
-  return a * b + c;
-#endif
-}
 
 /// Keeps the compiler from computing an address from another one: what it takes for that are the
 /// ports of the multiplications.
@@ -89,7 +52,7 @@ void tile(const TileProduct &p, const float *a, const float *b, float *c, std::s
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
       const float factor = Columns ? a[i] : rows[i][l];
-      const Vector factors = factor - Vector{};
+      const Vector factors = lanes::broadcast(factor);
 #pragma GCC unroll 2
       for (int v = 0; v < Vectors; ++v)
         sums[i][v] = multiplyAdd(factors, row[v], sums[i][v]);

@@ -161,6 +161,20 @@ TEST(GemmTest, ManyRowsAreBlocks) {
   }
 }
 
+// On a processor that multiplies pairs: rows and columns beyond whole blocks of 32, odd numbers of
+// terms, blocks of rows, panels of columns and parts of the sum.
+TEST(GemmTest, PairsAreBlocks) {
+  const std::int64_t extents[][3] = {{64, 64, 32},     {65, 97, 33},     {95, 64, 1},
+                                     {257, 300, 769},  {1100, 200, 70},  {130, 1030, 1537},
+                                     {600, 900, 2100}, {70, 5000, 3000}, {1300, 5200, 520}};
+  unsigned seed = 0;
+  for (const auto &[m, n, k] : extents)
+    for (int round = 0; round < 4; ++round, ++seed) {
+      compareLarge<bf16, float>(seed, m, n, k);
+      compareLarge<bf16, bf16>(seed, m, n, k);
+    }
+}
+
 TEST(GemmTest, LargeRightSidesArePanels) {
   for (unsigned seed = 0; seed < 2; ++seed) {
     compareLarge(seed, 513, 8000, 400);             // panels of columns

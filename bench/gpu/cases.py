@@ -1,0 +1,32 @@
+"""What is compiled, run, compared and timed."""
+
+GPT2 = ["--layers=12", "--width=768", "--heads=12", "--vocab=50257"]
+TINY = ["--layers=2", "--width=64", "--heads=4", "--context=32", "--vocab=256", "--batch=12", "--clip=1"]
+LLAMA = [*TINY, "--kv-heads=2", "--ffn=96"]
+# name: model, options, meshes, steps, how close losses must be to the CPU program's of one rank (relative;
+# None: not run on the CPU), whether it is timed. Losses on further meshes: as on one rank, to
+# 2e-6 relative in f32 and 5e-3 in bf16.
+CASES = {
+    "linear": ("linear", ["--in=32", "--out=8", "--batch=24"], ["1", "3"], 10, 1e-4, False),
+    "mlp": ("mlp", ["--in=32", "--hidden=48", "--classes=10", "--batch=24"], ["1", "2"], 10, 1e-4, False),
+    "gpt2-tiny": ("gpt2", TINY, ["1", "2", "4"], 20, 1e-4, False),
+    "llama-tiny": ("llama", LLAMA, ["1", "2", "4"], 20, 1e-4, False),
+    "gpt2-tiny-bf16": ("gpt2", [*TINY, "--precision=bf16"], ["1", "2", "4"], 20, 1e-2, False),
+    "gpt2-124m": ("gpt2", [*GPT2, "--context=256", "--batch=4"], ["1", "2"], 3, 1e-4, False),
+    "gpt2-124m-f32": ("gpt2", [*GPT2, "--context=1024", "--batch=8"], ["1"], 15, None, True),
+    "gpt2-124m-bf16": ("gpt2", [*GPT2, "--context=1024", "--batch=16", "--precision=bf16"], ["1"], 30, None,
+                       True),
+}
+# Where a sanitizer looks: a case, its mesh.
+SANITIZED = ("gpt2-tiny-bf16", "2")
+# Dense peaks in TFLOP/s by NVIDIA's data sheets: f32 outside of tensor cores, bf16 in them.
+PEAKS = {"H200": (67, 989), "H100 PCIe": (51, 756), "H100": (67, 989), "A100": (19.5, 312), "L40S": (91.6, 362),
+         "RTX 4090": (82.6, 165)}
+
+
+def data_of(name):
+    return {"linear": "linear", "mlp": "mlp"}.get(name, "124m" if "124m" in name else "tiny") + ".data"
+
+
+def program_of(name, mesh):
+    return f"train-{name}-{mesh}"
