@@ -9,6 +9,7 @@
 
 #include "runtime/cuda/KernelLaunch.h"
 #include "runtime/cuda/Kernels.h"
+#include "runtime/cuda/NoteFault.h"
 #include "runtime/cuda/RowExponentials.h"
 
 namespace fsdp::rt {

@@ -17,6 +17,7 @@
 #include "runtime/cuda/Element.h"
 #include "runtime/cuda/KernelLaunch.h"
 #include "runtime/cuda/Kernels.h"
+#include "runtime/cuda/NoteFault.h"
 
 namespace fsdp::rt {
 

@@ -8,8 +8,6 @@
 #ifndef FSDP_RUNTIME_CUDA_INDEXFAULT_H
 #define FSDP_RUNTIME_CUDA_INDEXFAULT_H
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
 namespace fsdp::rt {
@@ -23,20 +21,6 @@ struct IndexFault {
   std::int64_t got;
   std::uint64_t limit; ///< classes, or rows of the table
 };
-
-namespace device {
-
-__device__ inline void noteFault(IndexFault *fault, IndexFault::Kind kind, std::uint64_t place,
-                                 std::int64_t got, std::uint64_t limit) {
-  if (!fault || atomicAdd(&fault->count, 1u) > 0)
-    return;
-  fault->kind = kind;
-  fault->place = place;
-  fault->got = got;
-  fault->limit = limit;
-}
-
-} // namespace device
 
 } // namespace fsdp::rt
 
