@@ -2,7 +2,7 @@
 //
 //   runtime-ranks MESH MODE [auto|shm|tcp|mpi|threads]     MESH as in "fsdp=2,tensor=3"
 //
-// Modes other than `conformance`, `steps`, `overlap` and `allocations` plant a fault in rank 1;
+// Modes other than `conformance`, `where`, `steps`, `overlap` and `allocations` plant a fault in rank 1;
 // `lose-first` in rank 0.
 //
 //===----------------------------------------------------------------------===//
@@ -200,6 +200,10 @@ int body(Job &job, const std::string &mode) {
     std::size_t compared = runConformance(job);
     if (job.rank() == 0)
       std::printf("compared %zu\n", compared);
+    return 0;
+  }
+  if (mode == "where") {
+    std::printf("rank %d is %d here\n", job.rank(), job.localRank());
     return 0;
   }
   Context c(job, kStreams, 8);

@@ -46,6 +46,21 @@ TEST(Tcp, RunsStepsOnStreams) {
   EXPECT_EQ(job.status, 0) << job.output;
 }
 
+// The index of a rank on its machine, which is that of its GPU: from the launcher, or as they met.
+TEST(Tcp, CountsTheRanksOfAMachine) {
+  TcpRun run{4, 2};
+  for (const char *told : {"", "env -u LOCAL_RANK -u LOCAL_WORLD_SIZE"}) {
+    run.own.assign(4, told);
+    Finished job = run.run("fsdp=4", "where");
+    EXPECT_EQ(job.status, 0) << job.output;
+    for (int rank = 0; rank < 4; ++rank)
+      EXPECT_TRUE(job.says(fsdp::rt::format("rank %d is %d here\n", rank, rank % 2))) << job.output;
+  }
+  // A launcher may count otherwise than memory is shared.
+  run.own = {"", "", "env LOCAL_RANK=3", ""};
+  EXPECT_TRUE(run.run("fsdp=4", "where").says("rank 2 is 3 here\n"));
+}
+
 // torchrun's agent has MASTER_PORT: the next one is taken.
 TEST(Tcp, LeavesTorchrunsPortAlone) {
   TcpRun run{2, 1};
