@@ -3,6 +3,7 @@
 #include "codegen/Calls.h"
 
 #include "codegen/Elementwise.h"
+#include "codegen/FusedProduct.h"
 #include "codegen/MatrixProduct.h"
 #include "codegen/Names.h"
 #include "codegen/ShapeArguments.h"
@@ -31,6 +32,7 @@ private:
   LogicalResult allSlice(AllSliceOp op);
   LogicalResult tiled(Operation *op, RankedTensorType piece, RankedTensorType whole, uint64_t dim);
   LogicalResult einsum(nn::EinsumOp op);
+  LogicalResult fused(nn::FusedOp op);
   LogicalResult crossEntropy(nn::CrossEntropyOp op);
   LogicalResult crossEntropyGrad(nn::CrossEntropyGradOp op);
   LogicalResult direct(Operation *op);
@@ -202,20 +204,43 @@ static std::string strides(const MatrixProduct::Strides &s) {
   return text + "}}";
 }
 
+static std::string shapeOf(const MatrixProduct &p) {
+  return "Gemm{/*m=*/" + std::to_string(p.m) + ", /*n=*/" + std::to_string(p.n) + ", /*k=*/" +
+         std::to_string(p.k) + ", /*batch=*/{" + std::to_string(p.batch[0]) + ", " +
+         std::to_string(p.batch[1]) + ", " + std::to_string(p.batch[2]) + "}, /*a=*/" +
+         strides(p.a) + ", /*b=*/" + strides(p.b) + ", /*c=*/" + strides(p.c) + "}";
+}
+
 /// A matrix product where it is one; otherwise the loops of a kernel, which are correct but slow.
 LogicalResult CallFinder::einsum(nn::EinsumOp op) {
   FailureOr<MatrixProduct> product = MatrixProduct::of(op);
   if (failed(product) || !allFromBuffers(op))
     return success();
   call.function = "gemm";
-  const MatrixProduct &p = *product;
-  pass("Gemm{/*m=*/" + std::to_string(p.m) + ", /*n=*/" + std::to_string(p.n) + ", /*k=*/" +
-       std::to_string(p.k) + ", /*batch=*/{" + std::to_string(p.batch[0]) + ", " +
-       std::to_string(p.batch[1]) + ", " + std::to_string(p.batch[2]) + "}, /*a=*/" + strides(p.a) +
-       ", /*b=*/" + strides(p.b) + ", /*c=*/" + strides(p.c) + "}");
+  pass(shapeOf(*product));
   read(source(op.getLhs()));
   read(source(op.getRhs()));
   write(target(op.getResult()));
+  return success();
+}
+
+/// A product and what goes on with its rows; everything else that is fused is a kernel alone.
+LogicalResult CallFinder::fused(nn::FusedOp op) {
+  std::optional<FusedProduct> fused = FusedProduct::of(launch);
+  if (!fused || failed(needBuffers(op)))
+    return success(!fused);
+  FailureOr<MatrixProduct> product = MatrixProduct::of(fused->product);
+  if (failed(product))
+    return success();
+  call.function = "gemm";
+  call.continued = true;
+  pass(shapeOf(*product));
+  read(fused->lhs);
+  read(fused->rhs);
+  llvm::append_range(call.reads, fused->ins);
+  write(target(op->getResult(0)));
+  for (Value result : op->getResults().drop_front())
+    call.writes.push_back(target(result));
   return success();
 }
 
@@ -429,6 +454,7 @@ LogicalResult CallFinder::find(Operation *op) {
       })
       .Case([&](AllSliceOp op) { return allSlice(op); })
       .Case([&](nn::EinsumOp op) { return einsum(op); })
+      .Case([&](nn::FusedOp op) { return fused(op); })
       .Case([&](nn::CrossEntropyOp op) { return crossEntropy(op); })
       .Case([&](nn::CrossEntropyGradOp op) { return crossEntropyGrad(op); })
       .Case<nn::SliceOp, nn::PadOp, nn::SoftmaxOp, nn::LayerNormOp, nn::LayerNormGradOp,

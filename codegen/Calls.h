@@ -46,6 +46,12 @@ struct Call {
   ArrayAttr over;
   std::optional<CallTile> tile; ///< also among the arguments
   bool maximum = false;         ///< of an all_reduce: not the sum
+  /// A product that a generated kernel goes on with: the sides are the first of `reads`, its place is
+  /// the first of `writes`, and the rest is the kernel's.
+  bool continued = false;
+
+  /// Whether the launch calls a generated kernel.
+  bool callsKernel() const { return function.empty() || continued; }
 };
 
 /// The C++ expression of a rank's index over `over`, first axis major.

@@ -56,7 +56,7 @@ void CpuTarget::launch(const SpelledLaunch &launch, const KernelTable &kernels,
                        Writer &writer) const {
   const Call &call = launch.call;
   std::vector<std::string> items = {"c", launch.stream, launch.name};
-  if (call.function.empty())
+  if (call.callsKernel())
     return launchKernel(launch, kernels, items, writer);
   if (!call.collective.empty()) {
     LaunchOp op = launch.op;
@@ -79,13 +79,16 @@ void CpuTarget::launchKernel(const SpelledLaunch &launch, const KernelTable &ker
       text += (text.empty() ? "" : ", ") + launch.slice(buffer);
     return text;
   };
+  if (call.continued)
+    items.push_back(call.arguments.front().text);
+  std::string word = call.continued ? "gemm(" : "launch(";
   items.push_back("reads(" + slices(call.reads) + ")");
   items.push_back("writes(" + slices(call.writes) + ")");
   const KernelTable::Entry &kernel = kernels[launch.op];
   ArrayRef<KernelMask> masks = kernels.masksOf(launch.op);
   if (masks.empty()) {
     items.push_back("fused::" + kernel.name);
-    writer.list("launch(", items, ");");
+    writer.list(word, items, ");");
     return;
   }
   // How many elements of a split dimension are real is a matter of the rank.
@@ -95,18 +98,25 @@ void CpuTarget::launchKernel(const SpelledLaunch &launch, const KernelTable &ker
     captures += (i ? ", " : "") + name + " = " + mask.spellHeld(program.mesh);
     arguments += (i ? ", " : "") + ("std::int64_t(" + name + ")");
   }
-  size_t number = 0;
-  for (Value buffer : llvm::concat<const Value>(call.reads, call.writes)) {
+  SmallVector<Value> given(call.reads);
+  if (call.continued) { // the product stands in its place instead of its sides
+    given.erase(given.begin(), given.begin() + 2);
+    given.push_back(call.writes.front());
+    parameters = "std::int64_t begin, std::int64_t end, ";
+    arguments = "begin, end, " + arguments;
+  }
+  const size_t read = given.size();
+  given.append(call.writes);
+  for (auto [number, buffer] : llvm::enumerate(given)) {
     Type element = program.placeOf(buffer).type.getElementType();
     std::string name = "p" + std::to_string(number);
-    parameters += (number ? ", " : "") + std::string(number < call.reads.size() ? "const " : "") +
+    parameters += (number ? ", " : "") + std::string(number < read ? "const " : "") +
                   elementType(element).str() + " *" + name;
     arguments += ", " + name;
-    ++number;
   }
   items.push_back("[" + captures + "](" + parameters + ") { fused::" + kernel.name + "(" +
                   arguments + "); }");
-  writer.list("launch(", items, ");");
+  writer.list(word, items, ");");
 }
 
 //===----------------------------------------------------------------------===//

@@ -3,6 +3,7 @@
 #include "codegen/CudaKernelPrinter.h"
 
 #include "codegen/CudaKernelWriter.h"
+#include "codegen/FusedProduct.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -357,13 +358,18 @@ FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &pr
     return printArgmax(argmax);
   if (auto flatten = dyn_cast_or_null<FlattenOp>(op))
     return printFlatten(flatten, launch);
-  FailureOr<Kernel> kernel = Kernel::create(launch);
+  FailureOr<Kernel> kernel = Kernel::create(launch, Traversal::whole);
   if (failed(kernel))
     return failure();
+  SmallVector<Value> buffers(launch.getIns());
+  if (std::optional<FusedProduct> begin = FusedProduct::of(launch)) {
+    buffers = begin->ins;
+    buffers.push_back(launch.getOuts().front());
+  }
+  llvm::append_range(buffers, launch.getOuts());
   // The arena begins at a multiple of 256 bytes.
   SmallVector<int64_t> alignments;
-  for (Value buffer : llvm::concat<const Value>(SmallVector<Value>(launch.getIns()),
-                                                SmallVector<Value>(launch.getOuts())))
+  for (Value buffer : buffers)
     alignments.push_back(std::gcd(program.placeOf(buffer).offset, int64_t(256)));
   return CudaKernelWriter(*kernel, alignments, anonymous).print();
 }

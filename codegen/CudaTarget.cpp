@@ -1,7 +1,8 @@
 //===- CudaTarget.cpp - programs of CUDA, NCCL and cuBLASLt calls ---------===//
 //
 // Every action is one checked statement, CHECK(c, name, function(..., stream)): shapes and numbers
-// first, then what is read and written in the order of the call, then communicator and stream.
+// first, then what is read and written in the order of the call, then communicator and stream. A
+// product that a kernel goes on with is two calls in one statement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,6 +46,7 @@ private:
     writer.list("CHECK(", {"c", launch.name, call}, ");");
   }
   std::string callOf(const SpelledLaunch &launch, const KernelTable &kernels) const;
+  std::string kernelCall(const SpelledLaunch &launch, const KernelTable &kernels) const;
   std::string ncclCall(const SpelledLaunch &launch) const;
   std::string copyIn(const SpelledLaunch &launch) const;
   std::string copyOut(const SpelledLaunch &launch) const;
@@ -186,6 +188,21 @@ std::string CudaTarget::join(nn::ConcatOp op) const {
          ", /*sizes=*/{" + sizes + "}}";
 }
 
+/// Of what goes on with a product, without the product itself.
+std::string CudaTarget::kernelCall(const SpelledLaunch &launch, const KernelTable &kernels) const {
+  const Call &call = launch.call;
+  std::string text = "fused::" + kernels[launch.op].name + "(";
+  for (const KernelMask &mask : kernels.masksOf(launch.op))
+    text += mask.spellHeld(program.mesh) + ", ";
+  for (Value buffer : ArrayRef(call.reads).drop_front(call.continued ? 2 : 0))
+    text += in(launch, buffer) + ", ";
+  if (call.continued)
+    text += in(launch, call.writes.front()) + ", ";
+  for (Value buffer : call.writes)
+    text += out(launch, buffer) + ", ";
+  return text + "c.stream(" + launch.stream + "))";
+}
+
 std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &kernels) const {
   const Call &call = launch.call;
   if (!call.collective.empty())
@@ -194,18 +211,12 @@ std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &k
     return copyIn(launch);
   if (call.function == "output")
     return copyOut(launch);
-  if (call.function.empty()) {
-    std::string text = "fused::" + kernels[launch.op].name + "(";
-    for (const KernelMask &mask : kernels.masksOf(launch.op))
-      text += mask.spellHeld(program.mesh) + ", ";
-    for (Value buffer : call.reads)
-      text += in(launch, buffer) + ", ";
-    for (Value buffer : call.writes)
-      text += out(launch, buffer) + ", ";
-    return text + "c.stream(" + launch.stream + "))";
-  }
+  if (call.function.empty())
+    return kernelCall(launch, kernels);
   std::vector<std::string> constants, buffers;
   SmallVector<Value> inPlace(call.writes);
+  if (call.continued)
+    inPlace.clear(); // written by the kernel
   for (const CallArgument &argument : call.arguments) {
     switch (argument.kind) {
     case CallArgument::constant:
@@ -243,7 +254,10 @@ std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &k
 
 void CudaTarget::launch(const SpelledLaunch &launch, const KernelTable &kernels,
                         Writer &writer) const {
-  check(launch, callOf(launch, kernels), writer);
+  std::string call = callOf(launch, kernels);
+  if (launch.call.continued)
+    call = "InOrder{" + call + ", " + kernelCall(launch, kernels) + "}";
+  check(launch, call, writer);
 }
 
 //===----------------------------------------------------------------------===//

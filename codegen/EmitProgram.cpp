@@ -56,7 +56,7 @@ LogicalResult Emitter::collectKernels() {
       if (failed(target->check(action.launch)))
         return failure();
       FailureOr<Call> call = callFor(program, action.launch);
-      if (failed(call) || (call->function.empty() && failed(kernels.insert(action.launch))))
+      if (failed(call) || (call->callsKernel() && failed(kernels.insert(action.launch))))
         return failure();
     }
   kernels.assignNames();

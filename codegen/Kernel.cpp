@@ -44,6 +44,7 @@ template <typename Fn> static void forEachAffine(Kernel &kernel, Fn visit) {
 
 void Kernel::simplify() {
   auto erase = [&](size_t loop) {
+    rowLoops -= loop < rowLoops;
     loops.erase(loops.begin() + loop);
     forEachAffine(*this, [&](Affine &at) {
       if (!at.empty())
@@ -51,11 +52,11 @@ void Kernel::simplify() {
     });
   };
   for (size_t loop = loops.size(); loop-- > 0;)
-    if (loops[loop].size == 1 && !loops[loop].counted)
+    if (loops[loop].size == 1 && !loops[loop].counted && !(rowLoops == 1 && loop == 0))
       erase(loop);
   for (size_t inner = loops.size(); inner-- > 1;) {
     size_t outer = inner - 1;
-    if (loops[outer].counted || loops[inner].counted ||
+    if (inner == rowLoops || loops[outer].counted || loops[inner].counted ||
         loops[outer].reduction != loops[inner].reduction)
       continue;
     bool joinable = true;

@@ -16,6 +16,10 @@
 
 namespace mlir::fsdp {
 
+/// What a call of the kernel walks over. Of a kernel that begins with a product: `rows` for some of
+/// the product's rows at a time, `whole` for all. Other kernels are always called for the whole.
+enum class Traversal { whole, rows };
+
 /// One loop, outermost first.
 struct LoopVar {
   std::string name;
@@ -82,16 +86,20 @@ struct Kernel {
   SmallVector<RankedTensorType> inputs, outputs;
   SmallVector<std::string> inputNames, outputNames; ///< from the model
   SmallVector<LoopVar> loops;
+  /// So many outer loops walk over the rows that a call is for, at least one; 0: over all there is.
+  /// The last of `inputs` is then the product, which may stand in the place of the first output.
+  size_t rowLoops = 0;
   std::vector<KernelNode> nodes; ///< operands before users
   SmallVector<KernelMask> masks;
   SmallVector<KernelStore> stores;
   std::optional<KernelReduction> reduction;
 
-  /// The kernel of the body of `launch`. Fails with a diagnostic that names the op that has no
+  /// The kernel of the body of `launch`, without a product that it begins with. Fails with a diagnostic that names the op that has no
   /// form in C++ or does not fit one nest of loops.
-  static FailureOr<Kernel> create(LaunchOp launch);
+  static FailureOr<Kernel> create(LaunchOp launch, Traversal traversal);
 
-  /// Drops loops of one iteration and joins neighbours that no address tells apart.
+  /// Drops loops of one iteration and joins neighbours that no address tells apart, rows and columns
+  /// for themselves.
   void simplify();
 
   /// For each node how many loops stand around it: up to the innermost that it varies with.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/Elementwise.h"
+#include "codegen/FusedProduct.h"
 #include "codegen/Kernel.h"
 #include "codegen/Names.h"
 #include "codegen/ScheduledProgram.h"
@@ -21,32 +22,20 @@ namespace {
 using Index = SmallVector<int, 2>;
 using Indices = SmallVector<Index, 4>;
 
-/// Sees through nn.fused: a result is what it yields, an argument what it is given.
-Value resolve(Value value) {
-  while (true) {
-    if (auto fused = value.getDefiningOp<nn::FusedOp>()) {
-      unsigned number = cast<OpResult>(value).getResultNumber();
-      value = fused.getBody().front().getTerminator()->getOperand(number);
-      continue;
-    }
-    auto argument = dyn_cast<BlockArgument>(value);
-    auto fused =
-        argument ? dyn_cast<nn::FusedOp>(argument.getOwner()->getParentOp()) : nn::FusedOp();
-    if (!fused)
-      return value;
-    value = fused.getInputs()[argument.getArgNumber()];
-  }
-}
-
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 class KernelBuilder {
 public:
-  explicit KernelBuilder(LaunchOp launch) : launch(launch) {}
+  KernelBuilder(LaunchOp launch, Traversal traversal)
+      : launch(launch), traversal(traversal), begin(FusedProduct::of(launch)) {}
   FailureOr<Kernel> build();
 
 private:
-  // The loops and the results.
+  // Parameters, the loops and the results.
+  void declare();
+  bool isProduct(Value value) {
+    return begin && value.getDefiningOp() == begin->product.getOperation();
+  }
   LogicalResult checkTypes();
   LogicalResult chooseLoops(ValueRange yielded);
   Indices addLoops(const nn::ShardingRule &rule, ArrayRef<nn::TensorFactors> tensors,
@@ -69,7 +58,10 @@ private:
   Affine position(const Index &index);
 
   LaunchOp launch;
+  Traversal traversal;
   Kernel kernel;
+  std::optional<FusedProduct> begin; ///< what is complete, in memory, before the kernel starts
+  SmallVector<Value> sources;        ///< buffers of the inputs, without the product's
   Operation *owner = nullptr;      ///< the reduction, or the op whose factors are the loops
   nn::ShardingRule ownerRule;      ///< factor i of it is loop loopOf[i]
   SmallVector<Index> ownerFactors; ///< the loop of each factor
@@ -105,16 +97,17 @@ static bool isContraction(Operation *op) {
 
 LogicalResult KernelBuilder::chooseLoops(ValueRange yielded) {
   for (Value value : yielded) {
-    Operation *op = resolve(value).getDefiningOp();
-    if (!isa_and_nonnull<nn::ReduceOp>(op) && !isContraction(op))
+    Operation *op = resolveFused(value).getDefiningOp();
+    if (isProduct(resolveFused(value)) ||
+        (!isa_and_nonnull<nn::ReduceOp>(op) && !isContraction(op)))
       continue;
     if (owner)
       return launch.emitOpError() << "'" << launch.getName()
                                   << "' ends in two reductions, expected one a kernel";
     owner = op;
   }
-  Operation *first = resolve(yielded.front()).getDefiningOp();
-  if (!owner && isa_and_nonnull<nn::RearrangeOp, nn::EinsumOp>(first))
+  Operation *first = resolveFused(yielded.front()).getDefiningOp();
+  if (!owner && !begin && isa_and_nonnull<nn::RearrangeOp, nn::EinsumOp>(first))
     owner = first;
   if (owner) {
     ownerRule = cast<nn::ShardingRuleOpInterface>(owner).getShardingRule();
@@ -161,7 +154,7 @@ LogicalResult KernelBuilder::chooseLoops(ValueRange yielded) {
 }
 
 LogicalResult KernelBuilder::store(Value value, int output) {
-  Value source = resolve(value);
+  Value source = resolveFused(value);
   Operation *op = source.getDefiningOp();
   if (op && op == owner && (isa<nn::ReduceOp>(op) || isContraction(op))) {
     Indices result;
@@ -204,26 +197,44 @@ LogicalResult KernelBuilder::store(Value value, int output) {
   return success();
 }
 
-FailureOr<Kernel> KernelBuilder::build() {
-  Operation *yield = launch.getBody().front().getTerminator();
-  for (Value in : launch.getIns()) {
+void KernelBuilder::declare() {
+  sources = begin ? begin->ins : llvm::to_vector(launch.getIns());
+  for (Value in : sources) {
     kernel.inputs.push_back(cast<BufferType>(in.getType()).getTensor());
     kernel.inputNames.push_back(actionOf(bufferName(in)).str());
+  }
+  if (begin) {
+    kernel.inputs.push_back(typeOf(begin->product));
+    StringRef name = actionOf(nameOf(begin->product.getLoc()));
+    kernel.inputNames.push_back(name.empty() ? "einsum" : name.str());
   }
   for (Value out : launch.getOuts()) {
     kernel.outputs.push_back(cast<BufferType>(out.getType()).getTensor());
     kernel.outputNames.push_back(actionOf(bufferName(out)).str());
   }
+}
+
+FailureOr<Kernel> KernelBuilder::build() {
+  Operation *yield = launch.getBody().front().getTerminator();
+  declare();
   if (failed(checkTypes()) || failed(chooseLoops(yield->getOperands())))
     return failure();
-  for (auto [output, value] : llvm::enumerate(yield->getOperands()))
+  for (auto [output, value] : llvm::enumerate(yield->getOperands())) {
+    if (output == 0 && isProduct(resolveFused(value)))
+      continue; // stands there already
     if (failed(store(value, output)))
       return failure();
+  }
+  if (begin && traversal == Traversal::rows)
+    for (const Index &index : ArrayRef(fullIndices).take_front(begin->rowDims))
+      kernel.rowLoops += index.size();
   kernel.simplify();
   return std::move(kernel);
 }
 
-FailureOr<Kernel> Kernel::create(LaunchOp launch) { return KernelBuilder(launch).build(); }
+FailureOr<Kernel> Kernel::create(LaunchOp launch, Traversal traversal) {
+  return KernelBuilder(launch, traversal).build();
+}
 
 //===----------------------------------------------------------------------===//
 // Addresses
@@ -297,7 +308,7 @@ int KernelBuilder::expression(Type type, StringRef text, ArrayRef<int> operands,
 }
 
 FailureOr<int> KernelBuilder::at(Value value, const Indices &indices) {
-  value = resolve(value);
+  value = resolveFused(value);
   std::vector<int> flat;
   for (const Index &index : indices) {
     flat.insert(flat.end(), index.begin(), index.end());
@@ -307,9 +318,14 @@ FailureOr<int> KernelBuilder::at(Value value, const Indices &indices) {
   if (auto found = known.find(key); found != known.end())
     return found->second;
   FailureOr<int> node;
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (argument || isProduct(value)) {
     KernelNode load(KernelNode::load, typeOf(value).getElementType());
-    load.input = argument.getArgNumber();
+    load.input = sources.size();
+    if (argument && !begin)
+      load.input = argument.getArgNumber();
+    else if (argument)
+      load.input = llvm::find(sources, launch.getIns()[argument.getArgNumber()]) - sources.begin();
     load.at = affine(typeOf(value), indices);
     load.name = kernel.inputNames[load.input];
     node = add(std::move(load), nullptr);

@@ -26,8 +26,10 @@ private:
   std::string value(int node) const;
   bool inlined(int node) const;
 
-  void openLoops(int from, int to, bool simd);
-  void closeLoops(int count);
+  void openLoop(int loop, bool simd);
+  void openRows();
+  int64_t rows() const;
+  void closeLoops(int from, int to);
   void nodesAt(int depth);
   void storesAt(int depth);
   void reduceIn(int depth);
@@ -41,6 +43,7 @@ private:
   Names names;
   Writer writer;
   std::vector<std::string> loops, inputs, outputs, held, nodes;
+  std::string begin, end; ///< of the rows that a call is for, where there are such
   SmallVector<int> depths, uses;
   int accumulateAt = -1; ///< depth of the register that the reduction's last loops add to
   std::string accumulator;
@@ -56,6 +59,10 @@ Printer::Printer(const Kernel &kernel, bool anonymous)
     : kernel(kernel), anonymous(anonymous), depths(kernel.depths()) {
   for (const LoopVar &loop : kernel.loops)
     loops.push_back(named(loop.name));
+  if (kernel.rowLoops) {
+    begin = named("begin");
+    end = named("end");
+  }
   for (size_t mask = 0; mask < kernel.masks.size(); ++mask)
     held.push_back(named("held"));
   for (StringRef name : kernel.inputNames)
@@ -161,18 +168,50 @@ int Printer::storeDepth(const KernelStore &store) const {
 // Statements
 //===----------------------------------------------------------------------===//
 
-void Printer::openLoops(int from, int to, bool simd) {
-  for (int loop = from; loop < to; ++loop) {
-    if (simd && loop + 1 == to)
-      writer.line("#pragma omp simd");
-    writer.open("for (std::int64_t " + loops[loop] + " = 0; " + loops[loop] + " < " +
-                std::to_string(kernel.loops[loop].size) + "; ++" + loops[loop] + ")");
+void Printer::openLoop(int loop, bool simd) {
+  if (loop < static_cast<int>(kernel.rowLoops)) {
+    if (loop == 0)
+      openRows();
+    return;
   }
+  if (simd)
+    writer.line("#pragma omp simd");
+  writer.open("for (std::int64_t " + loops[loop] + " = 0; " + loops[loop] + " < " +
+              std::to_string(kernel.loops[loop].size) + "; ++" + loops[loop] + ")");
 }
 
-void Printer::closeLoops(int count) {
-  while (count-- > 0)
-    writer.close();
+int64_t Printer::rows() const {
+  int64_t rows = 1;
+  for (const LoopVar &loop : ArrayRef(kernel.loops).take_front(kernel.rowLoops))
+    rows *= loop.size;
+  return rows;
+}
+
+/// One loop for all over the rows of a call, with the indices that its number stands for.
+void Printer::openRows() {
+  bool one = kernel.rowLoops == 1;
+  std::string row = one ? loops.front() : named("row");
+  writer.open("for (std::int64_t " + row + " = " + begin + "; " + row + " < " + end + "; ++" + row +
+              ")");
+  if (one)
+    return;
+  std::vector<std::string> items;
+  int64_t inner = rows();
+  for (size_t loop = 0; loop < kernel.rowLoops; ++loop) {
+    int64_t size = kernel.loops[loop].size;
+    inner /= size;
+    std::string text = inner == 1 ? row : row + " / " + std::to_string(inner);
+    items.push_back(loops[loop] + " = " + text +
+                    (loop > 0 ? " % " + std::to_string(size) : std::string()));
+  }
+  writer.list("const std::int64_t ", items, ";");
+}
+
+/// Closes loops [from, to).
+void Printer::closeLoops(int from, int to) {
+  for (int loop = from; loop < to; ++loop)
+    if (loop == 0 || loop >= static_cast<int>(kernel.rowLoops))
+      writer.close();
 }
 
 void Printer::nodesAt(int depth) {
@@ -221,13 +260,17 @@ void Printer::reduceIn(int depth) {
           (fresh ? identityOf(reduction.kind == KernelReduction::max, reduction.type) : target) +
           ";");
     }
-    openLoops(d, d + 1, d + 1 == count && accumulateAt < 0);
+    // Where the innermost loop reduces, its sums go to one place.
+    openLoop(d, d + 1 == count && accumulateAt < 0 && !kernel.loops[d].reduction);
     nodesAt(d + 1);
   }
 }
 
 KernelFunction Printer::print() {
   KernelFunction function = KernelFunction::declare(kernel, held, inputs, outputs);
+  if (kernel.rowLoops)
+    for (const std::string &parameter : {end, begin})
+      function.parameters.insert(function.parameters.begin(), "std::int64_t " + parameter);
 
   int count = kernel.loops.size();
   for (auto [index, node] : llvm::enumerate(kernel.nodes)) {
@@ -243,10 +286,10 @@ KernelFunction Printer::print() {
   if (!kernel.reduction) {
     nodesAt(0);
     for (int depth = 0; depth < count; ++depth) {
-      openLoops(depth, depth + 1, depth + 1 == count);
+      openLoop(depth, depth + 1 == count);
       nodesAt(depth + 1);
     }
-    closeLoops(count);
+    closeLoops(0, count);
     function.body = writer.text();
     return function;
   }
@@ -260,37 +303,48 @@ KernelFunction Printer::print() {
   bool outer = llvm::any_of(ArrayRef(kernel.loops).take_front(first),
                             [](const LoopVar &loop) { return loop.reduction; });
   accumulateAt = first < count || !outer ? first : -1;
+  // A sum over rows goes on from call to call.
+  if (first < static_cast<int>(kernel.rowLoops)) {
+    outer = true;
+    accumulateAt = -1;
+  }
   std::string target = outputs[reduction.store.output] + "[" + address(reduction.store.at) + "]";
   std::string results = std::to_string(kernel.outputs[reduction.store.output].getNumElements());
+  if (outer && kernel.rowLoops)
+    writer.line("if (" + begin + " == 0)");
   if (outer)
-    writer.line("std::fill_n(" + outputs[reduction.store.output] + ", " + results + ", " +
+    writer.line(std::string(kernel.rowLoops ? "  " : "") + "std::fill_n(" + outputs[reduction.store.output] + ", " + results + ", " +
                 identityOf(reduction.kind == KernelReduction::max, reduction.type) + ");");
   nodesAt(0);
   if (first == count && !outer) { // nothing to reduce over
     for (int depth = 0; depth < count; ++depth) {
-      openLoops(depth, depth + 1, depth + 1 == count);
+      openLoop(depth, depth + 1 == count);
       nodesAt(depth + 1);
     }
     writer.line(target + " = " + finished(operand(reduction.store.node)) + ";");
-    closeLoops(count);
+    closeLoops(0, count);
     function.body = writer.text();
     return function;
   }
   reduceIn(0);
   if (accumulateAt >= 0) {
     writer.line(accumulator + " = " + combined(accumulator) + ";");
-    closeLoops(count - first);
+    closeLoops(first, count);
     writer.line(target + " = " + (outer ? accumulator : finished(accumulator)) + ";");
-    closeLoops(first);
+    closeLoops(0, first);
   } else {
     writer.line(target + " = " + combined(target) + ";");
-    closeLoops(count);
+    closeLoops(0, count);
   }
   if (outer && reduction.kind == KernelReduction::mean) {
+    if (kernel.rowLoops)
+      writer.open("if (" + end + " == " + std::to_string(rows()) + ")");
     std::string i = named("i"), element = outputs[reduction.store.output] + "[" + i + "]";
     writer.open("for (std::int64_t " + i + " = 0; " + i + " < " + results + "; ++" + i + ")");
     writer.line(element + " = " + finished(element) + ";");
     writer.close();
+    if (kernel.rowLoops)
+      writer.close();
   }
   function.body = writer.text();
   return function;
@@ -360,7 +414,7 @@ FailureOr<KernelFunction> mlir::fsdp::printKernel(LaunchOp launch, bool anonymou
     return printArgmax(argmax);
   if (auto flatten = dyn_cast_or_null<FlattenOp>(op))
     return printFlatten(flatten, launch);
-  FailureOr<Kernel> kernel = Kernel::create(launch);
+  FailureOr<Kernel> kernel = Kernel::create(launch, Traversal::rows);
   if (failed(kernel))
     return failure();
   return Printer(*kernel, anonymous).print();

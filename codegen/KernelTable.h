@@ -11,7 +11,8 @@ namespace mlir::fsdp {
 
 /// A function `NAME(parameters) { body }` of the emitted program: first one `std::int64_t` for each
 /// mask (how many elements of the split dimension are real), then a pointer for each input and each
-/// output.
+/// output. On the CPU one that goes on with the rows of a product takes the range of rows before all of
+/// these.
 struct KernelFunction {
   std::vector<std::string> parameters;
   std::string device; ///< lines before the function that only it uses; `@` stands for its name

@@ -34,7 +34,9 @@ struct PureBlock {
     for (Operation &op : block) {
       if (op.hasTrait<OpTrait::IsTerminator>())
         break;
-      FailureOr<Kernel> kernel = interpreter::compile(&op, numerics);
+      // A product is rounded before a kernel goes on with it, as if it had been stored.
+      bool rounds = numerics == Numerics::kernel && isa<nn::EinsumOp>(op);
+      FailureOr<Kernel> kernel = interpreter::compile(&op, rounds ? Numerics::typed : numerics);
       if (failed(kernel))
         return failure();
       Step step{*kernel, {}, result.numValues, op.getNumResults()};

@@ -4,8 +4,12 @@
 // what feeds it as long as that computes nothing twice, needs no value from behind its own use, and
 // stays between two collectives. Ops are moved, never changed, so results stay the same bits.
 //
+// A kernel may begin with one matrix product, whose rows it goes on with as they are complete. The
+// product is computed in the place of the first result, which has its type.
+//
 //===----------------------------------------------------------------------===//
 
+#include "dialect/nn/RowProduct.h"
 #include "passes/Passes.h"
 #include "passes/SegmentPlan.h"
 
@@ -67,6 +71,8 @@ public:
   }
   /// Draws in all producers that may join.
   void grow();
+  /// Draws in the product that feeds the kernel, the last one if there are several.
+  void growProduct();
   /// Ops that compute something.
   size_t size() const { return members.size(); }
   /// Puts nn.fused in the place of the members, which are erased.
@@ -74,6 +80,8 @@ public:
 
 private:
   bool tryAdd(Operation *producer, Operation *user);
+  bool mayBeginWith(nn::EinsumOp op) const;
+  bool goesByRows() const;
   bool isLegal() const;
   bool usedOutside(Operation *op) const;
   llvm::SetVector<Value> inputs() const;
@@ -89,6 +97,7 @@ private:
   /// Members that are computed at other indices than those of the loops, behind a broadcast or a
   /// transposition.
   llvm::DenseSet<Operation *> mapped;
+  Operation *product = nullptr; ///< an einsum among the members
 };
 
 struct Fuse : fsdp::impl::FusePassBase<Fuse> {
@@ -123,6 +132,16 @@ SmallVector<Operation *> Group::results() const {
   for (Operation *op : inOrder())
     if (op == root || (usedOutside(op) && !isa<nn::RepeatOp>(op)))
       results.push_back(op);
+  if (!product)
+    return results;
+  // Where the product itself is needed it has its own place, else the first result of its type.
+  auto place = llvm::find(results, product);
+  if (place == results.end())
+    place = llvm::find_if(results, [&](Operation *op) {
+      return op->getResult(0).getType() == product->getResult(0).getType();
+    });
+  if (place != results.end())
+    std::rotate(results.begin(), place, place + 1);
   return results;
 }
 
@@ -191,6 +210,54 @@ void Group::grow() {
   }
 }
 
+/// True where all that the kernel does with a row of its loops follows from this row and rows before.
+bool Group::goesByRows() const {
+  if (isTransposition(root))
+    return false; // walks over its result
+  // Sums of 16 bits are completed one by one, each over all rows.
+  return !isa<nn::ReduceOp>(root) ||
+         getElementTypeOrSelf(root->getResult(0).getType()).getIntOrFloatBitWidth() >= 32;
+}
+
+/// True where the kernel takes the elements of `op` one by one, row by row, and leaves a result in
+/// whose place they can be computed. Collectives, and places of other operands, are for isLegal.
+bool Group::mayBeginWith(nn::EinsumOp op) const {
+  if (!nn::getRowDims(op) || regions.lookup(op) != regions.lookup(root) || !goesByRows() ||
+      op->getBlock() != root->getBlock() || shapeOf(op.getResult()) != ArrayRef<int64_t>(shape))
+    return false;
+  if (llvm::any_of(op->getOperands(),
+                   [](Value side) { return side.getDefiningOp<arith::ConstantOp>() != nullptr; }))
+    return false; // which would stand inside, in no memory
+  bool stays = false;
+  for (Operation *user : op->getUsers()) {
+    if (!members.contains(user))
+      stays = true;
+    else if (mapped.contains(user) || isa<nn::RepeatOp, nn::RearrangeOp>(user))
+      return false;
+  }
+  return stays || llvm::any_of(results(), [&](Operation *result) {
+           return result->getResult(0).getType() == op.getType();
+         });
+}
+
+void Group::growProduct() {
+  llvm::SmallSetVector<Operation *, 4> products;
+  for (Operation *op : members)
+    for (Value operand : op->getOperands())
+      if (auto einsum = operand.getDefiningOp<nn::EinsumOp>(); einsum && mayBeginWith(einsum))
+        products.insert(einsum);
+  SmallVector<Operation *> last(products.begin(), products.end());
+  llvm::sort(last, [](Operation *a, Operation *b) { return b->isBeforeInBlock(a); });
+  for (Operation *op : last) {
+    members.insert(op);
+    product = op;
+    if (isLegal())
+      return;
+    members.remove(op);
+    product = nullptr;
+  }
+}
+
 void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
   SmallVector<Operation *> ops = inOrder(), stored = results();
   llvm::SetVector<Value> operands = inputs();
@@ -245,6 +312,7 @@ void Fuse::runOnOperation() {
         continue;
       Group group(op, regions);
       group.grow();
+      group.growProduct();
       if (group.size() > 1)
         group.rewrite(erased);
     }

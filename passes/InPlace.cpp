@@ -13,7 +13,8 @@ static bool isElementwise(Operation *op) {
 }
 
 /// True where every op of `body` takes element i of what has the results' shape to element i; a
-/// reduction may end it. The kernel is then one nest of loops over those elements.
+/// reduction may end it. The kernel is then one nest of loops over those elements. A product before
+/// it is complete, element by element, when the loops come to it.
 static bool isOneLoop(Block &body) {
   ArrayRef<int64_t> loops;
   for (Value value : body.getTerminator()->getOperands()) {
@@ -24,7 +25,7 @@ static bool isOneLoop(Block &body) {
     loops = type.getShape();
   }
   return llvm::all_of(body.without_terminator(), [](Operation &op) {
-    return isElementwise(&op) || isa<nn::RepeatOp, nn::ReduceOp, arith::ConstantOp>(op);
+    return isElementwise(&op) || isa<nn::RepeatOp, nn::ReduceOp, nn::EinsumOp, arith::ConstantOp>(op);
   });
 }
 
@@ -66,11 +67,14 @@ SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
     Block &inner = fused.getBody().front();
     if (!isOneLoop(inner))
       return pairs;
+    // A product is computed in the place of the first result, before other operands are read.
+    bool begins = !inner.getOps<nn::EinsumOp>().empty();
     for (auto [operand, argument] : llvm::zip_equal(fused.getInputs(), inner.getArguments()))
       if (isReadElementwise(argument))
         for (auto [result, value] :
              llvm::zip_equal(fused.getResults(), inner.getTerminator()->getOperands()))
-          if (!value.getDefiningOp<nn::ReduceOp>())
+          if (!value.getDefiningOp<nn::ReduceOp>() &&
+              !(begins && result == fused.getResults().front()))
             addPair(operand, result);
   } else if (isElementwise(kernel)) {
     for (Value operand : kernel->getOperands())

@@ -45,6 +45,27 @@ void gemm(Context &c, int stream, const char *name, const Gemm &product, Slice<I
         work);
 }
 
+/// Enqueues a product, the first two slices that are read by one another into the first that is
+/// written, and, while its rows are in the cache,
+/// `kernel(begin, end, const R *..., const Out *product, Out *, W *...)` for rows [begin, end): for
+/// each row once, the first ones first. The kernel may write over the product.
+template <class In, class... R, class Out, class... W, class Kernel>
+void gemm(Context &c, int stream, const char *name, const Gemm &product, Reads<In, In, R...> read,
+          Writes<Out, W...> written, Kernel kernel) {
+  launch(
+      c, stream, name, read, written,
+      [product, kernel](const In *a, const In *b, const R *...r, Out *out, W *...w) {
+        auto goOn = [&](std::int64_t begin, std::int64_t end) {
+          kernel(begin, end, r..., static_cast<const Out *>(out), out, w...);
+        };
+        const auto call = [](void *self, std::int64_t begin, std::int64_t end) {
+          (*static_cast<decltype(goOn) *>(self))(begin, end);
+        };
+        kernels::gemm(product, a, b, out, {call, &goOn});
+      },
+      Work{"gemm", flopsOf(product)});
+}
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_GEMM_H

@@ -36,27 +36,13 @@ endforeach()
     if "kernel tests" in manifest["left_out"]:
         return text
     return text + """
-# The CPU's kernels, but for the products, which need oneDNN.
-include(runtime/Numerics.cmake)
-file(GLOB reference CONFIGURE_DEPENDS runtime/*.cpp)
-get_target_property(host fsdp_runtime_host SOURCES)
-foreach(source ${reference})
-  file(STRINGS ${source} products REGEX "dnnl")
-  get_filename_component(name ${source} NAME)
-  if(products OR name IN_LIST host)
-    list(REMOVE_ITEM reference ${source})
-  endif()
-endforeach()
-add_library(reference STATIC ${reference})
-target_compile_features(reference PRIVATE cxx_std_17)
-target_compile_options(reference PRIVATE ${FSDP_NUMERICS_FLAGS} ${FSDP_ARCH_FLAGS})
-target_include_directories(reference PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 add_library(googletest STATIC googletest/src/gtest-all.cc googletest/src/gtest_main.cc)
 target_compile_options(googletest PRIVATE -O1 -w)
 target_compile_features(googletest PUBLIC cxx_std_17)
 target_include_directories(googletest SYSTEM PUBLIC googletest/include PRIVATE googletest)
 include(test/unit/cuda/DeviceTests.cmake)
-fsdp_add_device_tests(device-tests ${CMAKE_CURRENT_SOURCE_DIR} fsdp_runtime_cuda reference googletest)
+fsdp_add_device_tests(device-tests ${CMAKE_CURRENT_SOURCE_DIR} googletest)
+fsdp_add_device_ranks(device-ranks ${CMAKE_CURRENT_SOURCE_DIR})
 """
 
 
@@ -85,7 +71,8 @@ def build_cuda(folder, manifest, architecture, toolkit, budget, report):
                 break
     programs = [program_of(name, mesh) for name, case in manifest["cases"].items() for mesh in case["meshes"]]
     built = [name for name in programs if (build / name).exists()]
-    report(f"built {len(built)} of {len(programs)} programs in {time.monotonic() - start:.0f} s on {os.cpu_count()} cores")
+    report(f"built {len(built)} of {len(programs)} programs in {time.monotonic() - start:.0f} s "
+           f"on {os.cpu_count()} cores")
     return build
 
 

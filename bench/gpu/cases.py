@@ -17,11 +17,29 @@ CASES = {
     "gpt2-124m-bf16": ("gpt2", [*GPT2, "--context=1024", "--batch=16", "--precision=bf16"], ["1"], 30, None,
                        True),
 }
+# Jobs of the runtime (test/unit/runtime/CudaRanksMain.cpp): mesh, what they do, how they talk, exit status, what
+# they say. All ranks share the GPU; NCCL, which refuses that, has one rank. Then the faults that every rank must hear of.
+RANKS = [
+    ("fsdp=3", "conformance", "loopback", 0, r"compared \d{6}"),
+    ("data=2,fsdp=2", "conformance", "loopback", 0, r"compared \d{6}"),
+    ("fsdp=1", "conformance", "nccl", 0, r"compared \d"),
+    ("fsdp=7", "steps", "loopback", 0, "done"),
+    ("fsdp=1", "steps", "nccl", 0, "done"),
+    ("fsdp=3", "throw", "loopback", 1, "error: rank 1: the planted fault"),
+    ("fsdp=2", "invalid", "loopback", 1, "error: rank 1, 'wrong copy': "),
+    ("fsdp=2", "kind", "loopback", 1, "'scatter': collectives over 'all axes' do not match: "),
+    ("fsdp=3", "leave", "loopback", 1, "over 'all axes' for rank 1, which did not come"),
+]
 # Where a sanitizer looks: a case, its mesh.
 SANITIZED = ("gpt2-tiny-bf16", "2")
-# Dense peaks in TFLOP/s by NVIDIA's data sheets: f32 outside of tensor cores, bf16 in them.
-PEAKS = {"H200": (67, 989), "H100 PCIe": (51, 756), "H100": (67, 989), "A100": (19.5, 312), "L40S": (91.6, 362),
-         "RTX 4090": (82.6, 165)}
+# By NVIDIA's data sheets: dense peaks in TFLOP/s, f32 outside of tensor cores and bf16 in them; memory's in GB/s.
+PEAKS = {"H200": (67, 989, 4800), "H100 PCIe": (51, 756, 2000), "H100": (67, 989, 3350), "A100": (19.5, 312, 2039),
+         "L40S": (91.6, 362, 864), "RTX 4090": (82.6, 165, 1008)}
+
+
+def peaks_of(gpu):
+    """The peaks of the GPU of this name, None where they are not known."""
+    return next((peaks for name, peaks in PEAKS.items() if name in gpu), None)
 
 
 def data_of(name):

@@ -62,9 +62,26 @@ def check_kernels(program, budget, report):
     if status == 0 and passed:
         report.ok(f"{passed.group(1)} tests of kernels and products agree with their references")
         return
-    failed = sorted(set(re.findall(r"\[  FAILED  \] ([\w/]+\.[\w/]+)", text)))
-    report.fail(f"kernel tests: status {status}, {passed.group(1) if passed else 0} passed, failed: {', '.join(failed)}\n"
-                + said(text, 40))
+    failed = list(dict.fromkeys(re.findall(r"\[  FAILED  \] ([\w/]+\.[\w/]+)", text)))[:20]
+    report.fail(f"kernel tests: status {status}, {passed.group(1) if passed else 0} passed, "
+                f"failed: {', '.join(failed)}\n" + said("\n".join(text.splitlines()[:60]), 60))
+
+
+def check_ranks(program, jobs, budget, report):
+    """Collectives between ranks that share the GPU, against those of the host; and that faults reach every rank."""
+    if not program.exists():
+        report.left_out("jobs of several ranks", f"no {program.name}")
+        return
+    part = Budget(90, budget)
+    for mesh, mode, how, expected, says in jobs:
+        patience = "5" if mode == "leave" else "60"
+        status, text = run([program, mesh, mode, how], 45, part, {"FSDP_TIMEOUT": patience})
+        what = f"{mode} over {mesh} by {how}"
+        report.details(what, text)
+        if status == expected and re.search(says, text):
+            report.ok(f"{what}: {text.strip().splitlines()[-1]}")
+        else:
+            report.fail(f"{what}: status {status}, expected {expected} and '{says}'\n{said(text)}")
 
 
 def check_case(name, case, logs, folder, report):
@@ -101,4 +118,5 @@ def check_cases(build, folder, cases, most_steps, budget, report):
                         for tag in ("", "-again")]
                 waiting.setdefault(name, {})[mesh] = runs
         for name, runs in waiting.items():
-            check_case(name, cases[name], {mesh: [r.result() for r in pair] for mesh, pair in runs.items()}, folder, report)
+            logs = {mesh: [one.result() for one in pair] for mesh, pair in runs.items()}
+            check_case(name, cases[name], logs, folder, report)

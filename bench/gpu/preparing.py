@@ -81,7 +81,10 @@ def copy_tests(folder):
         return f"no GoogleTest in {googletest}"
     for part in ("include", "src"):
         shutil.copytree(googletest / part, folder / "googletest" / part)
-    for source in [*ROOT.glob("test/unit/cuda/*.*"), ROOT / "test/unit/emulator/MatmulTest.cpp"]:
+    ranks = [ROOT / "test/unit/runtime" / name
+             for name in ("CudaRanksMain.cpp", "Conformance.cpp", "Conformance.h", "MeshText.h")]
+    for source in [*ROOT.glob("test/unit/cuda/*.*"), *ROOT.glob("test/unit/cuda/*/*.hpp"),
+                   ROOT / "test/unit/emulator/MatmulTest.cpp", *ranks]:
         target = folder / source.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
@@ -137,4 +140,5 @@ def prepare(folder, tools, names):
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if size > MOST_BYTES:
         sys.exit(f"gpu_check: '{folder}' has {size >> 20} MiB, expected at most {MOST_BYTES >> 20}: it has to travel")
-    print(f"prepared {len(manifest['cases'])} cases in {folder}, {size / 2**20:.1f} MiB, left out {len(manifest['left_out'])}")
+    print(f"prepared {len(manifest['cases'])} cases in {folder}, {size / 2**20:.1f} MiB, "
+          f"left out {len(manifest['left_out'])}")

@@ -1,8 +1,9 @@
 """Times programs, one after another, and says by kind of work where a step goes."""
 
+import re
 import shutil
 
-from gpu.cases import PEAKS
+from gpu.cases import peaks_of
 from gpu.checking import check_case, train
 from gpu.report import Budget
 from trace_sums import Summary
@@ -23,10 +24,12 @@ def rates(row):
     return f"{flops} {moved}"
 
 
-def print_table(summary, report):
+def print_table(summary, gpu, report):
     """A row is a kind of work on a stream, of a step of a rank; its share is of the step's time."""
     whole = summary.milliseconds
     report(f"        traced: {whole:.3f} ms a step, of which the host enqueues for {summary.enqueue:.3f}")
+    if peaks_of(gpu):
+        report("        peaks: {} TFLOP/s f32, {} bf16, {} GB/s".format(*peaks_of(gpu)))
     report(f"        {'stream':8} {'kind':20} {'calls':>6} {'ms':>9} {'%':>6} {'TFLOP/s':>9} {'GB/s':>8}")
     for stream, rows in summary.tables.items():
         if stream == "host":
@@ -38,6 +41,17 @@ def print_table(summary, report):
             report(f"        {stream:8} {kind:20} {row.calls / summary.count:6.0f} {milliseconds:9.3f} "
                    f"{100 * milliseconds / whole:6.1f} {rates(row)}")
         report(f"        {stream:8} {'all but waiting':20} {'':6} {worked:9.3f} {100 * worked / whole:6.1f}")
+
+
+def print_longest(path, skip, report, most=20):
+    """The launches that take longest, those of all layers together."""
+    layered = Summary(path, skip, lambda event: f"{event['cat']:16} " + re.sub(r"[.]\d+[.]", ".#.", event["name"]))
+    rows = [(row, stream, key) for stream, rows in layered.tables.items() if stream != "host" for key, row in rows.items()
+            if row.processor]
+    report(f"        {'longest':8} {'kind':16} {'name':56} {'calls':>6} {'ms':>9} {'TFLOP/s':>9} {'GB/s':>8}")
+    for row, stream, key in sorted(rows, key=lambda found: -found[0].processor)[:most]:
+        report(f"        {stream:8} {key[:73]:73} {row.calls / layered.count:6.0f} "
+               f"{row.processor / layered.count / 1e3:9.3f} {rates(row)}")
 
 
 def describe(name, case, log, gpu, report):
@@ -54,9 +68,10 @@ def describe(name, case, log, gpu, report):
     flops = 6 * (12 * layers * width * width + vocabulary * width) + 12 * layers * width * context
     rate = batch * context / median * 1e3
     bf16 = "--precision=bf16" in options
-    peak = next((peaks[bf16] for key, peaks in PEAKS.items() if key in gpu), None)
-    mfu = f"{100 * rate * flops / (peak * 1e12):.1f} % of {peak} TFLOP/s {'bf16' if bf16 else 'f32'}" if peak else \
-        f"unknown: no peak is known for '{gpu}'"
+    mfu = f"unknown: no peak is known for '{gpu}'"
+    if peaks_of(gpu):
+        peak = peaks_of(gpu)[bf16]
+        mfu = f"{100 * rate * flops / (peak * 1e12):.1f} % of {peak} TFLOP/s {'bf16' if bf16 else 'f32'}"
     report(f"{text}, {rate:.0f} tokens/s, {rate * flops / 1e12:.1f} TFLOP/s, MFU {mfu}")
 
 
@@ -74,7 +89,9 @@ def time_case(build, folder, name, case, gpu, most_steps, budget, report):
         check_case(name, case, {"1": [log, again]}, folder, report)
     if again:
         trace = folder / "logs" / f"{name}-1-again.trace"
-        print_table(Summary(trace, skip=min(2, len(again) - 1)), report)
+        skip = min(2, len(again) - 1)
+        print_table(Summary(trace, skip), gpu, report)
+        print_longest(trace, skip, report)
         if report.folder:
             shutil.copy(trace, report.folder / f"{name}.trace.json")
 

@@ -108,6 +108,12 @@ public:
       fail(status, file, line);
   }
 
+  template <class First, class Second>
+  void check(const InOrder<First, Second> &status, const char *file, int line) const {
+    check(status.first, file, line);
+    check(status.second, file, line);
+  }
+
   std::byte *base() const { return base_; }
   int streamCount() const { return static_cast<int>(streams_.size()); }
   /// Over all ranks, for memory of the host.

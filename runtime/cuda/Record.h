@@ -44,8 +44,44 @@ struct RecordedComm {
 };
 struct RecordedBlas {};
 struct RecordedHostMemory {};
+
+/// What a double was given: the ranges that its line lists. Anything that is no token (shapes, counts,
+/// null pointers) is passed over.
+struct ActionLine {
+  const Context *context = nullptr; ///< null where there is nothing to write
+  const char *kind = nullptr;
+  int stream = -1, over = -1;
+  ByteRange reads[64], writes[64];
+  int readCount = 0, writeCount = 0;
+
+  template <class T> void take(const T &) {}
+  template <class T> void take(const RecordedIn<T> &in) { reads[readCount++] = in.range; }
+  template <class T> void take(const RecordedOut<T> &out) { writes[writeCount++] = out.range; }
+  void take(const RecordedComm &comm) { over = comm.index; }
+  void take(const RecordedStream &token) {
+    context = token.context;
+    stream = token.index;
+  }
+  /// Goes on with what a later call of the same action takes: what it reads of the first one's results
+  /// comes from inside.
+  void goOn(const ActionLine &next) {
+    const auto writesAlready = [this](ByteRange range) {
+      for (int i = 0; i < writeCount; ++i)
+        if (writes[i].offset == range.offset && writes[i].bytes == range.bytes)
+          return true;
+      return false;
+    };
+    for (int i = 0; i < next.readCount; ++i)
+      if (!writesAlready(next.reads[i]))
+        reads[readCount++] = next.reads[i];
+    for (int i = 0; i < next.writeCount; ++i)
+      if (!writesAlready(next.writes[i]))
+        writes[writeCount++] = next.writes[i];
+  }
+};
+
 /// What every double returns.
-struct RecordedStatus {};
+using RecordedStatus = ActionLine;
 
 /// What the recorded program runs against: names and a file to write to.
 class Context {
@@ -88,7 +124,12 @@ public:
     action_ = name;
     return *this;
   }
-  void check(RecordedStatus, const char *, int) const {}
+  void check(const RecordedStatus &line, const char *, int) const;
+  void check(const InOrder<RecordedStatus, RecordedStatus> &calls, const char *, int) const {
+    RecordedStatus line = calls.first;
+    line.goOn(calls.second);
+    check(line, nullptr, 0);
+  }
 
   std::FILE *log() const { return log_; }
   const char *action() const { return action_; }
@@ -105,46 +146,32 @@ private:
 
 namespace detail {
 
-/// Collects from the arguments of a double what its line says. Anything that is no token (shapes,
-/// counts, null pointers) is passed over.
-struct ActionLine {
-  const Context *context = nullptr;
-  int stream = -1, over = -1;
-  ByteRange reads[64], writes[64];
-  int readCount = 0, writeCount = 0;
-
-  template <class T> void take(const T &) {}
-  template <class T> void take(const RecordedIn<T> &in) { reads[readCount++] = in.range; }
-  template <class T> void take(const RecordedOut<T> &out) { writes[writeCount++] = out.range; }
-  void take(const RecordedComm &comm) { over = comm.index; }
-  void take(const RecordedStream &token) {
-    context = token.context;
-    stream = token.index;
-  }
-
-  static void print(std::FILE *log, const char *label, const ByteRange *ranges, int count) {
-    std::fprintf(log, " %s=[", label);
-    for (int i = 0; i < count; ++i)
-      std::fprintf(log, "%s%zu:%zu", i ? "," : "", ranges[i].offset, ranges[i].bytes);
-    std::fputc(']', log);
-  }
-};
-
 template <class... Args> RecordedStatus recordLaunch(const char *kind, const Args &...args) {
   ActionLine line;
+  line.kind = kind;
   (line.take(args), ...);
-  std::FILE *log = line.context->log();
-  std::fprintf(log, "launch %s \"%s\"", line.context->streamName(line.stream),
-               line.context->action());
-  ActionLine::print(log, "reads", line.reads, line.readCount);
-  ActionLine::print(log, "writes", line.writes, line.writeCount);
-  if (kind)
-    std::fprintf(log, " over=%s kind=%s", line.context->communicatorName(line.over), kind);
-  std::fputc('\n', log);
-  return {};
+  return line;
+}
+
+inline void printRanges(std::FILE *log, const char *label, const ByteRange *ranges, int count) {
+  std::fprintf(log, " %s=[", label);
+  for (int i = 0; i < count; ++i)
+    std::fprintf(log, "%s%zu:%zu", i ? "," : "", ranges[i].offset, ranges[i].bytes);
+  std::fputc(']', log);
 }
 
 } // namespace detail
+
+inline void Context::check(const RecordedStatus &line, const char *, int) const {
+  if (!line.context)
+    return;
+  std::fprintf(log_, "launch %s \"%s\"", streamName(line.stream), action_);
+  detail::printRanges(log_, "reads", line.reads, line.readCount);
+  detail::printRanges(log_, "writes", line.writes, line.writeCount);
+  if (line.kind)
+    std::fprintf(log_, " over=%s kind=%s", communicatorName(line.over), line.kind);
+  std::fputc('\n', log_);
+}
 
 //===----------------------------------------------------------------------===//
 // CUDA and NCCL

@@ -25,7 +25,7 @@ fsdp.param @v : tensor<96x40xf32> unit "u" init <normal, 0.5>
 // CHECK-LABEL: // One warp a result.
 // CHECK:        float total = -__builtin_inff();
 // CHECK-NEXT:   for (int {{[a-z0-9_]+}} = threadIdx.x % 32; {{[a-z0-9_]+}} < 40; {{[a-z0-9_]+}} += 32) {
-// CHECK-NEXT:     total = maximum({{.*}}, total);
+// CHECK:          total = maximum({{.*}}, total);
 // CHECK-NEXT:   }
 // CHECK-NEXT:   total = warpReduce<Maximum>(total);
 // CHECK-NEXT:   if (threadIdx.x % 32 == 0)

@@ -141,11 +141,11 @@ module attributes {fsdp.phase = "local"} {
       %x = fsdp.input "x" sample_dim 0 : tensor<4x4xf32>
       // CHECK-NOT: nn.fused
       // CHECK: %[[EXP:.*]] = math.exp
-      // CHECK: %[[Y:.*]] = nn.einsum "ij,jk->ik" %[[EXP]], %[[EXP]]
+      // CHECK: %[[Y:.*]] = nn.einsum "ij,jk->ki" %[[EXP]], %[[EXP]]
       // CHECK: arith.mulf %[[EXP]], %[[Y]]
       // CHECK-NOT: nn.fused
       %e = math.exp %x : tensor<4x4xf32>
-      %y = nn.einsum "ij,jk->ik" %e, %e : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+      %y = nn.einsum "ij,jk->ki" %e, %e : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
       %p = arith.mulf %e, %y : tensor<4x4xf32>
       %z = nn.einsum "ij,jk->ik" %p, %e : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     }

@@ -71,11 +71,12 @@ public:
     copyIn(0, elements.get(), count);
   }
   ~Device() {
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << deviceFailure();
     std::vector<unsigned char> behind(kGuard);
     EXPECT_EQ(cudaMemcpy(behind.data(), data() + count, kGuard, cudaMemcpyDeviceToHost),
               cudaSuccess)
         << deviceFailure();
-    EXPECT_EQ(behind, std::vector<unsigned char>(kGuard, 0xff))
+    EXPECT_TRUE(behind == std::vector<unsigned char>(kGuard, 0xff))
         << "written behind " << count << " elements";
     EXPECT_EQ(cudaFree(block), cudaSuccess) << deviceFailure();
   }

@@ -1,15 +1,45 @@
-# fsdp_add_device_tests(TARGET FOLDER LIBRARY ...): the tests of kernels and products as a program for a GPU.
-# FOLDER holds runtime/ and test/. The libraries are fsdp_runtime_cuda, the CPU's kernels and GoogleTest, in
-# the order of linking. bench/gpu_check builds the same where a GPU is.
-function(fsdp_add_device_tests target folder)
+# Tests as programs for a GPU; bench/gpu_check builds the same where one is. FOLDER holds runtime/ and test/.
+
+# fsdp_add_device_tests(TARGET FOLDER GOOGLETEST): the tests of kernels and products, with the CPU's kernels as
+# reference: all but the products, which need oneDNN.
+function(fsdp_add_device_tests target folder googletest)
+  include(${folder}/runtime/Numerics.cmake)
+  file(GLOB reference CONFIGURE_DEPENDS ${folder}/runtime/*.cpp)
+  get_target_property(host fsdp_runtime_host SOURCES)
+  foreach(source ${reference})
+    file(STRINGS ${source} products REGEX "include.*GemmPlan")
+    get_filename_component(name ${source} NAME)
+    if(products OR name IN_LIST host)
+      list(REMOVE_ITEM reference ${source})
+    endif()
+  endforeach()
+  add_library(${target}-reference STATIC ${reference})
+  target_compile_features(${target}-reference PRIVATE cxx_std_17)
+  target_compile_options(${target}-reference PRIVATE ${FSDP_WARNINGS} ${FSDP_NUMERICS_FLAGS} ${FSDP_ARCH_FLAGS}
+                         -fexceptions -frtti)
+  target_include_directories(${target}-reference PRIVATE ${folder})
+  target_include_directories(${target}-reference SYSTEM PRIVATE ${folder}/test/unit/cuda/without-onednn)
+  target_link_libraries(${target}-reference PUBLIC fsdp_runtime_cuda)
+
   set(sources unit/emulator/MatmulTest.cpp)
   foreach(kernels Attention Copy Loss Row Update)
     list(APPEND sources unit/cuda/${kernels}KernelsTest.cpp)
   endforeach()
   list(TRANSFORM sources PREPEND ${folder}/test/)
-  add_executable(${target} ${sources})
+  fsdp_add_device_program(${target} ${folder} ${sources})
+  target_link_libraries(${target} PRIVATE ${target}-reference ${googletest})
+endfunction()
+
+# fsdp_add_device_ranks(TARGET FOLDER): jobs of the runtime whose ranks share the GPU.
+function(fsdp_add_device_ranks target folder)
+  fsdp_add_device_program(${target} ${folder} ${folder}/test/unit/runtime/CudaRanksMain.cpp
+    ${folder}/test/unit/runtime/Conformance.cpp)
+  target_link_libraries(${target} PRIVATE fsdp_runtime_cuda)
+endfunction()
+
+function(fsdp_add_device_program target folder)
+  add_executable(${target} ${ARGN})
   target_compile_features(${target} PRIVATE cxx_std_17)
   target_compile_options(${target} PRIVATE -O1 -fexceptions -frtti)
   target_include_directories(${target} PRIVATE ${folder})
-  target_link_libraries(${target} PRIVATE ${ARGN})
 endfunction()

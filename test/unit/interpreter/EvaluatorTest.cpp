@@ -229,6 +229,23 @@ TEST_F(EvaluatorTest, FusedRunsItsBody) {
             (List{70}));
 }
 
+TEST_F(EvaluatorTest, FusedGoesOnWithARoundedProduct) {
+  // 1 + 2^-9 has no place in bf16, neither in a result nor before the 1 is taken off again.
+  const char *text = R"(
+    %x = arith.constant dense<[[1.0, 0.001953125]]> : tensor<1x2xbf16>
+    %w = arith.constant dense<[[1.0], [1.0]]> : tensor<2x1xbf16>
+    %r = nn.fused %x, %w : (tensor<1x2xbf16>, tensor<2x1xbf16>) -> tensor<1x1xbf16> {
+    ^bb0(%a: tensor<1x2xbf16>, %b: tensor<2x1xbf16>):
+      %z = nn.einsum "ij,jk->ik" %a, %b : (tensor<1x2xbf16>, tensor<2x1xbf16>) -> tensor<1x1xbf16>
+      %one = arith.constant dense<1.0> : tensor<1x1xbf16>
+      %s = arith.subf %z, %one : tensor<1x1xbf16>
+      nn.yield %s : tensor<1x1xbf16>
+    }
+  )";
+  EXPECT_EQ(numbers(text, Numerics::typed), (List{0}));
+  EXPECT_EQ(numbers(text, Numerics::exact), (List{0.001953125}));
+}
+
 TEST_F(EvaluatorTest, ValuesFromOutsideAreRefused) {
   std::string message;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {

@@ -1,4 +1,4 @@
-//===- CudaRanksMain.cpp - jobs of the CUDA runtime, emulated ---------------===//
+//===- CudaRanksMain.cpp - jobs of the CUDA runtime, emulated or on a GPU ---===//
 //
 //   cuda-ranks MESH MODE nccl|loopback     MESH as in "fsdp=2,tensor=3"
 //
@@ -33,6 +33,7 @@ using namespace fsdp::rt;
 
 /// What NCCL is to say of its communicators, where it is not what they say; see the linker's --wrap.
 static std::atomic<ncclResult_t> asyncError{ncclSuccess};
+#ifdef FSDP_CUDA_EMULATOR
 #define GET_ASYNC_ERROR "_Z21ncclCommGetAsyncErrorP8ncclCommP12ncclResult_t"
 ncclResult_t realGetAsyncError(ncclComm_t, ncclResult_t *) asm("__real_" GET_ASYNC_ERROR);
 ncclResult_t plantedAsyncError(ncclComm_t, ncclResult_t *) asm("__wrap_" GET_ASYNC_ERROR);
@@ -54,6 +55,7 @@ extern "C" pid_t fork() noexcept {
     raise(SIGKILL);
   return pid;
 }
+#endif
 
 namespace {
 

@@ -16,7 +16,7 @@ enum : int { kCompute, kGather };
 constexpr MeshAxis kAxes[] = {{"data", 2}, {"fsdp", 3}};
 constexpr const char *kStreams[] = {"compute", "gather"};
 constexpr CommunicatorSpec kComms[] = {{"over_data", {0}}, {"over_fsdp", {1}}};
-constexpr Slice<float> kPiece{0, 617}, kWhole{4096, 1851};
+constexpr Slice<float> kPiece{0, 617}, kWhole{4096, 1851}, kResult{12288, 6};
 constexpr Slice<std::int64_t> kLabel{64, 2};
 
 struct Shape3 {
@@ -51,6 +51,11 @@ TEST(CudaRecord, WritesOneLineForEachAction) {
         CHECK(c, "fc1 einsum",
               matmul(c.blas(), Shape3{1, 2, 3}, c.in(kPiece), c.in(kWhole), c.out(kPiece),
                      c.stream(kCompute)));
+        CHECK(c, "fc1 bias",
+              InOrder{matmul(c.blas(), Shape3{1, 2, 3}, c.in(kPiece), c.in(kWhole), c.out(kResult),
+                             c.stream(kCompute)),
+                      fused::relu(c.in(kLabel), c.in(kResult), c.out(kResult), c.out(kPiece),
+                                  c.stream(kCompute))});
         CHECK(c, "nothing", advance(nullptr, c.stream(kCompute)));
         CHECK(c, "reduce_scatter fc1",
               reduce_scatter(Tile{1, 617, 1, 1850}, c.in(kWhole), c.out(kPiece),
@@ -69,6 +74,7 @@ TEST(CudaRecord, WritesOneLineForEachAction) {
       "wait compute 3\n"
       "launch compute \"fc1 relu\" reads=[4096:7404,64:16] writes=[0:2468]\n"
       "launch compute \"fc1 einsum\" reads=[0:2468,4096:7404] writes=[0:2468]\n"
+      "launch compute \"fc1 bias\" reads=[0:2468,4096:7404,64:16] writes=[12288:24,0:2468]\n"
       "launch compute \"nothing\" reads=[] writes=[]\n"
       "launch gather \"reduce_scatter fc1\" reads=[4096:7404] writes=[0:2468] over=over_fsdp "
       "kind=reduce_scatter\n"

@@ -1,4 +1,5 @@
 // Compiled with -DFSDP_RECORD: the same calls write a log.
+#include "runtime/Gemm.h"
 #include "runtime/Launch.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ std::string recorded(void (*program)(Context &)) {
 TEST(Record, WritesOneLineForEachAction) {
   EXPECT_EQ(
       recorded([](Context &c) {
-        constexpr Slice<float> piece{0, 617}, whole{4096, 1234};
+        constexpr Slice<float> piece{0, 617}, whole{4096, 1234}, result{12288, 6};
         constexpr Slice<std::int64_t> label{64, 2};
         load_input(c, 0, "load label", 0, label);
         all_gather(c, 1, "all_gather fc1", 1, piece, whole, Tile{1, 617, 1, 1234});
@@ -35,6 +36,10 @@ TEST(Record, WritesOneLineForEachAction) {
         wait(c, 0, 3);
         launch(c, 0, "fc1 relu", reads(whole, label), writes(piece),
                [](const float *, const std::int64_t *, float *) { FAIL(); });
+        gemm(c, 0, "fc1 bias", Gemm{}, reads(piece, whole, label), writes(result, piece),
+             [](std::int64_t, std::int64_t, const std::int64_t *, const float *, float *, float *) {
+               FAIL();
+             });
         launch(c, 0, "nothing", reads(), writes(), [] {});
         reduce_scatter(c, 1, "reduce_scatter fc1", 1, whole, piece, Tile{1, 617, 1, 1234});
         all_reduce(c, 0, "norm", 2, piece, piece);
@@ -46,6 +51,7 @@ TEST(Record, WritesOneLineForEachAction) {
       "record gather 3\n"
       "wait compute 3\n"
       "launch compute \"fc1 relu\" reads=[4096:4936,64:16] writes=[0:2468]\n"
+      "launch compute \"fc1 bias\" reads=[0:2468,4096:4936,64:16] writes=[12288:24,0:2468]\n"
       "launch compute \"nothing\" reads=[] writes=[]\n"
       "launch gather \"reduce_scatter fc1\" reads=[4096:4936] writes=[0:2468] over=over_fsdp "
       "kind=reduce_scatter\n"
