@@ -13,6 +13,7 @@
 #include "runtime/Progress.h"
 #include "runtime/SharedJob.h"
 #include "runtime/cuda/Context.h"
+#include "runtime/cuda/Kernels.h"
 
 #include <atomic>
 #include <cerrno>

@@ -251,7 +251,9 @@ TEST_P(FaultsOverTcp, EndEveryRank) {
     run.env += "timeout -s KILL 8 "; // or nobody would end the process that is stopped
   Finished job = run.run("fsdp=3", GetParam().mode);
   EXPECT_NE(job.status, 0) << job.output;
-  EXPECT_TRUE(job.says(GetParam().cause)) << job.output;
+  // A collective may miss a rank that is stopped before its signs of life are missed.
+  const bool late = std::string(GetParam().mode) == "stop" && job.says("for rank 1, which did not come");
+  EXPECT_TRUE(job.says(GetParam().cause) || late) << job.output;
   EXPECT_EQ(job.errors(), 1) << job.output;
   EXPECT_LT(job.seconds, 20);
 }
