@@ -102,7 +102,7 @@ template <class T> void rows(const std::string &type) {
       kernels::softmax({shape.rows, shape.width}, x.data(), y.data());
     });
     measure("rope " + type, 0, 2 * size * double(count), double(count), [&] {
-      kernels::rope({12, 1024, 64, 10000, false}, x.data(), y.data());
+      kernels::rope({12, 1024, 1, 64, 10000, false}, x.data(), y.data());
     });
     StepState state{};
     const DropoutExtent extents[] = {{count, 1}};
@@ -163,7 +163,7 @@ int main(int argc, char **argv) {
     wanted = argv[1];
   for (const std::uint32_t length : {256, 1024})
     for (const bool causal : {true, false}) {
-      const AttentionShape s{2, 6, 6, length, length, 64, 0.125f, causal};
+      const AttentionShape s = rowMajor({2, 6, 6, length, length, 64, 0.125f, causal});
       attention<float>("f32", s);
       attention<bf16>("bf16", s);
     }

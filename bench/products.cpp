@@ -2,7 +2,7 @@
 //
 // Every matrix product of a training step of the two models of bench/compare, on one rank of two,
 // as the step meets them: in shared memory of 4 KiB pages and out of the caches. One thread, in the
-// processor's time, the median of some calls after one that warms up.
+// processor's time, the best of some calls after one that warms up.
 // usage: products [10m|124m] [f32|bf16]
 //
 //===----------------------------------------------------------------------===//
@@ -16,7 +16,6 @@
 #include <cstring>
 #include <string>
 #include <sys/mman.h>
-#include <vector>
 
 using namespace fsdp::rt;
 
@@ -55,24 +54,21 @@ struct Sum {
 /// `name`d product of rows x terms by terms x columns, `count` times a step.
 template <class In, class Out>
 void product(Memory &memory, const std::string &name, int count, const Gemm &g, Sum &all) {
-  std::vector<double> seconds;
-  const int calls = flopsOf(g) > 1e10 ? 5 : 15;
-  for (int call = 0; call < calls; ++call) {
+  double best = 1e30;
+  for (int call = 0; call < (flopsOf(g) > 1e10 ? 6 : 16); ++call) {
     const In *a = memory.take<In>(g.m * g.k), *b = memory.take<In>(g.k * g.n);
     Out *c = memory.take<Out>(g.m * g.n);
     const double start = processorSeconds();
     kernels::gemm(g, a, b, c);
     if (call > 0)
-      seconds.push_back(processorSeconds() - start);
+      best = std::min(best, processorSeconds() - start);
   }
-  std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
-  const double median = seconds[seconds.size() / 2];
   std::printf("%-24s %3d x %5ld x %5ld x %5ld %s %9.3f ms %8.1f GFLOP/s\n", name.c_str(), count,
-              long(g.m), long(g.n), long(g.k), sizeof(Out) == 2 ? "to bf16" : "to f32 ",
-              median * 1e3, flopsOf(g) / median * 1e-9);
+              long(g.m), long(g.n), long(g.k), sizeof(Out) == 2 ? "to bf16" : "to f32 ", best * 1e3,
+              flopsOf(g) / best * 1e-9);
   std::fflush(stdout);
   all.flops += count * flopsOf(g);
-  all.seconds += count * median;
+  all.seconds += count * best;
 }
 
 /// y = x w, dx = dy w^T and dw = x^T dy, of one weight in x out.

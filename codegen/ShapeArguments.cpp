@@ -55,17 +55,27 @@ static std::string normRows(Value x, const APFloat &eps) {
       .field("epsilon", number(eps, Float64Type::get(x.getContext())));
 }
 
-static std::string attentionShape(Value q, Value k, const APFloat &scale, bool causal) {
-  ArrayRef<int64_t> queries = shapeOf(q), keys = shapeOf(k);
-  return Initializer("AttentionShape")
-      .field("batch", queries[0])
-      .field("heads", queries[1])
-      .field("groups", keys[1])
-      .field("queries", queries[2])
-      .field("keys", keys[2])
-      .field("width", queries[3])
-      .field("scale", number(scale, Float32Type::get(q.getContext())))
-      .field("causal", causal);
+template <typename Op> static std::string attentionShape(Op op) {
+  nn::AttentionLayout at = op.getLayout();
+  auto strides = [](const nn::AttentionStrides &s) {
+    return "{" + std::to_string(s.batch) + ", " + std::to_string(s.head) + ", " +
+           std::to_string(s.position) + "}";
+  };
+  Initializer shape("AttentionShape");
+  shape.field("batch", at.batch)
+      .field("heads", at.heads)
+      .field("groups", at.groups)
+      .field("queries", at.queries)
+      .field("keys", at.keys)
+      .field("width", at.width)
+      .field("scale", number(op.getScale(), Float32Type::get(op.getContext())))
+      .field("causal", op.getCausal())
+      .field("q", strides(at.q))
+      .field("k", strides(at.k))
+      .field("out", strides(at.out));
+  if (op.getInputs().size() == 1)
+    shape.field("part", at.part);
+  return shape;
 }
 
 static std::string embeddingShape(Value table, Value ids) {
@@ -100,13 +110,14 @@ std::string mlir::fsdp::shapeArgument(Operation *op) {
             .field("width", shape.back());
       })
       .Case<nn::AttentionOp, nn::AttentionGradOp>([](auto op) {
-        return attentionShape(op.getQ(), op.getK(), op.getScale(), op.getCausal());
+        return attentionShape(op);
       })
       .Case([](nn::RopeOp op) -> std::string {
         ArrayRef<int64_t> shape = shapeOf(op.getX());
         return Initializer("RopeShape")
-            .field("blocks", product(shape.drop_back(2)))
-            .field("positions", shape.take_back(2).front())
+            .field("blocks", product(shape.take_front(op.getDim())))
+            .field("positions", shape[op.getDim()])
+            .field("inner", product(shape.drop_front(op.getDim() + 1).drop_back()))
             .field("width", shape.back())
             .field("theta", number(op.getTheta(), Float64Type::get(op.getContext())))
             .field("inverse", op.getInverse());

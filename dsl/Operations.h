@@ -112,9 +112,17 @@ struct AttentionOptions {
 /// Softmax attention of `q` (batch, heads, queries, width) to `k` and `v` (batch, groups, keys,
 /// width); each group of keys and values serves as many heads as there are heads for a group.
 Tensor attention(Located q, Located k, Located v, const AttentionOptions &options = {});
+/// The same with the dimensions in another order, "b t h d" as a projection leaves them: batch,
+/// positions, heads and, always last, width.
+Tensor attention(const std::string &order, Located q, Located k, Located v,
+                 const AttentionOptions &options = {});
+/// The same where one tensor holds queries, keys and values, 0 to 2 along n: "b t n h d".
+Tensor attention(const std::string &order, Located qkv, const AttentionOptions &options = {});
 /// `input` (..., positions, width) with the pairs i and i + width/2 of each row turned by
 /// position * theta^(-2 i / width).
 Tensor rope(Located input, double theta = 10000);
+/// The same where the positions are dimension t of the order, such as "b t h d".
+Tensor rope(const std::string &order, Located input, double theta = 10000);
 
 // Numbers of a step.
 

@@ -183,33 +183,83 @@ Tensor dropout(Located input, double rate, const std::string &name) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-Tensor attention(Located q, Located k, Located v, const AttentionOptions &options) {
-  requireFloat("attention", q);
-  Shape rows = rowShape("attention", q);
-  std::vector<Tensor> operands = {q.tensor, k.tensor, v.tensor};
-  if (k.tensor.type() != v.tensor.type())
-    Model::fail("attention", operands, q.where, "expected keys and values of one type");
-  double width = static_cast<double>(q.tensor.shape().back());
+/// The attention of `inputs`: three, or one with n in the order.
+static Tensor attend(const std::string &order, const std::vector<Tensor> &inputs, Where where,
+                     const AttentionOptions &options) {
+  const Tensor &first = inputs.front();
+  if (!nn::isAttentionOrder(order) || (nn::attentionDim(order, 'n') >= 0) != (inputs.size() == 1))
+    Model::fail("attention", inputs, where,
+                "got the order '" + order + "', expected " +
+                    (inputs.size() == 1 ? "b, h, t and n" : "b, h and t") +
+                    " with spaces between them, then d, such as '" +
+                    (inputs.size() == 1 ? "b t n h d" : "b t h d") + "'");
+  if (first.rank() != static_cast<int64_t>(order.size() / 2 + 1))
+    Model::fail("attention", inputs, where, "expected the dimensions '" + order + "'");
+  double width = static_cast<double>(first.shape().back());
   double scale = options.scale.value_or(1 / std::sqrt(width));
-  return q.tensor.owner().create(
-      "attention", operands, q.where, [&](OpBuilder &builder, Location loc) -> Value {
-        RankedTensorType type = q.tensor.type();
-        return nn::AttentionOp::create(builder, loc,
-                                       TypeRange{type, type.clone(ArrayRef<int64_t>(rows))},
-                                       q.tensor.irValue(), k.tensor.irValue(), v.tensor.irValue(),
+  std::string outOrder = nn::attentionOutOrder(order);
+  Shape out(outOrder.size() / 2 + 1);
+  auto sizeOf = [&](char letter) { return first.size(nn::attentionDim(order, letter)); };
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = sizeOf(outOrder[2 * i]);
+  Shape rows = {sizeOf('b'), sizeOf('h'), sizeOf('t')};
+  return first.owner().create(
+      "attention", inputs, where, [&](OpBuilder &builder, Location loc) -> Value {
+        SmallVector<Value> values;
+        for (const Tensor &input : inputs)
+          values.push_back(input.irValue());
+        auto typeOf = [&](const Shape &shape) {
+          return first.type().clone(ArrayRef<int64_t>(shape));
+        };
+        return nn::AttentionOp::create(builder, loc, TypeRange{typeOf(out), typeOf(rows)},
+                                       builder.getStringAttr(order), values,
                                        builder.getF64FloatAttr(scale),
                                        options.causal ? builder.getUnitAttr() : UnitAttr())
             .getOut();
       });
 }
 
-Tensor rope(Located input, double theta) {
-  requireFloat("rope", input);
+Tensor attention(const std::string &order, Located q, Located k, Located v,
+                 const AttentionOptions &options) {
+  requireFloat("attention", q);
+  std::vector<Tensor> inputs = {q.tensor, k.tensor, v.tensor};
+  if (k.tensor.type() != v.tensor.type())
+    Model::fail("attention", inputs, q.where, "expected keys and values of one type");
+  return attend(order, inputs, q.where, options);
+}
+
+Tensor attention(Located q, Located k, Located v, const AttentionOptions &options) {
+  return attention("b h t d", q, k, v, options);
+}
+
+Tensor attention(const std::string &order, Located qkv, const AttentionOptions &options) {
+  requireFloat("attention", qkv);
+  return attend(order, {qkv.tensor}, qkv.where, options);
+}
+
+static Tensor ropeOver(int64_t dim, const Located &input, double theta) {
   return input.tensor.owner().create(
       "rope", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        return nn::RopeOp::create(builder, loc, input.tensor.type(), input.tensor.irValue(),
-                                  builder.getF64FloatAttr(theta), UnitAttr());
+        return nn::RopeOp::create(builder, loc, input.tensor.type(), input.tensor.irValue(), dim,
+                                  llvm::APFloat(theta));
       });
+}
+
+Tensor rope(Located input, double theta) {
+  requireFloat("rope", input);
+  return ropeOver(input.tensor.rank() - 2, input, theta);
+}
+
+Tensor rope(const std::string &order, Located input, double theta) {
+  requireFloat("rope", input);
+  size_t rank = input.tensor.rank();
+  int64_t dim = nn::attentionDim(order, 't');
+  if (order.size() + 1 != 2 * rank || dim < 0)
+    Model::fail("rope", {input.tensor}, input.where,
+                "got the order '" + order +
+                    "', expected a letter for each dimension, t for the positions, with spaces "
+                    "between them");
+  return ropeOver(dim, input, theta);
 }
 
 } // namespace fsdp::dsl

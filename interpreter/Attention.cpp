@@ -14,27 +14,31 @@ using namespace mlir::fsdp::interpreter;
 
 namespace {
 
-/// The sizes of an attention, and where the row of a query or a key begins.
-struct AttentionShape {
-  int64_t batch, heads, queries, width, groups, keys;
+/// Sizes of an attention, and the element where each row of an operand begins.
+struct AttentionShape : AttentionLayout {
   double scale;
   bool causal;
+  bool packed; ///< one tensor holds queries, keys and values
 
-  AttentionShape(RankedTensorType q, RankedTensorType k, const APFloat &scale, bool causal)
-      : batch(q.getDimSize(0)), heads(q.getDimSize(1)), queries(q.getDimSize(2)),
-        width(q.getDimSize(3)), groups(k.getDimSize(1)), keys(k.getDimSize(2)),
-        scale(scale.convertToDouble()), causal(causal) {}
+  template <typename Op>
+  explicit AttentionShape(Op op)
+      : AttentionLayout(op.getLayout()), scale(op.getScale().convertToDouble()),
+        causal(op.getCausal()), packed(op.getInputs().size() == 1) {}
 
   /// How many keys query `t` sees: the first ones.
   int64_t visible(int64_t t) const { return causal ? t + keys - queries + 1 : keys; }
-  int64_t queryRow(int64_t b, int64_t h, int64_t t) const { return (b * heads + h) * queries + t; }
-  int64_t keyRow(int64_t b, int64_t h, int64_t s) const {
-    return (b * groups + h / (heads / groups)) * keys + s;
+  int64_t query(int64_t b, int64_t h, int64_t t) const { return q.row(b, h, t); }
+  int64_t key(int64_t b, int64_t h, int64_t s) const {
+    return part + k.row(b, h / (heads / groups), s);
   }
+  int64_t value(int64_t b, int64_t h, int64_t s) const { return key(b, h, s) + part; }
+  int64_t output(int64_t b, int64_t h, int64_t t) const { return out.row(b, h, t); }
+  int64_t sum(int64_t b, int64_t h, int64_t t) const { return (b * heads + h) * queries + t; }
+
   double dot(const Tensor &a, int64_t rowA, const Tensor &b, int64_t rowB) const {
     double sum = 0;
     for (int64_t i = 0; i < width; ++i)
-      sum += a.getFloat(rowA * width + i) * b.getFloat(rowB * width + i);
+      sum += a.getFloat(rowA + i) * b.getFloat(rowB + i);
     return sum;
   }
   /// Calls `fn(b, h, t)` for each query.
@@ -50,17 +54,18 @@ struct AttentionShape {
 
 static Kernel compileForward(AttentionOp op, Numerics numerics) {
   RankedTensorType outType = op.getOut().getType(), rowType = op.getLogSumExp().getType();
-  AttentionShape shape(outType, op.getK().getType(), op.getScale(), op.getCausal());
+  AttentionShape shape(op);
   Rounding round(outType.getElementType(), numerics), roundSum(rowType.getElementType(), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    const Tensor &q = in[0], &k = in[shape.packed ? 0 : 1], &v = in[shape.packed ? 0 : 2];
     out[0] = Tensor(outType);
     out[1] = Tensor(rowType);
     shape.forEachQuery([&](int64_t b, int64_t h, int64_t t) {
-      int64_t row = shape.queryRow(b, h, t), count = shape.visible(t);
+      int64_t query = shape.query(b, h, t), to = shape.output(b, h, t), count = shape.visible(t);
       std::vector<double> score(count);
       double largest = -std::numeric_limits<double>::infinity(), sum = 0;
       for (int64_t s = 0; s < count; ++s) {
-        score[s] = shape.scale * shape.dot(in[0], row, in[1], shape.keyRow(b, h, s));
+        score[s] = shape.scale * shape.dot(q, query, k, shape.key(b, h, s));
         largest = std::max(largest, score[s]);
       }
       for (int64_t s = 0; s < count; ++s)
@@ -68,36 +73,40 @@ static Kernel compileForward(AttentionOp op, Numerics numerics) {
       for (int64_t i = 0; i < shape.width; ++i) {
         double value = 0;
         for (int64_t s = 0; s < count; ++s)
-          value += score[s] / sum * in[2].getFloat(shape.keyRow(b, h, s) * shape.width + i);
-        out[0].mutableData()[row * shape.width + i].f = round(value);
+          value += score[s] / sum * v.getFloat(shape.value(b, h, s) + i);
+        out[0].mutableData()[to + i].f = round(value);
       }
-      out[1].mutableData()[row].f = roundSum(largest + std::log(sum));
+      out[1].mutableData()[shape.sum(b, h, t)].f = roundSum(largest + std::log(sum));
     });
   };
 }
 
 static Kernel compileBackward(AttentionGradOp op, Numerics numerics) {
-  RankedTensorType qType = op.getQ().getType(), kType = op.getK().getType();
-  AttentionShape shape(qType, kType, op.getScale(), op.getCausal());
-  Rounding round(qType.getElementType(), numerics);
+  SmallVector<RankedTensorType> types;
+  for (Type type : op.getResultTypes())
+    types.push_back(cast<RankedTensorType>(type));
+  AttentionShape shape(op);
+  Rounding round(types[0].getElementType(), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    const Tensor &q = in[0], &k = in[1], &v = in[2], &forward = in[3], &d = in[5];
-    int64_t width = shape.width;
-    out[0] = Tensor(qType);
-    out[1] = Tensor(kType);
-    out[2] = Tensor(kType);
-    Element *dQ = out[0].mutableData(), *dK = out[1].mutableData(), *dV = out[2].mutableData();
+    const size_t kAt = shape.packed ? 0 : 1, vAt = shape.packed ? 0 : 2;
+    const Tensor &q = in[0], &k = in[kAt], &v = in[vAt], &forward = in[vAt + 1],
+                 &sums = in[vAt + 2], &d = in[vAt + 3];
+    for (auto [tensor, type] : llvm::zip_equal(out, types))
+      tensor = Tensor(type);
+    Element *dQ = out[0].mutableData(), *dK = out[kAt].mutableData(),
+            *dV = out[vAt].mutableData();
     shape.forEachQuery([&](int64_t b, int64_t h, int64_t t) {
-      int64_t row = shape.queryRow(b, h, t);
+      int64_t query = shape.query(b, h, t), row = shape.output(b, h, t);
       double delta = shape.dot(d, row, forward, row);
       for (int64_t s = 0; s < shape.visible(t); ++s) {
-        int64_t key = shape.keyRow(b, h, s);
-        double p = std::exp(shape.scale * shape.dot(q, row, k, key) - in[4].getFloat(row));
-        double dScore = shape.scale * p * (shape.dot(d, row, v, key) - delta);
-        for (int64_t i = 0; i < width; ++i) {
-          dQ[row * width + i].f += dScore * k.getFloat(key * width + i);
-          dK[key * width + i].f += dScore * q.getFloat(row * width + i);
-          dV[key * width + i].f += p * d.getFloat(row * width + i);
+        int64_t key = shape.key(b, h, s), value = shape.value(b, h, s);
+        double p = std::exp(shape.scale * shape.dot(q, query, k, key) -
+                            sums.getFloat(shape.sum(b, h, t)));
+        double dScore = shape.scale * p * (shape.dot(d, row, v, value) - delta);
+        for (int64_t i = 0; i < shape.width; ++i) {
+          dQ[query + i].f += dScore * k.getFloat(key + i);
+          dK[key + i].f += dScore * q.getFloat(query + i);
+          dV[value + i].f += p * d.getFloat(row + i);
         }
       }
     });
@@ -109,7 +118,9 @@ static Kernel compileBackward(AttentionGradOp op, Numerics numerics) {
 
 static Kernel compileRope(RopeOp op, Numerics numerics) {
   RankedTensorType type = op.getX().getType();
-  int64_t width = type.getShape().back(), positions = type.getShape().take_back(2).front();
+  int64_t width = type.getShape().back(), positions = type.getDimSize(op.getDim()), inner = 1;
+  for (int64_t size : type.getShape().drop_front(op.getDim() + 1).drop_back())
+    inner *= size;
   double theta = op.getTheta().convertToDouble(), sign = op.getInverse() ? -1 : 1;
   Rounding round(type.getElementType(), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
@@ -118,7 +129,7 @@ static Kernel compileRope(RopeOp op, Numerics numerics) {
     int64_t rows = width ? in[0].size() / width : 0, half = width / 2;
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t i = 0; i < half; ++i) {
-        double angle = sign * static_cast<double>(row % positions) *
+        double angle = sign * static_cast<double>(row / inner % positions) *
                        std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(width));
         int64_t a = row * width + i, b = a + half;
         double x = in[0].getFloat(a), y = in[0].getFloat(b);

@@ -57,10 +57,10 @@ struct QueryBlock {
 
 /// Four by four numbers, transposed.
 template <class T>
-void transposeFour(const T *rows, std::size_t width, float factor, float *packed) {
+void transposeFour(const T *rows, std::size_t stride, float factor, float *packed) {
   using Vector = float __attribute__((vector_size(16)));
   const auto row = [&](std::size_t r) {
-    const T *at = rows + r * width;
+    const T *at = rows + r * stride;
     return Vector{float(at[0]), float(at[1]), float(at[2]), float(at[3])} * factor;
   };
   const Vector a = row(0), b = row(1), c = row(2), d = row(3);
@@ -78,15 +78,15 @@ void transposeFour(const T *rows, std::size_t width, float factor, float *packed
 
 /// packed[i][r] = factor * rows[r][i]; lanes past the last row are zero.
 template <class T>
-void transpose(const T *rows, std::size_t count, std::size_t lanes, std::size_t width, float factor,
-               float *packed) {
+void transpose(const T *rows, std::size_t stride, std::size_t count, std::size_t lanes,
+               std::size_t width, float factor, float *packed) {
   const std::size_t evenRows = count / 4 * 4, evenWidth = width / 4 * 4;
   for (std::size_t r = 0; r < evenRows; r += 4)
     for (std::size_t i = 0; i < evenWidth; i += 4)
-      transposeFour(rows + r * width + i, width, factor, packed + i * kQueries + r);
+      transposeFour(rows + r * stride + i, stride, factor, packed + i * kQueries + r);
   for (std::size_t i = 0; i < width; ++i) {
     for (std::size_t r = i < evenWidth ? evenRows : 0; r < count; ++r)
-      packed[i * kQueries + r] = factor * float(rows[r * width + i]);
+      packed[i * kQueries + r] = factor * float(rows[r * stride + i]);
     std::fill(packed + i * kQueries + count, packed + i * kQueries + lanes, 0.0f);
   }
 }
@@ -164,23 +164,41 @@ void multiplyRow(float *row, std::size_t width, float factor) {
     row[i] *= factor;
 }
 
-/// The numbers themselves, or where `to` holds them as floats.
-template <class T> const float *widened(const T *from, std::size_t count, float *to) {
+/// Rows of floats, `stride` numbers apart.
+template <class T> struct Rows {
+  T *at;
+  std::size_t stride;
+
+  T *operator[](std::size_t row) const { return at + row * stride; }
+};
+
+/// The rows themselves, or where `to` holds them as floats.
+template <class T>
+Rows<const float> widened(const T *from, std::size_t stride, std::size_t count, std::size_t width,
+                          float *to) {
   if constexpr (std::is_same_v<T, float>)
-    return from;
-  convert(from, count, to);
-  return to;
+    return {from, stride};
+  for (std::size_t r = 0; r < count; ++r)
+    convert(from + r * stride, width, to + r * width);
+  return {to, width};
 }
 
 /// Where a kernel may leave floats that become T: at their place, or in `scratch` until `narrow`.
-template <class T> float *wide(T *place, float *scratch) {
+template <class T>
+Rows<float> wide(T *place, std::size_t stride, std::size_t width, float *scratch) {
   if constexpr (std::is_same_v<T, float>)
-    return place;
-  return scratch;
+    return {place, stride};
+  return {scratch, width};
 }
-template <class T> void narrow(const float *scratch, std::size_t count, T *place) {
+template <class T>
+void narrow(Rows<float> rows, std::size_t count, std::size_t width, T *place, std::size_t stride) {
   if constexpr (!std::is_same_v<T, float>)
-    convert(scratch, count, place);
+    for (std::size_t r = 0; r < count; ++r)
+      convert(rows[r], width, place + r * stride);
+}
+void clear(Rows<float> rows, std::size_t count, std::size_t width) {
+  for (std::size_t r = 0; r < count; ++r)
+    std::fill_n(rows[r], width, 0.0f);
 }
 
 /// Blocks as floats, for types that are narrower: two of queries and two of keys.
@@ -199,29 +217,30 @@ template <class T>
 void attendBlock(const AttentionShape &shape, const QueryBlock &block, const T *q, const T *k,
                  const T *v, T *result, float *logSumExp, float *packed, float *scores,
                  const WideBlocks &blocks) {
-  const std::size_t width = shape.width;
-  float *out = wide(result, blocks.first);
-  transpose(q, block.count, block.lanes, width, shape.scale, packed);
-  std::fill_n(out, block.count * width, 0.0f);
+  const std::size_t width = shape.width, stride = shape.k.row;
+  const Rows<float> out = wide(result, shape.out.row, width, blocks.first);
+  transpose(q, shape.q.row, block.count, block.lanes, width, shape.scale, packed);
+  clear(out, block.count, width);
   Softmax softmax;
   for (std::size_t first = 0; first < block.keys(); first += kKeys) {
     const std::size_t count = std::min(kKeys, block.keys() - first);
-    const float *keys = widened(k + first * width, count * width, blocks.keys);
-    multiply({count, block.lanes, width, width, 1, kQueries, kQueries}, keys, packed, scores,
-             false);
+    const auto keys = widened(k + first * stride, stride, count, width, blocks.keys);
+    multiply({count, block.lanes, width, keys.stride, 1, kQueries, kQueries}, keys.at, packed,
+             scores, false);
     if (softmax.advance(block, first, count, scores))
       for (std::size_t r = 0; r < block.count; ++r)
-        multiplyRow(out + r * width, width, softmax.correction[r]);
-    const float *values = widened(v + first * width, count * width, blocks.values);
-    multiply({block.count, width, count, 1, kQueries, width, width}, scores, values, out, true);
+        multiplyRow(out[r], width, softmax.correction[r]);
+    const auto values = widened(v + first * stride, stride, count, width, blocks.values);
+    multiply({block.count, width, count, 1, kQueries, values.stride, out.stride}, scores, values.at,
+             out.at, true);
   }
   for (std::size_t r = 0; r < block.count; ++r)
     if (softmax.sum[r] != 0)
-      multiplyRow(out + r * width, width, static_cast<float>(1 / softmax.sum[r]));
+      multiplyRow(out[r], width, static_cast<float>(1 / softmax.sum[r]));
 #pragma omp simd
   for (std::size_t r = 0; r < block.count; ++r)
     logSumExp[r] = vectorLog(static_cast<float>(softmax.sum[r])) + softmax.top[r];
-  narrow(out, block.count * width, result);
+  narrow(out, block.count, width, result, shape.out.row);
 }
 
 /// What a block of queries reads and writes in the gradient.
@@ -273,19 +292,20 @@ void scoreGradients(const QueryBlock &block, std::size_t first, std::size_t coun
 
 template <class T>
 void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
-                     const GradientBlock<T> &at, const T *k, const T *v, float *dK, float *dV,
-                     const GradientScratch &scratch) {
-  const std::size_t width = shape.width, numbers = block.count * width;
+                     const GradientBlock<T> &at, const T *k, const T *v, Rows<float> dK,
+                     Rows<float> dV, const GradientScratch &scratch) {
+  const std::size_t width = shape.width, stride = shape.k.row;
   const WideBlocks blocks(scratch.wide, width);
-  float *dQ = wide(at.dQ, scratch.wide + WideBlocks::count(width));
-  const float *q = widened(at.q, numbers, blocks.first);
-  const float *dOutWide = widened(at.dOut, numbers, blocks.second);
-  transpose(at.q, block.count, block.lanes, width, shape.scale, scratch.packedQ);
-  transpose(at.dOut, block.count, block.lanes, width, 1, scratch.packedOut);
+  const Rows<float> dQ =
+      wide(at.dQ, shape.q.row, width, scratch.wide + WideBlocks::count(width));
+  const auto q = widened(at.q, shape.q.row, block.count, width, blocks.first);
+  const auto dOutWide = widened(at.dOut, shape.out.row, block.count, width, blocks.second);
+  transpose(at.q, shape.q.row, block.count, block.lanes, width, shape.scale, scratch.packedQ);
+  transpose(at.dOut, shape.out.row, block.count, block.lanes, width, 1, scratch.packedOut);
   float logSumExp[kQueries] = {}, along[kQueries] = {};
   for (std::size_t r = 0; r < block.count; ++r) {
-    const T *out = at.out + r * width;
-    const float *dOut = dOutWide + r * width;
+    const T *out = at.out + r * shape.out.row;
+    const float *dOut = dOutWide[r];
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (std::size_t i = 0; i < width; ++i)
@@ -294,60 +314,68 @@ void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
     // A query that sees nothing has -infinity, from which nothing may be subtracted.
     logSumExp[r] = at.logSumExp[r] == -kInfinity ? 0.0f : at.logSumExp[r] * kLog2e;
   }
-  std::fill_n(dQ, numbers, 0.0f);
+  clear(dQ, block.count, width);
   for (std::size_t first = 0; first < block.keys(); first += kKeys) {
-    const std::size_t count = std::min(kKeys, block.keys() - first), offset = first * width;
-    const TileProduct scores{count, block.lanes, width, width, 1, kQueries, kQueries};
-    const float *keys = widened(k + offset, count * width, blocks.keys);
-    const float *values = widened(v + offset, count * width, blocks.values);
-    multiply(scores, keys, scratch.packedQ, scratch.probabilities, false);
-    multiply(scores, values, scratch.packedOut, scratch.scoreGradient, false);
+    const std::size_t count = std::min(kKeys, block.keys() - first), offset = first * stride;
+    const auto keys = widened(k + offset, stride, count, width, blocks.keys);
+    const auto values = widened(v + offset, stride, count, width, blocks.values);
+    const TileProduct scores{count, block.lanes, width, keys.stride, 1, kQueries, kQueries};
+    multiply(scores, keys.at, scratch.packedQ, scratch.probabilities, false);
+    multiply(scores, values.at, scratch.packedOut, scratch.scoreGradient, false);
     scoreGradients(block, first, count, shape.scale, logSumExp, along, scratch.probabilities,
                    scratch.scoreGradient);
-    const TileProduct overQueries{count, width, block.count, kQueries, 1, width, width};
-    multiply(overQueries, scratch.probabilities, dOutWide, dV + offset, true);
-    multiply(overQueries, scratch.scoreGradient, q, dK + offset, true);
-    multiply({block.count, width, count, 1, kQueries, width, width}, scratch.scoreGradient, keys,
-             dQ, true);
+    multiply({count, width, block.count, kQueries, 1, dOutWide.stride, dV.stride},
+             scratch.probabilities, dOutWide.at, dV[first], true);
+    multiply({count, width, block.count, kQueries, 1, q.stride, dK.stride}, scratch.scoreGradient,
+             q.at, dK[first], true);
+    multiply({block.count, width, count, 1, kQueries, keys.stride, dQ.stride},
+             scratch.scoreGradient, keys.at, dQ.at, true);
   }
-  narrow(dQ, numbers, at.dQ);
+  narrow(dQ, block.count, width, at.dQ, shape.q.row);
 }
 
-} // namespace
+/// Where a head's rows begin.
+std::size_t startOf(const HeadStrides &strides, std::size_t batch, std::size_t head) {
+  return batch * strides.batch + head * strides.head;
+}
 
-namespace {
+/// The rows of a head.
+template <class T>
+pairs::RowsOf<T> rowsOf(const HeadStrides &strides, T *operand, std::size_t batch,
+                        std::size_t head) {
+  return {operand + startOf(strides, batch, head), static_cast<std::ptrdiff_t>(strides.row)};
+}
 
 /// Attention on bf16 by the processor's instructions for it.
 void attentionByPairs(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
                       bf16 *out, float *logSumExp) {
   const PairMultiplier multiply;
-  const std::ptrdiff_t width = shape.width;
   const std::size_t shared = shape.heads / shape.groups;
-  for (std::size_t head = 0; head < std::size_t(shape.batch) * shape.heads; ++head) {
-    const std::size_t group = head / shared * shape.keys * shape.width;
-    const std::size_t row = head * shape.queries, at = row * shape.width;
-    pairs::attendHead(shape, multiply, {q + at, width}, {k + group, width}, {v + group, width},
-                      {out + at, width}, logSumExp + row);
-  }
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t head = 0; head < shape.heads; ++head)
+      pairs::attendHead(shape, multiply, rowsOf(shape.q, q, batch, head),
+                        rowsOf(shape.k, k, batch, head / shared),
+                        rowsOf(shape.k, v, batch, head / shared),
+                        rowsOf(shape.out, out, batch, head),
+                        logSumExp + (batch * shape.heads + head) * shape.queries);
 }
 
 void attentionGradByPairs(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
                           const bf16 *out, const float *logSumExp, const bf16 *dOut, bf16 *dQ,
                           bf16 *dK, bf16 *dV) {
   const PairMultiplier multiply;
-  const std::ptrdiff_t width = shape.width;
   const std::size_t shared = shape.heads / shape.groups;
   pairs::GroupGradient gradient(shape, multiply);
-  for (std::size_t group = 0; group < std::size_t(shape.batch) * shape.groups; ++group) {
-    const std::size_t offset = group * shape.keys * shape.width;
-    gradient.begin({k + offset, width}, {v + offset, width});
-    for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
-      const std::size_t row = head * shape.queries, at = row * shape.width;
-      gradient.add({{q + at, width}, {out + at, width}, {dOut + at, width}, logSumExp + row,
-                    {dQ + at, width}});
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t group = 0; group < shape.groups; ++group) {
+      gradient.begin(rowsOf(shape.k, k, batch, group), rowsOf(shape.k, v, batch, group));
+      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head)
+        gradient.add({rowsOf(shape.q, q, batch, head), rowsOf(shape.out, out, batch, head),
+                      rowsOf(shape.out, dOut, batch, head),
+                      logSumExp + (batch * shape.heads + head) * shape.queries,
+                      rowsOf(shape.q, dQ, batch, head)});
+      gradient.finish(rowsOf(shape.k, dK, batch, group), rowsOf(shape.k, dV, batch, group));
     }
-    gradient.finish({dK + offset, width}, {dV + offset, width});
-  }
 }
 
 } // namespace
@@ -363,14 +391,17 @@ void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out,
   auto *packed =
       static_cast<float *>(Workspace::ofThread().reserve((fixed + wide) * sizeof(float)));
   const WideBlocks blocks(packed + fixed, width);
-  for (std::size_t head = 0; head < std::size_t(shape.batch) * shape.heads; ++head) {
-    const std::size_t group = head / shared * shape.keys * width;
-    for (std::size_t first = 0; first < shape.queries; first += kQueries) {
-      const std::size_t row = head * shape.queries + first;
-      attendBlock(shape, QueryBlock(shape, first), q + row * width, k + group, v + group,
-                  out + row * width, logSumExp + row, packed, packed + width * kQueries, blocks);
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t head = 0; head < shape.heads; ++head) {
+      const std::size_t group = startOf(shape.k, batch, head / shared);
+      const T *headQ = q + startOf(shape.q, batch, head);
+      T *headOut = out + startOf(shape.out, batch, head);
+      float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
+      for (std::size_t first = 0; first < shape.queries; first += kQueries)
+        attendBlock(shape, QueryBlock(shape, first), headQ + first * shape.q.row, k + group,
+                    v + group, headOut + first * shape.out.row, sums + first, packed,
+                    packed + width * kQueries, blocks);
     }
-  }
 }
 
 template <class T>
@@ -382,22 +413,29 @@ void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, con
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
   const std::size_t numbers = shape.keys * width;
   const GradientScratch scratch(width, numbers, std::is_same_v<T, float>);
-  for (std::size_t group = 0; group < std::size_t(shape.batch) * shape.groups; ++group) {
-    const std::size_t offset = group * numbers;
-    float *keySums = wide(dK + offset, scratch.sums);
-    float *valueSums = wide(dV + offset, scratch.sums + numbers);
-    std::fill_n(keySums, numbers, 0.0f);
-    std::fill_n(valueSums, numbers, 0.0f);
-    for (std::size_t head = group * shared; head < (group + 1) * shared; ++head)
-      for (std::size_t first = 0; first < shape.queries; first += kQueries) {
-        const std::size_t row = head * shape.queries + first, at = row * width;
-        attendBlockGrad<T>(shape, QueryBlock(shape, first),
-                           {q + at, out + at, logSumExp + row, dOut + at, dQ + at}, k + offset,
-                           v + offset, keySums, valueSums, scratch);
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t group = 0; group < shape.groups; ++group) {
+      const std::size_t at = startOf(shape.k, batch, group);
+      const Rows<float> keySums = wide(dK + at, shape.k.row, width, scratch.sums);
+      const Rows<float> valueSums = wide(dV + at, shape.k.row, width, scratch.sums + numbers);
+      clear(keySums, shape.keys, width);
+      clear(valueSums, shape.keys, width);
+      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
+        const std::size_t atQ = startOf(shape.q, batch, head);
+        const std::size_t atOut = startOf(shape.out, batch, head);
+        const float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
+        for (std::size_t first = 0; first < shape.queries; first += kQueries) {
+          const std::size_t rowQ = atQ + first * shape.q.row;
+          const std::size_t rowOut = atOut + first * shape.out.row;
+          attendBlockGrad<T>(
+              shape, QueryBlock(shape, first),
+              {q + rowQ, out + rowOut, sums + first, dOut + rowOut, dQ + rowQ}, k + at, v + at,
+              keySums, valueSums, scratch);
+        }
       }
-    narrow(keySums, numbers, dK + offset);
-    narrow(valueSums, numbers, dV + offset);
-  }
+      narrow(keySums, shape.keys, width, dK + at, shape.k.row);
+      narrow(valueSums, shape.keys, width, dV + at, shape.k.row);
+    }
 }
 
 #define INSTANTIATE(T)                                                                             \

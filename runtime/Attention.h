@@ -17,7 +17,7 @@ namespace kernels {
 /// out[t, :] = sum over s of p[t, s] * v[s, :], where p[t, :] is the softmax of scale * q[t] . k[s]
 /// over the keys that t sees; logSumExp[t] = log(sum over those of exp(scale * q[t] . k[s])). A
 /// query that sees no key has out = 0 and logSumExp = -infinity. Scratch memory does not grow with
-/// the number of queries or keys. `out` is none of the others.
+/// the number of queries or keys. `out` is none of the others. Operands lie as the shape's strides say.
 template <class T>
 void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out, float *logSumExp);
 /// The gradients of q, k and v; probabilities are computed again from logSumExp. Scratch memory
@@ -39,6 +39,18 @@ void attention(Context &c, int stream, const char *name, AttentionShape shape, S
       attentionWork(shape));
 }
 
+/// The same where one operand holds queries, keys and values.
+template <class T>
+void attention(Context &c, int stream, const char *name, AttentionShape shape, Slice<T> qkv,
+               Slice<T> out, Slice<float> logSumExp) {
+  launch(
+      c, stream, name, reads(qkv), writes(out, logSumExp),
+      [shape](const T *qkv, T *out, float *logSumExp) {
+        kernels::attention(shape, qkv, qkv + shape.part, qkv + 2 * shape.part, out, logSumExp);
+      },
+      Work{"attention", flopsOf(shape)});
+}
+
 /// The gradient of `attention`.
 template <class T>
 void attention_grad(Context &c, int stream, const char *name, AttentionShape shape, Slice<T> q,
@@ -50,6 +62,20 @@ void attention_grad(Context &c, int stream, const char *name, AttentionShape sha
               const T *dOut, T *dQ, T *dK,
               T *dV) { kernels::attentionGrad(shape, q, k, v, out, logSumExp, dOut, dQ, dK, dV); },
       attentionGradWork(shape));
+}
+
+/// The same where one operand holds queries, keys and values, and one result their gradients.
+template <class T>
+void attention_grad(Context &c, int stream, const char *name, AttentionShape shape, Slice<T> qkv,
+                    Slice<T> out, Slice<float> logSumExp, Slice<T> dOut, Slice<T> dQkv) {
+  launch(
+      c, stream, name, reads(qkv, out, logSumExp, dOut), writes(dQkv),
+      [shape](const T *qkv, const T *out, const float *logSumExp, const T *dOut, T *dQkv) {
+        const std::size_t part = shape.part;
+        kernels::attentionGrad(shape, qkv, qkv + part, qkv + 2 * part, out, logSumExp, dOut, dQkv,
+                               dQkv + part, dQkv + 2 * part);
+      },
+      Work{"attention_grad", 2.5 * flopsOf(shape)});
 }
 
 } // namespace fsdp::rt

@@ -23,6 +23,8 @@ constexpr std::int64_t kRows = 256;
 /// A smaller product does not repay packing; half as many rows do where the right side is large.
 constexpr std::int64_t kLeastRows = 512, kLeastColumns = 256, kLeastTerms = 64;
 constexpr std::size_t kLargeBytes = std::size_t(8) << 20;
+/// Terms of a sum that is not cut, and of the parts of a longer one.
+constexpr std::int64_t kMostTerms = 1536, kTerms = 768;
 /// Of a packed right side.
 constexpr std::size_t kPackedBytes = std::size_t(12) << 20;
 
@@ -246,18 +248,17 @@ bool GemmPlan::wantsPanels() const {
 }
 
 void GemmPlan::preparePanels(const GemmLibrary &library) {
-  // Panels of few columns read the left side too often: the sum is cut as well where its parts can
-  // be added up without rounding in between.
-  const auto fit = [&](std::int64_t extent) {
-    return static_cast<std::int64_t>(kPackedBytes / (std::size_t(extent) * b.bytes));
-  };
+  // A long sum is cut where its parts can be added up without rounding in between: what is read of
+  // both sides then stays in the cache, and panels have columns enough.
   std::int64_t terms = a.columns;
-  const std::int64_t least = std::min<std::int64_t>(c.columns, 768);
-  if (fit(terms) < least && c.type == memory::data_type::f32)
-    terms = std::max<std::int64_t>(fit(least) / 64 * 64, 64);
-  const std::int64_t columns = std::clamp<std::int64_t>(fit(terms) / 64 * 64, 64, c.columns);
+  if (terms > kMostTerms && c.type == memory::data_type::f32) {
+    const std::int64_t parts = (terms + kTerms - 1) / kTerms;
+    terms = ((terms + parts - 1) / parts + 63) / 64 * 64;
+  }
+  const auto fit = static_cast<std::int64_t>(kPackedBytes / (std::size_t(terms) * b.bytes));
+  const std::int64_t columns = std::clamp<std::int64_t>(fit / 64 * 64, 64, c.columns);
   // oneDNN is slower at reading a transposed left side than at copying it: by a sixth for floats,
-  // twice as slow for bf16, which is read in packedProduct of terms.
+  // twice as slow for bf16, which is read in pairs of terms.
   const bool transposes = a.strides.column != 1;
   const std::int64_t rest = c.rows % kRows;
 

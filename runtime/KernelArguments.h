@@ -42,8 +42,14 @@ struct SoftmaxRows {
   std::size_t width;
 };
 
-/// Queries (batch, heads, queries, width); keys and values (batch, groups, keys, width), row-major.
-/// Consecutive heads / groups heads share a group's keys and values.
+/// Elements from one index to the next of an operand of attention; rows are contiguous.
+struct HeadStrides {
+  std::size_t batch = 0, head = 0, row = 0;
+};
+
+/// Queries have batch, heads, positions and width; keys and values groups for heads. Consecutive
+/// heads / groups heads share a group's keys and values. Gradients lie like what they are gradients
+/// of; logSumExp is (batch, heads, queries), row-major.
 struct AttentionShape {
   std::uint32_t batch;
   std::uint32_t heads;
@@ -53,7 +59,21 @@ struct AttentionShape {
   std::uint32_t width;
   float scale; ///< of the scores
   bool causal; ///< query t sees keys 0 to t + keys - queries
+  HeadStrides q = {};
+  HeadStrides k = {}; ///< and v
+  HeadStrides out = {};
+  std::size_t part = 0; ///< from queries to keys and from keys to values, where one operand is all
 };
+
+/// The shape with the strides of row-major operands, the width inside of positions, those of heads.
+constexpr AttentionShape rowMajor(AttentionShape s) {
+  const auto strides = [&](std::size_t heads, std::size_t rows) {
+    return HeadStrides{heads * rows * s.width, rows * s.width, s.width};
+  };
+  s.q = s.out = strides(s.heads, s.queries);
+  s.k = strides(s.groups, s.keys);
+  return s;
+}
 
 /// A matrix of logits, row-major, one row for each label.
 struct LogitRows {
@@ -68,10 +88,11 @@ struct EmbeddingShape {
   std::size_t width;
 };
 
-/// `blocks` sequences of `positions` vectors of `width` numbers; the width is even.
+/// `blocks` sequences of `positions` times `inner` vectors of `width` numbers; the width is even.
 struct RopeShape {
   std::size_t blocks;
   std::size_t positions;
+  std::size_t inner; ///< vectors of one position, such as heads
   std::size_t width;
   double theta;
   bool inverse; ///< rotate back, as the gradient does

@@ -2,6 +2,8 @@
 
 #include "runtime/PackedProduct.h"
 
+#include "runtime/StreamingStores.h"
+
 #include <algorithm>
 #ifdef __AVX512BF16__
 #include "runtime/PairPacking.h"
@@ -74,6 +76,9 @@ std::size_t PackedProduct::workspaceBytes() const {
 
 namespace {
 
+/// Bytes of a line of the caches.
+constexpr std::size_t kLine = 64;
+
 constexpr std::size_t count(std::int64_t extent) { return static_cast<std::size_t>(extent); }
 
 /// Chunks of terms one after the other, of each of them the rows; all filled up with zeros.
@@ -110,6 +115,19 @@ void packRight(PackedProduct::Side x, std::int64_t columns, std::int64_t terms, 
       pairs::packPairs(
           {from + term * x.term, x.term, count(std::min(kBlock, terms - term)), count(columns)},
           to + term * kBlock, count(panel));
+}
+
+/// Rows of sums past the caches; whole lines of c, but for what is left of 32 columns.
+void stream(const float *sums, std::int64_t sumStride, std::int64_t rows, std::int64_t columns,
+            float *c, std::int64_t stride) {
+  for (std::int64_t row = 0; row < rows; ++row, sums += sumStride, c += stride) {
+    std::int64_t column = 0;
+    for (; column + 16 <= columns; column += 16)
+      _mm512_stream_ps(c + column, _mm512_loadu_ps(sums + column));
+    _mm512_mask_storeu_ps(c + column,
+                          static_cast<__mmask16>(pairs::firstWords(count(columns - column))),
+                          _mm512_loadu_ps(sums + std::min(column, sumStride - 16)));
+  }
 }
 
 /// Up to 32 rows of sums, `sumStride` floats apart, rounded to the type of c.
@@ -152,6 +170,7 @@ struct PackedProduct::Block {
   char *c;
   std::int64_t rows, columns, terms;
   bool first, last; ///< part of the sum
+  bool streams;     ///< the result passes the caches by
 };
 
 void PackedProduct::multiply(const Block &x) const {
@@ -164,7 +183,7 @@ void PackedProduct::multiply(const Block &x) const {
     char *c = x.c + row * shape.stride * size;
     // Floats are summed where they end up, but for those next to what is not theirs.
     const bool inPlace =
-        shape.out == DType::F32 && !shape.add && x.first && x.last && rows == kBlock;
+        shape.out == DType::F32 && !shape.add && x.first && x.last && rows == kBlock && !x.streams;
     const std::int64_t direct = inPlace ? x.columns / kBlock * kBlock : 0;
     float *sums = x.sums + row * x.sumRows;
     for (std::int64_t term = 0; term < x.terms; term += chunk) {
@@ -183,7 +202,9 @@ void PackedProduct::multiply(const Block &x) const {
     if (!x.last || direct == x.columns)
       continue;
     const std::int64_t columns = x.columns - direct;
-    if (shape.out == DType::F32)
+    if (x.streams)
+      stream(sums, x.sumStride, rows, columns, reinterpret_cast<float *>(c), shape.stride);
+    else if (shape.out == DType::F32)
       store(sums + direct, x.sumStride, rows, columns, shape.add,
             reinterpret_cast<float *>(c) + direct, shape.stride);
     else
@@ -197,6 +218,11 @@ void PackedProduct::run(const bf16 *a, const bf16 *b, void *c, void *workspace,
   float *const sums = reinterpret_cast<float *>(right + rightCount);
   const bool parts = blockTerms < shape.terms;
   const std::int64_t size = static_cast<std::int64_t>(sizeInBytes(shape.out));
+  // Gradients of weights: nobody reads them soon, unless someone waits for rows.
+  const bool streams =
+      shape.out == DType::F32 && !shape.add && !done.call &&
+      count(shape.rows * shape.columns * size) >= kStreamingBytes &&
+      (reinterpret_cast<std::uintptr_t>(c) | count(shape.stride * size)) % kLine == 0;
 
   for (std::int64_t row = 0; row < shape.rows; row += blockRows) {
     const std::int64_t rows = std::min(blockRows, shape.rows - row);
@@ -214,13 +240,15 @@ void PackedProduct::run(const bf16 *a, const bf16 *b, void *c, void *workspace,
           multiply({left, panel, sums + (parts ? column - group : 0),
                     parts ? groupColumns : panelColumns, parts ? groupColumns : 0,
                     static_cast<char *>(c) + (row * shape.stride + column) * size, rows, columns,
-                    terms, term == 0, term + terms == shape.terms});
+                    terms, term == 0, term + terms == shape.terms, streams});
         }
       }
     }
     if (done.call)
       done.call(done.self, row, row + rows);
   }
+  if (streams)
+    _mm_sfence();
 }
 
 #else // never called: nothing repays

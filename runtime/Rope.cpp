@@ -47,14 +47,15 @@ template <class T> void rope(RopeShape shape, const T *x, T *y) {
   const std::size_t half = shape.width / 2;
   const float direction = shape.inverse ? -1.0f : 1.0f;
   for (std::size_t b = 0; b < shape.blocks; ++b)
-    for (std::size_t t = 0; t < shape.positions; ++t, x += shape.width, y += shape.width) {
+    for (std::size_t t = 0; t < shape.positions; ++t) {
       const float *cosines = table + t * shape.width, *sines = cosines + half;
+      for (std::size_t r = 0; r < shape.inner; ++r, x += shape.width, y += shape.width)
 #pragma omp simd
-      for (std::size_t i = 0; i < half; ++i) {
-        const float low = x[i], high = x[i + half], sine = direction * sines[i];
-        y[i] = low * cosines[i] - high * sine;
-        y[i + half] = high * cosines[i] + low * sine;
-      }
+        for (std::size_t i = 0; i < half; ++i) {
+          const float low = x[i], high = x[i + half], sine = direction * sines[i];
+          y[i] = low * cosines[i] - high * sine;
+          y[i + half] = high * cosines[i] + low * sine;
+        }
     }
 }
 

@@ -11,7 +11,7 @@
 namespace fsdp::rt {
 
 namespace kernels {
-/// Rotates the pair (x[b, t, i], x[b, t, i + width / 2]) by the angle t * theta^(-2 i / width).
+/// Rotates the pair (x[b, t, r, i], x[b, t, r, i + width / 2]) by t * theta^(-2 i / width).
 /// Sines are taken in double and kept for the next call; x is float or bf16. In place is fine.
 template <class T> void rope(RopeShape shape, const T *x, T *y);
 } // namespace kernels

@@ -10,36 +10,89 @@ using namespace mlir::nn;
 // Verification
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyAttention(Operation *op, RankedTensorType q, RankedTensorType k,
-                                     RankedTensorType logSumExp, bool causal) {
+/// One entry for each dimension of `order`: that of its letter.
+template <typename T>
+static SmallVector<T, 4> inOrder(StringRef order, T batch, T heads, T positions, T width, T parts) {
+  SmallVector<T, 4> entries;
+  for (char letter : order)
+    if (letter != ' ')
+      entries.push_back(letter == 'b'   ? batch
+                        : letter == 'h' ? heads
+                        : letter == 't' ? positions
+                        : letter == 'd' ? width
+                                        : parts);
+  return entries;
+}
+
+/// (C1), (C2): how many inputs there are, and how many dimensions they have.
+static LogicalResult verifyInputs(Operation *op, StringRef order, TypeRange inputs) {
   // (C1)
-  for (auto [type, name, dims] : {std::tuple(q, "'q'", "batch, heads, queries and width"),
-                                  std::tuple(k, "'k'", "batch, groups, keys and width")})
-    if (type.getRank() != 4)
-      return op->emitOpError() << name << " has type " << type << ", expected rank 4: " << dims;
-  if (q.getDimSize(0) != k.getDimSize(0) || q.getDimSize(3) != k.getDimSize(3))
-    return op->emitOpError("'k' has type ") << k << ", expected batch " << q.getDimSize(0)
-                                            << " and width " << q.getDimSize(3) << " as 'q' has";
+  if (!isAttentionOrder(order))
+    return op->emitOpError("has order '")
+           << order << "', expected the letters b, h, t, and n where one input holds queries, "
+           << "keys and values, with single spaces between them, then d";
   // (C2)
-  int64_t heads = q.getDimSize(1), groups = k.getDimSize(1);
-  if (groups == 0 ? heads != 0 : heads % groups != 0)
-    return op->emitOpError("has ") << heads << " heads and " << groups
-                                   << " groups, expected the groups to divide the heads";
+  int64_t parts = attentionDim(order, 'n');
+  if (size_t expected = parts < 0 ? 3 : 1; inputs.size() != expected)
+    return op->emitOpError("has ") << inputs.size() << " inputs, expected " << expected
+                                   << " for the order '" << order << "'";
   // (C3)
-  if (logSumExp.getShape() != q.getShape().drop_back())
-    return op->emitOpError("'log_sum_exp' has type ")
-           << logSumExp << ", expected the shape of the rows of " << q;
-  // (C4)
-  int64_t queries = q.getDimSize(2), keys = k.getDimSize(2);
-  int64_t least = causal ? std::max<int64_t>(queries, 1) : 1;
-  if (keys < least)
-    return op->emitOpError("has ")
-           << keys << " keys for " << queries << " queries, expected at least " << least
-           << " so that every query sees one";
+  size_t rank = order.size() / 2 + 1;
+  for (auto [input, name] : llvm::zip(inputs, ArrayRef<StringRef>{"'q'", "'k'"}))
+    if (auto type = cast<RankedTensorType>(input); size_t(type.getRank()) != rank)
+      return op->emitOpError() << (parts < 0 ? name : "the input") << " has type " << type
+                               << ", expected the " << rank << " dimensions '" << order << "'";
+  if (parts >= 0)
+    if (auto type = cast<RankedTensorType>(inputs[0]); type.getDimSize(parts) != 3)
+      return op->emitOpError("the input has type ")
+             << type << ", expected size 3 in dimension " << parts
+             << ": queries, keys and values";
+  return success();
+}
+
+static LogicalResult verifyAttention(Operation *op, StringRef order, TypeRange inputs, Type outType,
+                                     Type sumsType, bool causal) {
+  if (failed(verifyInputs(op, order, inputs)))
+    return failure();
+  auto q = cast<RankedTensorType>(inputs.front()), out = cast<RankedTensorType>(outType),
+       logSumExp = cast<RankedTensorType>(sumsType);
+  const AttentionLayout sizes(order, inputs);
+  if (inputs.size() > 1) {
+    // (C3)
+    auto k = cast<RankedTensorType>(inputs[1]), v = cast<RankedTensorType>(inputs[2]);
+    if (k.getShape() !=
+        ArrayRef(inOrder(order, sizes.batch, sizes.groups, sizes.keys, sizes.width, int64_t(3))))
+      return op->emitOpError("'k' has type ") << k << ", expected batch " << sizes.batch
+                                              << " and width " << sizes.width << " as 'q' has";
+    if (v.getShape() != k.getShape())
+      return op->emitOpError("'v' has type ") << v << ", expected the shape of 'k', " << k;
+    // (C4)
+    if (sizes.groups == 0 ? sizes.heads != 0 : sizes.heads % sizes.groups != 0)
+      return op->emitOpError("has ") << sizes.heads << " heads and " << sizes.groups
+                                     << " groups, expected the groups to divide the heads";
+  }
   // (C5)
-  if (k.getElementType() != q.getElementType())
-    return op->emitOpError("has an operand or result of type ")
-           << k << ", expected element type " << q.getElementType() << " as 'q' has";
+  SmallVector<int64_t, 4> shape = inOrder(attentionOutOrder(order), sizes.batch, sizes.heads,
+                                          sizes.queries, sizes.width, int64_t(3));
+  if (out.getShape() != ArrayRef(shape))
+    return op->emitOpError("'out' has type ")
+           << out << ", expected " << RankedTensorType::get(shape, q.getElementType());
+  if (logSumExp.getShape() != ArrayRef<int64_t>({sizes.batch, sizes.heads, sizes.queries}))
+    return op->emitOpError("'log_sum_exp' has type ")
+           << logSumExp << ", expected batch " << sizes.batch << ", " << sizes.heads
+           << " heads and " << sizes.queries << " queries";
+  // (C6)
+  int64_t least = causal ? std::max<int64_t>(sizes.queries, 1) : 1;
+  if (sizes.keys < least)
+    return op->emitOpError("has ")
+           << sizes.keys << " keys for " << sizes.queries << " queries, expected at least "
+           << least << " so that every query sees one";
+  // (C7)
+  for (Type type : llvm::concat<const Type>(SmallVector<Type>(inputs), ArrayRef<Type>(outType)))
+    if (getElementTypeOrSelf(type) != q.getElementType())
+      return op->emitOpError("has an operand or result of type ")
+             << type << ", expected element type " << q.getElementType()
+             << " as the first operand has";
   if (Type sum = getSumType(q.getElementType()); logSumExp.getElementType() != sum)
     return op->emitOpError("'log_sum_exp' has type ")
            << logSumExp << ", expected element type " << sum << " as sums of "
@@ -48,20 +101,36 @@ static LogicalResult verifyAttention(Operation *op, RankedTensorType q, RankedTe
 }
 
 LogicalResult AttentionOp::verify() {
-  return verifyAttention(*this, getQ().getType(), getK().getType(), getLogSumExp().getType(),
-                         getCausal());
+  return verifyAttention(*this, getOrder(), getInputs().getTypes(), getOut().getType(),
+                         getLogSumExp().getType(), getCausal());
 }
 
 LogicalResult AttentionGradOp::verify() {
-  return verifyAttention(*this, getQ().getType(), getK().getType(), getLogSumExp().getType(),
-                         getCausal());
+  if (failed(verifyAttention(*this, getOrder(), getInputs().getTypes(), getOut().getType(),
+                             getLogSumExp().getType(), getCausal())))
+    return failure();
+  // (C8)
+  if (getGradients().size() != getInputs().size())
+    return emitOpError("has ") << getGradients().size() << " results, expected "
+                               << getInputs().size() << ": one for each input";
+  for (auto [index, gradient, input] : llvm::enumerate(getGradients(), getInputs()))
+    if (gradient.getType() != input.getType())
+      return emitOpError("has a gradient #")
+             << index << " of type " << gradient.getType() << ", expected that of the input, "
+             << input.getType();
+  return success();
 }
+
+AttentionLayout AttentionOp::getLayout() { return {getOrder(), getInputs().getTypes()}; }
+AttentionLayout AttentionGradOp::getLayout() { return {getOrder(), getInputs().getTypes()}; }
 
 LogicalResult RopeOp::verify() {
   RankedTensorType type = getX().getType();
   // (C1)
-  if (type.getRank() < 2)
-    return emitOpError("'x' has type ") << type << ", expected positions and a width";
+  int64_t dim = getDim();
+  if (dim < 0 || dim >= type.getRank() - 1)
+    return emitOpError("has no positions in dimension ")
+           << dim << " of " << type << ", expected a dimension before its last";
   if (type.getShape().back() % 2 != 0)
     return emitOpError("has width ")
            << type.getShape().back() << ", expected an even number to turn pairs of";
@@ -76,48 +145,57 @@ LogicalResult RopeOp::verify() {
 // Sharding rules
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// Batch and groups are parallel; the heads of a group, positions and width stay whole.
-struct AttentionFactors {
+/// Batch and groups are parallel; the heads of a group, positions, width and parts stay whole.
+static ShardingRule attentionRule(StringRef order, TypeRange inputs) {
+  const AttentionLayout sizes(order, inputs);
   ShardingRule rule;
-  TensorFactors q, k, rows;
+  rule.factors = {{"batch", sizes.batch, FactorKind::parallel},
+                  {"group", sizes.groups, FactorKind::parallel},
+                  {"head", sizes.groups ? sizes.heads / sizes.groups : 1, FactorKind::whole},
+                  {"query", sizes.queries, FactorKind::whole},
+                  {"key", sizes.keys, FactorKind::whole},
+                  {"width", sizes.width, FactorKind::whole}};
+  if (attentionDim(order, 'n') >= 0)
+    rule.factors.push_back({"part", 3, FactorKind::whole});
+  return rule;
+}
 
-  AttentionFactors(RankedTensorType q, RankedTensorType k) {
-    int64_t heads = q.getDimSize(1), groups = k.getDimSize(1);
-    rule.factors = {{"batch", q.getDimSize(0), FactorKind::parallel},
-                    {"group", groups, FactorKind::parallel},
-                    {"head", groups ? heads / groups : 1, FactorKind::whole},
-                    {"query", q.getDimSize(2), FactorKind::whole},
-                    {"key", k.getDimSize(2), FactorKind::whole},
-                    {"width", q.getDimSize(3), FactorKind::whole}};
-    this->q = {{0}, {1, 2}, {3}, {5}};
-    this->k = {{0}, {1}, {4}, {5}};
-    rows = {{0}, {1, 2}, {3}};
-  }
-};
+/// The factors of an operand that has such heads, and the positions of queries or of keys.
+static TensorFactors factorsIn(StringRef order, DimFactors heads, int64_t positions) {
+  return inOrder<DimFactors>(order, {0}, heads, {positions}, {5}, {6});
+}
 
-} // namespace
+/// The factors of the inputs, and of their gradients.
+static SmallVector<TensorFactors, 3> inputFactors(StringRef order) {
+  TensorFactors q = factorsIn(order, {1, 2}, 3), k = factorsIn(order, {1}, 4);
+  if (attentionDim(order, 'n') >= 0)
+    return {q};
+  return {q, k, k};
+}
+
+static const TensorFactors rowFactors = {{0}, {1, 2}, {3}};
 
 ShardingRule AttentionOp::getShardingRule() {
-  AttentionFactors f(getQ().getType(), getK().getType());
-  f.rule.operands = {f.q, f.k, f.k};
-  f.rule.results = {f.q, f.rows};
-  return f.rule;
+  ShardingRule rule = attentionRule(getOrder(), getInputs().getTypes());
+  rule.operands = inputFactors(getOrder());
+  rule.results = {factorsIn(attentionOutOrder(getOrder()), {1, 2}, 3), rowFactors};
+  return rule;
 }
 
 ShardingRule AttentionGradOp::getShardingRule() {
-  AttentionFactors f(getQ().getType(), getK().getType());
-  f.rule.operands = {f.q, f.k, f.k, f.q, f.rows, f.q};
-  f.rule.results = {f.q, f.k, f.k};
-  return f.rule;
+  ShardingRule rule = attentionRule(getOrder(), getInputs().getTypes());
+  SmallVector<TensorFactors, 3> inputs = inputFactors(getOrder());
+  TensorFactors out = factorsIn(attentionOutOrder(getOrder()), {1, 2}, 3);
+  rule.operands = inputs;
+  llvm::append_range(rule.operands, ArrayRef<TensorFactors>({out, rowFactors, out}));
+  rule.results.assign(inputs.begin(), inputs.end());
+  return rule;
 }
 
 // A position turns by its index, so positions stay whole, as does the width that pairs are made of.
 ShardingRule RopeOp::getShardingRule() {
   ShardingRule rule = ShardingRule::elementwise(*this);
-  for (Factor &factor : MutableArrayRef<Factor>(rule.factors).take_back(2))
-    factor.kind = FactorKind::whole;
+  rule.factors[getDim()].kind = rule.factors.back().kind = FactorKind::whole;
   return rule;
 }
 
@@ -126,22 +204,21 @@ ShardingRule RopeOp::getShardingRule() {
 //===----------------------------------------------------------------------===//
 
 /// Pairs of a query and a key it sees, over all batches and heads.
-static int64_t countPairs(RankedTensorType q, RankedTensorType k, bool causal) {
-  int64_t queries = q.getDimSize(2), keys = k.getDimSize(2);
-  int64_t hidden = causal ? queries * (queries - 1) / 2 : 0;
-  return q.getDimSize(0) * q.getDimSize(1) * (queries * keys - hidden);
+static int64_t countPairs(const AttentionLayout &sizes, bool causal) {
+  int64_t hidden = causal ? sizes.queries * (sizes.queries - 1) / 2 : 0;
+  return sizes.batch * sizes.heads * (sizes.queries * sizes.keys - hidden);
 }
 
 // Two products over the width; scale, maximum, subtraction, exponential and sum per pair.
 Cost AttentionOp::getCost() {
-  RankedTensorType q = getQ().getType();
-  return costOf(*this, countPairs(q, getK().getType(), getCausal()) * (4 * q.getDimSize(3) + 5));
+  AttentionLayout sizes = getLayout();
+  return costOf(*this, countPairs(sizes, getCausal()) * (4 * sizes.width + 5));
 }
 
 // Five products over the width; scale, subtraction, exponential and the two of d_s per pair.
 Cost AttentionGradOp::getCost() {
-  RankedTensorType q = getQ().getType();
-  return costOf(*this, countPairs(q, getK().getType(), getCausal()) * (10 * q.getDimSize(3) + 5));
+  AttentionLayout sizes = getLayout();
+  return costOf(*this, countPairs(sizes, getCausal()) * (10 * sizes.width + 5));
 }
 
 // Two products and a sum per element; sine and cosine are shared by all rows.
@@ -158,13 +235,12 @@ LogicalResult AttentionOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> r
     return emitOpError("has no derivative of 'log_sum_exp'; compute it with 'nn.einsum' where the "
                        "loss depends on it");
   if (!resultCotangents[0] || !llvm::is_contained(needed, true)) {
-    operandCotangents.append(3, Value());
+    operandCotangents.append(getInputs().size(), Value());
     return success();
   }
-  Type q = getQ().getType(), k = getK().getType();
-  auto grad = AttentionGradOp::create(builder, getLoc(), TypeRange{q, k, k}, getQ(), getK(), getV(),
-                                      getOut(), getLogSumExp(), resultCotangents[0], getScaleAttr(),
-                                      getCausalAttr());
+  auto grad = AttentionGradOp::create(builder, getLoc(), getInputs().getTypes(), getOrderAttr(),
+                                      getInputs(), getOut(), getLogSumExp(), resultCotangents[0],
+                                      getScaleAttr(), getCausalAttr());
   for (OpResult cotangent : grad->getResults())
     operandCotangents.push_back(needed[cotangent.getResultNumber()] ? cotangent : Value());
   return success();
@@ -175,7 +251,7 @@ LogicalResult RopeOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> result
                                       SmallVectorImpl<Value> &operandCotangents) {
   Value d = resultCotangents[0], x;
   if (d && needed[0])
-    x = RopeOp::create(builder, getLoc(), getX().getType(), d, getThetaAttr(),
+    x = RopeOp::create(builder, getLoc(), getX().getType(), d, getDimAttr(), getThetaAttr(),
                        getInverse() ? UnitAttr() : builder.getUnitAttr());
   operandCotangents.push_back(x);
   return success();

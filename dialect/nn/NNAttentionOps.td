@@ -5,64 +5,89 @@
 
 include "dialect/nn/NNBase.td"
 
-def NN_AttentionOp : NN_ComputeOp<"attention", [
-    DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["q", "out"]>,
-    AllTypesMatch<["k", "v"]>]> {
+def NN_AttentionOp : NN_ComputeOp<"attention",
+    [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "Softmax attention, causal or not, with grouped heads";
   let description = [{
-    `q` and `out` are (batch, heads, queries, width), `k` and `v` (batch, groups, keys, width); head h
-    attends to group `h / (heads / groups)`. For each query:
-    `out = sum_s softmax_s(scale * q . k[s]) * v[s]`; `log_sum_exp` is that of the scaled products. With
-    `causal`, query t sees the keys `s <= t + keys - queries`. Computed by blocks: a matrix of queries
-    by keys never exists. Nothing flows back through `log_sum_exp`, which is there for backward.
+    The inputs are queries `q`, keys `k` and values `v`, or one tensor that holds all three. `order`
+    names their dimensions, outermost first: `b` batch, `h` heads, `t` positions, `d` width, and `n` which
+    of the three. `k` and `v` have groups in the place of heads; head h attends to group
+    `h / (heads / groups)`. `out` has the dimensions of the queries in the same order. For each query:
+    `out = sum_s softmax_s(scale * q . k[s]) * v[s]`; `log_sum_exp` (batch, heads, queries) is that of
+    the scaled products. With `causal`, query t sees the keys `s <= t + keys - queries`. Computed by
+    blocks: a matrix of queries by keys never exists. Nothing flows back through `log_sum_exp`, which
+    is there for backward.
+
+    The order is there so that nothing is transposed in memory: a projection leaves "b t h d", or
+    "b t n h d" where it makes queries, keys and values at once.
 
     Constraints:
-    - (C1) `q` and `k` have rank 4, and the same batch and width.
-    - (C2) the groups divide the heads.
-    - (C3) `log_sum_exp` has the shape of `q` without its width.
-    - (C4) there is a key, and with `causal` as many keys as queries or more.
-    - (C5) the element types of `q`, `k` and `v` are equal; `log_sum_exp` has that of their sums (f32 for 16 bits).
+    - (C1) `order` has `b`, `h` and `t` once each, may have `n`, and ends with `d`.
+    - (C2) there are three inputs, or with `n` in the order one, which has size 3 there.
+    - (C3) inputs have as many dimensions as the order; `q` and `k` have the same batch and width, `k` and
+      `v` one shape.
+    - (C4) the groups divide the heads.
+    - (C5) `out` has the sizes of the queries, `log_sum_exp` is (batch, heads, queries).
+    - (C6) there is a key, and with `causal` as many keys as queries or more.
+    - (C7) the element types of the inputs and `out` are equal; `log_sum_exp` has that of their sums
+      (f32 for 16 bits).
 
     Example:
     ```mlir
     %out, %lse = nn.attention %q, %k, %v scale 0.125 causal
-        : tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32> -> tensor<8x12x16xf32>
+        : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>)
+          -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
+    %all, %sums = nn.attention "b t n h d" %qkv scale 0.125 causal
+        : (tensor<8x16x3x12x64xf32>) -> (tensor<8x16x12x64xf32>, tensor<8x12x16xf32>)
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$q, NN_FloatTensor:$k, NN_FloatTensor:$v, F64Attr:$scale,
-                       UnitAttr:$causal);
+  let arguments = (ins DefaultValuedStrAttr<StrAttr, "b h t d">:$order,
+                       Variadic<NN_FloatTensor>:$inputs, F64Attr:$scale, UnitAttr:$causal);
   let results = (outs NN_FloatTensor:$out, NN_FloatTensor:$log_sum_exp);
   let assemblyFormat = [{
-    $q `,` $k `,` $v `scale` $scale (`causal` $causal^)? attr-dict `:` type($q) `,` type($k) `->`
-    type($log_sum_exp)
+    ($order^)? $inputs `scale` $scale (`causal` $causal^)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// Sizes, and where elements lie.
+    ::mlir::nn::AttentionLayout getLayout();
   }];
   let hasVerifier = 1;
 }
 
-def NN_AttentionGradOp : NN_ComputeOp<"attention_grad", [
-    AllTypesMatch<["q", "out", "d_out", "d_q"]>, AllTypesMatch<["k", "v", "d_k", "d_v"]>]> {
+def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
+    [AllTypesMatch<["out", "d_out"]>]> {
   let summary = "Cotangents of the operands of an attention";
   let description = [{
     Recomputes the probabilities `p = exp(scale * q . k - log_sum_exp)` by blocks. With
     `d_p = d_out . v` and `d_s = p * (d_p - sum(d_out * out))`: `d_q = scale * d_s . k`,
-    `d_k = scale * d_s . q`, `d_v = p . d_out`, the last two summed over the heads of a group.
+    `d_k = scale * d_s . q`, `d_v = p . d_out`, the last two summed over the heads of a group. Where
+    one input holds queries, keys and values, one result holds their gradients likewise.
 
     Constraints:
-    - (C1) to (C5) of `nn.attention`.
+    - (C1) to (C7) of `nn.attention`.
+    - (C8) the gradients have the types of the inputs.
 
     Example:
     ```mlir
     %d_q, %d_k, %d_v = nn.attention_grad %q, %k, %v, %out, %lse, %d_out scale 0.125 causal
-        : tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x12x16xf32>
+        : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>,
+           tensor<8x12x16x64xf32>, tensor<8x12x16xf32>, tensor<8x12x16x64xf32>)
+          -> (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>)
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$q, NN_FloatTensor:$k, NN_FloatTensor:$v,
-                       NN_FloatTensor:$out, NN_FloatTensor:$log_sum_exp, NN_FloatTensor:$d_out,
-                       F64Attr:$scale, UnitAttr:$causal);
-  let results = (outs NN_FloatTensor:$d_q, NN_FloatTensor:$d_k, NN_FloatTensor:$d_v);
+  let arguments = (ins DefaultValuedStrAttr<StrAttr, "b h t d">:$order,
+                       Variadic<NN_FloatTensor>:$inputs, NN_FloatTensor:$out,
+                       NN_FloatTensor:$log_sum_exp, NN_FloatTensor:$d_out, F64Attr:$scale,
+                       UnitAttr:$causal);
+  let results = (outs Variadic<NN_FloatTensor>:$gradients);
   let assemblyFormat = [{
-    $q `,` $k `,` $v `,` $out `,` $log_sum_exp `,` $d_out `scale` $scale (`causal` $causal^)?
-    attr-dict `:` type($q) `,` type($k) `,` type($log_sum_exp)
+    ($order^)? operands `scale` $scale (`causal` $causal^)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// Sizes, and where elements lie.
+    ::mlir::nn::AttentionLayout getLayout();
   }];
   let hasVerifier = 1;
 }
@@ -71,23 +96,25 @@ def NN_RopeOp : NN_ComputeOp<"rope", [
     DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["x", "y"]>]> {
   let summary = "Rotate pairs of elements by angles that grow with the position";
   let description = [{
-    `x` is (..., positions, width). The elements i and i + width/2 of a row are a point in the plane
-    that is turned by `t * theta^(-2 i / width)` at position t: `(a, b)` becomes
+    The last dimension of `x` is a row, and `dim` are positions. The elements i and i + width/2 of a row
+    are a point in the plane that is turned by `t * theta^(-2 i / width)` at position t: `(a, b)` becomes
     `(a cos - b sin, b cos + a sin)`. With `inverse` it is turned back, which is also the cotangent.
 
     Constraints:
-    - (C1) `x` has positions and a width (rank two or more), and the width is even.
+    - (C1) `dim` is a dimension of `x` before the last, whose size is even.
     - (C2) `theta` is positive.
 
     Example:
     ```mlir
-    %y = nn.rope %x theta 1.0e+04 : tensor<8x12x16x64xf32>
-    %z = nn.rope %y theta 1.0e+04 inverse : tensor<8x12x16x64xf32>
+    %y = nn.rope %x dim 2 theta 1.0e+04 : tensor<8x12x16x64xf32>
+    %z = nn.rope %y dim 2 theta 1.0e+04 inverse : tensor<8x12x16x64xf32>
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$x, F64Attr:$theta, UnitAttr:$inverse);
+  let arguments = (ins NN_FloatTensor:$x, I64Attr:$dim, F64Attr:$theta, UnitAttr:$inverse);
   let results = (outs NN_FloatTensor:$y);
-  let assemblyFormat = "$x `theta` $theta (`inverse` $inverse^)? attr-dict `:` type($x)";
+  let assemblyFormat = [{
+    $x `dim` $dim `theta` $theta (`inverse` $inverse^)? attr-dict `:` type($x)
+  }];
   let hasVerifier = 1;
 }
 

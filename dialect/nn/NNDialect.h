@@ -3,6 +3,7 @@
 #ifndef DIALECT_NN_NNDIALECT_H
 #define DIALECT_NN_NNDIALECT_H
 
+#include "dialect/nn/AttentionLayout.h"
 #include "dialect/nn/Cost.h"
 #include "dialect/nn/Notation.h"
 #include "dialect/nn/ShardingRule.h"

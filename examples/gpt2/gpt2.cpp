@@ -40,13 +40,9 @@ struct Block {
   }
 
   Tensor operator()(Tensor x) const {
-    // Queries, keys and values one after the other in memory: each is a piece of it.
-    Tensor parts = rearrange("b s n h k -> n b h s k",
-                             einsum("bsd,dnhk->bsnhk", ln1(x), qkv) + qkvBias);
-    auto part = [&](int64_t n) {
-      return rearrange("n b h s k -> (n b) h s k", slice(parts, 0, n, 1));
-    };
-    Tensor mixed = rearrange("b h s k -> b s h k", attention(part(0), part(1), part(2)));
+    // Queries, keys and values stay where the product leaves them, one beside the other.
+    Tensor parts = einsum("bsd,dnhk->bsnhk", ln1(x), qkv) + qkvBias;
+    Tensor mixed = attention("b t n h d", parts);
     x = dropout(einsum("bshk,hkd->bsd", mixed, attnOut) + attnOutBias, drop) + x;
     Tensor hidden = gelu(einsum("bsd,df->bsf", ln2(x), up) + upBias);
     return dropout(einsum("bsf,fd->bsd", hidden, down) + downBias, drop) + x;

@@ -37,13 +37,15 @@ struct Block {
     return scope.parameter("weight", {heads, head, width}, normal(0.02), {heads * head, width});
   }
   static Tensor byHead(Located x, Located weight) {
-    return rearrange("b s h k -> b h s k", einsum("bsd,hkd->bshk", x, weight));
+    return einsum("bsd,hkd->bshk", x, weight);
   }
 
   Tensor operator()(Tensor x) const {
     Tensor a = rmsNorm(x, norm1);
-    Tensor mixed = attention(rope(byHead(a, query)), rope(byHead(a, key)), byHead(a, value));
-    x = einsum("bshk,dhk->bsd", rearrange("b h s k -> b s h k", mixed), attnOut) + x;
+    auto turned = [](Tensor heads) { return rope("b t h d", heads); };
+    Tensor mixed = attention("b t h d", turned(byHead(a, query)), turned(byHead(a, key)),
+                             byHead(a, value));
+    x = einsum("bshk,dhk->bsd", mixed, attnOut) + x;
     Tensor m = rmsNorm(x, norm2);
     Tensor hidden = silu(einsum("bsd,fd->bsf", m, gate)) * einsum("bsd,fd->bsf", m, up);
     return einsum("bsf,df->bsd", hidden, down) + x;

@@ -61,13 +61,13 @@ __global__ void __launch_bounds__(kWarps * 32)
   // The longest rows first.
   const int first = (queryBlocks - 1 - int(blockIdx.x % queryBlocks)) * kQueries;
   const int blocks = keyBlocks(s, first, kQueries, kKeys);
-  const bf16 *headK = k + head.keys * width, *headV = v + head.keys * width;
 
   const auto fetch = [&](int block) {
-    keyTile(block % 2).template fill<kKeys>(headK, block * kKeys, keys, width, vectors);
-    valueTile(block % 2).template fill<kKeys>(headV, block * kKeys, keys, width, vectors);
+    const int from = block * kKeys, stage = block % 2;
+    keyTile(stage).template fill<kKeys>(k + head.k, s.k.row, from, keys, width, vectors);
+    valueTile(stage).template fill<kKeys>(v + head.k, s.k.row, from, keys, width, vectors);
   };
-  qTile.template fill<kQueries>(q + head.queries * width, first, s.queries, width, vectors);
+  qTile.template fill<kQueries>(q + head.q, s.q.row, first, s.queries, width, vectors);
   if (blocks > 0)
     fetch(0);
   closeCopies();
@@ -191,13 +191,13 @@ __global__ void __launch_bounds__(kWarps * 32)
       inverse[half] = sum > 0 ? 1 / sum : (sum == 0 ? 0.0f : sum); // a NaN stays one
       const int query = first + row + 16 * m + g + 8 * half;
       if (t == 0 && query < static_cast<int>(s.queries))
-        logSumExp[head.queries + query] = sum == 0 ? -kInfinity : logf(sum) + tops[m][half] * kLn2;
+        logSumExp[head.sums + query] = sum == 0 ? -kInfinity : logf(sum) + tops[m][half] * kLn2;
     }
 #pragma unroll
     for (int n = 0; n < 2 * kSteps; ++n)
       qTile.put(row + 16 * m, n, lane, acc[m][n], inverse[0], inverse[1]);
     __syncwarp();
-    qTile.drain(row + 16 * m, lane, out + head.queries * width, first + row + 16 * m, s.queries,
+    qTile.drain(row + 16 * m, lane, out + head.out, s.out.row, first + row + 16 * m, s.queries,
                 width, vectors);
   }
 }
@@ -209,7 +209,7 @@ cudaError_t launch(const AttentionShape &s, const bf16 *q, const bf16 *k, const 
   const unsigned queryBlocks = ceilDiv<unsigned>(s.queries, kQueries);
   return launchKernel(attend<D, kTiles>, dim3(queryBlocks * s.batch * s.heads), kWarps * 32,
                       (kQueries + 4 * kKeys) * D * sizeof(bf16), stream, s, queryBlocks,
-                      s.width % 8 == 0 && aligned16(q, k, v, out), q, k, v, out, logSumExp);
+                      inWholeParts(s, 8) && aligned16(q, k, v, out), q, k, v, out, logSumExp);
 }
 
 } // namespace

@@ -39,13 +39,27 @@ __host__ __device__ inline int firstQueryBlock(const AttentionShape &s, int firs
   return query < 0 ? 0 : query / size;
 }
 
-/// Queries and keys of one head, by its number among batch * heads.
+/// Where the rows of one head begin.
 struct Head {
-  std::size_t queries; ///< row where its queries begin
-  std::size_t keys;    ///< row where its keys begin
+  std::size_t q;    ///< element of the queries
+  std::size_t k;    ///< of the keys, and the values
+  std::size_t out;  ///< of the output
+  std::size_t sums; ///< of logSumExp
 };
+/// `number`: among batch * heads.
 __host__ __device__ inline Head headOf(const AttentionShape &s, std::size_t number) {
-  return {number * s.queries, number / (s.heads / s.groups) * s.keys};
+  const std::size_t batch = number / s.heads, head = number % s.heads;
+  return {batch * s.q.batch + head * s.q.head,
+          batch * s.k.batch + head / (s.heads / s.groups) * s.k.head,
+          batch * s.out.batch + head * s.out.head, number * s.queries};
+}
+
+/// Whether rows that begin at aligned addresses are all aligned to `elements`, in whole such parts.
+inline bool inWholeParts(const AttentionShape &s, std::size_t elements) {
+  std::size_t bits = s.width | s.part;
+  for (const HeadStrides &strides : {s.q, s.k, s.out})
+    bits |= strides.batch | strides.head | strides.row;
+  return bits % elements == 0;
 }
 
 } // namespace fsdp::rt::device

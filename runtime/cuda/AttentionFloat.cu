@@ -32,12 +32,13 @@ template <int D> constexpr int kTile = kRows *kStride<D>;
 
 /// Copies rows [first, first + kRows) of `matrix`; all else becomes zero.
 template <int D>
-__device__ void fill(float *tile, const float *matrix, int first, std::size_t rows, int width) {
+__device__ void fill(float *tile, const float *matrix, std::size_t stride, int first,
+                     std::size_t rows, int width) {
   for (int i = threadIdx.x; i < kRows * D; i += kThreads) {
     const int row = i / D, column = i % D;
     const bool there = std::size_t(first + row) < rows && column < width;
     tile[row * kStride<D> + column] =
-        there ? matrix[std::size_t(first + row) * width + column] : 0.0f;
+        there ? matrix[std::size_t(first + row) * stride + column] : 0.0f;
   }
 }
 
@@ -108,7 +109,7 @@ __device__ void timesRows(Place at, const float *weights, int rowStride, int col
 /// Row y + 16 i of the block that begins with row `first` is multiplied by factor[i] and stored.
 template <int D>
 __device__ void write(Place at, const Result<D> &acc, const float (&factor)[4], float *matrix,
-                      int first, std::size_t rows, int width) {
+                      std::size_t stride, int first, std::size_t rows, int width) {
   if (4 * at.x >= D)
     return;
 #pragma unroll
@@ -119,7 +120,7 @@ __device__ void write(Place at, const Result<D> &acc, const float (&factor)[4], 
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           if (const int column = 4 * at.x + 64 * c + e; column < width)
-            matrix[row * width + column] = acc[i][c][e] * factor[i];
+            matrix[row * stride + column] = acc[i][c][e] * factor[i];
 }
 
 /// Over the 16 threads of a row of the block, which are half of a warp.
@@ -140,7 +141,7 @@ __global__ void __launch_bounds__(kThreads)
   const int width = static_cast<int>(s.width), keys = static_cast<int>(s.keys);
   const Head head = headOf(s, blockIdx.x / queryBlocks);
   const int first = (queryBlocks - 1 - int(blockIdx.x % queryBlocks)) * kRows;
-  fill<D>(qTile, q + head.queries * width, first, s.queries, width);
+  fill<D>(qTile, q + head.q, s.q.row, first, s.queries, width);
   Result<D> acc = {};
   float tops[4], sums[4] = {};
 #pragma unroll
@@ -149,8 +150,8 @@ __global__ void __launch_bounds__(kThreads)
   const int blocks = keyBlocks(s, first, kRows, kRows);
   for (int block = 0; block < blocks; ++block) {
     __syncthreads(); // nobody reads the last block any more
-    fill<D>(kTileAt, k + head.keys * width, block * kRows, keys, width);
-    fill<D>(vTile, v + head.keys * width, block * kRows, keys, width);
+    fill<D>(kTileAt, k + head.k, s.k.row, block * kRows, keys, width);
+    fill<D>(vTile, v + head.k, s.k.row, block * kRows, keys, width);
     __syncthreads();
     float scores[4][4];
     rowsByRows<D>(at, qTile, kTileAt, scores);
@@ -191,9 +192,9 @@ __global__ void __launch_bounds__(kThreads)
     inverse[i] = sums[i] == 0 ? 0.0f : 1 / sums[i];
     const int query = first + at.y + 16 * i;
     if (at.x == 0 && query < static_cast<int>(s.queries))
-      logSumExp[head.queries + query] = sums[i] == 0 ? -kInfinity : logf(sums[i]) + tops[i];
+      logSumExp[head.sums + query] = sums[i] == 0 ? -kInfinity : logf(sums[i]) + tops[i];
   }
-  write<D>(at, acc, inverse, out + head.queries * width, first, s.queries, width);
+  write<D>(at, acc, inverse, out + head.out, s.out.row, first, s.queries, width);
 }
 
 struct Gradients {
@@ -243,15 +244,14 @@ __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int que
   const int width = static_cast<int>(s.width);
   const Head head = headOf(s, blockIdx.x / queryBlocks);
   const int first = (queryBlocks - 1 - int(blockIdx.x % queryBlocks)) * kRows;
-  const std::size_t start = head.queries * width;
-  fill<D>(qTile, at.q + start, first, s.queries, width);
-  fill<D>(dOutTile, at.dOut + start, first, s.queries, width);
+  fill<D>(qTile, at.q + head.q, s.q.row, first, s.queries, width);
+  fill<D>(dOutTile, at.dOut + head.out, s.out.row, first, s.queries, width);
   // Every fourth element of a row by each of four threads.
   const int row = threadIdx.x / 4, query = first + row;
   float sum = 0;
   if (query < static_cast<int>(s.queries))
     for (int i = threadIdx.x % 4; i < width; i += 4) {
-      const std::size_t element = start + std::size_t(query) * width + i;
+      const std::size_t element = head.out + query * s.out.row + i;
       sum = fmaf(at.out[element], at.dOut[element], sum);
     }
   sum += __shfl_xor_sync(kAllLanes, sum, 1);
@@ -259,24 +259,24 @@ __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int que
   __shared__ float alongs[kRows];
   alongs[row] = sum;
   if (threadIdx.x % 4 == 0 && query < static_cast<int>(s.queries))
-    at.along[head.queries + query] = sum;
+    at.along[head.sums + query] = sum;
   Result<D> acc = {};
   const int blocks = keyBlocks(s, first, kRows, kRows);
   for (int block = 0; block < blocks; ++block) {
     __syncthreads();
-    fill<D>(kTileAt, at.k + head.keys * width, block * kRows, s.keys, width);
-    fill<D>(vTile, at.v + head.keys * width, block * kRows, s.keys, width);
+    fill<D>(kTileAt, at.k + head.k, s.k.row, block * kRows, s.keys, width);
+    fill<D>(vTile, at.v + head.k, s.k.row, block * kRows, s.keys, width);
     __syncthreads();
     float scores[4][4], dScores[4][4];
     rowsByRows<D>(place, qTile, kTileAt, scores);
     rowsByRows<D>(place, dOutTile, vTile, dScores);
-    scoreGradients(s, place, first, block * kRows, at.logSumExp + head.queries, alongs - first,
+    scoreGradients(s, place, first, block * kRows, at.logSumExp + head.sums, alongs - first,
                    scores, dScores);
     keep(place, dScores, weights);
     __syncwarp(); // a warp reads the weights that it wrote
     timesRows<D>(place, weights, kScoreStride, 1, kTileAt, acc);
   }
-  write<D>(place, acc, {1, 1, 1, 1}, at.dQ + start, first, s.queries, width);
+  write<D>(place, acc, {1, 1, 1, 1}, at.dQ + head.q, s.q.row, first, s.queries, width);
 }
 
 template <int D>
@@ -289,21 +289,21 @@ __global__ void __launch_bounds__(kThreads) keyGradients(Gradients at, int keyBl
   const int width = static_cast<int>(s.width), queries = static_cast<int>(s.queries);
   const std::size_t group = blockIdx.x / keyBlocks, shared = s.heads / s.groups;
   const int first = static_cast<int>(blockIdx.x % keyBlocks) * kRows;
-  const std::size_t start = group * s.keys * width;
-  fill<D>(kTileAt, at.k + start, first, s.keys, width);
-  fill<D>(vTile, at.v + start, first, s.keys, width);
+  const std::size_t start = headOf(s, group * shared).k;
+  fill<D>(kTileAt, at.k + start, s.k.row, first, s.keys, width);
+  fill<D>(vTile, at.v + start, s.k.row, first, s.keys, width);
   Result<D> dK = {}, dV = {};
   for (std::size_t number = group * shared; number < (group + 1) * shared; ++number) {
     const Head head = headOf(s, number);
     for (int from = firstQueryBlock(s, first, kRows) * kRows; from < queries; from += kRows) {
       __syncthreads();
-      fill<D>(qTile, at.q + head.queries * width, from, queries, width);
-      fill<D>(dOutTile, at.dOut + head.queries * width, from, queries, width);
+      fill<D>(qTile, at.q + head.q, s.q.row, from, queries, width);
+      fill<D>(dOutTile, at.dOut + head.out, s.out.row, from, queries, width);
       __syncthreads();
       float scores[4][4], dScores[4][4];
       rowsByRows<D>(place, qTile, kTileAt, scores);
       rowsByRows<D>(place, dOutTile, vTile, dScores);
-      scoreGradients(s, place, from, first, at.logSumExp + head.queries, at.along + head.queries,
+      scoreGradients(s, place, from, first, at.logSumExp + head.sums, at.along + head.sums,
                      scores, dScores);
       keep(place, scores, weights);
       keep(place, dScores, dWeights);
@@ -312,8 +312,8 @@ __global__ void __launch_bounds__(kThreads) keyGradients(Gradients at, int keyBl
       timesRows<D>(place, dWeights, 1, kScoreStride, qTile, dK);
     }
   }
-  write<D>(place, dK, {1, 1, 1, 1}, at.dK + start, first, s.keys, width);
-  write<D>(place, dV, {1, 1, 1, 1}, at.dV + start, first, s.keys, width);
+  write<D>(place, dK, {1, 1, 1, 1}, at.dK + start, s.k.row, first, s.keys, width);
+  write<D>(place, dV, {1, 1, 1, 1}, at.dV + start, s.k.row, first, s.keys, width);
 }
 
 template <int D> constexpr std::size_t sharedBytes(int tiles, int scores) {

@@ -88,22 +88,24 @@ __device__ void timesRows(const float (&a)[N][4], const SharedTile<D> &b, int la
 
 template <int D>
 __device__ void write(const SharedTile<D> &tile, int row, int lane, const float (&acc)[D / 8][4],
-                      bf16 *matrix, int first, std::size_t rows, int width, bool vectors) {
+                      bf16 *matrix, std::size_t stride, int first, std::size_t rows, int width,
+                      bool vectors) {
 #pragma unroll
   for (int n = 0; n < D / 8; ++n)
     tile.put(row, n, lane, acc[n], 1, 1);
   __syncwarp();
-  tile.drain(row, lane, matrix, first + row, rows, width, vectors);
+  tile.drain(row, lane, matrix, stride, first + row, rows, width, vectors);
 }
 
 __global__ void __launch_bounds__(256)
-    rowProducts(std::size_t rows, int width, const bf16 *a, const bf16 *b, float *sums) {
+    rowProducts(AttentionShape s, std::size_t rows, const bf16 *a, const bf16 *b, float *sums) {
   const std::size_t row = blockIdx.x * std::size_t(8) + threadIdx.x / kWarp;
   if (row >= rows)
     return;
+  const std::size_t start = headOf(s, row / s.queries).out + row % s.queries * s.out.row;
   float sum = 0;
-  for (int i = threadIdx.x % kWarp; i < width; i += kWarp)
-    sum = fmaf(toFloat(a[row * width + i]), toFloat(b[row * width + i]), sum);
+  for (unsigned i = threadIdx.x % kWarp; i < s.width; i += kWarp)
+    sum = fmaf(toFloat(a[start + i]), toFloat(b[start + i]), sum);
   sum = warpReduce<Plus>(sum);
   if (threadIdx.x % kWarp == 0)
     sums[row] = sum;
@@ -127,13 +129,12 @@ __global__ void __launch_bounds__(kWarps * 32) queryGradients(Gradients at, int 
   const int first = (queryBlocks - 1 - int(blockIdx.x % queryBlocks)) * kOwned;
   const int blocks = keyBlocks(s, first, kOwned, kKeys);
   const auto fetch = [&](int block) {
-    keyTile(block % 2).template fill<kKeys>(at.k + head.keys * width, block * kKeys, keys, width,
-                                            at.vectors);
-    valueTile(block % 2).template fill<kKeys>(at.v + head.keys * width, block * kKeys, keys, width,
-                                              at.vectors);
+    const int from = block * kKeys, stage = block % 2;
+    keyTile(stage).template fill<kKeys>(at.k + head.k, s.k.row, from, keys, width, at.vectors);
+    valueTile(stage).template fill<kKeys>(at.v + head.k, s.k.row, from, keys, width, at.vectors);
   };
-  qTile.template fill<kOwned>(at.q + head.queries * width, first, s.queries, width, at.vectors);
-  dOutTile.template fill<kOwned>(at.dOut + head.queries * width, first, s.queries, width,
+  qTile.template fill<kOwned>(at.q + head.q, s.q.row, first, s.queries, width, at.vectors);
+  dOutTile.template fill<kOwned>(at.dOut + head.out, s.out.row, first, s.queries, width,
                                  at.vectors);
   if (blocks > 0)
     fetch(0);
@@ -144,9 +145,9 @@ __global__ void __launch_bounds__(kWarps * 32) queryGradients(Gradients at, int 
 #pragma unroll
   for (int half = 0; half < 2; ++half)
     if (const int query = first + row + g + 8 * half; query < static_cast<int>(s.queries)) {
-      const float sum = at.logSumExp[head.queries + query];
+      const float sum = at.logSumExp[head.sums + query];
       base[half] = sum == -kInfinity ? 0.0f : sum * kLog2E;
-      along[half] = at.along[head.queries + query];
+      along[half] = at.along[head.sums + query];
       seen[half] = keysSeen(s, query) < keys ? keysSeen(s, query) : keys;
     }
   float acc[D / 8][4] = {};
@@ -180,8 +181,7 @@ __global__ void __launch_bounds__(kWarps * 32) queryGradients(Gradients at, int 
   }
   waitForCopies<0>();
   __syncthreads();
-  write<D>(qTile, row, lane, acc, at.dQ + head.queries * width, first, s.queries, width,
-           at.vectors);
+  write<D>(qTile, row, lane, acc, at.dQ + head.q, s.q.row, first, s.queries, width, at.vectors);
 }
 
 template <int D>
@@ -202,31 +202,30 @@ __global__ void __launch_bounds__(kWarps * 32) keyGradients(Gradients at, int ke
   const int group = static_cast<int>(blockIdx.x) / keyBlocks;
   const int first = static_cast<int>(blockIdx.x) % keyBlocks * kOwned;
   const int shared = static_cast<int>(s.heads / s.groups);
-  const std::size_t keyRows = static_cast<std::size_t>(group) * s.keys;
+  const std::size_t firstHead = static_cast<std::size_t>(group) * shared;
+  const std::size_t keysAt = headOf(s, firstHead).k;
 
   // The walk: blocks of queries of one head after another.
   const int firstBlock = firstQueryBlock(s, first, kQueries);
   const int lastBlock = (queries + kQueries - 1) / kQueries;
   const int each = lastBlock > firstBlock ? lastBlock - firstBlock : 0, blocks = each * shared;
-  const auto queriesOf = [&](int block) {
-    return headOf(s, static_cast<std::size_t>(group) * shared + block / each).queries;
-  };
   const auto firstOf = [&](int block) { return (firstBlock + block % each) * kQueries; };
   const auto fetch = [&](int block) {
-    const std::size_t rows = queriesOf(block);
+    const Head head = headOf(s, firstHead + block / each);
     const int from = firstOf(block), stage = block % 2;
-    queryTile(stage).template fill<kQueries>(at.q + rows * width, from, queries, width, at.vectors);
-    dOutTile(stage).template fill<kQueries>(at.dOut + rows * width, from, queries, width,
+    queryTile(stage).template fill<kQueries>(at.q + head.q, s.q.row, from, queries, width,
+                                             at.vectors);
+    dOutTile(stage).template fill<kQueries>(at.dOut + head.out, s.out.row, from, queries, width,
                                             at.vectors);
     for (int r = threadIdx.x; r < kQueries; r += blockDim.x) {
       const bool there = from + r < queries;
-      const float sum = there ? at.logSumExp[rows + from + r] : 0.0f;
+      const float sum = there ? at.logSumExp[head.sums + from + r] : 0.0f;
       bases[stage][r] = sum == -kInfinity ? 0.0f : sum * kLog2E;
-      alongs[stage][r] = there ? at.along[rows + from + r] : 0.0f;
+      alongs[stage][r] = there ? at.along[head.sums + from + r] : 0.0f;
     }
   };
-  kTile.template fill<kOwned>(at.k + keyRows * width, first, s.keys, width, at.vectors);
-  vTile.template fill<kOwned>(at.v + keyRows * width, first, s.keys, width, at.vectors);
+  kTile.template fill<kOwned>(at.k + keysAt, s.k.row, first, s.keys, width, at.vectors);
+  vTile.template fill<kOwned>(at.v + keysAt, s.k.row, first, s.keys, width, at.vectors);
   if (blocks > 0)
     fetch(0);
   closeCopies();
@@ -266,8 +265,8 @@ __global__ void __launch_bounds__(kWarps * 32) keyGradients(Gradients at, int ke
   }
   waitForCopies<0>();
   __syncthreads();
-  write<D>(kTile, row, lane, dK, at.dK + keyRows * width, first, s.keys, width, at.vectors);
-  write<D>(vTile, row, lane, dV, at.dV + keyRows * width, first, s.keys, width, at.vectors);
+  write<D>(kTile, row, lane, dK, at.dK + keysAt, s.k.row, first, s.keys, width, at.vectors);
+  write<D>(vTile, row, lane, dV, at.dV + keysAt, s.k.row, first, s.keys, width, at.vectors);
 }
 
 template <int D> cudaError_t launch(const Gradients &at, cudaStream_t stream) {
@@ -296,7 +295,7 @@ cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const
     return status;
   if (cudaError_t status =
           launchKernel(rowProducts, dim3(static_cast<unsigned>(ceilDiv<std::size_t>(rows, 8))), 256,
-                       0, stream, rows, static_cast<int>(s.width), dOut, out, along))
+                       0, stream, s, rows, dOut, out, along))
     return status;
   const Gradients at = {s,
                         q,
@@ -308,7 +307,7 @@ cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const
                         dQ,
                         dK,
                         dV,
-                        s.width % 8 == 0 && aligned16(q, k, v, dOut, dQ, dK, dV)};
+                        inWholeParts(s, 8) && aligned16(q, k, v, dOut, dQ, dK, dV)};
   if (s.width <= 32)
     return launch<32>(at, stream);
   if (s.width <= 64)

@@ -53,16 +53,17 @@ void EventTrace::begin() {
 }
 
 void EventTrace::next(const char *name) {
+  const Action done = std::exchange(current, {}); // asking for a stream is no action meanwhile
   // Recording an event is an action without a kind.
-  if (current.stream >= 0 && current.work.kind) {
-    FSDP_CHECK(c, cudaEventRecord(event(2 * actions.size() + 1), c.stream(current.stream).handle));
-    actions.push_back(current);
+  if (done.stream >= 0 && done.work.kind) {
+    FSDP_CHECK(c, cudaEventRecord(event(2 * actions.size() + 1), c.stream(done.stream).handle));
+    actions.push_back(done);
   }
-  current = {};
   current.name = name;
 }
 
 void EventTrace::on(int stream) {
+  split();
   if (current.stream >= 0 || !current.name)
     return;
   current.stream = stream;

@@ -15,7 +15,8 @@ namespace fsdp::rt {
 /// Times each action of one rank by a pair of events around it on its stream, all by the clock of
 /// one event that each segment begins with, and reads them after the segment. The times are the
 /// device's: an action that the device got before the stream was done with the last one has no
-/// waiting for the host in it. An action ends when the next one is about to be issued.
+/// waiting for the host in it. An action ends when the next one is about to be issued; one that
+/// launches a kernel behind a product is two.
 class EventTrace {
 public:
   /// Begins, with idle streams. Every rank makes its own at the same time.
@@ -37,17 +38,28 @@ public:
   /// The next action is on this stream.
   void on(int stream);
   /// It reads or writes so many bytes.
-  void touch(std::size_t bytes) { current.bytes += bytes; }
+  void touch(std::size_t bytes) {
+    split();
+    current.bytes += bytes;
+  }
 
   void write(const std::string &path) { trace.write(path); }
 
 private:
+  static constexpr char kUnsaid[] = "fused"; ///< nothing has been noted
+
   struct Action {
     const char *name = nullptr;
     int stream = -1;
     std::size_t bytes = 0;
-    Work work;
+    Work work{kUnsaid};
   };
+
+  /// What the action under way does next is another launch, if one has been noted.
+  void split() {
+    if (current.stream >= 0 && current.work.kind != kUnsaid)
+      next(current.name);
+  }
 
   cudaEvent_t event(std::size_t index);
   double seconds(std::size_t index);

@@ -56,6 +56,20 @@ FSDP_FOR_ELEMENTS(float)
 FSDP_FOR_ELEMENTS(bf16)
 #undef FSDP_FOR_ELEMENTS
 
+/// The same where one operand holds queries, keys and values, and one result their gradients.
+template <class T>
+cudaError_t attention(AttentionShape shape, const T *qkv, T *out, float *logSumExp,
+                      cudaStream_t stream) {
+  return attention(shape, qkv, qkv + shape.part, qkv + 2 * shape.part, out, logSumExp, stream);
+}
+template <class T>
+cudaError_t attention_grad(AttentionShape shape, const T *qkv, const T *out,
+                           const float *logSumExp, const T *dOut, T *dQkv, WorkStream stream) {
+  const std::size_t part = shape.part;
+  return attention_grad(shape, qkv, qkv + part, qkv + 2 * part, out, logSumExp, dOut, dQkv,
+                        dQkv + part, dQkv + 2 * part, stream);
+}
+
 /// What numbers nothing is noted as the stream says (IndexFault.h), and gives NaN.
 #define FSDP_FOR_ELEMENTS_AND_IDS(T, Id)                                                           \
   cudaError_t cross_entropy(LogitRows shape, const T *logits, const Id *labels, float *losses,     \

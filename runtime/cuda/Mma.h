@@ -171,15 +171,15 @@ public:
   }
 
   /// Begins to copy rows [first, first + kRows) of `matrix`, which has `rows` rows of `width`
-  /// elements; all else becomes zero. Every thread of the block takes part. `vectors`: rows are
-  /// aligned to 16 bytes.
+  /// elements, `stride` elements apart; all else becomes zero. Every thread of the block takes
+  /// part. `vectors`: rows are aligned to 16 bytes.
   template <int kRows>
-  __device__ void fill(const bf16 *matrix, std::size_t first, std::size_t rows, int width,
-                       bool vectors) const {
+  __device__ void fill(const bf16 *matrix, std::size_t stride, std::size_t first, std::size_t rows,
+                       int width, bool vectors) const {
     for (int c = threadIdx.x; c < kRows * kChunks; c += blockDim.x) {
       const int row = c / kChunks, chunk = c % kChunks;
       const bool there = first + row < rows && chunk * 8 < width;
-      const bf16 *from = matrix + (there ? (first + row) * width + chunk * 8 : 0);
+      const bf16 *from = matrix + (there ? (first + row) * stride + chunk * 8 : 0);
       if (vectors) {
         copyInBackground(at(row, chunk), from, there);
         continue;
@@ -204,13 +204,13 @@ public:
     reinterpret_cast<std::uint32_t *>(at(row + g + 8, n))[t] = bf16Pair(d[2] * lower, d[3] * lower);
   }
   /// Copies 16 rows from `row` on, which are rows `first` and on of `matrix`. A warp does it.
-  __device__ void drain(int row, int lane, bf16 *matrix, std::size_t first, std::size_t rows,
-                        int width, bool vectors) const {
+  __device__ void drain(int row, int lane, bf16 *matrix, std::size_t stride, std::size_t first,
+                        std::size_t rows, int width, bool vectors) const {
     for (int c = lane; c < 16 * kChunks; c += 32) {
       const int r = c / kChunks, chunk = c % kChunks;
       if (first + r >= rows || chunk * 8 >= width)
         continue;
-      bf16 *to = matrix + (first + r) * width + chunk * 8;
+      bf16 *to = matrix + (first + r) * stride + chunk * 8;
       const uint4 bits = *at(row + r, chunk);
       if (vectors) {
         *reinterpret_cast<uint4 *>(to) = bits;

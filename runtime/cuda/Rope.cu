@@ -1,7 +1,7 @@
 //===- Rope.cu - rotary position embedding --------------------------------===//
 //
 // Floor: 2 s n bytes (s of an element, n elements). A thread takes a few pairs of one position and
-// turns them in many sequences: the angle and its sine, which are taken in double up to the last
+// turns them in many vectors: the angle and its sine, which are taken in double up to the last
 // step, are worth their price then.
 //
 //===----------------------------------------------------------------------===//
@@ -19,7 +19,7 @@ namespace {
 using namespace device;
 
 constexpr unsigned kThreads = 128;
-constexpr std::size_t kBlocksAtOnce = 32; ///< sequences a thread walks over
+constexpr std::size_t kVectorsAtOnce = 32; ///< of a position, that a thread walks over
 
 /// Cosine and sine of position * theta^(-2 i / width).
 struct Rotation {
@@ -48,12 +48,15 @@ __global__ void __launch_bounds__(kThreads)
     cosines[k] = r.cosine;
     sines[k] = shape.inverse ? -r.sine : r.sine;
   }
-  const std::size_t first = blockIdx.y * kBlocksAtOnce;
-  const std::size_t last =
-      first + kBlocksAtOnce < shape.blocks ? first + kBlocksAtOnce : shape.blocks;
+  const std::size_t vectors = shape.blocks * shape.inner, first = blockIdx.y * kVectorsAtOnce;
+  const std::size_t last = first + kVectorsAtOnce < vectors ? first + kVectorsAtOnce : vectors;
+  std::size_t block = first / shape.inner, inner = first % shape.inner;
 #pragma unroll 4
-  for (std::size_t b = first; b < last; ++b) {
-    const std::size_t at = (b * shape.positions + t) * shape.width + i;
+  for (std::size_t v = first; v < last; ++v) {
+    const std::size_t at =
+        ((block * shape.positions + t) * shape.inner + inner) * shape.width + i;
+    if (++inner == shape.inner)
+      inner = 0, ++block;
     const auto low = Packed<T, N>::load(x + at), high = Packed<T, N>::load(x + at + half);
     float lows[N], highs[N];
 #pragma unroll
@@ -71,12 +74,13 @@ template <class T> cudaError_t launch(RopeShape shape, const T *x, T *y, cudaStr
   const std::size_t half = shape.width / 2;
   const bool vectors = half % N == 0 && aligned16(x, y);
   const std::size_t packs = vectors ? half / N : half;
-  if (ceilDiv(shape.blocks, kBlocksAtOnce) > 65535)
+  const std::size_t walks = ceilDiv(shape.blocks * shape.inner, kVectorsAtOnce);
+  if (walks > 65535)
     return cudaErrorInvalidValue;
   return launchKernel(
       vectors ? turn<T, N> : turn<T, 1>,
       dim3(static_cast<unsigned>(ceilDiv<std::size_t>(shape.positions * packs, kThreads)),
-           static_cast<unsigned>(ceilDiv(shape.blocks, kBlocksAtOnce))),
+           static_cast<unsigned>(walks)),
       kThreads, 0, stream, shape, packs, std::log2(shape.theta), x, y);
 }
 

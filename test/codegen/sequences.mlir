@@ -8,11 +8,13 @@ fsdp.param @bias : tensor<8xf32> unit "all" init <constant, 0.0>
 
 // CHECK-DAG: embedding(c, kCompute, "{{.*}}", EmbeddingShape{/*ids=*/12, /*vocabulary=*/5, /*width=*/8}
 // CHECK-DAG: layer_norm(c, kCompute, "{{[a-z_]*}}", NormRows{/*rows=*/12, /*width=*/8, /*epsilon=*/1e-05}
-// CHECK-DAG: RopeShape{/*blocks=*/6, /*positions=*/4, /*width=*/4, /*theta=*/1e+04, /*inverse=*/false}
+// CHECK-DAG: RopeShape{/*blocks=*/6, /*positions=*/4, /*inner=*/1, /*width=*/4, /*theta=*/1e+04,
+// CHECK-DAG: /*inverse=*/false}, arena::rearrange, arena::rope);
 // CHECK-DAG: pad(c, kCompute, "{{.*}}", Part{/*outer=*/6, /*whole=*/20, /*start=*/4, /*size=*/16}
 // CHECK-DAG: attention(c, kCompute, "attention"
 // CHECK-DAG: AttentionShape{/*batch=*/3, /*heads=*/2, /*groups=*/2, /*queries=*/4, /*keys=*/5, /*width=*/4
-// CHECK-DAG: /*scale=*/0.5f, /*causal=*/true}, arena::rope, arena::pad, arena::pad, arena::attention_0
+// CHECK-DAG: /*scale=*/0.5f, /*causal=*/true, /*q=*/{32, 16, 4}, /*k=*/{40, 20, 4}, /*out=*/{32, 16, 4}},
+// CHECK-DAG: arena::rope, arena::pad, arena::pad, arena::attention_0
 // CHECK-DAG: rms_norm(c, kCompute, "{{[a-z_]*}}", NormRows{/*rows=*/24, /*width=*/4, /*epsilon=*/1e-06}
 // CHECK-DAG: slice(c, kCompute, "{{.*}}", Part{/*outer=*/24, /*whole=*/4, /*start=*/1, /*size=*/2}
 // CHECK-DAG: concat(c, kCompute, "concat", /*outer=*/24, arena::concat, arena::rms_norm_0, arena::slice);
@@ -30,9 +32,9 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %x = nn.embedding %t, %ids : tensor<5x8xf32>, tensor<6x4xi32> -> tensor<6x4x8xf32>
   %y, %mean, %rstd = nn.layer_norm %x, %s, %b eps 1.0e-05 : tensor<6x4x8xf32>, tensor<8xf32> -> tensor<6x4xf32>
   %h = nn.rearrange "b t (h d) -> b h t d" %y : tensor<6x4x8xf32> -> tensor<6x2x4x4xf32>
-  %q = nn.rope %h theta 1.0e+04 : tensor<6x2x4x4xf32>
+  %q = nn.rope %h dim 2 theta 1.0e+04 : tensor<6x2x4x4xf32>
   %k = nn.pad %h dim 2 low 1 : tensor<6x2x4x4xf32> -> tensor<6x2x5x4xf32>
-  %a, %lse = nn.attention %q, %k, %k scale 0.5 causal : tensor<6x2x4x4xf32>, tensor<6x2x5x4xf32> -> tensor<6x2x4xf32>
+  %a, %lse = nn.attention %q, %k, %k scale 0.5 causal : (tensor<6x2x4x4xf32>, tensor<6x2x5x4xf32>, tensor<6x2x5x4xf32>) -> (tensor<6x2x4x4xf32>, tensor<6x2x4xf32>)
   %bt = fsdp.read @bias : tensor<8xf32>
   %part = nn.slice %bt dim 0 start 4 : tensor<8xf32> -> tensor<4xf32>
   %n, %r = nn.rms_norm %a, %part eps 1.0e-06 : tensor<6x2x4x4xf32>, tensor<4xf32> -> tensor<6x2x4xf32>

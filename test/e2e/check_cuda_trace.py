@@ -2,7 +2,8 @@
 """check_cuda_trace.py SCRATCH: what --trace says of a CUDA program, emulated, beside the CPU program's.
 
 gpt2 on two ranks, three steps. For each rank, stream and kind of work, both targets name as many launches, bytes
-and flops; each action lies in its step and after the one before it on its stream, whatever order
+and flops, where a product with a kernel in its wake counts as one launch, whose bytes are the CPU's own
+business; each action lies in its step and after the one before it on its stream, whatever order
 streams run in; numbers are those of a run that is not traced; bench/trace-summary sums it.
 """
 
@@ -34,25 +35,35 @@ def read(path):
     return steps, actions
 
 
-def sums(actions):
-    """{(rank, stream, kind): (calls, bytes, flops)}; waits, which a stream may pass over, apart."""
+def begun_by_products(actions):
+    """Names of the products that a kernel follows under the same name."""
+    return {first["name"] for events in actions.values() for first, second in zip(events, events[1:])
+            if (first["cat"], second["cat"]) == ("gemm", "fused") and first["name"] == second["name"]}
+
+
+def sums(actions, begun):
+    """{(rank, stream, kind): (calls, bytes, flops)}; waits, which a stream may pass over, apart. Of the names `begun`
+    products alone count, without their bytes."""
     found = collections.defaultdict(lambda: [0, 0, 0.0])
     for (rank, stream), events in actions.items():
         for event in events:
-            if event["cat"] != "wait":
-                row = found[rank, stream, event["cat"]]
-                row[0] += 1
-                row[1] += event["args"]["bytes"]
-                row[2] += event["args"]["flops"]
+            if event["cat"] == "wait" or (event["name"] in begun and event["cat"] == "fused"):
+                continue
+            row = found[rank, stream, event["cat"]]
+            row[0] += 1
+            row[1] += event["args"]["bytes"] if event["name"] not in begun else 0
+            row[2] += event["args"]["flops"]
     return {key: tuple(row) for key, row in found.items()}
 
 
-def check(path, expected):
+def check(path, cpu_actions):
     steps, actions = read(path)
+    begun = begun_by_products(actions)
+    expected = sums(cpu_actions, begun)
     for rank in range(RANKS):
         if [s["name"] for s in steps[rank]] != [f"step {n}" for n in range(1, STEPS + 1)]:
             raise SystemExit(f"{path}: rank {rank} has {[s['name'] for s in steps[rank]]}")
-    got = sums(actions)
+    got = sums(actions, begun)
     for key in sorted(expected.keys() | got.keys()):
         if got.get(key) != expected.get(key):
             raise SystemExit(f"{path}: {key}: got (calls, bytes, flops) {got.get(key)}, expected {expected.get(key)}")
@@ -79,9 +90,9 @@ def main(scratch):
     options, init, data = check_cuda.inputs("gpt2")
     cpu = training.compile_model("gpt2", folder, *options, ranks=RANKS)
     training.train(cpu, "cpu", STEPS, init, data, "--trace", folder / "cpu.trace")
-    expected = sums(read(folder / "cpu.trace")[1])
+    cpu_actions = read(folder / "cpu.trace")[1]
     for kind in ("gemm", "attention", "attention_grad"):
-        if not any(key[2] == kind and row[2] > 0 for key, row in expected.items()):
+        if not any(key[2] == kind and row[2] > 0 for key, row in sums(cpu_actions, ()).items()):
             raise SystemExit(f"the CPU's trace has no flops of '{kind}'")
     program = emulated.compile_model("gpt2", folder, *options, ranks=RANKS)
     log, weights = emulated.train(program, "plain", STEPS, init, data, ranks=RANKS)
@@ -91,7 +102,7 @@ def main(scratch):
                                                 ranks=RANKS)
         training.compare_log(traced, log, "--loss=0", "--grad_norm=0")
         training.same_bytes(traced_weights, weights)
-        check(path, expected)
+        check(path, cpu_actions)
     summary = training.run([sys.executable, "-B", training.HERE.parent.parent / "bench" / "trace-summary", path]).stdout
     print(summary)
 

@@ -94,7 +94,7 @@ fsdp.step @casts evaluate {
 // CHECK: nn.rms_norm %{{.*}} : tensor<8x4xf32>, tensor<4xf32> -> tensor<8xf32>
 // CHECK: %[[LOSS:.*]], %{{.*}} = nn.cross_entropy %[[E]], %{{.*}} : tensor<8x4xbf16>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>
 // CHECK: nn.argmax %[[E]] : tensor<8x4xbf16> -> tensor<8xi32>
-// CHECK: nn.attention %{{.*}} : tensor<1x1x8x4xbf16>, tensor<1x1x8x4xbf16> -> tensor<1x1x8xf32>
+// CHECK: nn.attention %{{.*}} : (tensor<1x1x8x4xbf16>, tensor<1x1x8x4xbf16>, tensor<1x1x8x4xbf16>) -> (tensor<1x1x8x4xbf16>, tensor<1x1x8xf32>)
 // CHECK: nn.concat %{{.*}} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>
 fsdp.step @rows evaluate {
   %ids = fsdp.input "ids" sample_dim 0 : tensor<8xi32>
@@ -110,7 +110,7 @@ fsdp.step @rows evaluate {
   %best = nn.argmax %e : tensor<8x4xf32> -> tensor<8xi32>
   %q = nn.rearrange "t k -> 1 1 t k" %z : tensor<8x4xf32> -> tensor<1x1x8x4xf32>
   %k = nn.rearrange "t k -> 1 1 t k" %e : tensor<8x4xf32> -> tensor<1x1x8x4xf32>
-  %a, %al = nn.attention %q, %k, %k scale 0.5 : tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32> -> tensor<1x1x8xf32>
+  %a, %al = nn.attention %q, %k, %k scale 0.5 : (tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>) -> (tensor<1x1x8x4xf32>, tensor<1x1x8xf32>)
   %both = nn.concat %z, %e dim 0 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>
 }
 

@@ -37,7 +37,7 @@ module attributes {fsdp.phase = "scheduled"} {
       }
       %t2 = fsdp.launch "rope" on "compute" ins(%softmax : !fsdp.buffer<tensor<8x4xf32>>) outs(%rope : !fsdp.buffer<tensor<8x4xf32>>) {
       ^bb0(%a: tensor<8x4xf32>):
-        %0 = nn.rope %a theta 1.0e+04 : tensor<8x4xf32>
+        %0 = nn.rope %a dim 0 theta 1.0e+04 : tensor<8x4xf32>
         fsdp.yield %0 : tensor<8x4xf32>
       }
       %t3 = fsdp.launch "scale" on "compute" outs(%scale : !fsdp.buffer<tensor<4xf32>>) {

@@ -1,96 +1,232 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics
 
-func.func @attention_c1_q(%q: tensor<4x16x8xf32>, %k: tensor<2x4x16x8xf32>) {
-  // expected-error @below {{'q' has type 'tensor<4x16x8xf32>', expected rank 4: batch, heads, queries and width}}
-  %0:2 = nn.attention %q, %k, %k scale 0.125 : tensor<4x16x8xf32>, tensor<2x4x16x8xf32> -> tensor<4x16xf32>
+func.func @attention_c1_last(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has order 'b h d t', expected the letters b, h, t, and n where one input holds queries, keys and values, with single spaces between them, then d}}
+  %0:2 = nn.attention "b h d t" %q, %q, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }
 
 // -----
 
-func.func @attention_c1_k(%q: tensor<2x4x16x8xf32>, %k: tensor<4x16x8xf32>) {
-  // expected-error @below {{'k' has type 'tensor<4x16x8xf32>', expected rank 4: batch, groups, keys and width}}
-  %0:2 = nn.attention %q, %k, %k scale 0.125 : tensor<2x4x16x8xf32>, tensor<4x16x8xf32> -> tensor<2x4x16xf32>
+func.func @attention_c1_twice(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has order 'b h h d', expected the letters b, h, t, and n where one input holds queries, keys and values, with single spaces between them, then d}}
+  %0:2 = nn.attention "b h h d" %q, %q, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }
 
 // -----
 
-func.func @attention_c1_batch(%q: tensor<2x4x16x8xf32>, %k: tensor<3x4x16x8xf32>) {
+func.func @attention_c1_letter(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has order 'b h s d', expected the letters b, h, t, and n where one input holds queries, keys and values, with single spaces between them, then d}}
+  %0:2 = nn.attention "b h s d" %q, %q, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1_spaces(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has order 'bhtd', expected the letters b, h, t, and n where one input holds queries, keys and values, with single spaces between them, then d}}
+  %0:2 = nn.attention "bhtd" %q, %q, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1_short(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has order 'h t d', expected the letters b, h, t, and n where one input holds queries, keys and values, with single spaces between them, then d}}
+  %0:2 = nn.attention "h t d" %q, %q, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2_one(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has 1 inputs, expected 3 for the order 'b h t d'}}
+  %0:2 = nn.attention %q scale 0.125 : (tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2_three(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has 3 inputs, expected 1 for the order 'n b h t d'}}
+  %0:2 = nn.attention "n b h t d" %q, %q, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2_parts(%q: tensor<2x2x4x16x8xf32>) {
+  // expected-error @below {{the input has type 'tensor<2x2x4x16x8xf32>', expected size 3 in dimension 1: queries, keys and values}}
+  %0:2 = nn.attention "b n h t d" %q scale 0.125 : (tensor<2x2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3_input(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{the input has type 'tensor<2x4x16x8xf32>', expected the 5 dimensions 'b n h t d'}}
+  %0:2 = nn.attention "b n h t d" %q scale 0.125 : (tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3_q(%q: tensor<4x16x8xf32>, %k: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{'q' has type 'tensor<4x16x8xf32>', expected the 4 dimensions 'b h t d'}}
+  %0:2 = nn.attention %q, %k, %k scale 0.125 : (tensor<4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<4x16x8xf32>, tensor<4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3_k(%q: tensor<2x4x16x8xf32>, %k: tensor<4x16x8xf32>) {
+  // expected-error @below {{'k' has type 'tensor<4x16x8xf32>', expected the 4 dimensions 'b h t d'}}
+  %0:2 = nn.attention %q, %k, %k scale 0.125 : (tensor<2x4x16x8xf32>, tensor<4x16x8xf32>, tensor<4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3_batch(%q: tensor<2x4x16x8xf32>, %k: tensor<3x4x16x8xf32>) {
   // expected-error @below {{'k' has type 'tensor<3x4x16x8xf32>', expected batch 2 and width 8 as 'q' has}}
-  %0:2 = nn.attention %q, %k, %k scale 0.125 : tensor<2x4x16x8xf32>, tensor<3x4x16x8xf32> -> tensor<2x4x16xf32>
+  %0:2 = nn.attention %q, %k, %k scale 0.125 : (tensor<2x4x16x8xf32>, tensor<3x4x16x8xf32>, tensor<3x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }
 
 // -----
 
-func.func @attention_c2(%q: tensor<2x4x16x8xf32>, %k: tensor<2x3x16x8xf32>) {
+func.func @attention_c3_v(%q: tensor<2x4x16x8xf32>, %v: tensor<2x4x15x8xf32>) {
+  // expected-error @below {{'v' has type 'tensor<2x4x15x8xf32>', expected the shape of 'k', 'tensor<2x4x16x8xf32>'}}
+  %0:2 = nn.attention %q, %q, %v scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x15x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c4(%q: tensor<2x4x16x8xf32>, %k: tensor<2x3x16x8xf32>) {
   // expected-error @below {{has 4 heads and 3 groups, expected the groups to divide the heads}}
-  %0:2 = nn.attention %q, %k, %k scale 0.125 : tensor<2x4x16x8xf32>, tensor<2x3x16x8xf32> -> tensor<2x4x16xf32>
+  %0:2 = nn.attention %q, %k, %k scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x3x16x8xf32>, tensor<2x3x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }
 
 // -----
 
-func.func @attention_c2_none(%q: tensor<2x4x16x8xf32>, %k: tensor<2x0x16x8xf32>) {
+func.func @attention_c4_none(%q: tensor<2x4x16x8xf32>, %k: tensor<2x0x16x8xf32>) {
   // expected-error @below {{has 4 heads and 0 groups}}
-  %0:2 = nn.attention %q, %k, %k scale 0.125 : tensor<2x4x16x8xf32>, tensor<2x0x16x8xf32> -> tensor<2x4x16xf32>
+  %0:2 = nn.attention %q, %k, %k scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x0x16x8xf32>, tensor<2x0x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }
 
 // -----
 
-func.func @attention_c3(%q: tensor<2x4x16x8xf32>) {
-  // expected-error @below {{'log_sum_exp' has type 'tensor<2x4xf32>', expected the shape of the rows of 'tensor<2x4x16x8xf32>'}}
-  %0:2 = nn.attention %q, %q, %q scale 0.125 : tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32> -> tensor<2x4xf32>
+func.func @attention_c4_order(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x3x8xf32>) {
+  // expected-error @below {{has 16 heads and 3 groups, expected the groups to divide the heads}}
+  %0:2 = nn.attention "b t h d" %q, %k, %k scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x16x4xf32>)
   return
 }
 
 // -----
 
-func.func @attention_c4_causal(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x15x8xf32>) {
+func.func @attention_c5_out(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{'out' has type 'tensor<2x4x16x7xf32>', expected 'tensor<2x4x16x8xf32>'}}
+  %0:2 = nn.attention %q, %q, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x7xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c5_packed(%q: tensor<2x3x4x16x8xf32>) {
+  // expected-error @below {{'out' has type 'tensor<2x16x4x8xf32>', expected 'tensor<2x4x16x8xf32>'}}
+  %0:2 = nn.attention "b n h t d" %q scale 0.125 : (tensor<2x3x4x16x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c5_sums(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{'log_sum_exp' has type 'tensor<2x16x4xf32>', expected batch 2, 4 heads and 16 queries}}
+  %0:2 = nn.attention %q, %q, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x16x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c6_causal(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x15x8xf32>) {
   // expected-error @below {{has 15 keys for 16 queries, expected at least 16 so that every query sees one}}
-  %0:2 = nn.attention %q, %k, %k scale 0.125 causal : tensor<2x4x16x8xf32>, tensor<2x4x15x8xf32> -> tensor<2x4x16xf32>
+  %0:2 = nn.attention %q, %k, %k scale 0.125 causal : (tensor<2x4x16x8xf32>, tensor<2x4x15x8xf32>, tensor<2x4x15x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }
 
 // -----
 
-func.func @attention_c4_none(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x0x8xf32>) {
+func.func @attention_c6_none(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x0x8xf32>) {
   // expected-error @below {{has 0 keys for 16 queries, expected at least 1 so that every query sees one}}
-  %0:2 = nn.attention %q, %k, %k scale 0.125 : tensor<2x4x16x8xf32>, tensor<2x4x0x8xf32> -> tensor<2x4x16xf32>
+  %0:2 = nn.attention %q, %k, %k scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x0x8xf32>, tensor<2x4x0x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }
 
 // -----
 
-func.func @attention_c5(%q: tensor<2x4x16x8xf32>) {
+func.func @attention_c7_sums(%q: tensor<2x4x16x8xf32>) {
   // expected-error @below {{'log_sum_exp' has type 'tensor<2x4x16xf64>', expected element type 'f32' as sums of 'f32' have}}
-  %0:2 = nn.attention %q, %q, %q scale 0.125 : tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32> -> tensor<2x4x16xf64>
+  %0:2 = nn.attention %q, %q, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf64>)
   return
 }
 
 // -----
 
-func.func @attention_c5_operands(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x16x8xf64>) {
-  // expected-error @below {{has an operand or result of type 'tensor<2x4x16x8xf64>', expected element type 'f32' as 'q' has}}
-  %0:2 = nn.attention %q, %k, %k scale 0.125 : tensor<2x4x16x8xf32>, tensor<2x4x16x8xf64> -> tensor<2x4x16xf32>
+func.func @attention_c7_operands(%q: tensor<2x4x16x8xf32>, %k: tensor<2x4x16x8xf64>) {
+  // expected-error @below {{has an operand or result of type 'tensor<2x4x16x8xf64>', expected element type 'f32' as the first operand has}}
+  %0:2 = nn.attention %q, %k, %k scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf64>, tensor<2x4x16x8xf64>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
   return
 }
 
 // -----
 
-func.func @attention_grad_c2(%q: tensor<2x4x16x8xf32>, %k: tensor<2x3x16x8xf32>, %l: tensor<2x4x16xf32>) {
+func.func @attention_c7_out(%q: tensor<2x4x16x8xf32>) {
+  // expected-error @below {{has an operand or result of type 'tensor<2x4x16x8xf64>', expected element type 'f32' as the first operand has}}
+  %0:2 = nn.attention %q, %q, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf64>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c4(%q: tensor<2x4x16x8xf32>, %k: tensor<2x3x16x8xf32>, %l: tensor<2x4x16xf32>) {
   // expected-error @below {{has 4 heads and 3 groups, expected the groups to divide the heads}}
-  %0:3 = nn.attention_grad %q, %k, %k, %q, %l, %q scale 0.125 : tensor<2x4x16x8xf32>, tensor<2x3x16x8xf32>, tensor<2x4x16xf32>
+  %0:3 = nn.attention_grad %q, %k, %k, %q, %l, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x3x16x8xf32>, tensor<2x3x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x3x16x8xf32>, tensor<2x3x16x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c8_count(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
+  // expected-error @below {{has 2 results, expected 3: one for each input}}
+  %0:2 = nn.attention_grad %q, %q, %q, %q, %l, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c8_type(%q: tensor<2x4x16x8xf32>, %l: tensor<2x4x16xf32>) {
+  // expected-error @below {{has a gradient #1 of type 'tensor<2x4x15x8xf32>', expected that of the input, 'tensor<2x4x16x8xf32>'}}
+  %0:3 = nn.attention_grad %q, %q, %q, %q, %l, %q scale 0.125 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x15x8xf32>, tensor<2x4x16x8xf32>)
   return
 }
 
 // -----
 
 func.func @rope_c1_rank(%x: tensor<8xf32>) {
-  // expected-error @below {{'x' has type 'tensor<8xf32>', expected positions and a width}}
-  %0 = nn.rope %x theta 1.0e+04 : tensor<8xf32>
+  // expected-error @below {{has no positions in dimension 0 of 'tensor<8xf32>', expected a dimension before its last}}
+  %0 = nn.rope %x dim 0 theta 1.0e+04 : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @rope_c1_last(%x: tensor<8x6xf32>) {
+  // expected-error @below {{has no positions in dimension 1 of 'tensor<8x6xf32>', expected a dimension before its last}}
+  %0 = nn.rope %x dim 1 theta 1.0e+04 : tensor<8x6xf32>
   return
 }
 
@@ -98,7 +234,7 @@ func.func @rope_c1_rank(%x: tensor<8xf32>) {
 
 func.func @rope_c1_odd(%x: tensor<8x7xf32>) {
   // expected-error @below {{has width 7, expected an even number to turn pairs of}}
-  %0 = nn.rope %x theta 1.0e+04 : tensor<8x7xf32>
+  %0 = nn.rope %x dim 0 theta 1.0e+04 : tensor<8x7xf32>
   return
 }
 
@@ -106,6 +242,6 @@ func.func @rope_c1_odd(%x: tensor<8x7xf32>) {
 
 func.func @rope_c2(%x: tensor<8x6xf32>) {
   // expected-error @below {{has theta 0.000000e+00, expected a positive number}}
-  %0 = nn.rope %x theta 0.0 : tensor<8x6xf32>
+  %0 = nn.rope %x dim 0 theta 0.0 : tensor<8x6xf32>
   return
 }

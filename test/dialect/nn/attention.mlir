@@ -4,16 +4,32 @@
 // CHECK-LABEL: func.func @attention
 func.func @attention(%q: tensor<8x12x16x64xf32>, %k: tensor<8x4x16x64xf32>, %long: tensor<8x1x20x64xf32>,
                      %x: tensor<5x6xf64>) {
-  // CHECK: %[[OUT:.*]], %[[LSE:.*]] = nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01 causal : tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32> -> tensor<8x12x16xf32>
-  %out, %lse = nn.attention %q, %k, %k scale 0.125 causal : tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32> -> tensor<8x12x16xf32>
-  // CHECK: nn.attention_grad %{{.*}}, %{{.*}}, %{{.*}}, %[[OUT]], %[[LSE]], %{{.*}} scale 1.250000e-01 causal : tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x12x16xf32>
-  %0:3 = nn.attention_grad %q, %k, %k, %out, %lse, %q scale 0.125 causal : tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x12x16xf32>
-  // More keys than queries; one group for all heads.
-  // CHECK: nn.attention %{{.*}} scale 1.000000e+00 : tensor<8x12x16x64xf32>, tensor<8x1x20x64xf32> -> tensor<8x12x16xf32>
-  %1:2 = nn.attention %q, %long, %long scale 1.0 : tensor<8x12x16x64xf32>, tensor<8x1x20x64xf32> -> tensor<8x12x16xf32>
-  // CHECK: %[[TURNED:.*]] = nn.rope %{{.*}} theta 1.000000e+04 : tensor<5x6xf64>
-  %2 = nn.rope %x theta 1.0e+04 : tensor<5x6xf64>
-  // CHECK: nn.rope %[[TURNED]] theta 1.000000e+04 inverse : tensor<5x6xf64>
-  %3 = nn.rope %2 theta 1.0e+04 inverse : tensor<5x6xf64>
+  // CHECK: %[[OUT:.*]], %[[LSE:.*]] = nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01 causal : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>) -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
+  %out, %lse = nn.attention %q, %k, %k scale 0.125 causal : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>) -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
+  // CHECK: nn.attention_grad %{{.*}}, %{{.*}}, %{{.*}}, %[[OUT]], %[[LSE]], %{{.*}} scale 1.250000e-01 causal : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x12x16x64xf32>, tensor<8x12x16xf32>, tensor<8x12x16x64xf32>) -> (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>)
+  %0:3 = nn.attention_grad %q, %k, %k, %out, %lse, %q scale 0.125 causal : (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x12x16x64xf32>, tensor<8x12x16xf32>, tensor<8x12x16x64xf32>) -> (tensor<8x12x16x64xf32>, tensor<8x4x16x64xf32>, tensor<8x4x16x64xf32>)
+  // More keys than queries; one group for all heads. The usual order need not be written.
+  // CHECK: nn.attention %{{.*}} scale 1.000000e+00 : (tensor<8x12x16x64xf32>, tensor<8x1x20x64xf32>, tensor<8x1x20x64xf32>) -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
+  %1:2 = nn.attention "b h t d" %q, %long, %long scale 1.0 : (tensor<8x12x16x64xf32>, tensor<8x1x20x64xf32>, tensor<8x1x20x64xf32>) -> (tensor<8x12x16x64xf32>, tensor<8x12x16xf32>)
+  // CHECK: %[[TURNED:.*]] = nn.rope %{{.*}} dim 0 theta 1.000000e+04 : tensor<5x6xf64>
+  %2 = nn.rope %x dim 0 theta 1.0e+04 : tensor<5x6xf64>
+  // CHECK: nn.rope %[[TURNED]] dim 0 theta 1.000000e+04 inverse : tensor<5x6xf64>
+  %3 = nn.rope %2 dim 0 theta 1.0e+04 inverse : tensor<5x6xf64>
+  return
+}
+
+// CHECK-LABEL: func.func @orders
+func.func @orders(%q: tensor<8x16x12x64xbf16>, %k: tensor<8x20x4x64xbf16>, %all: tensor<8x16x3x12x64xf32>,
+                  %mixed: tensor<3x16x12x8x64xf32>) {
+  // CHECK: nn.attention "b t h d" %{{.*}} scale 1.000000e+00 : (tensor<8x16x12x64xbf16>, tensor<8x20x4x64xbf16>, tensor<8x20x4x64xbf16>) -> (tensor<8x16x12x64xbf16>, tensor<8x12x16xf32>)
+  %0:2 = nn.attention "b t h d" %q, %k, %k scale 1.0 : (tensor<8x16x12x64xbf16>, tensor<8x20x4x64xbf16>, tensor<8x20x4x64xbf16>) -> (tensor<8x16x12x64xbf16>, tensor<8x12x16xf32>)
+  // CHECK: %[[OUT:.*]], %[[LSE:.*]] = nn.attention "b t n h d" %{{.*}} scale 1.000000e+00 : (tensor<8x16x3x12x64xf32>) -> (tensor<8x16x12x64xf32>, tensor<8x12x16xf32>)
+  %out, %lse = nn.attention "b t n h d" %all scale 1.0 : (tensor<8x16x3x12x64xf32>) -> (tensor<8x16x12x64xf32>, tensor<8x12x16xf32>)
+  // CHECK: nn.attention_grad "b t n h d" %{{.*}}, %[[OUT]], %[[LSE]], %[[OUT]] scale 1.000000e+00 : (tensor<8x16x3x12x64xf32>, tensor<8x16x12x64xf32>, tensor<8x12x16xf32>, tensor<8x16x12x64xf32>) -> tensor<8x16x3x12x64xf32>
+  %1 = nn.attention_grad "b t n h d" %all, %out, %lse, %out scale 1.0 : (tensor<8x16x3x12x64xf32>, tensor<8x16x12x64xf32>, tensor<8x12x16xf32>, tensor<8x16x12x64xf32>) -> tensor<8x16x3x12x64xf32>
+  // CHECK: nn.attention "n t h b d" %{{.*}} -> (tensor<16x12x8x64xf32>, tensor<8x12x16xf32>)
+  %2:2 = nn.attention "n t h b d" %mixed scale 1.0 : (tensor<3x16x12x8x64xf32>) -> (tensor<16x12x8x64xf32>, tensor<8x12x16xf32>)
+  // CHECK: nn.rope %{{.*}} dim 1 theta 1.000000e+04 : tensor<8x16x12x64xbf16>
+  %3 = nn.rope %q dim 1 theta 1.0e+04 : tensor<8x16x12x64xbf16>
   return
 }

@@ -49,9 +49,9 @@ void step(Context &c) {
   softmax(c, 0, "softmax", SoftmaxRows{2, 2}, p, g);
   embedding(c, 0, "embedding", EmbeddingShape{2, 2, 2}, p, label, g);
   embedding_grad(c, 0, "embedding_grad", EmbeddingShape{2, 2, 2}, wide_label, g, p);
-  rope(c, 0, "rope", RopeShape{1, 2, 2, 10000, false}, p, g);
+  rope(c, 0, "rope", RopeShape{1, 2, 1, 2, 10000, false}, p, g);
   dropout(c, 0, "dropout", DropoutMask<2>{0.5, hashName("drop"), 8, {{2, 4}, {2, 1}}}, state, p, g);
-  const AttentionShape heads{1, 1, 1, 2, 2, 2, 1, true};
+  const AttentionShape heads = rowMajor({1, 1, 1, 2, 2, 2, 1, true});
   attention(c, 0, "attention", heads, p, g, m, v, lr);
   attention_grad(c, 0, "attention_grad", heads, p, g, m, v, lr, p, g, m, v);
   slice(c, 0, "slice", Part{1, 4, 0, 4}, p, g);

@@ -1,5 +1,6 @@
 #include "runtime/Attention.h"
 #include "test/unit/cuda/DeviceKernels.h"
+#include "test/unit/runtime/AttentionPlaces.h"
 
 using namespace fsdp::rt;
 
@@ -35,8 +36,9 @@ const AttentionShape kShapes[] = {
 
 TYPED_TEST(AttentionKernels, ForwardAndGradientsAreTheCpus) {
   using T = TypeParam;
-  for (const AttentionShape &s : kShapes)
+  for (const AttentionShape &sizes : kShapes)
     for (std::size_t offset : {0, 1}) {
+      const AttentionShape s = rowMajor(sizes);
       if (offset && s.width != 32)
         continue;
       SCOPED_TRACE(::testing::Message() << s.queries << " queries, " << s.keys << " keys of "
@@ -64,9 +66,82 @@ TYPED_TEST(AttentionKernels, ForwardAndGradientsAreTheCpus) {
     }
 }
 
+// With strides of whole 16-byte parts, and with others: the same numbers as in row-major order.
+TYPED_TEST(AttentionKernels, OperandsLieWhereStridesSay) {
+  using T = TypeParam;
+  for (const AttentionShape &sizes :
+       {AttentionShape{2, 4, 2, 40, 70, 32, 0.2f, true}, {1, 2, 2, 33, 33, 64, 0.125f, false},
+        {2, 2, 1, 20, 20, 128, 0.1f, true}, {1, 3, 1, 9, 12, 20, 0.3f, true}})
+    for (std::size_t unit : {1, 8}) {
+      SCOPED_TRACE(::testing::Message() << "width " << sizes.width << ", unit " << unit);
+      const std::size_t rows = sizes.batch * sizes.heads * sizes.queries;
+      const std::size_t n = rows * sizes.width,
+                        m = sizes.batch * sizes.groups * sizes.keys * sizes.width;
+      const Floats q = normal(n, this->random), k = normal(m, this->random),
+                   v = normal(m, this->random), dOut = normal(n, this->random);
+      const AttentionShape s = rowMajor(sizes);
+      Device<T> q_(q), k_(k), v_(v), dOut_(dOut), out_(n), dQ_(n), dK_(m), dV_(m);
+      Device<float> sums_(rows);
+      OK(attention(s, q_, k_, v_, out_, sums_, this->stream));
+      OK(attention_grad(s, q_, k_, v_, out_, sums_, dOut_, dQ_, dK_, dV_, this->stream));
+
+      const auto place = [&](std::size_t heads, std::size_t positions) {
+        return AttentionPlace(sizes.batch, heads, positions, sizes.width, unit, this->random);
+      };
+      const AttentionPlace atQ = place(sizes.heads, sizes.queries),
+                           atK = place(sizes.groups, sizes.keys),
+                           atOut = place(sizes.heads, sizes.queries);
+      AttentionShape odd = sizes;
+      odd.q = atQ.strides, odd.k = atK.strides, odd.out = atOut.strides;
+      Device<T> oddQ(atQ.scattered(q)), oddK(atK.scattered(k)), oddV(atK.scattered(v)),
+          oddDOut(atOut.scattered(dOut)), oddOut(Floats(atOut.count, NAN)),
+          oddDQ(Floats(atQ.count, NAN)), oddDK(Floats(atK.count, NAN)),
+          oddDV(Floats(atK.count, NAN));
+      Device<float> oddSums(rows);
+      OK(attention(odd, oddQ, oddK, oddV, oddOut, oddSums, this->stream));
+      OK(attention_grad(odd, oddQ, oddK, oddV, oddOut, oddSums, oddDOut, oddDQ, oddDK, oddDV,
+                        this->stream));
+      EXPECT_EQ(oddSums.floats(), sums_.floats());
+      EXPECT_EQ(atOut.gathered(oddOut.floats()), out_.floats());
+      EXPECT_EQ(atQ.gathered(oddDQ.floats()), dQ_.floats());
+      EXPECT_EQ(atK.gathered(oddDK.floats()), dK_.floats());
+      EXPECT_EQ(atK.gathered(oddDV.floats()), dV_.floats());
+      EXPECT_EQ(atOut.overwritten(oddOut.floats()) + atQ.overwritten(oddDQ.floats()) +
+                    atK.overwritten(oddDK.floats()) + atK.overwritten(oddDV.floats()),
+                0u)
+          << "numbers between the rows";
+    }
+}
+
+TYPED_TEST(AttentionKernels, OneOperandHoldsQueriesKeysAndValues) {
+  using T = TypeParam;
+  const std::size_t heads = 2, positions = 70, width = 32, part = heads * width;
+  AttentionShape s{1, 2, 2, 70, 70, 32, 0.2f, true};
+  s.part = part;
+  s.q = s.k = {positions * 3 * part, width, 3 * part};
+  s.out = {positions * part, width, part};
+  const std::size_t n = positions * part;
+  Device<T> qkv(normal(3 * n, this->random)), dOut(normal(n, this->random)), out(n), out2(n),
+      dQkv(Floats(3 * n, NAN)), each(Floats(3 * n, NAN));
+  Device<float> sums(heads * positions);
+  T *x = qkv, *dX = each;
+  OK(attention(s, x, x + part, x + 2 * part, static_cast<T *>(out), static_cast<float *>(sums),
+               this->stream));
+  OK(attention(s, x, static_cast<T *>(out2), static_cast<float *>(sums), this->stream));
+  EXPECT_EQ(out2.floats(), out.floats());
+  OK(attention_grad(s, x, x + part, x + 2 * part, static_cast<T *>(out),
+                    static_cast<float *>(sums), static_cast<T *>(dOut), dX, dX + part,
+                    dX + 2 * part, this->stream));
+  OK(attention_grad(s, x, static_cast<T *>(out), static_cast<float *>(sums),
+                    static_cast<T *>(dOut), static_cast<T *>(dQkv), this->stream));
+  EXPECT_EQ(dQkv.floats(), each.floats());
+  for (float value : dQkv.floats())
+    ASSERT_FALSE(std::isnan(value)) << "every gradient is written";
+}
+
 TYPED_TEST(AttentionKernels, GradientsAreTheSameBits) {
   using T = TypeParam;
-  const AttentionShape s{1, 4, 1, 80, 80, 32, 0.2f, true};
+  const AttentionShape s = rowMajor({1, 4, 1, 80, 80, 32, 0.2f, true});
   const std::size_t rows = 4 * 80, n = rows * 32, m = 80 * 32;
   Device<T> q(normal(n, this->random)), k(normal(m, this->random)), v(normal(m, this->random)),
       dOut(normal(n, this->random)), out(n), dQ(n), dK(m), dV(m);

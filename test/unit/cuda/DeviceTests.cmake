@@ -3,9 +3,9 @@
 # fsdp_add_device_tests(TARGET FOLDER GOOGLETEST): the tests of kernels and products, with the CPU's kernels as
 # reference: all but the products, which need oneDNN.
 function(fsdp_add_device_tests target folder googletest)
-  include(${folder}/runtime/Numerics.cmake)
   file(GLOB reference CONFIGURE_DEPENDS ${folder}/runtime/*.cpp)
   get_target_property(host fsdp_runtime_host SOURCES)
+  get_target_property(options fsdp_runtime_host COMPILE_OPTIONS) # the same: a compiler's cache has most of it
   foreach(source ${reference})
     file(STRINGS ${source} products REGEX "include.*GemmPlan")
     get_filename_component(name ${source} NAME)
@@ -15,8 +15,7 @@ function(fsdp_add_device_tests target folder googletest)
   endforeach()
   add_library(${target}-reference STATIC ${reference})
   target_compile_features(${target}-reference PRIVATE cxx_std_17)
-  target_compile_options(${target}-reference PRIVATE ${FSDP_WARNINGS} ${FSDP_NUMERICS_FLAGS} ${FSDP_ARCH_FLAGS}
-                         -fexceptions -frtti)
+  target_compile_options(${target}-reference PRIVATE ${options})
   target_include_directories(${target}-reference PRIVATE ${folder})
   target_include_directories(${target}-reference SYSTEM PRIVATE ${folder}/test/unit/cuda/without-onednn)
   target_link_libraries(${target}-reference PUBLIC fsdp_runtime_cuda)

@@ -119,11 +119,11 @@ TYPED_TEST(RowKernels, SoftmaxOfMaskedAndNaN) {
 TYPED_TEST(RowKernels, RopeIsTheCpus) {
   using T = TypeParam;
   for (const RopeShape &shape :
-       {RopeShape{3, 5, 16, 10000, false}, RopeShape{1, 1, 2, 10000, false},
-        RopeShape{40, 7, 64, 500000, true}, RopeShape{2, 9, 6, 10000, true},
-        RopeShape{0, 4, 8, 10000, false}})
+       {RopeShape{3, 5, 1, 16, 10000, false}, RopeShape{1, 1, 1, 2, 10000, false},
+        RopeShape{40, 7, 1, 64, 500000, true}, RopeShape{2, 9, 3, 6, 10000, true},
+        RopeShape{5, 3, 12, 16, 10000, false}, RopeShape{0, 4, 1, 8, 10000, false}})
     for (std::size_t offset : {0, 1}) {
-      const std::size_t n = shape.blocks * shape.positions * shape.width;
+      const std::size_t n = shape.blocks * shape.positions * shape.inner * shape.width;
       const Floats x = rounded<T>(normal(n, this->random));
       Floats y(n);
       kernels::rope(shape, x.data(), y.data());
@@ -135,7 +135,7 @@ TYPED_TEST(RowKernels, RopeIsTheCpus) {
 
 // Angles of late positions are thousands of turns: what is left of them must still be right.
 TYPED_TEST(RowKernels, RopeOfLatePositions) {
-  const RopeShape shape{1, 9000, 2, 10000, false};
+  const RopeShape shape{1, 9000, 1, 2, 10000, false};
   Floats x(shape.positions * 2), y(x.size());
   for (std::size_t i = 0; i < x.size(); i += 2)
     x[i] = 1;

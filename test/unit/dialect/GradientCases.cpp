@@ -259,10 +259,35 @@ Case makeAttention(Random &random) {
   bool causal = random.integer(0, 1);
   if (!causal)
     keys = random.integer(1, 4);
-  std::string q = tensor({batch, heads, queries, width}), k = tensor({batch, groups, keys, width});
-  return {"nn.attention %a, %b, %c scale 0.7" + std::string(causal ? " causal" : "") + " : " + q +
-              ", " + k + " -> " + tensor({batch, heads, queries}),
-          {{q}, {k}, {k}},
+  // Any order, and one operand or three.
+  bool packed = random.integer(0, 1);
+  if (packed)
+    groups = heads, keys = queries = std::max<int64_t>(queries, 1);
+  std::vector<std::string> letters = {"b", "h", "t"};
+  if (packed)
+    letters.push_back("n");
+  random.shuffle(letters);
+  std::string order = joined(letters, " ") + " d";
+  auto typeOf = [&](int64_t heads, int64_t positions, bool isInput) {
+    Shape shape;
+    for (const std::string &letter : letters)
+      if (letter != "n" || isInput)
+        shape.push_back(letter == "b"   ? batch
+                        : letter == "h" ? heads
+                        : letter == "t" ? positions
+                                        : 3);
+    shape.push_back(width);
+    return tensor(shape);
+  };
+  std::string q = typeOf(heads, queries, true), k = typeOf(groups, keys, true);
+  std::vector<Operand> inputs = {{q}};
+  if (!packed)
+    inputs.resize(3, {k});
+  std::string types = packed ? q : q + ", " + k + ", " + k;
+  return {"nn.attention \"" + order + "\" " + (packed ? "%a" : "%a, %b, %c") + " scale 0.7" +
+              (causal ? " causal" : "") + " : (" + types + ") -> (" +
+              typeOf(heads, queries, false) + ", " + tensor({batch, heads, queries}) + ")",
+          inputs,
           2,
           1};
 }
@@ -270,8 +295,9 @@ Case makeAttention(Random &random) {
 Case makeRope(Random &random) {
   Shape x = random.shape();
   x.push_back(random.size());
+  int64_t dim = random.integer(0, static_cast<int64_t>(x.size()) - 1);
   x.push_back(2 * random.integer(0, 3));
-  return {"nn.rope %a theta 100.0" + std::string(random.integer(0, 1) ? " inverse" : "") + " : " +
+  return {"nn.rope %a dim " + std::to_string(dim) + " theta 100.0" + std::string(random.integer(0, 1) ? " inverse" : "") + " : " +
               tensor(x),
           {{tensor(x)}}};
 }

@@ -227,7 +227,8 @@ TEST_F(GradientTest, StatisticsHaveNoDerivative) {
        "has no derivative of 'mean' and 'rstd'; compute them with 'nn.reduce'"},
       {{"nn.rms_norm %a, %b eps 0.1 : " + x + ", " + row + " -> " + rows, {{x}, {row}}, 2},
        "has no derivative of 'rstd'; compute it with 'nn.reduce'"},
-      {{"nn.attention %a, %b, %c scale 0.5 : " + q + ", " + q + " -> " + tensor({1, 1, 3}),
+      {{"nn.attention %a, %b, %c scale 0.5 : (" + q + ", " + q + ", " + q + ") -> (" + q + ", " +
+            tensor({1, 1, 3}) + ")",
         {{q}, {q}, {q}},
         2},
        "has no derivative of 'log_sum_exp'; compute it with 'nn.einsum'"},

@@ -135,8 +135,18 @@ TEST_F(ModelErrorTest, RowsThatDoNotFit) {
   EXPECT_MISTAKE_HAS(embedding(reduceSum("a b -> a", x), label),
                      "expected a table of two dimensions: rows and width");
   EXPECT_MISTAKE_HAS(attention(x, x, y), "expected keys and values of one type");
-  EXPECT_MISTAKE_HAS(attention(x, x, x), "expected rank 4: batch, heads, queries and width");
+  EXPECT_MISTAKE_HAS(attention(x, x, x), "expected the dimensions 'b h t d'");
+  EXPECT_MISTAKE_HAS(attention("b t n h d", x, x, x),
+                     "got the order 'b t n h d', expected b, h and t with spaces between them, "
+                     "then d, such as 'b t h d'");
+  EXPECT_MISTAKE_HAS(attention("b t h d", x),
+                     "got the order 'b t h d', expected b, h, t and n with spaces between them, "
+                     "then d, such as 'b t n h d'");
+  EXPECT_MISTAKE_HAS(attention("b t n h d", x), "expected the dimensions 'b t n h d'");
   EXPECT_MISTAKE_HAS(rope(y), "has width 3, expected an even number to turn pairs of");
+  EXPECT_MISTAKE_HAS(rope("b s d", y), "got the order 'b s d', expected a letter for each "
+                                       "dimension, t for the positions");
+  EXPECT_MISTAKE_HAS(rope("d t", x), "has no positions in dimension 1");
 }
 
 TEST_F(ModelErrorTest, Dropout) {

@@ -131,7 +131,7 @@ TEST_F(CompositionTest, Attention) {
     std::string body = R"(
       %o, %l = nn.attention %q, %k, %v scale 0.6 )" +
                        std::string(causal ? "causal" : "") +
-                       R"( : tensor<2x4x3x6xf64>, tensor<2x2x5x6xf64> -> tensor<2x4x3xf64>
+                       R"( : (tensor<2x4x3x6xf64>, tensor<2x2x5x6xf64>, tensor<2x2x5x6xf64>) -> (tensor<2x4x3x6xf64>, tensor<2x4x3xf64>)
       %gq = nn.rearrange "b (g r) t d -> b g r t d" %q : tensor<2x4x3x6xf64> -> tensor<2x2x2x3x6xf64>
       %p = nn.einsum "bgrtd,bgsd->bgrts" %gq, %k : (tensor<2x2x2x3x6xf64>, tensor<2x2x5x6xf64>) -> tensor<2x2x2x3x5xf64>
       %scale = arith.constant dense<0.6> : tensor<2x2x2x3x5xf64>
@@ -157,10 +157,65 @@ TEST_F(CompositionTest, Attention) {
   }
 }
 
+// The order says where dimensions stand, and changes nothing else.
+TEST_F(CompositionTest, AttentionInOtherOrders) {
+  const std::string usual = R"(
+    %o, %l = nn.attention %q, %k, %v scale 0.6 causal : (tensor<2x4x3x6xf64>, tensor<2x2x5x6xf64>, tensor<2x2x5x6xf64>) -> (tensor<2x4x3x6xf64>, tensor<2x4x3xf64>)
+    %qr = nn.rearrange "b h t d -> b t h d" %q : tensor<2x4x3x6xf64> -> tensor<2x3x4x6xf64>
+    %kr = nn.rearrange "b h t d -> b t h d" %k : tensor<2x2x5x6xf64> -> tensor<2x5x2x6xf64>
+    %vr = nn.rearrange "b h t d -> b t h d" %v : tensor<2x2x5x6xf64> -> tensor<2x5x2x6xf64>
+    %or, %lr = nn.attention "b t h d" %qr, %kr, %vr scale 0.6 causal : (tensor<2x3x4x6xf64>, tensor<2x5x2x6xf64>, tensor<2x5x2x6xf64>) -> (tensor<2x3x4x6xf64>, tensor<2x4x3xf64>)
+    %dq, %dk, %dv = nn.attention_grad %q, %k, %v, %o, %l, %q scale 0.6 causal : (tensor<2x4x3x6xf64>, tensor<2x2x5x6xf64>, tensor<2x2x5x6xf64>, tensor<2x4x3x6xf64>, tensor<2x4x3xf64>, tensor<2x4x3x6xf64>) -> (tensor<2x4x3x6xf64>, tensor<2x2x5x6xf64>, tensor<2x2x5x6xf64>)
+    %dqr, %dkr, %dvr = nn.attention_grad "b t h d" %qr, %kr, %vr, %or, %lr, %qr scale 0.6 causal : (tensor<2x3x4x6xf64>, tensor<2x5x2x6xf64>, tensor<2x5x2x6xf64>, tensor<2x3x4x6xf64>, tensor<2x4x3xf64>, tensor<2x3x4x6xf64>) -> (tensor<2x3x4x6xf64>, tensor<2x5x2x6xf64>, tensor<2x5x2x6xf64>)
+  )";
+  auto compare = [&](const std::string &text, const std::string &name, const std::string &other,
+                     const std::string &type, const std::string &back) {
+    EXPECT_EQ(largest("%q: tensor<2x4x3x6xf64>, %k: tensor<2x2x5x6xf64>, %v: tensor<2x2x5x6xf64>",
+                      text + back + "%d = arith.subf %" + name + ", %" + other + " : " + type),
+              0)
+        << other;
+  };
+  auto back = [](const std::string &name, const std::string &from, const std::string &to) {
+    return "%back = nn.rearrange \"b t h d -> b h t d\" %" + name + " : " + from + " -> " + to + "\n";
+  };
+  const std::string q = "tensor<2x4x3x6xf64>", k = "tensor<2x2x5x6xf64>",
+                    qr = "tensor<2x3x4x6xf64>", kr = "tensor<2x5x2x6xf64>";
+  compare(usual, "l", "lr", "tensor<2x4x3xf64>", "");
+  compare(usual, "o", "back", q, back("or", qr, q));
+  compare(usual, "dq", "back", q, back("dqr", qr, q));
+  compare(usual, "dk", "back", k, back("dkr", kr, k));
+  compare(usual, "dv", "back", k, back("dvr", kr, k));
+
+  // Queries, keys and values in one tensor, and their gradients likewise.
+  const std::string packed = R"(
+    %o, %l = nn.attention "t b h d" %q, %k, %v scale 0.6 : (tensor<2x4x3x6xf64>, tensor<2x4x3x6xf64>, tensor<2x4x3x6xf64>) -> (tensor<2x4x3x6xf64>, tensor<4x3x2xf64>)
+    %dq, %dk, %dv = nn.attention_grad "t b h d" %q, %k, %v, %o, %l, %q scale 0.6 : (tensor<2x4x3x6xf64>, tensor<2x4x3x6xf64>, tensor<2x4x3x6xf64>, tensor<2x4x3x6xf64>, tensor<4x3x2xf64>, tensor<2x4x3x6xf64>) -> (tensor<2x4x3x6xf64>, tensor<2x4x3x6xf64>, tensor<2x4x3x6xf64>)
+    %q1 = nn.rearrange "t b h d -> t 1 b h d" %q : tensor<2x4x3x6xf64> -> tensor<2x1x4x3x6xf64>
+    %k1 = nn.rearrange "t b h d -> t 1 b h d" %k : tensor<2x4x3x6xf64> -> tensor<2x1x4x3x6xf64>
+    %v1 = nn.rearrange "t b h d -> t 1 b h d" %v : tensor<2x4x3x6xf64> -> tensor<2x1x4x3x6xf64>
+    %all = nn.concat %q1, %k1, %v1 dim 1 : (tensor<2x1x4x3x6xf64>, tensor<2x1x4x3x6xf64>, tensor<2x1x4x3x6xf64>) -> tensor<2x3x4x3x6xf64>
+    %op, %lp = nn.attention "t n b h d" %all scale 0.6 : (tensor<2x3x4x3x6xf64>) -> (tensor<2x4x3x6xf64>, tensor<4x3x2xf64>)
+    %dp = nn.attention_grad "t n b h d" %all, %op, %lp, %q scale 0.6 : (tensor<2x3x4x3x6xf64>, tensor<2x4x3x6xf64>, tensor<4x3x2xf64>, tensor<2x4x3x6xf64>) -> tensor<2x3x4x3x6xf64>
+  )";
+  for (auto [name, start] : {std::pair("dq", 0), std::pair("dk", 1), std::pair("dv", 2)}) {
+    const std::string part = "%part = nn.slice %dp dim 1 start " + std::to_string(start) +
+                             " : tensor<2x3x4x3x6xf64> -> tensor<2x1x4x3x6xf64>\n"
+                             "%flat = nn.rearrange \"t 1 b h d -> t b h d\" %part : "
+                             "tensor<2x1x4x3x6xf64> -> tensor<2x4x3x6xf64>\n";
+    EXPECT_EQ(largest("%q: " + q + ", %k: " + q + ", %v: " + q,
+                      packed + part + "%d = arith.subf %" + name + ", %flat : " + q),
+              0)
+        << name;
+  }
+  EXPECT_EQ(largest("%q: " + q + ", %k: " + q + ", %v: " + q,
+                    packed + "%d = arith.subf %o, %op : " + q),
+            0);
+}
+
 // Width 4: the angles at position t are t and t * theta^(-1/2).
 TEST_F(CompositionTest, Rope) {
   EXPECT_LT(largest("%x: tensor<2x3x4xf64>", R"(
-    %y = nn.rope %x theta 16.0 : tensor<2x3x4xf64>
+    %y = nn.rope %x dim 1 theta 16.0 : tensor<2x3x4xf64>
     %angle = arith.constant dense<[[0.0, 0.0], [1.0, 0.25], [2.0, 0.5]]> : tensor<3x2xf64>
     %angles = nn.repeat "t i -> b t i" %angle : tensor<3x2xf64> -> tensor<2x3x2xf64>
     %cos = math.cos %angles : tensor<2x3x2xf64>
@@ -178,8 +233,8 @@ TEST_F(CompositionTest, Rope) {
   )"),
             rounding);
   EXPECT_LT(largest("%x: tensor<5x6xf64>", R"(
-    %y = nn.rope %x theta 100.0 : tensor<5x6xf64>
-    %z = nn.rope %y theta 100.0 inverse : tensor<5x6xf64>
+    %y = nn.rope %x dim 0 theta 100.0 : tensor<5x6xf64>
+    %z = nn.rope %y dim 0 theta 100.0 inverse : tensor<5x6xf64>
     %d = arith.subf %z, %x : tensor<5x6xf64>
   )"),
             rounding);

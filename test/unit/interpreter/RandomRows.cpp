@@ -94,10 +94,35 @@ void RandomStep::attend() {
     k = doubled(k);
     v = doubled(v);
   }
+  // In any order, and in one operand where that can be.
+  std::string letters = shuffled("bht") + "d";
+  auto inOrder = [&](StringRef of) {
+    std::string to;
+    for (char letter : letters)
+      to += of[StringRef("bhtd").find(letter)];
+    return to;
+  };
+  std::string outDims = inOrder(dims), rows = dims.substr(0, 3);
+  SmallVector<Value> inputs = {ordered({q, dims}, outDims), ordered({k, kDims}, inOrder(kDims)),
+                               ordered({v, kDims}, inOrder(kDims))};
+  if (kDims == dims && chance(50)) {
+    size_t at = between(0, 3);
+    letters.insert(at, "n");
+    std::string one = outDims, all = outDims;
+    one.insert(at, 1, newDim(1));
+    all.insert(at, 1, newDim(3));
+    for (Value &input : inputs)
+      input = repeat(input, outDims, one);
+    inputs = {nn::ConcatOp::create(builder, location(), typeOf(all), inputs, at)};
+  }
+  std::string order;
+  for (char letter : letters)
+    order += {letter, ' '};
+  order.pop_back();
   auto attention = nn::AttentionOp::create(
-      builder, location(), TypeRange{typeOf(dims), typeOf(dims.substr(0, 3))}, q, k, v,
-      builder.getF64FloatAttr(0.5), chance(60) ? builder.getUnitAttr() : UnitAttr());
-  add(attention.getOut(), dims);
+      builder, location(), TypeRange{typeOf(outDims), typeOf(rows)}, builder.getStringAttr(order),
+      inputs, builder.getF64FloatAttr(0.5), chance(60) ? builder.getUnitAttr() : UnitAttr());
+  add(attention.getOut(), outDims);
 }
 
 void RandomStep::turn() {
@@ -106,13 +131,14 @@ void RandomStep::turn() {
     return;
   std::string dims = shuffled(x.dims);
   Value value = ordered(x, dims);
+  int64_t over = between(0, dims.size() - 2);
   if (int64_t size = sizes[dims.back()]; size % 2 != 0) {
     dims.back() = resize(dims.back(), size + 1);
     value =
         nn::PadOp::create(builder, location(), typeOf(dims), value, dims.size() - 1, between(0, 1));
   }
-  add(nn::RopeOp::create(builder, location(), typeOf(dims), value, builder.getF64FloatAttr(50),
-                         chance(30) ? builder.getUnitAttr() : UnitAttr()),
+  add(nn::RopeOp::create(builder, location(), typeOf(dims), value, over, APFloat(50.0),
+                         chance(30)),
       dims);
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/Attention.h"
 #include "runtime/TileProduct.h"
+#include "test/unit/runtime/AttentionPlaces.h"
 
 #include <gtest/gtest.h>
 
@@ -42,7 +43,8 @@ Tensors randomTensors(const AttentionShape &s, std::mt19937 &random) {
   return t;
 }
 
-void perform(const AttentionShape &s, Tensors &t) {
+void perform(const AttentionShape &sizes, Tensors &t) {
+  const AttentionShape s = rowMajor(sizes);
   kernels::attention(s, t.q.data(), t.k.data(), t.v.data(), t.out.data(), t.logSumExp.data());
   kernels::attentionGrad(s, t.q.data(), t.k.data(), t.v.data(), t.out.data(), t.logSumExp.data(),
                          t.dOut.data(), t.dQ.data(), t.dK.data(), t.dV.data());
@@ -156,6 +158,73 @@ TEST(AttentionTest, FollowsItsFormulaOnRandomShapes) {
   }
 }
 
+TEST(AttentionTest, OperandsLieWhereStridesSay) {
+  std::mt19937 random(21);
+  const auto upTo = [&](std::uint32_t most) { return std::uint32_t(1 + random() % most); };
+  for (unsigned i = 0; i < 30; ++i) {
+    const std::uint32_t groups = upTo(3);
+    const AttentionShape sizes{upTo(3),   groups * upTo(2), groups, upTo(80), upTo(150),
+                               upTo(40),  0.2f,             random() % 2 == 0};
+    Tensors t = randomTensors(sizes, random);
+    perform(sizes, t);
+    const AttentionPlace q(sizes.batch, sizes.heads, sizes.queries, sizes.width, 1, random);
+    const AttentionPlace k(sizes.batch, sizes.groups, sizes.keys, sizes.width, 1, random);
+    const AttentionPlace o(sizes.batch, sizes.heads, sizes.queries, sizes.width, 1, random);
+    AttentionShape s = sizes;
+    s.q = q.strides, s.k = k.strides, s.out = o.strides;
+    const Floats atQ = q.scattered(t.q), atK = k.scattered(t.k), atV = k.scattered(t.v),
+                 atDOut = o.scattered(t.dOut);
+    Floats out(o.count, NAN), dQ(q.count, NAN), dK(k.count, NAN), dV(k.count, NAN);
+    Floats sums(t.logSumExp.size(), NAN);
+    kernels::attention(s, atQ.data(), atK.data(), atV.data(), out.data(), sums.data());
+    kernels::attentionGrad(s, atQ.data(), atK.data(), atV.data(), out.data(), sums.data(),
+                           atDOut.data(), dQ.data(), dK.data(), dV.data());
+    EXPECT_EQ(sums, t.logSumExp);
+    EXPECT_EQ(o.gathered(out), t.out);
+    EXPECT_EQ(q.gathered(dQ), t.dQ);
+    EXPECT_EQ(k.gathered(dK), t.dK);
+    EXPECT_EQ(k.gathered(dV), t.dV);
+    EXPECT_EQ(o.overwritten(out) + q.overwritten(dQ) + k.overwritten(dK) + k.overwritten(dV), 0u)
+        << "numbers between the rows";
+  }
+}
+
+// As the projection of a transformer leaves them: (batch, positions, 3, heads, width).
+TEST(AttentionTest, QueriesKeysAndValuesBesideEachOther) {
+  std::mt19937 random(22);
+  const AttentionShape sizes{2, 3, 3, 40, 40, 16, 0.25f, true};
+  Tensors t = randomTensors(sizes, random);
+  perform(sizes, t);
+  AttentionShape s = sizes;
+  s.part = 3 * 16;
+  s.q = s.k = {40 * 3 * s.part, 16, 3 * s.part};
+  s.out = {40 * s.part, 16, s.part};
+  const auto forEach = [&](auto fn) {
+    for (std::size_t b = 0, index = 0; b < 2; ++b)
+      for (std::size_t h = 0; h < 3; ++h)
+        for (std::size_t r = 0; r < 40; ++r)
+          for (std::size_t i = 0; i < 16; ++i, ++index)
+            fn(index, b * s.q.batch + h * s.q.head + r * s.q.row + i,
+               b * s.out.batch + h * s.out.head + r * s.out.row + i);
+  };
+  Floats qkv(3 * t.q.size()), dQkv(qkv.size(), NAN), out(t.out.size(), NAN), dOut(t.dOut.size()),
+      sums(t.logSumExp.size());
+  forEach([&](std::size_t index, std::size_t at, std::size_t atOut) {
+    qkv[at] = t.q[index], qkv[at + s.part] = t.k[index], qkv[at + 2 * s.part] = t.v[index];
+    dOut[atOut] = t.dOut[index];
+  });
+  const float *q = qkv.data(), *k = q + s.part, *v = k + s.part;
+  float *dQ = dQkv.data(), *dK = dQ + s.part, *dV = dK + s.part;
+  kernels::attention(s, q, k, v, out.data(), sums.data());
+  kernels::attentionGrad(s, q, k, v, out.data(), sums.data(), dOut.data(), dQ, dK, dV);
+  forEach([&](std::size_t index, std::size_t at, std::size_t atOut) {
+    ASSERT_EQ(out[atOut], t.out[index]);
+    ASSERT_EQ(dQ[at], t.dQ[index]);
+    ASSERT_EQ(dK[at], t.dK[index]);
+    ASSERT_EQ(dV[at], t.dV[index]);
+  });
+}
+
 TEST(AttentionTest, AQueryThatSeesNothingIsZero) {
   // Five queries over two keys: the first three see none.
   const AttentionShape s{1, 1, 1, 5, 2, 4, 0.5f, true};
@@ -202,7 +271,8 @@ Floats widened(const std::vector<bf16> &values) { return {values.begin(), values
 
 /// Attention on bf16 against the formulas on the same numbers in double: off by the rounding of
 /// results, and of probabilities and the gradients of scores in between.
-void compareNarrow(AttentionShape s, unsigned seed) {
+void compareNarrow(const AttentionShape &sizes, unsigned seed) {
+  const AttentionShape s = rowMajor(sizes);
   SCOPED_TRACE(testing::Message() << "batch " << s.batch << " heads " << s.heads << " groups "
                                   << s.groups << " queries " << s.queries << " keys " << s.keys
                                   << " width " << s.width << " causal " << s.causal);

@@ -163,8 +163,8 @@ TEST(NarrowKernelsTest, RopeAndDropout) {
   std::mt19937 random(5);
   const Both x(2 * 9 * 34, random);
   Both y(x.wide.size());
-  kernels::rope({2, 9, 34, 10000, false}, x.wide.data(), y.wide.data());
-  kernels::rope({2, 9, 34, 10000, false}, x.narrow.data(), y.narrow.data());
+  kernels::rope({2, 9, 1, 34, 10000, false}, x.wide.data(), y.wide.data());
+  kernels::rope({2, 9, 1, 34, 10000, false}, x.narrow.data(), y.narrow.data());
   expectRounded(y);
   StepState state{};
   state.seed = 7;
@@ -201,11 +201,12 @@ double difference(const Both &values) {
 
 TEST(NarrowKernelsTest, Attention) {
   std::mt19937 random(7);
-  for (const AttentionShape s : {AttentionShape{1, 1, 1, 1, 1, 1, 1.0f, false},
-                                 {2, 3, 3, 5, 5, 7, 0.3f, true},
-                                 {1, 4, 2, 65, 129, 33, 0.17f, true},
-                                 {2, 2, 1, 130, 130, 64, 0.125f, true},
-                                 {1, 2, 2, 63, 300, 64, 0.125f, false}}) {
+  for (const AttentionShape &sizes : {AttentionShape{1, 1, 1, 1, 1, 1, 1.0f, false},
+                                      {2, 3, 3, 5, 5, 7, 0.3f, true},
+                                      {1, 4, 2, 65, 129, 33, 0.17f, true},
+                                      {2, 2, 1, 130, 130, 64, 0.125f, true},
+                                      {1, 2, 2, 63, 300, 64, 0.125f, false}}) {
+    const AttentionShape s = rowMajor(sizes);
     SCOPED_TRACE(testing::Message() << s.queries << " queries, " << s.keys << " keys");
     const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
     const std::size_t queries = rows * s.width,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -134,6 +135,30 @@ TEST(PackedProductTest, RowsMayBeMultipliedOn) {
   };
   outer.run({call, &inner});
   EXPECT_EQ(outer.c, inner.c);
+}
+
+// Large results of floats pass the caches by where nobody waits for their rows: the same bits.
+TEST(PackedProductTest, LargeResultsPassTheCaches) {
+  if (allInstructions().empty())
+    GTEST_SKIP() << "this processor does not multiply pairs";
+  std::mt19937 random(3);
+  for (const auto &[rows, columns, terms] :
+       {std::array{1100, 1003, 70}, std::array{1056, 1024, 33}, std::array{1030, 1030, 1700}}) {
+    const Side a(random, rows, terms), b(random, columns, terms);
+    const std::int64_t stride = (columns + 31) / 16 * 16;
+    const PackedProduct product({rows, columns, terms, a.x, b.x, stride, DType::F32, false});
+    const Workspace workspace(product);
+    const auto count = static_cast<std::size_t>(rows * stride);
+    std::vector<float> near(count, 7), memory(count + 16, 7);
+    float *far = memory.data();
+    while (reinterpret_cast<std::uintptr_t>(far) % 64)
+      ++far;
+    const auto wait = [](void *, std::int64_t, std::int64_t) {};
+    product.run(a.values.data(), b.values.data(), near.data(), workspace.get(), {wait, nullptr});
+    product.run(a.values.data(), b.values.data(), far, workspace.get(), {});
+    for (std::size_t i = 0; i < count; ++i)
+      ASSERT_EQ(far[i], near[i]) << rows << " x " << columns << ", element " << i;
+  }
 }
 
 TEST(PackedProductTest, WorkspaceIsBounded) {

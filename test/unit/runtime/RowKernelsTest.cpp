@@ -201,16 +201,17 @@ TEST(EmbeddingTest, NamesAnIdOutOfRange) {
 
 TEST(RopeTest, RotatesPairsByTheirPositions) {
   std::mt19937 random(5);
-  for (const auto &[blocks, positions, width] :
-       {std::array<std::size_t, 3>{1, 1, 2}, {3, 5, 6}, {2, 300, 64}, {1, 7, 64}, {2, 9, 34}}) {
-    RopeShape shape{blocks, positions, width, 10000, false};
-    const Floats x = normal(blocks * positions * width, random);
+  for (const auto &[blocks, positions, inner, width] :
+       {std::array<std::size_t, 4>{1, 1, 1, 2}, {3, 5, 1, 6}, {2, 300, 1, 64}, {1, 7, 4, 64},
+        {2, 9, 3, 34}}) {
+    RopeShape shape{blocks, positions, inner, width, 10000, false};
+    const Floats x = normal(blocks * positions * inner * width, random);
     Floats y(x.size());
     kernels::rope(shape, x.data(), y.data());
-    for (std::size_t row = 0; row < blocks * positions; ++row)
+    for (std::size_t row = 0; row < blocks * positions * inner; ++row)
       for (std::size_t i = 0; i < width / 2; ++i) {
         const double angle =
-            double(row % positions) * std::pow(10000.0, -2.0 * double(i) / double(width));
+            double(row / inner % positions) * std::pow(10000.0, -2.0 * double(i) / double(width));
         const double low = x[row * width + i], high = x[row * width + i + width / 2];
         ASSERT_NEAR(y[row * width + i], low * std::cos(angle) - high * std::sin(angle), 1e-6);
         ASSERT_NEAR(y[row * width + i + width / 2], high * std::cos(angle) + low * std::sin(angle),
@@ -226,8 +227,8 @@ TEST(RopeTest, RotatesPairsByTheirPositions) {
 TEST(RopeTest, ThetaMatters) {
   const Floats x{1, 1, 1, 1, 1, 1, 1, 1};
   Floats a(8), b(8);
-  kernels::rope({1, 2, 4, 10000, false}, x.data(), a.data());
-  kernels::rope({1, 2, 4, 500000, false}, x.data(), b.data());
+  kernels::rope({1, 2, 1, 4, 10000, false}, x.data(), a.data());
+  kernels::rope({1, 2, 1, 4, 500000, false}, x.data(), b.data());
   EXPECT_NE(a, b);
 }
 

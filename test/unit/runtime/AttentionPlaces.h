@@ -1,0 +1,73 @@
+//===- AttentionPlaces.h - operands of attention in odd places --*- C++ -*-===//
+
+#ifndef FSDP_TEST_UNIT_RUNTIME_ATTENTIONPLACES_H
+#define FSDP_TEST_UNIT_RUNTIME_ATTENTIONPLACES_H
+
+#include "runtime/KernelArguments.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <random>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// Where an operand's numbers lie: dimensions in any order, now and then with gaps between them.
+class AttentionPlace {
+public:
+  /// Strides are multiples of `unit`.
+  AttentionPlace(std::size_t batch, std::size_t heads, std::size_t rows, std::size_t width,
+                 std::size_t unit, std::mt19937 &random)
+      : sizes{batch, heads, rows}, width(width) {
+    std::size_t dims[] = {0, 1, 2}, stride = width;
+    std::shuffle(std::begin(dims), std::end(dims), random);
+    std::size_t *strideOf[] = {&strides.batch, &strides.head, &strides.row};
+    for (std::size_t dim : dims) {
+      stride = (stride + random() % 2 * unit + unit - 1) / unit * unit;
+      *strideOf[dim] = stride;
+      stride *= std::max<std::size_t>(sizes[dim], 1);
+    }
+    count = stride;
+  }
+
+  /// The numbers of a row-major operand in their places; NaN in between.
+  std::vector<float> scattered(const std::vector<float> &values) const {
+    std::vector<float> places(count, NAN);
+    forEach([&](std::size_t from, std::size_t to) { places[to] = values[from]; });
+    return places;
+  }
+  /// And back, in row-major order.
+  std::vector<float> gathered(const std::vector<float> &places) const {
+    std::vector<float> values(sizes[0] * sizes[1] * sizes[2] * width);
+    forEach([&](std::size_t to, std::size_t from) { values[to] = places[from]; });
+    return values;
+  }
+  /// How many numbers in between are no NaN any more.
+  std::size_t overwritten(const std::vector<float> &places) const {
+    std::vector<float> rest = places;
+    forEach([&](std::size_t, std::size_t at) { rest[at] = NAN; });
+    return static_cast<std::size_t>(
+        std::count_if(rest.begin(), rest.end(), [](float value) { return !std::isnan(value); }));
+  }
+
+  HeadStrides strides;
+  std::size_t count; ///< of numbers, gaps included
+
+private:
+  /// Calls fn(index in row-major order, place).
+  template <class Fn> void forEach(Fn fn) const {
+    std::size_t index = 0;
+    for (std::size_t b = 0; b < sizes[0]; ++b)
+      for (std::size_t h = 0; h < sizes[1]; ++h)
+        for (std::size_t r = 0; r < sizes[2]; ++r)
+          for (std::size_t i = 0; i < width; ++i)
+            fn(index++, b * strides.batch + h * strides.head + r * strides.row + i);
+  }
+
+  std::size_t sizes[3], width;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_TEST_UNIT_RUNTIME_ATTENTIONPLACES_H
