@@ -11,6 +11,7 @@
 #include "codegen/Names.h"
 #include "codegen/Target.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -69,9 +70,10 @@ static constexpr int64_t kWidestHead = 128;
 
 LogicalResult CudaTarget::check(LaunchOp launch) const {
   WalkResult result = launch.walk([](Operation *op) {
-    if (!isa<nn::AttentionOp, nn::AttentionGradOp>(op))
-      return WalkResult::advance();
-    const int64_t width = cast<RankedTensorType>(op->getOperand(0).getType()).getShape().back();
+    const int64_t width =
+        llvm::TypeSwitch<Operation *, int64_t>(op)
+            .Case<nn::AttentionOp, nn::AttentionGradOp>([](auto op) { return op.getLayout().width; })
+            .Default([](Operation *) { return 0; });
     if (width <= kWidestHead)
       return WalkResult::advance();
     op->emitError("got heads of width ")

@@ -16,7 +16,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %x = fsdp.input "x" sample_dim 0 : tensor<2x2x4x136xf32>
   %s = fsdp.read @scale : tensor<136xf32>
   %h, %r = nn.rms_norm %x, %s eps 1.0e-06 : tensor<2x2x4x136xf32>, tensor<136xf32> -> tensor<2x2x4xf32>
-  %a, %lse = nn.attention %h, %h, %h scale 0.5 causal : tensor<2x2x4x136xf32>, tensor<2x2x4x136xf32> -> tensor<2x2x4xf32>
+  %a, %lse = nn.attention %h, %h, %h scale 0.5 causal : (tensor<2x2x4x136xf32>, tensor<2x2x4x136xf32>, tensor<2x2x4x136xf32>) -> (tensor<2x2x4x136xf32>, tensor<2x2x4xf32>)
   %sum = nn.reduce sum "b h t d ->" %a : tensor<2x2x4x136xf32> -> tensor<f64>
   %weight = arith.constant dense<16.0> : tensor<f64>
   fsdp.loss %sum over %weight
