@@ -4,12 +4,16 @@
 // transposed, scores[key][query]: then only the block of queries needs packing, keys and values are
 // used where they stand, and maxima and sums over keys run over whole vectors of queries.
 //
+// All of that is on floats in dense rows. Keys and values that are none, because they are narrower
+// or lie between other tensors, become such once for all heads of their group: rows a page apart
+// would push each other out of the cache.
+//
 //===----------------------------------------------------------------------===//
 
 #include "runtime/Attention.h"
 
 #include "runtime/AttentionPairs.h"
-#include "runtime/Lanes.h"
+#include "runtime/AttentionSoftmax.h"
 #include "runtime/TileProduct.h"
 #include "runtime/VectorMath.h"
 #include "runtime/Workspace.h"
@@ -18,42 +22,13 @@
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace fsdp::rt::kernels {
 
 namespace {
 
-constexpr std::size_t kQueries = 32, kKeys = 128; // of a block
-constexpr float kInfinity = __builtin_inff(), kLog2e = 1.44269504f;
-
-/// Consecutive queries of one head.
-struct QueryBlock {
-  std::size_t count;         ///< of queries
-  std::size_t lanes;         ///< count, rounded up to whole vectors
-  std::ptrdiff_t seenOfLast; ///< how many keys the last query sees
-  bool causal;
-
-  QueryBlock(const AttentionShape &shape, std::size_t first)
-      : count(std::min<std::size_t>(kQueries, shape.queries - first)),
-        lanes((count + 15) / 16 * 16), causal(shape.causal) {
-    const std::ptrdiff_t all = shape.keys;
-    seenOfLast = causal ? static_cast<std::ptrdiff_t>(first + count) + all - shape.queries : all;
-  }
-
-  /// How many keys any of the queries sees.
-  std::size_t keys() const {
-    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(seenOfLast, 0));
-  }
-
-  /// The first of the queries that sees key `key`, which is one of `keys()`.
-  std::size_t firstThatSees(std::size_t key) const {
-    if (!causal)
-      return 0;
-    const std::ptrdiff_t seenOfFirst = seenOfLast - static_cast<std::ptrdiff_t>(count) + 1;
-    return static_cast<std::size_t>(
-        std::max<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(key) + 1 - seenOfFirst, 0));
-  }
-};
+using namespace blocks;
 
 /// Four by four numbers, transposed.
 template <class T>
@@ -91,156 +66,84 @@ void transpose(const T *rows, std::size_t stride, std::size_t count, std::size_t
   }
 }
 
-/// Running maximum and sum of each query of a block.
-struct Softmax {
-  float top[kQueries];
-  float correction[kQueries];
-  double sum[kQueries];
-
-  Softmax() {
-    std::fill_n(top, kQueries, -kInfinity);
-    std::fill_n(sum, kQueries, 0.0);
-  }
-
-  /// Turns the scores of keys [first, first + count) into exp(score - top), 0 where the key is not
-  /// seen. Returns whether earlier results must be multiplied by `correction`.
-  bool advance(const QueryBlock &block, std::size_t first, std::size_t count, float *scores) {
-    for (std::size_t s = 0; s < count; ++s)
-      std::fill_n(scores + s * kQueries, std::min(block.firstThatSees(first + s), block.lanes),
-                  -kInfinity);
-    bool moved = false;
-    for (std::size_t r = 0; r < block.lanes; r += lanes::kLanes)
-      moved |= advance(r, count, scores + r);
-    return moved && first > 0;
-  }
-
-private:
-  /// The same for the queries of one vector, from `query` on.
-  bool advance(std::size_t query, std::size_t count, float *scores) {
-    using namespace lanes;
-    const auto at = [&](std::size_t key) { return scores + key * kQueries; };
-    // Several at once, so that none waits for the one before.
-    Vector tops[4], sums[4] = {};
-    std::fill_n(tops, 4, lanes::load(top + query));
-    std::size_t s = 0;
-    for (; s + 4 <= count; s += 4)
-      for (std::size_t i = 0; i < 4; ++i)
-        tops[i] = larger(load(at(s + i)), tops[i]);
-    for (; s < count; ++s)
-      tops[0] = larger(load(at(s)), tops[0]);
-    const Vector last = load(top + query);
-    const Vector now = larger(larger(tops[0], tops[1]), larger(tops[2], tops[3]));
-    store(top + query, now);
-    // A query that has seen nothing keeps -infinity, from which nothing may be subtracted.
-    const Vector log2e = broadcast(kLog2e);
-    const Vector shift = (now == broadcast(-kInfinity) ? Vector{} : now) * -log2e;
-    const auto step = [&](std::size_t key, Vector &sum) {
-      const Vector value = exp2(multiplyAdd(load(at(key)), log2e, shift));
-      store(at(key), value);
-      sum += value;
-    };
-    for (s = 0; s + 4 <= count; s += 4)
-      for (std::size_t i = 0; i < 4; ++i)
-        step(s + i, sums[i]);
-    for (; s < count; ++s)
-      step(s, sums[0]);
-    float added[kLanes], factors[kLanes];
-    store(added, (sums[0] + sums[1]) + (sums[2] + sums[3]));
-    const Vector ratio = exp2((last - now) * log2e);
-    store(factors, last == now ? broadcast(1) : ratio);
-    bool moved = false;
-    for (std::size_t i = 0; i < kLanes; ++i) {
-      moved |= factors[i] != 1;
-      correction[query + i] = factors[i];
-      sum[query + i] = sum[query + i] * double(factors[i]) + double(added[i]);
-    }
-    return moved;
-  }
-};
-
 void multiplyRow(float *row, std::size_t width, float factor) {
 #pragma omp simd
   for (std::size_t i = 0; i < width; ++i)
     row[i] *= factor;
 }
 
-/// Rows of floats, `stride` numbers apart.
-template <class T> struct Rows {
-  T *at;
-  std::size_t stride;
+/// Whether rows of T, `stride` numbers apart, are floats in dense rows.
+template <class T> constexpr bool isDense(std::size_t stride, std::size_t width) {
+  return std::is_same_v<T, float> && stride == width;
+}
 
-  T *operator[](std::size_t row) const { return at + row * stride; }
-};
-
-/// The rows themselves, or where `to` holds them as floats.
+/// The rows themselves, or where `to` holds them as floats in dense rows.
 template <class T>
-Rows<const float> widened(const T *from, std::size_t stride, std::size_t count, std::size_t width,
-                          float *to) {
+const float *dense(const T *from, std::size_t stride, std::size_t count, std::size_t width,
+                   float *to) {
   if constexpr (std::is_same_v<T, float>)
-    return {from, stride};
+    if (stride == width)
+      return from;
   for (std::size_t r = 0; r < count; ++r)
     convert(from + r * stride, width, to + r * width);
-  return {to, width};
+  return to;
 }
 
-/// Where a kernel may leave floats that become T: at their place, or in `scratch` until `narrow`.
+/// Where a kernel may leave floats in dense rows: at their place, or in `scratch` until `putBack`.
 template <class T>
-Rows<float> wide(T *place, std::size_t stride, std::size_t width, float *scratch) {
+float *denseResult(T *place, std::size_t stride, std::size_t width, float *scratch) {
   if constexpr (std::is_same_v<T, float>)
-    return {place, stride};
-  return {scratch, width};
+    if (stride == width)
+      return place;
+  return scratch;
 }
 template <class T>
-void narrow(Rows<float> rows, std::size_t count, std::size_t width, T *place, std::size_t stride) {
-  if constexpr (!std::is_same_v<T, float>)
+void putBack(const float *from, std::size_t count, std::size_t width, T *place,
+             std::size_t stride) {
+  if (!isDense<T>(stride, width))
     for (std::size_t r = 0; r < count; ++r)
-      convert(rows[r], width, place + r * stride);
-}
-void clear(Rows<float> rows, std::size_t count, std::size_t width) {
-  for (std::size_t r = 0; r < count; ++r)
-    std::fill_n(rows[r], width, 0.0f);
+      convert(from + r * width, width, place + r * stride);
 }
 
-/// Blocks as floats, for types that are narrower: two of queries and two of keys.
-struct WideBlocks {
-  float *first, *second, *keys, *values;
+/// Scratch memory: floats, handed out one piece after the other.
+class Scratch {
+public:
+  explicit Scratch(std::size_t count)
+      : next(static_cast<float *>(Workspace::ofThread().reserve(count * sizeof(float)))) {}
+  float *take(std::size_t count) { return std::exchange(next, next + count); }
 
-  static std::size_t count(std::size_t width) { return 2 * (kQueries + kKeys) * width; }
-  WideBlocks(float *memory, std::size_t width)
-      : first(memory), second(first + kQueries * width), keys(second + kQueries * width),
-        values(keys + kKeys * width) {}
+private:
+  float *next;
 };
 
-/// One block of queries of one head. `packed` holds width * kQueries numbers, `scores` kKeys *
-/// kQueries.
+/// One block of queries of one head. `packed` and `wide` hold width * kQueries numbers, `scores`
+/// kKeys * kQueries.
 template <class T>
-void attendBlock(const AttentionShape &shape, const QueryBlock &block, const T *q, const T *k,
-                 const T *v, T *result, float *logSumExp, float *packed, float *scores,
-                 const WideBlocks &blocks) {
-  const std::size_t width = shape.width, stride = shape.k.row;
-  const Rows<float> out = wide(result, shape.out.row, width, blocks.first);
+void attendBlock(const AttentionShape &shape, const QueryBlock &block, const T *q, const float *k,
+                 const float *v, T *result, float *logSumExp, float *packed, float *scores,
+                 float *wide) {
+  const std::size_t width = shape.width;
+  float *out = denseResult(result, shape.out.row, width, wide);
   transpose(q, shape.q.row, block.count, block.lanes, width, shape.scale, packed);
-  clear(out, block.count, width);
+  std::fill_n(out, block.count * width, 0.0f);
   Softmax softmax;
   for (std::size_t first = 0; first < block.keys(); first += kKeys) {
     const std::size_t count = std::min(kKeys, block.keys() - first);
-    const auto keys = widened(k + first * stride, stride, count, width, blocks.keys);
-    multiply({count, block.lanes, width, keys.stride, 1, kQueries, kQueries}, keys.at, packed,
+    multiply({count, block.lanes, width, width, 1, kQueries, kQueries}, k + first * width, packed,
              scores, false);
     if (softmax.advance(block, first, count, scores))
       for (std::size_t r = 0; r < block.count; ++r)
-        multiplyRow(out[r], width, softmax.correction[r]);
-    const auto values = widened(v + first * stride, stride, count, width, blocks.values);
-    multiply({block.count, width, count, 1, kQueries, values.stride, out.stride}, scores, values.at,
-             out.at, true);
+        multiplyRow(out + r * width, width, softmax.correction[r]);
+    multiply({block.count, width, count, 1, kQueries, width, width}, scores, v + first * width, out,
+             true);
   }
   for (std::size_t r = 0; r < block.count; ++r)
     if (softmax.sum[r] != 0)
-      multiplyRow(out[r], width, static_cast<float>(1 / softmax.sum[r]));
+      multiplyRow(out + r * width, width, static_cast<float>(1 / softmax.sum[r]));
 #pragma omp simd
   for (std::size_t r = 0; r < block.count; ++r)
     logSumExp[r] = vectorLog(static_cast<float>(softmax.sum[r])) + softmax.top[r];
-  narrow(out, block.count, width, result, shape.out.row);
+  putBack(out, block.count, width, result, shape.out.row);
 }
 
 /// What a block of queries reads and writes in the gradient.
@@ -251,87 +154,60 @@ template <class T> struct GradientBlock {
   T *dQ;
 };
 
-/// Scratch memory of the gradient.
+/// Scratch memory of a block in the gradient.
 struct GradientScratch {
   float *packedQ, *packedOut;           ///< width * kQueries
+  float *q, *dOut, *dQ;                 ///< the same, as dense rows
   float *probabilities, *scoreGradient; ///< kKeys * kQueries
-  float *wide;                          ///< WideBlocks, and a block of dQ
-  float *sums;                          ///< dK and dV of a group, for narrower types
 
-  GradientScratch(std::size_t width, std::size_t numbersOfGroup, bool isWide) {
-    const std::size_t fixed = 2 * (width + kKeys) * kQueries;
-    const std::size_t blocks = WideBlocks::count(width) + kQueries * width;
-    packedQ = static_cast<float *>(Workspace::ofThread().reserve(
-        (fixed + (isWide ? 0 : blocks + 2 * numbersOfGroup)) * sizeof(float)));
-    packedOut = packedQ + width * kQueries;
-    probabilities = packedOut + width * kQueries;
-    scoreGradient = probabilities + kKeys * kQueries;
-    wide = packedQ + fixed;
-    sums = wide + blocks;
+  static std::size_t count(std::size_t width) { return (5 * width + 2 * kKeys) * kQueries; }
+  GradientScratch(Scratch &scratch, std::size_t width) {
+    for (float **rows : {&packedQ, &packedOut, &q, &dOut, &dQ})
+      *rows = scratch.take(width * kQueries);
+    probabilities = scratch.take(kKeys * kQueries);
+    scoreGradient = scratch.take(kKeys * kQueries);
   }
 };
 
-/// probabilities := exp(scores) / 2^logSumExp, scoreGradient := scale * probabilities *
-/// (scoreGradient - along), 0 where the key is not seen. `along` holds each query's dOut . out.
-void scoreGradients(const QueryBlock &block, std::size_t first, std::size_t count, float scale,
-                    const float *logSumExp, const float *along, float *__restrict probabilities,
-                    float *__restrict scoreGradient) {
-  for (std::size_t s = 0; s < count; ++s) {
-    float *p = probabilities + s * kQueries, *d = scoreGradient + s * kQueries;
-    const std::size_t blind = std::min(block.firstThatSees(first + s), block.lanes);
-    std::fill_n(p, blind, -kInfinity);
-    for (std::size_t r = 0; r < block.lanes; r += lanes::kLanes) {
-      const auto value = lanes::exp2(lanes::multiplyAdd(lanes::load(p + r), lanes::broadcast(kLog2e),
-                                                        -lanes::load(logSumExp + r)));
-      lanes::store(p + r, value);
-      lanes::store(d + r, value * scale * (lanes::load(d + r) - lanes::load(along + r)));
-    }
-    std::fill_n(d, blind, 0.0f);
-  }
-}
-
 template <class T>
 void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
-                     const GradientBlock<T> &at, const T *k, const T *v, Rows<float> dK,
-                     Rows<float> dV, const GradientScratch &scratch) {
-  const std::size_t width = shape.width, stride = shape.k.row;
-  const WideBlocks blocks(scratch.wide, width);
-  const Rows<float> dQ =
-      wide(at.dQ, shape.q.row, width, scratch.wide + WideBlocks::count(width));
-  const auto q = widened(at.q, shape.q.row, block.count, width, blocks.first);
-  const auto dOutWide = widened(at.dOut, shape.out.row, block.count, width, blocks.second);
+                     const GradientBlock<T> &at, const float *k, const float *v, float *dK,
+                     float *dV, const GradientScratch &scratch) {
+  const std::size_t width = shape.width;
+  float *dQ = denseResult(at.dQ, shape.q.row, width, scratch.dQ);
+  const float *q = dense(at.q, shape.q.row, block.count, width, scratch.q);
+  const float *dOut = dense(at.dOut, shape.out.row, block.count, width, scratch.dOut);
   transpose(at.q, shape.q.row, block.count, block.lanes, width, shape.scale, scratch.packedQ);
-  transpose(at.dOut, shape.out.row, block.count, block.lanes, width, 1, scratch.packedOut);
+  // Times the scale already, for the gradient of the scores.
+  transpose(at.dOut, shape.out.row, block.count, block.lanes, width, shape.scale,
+            scratch.packedOut);
   float logSumExp[kQueries] = {}, along[kQueries] = {};
   for (std::size_t r = 0; r < block.count; ++r) {
     const T *out = at.out + r * shape.out.row;
-    const float *dOut = dOutWide[r];
+    const float *cotangent = dOut + r * width;
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (std::size_t i = 0; i < width; ++i)
-      sum += double(float(out[i])) * double(dOut[i]);
-    along[r] = static_cast<float>(sum);
+      sum += double(float(out[i])) * double(cotangent[i]);
+    along[r] = static_cast<float>(sum) * shape.scale;
     // A query that sees nothing has -infinity, from which nothing may be subtracted.
     logSumExp[r] = at.logSumExp[r] == -kInfinity ? 0.0f : at.logSumExp[r] * kLog2e;
   }
-  clear(dQ, block.count, width);
+  std::fill_n(dQ, block.count * width, 0.0f);
   for (std::size_t first = 0; first < block.keys(); first += kKeys) {
-    const std::size_t count = std::min(kKeys, block.keys() - first), offset = first * stride;
-    const auto keys = widened(k + offset, stride, count, width, blocks.keys);
-    const auto values = widened(v + offset, stride, count, width, blocks.values);
-    const TileProduct scores{count, block.lanes, width, keys.stride, 1, kQueries, kQueries};
-    multiply(scores, keys.at, scratch.packedQ, scratch.probabilities, false);
-    multiply(scores, values.at, scratch.packedOut, scratch.scoreGradient, false);
-    scoreGradients(block, first, count, shape.scale, logSumExp, along, scratch.probabilities,
+    const std::size_t count = std::min(kKeys, block.keys() - first), offset = first * width;
+    const TileProduct scores{count, block.lanes, width, width, 1, kQueries, kQueries};
+    multiply(scores, k + offset, scratch.packedQ, scratch.probabilities, false);
+    multiply(scores, v + offset, scratch.packedOut, scratch.scoreGradient, false);
+    scoreGradients(block, first, count, logSumExp, along, scratch.probabilities,
                    scratch.scoreGradient);
-    multiply({count, width, block.count, kQueries, 1, dOutWide.stride, dV.stride},
-             scratch.probabilities, dOutWide.at, dV[first], true);
-    multiply({count, width, block.count, kQueries, 1, q.stride, dK.stride}, scratch.scoreGradient,
-             q.at, dK[first], true);
-    multiply({block.count, width, count, 1, kQueries, keys.stride, dQ.stride},
-             scratch.scoreGradient, keys.at, dQ.at, true);
+    const TileProduct overQueries{count, width, block.count, kQueries, 1, width, width};
+    multiply(overQueries, scratch.probabilities, dOut, dV + offset, true);
+    multiply(overQueries, scratch.scoreGradient, q, dK + offset, true);
+    multiply({block.count, width, count, 1, kQueries, width, width}, scratch.scoreGradient,
+             k + offset, dQ, true);
   }
-  narrow(dQ, block.count, width, at.dQ, shape.q.row);
+  putBack(dQ, block.count, width, at.dQ, shape.q.row);
 }
 
 /// Where a head's rows begin.
@@ -339,68 +215,32 @@ std::size_t startOf(const HeadStrides &strides, std::size_t batch, std::size_t h
   return batch * strides.batch + head * strides.head;
 }
 
-/// The rows of a head.
-template <class T>
-pairs::RowsOf<T> rowsOf(const HeadStrides &strides, T *operand, std::size_t batch,
-                        std::size_t head) {
-  return {operand + startOf(strides, batch, head), static_cast<std::ptrdiff_t>(strides.row)};
-}
-
-/// Attention on bf16 by the processor's instructions for it.
-void attentionByPairs(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
-                      bf16 *out, float *logSumExp) {
-  const PairMultiplier multiply;
-  const std::size_t shared = shape.heads / shape.groups;
-  for (std::size_t batch = 0; batch < shape.batch; ++batch)
-    for (std::size_t head = 0; head < shape.heads; ++head)
-      pairs::attendHead(shape, multiply, rowsOf(shape.q, q, batch, head),
-                        rowsOf(shape.k, k, batch, head / shared),
-                        rowsOf(shape.k, v, batch, head / shared),
-                        rowsOf(shape.out, out, batch, head),
-                        logSumExp + (batch * shape.heads + head) * shape.queries);
-}
-
-void attentionGradByPairs(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
-                          const bf16 *out, const float *logSumExp, const bf16 *dOut, bf16 *dQ,
-                          bf16 *dK, bf16 *dV) {
-  const PairMultiplier multiply;
-  const std::size_t shared = shape.heads / shape.groups;
-  pairs::GroupGradient gradient(shape, multiply);
-  for (std::size_t batch = 0; batch < shape.batch; ++batch)
-    for (std::size_t group = 0; group < shape.groups; ++group) {
-      gradient.begin(rowsOf(shape.k, k, batch, group), rowsOf(shape.k, v, batch, group));
-      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head)
-        gradient.add({rowsOf(shape.q, q, batch, head), rowsOf(shape.out, out, batch, head),
-                      rowsOf(shape.out, dOut, batch, head),
-                      logSumExp + (batch * shape.heads + head) * shape.queries,
-                      rowsOf(shape.q, dQ, batch, head)});
-      gradient.finish(rowsOf(shape.k, dK, batch, group), rowsOf(shape.k, dV, batch, group));
-    }
-}
-
 } // namespace
 
 template <class T>
 void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out, float *logSumExp) {
   if constexpr (std::is_same_v<T, bf16>)
-    if (pairInstructions() != PairInstructions::None)
-      return attentionByPairs(shape, q, k, v, out, logSumExp);
+    if (pairs::attention(shape, q, k, v, out, logSumExp))
+      return;
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
-  const std::size_t fixed = (width + kKeys) * kQueries;
-  const std::size_t wide = std::is_same_v<T, float> ? 0 : WideBlocks::count(width);
-  auto *packed =
-      static_cast<float *>(Workspace::ofThread().reserve((fixed + wide) * sizeof(float)));
-  const WideBlocks blocks(packed + fixed, width);
+  const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
+  Scratch scratch(2 * numbers + (2 * width + kKeys) * kQueries);
+  float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
+  float *packed = scratch.take(width * kQueries), *wide = scratch.take(width * kQueries);
+  float *scores = scratch.take(kKeys * kQueries);
   for (std::size_t batch = 0; batch < shape.batch; ++batch)
-    for (std::size_t head = 0; head < shape.heads; ++head) {
-      const std::size_t group = startOf(shape.k, batch, head / shared);
-      const T *headQ = q + startOf(shape.q, batch, head);
-      T *headOut = out + startOf(shape.out, batch, head);
-      float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
-      for (std::size_t first = 0; first < shape.queries; first += kQueries)
-        attendBlock(shape, QueryBlock(shape, first), headQ + first * shape.q.row, k + group,
-                    v + group, headOut + first * shape.out.row, sums + first, packed,
-                    packed + width * kQueries, blocks);
+    for (std::size_t group = 0; group < shape.groups; ++group) {
+      const std::size_t at = startOf(shape.k, batch, group);
+      const float *keys = dense(k + at, shape.k.row, shape.keys, width, wideKeys);
+      const float *values = dense(v + at, shape.k.row, shape.keys, width, wideValues);
+      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
+        const T *headQ = q + startOf(shape.q, batch, head);
+        T *headOut = out + startOf(shape.out, batch, head);
+        float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
+        for (std::size_t first = 0; first < shape.queries; first += kQueries)
+          attendBlock(shape, QueryBlock(shape, first), headQ + first * shape.q.row, keys, values,
+                      headOut + first * shape.out.row, sums + first, packed, scores, wide);
+      }
     }
 }
 
@@ -408,18 +248,23 @@ template <class T>
 void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, const T *out,
                    const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV) {
   if constexpr (std::is_same_v<T, bf16>)
-    if (pairInstructions() != PairInstructions::None)
-      return attentionGradByPairs(shape, q, k, v, out, logSumExp, dOut, dQ, dK, dV);
+    if (pairs::attentionGrad(shape, q, k, v, out, logSumExp, dOut, dQ, dK, dV))
+      return;
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
-  const std::size_t numbers = shape.keys * width;
-  const GradientScratch scratch(width, numbers, std::is_same_v<T, float>);
+  const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
+  Scratch scratch(4 * numbers + GradientScratch::count(width));
+  float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
+  float *wideKeySums = scratch.take(numbers), *wideValueSums = scratch.take(numbers);
+  const GradientScratch blockScratch(scratch, width);
   for (std::size_t batch = 0; batch < shape.batch; ++batch)
     for (std::size_t group = 0; group < shape.groups; ++group) {
       const std::size_t at = startOf(shape.k, batch, group);
-      const Rows<float> keySums = wide(dK + at, shape.k.row, width, scratch.sums);
-      const Rows<float> valueSums = wide(dV + at, shape.k.row, width, scratch.sums + numbers);
-      clear(keySums, shape.keys, width);
-      clear(valueSums, shape.keys, width);
+      const float *keys = dense(k + at, shape.k.row, shape.keys, width, wideKeys);
+      const float *values = dense(v + at, shape.k.row, shape.keys, width, wideValues);
+      float *keySums = denseResult(dK + at, shape.k.row, width, wideKeySums);
+      float *valueSums = denseResult(dV + at, shape.k.row, width, wideValueSums);
+      std::fill_n(keySums, shape.keys * width, 0.0f);
+      std::fill_n(valueSums, shape.keys * width, 0.0f);
       for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
         const std::size_t atQ = startOf(shape.q, batch, head);
         const std::size_t atOut = startOf(shape.out, batch, head);
@@ -429,12 +274,12 @@ void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, con
           const std::size_t rowOut = atOut + first * shape.out.row;
           attendBlockGrad<T>(
               shape, QueryBlock(shape, first),
-              {q + rowQ, out + rowOut, sums + first, dOut + rowOut, dQ + rowQ}, k + at, v + at,
-              keySums, valueSums, scratch);
+              {q + rowQ, out + rowOut, sums + first, dOut + rowOut, dQ + rowQ}, keys, values,
+              keySums, valueSums, blockScratch);
         }
       }
-      narrow(keySums, shape.keys, width, dK + at, shape.k.row);
-      narrow(valueSums, shape.keys, width, dV + at, shape.k.row);
+      putBack(keySums, shape.keys, width, dK + at, shape.k.row);
+      putBack(valueSums, shape.keys, width, dV + at, shape.k.row);
     }
 }
 

@@ -17,7 +17,8 @@ namespace kernels {
 /// out[t, :] = sum over s of p[t, s] * v[s, :], where p[t, :] is the softmax of scale * q[t] . k[s]
 /// over the keys that t sees; logSumExp[t] = log(sum over those of exp(scale * q[t] . k[s])). A
 /// query that sees no key has out = 0 and logSumExp = -infinity. Scratch memory does not grow with
-/// the number of queries or keys. `out` is none of the others. Operands lie as the shape's strides say.
+/// the number of queries, and with that of keys at most by a copy of one group's keys and values.
+/// `out` is none of the others. Operands lie as the shape's strides say.
 template <class T>
 void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out, float *logSumExp);
 /// The gradients of q, k and v; probabilities are computed again from logSumExp. Scratch memory

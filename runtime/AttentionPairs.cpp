@@ -168,8 +168,7 @@ struct QueryBlock {
   }
 };
 
-} // namespace
-
+/// Attention of one head.
 void attendHead(const AttentionShape &shape, const PairMultiplier &multiply, Rows q, Rows k, Rows v,
                 ResultRows out, float *logSumExp) {
   const std::size_t width = roundUp(shape.width);
@@ -218,6 +217,30 @@ void attendHead(const AttentionShape &shape, const PairMultiplier &multiply, Row
   }
 }
 
+} // namespace
+
+bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v, bf16 *out,
+               float *logSumExp) {
+  if (pairInstructions() == PairInstructions::None)
+    return false;
+  const PairMultiplier multiply;
+  const std::size_t shared = shape.heads / shape.groups;
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t head = 0; head < shape.heads; ++head)
+      attendHead(shape, multiply, rowsOf(shape.q, q, batch, head),
+                 rowsOf(shape.k, k, batch, head / shared), rowsOf(shape.k, v, batch, head / shared),
+                 rowsOf(shape.out, out, batch, head),
+                 logSumExp + (batch * shape.heads + head) * shape.queries);
+  return true;
+}
+
 } // namespace fsdp::rt::pairs
+
+#else
+
+bool fsdp::rt::pairs::attention(const AttentionShape &, const bf16 *, const bf16 *, const bf16 *,
+                                bf16 *, float *) {
+  return false;
+}
 
 #endif

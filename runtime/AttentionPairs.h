@@ -17,6 +17,14 @@
 
 namespace fsdp::rt::pairs {
 
+/// What kernels::attention and kernels::attentionGrad do. They do nothing and return false where the
+/// processor has no instructions for it. Scratch memory of the gradient grows with the number of keys.
+bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v, bf16 *out,
+               float *logSumExp);
+bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
+                   const bf16 *out, const float *logSumExp, const bf16 *dOut, bf16 *dQ, bf16 *dK,
+                   bf16 *dV);
+
 /// Rows of one head: contiguous, `stride` elements apart.
 template <class T> struct RowsOf {
   T *first;
@@ -27,47 +35,11 @@ template <class T> struct RowsOf {
 using Rows = RowsOf<const bf16>;
 using ResultRows = RowsOf<bf16>;
 
-/// Attention of one head. pairInstructions() must not be None. Scratch memory does not grow with the
-/// number of queries or keys.
-void attendHead(const AttentionShape &shape, const PairMultiplier &multiply, Rows q, Rows k, Rows v,
-                ResultRows out, float *logSumExp);
-
-/// What of one head the gradient reads and writes.
-struct GradientHead {
-  Rows q, out, dOut;
-  const float *logSumExp;
-  ResultRows dQ;
-};
-
-/// The gradient of the heads of one group after the other. Scratch memory grows with the number of
-/// keys.
-class GroupGradient {
-public:
-  GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply);
-
-  void begin(Rows k, Rows v);
-  /// Writes dQ; dK and dV are sums over the heads of the group.
-  void add(const GradientHead &head);
-  void finish(ResultRows dK, ResultRows dV);
-
-private:
-  struct Strip;
-  void packQueries(const GradientHead &head, std::size_t first, std::size_t count);
-  void addKeys(std::size_t firstQuery, std::size_t queries, std::size_t firstKey, std::size_t keys);
-  void addStrip(std::size_t firstQuery, std::size_t queries, const Strip &strip);
-  void writeQueries(const GradientHead &head, std::size_t first, std::size_t count);
-
-  const AttentionShape &shape;
-  const PairMultiplier &multiply;
-  std::size_t width; ///< filled up
-  Rows k{}, v{};
-  std::size_t keysBegun = 0; ///< rows of the sums that hold something
-  // Scratch memory; see the constructor.
-  bf16 *qTransposed, *dOutTransposed, *qPairs, *dOutPairs;
-  bf16 *keyRows, *valueRows, *keyColumns;
-  bf16 *probabilities, *scoreGradients, *scoreGradientPairs;
-  float *scores, *dQ, *dK, *dV, *logSumExp, *along;
-};
+template <class T>
+RowsOf<T> rowsOf(const HeadStrides &strides, T *operand, std::size_t batch, std::size_t head) {
+  return {operand + batch * strides.batch + head * strides.head,
+          static_cast<std::ptrdiff_t>(strides.row)};
+}
 
 } // namespace fsdp::rt::pairs
 

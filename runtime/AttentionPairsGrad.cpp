@@ -49,7 +49,7 @@ struct Square {
 /// along), both 0 where the key is not seen: key i is seen by the queries from firstThatSees + i on,
 /// and keys from `keys` on by none. The queries of the pairs stand in the order of `queryOfPair`.
 template <bool Masked>
-void scoreGradients(const Square &at, float factor, std::ptrdiff_t firstThatSees,
+void computeScoreGradients(const Square &at, float factor, std::ptrdiff_t firstThatSees,
                     std::size_t keys) {
   const __m512 factors = _mm512_set1_ps(factor);
   const __m512 logs[] = {_mm512_loadu_ps(at.logSumExp), _mm512_loadu_ps(at.logSumExp + 16)};
@@ -90,7 +90,41 @@ constexpr std::size_t queryOfPair(std::size_t half, std::size_t lane) {
   return lane / 4 * 8 + half * 4 + lane % 4;
 }
 
-} // namespace
+/// What of one head the gradient reads and writes.
+struct GradientHead {
+  Rows q, out, dOut;
+  const float *logSumExp;
+  ResultRows dQ;
+};
+
+/// The gradient of the heads of one group after the other. Scratch memory grows with the number of
+/// keys.
+class GroupGradient {
+public:
+  GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply);
+
+  void begin(Rows k, Rows v);
+  /// Writes dQ; dK and dV are sums over the heads of the group.
+  void add(const GradientHead &head);
+  void finish(ResultRows dK, ResultRows dV);
+
+private:
+  struct Strip;
+  void packQueries(const GradientHead &head, std::size_t first, std::size_t count);
+  void addKeys(std::size_t firstQuery, std::size_t queries, std::size_t firstKey, std::size_t keys);
+  void addStrip(std::size_t firstQuery, std::size_t queries, const Strip &strip);
+  void writeQueries(const GradientHead &head, std::size_t first, std::size_t count);
+
+  const AttentionShape &shape;
+  const PairMultiplier &multiply;
+  std::size_t width; ///< filled up
+  std::size_t keysBegun = 0; ///< rows of the sums that hold something
+  // Scratch memory; see the constructor.
+  bf16 *qTransposed, *dOutTransposed, *qPairs, *dOutPairs;
+  bf16 *keyRows, *valueRows, *keyColumns; ///< of all keys; columns block after block
+  bf16 *probabilities, *scoreGradients, *scoreGradientPairs;
+  float *scores, *dQ, *dK, *dV, *logSumExp, *along;
+};
 
 /// Up to 32 keys, of a block of keys that begins at `blockKey`.
 struct GroupGradient::Strip {
@@ -100,9 +134,10 @@ struct GroupGradient::Strip {
 
 GroupGradient::GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply)
     : shape(shape), multiply(multiply), width(roundUp(shape.width)) {
-  const std::size_t sums = roundUp(shape.keys) * width;
+  const std::size_t blocks = (shape.keys + kKeys - 1) / kKeys;
+  const std::size_t sums = blocks * kKeys * width; // and rows and columns of keys
   const std::size_t floats = 4 * kBlock * kBlock + kQueries * width + 2 * sums + 2 * kQueries;
-  const std::size_t narrow = (4 * kQueries + 2 * kBlock + kKeys) * width +
+  const std::size_t narrow = 4 * kQueries * width + 3 * sums +
                              2 * kBlock * kQueries + kKeys * kQueries;
   scores = static_cast<float *>(
       Workspace::ofThread().reserve(floats * sizeof(float) + narrow * sizeof(bf16)));
@@ -116,17 +151,22 @@ GroupGradient::GroupGradient(const AttentionShape &shape, const PairMultiplier &
   qPairs = dOutTransposed + kQueries * width;
   dOutPairs = qPairs + kQueries * width;
   keyRows = dOutPairs + kQueries * width;
-  valueRows = keyRows + kBlock * width;
-  keyColumns = valueRows + kBlock * width;
-  probabilities = keyColumns + kKeys * width;
+  valueRows = keyRows + sums;
+  keyColumns = valueRows + sums;
+  probabilities = keyColumns + sums;
   scoreGradients = probabilities + kBlock * kQueries;
   scoreGradientPairs = scoreGradients + kBlock * kQueries;
 }
 
-void GroupGradient::begin(Rows newK, Rows newV) {
-  k = newK;
-  v = newV;
+void GroupGradient::begin(Rows k, Rows v) {
   keysBegun = 0;
+  for (std::size_t key = 0; key < shape.keys; key += kBlock) {
+    const std::size_t rows = std::min<std::size_t>(kBlock, shape.keys - key);
+    const Block keys{k.at(key), k.stride, rows, shape.width};
+    copyRows(keys, keyRows + key * width, width);
+    copyRows({v.at(key), v.stride, rows, shape.width}, valueRows + key * width, width);
+    packColumns(keys, keyColumns + key / kKeys * kKeys * width + key % kKeys, kKeys);
+  }
 }
 
 void GroupGradient::packQueries(const GradientHead &head, std::size_t first, std::size_t count) {
@@ -150,25 +190,11 @@ void GroupGradient::packQueries(const GradientHead &head, std::size_t first, std
 
 void GroupGradient::addStrip(std::size_t firstQuery, std::size_t queries, const Strip &strip) {
   const std::size_t begin = strip.firstQuery / kBlock * kBlock;
-  const Block keys{k.at(strip.key), k.stride, strip.keys, shape.width};
-  const Block values{v.at(strip.key), v.stride, strip.keys, shape.width};
-  packColumns(keys, keyColumns + (strip.key - strip.blockKey), kKeys);
-  // Whole rows are read where they stand.
-  const bool inPlace = strip.keys == kBlock && width == shape.width && k.stride >= 0;
-  if (!inPlace) {
-    copyRows(keys, keyRows, width);
-    copyRows(values, valueRows, width);
-  }
-  const bf16 *leftOfScores = inPlace ? keys.first : keyRows;
-  const bf16 *leftOfGradients = inPlace ? values.first : valueRows;
   const auto products = [&](std::size_t query, float *to) {
-    PairProduct product{kBlock, kBlock, width, width, 0, kBlock};
-    if (inPlace)
-      product.aRow = static_cast<std::size_t>(k.stride);
-    multiply(product, leftOfScores, qTransposed + query * width, to, false);
-    if (inPlace)
-      product.aRow = static_cast<std::size_t>(v.stride);
-    multiply(product, leftOfGradients, dOutTransposed + query * width, to + kBlock * kBlock, false);
+    const PairProduct product{kBlock, kBlock, width, width, 0, kBlock};
+    multiply(product, keyRows + strip.key * width, qTransposed + query * width, to, false);
+    multiply(product, valueRows + strip.key * width, dOutTransposed + query * width,
+             to + kBlock * kBlock, false);
   };
   // The next square's products run while this one's exponentials are computed.
   float *square = scores, *next = scores + 2 * kBlock * kBlock;
@@ -190,9 +216,9 @@ void GroupGradient::addStrip(std::size_t firstQuery, std::size_t queries, const 
                       std::ptrdiff_t(shape.queries) -
                       static_cast<std::ptrdiff_t>(firstQuery + query);
     if (firstThatSees > -std::ptrdiff_t(kBlock) + 1 || strip.keys < kBlock)
-      pairs::scoreGradients<true>(at, factor, firstThatSees, strip.keys);
+      computeScoreGradients<true>(at, factor, firstThatSees, strip.keys);
     else
-      pairs::scoreGradients<false>(at, factor, 0, kBlock);
+      computeScoreGradients<false>(at, factor, 0, kBlock);
     std::swap(square, next);
   }
   const bool isFirst = strip.key >= keysBegun;
@@ -223,7 +249,7 @@ void GroupGradient::addKeys(std::size_t firstQuery, std::size_t queries, std::si
       seen[j] = i + kBlock;
   }
   for (std::size_t j = 0; j < filled / kBlock; ++j)
-    multiply({width, kBlock, seen[j], kKeys, 0, kBlock}, keyColumns,
+    multiply({width, kBlock, seen[j], kKeys, 0, kBlock}, keyColumns + firstKey * width,
              scoreGradientPairs + j * kBlock * kKeys, dQ + j * kBlock * width, firstKey != 0);
 }
 
@@ -279,6 +305,37 @@ void GroupGradient::finish(ResultRows newDK, ResultRows newDV) {
   }
 }
 
+} // namespace
+
+bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
+                   const bf16 *out, const float *logSumExp, const bf16 *dOut, bf16 *dQ, bf16 *dK,
+                   bf16 *dV) {
+  if (pairInstructions() == PairInstructions::None)
+    return false;
+  const PairMultiplier multiply;
+  const std::size_t shared = shape.heads / shape.groups;
+  GroupGradient gradient(shape, multiply);
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t group = 0; group < shape.groups; ++group) {
+      gradient.begin(rowsOf(shape.k, k, batch, group), rowsOf(shape.k, v, batch, group));
+      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head)
+        gradient.add({rowsOf(shape.q, q, batch, head), rowsOf(shape.out, out, batch, head),
+                      rowsOf(shape.out, dOut, batch, head),
+                      logSumExp + (batch * shape.heads + head) * shape.queries,
+                      rowsOf(shape.q, dQ, batch, head)});
+      gradient.finish(rowsOf(shape.k, dK, batch, group), rowsOf(shape.k, dV, batch, group));
+    }
+  return true;
+}
+
 } // namespace fsdp::rt::pairs
+
+#else
+
+bool fsdp::rt::pairs::attentionGrad(const AttentionShape &, const bf16 *, const bf16 *,
+                                    const bf16 *, const bf16 *, const float *, const bf16 *, bf16 *,
+                                    bf16 *, bf16 *) {
+  return false;
+}
 
 #endif
