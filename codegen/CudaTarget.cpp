@@ -11,6 +11,7 @@
 #include "codegen/Names.h"
 #include "codegen/Target.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -21,6 +22,7 @@ class CudaTarget : public Target {
 public:
   explicit CudaTarget(const ScheduledProgram &program) : program(program) {}
 
+  LogicalResult check(LaunchOp launch) const override;
   FailureOr<KernelFunction> kernel(LaunchOp launch, bool anonymous) const override {
     return printCudaKernel(program, launch, anonymous);
   }
@@ -62,6 +64,26 @@ private:
 };
 
 } // namespace
+
+/// The widest heads that the attention kernels take (runtime/cuda/AttentionBlocks.h).
+static constexpr int64_t kWidestHead = 128;
+
+LogicalResult CudaTarget::check(LaunchOp launch) const {
+  WalkResult result = launch.walk([](Operation *op) {
+    const int64_t width =
+        llvm::TypeSwitch<Operation *, int64_t>(op)
+            .Case<nn::AttentionOp, nn::AttentionGradOp>([](auto op) { return op.getLayout().width; })
+            .Default([](Operation *) { return 0; });
+    if (width <= kWidestHead)
+      return WalkResult::advance();
+    op->emitError("got heads of width ")
+        << width << ", expected at most " << kWidestHead
+        << " for the attention kernels of --target=cuda; use more heads, which are narrower, or "
+           "--target=cpu";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
 
 //===----------------------------------------------------------------------===//
 // Actions

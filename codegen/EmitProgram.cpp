@@ -53,6 +53,8 @@ static void banner(Writer &writer, StringRef title) {
 LogicalResult Emitter::collectKernels() {
   for (const Timeline &timeline : program.timelines)
     for (const Action &action : timeline.actions) {
+      if (failed(target->check(action.launch)))
+        return failure();
       FailureOr<Call> call = callFor(program, action.launch);
       if (failed(call) || (call->callsKernel() && failed(kernels.insert(action.launch))))
         return failure();

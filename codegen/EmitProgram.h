@@ -22,7 +22,7 @@ struct EmitOptions {
   std::string name = "program";
   /// The compiler's memory report, a table that the program prints for `--report`.
   std::string report;
-  /// How its ranks talk unless its command line says otherwise: auto, shm or mpi on
+  /// How its ranks talk unless its command line says otherwise: auto, shm, tcp or mpi on
   /// CPUs; auto, nccl or loopback with CUDA.
   std::string communicator = "auto";
   /// One file, with the kernels in it; otherwise they stand in files of their own.

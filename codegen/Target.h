@@ -28,6 +28,9 @@ class Target {
 public:
   virtual ~Target() = default;
 
+  /// Refuses what the target's kernels do not compute.
+  virtual LogicalResult check(LaunchOp) const { return success(); }
+
   /// The function of a launch that calls none of the runtime.
   virtual FailureOr<KernelFunction> kernel(LaunchOp launch, bool anonymous) const = 0;
 

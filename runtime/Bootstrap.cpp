@@ -2,6 +2,7 @@
 #include "runtime/Launcher.h"
 #include "runtime/MpiJob.h"
 #include "runtime/SharedJob.h"
+#include "runtime/TcpJob.h"
 #include "runtime/Watchdog.h"
 
 #include <cerrno>
@@ -23,9 +24,11 @@ Transport parseTransport(const std::string &text) {
     return Transport::Auto;
   if (text == "shm")
     return Transport::SharedMemory;
+  if (text == "tcp")
+    return Transport::Tcp;
   if (text == "mpi")
     return Transport::Mpi;
-  throw Error(format("option '--communicator' got '%s', expected auto, shm or mpi", text.c_str()),
+  throw Error(format("option '--communicator' got '%s', expected auto, shm, tcp or mpi", text.c_str()),
               kExitBadCommandLine);
 }
 
@@ -220,9 +223,45 @@ int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<in
   return parent.wait();
 }
 
+/// How the ranks of a launcher's job meet. Errors: a way to talk that does not lead there.
+Transport wayToMeet(const JobOptions &options, const Launched &launched) {
+  const bool one = launched.oneMachine();
+  switch (options.transport) {
+  case Transport::SharedMemory:
+    if (!one)
+      throw Error("--communicator=shm joins the ranks of one machine, but these are on several: "
+                  "use auto, tcp or mpi");
+    return Transport::SharedMemory;
+  case Transport::Loopback:
+    throw Error(format("--communicator=loopback runs all ranks in one process, but %s started %d: "
+                       "start the program alone, or use nccl",
+                       launched.by.c_str(), launched.size),
+                kExitBadCommandLine);
+  case Transport::Mpi:
+    return Transport::Mpi;
+  case Transport::Tcp:
+    break;
+  default:
+    if (one)
+      return Transport::SharedMemory;
+    // mpirun's processes have MPI.
+    if ((launched.by == "Open MPI" || launched.by == "PMI") && builtWithMpi())
+      return Transport::Mpi;
+    if (!launched.address.empty())
+      return Transport::Tcp;
+    const auto has = [](const char *name) { return std::getenv(name) != nullptr; };
+    if (has("OMPI_COMM_WORLD_RANK") || has("PMI_RANK") || has("SLURM_STEP_ID"))
+      return Transport::Mpi;
+  }
+  if (launched.address.empty())
+    throw Error("ranks on several machines meet at the address in MASTER_ADDR, which is not set: "
+                "set it to that of rank 0's machine, on every rank");
+  return Transport::Tcp;
+}
+
 int runLaunched(const Mesh &mesh, const JobOptions &asked, const Launched &launched,
                 const std::function<int(Job &)> &body) {
-  const JobOptions options = onThisMachine(asked, launched.localRank);
+  const JobOptions options = onThisMachine(asked, std::max(launched.localRank, 0));
   if (launched.size != mesh.size()) {
     Error error(
         format("the mesh '%s' has %d ranks, but %s started %d: start %d, or compile the program "
@@ -231,32 +270,19 @@ int runLaunched(const Mesh &mesh, const JobOptions &asked, const Launched &launc
                mesh.size(), launched.size));
     return reportByFirst(error, launched.rank);
   }
-  if (options.transport == Transport::SharedMemory && !launched.oneMachine()) {
-    Error error(
-        format("--communicator=shm got %d of %d ranks on this machine, expected all: use mpi",
-               launched.localSize, launched.size));
+  Transport way;
+  try {
+    way = wayToMeet(options, launched);
+  } catch (const Error &error) {
     return reportByFirst(error, launched.rank);
   }
-  if (options.transport == Transport::Loopback)
-    return reportByFirst(
-        Error(format("--communicator=loopback runs all ranks in one process, but %s started %d: "
-                     "start the program alone, or use nccl",
-                     launched.by.c_str(), launched.size),
-              kExitBadCommandLine),
-        launched.rank);
-  const auto has = [](const char *name) { return std::getenv(name) != nullptr; };
-  if (launched.by == "torchrun" && !launched.oneMachine() && !has("OMPI_COMM_WORLD_RANK") &&
-      !has("PMI_RANK") && !has("SLURM_STEP_ID"))
-    return reportByFirst(
-        Error(format("torchrun started %d of %d ranks on this machine; ranks on several machines "
-                     "meet through MPI: start with mpirun, or with srun",
-                     launched.localSize, launched.size)),
-        launched.rank);
-  if (options.transport == Transport::Mpi ||
-      (options.transport != Transport::SharedMemory && !launched.oneMachine()))
+  if (way == Transport::Mpi)
     return runMpiRank(mesh, options, body);
-  SharedSegment segment =
-      joinSegment(layoutOf(mesh, options), launched.rank, launched.key, options.timeoutSeconds);
+  if (way == Transport::Tcp)
+    return runTcpRank(mesh, options, launched, body);
+  SharedSegment segment = joinSegment(layoutOf(mesh, options),
+                                      {launched.rank, 0, launched.size, launched.key},
+                                      options.timeoutSeconds);
   SharedJob job(mesh, options, launched.rank, segment);
   return runRank(job, segment, launched.rank, Care::Neighbours, body);
 }
@@ -273,6 +299,13 @@ int runRanks(const Mesh &mesh, const JobOptions &asked, const std::function<int(
       throw Error(
           format("--communicator=mpi needs a launcher: start with 'mpirun -n %d', or leave the "
                  "option out to fork the ranks on this machine",
+                 mesh.size()),
+          kExitBadCommandLine);
+    if (options.transport == Transport::Tcp)
+      throw Error(
+          format("--communicator=tcp needs a launcher, such as 'torchrun --nproc-per-node=%d "
+                 "--no-python', or its variables; leave the option out to fork the ranks on this "
+                 "machine",
                  mesh.size()),
           kExitBadCommandLine);
     return options.transport == Transport::Loopback ? runThreads(mesh, options, body)

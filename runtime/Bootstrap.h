@@ -23,11 +23,13 @@ namespace fsdp::rt {
 /// Channels of a communicator, and so the most streams of a program.
 constexpr int kChannels = 16;
 
-/// How ranks talk: `--communicator=`. Nccl: on the device; on the host as Auto does. Loopback: the
-/// ranks are threads of this one process.
-enum class Transport { Auto, SharedMemory, Mpi, Nccl, Loopback };
+/// How ranks talk: `--communicator=`. Auto: through shared memory inside a machine; between machines
+/// over TCP where MASTER_ADDR says where to meet, else through MPI. Tcp, Mpi: so between any two
+/// ranks. Nccl: on the device; on the host as Auto does. Loopback: the ranks are threads of this one
+/// process.
+enum class Transport { Auto, SharedMemory, Tcp, Mpi, Nccl, Loopback };
 
-/// "auto", "shm" or "mpi"; Error (bad command line) otherwise.
+/// "auto", "shm", "tcp" or "mpi"; Error (bad command line) otherwise.
 Transport parseTransport(const std::string &text);
 
 struct JobOptions {
@@ -36,6 +38,8 @@ struct JobOptions {
   std::size_t arenaBytes = 0;
   /// The program's communicators; one over all ranks is always added.
   Table<CommunicatorSpec> communicators;
+  /// What the program calls itself; the same on every rank.
+  const char *program = "";
   /// This rank's index among the ranks of its machine; set by runRanks.
   int localRank = 0;
   /// Longest wait in a collective. 0: FSDP_TIMEOUT if set, else 300.

@@ -54,7 +54,7 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
   options.communicator = program.communicator;
   app.add_option("--communicator", options.communicator, std::string("how ranks talk: ") + target::communicatorNames)
       ->type_name("NAME")
-      ->check(CLI::IsMember({"auto", "shm", "mpi", "nccl", "loopback"}));
+      ->check(CLI::IsMember({"auto", "shm", "tcp", "mpi", "nccl", "loopback"}));
 
   const auto misused = [&](const std::string &why) {
     std::fprintf(stderr, "%s: error: %s; see --help\n", program.name, why.c_str());

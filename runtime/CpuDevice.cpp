@@ -76,7 +76,7 @@ private:
 
 namespace target {
 
-const char *const communicatorNames = "auto, shm or mpi";
+const char *const communicatorNames = "auto, shm, tcp or mpi";
 
 JobOptions jobOptions(const Program &program, const std::string &communicator) {
   if (communicator == "nccl" || communicator == "loopback")
@@ -86,6 +86,7 @@ JobOptions jobOptions(const Program &program, const std::string &communicator) {
                 kExitBadCommandLine);
   JobOptions options;
   options.transport = parseTransport(communicator);
+  options.program = program.name;
   options.arenaBytes = program.arenaBytes;
   options.communicators = program.communicators;
   return options;

@@ -2,7 +2,7 @@
 
 #include "runtime/CrossEntropy.h"
 
-#include "runtime/Error.h"
+#include "runtime/IndexRange.h"
 #include "runtime/RowReduction.h"
 
 #include <cmath>
@@ -13,9 +13,7 @@ namespace {
 
 template <typename Label> std::size_t checked(Label label, std::size_t row, std::size_t classes) {
   if (label < 0 || static_cast<std::uint64_t>(label) >= classes)
-    throw Error(format("label of row %zu is %lld, expected 0 to %zu; correct the data or the "
-                       "model's number of classes",
-                       row, static_cast<long long>(label), classes - 1));
+    throw labelOutOfRange(row, label, classes);
   return static_cast<std::size_t>(label);
 }
 

@@ -69,7 +69,7 @@ private:
 /// What a program's target decides before there are ranks.
 namespace target {
 
-/// The names that `--communicator` takes: "auto, shm or mpi".
+/// The names that `--communicator` takes: "auto, shm, tcp or mpi".
 extern const char *const communicatorNames;
 /// Options of a job whose ranks talk as `communicator` says. Errors (bad command line): a name that
 /// this target does not take.

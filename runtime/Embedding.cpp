@@ -2,7 +2,7 @@
 
 #include "runtime/Embedding.h"
 
-#include "runtime/Error.h"
+#include "runtime/IndexRange.h"
 #include "runtime/StreamingStores.h"
 #include "runtime/Workspace.h"
 
@@ -15,9 +15,7 @@ namespace {
 
 template <typename Id> std::size_t checked(EmbeddingShape shape, const Id *ids, std::size_t i) {
   if (ids[i] < 0 || static_cast<std::uint64_t>(ids[i]) >= shape.vocabulary)
-    throw Error(format("id %zu of an embedding is %lld, expected 0 to %zu; correct the data or the "
-                       "model's vocabulary",
-                       i, static_cast<long long>(ids[i]), shape.vocabulary - 1));
+    throw idOutOfRange(i, ids[i], shape.vocabulary);
   return static_cast<std::size_t>(ids[i]);
 }
 

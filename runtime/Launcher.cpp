@@ -59,6 +59,21 @@ std::string parentKey() {
   return format("%d-%s", static_cast<int>(getppid()), started.c_str());
 }
 
+void findPort(const Reader &read, Launched &found) {
+  constexpr int kLast = 65535, kTorchruns = 29500;
+  found.port = read.number("FSDP_PORT", 1, kLast, 0);
+  found.portFrom = "FSDP_PORT";
+  if (found.port)
+    return;
+  found.port = read.number("MASTER_PORT", 1, kLast, kTorchruns);
+  found.portFrom = read.has("MASTER_PORT") ? "MASTER_PORT" : "the usual one, without MASTER_PORT";
+  const std::string agent = read.text("TORCHELASTIC_USE_AGENT_STORE");
+  if (agent != "True" && agent != "true" && agent != "1")
+    return;
+  found.portFrom = format("the next to MASTER_PORT %d, where torchrun's store is", found.port);
+  found.port += found.port < kLast ? 1 : -1;
+}
+
 } // namespace
 
 std::optional<Launched> detectLauncher(const Environment &environment) {
@@ -90,11 +105,16 @@ std::optional<Launched> detectLauncher(const Environment &environment) {
   }
   found.size = read.number(size, 1, kMostRanks, 1);
   found.rank = read.number(rank, 0, found.size - 1, 0);
-  found.localRank = read.number(localRank, 0, found.size - 1, found.rank);
-  found.localSize = read.number(localSize, 1, found.size, found.size);
+  found.address = read.text("MASTER_ADDR");
+  // Who names a meeting place and not how many ranks are here may have some elsewhere.
+  const bool apart = found.by == "torchrun" && !found.address.empty();
+  found.localSize = read.number(localSize, 1, found.size, apart ? 0 : found.size);
   if (found.by == "Slurm" && read.number("SLURM_STEP_NUM_NODES", 1, kMostRanks,
                                          read.number("SLURM_NNODES", 1, kMostRanks, 1)) > 1)
-    found.localSize = 1; // several machines; how many here matters to nobody
+    found.localSize = 0; // several machines; how many here matters to nobody
+  found.localRank =
+      read.number(localRank, 0, found.size - 1, found.oneMachine() ? found.rank : -1);
+  findPort(read, found);
   if (found.key.empty())
     found.key = parentKey();
   return found;

@@ -12,9 +12,15 @@ namespace fsdp::rt {
 struct Launched {
   std::string by; ///< "torchrun", "Open MPI", "PMI", "Slurm"
   int rank = 0, size = 1;
-  int localRank = 0, localSize = 1; ///< among the ranks on this machine
+  /// Among the ranks on this machine. -1 and 0: it does not say.
+  int localRank = 0, localSize = 1;
   /// The same text on every rank of the job, and on no other job of this machine.
   std::string key;
+  /// Where ranks of several machines meet: MASTER_ADDR, empty where nobody has set it; FSDP_PORT,
+  /// or what follows from MASTER_PORT; and which of them that was.
+  std::string address;
+  int port = 0;
+  std::string portFrom;
 
   bool oneMachine() const { return localSize == size; }
 };
@@ -24,6 +30,8 @@ using Environment = std::function<const char *(const char *)>;
 
 /// Reads the launchers' variables, in the order torchrun, Open MPI, PMI, Slurm; nothing when this
 /// process was started alone. Errors: a variable that is no number or lies outside its range.
+/// [Note: the port] torchrun's own store listens on MASTER_PORT where it is the agent's
+/// (TORCHELASTIC_USE_AGENT_STORE): then it is the next one.
 std::optional<Launched> detectLauncher(const Environment &environment);
 /// The same from this process's environment.
 std::optional<Launched> detectLauncher();

@@ -4,10 +4,12 @@
 
 namespace fsdp::rt {
 
+bool builtWithMpi() { return false; }
+
 int runMpiRank(const Mesh &, const JobOptions &, const std::function<int(Job &)> &) {
   throw Error(
       "--communicator=mpi: this program was built without MPI; install it (libopenmpi-dev) and "
-      "build again, or run all ranks on one machine");
+      "build again, or set MASTER_ADDR to the address of rank 0's machine to meet over TCP");
 }
 
 } // namespace fsdp::rt
@@ -43,6 +45,8 @@ public:
 };
 
 } // namespace
+
+bool builtWithMpi() { return true; }
 
 int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body) {
   // Every rank has stream threads beside the one that waits in MPI: a wait that never yields would

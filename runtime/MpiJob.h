@@ -11,6 +11,9 @@ namespace fsdp::rt {
 /// mesh.
 int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body);
 
+/// Whether the runtime was built with MPI.
+bool builtWithMpi();
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_MPIJOB_H

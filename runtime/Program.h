@@ -88,7 +88,7 @@ struct Program {
   float defaultLearningRate;    ///< `--lr` overrides it
   std::int64_t tokensPerSample; ///< for the rate in the log; 1 where samples are not token rows
   const char *report;           ///< the compiler's memory report, a table that `--report` prints
-  /// How ranks talk unless `--communicator` says otherwise: "auto", "shm" or "mpi".
+  /// How ranks talk unless `--communicator` says otherwise: "auto", "shm", "tcp" or "mpi".
   const char *communicator = "auto";
 };
 

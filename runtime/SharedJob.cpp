@@ -39,16 +39,30 @@ CommunicatorSpec specOf(const Mesh &mesh, const JobOptions &options, int index) 
   return all;
 }
 
+void reportOnce(Failure &failure) {
+  if (failure.claimReport())
+    report(failure.error());
+}
+
 int runRank(Job &job, SharedSegment &segment, int recordIndex, Care care,
+            const std::function<int(Job &)> &body) {
+  Supervision supervision;
+  if (care == Care::Neighbours)
+    supervision.neighbour = (recordIndex + 1) % segment.layout().ranks;
+  if (care != Care::Parent)
+    supervision.report = reportOnce;
+  return runRank(job, segment, recordIndex, supervision, body);
+}
+
+int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision &supervision,
             const std::function<int(Job &)> &body) {
   RankRecord &record = segment.rank(recordIndex);
   Failure &failure = job.failure();
   record.pid = static_cast<int>(getpid());
   record.heartbeat = now();
   record.state = RankRecord::Running;
-  const int neighbour = care == Care::Neighbours ? (recordIndex + 1) % segment.layout().ranks : -1;
-  Watchdog watchdog(segment, recordIndex, neighbour, job.options().timeoutSeconds,
-                    care != Care::Parent);
+  Watchdog watchdog(segment, recordIndex, supervision.neighbour, job.options().timeoutSeconds,
+                    supervision.report);
   try {
     int status = body(job);
     if (status != 0)
@@ -66,8 +80,8 @@ int runRank(Job &job, SharedSegment &segment, int recordIndex, Care care,
   }
   if (!failure.raised())
     return kExitDone;
-  if (care != Care::Parent && failure.claimReport())
-    report(failure.error());
+  if (supervision.report)
+    supervision.report(failure);
   return failure.error().status();
 }
 
@@ -145,33 +159,35 @@ bool findSegment(const std::string &name, std::size_t bytes, Mapping &mapping) {
 
 } // namespace
 
-SharedSegment joinSegment(const SharedSegment::Layout &layout, int rank, const std::string &key,
+SharedSegment joinSegment(const SharedSegment::Layout &layout, const Sharers &sharers,
                           double timeoutSeconds) {
-  const std::string name = signpostName(key);
+  const std::string name = signpostName(sharers.key);
   const std::size_t bytes = SharedSegment::bytesFor(layout);
   const double limit = std::min(timeoutSeconds, 60.0), deadline = now() + limit;
+  const bool first = sharers.rank == sharers.first;
   Mapping mapping;
   Descriptor memory; // stays open until all have come
-  if (rank == 0) {
+  if (first) {
     mapping = makeSegment(name, bytes, memory);
   } else {
     while (!findSegment(name, bytes, mapping)) {
       if (now() > deadline)
         throw Error(
-            format("waited %g s for rank 0 to share its memory with rank %d on this machine: "
+            format("waited %g s for rank %d to share its memory with rank %d on this machine: "
                    "start all ranks here, or run with --communicator=mpi",
-                   limit, rank));
+                   limit, sharers.first, sharers.rank));
       usleep(2000);
     }
   }
   SharedSegment segment(std::move(mapping), layout);
   segment.attached().advance();
-  const bool all = segment.attached().waitFor(layout.ranks, std::max(0.0, deadline - now()));
-  if (rank == 0)
+  const bool all = segment.attached().waitFor(static_cast<std::uint64_t>(sharers.count),
+                                              std::max(0.0, deadline - now()));
+  if (first)
     shm_unlink(name.c_str());
   if (!all)
     throw Error(format("waited %g s for the ranks of this machine: %zu of %d came", limit,
-                       std::size_t(segment.attached().value()), layout.ranks));
+                       std::size_t(segment.attached().value()), sharers.count));
   return segment;
 }
 

@@ -26,15 +26,35 @@ CommunicatorSpec specOf(const Mesh &mesh, const JobOptions &options, int index);
 /// Who looks after the ranks, and so prints the cause of a failure.
 enum class Care { Parent, Neighbours, Itself };
 
+/// The same in particular.
+struct Supervision {
+  /// Index of the record of the rank that this one looks after, or -1.
+  int neighbour = -1;
+  /// Returns when the failure has been printed; nothing where somebody else takes care of that.
+  std::function<void(Failure &)> report;
+};
+
+/// Prints a job's failure unless that was done.
+void reportOnce(Failure &failure);
+
 /// Runs `body` as one rank and returns this process's exit status. The first error goes to
 /// `failure`; unless a parent takes care, the cause is printed by one rank.
 int runRank(Job &job, SharedSegment &segment, int recordIndex, Care care,
             const std::function<int(Job &)> &body);
+int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision &supervision,
+            const std::function<int(Job &)> &body);
 
-/// The segment that the ranks of a launcher's job share: made by the first rank of this machine,
-/// found by the others through `key`. Returns when all have it. Errors: a rank that does not come
-/// in time.
-SharedSegment joinSegment(const SharedSegment::Layout &layout, int rank, const std::string &key,
+/// Some ranks of a launcher's job that share a segment.
+struct Sharers {
+  int rank = 0, first = 0; ///< this one, and the one that makes the segment
+  int count = 1;
+  /// The same text on all of them, and on no other ranks of this machine.
+  std::string key;
+};
+
+/// The segment that they share: made by the first, found by the others through `key`. Returns when
+/// all have it. Errors: a rank that does not come in time.
+SharedSegment joinSegment(const SharedSegment::Layout &layout, const Sharers &sharers,
                           double timeoutSeconds);
 
 } // namespace fsdp::rt

@@ -1,5 +1,4 @@
 #include "runtime/Watchdog.h"
-#include "runtime/Bootstrap.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,9 +10,9 @@ namespace fsdp::rt {
 double silenceLimit(double timeoutSeconds) { return std::min(timeoutSeconds, 30.0); }
 
 Watchdog::Watchdog(SharedSegment &segment, int rank, int neighbour, double timeoutSeconds,
-                   bool reports)
+                   std::function<void(Failure &)> report)
     : segment_(segment), rank_(rank), neighbour_(neighbour), silence_(silenceLimit(timeoutSeconds)),
-      reports_(reports), thread_([this] { run(); }) {}
+      report_(std::move(report)), thread_([this] { run(); }) {}
 
 Watchdog::~Watchdog() {
   stop_.store(true);
@@ -36,8 +35,8 @@ void Watchdog::run() {
     if (time - failedAt < kGraceSeconds)
       continue;
     Error error = segment_.failure().error();
-    if (reports_ && segment_.failure().claimReport())
-      report(error);
+    if (report_)
+      report_(segment_.failure());
     _exit(error.status());
   }
 }

@@ -5,6 +5,7 @@
 #include "runtime/Arena.h"
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 namespace fsdp::rt {
@@ -21,9 +22,10 @@ constexpr double kGraceSeconds = 2;
 /// neighbour.
 class Watchdog {
 public:
-  /// `neighbour`: the rank to look after, or -1. `reports`: whether it prints the cause before it
-  /// ends the process, or leaves that to a parent.
-  Watchdog(SharedSegment &segment, int rank, int neighbour, double timeoutSeconds, bool reports);
+  /// `neighbour`: the rank to look after, or -1. `report` prints the cause, before the process is
+  /// ended; nothing leaves that to a parent.
+  Watchdog(SharedSegment &segment, int rank, int neighbour, double timeoutSeconds,
+           std::function<void(Failure &)> report);
   ~Watchdog();
 
 private:
@@ -33,7 +35,7 @@ private:
   SharedSegment &segment_;
   int rank_, neighbour_;
   double silence_;
-  bool reports_;
+  std::function<void(Failure &)> report_;
   std::atomic<bool> stop_{false};
   Progress wake_;
   std::thread thread_;

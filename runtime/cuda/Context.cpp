@@ -1,5 +1,6 @@
 #include "runtime/cuda/Context.h"
 #include "runtime/Device.h"
+#include "runtime/IndexRange.h"
 #include "runtime/cuda/Collectives.h"
 #include "runtime/cuda/EventTrace.h"
 #include "runtime/cuda/InputStaging.h"
@@ -52,6 +53,11 @@ Context::Context(Job &job, const Program &program)
   FSDP_CHECK(*this, cudaHostAlloc(&outputs_, outputs * sizeof(float), cudaHostAllocDefault));
   FSDP_CHECK(*this, cudaHostAlloc(&state_, sizeof(StepState), cudaHostAllocDefault));
   *state_ = StepState{};
+  FSDP_CHECK(*this, cudaHostAlloc(&fault_, sizeof(IndexFault), cudaHostAllocDefault));
+  FSDP_CHECK(*this, cudaMalloc(&faultThere_, sizeof(IndexFault)));
+  FSDP_CHECK(*this, cudaMemset(faultThere_, 0, sizeof(IndexFault)));
+  for (StreamWorkspace &workspace : workspaces_)
+    workspace.fault = faultThere_;
   int device = 0;
   FSDP_CHECK(*this, cudaGetDevice(&device));
   FSDP_CHECK(*this, cudaDeviceSynchronize());
@@ -82,6 +88,8 @@ Context::~Context() {
   cudaStreamDestroy(control_);
   cudaFreeHost(outputs_);
   cudaFreeHost(state_);
+  cudaFreeHost(fault_);
+  cudaFree(faultThere_);
 }
 
 int Context::rankIn(int index) const {
@@ -133,8 +141,15 @@ void Context::synchronize() {
   if (program_.stepState.count)
     FSDP_CHECK(*this, cudaMemcpyAsync(state_, base_ + program_.stepState.offset, sizeof(StepState),
                                       cudaMemcpyDeviceToHost, control_));
+  FSDP_CHECK(*this, cudaMemcpyAsync(fault_, faultThere_, sizeof(IndexFault), cudaMemcpyDeviceToHost,
+                                    control_));
   FSDP_CHECK(*this, cudaStreamSynchronize(control_));
   job_.failure().check();
+  if (fault_->count == 0)
+    return;
+  if (fault_->kind == IndexFault::Label)
+    throw labelOutOfRange(fault_->place, fault_->got, fault_->limit).at(rank(), "cross_entropy");
+  throw idOutOfRange(fault_->place, fault_->got, fault_->limit).at(rank(), "embedding");
 }
 
 void Context::traceNext(const char *name) { trace_->next(name); }

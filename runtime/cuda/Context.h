@@ -120,7 +120,8 @@ public:
   Communicator &world() const { return *world_; }
   /// What the program was compiled to.
   const Program &program() const { return program_; }
-  /// Waits for every stream. Throws the error of the action that failed or hangs, and `Aborted`
+  /// Waits for every stream. Throws the error of the action that failed or hangs, or that found a
+  /// label or an id out of range, and `Aborted`
   /// when the job has failed elsewhere.
   void synchronize();
   /// The step state as synchronize() found it.
@@ -162,6 +163,7 @@ private:
   cudaStream_t control_ = nullptr;         ///< comes after all others in synchronize()
   float *outputs_ = nullptr;
   StepState *state_ = nullptr;
+  IndexFault *faultThere_ = nullptr, *fault_ = nullptr; ///< on the device; as synchronize() found it
   std::unique_ptr<Communicator> world_;
   mutable std::deque<StreamWorkspace> workspaces_; ///< one for each stream
   std::shared_ptr<Blas> blas_;

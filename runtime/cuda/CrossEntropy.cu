@@ -9,6 +9,7 @@
 
 #include "runtime/cuda/KernelLaunch.h"
 #include "runtime/cuda/Kernels.h"
+#include "runtime/cuda/NoteFault.h"
 #include "runtime/cuda/RowExponentials.h"
 
 namespace fsdp::rt {
@@ -24,7 +25,7 @@ template <class Label> __device__ bool isClass(Label label, std::size_t classes)
 template <class T, class Label>
 __global__ void __launch_bounds__(512)
     crossEntropyRows(LogitRows shape, const T *logits, const Label *labels, float *losses,
-                     float *logSumExp) {
+                     float *logSumExp, IndexFault *fault) {
   __shared__ float tops[kMaxWarps];
   __shared__ double sums[kMaxWarps];
   const std::size_t r = blockIdx.x;
@@ -44,6 +45,8 @@ __global__ void __launch_bounds__(512)
   const Label label = labels[r];
   if (logSumExp)
     logSumExp[r] = static_cast<float>(value);
+  if (!isClass(label, shape.classes))
+    noteFault(fault, IndexFault::Label, r, static_cast<std::int64_t>(label), shape.classes);
   losses[r] = isClass(label, shape.classes)
                   ? static_cast<float>(value - double(toFloat(row[label])))
                   : __uint_as_float(0x7fc00000u);
@@ -79,14 +82,14 @@ __global__ void __launch_bounds__(512)
 
 #define INSTANTIATE(T, Label)                                                                      \
   cudaError_t cross_entropy(LogitRows shape, const T *logits, const Label *labels, float *losses,  \
-                            float *logSumExp, cudaStream_t stream) {                               \
+                            float *logSumExp, WorkStream stream) {                                 \
     FSDP_NOTE_WORK();                                                                              \
     return launchKernel(crossEntropyRows<T, Label>, dim3(shape.rows),                              \
                         scanThreads<T>(shape.classes), 0, stream, shape, logits, labels, losses,   \
-                        logSumExp);                                                                \
+                        logSumExp, stream.fault());                                                \
   }                                                                                                \
   cudaError_t cross_entropy(LogitRows shape, const T *logits, const Label *labels, float *losses,  \
-                            cudaStream_t stream) {                                                 \
+                            WorkStream stream) {                                                   \
     FSDP_NOTE_WORK();                                                                              \
     return cross_entropy(shape, logits, labels, losses, nullptr, stream);                          \
   }                                                                                                \

@@ -192,6 +192,7 @@ JobOptions jobOptions(const Program &program, const std::string &communicator) {
                        "--target=cpu have; expected %s",
                        communicator.c_str(), communicatorNames),
                 kExitBadCommandLine);
+  options.program = program.name;
   options.communicators = program.communicators; // the arena is not the host's
   return options;
 }

@@ -17,6 +17,7 @@
 #include "runtime/cuda/Element.h"
 #include "runtime/cuda/KernelLaunch.h"
 #include "runtime/cuda/Kernels.h"
+#include "runtime/cuda/NoteFault.h"
 
 namespace fsdp::rt {
 
@@ -29,7 +30,7 @@ constexpr unsigned kThreads = 256; ///< of every kernel here; at least kOwned
 
 template <class T, int N, class Id>
 __global__ void __launch_bounds__(kThreads)
-    lookUp(EmbeddingShape shape, const T *table, const Id *ids, T *out) {
+    lookUp(EmbeddingShape shape, const T *table, const Id *ids, T *out, IndexFault *fault) {
   const std::size_t packs = shape.width / N, all = shape.ids * packs;
   for (std::size_t p = blockIdx.x * std::size_t(kThreads) + threadIdx.x; p < all;
        p += std::size_t(gridDim.x) * kThreads) {
@@ -39,6 +40,7 @@ __global__ void __launch_bounds__(kThreads)
     if (id < shape.vocabulary) {
       pack = Packed<T, N>::load(table + id * shape.width + column);
     } else {
+      noteFault(fault, IndexFault::Id, i, static_cast<std::int64_t>(ids[i]), shape.vocabulary);
       for (std::uint32_t &word : pack.word)
         word = 0x7fc07fc0u; // a NaN as float, and as two bf16
     }
@@ -151,12 +153,12 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class T, class Id>
-cudaError_t look(EmbeddingShape shape, const T *table, const Id *ids, T *out, cudaStream_t stream) {
+cudaError_t look(EmbeddingShape shape, const T *table, const Id *ids, T *out, WorkStream stream) {
   constexpr int N = kPack<T>;
   const bool vectors = shape.width % N == 0 && aligned16(table, out);
   return launchKernel(vectors ? lookUp<T, N, Id> : lookUp<T, 1, Id>,
                       dim3(stridingBlocks(shape.ids * shape.width, kThreads * (vectors ? N : 1))),
-                      kThreads, 0, stream, shape, table, ids, out);
+                      kThreads, 0, stream, shape, table, ids, out, stream.fault());
 }
 
 template <class T, class Sum, class Id>
@@ -186,7 +188,7 @@ cudaError_t sum(EmbeddingShape shape, const Id *ids, const T *dOut, Sum *dTable,
 
 #define INSTANTIATE(T, Id)                                                                         \
   cudaError_t embedding(EmbeddingShape shape, const T *table, const Id *ids, T *out,               \
-                        cudaStream_t stream) {                                                     \
+                        WorkStream stream) {                                                       \
     FSDP_NOTE_WORK();                                                                              \
     return look(shape, table, ids, out, stream);                                                   \
   }

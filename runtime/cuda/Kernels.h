@@ -70,16 +70,17 @@ cudaError_t attention_grad(AttentionShape shape, const T *qkv, const T *out,
                         dQkv + part, dQkv + 2 * part, stream);
 }
 
+/// What numbers nothing is noted as the stream says (IndexFault.h), and gives NaN.
 #define FSDP_FOR_ELEMENTS_AND_IDS(T, Id)                                                           \
   cudaError_t cross_entropy(LogitRows shape, const T *logits, const Id *labels, float *losses,     \
-                            float *logSumExp, cudaStream_t stream);                                \
+                            float *logSumExp, WorkStream stream);                                  \
   cudaError_t cross_entropy(LogitRows shape, const T *logits, const Id *labels, float *losses,     \
-                            cudaStream_t stream);                                                  \
+                            WorkStream stream);                                                    \
   cudaError_t cross_entropy_grad(LogitRows shape, const T *logits, const Id *labels,               \
                                  const float *logSumExp, const float *upstream, T *gradients,      \
                                  cudaStream_t stream);                                             \
   cudaError_t embedding(EmbeddingShape shape, const T *table, const Id *ids, T *out,               \
-                        cudaStream_t stream);                                                      \
+                        WorkStream stream);                                                        \
   cudaError_t embedding_grad(EmbeddingShape shape, const Id *ids, const T *dOut, float *dTable,    \
                              WorkStream stream);
 FSDP_FOR_ELEMENTS_AND_IDS(float, std::int32_t)

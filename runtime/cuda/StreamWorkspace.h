@@ -8,6 +8,8 @@
 #ifndef FSDP_RUNTIME_CUDA_STREAMWORKSPACE_H
 #define FSDP_RUNTIME_CUDA_STREAMWORKSPACE_H
 
+#include "runtime/cuda/IndexFault.h"
+
 #include <cuda_runtime.h>
 
 #include <cstddef>
@@ -45,6 +47,9 @@ public:
 
   std::size_t bytes() const { return size; }
 
+  /// Memory of the device; whoever sets it owns it.
+  IndexFault *fault = nullptr;
+
 private:
   void *block = nullptr;
   std::size_t size = 0;
@@ -56,6 +61,8 @@ struct WorkStream {
   StreamWorkspace *workspace = nullptr;
 
   operator cudaStream_t() const { return handle; }
+  /// Where kernels note indices out of range, or null.
+  IndexFault *fault() const { return workspace ? workspace->fault : nullptr; }
 };
 
 } // namespace fsdp::rt

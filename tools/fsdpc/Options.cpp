@@ -221,7 +221,7 @@ static void declareDistribution(CLI::App &app, Options &o) {
   add(group, "--buckets", o.buckets, "what one gather holds", oneOf({"unit", "parameter"}))
       ->capture_default_str();
   add(group, "--communicator", o.communicator, "how ranks talk",
-      oneOf({"auto", "shm", "mpi", "nccl", "loopback"}))
+      oneOf({"auto", "shm", "tcp", "mpi", "nccl", "loopback"}))
       ->capture_default_str();
 }
 
@@ -257,10 +257,10 @@ void Options::check() const {
 
   const std::set<std::string> communicators =
       target == "cuda" ? std::set<std::string>{"auto", "nccl", "loopback"}
-                       : std::set<std::string>{"auto", "shm", "mpi"};
+                       : std::set<std::string>{"auto", "shm", "tcp", "mpi"};
   if (!communicators.count(communicator))
     throw UsageError("--target=" + target + " has no --communicator=" + communicator +
-                     "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm or mpi"));
+                     "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm, tcp or mpi"));
   require(accumulate == 1, "--accumulate=" + std::to_string(accumulate) + "; use 1");
   require(remat == "none", "--remat=" + remat + "; use none");
   require(memoryLimit.empty(), "--memory-limit; leave it out");

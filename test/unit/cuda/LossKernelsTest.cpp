@@ -59,6 +59,68 @@ TYPED_TEST(LossKernels, CrossEntropyIsTheCpus) {
     }
 }
 
+/// What a kernel has noted, the stream's workspace showing where.
+class Noted {
+public:
+  explicit Noted(StreamWorkspace &workspace) : workspace(workspace) {
+    EXPECT_EQ(cudaMalloc(&workspace.fault, sizeof(IndexFault)), cudaSuccess);
+    EXPECT_EQ(cudaMemset(workspace.fault, 0, sizeof(IndexFault)), cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  }
+  ~Noted() {
+    EXPECT_EQ(cudaFree(workspace.fault), cudaSuccess);
+    workspace.fault = nullptr;
+  }
+  void expect(unsigned count, IndexFault::Kind kind, std::uint64_t place, std::int64_t got,
+              std::uint64_t limit) {
+    IndexFault fault;
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(&fault, workspace.fault, sizeof fault, cudaMemcpyDeviceToHost),
+              cudaSuccess);
+    EXPECT_EQ(fault.count, count);
+    EXPECT_EQ(fault.kind, kind);
+    EXPECT_EQ(fault.place, place);
+    EXPECT_EQ(fault.got, got);
+    EXPECT_EQ(fault.limit, limit);
+  }
+
+private:
+  StreamWorkspace &workspace;
+};
+
+TYPED_TEST(LossKernels, ALabelOutOfRangeIsNoted) {
+  using T = typename TypeParam::Element;
+  using Label = typename TypeParam::Label;
+  Noted noted(this->workspace);
+  Device<T> logits(Floats{1, 2, 3, 4, 5, 6});
+  Device<Label> good(std::vector<int>{2, 0}), labels(std::vector<int>{2, -3}),
+      later(std::vector<int>{3, 0});
+  Device<float> losses(2), sums(2);
+  OK(cross_entropy({2, 3}, logits, good, losses, sums, this->stream));
+  noted.expect(0, IndexFault::None, 0, 0, 0);
+  OK(cross_entropy({2, 3}, logits, labels, losses, sums, this->stream));
+  noted.expect(1, IndexFault::Label, 1, -3, 3);
+  OK(cross_entropy({2, 3}, logits, later, losses, this->stream));
+  noted.expect(2, IndexFault::Label, 1, -3, 3);
+}
+
+TYPED_TEST(LossKernels, AnIdOutOfRangeIsNoted) {
+  using T = typename TypeParam::Element;
+  using Id = typename TypeParam::Label;
+  for (std::size_t width : {1, 8}) {
+    Noted noted(this->workspace);
+    Device<T> table(Floats(4 * width, 1)), out(3 * width);
+    Device<Id> good(std::vector<int>{3, 0, 1}), ids(std::vector<int>{3, 0, 4});
+    OK(embedding({3, 4, width}, table, good, out, this->stream));
+    noted.expect(0, IndexFault::None, 0, 0, 0);
+    OK(embedding({3, 4, width}, table, ids, out, this->stream));
+    const Floats got = out.floats();
+    EXPECT_TRUE(std::isnan(got[2 * width]));
+    // One for each element or vector of the row.
+    noted.expect(width == 8 && sizeof(T) == 4 ? 2 : 1, IndexFault::Id, 2, 4, 4);
+  }
+}
+
 TYPED_TEST(LossKernels, ALabelOutOfRangeIsNaN) {
   using T = typename TypeParam::Element;
   using Label = typename TypeParam::Label;

@@ -54,14 +54,6 @@ TEST(Steps, RunOnThreadsOfOneProcess) {
                         "started 3: start the program alone, or use nccl\n");
 }
 
-TEST(Steps, NeedMpiOnSeveralMachines) {
-  Finished job = runCommand("env -u SLURM_STEP_ID RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 "
-                            "LOCAL_WORLD_SIZE=2 " RANKS_PROGRAM " fsdp=4 steps");
-  EXPECT_EQ(job.status, 1) << job.output;
-  EXPECT_EQ(job.output, "error: torchrun started 2 of 4 ranks on this machine; ranks on several "
-                        "machines meet through MPI: start with mpirun, or with srun\n");
-}
-
 TEST(Steps, RunOnStreamsOverBothBackends) {
   for (const char *mesh : {"fsdp=1", "fsdp=2", "fsdp=7", "data=2,fsdp=2"}) {
     Finished job = runRanksProgram(mesh, "steps");

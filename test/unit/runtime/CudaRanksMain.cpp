@@ -13,6 +13,7 @@
 #include "runtime/Progress.h"
 #include "runtime/SharedJob.h"
 #include "runtime/cuda/Context.h"
+#include "runtime/cuda/Kernels.h"
 
 #include <atomic>
 #include <cerrno>
@@ -227,6 +228,17 @@ int steps(Job &job, Context &c, const std::string &mode) {
       sleep(1000);
     if (planted && mode == "invalid")
       CHECK(c, "wrong copy", cudaMemcpyAsync(nullptr, c.base(), 4, cudaMemcpyDeviceToDevice, c.stream(0)));
+    if (planted && (mode == "label" || mode == "id")) {
+      const Slice<std::int32_t> number{u.norm.offset + 64, 1};
+      const Slice<float> row{u.norm.offset + 128, 4}, result{u.norm.offset + 192, 4};
+      const std::int32_t seven = 7;
+      CHECK(c, "start", cudaMemcpy(c.out(number), &seven, 4, cudaMemcpyHostToDevice));
+      if (mode == "label")
+        CHECK(c, "loss", cross_entropy(LogitRows{1, 4}, c.in(row), c.in(number), c.out(result), c.stream(0)));
+      else
+        CHECK(c, "look", embedding(EmbeddingShape{1, 2, 2}, c.in(row), c.in(number), c.out(result), c.stream(0)));
+      c.synchronize();
+    }
     if (planted && mode == "blas")
       CHECK(c, "product", CUBLAS_STATUS_NOT_SUPPORTED);
     if (planted && mode == "remote")

@@ -73,6 +73,10 @@ TEST_P(CudaRanks, TellOfWhatIsWrong) {
   };
   for (const Fault &fault :
        {Fault{"blas", "error: rank 1, 'product': cuBLASLt says CUBLAS_STATUS_NOT_SUPPORTED at "},
+        Fault{"label", "error: rank 1, 'cross_entropy': label of row 0 is 7, expected 0 to 3; correct "
+                       "the data or the model's number of classes\n"},
+        Fault{"id", "error: rank 1, 'embedding': id 0 of an embedding is 7, expected 0 to 1; correct "
+                    "the data or the model's vocabulary\n"},
         Fault{"inputs", "a segment asks for input 1 where it asked for input 0 before\n"},
         Fault{"pin", "cannot pin 4503599627370496 bytes of host memory for input 'huge': "}}) {
     Finished job = run("fsdp=2", fault.mode);

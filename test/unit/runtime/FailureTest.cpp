@@ -102,15 +102,16 @@ TEST(Bootstrap, SaysThatMpiIsMissing) {
       runCommand("env RANK=0 WORLD_SIZE=2 " RANKS_PROGRAM "-without-mpi fsdp=2 steps mpi");
   EXPECT_EQ(job.status, 1);
   EXPECT_TRUE(job.says("error: --communicator=mpi: this program was built without MPI; install it "
-                       "(libopenmpi-dev) and build again, or run all ranks on one machine\n"))
+                       "(libopenmpi-dev) and build again, or set MASTER_ADDR to the address of rank "
+                       "0's machine to meet over TCP\n"))
       << job.output;
 }
 
 TEST(Bootstrap, RefusesSharedMemoryBetweenMachines) {
   Finished job = runRanksProgram("fsdp=2", "steps shm", "RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 ");
   EXPECT_EQ(job.status, 1);
-  EXPECT_TRUE(job.says(
-      "error: --communicator=shm got 1 of 2 ranks on this machine, expected all: use mpi\n"))
+  EXPECT_TRUE(job.says("error: --communicator=shm joins the ranks of one machine, but these are on "
+                       "several: use auto, tcp or mpi\n"))
       << job.output;
 }
 
@@ -130,10 +131,19 @@ TEST(Bootstrap, RefusesMpiWithoutALauncher) {
       << job.output;
 }
 
-TEST(Bootstrap, RefusesAnUnknownCommunicator) {
+TEST(Bootstrap, RefusesTcpWithoutALauncher) {
   Finished job = runRanksProgram("fsdp=2", "steps tcp");
   EXPECT_EQ(job.status, 2);
-  EXPECT_TRUE(job.says("error: option '--communicator' got 'tcp', expected auto, shm or mpi\n"))
+  EXPECT_TRUE(job.says("error: --communicator=tcp needs a launcher, such as 'torchrun "
+                       "--nproc-per-node=2 --no-python', or its variables; leave the option out to "
+                       "fork the ranks on this machine\n"))
+      << job.output;
+}
+
+TEST(Bootstrap, RefusesAnUnknownCommunicator) {
+  Finished job = runRanksProgram("fsdp=2", "steps gloo");
+  EXPECT_EQ(job.status, 2);
+  EXPECT_TRUE(job.says("error: option '--communicator' got 'gloo', expected auto, shm, tcp or mpi\n"))
       << job.output;
 }
 

@@ -3,10 +3,12 @@
 #define FSDP_TEST_UNIT_RUNTIME_JOBPROCESS_H
 
 #include "runtime/Progress.h"
+#include "runtime/Socket.h"
 
 #include <cstdio>
 #include <string>
 #include <sys/wait.h>
+#include <vector>
 
 /// What a finished command left.
 struct Finished {
@@ -53,5 +55,39 @@ inline Finished runUnderMpi(int ranks, const std::string &mesh, const std::strin
                     MPIEXEC " --oversubscribe -n " + std::to_string(ranks) + " " + RANKS_PROGRAM +
                     " " + mesh + " " + mode + " " + transport);
 }
+
+/// A TCP port that nobody listens on.
+inline int freePort() { return fsdp::rt::portOf(fsdp::rt::listenOn(0)); }
+
+/// A job that torchrun would start on several machines, which differ in a variable only.
+struct TcpRun {
+  int ranks = 2, perMachine = 1;
+  int port = freePort();
+  std::string env = "";            ///< NAME=VALUE, each followed by a space
+  std::vector<std::string> own{};  ///< the same for single ranks
+  std::string absent = "";         ///< ranks that are not started: " 1 3 "
+
+  /// Shell commands that start a rank each and end with the first bad status.
+  std::string command(const std::string &words) const {
+    std::string text = "pids=; ";
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::string number = std::to_string(rank);
+      if (absent.find(" " + number + " ") != std::string::npos)
+        continue;
+      text += "env RANK=" + number + " WORLD_SIZE=" + std::to_string(ranks) +
+              " LOCAL_RANK=" + std::to_string(rank % perMachine) +
+              " LOCAL_WORLD_SIZE=" + std::to_string(perMachine) +
+              " MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(port) +
+              " FSDP_MACHINE=" + std::to_string(rank / perMachine) + " " + env +
+              (static_cast<std::size_t>(rank) < own.size() ? own[rank] + " " : "") + words +
+              " & pids=\"$pids $!\"; ";
+    }
+    return text + "status=0; for pid in $pids; do wait $pid || status=$?; done; exit $status";
+  }
+  Finished run(const std::string &mesh, const std::string &mode) const {
+    return runCommand("env -u SLURM_STEP_ID sh -c '" + command(RANKS_PROGRAM " " + mesh + " " + mode) +
+                      "'");
+  }
+};
 
 #endif // FSDP_TEST_UNIT_RUNTIME_JOBPROCESS_H

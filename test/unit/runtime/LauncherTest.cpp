@@ -36,6 +36,44 @@ TEST(Launcher, Torchrun) {
       "torchrun", 5, 8, 1, 4);
 }
 
+TEST(Launcher, TorchrunsMeetingPlace) {
+  Variables variables = {{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node0"}};
+  const auto expectPort = [&](int port, const std::string &from) {
+    std::optional<Launched> found = detect(variables);
+    EXPECT_EQ(found->address, "node0");
+    EXPECT_EQ(found->port, port);
+    EXPECT_EQ(found->portFrom, from);
+  };
+  expectPort(29500, "the usual one, without MASTER_PORT");
+  variables["MASTER_PORT"] = "4000";
+  expectPort(4000, "MASTER_PORT");
+  // The agent's store listens there.
+  for (const char *yes : {"True", "true", "1"}) {
+    variables["TORCHELASTIC_USE_AGENT_STORE"] = yes;
+    expectPort(4001, "the next to MASTER_PORT 4000, where torchrun's store is");
+  }
+  variables["MASTER_PORT"] = "65535";
+  expectPort(65534, "the next to MASTER_PORT 65535, where torchrun's store is");
+  variables["FSDP_PORT"] = "77";
+  expectPort(77, "FSDP_PORT");
+  for (const char *port : {"0", "65536", "http"}) {
+    variables["FSDP_PORT"] = port;
+    EXPECT_THROW(detect(variables), Error) << port;
+  }
+}
+
+// Variables that somebody set by hand need not say how many ranks are on a machine.
+TEST(Launcher, RanksAtAMeetingPlaceMayBeAnywhere) {
+  Variables variables = {{"RANK", "1"}, {"WORLD_SIZE", "2"}};
+  EXPECT_TRUE(detect(variables)->oneMachine());
+  EXPECT_EQ(detect(variables)->localRank, 1);
+  variables["MASTER_ADDR"] = "node0";
+  EXPECT_FALSE(detect(variables)->oneMachine());
+  EXPECT_EQ(detect(variables)->localRank, -1);
+  variables["LOCAL_WORLD_SIZE"] = "2";
+  EXPECT_TRUE(detect(variables)->oneMachine());
+}
+
 TEST(Launcher, OpenMpi) {
   expectLaunched({{"OMPI_COMM_WORLD_RANK", "2"},
                   {"OMPI_COMM_WORLD_SIZE", "3"},
@@ -61,6 +99,12 @@ TEST(Launcher, SlurmOnlyInsideAStep) {
   expectLaunched(batch, "Slurm", 3, 4, 3, 4);
   batch["SLURM_STEP_NUM_NODES"] = "2";
   EXPECT_FALSE(detect(batch)->oneMachine());
+  EXPECT_EQ(detect(batch)->localRank, 3);
+  EXPECT_EQ(detect(batch)->address, "");
+  batch["MASTER_ADDR"] = "10.0.0.1";
+  batch["MASTER_PORT"] = "5000";
+  EXPECT_EQ(detect(batch)->address, "10.0.0.1");
+  EXPECT_EQ(detect(batch)->port, 5000);
 }
 
 TEST(Launcher, FirstInTheOrderWins) {

@@ -1,8 +1,9 @@
 //===- RanksMain.cpp - jobs that the runtime's tests start ------------------===//
 //
-//   runtime-ranks MESH MODE [auto|shm|mpi|threads]     MESH as in "fsdp=2,tensor=3"
+//   runtime-ranks MESH MODE [auto|shm|tcp|mpi|threads]     MESH as in "fsdp=2,tensor=3"
 //
-// Modes other than `conformance`, `steps`, `overlap` and `allocations` plant a fault in rank 1.
+// Modes other than `conformance`, `where`, `steps`, `overlap` and `allocations` plant a fault in rank 1;
+// `lose-first` in rank 0.
 //
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
@@ -201,6 +202,10 @@ int body(Job &job, const std::string &mode) {
       std::printf("compared %zu\n", compared);
     return 0;
   }
+  if (mode == "where") {
+    std::printf("rank %d is %d here\n", job.rank(), job.localRank());
+    return 0;
+  }
   Context c(job, kStreams, 8);
   const Units u = unitsOf(job.mesh());
   for (std::size_t i = 0; i < u.tile.held(c.comm(0).rank()); ++i)
@@ -209,6 +214,8 @@ int body(Job &job, const std::string &mode) {
     return overlap(c, u);
   const int steps = mode == "allocations" || mode == "allocate" ? 200 : 5;
   for (int s = 0; s < steps; ++s) {
+    if (s == 2 && mode == "lose-first" && job.rank() == 0)
+      raise(SIGKILL);
     if (s == 2 && job.rank() == 1) {
       if (mode == "leave")
         return 0;
@@ -237,7 +244,7 @@ int body(Job &job, const std::string &mode) {
 
 int main(int argc, char **argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: runtime-ranks MESH MODE [auto|shm|mpi|threads]\n");
+    std::fprintf(stderr, "usage: runtime-ranks MESH MODE [auto|shm|tcp|mpi|threads]\n");
     return kExitBadCommandLine;
   }
   const MeshText text(argv[1]);
