@@ -4,6 +4,7 @@ import datetime
 import json
 import pathlib
 import random
+import re
 import shutil
 import struct
 import sys
@@ -81,13 +82,20 @@ def copy_tests(folder):
         return f"no GoogleTest in {googletest}"
     for part in ("include", "src"):
         shutil.copytree(googletest / part, folder / "googletest" / part)
-    ranks = [ROOT / "test/unit/runtime" / name
-             for name in ("CudaRanksMain.cpp", "Conformance.cpp", "Conformance.h", "MeshText.h")]
-    for source in [*ROOT.glob("test/unit/cuda/*.*"), *ROOT.glob("test/unit/cuda/*/*.hpp"),
-                   ROOT / "test/unit/emulator/MatmulTest.cpp", *ranks]:
+    waiting = [*ROOT.glob("test/unit/cuda/*.*"), *ROOT.glob("test/unit/cuda/*/*.hpp"),
+               *(ROOT / "test/unit" / name for name in ("emulator/MatmulTest.cpp", "runtime/CudaRanksMain.cpp",
+                                                        "runtime/Conformance.cpp"))]
+    while waiting:
+        source = waiting.pop()
         target = folder / source.relative_to(ROOT)
+        if target.exists():
+            continue
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
+        # What it includes of test/, from the root or from beside it; runtime/ is there already.
+        for include in re.findall(r'#include "([^"]+)"', source.read_text()):
+            waiting += [path for path in (source.parent / include, ROOT / include)
+                        if path.exists() and "runtime" != include.split("/")[0]]
     return None
 
 
