@@ -233,6 +233,7 @@ int steps(Job &job, Context &c, const std::string &mode) {
       const Slice<float> row{u.norm.offset + 128, 4}, result{u.norm.offset + 192, 4};
       const std::int32_t seven = 7;
       CHECK(c, "start", cudaMemcpy(c.out(number), &seven, 4, cudaMemcpyHostToDevice));
+      CHECK(c, "start", cudaDeviceSynchronize()); // streams do not wait for the default one
       if (mode == "label")
         CHECK(c, "loss", cross_entropy(LogitRows{1, 4}, c.in(row), c.in(number), c.out(result), c.stream(0)));
       else
