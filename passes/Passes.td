@@ -126,7 +126,8 @@ def FusePass : Pass<"fsdp-fuse", "::mlir::ModuleOp"> {
   let description = [{
     After this pass elementwise ops of one shape that feed one another stand in one `nn.fused`, with the
     broadcasts, masks, constants and scalar arithmetic that feed them and, at the end, at most one
-    `nn.reduce`. A value that is used inside alone is never stored; one that is used elsewhere as well
+    `nn.reduce`. Where a chain goes on with the rows of a matrix product, as a bias, a GELU or a residual
+    does, the `nn.einsum` begins the `nn.fused`. A value that is used inside alone is never stored; one that is used elsewhere as well
     is a further result. Nothing but cheap arithmetic is computed twice, nothing moves past a
     collective, and every op stays what it was, so results are the same bits.
 

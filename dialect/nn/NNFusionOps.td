@@ -11,7 +11,8 @@ def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlock,
   let description = [{
     The block computes the results from its arguments (one per operand); nothing inside is
     ever stored to memory but what the block yields. `fsdp-fuse` builds it from
-    elementwise chains, the broadcasts that feed them and the reduction that ends them.
+    elementwise chains, the broadcasts that feed them, the matrix product whose rows they go on with and the
+    reduction that ends them. A product is computed where the first result of its type will stand.
 
     Constraints:
     - (C1) block arguments have the types of the operands, yielded values those of the results.
