@@ -103,7 +103,10 @@ def peer(form, job, ranks, caches):
 def children(pid):
     found = set()
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        found |= {int(word) for word in (task / "children").read_text().split()}
+        try:
+            found |= {int(word) for word in (task / "children").read_text().split()}
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # a thread that ended just now has no children
     return found
 
 
