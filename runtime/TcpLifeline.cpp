@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -38,6 +37,8 @@ constexpr double kPatience = 5;
 constexpr double kAnswer = 1.5;
 // Most time that a small message may take to leave this machine.
 constexpr double kSending = 0.2;
+/// Bytes that are read at once.
+constexpr std::size_t kBuffer = 4096;
 
 } // namespace
 
@@ -70,6 +71,10 @@ Lifeline::~Lifeline() {
 
 void Lifeline::start(Failure &failure) {
   failure_ = &failure;
+  // While the job runs, the thread allocates nothing.
+  entries_.reserve(lines_.size() + 2);
+  for (Line &line : lines_)
+    line.bytes.reserve(2 * kBuffer);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -127,15 +132,15 @@ void Lifeline::run() {
 }
 
 void Lifeline::look() {
-  std::vector<pollfd> entries{{wakes_.descriptor(), POLLIN, 0}, {listener_.descriptor(), POLLIN, 0}};
+  entries_.assign({{wakes_.descriptor(), POLLIN, 0}, {listener_.descriptor(), POLLIN, 0}});
   for (const auto &caller : callers_)
-    entries.push_back({caller->socket.descriptor(), POLLIN, 0});
+    entries_.push_back({caller->socket.descriptor(), POLLIN, 0});
   for (const Line &line : lines_)
     if (line.socket)
-      entries.push_back({line.socket.descriptor(), POLLIN, 0});
-  poll(entries.data(), entries.size(), 100);
+      entries_.push_back({line.socket.descriptor(), POLLIN, 0});
+  poll(entries_.data(), entries_.size(), 100);
   std::uint64_t wakes;
-  if (entries[0].revents && read(wakes_.descriptor(), &wakes, sizeof wakes) < 0)
+  if (entries_[0].revents && read(wakes_.descriptor(), &wakes, sizeof wakes) < 0)
     return;
   takeCallers();
   for (Line &line : lines_)
@@ -144,7 +149,7 @@ void Lifeline::look() {
 }
 
 void Lifeline::listen(Line &line) {
-  char buffer[4096];
+  char buffer[kBuffer];
   for (;;) {
     const long moved = line.socket.receive(buffer, sizeof buffer);
     if (moved > 0) {

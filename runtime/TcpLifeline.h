@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <poll.h>
 #include <thread>
 #include <vector>
 
@@ -68,6 +69,7 @@ private:
   Socket listener_, wakes_;
   std::vector<Line> lines_;
   std::vector<std::unique_ptr<Caller>> callers_;
+  std::vector<pollfd> entries_;
   Failure *failure_ = nullptr;
   std::atomic<bool> stop_{false}, finished_{false}, cut_{false};
   bool told_ = false, saidDone_ = false, allDone_ = false;

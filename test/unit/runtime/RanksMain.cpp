@@ -221,6 +221,8 @@ int body(Job &job, const std::string &mode) {
         return 0;
       plant(mode, c, u);
     }
+    if (s == 100)
+      usleep(250'000); // threads that look around now and then come round too
     step(c, u);
     if (s < 2)
       c.synchronize();
