@@ -2,12 +2,14 @@
 #ifndef FSDP_TEST_UNIT_RUNTIME_JOBPROCESS_H
 #define FSDP_TEST_UNIT_RUNTIME_JOBPROCESS_H
 
+#include "runtime/Error.h"
 #include "runtime/Progress.h"
 #include "runtime/Socket.h"
 
 #include <cstdio>
 #include <string>
 #include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 /// What a finished command left.
@@ -56,8 +58,21 @@ inline Finished runUnderMpi(int ranks, const std::string &mesh, const std::strin
                     " " + mesh + " " + mode + " " + transport);
 }
 
-/// A TCP port that nobody listens on.
-inline int freePort() { return fsdp::rt::portOf(fsdp::rt::listenOn(0)); }
+/// A TCP port that nobody listens on,
+/// below those that the system gives to whoever connects; the next one is free too.
+inline int freePort() {
+  static int next = 10000 + getpid() % 1000 * 20;
+  for (;; next += 2) {
+    try {
+      fsdp::rt::listenOn(next);
+      fsdp::rt::listenOn(next + 1);
+    } catch (const fsdp::rt::Error &) {
+      continue;
+    }
+    next += 2;
+    return next - 2;
+  }
+}
 
 /// A job that torchrun would start on several machines, which differ in a variable only.
 struct TcpRun {
