@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""check_names.py clashing|words SCRATCH: a model may call its things what it likes.
+
+Models of one shape, in which input, parameter, unit, metric and operations of a term all have one name:
+- clashing: names that differ by what no C++ identifier can hold, or that mean something to C++, to a shell or to printf.
+  The programs compile for both targets, write down what the IR says, train to the bits of the model with plain names, and
+  log and export under the names as they are, in the order of the model on every mesh.
+- words: every identifier that emitted programs hold, as a name. The programs compile.
+"""
+
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+
+import training
+import weights as safetensors
+from check_refusals import write
+
+CLASHING = [
+    "block1.1", "block11", "block1_1", "block.11", "a", "A", "é", "ü", "ß", "{}", "()", "[]", "x y", "x.y", "x  y", "xY",
+    'a "quoted" name, with commas, (brackets) and {braces}, long enough that no line of a program has room for all of it',
+    "back\\slash", "ends in \\", "*/", "/*", "//", "??/", "??/\"", "%s%n%d", "$(exit 3)", "`x`", "'", "a,b", "#define a",
+    "float", "int", "main", "std", "Slice", "EOF", "NULL", "M_PI", "INT_MAX", "CHECK", "__x", "_X", "1", "1st", "11st", "input",
+    "output", "kInput", "compute", "a.flat", "a.1", "a_members", "a.kernel", "name\u2028line", "名前", "ᚠ", "n" * 1024,
+]
+# What a log has of its own.
+RESERVED = {"step", "loss", "grad_norm", "lr", "tokens_per_s", "step_ms", "peak_bytes", "workspace", "run"}
+SAMPLES = 8
+IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
+def quoted(name):
+    """`name` as a string of MLIR's."""
+    plain = set(range(0x20, 0x7F)) - {ord('"'), ord("\\")}
+    return '"' + "".join(chr(b) if b in plain else f"\\{b:02X}" for b in name.encode()) + '"'
+
+
+def width(i, wide):
+    return 3 + (i if wide else i % 4)
+
+
+def model(names, wide=False):
+    """The text of a model with a term for each name; `wide`: each of its own size, hence with kernels of its own."""
+    declared, body, total = [], [], None
+    for i, name in enumerate(names):
+        row, name = width(i, wide), quoted(name)
+        batch, one = f"tensor<4x{row}xf32>", f"tensor<{row}xf32>"
+        declared.append(f"fsdp.param @{name} : {one} unit {name} init <normal, 0.5>")
+        body += [f"%x{i} = fsdp.input {name} sample_dim 0 : {batch} loc({name})",
+                 f"%w{i} = fsdp.read @{name} : {one} loc({name})",
+                 f'%b{i} = nn.repeat "d -> b d" %w{i} : {one} -> {batch} loc({name})',
+                 f"%p{i} = arith.mulf %x{i}, %b{i} : {batch} loc({name})",
+                 f"%t{i} = math.tanh %p{i} : {batch} loc({name})",
+                 f'%s{i} = nn.reduce sum "b d ->" %t{i} : {batch} -> tensor<f64> loc({name})']
+        if names[i] not in RESERVED and not names[i].startswith("val_"):
+            body.append(f"fsdp.metric {name} %s{i} over %count")
+        if total:
+            body.append(f"%sum{i} = arith.addf {total}, %s{i} : tensor<f64>")
+        total = f"%sum{i}" if total else f"%s{i}"
+    return "\n".join(declared + ["fsdp.step @train train optimizer <sgd, lr = 0.1> {",
+                                 "%count = arith.constant dense<4.0> : tensor<f64>"] + body +
+                     [f"fsdp.loss {total} over %count", "}", ""])
+
+
+def recorded(folder, path, *options):
+    """The program's own account of its actions is that of its IR."""
+    scheduled, program = folder / "scheduled.mlir", folder / "record"
+    training.run([training.tool("fsdpc"), path, *options, "--emit=scheduled", "-o", scheduled])
+    training.run([training.tool("fsdpc"), path, *options, "--record", "-o", program])
+    expected = training.run([training.tool("fsdp-translate"), "--fsdp-to-record", scheduled]).stdout
+    if training.run([program]).stdout != expected:
+        sys.exit(f"{program}: its record is not that of {scheduled}")
+
+
+def header(path):
+    content = path.read_bytes()
+    return json.loads(content[8:8 + int.from_bytes(content[:8], "little")])
+
+
+def check_clashing(folder):
+    plain = [f"term{i}" for i in range(len(CLASHING))]
+    numbers = random.Random(7)
+    samples = [[numbers.gauss(0, 1) for _ in range(SAMPLES * width(i, False))] for i in range(len(plain))]
+    weights = [[numbers.gauss(0, 1) for _ in range(width(i, False))] for i in range(len(plain))]
+    logs, exports = {}, {}
+    for title, names in ("plain", plain), ("clashing", CLASHING):
+        here = folder / title
+        here.mkdir(parents=True)
+        path = here / "model.mlir"
+        path.write_text(model(names), encoding="utf-8")
+        data = write(here / "data.safetensors", {n: ("F32", [SAMPLES, width(i, False)], samples[i]) for i, n in enumerate(names)})
+        init = write(here / "init.safetensors", {n: ("F32", [width(i, False)], weights[i]) for i, n in enumerate(names)})
+        for mesh, options in ("fsdp=2", []), ("data=2", ["--shard=*:replicated", "--shard=b*:flat", "--shard=a:0"]):
+            program = here / f"train-{mesh}"
+            training.run([training.tool("fsdpc"), path, f"--mesh={mesh}", *options, "-o", program])
+            log, written = training.train(program, mesh, 3, init, data)
+            lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+            keys = list(lines[0])
+            logs[title, mesh] = [[line["loss"]] + [line[n] for n in names] for line in lines]
+            if sorted(set(keys) - RESERVED) != sorted(names):
+                sys.exit(f"{log}: its keys are {keys}, expected those of a log and the model's metrics")
+            order = [n for n in header(written) if n != "__metadata__"]
+            if order != names:
+                sys.exit(f"{written}: its tensors are {order}, expected the order of the model")
+            exports[title, mesh] = [safetensors.read(written)[n][2] for n in names]
+        if header(here / "fsdp=2.safetensors") != header(here / "data=2.safetensors"):
+            sys.exit(f"{here}: the headers of exports from two meshes differ")
+        recorded(here, path, "--mesh=fsdp=2")
+        recorded(here, path, "--mesh=fsdp=2", "--target=cuda")
+    for mesh in "fsdp=2", "data=2":
+        if logs["plain", mesh] != logs["clashing", mesh] or exports["plain", mesh] != exports["clashing", mesh]:
+            sys.exit(f"mesh {mesh}: the model computes something else under other names")
+    print(f"{len(CLASHING)} names")
+
+
+def check_words(folder):
+    folder.mkdir(parents=True)
+    words = set()
+    for target in "cpu", "cuda":
+        for precision in "f32", "bf16":
+            source = folder / f"{target}-{precision}"
+            training.run([training.tool("gpt2"), "--layers=2", "--width=32", "--heads=2", "--context=8", "--vocab=17",
+                          "--batch=3", "--dropout=0.1", "--mesh=data=2,fsdp=2", f"--target={target}",
+                          f"--precision={precision}", "--emit=source", "-o", source])
+            for file in source.glob("*.*"):
+                if file.suffix in (".cpp", ".h", ".cu"):
+                    text = re.sub(r'//[^\n]*|"(?:[^"\\]|\\.)*"', "", file.read_text(encoding="utf-8"))
+                    words |= set(IDENTIFIER.findall(text))
+    words = sorted(words)
+    path = folder / "words.mlir"
+    path.write_text(model(words, wide=True), encoding="utf-8")
+    for target, flags in ("cpu", []), ("cuda", ["-DFSDP_RECORD"]):
+        source = folder / f"words-{target}"
+        training.run([training.tool("fsdpc"), path, "--mesh=fsdp=2", f"--target={target}", "--emit=source", "-o", source])
+        for file in source.glob("*.cpp"):
+            training.run(["g++", "-std=c++17", "-fsyntax-only", *flags, f"-I{source}", file])
+    print(f"{len(words)} words")
+
+
+if __name__ == "__main__":
+    {"clashing": check_clashing, "words": check_words}[sys.argv[1]](pathlib.Path(sys.argv[2]))
