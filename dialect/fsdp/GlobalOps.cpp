@@ -1,6 +1,6 @@
 //===- GlobalOps.cpp - verify the ops that say what a step is for ---------===//
 
-#include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/Precision.h"
 #include "dialect/fsdp/TokenSource.h"
 
@@ -41,6 +41,11 @@ static LogicalResult verifyParameter(SymbolTableCollection &symbols, Operation *
 }
 
 LogicalResult InputOp::verify() {
+  if (failed(verifyNames(*this)))
+    return failure();
+  if (getName() == reservedTensorName)
+    return emitOpError() << "is called '" << reservedTensorName
+                         << "', which data files keep for themselves; choose another name";
   auto type = cast<RankedTensorType>(getType());
   int64_t dim = getSampleDim();
   if (dim < 0 || dim >= type.getRank())

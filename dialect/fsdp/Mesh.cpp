@@ -1,10 +1,11 @@
 //===- Mesh.cpp - ranks and coordinates -----------------------------------===//
 
-#include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/Names.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -52,14 +53,21 @@ void MeshAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
+/// A word of `--mesh` and `--shard`.
+static bool isAxisName(StringRef name) {
+  return !name.empty() && llvm::isAlpha(name.front()) &&
+         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
 LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                ArrayRef<StringAttr> names, ArrayRef<int64_t> sizes,
                                ArrayRef<int64_t> devices) {
   llvm::SmallSet<StringRef, 4> seen;
   int64_t ranks = 1;
   for (auto [name, size] : llvm::zip_equal(names, sizes)) {
-    if (name.empty())
-      return emitError() << "mesh axis has an empty name";
+    if (!isAxisName(name.getValue()))
+      return emitError() << "mesh axis '" << shownName(name.getValue())
+                         << "' is no word, expected a letter, then letters, digits and '_'";
     if (!seen.insert(name.getValue()).second)
       return emitError() << "mesh axis '" << name.getValue()
                          << "' stands twice; give each axis its own name";

@@ -1,6 +1,6 @@
 //===- ModuleOps.cpp - verify declarations and containers -----------------===//
 
-#include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/Names.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -39,10 +39,15 @@ static LogicalResult verifyFlatUnits(ModuleOp module) {
 }
 
 LogicalResult ParamOp::verify() {
+  if (failed(verifyNames(*this)))
+    return failure();
   // The first parameter of the module answers for what must hold among all of them.
   auto module = (*this)->getParentOfType<ModuleOp>();
   if (*module.getOps<ParamOp>().begin() == *this && failed(verifyFlatUnits(module)))
     return failure();
+  if (getSymName() == reservedTensorName)
+    return emitOpError() << "is called '" << reservedTensorName
+                         << "', which weight files keep for themselves; choose another name";
   RankedTensorType type = getTensorType();
   if (auto fileShape = getFileShape()) {
     int64_t elements = 1;
@@ -70,6 +75,11 @@ LogicalResult ParamOp::verify() {
 }
 
 LogicalResult StepOp::verify() {
+  if (failed(verifyNamesInside(*this)) || failed(verifyLocationsInside(*this)))
+    return failure();
+  for (auto metric : getBody().getOps<MetricOp>())
+    if (failed(verifyMetric(metric)))
+      return failure();
   bool train = getKind() == StepKind::train;
   if (train && !getOptimizer())
     return emitOpError() << "of kind 'train' needs an optimizer";
@@ -79,6 +89,8 @@ LogicalResult StepOp::verify() {
 }
 
 LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (failed(verifyNames(*this)))
+    return failure();
   RankedTensorType shard = getShardType();
   SmallVector<StringAttr> axes = getAxisNames(getAxes());
   if (failed(verifyKnownAxes(*this, axes, "storage")))
@@ -138,6 +150,8 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult ProgramOp::verify() {
+  if (failed(verifyNamesInside(*this)))
+    return failure();
   MeshAttr mesh = getMesh(*this);
   for (NamedAttribute entry : getRole()) {
     auto coordinate = dyn_cast<IntegerAttr>(entry.getValue());

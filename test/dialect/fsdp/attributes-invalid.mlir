@@ -1,8 +1,8 @@
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics
 
-// Mesh C1: axis names are distinct and not empty, sizes positive.
+// Mesh C1: axis names are distinct words, sizes positive.
 
-// expected-error @below {{mesh axis has an empty name}}
+// expected-error @below {{mesh axis '' is no word, expected a letter, then letters, digits and '_'}}
 fsdp.mesh @mesh <[""=2]>
 
 // -----

@@ -1,4 +1,3 @@
-// XFAIL: *
 // Which names a module may have ("Names" in FSDPDialect.td): what can be printed, and what means nothing yet.
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics
 

@@ -1,0 +1,125 @@
+//===- Names.cpp - which names can be printed -----------------------------===//
+
+#include "dialect/fsdp/Names.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ConvertUTF.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static constexpr size_t longestName = 1024;
+
+/// True for U+0000 to U+001F and U+007F to U+009F, in UTF-8.
+static bool hasControlCharacter(StringRef name) {
+  for (size_t i = 0; i < name.size(); ++i) {
+    unsigned char c = name[i];
+    if (c < 0x20 || c == 0x7f)
+      return true;
+    if (c == 0xc2 && i + 1 < name.size() && static_cast<unsigned char>(name[i + 1]) < 0xa0)
+      return true;
+  }
+  return false;
+}
+
+static bool isUTF8(StringRef name) {
+  auto *begin = reinterpret_cast<const llvm::UTF8 *>(name.begin());
+  return llvm::isLegalUTF8String(&begin, reinterpret_cast<const llvm::UTF8 *>(name.end()));
+}
+
+std::string mlir::fsdp::shownName(StringRef name) {
+  constexpr size_t most = 60;
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  if (isUTF8(name) && !hasControlCharacter(name) && name.size() <= most)
+    out << name;
+  else
+    llvm::printEscapedString(name.take_front(most), out);
+  return name.size() <= most ? text : text + "...";
+}
+
+std::string mlir::fsdp::faultOfName(StringRef name) {
+  if (name.empty())
+    return "is empty; give it a name";
+  if (!isUTF8(name) || hasControlCharacter(name))
+    return "'" + shownName(name) + "' cannot be printed, expected UTF-8 without control characters";
+  return "";
+}
+
+/// True where a training log writes a number of its own under `name`.
+static bool isLogKey(StringRef name) {
+  static constexpr StringRef keys[] = {"step",    "loss",       "grad_norm", "lr", "tokens_per_s",
+                                       "step_ms", "peak_bytes", "workspace", "run"};
+  return llvm::is_contained(keys, name) || name.starts_with("val_");
+}
+
+/// All strings in `attribute`.
+static LogicalResult verifyStrings(Operation *op, StringRef where, Attribute attribute) {
+  if (auto text = dyn_cast<StringAttr>(attribute)) {
+    std::string fault = faultOfName(text.getValue());
+    // What passes derive from a name is longer.
+    bool isGiven = isa<ParamOp, InputOp, MetricOp>(op);
+    if (isGiven && fault.empty() && text.size() > longestName)
+      fault = "'" + shownName(text.getValue()) + "' has " + std::to_string(text.size()) +
+              " bytes, expected at most " + std::to_string(longestName);
+    return fault.empty() ? success() : op->emitOpError() << "name '" << where << "' " << fault;
+  }
+  if (auto array = dyn_cast<ArrayAttr>(attribute))
+    for (Attribute element : array)
+      if (failed(verifyStrings(op, where, element)))
+        return failure();
+  return success();
+}
+
+LogicalResult mlir::fsdp::verifyNames(Operation *op) {
+  for (NamedAttribute attribute : op->getAttrs())
+    if (op->getInherentAttr(attribute.getName()) &&
+        failed(verifyStrings(op, attribute.getName(), attribute.getValue())))
+      return failure();
+  return success();
+}
+
+LogicalResult mlir::fsdp::verifyNamesInside(Operation *container) {
+  WalkResult result = container->walk([&](Operation *op) {
+    return isa_and_nonnull<FSDPDialect>(op->getDialect()) ? WalkResult(verifyNames(op))
+                                              : WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult mlir::fsdp::verifyLocationsInside(Operation *container) {
+  WalkResult result = container->walk([](Operation *op) {
+    std::string fault;
+    op->getLoc()->walk([&](Location part) {
+      auto name = dyn_cast<NameLoc>(part);
+      if (name && !name.getName().empty() && fault.empty())
+        fault = faultOfName(name.getName());
+      return WalkResult::advance();
+    });
+    if (fault.empty())
+      return WalkResult::advance();
+    op->emitOpError() << "the name of its location " << fault;
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult mlir::fsdp::verifyMetric(MetricOp metric) {
+  if (failed(verifyNames(metric)))
+    return failure();
+  if (isLogKey(metric.getName()))
+    return metric.emitOpError() << "is called '" << metric.getName()
+                                << "', a key that the training log writes itself; choose another name";
+  for (MetricOp other : metric->getBlock()->getOps<MetricOp>()) {
+    if (other == metric)
+      break;
+    if (other.getName() != metric.getName())
+      continue;
+    InFlightDiagnostic diag = metric.emitOpError()
+                              << "'" << metric.getName()
+                              << "' stands twice in a step; give each its own name";
+    diag.attachNote(other.getLoc()) << "the first metric is here";
+    return diag;
+  }
+  return success();
+}
