@@ -26,7 +26,7 @@ LogicalResult Arena::add(Value buffer, StringRef segment, Names &names,
   for (int64_t size : place.type.getShape())
     shape += (shape.empty() ? "" : " x ") + std::to_string(size);
   if (auto subview = buffer.getDefiningOp<SubviewOp>())
-    shape += " of " + bufferName(subview.getBuffer());
+    shape += " of " + commentFor(bufferName(subview.getBuffer()));
   spelling[buffer] = (segment.empty() ? "persistent::" : "arena::") + name;
   types[buffer] = isState ? "StepState" : type;
   outside[buffer] = (segment.empty() ? "" : segment.str() + "::") + spelling[buffer];
@@ -38,14 +38,15 @@ LogicalResult Arena::add(Value buffer, StringRef segment, Names &names,
   return success();
 }
 
-LogicalResult Arena::create(ArrayRef<std::string> segmentNames) {
+LogicalResult Arena::create() {
   Names persistentNames(/*qualified=*/true);
   if (failed(add(program.stepState->getResult(0), "", persistentNames, persistent)))
     return failure();
   for (auto buffer : program.program.getBody().front().getOps<BufferOp>())
     if (failed(add(buffer, "", persistentNames, persistent)))
       return failure();
-  for (auto [timeline, segment] : llvm::zip_equal(program.timelines, segmentNames)) {
+  for (const Timeline &timeline : program.timelines) {
+    const std::string &segment = program.names.segment(timeline.segment);
     std::vector<Slice> &slices = segments.emplace_back();
     Names names(/*qualified=*/true);
     for (const Action &action : timeline.actions) {

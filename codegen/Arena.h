@@ -14,9 +14,8 @@ namespace mlir::fsdp {
 class Arena {
 public:
   explicit Arena(const ScheduledProgram &program) : program(program) {}
-  /// `segmentNames` are the namespaces of the segments. Fails with a diagnostic where an element
-  /// type has no counterpart in the runtime.
-  LogicalResult create(ArrayRef<std::string> segmentNames);
+  /// Fails with a diagnostic where an element type has no counterpart in the runtime.
+  LogicalResult create();
 
   /// How the emitted code spells the slice: "arena::fc1_z".
   std::string spell(Value buffer) const { return spelling.find(buffer)->second; }

@@ -5,7 +5,6 @@
 #include "codegen/Elementwise.h"
 #include "codegen/FusedProduct.h"
 #include "codegen/MatrixProduct.h"
-#include "codegen/Names.h"
 #include "codegen/ShapeArguments.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -125,7 +124,7 @@ LogicalResult CallFinder::needSingle(Operation *op, Type type) const {
 
 LogicalResult CallFinder::input(InputOp op) {
   call.function = "load_input";
-  pass(enumeratorFor("input " + op.getName().str()));
+  pass(program.names.input(op.getNameAttr()));
   if (failed(needBuffers(op)))
     return failure();
   write(target(op.getResult()));
@@ -136,7 +135,7 @@ LogicalResult CallFinder::output(OutputOp op) {
   call.function = "output";
   if (failed(needBuffers(op)))
     return failure();
-  pass(enumeratorFor("output " + op.getName().str()));
+  pass(program.names.output(op->getParentOfType<SegmentOp>(), op.getNameAttr()));
   read(source(op.getValue()));
   return success();
 }
@@ -170,13 +169,13 @@ std::string CallTile::spell() const {
          ", /*inner=*/" + std::to_string(inner) + ", /*total=*/" + std::to_string(total) + "}";
 }
 
-std::string mlir::fsdp::rankIndex(MeshAttr mesh, ArrayAttr over) {
+std::string mlir::fsdp::rankIndex(const ScheduledProgram &program, ArrayAttr over) {
   std::string text;
   for (StringAttr axis : getAxisNames(over)) {
-    std::string own = "c.coordinate(" + enumeratorFor("axis " + axis.getValue().str()) + ")";
+    std::string own = "c.coordinate(" + program.names.axis(axis) + ")";
     text = text.empty()
                ? own
-               : "(" + text + ") * " + std::to_string(mesh.getAxisSize(axis)) + " + " + own;
+               : "(" + text + ") * " + std::to_string(program.mesh.getAxisSize(axis)) + " + " + own;
   }
   return text.empty() ? "0" : text;
 }
@@ -185,7 +184,7 @@ LogicalResult CallFinder::allSlice(AllSliceOp op) {
   call.function = "all_slice";
   if (failed(needBuffers(op)))
     return failure();
-  pass(rankIndex(program.mesh, op.getOver()));
+  pass(rankIndex(program, op.getOver()));
   read(source(op.getInput()));
   write(target(op.getResult()));
   return tiled(op, cast<RankedTensorType>(op.getType()),
@@ -319,7 +318,7 @@ LogicalResult CallFinder::dropout(DropoutOp op) {
     if (SmallVector<StringAttr> axes = op.getAxes(dim); !axes.empty())
       first += (first.empty() ? "" : " + ") +
                ("std::int64_t{" + std::to_string(type.getDimSize(dim) * stride) + "} * (") +
-               rankIndex(program.mesh, getAxisArray(op.getContext(), axes)) + ")";
+               rankIndex(program, getAxisArray(op.getContext(), axes)) + ")";
   pass(dropoutMask(op, first.empty() ? "0" : first));
   read(launch.getStepState());
   read(source(op.getInput()));
@@ -400,7 +399,7 @@ LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
     return needBuffers(op);
   call.arguments.push_back({CallArgument::storage,
                             {},
-                            "storages[" + enumeratorFor("storage " + op.getStorage().str()) + "]"});
+                            "storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]"});
   pass(updateConstants(op.getOptimizer()));
   read(source(op.getParameter()));
   read(source(op.getGradient()));

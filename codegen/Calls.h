@@ -55,7 +55,7 @@ struct Call {
 };
 
 /// The C++ expression of a rank's index over `over`, first axis major.
-std::string rankIndex(MeshAttr mesh, ArrayAttr over);
+std::string rankIndex(const ScheduledProgram &program, ArrayAttr over);
 
 /// The call for `launch`. Fails with a diagnostic where the runtime has none for what the body
 /// holds.

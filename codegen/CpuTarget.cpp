@@ -60,8 +60,7 @@ void CpuTarget::launch(const SpelledLaunch &launch, const KernelTable &kernels,
     return launchKernel(launch, kernels, items, writer);
   if (!call.collective.empty()) {
     LaunchOp op = launch.op;
-    items.push_back(
-        enumeratorFor("over " + program.communicatorName(op.getStreamAttr(), call.over)));
+    items.push_back(program.names.communicator(op.getStreamAttr(), call.over));
   }
   for (const CallArgument &argument : call.arguments)
     items.push_back(argument.buffer                         ? launch.slice(argument.buffer)
@@ -95,7 +94,7 @@ void CpuTarget::launchKernel(const SpelledLaunch &launch, const KernelTable &ker
   std::string captures, parameters, arguments;
   for (auto [i, mask] : llvm::enumerate(masks)) {
     std::string name = "held" + (i ? "_" + std::to_string(i + 1) : std::string());
-    captures += (i ? ", " : "") + name + " = " + mask.spellHeld(program.mesh);
+    captures += (i ? ", " : "") + name + " = " + mask.spellHeld(program);
     arguments += (i ? ", " : "") + ("std::int64_t(" + name + ")");
   }
   SmallVector<Value> given(call.reads);

@@ -114,7 +114,7 @@ std::string CudaTarget::copyIn(const SpelledLaunch &launch) const {
   auto input = cast<InputOp>(onlyOp(op));
   std::string target = launch.slice(launch.call.writes.front());
   return "cudaMemcpyAsync(c.out(" + target + "), c.staged(" +
-         enumeratorFor("input " + input.getName().str()) + "), " + target +
+         program.names.input(input.getNameAttr()) + "), " + target +
          ".bytes(), cudaMemcpyHostToDevice" + onStream(launch);
 }
 
@@ -143,8 +143,7 @@ std::string CudaTarget::ncclCall(const SpelledLaunch &launch) const {
   const Call &call = launch.call;
   LaunchOp op = launch.op;
   Value source = call.reads.front(), target = call.writes.front();
-  std::string communicator =
-      enumeratorFor("over " + program.communicatorName(op.getStreamAttr(), call.over));
+  const std::string &communicator = program.names.communicator(op.getStreamAttr(), call.over);
   std::string buffers = in(launch, source) + ", " + out(launch, target),
               end = ", c.comm(" + communicator + ", " + launch.stream + ")" + onStream(launch),
               type = ", " + ncclType(program.placeOf(source).type.getElementType()).str();
@@ -169,10 +168,9 @@ std::string CudaTarget::storage(const SpelledLaunch &launch) const {
   if (storage.getKind() != StorageKind::replicated) {
     int index = program.communicatorOver(storage.getAxes());
     auto [stream, axes] = (program.communicators.begin() + index)->first;
-    coordinate =
-        "c.rankIn(" + enumeratorFor("over " + program.communicatorName(stream, axes)) + ")";
+    coordinate = "c.rankIn(" + program.names.communicator(stream, axes) + ")";
   }
-  return "ShardOf{&storages[" + enumeratorFor("storage " + step.getStorage().str()) +
+  return "ShardOf{&storages[" + program.names.storage(step.getStorageAttr().getAttr()) +
          "], /*coordinate=*/" + coordinate + "}";
 }
 
@@ -195,7 +193,7 @@ std::string CudaTarget::kernelCall(const SpelledLaunch &launch, const KernelTabl
   const Call &call = launch.call;
   std::string text = "fused::" + kernels[launch.op].name + "(";
   for (const KernelMask &mask : kernels.masksOf(launch.op))
-    text += mask.spellHeld(program.mesh) + ", ";
+    text += mask.spellHeld(program) + ", ";
   for (Value buffer : ArrayRef(call.reads).drop_front(call.continued ? 2 : 0))
     text += in(launch, buffer) + ", ";
   if (call.continued)

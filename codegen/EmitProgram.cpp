@@ -26,7 +26,7 @@ public:
 
 private:
   LogicalResult collectKernels();
-  LogicalResult emitSegment(const Timeline &timeline, StringRef space, Writer &writer) const;
+  LogicalResult emitSegment(const Timeline &timeline, Writer &writer) const;
   LogicalResult emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
                               Writer &writer) const;
   LogicalResult emitActions(const Timeline &timeline, const FunctionRange &range,
@@ -71,7 +71,7 @@ LogicalResult Emitter::emitAction(const Action &action, Spelling &spelling, Writ
   auto slice = [&](Value buffer) {
     return spelling.slice(arena.spell(buffer), arena.typeOf(buffer));
   };
-  SpelledLaunch spelled{launch, *call, enumeratorFor(launch.getStream()),
+  SpelledLaunch spelled{launch, *call, program.names.stream(launch.getStreamAttr()),
                         spelling.launchName("\"" + escaped(launch.getName()) + "\""), slice};
   for (int event : action.waits)
     target->wait(spelled, spelling.event(event), writer);
@@ -148,9 +148,9 @@ LogicalResult Emitter::emitFunctions(const Timeline &timeline, std::vector<std::
   return success();
 }
 
-LogicalResult Emitter::emitSegment(const Timeline &timeline, StringRef space,
-                                   Writer &writer) const {
-  banner(writer, "Segment " + space.str());
+LogicalResult Emitter::emitSegment(const Timeline &timeline, Writer &writer) const {
+  const std::string &space = program.names.segment(timeline.segment);
+  banner(writer, "Segment " + space);
   writer.line("namespace " + space + " {");
   writer.line();
   writer.line("namespace arena {");
@@ -159,7 +159,7 @@ LogicalResult Emitter::emitSegment(const Timeline &timeline, StringRef space,
   writer.line();
   std::vector<std::string> slots, titles;
   for (StringAttr name : timeline.outputs) {
-    slots.push_back(enumeratorFor("output " + name.getValue().str()));
+    slots.push_back(program.names.output(timeline.segment, name));
     titles.push_back("\"" + escaped(name) + "\"");
   }
   if (slots.empty()) {
@@ -188,15 +188,11 @@ LogicalResult Emitter::emitSegment(const Timeline &timeline, StringRef space,
 //===----------------------------------------------------------------------===//
 
 std::string mlir::fsdp::titleOf(StringRef file, StringRef what) {
-  return ("//===- " + file + " - " + what).str();
+  return "//===- " + file.str() + " - " + escaped(what);
 }
 
 LogicalResult Emitter::emit(EmittedProgram &out) {
-  Names spaces;
-  std::vector<std::string> segments;
-  for (const Timeline &timeline : program.timelines)
-    segments.push_back(spaces.unique(timeline.segment.getSymName()));
-  if (failed(arena.create(segments)) || failed(collectKernels()))
+  if (failed(arena.create()) || failed(collectKernels()))
     return failure();
 
   Writer writer;
@@ -219,11 +215,11 @@ LogicalResult Emitter::emit(EmittedProgram &out) {
   writer.line();
   if (failed(emitStorages(program, arena, writer)))
     return failure();
-  for (auto [timeline, space] : llvm::zip_equal(program.timelines, segments))
-    if (failed(emitSegment(timeline, space, writer)))
+  for (const Timeline &timeline : program.timelines)
+    if (failed(emitSegment(timeline, writer)))
       return failure();
   banner(writer, "Tables");
-  emitProgramTable(program, arena, segments, options, writer);
+  emitProgramTable(program, arena, options, writer);
   writer.line();
   writer.line("} // namespace");
   writer.line();

@@ -16,6 +16,8 @@
 
 namespace mlir::fsdp {
 
+struct ScheduledProgram;
+
 /// What a call of the kernel walks over. Of a kernel that begins with a product: `rows` for some of
 /// the product's rows at a time, `whole` for all. Other kernels are always called for the whole.
 enum class Traversal { whole, rows };
@@ -62,7 +64,7 @@ struct KernelMask {
   int64_t size;  ///< of the whole dimension
   int64_t local; ///< of this rank's part, padding included
   /// The C++ expression of what is held, in a program whose context is `c`.
-  std::string spellHeld(MeshAttr mesh) const;
+  std::string spellHeld(const ScheduledProgram &program) const;
   bool operator==(const KernelMask &o) const {
     return over == o.over && size == o.size && local == o.local;
   }

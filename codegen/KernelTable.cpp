@@ -48,11 +48,25 @@ LogicalResult KernelTable::insert(LaunchOp launch) {
   return success();
 }
 
+/// What stands behind the function's name in the names of what only it uses: "_kernel".
+static std::vector<std::string> endingsIn(StringRef device) {
+  std::vector<std::string> endings;
+  for (size_t at = device.find('@'); at != StringRef::npos; at = device.find('@', at + 1)) {
+    std::string ending = device.substr(at + 1)
+                             .take_while([](char c) { return llvm::isAlnum(c) || c == '_'; })
+                             .str();
+    if (!llvm::is_contained(endings, ending))
+      endings.push_back(ending);
+  }
+  return endings;
+}
+
 void KernelTable::assignNames() {
   Names names;
   for (Entry &entry : entries)
     entry.name = names.unique(entry.launches.size() == 1 ? StringRef(entry.launches.front())
-                                                         : actionOf(entry.launches.front()));
+                                                         : actionOf(entry.launches.front()),
+                              endingsIn(entry.function.device));
 }
 
 bool KernelTable::nameBf16() const {
@@ -65,13 +79,13 @@ bool KernelTable::nameBf16() const {
 std::string mlir::fsdp::launchedAs(const KernelTable::Entry &entry) {
   std::string text = "Launched as";
   for (auto [i, name] : llvm::enumerate(ArrayRef(entry.launches).take_front(3)))
-    text += (i ? ", '" : " '") + name + "'";
+    text += (i ? ", '" : " '") + escaped(name) + "'";
   if (entry.launches.size() > 3)
     text += " and " + std::to_string(entry.launches.size() - 3) + " more";
   return text;
 }
 
-std::string KernelMask::spellHeld(MeshAttr mesh) const {
+std::string KernelMask::spellHeld(const ScheduledProgram &program) const {
   return "Tile{1, " + std::to_string(local) + ", 1, " + std::to_string(size) + "}.held(" +
-         rankIndex(mesh, over) + ")";
+         rankIndex(program, over) + ")";
 }

@@ -25,81 +25,127 @@ static constexpr llvm::StringLiteral keywords[] = {
     "static_assert", "static_cast", "struct",    "switch",   "template",  "this",
     "thread_local",  "throw",       "true",      "try",      "typedef",   "typeid",
     "typename",      "union",       "unsigned",  "using",    "virtual",   "void",
-    "volatile",      "wchar_t",     "while",     "xor",      "xor_eq",    "BUFSIZ",
-    "EOF",           "INFINITY",    "NAN",       "NULL",     "assert",    "errno",
-    "linux",         "stderr",      "stdin",     "stdout",   "unix"};
+    "volatile",      "wchar_t",     "while",     "xor",      "xor_eq",    "assert",
+    "errno",         "linux",       "stderr",    "stdin",    "stdout",    "unix"};
 
-// What programs call by its bare name.
-static constexpr llvm::StringLiteral called[] = {"adam",
-                                                 "adamw",
-                                                 "advance",
-                                                 "all_finite",
-                                                 "all_gather",
-                                                 "all_reduce",
-                                                 "arena",
-                                                 "axes",
-                                                 "bf16",
-                                                 "broadcast",
-                                                 "communicators",
-                                                 "cross_entropy",
-                                                 "cross_entropy_grad",
-                                                 "detail",
-                                                 "device_order",
-                                                 "dropout",
-                                                 "fsdp",
-                                                 "fused",
-                                                 "gemm",
-                                                 "inputs",
-                                                 "kernels",
-                                                 "launch",
-                                                 "launchKernel",
-                                                 "learning_rate",
-                                                 "load",
-                                                 "load_input",
-                                                 "main",
-                                                 "maximum",
-                                                 "minimum",
-                                                 "output",
-                                                 "outputs",
-                                                 "persistent",
-                                                 "program",
-                                                 "reads",
-                                                 "record",
-                                                 "reduceBlock",
-                                                 "reduceLanes",
-                                                 "reduce_scatter",
-                                                 "rt",
-                                                 "runTraining",
-                                                 "segments",
-                                                 "sgd",
-                                                 "square_sum",
-                                                 "std",
-                                                 "step",
-                                                 "storages",
-                                                 "store",
-                                                 "streams",
-                                                 "vectorErf",
-                                                 "vectorExp",
-                                                 "vectorLog",
-                                                 "vectorLog1p",
-                                                 "vectorTanh",
-                                                 "wait",
-                                                 "warpReduce",
-                                                 "writes"};
+// What slices of the arena are declared with.
+static constexpr llvm::StringLiteral declaring[] = {"Slice", "StepState", "bf16", "std"};
+
+// What programs use by its bare name.
+static constexpr llvm::StringLiteral used[] = {
+    "Adam",
+    "CommunicatorSpec",
+    "Context",
+    "Gemm",
+    "InOrder",
+    "Initializer",
+    "Input",
+    "Join",
+    "Layout",
+    "LogitRows",
+    "MeshAxis",
+    "Parameter",
+    "Program",
+    "ReduceOp",
+    "Schedule",
+    "Segment",
+    "SegmentKind",
+    "Sgd",
+    "ShardOf",
+    "Source",
+    "State",
+    "Storage",
+    "Table",
+    "Tile",
+    "adam",
+    "adamw",
+    "advance",
+    "all_finite",
+    "all_gather",
+    "all_reduce",
+    "all_slice",
+    "arena",
+    "argc",
+    "argv",
+    "axes",
+    "broadcast",
+    "communicators",
+    "concat",
+    "cross_entropy",
+    "cross_entropy_grad",
+    "detail",
+    "device_order",
+    "dropout",
+    "fsdp",
+    "fused",
+    "gemm",
+    "inputs",
+    "kernels",
+    "launch",
+    "launchKernel",
+    "learning_rate",
+    "load",
+    "load_input",
+    "main",
+    "matmul",
+    "maximum",
+    "minimum",
+    "output",
+    "outputs",
+    "pad",
+    "persistent",
+    "program",
+    "reads",
+    "record",
+    "reduceBlock",
+    "reduceLanes",
+    "reduce_scatter",
+    "rt",
+    "runTraining",
+    "segments",
+    "sgd",
+    "slice",
+    "square_sum",
+    "step",
+    "storages",
+    "store",
+    "streams",
+    "vectorErf",
+    "vectorExp",
+    "vectorLog",
+    "vectorLog1p",
+    "vectorTanh",
+    "wait",
+    "warpReduce",
+    "writes",
+};
 
 Names::Names(bool qualified) {
   for (llvm::StringLiteral word : keywords)
     taken.insert(word);
+  for (llvm::StringLiteral word : declaring)
+    taken.insert(word);
   if (qualified)
     return;
-  for (llvm::StringLiteral word : called)
+  for (llvm::StringLiteral word : used)
     taken.insert(word);
 }
 
-std::string Names::unique(StringRef text) {
-  std::string wanted = identifierFor(text), name = wanted;
-  for (unsigned number = 2; !taken.insert(name).second; ++number)
-    name = wanted + "_" + std::to_string(number);
+std::string Names::unique(StringRef text, llvm::ArrayRef<std::string> endings) {
+  std::string wanted = identifierFor(text);
+  const bool isLikeMacro = wanted.size() > 1 && llvm::none_of(wanted, llvm::isLower);
+  const char *tail = isLikeMacro ? "_" : "";
+  std::string name = wanted + tail;
+  auto isFree = [&] {
+    return !taken.contains(name) && llvm::none_of(endings, [&](const std::string &ending) {
+      return taken.contains(name + ending);
+    });
+  };
+  for (unsigned number = 2; !isFree(); ++number)
+    name = wanted + "_" + std::to_string(number) + tail;
+  taken.insert(name);
+  for (const std::string &ending : endings)
+    taken.insert(name + ending);
   return name;
 }
 
@@ -158,13 +204,23 @@ StringRef mlir::fsdp::actionOf(StringRef name) {
 std::string mlir::fsdp::escaped(StringRef text) {
   std::string result;
   llvm::raw_string_ostream stream(result);
+  char before = 0;
   for (unsigned char c : text) {
-    if (c == '"' || c == '\\')
+    // "??/" is a backslash to old compilers.
+    if (c == '"' || c == '\\' || (c == '?' && before == '?'))
       stream << '\\' << c;
     else if (llvm::isPrint(c))
       stream << c;
     else // three octal digits end by themselves
       stream << '\\' << char('0' + (c >> 6)) << char('0' + ((c >> 3) & 7)) << char('0' + (c & 7));
+    before = c;
   }
   return result;
+}
+
+std::string mlir::fsdp::commentFor(StringRef text) {
+  bool isPlain = llvm::all_of(text, [](char c) {
+    return llvm::isAlnum(c) || c == '.' || c == '_' || c == '-';
+  });
+  return isPlain ? text.str() : "\"" + escaped(text) + "\"";
 }

@@ -7,6 +7,8 @@
 
 #include "codegen/Project.h"
 
+#include "codegen/Names.h"
+
 #include "llvm/ADT/SmallVector.h"
 
 using namespace mlir::fsdp;
@@ -23,7 +25,7 @@ static std::string filesEnding(const EmittedProgram &program, StringRef extensio
 
 static std::string cudaProject(const EmittedProgram &program, StringRef name) {
   std::string kernels = filesEnding(program, ".cu");
-  return "# Builds " + name.str() + R"( for CUDA: cmake -S . -B build && cmake --build build -j
+  return "# Builds " + escaped(name) + R"( for CUDA: cmake -S . -B build && cmake --build build -j
 # Needs the CUDA toolkit, NCCL and a C++17 compiler; nvcc compiles kernels only.
 cmake_minimum_required(VERSION 3.18)
 project(train LANGUAGES CXX)
@@ -52,7 +54,7 @@ std::string mlir::fsdp::projectFile(const EmittedProgram &program, StringRef nam
   if (target == TargetKind::Cuda)
     return cudaProject(program, name);
   std::string sources = filesEnding(program, ".cpp");
-  return "# Builds " + name.str() + R"(: cmake -S . -B build && cmake --build build -j
+  return "# Builds " + escaped(name) + R"(: cmake -S . -B build && cmake --build build -j
 cmake_minimum_required(VERSION 3.18)
 project(train LANGUAGES CXX)
 if(NOT CMAKE_BUILD_TYPE)

@@ -140,10 +140,22 @@ BufferOp ScheduledProgram::shardOf(StorageOp storage, StringRef what) const {
 }
 
 std::string ScheduledProgram::communicatorName(StringAttr stream, ArrayAttr over) const {
-  std::string name;
-  for (StringAttr axis : getAxisNames(over))
-    name += axis.getValue().str() + "_";
-  return name + stream.getValue().str();
+  auto joined = [](const std::pair<StringAttr, ArrayAttr> &key) {
+    std::string name;
+    for (StringAttr axis : getAxisNames(key.second))
+      name += axis.getValue().str() + "_";
+    return name + key.first.getValue().str();
+  };
+  const std::pair<StringAttr, ArrayAttr> key(stream, over);
+  std::string name = joined(key);
+  // Axes 'a' and 'b' with stream 'c_d' join to what 'a' alone does with 'b_c_d'.
+  int number = 1;
+  for (const auto &[other, index] : communicators) {
+    if (other == key)
+      break;
+    number += joined(other) == name;
+  }
+  return number == 1 ? name : name + "." + std::to_string(number);
 }
 
 int ScheduledProgram::communicatorOver(ArrayAttr axes) const {
@@ -237,8 +249,12 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
     if (auto input = dyn_cast<InputOp>(op))
       if (failed(readInput(program, launch, input)))
         return failure();
-    if (auto output = dyn_cast<OutputOp>(op))
+    if (auto output = dyn_cast<OutputOp>(op)) {
+      if (llvm::is_contained(timeline.outputs, output.getNameAttr()))
+        return output.emitOpError() << "'" << output.getName()
+                                    << "' is written twice in a segment; give each its own name";
       timeline.outputs.push_back(output.getNameAttr());
+    }
   }
   if ((readsStepState(launch) || writesStepState(launch)) &&
       (!launch.getStepState() || launch.getStepState() != program.stepState))
@@ -308,5 +324,6 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
       result.communicators.insert(
           {{StringAttr::get(module.getContext(), "storage"), storage.getAxes()},
            static_cast<int>(result.communicators.size())});
+  result.names.create(result);
   return result;
 }

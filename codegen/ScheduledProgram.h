@@ -8,7 +8,7 @@
 #ifndef CODEGEN_SCHEDULEDPROGRAM_H
 #define CODEGEN_SCHEDULEDPROGRAM_H
 
-#include "dialect/fsdp/FSDPDialect.h"
+#include "codegen/ProgramNames.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::fsdp {
@@ -59,13 +59,14 @@ struct ScheduledProgram {
   /// A communicator serves one stream and one list of axes.
   llvm::MapVector<std::pair<StringAttr, ArrayAttr>, int> communicators;
   llvm::MapVector<StringAttr, InputEntry> inputs;
+  ProgramNames names;
 
   int events() const;
   /// Where the buffer `value` (a buffer or a subview of one) lies.
   Place placeOf(Value value) const;
   /// The persistent buffer that holds `what` of `storage`.
   BufferOp shardOf(StorageOp storage, StringRef what) const;
-  /// "fsdp_gather"
+  /// "fsdp_gather", of no other communicator
   std::string communicatorName(StringAttr stream, ArrayAttr over) const;
   /// A communicator over the axes of `storage`, whichever stream it serves.
   int communicatorOver(ArrayAttr axes) const;

@@ -34,17 +34,17 @@ static void emitEnum(ArrayRef<std::string> names, StringRef what, Writer &writer
 
 void mlir::fsdp::emitEnumerators(const ScheduledProgram &program, Writer &writer) {
   std::vector<std::string> streams, communicators, axes, storages, inputs;
+  const ProgramNames &names = program.names;
   for (const auto &[stream, index] : program.streams)
-    streams.push_back(enumeratorFor(stream.getValue()));
+    streams.push_back(names.stream(stream));
   for (const auto &[key, index] : program.communicators)
-    communicators.push_back(
-        enumeratorFor("over " + program.communicatorName(key.first, key.second)));
+    communicators.push_back(names.communicator(key.first, key.second));
   for (StringAttr axis : program.mesh.getAxisNames())
-    axes.push_back(enumeratorFor("axis " + axis.getValue().str()));
+    axes.push_back(names.axis(axis));
   for (StorageOp storage : program.storages)
-    storages.push_back(enumeratorFor("storage " + storage.getSymName().str()));
+    storages.push_back(names.storage(storage.getSymNameAttr()));
   for (const auto &[input, entry] : program.inputs)
-    inputs.push_back(enumeratorFor("input " + input.getValue().str()));
+    inputs.push_back(names.input(input));
   emitEnum(streams, "Streams", writer);
   emitEnum(communicators, "Communicators: each over some axes of the mesh, and for one stream",
            writer);
@@ -71,9 +71,9 @@ static std::string initializer(InitAttr init) {
   llvm_unreachable("unknown initializer");
 }
 
-static LogicalResult emitMembers(StorageOp storage, const SymbolTable &symbols, StringRef name,
-                                 int64_t &size, Writer &writer) {
-  writer.open("constexpr Parameter " + name + "_members[] =");
+static LogicalResult emitMembers(StorageOp storage, const SymbolTable &symbols,
+                                 StringRef name, int64_t &size, Writer &writer) {
+  writer.open("constexpr Parameter " + name + "[] =");
   for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
     auto param = symbols.lookup<ParamOp>(member.getParam().getValue());
     if (!param)
@@ -102,23 +102,23 @@ static LogicalResult emitMembers(StorageOp storage, const SymbolTable &symbols, 
 
 LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Arena &arena,
                                        Writer &writer) {
-  Names names;
   SymbolTable symbols(program.module);
   std::vector<std::vector<std::string>> rows;
   int64_t parameters = 0;
   for (StorageOp storage : program.storages) {
-    std::string name = names.unique(storage.getSymName());
+    StringAttr symbol = storage.getSymNameAttr();
+    const std::string &members = program.names.members(symbol);
     int64_t size = 0;
     std::string states = "{}";
     if (!storage.getStates().empty()) {
-      states = name + "_states";
+      states = program.names.states(symbol);
       std::vector<std::string> items;
       for (StringRef state : storage.getStates().getAsValueRange<StringAttr>())
         items.push_back("{" + quoted(state) + ", " +
                         arena.spell(program.shardOf(storage, state).getResult()) + "}");
       writer.list("constexpr State " + states + "[] = {", items, "};");
     }
-    if (failed(emitMembers(storage, symbols, name, size, writer)))
+    if (failed(emitMembers(storage, symbols, members, size, writer)))
       return failure();
     std::string layout = storage.getKind() == StorageKind::flat        ? "Layout::Flat"
                          : storage.getKind() == StorageKind::dimension ? "Layout::Dimension"
@@ -132,7 +132,7 @@ LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Ar
                     "/*size=*/" + std::to_string(size),
                     "/*firstParameter=*/" + std::to_string(parameters),
                     arena.spell(program.shardOf(storage, "parameter").getResult()), states,
-                    name + "_members"});
+                    members});
     parameters += storage.getMembers().size();
   }
   if (rows.empty()) {
@@ -211,8 +211,7 @@ static double defaultLearningRate(const ScheduledProgram &program) {
 }
 
 void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &arena,
-                                  ArrayRef<std::string> segmentNames, const EmitOptions &options,
-                                  Writer &writer) {
+                                  const EmitOptions &options, Writer &writer) {
   std::vector<std::string> axes, order, streams, communicators, segments;
   for (auto [axis, size] :
        llvm::zip_equal(program.mesh.getAxisNames(), program.mesh.getAxisSizes()))
@@ -229,8 +228,9 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   emitTable("const char *", "streams", streams, writer);
   emitTable("CommunicatorSpec", "communicators", communicators, writer);
   emitInputs(program, arena, writer);
-  for (auto [timeline, space] : llvm::zip_equal(program.timelines, segmentNames)) {
+  for (const Timeline &timeline : program.timelines) {
     SegmentOp segment = timeline.segment;
+    const std::string &space = program.names.segment(segment);
     bool trains = segment.getKind() == StepKind::train;
     segments.push_back("{" + quoted(segment.getSymName()) +
                        ", SegmentKind::" + (trains ? "Train" : "Evaluate") + ", " + space +

@@ -12,10 +12,9 @@ namespace mlir::fsdp {
 void emitEnumerators(const ScheduledProgram &program, Writer &writer);
 /// `storages[]` with their states and members (runtime/Program.h).
 LogicalResult emitStorages(const ScheduledProgram &program, const Arena &arena, Writer &writer);
-/// Every other table and `program` itself. `segmentNames` are the namespaces of the segments.
+/// Every other table and `program` itself.
 void emitProgramTable(const ScheduledProgram &program, const Arena &arena,
-                      ArrayRef<std::string> segmentNames, const EmitOptions &options,
-                      Writer &writer);
+                      const EmitOptions &options, Writer &writer);
 
 } // namespace mlir::fsdp
 

@@ -33,8 +33,10 @@ static std::vector<std::string> split(const std::string &item, int depth) {
   for (size_t i = 0; i < item.size(); ++i) {
     char c = item[i];
     quoted ^= c == '"';
-    if (quoted)
+    if (quoted) {
+      i += c == '\\'; // what it escapes ends nothing
       continue;
+    }
     nesting += c == '(' || c == '{' || c == '[';
     nesting -= c == ')' || c == '}' || c == ']';
     if (c == ',' && nesting <= depth) {

@@ -1,10 +1,29 @@
-// XFAIL: *
 // Distinct names are distinct identifiers: enumerators of all kinds and tables have one scope, communicators names of
 // their own; no identifier looks like a macro, or hides what declarations use; in comments and strings names are escaped.
 // RUN: fsdp-translate --fsdp-to-cpp %s | FileCheck %s
 // RUN: fsdp-translate --fsdp-to-record %s | FileCheck %s --check-prefix=RECORD
 
-// CHECK: /// Launched as 'ends in \\'.
+// CHECK: enum : int { kInputX, kBGather, kGather, kCompute };
+// CHECK: enum : int { kOverABGather, kOverABGather2 };
+// CHECK: enum : int { kAxisA, kAxisAB };
+// CHECK: enum : int { kStorageB1, kStorageB1_2 };
+// CHECK: enum : int { kInput, kInputX_2 };
+// CHECK: constexpr Slice<float> NULL_{128, 16};
+// CHECK-NEXT: constexpr Slice<float> NULL_2_{192, 16};
+// CHECK-NEXT: constexpr Slice<float> Slice_2{256, 16};
+// CHECK: constexpr State b_1_states[] = {{[{][{]}}"momentum", persistent::NULL_2_}};
+// CHECK: constexpr Parameter b_1_members[] =
+// CHECK: constexpr Parameter b1_members[] =
+// CHECK: constexpr Slice<float> x_at_2{328, 2}; // 2 of "x\\"
+// CHECK: enum : int { kOutputA, kOutputA_2 };
+// CHECK: load_input(c, kInputX, "?\?/", kInput, arena::x);
+// CHECK: load_input(c, kInputX, "*/", kInputX_2, arena::value);
+// CHECK: all_gather(c, kBGather, "b.gather", kOverABGather,
+// CHECK: all_gather(c, kGather, "B.gather", kOverABGather2,
+// CHECK: launch(c, kCompute, "ends in \\",
+// CHECK: {"a_b_gather", {0}}, {"a_b_gather.2", {1}}
+// RECORD: over=a_b_gather kind=all_gather
+// RECORD: over=a_b_gather.2 kind=all_gather
 
 module @regression attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["a"=2, "a_b"=2]>

@@ -207,3 +207,26 @@ module attributes {fsdp.phase = "scheduled"} {
     }
   }
 }
+
+// -----
+
+// Two outputs of one name would be one number of the log.
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.program @all role {} arena 512 {
+    %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
+    fsdp.segment @train train next [@train] {
+      %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<f32>>
+      %t0 = fsdp.launch "one" on "compute" ins(%a : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%v: tensor<f32>):
+        fsdp.output "accuracy" %v
+        fsdp.yield
+      }
+      %t1 = fsdp.launch "two" on "compute" ins(%a : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%v: tensor<f32>):
+        // expected-error @below {{'accuracy' is written twice in a segment; give each its own name}}
+        fsdp.output "accuracy" %v
+        fsdp.yield
+      }
+    }
+  }
+}

@@ -1,0 +1,55 @@
+//===- ProgramNames.h - names at the top of an emitted program --*- C++ -*-===//
+
+#ifndef CODEGEN_PROGRAMNAMES_H
+#define CODEGEN_PROGRAMNAMES_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "llvm/ADT/DenseMap.h"
+#include <string>
+
+namespace mlir::fsdp {
+
+struct ScheduledProgram;
+
+/// What emitted code calls streams, communicators, axes, storages, inputs, segments and outputs: for
+/// each an identifier of its own, however near the names of the model are to one another.
+class ProgramNames {
+public:
+  void create(const ScheduledProgram &program);
+
+  // Enumerators.
+  const std::string &stream(StringAttr name) const { return get(streams, name); }
+  const std::string &communicator(StringAttr stream, ArrayAttr over) const {
+    return get(communicators, {stream, over});
+  }
+  const std::string &axis(StringAttr name) const { return get(axes, name); }
+  const std::string &input(StringAttr name) const { return get(inputs, name); }
+  const std::string &storage(StringAttr symbol) const { return get(storages, symbol); }
+  /// In the namespace of its segment.
+  const std::string &output(SegmentOp segment, StringAttr name) const {
+    return get(outputs, {segment, name});
+  }
+  // Tables.
+  const std::string &members(StringAttr symbol) const { return get(memberTables, symbol); }
+  const std::string &states(StringAttr symbol) const { return get(stateTables, symbol); }
+  // A namespace.
+  const std::string &segment(SegmentOp op) const { return get(segments, op); }
+
+private:
+  template <typename Map>
+  static const std::string &get(const Map &map, const typename Map::key_type &key) {
+    auto entry = map.find(key);
+    assert(entry != map.end() && "named by create");
+    return entry->second;
+  }
+
+  llvm::DenseMap<StringAttr, std::string> streams, axes, inputs, storages, memberTables,
+      stateTables;
+  llvm::DenseMap<std::pair<StringAttr, ArrayAttr>, std::string> communicators;
+  llvm::DenseMap<Operation *, std::string> segments;
+  llvm::DenseMap<std::pair<Operation *, StringAttr>, std::string> outputs;
+};
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_PROGRAMNAMES_H
