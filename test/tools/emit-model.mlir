@@ -1,4 +1,3 @@
-// XFAIL: *
 // --emit=model prints the model before any pass: its name, the mesh and the optimizer of the command line, and the names
 // of operations as locations. It is a model again.
 // RUN: rm -rf %t && mkdir %t

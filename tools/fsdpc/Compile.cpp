@@ -2,6 +2,7 @@
 
 #include "tools/fsdpc/Compile.h"
 
+#include "dialect/fsdp/Names.h"
 #include "dsl/Model.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -36,13 +37,8 @@ OwningOpRef<ModuleOp> readModel(Context &context, const std::string &path) {
   return module;
 }
 
-static void setMesh(ModuleOp module, std::vector<std::pair<std::string, int64_t>> axes) {
-  auto meshes = module.getOps<ir::MeshOp>();
-  ir::MeshOp old = meshes.empty() ? ir::MeshOp() : *meshes.begin();
-  if (axes.empty() && old)
-    return;
-  if (axes.empty())
-    axes.emplace_back("fsdp", 1);
+static void setMesh(ModuleOp module, const std::vector<std::pair<std::string, int64_t>> &axes) {
+  ir::MeshOp old = ir::getMeshOp(module);
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   SmallVector<StringAttr> names;
   SmallVector<int64_t> sizes;
@@ -57,7 +53,11 @@ static void setMesh(ModuleOp module, std::vector<std::pair<std::string, int64_t>
     ir::MeshOp::create(builder, builder.getUnknownLoc(), "mesh", mesh);
 }
 
-void configure(ModuleOp module, const Options &options) {
+void configure(ModuleOp module, const std::string &name, const Options &options) {
+  if (!module.getSymName())
+    module.setSymName(name);
+  if (std::string fault = ir::faultOfName(*module.getSymName()); !fault.empty())
+    throw Failure("the name of the model " + fault);
   ir::Phase phase = ir::getPhase(module);
   if (phase != ir::Phase::global)
     throw Failure("the module is in the " + ir::stringifyPhase(phase).str() +
@@ -71,28 +71,32 @@ void configure(ModuleOp module, const Options &options) {
   }
   if (!trains)
     throw Failure("the module has no 'fsdp.step' of kind train; there is nothing to compile");
-  setMesh(module, options.getMesh());
+  if (auto axes = options.getMesh(); !axes.empty())
+    setMesh(module, axes);
   if (failed(verify(module)))
     throw Failure("the model does not fit the options");
 }
 
-void lower(ModuleOp module, const Options &options, std::optional<Emit> done, Emit phase) {
+void lower(ModuleOp module, const Options &options, Emit done, Emit phase) {
+  auto needs = [&](Emit next) { return done < next && next <= phase; };
+  if (needs(Emit::Global) && !ir::getMeshOp(module))
+    setMesh(module, {{"fsdp", 1}});
   PassManager manager(module.getContext());
   ir::PipelineOptions pipeline = options.getPipeline();
-  if (!done)
+  if (needs(Emit::Global))
     ir::buildGlobalPipeline(manager, pipeline);
-  if (phase >= Emit::Local && (!done || *done < Emit::Local))
+  if (needs(Emit::Local))
     ir::buildLocalPipeline(manager, pipeline);
-  if (phase >= Emit::Scheduled && (!done || *done < Emit::Scheduled))
+  if (needs(Emit::Scheduled))
     ir::buildScheduledPipeline(manager, pipeline);
   if (failed(manager.run(module)))
     throw Failure("the model was not compiled");
 }
 
-std::string print(ModuleOp module) {
+std::string print(ModuleOp module, bool locations) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  module.print(out, OpPrintingFlags().printNameLocAsPrefix());
+  module.print(out, OpPrintingFlags().printNameLocAsPrefix().enableDebugInfo(locations));
   return text + "\n";
 }
 

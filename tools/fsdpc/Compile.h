@@ -34,17 +34,19 @@ private:
 /// been printed by then.
 mlir::OwningOpRef<mlir::ModuleOp> readModel(Context &context, const std::string &path);
 
-/// Gives `module` the mesh and the optimizer of `options`. Throws Failure for a module without a
-/// step that trains, or one that is past the global phase.
-void configure(mlir::ModuleOp module, const Options &options);
+/// Gives `module` the mesh and the optimizer of `options`, and `name` where it has none: what the
+/// generated program calls itself. Throws Failure for a module without a step that trains, or one
+/// that is past the global phase.
+void configure(mlir::ModuleOp module, const std::string &name, const Options &options);
 
-/// Brings `module` from the end of the phase `done` (nothing: a model before any pass) to the end
-/// of `phase`; Source and Binary need no more than Scheduled. Throws Failure; the reason has been
-/// printed by then.
-void lower(mlir::ModuleOp module, const Options &options, std::optional<Emit> done, Emit phase);
+/// Brings `module` from the end of the phase `done` (Model: before any pass) to the end of `phase`;
+/// Source and Binary need no more than Scheduled. Throws Failure; the reason has been printed by
+/// then.
+void lower(mlir::ModuleOp module, const Options &options, Emit done, Emit phase);
 
-/// The text of `module`, values named after the model.
-std::string print(mlir::ModuleOp module);
+/// The text of `module`, values named after the model. With `locations` it says all that the module
+/// holds: the names that the model gave to what it computes stand in locations.
+std::string print(mlir::ModuleOp module, bool locations);
 
 } // namespace fsdpc
 

@@ -29,8 +29,8 @@ struct Driver::State {
 
   int compile(int argc, char **argv, const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain);
   void write(ModuleOp module);
-  /// What the generated program calls itself: this model, or the file of it.
-  std::string programName() const {
+  /// What a model without a name is called: this program, or the file of it.
+  std::string modelName() const {
     llvm::StringRef stem = llvm::sys::path::stem(input);
     return stem.empty() || stem == "-" ? name : stem.str();
   }
@@ -75,7 +75,7 @@ void Driver::flag(const std::string &name, bool &value, const std::string &descr
 void Driver::State::write(ModuleOp module) {
   Emit emit = options.getEmit();
   if (emit <= Emit::Scheduled)
-    writeFile(options.output.empty() ? "-" : options.output, print(module));
+    writeFile(options.output.empty() ? "-" : options.output, print(module, emit == Emit::Model));
   if (emit < Emit::Source && options.report.empty())
     return;
   if (emit < Emit::Scheduled)
@@ -85,9 +85,10 @@ void Driver::State::write(ModuleOp module) {
   llvm::raw_string_ostream tableStream(table);
   report.print(tableStream);
   if (emit >= Emit::Source && !options.onlyReport()) {
-    mlir::fsdp::EmittedProgram program = emitProgram(module, options, programName(), table);
+    std::string called = module.getSymName()->str();
+    mlir::fsdp::EmittedProgram program = emitProgram(module, options, called, table);
     if (emit == Emit::Source)
-      writeSource(program, options, programName());
+      writeSource(program, options, called);
     else
       writeBinary(program, options);
   }
@@ -120,8 +121,8 @@ int Driver::State::compile(int argc, char **argv,
       checkFileOutput(options.report);
     Context context;
     OwningOpRef<ModuleOp> module = obtain(context);
-    configure(*module, options);
-    lower(*module, options, std::nullopt, emit);
+    configure(*module, modelName(), options);
+    lower(*module, options, Emit::Model, emit);
     write(*module);
     return 0;
   } catch (const UsageError &error) {

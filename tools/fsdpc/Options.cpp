@@ -228,8 +228,9 @@ static void declareDistribution(CLI::App &app, Options &o) {
 void Options::declare(CLI::App &app) {
   app.add_option("-o,--output", output, "where the result goes (IR: standard output by default)")
       ->type_name("PATH");
-  add(app, "--emit", emit, "what to write",
-      oneOf({"global", "local", "scheduled", "source", "binary"}))
+  add(app, "--emit", emit,
+      "what to write; a model is text for fsdpc, with the mesh and the training options given here",
+      oneOf({"model", "global", "local", "scheduled", "source", "binary"}))
       ->each([this](const std::string &) { emitGiven = true; })
       ->capture_default_str();
   add(app, "--target", target, "what the program runs on", oneOf({"cpu", "cuda"}))
@@ -274,8 +275,8 @@ void Options::check() const {
 }
 
 Emit Options::getEmit() const {
-  static const std::vector<std::string> names = {"global", "local", "scheduled", "source",
-                                                 "binary"};
+  static const std::vector<std::string> names = {"model",     "global", "local",
+                                                 "scheduled", "source", "binary"};
   return static_cast<Emit>(std::find(names.begin(), names.end(), emit) - names.begin());
 }
 

@@ -24,7 +24,7 @@ class App;
 namespace fsdpc {
 
 /// What the compiler writes, in the order in which it comes into being.
-enum class Emit { Global, Local, Scheduled, Source, Binary };
+enum class Emit { Model, Global, Local, Scheduled, Source, Binary };
 
 /// A command line that makes no sense: exit status 2.
 struct UsageError : std::runtime_error {
