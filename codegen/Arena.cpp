@@ -12,18 +12,18 @@ LogicalResult Arena::add(Value buffer, StringRef segment, Names &names,
                          std::vector<Slice> &slices) {
   if (spelling.count(buffer))
     return success();
-  Place place = program.placeOf(buffer);
+  ArenaSpan span = program.spanOf(buffer);
   bool isState = buffer == program.stepState->getResult(0);
-  std::string type = elementType(place.type.getElementType()).str();
-  if (place.type.getElementType().isBF16())
+  std::string type = elementType(span.type.getElementType()).str();
+  if (span.type.getElementType().isBF16())
     type = "bf16";
   if (type.empty())
     return buffer.getDefiningOp()->emitOpError()
-           << "has element type " << place.type.getElementType()
+           << "has element type " << span.type.getElementType()
            << ", which the runtime of this target does not know; use f32";
   std::string name = isState ? "step_state" : names.unique(bufferName(buffer));
   std::string shape;
-  for (int64_t size : place.type.getShape())
+  for (int64_t size : span.type.getShape())
     shape += (shape.empty() ? "" : " x ") + std::to_string(size);
   if (auto subview = buffer.getDefiningOp<SubviewOp>())
     shape += " of " + commentFor(bufferName(subview.getBuffer()));
@@ -32,8 +32,8 @@ LogicalResult Arena::add(Value buffer, StringRef segment, Names &names,
   outside[buffer] = (segment.empty() ? "" : segment.str() + "::") + spelling[buffer];
   slices.push_back({name,
                     "constexpr Slice<" + (isState ? "StepState" : type) + "> " + name + "{" +
-                        std::to_string(place.offset) + ", " +
-                        std::to_string(isState ? 1 : place.type.getNumElements()) + "};",
+                        std::to_string(span.offset) + ", " +
+                        std::to_string(isState ? 1 : span.type.getNumElements()) + "};",
                     isState || shape.empty() ? "" : " // " + shape});
   return success();
 }

@@ -107,7 +107,7 @@ void CpuTarget::launchKernel(const SpelledLaunch &launch, const KernelTable &ker
   const size_t read = given.size();
   given.append(call.writes);
   for (auto [number, buffer] : llvm::enumerate(given)) {
-    Type element = program.placeOf(buffer).type.getElementType();
+    Type element = program.spanOf(buffer).type.getElementType();
     std::string name = "p" + std::to_string(number);
     parameters += (number ? ", " : "") + std::string(number < read ? "const " : "") +
                   elementType(element).str() + " *" + name;

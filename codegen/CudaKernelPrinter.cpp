@@ -370,6 +370,6 @@ FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &pr
   // The arena begins at a multiple of 256 bytes.
   SmallVector<int64_t> alignments;
   for (Value buffer : buffers)
-    alignments.push_back(std::gcd(program.placeOf(buffer).offset, int64_t(256)));
+    alignments.push_back(std::gcd(program.spanOf(buffer).offset, int64_t(256)));
   return CudaKernelWriter(*kernel, alignments, anonymous).print();
 }

@@ -53,7 +53,7 @@ private:
   std::string copyOut(const SpelledLaunch &launch) const;
   std::string storage(const SpelledLaunch &launch) const;
   std::string join(nn::ConcatOp op) const;
-  int64_t elements(Value buffer) const { return program.placeOf(buffer).type.getNumElements(); }
+  int64_t elements(Value buffer) const { return program.spanOf(buffer).type.getNumElements(); }
   int64_t ranksOver(ArrayAttr axes) const;
 
   void declare(const KernelTable &kernels, Writer &writer) const;
@@ -146,7 +146,7 @@ std::string CudaTarget::ncclCall(const SpelledLaunch &launch) const {
   const std::string &communicator = program.names.communicator(op.getStreamAttr(), call.over);
   std::string buffers = in(launch, source) + ", " + out(launch, target),
               end = ", c.comm(" + communicator + ", " + launch.stream + ")" + onStream(launch),
-              type = ", " + ncclType(program.placeOf(source).type.getElementType()).str();
+              type = ", " + ncclType(program.spanOf(source).type.getElementType()).str();
   if (call.collective == "all_reduce")
     return "ncclAllReduce(" + buffers + ", " + std::to_string(elements(source)) + type +
            (call.maximum ? ", ncclMax" : ", ncclSum") + end;

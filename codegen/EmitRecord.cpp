@@ -13,8 +13,8 @@ static void printRanges(const ScheduledProgram &program, ValueRange buffers, Str
   llvm::interleave(
       buffers, out,
       [&](Value buffer) {
-        Place place = program.placeOf(buffer);
-        out << place.offset << ":" << place.bytes;
+        ArenaSpan span = program.spanOf(buffer);
+        out << span.offset << ":" << span.bytes;
       },
       ",");
   out << "]";

@@ -117,13 +117,13 @@ int ScheduledProgram::events() const {
   return most;
 }
 
-Place ScheduledProgram::placeOf(Value value) const {
+ArenaSpan ScheduledProgram::spanOf(Value value) const {
   auto type = cast<BufferType>(value.getType());
   if (auto subview = value.getDefiningOp<SubviewOp>()) {
     int64_t count = subview.getBuffer().getType().getTensor().getNumElements();
     int64_t whole = subview.getBuffer().getType().getSizeInBytes();
     int64_t elementBytes = count ? whole / count : 0;
-    return {placeOf(subview.getBuffer()).offset +
+    return {spanOf(subview.getBuffer()).offset +
                 static_cast<int64_t>(subview.getOffset()) * elementBytes,
             type.getSizeInBytes(), type.getTensor()};
   }

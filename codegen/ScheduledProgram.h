@@ -30,7 +30,7 @@ struct Timeline {
 };
 
 /// A piece of the arena.
-struct Place {
+struct ArenaSpan {
   int64_t offset = 0; ///< bytes
   int64_t bytes = 0;
   RankedTensorType type;
@@ -63,7 +63,7 @@ struct ScheduledProgram {
 
   int events() const;
   /// Where the buffer `value` (a buffer or a subview of one) lies.
-  Place placeOf(Value value) const;
+  ArenaSpan spanOf(Value value) const;
   /// The persistent buffer that holds `what` of `storage`.
   BufferOp shardOf(StorageOp storage, StringRef what) const;
   /// "fsdp_gather", of no other communicator

@@ -18,7 +18,7 @@ using namespace mlir::fsdp;
 
 /// The launches of `plan` as plain data, in the order of the computation and without waits.
 static schedule::Segment getProblem(const SegmentPlan &plan) {
-  auto access = [](const Place &place) {
+  auto access = [](const BufferView &place) {
     int64_t bytes = getElementBytes(place.type), begin = place.offset * bytes;
     return schedule::Access{place.buffer, begin, begin + place.type.getNumElements() * bytes};
   };
@@ -28,9 +28,9 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
     schedule::Launch launch;
     launch.name = planned.name;
     launch.stream = static_cast<int>(llvm::find(streams::all, planned.stream) - streams::all);
-    for (const Place &place : planned.ins)
+    for (const BufferView &place : planned.ins)
       launch.reads.push_back(access(place));
-    for (const Place &place : planned.outs)
+    for (const BufferView &place : planned.outs)
       launch.writes.push_back(access(place));
     if (planned.readsState)
       launch.reads.push_back(state);
@@ -76,7 +76,7 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan, const SymbolTable 
     if (launch.stream == streams::input)
       groups.early.push_back(number);
     if (launch.stream == streams::compute)
-      for (const Place &place : launch.outs)
+      for (const BufferView &place : launch.outs)
         seen.try_emplace(place.buffer, false);
     if (launch.stream == streams::gather) {
       // Neighbours of one unit are gathered as one; a storage that comes again is used again.
@@ -124,9 +124,9 @@ public:
     buffers.assign(plan.buffers.size(), Value());
     llvm::copy(persistent, buffers.begin());
     for (int number : order)
-      for (const SmallVector<Place> *places :
+      for (const SmallVector<BufferView> *places :
            {&plan.launches[number].ins, &plan.launches[number].outs})
-        for (const Place &place : *places)
+        for (const BufferView &place : *places)
           declare(place.buffer);
     // A view is called after the value that stands there: a parameter, or its gradient.
     for (int number : order) {
@@ -158,7 +158,7 @@ private:
                          StringAttr(), IntegerAttr());
   }
 
-  Value view(const Place &place, Location location) {
+  Value view(const BufferView &place, Location location) {
     Value buffer = buffers[place.buffer];
     if (place.offset == 0 && place.type == plan.buffers[place.buffer].type)
       return buffer;
@@ -172,9 +172,9 @@ private:
 
   Value emit(const PlannedLaunch &planned, ArrayRef<Value> waits) {
     SmallVector<Value> ins, outs;
-    for (const Place &place : planned.ins)
+    for (const BufferView &place : planned.ins)
       ins.push_back(view(place, planned.location));
-    for (const Place &place : planned.outs)
+    for (const BufferView &place : planned.outs)
       outs.push_back(view(place, planned.location));
     Value state = planned.readsState || planned.writesState ? persistent.front() : Value();
     auto launch = LaunchOp::create(builder, planned.location,

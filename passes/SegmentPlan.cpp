@@ -112,7 +112,7 @@ private:
       bool launched = maker && maker->getBlock() == flatten->getBlock() &&
                       !isa<LoadOp, ViewOp, FlattenOp, OptimizerStepOp, arith::ConstantOp>(maker);
       if (launched)
-        places.try_emplace(part, Place{buffer, offset, type});
+        places.try_emplace(part, BufferView{buffer, offset, type});
       offset += type.getNumElements();
     }
   }
@@ -145,7 +145,7 @@ private:
     auto whole = places.find(concat.getResult());
     if (whole == places.end()) {
       int buffer = addBuffer(getLaunchName(concat), concat.getResult());
-      whole = places.try_emplace(concat.getResult(), Place{buffer, 0, plan.buffers[buffer].type}).first;
+      whole = places.try_emplace(concat.getResult(), BufferView{buffer, 0, plan.buffers[buffer].type}).first;
     }
     auto [buffer, offset, unused] = whole->second;
     for (Value part : parts) {
@@ -172,13 +172,13 @@ private:
     if (source == places.end() || source->second.buffer < persistentCount ||
         op->getOperand(0).getDefiningOp<InputOp>() || places.contains(op->getResult(0)))
       return false;
-    Place place = source->second;
+    BufferView place = source->second;
     places[op->getResult(0)] = {place.buffer, place.offset + offset,
                                 cast<RankedTensorType>(op->getResult(0).getType())};
     return true;
   }
 
-  Place getPlace(Value value) {
+  BufferView getPlace(Value value) {
     auto found = places.find(value);
     if (found != places.end())
       return found->second;
@@ -189,12 +189,12 @@ private:
     PlannedLaunch launch = makeLaunch(location.empty() ? "constant" : location + " constant",
                                       streams::compute, constant->getLoc());
     launch.body = {constant};
-    Place place = addResult(launch, value);
+    BufferView place = addResult(launch, value);
     plan.launches.push_back(launch);
     return place;
   }
 
-  Place addResult(PlannedLaunch &launch, Value result, StringRef suffix = "") {
+  BufferView addResult(PlannedLaunch &launch, Value result, StringRef suffix = "") {
     auto [entry, isNew] = places.try_emplace(result);
     if (isNew) {
       int buffer = addBuffer(launch.name + suffix.str(), result);
@@ -220,7 +220,7 @@ private:
       return checkNotReadLater(load);
     }
     if (auto store = dyn_cast<StoreOp>(op)) {
-      Place expected{findPersistent(store.getStorage(), store.getWhat()), 0,
+      BufferView expected{findPersistent(store.getStorage(), store.getWhat()), 0,
                      cast<RankedTensorType>(store.getValue().getType())};
       if (!(getPlace(store.getValue()) == expected))
         return store.emitOpError() << "stores into storage '" << store.getStorage()
@@ -228,7 +228,7 @@ private:
       return success();
     }
     if (auto view = dyn_cast<ViewOp>(op)) {
-      Place flat = getPlace(view.getFlat());
+      BufferView flat = getPlace(view.getFlat());
       places[view.getResult()] = {flat.buffer, flat.offset + static_cast<int64_t>(view.getOffset()),
                                   cast<RankedTensorType>(view.getType())};
       return success();
@@ -343,7 +343,7 @@ private:
   /// Copies the operands of `flatten` that are not computed in its buffer, and fills its end with
   /// zeros.
   void addCopies(FlattenOp flatten) {
-    Place whole = places[flatten.getResult()];
+    BufferView whole = places[flatten.getResult()];
     Location location = flatten.getLoc();
     OpBuilder builder(flatten);
     auto partType = [&](int64_t elements) {
@@ -352,9 +352,9 @@ private:
     int64_t offset = 0;
     for (Value part : flatten.getInputs()) {
       int64_t elements = cast<RankedTensorType>(part.getType()).getNumElements();
-      Place wanted{whole.buffer, offset, cast<RankedTensorType>(part.getType())};
+      BufferView wanted{whole.buffer, offset, cast<RankedTensorType>(part.getType())};
       offset += elements;
-      Place place = getPlace(part);
+      BufferView place = getPlace(part);
       if (place == wanted)
         continue;
       Operation *copy = FlattenOp::create(builder, location, partType(elements), ValueRange{part});
@@ -385,7 +385,7 @@ private:
   llvm::StringMap<int> persistentIndex;                ///< by storage and what, with a dot
   llvm::StringMap<SmallVector<StoreOp, 1>> stores;     ///< likewise
   SegmentPlan plan;
-  DenseMap<Value, Place> places;
+  DenseMap<Value, BufferView> places;
   DenseSet<Operation *> joined; ///< concatenations whose parts are computed in their places
   UniqueNames launchNames, bufferNames;
 };

@@ -25,12 +25,12 @@ constexpr llvm::StringLiteral all[] = {compute, gather, reduce, input};
 bool isReshape(nn::RearrangeOp op);
 
 /// Where a tensor stands: the elements from `offset` of a buffer.
-struct Place {
+struct BufferView {
   int buffer = -1;    ///< index in the plan
   int64_t offset = 0; ///< elements
   RankedTensorType type;
 
-  bool operator==(const Place &other) const {
+  bool operator==(const BufferView &other) const {
     return buffer == other.buffer && offset == other.offset && type == other.type;
   }
 };
@@ -50,7 +50,7 @@ struct PlannedLaunch {
   SmallVector<Operation *> body; ///< constants, then at most one other op; to be cloned
   SmallVector<Value> values;     ///< what the body takes from outside, one for each of `ins`
   SmallVector<Value> results;    ///< what it leaves, one for each of `outs`
-  SmallVector<Place> ins, outs;
+  SmallVector<BufferView> ins, outs;
   bool readsState = false, writesState = false;
 };
 
