@@ -2,7 +2,6 @@
 
 #include "runtime/GemmPlan.h"
 
-#include "runtime/PooledNew.h"
 #include "runtime/Workspace.h"
 
 #include <algorithm>
@@ -97,11 +96,6 @@ void GemmCall::bind(const std::vector<memory::desc> &descriptors, const std::vec
 
 void GemmCall::run(const GemmLibrary &library, std::array<const void *, 3> pointers,
                    void *scratch) {
-  // What the library makes in the first call may live as long as the library: it comes from the
-  // heap. Later calls only make what they free again.
-  std::optional<PooledNew> pooled;
-  if (std::exchange(prepared, true))
-    pooled.emplace();
   for (int i = 0; i < operands; ++i)
     memories[i].set_data_handle(const_cast<void *>(pointers[i]));
   memories[3].set_data_handle(scratch);

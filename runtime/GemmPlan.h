@@ -47,7 +47,6 @@ private:
   std::array<dnnl_exec_arg_t, 4> arguments{};
   int operands = 0;
   std::size_t scratchBytes_ = 0;
-  bool prepared = false;
 };
 
 /// How a product is computed: by one call for each index of its batch dimensions, or, where it is

@@ -278,9 +278,9 @@ TEST_F(DriverTest, NothingAllocatesAfterTheFirstStep) {
             0)
       << said;
   std::istringstream in(textOf(at("counts")));
-  std::vector<long> counts;
-  for (long count; in >> count;)
-    counts.push_back(count);
+  std::vector<long> counts; // our own; a library's stand behind them
+  for (long ours, theirs, bytes; in >> ours >> theirs >> bytes;)
+    counts.push_back(ours);
   ASSERT_EQ(counts.size(), 20u);
   EXPECT_GT(counts[0], 0) << "the hook does not count";
   for (std::size_t s = 1; s < counts.size(); ++s)
