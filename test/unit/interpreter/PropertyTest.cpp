@@ -274,6 +274,8 @@ TEST(PropertyTest, ShardedEqualsUnsharded) {
 
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
+  if (std::getenv("FSDP_TEST_QUICK"))
+    numCases /= 10;
   if (const char *value = std::getenv("FSDP_PROPERTY_CASES"))
     numCases = std::atoll(value);
   if (const char *value = std::getenv("FSDP_PROPERTY_SEED"))

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""time_limit.py --seconds S [--name NAME] COMMAND...: runs a command that may not take longer than S seconds of its own.
+
+A second in which more threads want to run than there are cores counts as the share of it that one thread gets: with
+eight threads on two cores, a quarter. So the limit means the same on a busy machine, and what hangs still ends.
+Past it, every process below the command is listed and killed, and the status is 124; else it is the command's.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+
+TICK = 0.5  # seconds
+STATUS_PAST_LIMIT = 124
+
+
+def share_of_a_thread():
+    """The part of a core that a thread gets now, at most 1."""
+    with open("/proc/loadavg", encoding="ascii") as load:
+        running = int(load.read().split()[3].split("/")[0]) - 1  # this process reads
+    return min(1.0, len(os.sched_getaffinity(0)) / max(running, 1))
+
+
+def descendants(process):
+    try:
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def kill(processes):
+    """Lists `processes` and kills them, the first made last, so that none sees its child's death."""
+    for process in processes:
+        try:
+            line = " ".join(process.cmdline())
+            print(f"  running: {line[:400]}", file=sys.stderr)
+        except psutil.Error:
+            pass
+    for process in processes:
+        try:
+            process.send_signal(signal.SIGKILL)
+        except psutil.Error:
+            pass
+
+
+def run(command, seconds, name):
+    child = subprocess.Popen(command)
+    start = before = time.monotonic()
+    charged = 0.0
+    while True:
+        try:
+            return child.wait(timeout=TICK)
+        except subprocess.TimeoutExpired:
+            pass
+        now = time.monotonic()
+        charged += (now - before) * share_of_a_thread()
+        before = now
+        if charged > seconds:
+            print(
+                f"time limit: {name} ran for {charged:.0f} s of its own time, {now - start:.0f} s by the clock; "
+                f"expected at most {seconds:.0f} s; it was ended",
+                file=sys.stderr,
+            )
+            kill(descendants(psutil.Process(child.pid)))
+            child.wait()
+            return STATUS_PAST_LIMIT
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--name")
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    status = run(command, options.seconds, options.name or command[0])
+    if status < 0:  # ended by a signal, as a shell would say it
+        print(f"{options.name or command[0]} ended by signal {-status}", file=sys.stderr)
+        status = 128 - status
+    sys.stdout.flush()
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()
