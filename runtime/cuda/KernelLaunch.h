@@ -23,10 +23,27 @@
 
 namespace fsdp::rt::device {
 
-/// A block may have this much shared memory on sm_90; more than 48 KiB is asked for.
+/// A block may have this much shared memory on sm_90, static and dynamic together. More than
+/// kSharedWithoutLeave, again of both, must be asked for.
 constexpr std::size_t kMaxSharedBytes = 227 * 1024;
+constexpr std::size_t kSharedWithoutLeave = 48 * 1024;
 
 template <class T> __host__ __device__ constexpr T ceilDiv(T a, T b) { return (a + b - 1) / b; }
+
+/// Asks for `sharedBytes` of dynamic shared memory where a block of `kernel` would not get them
+/// unasked. Kernels with static memory alone, nearly all of them, cost no call: nvcc refuses more
+/// than 48 KiB of it.
+inline cudaError_t allowShared(const void *kernel, std::size_t sharedBytes) {
+  if (sharedBytes == 0)
+    return cudaSuccess;
+  cudaFuncAttributes attributes;
+  if (cudaError_t status = cudaFuncGetAttributes(&attributes, kernel))
+    return status;
+  if (attributes.sharedSizeBytes + sharedBytes <= kSharedWithoutLeave)
+    return cudaSuccess;
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              static_cast<int>(sharedBytes));
+}
 
 /// Enqueues `kernel(args...)` on `stream`. A grid without blocks is no launch. `sharedBytes` is
 /// dynamic shared memory.
@@ -35,11 +52,8 @@ cudaError_t launchKernel(void (*kernel)(Parameters...), dim3 grid, unsigned thre
                          std::size_t sharedBytes, cudaStream_t stream, Args... args) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0)
     return cudaSuccess;
-  if (sharedBytes > 48 * 1024)
-    if (cudaError_t status = cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
-                                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                  static_cast<int>(sharedBytes)))
-      return status;
+  if (cudaError_t status = allowShared(reinterpret_cast<const void *>(kernel), sharedBytes))
+    return status;
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = dim3(threads);

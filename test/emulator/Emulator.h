@@ -22,11 +22,18 @@ struct Settings {
   int devices = 1;                    ///< 0: as on a machine without a driver
   std::size_t memory = std::size_t(8) << 30; ///< bytes of each device
   double deadlock = 20; ///< seconds without progress until waiting for a stream fails
+  int compute = 90;     ///< compute capability of every device, as in sm_90
+  bool images = true;   ///< false: the program holds no kernels that the devices can run
+  std::string launches; ///< see launchesFile
 };
 
 Settings &settings();
 /// Applies words as FSDP_EMULATOR has them. Throws std::invalid_argument.
 void configure(const std::string &words);
+
+/// The file that gets a line for each kernel when the process ends (name, most threads, most dynamic shared
+/// bytes), as the environment has it: what tests set meanwhile is nothing to it. "" for none.
+const std::string &launchesFile();
 
 /// What went wrong first, or "". From then on every call of CUDA returns its error.
 std::string failure();

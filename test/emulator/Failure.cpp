@@ -35,6 +35,8 @@ const char *nameOf(cudaError_t error) {
   case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
   case cudaErrorNoDevice: return "cudaErrorNoDevice";
   case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+  case cudaErrorNoKernelImageForDevice: return "cudaErrorNoKernelImageForDevice";
+  case cudaErrorUnsupportedPtxVersion: return "cudaErrorUnsupportedPtxVersion";
   case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
   case cudaErrorNotReady: return "cudaErrorNotReady";
   case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";

@@ -11,13 +11,13 @@
 #include "Emulator.h"
 #include "Failure.h"
 #include "Fiber.h"
+#include "Symbols.h"
 
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cxxabi.h>
-#include <dlfcn.h>
 #include <link.h>
 #include <memory>
 #include <random>
@@ -493,14 +493,18 @@ std::string runGrid(const Launch &launch) {
 }
 
 std::string kernelName(const void *kernel) {
-  Dl_info info;
-  if (!dladdr(kernel, &info) || !info.dli_sname || info.dli_saddr != kernel)
+  const std::string symbol = symbolOf(kernel).name;
+  if (symbol.empty())
     return formatted("at %p", kernel);
   int status = 0;
-  char *readable = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status);
-  std::string name = readable ? readable : info.dli_sname;
+  char *readable = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
+  std::string name = readable ? readable : symbol;
   std::free(readable);
-  return name.substr(0, name.find('('));
+  // "(anonymous namespace)" is part of a name, the parameters are not.
+  std::size_t end = name.find('(');
+  while (end != std::string::npos && name.compare(end, 21, "(anonymous namespace)") == 0)
+    end = name.find('(', end + 1);
+  return name.substr(0, end);
 }
 
 void describePlace(char *buffer, std::size_t size) {

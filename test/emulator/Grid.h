@@ -26,7 +26,7 @@ std::string runGrid(const Launch &launch);
 void describePlace(char *buffer, std::size_t size);
 /// Whether an address lies beside the stack of a fiber of the calling thread.
 bool beyondStack(const void *address);
-/// Name of a function if its program exports it, else its address.
+/// Name of a kernel without its parameters, or its address where the program has no symbols.
 std::string kernelName(const void *kernel);
 
 } // namespace emulator

@@ -7,9 +7,11 @@
 #include "Grid.h"
 #include "Memory.h"
 #include "Queue.h"
+#include "Symbols.h"
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -32,6 +34,7 @@ std::map<const void *, std::size_t> &leave() {
 
 constexpr std::size_t kSharedWithoutLeave = 48 * 1024;
 constexpr int kMultiprocessors = 132;
+constexpr const char *kNoImage = "no kernel image is available for execution on the device";
 
 cudaError_t checkDevice(int index) {
   if (settings().devices == 0)
@@ -63,12 +66,29 @@ void reset() {
 
 cudaError_t setAttribute(const void *kernel, cudaFuncAttribute attribute, int value) {
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
-    if (value < 0 || static_cast<std::size_t>(value) > kMaxSharedBytes)
-      return refuse(cudaErrorInvalidValue, formatted("dynamic shared memory: got %d bytes, expected at most %zu",
-                                                     value, kMaxSharedBytes));
+    const std::size_t fixed = symbolOf(kernel).sharedBytes;
+    if (value < 0 || static_cast<std::size_t>(value) + fixed > kMaxSharedBytes)
+      return refuse(cudaErrorInvalidValue,
+                    formatted("dynamic shared memory: got %d bytes beside %zu of static, expected at most %zu together",
+                              value, fixed, kMaxSharedBytes));
     std::lock_guard<std::mutex> lock(attributeMutex);
     leave()[kernel] = static_cast<std::size_t>(value);
   }
+  return result();
+}
+
+cudaError_t getAttributes(cudaFuncAttributes *attributes, const void *kernel) {
+  if (cudaError_t error = checkDevice(device))
+    return error;
+  if (!settings().images)
+    return refuse(cudaErrorNoKernelImageForDevice, kNoImage);
+  *attributes = {};
+  attributes->sharedSizeBytes = symbolOf(kernel).sharedBytes;
+  attributes->maxThreadsPerBlock = 1024;
+  std::lock_guard<std::mutex> lock(attributeMutex);
+  const auto found = leave().find(kernel);
+  attributes->maxDynamicSharedSizeBytes =
+      int(found != leave().end() ? found->second : kSharedWithoutLeave - attributes->sharedSizeBytes);
   return result();
 }
 
@@ -81,10 +101,37 @@ cudaError_t occupancy(int *blocks, int blockSize, std::size_t sharedBytes) {
   return result();
 }
 
+namespace {
+/// What launches of a kernel asked for at most.
+struct Asked {
+  unsigned threads = 0;
+  std::size_t dynamicBytes = 0;
+};
+
+void noteLaunch(const std::string &kernel, unsigned threads, std::size_t dynamicBytes) {
+  static std::mutex mutex;
+  static auto *asked = new std::map<std::string, Asked>;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (asked->empty())
+    std::atexit([] {
+      if (FILE *file = fopen(launchesFile().c_str(), "a")) {
+        for (const auto &[name, most] : *asked)
+          fprintf(file, "%s %u %zu\n", name.c_str(), most.threads, most.dynamicBytes);
+        fclose(file);
+      }
+    });
+  Asked &most = (*asked)[kernel];
+  most.threads = std::max(most.threads, threads);
+  most.dynamicBytes = std::max(most.dynamicBytes, dynamicBytes);
+}
+} // namespace
+
 cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
                    std::function<void()> oneThread) {
   if (cudaError_t error = checkDevice(device))
     return error;
+  if (!settings().images)
+    return refuse(cudaErrorNoKernelImageForDevice, kNoImage);
   const dim3 &g = config.gridDim, &b = config.blockDim;
   const auto wrong = [&](const std::string &what) {
     return refuse(cudaErrorInvalidConfiguration, "kernel " + kernelName(kernel) + ": " + what);
@@ -96,16 +143,23 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
     return wrong(formatted("a block of (%u, %u, %u): expected 1 to 1024 threads, at most 64 "
                            "along z",
                            b.x, b.y, b.z));
-  std::size_t allowed = kSharedWithoutLeave;
+  // Without leave, static and dynamic memory together have 48 KiB; leave is of the dynamic part.
+  const KernelSymbol symbol = symbolOf(kernel);
+  const std::size_t fixed = symbol.sharedBytes;
+  if (!launchesFile().empty())
+    noteLaunch(symbol.name, b.x * b.y * b.z, config.dynamicSmemBytes);
+  std::size_t allowed = kSharedWithoutLeave < fixed ? 0 : kSharedWithoutLeave - fixed;
   {
     std::lock_guard<std::mutex> lock(attributeMutex);
     if (auto found = leave().find(kernel); found != leave().end())
       allowed = std::max(allowed, found->second);
   }
   if (config.dynamicSmemBytes > allowed)
-    return wrong(formatted("%zu bytes of dynamic shared memory: expected at most %zu, or more (to "
-                           "%zu) by cudaFuncAttributeMaxDynamicSharedMemorySize",
-                           config.dynamicSmemBytes, allowed, kMaxSharedBytes));
+    return refuse(cudaErrorInvalidValue,
+                  "kernel " + kernelName(kernel) + ": " +
+                      formatted("%zu bytes of dynamic shared memory beside %zu of static: expected at most %zu, or "
+                                "more (to %zu together) by cudaFuncAttributeMaxDynamicSharedMemorySize",
+                                config.dynamicSmemBytes, fixed, allowed, kMaxSharedBytes));
   for (unsigned i = 0; i < config.numAttrs; ++i)
     if (config.attrs[i].id != cudaLaunchAttributeIgnore &&
         config.attrs[i].id != cudaLaunchAttributePriority)
@@ -162,7 +216,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int index) {
   p->maxThreadsDim[2] = 64;
   p->maxGridSize[0] = 0x7fffffff;
   p->maxGridSize[1] = p->maxGridSize[2] = 65535;
-  p->major = 9;
+  p->major = settings().compute / 10;
+  p->minor = settings().compute % 10;
   p->multiProcessorCount = kMultiprocessors;
   p->pciBusID = index + 1;
   p->asyncEngineCount = 3;
@@ -182,8 +237,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int ind
   case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = kMaxSharedBytes; return result();
   case cudaDevAttrWarpSize: *value = 32; return result();
   case cudaDevAttrMultiProcessorCount: *value = kMultiprocessors; return result();
-  case cudaDevAttrComputeCapabilityMajor: *value = 9; return result();
-  case cudaDevAttrComputeCapabilityMinor: *value = 0; return result();
+  case cudaDevAttrComputeCapabilityMajor: *value = settings().compute / 10; return result();
+  case cudaDevAttrComputeCapabilityMinor: *value = settings().compute % 10; return result();
   }
   return refuse(cudaErrorInvalidValue, formatted("device attribute %d", int(attribute)));
 }

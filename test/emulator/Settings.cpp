@@ -37,10 +37,17 @@ void apply(Settings &settings, const std::string &words) {
       settings.memory = static_cast<std::size_t>(number);
     else if (name == "deadlock" && isNumber)
       settings.deadlock = number;
+    else if (name == "compute" && isNumber)
+      settings.compute = static_cast<int>(number);
+    else if (name == "noimage" && value.empty())
+      settings.images = false;
+    else if (name == "launches" && !value.empty())
+      settings.launches = value;
     else
       throw std::invalid_argument("FSDP_EMULATOR: got '" + word +
                                   "', expected inline, deferred, shuffle, guard, seed=N, "
-                                  "devices=N, memory=BYTES or deadlock=SECONDS");
+                                  "devices=N, memory=BYTES, deadlock=SECONDS, compute=N, noimage or "
+                                  "launches=FILE");
   }
 }
 
@@ -60,6 +67,11 @@ Settings fromEnvironment() {
 Settings &settings() {
   static Settings theirs = fromEnvironment();
   return theirs;
+}
+
+const std::string &launchesFile() {
+  static const auto *file = new std::string(fromEnvironment().launches);
+  return *file;
 }
 
 void configure(const std::string &words) { apply(settings(), words); }

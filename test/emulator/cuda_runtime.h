@@ -29,6 +29,8 @@ enum cudaError {
   cudaErrorInsufficientDriver = 35,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
+  cudaErrorNoKernelImageForDevice = 209,
+  cudaErrorUnsupportedPtxVersion = 222,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
@@ -101,6 +103,11 @@ enum cudaDeviceAttr {
 enum cudaFuncAttribute {
   cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
   cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
+
+struct cudaFuncAttributes {
+  std::size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
+  int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA, maxDynamicSharedSizeBytes;
 };
 
 enum cudaMemoryType {
@@ -197,6 +204,7 @@ cudaError_t allocatePinned(void **pointer, std::size_t bytes, unsigned flags);
 cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
                    std::function<void()> oneThread);
 cudaError_t setAttribute(const void *kernel, cudaFuncAttribute attribute, int value);
+cudaError_t getAttributes(cudaFuncAttributes *attributes, const void *kernel);
 cudaError_t occupancy(int *blocks, int blockSize, std::size_t sharedBytes);
 } // namespace emulator
 
@@ -219,6 +227,13 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribut
 inline cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute,
                                         int value) {
   return ::emulator::setAttribute(kernel, attribute, value);
+}
+inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *kernel) {
+  return ::emulator::getAttributes(attributes, kernel);
+}
+template <class... Parameters>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, void (*kernel)(Parameters...)) {
+  return ::emulator::getAttributes(attributes, reinterpret_cast<const void *>(kernel));
 }
 template <class Kernel>
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Kernel, int blockSize,

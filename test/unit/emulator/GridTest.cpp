@@ -250,10 +250,39 @@ TEST_F(Grid, LimitsOfALaunch) {
   EXPECT_THAT(refused(dim3(1), dim3(1, 1, 65), 0), HasSubstr("at most 64 along z"));
   EXPECT_THAT(refused(dim3(0), dim3(32), 0), HasSubstr("a grid of (0, 1, 1)"));
   EXPECT_THAT(refused(dim3(1, 65536), dim3(32), 0), HasSubstr("a grid of (1, 65536, 1)"));
-  EXPECT_THAT(refused(dim3(1), dim3(32), 49153), HasSubstr("expected at most 49152"));
+}
+
+__global__ void staticShared(float *out) {
+  __shared__ float fixed[256];
+  fixed[threadIdx.x] = 1;
+  __syncthreads();
+  *out = fixed[(threadIdx.x + 1) % blockDim.x];
+}
+
+// Static and dynamic shared memory of a block have 48 KiB together, and 227 KiB where it was asked for.
+TEST_F(Grid, LimitsOfSharedMemory) {
+  Buffer<float> out(1);
+  const auto refused = [](auto kernel, std::size_t shared, auto argument) {
+    EXPECT_EQ(launch(kernel, dim3(1), dim3(32), shared, nullptr, argument), cudaErrorInvalidValue);
+    return std::string(cudaGetErrorString(cudaErrorInvalidValue));
+  };
+  EXPECT_THAT(refused(nothing, 49153, 0), HasSubstr("49153 bytes of dynamic shared memory beside 0 of static: "
+                                                    "expected at most 49152"));
+  OK(launch(staticShared, dim3(1), dim3(32), 48 * 1024 - 1024, nullptr, out.data));
+  EXPECT_THAT(refused(staticShared, 48 * 1024 - 1023, out.data),
+              HasSubstr("staticShared: 48129 bytes of dynamic shared memory beside 1024 of static: expected at "
+                        "most 48128, or more (to 232448 together)"));
+  cudaFuncAttributes attributes;
+  OK(cudaFuncGetAttributes(&attributes, staticShared));
+  EXPECT_EQ(attributes.sharedSizeBytes, 1024u);
+  EXPECT_EQ(attributes.maxDynamicSharedSizeBytes, 48 * 1024 - 1024);
+  OK(cudaFuncSetAttribute(staticShared, cudaFuncAttributeMaxDynamicSharedMemorySize, 48 * 1024));
+  OK(launch(staticShared, dim3(1), dim3(32), 48 * 1024, nullptr, out.data));
+  EXPECT_EQ(cudaFuncSetAttribute(staticShared, cudaFuncAttributeMaxDynamicSharedMemorySize, 226 * 1024 + 1),
+            cudaErrorInvalidValue);
   OK(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024));
   OK(launch(nothing, dim3(1), dim3(32), 227 * 1024, nullptr, 0));
-  EXPECT_THAT(refused(dim3(1), dim3(32), 227 * 1024 + 1), HasSubstr("expected at most 232448"));
+  EXPECT_THAT(refused(nothing, 227 * 1024 + 1, 0), HasSubstr("expected at most 232448"));
   EXPECT_EQ(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 232449),
             cudaErrorInvalidValue);
 }

@@ -4,6 +4,8 @@
 
 #include "nccl.h"
 
+#include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -133,6 +135,170 @@ TEST_F(Nccl, BuffersAndDevicesAreChecked) {
   EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 0), ncclInvalidUsage);
   EXPECT_THAT(ncclGetLastError(nullptr), HasSubstr("Duplicate GPU detected"));
   other.join();
+}
+
+//===----------------------------------------------------------------------===//
+// How calls behave, by NCCL 2.28.9's sources
+//===----------------------------------------------------------------------===//
+
+/// As onRanks, with communicators that are blocking or not; whoever `body` aborts is not destroyed.
+void onRanks(int ranks, bool blocking, const std::function<void(int, ncclComm_t)> &body) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r)
+    threads.emplace_back([=] {
+      OK(cudaSetDevice(r));
+      ncclComm_t comm = nullptr;
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = blocking;
+      const ncclResult_t status = ncclCommInitRankConfig(&comm, ranks, id, r, &config);
+      ASSERT_EQ(status, blocking ? ncclSuccess : ncclInProgress);
+      ASSERT_NE(comm, nullptr);
+      body(r, comm);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+void await(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress)
+    ASSERT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+  ASSERT_EQ(state, ncclSuccess) << ncclGetLastError(comm);
+}
+
+struct Window {
+  void *memory = nullptr;
+  ncclWindow_t handle = nullptr;
+  Window() { EXPECT_EQ(ncclMemAlloc(&memory, 1024), ncclSuccess); }
+  ~Window() { (void)ncclMemFree(memory); }
+};
+
+TEST_F(Nccl, ANonBlockingWindowIsThereLaterThanTheCallReturns) {
+  emulator::configure("devices=2");
+  onRanks(2, /*blocking=*/false, [](int, ncclComm_t comm) {
+    await(comm);
+    Window window;
+    EXPECT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, NCCL_WIN_COLL_SYMMETRIC),
+              ncclSuccess);
+    // Not ncclInProgress, and yet it is: the next call is refused, and the refusal stays.
+    float *data = static_cast<float *>(window.memory);
+    EXPECT_EQ(ncclAllReduce(data, data, 1, ncclFloat, ncclSum, comm, nullptr), ncclInvalidArgument);
+    EXPECT_THAT(ncclGetLastError(comm), HasSubstr("before the previous operation returned ncclSuccess"));
+    ncclResult_t state = ncclSuccess;
+    EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+    EXPECT_EQ(state, ncclInvalidArgument);
+    (void)ncclCommAbort(comm);
+    EXPECT_EQ(window.handle, window.memory); // who waits for the thread finds it
+  });
+}
+
+TEST_F(Nccl, ANonBlockingSplitIsThereLaterThanTheCallReturns) {
+  emulator::configure("devices=2");
+  onRanks(2, /*blocking=*/false, [](int r, ncclComm_t comm) {
+    await(comm);
+    ncclComm_t part = nullptr;
+    ASSERT_EQ(ncclCommSplit(comm, 0, r, &part, nullptr), ncclSuccess);
+    await(comm);
+    ASSERT_NE(part, nullptr);
+    Buffer<float> x(1);
+    EXPECT_EQ(ncclAllReduce(x.data, x.data, 1, ncclFloat, ncclSum, part, nullptr), ncclInProgress);
+    await(part);
+    OK(cudaStreamSynchronize(nullptr));
+    EXPECT_EQ(ncclCommDestroy(part), ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  });
+  EXPECT_EQ(emulator::failure(), "");
+}
+
+TEST_F(Nccl, ABlockingWindowIsThereWhenTheCallReturns) {
+  emulator::configure("devices=2");
+  onRanks(2, /*blocking=*/true, [](int, ncclComm_t comm) {
+    Window window;
+    EXPECT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, NCCL_WIN_COLL_SYMMETRIC),
+              ncclSuccess);
+    EXPECT_EQ(window.handle, window.memory);
+    float *data = static_cast<float *>(window.memory);
+    EXPECT_EQ(ncclAllReduce(data, data, 1, ncclFloat, ncclSum, comm, nullptr), ncclSuccess);
+    Buffer<float> other(4);
+    EXPECT_EQ(ncclCommWindowRegister(comm, other.data, 16, &window.handle, NCCL_WIN_COLL_SYMMETRIC),
+              ncclUnhandledCudaError);
+    EXPECT_THAT(ncclGetLastError(comm), HasSubstr("memory that ncclMemAlloc did not give"));
+    // Another thread may ask for the state.
+    std::thread([=] {
+      ncclResult_t state = ncclInProgress;
+      EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+      EXPECT_EQ(state, ncclSuccess);
+    }).join();
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  });
+  EXPECT_EQ(emulator::failure(), "");
+}
+
+TEST_F(Nccl, ASecondThreadMustNotEndTheCallOfTheFirst) {
+  emulator::configure("devices=1");
+  onRanks(1, /*blocking=*/false, [](int, ncclComm_t comm) {
+    std::thread([=] {
+      ncclResult_t state;
+      (void)ncclCommGetAsyncError(comm, &state);
+    }).join();
+    (void)ncclCommAbort(comm);
+  });
+  EXPECT_THAT(emulator::failure(), HasSubstr("ncclCommGetAsyncError ends and frees the call that another thread"));
+}
+
+TEST_F(Nccl, AbortFreesWhatAnotherThreadIsInsideOf) {
+  emulator::configure("devices=2,deadlock=100");
+  onRanks(2, /*blocking=*/true, [](int r, ncclComm_t comm) {
+    if (r)
+      return; // does not come
+    Buffer<float> x(1);
+    std::thread other([&] {
+      (void)cudaSetDevice(0);
+      (void)ncclAllReduce(x.data, x.data, 1, ncclFloat, ncclSum, comm, nullptr);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    (void)ncclCommAbort(comm);
+    other.join();
+  });
+  EXPECT_THAT(emulator::failure(), HasSubstr("ncclCommAbort frees a communicator while another thread is in ncclAllReduce"));
+}
+
+TEST_F(Nccl, WhatWasFreedIsNotUsed) {
+  emulator::configure("devices=1");
+  onRanks(1, /*blocking=*/true, [](int, ncclComm_t comm) {
+    EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+    EXPECT_EQ(emulator::failure(), "");
+    Buffer<float> x(1);
+    EXPECT_EQ(ncclAllReduce(x.data, x.data, 1, ncclFloat, ncclSum, comm, nullptr), ncclInvalidArgument);
+  });
+  EXPECT_THAT(emulator::failure(), HasSubstr("ncclAllReduce uses a communicator that was freed"));
+}
+
+TEST_F(Nccl, SeveralAreAbortedInOneGroup) {
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
+  for (bool grouped : {false, true}) {
+    emulator::reset();
+    emulator::configure("devices=2,deferred,deadlock=100");
+    onRanks(2, /*blocking=*/true, [=](int r, ncclComm_t comm) {
+      ncclComm_t part = nullptr;
+      ASSERT_EQ(ncclCommSplit(comm, 0, r, &part, nullptr), ncclSuccess);
+      if (r)
+        return; // does not come to the collective
+      Buffer<float> x(1);
+      EXPECT_EQ(ncclAllReduce(x.data, x.data, 1, ncclFloat, ncclSum, comm, nullptr), ncclSuccess);
+      if (grouped)
+        ncclGroupStart();
+      (void)ncclCommAbort(part);
+      (void)ncclCommAbort(comm);
+      if (grouped)
+        ncclGroupEnd();
+    });
+    EXPECT_THAT(emulator::failure(), HasSubstr(grouped ? "a communicator was aborted"
+                                                       : "abort all of them in one group"));
+  }
+  unsetenv("NCCL_LAUNCH_ORDER_IMPLICIT");
 }
 
 } // namespace

@@ -1,0 +1,412 @@
+//===- NcclComm.cpp - communicators of the emulated NCCL --------------------------===//
+
+#include "NcclComm.h"
+
+#include "Emulator.h"
+#include "Failure.h"
+#include "Memory.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <set>
+#include <unistd.h>
+
+namespace emulator {
+
+int currentDevice();
+
+namespace {
+
+thread_local std::string lastError;
+thread_local int groupDepth = 0;
+thread_local std::vector<ncclComm_t> abortedInGroup;
+
+std::mutex registryMutex;
+std::set<ncclComm_t> &registry() {
+  static auto *one = new std::set<ncclComm_t>;
+  return *one;
+}
+std::map<std::string, std::shared_ptr<Group>> &starting() {
+  static auto *one = new std::map<std::string, std::shared_ptr<Group>>;
+  return *one;
+}
+/// Memory of ncclMemAlloc's: what windows are made of.
+std::set<const void *> &windowMemory() {
+  static auto *one = new std::set<const void *>;
+  return *one;
+}
+
+void misuse(const std::string &text) { recordFailure(cudaErrorLaunchFailure, text); }
+
+/// Waits until all ranks of a group have come, for as long as the deadlock setting says, or until
+/// `comm` is aborted.
+template <class Condition>
+bool meet(std::unique_lock<std::mutex> &lock, Group &group, ncclComm_t comm, Condition condition) {
+  group.changed.notify_all();
+  group.changed.wait_for(lock, std::chrono::duration<double>(settings().deadlock),
+                         [&] { return condition() || comm->aborted; });
+  return condition();
+}
+
+ncclComm_t makeComm(std::shared_ptr<Group> group, int rank, int device, const ncclConfig_t *config) {
+  auto *comm = new ncclComm;
+  comm->group = std::move(group);
+  comm->rank = rank;
+  comm->device = device;
+  comm->blocking = !config || config->blocking != 0;
+  if (const char *said = std::getenv("NCCL_COMM_BLOCKING")) // has the last word
+    comm->blocking = std::atoi(said) != 0;
+  const std::lock_guard<std::mutex> lock(registryMutex);
+  registry().insert(comm);
+  return comm;
+}
+
+/// With NCCL_DEBUG=INFO, as NCCL says it.
+void noteComplete(const char *call, int rank, int ranks) {
+  const char *level = std::getenv("NCCL_DEBUG");
+  if (level && std::string(level) == "INFO")
+    fprintf(stderr, "NCCL INFO %s rank %d nranks %d - Init COMPLETE\n", call, rank, ranks);
+}
+
+/// The state of a communicator; the call that made it is over unless it is ncclInProgress.
+ncclResult_t settle(ncclComm_t comm) {
+  const ncclResult_t state = comm->state;
+  if (state != ncclInProgress && comm->job.joinable())
+    comm->job.join();
+  return state;
+}
+
+ncclResult_t join(ncclComm_t comm, const std::string &key, int rank, int ranks) {
+  Group &group = *comm->group;
+  std::unique_lock<std::mutex> lock(group.mutex);
+  if (group.size != ranks || group.devices[std::size_t(rank)] >= 0)
+    return say(ncclInvalidUsage, formatted("rank %d of %d: taken, or of another size", rank, ranks));
+  group.devices[std::size_t(rank)] = comm->device;
+  ++group.joined;
+  if (!meet(lock, group, comm, [&] { return group.joined == ranks; }))
+    return say(ncclSystemError, formatted("%d of %d ranks came", group.joined, ranks));
+  for (int other = 0; other < ranks; ++other)
+    if (other != rank && group.devices[std::size_t(other)] == comm->device)
+      return say(ncclInvalidUsage, formatted("Duplicate GPU detected : rank %d and rank %d both "
+                                             "on CUDA device %d",
+                                             rank, other, comm->device));
+  noteComplete("ncclCommInitRankConfig", rank, ranks);
+  const std::lock_guard<std::mutex> startLock(registryMutex);
+  starting().erase(key);
+  return ncclSuccess;
+}
+
+ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *made,
+                   const ncclConfig_t &config) {
+  Group &group = *comm->group;
+  std::unique_lock<std::mutex> lock(group.mutex);
+  Group::Split &split = group.splits[comm->nextSplit++]; // a map's elements stay where they are
+  split.colorAndKey.resize(std::size_t(group.size));
+  split.colorAndKey[std::size_t(comm->rank)] = {color, key};
+  ++split.arrived;
+  if (!meet(lock, group, comm, [&] { return split.arrived == group.size; }))
+    return say(ncclSystemError,
+               formatted("%d of %d ranks came to a split", split.arrived, group.size));
+  if (color == NCCL_SPLIT_NOCOLOR)
+    return ncclSuccess;
+  std::vector<std::pair<int, int>> members; // key, rank
+  for (int r = 0; r < group.size; ++r)
+    if (split.colorAndKey[std::size_t(r)].first == color)
+      members.emplace_back(split.colorAndKey[std::size_t(r)].second, r);
+  std::sort(members.begin(), members.end());
+  std::shared_ptr<Group> &part = split.groups[color];
+  if (!part)
+    part = std::make_shared<Group>(int(members.size()));
+  const auto mine = std::find(members.begin(), members.end(), std::make_pair(key, comm->rank));
+  *made = makeComm(part, int(mine - members.begin()), comm->device, &config);
+  noteComplete("ncclCommSplit", int(mine - members.begin()), part->size);
+  return ncclSuccess;
+}
+
+void release(ncclComm_t comm) {
+  if (comm->job.joinable())
+    comm->job.join();
+  if (!comm->freed.exchange(true))
+    waitForAll();
+  const std::lock_guard<std::mutex> lock(registryMutex);
+  registry().erase(comm);
+}
+
+/// Whether freeing `comm` would wait for kernels of another communicator, which nobody has aborted.
+bool standsBehindOthers(ncclComm_t comm) {
+  if (!std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT"))
+    return false;
+  const std::lock_guard<std::mutex> lock(registryMutex);
+  return std::any_of(registry().begin(), registry().end(), [&](ncclComm_t other) {
+    return other != comm && other->device == comm->device && !other->aborted && other->unfinished;
+  });
+}
+
+} // namespace
+
+ncclResult_t say(ncclResult_t code, const std::string &text) {
+  lastError = text;
+  return code;
+}
+
+Use::Use(ncclComm_t comm, const char *call) {
+  if (!comm) {
+    status = say(ncclInvalidArgument, formatted("%s: the communicator is null", call));
+    return;
+  }
+  if (comm->freed) {
+    misuse(formatted("%s uses a communicator that was freed", call));
+    status = say(ncclInvalidArgument, failure());
+    return;
+  }
+  const char *other = nullptr;
+  if (!comm->inside.compare_exchange_strong(other, call)) {
+    misuse(formatted("%s uses a communicator while another thread is in %s of it", call, other));
+    status = say(ncclInvalidArgument, failure());
+    return;
+  }
+  comm_ = comm;
+  if (settle(comm) == ncclInProgress) {
+    comm->state = ncclInvalidArgument;
+    status = say(ncclInvalidArgument, formatted("%s: attempt to use a communicator before the previous "
+                                                "operation returned ncclSuccess",
+                                                call));
+  }
+}
+
+Use::~Use() {
+  if (comm_)
+    comm_->inside = nullptr;
+}
+
+ncclResult_t perform(ncclComm_t comm, std::function<ncclResult_t()> work) {
+  if (comm->blocking)
+    return work();
+  comm->state = ncclInProgress;
+  comm->owner = std::this_thread::get_id();
+  comm->job = std::thread([comm, work = std::move(work)] {
+    cudaSetDevice(comm->device);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2)); // who does not wait is found out
+    const ncclResult_t result = work();
+    ncclResult_t running = ncclInProgress; // a refusal meanwhile stays
+    comm->state.compare_exchange_strong(running, result);
+  });
+  return ncclInProgress;
+}
+
+} // namespace emulator
+
+using namespace emulator;
+
+ncclResult_t ncclGetVersion(int *version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
+  static std::atomic<int> made{0};
+  *id = {};
+  snprintf(id->internal, sizeof(id->internal), "%d.%d", int(getpid()), ++made);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank) {
+  return ncclCommInitRankConfig(comm, ranks, id, rank, nullptr);
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t *config) {
+  *comm = nullptr;
+  if (ranks < 1 || rank < 0 || rank >= ranks)
+    return say(ncclInvalidArgument, formatted("rank %d of %d", rank, ranks));
+  const std::string key(id.internal, sizeof(id.internal));
+  if (std::atoi(id.internal) != int(getpid()))
+    return say(ncclSystemError, "ranks of several processes are not emulated");
+  std::shared_ptr<Group> group;
+  {
+    const std::lock_guard<std::mutex> lock(registryMutex);
+    std::shared_ptr<Group> &found = starting()[key];
+    if (!found)
+      found = std::make_shared<Group>(ranks);
+    group = found;
+  }
+  ncclComm_t made = makeComm(group, rank, currentDevice(), config);
+  *comm = made;
+  const ncclResult_t status = perform(made, [=] { return join(made, key, rank, ranks); });
+  if (made->blocking && status != ncclSuccess)
+    made->freed = true; // what the caller has of it is of no use
+  return status;
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made,
+                           ncclConfig_t *config) {
+  const Use use(comm, "ncclCommSplit");
+  if (use.status != ncclSuccess)
+    return use.status;
+  *made = nullptr;
+  ncclConfig_t own = NCCL_CONFIG_INITIALIZER;
+  if (config)
+    own = *config;
+  else
+    own.blocking = comm->blocking;
+  const ncclResult_t status =
+      perform(comm, [=] { return split(comm, color, key, made, own); });
+  return status == ncclInProgress ? ncclSuccess : status;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  const Use use(comm, "ncclCommFinalize");
+  return use.status;
+}
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (!comm)
+    return ncclSuccess;
+  {
+    const Use use(comm, "ncclCommDestroy");
+    if (use.status != ncclSuccess)
+      return use.status;
+  }
+  release(comm);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (!comm)
+    return ncclSuccess;
+  if (comm->freed) {
+    misuse("ncclCommAbort uses a communicator that was freed");
+    return ncclInvalidArgument;
+  }
+  comm->aborted = true;
+  comm->group->changed.notify_all();
+  if (const char *call = comm->inside)
+    misuse(formatted("ncclCommAbort frees a communicator while another thread is in %s of it", call));
+  if (groupDepth > 0) {
+    abortedInGroup.push_back(comm);
+    return ncclSuccess;
+  }
+  if (standsBehindOthers(comm))
+    misuse("ncclCommAbort waits for kernels of communicators that are not aborted: abort all of them in one group");
+  if (comm->next)
+    misuse("a communicator was aborted");
+  release(comm);
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupStart() {
+  ++groupDepth;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  if (groupDepth == 0)
+    return say(ncclInvalidUsage, "ncclGroupEnd: not in a group call");
+  if (--groupDepth > 0)
+    return ncclSuccess;
+  const std::vector<ncclComm_t> aborted = std::exchange(abortedInGroup, {});
+  for (ncclComm_t comm : aborted) {
+    if (standsBehindOthers(comm))
+      misuse("ncclCommAbort waits for kernels of communicators that are not aborted: abort all of them in one group");
+    if (comm->next)
+      misuse("a communicator was aborted");
+  }
+  for (ncclComm_t comm : aborted)
+    release(comm);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
+  if (!comm || comm->freed) {
+    misuse("ncclCommGetAsyncError uses a communicator that was freed");
+    *error = ncclInvalidArgument;
+    return ncclInvalidArgument;
+  }
+  if (!comm->blocking && comm->job.joinable() && comm->owner != std::this_thread::get_id())
+    misuse("ncclCommGetAsyncError ends and frees the call that another thread has under way on a non-blocking "
+           "communicator");
+  *error = comm->blocking ? comm->state.load() : settle(comm);
+  if (*error == ncclSuccess && stuck() != cudaSuccess)
+    *error = say(ncclUnhandledCudaError, failure());
+  return ncclSuccess;
+}
+ncclResult_t ncclCommCount(const ncclComm_t comm, int *count) {
+  *count = comm->group->size;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank) {
+  *rank = comm->rank;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device) {
+  *device = comm->device;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommRegister(const ncclComm_t, void *buffer, std::size_t bytes, void **handle) {
+  const std::string wrong = checkRange("buffer", buffer, bytes, MemoryKind::Device);
+  if (!wrong.empty())
+    return say(ncclInvalidArgument, wrong);
+  *handle = buffer;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDeregister(const ncclComm_t, void *) { return ncclSuccess; }
+
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, std::size_t bytes,
+                                    ncclWindow_t *window, int) {
+  const Use use(comm, "ncclCommWindowRegister");
+  if (use.status != ncclSuccess)
+    return use.status;
+  const std::string wrong = checkRange("buffer", buffer, bytes, MemoryKind::Device);
+  if (!wrong.empty())
+    return say(ncclInvalidArgument, wrong);
+  {
+    const std::lock_guard<std::mutex> lock(registryMutex);
+    if (!windowMemory().count(allocationOf(buffer).start))
+      return say(ncclUnhandledCudaError, "a window of memory that ncclMemAlloc did not give");
+  }
+  const ncclResult_t status = perform(comm, [=] {
+    Group &group = *comm->group;
+    std::unique_lock<std::mutex> lock(group.mutex);
+    int &arrived = group.windows[comm->nextWindow++];
+    ++arrived;
+    if (!meet(lock, group, comm, [&] { return arrived == group.size; }))
+      return say(ncclSystemError,
+                 formatted("%d of %d ranks came to register a window", arrived, group.size));
+    *window = reinterpret_cast<ncclWindow_t>(buffer);
+    return ncclSuccess;
+  });
+  return status == ncclInProgress ? ncclSuccess : status;
+}
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t) {
+  const Use use(comm, "ncclCommWindowDeregister");
+  return use.status;
+}
+
+ncclResult_t ncclMemAlloc(void **pointer, std::size_t bytes) {
+  if (cudaMalloc(pointer, bytes) != cudaSuccess)
+    return ncclUnhandledCudaError;
+  const std::lock_guard<std::mutex> lock(registryMutex);
+  windowMemory().insert(*pointer);
+  return ncclSuccess;
+}
+ncclResult_t ncclMemFree(void *pointer) {
+  {
+    const std::lock_guard<std::mutex> lock(registryMutex);
+    windowMemory().erase(pointer);
+  }
+  return cudaFree(pointer) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+const char *ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+  case ncclSuccess: return "no error";
+  case ncclUnhandledCudaError: return "unhandled cuda error";
+  case ncclSystemError: return "unhandled system error";
+  case ncclInternalError: return "internal error";
+  case ncclInvalidArgument: return "invalid argument";
+  case ncclInvalidUsage: return "invalid usage";
+  case ncclRemoteError: return "remote process exited or there was a network error";
+  case ncclInProgress: return "NCCL operation in progress";
+  }
+  return "unknown result code";
+}
+
+const char *ncclGetLastError(ncclComm_t) { return lastError.c_str(); }

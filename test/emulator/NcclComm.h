@@ -1,0 +1,111 @@
+//===- NcclComm.h - communicators of the emulated NCCL ----------------------------===//
+//
+// How calls on them behave is read from NCCL 2.28.9's sources (init.cc, group.cc, dev_runtime.cc):
+//
+// - A blocking communicator is done with a call when the call returns. A non-blocking one does it on a
+//   thread of its own and is in progress meanwhile: any other call is refused (ncclInvalidArgument, which
+//   stays). ncclCommSplit and ncclCommWindowRegister return ncclSuccess then, not ncclInProgress, and
+//   what they give is written later.
+// - ncclCommGetAsyncError reads the state. On a non-blocking communicator it also ends the call under way,
+//   so that no other thread than the one that made the call may ask.
+// - One thread at a time uses a communicator. ncclCommAbort, too, frees it.
+// - Freeing one waits for its kernels, which with NCCL_LAUNCH_ORDER_IMPLICIT stand behind those of the
+//   others on the device: several are aborted in one group.
+//
+// What breaks these rules is a failure of the emulator's.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_EMULATOR_NCCLCOMM_H
+#define FSDP_EMULATOR_NCCLCOMM_H
+
+#include "nccl.h"
+
+#include "Queue.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace emulator {
+
+/// One rank's part in a collective.
+struct Part {
+  const char *kind = nullptr;
+  const void *source = nullptr;
+  void *target = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t type = ncclInt8;
+  int option = 0; ///< operator or root
+  PointRef done{};
+  ncclComm_t comm = nullptr;
+};
+
+/// The ranks that meet.
+struct Group {
+  explicit Group(int size) : size(size), devices(std::size_t(size), -1) {}
+  const int size;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<int> devices;
+  struct Round {
+    std::vector<Part> parts;
+    int arrived = 0;
+  };
+  std::map<std::uint64_t, Round> rounds;
+  struct Split {
+    std::vector<std::pair<int, int>> colorAndKey;
+    std::map<int, std::shared_ptr<Group>> groups;
+    int arrived = 0;
+  };
+  std::map<std::uint64_t, Split> splits;
+  std::map<std::uint64_t, int> windows; ///< how many ranks have come to each registration
+  int joined = 0;
+};
+
+/// Keeps the text for ncclGetLastError.
+ncclResult_t say(ncclResult_t code, const std::string &text);
+
+} // namespace emulator
+
+/// Lives on when it has been freed, so that who uses it then is found out.
+struct ncclComm {
+  std::shared_ptr<emulator::Group> group;
+  int rank = 0, device = 0;
+  bool blocking = true;
+  std::uint64_t next = 0, nextSplit = 0, nextWindow = 0;
+  std::atomic<int> unfinished{0}; ///< collectives that a stream has not come past
+  std::atomic<bool> aborted{false}, freed{false};
+  std::atomic<const char *> inside{nullptr}; ///< the call in which a thread is
+  std::atomic<ncclResult_t> state{ncclSuccess};
+  std::thread job; ///< of a non-blocking one: the call under way
+  std::thread::id owner; ///< who made that call
+};
+
+namespace emulator {
+
+/// A call on a communicator: `status` says whether it is taken.
+class Use {
+public:
+  Use(ncclComm_t comm, const char *call);
+  ~Use();
+  Use(const Use &) = delete;
+  ncclResult_t status = ncclSuccess;
+
+private:
+  ncclComm_t comm_ = nullptr; ///< null where it was not entered
+};
+
+/// Does `work` as a call on `comm`: at once, or on a thread, which gives ncclInProgress.
+ncclResult_t perform(ncclComm_t comm, std::function<ncclResult_t()> work);
+
+} // namespace emulator
+
+#endif // FSDP_EMULATOR_NCCLCOMM_H
