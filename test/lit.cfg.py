@@ -5,7 +5,7 @@
 #   fsdp-opt fsdp-run fsdp-translate fsdpc linear mlp ...   from this build
 #   FileCheck not count split-file                          from LLVM
 #   %{root} %{build} %{golden} %{python} %{nvcc}            paths
-# Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun,
+# Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun, tsan (g++ has ThreadSanitizer),
 # digits (scripts/digits has been run into build/.../data/digits; ./check does),
 # linear mlp gpt2 llama (the model stands in examples/).
 
@@ -63,6 +63,10 @@ if os.path.exists(nvcc):
 config.substitutions.append((r"%\{nvcc\}", nvcc))
 if has_device():
     config.available_features.add("gpu")
+if shutil.which("g++") and shutil.which("setarch"):
+    said = subprocess.run(["g++", "-print-file-name=libtsan.so"], capture_output=True, text=True, check=False)
+    if os.path.isabs(said.stdout.strip()):
+        config.available_features.add("tsan")
 if shutil.which("mpirun"):
     config.available_features.add("mpirun")
 if os.path.exists(os.path.join(config.fsdp_build, "data", "digits", "train.safetensors")):

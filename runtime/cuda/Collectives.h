@@ -13,6 +13,8 @@ class Collectives {
 public:
   virtual ~Collectives() = default;
 
+  /// Joins all ranks; the monitor already looks on. Called once, first of all.
+  virtual void connect() {}
   /// Memory of the device for the arena: at the same place from its start on every rank.
   /// Called once; the memory goes with the object.
   virtual std::byte *allocateArena(std::size_t bytes) = 0;
@@ -23,7 +25,8 @@ public:
   /// Throws what went wrong since: an asynchronous failure, a collective that does not end. Called
   /// by the monitor's thread.
   virtual void inspect() = 0;
-  /// Lets nothing on the device wait for other ranks any more. Any thread; may come twice.
+  /// Lets nothing on the device wait for other ranks any more, as soon as the host's thread is in no
+  /// call that uses what this gives up. Called by the monitor's thread, once the job has failed.
   virtual void abandon() noexcept = 0;
   /// Bytes of scratch memory.
   virtual std::size_t workspaceBytes() const = 0;

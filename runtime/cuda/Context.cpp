@@ -28,6 +28,11 @@ Context::Context(Job &job, const Program &program)
       workspaces_(program.streams.size()), staging_(std::make_unique<InputStaging>(program)),
       comms_(program.communicators.size()), streamOf_(program.communicators.size(), -1) {
   collectives_ = makeCollectives(*this);
+  int device = 0;
+  FSDP_CHECK(*this, cudaGetDevice(&device));
+  monitor_ = std::make_unique<Monitor>(*collectives_, job.failure(), rank(), device);
+  at("join all ranks");
+  collectives_->connect();
   at("allocate the arena");
   base_ = collectives_->allocateArena(std::max<std::size_t>(program.arenaBytes, 1));
   FSDP_CHECK(*this, cudaMemset(base_, 0, std::max<std::size_t>(program.arenaBytes, 1)));
@@ -58,10 +63,7 @@ Context::Context(Job &job, const Program &program)
   FSDP_CHECK(*this, cudaMemset(faultThere_, 0, sizeof(IndexFault)));
   for (StreamWorkspace &workspace : workspaces_)
     workspace.fault = faultThere_;
-  int device = 0;
-  FSDP_CHECK(*this, cudaGetDevice(&device));
   FSDP_CHECK(*this, cudaDeviceSynchronize());
-  monitor_ = std::make_unique<Monitor>(*collectives_, job.failure(), rank(), device);
 }
 
 Context::~Context() {

@@ -4,10 +4,22 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <unistd.h>
 #include <utility>
 
 namespace fsdp::rt {
+
+/// While one lives, its thread alone uses the communicators, and none is aborted. Throws where they
+/// have been: the job has failed.
+class NcclCollectives::Inside {
+public:
+  explicit Inside(NcclCollectives &all) : lock_(all.calls_) {
+    if (all.abandoned_)
+      all.context_.job().failure().check();
+  }
+
+private:
+  std::lock_guard<std::mutex> lock_;
+};
 
 //===----------------------------------------------------------------------===//
 // One communicator of the program
@@ -25,50 +37,51 @@ public:
 
   ncclResult_t allGather(const void *piece, void *whole, std::size_t count, ncclDataType_t type,
                          cudaStream_t stream) override {
-    if (size() == 1)
-      return copy(piece, whole, count, type, stream);
-    open(NCCL_CTA_POLICY_ZERO);
-    return enqueued(::ncclAllGather(piece, whole, count, type, comm_, stream), stream);
+    return perform(NCCL_CTA_POLICY_ZERO, piece, whole, count, type, stream, [&](ncclComm_t comm) {
+      return ::ncclAllGather(piece, whole, count, type, comm, stream);
+    });
   }
   ncclResult_t reduceScatter(const void *whole, void *piece, std::size_t count, ncclDataType_t type,
                              ncclRedOp_t op, cudaStream_t stream) override {
-    if (size() == 1)
-      return copy(whole, piece, count, type, stream);
-    open(NCCL_CTA_POLICY_DEFAULT);
-    return enqueued(::ncclReduceScatter(whole, piece, count, type, op, comm_, stream), stream);
+    return perform(NCCL_CTA_POLICY_DEFAULT, whole, piece, count, type, stream,
+                   [&](ncclComm_t comm) {
+                     return ::ncclReduceScatter(whole, piece, count, type, op, comm, stream);
+                   });
   }
   ncclResult_t allReduce(const void *source, void *target, std::size_t count, ncclDataType_t type,
                          ncclRedOp_t op, cudaStream_t stream) override {
-    if (size() == 1)
-      return copy(source, target, count, type, stream);
-    open(NCCL_CTA_POLICY_DEFAULT);
-    return enqueued(::ncclAllReduce(source, target, count, type, op, comm_, stream), stream);
+    return perform(NCCL_CTA_POLICY_DEFAULT, source, target, count, type, stream,
+                   [&](ncclComm_t comm) {
+                     return ::ncclAllReduce(source, target, count, type, op, comm, stream);
+                   });
   }
   ncclResult_t broadcast(const void *source, void *target, std::size_t count, ncclDataType_t type,
                          int root, cudaStream_t stream) override {
-    if (size() == 1)
-      return copy(source, target, count, type, stream);
-    open(NCCL_CTA_POLICY_DEFAULT);
-    return enqueued(::ncclBroadcast(source, target, count, type, root, comm_, stream), stream);
+    return perform(NCCL_CTA_POLICY_DEFAULT, source, target, count, type, stream,
+                   [&](ncclComm_t comm) {
+                     return ::ncclBroadcast(source, target, count, type, root, comm, stream);
+                   });
   }
   cudaError_t staging(std::size_t bytes, cudaStream_t, void *&block) override {
     return workspace_.reserve(bytes, block);
   }
 
 private:
-  void open(int policy) {
+  /// Enqueues `collective(communicator)`, having opened the communicator where this is its first. A
+  /// rank by itself copies.
+  template <class Collective>
+  ncclResult_t perform(int policy, const void *from, void *to, std::size_t count,
+                       ncclDataType_t type, cudaStream_t stream, Collective collective) {
+    if (size() == 1 && !all_.always())
+      return copy(from, to, count, type, stream);
     pending_.begin(all_.context_.action());
     if (!comm_)
       comm_ = all_.split(spec_, group_, policy);
-  }
-  // A non-blocking communicator may still be at work on the call, such as connecting.
-  ncclResult_t enqueued(ncclResult_t status, cudaStream_t stream) {
-    if (status == ncclInProgress) {
-      all_.await(comm_, "start a collective");
-      status = ncclSuccess;
+    {
+      Inside inside(all_);
+      if (ncclResult_t status = collective(comm_))
+        return status;
     }
-    if (status != ncclSuccess)
-      return status;
     return pending_.enqueued(stream, all_.context_.job().failure()) == cudaSuccess
                ? ncclSuccess
                : ncclUnhandledCudaError;
@@ -96,25 +109,35 @@ private:
 //===----------------------------------------------------------------------===//
 
 NcclCollectives::NcclCollectives(Context &context)
-    : context_(context), timeout_(context.job().options().timeoutSeconds) {
+    : context_(context), timeout_(context.job().options().timeoutSeconds),
+      always_(std::getenv("FSDP_NCCL_ALWAYS") != nullptr) {
   members_.resize(context.program().communicators.size());
-  if (context.worldSize() == 1)
+}
+
+void NcclCollectives::connect() {
+  if (context_.worldSize() == 1 && !always_)
     return;
-  // Kernels of several communicators run in the order of their launches, the same on every rank.
-  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
+  static std::once_flag environment;
+  std::call_once(environment, [] {
+    // Kernels of several communicators run in the order of their launches, the same on every rank.
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
+    // It would change what communicators are configured to be.
+    unsetenv("NCCL_COMM_BLOCKING");
+  });
   ncclUniqueId id{};
-  if (context.rank() == 0)
-    FSDP_CHECK(context, ncclGetUniqueId(&id));
-  context.world().broadcast(&id, sizeof id, 0);
+  if (context_.rank() == 0)
+    FSDP_CHECK(context_, ncclGetUniqueId(&id));
+  context_.world().broadcast(&id, sizeof id, 0);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  config.blocking = 1;
   config.commName = "all ranks";
-  const ncclResult_t status =
-      ncclCommInitRankConfig(&world_, context.worldSize(), id, context.rank(), &config);
-  if (status != ncclInProgress)
-    FSDP_CHECK(context, status);
+  Inside inside(*this);
+  joiningSince_ = now();
+  FSDP_CHECK(context_, ncclCommInitRankConfig(&world_, context_.worldSize(), id, context_.rank(),
+                                              &config));
+  joiningSince_ = 0;
+  std::lock_guard<std::mutex> lock(mutex_);
   comms_.push_back(world_);
-  await(world_, "join all ranks");
 }
 
 NcclCollectives::~NcclCollectives() {
@@ -124,12 +147,8 @@ NcclCollectives::~NcclCollectives() {
   for (auto [comm, window] : windows_)
     ncclCommWindowDeregister(comm, window);
   for (std::size_t i = comms_.size(); i-- > 0;) {
-    ncclCommFinalize(comms_[i]);
-    try {
-      await(comms_[i], "end");
-    } catch (const Error &) {
+    if (ncclCommFinalize(comms_[i]) != ncclSuccess)
       return;
-    }
     ncclCommDestroy(comms_[i]);
   }
   if (arena_)
@@ -162,35 +181,28 @@ CollectiveBackend &NcclCollectives::communicator(int index) {
 ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vector<int> &group,
                                   int policy) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  config.blocking = 1;
   config.commName = spec.name;
   config.CTAPolicy = policy;
   int key = 0;
   while (group[static_cast<std::size_t>(key)] != context_.rank())
     ++key;
   ncclComm_t comm = nullptr;
+  Inside inside(*this);
   // Groups are told apart by their first ranks.
-  const ncclResult_t status = ncclCommSplit(world_, group.front(), key, &comm, &config);
-  if (status != ncclInProgress)
-    FSDP_CHECK(context_, status);
-  await(world_, "split off a communicator");
+  FSDP_CHECK(context_, ncclCommSplit(world_, group.front(), key, &comm, &config));
   {
     std::lock_guard<std::mutex> lock(mutex_);
     comms_.push_back(comm);
   }
-  await(comm, "open a communicator");
   registerArena(comm, spec);
   return comm;
 }
 
 void NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spec) {
   ncclWindow_t window = nullptr;
-  ncclResult_t status =
+  const ncclResult_t status =
       ncclCommWindowRegister(comm, arena_, arenaBytes_, &window, NCCL_WIN_COLL_SYMMETRIC);
-  if (status == ncclInProgress) {
-    await(comm, "register the arena");
-    status = ncclSuccess;
-  }
   if (status == ncclSuccess && window) {
     windows_.emplace_back(comm, window);
     return;
@@ -210,35 +222,12 @@ void NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spe
 // Failures
 //===----------------------------------------------------------------------===//
 
-void NcclCollectives::await(ncclComm_t comm, const char *what) {
-  const double start = now();
-  for (long looks = 0;; ++looks) {
-    ncclResult_t state = ncclInProgress;
-    FSDP_CHECK(context_, ncclCommGetAsyncError(comm, &state));
-    if (state == ncclSuccess)
-      return;
-    if (state != ncclInProgress)
-      FSDP_CHECK(context_, state);
-    context_.job().failure().check();
-    if (now() - start > timeout_)
-      throw Error(format("waited %g s for NCCL to %s: not all ranks came (FSDP_TIMEOUT sets the "
-                         "longest wait in seconds; NCCL_DEBUG=INFO says what NCCL does)",
-                         timeout_, what))
-          .byAll();
-    if (looks > 100)
-      usleep(100);
-  }
-}
-
-void NcclCollectives::hang(double seconds, const char *action, const char *over) const {
-  throw Error(format("waited %.0f s in a collective over '%s': another rank did not come, or "
-                     "hangs (FSDP_TIMEOUT sets the longest wait in seconds)",
-                     seconds, over))
-      .at(context_.rank(), action)
-      .byAll();
-}
-
 void NcclCollectives::inspect() {
+  if (const double since = joiningSince_; since > 0 && now() - since > timeout_)
+    throw Error(format("waited %g s for NCCL to join all ranks: not all ranks came (FSDP_TIMEOUT "
+                       "sets the longest wait in seconds; NCCL_DEBUG=INFO says what NCCL does)",
+                       timeout_))
+        .byAll();
   std::lock_guard<std::mutex> lock(mutex_);
   // A collective that does not end names itself; an asynchronous error is said to be of the oldest
   // one that has not ended.
@@ -249,13 +238,16 @@ void NcclCollectives::inspect() {
     if (!action)
       continue;
     if (seconds > timeout_)
-      hang(seconds, action, member->name());
+      throw Error(format("waited %.0f s in a collective over '%s': another rank did not come, or "
+                         "hangs (FSDP_TIMEOUT sets the longest wait in seconds)",
+                         seconds, member->name()))
+          .at(context_.rank(), action)
+          .byAll();
     unfinished = action;
   }
   for (ncclComm_t comm : comms_) {
     ncclResult_t state = ncclSuccess;
-    if (ncclCommGetAsyncError(comm, &state) != ncclSuccess || state == ncclSuccess ||
-        state == ncclInProgress)
+    if (ncclCommGetAsyncError(comm, &state) != ncclSuccess || state == ncclSuccess)
       continue;
     throw Error(format("NCCL reports '%s' (%s): a rank or the way to it is gone",
                        ncclGetErrorString(state), ncclGetLastError(comm)))
@@ -265,11 +257,14 @@ void NcclCollectives::inspect() {
 }
 
 void NcclCollectives::abandon() noexcept {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<std::mutex> inside(calls_);
   if (std::exchange(abandoned_, true))
     return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  ncclGroupStart();
   for (std::size_t i = comms_.size(); i-- > 0;)
     ncclCommAbort(comms_[i]);
+  ncclGroupEnd();
 }
 
 std::size_t NcclCollectives::workspaceBytes() const {

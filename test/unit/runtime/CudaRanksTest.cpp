@@ -155,15 +155,35 @@ TEST(Loopback, RefusesCollectivesThatDiffer) {
   EXPECT_TRUE(job.says("'scatter': collectives over 'all axes' do not match: ")) << job.output;
 }
 
+// Inline, the host stays inside of NCCL's call; deferred, it waits for the device.
 TEST(Nccl, NamesTheCollectiveThatHangs) {
-  for (const char *mode : {"leave", "sleep"}) {
-    Finished job =
-        runCudaRanks("fsdp=3", mode, "nccl", "devices=3,deadlock=100", "FSDP_TIMEOUT=1 ");
-    EXPECT_EQ(job.status, 1) << job.output;
-    EXPECT_EQ(job.errors(), 1) << job.output;
-    EXPECT_TRUE(job.says("'gather': waited 1 s in a collective over 'all axes'")) << job.output;
-    EXPECT_LT(job.seconds, 20);
-  }
+  for (const char *emulator : {"devices=3,deadlock=100", "devices=3,deadlock=100,deferred,seed=3"})
+    for (const char *mode : {"leave", "sleep"}) {
+      Finished job = runCudaRanks("fsdp=3", mode, "nccl", emulator, "FSDP_TIMEOUT=1 ");
+      EXPECT_EQ(job.status, 1) << job.output;
+      EXPECT_EQ(job.errors(), 1) << job.output;
+      EXPECT_TRUE(job.says("'gather': waited 1 s in a collective over 'all axes'")) << job.output;
+      EXPECT_LT(job.seconds, 20);
+    }
+}
+
+// What the environment says of communicators must not make them others than the runtime handles.
+TEST(Nccl, IsBlockingWhateverTheEnvironmentSays) {
+  Finished job = runCudaRanks("fsdp=2", "steps", "nccl", "devices=2", "NCCL_COMM_BLOCKING=0 ");
+  EXPECT_EQ(job.status, 0) << job.output;
+  EXPECT_EQ(job.output, "done\n");
+}
+
+// A rank by itself needs no NCCL, but can be asked to go through all of it.
+TEST(Nccl, OneRankByItself) {
+  for (const std::string always : {"", "FSDP_NCCL_ALWAYS=1 "})
+    for (const char *mode : {"steps", "conformance"}) {
+      Finished job = runCudaRanks("fsdp=1", mode, "nccl", "devices=1", always + "NCCL_DEBUG=INFO ");
+      EXPECT_EQ(job.status, 0) << job.output;
+      EXPECT_EQ(job.says("ncclCommInitRankConfig rank 0 nranks 1 - Init COMPLETE"), !always.empty());
+      if (std::string(mode) == "steps")
+        EXPECT_EQ(job.says("ncclCommSplit rank 0 nranks 1 - Init COMPLETE"), !always.empty());
+    }
 }
 
 TEST(Nccl, DoesNotWaitForeverToStart) {

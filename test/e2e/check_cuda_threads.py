@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""check_cuda_threads.py SCRATCH BUILD: the threads of the CUDA runtime over the emulated NCCL, under ThreadSanitizer.
+
+The host's thread, the monitor's, the watchdog's, and those of NCCL: jobs that end well, and jobs in which a rank throws,
+leaves, or NCCL reports an error, so that the monitor aborts communicators. g++ compiles what the threads share; kernels
+come from the build, as they are: they run on fibers, which ThreadSanitizer does not know.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+import training
+
+ROOT = training.HERE.parent.parent
+SOURCES = [
+    *(f"runtime/{name}.cpp" for name in ("Bootstrap", "Communicator", "Error", "Failure", "Progress", "SharedJob",
+                                         "SharedMemoryCommunicator", "Watchdog")),
+    *(f"runtime/cuda/{name}.cpp" for name in ("Collectives", "Context", "InputStaging", "Monitor", "NcclCollectives",
+                                              "PendingActions", "TiledCollectives")),
+    *(f"test/emulator/{name}.cpp" for name in ("Failure", "Memory", "Nccl", "NcclComm", "Queue", "Runtime", "Settings",
+                                              "Symbols")),
+    "test/unit/runtime/CudaRanksMain.cpp", "test/unit/runtime/Conformance.cpp",
+]
+PLANTED = ("_Z21ncclCommGetAsyncErrorP8ncclCommP12ncclResult_t",
+           "_Z22ncclCommInitRankConfigPP8ncclCommi12ncclUniqueIdiP12ncclConfig_t")
+# Mesh, mode, emulator, exit status, what is said.
+JOBS = [
+    ("fsdp=2", "steps", "devices=2", 0, "done"),
+    ("data=2,fsdp=2", "steps", "devices=4,deferred,seed=1", 0, "done"),
+    ("fsdp=3", "throw", "devices=3,deferred,seed=2", 1, "the planted fault"),
+    ("fsdp=3", "leave", "devices=3,deadlock=100,deferred,seed=3", 1, "in a collective over 'all axes'"),
+    ("fsdp=3", "leave", "devices=3,deadlock=100", 1, "in a collective over 'all axes'"),
+    ("fsdp=2", "remote", "devices=2", 1, "NCCL reports '"),
+    ("fsdp=2", "join", "devices=2,deadlock=100", 1, "for NCCL to join all ranks"),
+]
+
+
+def compile_all(scratch):
+    compiler = [*([shutil.which("ccache")] if shutil.which("ccache") else []), "g++", "-std=c++17", "-O1", "-g1",
+                "-fsanitize=thread", "-w", f"-I{ROOT}/test/emulator", f"-I{ROOT}"]
+
+    def one(source):
+        target = scratch / (source.replace("/", ".") + ".o")
+        training.run([*compiler, "-c", ROOT / source, "-o", target])
+        return target
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(one, SOURCES))
+
+
+def link(objects, build, scratch):
+    text = (build / "test/emulator/build.txt").read_text()
+    words = shlex.split(next(line for line in text.splitlines() if line.startswith("link: ")))[1:]
+    program = scratch / "cuda-ranks"
+    training.run(["g++", "-fsanitize=thread", *objects, *words, *(f"-Wl,--wrap={name}" for name in PLANTED), "-o", program])
+    return program
+
+
+def main(scratch, build):
+    scratch, wrong = pathlib.Path(scratch), []
+    scratch.mkdir(parents=True, exist_ok=True)
+    program = link(compile_all(scratch), pathlib.Path(build), scratch)
+    for mesh, mode, emulator, status, says in JOBS:
+        done = subprocess.run(["setarch", "-R", program, mesh, mode, "nccl"], capture_output=True, text=True, timeout=120,
+                              env={"FSDP_EMULATOR": emulator, "FSDP_TIMEOUT": "3" if mode in ("leave", "join") else "60",
+                                   "TSAN_OPTIONS": "report_thread_leaks=0"})  # the watchdog ends processes as they are
+        text = done.stdout + done.stderr
+        what = f"{mode} over {mesh} with {emulator}"
+        if done.returncode != status or says not in text or "ThreadSanitizer" in text or "cuda emulator: ncclComm" in text:
+            wrong.append(f"{what}: status {done.returncode}, expected {status} and '{says}'\n{text[:6000]}")
+        else:
+            print(f"ok {what}")
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
