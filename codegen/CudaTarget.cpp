@@ -256,7 +256,7 @@ void CudaTarget::launch(const SpelledLaunch &launch, const KernelTable &kernels,
                         Writer &writer) const {
   std::string call = callOf(launch, kernels);
   if (launch.call.continued)
-    call = "InOrder{" + call + ", " + kernelCall(launch, kernels) + "}";
+    call = "InOrder{" + call + ", [&] { return " + kernelCall(launch, kernels) + "; }}";
   check(launch, call, writer);
 }
 

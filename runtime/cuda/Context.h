@@ -109,9 +109,9 @@ public:
   }
 
   template <class First, class Second>
-  void check(const InOrder<First, Second> &status, const char *file, int line) const {
-    check(status.first, file, line);
-    check(status.second, file, line);
+  void check(const InOrder<First, Second> &calls, const char *file, int line) const {
+    check(calls.first, file, line);
+    check(calls.second(), file, line);
   }
 
   std::byte *base() const { return base_; }

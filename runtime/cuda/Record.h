@@ -125,9 +125,10 @@ public:
     return *this;
   }
   void check(const RecordedStatus &line, const char *, int) const;
-  void check(const InOrder<RecordedStatus, RecordedStatus> &calls, const char *, int) const {
+  template <class Second>
+  void check(const InOrder<RecordedStatus, Second> &calls, const char *, int) const {
     RecordedStatus line = calls.first;
-    line.goOn(calls.second);
+    line.goOn(calls.second());
     check(line, nullptr, 0);
   }
 

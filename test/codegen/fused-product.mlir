@@ -53,8 +53,8 @@
 // CUDA: InOrder{matmul(c.blas(), Gemm{/*m=*/16, /*n=*/4, /*k=*/6,
 // CUDA-NEXT: c.in(arena::input_g),
 // CUDA-NEXT: c.in(arena::input_w), c.out(arena::plain), c.stream(kCompute)),
-// CUDA-NEXT: fused::plain(c.in(arena::input_h), c.in(arena::plain), c.out(arena::plain),
-// CUDA-NEXT: c.stream(kCompute))});
+// CUDA-NEXT: [&] { return fused::plain(c.in(arena::input_h), c.in(arena::plain), c.out(arena::plain),
+// CUDA-NEXT: c.stream(kCompute)); }});
 
 // Reads are the product's and the kernel's, writes the results; that the product is read is between the two.
 // RECORD: launch compute "plain" reads=[{{[0-9]+}}:384,{{[0-9]+}}:96,{{[0-9]+}}:256] writes=[{{[0-9]+}}:256]

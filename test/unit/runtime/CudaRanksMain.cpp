@@ -254,6 +254,27 @@ int steps(Job &job, Context &c, const std::string &mode) {
     }
     if (planted && mode == "blas")
       CHECK(c, "product", CUBLAS_STATUS_NOT_SUPPORTED);
+    if (planted && mode == "joined") {
+      // What goes on with the first call's result must not start where there is none.
+      const float before = 7;
+      CHECK(c, "start", cudaMemcpy(c.base(), &before, 4, cudaMemcpyHostToDevice));
+      CHECK(c, "start", cudaStreamSynchronize(nullptr));
+      const auto failing = [&] {
+        CHECK(c, "product and kernel",
+              InOrder{cudaMemcpyAsync(nullptr, c.base(), 4, cudaMemcpyDeviceToDevice, c.stream(0)),
+                      [&] { return cudaMemsetAsync(c.base(), 0, 4, c.stream(0)); }});
+      };
+      try {
+        failing();
+      } catch (const Error &error) {
+        float after = 0;
+        CHECK(c, "look", cudaStreamSynchronize(c.stream(0)));
+        CHECK(c, "look", cudaMemcpy(&after, c.base(), 4, cudaMemcpyDeviceToHost));
+        if (after != before)
+          throw Error("the second call of an action was made though the first had failed");
+        throw;
+      }
+    }
     if (planted && mode == "remote")
       asyncError = ncclRemoteError;
     if (s == 2 && mode == "remote")

@@ -73,6 +73,7 @@ TEST_P(CudaRanks, TellOfWhatIsWrong) {
   };
   for (const Fault &fault :
        {Fault{"blas", "error: rank 1, 'product': cuBLASLt says CUBLAS_STATUS_NOT_SUPPORTED at "},
+        Fault{"joined", "error: rank 1, 'product and kernel': "},
         Fault{"label", "error: rank 1, 'cross_entropy': label of row 0 is 7, expected 0 to 3; correct "
                        "the data or the model's number of classes\n"},
         Fault{"id", "error: rank 1, 'embedding': id 0 of an embedding is 7, expected 0 to 1; correct "

@@ -54,8 +54,10 @@ TEST(CudaRecord, WritesOneLineForEachAction) {
         CHECK(c, "fc1 bias",
               InOrder{matmul(c.blas(), Shape3{1, 2, 3}, c.in(kPiece), c.in(kWhole), c.out(kResult),
                              c.stream(kCompute)),
-                      fused::relu(c.in(kLabel), c.in(kResult), c.out(kResult), c.out(kPiece),
-                                  c.stream(kCompute))});
+                      [&] {
+                        return fused::relu(c.in(kLabel), c.in(kResult), c.out(kResult),
+                                           c.out(kPiece), c.stream(kCompute));
+                      }});
         CHECK(c, "nothing", advance(nullptr, c.stream(kCompute)));
         CHECK(c, "reduce_scatter fc1",
               reduce_scatter(Tile{1, 617, 1, 1850}, c.in(kWhole), c.out(kPiece),
