@@ -3,7 +3,7 @@
 //   runtime-ranks MESH MODE [auto|shm|tcp|mpi|threads]     MESH as in "fsdp=2,tensor=3"
 //
 // Modes other than `conformance`, `where`, `steps`, `overlap` and `allocations` plant a fault in rank 1;
-// `lose-first` in rank 0.
+// `lose-first` in rank 0. ARENA_GIB is the size of a rank's arena.
 //
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
@@ -251,7 +251,8 @@ int main(int argc, char **argv) {
   }
   const MeshText text(argv[1]);
   JobOptions options;
-  options.arenaBytes = kConformanceArena;
+  const char *arena = std::getenv("ARENA_GIB");
+  options.arenaBytes = arena ? std::size_t(std::atol(arena)) << 30 : kConformanceArena;
   options.communicators = text.communicators();
   try {
     const std::string how = argc > 3 ? argv[3] : "auto";
