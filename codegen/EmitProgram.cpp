@@ -219,14 +219,19 @@ LogicalResult Emitter::emit(EmittedProgram &out) {
     if (failed(emitSegment(timeline, writer)))
       return failure();
   banner(writer, "Tables");
-  emitProgramTable(program, arena, options, writer);
+  EmittedProgram kernelFiles;
+  if (!options.singleFile && !kernels.all().empty())
+    target->kernelFiles(options, kernels, kernelFiles);
+  std::string kernelText;
+  for (const auto &file : kernelFiles.files)
+    kernelText += file.second;
+  emitProgramTable(program, arena, options, kernelText, writer);
   writer.line();
   writer.line("} // namespace");
   writer.line();
   writer.line("int main(int argc, char **argv) { return runTraining(program, argc, argv); }");
   out.files.push_back({"train.cpp", writer.text()});
-  if (!options.singleFile && !kernels.all().empty())
-    target->kernelFiles(options, kernels, out);
+  llvm::append_range(out.files, kernelFiles.files);
   return success();
 }
 

@@ -4,6 +4,8 @@
 
 #include "codegen/Elementwise.h"
 #include "dialect/fsdp/TokenSource.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -211,7 +213,7 @@ static double defaultLearningRate(const ScheduledProgram &program) {
 }
 
 void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &arena,
-                                  const EmitOptions &options, Writer &writer) {
+                                  const EmitOptions &options, StringRef kernels, Writer &writer) {
   std::vector<std::string> axes, order, streams, communicators, segments;
   for (auto [axis, size] :
        llvm::zip_equal(program.mesh.getAxisNames(), program.mesh.getAxisSizes()))
@@ -258,5 +260,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("tokensPerSample", llvm::Twine(tokensPerSample(program)));
   field("report", "R\"(" + options.report + ")\"");
   field("communicator", quoted(options.communicator));
+  // Ranks of programs that differ, if only in a constant of the optimizer, refuse one another.
+  uint64_t digest = llvm::xxh3_64bits(kernels) * 3 + llvm::xxh3_64bits(writer.text());
+  field("digest", "0x" + llvm::utohexstr(digest, /*LowerCase=*/true));
   writer.close(";");
 }

@@ -12,9 +12,10 @@ namespace mlir::fsdp {
 void emitEnumerators(const ScheduledProgram &program, Writer &writer);
 /// `storages[]` with their states and members (runtime/Program.h).
 LogicalResult emitStorages(const ScheduledProgram &program, const Arena &arena, Writer &writer);
-/// Every other table and `program` itself.
+/// Every other table and `program` itself. `kernels` is source beside the writer's that belongs to
+/// the program.
 void emitProgramTable(const ScheduledProgram &program, const Arena &arena,
-                      const EmitOptions &options, Writer &writer);
+                      const EmitOptions &options, StringRef kernels, Writer &writer);
 
 } // namespace mlir::fsdp
 

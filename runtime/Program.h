@@ -90,6 +90,8 @@ struct Program {
   const char *report;           ///< the compiler's memory report, a table that `--report` prints
   /// How ranks talk unless `--communicator` says otherwise: "auto", "shm", "tcp" or "mpi".
   const char *communicator = "auto";
+  /// Of the emitted source; 0: not known. Programs that differ, if only in a constant, have another.
+  std::uint64_t digest = 0;
 };
 
 /// The number of ranks over `axes`.

@@ -6,6 +6,11 @@
 // RUN: fsdp-translate --fsdp-to-cpp %s > %t.1
 // RUN: fsdp-translate --fsdp-to-cpp %s > %t.2
 // RUN: cmp %t.1 %t.2
+//
+// Programs that differ in a constant only have different digests, so that their ranks refuse one another.
+// RUN: sed 's/momentum = 0.9/momentum = 0.8/' %s | fsdp-translate --fsdp-to-cpp > %t.3
+// RUN: grep -h digest= %t.1 %t.2 | sort -u | count 1
+// RUN: grep -h digest= %t.1 %t.3 | sort -u | count 2
 
 // The broadcast bias, the padding and the sum are one pair of loops; the sum runs in order.
 // CHECK-LABEL: void fc_error(std::int64_t held, const float *z, const float *bias, const float *target,
@@ -65,6 +70,7 @@
 
 // CHECK: constexpr Program program = {
 // CHECK:   /*arenaBytes=*/1280,
+// CHECK:   /*digest=*/0x{{[0-9a-f]+}},
 // CHECK: int main(int argc, char **argv) { return runTraining(program, argc, argv); }
 
 // RECORD:      segment train
