@@ -1,6 +1,8 @@
 #include "runtime/Bootstrap.h"
 #include "runtime/Launcher.h"
+#include "runtime/MachineMemory.h"
 #include "runtime/MpiJob.h"
+#include "runtime/NodeLocalGroup.h"
 #include "runtime/SharedJob.h"
 #include "runtime/TcpJob.h"
 #include "runtime/Watchdog.h"
@@ -195,6 +197,7 @@ JobOptions onThisMachine(const JobOptions &options, int localRank) {
 
 int runThreads(const Mesh &mesh, const JobOptions &options,
                const std::function<int(Job &)> &body) {
+  requireMemory(MachineMemory::read(), mesh.size(), options.arenaBytes);
   const SharedSegment::Layout layout = layoutOf(mesh, options);
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
   std::vector<std::thread> ranks;
@@ -209,6 +212,7 @@ int runThreads(const Mesh &mesh, const JobOptions &options,
 }
 
 int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body) {
+  requireMemory(MachineMemory::read(), mesh.size(), options.arenaBytes);
   const SharedSegment::Layout layout = layoutOf(mesh, options);
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
   if (mesh.size() == 1) {
@@ -223,8 +227,26 @@ int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<in
   return parent.wait();
 }
 
+/// The options' identity behind what every program has.
+RunIdentity identityOf(const Mesh &mesh, const JobOptions &options) {
+  std::string communicators;
+  for (const CommunicatorSpec &spec : options.communicators) {
+    communicators += format("%s%s", communicators.empty() ? "" : " ", spec.name);
+    for (int axis : spec.axes)
+      communicators += "." + mesh.axisName(axis);
+  }
+  RunIdentity identity;
+  identity.add("program", format("'%s'", options.program));
+  identity.add("mesh", mesh.describe());
+  identity.add("an arena of", format("%zu bytes", options.arenaBytes));
+  identity.add("communicators", communicators);
+  for (const RunIdentity::Field &field : options.identity.fields())
+    identity.add(field.name, field.value);
+  return identity;
+}
+
 /// How the ranks of a launcher's job meet. Errors: a way to talk that does not lead there.
-Transport wayToMeet(const JobOptions &options, const Launched &launched) {
+Transport wayToMeet(const JobOptions &options, const LaunchEnvironment &launched) {
   const bool one = launched.oneMachine();
   switch (options.transport) {
   case Transport::SharedMemory:
@@ -259,9 +281,10 @@ Transport wayToMeet(const JobOptions &options, const Launched &launched) {
   return Transport::Tcp;
 }
 
-int runLaunched(const Mesh &mesh, const JobOptions &asked, const Launched &launched,
+int runLaunched(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironment &launched,
                 const std::function<int(Job &)> &body) {
-  const JobOptions options = onThisMachine(asked, std::max(launched.localRank, 0));
+  JobOptions options = onThisMachine(asked, std::max(launched.localRank, 0));
+  options.identity = identityOf(mesh, asked);
   if (launched.size != mesh.size()) {
     Error error(
         format("the mesh '%s' has %d ranks, but %s started %d: start %d, or compile the program "
@@ -277,11 +300,17 @@ int runLaunched(const Mesh &mesh, const JobOptions &asked, const Launched &launc
     return reportByFirst(error, launched.rank);
   }
   if (way == Transport::Mpi)
-    return runMpiRank(mesh, options, body);
+    return runMpiRank(mesh, options, launched, body);
   if (way == Transport::Tcp)
     return runTcpRank(mesh, options, launched, body);
+  try {
+    requireMemory(MachineMemory::read(), launched.size, options.arenaBytes);
+  } catch (const Error &error) {
+    return reportByFirst(error, launched.rank);
+  }
   SharedSegment segment = joinSegment(layoutOf(mesh, options),
-                                      {launched.rank, 0, launched.size, launched.key},
+                                      {launched.rank, 0, launched.size, launched.key,
+                                       options.identity},
                                       options.timeoutSeconds);
   SharedJob job(mesh, options, launched.rank, segment);
   return runRank(job, segment, launched.rank, Care::Neighbours, body);
@@ -293,7 +322,7 @@ int runRanks(const Mesh &mesh, const JobOptions &asked, const std::function<int(
   try {
     JobOptions options = asked;
     options.timeoutSeconds = resolveTimeout(asked.timeoutSeconds);
-    if (std::optional<Launched> launched = detectLauncher())
+    if (std::optional<LaunchEnvironment> launched = detectLauncher())
       return runLaunched(mesh, options, *launched, body);
     if (options.transport == Transport::Mpi)
       throw Error(
@@ -310,6 +339,10 @@ int runRanks(const Mesh &mesh, const JobOptions &asked, const std::function<int(
           kExitBadCommandLine);
     return options.transport == Transport::Loopback ? runThreads(mesh, options, body)
                                                     : runAlone(mesh, options, body);
+  } catch (const Aborted &error) {
+    // Another rank says why; a launcher ends all with the first that ends badly.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    return error.status();
   } catch (const Error &error) {
     return report(error);
   }

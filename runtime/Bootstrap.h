@@ -12,6 +12,7 @@
 #include "runtime/Communicator.h"
 #include "runtime/Failure.h"
 #include "runtime/Mesh.h"
+#include "runtime/RunIdentity.h"
 
 #include <atomic>
 #include <functional>
@@ -40,6 +41,11 @@ struct JobOptions {
   Table<CommunicatorSpec> communicators;
   /// What the program calls itself; the same on every rank.
   const char *program = "";
+  /// What else has to be the same on every rank: options, contents of files. Compared where ranks of
+  /// a launcher meet.
+  RunIdentity identity;
+  /// Ranks of several machines may meet without a token (JobToken.h).
+  bool trustNetwork = false;
   /// This rank's index among the ranks of its machine; set by runRanks.
   int localRank = 0;
   /// Longest wait in a collective. 0: FSDP_TIMEOUT if set, else 300.

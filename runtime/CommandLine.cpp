@@ -55,6 +55,9 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
   app.add_option("--communicator", options.communicator, std::string("how ranks talk: ") + target::communicatorNames)
       ->type_name("NAME")
       ->check(CLI::IsMember({"auto", "shm", "tcp", "mpi", "nccl", "loopback"}));
+  app.add_flag("--trust-network", options.trustNetwork,
+               "let ranks meet over the network without FSDP_JOB_TOKEN: anybody who reaches the "
+               "port of rank 0 may join");
 
   const auto misused = [&](const std::string &why) {
     std::fprintf(stderr, "%s: error: %s; see --help\n", program.name, why.c_str());

@@ -27,6 +27,7 @@ struct Options {
   std::uint64_t seed = 0;
   bool shuffle = false;
   bool report = false;
+  bool trustNetwork = false;
 };
 
 /// Reads the command line into `options`. Returns nothing if the program is to

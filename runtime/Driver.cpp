@@ -7,9 +7,11 @@
 #include "runtime/Dataset.h"
 #include "runtime/Device.h"
 #include "runtime/Error.h"
+#include "runtime/Launcher.h"
 #include "runtime/Log.h"
 #include "runtime/Progress.h"
 #include "runtime/Shard.h"
+#include "runtime/TrainingIdentity.h"
 #include "runtime/Weights.h"
 
 #include <algorithm>
@@ -316,10 +318,13 @@ int runTraining(const Program &program, int argc, char **argv) {
       std::fputs(program.report, stdout);
       return kExitDone;
     }
-    const JobOptions job = target::jobOptions(program, options.communicator);
+    JobOptions job = target::jobOptions(program, options.communicator);
     target::requireDevices(job, worldSize(program));
     const Sources sources = openSources(program, options);
     const std::int64_t steps = stepCount(program, options, sources);
+    job.trustNetwork = options.trustNetwork;
+    if (detectLauncher()) // or ranks are forked, with these very options
+      job.identity = identityOfTraining(program, options, steps, sources.weights.get());
     return runRanks(Mesh(program.axes, program.deviceOrder), job, [&](Job &rank) {
       return Training(program, options, sources, steps, rank).run();
     });

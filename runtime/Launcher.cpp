@@ -1,9 +1,8 @@
 #include "runtime/Launcher.h"
 #include "runtime/Error.h"
+#include "runtime/Process.h"
 
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <unistd.h>
 
 namespace fsdp::rt {
@@ -41,25 +40,11 @@ constexpr int kMostRanks = 65535;
 // Process id and start time of the parent: all ranks of a machine have the same, as one launcher
 // daemon starts them, and no two parents share both.
 std::string parentKey() {
-  char path[64], line[1024] = {};
-  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(getppid()));
-  if (std::FILE *file = std::fopen(path, "r")) {
-    if (!std::fgets(line, sizeof line, file))
-      line[0] = 0;
-    std::fclose(file);
-  }
-  // The command's name stands in parentheses and may hold anything; the start time is field 22.
-  std::string started;
-  if (char *at = std::strrchr(line, ')')) {
-    int field = 2;
-    for (char *word = std::strtok(at + 1, " "); word; word = std::strtok(nullptr, " "))
-      if (++field == 22)
-        started = word;
-  }
-  return format("%d-%s", static_cast<int>(getppid()), started.c_str());
+  const int parent = static_cast<int>(getppid());
+  return format("%d-%llu", parent, static_cast<unsigned long long>(startTimeOf(parent)));
 }
 
-void findPort(const Reader &read, Launched &found) {
+void findPort(const Reader &read, LaunchEnvironment &found) {
   constexpr int kLast = 65535, kTorchruns = 29500;
   found.port = read.number("FSDP_PORT", 1, kLast, 0);
   found.portFrom = "FSDP_PORT";
@@ -76,15 +61,17 @@ void findPort(const Reader &read, Launched &found) {
 
 } // namespace
 
-std::optional<Launched> detectLauncher(const Environment &environment) {
+std::optional<LaunchEnvironment> detectLauncher(const Environment &environment) {
   Reader read(environment);
-  Launched found;
+  LaunchEnvironment found;
   const char *rank = nullptr, *size = nullptr, *localRank = "", *localSize = "";
   if (read.has("RANK") && read.has("WORLD_SIZE")) {
     found.by = "torchrun";
     rank = "RANK", size = "WORLD_SIZE", localRank = "LOCAL_RANK", localSize = "LOCAL_WORLD_SIZE";
-    found.key = parentKey() + "-" + read.text("MASTER_PORT") + "-" +
-                read.text("TORCHELASTIC_RESTART_COUNT");
+    found.key = parentKey();
+    for (const char *name : {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
+                             "TORCHELASTIC_RESTART_COUNT"})
+      found.key += "-" + read.text(name);
   } else if (read.has("OMPI_COMM_WORLD_RANK") && read.has("OMPI_COMM_WORLD_SIZE")) {
     found.by = "Open MPI";
     rank = "OMPI_COMM_WORLD_RANK", size = "OMPI_COMM_WORLD_SIZE";
@@ -116,11 +103,13 @@ std::optional<Launched> detectLauncher(const Environment &environment) {
       read.number(localRank, 0, found.size - 1, found.oneMachine() ? found.rank : -1);
   findPort(read, found);
   if (found.key.empty())
-    found.key = parentKey();
+    found.key = parentKey() + "-" + read.text("PMI_JOBID");
+  if (read.has("FSDP_JOB_ID"))
+    found.key = found.by + "-" + read.text("FSDP_JOB_ID");
   return found;
 }
 
-std::optional<Launched> detectLauncher() {
+std::optional<LaunchEnvironment> detectLauncher() {
   return detectLauncher([](const char *name) -> const char * { return std::getenv(name); });
 }
 

@@ -9,12 +9,14 @@
 namespace fsdp::rt {
 
 /// What a launcher (torchrun, Open MPI, MPICH and its kin, Slurm) says about this process.
-struct Launched {
+struct LaunchEnvironment {
   std::string by; ///< "torchrun", "Open MPI", "PMI", "Slurm"
   int rank = 0, size = 1;
   /// Among the ranks on this machine. -1 and 0: it does not say.
   int localRank = 0, localSize = 1;
-  /// The same text on every rank of the job, and on no other job of this machine.
+  /// The same text on every rank of the job. On no other job of this machine, where a launcher has
+  /// given one, or FSDP_JOB_ID is set; ranks that were started by hand from one shell are told
+  /// apart by MASTER_ADDR and MASTER_PORT only.
   std::string key;
   /// Where ranks of several machines meet: MASTER_ADDR, empty where nobody has set it; FSDP_PORT,
   /// or what follows from MASTER_PORT; and which of them that was.
@@ -32,9 +34,9 @@ using Environment = std::function<const char *(const char *)>;
 /// process was started alone. Errors: a variable that is no number or lies outside its range.
 /// [Note: the port] torchrun's own store listens on MASTER_PORT where it is the agent's
 /// (TORCHELASTIC_USE_AGENT_STORE): then it is the next one.
-std::optional<Launched> detectLauncher(const Environment &environment);
+std::optional<LaunchEnvironment> detectLauncher(const Environment &environment);
 /// The same from this process's environment.
-std::optional<Launched> detectLauncher();
+std::optional<LaunchEnvironment> detectLauncher();
 
 } // namespace fsdp::rt
 

@@ -6,7 +6,8 @@ namespace fsdp::rt {
 
 bool builtWithMpi() { return false; }
 
-int runMpiRank(const Mesh &, const JobOptions &, const std::function<int(Job &)> &) {
+int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
+               const std::function<int(Job &)> &) {
   throw Error(
       "--communicator=mpi: this program was built without MPI; install it (libopenmpi-dev) and "
       "build again, or set MASTER_ADDR to the address of rank 0's machine to meet over TCP");
@@ -16,9 +17,11 @@ int runMpiRank(const Mesh &, const JobOptions &, const std::function<int(Job &)>
 
 #else
 
+#include "runtime/MachineMemory.h"
 #include "runtime/MpiCommunicator.h"
 #include "runtime/SharedJob.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
@@ -44,11 +47,28 @@ public:
   }
 };
 
+/// Why this rank must not go on; empty where nothing is wrong.
+std::string faultOf(const JobOptions &options, const LaunchEnvironment &launched, int rank) {
+  // Every rank takes part in the broadcasts, whatever it finds.
+  std::string text = options.identity.text();
+  std::uint64_t bytes = text.size();
+  MPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  text.resize(std::min<std::size_t>(bytes, RunIdentity::kMostBytes));
+  MPI_Bcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+  try {
+    requireMemory(MachineMemory::read(), launched.localSize, options.arenaBytes);
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return options.identity.differenceFrom(RunIdentity::parse(text), rank);
+}
+
 } // namespace
 
 bool builtWithMpi() { return true; }
 
-int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body) {
+int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironment &launched,
+               const std::function<int(Job &)> &body) {
   // Every rank has stream threads beside the one that waits in MPI: a wait that never yields would
   // take their core. (Open MPI turns this on by itself only for more ranks than cores.)
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);
@@ -70,6 +90,16 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const std::function<
         format("MPI gives thread level %d, expected at least %d (MPI_THREAD_SERIALIZED), as "
                "collectives run on streams",
                provided, MPI_THREAD_SERIALIZED));
+
+  const std::string fault = faultOf(options, launched, rank);
+  int own = fault.empty() ? size : rank, first = size;
+  MPI_Allreduce(&own, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (first < size) {
+    // The first rank with a fault says it, the others only end.
+    const int status = reportByFirst(Error(fault), rank - first);
+    MPI_Finalize();
+    return status;
+  }
 
   // A segment of this rank alone: its arena, its first error, its watchdog.
   const SharedSegment::Layout layout{1, 1, options.arenaBytes};

@@ -44,19 +44,6 @@ int runRank(Job &job, SharedSegment &segment, int recordIndex, Care care,
 int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision &supervision,
             const std::function<int(Job &)> &body);
 
-/// Some ranks of a launcher's job that share a segment.
-struct Sharers {
-  int rank = 0, first = 0; ///< this one, and the one that makes the segment
-  int count = 1;
-  /// The same text on all of them, and on no other ranks of this machine.
-  std::string key;
-};
-
-/// The segment that they share: made by the first, found by the others through `key`. Returns when
-/// all have it. Errors: a rank that does not come in time.
-SharedSegment joinSegment(const SharedSegment::Layout &layout, const Sharers &sharers,
-                          double timeoutSeconds);
-
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_SHAREDJOB_H

@@ -123,6 +123,11 @@ const sockaddr *pointerTo(const sockaddr_storage &storage) {
 
 } // namespace
 
+bool Address::isValid() const {
+  return size == 0 || (size == sizeof(sockaddr_in) && familyOf(*this) == AF_INET) ||
+         (size == sizeof(sockaddr_in6) && familyOf(*this) == AF_INET6);
+}
+
 bool Address::isLoopback() const {
   if (size && familyOf(*this) == AF_INET)
     return ntohl(as<sockaddr_in>(*this).sin_addr.s_addr) >> 24 == 127;
@@ -244,7 +249,7 @@ std::vector<Address> resolve(const std::string &host, int port, std::string &rea
 
 Socket connectTo(const Address &address, double seconds, std::string &reason) {
   sockaddr_storage storage{};
-  std::memcpy(&storage, address.bytes, address.size);
+  std::memcpy(&storage, address.bytes, std::min<std::size_t>(address.size, sizeof address.bytes));
   Socket made(socket(storage.ss_family, kKind, 0));
   int error = errno;
   if (made) {

@@ -44,6 +44,8 @@ struct Address {
   std::uint32_t size = 0;   ///< 0: none
   unsigned char bytes[28]{}; ///< a sockaddr_in or sockaddr_in6
 
+  /// Whether it is none, or one of either family that is whole.
+  bool isValid() const;
   bool isLoopback() const;
   Address withPort(int port) const;
   /// "10.0.0.1:29501", "[fe80::1]:29501"

@@ -17,7 +17,7 @@ constexpr int kNone = -1;
 
 } // namespace
 
-TcpCommunicator::TcpCommunicator(std::string name, const Job &job, Lifeline &lifeline,
+TcpCommunicator::TcpCommunicator(std::string name, const Job &job, ControlChannel &control,
                                  std::uint64_t id, std::vector<int> group, double timeoutSeconds)
     : MessageCommunicator(std::move(name), job, std::move(group), timeoutSeconds),
       lines_(static_cast<std::size_t>(size())) {
@@ -28,7 +28,7 @@ TcpCommunicator::TcpCommunicator(std::string name, const Job &job, Lifeline &lif
   };
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank())
-      lines_[peer].socket = lifeline.join(group_[peer], id, check, timeout_);
+      lines_[peer].socket = control.join(group_[peer], id, check, timeout_);
   entries_.reserve(lines_.size());
 }
 

@@ -2,8 +2,8 @@
 #ifndef FSDP_RUNTIME_TCPCOMMUNICATOR_H
 #define FSDP_RUNTIME_TCPCOMMUNICATOR_H
 
+#include "runtime/ControlChannel.h"
 #include "runtime/MessageCommunicator.h"
-#include "runtime/TcpLifeline.h"
 
 #include <poll.h>
 
@@ -15,7 +15,7 @@ class TcpCommunicator final : public MessageCommunicator {
 public:
   /// Opens the connections, which all ranks of the group know by `id`. Errors: a rank that cannot
   /// be reached or does not come in time.
-  TcpCommunicator(std::string name, const Job &job, Lifeline &lifeline, std::uint64_t id,
+  TcpCommunicator(std::string name, const Job &job, ControlChannel &control, std::uint64_t id,
                   std::vector<int> group, double timeoutSeconds);
   ~TcpCommunicator() override;
 

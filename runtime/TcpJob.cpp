@@ -1,4 +1,9 @@
 #include "runtime/TcpJob.h"
+#include "runtime/ControlChannel.h"
+#include "runtime/JobToken.h"
+#include "runtime/MachineMemory.h"
+#include "runtime/NodeLocalGroup.h"
+#include "runtime/PrintableText.h"
 #include "runtime/SharedJob.h"
 #include "runtime/SharedMemoryCommunicator.h"
 #include "runtime/TcpCommunicator.h"
@@ -20,9 +25,9 @@ struct Neighbourhood {
   std::vector<int> ranks;
   int index = 0;
 
-  Neighbourhood(const std::vector<Member> &members, int rank) {
-    const auto at = [&](int other) { return members[static_cast<std::size_t>(other)].machine; };
-    for (int other = 0; other < static_cast<int>(members.size()); ++other) {
+  Neighbourhood(const std::vector<PeerInfo> &peers, int rank) {
+    const auto at = [&](int other) { return peers[static_cast<std::size_t>(other)].machine; };
+    for (int other = 0; other < static_cast<int>(peers.size()); ++other) {
       if (at(other) != at(rank))
         continue;
       if (other == rank)
@@ -40,8 +45,8 @@ struct Neighbourhood {
 class TcpJob final : public Job {
 public:
   TcpJob(const Mesh &mesh, const JobOptions &options, int rank, SharedSegment &segment,
-         const Neighbourhood &here, Lifeline &lifeline)
-      : Job(mesh, options, rank), segment_(segment), here_(here), lifeline_(lifeline) {
+         const Neighbourhood &here, ControlChannel &control)
+      : Job(mesh, options, rank), segment_(segment), here_(here), control_(control) {
     arena_ = segment.arena(here.alone() ? 0 : rank);
     failure_ = &segment.failure();
   }
@@ -57,32 +62,24 @@ public:
     // One that is made again gets connections of its own.
     const std::uint64_t id =
         std::uint64_t(made_[number]++) << 32 | static_cast<std::uint32_t>(number);
-    return std::make_unique<TcpCommunicator>(spec.name, *this, lifeline_, id, group,
+    return std::make_unique<TcpCommunicator>(spec.name, *this, control_, id, group,
                                              options_.timeoutSeconds);
   }
 
 private:
   SharedSegment &segment_;
   const Neighbourhood &here_;
-  Lifeline &lifeline_;
+  ControlChannel &control_;
   std::map<int, std::uint32_t> made_;
 };
 
-// FNV-1a over what has to be the same on every rank.
-std::uint64_t identityOf(const Mesh &mesh, const JobOptions &options) {
-  std::string text = format("%s %s %zu", options.program, mesh.describe().c_str(),
-                            options.arenaBytes);
-  for (const CommunicatorSpec &spec : options.communicators) {
-    text += format(" %s", spec.name);
-    for (int axis : spec.axes)
-      text += format(".%d", axis);
-  }
-  if (const char *run = std::getenv("TORCHELASTIC_RUN_ID"))
-    text += format(" %s", run);
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (unsigned char c : text)
-    hash = (hash ^ c) * 0x100000001b3;
-  return hash;
+// Which of the jobs on these machines a rank belongs to, for a person to read.
+std::string jobOf(const Mesh &mesh, const JobOptions &options) {
+  std::string text = format("'%s' of mesh '%s'", options.program, mesh.describe().c_str());
+  for (const char *name : {"TORCHELASTIC_RUN_ID", "FSDP_JOB_ID"})
+    if (const char *value = std::getenv(name))
+      text += format(" with %s '%s'", name, value);
+  return printable(text, 200);
 }
 
 /// Every communicator takes a descriptor for each rank of its group.
@@ -94,15 +91,16 @@ void allowManyConnections() {
   }
 }
 
-int end(const Unmet &error, int rank, int localRank) {
-  const bool tells = error.teller() == Unmet::ThisRank ||
-                     (error.teller() == Unmet::FirstRank && rank == 0) ||
-                     (error.teller() == Unmet::FirstOfMachine && localRank <= 0);
+int end(const RendezvousError &error, int rank, int localRank) {
+  const bool tells = error.teller() == RendezvousError::ThisRank ||
+                     (error.teller() == RendezvousError::FirstRank && rank == 0) ||
+                     (error.teller() == RendezvousError::FirstOfMachine && localRank <= 0);
   return reportByFirst(error, tells ? 0 : rank + 1);
 }
 
 SharedSegment segmentOf(const Mesh &mesh, const JobOptions &options, int rank,
                         const Neighbourhood &here, std::uint64_t nonce) {
+  requireMemory(MachineMemory::read(), static_cast<int>(here.ranks.size()), options.arenaBytes);
   if (here.alone()) {
     const SharedSegment::Layout layout{1, 1, options.arenaBytes};
     return SharedSegment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
@@ -110,51 +108,64 @@ SharedSegment segmentOf(const Mesh &mesh, const JobOptions &options, int rank,
   return joinSegment(layoutOf(mesh, options),
                      {rank, here.ranks.front(), static_cast<int>(here.ranks.size()),
                       format("%016llx-%d", static_cast<unsigned long long>(nonce),
-                             here.ranks.front())},
+                             here.ranks.front()),
+                      options.identity},
                      options.timeoutSeconds);
 }
 
 } // namespace
 
-int runTcpRank(const Mesh &mesh, const JobOptions &asked, const Launched &launched,
+int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironment &launched,
                const std::function<int(Job &)> &body) {
   const int rank = launched.rank;
   allowManyConnections();
-  Introduction self{rank, launched.size, machineIdentity(), identityOf(mesh, asked), asked.program};
+  JoinRequest self;
+  self.rank = rank;
+  self.size = launched.size;
+  self.machine = machineIdentity();
   if (asked.transport == Transport::Tcp)
     self.machine += format("-%d", rank);
-  Meeting meeting;
+  self.host = hostName();
+  self.job = jobOf(mesh, asked);
+  self.identity = asked.identity;
+  Rendezvous met;
   try {
-    meeting = meet({launched.address, launched.port, launched.portFrom}, self,
-                   asked.timeoutSeconds);
-  } catch (const Unmet &error) {
+    const std::string token = jobToken([](const char *name) { return std::getenv(name); });
+    requireToken(launched, token, asked.trustNetwork);
+    met = rendezvous({launched.address, launched.port, launched.portFrom, token,
+                      token.empty() && !asked.trustNetwork},
+                     self, asked.timeoutSeconds);
+  } catch (const RendezvousError &error) {
     return end(error, rank, launched.localRank);
+  } catch (const Error &error) {
+    return end(RendezvousError(error.what(), RendezvousError::FirstOfMachine), rank,
+               launched.localRank);
   }
-  const Neighbourhood here(meeting.members, rank);
+  const Neighbourhood here(met.peers, rank);
   JobOptions options = asked;
   options.localRank = launched.localRank >= 0 ? launched.localRank : here.index;
   std::optional<SharedSegment> segment;
   try {
-    segment.emplace(segmentOf(mesh, options, rank, here, meeting.nonce));
+    segment.emplace(segmentOf(mesh, options, rank, here, met.nonce));
   } catch (const Error &error) {
     Failure failure;
     failure.raise(error.at(rank, ""));
-    Lifeline lifeline(std::move(meeting), asked.timeoutSeconds);
-    lifeline.start(failure);
-    lifeline.report();
+    ControlChannel control(std::move(met), asked.timeoutSeconds);
+    control.start(failure);
+    control.report();
     return error.status();
   }
-  Lifeline lifeline(std::move(meeting), asked.timeoutSeconds);
-  TcpJob job(mesh, options, rank, *segment, here, lifeline);
-  lifeline.start(job.failure());
+  ControlChannel control(std::move(met), asked.timeoutSeconds);
+  TcpJob job(mesh, options, rank, *segment, here, control);
+  control.start(job.failure());
   const int record = here.alone() ? 0 : rank;
   const Supervision supervision{here.alone() ? -1 : here.next(),
-                                [&](Failure &) { lifeline.report(); }};
+                                [&](Failure &) { control.report(); }};
   return runRank(job, *segment, record, supervision, [&](Job &started) {
     const int status = body(started);
     if (status == 0) {
       segment->rank(record).state = RankRecord::Done;
-      lifeline.finish();
+      control.finish();
     }
     return status;
   });

@@ -9,7 +9,7 @@ namespace fsdp::rt {
 
 /// Runs `body` as a rank of a launcher's job whose ranks meet at `launched.address`, and returns the
 /// exit status. Ranks of one machine share memory, unless the options ask for TCP everywhere.
-int runTcpRank(const Mesh &mesh, const JobOptions &options, const Launched &launched,
+int runTcpRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironment &launched,
                const std::function<int(Job &)> &body);
 
 } // namespace fsdp::rt

@@ -28,6 +28,10 @@ void Watchdog::run() {
     if (!segment_.failure().raised()) {
       if (neighbour_ >= 0)
         lookAfterNeighbour();
+      if (launcher_.gone())
+        segment_.failure().raise(Error(
+            format("%s is gone: it was killed, or ended before its ranks; ranks end with it",
+                   launcher_.describe().c_str())));
       continue;
     }
     if (failedAt == 0)

@@ -3,6 +3,7 @@
 #define FSDP_RUNTIME_WATCHDOG_H
 
 #include "runtime/Arena.h"
+#include "runtime/Process.h"
 
 #include <atomic>
 #include <functional>
@@ -19,7 +20,7 @@ constexpr double kGraceSeconds = 2;
 
 /// A thread of each rank: gives the signs of life, ends the process when the job has failed and the
 /// rank does not stop by itself, and, where no parent looks after the ranks, looks after its
-/// neighbour.
+/// neighbour and after the launcher: ranks end with it.
 class Watchdog {
 public:
   /// `neighbour`: the rank to look after, or -1. `report` prints the cause, before the process is
@@ -36,6 +37,7 @@ private:
   int rank_, neighbour_;
   double silence_;
   std::function<void(Failure &)> report_;
+  LauncherWatch launcher_;
   std::atomic<bool> stop_{false};
   Progress wake_;
   std::thread thread_;

@@ -18,6 +18,7 @@ import time
 import training
 
 RANKS, PER_MACHINE = 4, 2
+TOKEN = {"FSDP_JOB_TOKEN": "of these machines"}
 
 
 def free_port():
@@ -126,7 +127,7 @@ def cut_the_cable(program, namespaces, inputs):
     log = program.parent / "cut.jsonl"
     log.unlink(missing_ok=True)
     job = Job([program, "--data", data, "--steps", 1000000, "--init", init, "--log", log], namespaces.inside,
-              namespaces.addresses[0], lambda machine: {"FSDP_TIMEOUT": "3"})
+              namespaces.addresses[0], lambda machine: {"FSDP_TIMEOUT": "3", **TOKEN})
     deadline = time.monotonic() + 60
     while not (log.exists() and log.read_text().count("\n") > 5):
         if time.monotonic() > deadline:
@@ -160,7 +161,7 @@ def main(scratch):
         try:
             with Namespaces() as namespaces:
                 compare(program, "namespaces", inputs, expected, namespaces.inside, namespaces.addresses[0],
-                        lambda machine: {})
+                        lambda machine: TOKEN)
                 if program == programs[0]:
                     cut_the_cable(program, namespaces, inputs)
         except OSError as error:

@@ -120,8 +120,9 @@ TEST(Bootstrap, RefusesRanksOfDifferentPrograms) {
   Finished job = runCommand("sh -c 'RANK=0 WORLD_SIZE=2 FSDP_TIMEOUT=1 " RANKS_PROGRAM
                             " fsdp=2 steps & RANK=1 WORLD_SIZE=2 FSDP_TIMEOUT=1 " RANKS_PROGRAM
                             " a=1,fsdp=2 steps; wait'");
-  EXPECT_TRUE(job.says("error: the ranks of this machine run different programs: got a segment of"))
+  EXPECT_TRUE(job.says("error: rank 1 was started with mesh a=1,fsdp=2 and "))
       << job.output;
+  EXPECT_EQ(job.errors(), 1) << job.output;
 }
 
 TEST(Bootstrap, RefusesMpiWithoutALauncher) {

@@ -69,23 +69,19 @@ protected:
   void expectDifference(const std::string &first, const std::string &second,
                         const std::string &says) {
     for (const Finished &job : runByHand(first, second)) {
-      EXPECT_EQ(job.says("error: " + says), kMended) << job.output;
-      if (!kMended)
-        continue;
+      EXPECT_TRUE(job.says("error: " + says)) << job.output;
       EXPECT_NE(job.status, 0);
       EXPECT_EQ(job.errors(), 1) << job.output;
       EXPECT_LT(job.seconds, 15);
     }
   }
 
-  /// Until the faults that these tests show are mended.
-  static constexpr bool kMended = false;
   fs::path folder;
 };
 
 TEST_F(Launch, RefusesRanksWithOtherOptions) {
   expectDifference(data() + " --steps 2 --lr 0.5", data() + " --steps 2 --lr 0.25 --seed 3",
-                   "rank 1 was started with --seed 3 and --lr 0.25, rank 0 with --seed 0 and --lr 0.5; "
+                   "rank 1 was started with --seed 3 and with --lr 0.25, rank 0 with --seed 0 and with --lr 0.5; "
                    "start all ranks with the same program, options and files\n");
 }
 
@@ -103,8 +99,7 @@ TEST_F(Launch, RefusesRanksWithOtherFiles) {
 TEST_F(Launch, KeepsTwoJobsApart) {
   const std::string first = "env RANK=0 WORLD_SIZE=2 FSDP_TIMEOUT=4 " RANKS_PROGRAM " fsdp=2 steps";
   Finished job = runCommand("sh -c '" + first + " & sleep 0.7; " + first + "; wait'");
-  EXPECT_EQ(job.says(" belongs to another job that is starting just now (its rank 0 is process "),
-            kMended)
+  EXPECT_TRUE(job.says(" belongs to another job that is starting just now (its rank 0 is process "))
       << job.output;
 }
 
@@ -113,7 +108,7 @@ TEST_F(Launch, EndsWithAKilledLauncher) {
     GTEST_SKIP() << "built without MPI";
   // A shell between mpirun and a rank, and none; each with the way to talk.
   for (const std::string words : {"", "sh -c \"\\\"\\$@\\\"; exit\" sh "})
-    for (const char *how : {"shm"}) { // over MPI they end already
+    for (const char *how : {"shm", "mpi"}) {
       Finished job = runCommand(
           "sh -c '" + kMpi + "-n 2 " + words + RANKS_PROGRAM " fsdp=2 spin " + how +
           " >/dev/null 2>&1 & launcher=$!; children=/proc/$launcher/task/$launcher/children; "
@@ -124,26 +119,43 @@ TEST_F(Launch, EndsWithAKilledLauncher) {
           "for r in $ranks; do if grep -qs \"State:.[RSDT]\" /proc/$r/status; then echo left; "
           "kill -9 $r; fi; done; echo looked at $ranks'");
       EXPECT_TRUE(job.says("looked at ")) << job.output;
-      EXPECT_EQ(!job.says("left"), kMended) << how << " " << words << job.output;
+      EXPECT_FALSE(job.says("left")) << how << " " << words << job.output;
     }
+}
+
+// A shell in the place of mpirun, and of torchrun's agent.
+TEST_F(Launch, SaysThatTheLauncherIsGone) {
+  for (const std::string variables : {"OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK",
+                                      "WORLD_SIZE=2 TORCHELASTIC_RUN_ID=x RANK"}) {
+    Finished job = runCommand(
+        "sh -c 'sh -c \"for r in 0 1; do env " + variables +
+        "=\\$r " RANKS_PROGRAM " fsdp=2 spin shm & done; wait\" & launcher=$!; sleep 3; "
+        "kill -9 $launcher; echo killed $launcher; sleep 1'");
+    EXPECT_EQ(job.errors(), 1) << job.output;
+    const std::size_t at = job.output.find("killed ");
+    ASSERT_NE(at, std::string::npos) << job.output;
+    EXPECT_TRUE(job.says("error: the launcher 'sh' (process " +
+                         std::to_string(std::atol(job.output.c_str() + at + 7)) +
+                         ") is gone: it was killed, or ended before its ranks; ranks end with it\n"))
+        << job.output;
+    EXPECT_LT(job.seconds, 20);
+  }
 }
 
 TEST_F(Launch, RefusesArenasLargerThanTheMachine) {
   Finished job = runRanksProgram("fsdp=2", "steps", "ARENA_GIB=100000 ");
-  EXPECT_EQ(job.says("error: the arenas of 2 rank(s) on this machine take 200000.00 GiB (100000.00 "
-                     "GiB each), but "),
-            kMended)
+  EXPECT_TRUE(job.says("error: the arenas of 2 rank(s) on this machine take 200000.00 GiB (100000.00 "
+                     "GiB each), but "))
       << job.output;
 }
 
 TEST_F(Launch, RefusesTheNetworkWithoutAToken) {
   Finished job = runCommand("env RANK=1 WORLD_SIZE=2 MASTER_ADDR=192.0.2.77 FSDP_TIMEOUT=1 "
                             RANKS_PROGRAM " fsdp=2 steps tcp");
-  EXPECT_EQ(job.says("error: ranks would meet over the network at '192.0.2.77' (192.0.2.77:29500), "
+  EXPECT_TRUE(job.says("error: ranks would meet over the network at '192.0.2.77' (192.0.2.77:29500), "
                      "where anybody could join them: set FSDP_JOB_TOKEN to the same secret on every "
                      "rank, or FSDP_JOB_TOKEN_FILE to a file of mode 0600 that holds it, or pass "
-                     "--trust-network if nobody else can reach that address\n"),
-            kMended)
+                     "--trust-network if nobody else can reach that address\n"))
       << job.output;
 }
 

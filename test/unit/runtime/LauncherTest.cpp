@@ -10,7 +10,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-std::optional<Launched> detect(const Variables &variables) {
+std::optional<LaunchEnvironment> detect(const Variables &variables) {
   return detectLauncher([&](const char *name) -> const char * {
     auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
@@ -19,7 +19,7 @@ std::optional<Launched> detect(const Variables &variables) {
 
 void expectLaunched(const Variables &variables, const char *by, int rank, int size, int localRank,
                     int localSize) {
-  std::optional<Launched> found = detect(variables);
+  std::optional<LaunchEnvironment> found = detect(variables);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->by, by);
   EXPECT_EQ(found->rank, rank);
@@ -39,7 +39,7 @@ TEST(Launcher, Torchrun) {
 TEST(Launcher, TorchrunsMeetingPlace) {
   Variables variables = {{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node0"}};
   const auto expectPort = [&](int port, const std::string &from) {
-    std::optional<Launched> found = detect(variables);
+    std::optional<LaunchEnvironment> found = detect(variables);
     EXPECT_EQ(found->address, "node0");
     EXPECT_EQ(found->port, port);
     EXPECT_EQ(found->portFrom, from);

@@ -3,7 +3,8 @@
 //   runtime-ranks MESH MODE [auto|shm|tcp|mpi|threads]     MESH as in "fsdp=2,tensor=3"
 //
 // Modes other than `conformance`, `where`, `steps`, `overlap` and `allocations` plant a fault in rank 1;
-// `lose-first` in rank 0. ARENA_GIB is the size of a rank's arena.
+// `lose-first` in rank 0. ARENA_GIB is the size of a rank's arena, TRUST_NETWORK is
+// --trust-network.
 //
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
@@ -251,6 +252,7 @@ int main(int argc, char **argv) {
   }
   const MeshText text(argv[1]);
   JobOptions options;
+  options.trustNetwork = std::getenv("TRUST_NETWORK");
   const char *arena = std::getenv("ARENA_GIB");
   options.arenaBytes = arena ? std::size_t(std::atol(arena)) << 30 : kConformanceArena;
   options.communicators = text.communicators();

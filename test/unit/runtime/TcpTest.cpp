@@ -1,7 +1,7 @@
 // Ranks that torchrun's variables put on several machines: they meet over TCP. Machines differ in
 // FSDP_MACHINE here; check_machines.py has some that differ in more.
 #include "JobProcess.h"
-#include "runtime/TcpLifeline.h"
+#include "runtime/ControlChannel.h"
 
 #include <gtest/gtest.h>
 
@@ -125,16 +125,16 @@ TEST(Tcp, SaysWhichConnectionIsMissing) {
   const Socket listener = listenOn(0);
   std::string reason;
   const Address open = resolve("127.0.0.1", portOf(listener), reason).at(0);
-  Meeting meeting;
-  meeting.rank = 1;
-  meeting.members.resize(3);
-  meeting.members[0].address = open.withPort(freePort());
-  meeting.members[2].address = open;
-  meeting.lines.push_back(connectTo(open, 1, reason));
-  Lifeline lifeline(std::move(meeting), 10);
+  Rendezvous met;
+  met.rank = 1;
+  met.peers.resize(3);
+  met.peers[0].address = open.withPort(freePort());
+  met.peers[2].address = open;
+  met.lines.push_back(connectTo(open, 1, reason));
+  ControlChannel control(std::move(met), 10);
   for (int peer : {0, 2})
     try {
-      lifeline.join(peer, 5, [] {}, 0.2);
+      control.join(peer, 5, [] {}, 0.2);
       FAIL() << peer;
     } catch (const Error &error) {
       const std::string said = error.what();
@@ -202,8 +202,8 @@ TEST(Tcp, SendsStrangersAway) {
       rest.command(RANKS_PROGRAM " fsdp=2 steps") + "); wait'");
   EXPECT_TRUE(job.says("done\n")) << job.output;
   EXPECT_EQ(job.errors(), 1) << job.output;
-  EXPECT_TRUE(job.says("runs another program, or belongs to another job: got '' on 2 ranks, expected "
-                       "'' on 2, compiled alike, at 127.0.0.1:" +
+  EXPECT_TRUE(job.says("runs another program, or belongs to another job: got '' of mesh "
+                       "'a=1,fsdp=2' on 2 ranks, expected '' of mesh 'fsdp=2' on 2, at 127.0.0.1:" +
                        port))
       << job.output;
 }
@@ -218,6 +218,53 @@ TEST(Tcp, RefusesTwoOfARank) {
   EXPECT_TRUE(job.says("': RANK has to differ on every process\n")) << job.output;
   EXPECT_TRUE(job.says(" for rank 2 of 3; sent away: rank 1 on '")) << job.output;
   EXPECT_LT(job.seconds, 10);
+}
+
+// Whoever knows another secret, or none, is sent away; the ranks that know it go on.
+TEST(Tcp, AsksForTheToken) {
+  TcpRun run{2, 1};
+  run.env = "FSDP_TIMEOUT=3 FSDP_JOB_TOKEN=correct-horse ";
+  EXPECT_EQ(run.run("fsdp=2", "steps").output, "done\n");
+  run.own = {"", "env -u FSDP_JOB_TOKEN"};
+  for (const char *own : {"env -u FSDP_JOB_TOKEN", "env FSDP_JOB_TOKEN=battery-staple"}) {
+    run.own[1] = own;
+    run.port = freePort();
+    Finished job = run.run("fsdp=2", "steps");
+    EXPECT_NE(job.status, 0);
+    EXPECT_TRUE(job.says("error: rank 0 at 127.0.0.1:" + std::to_string(run.port) +
+                         " (MASTER_PORT) knows another FSDP_JOB_TOKEN than rank 1: set it to the "
+                         "same secret on every rank\n"))
+        << job.output;
+    EXPECT_TRUE(job.says(" for rank 1 of 2; sent away: 127.0.0.1:")) << job.output;
+    EXPECT_TRUE(job.says(" knows another FSDP_JOB_TOKEN (")) << job.output;
+    EXPECT_FALSE(job.says("horse")) << job.output;
+  }
+}
+
+/// An address of this machine that is not the loopback device's, or "".
+std::string networkAddress() {
+  Finished found = runCommand("hostname -I");
+  const std::string first = found.output.substr(0, found.output.find_first_of(" \n"));
+  return found.status == 0 && first.find('.') != first.npos ? first : "";
+}
+
+// The port is open to the network, but nobody who comes from there is heard without a token.
+TEST(Tcp, HearsTheNetworkOnlyWithATokenOrTrust) {
+  const std::string address = networkAddress();
+  if (address.empty())
+    GTEST_SKIP() << "this machine has no address but the loopback device's";
+  TcpRun run{2, 1};
+  run.env = "FSDP_TIMEOUT=3 MASTER_ADDR=" + address + " FSDP_JOB_TOKEN=correct-horse ";
+  EXPECT_EQ(run.run("fsdp=2", "steps").output, "done\n");
+  run.env = "FSDP_TIMEOUT=3 TRUST_NETWORK=1 MASTER_ADDR=" + address + " ";
+  run.port = freePort();
+  EXPECT_EQ(run.run("fsdp=2", "steps").output, "done\n");
+  // Rank 0 has looked at another address, as names may have several.
+  run.own = {"env -u TRUST_NETWORK MASTER_ADDR=127.0.0.1", ""};
+  run.port = freePort();
+  Finished job = run.run("fsdp=2", "steps");
+  EXPECT_TRUE(job.says(" came over the network to a job without FSDP_JOB_TOKEN ")) << job.output;
+  EXPECT_NE(job.status, 0);
 }
 
 struct Fault {

@@ -1,10 +1,10 @@
-//===- TcpLifeline.h - ranks of several machines hear of each other ---------===//
-#ifndef FSDP_RUNTIME_TCPLIFELINE_H
-#define FSDP_RUNTIME_TCPLIFELINE_H
+//===- ControlChannel.h - ranks of several machines hear of each other ------===//
+#ifndef FSDP_RUNTIME_CONTROLCHANNEL_H
+#define FSDP_RUNTIME_CONTROLCHANNEL_H
 
 #include "runtime/Failure.h"
 #include "runtime/Progress.h"
-#include "runtime/TcpMeeting.h"
+#include "runtime/TcpRendezvous.h"
 
 #include <atomic>
 #include <functional>
@@ -17,14 +17,14 @@
 
 namespace fsdp::rt {
 
-/// A thread of each rank over the connections of its meeting. Rank 0's has one to every other rank:
+/// A thread of each rank over the connections of its rendezvous. Rank 0's has one to every other rank:
 /// failures go to it, it prints the first and tells all; a rank whose connection ends, or that gives
 /// no sign of life, has failed too. Without rank 0 the others end as well. It also takes the
 /// connections that other ranks open to this one.
-class Lifeline {
+class ControlChannel {
 public:
-  Lifeline(Meeting meeting, double timeoutSeconds);
-  ~Lifeline();
+  ControlChannel(Rendezvous rendezvous, double timeoutSeconds);
+  ~ControlChannel();
 
   /// Starts the thread; failures go to and come from `failure`, which outlives it.
   void start(Failure &failure);
@@ -49,22 +49,25 @@ private:
   struct Caller;
 
   void run();
-  void look();
-  void listen(Line &line);
-  void understand(Line &line, std::uint32_t kind, int rank, const char *payload);
+  void poll();
+  void receiveFrom(Line &line);
+  /// Takes the whole messages that have come; false when something else has.
+  bool handleMessages(Line &line);
+  void handleMessage(Line &line, const ControlMessage &message);
   void ended(Line &line);
-  void takeCallers();
-  bool listen(Caller &caller);
+  void acceptConnections();
+  bool handleCaller(Caller &caller);
   /// Passes on the job's failure, once.
-  void spread();
+  void broadcastFailure();
   void endTogether();
-  void send(Line &line, std::uint32_t kind, int rank, const void *payload = nullptr,
-            std::size_t bytes = 0);
+  void send(Line &line, ControlMessage::Kind kind, const Error *error = nullptr);
   void wake();
 
   const int rank_;
-  const std::vector<Member> members_;
+  const std::vector<PeerInfo> peers_;
   const std::uint64_t nonce_;
+  const std::string token_;
+  const bool loopbackOnly_;
   const double silence_;
   Socket listener_, wakes_;
   std::vector<Line> lines_;
@@ -82,4 +85,4 @@ private:
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_TCPLIFELINE_H
+#endif // FSDP_RUNTIME_CONTROLCHANNEL_H

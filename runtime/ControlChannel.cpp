@@ -1,4 +1,4 @@
-#include "runtime/TcpLifeline.h"
+#include "runtime/ControlChannel.h"
 #include "runtime/Bootstrap.h"
 #include "runtime/Watchdog.h"
 
@@ -12,25 +12,6 @@ namespace fsdp::rt {
 
 namespace {
 
-enum Kind : std::uint32_t { kAlive, kFailed, kDone, kAllDone };
-
-struct Header {
-  std::uint32_t kind;
-  std::int32_t rank;
-  std::uint32_t bytes;
-};
-
-struct Told {
-  std::int32_t status, byAll;
-  char action[128], message[1792];
-};
-
-constexpr std::uint64_t kCall = 0x66736470'63616c6c;
-struct Call {
-  std::uint64_t magic, nonce, id;
-  std::int32_t rank;
-};
-
 // What a stranger is given to say something.
 constexpr double kPatience = 5;
 // How long a rank that has failed waits for rank 0 to say so.
@@ -39,52 +20,57 @@ constexpr double kAnswer = 1.5;
 constexpr double kSending = 0.2;
 /// Bytes that are read at once.
 constexpr std::size_t kBuffer = 4096;
+/// Context of the proof that opens a connection; the job's nonce is in what it proves.
+constexpr const char *kBetweenRanks = "between ranks";
+/// Strangers that are listened to at the same time.
+constexpr std::size_t kMostCallers = 1024;
 
 } // namespace
 
 /// Who has connected and not said what for.
-struct Lifeline::Caller {
+struct ControlChannel::Caller {
   Socket socket;
   double deadline = 0;
   std::size_t got = 0;
-  Call call{};
+  char bytes[kFrameOverhead + ConnectRequest::kBytes] = {};
 };
 
-Lifeline::Lifeline(Meeting meeting, double timeoutSeconds)
-    : rank_(meeting.rank), members_(std::move(meeting.members)), nonce_(meeting.nonce),
-      silence_(silenceLimit(timeoutSeconds)), listener_(std::move(meeting.listener)),
+ControlChannel::ControlChannel(Rendezvous rendezvous, double timeoutSeconds)
+    : rank_(rendezvous.rank), peers_(std::move(rendezvous.peers)), nonce_(rendezvous.nonce),
+      token_(std::move(rendezvous.token)), loopbackOnly_(rendezvous.loopbackOnly),
+      silence_(silenceLimit(timeoutSeconds)), listener_(std::move(rendezvous.listener)),
       wakes_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  for (std::size_t i = 0; i < meeting.lines.size(); ++i)
-    if (meeting.lines[i]) {
+  for (std::size_t i = 0; i < rendezvous.lines.size(); ++i)
+    if (rendezvous.lines[i]) {
       lines_.emplace_back();
-      lines_.back().socket = std::move(meeting.lines[i]);
+      lines_.back().socket = std::move(rendezvous.lines[i]);
       lines_.back().rank = static_cast<int>(i);
     }
 }
 
-Lifeline::~Lifeline() {
+ControlChannel::~ControlChannel() {
   stop_.store(true);
   wake();
   if (thread_.joinable())
     thread_.join();
 }
 
-void Lifeline::start(Failure &failure) {
+void ControlChannel::start(Failure &failure) {
   failure_ = &failure;
   // While the job runs, the thread allocates nothing.
   entries_.reserve(lines_.size() + 2);
   for (Line &line : lines_)
-    line.bytes.reserve(2 * kBuffer);
+    line.bytes.reserve(kBuffer + ControlMessage::kMost);
   thread_ = std::thread([this] { run(); });
 }
 
-void Lifeline::wake() {
+void ControlChannel::wake() {
   const std::uint64_t one = 1;
   if (write(wakes_.descriptor(), &one, sizeof one) < 0)
     return; // it is awake
 }
 
-void Lifeline::report() {
+void ControlChannel::report() {
   wake();
   const double deadline = now() + kAnswer;
   while (!cut_ && now() < deadline)
@@ -94,7 +80,7 @@ void Lifeline::report() {
     rt::report(failure_->error());
 }
 
-void Lifeline::finish() {
+void ControlChannel::finish() {
   finished_.store(true);
   wake();
   while (!ended_.waitFor(1, 0.05))
@@ -105,10 +91,10 @@ void Lifeline::finish() {
 // The thread
 //===----------------------------------------------------------------------===//
 
-void Lifeline::run() {
+void ControlChannel::run() {
   double last = now(), said = 0;
   while (!stop_) {
-    look();
+    poll();
     const double time = now();
     // This process may itself have been stopped.
     const double elapsed = std::min(time - last, 0.5);
@@ -118,37 +104,37 @@ void Lifeline::run() {
       if (line.socket && line.silent > silence_ && !failure_->raised())
         failure_->raise(
             Error(format("hangs: no sign of life for %.1f s from '%s'", line.silent,
-                         members_[static_cast<std::size_t>(line.rank)].host))
+                         peers_[static_cast<std::size_t>(line.rank)].host.c_str()))
                 .at(line.rank, ""));
     }
     if (time - said > std::min(1.0, silence_ / 5)) {
       for (Line &line : lines_)
-        send(line, kAlive, rank_);
+        send(line, ControlMessage::Alive);
       said = time;
     }
-    spread();
+    broadcastFailure();
     endTogether();
   }
 }
 
-void Lifeline::look() {
+void ControlChannel::poll() {
   entries_.assign({{wakes_.descriptor(), POLLIN, 0}, {listener_.descriptor(), POLLIN, 0}});
   for (const auto &caller : callers_)
     entries_.push_back({caller->socket.descriptor(), POLLIN, 0});
   for (const Line &line : lines_)
     if (line.socket)
       entries_.push_back({line.socket.descriptor(), POLLIN, 0});
-  poll(entries_.data(), entries_.size(), 100);
+  ::poll(entries_.data(), entries_.size(), 100);
   std::uint64_t wakes;
   if (entries_[0].revents && read(wakes_.descriptor(), &wakes, sizeof wakes) < 0)
     return;
-  takeCallers();
+  acceptConnections();
   for (Line &line : lines_)
     if (line.socket)
-      listen(line);
+      receiveFrom(line);
 }
 
-void Lifeline::listen(Line &line) {
+void ControlChannel::receiveFrom(Line &line) {
   char buffer[kBuffer];
   for (;;) {
     const long moved = line.socket.receive(buffer, sizeof buffer);
@@ -156,48 +142,54 @@ void Lifeline::listen(Line &line) {
       line.silent = 0;
       line.bytes.insert(line.bytes.end(), buffer, buffer + moved);
     }
-    Header header;
-    while (line.bytes.size() >= sizeof header) {
-      std::memcpy(&header, line.bytes.data(), sizeof header);
-      const std::size_t whole = sizeof header + header.bytes;
-      if (line.bytes.size() < whole)
-        break;
-      understand(line, header.kind, header.rank, line.bytes.data() + sizeof header);
-      line.bytes.erase(line.bytes.begin(), line.bytes.begin() + static_cast<long>(whole));
-    }
-    if (moved == Socket::kEnded)
+    if (!handleMessages(line) || moved == Socket::kEnded)
       return ended(line);
     if (moved == 0)
       return;
   }
 }
 
-void Lifeline::understand(Line &line, std::uint32_t kind, int rank, const char *payload) {
-  switch (kind) {
-  case kFailed: {
-    Told told;
-    std::memcpy(&told, payload, sizeof told);
-    const Error error = Error(told.message, told.status).at(rank, told.action);
-    failure_->raise(told.byAll ? error.byAll() : error);
+bool ControlChannel::handleMessages(Line &line) {
+  // What is not whole stays: less than a message.
+  std::size_t taken = 0;
+  for (ControlMessage message;;) {
+    const std::string_view left(line.bytes.data() + taken, line.bytes.size() - taken);
+    const std::size_t bytes = ControlMessage::decode(left, static_cast<int>(peers_.size()), message);
+    if (bytes == ControlMessage::kMalformed)
+      return false;
+    if (bytes == 0)
+      break;
+    taken += bytes;
+    handleMessage(line, message);
+  }
+  line.bytes.erase(line.bytes.begin(), line.bytes.begin() + static_cast<long>(taken));
+  return true;
+}
+
+void ControlChannel::handleMessage(Line &line, const ControlMessage &message) {
+  switch (message.kind) {
+  case ControlMessage::Alive:
+    break;
+  case ControlMessage::Failed:
+    failure_->raise(*message.error);
     if (rank_ > 0) {
       told_ = true;
       settled_.advance(); // rank 0 has printed it
     }
     break;
-  }
-  case kDone:
+  case ControlMessage::Done:
     line.done = true;
     break;
-  case kAllDone:
-    allDone_ = true;
-    ended_.advance();
-    break;
-  default:
+  case ControlMessage::AllDone:
+    if (rank_ > 0) {
+      allDone_ = true;
+      ended_.advance();
+    }
     break;
   }
 }
 
-void Lifeline::ended(Line &line) {
+void ControlChannel::ended(Line &line) {
   line.socket = Socket();
   if (rank_ > 0)
     cut_ = true;
@@ -205,97 +197,99 @@ void Lifeline::ended(Line &line) {
     return;
   failure_->raise(Error(format("died without a word on '%s': it was killed, or exited in the middle "
                                "of the job",
-                               members_[static_cast<std::size_t>(line.rank)].host))
+                               peers_[static_cast<std::size_t>(line.rank)].host.c_str()))
                       .at(line.rank, ""));
 }
 
-void Lifeline::spread() {
+void ControlChannel::broadcastFailure() {
   if (told_ || !failure_->raised())
     return;
   told_ = true;
   const Error error = failure_->error();
   if (rank_ == 0 && failure_->claimReport())
     rt::report(error);
-  Told told{};
-  told.status = error.status();
-  told.byAll = error.isByAll();
-  std::snprintf(told.action, sizeof told.action, "%s", error.action().c_str());
-  std::snprintf(told.message, sizeof told.message, "%s", error.what());
   for (Line &line : lines_)
-    send(line, kFailed, error.rank(), &told, sizeof told);
+    send(line, ControlMessage::Failed, &error);
   if (rank_ == 0)
     settled_.advance();
 }
 
-void Lifeline::endTogether() {
+void ControlChannel::endTogether() {
   if (!finished_ || failure_->raised())
     return;
   if (rank_ > 0) {
     if (!std::exchange(saidDone_, true))
-      send(lines_[0], kDone, rank_);
+      send(lines_[0], ControlMessage::Done);
     return;
   }
   const auto all = [&](auto is) { return std::all_of(lines_.begin(), lines_.end(), is); };
   if (!allDone_ && all([](const Line &line) { return line.done; })) {
     allDone_ = true;
     for (Line &line : lines_)
-      send(line, kAllDone, 0);
+      send(line, ControlMessage::AllDone);
   }
   // Stays until all have read that: closing before might take it back.
   if (allDone_ && all([](const Line &line) { return !line.socket; }))
     ended_.advance();
 }
 
-void Lifeline::send(Line &line, std::uint32_t kind, int rank, const void *payload,
-                    std::size_t bytes) {
+void ControlChannel::send(Line &line, ControlMessage::Kind kind, const Error *error) {
   if (!line.socket)
     return;
-  char text[sizeof(Header) + sizeof(Told)];
-  const Header header{kind, rank, static_cast<std::uint32_t>(bytes)};
-  std::memcpy(text, &header, sizeof header);
-  if (bytes)
-    std::memcpy(text + sizeof header, payload, bytes);
+  char text[ControlMessage::kMost];
   // What does not leave is found by the silence, or by the end of the connection.
-  line.socket.sendAll(text, sizeof header + bytes, kSending);
+  line.socket.sendAll(text, ControlMessage::encode(kind, error, text), kSending);
 }
 
 //===----------------------------------------------------------------------===//
 // Connections for data
 //===----------------------------------------------------------------------===//
 
-void Lifeline::takeCallers() {
-  while (Socket taken = acceptFrom(listener_)) {
+void ControlChannel::acceptConnections() {
+  while (callers_.size() < kMostCallers) {
+    Socket taken = acceptFrom(listener_);
+    if (!taken)
+      break;
+    if (loopbackOnly_ && !peerOf(taken).isLoopback())
+      continue;
     callers_.push_back(std::make_unique<Caller>());
     callers_.back()->socket = std::move(taken);
     callers_.back()->deadline = now() + kPatience;
   }
   for (auto &caller : callers_)
-    if (!listen(*caller))
+    if (!handleCaller(*caller))
       caller.reset();
   callers_.erase(std::remove(callers_.begin(), callers_.end(), nullptr), callers_.end());
 }
 
-bool Lifeline::listen(Caller &caller) {
-  auto *bytes = reinterpret_cast<char *>(&caller.call);
-  const long moved = caller.socket.receive(bytes + caller.got, sizeof(Call) - caller.got);
+bool ControlChannel::handleCaller(Caller &caller) {
+  const long moved =
+      caller.socket.receive(caller.bytes + caller.got, sizeof caller.bytes - caller.got);
   if (moved == Socket::kEnded || now() > caller.deadline)
     return false;
   caller.got += static_cast<std::size_t>(moved);
-  if (caller.got < sizeof(Call))
+  const std::string_view got(caller.bytes, caller.got);
+  if (frameBytes(got, FrameKind::Connect, ConnectRequest::kBytes) == 0)
+    return false;
+  if (caller.got < sizeof caller.bytes)
     return true;
-  if (caller.call.magic != kCall || caller.call.nonce != nonce_)
+  const auto payload = openFrame(got, token_, kBetweenRanks);
+  const auto request = payload ? ConnectRequest::decode(*payload, static_cast<int>(peers_.size()))
+                               : std::nullopt;
+  // The higher rank opens the connection.
+  if (!request || request->nonce != nonce_ || request->to != rank_ || request->from <= rank_)
     return false;
   {
     std::lock_guard<std::mutex> guard(mutex_);
-    arrived_[{caller.call.rank, caller.call.id}] = std::move(caller.socket);
+    arrived_[{request->from, request->id}] = std::move(caller.socket);
   }
   arrivals_.advance();
   return false;
 }
 
-Socket Lifeline::join(int peer, std::uint64_t id, const std::function<void()> &check,
+Socket ControlChannel::join(int peer, std::uint64_t id, const std::function<void()> &check,
                       double seconds) {
-  const Member &member = members_[static_cast<std::size_t>(peer)];
+  const PeerInfo &info = peers_[static_cast<std::size_t>(peer)];
   const double deadline = now() + seconds;
   std::string reason = "it did not call";
   while (now() < deadline) {
@@ -314,15 +308,17 @@ Socket Lifeline::join(int peer, std::uint64_t id, const std::function<void()> &c
       arrivals_.waitFor(seen + 1, 0.05);
       continue;
     }
-    const Call call{kCall, nonce_, id, rank_};
-    if (Socket line = connectTo(member.address, std::min(kPatience, deadline - now()), reason))
-      if (line.sendAll(&call, sizeof call, kPatience))
+    const std::string frame = sealFrame(FrameKind::Connect,
+                                        ConnectRequest{nonce_, id, rank_, peer}.encode(), token_,
+                                        kBetweenRanks);
+    if (Socket line = connectTo(info.address, std::min(kPatience, deadline - now()), reason))
+      if (line.sendAll(frame.data(), frame.size(), kPatience))
         return line;
     usleep(20'000);
   }
   throw Error(format("waited %g s for a connection with rank %d on '%s' (%s): %s; ranks connect to "
                      "each other directly, on any port",
-                     seconds, peer, member.host, member.address.describe().c_str(),
+                     seconds, peer, info.host.c_str(), info.address.describe().c_str(),
                      reason.c_str()));
 }
 

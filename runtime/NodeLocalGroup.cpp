@@ -1,0 +1,138 @@
+#include "runtime/NodeLocalGroup.h"
+#include "runtime/RendezvousFile.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <optional>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+namespace {
+
+struct Descriptor {
+  int fd = -1;
+  ~Descriptor() {
+    if (fd >= 0)
+      close(fd);
+  }
+};
+
+/// The file by which the others find the first rank, there until they have.
+class Published {
+public:
+  Published(std::string path, const RendezvousFile &file) : path_(std::move(path)) {
+    file.publish(path_);
+  }
+  ~Published() { unlink(path_.c_str()); }
+  Published(const Published &) = delete;
+  Published &operator=(const Published &) = delete;
+
+private:
+  std::string path_;
+};
+
+[[noreturn]] void failed(const char *what) {
+  throw Error(format("cannot %s that the ranks of this machine share: %s (or run with "
+                     "--communicator=mpi)",
+                     what, std::strerror(errno)));
+}
+
+void openMemory(const RendezvousFile &file, Descriptor &memory) {
+  const std::string path = format("/proc/%d/fd/%d", file.creator.pid, file.descriptor);
+  struct stat status {};
+  memory.fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (memory.fd < 0 || fstat(memory.fd, &status) != 0)
+    failed("open the memory");
+  if (status.st_size != static_cast<off_t>(file.bytes) || status.st_uid != geteuid()) {
+    errno = EINVAL;
+    failed("open the memory");
+  }
+}
+
+/// Ends the job of a first rank that this one does not belong to.
+[[noreturn]] void refuse(const RendezvousFile &file, int rank, const std::string &difference) {
+  Descriptor memory;
+  openMemory(file, memory);
+  // The beginning of a segment is the same whatever its layout.
+  const SharedSegment segment(Mapping::ofFile(memory.fd, file.bytes), {});
+  const Error error(difference);
+  segment.failure().raise(error);
+  if (!segment.failure().claimReport())
+    throw Aborted("another rank has said what is wrong");
+  throw error;
+}
+
+// False while the first rank has not come, or only one of an earlier job, now gone, had.
+bool findSegment(const std::string &path, const NodeLocalGroup &group, std::uint64_t bytes,
+                 Mapping &mapping) {
+  RendezvousFile file;
+  if (RendezvousFile::read(path, file) != RendezvousFile::Whole ||
+      file.creator.liveness() != ProcessIdentity::Alive)
+    return false;
+  const std::string difference = group.identity.differenceFrom(file.identity, group.rank);
+  if (!difference.empty())
+    refuse(file, group.rank, difference);
+  if (file.bytes != bytes)
+    throw Error(format("the ranks of this machine run different programs: got a segment of %zu "
+                       "bytes, expected %zu",
+                       std::size_t(file.bytes), std::size_t(bytes)));
+  Descriptor memory;
+  openMemory(file, memory);
+  mapping = Mapping::ofFile(memory.fd, bytes);
+  return true;
+}
+
+} // namespace
+
+SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGroup &group,
+                          double timeoutSeconds) {
+  const std::string path = RendezvousFile::pathFor(group.key);
+  const std::size_t bytes = SharedSegment::bytesFor(layout);
+  const double limit = std::min(timeoutSeconds, 60.0), deadline = now() + limit;
+  Mapping mapping;
+  Descriptor memory; // stays open until all have come
+  std::optional<Published> published;
+  if (group.rank == group.first) {
+    memory.fd = memfd_create("fsdp-arenas", MFD_CLOEXEC);
+    if (memory.fd < 0 || ftruncate(memory.fd, static_cast<off_t>(bytes)) != 0)
+      failed("make the memory");
+    mapping = Mapping::ofFile(memory.fd, bytes);
+    RendezvousFile file;
+    file.creator = ProcessIdentity::ofSelf();
+    file.descriptor = memory.fd;
+    file.bytes = bytes;
+    file.identity = group.identity;
+    published.emplace(path, file);
+  } else {
+    while (!findSegment(path, group, bytes, mapping)) {
+      if (now() > deadline)
+        throw Error(
+            format("waited %g s for rank %d to share its memory with rank %d on this machine: "
+                   "start all ranks here, or run with --communicator=mpi",
+                   limit, group.first, group.rank));
+      usleep(2000);
+    }
+  }
+  SharedSegment segment(std::move(mapping), layout);
+  std::int32_t nobody = 0;
+  if (!segment.rank(group.rank).pid.compare_exchange_strong(nobody, static_cast<int>(getpid())))
+    throw Error(format("rank %d of this job has come already, as process %d: RANK has to differ on "
+                       "every process of a job, and FSDP_JOB_ID between jobs",
+                       group.rank, nobody));
+  segment.attached().advance();
+  const auto all = static_cast<std::uint64_t>(group.count);
+  while (!segment.attached().waitFor(all, 0.05)) {
+    segment.failure().check();
+    if (now() > deadline)
+      throw Error(format("waited %g s for the ranks of this machine: %zu of %d came", limit,
+                         std::size_t(segment.attached().value()), group.count));
+  }
+  return segment;
+}
+
+} // namespace fsdp::rt

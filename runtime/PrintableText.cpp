@@ -1,0 +1,38 @@
+#include "runtime/PrintableText.h"
+
+#include <cctype>
+#include <cstring>
+
+namespace fsdp::rt {
+
+namespace {
+
+constexpr std::size_t kMostOfHost = 63;
+
+} // namespace
+
+std::string printable(std::string_view text, std::size_t most) {
+  text = text.substr(0, std::min(most, text.find('\0')));
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    if (c == 0xC2 && next >= 0x80 && next < 0xA0) { // a control character in UTF-8
+      result += '?';
+      ++i;
+    } else {
+      result += c < 0x20 || c == 0x7F ? '?' : text[i];
+    }
+  }
+  return result;
+}
+
+std::string printableHost(std::string_view text) {
+  std::string result = printable(text, kMostOfHost);
+  for (char &c : result)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && !std::strchr("._-:", c))
+      c = '?';
+  return result;
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,20 @@
+//===- PrintableText.h - text of others, as messages show it ----------------===//
+#ifndef FSDP_RUNTIME_PRINTABLETEXT_H
+#define FSDP_RUNTIME_PRINTABLETEXT_H
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace fsdp::rt {
+
+/// `text` up to its first zero byte and at most `most` bytes of it, control characters replaced by
+/// `?`: what a peer or a file says must not reach a terminal as commands.
+std::string printable(std::string_view text, std::size_t most);
+
+/// The same for the name of a machine: everything but letters, digits and `._-:` becomes `?`.
+std::string printableHost(std::string_view text);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_PRINTABLETEXT_H
