@@ -1,0 +1,361 @@
+#!/usr/bin/env python3
+"""check_files.py SCRATCH: what a training program does with the files of its command line.
+
+Every rule of docs/files.md that a process can show, each in a folder of its own. All cases run; the
+failing ones are listed at the end.
+"""
+
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import training
+
+LIMIT = 60  # seconds within which a run of a few steps ends, or a refusal comes
+GOLDEN = training.GOLDEN / "mlp"
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+class Wrong(Exception):
+    """What a case found."""
+
+
+def expect(condition, what):
+    if not condition:
+        raise Wrong(what)
+
+
+class Runs:
+    """Runs of the two programs in a folder of the case's own."""
+
+    def __init__(self, folder, program, wide):
+        self.folder, self.program, self.wide = folder, program, wide
+        folder.mkdir()
+
+    def at(self, name):
+        return self.folder / name
+
+    def command(self, *words, steps=3, init=GOLDEN / "init.safetensors", data=GOLDEN / "data.safetensors"):
+        command = [self.program, "--data", data, "--steps", steps, "--init", init, *words]
+        return [str(word) for word in command]
+
+    def run(self, *words, status=0, says=(), command=None, **options):
+        named = {key: options.pop(key) for key in ("steps", "init", "data") if key in options}
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        try:
+            done = subprocess.run(command or self.command(*words, **named), timeout=LIMIT, **options)
+        except subprocess.TimeoutExpired:
+            raise Wrong(f"still runs after {LIMIT} s: {words}") from None
+        said = ((done.stderr or b"") + (done.stdout or b"")).decode(errors="replace")
+        expect(done.returncode == status, f"{words}: got status {done.returncode}, expected {status}: {said}")
+        for word in [says] if isinstance(says, str) else says:
+            expect(word in said, f"{words}: lacking '{word}' in: {said}")
+        return done
+
+    def exported(self):
+        """The bytes that an export of three steps has."""
+        self.run("--export", self.at("reference"))
+        content = self.at("reference").read_bytes()
+        self.at("reference").unlink()
+        return content
+
+    def left(self):
+        return sorted(os.listdir(self.folder))
+
+
+def lines(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@case
+def a_device_is_written_to_and_stays(runs):
+    """As root a rename would put a file in the place of the machine's null device."""
+    null = runs.at("null")
+    try:
+        os.mknod(null, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        print("not shown: devices cannot be made here")
+        return
+    runs.run("--export", null, "--trace", null, "--log", null)
+    expect(stat.S_ISCHR(os.stat(null).st_mode), "the device was replaced")
+    expect(runs.left() == ["null"], f"left behind: {runs.left()}")
+
+
+@case
+def a_fifo_is_written_to_its_reader(runs):
+    fifo = runs.at("fifo")
+    os.mkfifo(fifo)
+    runs.run("--export", fifo, status=1, says="no process reads this FIFO")
+    got = []
+    reader = threading.Thread(target=lambda: got.append(fifo.read_bytes()), daemon=True)
+    reader.start()
+    time.sleep(0.2)
+    runs.run("--export", fifo)
+    reader.join(LIMIT)
+    expect(stat.S_ISFIFO(os.stat(fifo).st_mode), "the FIFO was replaced")
+    expect(got == [runs.exported()], "the reader got other bytes than a file has")
+
+
+@case
+def standard_output_takes_a_file_without_progress(runs):
+    exported = runs.exported()
+    for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+        expect(runs.run("--export", name).stdout == exported, f"{name}: other bytes than a file has")
+    with open(runs.at("file"), "wb") as file:
+        runs.run("--export", "/dev/stdout", stdout=file)
+    expect(runs.at("file").read_bytes() == exported, "other bytes in a file")
+    done = runs.run("--log", "/dev/stdout")
+    expect([line["step"] for line in lines(done.stdout)] == [1, 2, 3], "the log is not all there")
+    expect(b"step 3/3" in done.stderr, "progress is not on standard error")
+    runs.run("--export", "/dev/fd/0", stdin=open(GOLDEN / "init.safetensors", "rb"), status=1,
+             says="it is open for reading only")
+
+
+@case
+def what_cannot_take_bytes_is_refused(runs):
+    runs.at("folder").mkdir()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(runs.at("socket")))
+    for option in ("--export", "--trace", "--log"):
+        runs.run(option, runs.at("folder"), status=1, says="it is a folder")
+        runs.run(option, runs.at("socket"), status=1, says="it is a socket")
+        runs.run(option, str(runs.at("new")) + "/", status=1, says="names a folder")
+    expect(runs.left() == ["folder", "socket"], f"left behind: {runs.left()}")
+
+
+@case
+def a_link_stays_and_its_target_is_replaced(runs):
+    exported = runs.exported()
+    runs.at("far").mkdir()
+    runs.at("far/old").write_text("old")
+    runs.at("link").symlink_to("far/middle")
+    runs.at("far/middle").symlink_to("old")
+    runs.at("dangling").symlink_to("far/new")
+    for link, target in (("link", "far/old"), ("dangling", "far/new")):
+        runs.run("--export", runs.at(link))
+        expect(runs.at(link).is_symlink(), f"{link} was replaced")
+        expect(runs.at(target).read_bytes() == exported, f"{target} was not written")
+    runs.at("loop").symlink_to("loop")
+    runs.run("--export", runs.at("loop"), status=1, says="Too many levels of symbolic links")
+
+
+@case
+def mode_and_owner_are_kept(runs):
+    old = runs.at("old")
+    old.write_text("old")
+    old.chmod(0o604)
+    root = os.geteuid() == 0
+    if root:
+        os.chown(old, 12345, 12346)
+    runs.run("--export", old)
+    status = old.stat()
+    expect(stat.S_IMODE(status.st_mode) == 0o604, f"got mode {status.st_mode:o}")
+    expect(not root or (status.st_uid, status.st_gid) == (12345, 12346), "the owner changed")
+    runs.run("--export", runs.at("new"), preexec_fn=lambda: os.umask(0o027))
+    expect(stat.S_IMODE(runs.at("new").stat().st_mode) == 0o640, "a new file does not follow the umask")
+
+
+@case
+def one_file_is_not_two(runs):
+    data = runs.at("data")
+    shutil.copy(GOLDEN / "data.safetensors", data)
+    init = runs.at("init")
+    shutil.copy(GOLDEN / "init.safetensors", init)
+    os.link(init, runs.at("hard"))
+    runs.at("soft").symlink_to("data")
+    runs.at("soft-folder").symlink_to(".")
+    runs.at("dangling").symlink_to("new")
+    runs.at("folder").mkdir()
+    shutil.copy(init, runs.at("folder/model.safetensors"))
+    before = data.read_bytes(), init.read_bytes()
+    new = runs.at("new")
+    for words in (("--export", init), ("--export", runs.at("hard")), ("--log", data), ("--log", runs.at("soft")),
+                  ("--trace", runs.at("soft-folder/data")), ("--trace", new, "--export", new),
+                  ("--trace", new, "--export", runs.at("soft-folder/new")),
+                  ("--log", runs.at("dangling"), "--export", new), ("--val-data", init, "--export", init)):
+        runs.run(*words, data=data, init=init, status=2, says=["got one file for", "expected a file of its own"])
+    runs.run("--export", runs.at("folder/model.safetensors"), data=data, init=runs.at("folder"), status=2,
+             says="got one file for")
+    expect(before == (data.read_bytes(), init.read_bytes()), "an input changed")
+    expect(not new.exists(), "an output was written")
+    with open(runs.at("file"), "wb") as file:
+        runs.run("--log", runs.at("file"), stdout=file, status=2, says="standard output")
+
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        expect(time.monotonic() < deadline, f"did not happen: {what}")
+        time.sleep(0.0005)
+
+
+def killed(runs, number, kept):
+    """Sends a signal to the job while it writes its weights; the names then in its folder."""
+    out = runs.at("out")
+    out.write_text("old")
+    job = subprocess.Popen([str(runs.wide), "--data", str(GOLDEN / "data.safetensors"), "--steps", "1", "--export",
+                            str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    ranks = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children")
+    try:
+        wait_until(lambda: len(runs.left()) > 1 or job.poll() is not None, "a temporary file")
+        children = [int(child) for child in ranks.read_text().split()]
+        job.send_signal(number)
+        job.communicate(timeout=LIMIT)
+    finally:
+        job.kill()
+    expect(job.returncode == -number, f"signal {number}: got status {job.returncode}, too late?")
+    wait_until(lambda: not any(os.path.exists(f"/proc/{child}") for child in children), "the end of all ranks")
+    expect(out.read_text() == "old", f"signal {number}: what was there is not whole")
+    if not kept:
+        expect(runs.left() == ["out"], f"signal {number}: left behind: {runs.left()}")
+
+
+@case
+def signals_leave_nothing_behind(runs):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        killed(runs, number, kept=False)
+
+
+@case
+def a_killed_job_leaves_the_old_file_whole(runs):
+    killed(runs, signal.SIGKILL, kept=True)
+
+
+@case
+def inputs_that_are_no_files_do_not_hang(runs):
+    fifo = runs.at("fifo")
+    os.mkfifo(fifo)
+    says = [str(fifo), "got a FIFO, expected a regular file"]
+    runs.run(data=fifo, status=1, says=says)
+    runs.run(init=fifo, status=1, says=says)
+    runs.run("--val-data", fifo, status=1, says=says)
+    runs.run(data="/dev/zero", status=1, says="got a character device, expected a regular file")
+
+
+@case
+def an_existing_log_is_kept(runs):
+    log = runs.at("log")
+    for kept in range(3):
+        done = runs.run("--log", log, steps=kept + 1)
+        expect((f"log.{kept}'" in done.stdout.decode()) == (kept > 0), f"not named: {done.stdout}")
+    expect(runs.left() == ["log", "log.1", "log.2"], f"got {runs.left()}")
+    for name, count in (("log.1", 1), ("log.2", 2), ("log", 3)):
+        expect(len(lines(runs.at(name).read_text())) == count, f"{name} is of another run")
+    log.chmod(0o600)
+    runs.run("--log", log)
+    expect(stat.S_IMODE(log.stat().st_mode) == 0o600, "the new log has another mode")
+    runs.run("--log", log, status=1, data=runs.at("nowhere"))
+    expect(len(runs.left()) == 4, "a run that was refused moved the log")
+
+
+@case
+def one_log_has_one_run(runs):
+    log = runs.at("log")
+    first = subprocess.Popen(runs.command("--log", str(log), steps=1000000000), stdout=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: log.exists() and log.stat().st_size > 0, "the first line")
+        runs.run("--log", log, status=1, says="another run writes this log")
+    finally:
+        first.terminate()
+        first.wait()
+    expect(runs.left() == ["log"], f"got {runs.left()}")
+    runs.run("--log", log)
+    expect(runs.left() == ["log", "log.1"], f"got {runs.left()}")
+
+
+@case
+def a_full_disk_under_the_log_does_not_end_training(runs):
+    exported = runs.exported()
+    says = ["cannot write '", "training goes on without it", "the log lacks the steps from"]
+
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
+
+    runs.run("--log", runs.at("log"), steps=100, status=1, says=says, preexec_fn=small)
+    kept = lines(runs.at("log").read_text())
+    expect(10 < len(kept) < 100 and kept[-1]["step"] == len(kept), "the lines that had room are not there")
+    runs.run("--log", "/dev/full", "--export", runs.at("out"), status=1, says=says)
+    expect(runs.at("out").read_bytes() == exported, "the weights are others")
+    folder = runs.at("disk")
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", folder], capture_output=True).returncode:
+        print("not shown: file systems cannot be mounted here")
+        return
+    try:
+        runs.run("--log", folder / "log", "--export", runs.at("out"), steps=100, status=1,
+                 says=says + ["No space left on device"])
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@case
+def a_closed_pipe_does_not_end_training(runs):
+    exported = runs.exported()
+    out = runs.at("out")
+    reader, writer = os.pipe()
+    os.close(reader)
+    runs.run("--export", out, stdout=writer, says="progress is no longer shown")
+    expect(out.read_bytes() == exported, "the weights are others")
+    os.unlink(out)
+    with open("/dev/full", "wb") as full:
+        runs.run("--export", out, stdout=full, says="progress is no longer shown")
+    expect(out.read_bytes() == exported, "the weights are others")
+    runs.run(status=1, says="cannot write to standard output", stdout=writer, command=[str(runs.program), "--report"])
+
+
+@case
+def progress_never_lands_in_a_file(runs):
+    exported = runs.exported()
+    for closed in ((1,), (2,), (1, 2), (0, 1, 2)):
+        def close():
+            for descriptor in closed:
+                os.close(descriptor)
+
+        runs.run("--log", runs.at("log"), "--export", runs.at("out"), "--trace", runs.at("trace"), preexec_fn=close)
+        expect([line["step"] for line in lines(runs.at("log").read_text())] == [1, 2, 3], f"{closed}: the log")
+        expect(runs.at("out").read_bytes() == exported, f"{closed}: the weights")
+        json.loads(runs.at("trace").read_text())
+
+
+@case
+def weights_that_are_no_numbers_are_not_exported(runs):
+    runs.at("out").write_text("old")
+    runs.run("--lr", "3e38", "--export", runs.at("out"), "--log", runs.at("log"), steps=1, status=1,
+             says=["cannot export to '", "parameter 'fc1.weight' has ", "value(s) that are not finite"])
+    expect(runs.at("out").read_text() == "old", "the old file was replaced")
+    expect(runs.left() == ["log", "out"], f"left behind: {runs.left()}")
+
+
+def main(scratch):
+    scratch = pathlib.Path(scratch)
+    program = training.compile_model("mlp", scratch, "--in=12", "--hidden=17", "--classes=10", "--batch=10", ranks=2)
+    wide = training.compile_model("mlp", scratch / "wide", "--in=12", "--hidden=4000", "--classes=10", "--batch=10",
+                                  ranks=2)
+    failed = 0
+    for function in CASES:
+        try:
+            function(Runs(scratch / function.__name__, program, wide))
+            print(f"shown: {function.__name__}", flush=True)
+        except Wrong as wrong:
+            failed += 1
+            print(f"FAILED: {function.__name__}: {wrong}", flush=True)
+    sys.exit(f"{failed} of {len(CASES)} cases failed" if failed else 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

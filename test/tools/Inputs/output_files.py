@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""output_files.py FSDPC MODEL SCRATCH: what the compiler does with the files of its command line.
+
+Every rule of docs/files.md that is the compiler's, each in a folder of its own. All cases run; the failing
+ones are listed at the end.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+LIMIT = 120
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+class Wrong(Exception):
+    """What a case found."""
+
+
+def expect(condition, what):
+    if not condition:
+        raise Wrong(what)
+
+
+class Compiler:
+    """Runs of the compiler in a folder of the case's own, which also holds its temporary files."""
+
+    def __init__(self, folder, tool, model):
+        self.folder, self.tool, self.model = folder, tool, model
+        self.temporary = folder.with_name(folder.name + ".tmp")
+        folder.mkdir()
+        self.temporary.mkdir()
+
+    def at(self, name):
+        return self.folder / name
+
+    def command(self, *words, model=None):
+        return [str(word) for word in (self.tool, model or self.model, *words)]
+
+    def environment(self):
+        return {**os.environ, "TMPDIR": str(self.temporary)}
+
+    def run(self, *words, status=0, says=(), model=None, **options):
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        try:
+            done = subprocess.run(self.command(*words, model=model), timeout=LIMIT, env=self.environment(), **options)
+        except subprocess.TimeoutExpired:
+            raise Wrong(f"still runs after {LIMIT} s: {words}") from None
+        said = ((done.stderr or b"") + (done.stdout or b"")).decode(errors="replace")
+        expect(done.returncode == status, f"{words}: got status {done.returncode}, expected {status}: {said}")
+        for word in [says] if isinstance(says, str) else says:
+            expect(word in said, f"{words}: lacking '{word}' in: {said}")
+        return done
+
+    def text(self):
+        return self.run("--emit=global").stdout
+
+    def left(self):
+        return sorted(os.listdir(self.folder))
+
+
+@case
+def a_device_is_written_to_and_stays(compiler):
+    null = compiler.at("null")
+    try:
+        os.mknod(null, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        print("not shown: devices cannot be made here")
+        return
+    compiler.run("--emit=global", "-o", null, f"--report={null}")
+    expect(stat.S_ISCHR(os.stat(null).st_mode), "the device was replaced")
+    compiler.run("-o", null)
+    expect(stat.S_ISCHR(os.stat(null).st_mode), "the device was replaced by a program")
+    expect(compiler.left() == ["null"], f"left behind: {compiler.left()}")
+
+
+@case
+def a_fifo_is_written_to_its_reader(compiler):
+    fifo = compiler.at("fifo")
+    os.mkfifo(fifo)
+    compiler.run("--emit=global", "-o", fifo, status=1, says="no process reads this FIFO")
+    got = []
+    reader = threading.Thread(target=lambda: got.append(fifo.read_bytes()), daemon=True)
+    reader.start()
+    time.sleep(0.2)
+    compiler.run("--emit=global", "-o", fifo)
+    reader.join(LIMIT)
+    expect(stat.S_ISFIFO(os.stat(fifo).st_mode), "the FIFO was replaced")
+    expect(got == [compiler.text()], "the reader got another text")
+
+
+@case
+def standard_output_takes_a_file(compiler):
+    text = compiler.text()
+    for name in ("-", "/dev/stdout", "/dev/fd/1"):
+        expect(compiler.run("--emit=global", "-o", name).stdout == text, f"{name}: another text")
+    with open(compiler.at("file"), "wb") as file:
+        compiler.run("--emit=global", "-o", "/dev/stdout", stdout=file)
+    expect(compiler.at("file").read_bytes() == text, "another text in a file")
+    compiler.run("--emit=global", status=1, says="cannot write to standard output", stdout=open("/dev/full", "wb"))
+
+
+@case
+def what_cannot_take_a_result_is_refused(compiler):
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(compiler.at("socket")))
+    compiler.at("folder").mkdir()
+    compiler.run("-o", compiler.at("socket"), status=1, says="it is a socket")
+    compiler.run("-o", compiler.at("folder"), status=1, says="it is a folder")
+    compiler.run("--emit=global", "-o", str(compiler.at("new")) + "/", status=1, says="names a folder")
+    compiler.run(f"--report={compiler.at('folder')}", status=1, says="it is a folder")
+    expect(compiler.left() == ["folder", "socket"], f"left behind: {compiler.left()}")
+
+
+@case
+def a_link_stays_and_its_target_is_replaced(compiler):
+    compiler.at("far").mkdir()
+    compiler.at("far/old").write_text("old")
+    compiler.at("link").symlink_to("far/old")
+    compiler.at("dangling").symlink_to("far/new")
+    for link, target in (("link", "far/old"), ("dangling", "far/new")):
+        compiler.run("--emit=global", "-o", compiler.at(link))
+        expect(compiler.at(link).is_symlink(), f"{link} was replaced")
+        expect(compiler.at(target).read_bytes() == compiler.text(), f"{target} was not written")
+
+
+@case
+def mode_and_owner_are_kept(compiler):
+    old = compiler.at("old")
+    old.write_text("old")
+    old.chmod(0o604)
+    root = os.geteuid() == 0
+    if root:
+        os.chown(old, 12345, 12346)
+    compiler.run("--emit=global", "-o", old)
+    status = old.stat()
+    expect(stat.S_IMODE(status.st_mode) == 0o604, f"got mode {status.st_mode:o}")
+    expect(not root or (status.st_uid, status.st_gid) == (12345, 12346), "the owner changed")
+    for name, words, mode in (("text", ["--emit=global"], 0o640), ("program", [], 0o750)):
+        compiler.run(*words, "-o", compiler.at(name), preexec_fn=lambda: os.umask(0o027))
+        got = stat.S_IMODE(compiler.at(name).stat().st_mode)
+        expect(got == mode, f"a new {name} has mode {got:o}, expected {mode:o}")
+
+
+@case
+def one_file_is_not_two(compiler):
+    model = compiler.at("model.mlir")
+    shutil.copy(compiler.model, model)
+    os.link(model, compiler.at("hard"))
+    compiler.at("soft").symlink_to("model.mlir")
+    compiler.at("soft-folder").symlink_to(".")
+    new = compiler.at("new")
+    for words in (["-o", model], ["-o", compiler.at("hard")], ["-o", compiler.at("soft")],
+                  [f"--report={model}"], ["-o", new, f"--report={new}"],
+                  ["-o", new, f"--report={compiler.at('soft-folder/new')}"]):
+        compiler.run("--emit=global", *words, model=model, status=2, says=["got one file for", "expected a file of its own"])
+    expect(model.read_bytes() == pathlib.Path(compiler.model).read_bytes(), "the model changed")
+    expect(not new.exists(), "an output was written")
+    # A folder that is replaced whole takes what stands in it along.
+    compiler.run("--emit=source", "-o", compiler.at("source"), model=model)
+    inside = compiler.at("source/model.mlir")
+    shutil.copy(model, inside)
+    compiler.run("--emit=source", "-o", compiler.at("source"), model=inside, status=2,
+                 says="stands in the folder that -o replaces")
+    expect(inside.exists(), "the model is gone")
+
+
+def interrupted(compiler, number, *words):
+    """Sends a signal to the compiler alone, while it works on what comes from its temporary folder."""
+    out = compiler.at("out")
+    out.write_text("old")
+    # A compiler that never ends, in the place of the real one.
+    slow = compiler.at("slow")
+    slow.write_text("#!/bin/sh\necho $$ >> %s\nwhile :; do sleep 0.1; done\n" % compiler.at("pids"))
+    slow.chmod(0o755)
+    job = subprocess.Popen(compiler.command("-o", out), env={**compiler.environment(), "CXX": str(slow)},
+                           stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + LIMIT
+        while not compiler.at("pids").exists() and job.poll() is None:
+            expect(time.monotonic() < deadline, "the compiler was not started")
+            time.sleep(0.01)
+        time.sleep(0.1)
+        job.send_signal(number)
+        job.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        raise Wrong(f"signal {number}: goes on") from None
+    finally:
+        job.kill()
+        time.sleep(0.3)
+        pids = [int(pid) for pid in compiler.at("pids").read_text().split()]
+        running = [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+        for pid in running:
+            os.kill(pid, signal.SIGKILL)
+    expect(job.returncode == -number, f"signal {number}: got status {job.returncode}")
+    expect(not running, f"signal {number}: compilers go on: {running}")
+    expect(out.read_text() == "old", "what was there is not whole")
+    expect(os.listdir(compiler.temporary) == [], f"signal {number}: left behind: {os.listdir(compiler.temporary)}")
+    expect(compiler.left() == ["out", "pids", "slow"], f"signal {number}: left behind: {compiler.left()}")
+    compiler.at("pids").unlink()
+
+
+@case
+def signals_leave_nothing_behind(compiler):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        interrupted(compiler, number)
+
+
+@case
+def closed_descriptors_harm_nothing(compiler):
+    text = compiler.text()
+    for closed in ((1,), (2,), (1, 2), (0, 1, 2)):
+        def close():
+            for descriptor in closed:
+                os.close(descriptor)
+
+        compiler.run("--emit=global", "-o", compiler.at("out"), f"--report={compiler.at('report')}", preexec_fn=close)
+        expect(compiler.at("out").read_bytes() == text, f"{closed}: another text")
+        json.loads(compiler.at("report").read_text())
+
+
+def main(tool, model, scratch):
+    scratch = pathlib.Path(scratch)
+    scratch.mkdir()
+    failed = 0
+    for function in CASES:
+        try:
+            function(Compiler(scratch / function.__name__, tool, model))
+            print(f"shown: {function.__name__}", flush=True)
+        except Wrong as wrong:
+            failed += 1
+            print(f"FAILED: {function.__name__}: {wrong}", flush=True)
+    sys.exit(f"{failed} of {len(CASES)} cases failed" if failed else 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
