@@ -3,18 +3,22 @@
 #ifndef FSDP_RUNTIME_ATOMICFILE_H
 #define FSDP_RUNTIME_ATOMICFILE_H
 
+#include "runtime/OutputPath.h"
+
 #include <cstddef>
 #include <string>
 
 namespace fsdp::rt {
 
-/// Writes a file beside its destination and renames it there when it is whole.
-/// If anything fails, or `commit` is never reached, the destination keeps what
-/// it had and nothing is left beside it. Every failure (a full disk, a missing
-/// folder) throws an Error that names the file and the system's reason.
+/// Writes a file beside its destination and renames it there when it is whole, with the mode and,
+/// where permitted, the owner of the file that it replaces. If anything fails, if `commit` is never
+/// reached, or if the process is ended by SIGHUP, SIGINT or SIGTERM, the destination keeps what it
+/// had and nothing is left beside it. A destination that is a stream is written into as it goes.
+/// Every failure (a full disk, a missing folder) throws an Error that names the file and the
+/// system's reason.
 class AtomicFile {
 public:
-  explicit AtomicFile(std::string path);
+  explicit AtomicFile(const OutputPath &path);
   ~AtomicFile();
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
@@ -26,12 +30,19 @@ public:
   void commit();
 
 private:
+  void createTemporary();
+  void takeAttributes();
+  void discard();
   [[noreturn]] void failed(const char *doing, int reason);
 
-  std::string path;
-  std::string temporary;
+  std::string path, target;
+  std::string temporary; ///< empty for a stream
   int descriptor = -1;
 };
+
+/// Removes what AtomicFiles of this process have begun: for those who end it without unwinding.
+/// Safe in a signal handler.
+void removeTemporaryFiles() noexcept;
 
 } // namespace fsdp::rt
 

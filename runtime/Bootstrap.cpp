@@ -78,10 +78,12 @@ public:
       : segment_(segment), failure_(segment.failure()), silence_(silenceLimit(timeoutSeconds)),
         children_(segment.layout().ranks), heard_(children_.size(), 0),
         silent_(children_.size(), 0) {
-    sigset_t mask;
-    sigemptyset(&mask);
-    sigaddset(&mask, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &mask, &before_);
+    sigemptyset(&awaited_);
+    sigaddset(&awaited_, SIGCHLD);
+    for (int number : {SIGHUP, SIGINT, SIGTERM})
+      if (endsProcess(number))
+        sigaddset(&awaited_, number);
+    sigprocmask(SIG_BLOCK, &awaited_, &before_);
   }
   ~Parent() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
@@ -109,24 +111,26 @@ public:
     }
   }
 
-  /// Returns when no rank is left. A rank that ends badly or hangs takes the others with it.
+  /// Returns when no rank is left. A rank that ends badly or hangs takes the others with it, and so
+  /// does a signal that ends this process: ranks get it first, so that they can clean up.
   int wait() {
     double failedAt = 0, last = now();
     while (reap()) {
       const double time = now();
       listen(std::min(time - last, 0.5)); // the parent itself may have been stopped
       last = time;
-      if (failure_.raised() && failedAt == 0)
+      if ((failure_.raised() || endedBy_) && failedAt == 0)
         failedAt = time;
       if (failedAt != 0 && time - failedAt > kGraceSeconds + 1)
         for (pid_t child : children_)
           if (child > 0)
             kill(child, SIGKILL);
-      sigset_t child;
-      sigemptyset(&child);
-      sigaddset(&child, SIGCHLD);
-      timespec pause{0, 100'000'000};
-      sigtimedwait(&child, nullptr, &pause);
+      await(0.1);
+    }
+    await(0); // a signal that ranks got too, and died of before it was looked for here
+    if (endedBy_) {
+      sigprocmask(SIG_SETMASK, &before_, nullptr);
+      std::raise(endedBy_);
     }
     if (!failure_.raised())
       return kExitDone;
@@ -134,6 +138,24 @@ public:
   }
 
 private:
+  static bool endsProcess(int number) {
+    struct sigaction action;
+    return sigaction(number, nullptr, &action) == 0 && !(action.sa_flags & SA_SIGINFO) &&
+           action.sa_handler == SIG_DFL;
+  }
+
+  // Waits for a rank to end or for a signal, which it passes on.
+  void await(double seconds) {
+    timespec pause{0, static_cast<long>(seconds * 1e9)};
+    const int number = sigtimedwait(&awaited_, nullptr, &pause);
+    if (number <= 0 || number == SIGCHLD)
+      return;
+    endedBy_ = number;
+    for (pid_t child : children_)
+      if (child > 0)
+        kill(child, number);
+  }
+
   // Collects ranks that have ended; false when none is left.
   bool reap() {
     bool alive = false;
@@ -186,7 +208,8 @@ private:
   double silence_;
   std::vector<pid_t> children_;
   std::vector<double> heard_, silent_;
-  sigset_t before_;
+  sigset_t awaited_, before_;
+  int endedBy_ = 0;
 };
 
 JobOptions onThisMachine(const JobOptions &options, int localRank) {

@@ -30,7 +30,8 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
   app.add_option("--init", options.init,
                  "weights to start from (safetensors, an index of several, or their folder)")
       ->type_name("FILE");
-  app.add_option("--export", options.exportTo, "where to write the trained weights (safetensors)")
+  app.add_option("--export", options.exportTo,
+                 "where to write the trained weights (safetensors); replaced in one move")
       ->type_name("FILE");
   app.add_option("--seed", options.seed, "seed of the initial weights")->type_name("S");
   app.add_option("--lr", options.learningRate, "learning rate, instead of the compiled one")
@@ -44,7 +45,8 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
       ->check(CLI::PositiveNumber);
   app.add_flag("--shuffle", options.shuffle,
                "visit the samples of each epoch in another order, which the seed says");
-  app.add_option("--log", options.log, "write one JSON object a step to this file")
+  app.add_option("--log", options.log,
+                 "write one JSON object a step to this file; one that is there is renamed FILE.1")
       ->type_name("FILE");
   app.add_option("--trace", options.trace,
                  "write when each launch of the latest steps ran to this file (for Perfetto)")

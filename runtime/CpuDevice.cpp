@@ -58,7 +58,7 @@ public:
     for (int stream = 0; stream < c.streamCount(); ++stream)
       c.observe(stream, {keep, &trace->track(static_cast<std::size_t>(stream))});
   }
-  void writeTrace(const std::string &path) override { trace->write(path); }
+  void writeTrace(const OutputPath &path) override { trace->write(path); }
 
   std::size_t peakBytes() const override { return c.peakBytes(); }
   std::size_t workspaceBytes() const override { return rt::workspaceBytes(); }

@@ -11,6 +11,7 @@
 
 #include "runtime/Bootstrap.h"
 #include "runtime/InputSource.h"
+#include "runtime/OutputPath.h"
 #include "runtime/Program.h"
 
 #include <functional>
@@ -52,7 +53,7 @@ public:
   /// Keeps when each action of the segments ran, from now on. All ranks together.
   virtual void startTrace() = 0;
   /// Writes what was kept, for all ranks: every rank calls it, between segments.
-  virtual void writeTrace(const std::string &path) = 0;
+  virtual void writeTrace(const OutputPath &path) = 0;
 
   /// Measured high-water mark of the arena, in bytes.
   virtual std::size_t peakBytes() const = 0;

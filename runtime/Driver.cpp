@@ -8,9 +8,10 @@
 #include "runtime/Device.h"
 #include "runtime/Error.h"
 #include "runtime/Launcher.h"
-#include "runtime/Log.h"
+#include "runtime/LogFile.h"
 #include "runtime/Progress.h"
 #include "runtime/Shard.h"
+#include "runtime/StandardStreams.h"
 #include "runtime/TrainingIdentity.h"
 #include "runtime/Weights.h"
 
@@ -32,6 +33,11 @@ struct Sources {
   std::unique_ptr<Dataset> data;
   std::unique_ptr<Dataset> valData;
   std::unique_ptr<WeightFiles> weights;
+};
+
+/// What is written; open, where that is needed, before there are ranks.
+struct Outputs {
+  OutputPath exported, trace, log;
 };
 
 /// The samples of one data set, batch after batch, for one rank.
@@ -62,8 +68,7 @@ private:
   static int coordinateOver(const Program &program, const AxisList &axes, const Job &job) {
     int coordinate = 0;
     for (int axis : axes)
-      coordinate = coordinate * program.axes[axis].size +
-                   job.mesh().coordinate(job.rank(), axis);
+      coordinate = coordinate * program.axes[axis].size + job.mesh().coordinate(job.rank(), axis);
     return coordinate;
   }
 
@@ -79,8 +84,9 @@ private:
 class Training {
 public:
   Training(const Program &program, const Options &options, const Sources &sources,
-           std::int64_t steps, Job &job)
-      : program(program), options(options), sources(sources), steps(steps), job(job) {
+           const Outputs &outputs, std::int64_t steps, Job &job)
+      : program(program), options(options), sources(sources), outputs(outputs), steps(steps),
+        job(job) {
     for (const Segment &segment : program.segments)
       (segment.kind == SegmentKind::Train ? train : evaluate) = &segment;
     if (sources.data)
@@ -98,24 +104,26 @@ public:
     if (job.rank() == 0) {
       printHeader();
       progress.emplace(steps, program.tokensPerSample > 1 ? "tokens" : "samples");
-      if (!options.log.empty())
-        log.emplace(options.log);
+      if (!outputs.log.empty())
+        openLog();
     }
     device->world().barrier();
-    if (!options.trace.empty())
+    if (!outputs.trace.empty())
       device->startTrace();
     for (std::int64_t step = 1; step <= steps; ++step)
       trainStep(step);
     if (job.rank() == 0)
       printSummary();
-    if (!options.trace.empty()) {
-      device->writeTrace(options.trace);
-      sayWrote(options.trace);
+    if (!outputs.trace.empty()) {
+      device->writeTrace(outputs.trace);
+      sayWrote(outputs.trace);
     }
-    if (!options.exportTo.empty()) {
-      exportWeights(options.exportTo, program, *device);
-      sayWrote(options.exportTo);
+    if (!outputs.exported.empty()) {
+      exportWeights(outputs.exported, program, *device);
+      sayWrote(outputs.exported);
     }
+    if (log)
+      log->finish();
     return kExitDone;
   }
 
@@ -167,7 +175,7 @@ private:
     if (valBatches && (step == steps || (options.evalEvery && step % options.evalEvery == 0)))
       runEvaluation(step);
     if (log)
-      log->write(line);
+      log->write(line, step);
   }
 
   void describe(std::int64_t step, double seconds, double rate) {
@@ -236,12 +244,21 @@ private:
                 static_cast<long long>(steps), static_cast<long long>(batchSize()));
     if (options.report)
       std::fputs(program.report, stdout);
-    std::fflush(stdout);
+    showOutput();
   }
 
-  void sayWrote(const std::string &path) {
-    if (job.rank() == 0)
-      std::printf("wrote '%s'\n", path.c_str());
+  void openLog() {
+    log.emplace(outputs.log);
+    if (!log->kept().empty())
+      std::printf("the log that was there is now '%s'\n", log->kept().c_str());
+    showOutput();
+  }
+
+  void sayWrote(const OutputPath &path) {
+    if (job.rank() != 0)
+      return;
+    std::printf("wrote '%s'\n", path.name().c_str());
+    showOutput();
   }
 
   void printSummary() {
@@ -254,12 +271,13 @@ private:
       printValidation();
     std::printf("memory: peak %zu of %zu bytes of the arena, workspace %zu bytes\n",
                 device->peakBytes(), program.arenaBytes, device->workspaceBytes());
-    std::fflush(stdout);
+    showOutput();
   }
 
   const Program &program;
   const Options &options;
   const Sources &sources;
+  const Outputs &outputs;
   std::int64_t steps;
   const Segment *train = nullptr, *evaluate = nullptr;
   Job &job;
@@ -285,11 +303,32 @@ Sources openSources(const Program &program, const Options &options) {
     if (!remark.empty())
       std::fprintf(stderr, "note: %s\n", remark.c_str());
   }
-  // Refuses now what would fail after the last step.
-  for (const std::string &path : {options.exportTo, options.trace})
-    if (!path.empty())
-      AtomicFile probe(path);
   return sources;
+}
+
+/// Refuses now what would fail after the last step, or would overwrite an input. `files` becomes
+/// what the command line names.
+Outputs openOutputs(const Options &options, std::vector<NamedFile> &files) {
+  Outputs outputs;
+  const auto input = [&](const char *option, const std::string &path) {
+    if (!path.empty())
+      files.push_back(NamedFile::input(option, path));
+  };
+  const auto open = [&](const char *option, const std::string &path, OutputPath &to) {
+    if (path.empty())
+      return;
+    to = OutputPath(path);
+    files.push_back(NamedFile::output(option, to));
+  };
+  input("--data", options.data);
+  input("--val-data", options.valData);
+  input("--init", options.init);
+  open("--export", options.exportTo, outputs.exported);
+  open("--log", options.log, outputs.log);
+  open("--trace", options.trace, outputs.trace);
+  checkDistinct(files);
+  keepOutputOutOf(files);
+  return outputs;
 }
 
 std::int64_t stepCount(const Program &program, const Options &options, const Sources &sources) {
@@ -310,23 +349,31 @@ std::size_t mostOutputs(const Program &program) {
 }
 
 int runTraining(const Program &program, int argc, char **argv) {
+  prepareStandardStreams();
   Options options;
   if (const std::optional<int> status = parseCommandLine(program, argc, argv, options))
     return *status;
   try {
     if (options.report && options.data.empty()) {
       std::fputs(program.report, stdout);
+      finishOutput();
       return kExitDone;
     }
     JobOptions job = target::jobOptions(program, options.communicator);
     target::requireDevices(job, worldSize(program));
+    std::vector<NamedFile> files;
+    const Outputs outputs = openOutputs(options, files);
     const Sources sources = openSources(program, options);
+    if (sources.weights) // an index or a folder leads to other files
+      for (const std::string &path : sources.weights->files())
+        files.push_back(NamedFile::input("--init", path));
+    checkDistinct(files);
     const std::int64_t steps = stepCount(program, options, sources);
     job.trustNetwork = options.trustNetwork;
     if (detectLauncher()) // or ranks are forked, with these very options
       job.identity = identityOfTraining(program, options, steps, sources.weights.get());
     return runRanks(Mesh(program.axes, program.deviceOrder), job, [&](Job &rank) {
-      return Training(program, options, sources, steps, rank).run();
+      return Training(program, options, sources, outputs, steps, rank).run();
     });
   } catch (const Error &error) {
     return report(error);

@@ -4,13 +4,11 @@
 
 #include "runtime/Error.h"
 #include "runtime/Progress.h"
+#include "runtime/StandardStreams.h"
 
-#include <cerrno>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
-#include <cstring>
-#include <fcntl.h>
 #include <unistd.h>
 #include <utility>
 
@@ -61,29 +59,6 @@ const char *JsonLine::finish(std::size_t &bytes) {
   return text;
 }
 
-LogFile::LogFile(std::string path) : path(std::move(path)) {
-  descriptor = open(this->path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0)
-    throw Error("cannot create '" + this->path + "': " + strerror(errno));
-}
-
-LogFile::~LogFile() { close(descriptor); }
-
-void LogFile::write(JsonLine &line) {
-  std::size_t bytes;
-  const char *next = line.finish(bytes);
-  while (bytes > 0) {
-    const ssize_t written = ::write(descriptor, next, bytes);
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written < 0)
-      throw Error("cannot write '" + path + "': " + strerror(errno) +
-                  "; free some space or choose another place");
-    next += written;
-    bytes -= static_cast<std::size_t>(written);
-  }
-}
-
 void formatDuration(double seconds, char (&text)[32]) {
   const auto whole = static_cast<long long>(std::ceil(std::min(std::max(seconds, 0.0), 1e12)));
   if (whole >= 3600)
@@ -118,7 +93,7 @@ void ProgressLine::step(std::int64_t number, double loss, double gradNorm, doubl
               terminal ? "\r\033[K" : "", static_cast<long long>(number),
               static_cast<long long>(steps), loss, gradNorm, lr, rate, unit, left,
               terminal ? "" : "\n");
-  std::fflush(stdout);
+  showOutput();
   open = terminal;
 }
 

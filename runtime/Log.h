@@ -35,23 +35,6 @@ private:
   bool complete = false;
 };
 
-/// The file of `--log`: one object a line, there as soon as its step is done.
-class LogFile {
-public:
-  /// Replaces the file at `path`. Throws an Error if that is impossible.
-  explicit LogFile(std::string path);
-  ~LogFile();
-  LogFile(const LogFile &) = delete;
-  LogFile &operator=(const LogFile &) = delete;
-
-  /// Throws an Error if the line cannot be written, such as when the disk is full.
-  void write(JsonLine &line);
-
-private:
-  std::string path;
-  int descriptor;
-};
-
 /// The progress line: on a terminal it is rewritten in place, elsewhere a line appears once in a
 /// while.
 class ProgressLine {

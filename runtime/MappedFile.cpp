@@ -14,14 +14,25 @@
 
 namespace fsdp::rt {
 
+static const char *kindOf(mode_t mode) {
+  return S_ISFIFO(mode)   ? "FIFO"
+         : S_ISDIR(mode)  ? "folder"
+         : S_ISSOCK(mode) ? "socket"
+         : S_ISCHR(mode)  ? "character device"
+                          : "block device";
+}
+
 MappedFile::MappedFile(std::string path) : name(std::move(path)) {
-  const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK, opening a FIFO waits for a writer, perhaps for ever.
+  const int descriptor = open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0)
     throw Error("cannot open '" + name + "': " + strerror(errno));
   struct stat status;
   if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(descriptor);
-    throw Error("cannot read '" + name + "': not a regular file");
+    throw Error("cannot read '" + name + "': got a " + kindOf(status.st_mode) +
+                ", expected a regular file, which can be read at any place; write what it gives "
+                "to a file first");
   }
   bytes = static_cast<std::size_t>(status.st_size);
   if (bytes == 0) { // nothing to map

@@ -223,8 +223,8 @@ void SafetensorsFile::parse() {
            std::to_string(expected - data));
 }
 
-SafetensorsWriter::SafetensorsWriter(std::string path, const std::vector<Tensor> &tensors)
-    : file(std::move(path)) {
+SafetensorsWriter::SafetensorsWriter(const OutputPath &path, const std::vector<Tensor> &tensors)
+    : file(path) {
   nlohmann::ordered_json json;
   json["__metadata__"] = {{"format", "pt"}};
   std::size_t offset = 0;

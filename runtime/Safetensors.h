@@ -73,7 +73,7 @@ public:
     std::vector<std::int64_t> shape;
   };
 
-  SafetensorsWriter(std::string path, const std::vector<Tensor> &tensors);
+  SafetensorsWriter(const OutputPath &path, const std::vector<Tensor> &tensors);
 
   /// Appends elements of the tensors, in order.
   void write(const float *values, std::size_t count);

@@ -96,7 +96,7 @@ std::string Trace::events() const {
   return text;
 }
 
-void Trace::write(const std::string &path) {
+void Trace::write(const OutputPath &path) {
   const std::string mine = events();
   std::string theirs;
   std::optional<AtomicFile> file;

@@ -4,6 +4,7 @@
 #define FSDP_RUNTIME_TRACE_H
 
 #include "runtime/Communicator.h"
+#include "runtime/OutputPath.h"
 #include "runtime/Work.h"
 
 #include <cstdint>
@@ -46,7 +47,7 @@ public:
   /// chrome://tracing: a process for each rank, a thread for its host and each of its streams;
   /// `cat` is the kind of work, `tdur` the time worked, `args` has the bytes that a launch names and
   /// its flops where they are known. Every rank calls it, with idle streams; rank 0 writes.
-  void write(const std::string &path);
+  void write(const OutputPath &path);
 
 private:
   struct Step {

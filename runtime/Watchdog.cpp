@@ -1,4 +1,5 @@
 #include "runtime/Watchdog.h"
+#include "runtime/AtomicFile.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -41,6 +42,7 @@ void Watchdog::run() {
     Error error = segment_.failure().error();
     if (report_)
       report_(segment_.failure());
+    removeTemporaryFiles();
     _exit(error.status());
   }
 }

@@ -48,12 +48,14 @@ WeightFiles::WeightFiles(const std::string &path) : name(path) {
 }
 
 void WeightFiles::open(const std::string &file) {
-  files.push_back(std::make_unique<SafetensorsFile>(file));
-  for (const FileTensor &tensor : files.back()->tensors())
+  paths.push_back(file);
+  opened.push_back(std::make_unique<SafetensorsFile>(file));
+  for (const FileTensor &tensor : opened.back()->tensors())
     byName.emplace(tensor.name, &tensor);
 }
 
 void WeightFiles::openIndex(const std::string &file) {
+  paths.push_back(file);
   const MappedFile bytes(file);
   const auto json =
       nlohmann::json::parse(bytes.data(), bytes.data() + bytes.size(), nullptr, false);
@@ -64,15 +66,16 @@ void WeightFiles::openIndex(const std::string &file) {
     refuse("it has no object 'weight_map'");
   const std::size_t slash = file.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : file.substr(0, slash + 1);
-  std::map<std::string, const SafetensorsFile *> opened;
+  std::map<std::string, const SafetensorsFile *> parts;
   for (const auto &[tensor, where] : json["weight_map"].items()) {
     const std::string part = where.is_string() ? where.get<std::string>() : "";
     if (part.empty() || part.find('/') != std::string::npos)
       refuse("tensor '" + tensor + "' is not in a file beside it");
-    const SafetensorsFile *&at = opened[part];
+    const SafetensorsFile *&at = parts[part];
     if (!at) {
-      files.push_back(std::make_unique<SafetensorsFile>(folder + part));
-      at = files.back().get();
+      paths.push_back(folder + part);
+      opened.push_back(std::make_unique<SafetensorsFile>(paths.back()));
+      at = opened.back().get();
     }
     const FileTensor *found = at->find(tensor);
     if (!found)

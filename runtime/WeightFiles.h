@@ -23,6 +23,8 @@ public:
   explicit WeightFiles(const std::string &path);
 
   const std::string &path() const { return name; }
+  /// Every file that was read: the index, if there is one, and the safetensors files.
+  const std::vector<std::string> &files() const { return paths; }
   /// The tensor called `tensor`, or nullptr.
   const FileTensor *find(std::string_view tensor) const;
   /// All of them, in the order of their names.
@@ -33,7 +35,8 @@ private:
   void openIndex(const std::string &file);
 
   std::string name;
-  std::vector<std::unique_ptr<SafetensorsFile>> files;
+  std::vector<std::string> paths;
+  std::vector<std::unique_ptr<SafetensorsFile>> opened;
   std::map<std::string, const FileTensor *, std::less<>> byName;
 };
 

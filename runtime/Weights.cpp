@@ -6,6 +6,7 @@
 #include "runtime/Shard.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <optional>
@@ -142,7 +143,7 @@ void loadShard(const WeightFiles &file, const Storage &storage, int coordinate, 
         ->readFloats(run.inParameter, run.count, shard + run.inShard);
 }
 
-void exportWeights(const std::string &path, const Program &program, Device &device) {
+void exportWeights(const OutputPath &path, const Program &program, Device &device) {
   std::optional<SafetensorsWriter> writer;
   if (device.rank() == 0) {
     std::vector<SafetensorsWriter::Tensor> tensors;
@@ -153,6 +154,8 @@ void exportWeights(const std::string &path, const Program &program, Device &devi
     writer.emplace(path, tensors);
   }
 
+  const Parameter *spoilt = nullptr;
+  std::size_t badValues = 0;
   std::vector<float> whole;
   for (const Storage &storage : program.storages) {
     const float *shard = device.read(storage.shard);
@@ -164,9 +167,24 @@ void exportWeights(const std::string &path, const Program &program, Device &devi
     }
     if (!writer)
       continue;
-    for (const Parameter &parameter : storage.members)
-      writer->write(values + parameter.offset, static_cast<std::size_t>(elements(parameter.shape)));
+    for (const Parameter &parameter : storage.members) {
+      const float *first = values + parameter.offset;
+      const auto count = static_cast<std::size_t>(elements(parameter.shape));
+      if (spoilt)
+        break; // the other ranks gather on
+      badValues = static_cast<std::size_t>(
+          std::count_if(first, first + count, [](float value) { return !std::isfinite(value); }));
+      if (badValues)
+        spoilt = &parameter;
+      else
+        writer->write(first, count);
+    }
   }
+  if (spoilt)
+    throw Error("cannot export to '" + path.name() + "': parameter '" + spoilt->name + "' has " +
+                std::to_string(badValues) + " value(s) that are not finite, of " +
+                std::to_string(elements(spoilt->shape)) +
+                "; lower the learning rate or clip the gradients");
   if (writer)
     writer->commit();
 }

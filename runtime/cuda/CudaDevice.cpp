@@ -141,7 +141,7 @@ public:
   const float *outputs() const override { return c.outputs(); }
 
   void startTrace() override { trace.emplace(c); }
-  void writeTrace(const std::string &path) override { trace->write(path); }
+  void writeTrace(const OutputPath &path) override { trace->write(path); }
 
   std::size_t peakBytes() const override { return c.peakBytes(); }
   std::size_t workspaceBytes() const override { return c.workspaceBytes(); }

@@ -43,7 +43,7 @@ public:
     current.bytes += bytes;
   }
 
-  void write(const std::string &path) { trace.write(path); }
+  void write(const OutputPath &path) { trace.write(path); }
 
 private:
   static constexpr char kUnsaid[] = "fused"; ///< nothing has been noted

@@ -61,25 +61,6 @@ TEST(LogTest, RefusesALineThatIsTooLong) {
             std::string::npos);
 }
 
-TEST(LogTest, LinesAreThereAtOnce) {
-  TemporaryFile file;
-  LogFile log(file.path);
-  JsonLine line;
-  line.add("step", std::int64_t(1));
-  log.write(line);
-  EXPECT_EQ(file.read(), "{\"step\": 1}\n");
-}
-
-TEST(LogTest, AFullDiskIsAnError) {
-  LogFile log("/dev/full");
-  JsonLine line;
-  line.add("step", std::int64_t(1));
-  EXPECT_NE(messageOf([&] { log.write(line); }).find("cannot write '/dev/full': No space left"),
-            std::string::npos);
-  EXPECT_NE(messageOf([] { LogFile other("/nowhere/log"); }).find("cannot create '/nowhere/log'"),
-            std::string::npos);
-}
-
 TEST(LogTest, DurationsAndSizesAreReadable) {
   char text[32];
   const auto duration = [&](double seconds) {
