@@ -59,7 +59,8 @@ int main(int argc, char **argv) {
   driver.option("--layers", sizes.layers, "blocks");
   driver.option("--width", sizes.width, "width of the residual stream");
   driver.option("--heads", sizes.heads, "heads of the queries");
-  driver.option("--kv-heads", sizes.groups, "heads of keys and values; 0: as many as queries");
+  driver.option("--kv-heads", sizes.groups,
+                "heads of keys and values; without it as many as of queries");
   driver.option("--ffn", sizes.ffn, "width of the feed-forward parts");
   driver.option("--context", context, "tokens of a sample");
   driver.option("--vocab", vocab, "different tokens");
