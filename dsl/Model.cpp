@@ -2,6 +2,7 @@
 
 #include "dsl/Model.h"
 
+#include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -119,9 +120,10 @@ Tensor Model::input(const std::string &name, const Shape &shape, ElementType ele
                                 std::to_string(sampleDim) + ", expected a dimension below " +
                                 std::to_string(shape.size()));
   auto type = RankedTensorType::get(shape, convert(context, elementType));
-  Value value = ir::InputOp::create(builder, location(name, where), type, name, sampleDim,
-                                    IntegerAttr(), ArrayAttr());
-  return wrap(value, name, "");
+  auto op = ir::InputOp::create(builder, location(name, where), type, name, sampleDim,
+                                IntegerAttr(), ArrayAttr());
+  check([&] { return mlir::verify(op); }, "input '" + ir::shownName(name) + "'", where);
+  return wrap(op, name, "");
 }
 
 Tensor Model::inputOfTokens(llvm::StringRef source, const std::string &name, const Shape &shape,
@@ -159,6 +161,12 @@ Scope Scope::scope(const std::string &name) const {
   return inner;
 }
 
+Scope Scope::frozen() const {
+  Scope same = *this;
+  same.isFrozen = true;
+  return same;
+}
+
 Parameter Scope::parameter(const std::string &name, const Shape &shape, Init init,
                            const Shape &fileShape, Where where) const {
   std::string label = prefix.empty() ? name : prefix + "." + name;
@@ -177,14 +185,8 @@ Parameter Scope::parameter(const std::string &name, const Shape &shape, Init ini
       TypeAttr::get(parameter.tensorType), builder.getStringAttr(unit),
       ir::InitAttr::get(&model->context, init.kind, builder.getF64FloatAttr(init.value)),
       fileShape.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(fileShape),
-      ir::PlacementAttr(), /*frozen=*/UnitAttr());
-  std::string message;
-  ScopedDiagnosticHandler handler(&model->context, [&](Diagnostic &diagnostic) {
-    message = diagnostic.str();
-    return success();
-  });
-  if (failed(mlir::verify(op)))
-    throw ModelError(where, "parameter '" + label + "': " + message);
+      ir::PlacementAttr(), isFrozen ? builder.getUnitAttr() : UnitAttr());
+  model->check([&] { return mlir::verify(op); }, "parameter '" + ir::shownName(label) + "'", where);
   return parameter;
 }
 
@@ -203,6 +205,26 @@ Tensor Model::scalar(double value, ElementType elementType, Where where) {
   Value constant = arith::ConstantOp::create(builder, location("constant", where),
                                              DenseElementsAttr::get(type, element));
   return wrap(constant, "constant", "");
+}
+
+/// The op's own name leads the verifier's message; the model's author wrote something else.
+static std::string withoutOpName(StringRef message) {
+  size_t colon = message.find("op ");
+  return (message.starts_with("'") && colon != StringRef::npos ? message.drop_front(colon + 3)
+                                                               : message)
+      .str();
+}
+
+void Model::check(llvm::function_ref<LogicalResult()> verify, const std::string &what,
+                  Where where) {
+  std::string message;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (message.empty())
+      message = diagnostic.str();
+    return success();
+  });
+  if (failed(verify()))
+    throw ModelError(where, what + ": " + withoutOpName(message));
 }
 
 Tensor Model::create(const std::string &what, llvm::ArrayRef<Tensor> operands, Where where,
@@ -226,13 +248,8 @@ Tensor Model::create(const std::string &what, llvm::ArrayRef<Tensor> operands, W
     return success();
   });
   Value value = build(builder, location(label, where));
-  if (!value || failed(mlir::verify(value.getDefiningOp()))) {
-    // The op's own name leads the verifier's message; the model's author wrote `what`.
-    StringRef words(message);
-    if (size_t colon = words.find("op "); words.starts_with("'") && colon != StringRef::npos)
-      words = words.drop_front(colon + 3);
-    fail(what, operands, where, words.str());
-  }
+  if (!value || failed(mlir::verify(value.getDefiningOp())))
+    fail(what, operands, where, withoutOpName(message));
   return wrap(value, label, scope);
 }
 
@@ -246,8 +263,9 @@ void Model::metric(const std::string &name, const Average &average, Where where)
   for (auto other : step.getOps<ir::MetricOp>())
     if (other.getName() == name)
       throw ModelError(where, "metric '" + name + "' is given twice; give each its own name");
-  ir::MetricOp::create(builder, location(name, where), name, average.sum.value,
-                       average.weight.value);
+  auto op = ir::MetricOp::create(builder, location(name, where), name, average.sum.value,
+                                 average.weight.value);
+  check([&] { return ir::verifyMetric(op); }, "metric '" + ir::shownName(name) + "'", where);
 }
 
 void Model::optimizer(const Optimizer &optimizer) {

@@ -61,6 +61,9 @@ public:
                       const Shape &fileShape = {}, Where where = Where::here()) const;
   /// The same unit with a longer prefix.
   Scope scope(const std::string &name) const;
+  /// The same, but its parameters stay as they are: they have no gradient and no optimizer state, and
+  /// are initialized, loaded and exported like the others.
+  Scope frozen() const;
 
 private:
   friend class Model;
@@ -68,6 +71,7 @@ private:
   std::string unit;
   std::string prefix; ///< of parameters' names
   std::string path;   ///< of operations' names: the unit and the scopes inside it
+  bool isFrozen = false;
 };
 
 /// Builds the global IR of one training step.
@@ -121,6 +125,9 @@ public:
 private:
   friend class Scope;
   mlir::Location location(const std::string &name, Where where);
+  /// Throws ModelError where `verify` of `what` fails, with its words.
+  void check(llvm::function_ref<llvm::LogicalResult()> verify, const std::string &what,
+             Where where);
   Tensor inputOfTokens(llvm::StringRef source, const std::string &name, const Shape &shape,
                        int64_t vocab, Where where);
 
