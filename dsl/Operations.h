@@ -21,7 +21,8 @@ using Sizes = std::map<std::string, int64_t>;
 
 /// einsum("bsd,df->bsf", x, w): one letter per dimension, summed over what the result lacks.
 Tensor einsum(const std::string &notation, Located lhs, Located rhs);
-/// rearrange("b s (h d) -> b h s d", x, {{"h", 12}}): reshape and transpose.
+/// rearrange("b s (h d) -> b h s d", x, {{"h", 12}}): reshape and transpose. `sizes` has all that do
+/// not follow from the shape of the input and one another.
 Tensor rearrange(const std::string &notation, Located input, const Sizes &sizes = {});
 /// repeat("d -> b s d", x, {{"b", 8}, {"s", 16}}): broadcast along new dimensions.
 Tensor repeat(const std::string &notation, Located input, const Sizes &sizes);
@@ -103,7 +104,8 @@ Tensor dropout(Located input, double rate, const std::string &name = "");
 // Attention.
 
 struct AttentionOptions {
-  /// A query sees no key after its own position.
+  /// A query sees no key after its own position. The last query stands at the last key: with fewer
+  /// queries than keys, query t sees the keys 0 to t + keys - queries.
   bool causal = true;
   /// Of the products of queries and keys; 1 / sqrt(width) by default.
   std::optional<double> scale = std::nullopt;

@@ -20,8 +20,14 @@ static FailureOr<RankedTensorType> inferResult(bool compact, const std::string &
   if (failed(notation))
     return failure();
   llvm::StringMap<int64_t> known;
-  for (const auto &[name, size] : sizes)
+  for (const auto &[name, size] : sizes) {
+    if (!llvm::is_contained(notation->names(), name))
+      return emitError() << "sizes give '" << name << "', which notation '" << text
+                         << "' does not name";
+    if (size < 0)
+      return emitError() << "sizes give '" << name << "' " << size << ", expected at least 0";
     known[name] = size;
+  }
   if (notation->operands.size() != operands.size())
     return emitError() << "notation '" << text << "' has " << notation->operands.size()
                        << " operands, got " << operands.size();
@@ -42,11 +48,23 @@ static FailureOr<RankedTensorType> inferResult(bool compact, const std::string &
                                operands[0].getElementType());
 }
 
-/// The sizes as an attribute, where the pattern of a rearrange needs them.
-static DictionaryAttr sizesAttribute(OpBuilder &builder, const Sizes &sizes) {
+/// Of `sizes`, which were needed to find the shape of the result, those that do not follow from
+/// both shapes and one another: one spelling per meaning. Null where all follow.
+static DictionaryAttr neededSizes(OpBuilder &builder, const nn::Notation &notation,
+                                  ArrayRef<int64_t> operand, ArrayRef<int64_t> result,
+                                  const Sizes &sizes) {
+  llvm::StringMap<int64_t> needed;
+  for (const auto &[name, size] : sizes)
+    needed[name] = size;
+  for (const auto &[name, size] : sizes) {
+    needed.erase(name);
+    if (failed(notation.solveSizes({operand}, result, needed, nullptr)))
+      needed[name] = size;
+  }
   SmallVector<NamedAttribute> entries;
   for (const auto &[name, size] : sizes)
-    entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(size)));
+    if (needed.contains(name))
+      entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(size)));
   return entries.empty() ? DictionaryAttr() : builder.getDictionaryAttr(entries);
 }
 
@@ -71,19 +89,11 @@ Tensor rearrange(const std::string &notation, Located input, const Sizes &sizes)
             inferResult(false, notation, {input.tensor.type()}, sizes, loc);
         if (failed(type))
           return {};
-        // Sizes that the shapes determine are left out: one spelling per meaning.
-        bool determined = false;
-        {
-          ScopedDiagnosticHandler quiet(builder.getContext(),
-                                        [](Diagnostic &) { return success(); });
-          auto parsed = nn::Notation::parseEinops(notation, [&] { return mlir::emitError(loc); });
-          determined =
-              succeeded(parsed->solveSizes({input.tensor.type().getShape()}, type->getShape(), {},
-                                           [&] { return mlir::emitError(loc); }));
-        }
+        DictionaryAttr needed =
+            neededSizes(builder, *nn::Notation::parseEinops(notation, nullptr),
+                        input.tensor.type().getShape(), type->getShape(), sizes);
         return nn::RearrangeOp::create(builder, loc, *type, notation, input.tensor.irValue(),
-                                       determined ? DictionaryAttr()
-                                                  : sizesAttribute(builder, sizes));
+                                       needed);
       });
 }
 

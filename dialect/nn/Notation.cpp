@@ -215,6 +215,10 @@ FailureOr<llvm::StringMap<int64_t>> Notation::solveSizes(ArrayRef<ArrayRef<int64
   if (failed(collect(result, resultShape, "the result")))
     return failure();
 
+  auto tooMany = [&](const Equation &equation) {
+    return fail(emitError, equation.where + ": got " + Twine(equation.size) +
+                               ", the sizes of its names multiply to 2^63 or more");
+  };
   // Every round solves the dimensions that lack one size; each solved size may
   // make another dimension solvable.
   llvm::StringMap<int64_t> sizes(known);
@@ -230,8 +234,8 @@ FailureOr<llvm::StringMap<int64_t>> Notation::solveSizes(ArrayRef<ArrayRef<int64
         auto it = sizes.find(name);
         if (it == sizes.end())
           unknown.push_back(name);
-        else
-          product *= it->second;
+        else if (__builtin_mul_overflow(product, it->second, &product))
+          return tooMany(equation);
       }
       if (unknown.size() != 1 || product == 0)
         continue;
@@ -252,7 +256,8 @@ FailureOr<llvm::StringMap<int64_t>> Notation::solveSizes(ArrayRef<ArrayRef<int64
       if (it == sizes.end())
         return fail(emitError, "the size of '" + name +
                                    "' does not follow from the shapes; give it in 'sizes'");
-      product *= it->second;
+      if (__builtin_mul_overflow(product, it->second, &product))
+        return tooMany(equation);
       if (origins[name] != equation.where)
         reason += (reason.empty() ? "'" : ", '") + name.str() + "' is " +
                   std::to_string(it->second) + " by " + origins[name];

@@ -78,6 +78,15 @@ TEST_F(ModelErrorTest, SizeThatNothingTells) {
   EXPECT_MISTAKE_HAS(repeat("b i -> b i k", x, {}), "does not tell the size of 'k'; give it");
   EXPECT_MISTAKE_HAS(rearrange("b (h d) -> b h d", x), "rearrange 'b (h d) -> b h d' of 'x'");
   EXPECT_MISTAKE_HAS(rearrange("b (h d) -> b h d", x, {{"h", 7}}), "64");
+  EXPECT_MISTAKE_HAS(rearrange("(c e) (h d) -> c (e h) d", x, {{"c", 2}}),
+                     "the size of 'h' does not follow from the shapes; give it in 'sizes'");
+  EXPECT_MISTAKE_HAS(rearrange("b (h d) -> b h d", x, {{"h", 8}, {"k", 2}}),
+                     "sizes give 'k', which notation 'b (h d) -> b h d' does not name");
+  EXPECT_MISTAKE_HAS(rearrange("b (h d) -> b h d", x, {{"h", -8}}),
+                     "sizes give 'h' -8, expected at least 0");
+  EXPECT_MISTAKE_HAS(
+      rearrange("b (g h d) -> b g h d", x, {{"g", int64_t{1} << 40}, {"h", int64_t{1} << 40}}),
+      "dimension 1 of the operand: got 64, the sizes of its names multiply to 2^63 or more");
 }
 
 TEST_F(ModelErrorTest, ReduceOfAnotherRank) {
@@ -210,6 +219,32 @@ TEST_F(ModelErrorTest, LossesAndMetrics) {
   model->metric("accuracy", mean(x));
   EXPECT_MISTAKE(model->metric("accuracy", mean(y)),
                  "metric 'accuracy' is given twice; give each its own name");
+}
+
+TEST_F(ModelErrorTest, NamesThatCannotBePrinted) {
+  Scope unit = model->unit("fc\n1");
+  EXPECT_MISTAKE(unit.parameter("weight", {3}, zeros()),
+                 "parameter 'fc\\0A1.weight': name 'sym_name' 'fc\\0A1.weight' cannot be printed, "
+                 "expected UTF-8 without control characters");
+  EXPECT_MISTAKE_HAS(model->unit("", "w").parameter("bias", {3}, zeros()),
+                     "parameter 'w.bias': name 'unit' is empty; give it a name");
+  EXPECT_MISTAKE_HAS(model->input("\xff", {4}), "input '\\FF': name 'name' '\\FF' cannot be printed");
+  EXPECT_MISTAKE_HAS(model->input(std::string(10000, 'n'), {4}),
+                     "nnn...' has 10000 bytes, expected at most 1024");
+}
+
+TEST_F(ModelErrorTest, NamesThatMeanSomething) {
+  EXPECT_MISTAKE(model->input("__metadata__", {4}),
+                 "input '__metadata__': is called '__metadata__', which data files keep for "
+                 "themselves; choose another name");
+  EXPECT_MISTAKE_HAS(model->unit("u", "").parameter("__metadata__", {4}, zeros()),
+                     "which weight files keep for themselves; choose another name");
+  for (const char *key : {"step", "loss", "grad_norm", "lr", "tokens_per_s", "step_ms",
+                          "peak_bytes", "workspace", "run", "val_loss", "val_"})
+    EXPECT_MISTAKE(model->metric(key, mean(x)),
+                   "metric '" + std::string(key) + "': is called '" + key +
+                       "', a key that the training log writes itself; choose another name");
+  model->metric("value", mean(x));
 }
 
 TEST_F(ModelErrorTest, NothingToTrain) {

@@ -86,6 +86,41 @@ TEST_F(ModelTest, ShapesFollowTheNotation) {
   EXPECT_EQ((reduceMean("b s d -> s d", x) + x).shape(), x.shape());
 }
 
+TEST_F(ModelTest, SizesThatFollowFromEachOtherAreLeftOut) {
+  Model model(context);
+  Tensor x = model.input("x", {5, 6, 20});
+  Parameter scale = model.unit("scale").parameter("weight", {1}, ones());
+  // Both are needed to find the shape; then w is 4 as h is 2 and h w is 8.
+  Tensor y = rearrange("b (h p) (w q) -> b (h w) (p q)", x, {{"h", 2}, {"w", 4}});
+  EXPECT_EQ(y.shape(), (Shape{5, 8, 15}));
+  Tensor back = rearrange("b (h w) (p q) -> b (h p) (w q)", y, {{"q", 5}, {"w", 4}});
+  EXPECT_EQ(back.shape(), x.shape());
+  EXPECT_EQ(rearrange("b (h p) w -> b h p w", x, {{"h", 2}, {"p", 3}, {"w", 20}}).shape(),
+            (Shape{5, 2, 3, 20}));
+  Tensor weighted = rearrange("b h w -> b (h w) 1", back) * scale;
+  model.loss(mean(weighted));
+  auto module = model.take();
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  std::string printed = text(*module);
+  EXPECT_EQ(count(printed, "sizes {w = 4 : i64}"), 2) << printed;
+  EXPECT_EQ(count(printed, "sizes"), 2) << printed;
+}
+
+TEST_F(ModelTest, FrozenParameters) {
+  Model model(context);
+  Tensor x = model.input("x", {6, 4});
+  Scope unit = model.unit("unit");
+  Parameter fixed = unit.frozen().scope("inner").parameter("weight", {4, 3}, normal(0.02));
+  Parameter bias = unit.parameter("bias", {3}, zeros());
+  model.loss(mean(square(einsum("bi,io->bo", x, fixed) + bias)));
+  std::string printed = text(*model.take());
+  EXPECT_EQ(count(printed, "@unit.inner.weight : tensor<4x3xf32> unit \"unit\" init <normal, "
+                           "2.000000e-02> frozen"),
+            1)
+      << printed;
+  EXPECT_EQ(count(printed, " frozen"), 1) << printed;
+}
+
 TEST_F(ModelTest, ShapesOfRowsAndParts) {
   Model model(context);
   Tensor q = model.input("q", {2, 6, 5, 8}), k = model.input("k", {2, 3, 7, 8});
