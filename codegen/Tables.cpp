@@ -74,7 +74,8 @@ static std::string initializer(InitAttr init) {
 }
 
 static LogicalResult emitMembers(StorageOp storage, const SymbolTable &symbols,
-                                 StringRef name, int64_t &size, Writer &writer) {
+                                 const llvm::DenseMap<Operation *, int> &positions, StringRef name,
+                                 int64_t &size, Writer &writer) {
   writer.open("constexpr Parameter " + name + "[] =");
   for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
     auto param = symbols.lookup<ParamOp>(member.getParam().getValue());
@@ -95,7 +96,8 @@ static LogicalResult emitMembers(StorageOp storage, const SymbolTable &symbols,
                                       "/*offset=*/" + std::to_string(member.getOffset()),
                                       initializer(param.getInit()),
                                       std::string("/*decay=*/") +
-                                          (param.getFileRank() >= 2 ? "true" : "false")};
+                                          (param.getFileRank() >= 2 ? "true" : "false"),
+                                      "/*position=*/" + std::to_string(positions.lookup(param))};
     writer.list("{", items, "},");
   }
   writer.close(";");
@@ -105,6 +107,9 @@ static LogicalResult emitMembers(StorageOp storage, const SymbolTable &symbols,
 LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Arena &arena,
                                        Writer &writer) {
   SymbolTable symbols(program.module);
+  llvm::DenseMap<Operation *, int> positions;
+  for (ParamOp param : program.module.getOps<ParamOp>())
+    positions.try_emplace(param, static_cast<int>(positions.size()));
   std::vector<std::vector<std::string>> rows;
   int64_t parameters = 0;
   for (StorageOp storage : program.storages) {
@@ -120,7 +125,7 @@ LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Ar
                         arena.spell(program.shardOf(storage, state).getResult()) + "}");
       writer.list("constexpr State " + states + "[] = {", items, "};");
     }
-    if (failed(emitMembers(storage, symbols, members, size, writer)))
+    if (failed(emitMembers(storage, symbols, positions, members, size, writer)))
       return failure();
     std::string layout = storage.getKind() == StorageKind::flat        ? "Layout::Flat"
                          : storage.getKind() == StorageKind::dimension ? "Layout::Dimension"

@@ -85,6 +85,7 @@ struct Parameter {
   std::size_t offset; ///< first element within the flat unit; 0 unless the storage is flat
   Initializer init;
   bool decay; ///< whether weight decay applies
+  int position = 0; ///< among all parameters, as the model declares them
 };
 
 /// An optimizer state of a storage, laid out exactly as the parameter shard.

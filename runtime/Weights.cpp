@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -144,41 +145,60 @@ void loadShard(const WeightFiles &file, const Storage &storage, int coordinate, 
 }
 
 void exportWeights(const OutputPath &path, const Program &program, Device &device) {
+  // Tensors stand in the order of the model, whatever the placement made of it; so a storage is
+  // kept from its first member to its last.
+  struct Member {
+    const Storage *storage;
+    const Parameter *parameter;
+  };
+  std::multimap<int, Member> members; ///< by position
+  std::map<const Storage *, std::size_t> missing; ///< members that are not written yet
+  for (const Storage &storage : program.storages) {
+    for (const Parameter &parameter : storage.members)
+      members.emplace(parameter.position, Member{&storage, &parameter});
+    missing[&storage] = storage.members.size();
+  }
   std::optional<SafetensorsWriter> writer;
   if (device.rank() == 0) {
     std::vector<SafetensorsWriter::Tensor> tensors;
-    for (const Storage &storage : program.storages)
-      for (const Parameter &parameter : storage.members)
-        tensors.push_back(
-            {parameter.name, {parameter.fileShape.begin(), parameter.fileShape.end()}});
+    for (const auto &[position, member] : members) {
+      const Shape &shape = member.parameter->fileShape;
+      tensors.push_back({member.parameter->name, {shape.begin(), shape.end()}});
+    }
     writer.emplace(path, tensors);
   }
 
   const Parameter *spoilt = nullptr;
   std::size_t badValues = 0;
-  std::vector<float> whole;
-  for (const Storage &storage : program.storages) {
-    const float *shard = device.read(storage.shard);
-    const float *values = shard;
-    if (storage.communicator >= 0) {
-      whole.resize(storage.size);
-      device.communicator(storage.communicator).allGather(shard, whole.data(), tileOf(storage));
-      values = whole.data();
+  std::map<const Storage *, std::vector<float>> gathered;
+  for (const auto &[position, member] : members) {
+    const auto [storage, parameter] = member;
+    auto [at, isFirst] = gathered.try_emplace(storage);
+    std::vector<float> &whole = at->second;
+    if (isFirst) {
+      const float *shard = device.read(storage->shard);
+      if (storage->communicator >= 0) {
+        whole.resize(storage->size);
+        device.communicator(storage->communicator).allGather(shard, whole.data(), tileOf(*storage));
+      } else {
+        whole.assign(shard, shard + storage->size);
+      }
     }
-    if (!writer)
-      continue;
-    for (const Parameter &parameter : storage.members) {
-      const float *first = values + parameter.offset;
-      const auto count = static_cast<std::size_t>(elements(parameter.shape));
-      if (spoilt)
-        break; // the other ranks gather on
+    if (writer && !spoilt) { // else the other ranks gather on
+      const float *first = whole.data() + parameter->offset;
+      const auto count = static_cast<std::size_t>(elements(parameter->shape));
       badValues = static_cast<std::size_t>(
           std::count_if(first, first + count, [](float value) { return !std::isfinite(value); }));
       if (badValues)
-        spoilt = &parameter;
+        spoilt = parameter;
       else
         writer->write(first, count);
     }
+    // The other ranks took part in the gather; only this one has a use for it.
+    if (!writer)
+      std::vector<float>().swap(whole);
+    if (--missing[storage] == 0)
+      gathered.erase(at);
   }
   if (spoilt)
     throw Error("cannot export to '" + path.name() + "': parameter '" + spoilt->name + "' has " +

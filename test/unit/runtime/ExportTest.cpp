@@ -10,15 +10,18 @@ using namespace fsdp::rt;
 
 namespace {
 
-// Two rows of three: stored over both axes, over one of them along a dimension, and everywhere.
+// Two rows of three: stored over both axes, over one of them along a dimension, and everywhere. The
+// model declares the parameters in another order: e, c, a, d, b.
 constexpr MeshAxis kAxes[] = {{"data", 2}, {"fsdp", 3}};
 constexpr CommunicatorSpec kCommunicators[] = {{"all", {0, 1}}, {"fsdp", {1}}};
-constexpr Parameter kFlat[] = {{"a", nullptr, {7, 5}, {5, 7}, 0, Initializer::normal(0, 1), true},
-                               {"b", nullptr, {3}, {3}, 35, Initializer::uniform(-1, 1), false}};
+constexpr Parameter kFlat[] = {{"a", nullptr, {7, 5}, {5, 7}, 0, Initializer::normal(0, 1), true,
+                                2},
+                               {"b", nullptr, {3}, {3}, 35, Initializer::uniform(-1, 1), false,
+                                4}};
 constexpr Parameter kCut[] = {
-    {"c", nullptr, {2, 4, 3}, {8, 3}, 0, Initializer::normal(0, 1), true}};
-constexpr Parameter kWhole[] = {{"d", nullptr, {2}, {2}, 0, Initializer::normal(0, 1), false},
-                                {"e", nullptr, {}, {}, 2, Initializer::normal(0, 1), false}};
+    {"c", nullptr, {2, 4, 3}, {8, 3}, 0, Initializer::normal(0, 1), true, 1}};
+constexpr Parameter kWhole[] = {{"d", nullptr, {2}, {2}, 0, Initializer::normal(0, 1), false, 3},
+                                {"e", nullptr, {}, {}, 2, Initializer::normal(0, 1), false, 0}};
 constexpr Storage kStorages[] = {
     // 38 elements over 6 ranks, in pieces of 16: the last ones hold padding only.
     {"flat", Layout::Flat, {0, 1}, 0, 0, 38, 0, Slice<float>{0, 16}, {}, kFlat},
@@ -62,6 +65,11 @@ TEST(ExportTest, EveryLayoutBecomesGlobalTensorsAndComesBack) {
   EXPECT_EQ(checkWeights(file, program()), "");
   EXPECT_EQ(file.find("a")->shape, (std::vector<std::int64_t>{5, 7}));
   EXPECT_EQ(file.find("c")->shape, (std::vector<std::int64_t>{8, 3}));
+  std::string order;
+  const SafetensorsFile asWritten(first.path);
+  for (const FileTensor &tensor : asWritten.tensors())
+    order += tensor.name;
+  EXPECT_EQ(order, "ecadb");
 
   // One rank that holds everything has the same values.
   for (const Storage &storage : kStorages) {
