@@ -63,6 +63,8 @@ static std::vector<std::string> endingsIn(StringRef device) {
 
 void KernelTable::assignNames() {
   Names names;
+  for (const auto &text : byText)
+    names.reserveWordsOf(text.first());
   for (Entry &entry : entries)
     entry.name = names.unique(entry.launches.size() == 1 ? StringRef(entry.launches.front())
                                                          : actionOf(entry.launches.front()),

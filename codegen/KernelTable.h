@@ -54,7 +54,7 @@ public:
 private:
   KernelWriter write;
   std::vector<Entry> entries;
-  llvm::StringMap<size_t> byText;
+  llvm::StringMap<size_t> byText; ///< anonymous: no word of it comes from the model
   llvm::DenseMap<Operation *, size_t> entryOf;
   llvm::DenseMap<Operation *, SmallVector<KernelMask>> masks;
 };

@@ -149,6 +149,22 @@ std::string Names::unique(StringRef text, llvm::ArrayRef<std::string> endings) {
   return name;
 }
 
+void Names::reserveWordsOf(StringRef code) {
+  auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  char before = 0;
+  while (!code.empty()) {
+    StringRef word = code.take_while(isWord);
+    // A member, or what stands behind `::`, is found where it belongs.
+    if (!word.empty() && before != '.' && before != ':' && !llvm::isDigit(word.front()))
+      taken.insert(word);
+    code = code.drop_front(word.size());
+    if (!code.empty()) {
+      before = code.front();
+      code = code.drop_front();
+    }
+  }
+}
+
 std::string mlir::fsdp::identifierFor(StringRef text) {
   std::string name;
   for (char c : text) {

@@ -40,6 +40,8 @@ public:
   /// a small letter ends in `_`, as it might be a macro of some header. With `endings`, nobody gets
   /// the identifier with one of them at its end either.
   std::string unique(llvm::StringRef text, llvm::ArrayRef<std::string> endings = {});
+  /// Nobody gets what C++ `code` uses by its bare name.
+  void reserveWordsOf(llvm::StringRef code);
 
 private:
   llvm::StringSet<> taken;

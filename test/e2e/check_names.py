@@ -12,9 +12,10 @@ import json
 import pathlib
 import random
 import re
-import subprocess
+import shlex
 import sys
 
+import emulated
 import training
 import weights as safetensors
 from check_refusals import write
@@ -29,6 +30,7 @@ CLASHING = [
 # What a log has of its own.
 RESERVED = {"step", "loss", "grad_norm", "lr", "tokens_per_s", "step_ms", "peak_bytes", "workspace", "run"}
 SAMPLES = 8
+CHUNK = 120  # names of a model
 IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
@@ -93,11 +95,11 @@ def check_clashing(folder):
         path.write_text(model(names), encoding="utf-8")
         data = write(here / "data.safetensors", {n: ("F32", [SAMPLES, width(i, False)], samples[i]) for i, n in enumerate(names)})
         init = write(here / "init.safetensors", {n: ("F32", [width(i, False)], weights[i]) for i, n in enumerate(names)})
-        for mesh, options in ("fsdp=2", []), ("data=2", ["--shard=*:replicated", "--shard=b*:flat", "--shard=a:0"]):
+        for mesh, options in ("fsdp=2", []), ("data=2", ["--strategy=ddp"]):
             program = here / f"train-{mesh}"
             training.run([training.tool("fsdpc"), path, f"--mesh={mesh}", *options, "-o", program])
             log, written = training.train(program, mesh, 3, init, data)
-            lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+            lines = [json.loads(line) for line in log.read_text(encoding="utf-8").rstrip("\n").split("\n")]
             keys = list(lines[0])
             logs[title, mesh] = [[line["loss"]] + [line[n] for n in names] for line in lines]
             if sorted(set(keys) - RESERVED) != sorted(names):
@@ -130,13 +132,17 @@ def check_words(folder):
                     text = re.sub(r'//[^\n]*|"(?:[^"\\]|\\.)*"', "", file.read_text(encoding="utf-8"))
                     words |= set(IDENTIFIER.findall(text))
     words = sorted(words)
-    path = folder / "words.mlir"
-    path.write_text(model(words, wide=True), encoding="utf-8")
-    for target, flags in ("cpu", []), ("cuda", ["-DFSDP_RECORD"]):
-        source = folder / f"words-{target}"
-        training.run([training.tool("fsdpc"), path, "--mesh=fsdp=2", f"--target={target}", "--emit=source", "-o", source])
-        for file in source.glob("*.cpp"):
-            training.run(["g++", "-std=c++17", "-fsyntax-only", *flags, f"-I{source}", file])
+    settings = {name: shlex.split(text) for name, text in emulated.settings().items()}
+    for first in range(0, len(words), CHUNK):
+        path = folder / f"words-{first}.mlir"
+        path.write_text(model(words[first:first + CHUNK], wide=True), encoding="utf-8")
+        for target, flags in ("cpu", []), ("cuda", settings["flags"]):
+            source = folder / f"words-{first}-{target}"
+            training.run([training.tool("fsdpc"), path, "--mesh=fsdp=2", f"--target={target}", "--emit=source", "-o", source])
+            for file in source.glob("*.c[pu]*"):
+                more = settings["kernel-flags"] if file.suffix == ".cu" else []
+                training.run([*settings["compiler"], "-std=c++17", *flags, *more, "-fsyntax-only", f"-I{emulated.ROOT}",
+                              f"-I{source}", file])
     print(f"{len(words)} words")
 
 
