@@ -4,7 +4,7 @@ check_docs.py FOLDER --digits DIR DOCUMENT...
 
 In each document (below the repository's root):
 - a ```console block that shows output is run, command by command, in one shell for the whole document, whose folder has
-  `scripts`, `test` and the digits; what each command prints is what the block shows. Blocks that show none are not run;
+  `scripts`, `examples`, `test` and the digits; what each command prints is what the block shows. Blocks that show none are not run;
 - a ```cpp block after `<!-- of COMMAND: FILE -->` is a part of what COMMAND writes into FILE.
 
 `...` stands for what was left out: lines, or the rest of a line. Numbers with a fraction agree within a tenth (processors round
@@ -105,7 +105,7 @@ def check(document, folder, digits):
     """What is wrong with a document, and how many blocks were compared."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for name, place in (("scripts", ROOT / "scripts"), ("test", ROOT / "test"), ("digits", digits)):
+    for name, place in (("scripts", ROOT / "scripts"), ("examples", ROOT / "examples"), ("test", ROOT / "test"), ("digits", digits)):
         (folder / name).symlink_to(place)
     shell, wrong, compared = Shell(folder), [], 0
     text = (ROOT / document).read_text(encoding="utf-8")
