@@ -19,7 +19,7 @@ def FSDP_MeshAttr : FSDP_Attr<"Mesh", "mesh"> {
     Rank r has the row-major coordinates of r in the axes, last axis fastest, unless
     `devices` gives another order: `devices[p]` is the rank at row-major position p.
 
-    Constraints: (C1) axis names are distinct and not empty, sizes positive;
+    Constraints: (C1) axis names are distinct, a letter and then letters, digits and `_`, sizes positive;
     (C2) `devices` is absent (and never the identity) or a permutation of all ranks.
 
     Example: `#fsdp.mesh<["data"=2, "fsdp"=4]>`

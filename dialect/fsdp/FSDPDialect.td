@@ -35,6 +35,17 @@ def FSDP_Dialect : Dialect {
     forward and the backward gather of a unit into one that lives across the whole step,
     and ZeRO-3 would be silently undone. The same holds for `fsdp.read`.
 
+    Names (of parameters, units, inputs, metrics, steps, streams, launches: whatever stands in a string or
+    symbol attribute of an op of this dialect, and in the location of an op inside a step) are any text
+    that can be printed: valid UTF-8 without control characters, not empty; those of parameters, units,
+    inputs and metrics have at most 1024 bytes. Quotes, backslashes, blanks and other scripts are legal;
+    what prints a name escapes it for the language that it prints, and gives identifiers of their own to
+    names that differ. Some names have a meaning already and are refused: `__metadata__`, which a
+    safetensors file keeps for itself, as a parameter or an input; the keys of a training log (`step`,
+    `loss`, `grad_norm`, `lr`, `tokens_per_s`, `step_ms`, `peak_bytes`, `workspace`, `run`, and all that
+    begin with `val_`) as a metric. Axes of a mesh are words of a command line: a letter, then letters,
+    digits and `_`.
+
     Order of the files: FSDPAttrs.td (mesh, sharding, placement, initializer, optimizer),
     FSDPTypes.td, FSDPModuleOps.td (declarations and containers), FSDPGlobalOps.td,
     FSDPLocalOps.td, FSDPCollectiveOps.td, FSDPOptimizerOps.td, FSDPRandomOps.td, FSDPTimelineOps.td;

@@ -17,6 +17,7 @@ def FSDP_InputOp : FSDP_Op<"input", [Pure, InGlobalPhase, InLocalPhase, InSchedu
     Constraints:
     - (C1) `shard_of` and `over` stand together; the local size is the ceil-divided batch.
     - (C2) `sample_dim` is a dimension of the type.
+    - (C3) the name is not `__metadata__`.
 
     Example:
     ```mlir
@@ -90,6 +91,9 @@ def FSDP_MetricOp : FSDP_Op<"metric", [InGlobalPhase, MemoryEffects<[MemWrite<FS
   let description = [{
     Logged under its name as sum / weight over the global batch; nothing is differentiated
     through it.
+
+    Constraints:
+    - (C1) no other metric of the step has the name, and the log has no key of that name.
 
     Example:
     ```mlir

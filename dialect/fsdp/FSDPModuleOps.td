@@ -33,6 +33,7 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     - (C2) `file_shape` has as many elements as the type.
     - (C3) a `dimension` placement names a dimension of the type; its axes are axes of the mesh.
     - (C4) the flat placements of one unit are equal; (C5) they gather and reduce in the element type or a narrower one.
+    - (C6) the name is not `__metadata__`.
 
     Example:
     ```mlir
@@ -77,6 +78,7 @@ def FSDP_StepOp : FSDP_Op<"step", [Symbol, SingleBlock, NoTerminator, HasParent<
 
     Constraints:
     - (C1) `train` has an optimizer, `evaluate` has none.
+    - (C2) names in the body and in its locations can be printed.
 
     Example:
     ```mlir
