@@ -73,6 +73,8 @@ static constexpr llvm::StringLiteral used[] = {
     "concat",
     "cross_entropy",
     "cross_entropy_grad",
+    "cudaError_t",
+    "cudaStream_t",
     "detail",
     "device_order",
     "dropout",

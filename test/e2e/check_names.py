@@ -48,11 +48,12 @@ def model(names, wide=False):
     """The text of a model with a term for each name; `wide`: each of its own size, hence with kernels of its own."""
     declared, body, total = [], [], None
     for i, name in enumerate(names):
-        row, name = width(i, wide), quoted(name)
+        # A parameter is a symbol, as the steps are: none can be called `train`.
+        row, parameter, name = width(i, wide), quoted(name + ".w" if wide else name), quoted(name)
         batch, one = f"tensor<4x{row}xf32>", f"tensor<{row}xf32>"
-        declared.append(f"fsdp.param @{name} : {one} unit {name} init <normal, 0.5>")
+        declared.append(f"fsdp.param @{parameter} : {one} unit {name} init <normal, 0.5>")
         body += [f"%x{i} = fsdp.input {name} sample_dim 0 : {batch} loc({name})",
-                 f"%w{i} = fsdp.read @{name} : {one} loc({name})",
+                 f"%w{i} = fsdp.read @{parameter} : {one} loc({name})",
                  f'%b{i} = nn.repeat "d -> b d" %w{i} : {one} -> {batch} loc({name})',
                  f"%p{i} = arith.mulf %x{i}, %b{i} : {batch} loc({name})",
                  f"%t{i} = math.tanh %p{i} : {batch} loc({name})",
