@@ -1,21 +1,17 @@
 #!/usr/bin/env python3
-"""check_names.py clashing|words SCRATCH: a model may call its things what it likes.
+"""check_names.py SCRATCH: a model may call its things what it likes.
 
-Models of one shape, in which input, parameter, unit, metric and operations of a term all have one name:
-- clashing: names that differ by what no C++ identifier can hold, or that mean something to C++, to a shell or to printf.
-  The programs compile for both targets, write down what the IR says, train to the bits of the model with plain names, and
-  log and export under the names as they are, in the order of the model on every mesh.
-- words: every identifier that emitted programs hold, as a name. The programs compile.
+A model in which input, parameter, unit, metric and operations of a term all have one name, and names that differ by what no
+C++ identifier can hold, or that mean something to C++, to a shell or to printf. The programs compile for both targets, write down
+what the IR says, train to the bits of the model with plain names, and log and export under the names as they are, in the order of
+the model on every mesh.
 """
 
 import json
 import pathlib
 import random
-import re
-import shlex
 import sys
 
-import emulated
 import training
 import weights as safetensors
 from check_refusals import write
@@ -30,8 +26,6 @@ CLASHING = [
 # What a log has of its own.
 RESERVED = {"step", "loss", "grad_norm", "lr", "tokens_per_s", "step_ms", "peak_bytes", "workspace", "run"}
 SAMPLES = 8
-CHUNK = 120  # names of a model
-IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 def quoted(name):
@@ -40,26 +34,24 @@ def quoted(name):
     return '"' + "".join(chr(b) if b in plain else f"\\{b:02X}" for b in name.encode()) + '"'
 
 
-def width(i, wide):
-    return 3 + (i if wide else i % 4)
+def width(i):
+    return 3 + i % 4
 
 
-def model(names, wide=False):
-    """The text of a model with a term for each name; `wide`: each of its own size, hence with kernels of its own."""
+def model(names):
+    """The text of a model with a term for each name."""
     declared, body, total = [], [], None
     for i, name in enumerate(names):
-        # A parameter is a symbol, as the steps are: none can be called `train`.
-        row, parameter, name = width(i, wide), quoted(name + ".w" if wide else name), quoted(name)
+        row, name = width(i), quoted(name)
         batch, one = f"tensor<4x{row}xf32>", f"tensor<{row}xf32>"
-        declared.append(f"fsdp.param @{parameter} : {one} unit {name} init <normal, 0.5>")
+        declared.append(f"fsdp.param @{name} : {one} unit {name} init <normal, 0.5>")
         body += [f"%x{i} = fsdp.input {name} sample_dim 0 : {batch} loc({name})",
-                 f"%w{i} = fsdp.read @{parameter} : {one} loc({name})",
+                 f"%w{i} = fsdp.read @{name} : {one} loc({name})",
                  f'%b{i} = nn.repeat "d -> b d" %w{i} : {one} -> {batch} loc({name})',
                  f"%p{i} = arith.mulf %x{i}, %b{i} : {batch} loc({name})",
                  f"%t{i} = math.tanh %p{i} : {batch} loc({name})",
                  f'%s{i} = nn.reduce sum "b d ->" %t{i} : {batch} -> tensor<f64> loc({name})']
-        if names[i] not in RESERVED and not names[i].startswith("val_"):
-            body.append(f"fsdp.metric {name} %s{i} over %count")
+        body.append(f"fsdp.metric {name} %s{i} over %count")
         if total:
             body.append(f"%sum{i} = arith.addf {total}, %s{i} : tensor<f64>")
         total = f"%sum{i}" if total else f"%s{i}"
@@ -86,16 +78,16 @@ def header(path):
 def check_clashing(folder):
     plain = [f"term{i}" for i in range(len(CLASHING))]
     numbers = random.Random(7)
-    samples = [[numbers.gauss(0, 1) for _ in range(SAMPLES * width(i, False))] for i in range(len(plain))]
-    weights = [[numbers.gauss(0, 1) for _ in range(width(i, False))] for i in range(len(plain))]
+    samples = [[numbers.gauss(0, 1) for _ in range(SAMPLES * width(i))] for i in range(len(plain))]
+    weights = [[numbers.gauss(0, 1) for _ in range(width(i))] for i in range(len(plain))]
     logs, exports = {}, {}
     for title, names in ("plain", plain), ("clashing", CLASHING):
         here = folder / title
         here.mkdir(parents=True)
         path = here / "model.mlir"
         path.write_text(model(names), encoding="utf-8")
-        data = write(here / "data.safetensors", {n: ("F32", [SAMPLES, width(i, False)], samples[i]) for i, n in enumerate(names)})
-        init = write(here / "init.safetensors", {n: ("F32", [width(i, False)], weights[i]) for i, n in enumerate(names)})
+        data = write(here / "data.safetensors", {n: ("F32", [SAMPLES, width(i)], samples[i]) for i, n in enumerate(names)})
+        init = write(here / "init.safetensors", {n: ("F32", [width(i)], weights[i]) for i, n in enumerate(names)})
         for mesh, options in ("fsdp=2", []), ("data=2", ["--strategy=ddp"]):
             program = here / f"train-{mesh}"
             training.run([training.tool("fsdpc"), path, f"--mesh={mesh}", *options, "-o", program])
@@ -119,33 +111,5 @@ def check_clashing(folder):
     print(f"{len(CLASHING)} names")
 
 
-def check_words(folder):
-    folder.mkdir(parents=True)
-    words = set()
-    for target in "cpu", "cuda":
-        for precision in "f32", "bf16":
-            source = folder / f"{target}-{precision}"
-            training.run([training.tool("gpt2"), "--layers=2", "--width=32", "--heads=2", "--context=8", "--vocab=17",
-                          "--batch=3", "--dropout=0.1", "--mesh=data=2,fsdp=2", f"--target={target}",
-                          f"--precision={precision}", "--emit=source", "-o", source])
-            for file in source.glob("*.*"):
-                if file.suffix in (".cpp", ".h", ".cu"):
-                    text = re.sub(r'//[^\n]*|"(?:[^"\\]|\\.)*"', "", file.read_text(encoding="utf-8"))
-                    words |= set(IDENTIFIER.findall(text))
-    words = sorted(words)
-    settings = {name: shlex.split(text) for name, text in emulated.settings().items()}
-    for first in range(0, len(words), CHUNK):
-        path = folder / f"words-{first}.mlir"
-        path.write_text(model(words[first:first + CHUNK], wide=True), encoding="utf-8")
-        for target, flags in ("cpu", []), ("cuda", settings["flags"]):
-            source = folder / f"words-{first}-{target}"
-            training.run([training.tool("fsdpc"), path, "--mesh=fsdp=2", f"--target={target}", "--emit=source", "-o", source])
-            for file in source.glob("*.c[pu]*"):
-                more = settings["kernel-flags"] if file.suffix == ".cu" else []
-                training.run([*settings["compiler"], "-std=c++17", *flags, *more, "-fsyntax-only", f"-I{emulated.ROOT}",
-                              f"-I{source}", file])
-    print(f"{len(words)} words")
-
-
 if __name__ == "__main__":
-    {"clashing": check_clashing, "words": check_words}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+    check_clashing(pathlib.Path(sys.argv[1]))
