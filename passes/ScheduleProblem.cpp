@@ -23,6 +23,90 @@ BufferRange mlir::fsdp::resolveBuffer(Value buffer) {
   return {cast<BufferOp>(buffer.getDefiningOp()), begin, begin + type.getSizeInBytes()};
 }
 
+/// The only op of type `Op` in the launch, or null.
+template <typename Op> static Op bodyOp(LaunchOp launch) {
+  auto ops = launch.getBody().getOps<Op>();
+  return ops.empty() ? Op() : *ops.begin();
+}
+
+/// The storage that `buffer` holds a rank's part of, as it is or cast by one launch; null for others.
+static FlatSymbolRefAttr storedIn(Value buffer) {
+  auto op = buffer.getDefiningOp<BufferOp>();
+  if (!op || op.getStorageAttr())
+    return op ? op.getStorageAttr() : FlatSymbolRefAttr();
+  for (Operation *user : buffer.getUsers()) {
+    auto cast = dyn_cast<LaunchOp>(user);
+    if (!cast || cast.getIns().size() != 1 || cast.getOuts().size() != 1 ||
+        cast.getOuts().front() != buffer || !bodyOp<arith::TruncFOp>(cast))
+      continue;
+    if (auto from = cast.getIns().front().getDefiningOp<BufferOp>())
+      return from.getStorageAttr();
+  }
+  return nullptr;
+}
+
+/// The storage that is updated by `gradient`, or by what collectives and casts make of it; null for
+/// none.
+static FlatSymbolRefAttr updatedBy(Value gradient, int depth = 0) {
+  for (Operation *user : gradient.getUsers()) {
+    auto launch = dyn_cast<LaunchOp>(user);
+    if (!launch || !llvm::is_contained(launch.getIns(), gradient))
+      continue;
+    if (auto step = bodyOp<OptimizerStepOp>(launch))
+      return step.getStorageAttr();
+    bool passes = bodyOp<arith::ExtFOp>(launch) || bodyOp<ReduceScatterOp>(launch) ||
+                  bodyOp<AllReduceOp>(launch);
+    if (passes && depth < 4 && launch.getOuts().size() == 1 &&
+        launch.getOuts().front() != gradient)
+      if (FlatSymbolRefAttr symbol = updatedBy(launch.getOuts().front(), depth + 1))
+        return symbol;
+  }
+  return nullptr;
+}
+
+/// The storage whose unsplit value, or the gradient of it, stands in `buffer`; null for other
+/// buffers.
+static StorageOp unsplitIn(BufferOp buffer) {
+  auto module = buffer->getParentOfType<ModuleOp>();
+  if (FlatSymbolRefAttr symbol = buffer.getStorageAttr()) {
+    auto storage = module.lookupSymbol<StorageOp>(symbol);
+    return storage.getKind() == StorageKind::replicated ? storage : StorageOp();
+  }
+  Value value = buffer.getResult();
+  for (Operation *user : value.getUsers()) {
+    auto launch = dyn_cast<LaunchOp>(user);
+    if (!launch || launch.getIns().empty() || launch.getOuts().empty())
+      continue;
+    FlatSymbolRefAttr symbol;
+    if (bodyOp<AllGatherOp>(launch) && launch.getOuts().front() == value)
+      symbol = storedIn(launch.getIns().front());
+    else if ((bodyOp<ReduceScatterOp>(launch) || bodyOp<AllReduceOp>(launch)) &&
+             launch.getIns().front() == value)
+      symbol = updatedBy(launch.getOuts().front());
+    if (symbol)
+      return module.lookupSymbol<StorageOp>(symbol);
+  }
+  return nullptr;
+}
+
+/// The byte ranges of the members of the flat storage whose unsplit value, or the gradient of it,
+/// stands in `buffer`; empty for other buffers.
+static std::vector<std::pair<int64_t, int64_t>> getMembers(BufferOp buffer) {
+  StorageOp storage = unsplitIn(buffer);
+  RankedTensorType type = buffer.getType().getTensor();
+  if (!storage || storage.getKind() == StorageKind::dimension || type.getRank() != 1)
+    return {};
+  auto module = buffer->getParentOfType<ModuleOp>();
+  int64_t bytes = getElementBytes(type);
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+  for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
+    auto param = module.lookupSymbol<ParamOp>(member.getParam());
+    int64_t end = member.getOffset() + param.getTensorType().getNumElements();
+    ranges.push_back({member.getOffset() * bytes, end * bytes});
+  }
+  return ranges;
+}
+
 namespace {
 
 /// Builds one role.
@@ -48,6 +132,7 @@ public:
     for (auto [index, op] : llvm::enumerate(result.segments.back())) {
       schedule::Segment segment;
       segment.name = op.getSymName().str();
+      segment.kind = stringifyStepKind(op.getKind()).str();
       for (auto next : op.getNext().getAsRange<FlatSymbolRefAttr>())
         segment.next.push_back(segmentIndex.lookup(next.getValue()));
       for (auto buffer : op.getOps<BufferOp>())
@@ -69,7 +154,7 @@ private:
     bufferIndex[op] = static_cast<int>(role.buffers.size());
     int64_t offset = op.getOffset() ? static_cast<int64_t>(*op.getOffset()) : -1;
     role.buffers.push_back(
-        {op.getName().str(), op.getType().getSizeInBytes(), segment, offset});
+        {op.getName().str(), op.getType().getSizeInBytes(), segment, offset, getMembers(op)});
     result.buffers.back().push_back(op);
   }
 
@@ -92,7 +177,8 @@ private:
       launch.inPlace.push_back(pair);
     if (Value state = op.getStepState()) {
       launch.reads.push_back(access(state));
-      if (writesStepState(op)) {
+      launch.step = writesStepState(op) ? schedule::StepUse::advances : schedule::StepUse::reads;
+      if (launch.step == schedule::StepUse::advances) {
         launch.inPlace.push_back({static_cast<int>(launch.reads.size()) - 1,
                                   static_cast<int>(launch.writes.size())});
         launch.writes.push_back(access(state));
@@ -120,8 +206,19 @@ private:
     auto found = llvm::find_if(communicators, [&](auto &other) { return other.name == name; });
     if (found == communicators.end())
       found = communicators.insert(communicators.end(), {name, members});
-    return {static_cast<int>(found - communicators.begin()),
-            op->getName().stripDialect().str(), op.getBytes()};
+    auto operand = cast<RankedTensorType>(op->getOperand(0).getType());
+    auto result = cast<RankedTensorType>(op->getResult(0).getType());
+    bool gathers = isa<AllGatherOp>(*op);
+    schedule::Collective collective{static_cast<int>(found - communicators.begin()),
+                                    op->getName().stripDialect().str(), op.getBytes()};
+    llvm::raw_string_ostream(collective.type) << operand.getElementType();
+    collective.elements = (gathers ? result : operand).getNumElements();
+    collective.part = (gathers ? operand : result).getNumElements();
+    if (auto reduce = dyn_cast<AllReduceOp>(*op))
+      collective.reduction = stringifyReduceKind(reduce.getKind()).str();
+    if (auto dim = op->getAttrOfType<IntegerAttr>("dim"))
+      collective.dim = dim.getInt();
+    return collective;
   }
 
   /// The coordinates of the role of `program` on all axes but `axes`.

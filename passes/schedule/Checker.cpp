@@ -18,7 +18,17 @@ struct Participant {
 std::string quote(const std::string &name) { return "'" + name + "'"; }
 
 std::string describe(const Collective &collective) {
-  return collective.kind + " of " + std::to_string(collective.bytes) + " bytes";
+  std::string text = collective.kind;
+  if (!collective.reduction.empty())
+    text += " " + collective.reduction;
+  text += " of ";
+  if (!collective.type.empty())
+    text += std::to_string(collective.elements) + " " + collective.type + ", ";
+  text += std::to_string(collective.bytes) + " bytes";
+  if (collective.dim >= 0)
+    text += ", in parts of " + std::to_string(collective.part) + " along dimension " +
+            std::to_string(collective.dim);
+  return text;
 }
 
 /// The launches of a segment on `communicator`, in issue order.
@@ -65,6 +75,79 @@ bool compareCollectives(const Problem &problem, const std::vector<Participant> &
     }
   }
   return true;
+}
+
+/// Adds a finding for each role of a communicator that lacks a segment in which another role issues
+/// a collective on it.
+void checkLackingRoles(const Problem &problem, const std::vector<Participant> &participants,
+                       int communicator, std::vector<Finding> &findings) {
+  for (int role : problem.communicators[communicator].roles) {
+    auto isRole = [&](const Participant &participant) { return participant.role == role; };
+    if (std::any_of(participants.begin(), participants.end(), isRole))
+      continue;
+    for (const Participant &other : participants) {
+      const Role &issuer = problem.roles[other.role];
+      const Segment &segment = issuer.segments[other.segment];
+      std::vector<int> issued = onCommunicator(segment, communicator);
+      if (issued.empty())
+        continue;
+      const Launch &launch = segment.launches[issued.front()];
+      findings.push_back({Fault::collectives,
+                          "in segment " + quote(segment.name) + ", role " + quote(issuer.name) +
+                              " issues " + quote(launch.name) + " (" +
+                              describe(*launch.collective) + ") on communicator " +
+                              quote(problem.communicators[communicator].name) + ", but role " +
+                              quote(problem.roles[role].name) + " has no such segment",
+                          {other.role, other.segment, issued.front(), -1},
+                          {role, -1, -1, -1}});
+      break;
+    }
+  }
+}
+
+/// The names of the segments that may follow `segment`, in order.
+std::vector<std::string> nextNames(const Role &role, const Segment &segment) {
+  std::vector<std::string> names;
+  for (int next : segment.next)
+    names.push_back(role.segments[next].name);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+/// Every rank goes through segments of the same names and kinds: the program that drives them picks
+/// one name for all.
+void compareSegments(const Problem &problem, const std::vector<Participant> &participants,
+                     std::vector<Finding> &findings) {
+  const Participant &one = participants[0];
+  const Role &firstRole = problem.roles[one.role];
+  const Segment &first = firstRole.segments[one.segment];
+  auto list = [](const std::vector<std::string> &names) {
+    std::string text;
+    for (const std::string &name : names)
+      text += (text.empty() ? "" : ", ") + quote(name);
+    return text;
+  };
+  for (size_t p = 1; p < participants.size(); ++p) {
+    const Participant &two = participants[p];
+    const Role &secondRole = problem.roles[two.role];
+    const Segment &second = secondRole.segments[two.segment];
+    End here{one.role, one.segment, -1, -1}, there{two.role, two.segment, -1, -1};
+    std::string subject = "segment " + quote(first.name) + " of role " + quote(firstRole.name);
+    std::string other = ", but of role " + quote(secondRole.name);
+    if (first.kind != second.kind)
+      findings.push_back({Fault::segments,
+                          subject + " is of kind " + quote(first.kind) + other + " of kind " +
+                              quote(second.kind),
+                          here, there});
+    std::vector<std::string> expected = nextNames(firstRole, first),
+                             got = nextNames(secondRole, second);
+    if (expected != got)
+      findings.push_back({Fault::segments,
+                          subject + " is followed by " + list(expected) + other + " by " +
+                              list(got),
+                          here, there});
+  }
 }
 
 /// Looks for launches of several roles that wait for one another through collectives: collectives
@@ -154,6 +237,9 @@ std::vector<Finding> mlir::fsdp::schedule::checkSchedule(const Problem &problem)
 
   for (const auto &[name, participants] : together) {
     bool agree = true;
+    compareSegments(problem, participants, findings);
+    for (size_t c = 0; c < problem.communicators.size(); ++c)
+      checkLackingRoles(problem, participants, static_cast<int>(c), findings);
     for (size_t c = 0; c < problem.communicators.size(); ++c) {
       std::vector<Participant> members;
       for (const Participant &participant : participants)

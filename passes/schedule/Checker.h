@@ -24,7 +24,10 @@ enum class Fault {
   unwritten,  ///< a read of bytes that nothing wrote before
   overlap,    ///< buffers that share bytes while both are live
   outside,    ///< a buffer that is not inside the arena, or not aligned
-  collectives ///< ranks that issue different collectives on a communicator
+  members,     ///< an access across the members of a flat storage, or to its padding
+  advanced,    ///< a use of the step's number after it was advanced
+  collectives, ///< ranks that issue different collectives on a communicator
+  segments     ///< roles that go through different segments
 };
 
 struct Finding {
@@ -35,7 +38,9 @@ struct Finding {
 
 /// Everything that is wrong: waits in a circle or for what is not issued yet; races; reads of
 /// bytes that were never written, or were overwritten through another buffer; buffers
-/// outside the arena; collectives of which the order is open on one rank or differs between roles.
+/// outside the arena; accesses across members of flat storages; uses of the step's number after it
+/// was advanced; collectives of which the order is open on one rank or differs between roles; roles
+/// whose segments follow one another differently.
 /// On edges to `next` segments too. Memory is checked where the role has an arena. Empty: the
 /// schedule is right.
 std::vector<Finding> checkSchedule(const Problem &problem);

@@ -27,6 +27,9 @@ struct Buffer {
   int64_t size = 0;    ///< bytes
   int segment = -1;    ///< index in the role, or -1: persistent
   int64_t offset = -1; ///< bytes from the start of the arena, or -1: not planned yet
+  /// The byte ranges [begin, end) of the members of a flat storage, in order; empty for other
+  /// buffers. What lies between them is padding.
+  std::vector<std::pair<int64_t, int64_t>> members = {};
 
   bool isPersistent() const { return segment < 0; }
 };
@@ -49,11 +52,21 @@ struct Collective {
   int communicator = 0; ///< index in the problem
   std::string kind;     ///< mnemonic
   int64_t bytes = 0;    ///< of the whole value
+  std::string reduction = {}; ///< how values are combined; empty where they are not
+  std::string type = {};      ///< of the elements
+  int64_t elements = 0;       ///< of the whole value
+  int64_t part = 0;           ///< elements that one rank gives or keeps
+  int64_t dim = -1;           ///< along which the parts lie, or -1
 
   bool operator==(const Collective &other) const {
-    return communicator == other.communicator && kind == other.kind && bytes == other.bytes;
+    return communicator == other.communicator && kind == other.kind && bytes == other.bytes &&
+           reduction == other.reduction && type == other.type && elements == other.elements &&
+           part == other.part && dim == other.dim;
   }
 };
+
+/// How a launch uses the number of the step, which changes once, at the end of a step.
+enum class StepUse { none, reads, advances };
 
 /// One kernel or collective. It starts when all earlier launches of its stream and all of `waits`
 /// are complete.
@@ -66,6 +79,7 @@ struct Launch {
   /// each element before it writes it.
   std::vector<std::pair<int, int>> inPlace;
   std::optional<Collective> collective;
+  StepUse step = StepUse::none;
 };
 
 /// A straight line of launches in issue order.
@@ -74,6 +88,7 @@ struct Segment {
   std::vector<Launch> launches;
   std::vector<int> next; ///< the segments that may follow, indices in the role
   bool joined = true;    ///< every stream is idle before the next segment starts
+  std::string kind = {}; ///< what the segment is for
 };
 
 /// The program of the ranks of one role.

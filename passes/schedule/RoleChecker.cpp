@@ -139,8 +139,12 @@ bool RoleChecker::checkWaits(int segment) {
   return good;
 }
 
-void RoleChecker::checkCollectiveOrder(int segment, const HappensBefore &order) {
-  const std::vector<Launch> &launches = role.segments[segment].launches;
+void RoleChecker::checkCollectiveOrder(const Line &line, const HappensBefore &order,
+                                       bool acrossOnly) {
+  const std::vector<Launch> &launches = line.launches;
+  auto end = [&](int l) {
+    return End{roleIndex, line.origin[l].first, line.origin[l].second, -1};
+  };
   std::map<int, int> last;
   for (int l = 0; l < static_cast<int>(launches.size()); ++l) {
     if (!launches[l].collective)
@@ -149,12 +153,13 @@ void RoleChecker::checkCollectiveOrder(int segment, const HappensBefore &order) 
     auto [entry, first] = last.try_emplace(communicator, l);
     if (first)
       continue;
-    if (!order.before(entry->second, l))
+    bool across = line.second[entry->second] != line.second[l];
+    if ((across || !acrossOnly) && !order.before(entry->second, l))
       add(Fault::collectives,
           quote(launches[entry->second].name) + " and " + quote(launches[l].name) +
               " meet other ranks on communicator " + quote(problem.communicators[communicator].name) +
               " in no fixed order; let the second wait for the first",
-          {roleIndex, segment, entry->second, -1}, {roleIndex, segment, l, -1});
+          end(entry->second), end(l));
     entry->second = l;
   }
 }
@@ -429,7 +434,9 @@ bool RoleChecker::checkSegment(int segment) {
   checkWritten(line, order);
   if (role.arena >= 0)
     checkOverlaps(line, order, /*acrossOnly=*/false);
-  checkCollectiveOrder(segment, order);
+  checkCollectiveOrder(line, order, /*acrossOnly=*/false);
+  checkMembers(segment);
+  checkAdvance(segment, order);
   return true;
 }
 
@@ -439,6 +446,7 @@ void RoleChecker::checkEdge(int from, int to) {
   Line line = makeLine({from, to});
   HappensBefore order(line.launches);
   checkSameBuffer(line, order, /*acrossOnly=*/true);
+  checkCollectiveOrder(line, order, /*acrossOnly=*/true);
   if (role.arena >= 0)
     checkOverlaps(line, order, /*acrossOnly=*/true);
 }

@@ -48,7 +48,9 @@ private:
   bool isReplaced(const Line &line, const HappensBefore &order, int first, int second) const;
   void checkOverlaps(const Line &line, const HappensBefore &order, bool acrossOnly);
   void checkWritten(const Line &line, const HappensBefore &order);
-  void checkCollectiveOrder(int segment, const HappensBefore &order);
+  void checkCollectiveOrder(const Line &line, const HappensBefore &order, bool acrossOnly);
+  void checkMembers(int segment);
+  void checkAdvance(int segment, const HappensBefore &order);
   bool mayWorkInPlace(const Line &line, const Use &read, const Use &write) const;
   End endOf(const Line &line, const Use &use) const;
   void add(Fault fault, std::string message, End first, End second);

@@ -71,7 +71,7 @@ module attributes {fsdp.phase = "scheduled"} {
     %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<4xf32>>
-      // expected-error@below {{as number 0 on communicator 'reduce over [pipeline]' in segment 'train', role 'first' issues 'reduce' (all_reduce of 16 bytes), but role 'second' issues 'reduce' (all_reduce of 32 bytes)}}
+      // expected-error@below {{as number 0 on communicator 'reduce over [pipeline]' in segment 'train', role 'first' issues 'reduce' (all_reduce sum of 4 f32, 16 bytes), but role 'second' issues 'reduce' (all_reduce sum of 8 f32, 32 bytes)}}
       %t1 = fsdp.launch "reduce" on "reduce" ins(%p : !fsdp.buffer<tensor<4xf32>>) outs(%r : !fsdp.buffer<tensor<4xf32>>) {
       ^bb0(%a: tensor<4xf32>):
         %0 = fsdp.all_reduce sum %a over ["pipeline"] : tensor<4xf32>

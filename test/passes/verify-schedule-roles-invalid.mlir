@@ -1,4 +1,3 @@
-// XFAIL: *
 // Roles that do not fit together, and launches that read what is not theirs.
 // RUN: fsdp-opt --fsdp-verify-schedule --split-input-file --verify-diagnostics %s
 

@@ -184,6 +184,125 @@ TEST(CheckerTest, RefusesRolesThatIssueDifferentCollectives) {
   EXPECT_EQ(checkSchedule(problem).size(), 0u); // now the second has no part in it
 }
 
+TEST(CheckerTest, RefusesCollectivesThatDifferInOneThing) {
+  struct {
+    void (*change)(Collective &);
+    const char *text;
+  } cases[] = {
+      {[](Collective &c) { c.kind = "reduce_scatter"; }, "reduce_scatter sum of 32 f32, 128 bytes"},
+      {[](Collective &c) { c.reduction = "max"; }, "all_reduce max of 32 f32, 128 bytes"},
+      {[](Collective &c) { c.type = "i32"; }, "all_reduce sum of 32 i32, 128 bytes"},
+      {[](Collective &c) { c.elements = 31; }, "all_reduce sum of 31 f32, 128 bytes"},
+      {[](Collective &c) { c.dim = 1; },
+       "all_reduce sum of 32 f32, 128 bytes, in parts of 32 along dimension 1"},
+  };
+  const Collective right{0, "all_reduce", 128, "sum", "f32", 32, 32, -1};
+  for (const auto &wrong : cases) {
+    Problem problem = makeTwoRoles();
+    launches(problem, 0)[0].collective = launches(problem, 1)[0].collective = right;
+    EXPECT_EQ(checkSchedule(problem).size(), 0u);
+    wrong.change(*launches(problem, 1)[0].collective);
+    expectFinding(problem, Fault::collectives,
+                  std::string("as number 0 on communicator 'gather over [fsdp]' in segment 'train', "
+                              "role 'first' issues 'gather' (all_reduce sum of 32 f32, 128 bytes), "
+                              "but role 'second' issues 'gather' (") +
+                      wrong.text + ")");
+  }
+  // Parts of another size, as ranks with other padding would have.
+  Problem problem = makeTwoRoles();
+  launches(problem, 0)[0].collective = Collective{0, "all_gather", 128, "", "f32", 32, 16, 0};
+  launches(problem, 1)[0].collective = Collective{0, "all_gather", 128, "", "f32", 32, 17, 0};
+  EXPECT_EQ(checkSchedule(problem).size(), 1u);
+}
+
+TEST(CheckerTest, RefusesCollectivesInASegmentThatARoleLacks) {
+  Problem problem = makeTwoRoles();
+  problem.roles[0].segments.push_back(problem.roles[0].segments[0]);
+  problem.roles[0].segments[1].name = "evaluate";
+  problem.roles[0].segments[1].launches = {launches(problem)[0]};
+  for (Access &write : problem.roles[0].segments[1].launches[0].writes)
+    write = {0, 0, 0};
+  expectFinding(problem, Fault::collectives,
+                "in segment 'evaluate', role 'first' issues 'gather' (all_gather of 128 bytes) on "
+                "communicator 'gather over [fsdp]', but role 'second' has no such segment");
+  // Where the other role has no part in the communicator, it need not be there.
+  problem.communicators[0].roles = {0};
+  launches(problem, 1)[0].collective.reset();
+  EXPECT_EQ(checkSchedule(problem).size(), 0u);
+}
+
+TEST(CheckerTest, RefusesRolesWhoseSegmentsFollowOneAnotherDifferently) {
+  Problem problem = makeTwoRoles();
+  for (Role &role : problem.roles)
+    role.segments.push_back({"evaluate", {}, {0}, true});
+  problem.roles[0].segments[0].next = {0, 1};
+  problem.roles[1].segments[0].next = {1, 0}; // the order says nothing
+  EXPECT_EQ(checkSchedule(problem).size(), 0u);
+  problem.roles[1].segments[0].next = {1};
+  expectFinding(problem, Fault::segments,
+                "segment 'train' of role 'first' is followed by 'evaluate', 'train', but of role "
+                "'second' by 'evaluate'");
+  problem.roles[1].segments[0].kind = "train";
+  expectFinding(problem, Fault::segments,
+                "segment 'train' of role 'first' is of kind '', but of role 'second' of kind "
+                "'train'");
+}
+
+// Found by the mutator: a segment may go on while collectives of the one before are in flight.
+TEST(CheckerTest, RefusesCollectivesInNoOrderOnAnEdge) {
+  Role role{"all", {"s", "t"}, {}, {}, -1};
+  role.segments.push_back(
+      {"a", {{"on s", 0, {}, {}, {}, {}, Collective{0, "all_reduce", 8}}}, {1}, false});
+  role.segments.push_back(
+      {"b", {{"on t", 1, {}, {}, {}, {}, Collective{0, "all_reduce", 8}}}, {0}, true});
+  Problem problem{{{"c", {0}}}, {role}};
+  expectFinding(problem, Fault::collectives,
+                "'on s' and 'on t' meet other ranks on communicator 'c' in no fixed order; let the "
+                "second wait for the first");
+  problem.roles[0].segments[0].joined = true;
+  EXPECT_EQ(checkSchedule(problem).size(), 0u);
+}
+
+TEST(CheckerTest, RefusesUsesOfTheStepAfterItWasAdvanced) {
+  Problem problem = makeRight();
+  launches(problem)[1].step = StepUse::reads;
+  launches(problem)[3].step = StepUse::advances;
+  EXPECT_EQ(checkSchedule(problem).size(), 0u);
+  std::swap(launches(problem)[1].step, launches(problem)[3].step);
+  expectFinding(problem, Fault::advanced,
+                "'update' uses the step's number after 'use' has advanced it; advance last");
+  launches(problem)[3].step = StepUse::advances;
+  EXPECT_EQ(checkSchedule(problem).size(), 1u); // two steps in one
+}
+
+TEST(CheckerTest, RefusesAccessesAcrossMembers) {
+  Problem problem = makeRight();
+  problem.roles[0].buffers[1].members = {{0, 48}, {64, 112}};
+  Access &read = launches(problem)[1].reads[0];
+  for (Access good : {Access{1, 0, 128}, Access{1, 0, 48}, Access{1, 72, 80}}) {
+    read = good;
+    EXPECT_EQ(checkSchedule(problem).size(), 0u);
+  }
+  read = {1, 4, 52};
+  expectFinding(problem, Fault::members,
+                "'use' reads bytes [4, 52) of 'whole', which are not inside one of its members");
+  read = {1, 112, 128};
+  expectFinding(problem, Fault::members,
+                "'use' reads bytes [112, 128) of 'whole', which are padding behind its members");
+  // Padding may be filled, as far as it goes.
+  read = {1, 0, 48};
+  Launch fill{"fill", kGather, {}, {}, {{1, 48, 64}}, {}, {}};
+  launches(problem)[0].writes[0] = {1, 0, 48};
+  launches(problem).insert(launches(problem).begin(), fill);
+  for (Launch &launch : launches(problem))
+    for (int &wait : launch.waits)
+      ++wait;
+  EXPECT_EQ(checkSchedule(problem).size(), 0u);
+  launches(problem)[0].writes[0].end = 72;
+  expectFinding(problem, Fault::members,
+                "'fill' writes bytes [48, 72) of 'whole', which are not inside one of its members");
+}
+
 TEST(CheckerTest, RefusesRolesThatWaitForOneAnother) {
   // Each role alone is right, and both meet in the same order on each communicator; but one meets
   // on the first before the second, and the other the other way round.
