@@ -1,0 +1,26 @@
+//===- ScheduleExecution.h - runs a schedule in many orders -----*- C++ -*-===//
+//
+// The independent judge of the checker. A schedule is run on simulated ranks, one for each role: a
+// launch begins and ends as two events, in between anything may happen that streams and waits allow.
+// Bytes of memory hold who wrote them last; what a launch reads must be what it would read if all ran
+// one after the other in issue order, each buffer in memory of its own.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TEST_MUTATION_SCHEDULEEXECUTION_H
+#define TEST_MUTATION_SCHEDULEEXECUTION_H
+
+#include "passes/schedule/Problem.h"
+
+#include <random>
+#include <string>
+
+namespace fsdp::mutation {
+
+/// Runs `problem`, whose indices are in range, in `orders` random orders through two segments each;
+/// returns what went wrong, or nothing.
+std::string execute(const mlir::fsdp::schedule::Problem &problem, std::mt19937 &random, int orders);
+
+} // namespace fsdp::mutation
+
+#endif // TEST_MUTATION_SCHEDULEEXECUTION_H
