@@ -3,6 +3,7 @@
 #include "runtime/Safetensors.h"
 
 #include "runtime/Error.h"
+#include "runtime/JsonNesting.h"
 
 #include <nlohmann/json.hpp>
 
@@ -17,9 +18,6 @@ namespace fsdp::rt {
 namespace {
 
 using Json = nlohmann::json;
-
-/// No header of an honest file is longer (the limit of the reference reader).
-constexpr std::size_t kLongestHeader = 100'000'000;
 
 /// Bytes of one element; 0 for a name that the format does not have.
 std::size_t elementBytes(std::string_view dtype) {
@@ -151,6 +149,8 @@ void SafetensorsFile::parse() {
   const char *data = header + headerBytes;
   const std::size_t dataBytes = size - 8 - headerBytes;
 
+  if (nestingOf(header, data) > kDeepestHeader)
+    refuse("its header is nested deeper than " + std::to_string(kDeepestHeader) + " levels");
   std::set<std::string> names;
   std::string twice;
   const auto sawName = [&](int depth, Json::parse_event_t event, Json &value) {

@@ -3,6 +3,7 @@
 #include "runtime/WeightFiles.h"
 
 #include "runtime/Error.h"
+#include "runtime/JsonNesting.h"
 #include "runtime/MappedFile.h"
 
 #include <nlohmann/json.hpp>
@@ -57,11 +58,16 @@ void WeightFiles::open(const std::string &file) {
 void WeightFiles::openIndex(const std::string &file) {
   paths.push_back(file);
   const MappedFile bytes(file);
-  const auto json =
-      nlohmann::json::parse(bytes.data(), bytes.data() + bytes.size(), nullptr, false);
   const auto refuse = [&](const std::string &why) {
     throw Error("'" + file + "' is not an index of safetensors files: " + why);
   };
+  const char *end = bytes.data() + bytes.size();
+  if (bytes.size() > kLongestHeader)
+    refuse("it has " + std::to_string(bytes.size()) + " bytes, expected at most " +
+           std::to_string(kLongestHeader));
+  if (nestingOf(bytes.data(), end) > kDeepestHeader)
+    refuse("it is nested deeper than " + std::to_string(kDeepestHeader) + " levels");
+  const auto json = nlohmann::json::parse(bytes.data(), end, nullptr, false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
     refuse("it has no object 'weight_map'");
   const std::size_t slash = file.rfind('/');

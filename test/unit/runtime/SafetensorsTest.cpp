@@ -91,6 +91,10 @@ TEST(SafetensorsTest, RefusesWhatIsNotWhole) {
   refused(std::string(8, '\xff') + kGood, "got a header of 18446744073709551615 bytes");
   refused(safetensors("{", kData), "its header is not a JSON object");
   refused(safetensors("[]", ""), "its header is not a JSON object");
+  const std::string deep(1'000'000, '[');
+  refused(safetensors("{\"a\":" + deep + "}", ""), "its header is nested deeper than 8 levels");
+  // Brackets in a name are no depth, and what a backslash hides is no end of it.
+  refused(safetensors("{\"\\\"" + deep + "\": 3}", ""), "' has no 'dtype'");
 }
 
 TEST(SafetensorsTest, RefusesHeadersThatLie) {
