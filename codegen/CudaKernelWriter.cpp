@@ -28,7 +28,8 @@ CudaKernelWriter::CudaKernelWriter(const Kernel &kernel, ArrayRef<int64_t> align
   for (StringRef name : kernel.outputNames)
     outputs.push_back(named(name));
   size_t count = kernel.nodes.size();
-  uses.assign(count, 0);
+  uses = kernel.uses();
+  results = kernel.stored();
   nodes.resize(count);
   vectors.resize(count);
   outputVectors.resize(kernel.outputs.size());
@@ -37,10 +38,8 @@ CudaKernelWriter::CudaKernelWriter(const Kernel &kernel, ArrayRef<int64_t> align
     for (auto [loop, coefficient] : llvm::enumerate(node.at))
       if (coefficient != 0)
         varies.set(loop);
-    for (int operand : node.operands) {
-      ++uses[operand];
+    for (int operand : node.operands)
       varies |= variesWith[operand];
-    }
   }
   for (auto [loop, var] : llvm::enumerate(kernel.loops)) {
     LoopGroup &group = var.reduction ? reduced : kept;
@@ -81,12 +80,9 @@ bool CudaKernelWriter::inlined(int number) const {
   if (node.kind == KernelNode::constant || node.kind == KernelNode::table ||
       node.kind == KernelNode::position || vectorLoad(number))
     return true;
-  int stores = llvm::count_if(kernel.stores, [&](auto &store) { return store.node == number; });
-  if (kernel.reduction && kernel.reduction->store.node == number)
-    ++stores;
-  if (uses[number] + stores != 1)
+  if (uses[number] + results[number] != 1)
     return false;
-  if (stores)
+  if (results[number])
     return kernel.outputs.size() == 1 && inLoop(number) == (vectorized || kernel.reduction);
   if (node.kind != KernelNode::load)
     return false;

@@ -71,7 +71,7 @@ private:
   Writer writer, head, host;
   std::vector<std::string> loops, inputs, outputs, held, nodes, vectors, outputVectors;
   std::vector<llvm::BitVector> variesWith;
-  SmallVector<int> uses;
+  SmallVector<int> uses, results;
   LoopGroup kept, reduced;
   bool vectorized = false;
   std::string lane; ///< the element of a vector that is worked on

@@ -32,6 +32,23 @@ SmallVector<int> Kernel::depths() const {
   return depths;
 }
 
+SmallVector<int> Kernel::uses() const {
+  SmallVector<int> uses(nodes.size(), 0);
+  for (const KernelNode &node : nodes)
+    for (int operand : node.operands)
+      ++uses[operand];
+  return uses;
+}
+
+SmallVector<int> Kernel::stored() const {
+  SmallVector<int> stored(nodes.size(), 0);
+  for (const KernelStore &store : stores)
+    ++stored[store.node];
+  if (reduction)
+    ++stored[reduction->store.node];
+  return stored;
+}
+
 /// Calls `visit` with every affine form of the kernel.
 template <typename Fn> static void forEachAffine(Kernel &kernel, Fn visit) {
   for (KernelNode &node : kernel.nodes)

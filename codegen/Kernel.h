@@ -106,6 +106,11 @@ struct Kernel {
 
   /// For each node how many loops stand around it: up to the innermost that it varies with.
   SmallVector<int> depths() const;
+
+  /// For each node how many nodes take it as operand, and how many results it goes into, the
+  /// reduction's included.
+  SmallVector<int> uses() const;
+  SmallVector<int> stored() const;
 };
 
 } // namespace mlir::fsdp

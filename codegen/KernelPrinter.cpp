@@ -44,7 +44,7 @@ private:
   Writer writer;
   std::vector<std::string> loops, inputs, outputs, held, nodes;
   std::string begin, end; ///< of the rows that a call is for, where there are such
-  SmallVector<int> depths, uses;
+  SmallVector<int> depths, uses, stored;
   int accumulateAt = -1; ///< depth of the register that the reduction's last loops add to
   std::string accumulator;
 };
@@ -56,7 +56,8 @@ static std::string typeName(Type type) { return elementType(type).str(); }
 std::string Printer::named(StringRef wanted) { return names.unique(anonymous ? "v" : wanted); }
 
 Printer::Printer(const Kernel &kernel, bool anonymous)
-    : kernel(kernel), anonymous(anonymous), depths(kernel.depths()) {
+    : kernel(kernel), anonymous(anonymous), depths(kernel.depths()), uses(kernel.uses()),
+      stored(kernel.stored()) {
   for (const LoopVar &loop : kernel.loops)
     loops.push_back(named(loop.name));
   if (kernel.rowLoops) {
@@ -69,10 +70,6 @@ Printer::Printer(const Kernel &kernel, bool anonymous)
     inputs.push_back(named(name));
   for (StringRef name : kernel.outputNames)
     outputs.push_back(named(name));
-  uses.assign(kernel.nodes.size(), 0);
-  for (const KernelNode &node : kernel.nodes)
-    for (int operand : node.operands)
-      ++uses[operand];
   nodes.resize(kernel.nodes.size());
 }
 
@@ -84,30 +81,25 @@ std::string Printer::address(const Affine &at) const {
   return spellAffine(at, ArrayRef(loops).take_front(at.size()));
 }
 
-/// Literals and positions stand where they are used; so do loads that one node of the same depth
-/// uses, and what is only stored, once.
+/// Literals and positions stand where they are used; so do, where that is one place of the same depth,
+/// loads, and what is stored. As a result may take the place of an operand (passes/InPlace.h; a product
+/// stands in the place of the first), an element is loaded once, and nothing is loaded where something
+/// has been stored: with several results, what they store has names.
 bool Printer::inlined(int index) const {
   const KernelNode &node = kernel.nodes[index];
   if (node.kind == KernelNode::constant || node.kind == KernelNode::table ||
       node.kind == KernelNode::position)
     return true;
-  // A result may take the place of an input, so with several of them all loads come before.
-  if (uses[index] == 0 && kernel.outputs.size() > 1)
+  if (uses[index] + stored[index] != 1)
     return false;
-  if (node.kind == KernelNode::expression && uses[index] == 0) {
-    int stores = 0;
-    for (const KernelStore &store : kernel.stores)
-      if (store.node == index)
-        stores += storeDepth(store) == depths[index] ? 1 : 2;
-    if (kernel.reduction && kernel.reduction->store.node == index)
-      stores += depths[index] == static_cast<int>(kernel.loops.size()) ? 1 : 2;
-    return stores == 1;
+  bool load = node.kind == KernelNode::load;
+  if (stored[index]) {
+    int depth = kernel.stores.empty() ? static_cast<int>(kernel.loops.size())
+                                      : storeDepth(kernel.stores.front());
+    return kernel.outputs.size() == 1 && (load || node.kind == KernelNode::expression) &&
+           depth == depths[index];
   }
-  if (node.kind != KernelNode::load)
-    return false;
-  if (uses[index] != 1)
-    return uses[index] == 0;
-  for (size_t user = 0; user < kernel.nodes.size(); ++user)
+  for (size_t user = 0; load && user < kernel.nodes.size(); ++user)
     if (llvm::is_contained(kernel.nodes[user].operands, index))
       return depths[user] == depths[index];
   return false;
