@@ -3,6 +3,7 @@
 #include "passes/InPlace.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -29,11 +30,19 @@ static bool isOneLoop(Block &body) {
   });
 }
 
-/// True where `argument` is read element by element only, never broadcast or transposed.
+/// True where a loop reads element i of `argument`, whose shape is that of the loops, for element i of
+/// whatever depends on it: nothing on the way moves elements.
 static bool isReadElementwise(Value argument) {
-  return llvm::all_of(argument.getUsers(), [](Operation *user) {
-    return isElementwise(user) || isa<nn::YieldOp, fsdp::YieldOp>(user);
-  });
+  llvm::SetVector<Value> values;
+  values.insert(argument);
+  for (size_t i = 0; i < values.size(); ++i)
+    for (Operation *user : values[i].getUsers()) {
+      if (isElementwise(user))
+        values.insert(user->getResult(0));
+      else if (!isa<nn::YieldOp>(user) && !(isa<nn::ReduceOp>(user) && values[i] != argument))
+        return false;
+    }
+  return true;
 }
 
 SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
@@ -70,7 +79,7 @@ SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
     // A product is computed in the place of the first result, before other operands are read.
     bool begins = !inner.getOps<nn::EinsumOp>().empty();
     for (auto [operand, argument] : llvm::zip_equal(fused.getInputs(), inner.getArguments()))
-      if (isReadElementwise(argument))
+      if (operand.hasOneUse() && isReadElementwise(argument))
         for (auto [result, value] :
              llvm::zip_equal(fused.getResults(), inner.getTerminator()->getOperands()))
           if (!value.getDefiningOp<nn::ReduceOp>() &&

@@ -1,6 +1,5 @@
 // What reaches a result by way of a permutation is read at other places than its own: the result has a
 // place of its own. The same operand given twice is read as either argument says.
-// XFAIL: *
 // RUN: fsdp-opt --fsdp-plan-memory --fsdp-verify-schedule %s | FileCheck %s
 
 // CHECK: fsdp.buffer "x" offset [[X:[0-9]+]]
