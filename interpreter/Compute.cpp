@@ -5,6 +5,7 @@
 #include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
 #include "interpreter/Rounding.h"
+#include "interpreter/SumOrder.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <limits>
@@ -84,9 +85,12 @@ static Kernel compileEinsum(EinsumOp op, Numerics numerics) {
     Element *to = result.mutableData();
     for (size_t i = 0; i < lhsBase.size(); ++i) {
       double sum = 0;
-      for (size_t k = 0; k < lhsStep.size(); ++k)
-        sum = accumulate(
-            sum + accumulate(lhs[lhsBase[i] + lhsStep[k]].f * rhs[rhsBase[i] + rhsStep[k]].f));
+      SumTerms terms(accumulate.type);
+      for (size_t k = 0; k < lhsStep.size(); ++k) {
+        double term = lhs[lhsBase[i] + lhsStep[k]].f * rhs[rhsBase[i] + rhsStep[k]].f;
+        terms.add(term);
+        sum = accumulate(sum + accumulate(term));
+      }
       to[i].f = round(sum);
     }
     out[0] = std::move(result);
@@ -140,12 +144,15 @@ static Kernel compileReduce(ReduceOp op, Numerics numerics) {
     Element *to = result.mutableData();
     for (size_t i = 0; i < base.size(); ++i) {
       double value = kind == Reduction::max ? -std::numeric_limits<double>::infinity() : 0;
+      SumTerms terms(accumulate.type);
       for (int64_t offset : step) {
         double next = in[0].getFloat(base[i] + offset);
-        if (kind != Reduction::max)
+        if (kind != Reduction::max) {
+          terms.add(next);
           value = accumulate(value + next);
-        else if (next > value || std::isnan(next))
+        } else if (next > value || std::isnan(next)) {
           value = next;
+        }
       }
       if (kind == Reduction::mean)
         value /= static_cast<double>(step.size());

@@ -24,6 +24,9 @@ public:
   /// emitting on the op, where the data do not fit.
   FailureOr<Tensor> take(InputOp input, int64_t step, int64_t index, bool poison) const;
 
+  /// All samples, by the name of the input.
+  const std::map<std::string, Tensor> &getInputs() const { return inputs; }
+
 private:
   std::map<std::string, Tensor> inputs;
   int64_t samples = 0;

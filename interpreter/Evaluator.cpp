@@ -4,6 +4,7 @@
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "interpreter/Draws.h"
+#include "interpreter/SumOrder.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -25,7 +26,9 @@ struct PureBlock {
   SmallVector<unsigned> wanted;
   unsigned numArguments = 0, numValues = 0;
 
-  static FailureOr<PureBlock> compile(Block &block, ValueRange wanted, Numerics numerics) {
+  /// `numericsOf` says how each op is computed.
+  template <typename Fn>
+  static FailureOr<PureBlock> compile(Block &block, ValueRange wanted, Fn numericsOf) {
     PureBlock result;
     DenseMap<Value, unsigned> numbers;
     for (Value argument : block.getArguments())
@@ -34,9 +37,7 @@ struct PureBlock {
     for (Operation &op : block) {
       if (op.hasTrait<OpTrait::IsTerminator>())
         break;
-      // A product is rounded before a kernel goes on with it, as if it had been stored.
-      bool rounds = numerics == Numerics::kernel && isa<nn::EinsumOp>(op);
-      FailureOr<Kernel> kernel = interpreter::compile(&op, rounds ? Numerics::typed : numerics);
+      FailureOr<Kernel> kernel = interpreter::compile(&op, numericsOf(&op));
       if (failed(kernel))
         return failure();
       Step step{*kernel, {}, result.numValues, op.getNumResults()};
@@ -100,8 +101,11 @@ static Kernel compileDistribution(Operation *op, Numerics numerics) {
         auto type = cast<RankedTensorType>(square.getType());
         return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
           double sum = 0;
-          for (int64_t i = 0; i < in[0].size(); ++i)
+          SumTerms terms(type.getElementType());
+          for (int64_t i = 0; i < in[0].size(); ++i) {
+            terms.add(in[0].getFloat(i) * in[0].getFloat(i));
             sum += in[0].getFloat(i) * in[0].getFloat(i);
+          }
           out[0] = Tensor::splat(type, sum);
         };
       })
@@ -126,6 +130,21 @@ static Kernel compileDistribution(Operation *op, Numerics numerics) {
       .Default([](Operation *) { return Kernel(); });
 }
 
+Numerics interpreter::detail::numericsInside(Operation *op, Numerics numerics) {
+  return numerics == Numerics::typed && !isa<nn::EinsumOp>(op) ? Numerics::kernel : numerics;
+}
+
+void interpreter::detail::roundStored(MutableArrayRef<Tensor> results, Numerics numerics) {
+  for (Tensor &result : results) {
+    Type type = result.getType().getElementType();
+    if (numerics != Numerics::typed || !result.isFloat() || type.getIntOrFloatBitWidth() != 16)
+      continue;
+    Element *to = result.mutableData();
+    for (int64_t i = 0; i < result.size(); ++i)
+      to[i].f = roundTo(to[i].f, type, numerics);
+  }
+}
+
 FailureOr<Kernel> interpreter::compile(Operation *op, Numerics numerics) {
   auto isTensor = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -137,23 +156,16 @@ FailureOr<Kernel> interpreter::compile(Operation *op, Numerics numerics) {
                          "static shape");
   if (auto fused = dyn_cast<nn::FusedOp>(op)) {
     Block &body = fused.getBody().front();
-    // Inside, 16-bit floats are held in f32; what is stored is rounded.
-    bool typed = numerics == Numerics::typed;
     FailureOr<PureBlock> block =
-        PureBlock::compile(body, body.getTerminator()->getOperands(),
-                           typed ? Numerics::kernel : numerics);
+        PureBlock::compile(body, body.getTerminator()->getOperands(), [=](Operation *inner) {
+          return detail::numericsInside(inner, numerics);
+        });
     if (failed(block))
       return failure();
     auto shared = std::make_shared<PureBlock>(std::move(*block));
-    return Kernel([shared, typed](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    return Kernel([=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
       shared->run(in, out);
-      for (Tensor &result : out)
-        if (Type type = result.getType().getElementType();
-            typed && result.isFloat() && type.getIntOrFloatBitWidth() == 16) {
-          Element *to = result.mutableData();
-          for (int64_t i = 0; i < result.size(); ++i)
-            to[i].f = roundTo(to[i].f, type);
-        }
+      detail::roundStored(out, numerics);
     });
   }
   Kernel kernel = detail::compileCompute(op, numerics);
@@ -179,7 +191,8 @@ FailureOr<SmallVector<Tensor>> interpreter::evaluate(Operation *op, ArrayRef<Ten
 
 FailureOr<SmallVector<Tensor>> interpreter::evaluate(Block &block, ArrayRef<Tensor> arguments,
                                                      ArrayRef<Value> wanted, Numerics numerics) {
-  FailureOr<PureBlock> compiled = PureBlock::compile(block, wanted, numerics);
+  FailureOr<PureBlock> compiled =
+      PureBlock::compile(block, wanted, [=](Operation *) { return numerics; });
   if (failed(compiled))
     return failure();
   SmallVector<Tensor> results(wanted.size());

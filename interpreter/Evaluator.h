@@ -33,6 +33,12 @@ FailureOr<SmallVector<Tensor>> evaluate(Block &block, ArrayRef<Tensor> arguments
                                         Numerics numerics = Numerics::exact);
 
 namespace detail {
+/// The numerics of the op `op` in the body of an nn.fused that is computed with `numerics`: 16-bit
+/// floats are held in f32, but for a product, which is rounded as if it had been stored.
+Numerics numericsInside(Operation *op, Numerics numerics);
+/// Rounds the results of an nn.fused that is computed with `numerics`, as they are stored.
+void roundStored(MutableArrayRef<Tensor> results, Numerics numerics);
+
 /// The kernel of an op of `arith` or `math`; null where the op is unknown.
 Kernel compileElementwise(Operation *op, Numerics numerics);
 /// The kernel of an op of `nn` but nn.fused; null where the op is unknown.

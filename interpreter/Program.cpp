@@ -12,12 +12,14 @@ bool interpreter::isMeeting(Operation *op) {
 
 /// A fused kernel may mask padding, so that its body knows the rank.
 static FailureOr<RankKernel> compileFused(nn::FusedOp op, Numerics numerics) {
-  FailureOr<CompiledBlock> block = CompiledBlock::compile(op.getBody().front(), numerics);
+  FailureOr<CompiledBlock> block = CompiledBlock::compile(
+      op.getBody().front(),
+      [=](Operation *inner) { return interpreter::detail::numericsInside(inner, numerics); });
   if (failed(block))
     return failure();
   auto shared = std::make_shared<CompiledBlock>(std::move(*block));
-  return RankKernel([shared](RankContext &context, ArrayRef<Tensor> in,
-                             MutableArrayRef<Tensor> out) -> LogicalResult {
+  return RankKernel([shared, numerics](RankContext &context, ArrayRef<Tensor> in,
+                                       MutableArrayRef<Tensor> out) -> LogicalResult {
     std::vector<Tensor> values(shared->numValues);
     llvm::copy(in, values.begin());
     for (const Instruction &instruction : shared->instructions)
@@ -25,6 +27,7 @@ static FailureOr<RankKernel> compileFused(nn::FusedOp op, Numerics numerics) {
         return failure();
     for (auto [result, number] : llvm::zip_equal(out, shared->yielded))
       result = values[number];
+    interpreter::detail::roundStored(out, numerics);
     return success();
   });
 }
@@ -46,7 +49,8 @@ static FailureOr<RankKernel> compileKernel(Operation *op, Numerics numerics) {
       });
 }
 
-FailureOr<CompiledBlock> CompiledBlock::compile(Block &block, Numerics numerics) {
+FailureOr<CompiledBlock>
+CompiledBlock::compile(Block &block, llvm::function_ref<Numerics(Operation *)> numericsOf) {
   CompiledBlock result;
   DenseMap<Value, unsigned> numbers;
   for (Value argument : block.getArguments())
@@ -59,7 +63,7 @@ FailureOr<CompiledBlock> CompiledBlock::compile(Block &block, Numerics numerics)
     }
     Instruction instruction{&op, nullptr, {}, result.numValues, op.getNumResults(), {}};
     if (!isMeeting(&op)) {
-      FailureOr<RankKernel> kernel = compileKernel(&op, numerics);
+      FailureOr<RankKernel> kernel = compileKernel(&op, numericsOf(&op));
       if (failed(kernel))
         return failure();
       instruction.kernel = std::move(*kernel);

@@ -46,7 +46,12 @@ struct CompiledBlock {
   /// The operands of the terminator, if there is one.
   SmallVector<unsigned> yielded;
 
-  static FailureOr<CompiledBlock> compile(Block &block, Numerics numerics);
+  /// `numericsOf` says how each op is computed.
+  static FailureOr<CompiledBlock> compile(Block &block,
+                                          llvm::function_ref<Numerics(Operation *)> numericsOf);
+  static FailureOr<CompiledBlock> compile(Block &block, Numerics numerics) {
+    return compile(block, [=](Operation *) { return numerics; });
+  }
 
   /// Runs the instruction, which is no collective.
   static LogicalResult run(const Instruction &instruction, RankContext &context,

@@ -2,6 +2,8 @@
 
 #include "interpreter/Tensor.h"
 
+#include "interpreter/RoundingNoise.h"
+
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
@@ -142,7 +144,9 @@ double mlir::fsdp::interpreter::roundTo(double value, Type type, Numerics numeri
   if (numerics == Numerics::exact)
     return value;
   bool wide = numerics == Numerics::kernel && type.getIntOrFloatBitWidth() == 16;
-  return wide ? static_cast<float>(value) : roundTo(value, type);
+  if (wide)
+    type = Float32Type::get(type.getContext());
+  return RoundingNoise::apply(roundTo(value, type), type);
 }
 
 int64_t mlir::fsdp::interpreter::wrapTo(int64_t value, Type type) {

@@ -1,6 +1,5 @@
 // Inside one kernel 16-bit floats are held in f32 in every phase: what is stored is rounded, and a product
 // with which the kernel begins. Apart, every op rounds.
-// XFAIL: *
 // RUN: fsdp-run %s --numerics=typed | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-schedule --fsdp-plan-memory -o %t.mlir
 // RUN: fsdp-run %t.mlir --numerics=typed | FileCheck %s
