@@ -363,6 +363,12 @@ void CudaTarget::kernelsInside(const KernelTable &kernels, Writer &writer) const
   writer.line("#else");
   writer.line("using namespace fsdp::rt::device;");
   writer.line();
+  // The host's functions of these names are in sight too.
+  writer.line("namespace fused {");
+  writer.line("using fsdp::rt::device::maximum;");
+  writer.line("using fsdp::rt::device::minimum;");
+  writer.line("} // namespace fused");
+  writer.line();
   define(kernels, writer);
   writer.line("#endif");
 }
