@@ -1,0 +1,125 @@
+// Every kernel of the device that may write over an operand (passes/InPlace.cpp names them) gives the same
+// bits there as beside it, in both element types: rows held in registers, rows too wide for that, and
+// addresses that are no multiple of a vector.
+
+#include "test/unit/cuda/DeviceKernels.h"
+
+using namespace fsdp::rt;
+
+namespace {
+
+template <class T> class InPlaceKernels : public DeviceKernels {
+protected:
+  /// `kernel(x, y)` beside its operand and in its place.
+  template <class Kernel> void expectSame(const Floats &x, std::size_t offset, Kernel kernel) {
+    Device<T> from(x, offset), apart(x.size(), offset);
+    OK(kernel(from, apart));
+    OK(kernel(from, from));
+    EXPECT_EQ(from.floats(), apart.floats());
+  }
+};
+using Elements = ::testing::Types<float, bf16>;
+TYPED_TEST_SUITE(InPlaceKernels, Elements);
+
+struct Extent {
+  std::size_t rows, width, offset;
+};
+const Extent kExtents[] = {{1, 1, 0},   {3, 8, 0},    {37, 130, 0}, {7, 256, 0},
+                           {9, 64, 1},  {3, 1000, 3}, {2, 4104, 0}, {2, 9000, 0}};
+
+TYPED_TEST(InPlaceKernels, Softmax) {
+  for (const Extent &e : kExtents)
+    this->expectSame(normal(e.rows * e.width, this->random), e.offset,
+                     [&](Device<TypeParam> &x, Device<TypeParam> &y) {
+                       return softmax({e.rows, e.width}, x, y, this->stream);
+                     });
+}
+
+TYPED_TEST(InPlaceKernels, Rope) {
+  for (const RopeShape &shape :
+       {RopeShape{3, 5, 1, 16, 10000, false}, RopeShape{2, 9, 3, 6, 10000, true}})
+    this->expectSame(
+        normal(shape.blocks * shape.positions * shape.inner * shape.width, this->random), 0,
+        [&](Device<TypeParam> &x, Device<TypeParam> &y) { return rope(shape, x, y, this->stream); });
+}
+
+TYPED_TEST(InPlaceKernels, Dropout) {
+  StepState start{};
+  start.seed = 7;
+  Device<StepState> state(1);
+  state.set(0, start);
+  const DropoutMask<2> mask{0.3, 123, 5, {{18, 40}, {34, 1}}};
+  this->expectSame(normal(18 * 34, this->random), 0,
+                   [&](Device<TypeParam> &x, Device<TypeParam> &y) {
+                     return dropout(mask, static_cast<const StepState *>(state),
+                                    static_cast<const TypeParam *>(x), static_cast<TypeParam *>(y),
+                                    this->stream);
+                   });
+}
+
+TYPED_TEST(InPlaceKernels, Norms) {
+  using T = TypeParam;
+  for (const Extent &e : kExtents) {
+    const NormRows shape{e.rows, e.width, 1e-5};
+    const Floats x = normal(e.rows * e.width, this->random);
+    Device<T> scale(normal(e.width, this->random)), bias(normal(e.width, this->random));
+    Device<float> mean(e.rows), rstd(e.rows);
+    this->expectSame(x, e.offset, [&](Device<T> &x, Device<T> &y) {
+      return layer_norm(shape, x, scale, bias, y, mean, rstd, this->stream);
+    });
+    this->expectSame(x, e.offset, [&](Device<T> &x, Device<T> &y) {
+      return rms_norm(shape, x, scale, y, rstd, this->stream);
+    });
+  }
+}
+
+// dX may stand in the place of x and in that of dY; sums over rows are the same in each.
+TYPED_TEST(InPlaceKernels, GradientsOfNorms) {
+  using T = TypeParam;
+  for (const Extent &e : kExtents) {
+    const NormRows shape{e.rows, e.width, 1e-5};
+    const std::size_t n = e.rows * e.width;
+    const Floats x = normal(n, this->random), dY = normal(n, this->random);
+    Device<T> x_(x, e.offset), dY_(dY, e.offset), apart(n, e.offset), y(n, e.offset);
+    Device<T> scale(normal(e.width, this->random)), bias(normal(e.width, this->random));
+    Device<float> mean(e.rows), rstd(e.rows);
+    OK(layer_norm(shape, x_, scale, bias, y, mean, rstd, this->stream));
+    for (bool layer : {true, false}) {
+      Device<T> overX(x, e.offset), overDY(dY, e.offset);
+      Floats sums[3];
+      const auto gradient = [&](Device<T> &x, Device<T> &dY, Device<T> &dX, Floats &left) {
+        Device<float> dScale(Floats(e.width)), dBias(Floats(e.width));
+        OK(layer ? layer_norm_grad(shape, x, scale, mean, rstd, dY, dX, dScale, dBias, this->stream)
+                 : rms_norm_grad(shape, x, scale, rstd, dY, dX, dScale, this->stream));
+        left = dScale.floats();
+        const Floats more = dBias.floats();
+        left.insert(left.end(), more.begin(), more.end());
+      };
+      gradient(x_, dY_, apart, sums[0]);
+      gradient(overX, dY_, overX, sums[1]);
+      gradient(x_, overDY, overDY, sums[2]);
+      EXPECT_EQ(overX.floats(), apart.floats());
+      EXPECT_EQ(overDY.floats(), apart.floats());
+      EXPECT_EQ(sums[1], sums[0]);
+      EXPECT_EQ(sums[2], sums[0]);
+    }
+  }
+}
+
+TYPED_TEST(InPlaceKernels, GradientOfCrossEntropy) {
+  for (const LogitRows &shape : {LogitRows{5, 3}, LogitRows{9, 257}, LogitRows{4, 1024}})
+    for (std::size_t offset : {0, 1}) {
+      const Floats logits = normal(shape.rows * shape.classes, this->random);
+      std::vector<std::int32_t> drawn(shape.rows);
+      for (auto &label : drawn)
+        label = std::int32_t(this->random() % shape.classes);
+      Device<std::int32_t> labels(drawn);
+      Device<float> sums(normal(shape.rows, this->random, 3)),
+          upstream(normal(shape.rows, this->random));
+      this->expectSame(logits, offset, [&](Device<TypeParam> &x, Device<TypeParam> &y) {
+        return cross_entropy_grad(shape, x, labels, sums, upstream, y, this->stream);
+      });
+    }
+}
+
+} // namespace

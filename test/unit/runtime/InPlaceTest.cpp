@@ -1,0 +1,139 @@
+// Every kernel that may write over an operand (passes/InPlace.cpp names them) gives the same bits there as
+// beside it, in both element types. Kernels that the compiler writes are run both ways by
+// test/e2e/check_emitted.py.
+
+#include "runtime/CrossEntropy.h"
+#include "runtime/Dropout.h"
+#include "runtime/Random.h"
+#include "runtime/Rope.h"
+#include "runtime/RowNorm.h"
+#include "runtime/Softmax.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+using namespace fsdp::rt;
+
+namespace {
+
+template <class T> class InPlace : public ::testing::Test {
+protected:
+  using Values = std::vector<T>;
+
+  Values draw(std::size_t count) {
+    std::normal_distribution<float> normal(0.5f, 2);
+    Values values(count);
+    for (T &value : values)
+      value = T(normal(random));
+    return values;
+  }
+
+  /// `kernel(x, y)` beside its operand and in its place.
+  template <class Kernel> void expectSame(const Values &x, Kernel kernel) {
+    Values apart(x.size()), inPlace = x;
+    kernel(x.data(), apart.data());
+    kernel(inPlace.data(), inPlace.data());
+    expectBits(inPlace, apart);
+  }
+  template <class V> static void expectBits(const V &got, const V &expected) {
+    ASSERT_EQ(got.size(), expected.size());
+    EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(got[0])), 0);
+  }
+
+  std::mt19937 random{1};
+};
+using Elements = ::testing::Types<float, bf16>;
+TYPED_TEST_SUITE(InPlace, Elements);
+
+constexpr std::size_t kExtents[][2] = {{1, 1}, {3, 7}, {5, 16}, {4, 33}, {2, 768}, {37, 130}};
+
+TYPED_TEST(InPlace, Softmax) {
+  for (const auto &[rows, width] : kExtents)
+    this->expectSame(this->draw(rows * width),
+                     [rows = rows, width = width](const TypeParam *x, TypeParam *y) {
+                       kernels::softmax({rows, width}, x, y);
+                     });
+}
+
+TYPED_TEST(InPlace, Rope) {
+  for (const RopeShape &shape :
+       {RopeShape{2, 9, 1, 34, 10000, false}, RopeShape{2, 9, 3, 6, 10000, true}})
+    this->expectSame(this->draw(shape.blocks * shape.positions * shape.inner * shape.width),
+                     [&](const TypeParam *x, TypeParam *y) { kernels::rope(shape, x, y); });
+}
+
+TYPED_TEST(InPlace, Dropout) {
+  StepState state{};
+  state.seed = 7;
+  const DropoutExtent extents[] = {{18, 40}, {34, 1}};
+  this->expectSame(this->draw(18 * 34), [&](const TypeParam *x, TypeParam *y) {
+    kernels::dropout(0.3, hashName("drop"), 5, extents, 2, state, x, y);
+  });
+}
+
+TYPED_TEST(InPlace, Norms) {
+  for (const auto &[rows, width] : kExtents) {
+    const NormRows shape{rows, width, 1e-5};
+    const auto x = this->draw(rows * width), scale = this->draw(width), bias = this->draw(width);
+    std::vector<float> mean(rows), rstd(rows);
+    this->expectSame(x, [&](const TypeParam *x, TypeParam *y) {
+      kernels::layerNorm(shape, x, scale.data(), bias.data(), y, mean.data(), rstd.data());
+    });
+    this->expectSame(x, [&](const TypeParam *x, TypeParam *y) {
+      kernels::rmsNorm(shape, x, scale.data(), y, rstd.data());
+    });
+  }
+}
+
+// dX may stand in the place of x and in that of dY; sums over rows are the same in each.
+TYPED_TEST(InPlace, GradientsOfNorms) {
+  using Values = std::vector<TypeParam>;
+  for (const auto &extent : kExtents) {
+    const std::size_t rows = extent[0], width = extent[1];
+    const NormRows shape{rows, width, 1e-5};
+    const Values x = this->draw(rows * width), dY = this->draw(rows * width),
+                 scale = this->draw(width), bias = this->draw(width);
+    std::vector<float> mean(rows), rstd(rows);
+    Values y(x.size());
+    kernels::layerNorm(shape, x.data(), scale.data(), bias.data(), y.data(), mean.data(),
+                       rstd.data());
+    for (bool layer : {true, false}) {
+      const auto gradient = [&](const Values &x, const Values &dY, Values &dX) {
+        std::vector<float> sums(2 * width);
+        if (layer)
+          kernels::layerNormGrad(shape, x.data(), scale.data(), mean.data(), rstd.data(), dY.data(),
+                                 dX.data(), sums.data(), sums.data() + width);
+        else
+          kernels::rmsNormGrad(shape, x.data(), scale.data(), rstd.data(), dY.data(), dX.data(),
+                               sums.data());
+        return sums;
+      };
+      Values apart(x.size()), overX = x, overDY = dY;
+      const std::vector<float> sums = gradient(x, dY, apart);
+      EXPECT_EQ(gradient(overX, dY, overX), sums);
+      this->expectBits(overX, apart);
+      EXPECT_EQ(gradient(x, overDY, overDY), sums);
+      this->expectBits(overDY, apart);
+    }
+  }
+}
+
+TYPED_TEST(InPlace, GradientOfCrossEntropy) {
+  for (const auto &[rows, classes] : kExtents) {
+    const auto logits = this->draw(rows * classes);
+    std::vector<std::int32_t> labels(rows);
+    for (auto &label : labels)
+      label = std::int32_t(this->random() % classes);
+    std::vector<float> losses(rows), sums(rows), upstream(rows, 0.37f);
+    kernels::crossEntropy({rows, classes}, logits.data(), labels.data(), losses.data(),
+                          sums.data());
+    this->expectSame(logits, [&, rows = rows, classes = classes](const TypeParam *x, TypeParam *y) {
+      kernels::crossEntropyGrad({rows, classes}, x, labels.data(), sums.data(), upstream.data(), y);
+    });
+  }
+}
+
+} // namespace
