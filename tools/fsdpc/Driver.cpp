@@ -10,8 +10,11 @@
 #include "passes/MemoryReport.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <optional>
+#include <unistd.h>
 
 using namespace mlir;
 
@@ -22,12 +25,14 @@ struct Driver::State {
   CLI::App app;
   CLI::Option_group *model = nullptr;
   Options options;
-  std::string input; ///< the file of a model, for runFile
+  std::string input;                        ///< the file of a model, for runFile
+  std::optional<OutputFile> result, report; ///< but a folder
 
   State(std::string name, std::string description)
       : name(std::move(name)), app(std::move(description)) {}
 
   int compile(int argc, char **argv, const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain);
+  void openOutputs();
   void write(ModuleOp module);
   /// What a model without a name is called: this program, or the file of it.
   std::string modelName() const {
@@ -72,36 +77,78 @@ void Driver::flag(const std::string &name, bool &value, const std::string &descr
   state->model->add_flag(name, value, description);
 }
 
+/// Before the work: refuses what could not be written, or would overwrite the model.
+void Driver::State::openOutputs() {
+  std::vector<NamedFile> named;
+  if (!input.empty() && input != "-")
+    named.push_back({"MODEL", input, identityOf(input), /*output=*/false});
+  if (options.getEmit() == Emit::Source && !options.output.empty()) {
+    checkFolderOutput(options.output);
+    named.push_back({"-o", options.output, identityOf(options.output), /*output=*/true});
+    if (standsInFolder(input, options.output))
+      throw UsageError("model '" + input + "' stands in the folder that -o replaces, '" +
+                       options.output + "'; choose another place");
+  } else if (!options.onlyReport()) {
+    result = openOutput(options.output.empty() ? "-" : options.output);
+    named.push_back({"-o", result->name(), result->identity(), /*output=*/true});
+  }
+  if (options.report.size() > 1) {
+    report = openOutput(options.report);
+    named.push_back({"--report", report->name(), report->identity(), /*output=*/true});
+  }
+  if (llvm::Error error = checkDistinct(named))
+    throw UsageError(llvm::toString(std::move(error)));
+}
+
+/// Throws Failure where what was printed cannot be written.
+static void finish(llvm::raw_fd_ostream &out) {
+  out.flush();
+  std::error_code error = out.error();
+  out.clear_error();
+  if (error)
+    throw Failure("cannot write to standard output: " + error.message());
+}
+
 void Driver::State::write(ModuleOp module) {
   Emit emit = options.getEmit();
   if (emit <= Emit::Scheduled)
-    writeFile(options.output.empty() ? "-" : options.output, print(module, emit == Emit::Model));
+    writeOutput(*result, print(module, emit == Emit::Model));
   if (emit < Emit::Source && options.report.empty())
     return;
   if (emit < Emit::Scheduled)
     lower(module, options, emit, Emit::Scheduled);
-  mlir::fsdp::MemoryReport report = mlir::fsdp::computeMemoryReport(module);
+  mlir::fsdp::MemoryReport memory = mlir::fsdp::computeMemoryReport(module);
   std::string table;
   llvm::raw_string_ostream tableStream(table);
-  report.print(tableStream);
+  memory.print(tableStream);
   if (emit >= Emit::Source && !options.onlyReport()) {
     std::string called = module.getSymName()->str();
     mlir::fsdp::EmittedProgram program = emitProgram(module, options, called, table);
     if (emit == Emit::Source)
       writeSource(program, options, called);
     else
-      writeBinary(program, options);
+      writeBinary(program, options, *result);
   }
   if (options.report.empty())
     return;
-  if (options.report != "-")
-    writeFile(options.report, llvm::formatv("{0:2}\n", report.toJSON()).str());
-  // Beside a text on standard output the table would spoil it.
-  (emit <= Emit::Scheduled && options.output.empty() ? llvm::errs() : llvm::outs()) << table;
+  if (report)
+    writeOutput(*report, llvm::formatv("{0:2}\n", memory.toJSON()).str());
+  // Within a result that goes to standard output the table would spoil it.
+  std::optional<FileIdentity> output = identityOfDescriptor(STDOUT_FILENO);
+  bool taken = output && ((result && result->identity() == output) ||
+                          (report && report->identity() == output));
+  if (taken) {
+    llvm::errs() << table;
+    return;
+  }
+  llvm::outs() << table;
+  finish(llvm::outs());
 }
 
 int Driver::State::compile(int argc, char **argv,
                            const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain) {
+  // A standard descriptor that is closed would become that of the next file opened.
+  llvm::sys::Process::FixupStandardFileDescriptors();
   auto say = [&](const std::string &message) {
     std::cerr << name << ": error: " << message << "\n";
   };
@@ -115,10 +162,7 @@ int Driver::State::compile(int argc, char **argv,
     }
     options.check();
     Emit emit = options.getEmit();
-    if (!options.output.empty())
-      emit == Emit::Source ? checkFolderOutput(options.output) : checkFileOutput(options.output);
-    if (options.report.size() > 1)
-      checkFileOutput(options.report);
+    openOutputs();
     Context context;
     OwningOpRef<ModuleOp> module = obtain(context);
     configure(*module, modelName(), options);

@@ -3,13 +3,12 @@
 #include "tools/fsdpc/Output.h"
 
 #include "tools/fsdpc/Options.h"
+#include "tools/output/TemporaryFolder.h"
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,26 +20,32 @@ const char *const markerName = ".written-by-fsdpc";
 
 static std::string quoted(const files::path &path) { return "'" + path.string() + "'"; }
 
-/// What `path` leads to in the end, so that a link stays and its target is replaced.
-static files::path resolved(const files::path &path) {
+OutputFile openOutput(const std::string &path) {
+  llvm::Expected<OutputFile> file = OutputFile::open(path);
+  if (!file)
+    throw Failure(llvm::toString(file.takeError()));
+  return std::move(*file);
+}
+
+void writeOutput(OutputFile &file, llvm::StringRef content, unsigned mode) {
+  if (llvm::Error error = file.write(content, mode))
+    throw Failure(llvm::toString(std::move(error)));
+}
+
+/// What `text` leads to in the end, so that a link stays and its target is replaced. A trailing
+/// slash names the same folder.
+static files::path resolved(const std::string &text) {
+  files::path path = text;
+  if (!path.has_filename())
+    path = path.parent_path();
   std::error_code error;
   files::path target = files::is_symlink(path, error) ? files::canonical(path, error) : path;
   return error || target.empty() ? path : target;
 }
 
-static files::path folderOf(const files::path &path) {
-  return path.has_parent_path() ? path.parent_path() : files::path(".");
-}
-
-/// A pipe, a device: written to, never replaced.
-static bool isSpecial(const files::path &path) {
-  std::error_code error;
-  files::file_status status = files::status(path, error);
-  return files::exists(status) && !files::is_regular_file(status) && !files::is_directory(status);
-}
-
-static void checkFolderOf(const files::path &path) {
-  files::path folder = folderOf(path);
+void checkFolderOutput(const std::string &text) {
+  files::path path = resolved(text);
+  files::path folder = path.has_parent_path() ? path.parent_path() : files::path(".");
   std::error_code error;
   if (!files::is_directory(folder, error))
     throw Failure("cannot write " + quoted(path) + ": there is no folder " + quoted(folder) +
@@ -48,26 +53,6 @@ static void checkFolderOf(const files::path &path) {
   if (access(folder.c_str(), W_OK | X_OK) != 0)
     throw Failure("cannot write " + quoted(path) + ": folder " + quoted(folder) + ": " +
                   std::strerror(errno));
-}
-
-void checkFileOutput(const std::string &text) {
-  if (text == "-" || isSpecial(text))
-    return;
-  files::path path = resolved(text);
-  checkFolderOf(path);
-  if (files::is_directory(path))
-    throw Failure("cannot write " + quoted(path) + ": it is a folder; expected a file or nothing");
-}
-
-/// A trailing slash names the same folder.
-static files::path withoutSlash(const std::string &text) {
-  files::path path = text;
-  return path.has_filename() ? path : path.parent_path();
-}
-
-void checkFolderOutput(const std::string &text) {
-  files::path path = resolved(withoutSlash(text));
-  checkFolderOf(path);
   if (!files::exists(path))
     return;
   if (!files::is_directory(path))
@@ -79,107 +64,59 @@ void checkFolderOutput(const std::string &text) {
                   "); move it away or choose another place");
 }
 
-std::string temporaryBeside(const std::string &text) {
-  files::path path = resolved(text);
-  std::string stem = (folderOf(path) / ("." + path.filename().string() + ".")).string();
-  for (int attempt = 0;; ++attempt) {
-    std::string name = stem + std::to_string(getpid()) + "." + std::to_string(attempt);
-    if (!files::exists(files::symlink_status(name)))
-      return name;
-  }
+bool standsInFolder(const std::string &file, const std::string &folder) {
+  std::error_code error;
+  files::path inner = files::canonical(file, error);
+  files::path outer = error ? files::path() : files::canonical(folder, error);
+  if (error)
+    return false;
+  for (files::path at = inner; at.has_relative_path(); at = at.parent_path())
+    if (at == outer)
+      return true;
+  return false;
 }
 
-/// Writes `content` to `path`, which is new; removes it again if that fails.
+/// Writes `content` to `path`, which is new.
 static void writeNew(const files::path &path, const std::string &content,
                      const files::path &named) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << content;
   out.close();
-  if (!out) {
-    std::string why = std::strerror(errno);
-    std::error_code ignored;
-    if (files::is_regular_file(path, ignored))
-      files::remove(path, ignored);
-    throw Failure("cannot write " + quoted(named) + ": " + why);
-  }
+  if (!out)
+    throw Failure("cannot write " + quoted(named) + ": " + std::strerror(errno));
 }
-
-void moveFile(const std::string &file, const std::string &text) {
-  files::path path = resolved(text);
-  if (std::rename(file.c_str(), path.c_str()) != 0) {
-    std::string why = std::strerror(errno);
-    std::error_code ignored;
-    files::remove(file, ignored);
-    throw Failure("cannot write " + quoted(path) + ": " + why);
-  }
-}
-
-void writeFile(const std::string &path, const std::string &content) {
-  if (path == "-") {
-    std::cout << content << std::flush;
-    if (!std::cout)
-      throw Failure("cannot write to standard output");
-    return;
-  }
-  checkFileOutput(path);
-  if (isSpecial(path))
-    return writeNew(path, content, path);
-  std::string temporary = temporaryBeside(path);
-  writeNew(temporary, content, path);
-  moveFile(temporary, path);
-}
-
-/// Removes a folder unless it was moved away.
-namespace {
-struct FolderGuard {
-  files::path path;
-  ~FolderGuard() {
-    std::error_code ignored;
-    files::remove_all(path, ignored);
-  }
-};
-} // namespace
 
 void writeFolder(const std::string &text, const Files &content) {
   checkFolderOutput(text);
-  files::path path = resolved(withoutSlash(text));
-  FolderGuard temporary{temporaryBeside(path.string())};
+  files::path path = resolved(text);
+  TemporaryFolder folder(path.string());
+  files::path temporary = folder.path();
   std::error_code error;
-  files::create_directory(temporary.path, error);
+  bool exists = files::exists(path);
+  // As the folder that is replaced, or as any new one.
+  mode_t mask = umask(0);
+  umask(mask);
+  files::permissions(
+      temporary, exists ? files::status(path).permissions() : files::perms(0777 & ~mask), error);
   for (auto &[name, words] : content) {
-    files::path file = temporary.path / name;
+    files::path file = temporary / name;
     files::create_directories(file.parent_path(), error);
     writeNew(file, words, path / name);
   }
-  writeNew(temporary.path / markerName, "This folder is replaced whole when it is written again.\n",
+  writeNew(temporary / markerName, "This folder is replaced whole when it is written again.\n",
            path / markerName);
-  // Where a folder stands already, both change places in one move; the guard removes the old one.
-  bool exists = files::exists(path);
-  int failed =
-      exists ? renameat2(AT_FDCWD, temporary.path.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE)
-             : std::rename(temporary.path.c_str(), path.c_str());
+  // Where a folder stands already, both change places in one move, and the old one ends with the
+  // temporary one.
+  int failed = exists
+                   ? renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE)
+                   : std::rename(temporary.c_str(), path.c_str());
   if (failed && exists && errno == EINVAL) { // a file system that cannot exchange
-    FolderGuard old{temporaryBeside(path.string())};
-    failed = std::rename(path.c_str(), old.path.c_str()) ||
-             std::rename(temporary.path.c_str(), path.c_str());
+    TemporaryFolder old(path.string());
+    failed = std::rename(path.c_str(), old.path().c_str()) ||
+             std::rename(temporary.c_str(), path.c_str());
   }
   if (failed)
     throw Failure("cannot write folder " + quoted(path) + ": " + std::strerror(errno));
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::error_code error;
-  files::path base = files::temp_directory_path(error);
-  std::string name = ((error ? files::path("/tmp") : base) / "fsdpc-XXXXXX").string();
-  if (!mkdtemp(name.data()))
-    throw Failure("cannot make a temporary folder " + quoted(files::path(name)) + ": " +
-                  std::strerror(errno));
-  folder = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  files::remove_all(folder, ignored);
 }
 
 } // namespace fsdpc

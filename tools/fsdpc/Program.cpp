@@ -8,6 +8,7 @@
 #include "tools/fsdpc/Program.h"
 
 #include "codegen/Project.h"
+#include "tools/output/TemporaryFolder.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -78,15 +79,18 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
 
 /// Runs `commands` at once in `folder`, all that they print going to files there. Throws Failure
 /// with the words of the first that fails.
-static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, const std::string &folder) {
+static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, TemporaryFolder &place) {
   struct Running {
     llvm::sys::ProcessInfo process;
     std::string log;
   };
+  const std::string &folder = place.path();
   std::vector<Running> all;
   for (const ir::BuildCommand &command : commands) {
     // Run inside the folder, so that a compiler cache sees no name of a temporary folder.
-    std::vector<std::string> words = {"env", "-C", folder, "CCACHE_NOHASHDIR=1"};
+    // Its temporary files go there too, and with it when it is killed.
+    std::vector<std::string> words = {"env", "-C", folder, "CCACHE_NOHASHDIR=1",
+                                      "TMPDIR=" + folder};
     if (*FSDP_CCACHE && llvm::is_contained(command, "-c"))
       words.push_back(FSDP_CCACHE);
     words.insert(words.end(), command.begin(), command.end());
@@ -94,12 +98,18 @@ static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, const std::string 
     std::vector<llvm::StringRef> arguments(words.begin(), words.end());
     std::optional<llvm::StringRef> redirects[] = {llvm::StringRef("/dev/null"),
                                                   llvm::StringRef(log), llvm::StringRef(log)};
-    all.push_back(
-        {llvm::sys::ExecuteNoWait("/usr/bin/env", arguments, std::nullopt, redirects), log});
+    place.addProcess([&] {
+      all.push_back({llvm::sys::ExecuteNoWait("/usr/bin/env", arguments, std::nullopt, redirects,
+                                              /*MemoryLimit=*/0, nullptr, nullptr, nullptr,
+                                              /*DetachProcess=*/true),
+                     log});
+      return all.back().process.Pid;
+    });
   }
   std::string failure;
   for (Running &running : all) {
     llvm::sys::ProcessInfo done = llvm::sys::Wait(running.process, std::nullopt);
+    place.removeProcess(running.process.Pid);
     if (done.ReturnCode != 0 && failure.empty())
       failure = "the generated program did not compile (keep it with --emit=source):\n" +
                 readFile(running.log);
@@ -130,11 +140,13 @@ static ir::CudaPlaces findCuda() {
   return {FSDP_CUDA_NVCC, listed(FSDP_CUDA_INCLUDES), listed(FSDP_CUDA_LIBRARIES)};
 }
 
-void writeBinary(const ir::EmittedProgram &program, const Options &options) {
+void writeBinary(const ir::EmittedProgram &program, const Options &options, OutputFile &output) {
   const bool cuda = options.target == "cuda";
   TemporaryFolder folder;
-  for (const auto &[file, text] : program.files)
-    writeFile(folder.path() + "/" + file, text);
+  for (const auto &[file, text] : program.files) {
+    OutputFile source = openOutput(folder.path() + "/" + file);
+    writeOutput(source, text);
+  }
 
   ir::BuildPlaces places;
   places.sources = ".";
@@ -143,7 +155,7 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options) {
   places.target = targetOf(options);
   if (cuda && !options.record)
     places.cuda = findCuda();
-  places.output = files::absolute(temporaryBeside(options.output)).string();
+  places.output = folder.path() + "/program";
   places.record = options.record;
   std::vector<ir::BuildCommand> commands = ir::buildCommands(program, places);
   const char *other = std::getenv("CXX");
@@ -165,15 +177,9 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options) {
                   "'; build it with 'cmake --build --preset release --target " +
                   (cuda ? "fsdp_runtime_cuda" : "fsdp_runtime") + "'");
   llvm::ArrayRef<ir::BuildCommand> all(commands);
-  runAll(all.drop_back(), folder.path());
-  try {
-    runAll(all.take_back(), folder.path());
-  } catch (const Failure &) {
-    std::error_code ignored;
-    files::remove(places.output, ignored);
-    throw;
-  }
-  moveFile(places.output, options.output);
+  runAll(all.drop_back(), folder);
+  runAll(all.take_back(), folder);
+  writeOutput(output, readFile(places.output), /*mode=*/0777);
 }
 
 } // namespace fsdpc

@@ -6,6 +6,7 @@
 #include "codegen/EmitProgram.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
+#include "tools/output/OutputFile.h"
 
 namespace fsdpc {
 
@@ -19,9 +20,10 @@ mlir::fsdp::EmittedProgram emitProgram(mlir::ModuleOp module, const Options &opt
 void writeSource(const mlir::fsdp::EmittedProgram &program, const Options &options,
                  const std::string &name);
 
-/// Compiles `program` to `options.output`. Throws Failure without a compiler, and with its words
-/// when it fails. The environment variable CXX names another compiler.
-void writeBinary(const mlir::fsdp::EmittedProgram &program, const Options &options);
+/// Compiles `program`, and writes it to `output`. Throws Failure without a compiler, and with its
+/// words when it fails. The environment variable CXX names another compiler.
+void writeBinary(const mlir::fsdp::EmittedProgram &program, const Options &options,
+                 OutputFile &output);
 
 } // namespace fsdpc
 

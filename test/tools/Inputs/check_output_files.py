@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""output_files.py FSDPC MODEL SCRATCH: what the compiler does with the files of its command line.
+"""check_output_files.py FSDPC MODEL SCRATCH: what the compiler does with the files of its command line.
 
 Every rule of docs/files.md that is the compiler's, each in a folder of its own. All cases run; the failing
 ones are listed at the end.
@@ -10,7 +10,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -116,8 +115,7 @@ def standard_output_takes_a_file(compiler):
 
 @case
 def what_cannot_take_a_result_is_refused(compiler):
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(compiler.at("socket")))
+    os.mknod(compiler.at("socket"), stat.S_IFSOCK | 0o600)
     compiler.at("folder").mkdir()
     compiler.run("-o", compiler.at("socket"), status=1, says="it is a socket")
     compiler.run("-o", compiler.at("folder"), status=1, says="it is a folder")
@@ -179,7 +177,16 @@ def one_file_is_not_two(compiler):
     expect(inside.exists(), "the model is gone")
 
 
-def interrupted(compiler, number, *words):
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def heed_signals():
+    """This test may have been started with some of them ignored."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def interrupted(compiler, number):
     """Sends a signal to the compiler alone, while it works on what comes from its temporary folder."""
     out = compiler.at("out")
     out.write_text("old")
@@ -188,7 +195,7 @@ def interrupted(compiler, number, *words):
     slow.write_text("#!/bin/sh\necho $$ >> %s\nwhile :; do sleep 0.1; done\n" % compiler.at("pids"))
     slow.chmod(0o755)
     job = subprocess.Popen(compiler.command("-o", out), env={**compiler.environment(), "CXX": str(slow)},
-                           stderr=subprocess.PIPE)
+                           stderr=subprocess.PIPE, preexec_fn=heed_signals)
     try:
         deadline = time.monotonic() + LIMIT
         while not compiler.at("pids").exists() and job.poll() is None:
@@ -216,7 +223,7 @@ def interrupted(compiler, number, *words):
 
 @case
 def signals_leave_nothing_behind(compiler):
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in ENDING:
         interrupted(compiler, number)
 
 

@@ -1,0 +1,146 @@
+//===- TemporaryFolder.cpp - a folder that ends with its owner ------------===//
+
+#include "tools/output/TemporaryFolder.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <mutex>
+#include <stdexcept>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace files = std::filesystem;
+
+namespace fsdpc {
+
+namespace {
+
+/// The folders that stand, and the thread that removes them when a signal comes: a handler itself
+/// may do next to nothing.
+struct Standing {
+  std::mutex mutex;
+  std::vector<TemporaryFolder *> folders;
+  int pipe[2] = {-1, -1};
+  struct sigaction before[NSIG];
+};
+
+/// Never destroyed: the thread outlives main.
+Standing &standing() {
+  static Standing *all = new Standing;
+  return *all;
+}
+
+int wakeUp = -1; // the end of the pipe that the handler writes to
+
+void tell(int number) {
+  int saved = errno;
+  char byte = static_cast<char>(number);
+  (void)!write(wakeUp, &byte, 1);
+  errno = saved;
+}
+
+void waitForSignal() {
+  Standing &all = standing();
+  char byte;
+  ssize_t got;
+  while ((got = read(all.pipe[0], &byte, 1)) < 0 && errno == EINTR)
+    ;
+  if (got != 1)
+    return;
+  // Held until the end: the main thread does not get to say that its compiler failed.
+  all.mutex.lock();
+  for (TemporaryFolder *folder : llvm::reverse(all.folders))
+    folder->clear();
+  int number = byte;
+  sigaction(number, &all.before[number], nullptr);
+  kill(getpid(), number);
+}
+
+void handleSignals() {
+  Standing &all = standing();
+  if (wakeUp >= 0 || pipe2(all.pipe, O_CLOEXEC) != 0)
+    return;
+  wakeUp = all.pipe[1];
+  std::thread(waitForSignal).detach();
+  for (int number : {SIGHUP, SIGINT, SIGTERM}) {
+    sigaction(number, nullptr, &all.before[number]);
+    if (all.before[number].sa_handler == SIG_IGN)
+      continue; // as nohup wants it
+    struct sigaction action = {};
+    action.sa_handler = tell;
+    action.sa_flags = SA_RESTART;
+    sigaction(number, &action, nullptr);
+  }
+}
+
+} // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  std::error_code error;
+  files::path base = files::temp_directory_path(error);
+  make(((error ? files::path("/tmp") : base) / "fsdpc-").string());
+}
+
+TemporaryFolder::TemporaryFolder(const std::string &path) {
+  files::path target = path;
+  files::path parent = target.has_parent_path() ? target.parent_path() : files::path(".");
+  make((parent / ("." + target.filename().string() + ".")).string());
+}
+
+void TemporaryFolder::make(std::string pattern) {
+  std::lock_guard<std::mutex> lock(standing().mutex);
+  handleSignals();
+  pattern += "XXXXXX";
+  if (!mkdtemp(pattern.data()))
+    throw std::runtime_error("cannot make a temporary folder '" + pattern +
+                             "': " + std::strerror(errno));
+  folder = pattern;
+  standing().folders.push_back(this);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::lock_guard<std::mutex> lock(standing().mutex);
+  clear();
+  llvm::erase(standing().folders, this);
+}
+
+void TemporaryFolder::addProcess(llvm::function_ref<pid_t()> start) {
+  std::lock_guard<std::mutex> lock(standing().mutex); // no signal finds one that is not listed yet
+  if (pid_t process = start(); process > 0)
+    processes.push_back(process);
+}
+
+void TemporaryFolder::removeProcess(pid_t process) {
+  std::lock_guard<std::mutex> lock(standing().mutex);
+  llvm::erase(processes, process);
+}
+
+void TemporaryFolder::clear() {
+  auto signalAll = [&](int number) {
+    bool any = false;
+    for (pid_t process : processes) {
+      waitpid(process, nullptr, WNOHANG); // what has ended still counts otherwise
+      any |= kill(-process, number) == 0;
+    }
+    return any;
+  };
+  // A compiler removes what it has elsewhere when it is asked to end; one that does not end is made
+  // to.
+  bool running = signalAll(SIGTERM);
+  for (int tenths = 0; running && tenths < 10; ++tenths) {
+    usleep(100'000);
+    running = signalAll(0);
+  }
+  if (running)
+    signalAll(SIGKILL);
+  std::error_code ignored;
+  files::remove_all(folder, ignored);
+}
+
+} // namespace fsdpc

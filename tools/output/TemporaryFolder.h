@@ -1,0 +1,42 @@
+//===- TemporaryFolder.h - a folder that ends with its owner ----*- C++ -*-===//
+
+#ifndef TOOLS_OUTPUT_TEMPORARYFOLDER_H
+#define TOOLS_OUTPUT_TEMPORARYFOLDER_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace fsdpc {
+
+/// A folder that is removed with all it holds, by its destructor or when SIGHUP, SIGINT or SIGTERM
+/// ends this process. Processes that work in it are ended first.
+class TemporaryFolder {
+public:
+  /// In the system's place for temporary files.
+  TemporaryFolder();
+  /// Beside `path`, for what becomes `path` later.
+  explicit TemporaryFolder(const std::string &path);
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder &) = delete;
+  TemporaryFolder &operator=(const TemporaryFolder &) = delete;
+
+  const std::string &path() const { return folder; }
+  /// Has `start` start a process that works here and leads a process group of its own.
+  void addProcess(llvm::function_ref<pid_t()> start);
+  /// That process has been waited for.
+  void removeProcess(pid_t process);
+  /// What the destructor does, for whoever ends the process.
+  void clear();
+
+private:
+  void make(std::string pattern);
+
+  std::string folder;
+  std::vector<pid_t> processes;
+};
+
+} // namespace fsdpc
+
+#endif // TOOLS_OUTPUT_TEMPORARYFOLDER_H
