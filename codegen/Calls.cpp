@@ -27,6 +27,8 @@ private:
 
   LogicalResult input(InputOp op);
   LogicalResult output(OutputOp op);
+  LogicalResult outputSum(OutputSumOp op);
+  LogicalResult sampleCount(SampleCountOp op);
   LogicalResult collective(Operation *op, StringRef kind, Value from, Value to, ArrayAttr over);
   LogicalResult allSlice(AllSliceOp op);
   LogicalResult tiled(Operation *op, RankedTensorType piece, RankedTensorType whole, uint64_t dim);
@@ -137,6 +139,25 @@ LogicalResult CallFinder::output(OutputOp op) {
     return failure();
   pass(program.names.output(op->getParentOfType<SegmentOp>(), op.getNameAttr()));
   read(source(op.getValue()));
+  return success();
+}
+
+LogicalResult CallFinder::outputSum(OutputSumOp op) {
+  call.function = "output";
+  if (failed(needBuffers(op)))
+    return failure();
+  pass(program.names.output(op->getParentOfType<SegmentOp>(), op.getNameAttr()));
+  read(source(op.getSum()));
+  read(source(op.getWeight()));
+  return success();
+}
+
+LogicalResult CallFinder::sampleCount(SampleCountOp op) {
+  call.function = "sample_count";
+  if (failed(needBuffers(op)))
+    return failure();
+  read(launch.getStepState());
+  write(target(op.getCount()));
   return success();
 }
 
@@ -431,6 +452,8 @@ LogicalResult CallFinder::find(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](InputOp op) { return input(op); })
       .Case([&](OutputOp op) { return output(op); })
+      .Case([&](OutputSumOp op) { return outputSum(op); })
+      .Case([&](SampleCountOp op) { return sampleCount(op); })
       .Case([&](AllGatherOp op) {
         if (failed(collective(op, "all_gather", op.getInput(), op.getResult(), op.getOver())))
           return failure();

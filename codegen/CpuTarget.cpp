@@ -90,11 +90,11 @@ void CpuTarget::launchKernel(const SpelledLaunch &launch, const KernelTable &ker
     writer.list(word, items, ");");
     return;
   }
-  // How many elements of a split dimension are real is a matter of the rank.
+  // Which part of a split dimension it is, and how much of that is real, is a matter of the rank.
   std::string captures, parameters, arguments;
   for (auto [i, mask] : llvm::enumerate(masks)) {
-    std::string name = "held" + (i ? "_" + std::to_string(i + 1) : std::string());
-    captures += (i ? ", " : "") + name + " = " + mask.spellHeld(program);
+    std::string name = mask.name().str() + (i ? "_" + std::to_string(i + 1) : std::string());
+    captures += (i ? ", " : "") + name + " = " + mask.spell(program);
     arguments += (i ? ", " : "") + ("std::int64_t(" + name + ")");
   }
   SmallVector<Value> given(call.reads);

@@ -21,8 +21,8 @@ CudaKernelWriter::CudaKernelWriter(const Kernel &kernel, ArrayRef<int64_t> align
     names.unique(word);
   for (const LoopVar &loop : kernel.loops)
     loops.push_back(named(loop.name));
-  for (size_t mask = 0; mask < kernel.masks.size(); ++mask)
-    held.push_back(named("held"));
+  for (const KernelMask &mask : kernel.masks)
+    held.push_back(named(mask.name()));
   for (StringRef name : kernel.inputNames)
     inputs.push_back(named(name));
   for (StringRef name : kernel.outputNames)
@@ -139,8 +139,9 @@ std::string CudaKernelWriter::value(int number) const {
   case KernelNode::position:
     return address(node.at);
   case KernelNode::masked:
-    return address(node.at) + " < " + held[node.mask] + " ? " + operand(node.operands[0]) + " : " +
-           operand(node.operands[1]);
+    return maskCondition(node, address(node.at), node.mask < 0 ? "" : held[node.mask],
+                         node.operands.size() > 2 ? operand(node.operands[2]) : "") +
+           " ? " + operand(node.operands[0]) + " : " + operand(node.operands[1]);
   case KernelNode::expression:
     break;
   }

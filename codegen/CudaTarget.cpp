@@ -118,11 +118,18 @@ std::string CudaTarget::copyIn(const SpelledLaunch &launch) const {
          ".bytes(), cudaMemcpyHostToDevice" + onStream(launch);
 }
 
-/// The host reads the number after the segment.
+/// The host reads the number, or the sum and its weight, after the segment.
 std::string CudaTarget::copyOut(const SpelledLaunch &launch) const {
-  Value number = launch.call.reads.front();
-  return "cudaMemcpyAsync(c.output(" + launch.call.arguments.front().text + "), " +
-         in(launch, number) + ", sizeof(float), cudaMemcpyDeviceToHost" + onStream(launch);
+  ArrayRef<Value> numbers = launch.call.reads;
+  auto copy = [&](StringRef place, Value number, StringRef type) {
+    return "cudaMemcpyAsync(c." + place.str() + "(" + launch.call.arguments.front().text + "), " +
+           in(launch, number) + ", sizeof(" + type.str() + "), cudaMemcpyDeviceToHost" +
+           onStream(launch);
+  };
+  if (numbers.size() == 1)
+    return copy("output", numbers.front(), "float");
+  return "InOrder{" + copy("sum", numbers[0], "double") + ", [&] { return " +
+         copy("weight", numbers[1], "double") + "; }}";
 }
 
 static StringRef ncclType(Type element) {
@@ -193,7 +200,7 @@ std::string CudaTarget::kernelCall(const SpelledLaunch &launch, const KernelTabl
   const Call &call = launch.call;
   std::string text = "fused::" + kernels[launch.op].name + "(";
   for (const KernelMask &mask : kernels.masksOf(launch.op))
-    text += mask.spellHeld(program) + ", ";
+    text += mask.spell(program) + ", ";
   for (Value buffer : ArrayRef(call.reads).drop_front(call.continued ? 2 : 0))
     text += in(launch, buffer) + ", ";
   if (call.continued)

@@ -43,7 +43,7 @@ struct Communication {
 static std::string functionOf(LaunchOp launch, const Communication &communication,
                               const llvm::StringSet<> &units) {
   Operation *op = onlyOp(launch);
-  if (isa_and_nonnull<CollectiveOpInterface, InputOp, OutputOp>(op) ||
+  if (isa_and_nonnull<CollectiveOpInterface, InputOp, OutputOp, OutputSumOp>(op) ||
       communication.streams.contains(launch.getStream()))
     return "";
   if (isa_and_nonnull<SquareSumOp, OptimizerStepOp, LearningRateOp, AllFiniteOp, AdvanceOp>(op))

@@ -18,6 +18,14 @@ std::string mlir::fsdp::spellAffine(ArrayRef<int64_t> at, ArrayRef<std::string> 
   return text.empty() ? "0" : text;
 }
 
+std::string mlir::fsdp::maskCondition(const KernelNode &node, const std::string &place,
+                                      const std::string &argument, const std::string &count) {
+  if (count.empty())
+    return place + " < " + argument;
+  return (argument.empty() ? "" : argument + " + ") + place + " < " + count +
+         (node.rows == 1 ? "" : " * " + std::to_string(node.rows));
+}
+
 SmallVector<int> Kernel::depths() const {
   SmallVector<int> depths;
   for (const KernelNode &node : nodes) {

@@ -42,14 +42,16 @@ struct KernelNode {
     constant,   ///< `text`
     table,      ///< `values`[at]
     expression, ///< `text`, $i standing for operands[i]
-    masked,     ///< at < held[mask] ? operands[0] : operands[1]
+    masked,     ///< at < held[mask] ? operands[0] : operands[1]; with a third operand, the number of
+                ///< samples that count: first[mask] + at < operands[2] * rows ? ...
     position,   ///< at
   } kind;
   Type type; ///< of the element
   SmallVector<int, 3> operands;
   std::string text;
   int input = -1; ///< load: which input
-  int mask = -1;
+  int mask = -1;   ///< none where a dimension is masked that is not split
+  int64_t rows = 1; ///< elements of a sample along the masked dimension
   Affine at;
   DenseElementsAttr values;
   std::string name; ///< from the model
@@ -57,18 +59,26 @@ struct KernelNode {
   KernelNode(Kind kind, Type type) : kind(kind), type(type) {}
 };
 
-/// Elements [0, held) along a split dimension are real on a rank: `held` is an argument of the
-/// kernel that the host computes from the rank's coordinate.
+/// An argument of the kernel that the host computes from the rank's coordinate on a split dimension: how many
+/// elements from the first on are real on this rank (`held`), or where it begins in the whole dimension
+/// (`first`), for masks whose end is known at run time only.
 struct KernelMask {
   ArrayAttr over;
   int64_t size;  ///< of the whole dimension
   int64_t local; ///< of this rank's part, padding included
-  /// The C++ expression of what is held, in a program whose context is `c`.
-  std::string spellHeld(const ScheduledProgram &program) const;
+  bool counted;  ///< the argument is `first`
+  StringRef name() const { return counted ? "first" : "held"; }
+  /// The C++ expression of the argument, in a program whose context is `c`.
+  std::string spell(const ScheduledProgram &program) const;
   bool operator==(const KernelMask &o) const {
-    return over == o.over && size == o.size && local == o.local;
+    return over == o.over && size == o.size && local == o.local && counted == o.counted;
   }
 };
+
+/// The C++ condition under which the element at `place` is no padding. `argument` is that of the mask,
+/// `count` the number of samples that count; empty where `node` has none.
+std::string maskCondition(const KernelNode &node, const std::string &place,
+                          const std::string &argument, const std::string &count);
 
 /// Where a node goes: element `at` of result `output`.
 struct KernelStore {

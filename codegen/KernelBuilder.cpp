@@ -48,6 +48,9 @@ private:
   FailureOr<int> buildElementwise(Operation *op, const Indices &indices);
   FailureOr<int> buildByRule(Operation *op, const nn::ShardingRule &rule, const Indices &indices);
   FailureOr<int> buildMask(MaskPaddingOp op, const Indices &indices);
+  FailureOr<int> buildMask(MaskSamplesOp op, const Indices &indices);
+  int maskNode(Operation *op, const APFloat &fill, std::optional<KernelMask> mask,
+               ArrayRef<int> operands, const Index &index, int64_t rows);
   FailureOr<int> buildCrossEntropyGrad(nn::CrossEntropyGradOp op, const Indices &indices);
   int buildConstant(arith::ConstantOp op, const Indices &indices);
   FailureOr<int> product(nn::EinsumOp op, const nn::ShardingRule &rule, ArrayRef<Index> factors);
@@ -346,6 +349,8 @@ FailureOr<int> KernelBuilder::build(Operation *op, const Indices &indices) {
     return buildByRule(op, cast<nn::ShardingRuleOpInterface>(op).getShardingRule(), indices);
   if (auto mask = dyn_cast<MaskPaddingOp>(op))
     return buildMask(mask, indices);
+  if (auto mask = dyn_cast<MaskSamplesOp>(op))
+    return buildMask(mask, indices);
   if (auto grad = dyn_cast<nn::CrossEntropyGradOp>(op))
     return buildCrossEntropyGrad(grad, indices);
   if (isa<nn::ReduceOp, nn::EinsumOp>(op))
@@ -427,19 +432,41 @@ FailureOr<int> KernelBuilder::buildMask(MaskPaddingOp op, const Indices &indices
   FailureOr<int> input = at(op.getInput(), indices);
   if (failed(input))
     return failure();
-  auto type = typeOf(op.getInput());
-  KernelMask mask{op.getOver(), static_cast<int64_t>(op.getSize()), type.getDimSize(op.getDim())};
-  KernelNode fill(KernelNode::constant, type.getElementType());
-  fill.text = isa<FloatType>(type.getElementType())
-                  ? literal(op.getFill().convertToDouble(), type.getElementType())
-                  : std::to_string(static_cast<int64_t>(op.getFill().convertToDouble()));
-  KernelNode node(KernelNode::masked, type.getElementType());
-  node.operands = {*input, add(std::move(fill), op)};
-  auto found = llvm::find(kernel.masks, mask);
-  node.mask = found - kernel.masks.begin();
-  if (found == kernel.masks.end())
-    kernel.masks.push_back(mask);
-  node.at = position(indices[op.getDim()]);
+  KernelMask mask{op.getOver(), static_cast<int64_t>(op.getSize()),
+                  typeOf(op.getInput()).getDimSize(op.getDim()), /*counted=*/false};
+  return maskNode(op, op.getFill(), mask, {*input}, indices[op.getDim()], /*rows=*/1);
+}
+
+FailureOr<int> KernelBuilder::buildMask(MaskSamplesOp op, const Indices &indices) {
+  FailureOr<int> input = at(op.getInput(), indices), count = at(op.getCount(), Indices());
+  if (failed(input) || failed(count))
+    return failure();
+  std::optional<KernelMask> mask;
+  if (op.getOver())
+    mask = KernelMask{*op.getOver(), static_cast<int64_t>(*op.getShardOf()),
+                      typeOf(op.getInput()).getDimSize(op.getDim()), /*counted=*/true};
+  return maskNode(op, op.getFill(), mask, {*input, *count}, indices[op.getDim()], op.getRows());
+}
+
+/// The node that is `operands[0]` in what counts and `fill` elsewhere.
+int KernelBuilder::maskNode(Operation *op, const APFloat &fill, std::optional<KernelMask> mask,
+                            ArrayRef<int> operands, const Index &index, int64_t rows) {
+  Type element = typeOf(op->getResult(0)).getElementType();
+  KernelNode number(KernelNode::constant, element);
+  number.text = isa<FloatType>(element)
+                    ? literal(fill.convertToDouble(), element)
+                    : std::to_string(static_cast<int64_t>(fill.convertToDouble()));
+  KernelNode node(KernelNode::masked, element);
+  node.operands = {operands.front(), add(std::move(number), op)};
+  llvm::append_range(node.operands, operands.drop_front());
+  node.rows = rows;
+  if (mask) {
+    auto found = llvm::find(kernel.masks, *mask);
+    node.mask = found - kernel.masks.begin();
+    if (found == kernel.masks.end())
+      kernel.masks.push_back(*mask);
+  }
+  node.at = position(index);
   return add(std::move(node), op);
 }
 

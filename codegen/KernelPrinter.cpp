@@ -64,8 +64,8 @@ Printer::Printer(const Kernel &kernel, bool anonymous)
     begin = named("begin");
     end = named("end");
   }
-  for (size_t mask = 0; mask < kernel.masks.size(); ++mask)
-    held.push_back(named("held"));
+  for (const KernelMask &mask : kernel.masks)
+    held.push_back(named(mask.name()));
   for (StringRef name : kernel.inputNames)
     inputs.push_back(named(name));
   for (StringRef name : kernel.outputNames)
@@ -129,8 +129,9 @@ std::string Printer::value(int index) const {
   case KernelNode::position:
     return address(node.at);
   case KernelNode::masked:
-    return address(node.at) + " < " + held[node.mask] + " ? " + operand(node.operands[0]) + " : " +
-           operand(node.operands[1]);
+    return maskCondition(node, address(node.at), node.mask < 0 ? "" : held[node.mask],
+                         node.operands.size() > 2 ? operand(node.operands[2]) : "") +
+           " ? " + operand(node.operands[0]) + " : " + operand(node.operands[1]);
   case KernelNode::expression:
     break;
   }

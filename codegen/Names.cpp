@@ -104,6 +104,7 @@ static constexpr llvm::StringLiteral used[] = {
     "reduce_scatter",
     "rt",
     "runTraining",
+    "sample_count",
     "segments",
     "sgd",
     "slice",

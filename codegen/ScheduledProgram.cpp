@@ -103,7 +103,8 @@ std::string mlir::fsdp::bufferName(Value buffer) {
 }
 
 bool mlir::fsdp::readsStepState(LaunchOp launch) {
-  return isa_and_nonnull<OptimizerStepOp, LearningRateOp, AdvanceOp, DropoutOp>(onlyOp(launch));
+  return isa_and_nonnull<OptimizerStepOp, LearningRateOp, AdvanceOp, DropoutOp, SampleCountOp>(
+      onlyOp(launch));
 }
 
 bool mlir::fsdp::writesStepState(LaunchOp launch) {
@@ -249,12 +250,19 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
     if (auto input = dyn_cast<InputOp>(op))
       if (failed(readInput(program, launch, input)))
         return failure();
-    if (auto output = dyn_cast<OutputOp>(op)) {
-      if (llvm::is_contained(timeline.outputs, output.getNameAttr()))
-        return output.emitOpError() << "'" << output.getName()
-                                    << "' is written twice in a segment; give each its own name";
-      timeline.outputs.push_back(output.getNameAttr());
+    if (isa<OutputOp, OutputSumOp>(op)) {
+      bool evaluates = timeline.segment.getKind() == StepKind::evaluate;
+      if (evaluates != isa<OutputSumOp>(op))
+        return op.emitOpError() << "stands in a segment that "
+                                << (evaluates ? "evaluates, expected 'fsdp.output_sum'"
+                                              : "trains, expected 'fsdp.output'");
+      auto name = op.getAttrOfType<StringAttr>("name");
+      if (llvm::is_contained(timeline.outputs, name))
+        return op.emitOpError() << "'" << name.getValue()
+                                << "' is written twice in a segment; give each its own name";
+      timeline.outputs.push_back(name);
     }
+    timeline.countsSamples |= isa<SampleCountOp>(op);
   }
   if ((readsStepState(launch) || writesStepState(launch)) &&
       (!launch.getStepState() || launch.getStepState() != program.stepState))

@@ -27,6 +27,7 @@ struct Timeline {
   SmallVector<Action> actions;
   SmallVector<StringAttr> outputs; ///< their names, in the order of their slots
   int events = 0;
+  bool countsSamples = false; ///< takes batches of which only some samples count
 };
 
 /// A piece of the arena.

@@ -241,7 +241,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
     bool trains = segment.getKind() == StepKind::train;
     segments.push_back("{" + quoted(segment.getSymName()) +
                        ", SegmentKind::" + (trains ? "Train" : "Evaluate") + ", " + space +
-                       "::run, " + space + "::outputs}");
+                       "::run, " + space + "::outputs" +
+                       (timeline.countsSamples ? ", /*countsSamples=*/true}" : "}"));
   }
   emitTable("Segment", "segments", segments, writer);
   writer.line();

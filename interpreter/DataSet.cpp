@@ -20,7 +20,8 @@ LogicalResult DataSet::add(Location location, StringRef name, const Tensor &tens
   return success();
 }
 
-FailureOr<Tensor> DataSet::take(InputOp input, int64_t step, int64_t index, bool poison) const {
+FailureOr<Tensor> DataSet::take(InputOp input, int64_t step, int64_t index, int64_t counted,
+                                bool poison) const {
   auto it = inputs.find(input.getName().str());
   if (it == inputs.end())
     return input.emitOpError() << "has no data: the data set has no tensor '" << input.getName()
@@ -48,8 +49,9 @@ FailureOr<Tensor> DataSet::take(InputOp input, int64_t step, int64_t index, bool
   Element *to = result.mutableData();
   for (int64_t i = 0; i < count; ++i) {
     int64_t position = index * count + i;
-    if (position >= batch)
-      position = poison ? 0 : batch - 1;
+    if (position >= std::min(batch, counted) && poison)
+      position = 0;
+    position = std::min(position, batch - 1);
     const Element *sample = all.data() + (step * batch + position) % samples * outer * inner;
     for (int64_t o = 0; o < outer; ++o)
       std::copy(sample + o * inner, sample + (o + 1) * inner, to + (o * count + i) * inner);

@@ -20,9 +20,10 @@ public:
   /// The part of the batch of step `step` (from 0) that `input` stands for: samples [step*B,
   /// (step+1)*B) of the global batch size B, wrapping at the end; of these the rank at `index`
   /// along the axes of the input takes [index*c, (index+1)*c), c being the local size. Those past B
-  /// repeat the last sample, or the first with `poison`: no result may depend on them. Fails,
-  /// emitting on the op, where the data do not fit.
-  FailureOr<Tensor> take(InputOp input, int64_t step, int64_t index, bool poison) const;
+  /// repeat the last sample. No result may depend on them, nor on any from `counted` on: with
+  /// `poison` they repeat the first. Fails, emitting on the op, where the data do not fit.
+  FailureOr<Tensor> take(InputOp input, int64_t step, int64_t index, int64_t counted,
+                         bool poison) const;
 
   /// All samples, by the name of the input.
   const std::map<std::string, Tensor> &getInputs() const { return inputs; }

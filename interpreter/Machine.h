@@ -12,6 +12,7 @@
 #include "dialect/fsdp/FSDPDialect.h"
 #include "interpreter/DataSet.h"
 #include "interpreter/Tensor.h"
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ struct MachineOptions {
   int64_t totalSteps = 1;
   /// Replaces the base rate of the optimizer.
   std::optional<double> learningRate;
+  /// How many samples of a batch count in a segment that evaluates, all where it holds fewer.
+  int64_t samples = std::numeric_limits<int64_t>::max();
   /// Fills what no result may depend on with NaN (padding of shards) or with another sample
   /// (padding of batches).
   bool poison = true;

@@ -62,6 +62,37 @@ static RankKernel compileMaskPadding(MaskPaddingOp op) {
   };
 }
 
+static RankKernel compileMaskSamples(MaskSamplesOp op) {
+  Extents extents(op.getType(), op.getDim());
+  int64_t rows = op.getRows();
+  SmallVector<StringAttr> axes;
+  if (op.getOver())
+    axes = getAxisNames(*op.getOver());
+  Element fill =
+      fillElement(tensorType(op.getResult()).getElementType(), op.getFill().convertToDouble());
+  return [=](RankContext &context, In in, Out out) {
+    out[0] = in[0];
+    int64_t first = context.mesh.getIndexIn(context.rank, axes) * extents.size;
+    int64_t counted = std::clamp<int64_t>(in[1].getInt(0) * rows - first, 0, extents.size);
+    Element *to = out[0].mutableData();
+    for (int64_t o = 0; o < extents.outer; ++o)
+      std::fill(to + (o * extents.size + counted) * extents.inner,
+                to + (o + 1) * extents.size * extents.inner, fill);
+    return success();
+  };
+}
+
+static RankKernel compileOutputSum(OutputSumOp op, Numerics numerics) {
+  std::string name = op.getName().str();
+  auto type = RankedTensorType::get({}, Float32Type::get(op.getContext()));
+  return [=](RankContext &context, In in, Out) {
+    double quotient = in[0].getFloat(0) / in[1].getFloat(0);
+    context.outputs[name] =
+        Tensor::splat(type, roundTo(quotient, type.getElementType(), numerics));
+    return success();
+  };
+}
+
 static RankKernel compileAllSlice(AllSliceOp op) {
   Extents whole(op.getInput().getType(), op.getDim()), part(op.getType(), op.getDim());
   SmallVector<StringAttr> axes = getAxisNames(op.getOver());
@@ -111,16 +142,28 @@ static RankKernel compileDropout(DropoutOp op, Numerics numerics) {
   };
 }
 
+/// True where the step or segment of `op` asks how many samples count.
+static bool countsSamples(Operation *op) {
+  Operation *whole = op->getParentOfType<SegmentOp>();
+  if (!whole)
+    whole = op->getParentOfType<StepOp>();
+  return whole &&
+         whole->walk([](SampleCountOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) {
   return llvm::TypeSwitch<Operation *, RankKernel>(op)
       .Case([](InputOp input) -> RankKernel {
         SmallVector<StringAttr> axes;
         if (input.getOver())
           axes = getAxisNames(*input.getOver());
+        bool counts = countsSamples(input);
         return [=](RankContext &context, In, Out out) -> LogicalResult {
+          int64_t counted =
+              counts ? context.options->samples : std::numeric_limits<int64_t>::max();
           FailureOr<Tensor> batch = context.data->take(input, context.stepState.step,
                                                        context.mesh.getIndexIn(context.rank, axes),
-                                                       context.options->poison);
+                                                       counted, context.options->poison);
           if (failed(batch))
             return failure();
           out[0] = std::move(*batch);
@@ -130,6 +173,15 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
       .Case([](OutputOp output) -> RankKernel {
         return [=](RankContext &context, In in, Out) mutable {
           context.outputs[output.getName().str()] = in[0];
+          return success();
+        };
+      })
+      .Case([=](OutputSumOp output) { return compileOutputSum(output, numerics); })
+      .Case([](SampleCountOp samples) -> RankKernel {
+        RankedTensorType type = tensorType(samples.getCount());
+        int64_t batch = samples.getBatch();
+        return [=](RankContext &context, In, Out out) {
+          out[0] = Tensor::splat(type, std::min(batch, context.options->samples));
           return success();
         };
       })
@@ -167,6 +219,7 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
         };
       })
       .Case([](MaskPaddingOp mask) { return compileMaskPadding(mask); })
+      .Case([](MaskSamplesOp mask) { return compileMaskSamples(mask); })
       .Case([=](DropoutOp dropout) { return compileDropout(dropout, numerics); })
       .Case([](AllSliceOp slice) { return compileAllSlice(slice); })
       .Case([=](OptimizerStepOp step) { return compileOptimizerStep(step, numerics); })

@@ -79,7 +79,8 @@ FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layo
       if (isMeeting(&inner))
         launch.collective = &inner;
       launch.writesStepState |= isa<AdvanceOp>(inner);
-      if (isa<AdvanceOp, LearningRateOp, OptimizerStepOp, DropoutOp>(inner) && !launch.stepState)
+      if (isa<AdvanceOp, LearningRateOp, OptimizerStepOp, DropoutOp, SampleCountOp>(inner) &&
+          !launch.stepState)
         return op.emitOpError() << "'" << op.getName() << "' uses the step state but does not "
                                 << "name its buffer in 'step_state'";
     }

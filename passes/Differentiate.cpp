@@ -287,9 +287,14 @@ LogicalResult ReverseMode::run() {
   return success();
 }
 
-/// Logs sum / weight, divided in double, under `name`.
-static void buildQuotient(OpBuilder &builder, Location loc, StringRef name, Value sum,
-                          Value weight) {
+/// Logs sum / weight, divided in double, under `name`. An evaluation goes on over many batches and
+/// hands over both.
+static void buildOutput(StepOp step, OpBuilder &builder, Location loc, StringRef name, Value sum,
+                        Value weight) {
+  if (step.getKind() == StepKind::evaluate) {
+    OutputSumOp::create(builder, loc, name, sum, weight);
+    return;
+  }
   Value quotient = arith::DivFOp::create(builder, loc, sum, weight);
   auto type = RankedTensorType::get({}, builder.getF32Type());
   OutputOp::create(builder, loc, name, arith::TruncFOp::create(builder, loc, type, quotient));
@@ -302,10 +307,10 @@ static void lowerMeasures(StepOp step) {
   OpBuilder builder = OpBuilder::atBlockEnd(&body);
   for (Operation &op : llvm::make_early_inc_range(body)) {
     if (auto loss = dyn_cast<LossOp>(op))
-      buildQuotient(builder, loss.getLoc(), "loss", loss.getSum(), loss.getWeight());
+      buildOutput(step, builder, loss.getLoc(), "loss", loss.getSum(), loss.getWeight());
     else if (auto metric = dyn_cast<MetricOp>(op))
-      buildQuotient(builder, metric.getLoc(), metric.getName(), metric.getSum(),
-                    metric.getWeight());
+      buildOutput(step, builder, metric.getLoc(), metric.getName(), metric.getSum(),
+                  metric.getWeight());
     else
       continue;
     op.erase();

@@ -28,7 +28,7 @@ using namespace mlir::fsdp;
 static constexpr size_t maxArguments = 12;
 
 static bool isMap(Operation *op) {
-  return nn::isElementwise(op) || isa<nn::RepeatOp, MaskPaddingOp>(op);
+  return nn::isElementwise(op) || isa<nn::RepeatOp, MaskPaddingOp, MaskSamplesOp>(op);
 }
 
 /// True for what moves elements, and may as well compute them on the way.
@@ -43,8 +43,8 @@ static ArrayRef<int64_t> shapeOf(Value value) {
 
 /// What a loop does again in every iteration without anyone noticing.
 static bool isCheap(Operation *op) {
-  return isa<nn::RepeatOp, MaskPaddingOp, arith::AddFOp, arith::SubFOp, arith::MulFOp,
-             arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, arith::CmpFOp, arith::CmpIOp,
+  return isa<nn::RepeatOp, MaskPaddingOp, MaskSamplesOp, arith::AddFOp, arith::SubFOp,
+             arith::MulFOp, arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, arith::CmpFOp, arith::CmpIOp,
              arith::SelectOp, arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::AndIOp,
              arith::OrIOp, arith::XOrIOp, arith::ExtFOp, arith::TruncFOp, arith::ExtSIOp,
              arith::TruncIOp, arith::SIToFPOp, arith::UIToFPOp>(op);
@@ -157,7 +157,8 @@ Operation *Group::firstUserOutside() const {
 /// True where a place for the kernel exists: behind its inputs, before its users.
 bool Group::isLegal() const {
   llvm::SetVector<Value> operands = inputs();
-  size_t masks = llvm::count_if(members, [](Operation *op) { return isa<MaskPaddingOp>(op); });
+  size_t masks = llvm::count_if(
+      members, [](Operation *op) { return isa<MaskPaddingOp, MaskSamplesOp>(op); });
   if (operands.size() + results().size() + masks > maxArguments)
     return false;
   Operation *user = firstUserOutside();

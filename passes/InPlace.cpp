@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static bool isElementwise(Operation *op) {
-  return op->hasTrait<OpTrait::Elementwise>() || isa<MaskPaddingOp, DropoutOp>(op);
+  return op->hasTrait<OpTrait::Elementwise>() || isa<MaskPaddingOp, MaskSamplesOp, DropoutOp>(op);
 }
 
 /// True where every op of `body` takes element i of what has the results' shape to element i; a

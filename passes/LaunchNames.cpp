@@ -32,6 +32,8 @@ std::string mlir::fsdp::getLaunchName(Operation *op) {
     return ("input " + input.getName()).str();
   if (auto output = dyn_cast<OutputOp>(op))
     return ("output " + output.getName()).str();
+  if (auto output = dyn_cast<OutputSumOp>(op))
+    return ("output " + output.getName()).str();
   std::string name = getLocationName(op->getLoc());
   if (auto gather = dyn_cast<AllGatherOp>(op))
     if (LoadOp load = getLoaded(gather.getInput()))

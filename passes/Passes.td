@@ -27,13 +27,28 @@ def DeriveEvaluationPass : Pass<"fsdp-derive-evaluation", "::mlir::ModuleOp"> {
   }];
 }
 
+def CountSamplesPass : Pass<"fsdp-count-samples", "::mlir::ModuleOp"> {
+  let summary = "Let evaluation run over the samples of a batch that count";
+  let description = [{
+    After this pass the steps of kind `evaluate` are right for batches of which only the first samples count
+    (`fsdp.sample_count`): reductions over samples are masked (`fsdp.mask_samples`), means divide by the number of
+    samples that count, and sums and weights of loss and metrics that are no sums over samples (a constant weight) are
+    scaled to that number. So sums and weights may be added up over the batches of a validation set of any size.
+    A step in which that cannot be done (samples of a batch are mixed by an op that needs all of them, or a sum
+    does not grow with the number of samples) stays as it is, with a warning; its program takes
+    validation sets of whole batches only. Runs before differentiation.
+
+    Example: `fsdp-opt --fsdp-derive-evaluation --fsdp-count-samples model.mlir`
+  }];
+}
+
 def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
   let summary = "Compute gradients by reverse mode, and log loss and metrics";
   let description = [{
     After this pass each `train` step ends with backward and has one `fsdp.gradient` for each parameter that
-    is not frozen, in the order in which backward completes them; loss and metrics of every step are
-    quotients computed in double and logged by `fsdp.output`, after backward. Gradients are
-    those of the loss, sum / weight.
+    is not frozen, in the order in which backward completes them; loss and metrics of a step that trains are
+    quotients computed in double and logged by `fsdp.output`, after backward; those of a step that evaluates are handed
+    over as sum and weight by `fsdp.output_sum`. Gradients are those of the loss, sum / weight.
 
     A value that depends on parameters alone does not live from forward into backward: every
     backward op that uses one has its own `fsdp.read` right before it.

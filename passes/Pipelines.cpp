@@ -25,6 +25,8 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   precision.compute = options.precision;
   precision.reduce = options.reducePrecision;
   manager.addPass(createMixedPrecisionPass(precision));
+  // Once casts stand, since they are values to mask; loss and metrics are still sums over weights.
+  manager.addPass(createCountSamplesPass());
   // Reads of one parameter are distinct from here on: backward gets its own.
   manager.addPass(createDifferentiatePass());
   manager.addPass(createApplyOptimizerPass());

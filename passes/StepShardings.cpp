@@ -17,6 +17,15 @@ bool mlir::fsdp::reducesByMaximum(Operation *op) {
   return reduce && reduce.getKind() == nn::Reduction::max;
 }
 
+double mlir::fsdp::getReductionIdentity(Operation *op, Value value) {
+  if (!reducesByMaximum(op))
+    return 0;
+  auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(value.getType()));
+  if (!integer)
+    return -std::numeric_limits<double>::infinity();
+  return static_cast<double>(APInt::getSignedMinValue(integer.getWidth()).getSExtValue());
+}
+
 /// True where the partial results of the ranks add up to the value of `op`; those of a maximum
 /// or a mean do not.
 static bool leavesSums(Operation *op) {

@@ -56,6 +56,8 @@ private:
 
 /// True where `op` combines partial results of its ranks by a maximum instead of a sum.
 bool reducesByMaximum(Operation *op);
+/// The identity of the sum or maximum that `op` takes, in the element type of `value`.
+double getReductionIdentity(Operation *op, Value value);
 
 /// The name of `value` for a diagnostic: the name its location carries, else its op's.
 std::string nameOf(Value value);

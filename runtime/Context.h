@@ -14,6 +14,7 @@
 #include "runtime/Bootstrap.h"
 #include "runtime/InputSource.h"
 #include "runtime/Slice.h"
+#include "runtime/StepState.h"
 #include "runtime/Stream.h"
 
 #include <deque>
@@ -71,6 +72,8 @@ public:
   InputSource *inputs = nullptr;
   /// Where `output` leaves numbers, by index. Set by the driver before the first step.
   float *outputs = nullptr;
+  /// Where it leaves sums and weights, likewise.
+  WeightedSum *sums = nullptr;
 
 private:
   Job &job_;

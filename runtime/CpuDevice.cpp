@@ -17,9 +17,10 @@ namespace {
 class CpuDevice final : public Device {
 public:
   CpuDevice(const Program &program, Job &job)
-      : Device(job), program(program), left(mostOutputs(program)),
+      : Device(job), program(program), left(mostOutputs(program)), leftSums(mostOutputs(program)),
         c(job, program.streams, program.events) {
     c.outputs = left.data();
+    c.sums = leftSums.data();
   }
 
   int rankIn(int index) const override { return c.comm(index).rank(); }
@@ -33,6 +34,7 @@ public:
     return reinterpret_cast<const float *>(c.base() + buffer.offset);
   }
   void setState(const StepState &state) override { *c.data(program.stepState) = state; }
+  void setSamples(std::int64_t samples) override { c.data(program.stepState)->samples = samples; }
   const StepState &state() const override { return *c.data(program.stepState); }
 
   void run(const Segment &segment, InputSource *source, bool) override {
@@ -46,6 +48,7 @@ public:
       trace->step(steps, begin, enqueued, now());
   }
   const float *outputs() const override { return left.data(); }
+  const WeightedSum *sums() const override { return leftSums.data(); }
 
   void startTrace() override {
     std::vector<std::string> names;
@@ -68,6 +71,7 @@ private:
   std::int64_t steps = 0;
   // What the context's streams write outlives it.
   std::vector<float> left;
+  std::vector<WeightedSum> leftSums;
   std::optional<Trace> trace;
   Context c;
 };

@@ -41,6 +41,8 @@ public:
   /// The elements of a buffer of floats, until the next call. Between segments.
   virtual const float *read(const Buffer &buffer) = 0;
   virtual void setState(const StepState &state) = 0;
+  /// How many samples of the next segment's global batch count: the first ones.
+  virtual void setSamples(std::int64_t samples) = 0;
   /// As the latest segment left it.
   virtual const StepState &state() const = 0;
 
@@ -49,6 +51,8 @@ public:
   virtual void run(const Segment &segment, InputSource *source, bool again) = 0;
   /// What the latest segment's `output` launches left, by index.
   virtual const float *outputs() const = 0;
+  /// What the latest evaluate segment's left, likewise.
+  virtual const WeightedSum *sums() const = 0;
 
   /// Keeps when each action of the segments ran, from now on. All ranks together.
   virtual void startTrace() = 0;

@@ -80,6 +80,11 @@ private:
   std::vector<std::vector<std::byte>> rows; ///< room for a sample of each input
 };
 
+/// The samples of a batch, over all ranks.
+std::int64_t globalBatch(const Program &program) {
+  return program.inputs.empty() ? 1 : program.inputs[0].batch;
+}
+
 /// One rank's training run.
 class Training {
 public:
@@ -94,7 +99,7 @@ public:
     if (sources.valData)
       valBatches.emplace(program, *sources.valData, SampleOrder(), job);
     values.resize(train->outputs.size());
-    means.resize(evaluate ? evaluate->outputs.size() : 0);
+    sums.resize(evaluate ? evaluate->outputs.size() : 0);
     device = target::open(program, job);
   }
 
@@ -155,10 +160,11 @@ private:
     start.baseLearningRate =
         static_cast<float>(options.learningRate.value_or(program.defaultLearningRate));
     start.firstBad = -1;
+    start.samples = batchSize();
     device->setState(start);
   }
 
-  std::int64_t batchSize() const { return program.inputs.empty() ? 1 : program.inputs[0].batch; }
+  std::int64_t batchSize() const { return globalBatch(program); }
 
   void trainStep(std::int64_t step) {
     const double begin = now();
@@ -212,18 +218,23 @@ private:
                culprit.c_str()));
   }
 
-  /// The mean loss and metrics over the whole batches of the validation set, at least one.
+  /// Loss and metrics over the validation set, every sample once. Of the last batch only the samples
+  /// that the set still has count; those after them repeat the first ones.
   void runEvaluation(std::int64_t step) {
-    const std::int64_t count = std::max<std::int64_t>(sources.valData->samples() / batchSize(), 1);
+    const std::int64_t samples = sources.valData->samples(), batch = batchSize();
     valBatches->rewind();
-    std::fill(means.begin(), means.end(), 0.0);
-    for (std::int64_t batch = 0; batch < count; ++batch) {
-      device->run(*evaluate, &*valBatches, /*again=*/batch + 1 < count);
-      for (std::size_t i = 0; i < means.size(); ++i)
-        means[i] += double(device->outputs()[i]) / static_cast<double>(count);
+    std::fill(sums.begin(), sums.end(), WeightedSum());
+    for (std::int64_t first = 0; first < samples; first += batch) {
+      device->setSamples(std::min(batch, samples - first));
+      device->run(*evaluate, &*valBatches, /*again=*/first + batch < samples);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        sums[i].sum += device->sums()[i].sum;
+        sums[i].weight += device->sums()[i].weight;
+      }
     }
-    for (std::size_t i = 0; log && i < means.size(); ++i)
-      line.add("val_", evaluate->outputs[i], means[i]);
+    device->setSamples(batch);
+    for (std::size_t i = 0; log && i < sums.size(); ++i)
+      line.add("val_", evaluate->outputs[i], sums[i].sum / sums[i].weight);
     if (progress && options.evalEvery) {
       progress->end();
       std::printf("step %lld/%lld  ", static_cast<long long>(step), static_cast<long long>(steps));
@@ -232,8 +243,9 @@ private:
   }
 
   void printValidation() {
-    for (std::size_t i = 0; i < means.size(); ++i)
-      std::printf("%sval_%s %.6g", i ? "  " : "", evaluate->outputs[i], means[i]);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      std::printf("%sval_%s %.6g", i ? "  " : "", evaluate->outputs[i],
+                  sums[i].sum / sums[i].weight);
     std::printf("\n");
   }
 
@@ -288,8 +300,20 @@ private:
   std::optional<LogFile> log;
   JsonLine line;
   std::vector<float> values; ///< those of the latest step
-  std::vector<double> means; ///< of the outputs of the latest evaluation
+  std::vector<WeightedSum> sums; ///< of the outputs of the latest evaluation
 };
+
+/// Refuses a validation set that does not fill its last batch where the model needs that.
+void checkWholeBatches(const Program &program, const std::string &path, const Dataset &data) {
+  const std::int64_t batch = globalBatch(program), rest = data.samples() % batch;
+  for (const Segment &segment : program.segments)
+    if (rest && segment.kind == SegmentKind::Evaluate && !segment.countsSamples)
+      throw Error(format("'%s': got %lld samples to evaluate on, expected a multiple of the batch, "
+                         "%lld: the model mixes the samples of a batch, so that it can only be "
+                         "evaluated on whole ones; leave out the last %lld",
+                         path.c_str(), static_cast<long long>(data.samples()),
+                         static_cast<long long>(batch), static_cast<long long>(rest)));
+}
 
 Sources openSources(const Program &program, const Options &options) {
   Sources sources;
@@ -297,6 +321,8 @@ Sources openSources(const Program &program, const Options &options) {
     sources.data = openDataset(options.data, program.inputs);
   if (!options.valData.empty())
     sources.valData = openDataset(options.valData, program.inputs);
+  if (sources.valData)
+    checkWholeBatches(program, options.valData, *sources.valData);
   if (!options.init.empty()) {
     sources.weights = std::make_unique<WeightFiles>(options.init);
     const std::string remark = checkWeights(*sources.weights, program);
@@ -334,7 +360,7 @@ Outputs openOutputs(const Options &options, std::vector<NamedFile> &files) {
 std::int64_t stepCount(const Program &program, const Options &options, const Sources &sources) {
   if (options.steps)
     return *options.steps;
-  const double batch = program.inputs.empty() ? 1.0 : double(program.inputs[0].batch);
+  const double batch = static_cast<double>(globalBatch(program));
   const double samples = sources.data ? double(sources.data->samples()) : batch;
   return std::max<std::int64_t>(std::llround(std::ceil(*options.epochs * samples / batch)), 1);
 }

@@ -68,8 +68,12 @@ struct Segment {
   void (*run)(Context &);
   /// What `output` launches leave for the log, in the order of their indices. Equal on every rank.
   /// A train segment has "loss", "grad_norm" (before clipping) and "lr" among them, an evaluate
-  /// segment "loss"; the others are metrics.
+  /// segment "loss"; the others are metrics. Those of a train segment are numbers, those of an evaluate
+  /// segment sums and weights, which the driver adds up over batches before it divides.
   Table<const char *> outputs;
+  /// Of an evaluate segment: sums and weights are those of the first `StepState::samples` samples of
+  /// the batch. Without it the segment takes whole batches only.
+  bool countsSamples = false;
 };
 
 /// Everything the driver knows about a generated program.

@@ -21,6 +21,7 @@
 #include "runtime/Communicator.h"
 #include "runtime/Mesh.h"
 #include "runtime/Slice.h"
+#include "runtime/StepState.h"
 #include "runtime/Table.h"
 #include "runtime/Work.h"
 
@@ -64,6 +65,7 @@ public:
   /// Kernels are never run, so a slice has no address.
   template <class T> T *data(Slice<T>) const { return nullptr; }
   float *outputs = nullptr;
+  WeightedSum *sums = nullptr;
 
 private:
   Table<MeshAxis> axes_;

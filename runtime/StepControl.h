@@ -46,6 +46,26 @@ inline void output(Context &c, int stream, const char *name, int index, Slice<fl
       Work{"output"});
 }
 
+/// Leaves a sum and its weight, as output `index` of a segment that evaluates.
+inline void output(Context &c, int stream, const char *name, int index, Slice<double> sum,
+                   Slice<double> weight) {
+  launch(
+      c, stream, name, reads(sum, weight), writes(),
+      [sums = c.sums, index](const double *sum, const double *weight) {
+        sums[index] = {*sum, *weight};
+      },
+      Work{"output"});
+}
+
+/// count = how many samples of the batch being performed count.
+inline void sample_count(Context &c, int stream, const char *name, Slice<StepState> state,
+                         Slice<std::int64_t> count) {
+  launch(
+      c, stream, name, reads(state), writes(count),
+      [](const StepState *state, std::int64_t *count) { *count = state->samples; },
+      Work{"sample_count"});
+}
+
 /// Ends the step: counts it, and the update if there was one.
 inline void advance(Context &c, int stream, const char *name, Slice<StepState> state,
                     Slice<bool> ok) {

@@ -38,11 +38,19 @@ struct alignas(64) StepState {
   std::int32_t badSteps; ///< consecutive steps whose loss or norm was not finite
   std::int32_t firstBad; ///< on this rank, the first parameter (in table order) with a gradient
                          ///< that is not finite in the last bad step; -1: none
-  std::int32_t reserved[19];
+  std::int32_t reserved;
+  std::int64_t samples; ///< of the global batch being performed, how many count: the first ones. Set by
+                        ///< the driver before the segment; read on the device, never passed by value
+  std::int32_t rest[18]; ///< for later use
 };
 
 static_assert(sizeof(StepState) == 128, "the compiler plans 128 bytes for the step state");
 static_assert(std::is_trivially_copyable_v<StepState>, "the step state is copied as bytes");
+
+/// A number as a sum over samples and the weight of what it runs over.
+struct WeightedSum {
+  double sum = 0, weight = 0;
+};
 
 /// This many bad steps in a row end the job.
 constexpr int kBadStepsInARow = 3;

@@ -48,7 +48,7 @@ def FSDP_Dialect : Dialect {
 
     Order of the files: FSDPAttrs.td (mesh, sharding, placement, initializer, optimizer),
     FSDPTypes.td, FSDPModuleOps.td (declarations and containers), FSDPGlobalOps.td,
-    FSDPLocalOps.td, FSDPCollectiveOps.td, FSDPOptimizerOps.td, FSDPRandomOps.td, FSDPTimelineOps.td;
+    FSDPLocalOps.td, FSDPCollectiveOps.td, FSDPOptimizerOps.td, FSDPRandomOps.td, FSDPSampleOps.td, FSDPTimelineOps.td;
     FSDPOps.td includes them all.
   }];
   let useDefaultAttributePrinterParser = 1;
@@ -84,6 +84,7 @@ class FSDP_Scalar<string elementType, string name> :
     BuildableType<"::mlir::RankedTensorType::get({}, $_builder.get" # elementType # "Type())">;
 def FSDP_ScalarF32 : FSDP_Scalar<"F32", "f32">;
 def FSDP_ScalarF64 : FSDP_Scalar<"F64", "f64">;
+def FSDP_ScalarI64 : FSDP_Scalar<"I64", "i64">;
 def FSDP_ScalarI1 : FSDP_Scalar<"I1", "i1">;
 
 def FSDP_ParameterResource : Resource<"::mlir::fsdp::ParameterResource">;

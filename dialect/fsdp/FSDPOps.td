@@ -9,6 +9,7 @@ include "dialect/fsdp/FSDPLocalOps.td"
 include "dialect/fsdp/FSDPCollectiveOps.td"
 include "dialect/fsdp/FSDPOptimizerOps.td"
 include "dialect/fsdp/FSDPRandomOps.td"
+include "dialect/fsdp/FSDPSampleOps.td"
 include "dialect/fsdp/FSDPTimelineOps.td"
 
 #endif // FSDP_OPS_TD

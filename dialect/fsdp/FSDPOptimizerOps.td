@@ -10,11 +10,11 @@ def FSDP_OutputOp : FSDP_Op<"output", [InGlobalPhase, InLocalPhase, InScheduledP
   let summary = "Log a number of the step under a name";
   let description = [{
     The host reads it after the step and writes it into the log: `loss`, `grad_norm`, `lr` and the
-    metrics.
+    metrics of a step that trains. One that evaluates has `fsdp.output_sum`.
 
     Example:
     ```mlir
-    fsdp.step @eval evaluate {
+    fsdp.step @train train optimizer <sgd, lr = 0.1> {
       %c = arith.constant dense<3.0> : tensor<f32>
       fsdp.output "loss" %c
     }

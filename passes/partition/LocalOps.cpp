@@ -1,7 +1,6 @@
 //===- LocalOps.cpp - compute on what one rank holds ----------------------===//
 
 #include "passes/partition/StepPartitioner.h"
-#include <limits>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -37,16 +36,6 @@ void StepPartitioner::convertScalar(Operation *op) {
 // Padding
 //===----------------------------------------------------------------------===//
 
-/// The identity of a sum or a maximum in the element type of `value`.
-static double identityOf(Operation *op, Value value) {
-  if (!reducesByMaximum(op))
-    return 0;
-  auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(value.getType()));
-  if (!integer)
-    return -std::numeric_limits<double>::infinity();
-  return static_cast<double>(APInt::getSignedMinValue(integer.getWidth()).getSExtValue());
-}
-
 void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, const OpSplit &split,
                                   MutableArrayRef<LocalValue> operands) {
   for (auto [factor, info] : llvm::enumerate(rule.factors)) {
@@ -68,7 +57,8 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
       const LocalValue &local = operands[place.first];
       bool input = local.value.getDefiningOp<InputOp>() != nullptr;
       return std::tuple(local.padding != Padding::unknown,
-                        !values.hasMasked(local, place.second, identityOf(op, local.value)), input,
+                        !values.hasMasked(local, place.second, getReductionIdentity(op, local.value)),
+                        input,
                         cast<RankedTensorType>(local.value.getType()).getNumElements());
     };
     auto chosen = *llvm::min_element(places, [&](auto a, auto b) { return rank(a) < rank(b); });
@@ -78,7 +68,8 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
     for (auto [index, dim] : places) {
       LocalValue &local = operands[index];
       if (std::pair(index, dim) == chosen || local.padding == Padding::unknown)
-        local = values.masked(op->getOperand(index), local, dim, identityOf(op, local.value));
+        local = values.masked(op->getOperand(index), local, dim,
+                              getReductionIdentity(op, local.value));
     }
   }
 }
@@ -117,6 +108,17 @@ static void localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sha
     return;
   op.setPartOf(whole.getShape());
   op.setOverAttr(ArrayAttr::get(op.getContext(), over));
+}
+
+/// Says which part of the samples `op` has. What it leaves needs no other mask.
+static void localizeSamples(MaskSamplesOp op, int64_t size, ShardingAttr sharding,
+                            LocalValues &values) {
+  int64_t dim = op.getDim();
+  if (SmallVector<StringAttr> axes = sharding.getAxes(dim); !axes.empty()) {
+    op.setShardOf(size);
+    op.setOverAttr(values.axisArray(axes));
+  }
+  values.noteMasked(op.getResult(), dim, op.getFill().convertToDouble());
 }
 
 /// A mean over a split dimension: the sum over all ranks, divided by the global count.
@@ -170,6 +172,9 @@ void StepPartitioner::convertCompute(Operation *op) {
   if (auto dropout = dyn_cast<DropoutOp>(local))
     localizeDraws(dropout, cast<RankedTensorType>(op->getResult(0).getType()),
                   shardings.lookup(op->getResult(0)), values);
+  if (auto mask = dyn_cast<MaskSamplesOp>(local))
+    localizeSamples(mask, cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(mask.getDim()),
+                    shardings.lookup(op->getResult(0)), values);
   if (auto constant = dyn_cast<arith::ConstantOp>(local))
     if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
       constant.setValueAttr(splat.resizeSplat(cast<ShapedType>(constant.getType())));

@@ -45,6 +45,10 @@ public:
   /// `local`, a part of `global` that is uneven along `dim`, with its padding there set to `fill`.
   LocalValue masked(Value global, LocalValue local, int64_t dim, double fill);
   bool hasMasked(LocalValue local, int64_t dim, double fill) const;
+  /// `value` has `fill` in its padding along `dim`: it is its own mask.
+  void noteMasked(Value value, int64_t dim, double fill) {
+    (fill == 0 ? zeroMasks : extremeMasks)[{value, dim}] = value;
+  }
 
   /// True where dimension `dim` of a tensor of the shape of `global` does not divide over its axes.
   bool isUneven(Value global, ShardingAttr sharding, int64_t dim) const;

@@ -56,6 +56,7 @@ Context::Context(Job &job, const Program &program)
   }
   const std::size_t outputs = std::max<std::size_t>(mostOutputs(program), 1);
   FSDP_CHECK(*this, cudaHostAlloc(&outputs_, outputs * sizeof(float), cudaHostAllocDefault));
+  FSDP_CHECK(*this, cudaHostAlloc(&sums_, outputs * sizeof(WeightedSum), cudaHostAllocDefault));
   FSDP_CHECK(*this, cudaHostAlloc(&state_, sizeof(StepState), cudaHostAllocDefault));
   *state_ = StepState{};
   FSDP_CHECK(*this, cudaHostAlloc(&fault_, sizeof(IndexFault), cudaHostAllocDefault));
@@ -89,6 +90,7 @@ Context::~Context() {
     cudaStreamDestroy(stream);
   cudaStreamDestroy(control_);
   cudaFreeHost(outputs_);
+  cudaFreeHost(sums_);
   cudaFreeHost(state_);
   cudaFreeHost(fault_);
   cudaFree(faultThere_);

@@ -78,6 +78,10 @@ public:
   /// Pinned host memory for number `slot` of the segment, read after synchronize().
   float *output(int slot) { return outputs_ + slot; }
   const float *outputs() const { return outputs_; }
+  /// Likewise for a sum and its weight.
+  double *sum(int slot) { return &sums_[slot].sum; }
+  double *weight(int slot) { return &sums_[slot].weight; }
+  const WeightedSum *sums() const { return sums_; }
   /// Pinned host memory with this rank's part of the next (micro)batch of input `input`.
   const void *staged(int input);
 
@@ -162,6 +166,7 @@ private:
   std::vector<cudaEvent_t> events_, ends_; ///< the program's; one for the end of each stream
   cudaStream_t control_ = nullptr;         ///< comes after all others in synchronize()
   float *outputs_ = nullptr;
+  WeightedSum *sums_ = nullptr;
   StepState *state_ = nullptr;
   IndexFault *faultThere_ = nullptr, *fault_ = nullptr; ///< on the device; as synchronize() found it
   std::unique_ptr<Communicator> world_;

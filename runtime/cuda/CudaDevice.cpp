@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -115,6 +116,16 @@ public:
     FSDP_CHECK(c, cudaMemcpy(c.base() + program.stepState.offset, &state, sizeof state,
                              cudaMemcpyHostToDevice));
     arrive();
+    samplesSet = state.samples;
+  }
+  void setSamples(std::int64_t samples) override {
+    if (samples == samplesSet)
+      return;
+    c.at("write the number of samples");
+    FSDP_CHECK(c, cudaMemcpy(c.base() + program.stepState.offset + offsetof(StepState, samples),
+                             &samples, sizeof samples, cudaMemcpyHostToDevice));
+    arrive();
+    samplesSet = samples;
   }
   const StepState &state() const override { return c.state(); }
 
@@ -139,6 +150,7 @@ public:
     }
   }
   const float *outputs() const override { return c.outputs(); }
+  const WeightedSum *sums() const override { return c.sums(); }
 
   void startTrace() override { trace.emplace(c); }
   void writeTrace(const OutputPath &path) override { trace->write(path); }
@@ -171,6 +183,7 @@ private:
   std::vector<float> staging; ///< host side of what is written and read
   std::map<int, std::unique_ptr<Communicator>> communicators;
   std::int64_t steps = 0;
+  std::int64_t samplesSet = 0; ///< what the arena's step state has
   Context c;
   std::optional<EventTrace> trace;
 };

@@ -120,6 +120,8 @@ cudaError_t square_sum(std::size_t count, const float *values, double *out, Work
 
 cudaError_t learning_rate(Schedule schedule, const StepState *state, float *lr,
                           cudaStream_t stream);
+/// How many samples of the batch being performed count.
+cudaError_t sample_count(const StepState *state, std::int64_t *count, cudaStream_t stream);
 /// Moves the state on: `next` is `state`.
 cudaError_t advance(const StepState *state, const bool *ok, StepState *next, cudaStream_t stream);
 

@@ -118,6 +118,8 @@ public:
   RecordedComm comm(int index, int) const { return {index}; }
   RecordedBlas blas() const { return {}; }
   RecordedHostMemory output(int) const { return {}; }
+  RecordedHostMemory sum(int) const { return {}; }
+  RecordedHostMemory weight(int) const { return {}; }
   RecordedHostMemory staged(int) const { return {}; }
 
   Context &at(const char *name) {
@@ -239,6 +241,7 @@ FSDP_RECORDED_KERNEL(pad)
 FSDP_RECORDED_KERNEL(rms_norm)
 FSDP_RECORDED_KERNEL(rms_norm_grad)
 FSDP_RECORDED_KERNEL(rope)
+FSDP_RECORDED_KERNEL(sample_count)
 FSDP_RECORDED_KERNEL(sgd)
 FSDP_RECORDED_KERNEL(slice)
 FSDP_RECORDED_KERNEL(softmax)

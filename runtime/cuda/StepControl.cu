@@ -37,6 +37,10 @@ __global__ void checkFinite(FiniteScalars scalars, bool *ok) {
   *ok = all;
 }
 
+__global__ void countSamples(const StepState *state, std::int64_t *count) {
+  *count = state->samples;
+}
+
 __global__ void nextStep(const bool *ok, StepState *state) {
   ++state->step;
   state->updates += *ok;
@@ -56,6 +60,11 @@ cudaError_t learning_rate(Schedule schedule, const StepState *state, float *lr,
 cudaError_t device::all_finite(const FiniteScalars &scalars, bool *ok, cudaStream_t stream) {
   FSDP_NOTE_WORK();
   return launchKernel(checkFinite, dim3(1), 1, 0, stream, scalars, ok);
+}
+
+cudaError_t sample_count(const StepState *state, std::int64_t *count, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return launchKernel(countSamples, dim3(1), 1, 0, stream, state, count);
 }
 
 cudaError_t advance(const StepState *, const bool *ok, StepState *next, cudaStream_t stream) {

@@ -230,3 +230,38 @@ module attributes {fsdp.phase = "scheduled"} {
     }
   }
 }
+
+// -----
+
+// A number where a sum and its weight belong, and the other way round.
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.program @all role {} arena 256 {
+    %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
+    fsdp.segment @evaluate evaluate next [@evaluate] {
+      %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<f32>>
+      %t = fsdp.launch "loss" on "compute" ins(%a : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%x: tensor<f32>):
+        // expected-error @below {{stands in a segment that evaluates, expected 'fsdp.output_sum'}}
+        fsdp.output "loss" %x
+        fsdp.yield
+      }
+    }
+  }
+}
+
+// -----
+
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.program @all role {} arena 256 {
+    %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
+    fsdp.segment @train train next [@train] {
+      %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<f64>>
+      %t = fsdp.launch "loss" on "compute" ins(%a : !fsdp.buffer<tensor<f64>>) {
+      ^bb0(%x: tensor<f64>):
+        // expected-error @below {{stands in a segment that trains, expected 'fsdp.output'}}
+        fsdp.output_sum "loss" %x over %x
+        fsdp.yield
+      }
+    }
+  }
+}

@@ -154,13 +154,12 @@ fsdp.step @metric train optimizer <sgd, lr = 0.1> {
 
 // -----
 
-// Evaluation has loss and metrics, and no gradient.
+// Evaluation has loss and metrics as sums and weights, and no gradient.
 // CHECK-LABEL: fsdp.step @evaluate
 // CHECK-NOT: fsdp.gradient
-// CHECK: fsdp.output "other"
-// CHECK-NEXT: arith.divf
-// CHECK-NEXT: arith.truncf
-// CHECK-NEXT: fsdp.output "loss"
+// CHECK-NOT: arith.divf
+// CHECK: fsdp.output_sum "other" %[[W:.*]] over %[[WEIGHT:.*]]
+// CHECK-NEXT: fsdp.output_sum "loss" %[[W]] over %[[WEIGHT]]
 // CLEAN-LABEL: fsdp.step @evaluate
 fsdp.param @w : tensor<f64> unit "w" init <constant, 0.0>
 fsdp.step @evaluate evaluate {

@@ -53,6 +53,9 @@ fsdp.param @bias : tensor<3xf32> unit "linear" init <constant, 0.0>
 // CHECK: fsdp.all_gather
 // CHECK-NOT: fsdp.all_gather
 // CHECK-NOT: fsdp.store
+// CHECK: fsdp.mask_samples %{{.*}}, %{{.*}} dim 0 shard_of 10 over ["fsdp"] fill 0.000000e+00 : tensor<3x3xf32>
+// CHECK-NOT: fsdp.mask_padding
+// CHECK: fsdp.output_sum "loss"
 fsdp.step @train train optimizer <sgd, lr = 0.1, momentum = 0.9> {
   %x = fsdp.input "x" sample_dim 0 : tensor<10x6xf32>
   %y = fsdp.input "y" sample_dim 0 : tensor<10x3xf32>

@@ -37,6 +37,10 @@ static cl::opt<uint64_t> seed("seed",
                               cl::desc("Of initial values and of the order in which streams run"),
                               cl::init(0), cl::cat(category));
 static cl::opt<int64_t> steps("steps", cl::desc("Number of steps"), cl::init(1), cl::cat(category));
+static cl::opt<int64_t> samples("samples",
+                                cl::desc("How many samples of a batch count where a segment "
+                                         "evaluates (default: all)"),
+                                cl::init(std::numeric_limits<int64_t>::max()), cl::cat(category));
 static cl::opt<std::string> segmentName("segment",
                                         cl::desc("The step or segment to run (default: the first)"),
                                         cl::value_desc("name"), cl::cat(category));
@@ -153,6 +157,10 @@ int main(int argc, char **argv) {
     fail("--steps is " + Twine(steps) + ", expected at least 1");
     return 2;
   }
+  if (samples < 1) {
+    fail("--samples is " + Twine(samples) + ", expected at least 1");
+    return 2;
+  }
 
   DialectRegistry registry;
   registry.insert<nn::NNDialect, FSDPDialect, arith::ArithDialect, math::MathDialect>();
@@ -170,6 +178,7 @@ int main(int argc, char **argv) {
   options.numerics = numerics;
   options.seed = seed;
   options.totalSteps = steps;
+  options.samples = samples;
   FailureOr<std::unique_ptr<Machine>> machine = Machine::create(*module, options);
   if (failed(machine))
     return 1;

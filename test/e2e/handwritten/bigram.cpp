@@ -43,7 +43,8 @@ constexpr Slice<float> learning_rate{after(grad_norm), 1};
 constexpr Slice<bool> ok{after(learning_rate), 1};
 constexpr Slice<double> loss_sum{after(ok), 1};
 constexpr Slice<double> square_sum{after(loss_sum), 1};
-constexpr Slice<float> table_parameter{after(square_sum), kShard};
+constexpr Slice<double> weight{after(square_sum), 1};
+constexpr Slice<float> table_parameter{after(weight), kShard};
 constexpr Slice<float> table_grad_shard{after(table_parameter), kShard};
 constexpr Slice<std::int32_t> tokens{after(table_grad_shard), kTokens};
 constexpr Slice<std::int64_t> targets{after(tokens), kTokens};
@@ -73,6 +74,8 @@ void sum_of_losses(const float *losses, const float *upstream, double *sum) {
     total += double(upstream[i] > 0 ? losses[i] : 0.0f);
   *sum = total;
 }
+
+void whole_weight(double *weight) { *weight = kBatch * kContext; }
 
 void mean(const double *sum, float *loss) {
   *loss = static_cast<float>(*sum / (kBatch * kContext));
@@ -111,12 +114,19 @@ void forward(Context &c) {
   launch(c, kCompute, "loss sum", reads(arena::losses, arena::upstream), writes(arena::loss_sum),
          sum_of_losses);
   all_reduce(c, kCompute, "all_reduce loss", kComputeFsdp, arena::loss_sum, arena::loss_sum);
-  launch(c, kCompute, "loss", reads(arena::loss_sum), writes(arena::loss), mean);
-  output(c, kCompute, "output loss", kLoss, arena::loss);
+}
+
+/// Of whole batches only: what counts is fixed.
+void evaluate(Context &c) {
+  forward(c);
+  launch(c, kCompute, "weight", reads(), writes(arena::weight), whole_weight);
+  output(c, kCompute, "output loss", kLoss, arena::loss_sum, arena::weight);
 }
 
 void train(Context &c) {
   forward(c);
+  launch(c, kCompute, "loss", reads(arena::loss_sum), writes(arena::loss), mean);
+  output(c, kCompute, "output loss", kLoss, arena::loss);
   cross_entropy_grad(c, kCompute, "cross_entropy_grad", LogitRows{kTokens, kVocabulary},
                      arena::logits, arena::targets, arena::log_sum_exp, arena::upstream,
                      arena::logits);
@@ -161,7 +171,7 @@ constexpr const char *train_outputs[] = {"loss", "grad_norm", "lr"};
 constexpr const char *evaluate_outputs[] = {"loss"};
 constexpr Segment segments[] = {
     {"train", SegmentKind::Train, train, train_outputs},
-    {"evaluate", SegmentKind::Evaluate, forward, evaluate_outputs},
+    {"evaluate", SegmentKind::Evaluate, evaluate, evaluate_outputs},
 };
 
 constexpr Program program = {

@@ -67,6 +67,8 @@ void step(Context &c) {
   adam(c, 0, "adam", unit, Adam{}, p, g, m, v, lr, {}, ok, state);
   adamw(c, 0, "adamw scaled", unit, Adam{}, p, g, m, v, lr, scale, ok, state);
   output(c, 0, "output", 0, lr);
+  output(c, 0, "output sum", 0, sum, sum);
+  sample_count(c, 0, "sample_count", state, wide_label);
   advance(c, 0, "advance", state, ok);
   record(c, 0, 0);
   wait(c, 0, 0);

@@ -49,7 +49,10 @@ constexpr Slice<float> learning_rate{after(grad_norm), 1};
 constexpr Slice<bool> ok{after(learning_rate), 1};
 constexpr Slice<double> loss_sum{after(ok), 1};
 constexpr Slice<double> square_sum{after(loss_sum), 1};
-constexpr Slice<float> layer_parameter{after(square_sum), kShard};
+constexpr Slice<std::int64_t> samples{after(square_sum), 1}; // of this batch that count
+constexpr Slice<double> weight{after(samples), 1};
+constexpr Slice<double> largest_sum{after(weight), 1};
+constexpr Slice<float> layer_parameter{after(largest_sum), kShard};
 constexpr Slice<float> layer_momentum{after(layer_parameter), kShard};
 constexpr Slice<float> layer_grad_shard{after(layer_momentum), kShard};
 constexpr Slice<float> x{after(layer_grad_shard), kRows *kIn};
@@ -69,10 +72,11 @@ constexpr Tile layer_tile{/*outer=*/1, /*local=*/kShard, /*inner=*/1, /*total=*/
 
 //===--- Kernels ----------------------------------------------------------===//
 
-/// error = error + bias - y; rows past the batch are repeats and count nothing.
-void error_of_rows(std::int64_t coordinate, const float *bias, const float *y, float *error) {
+/// error = error + bias - y; rows past the first `samples` of the batch are repeats and count nothing.
+void error_of_rows(std::int64_t coordinate, std::int64_t samples, const float *bias,
+                   const float *y, float *error) {
   for (std::int64_t r = 0; r < kRows; ++r) {
-    const float weight = coordinate * kRows + r < kBatch ? 1.0f : 0.0f;
+    const float weight = coordinate * kRows + r < samples ? 1.0f : 0.0f;
     for (std::int64_t o = 0; o < kOut; ++o)
       error[r * kOut + o] = weight * (error[r * kOut + o] + bias[o] - y[r * kOut + o]);
   }
@@ -90,6 +94,16 @@ void largest(const float *error, float *result) {
   for (std::int64_t i = 0; i < kRows * kOut; ++i)
     value = std::fabs(error[i]) > value ? std::fabs(error[i]) : value;
   *result = value;
+}
+
+/// The weight of a sum over the elements of the samples that count.
+void weight_of(const std::int64_t *samples, double *weight) {
+  *weight = static_cast<double>(*samples * kOut);
+}
+
+/// The largest error of a batch counts for each of its elements.
+void weigh(const float *largest_error, const double *weight, double *sum) {
+  *sum = *largest_error * *weight;
 }
 
 void mean(const double *sum, float *loss) { *loss = static_cast<float>(*sum / (kBatch * kOut)); }
@@ -126,6 +140,7 @@ constexpr Storage storages[] = {
 
 //===--- The step ---------------------------------------------------------===//
 
+/// Up to the products; the errors differ between training and evaluation.
 void layer_forward(Context &c) {
   load_input(c, kInput, "load x", 0, arena::x);
   load_input(c, kInput, "load y", 1, arena::y);
@@ -139,17 +154,15 @@ void layer_forward(Context &c) {
        Gemm{/*m=*/kRows, /*n=*/kOut, /*k=*/kIn, /*batch=*/{1, 1, 1},
             /*a=*/{kIn, 1, {}}, /*b=*/{kOut, 1, {}}, /*c=*/{kOut, 1, {}}, /*beta=*/0},
        arena::x, arena::kernel, arena::error);
-  launch(c, kCompute, "error", reads(arena::bias, arena::y, arena::error), writes(arena::error),
-         [i = c.comm(kComputeFsdp).rank()](const float *bias, const float *y, const float *,
-                                           float *error) { error_of_rows(i, bias, y, error); });
+}
+
+/// Sums over the ranks of what the errors leave.
+void measure(Context &c) {
   launch(c, kCompute, "loss sum", reads(arena::error), writes(arena::loss_sum), sum_of_squares);
   all_reduce(c, kCompute, "all_reduce loss", kComputeFsdp, arena::loss_sum, arena::loss_sum);
-  launch(c, kCompute, "loss", reads(arena::loss_sum), writes(arena::loss), mean);
-  output(c, kCompute, "output loss", kLoss, arena::loss);
   launch(c, kCompute, "largest error", reads(arena::error), writes(arena::largest_error), largest);
   all_reduce(c, kCompute, "all_reduce largest error", kComputeFsdp, arena::largest_error,
              arena::largest_error, ReduceOp::Max);
-  output(c, kCompute, "output largest_error", kLargestError, arena::largest_error);
 }
 
 void layer_backward(Context &c) {
@@ -187,11 +200,36 @@ void update(Context &c) {
 
 void train(Context &c) {
   layer_forward(c);
+  launch(c, kCompute, "error", reads(arena::bias, arena::y, arena::error), writes(arena::error),
+         [i = c.comm(kComputeFsdp).rank()](const float *bias, const float *y, const float *,
+                                           float *error) {
+           error_of_rows(i, kBatch, bias, y, error);
+         });
+  measure(c);
+  launch(c, kCompute, "loss", reads(arena::loss_sum), writes(arena::loss), mean);
+  output(c, kCompute, "output loss", kLoss, arena::loss);
+  output(c, kCompute, "output largest_error", kLargestError, arena::largest_error);
   layer_backward(c);
   update(c);
 }
 
-void evaluate(Context &c) { layer_forward(c); }
+/// Of a batch of which the first samples count, as many as the step state says.
+void evaluate(Context &c) {
+  sample_count(c, kCompute, "samples", arena::step_state, arena::samples);
+  layer_forward(c);
+  launch(c, kCompute, "error", reads(arena::samples, arena::bias, arena::y, arena::error),
+         writes(arena::error),
+         [i = c.comm(kComputeFsdp).rank()](const std::int64_t *samples, const float *bias,
+                                           const float *y, const float *, float *error) {
+           error_of_rows(i, *samples, bias, y, error);
+         });
+  measure(c);
+  launch(c, kCompute, "weight", reads(arena::samples), writes(arena::weight), weight_of);
+  output(c, kCompute, "output loss", kLoss, arena::loss_sum, arena::weight);
+  launch(c, kCompute, "largest error sum", reads(arena::largest_error, arena::weight),
+         writes(arena::largest_sum), weigh);
+  output(c, kCompute, "output largest_error", kLargestError, arena::largest_sum, arena::weight);
+}
 
 //===--- Tables -----------------------------------------------------------===//
 
@@ -211,7 +249,7 @@ constexpr const char *train_outputs[] = {"loss", "largest_error", "grad_norm", "
 constexpr const char *evaluate_outputs[] = {"loss", "largest_error"};
 constexpr Segment segments[] = {
     {"train", SegmentKind::Train, train, train_outputs},
-    {"evaluate", SegmentKind::Evaluate, evaluate, evaluate_outputs},
+    {"evaluate", SegmentKind::Evaluate, evaluate, evaluate_outputs, /*countsSamples=*/true},
 };
 
 constexpr Program program = {

@@ -84,6 +84,8 @@ FailureOr<Trace> Case::trace(Numerics numerics, bool poison) {
   options.seed = seed;
   options.totalSteps = 4;
   options.poison = poison;
+  // What follows in a batch has no effect on what evaluation logs: it is other data with `poison`.
+  options.samples = 1 + static_cast<int64_t>(seed % 11);
   auto machine = Machine::create(*random.module, options);
   if (failed(machine))
     return failure();

@@ -196,19 +196,42 @@ TEST_F(DriverTest, InitialWeightsDependOnTheSeedAlone) {
   EXPECT_NE(weights("a", "kernel")[0], 0);
 }
 
-TEST_F(DriverTest, EvaluatesOnTheWholeBatchesOfTheValidationSet) {
-  ASSERT_EQ(train(2, dataAndInit() + " --steps 5 --eval-every 2 --lr 0 --val-data " + at("data") +
-                         " --log " + at("log")),
-            0)
-      << said;
-  const auto lines = log();
-  ASSERT_EQ(lines.size(), 5u);
-  for (int s = 0; s < 5; ++s)
-    EXPECT_EQ(lines[s].contains("val_loss"), s == 1 || s == 3 || s == 4);
-  // Thirteen samples have one whole batch of 8: the first, which step 1 trained on.
-  EXPECT_EQ(lines[4]["val_loss"].get<float>(), lines[0]["loss"].get<float>());
-  EXPECT_TRUE(lines[4].contains("val_largest_error"));
-  EXPECT_NE(said.find("val_loss"), std::string::npos);
+TEST_F(DriverTest, EvaluatesEverySampleOnce) {
+  // Less than a batch of 8; a batch; one sample more; one batch and five samples. Most ranks then have none
+  // of the last batch.
+  for (int samples : {3, 8, 9, 13}) {
+    double squares = 0, largest[2] = {0, 0};
+    for (int s = 0; s < samples; ++s)
+      for (int o = 0; o < kOut; ++o) {
+        double error = bias[o] - y[s * kOut + o];
+        for (int i = 0; i < kIn; ++i)
+          error += double(x[s * kIn + i]) * kernel[i * kOut + o];
+        squares += error * error;
+        largest[s / kBatch] = std::max(largest[s / kBatch], std::abs(error));
+      }
+    const double loss = squares / (samples * kOut);
+    const int inFirst = std::min(samples, kBatch);
+    const double error = (largest[0] * inFirst + largest[1] * (samples - inFirst)) / samples;
+    writeTensors(at("val"),
+                 {{{"x", {std::size_t(samples), kIn}}, Numbers(x.begin(), x.begin() + samples * kIn)},
+                  {{"y", {std::size_t(samples), kOut}},
+                   Numbers(y.begin(), y.begin() + samples * kOut)}});
+    for (int ranks : {1, 2, 3, 4, 7}) {
+      ASSERT_EQ(train(ranks, dataAndInit() + " --steps 5 --eval-every 2 --lr 0 --val-data " +
+                                 at("val") + " --log " + at("log")),
+                0)
+          << said;
+      const auto lines = log();
+      ASSERT_EQ(lines.size(), 5u);
+      for (int s = 0; s < 5; ++s)
+        EXPECT_EQ(lines[s].contains("val_loss"), s == 1 || s == 3 || s == 4);
+      for (int s : {1, 4}) {
+        EXPECT_NEAR(lines[s]["val_loss"], loss, 1e-6 * loss) << samples << " on " << ranks;
+        EXPECT_NEAR(lines[s]["val_largest_error"], error, 1e-6 * error) << samples << " on " << ranks;
+      }
+      EXPECT_NE(said.find("val_loss"), std::string::npos);
+    }
+  }
 }
 
 TEST_F(DriverTest, EpochsArePassesOverTheData) {

@@ -123,8 +123,9 @@ TEST_F(TokenDriverTest, BytesAndTokensTrainAlikeOnAnyNumberOfRanks) {
 
 TEST_F(TokenDriverTest, EpochsShufflingAndValidationWorkOnTokens) {
   // Two passes over 11 samples, five a step.
+  write("validation", text.substr(0, 2 * kBatch * kContext + 1));
   ASSERT_EQ(train(2, "--epochs 2 --shuffle --seed 3 --eval-every 2 --data " + at("tokens") +
-                         " --val-data " + at("text")),
+                         " --val-data " + at("validation")),
             0)
       << said;
   const std::vector<double> shuffled = logged("loss"), validated = logged("val_loss");
@@ -133,6 +134,15 @@ TEST_F(TokenDriverTest, EpochsShufflingAndValidationWorkOnTokens) {
   EXPECT_LT(validated[2], validated[0]);
   ASSERT_EQ(train(2, "--epochs 2 --data " + at("tokens")), 0) << said;
   EXPECT_NE(logged("loss")[0], shuffled[0]);
+}
+
+TEST_F(TokenDriverTest, RefusesARestWhereOnlyWholeBatchesAreEvaluated) {
+  EXPECT_EQ(train(2, "--steps 1 --data " + at("tokens") + " --val-data " + at("text")), 1);
+  EXPECT_NE(said.find("got 11 samples to evaluate on, expected a multiple of the batch, 5: the "
+                      "model mixes the samples of a batch, so that it can only be evaluated on "
+                      "whole ones; leave out the last 1"),
+            std::string::npos)
+      << said;
 }
 
 TEST_F(TokenDriverTest, RefusesBadTokensBeforeItStarts) {

@@ -1,0 +1,99 @@
+//===- FSDPSampleOps.td - which samples of a batch count ------------------===//
+//
+// The last batch of a validation set may hold fewer samples than the program is made for. How many count is
+// known at run time only: it stands in the step state, and what runs over samples asks for it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_SAMPLE_OPS_TD
+#define FSDP_SAMPLE_OPS_TD
+
+include "dialect/fsdp/FSDPOptimizerOps.td"
+include "dialect/nn/NNInterfaces.td"
+
+def FSDP_SampleCountOp : FSDP_Op<"sample_count", [InGlobalPhase, InLocalPhase, InScheduledPhase,
+    MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
+  let summary = "How many samples of this batch count";
+  let description = [{
+    Reads from the step state how many of the `of` samples of the global batch count: the first ones.
+    The others repeat samples and must have no effect on what is logged.
+
+    Constraints:
+    - (C1) `of` is at least 1.
+
+    Example:
+    ```mlir
+    fsdp.step @eval evaluate {
+      %n = fsdp.sample_count of 8
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$batch);
+  let results = (outs FSDP_ScalarI64:$count);
+  let assemblyFormat = "`of` $batch attr-dict";
+  let hasVerifier = 1;
+}
+
+def FSDP_MaskSamplesOp : FSDP_Op<"mask_samples", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase,
+    AllTypesMatch<["input", "result"]>, DeclareOpInterfaceMethods<ShardingRuleOpInterface>]> {
+  let summary = "Overwrite the samples that do not count";
+  let description = [{
+    Dimension `dim` runs over the samples of the batch, `rows` elements for each of them, one sample after
+    another. Elements that belong to sample `count` or a later one become `fill`. Stands before every
+    reduction over samples in a step that evaluates (0 for sums, -inf for maxima).
+
+    In the local form the dimension is this rank's part of one of `shard_of` elements, split over `over`.
+
+    Constraints:
+    - (C1) `dim` is a dimension of the value and its whole size is a multiple of `rows`, which is at least 1.
+    - (C2) `shard_of` and `over` stand together; the local size is `shard_of` ceil-divided by the ranks over `over`.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["fsdp"=4]>
+    fsdp.step @eval evaluate {
+      %n = fsdp.sample_count of 10
+      %x = fsdp.input "x" sample_dim 0 : tensor<10x64xf32>
+      %m = fsdp.mask_samples %x, %n dim 0 fill 0.0 : tensor<10x64xf32>
+    }
+    fsdp.program @all role {} {
+      fsdp.segment @eval_local evaluate next [@eval_local] {
+        %n = fsdp.sample_count of 10
+        %x = fsdp.input "x" sample_dim 0 shard_of 10 over ["fsdp"] : tensor<3x64xf32>
+        %m = fsdp.mask_samples %x, %n dim 0 shard_of 10 over ["fsdp"] fill 0.0 : tensor<3x64xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_Tensor:$input, FSDP_ScalarI64:$count, I64Attr:$dim,
+                       DefaultValuedAttr<I64Attr, "1">:$rows, OptionalAttr<I64Attr>:$shard_of,
+                       OptionalAttr<StrArrayAttr>:$over, F64Attr:$fill);
+  let results = (outs FSDP_Tensor:$result);
+  let assemblyFormat = [{
+    $input `,` $count `dim` $dim (`rows` $rows^)? (`shard_of` $shard_of^ `over` $over)?
+    `fill` custom<PlainF64>($fill) attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def FSDP_OutputSumOp : FSDP_Op<"output_sum", [InGlobalPhase, InLocalPhase, InScheduledPhase,
+    MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
+  let summary = "Hand over a number of an evaluation as a sum and a weight";
+  let description = [{
+    The host adds up sums and weights over all batches of the validation set and logs the quotient of the two under
+    `name`, so that every sample counts once and a batch of weight 0 does no harm.
+
+    Example:
+    ```mlir
+    fsdp.step @eval evaluate {
+      %sum = arith.constant dense<3.0> : tensor<f64>
+      %weight = arith.constant dense<2.0> : tensor<f64>
+      fsdp.output_sum "loss" %sum over %weight
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, FSDP_ScalarF64:$sum, FSDP_ScalarF64:$weight);
+  let assemblyFormat = "$name $sum `over` $weight attr-dict";
+}
+
+#endif // FSDP_SAMPLE_OPS_TD

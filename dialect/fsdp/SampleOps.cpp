@@ -1,0 +1,49 @@
+//===- SampleOps.cpp - which samples of a batch count ---------------------===//
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+LogicalResult SampleCountOp::verify() {
+  // (C1)
+  if (static_cast<int64_t>(getBatch()) < 1)
+    return emitOpError() << "counts samples of a batch of " << static_cast<int64_t>(getBatch())
+                         << ", expected at least 1";
+  return success();
+}
+
+LogicalResult MaskSamplesOp::verify() {
+  auto type = cast<RankedTensorType>(getType());
+  int64_t dim = getDim(), rows = getRows();
+  // (C1)
+  if (dim < 0 || dim >= type.getRank())
+    return emitOpError() << "masks dimension " << dim << ", expected a dimension below "
+                         << type.getRank();
+  // (C2)
+  if (getShardOf().has_value() != getOver().has_value())
+    return emitOpError() << "has one of 'shard_of' and 'over', expected both or none";
+  int64_t local = type.getDimSize(dim), whole = local;
+  if (getShardOf()) {
+    whole = *getShardOf();
+    SmallVector<StringAttr> axes = getAxisNames(*getOver());
+    MeshAttr mesh = getMesh(*this);
+    for (StringAttr axis : axes)
+      if (mesh.getAxisIndex(axis) < 0)
+        return emitOpError() << "is split over axis '" << axis.getValue()
+                             << "', which the mesh lacks";
+    int64_t ranks = mesh.getSize(axes), expected = llvm::divideCeil(whole, ranks);
+    if (local != expected)
+      return emitOpError() << "has " << local << " elements along dimension " << dim
+                           << ", expected " << expected << " (" << whole << " over " << ranks
+                           << " ranks)";
+  }
+  // (C1)
+  if (rows < 1 || whole % rows != 0)
+    return emitOpError() << "has " << rows << " elements a sample along a dimension of " << whole
+                         << ", expected a divisor of it";
+  return success();
+}
+
+nn::ShardingRule MaskSamplesOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }

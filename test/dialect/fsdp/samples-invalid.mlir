@@ -1,0 +1,60 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+// sample_count C1: the batch has samples.
+
+fsdp.step @evaluate evaluate {
+  // expected-error @below {{counts samples of a batch of 0, expected at least 1}}
+  %n = fsdp.sample_count of 0
+}
+
+// -----
+
+// mask_samples C1: the dimension exists and holds whole samples.
+
+fsdp.step @evaluate evaluate {
+  %n = fsdp.sample_count of 8
+  %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
+  // expected-error @below {{masks dimension 1, expected a dimension below 1}}
+  %m = fsdp.mask_samples %x, %n dim 1 fill 0.0 : tensor<8xf32>
+}
+
+// -----
+
+fsdp.step @evaluate evaluate {
+  %n = fsdp.sample_count of 8
+  %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
+  // expected-error @below {{has 3 elements a sample along a dimension of 8, expected a divisor of it}}
+  %m = fsdp.mask_samples %x, %n dim 0 rows 3 fill 0.0 : tensor<8xf32>
+}
+
+// -----
+
+// mask_samples C2: a part of a dimension says of which one, and over which axes.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @evaluate evaluate {
+  %n = fsdp.sample_count of 10
+  %x = fsdp.input "x" sample_dim 0 : tensor<3xf32>
+  // expected-error @below {{has one of 'shard_of' and 'over', expected both or none}}
+  %m = "fsdp.mask_samples"(%x, %n) {dim = 0 : i64, shard_of = 10 : i64, fill = 0.0 : f64} : (tensor<3xf32>, tensor<i64>) -> tensor<3xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @evaluate evaluate {
+  %n = fsdp.sample_count of 10
+  %x = fsdp.input "x" sample_dim 0 : tensor<3xf32>
+  // expected-error @below {{has 3 elements along dimension 0, expected 4 (13 over 4 ranks)}}
+  %m = fsdp.mask_samples %x, %n dim 0 shard_of 13 over ["fsdp"] fill 0.0 : tensor<3xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @evaluate evaluate {
+  %n = fsdp.sample_count of 10
+  %x = fsdp.input "x" sample_dim 0 : tensor<3xf32>
+  // expected-error @below {{is split over axis 'data', which the mesh lacks}}
+  %m = fsdp.mask_samples %x, %n dim 0 shard_of 10 over ["data"] fill 0.0 : tensor<3xf32>
+}

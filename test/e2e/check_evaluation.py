@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""check_evaluation.py [--cuda] SCRATCH: val_loss and val_* are sums over weights of the whole validation set.
+
+Programs of a batch evaluate sets that are smaller than it, a multiple of it, or end in a batch of one sample;
+what they log equals the sums over weights that programs of just the size of each batch log, to 2e-6, on
+1, 2, 3, 4 ranks and on 2 x 2. The models: a classifier (a constant weight, a metric of counts), one with statistics
+over the batch and weights from the data (a batch of weight 0 among them), and a language model on tokens.
+With --cuda the programs are CUDA's, emulated.
+"""
+
+import json
+import pathlib
+import struct
+import sys
+
+import check_branches
+import emulated
+import training
+import weights as safetensors
+from check_refusals import write
+
+TOLERANCE = 2e-6
+MLP = ["--in=12", "--hidden=17", "--classes=10", "--lr=0"]
+BRANCHES = [f"--width={check_branches.WIDTH}", "--lr=0"]
+GPT2 = ["--layers=2", "--width=32", "--heads=4", "--context=16", "--vocab=61", "--lr=0"]
+CONTEXT = 16
+METRICS = {"mlp": ("accuracy",), "branches": ("distance", "largest"), "gpt2": ()}
+
+
+class Evaluator:
+    """Programs of one model, compiled when they are first asked for."""
+
+    def __init__(self, folder, model, options, init, cuda=False):
+        self.folder, self.model, self.options, self.init, self.cuda = folder, model, options, init, cuda
+        self.programs = {}
+
+    def program(self, batch, mesh, cuda=False):
+        key = (batch, mesh, cuda)
+        if key not in self.programs:
+            folder = self.folder / f"{self.model}-{batch}-{mesh}{'-cuda' if cuda else ''}".replace(",", "-")
+            compile_model = emulated.compile_model if cuda else training.compile_model
+            self.programs[key] = compile_model(self.model, folder, *self.options, f"--batch={batch}", mesh=mesh)
+        return self.programs[key]
+
+    def one_batch(self, batch, data):
+        """What a step on the first `batch` samples logs, as one batch."""
+        log, _ = training.train(self.program(batch, "fsdp=1"), "batch", 1, self.init, data)
+        return json.loads(log.read_text())
+
+    def evaluate(self, batch, mesh, data, name):
+        program = self.program(batch, mesh, self.cuda)
+        options = ["--val-data", data]
+        if self.cuda:
+            ranks = 1
+            for axis in mesh.split(","):
+                ranks *= int(axis.split("=")[1])
+            log, _ = emulated.train(program, name, 1, self.init, data, *options, ranks=ranks,
+                                    mode="deferred,shuffle,seed=3")
+        else:
+            log, _ = training.train(program, name, 1, self.init, data, *options)
+        return json.loads(log.read_text())
+
+    def check(self, batch, meshes, whole, parts):
+        """`parts`: for each batch (data of its samples alone, how many, its weight of loss and of metrics)."""
+        names = ("loss", *METRICS[self.model])
+        sums, weights = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+        for data, samples, weight in parts:
+            logged = self.one_batch(samples, data)
+            for name in names:
+                share = weight if name == "loss" else samples
+                if share:
+                    sums[name] += logged[name] * share
+                    weights[name] += share
+        samples = sum(part[1] for part in parts)
+        for mesh in meshes:
+            logged = self.evaluate(batch, mesh, whole, f"of-{samples}")
+            for name in names:
+                got, expected = logged[f"val_{name}"], sums[name] / weights[name]
+                if got is None or abs(got - expected) > TOLERANCE * max(1.0, abs(expected)):
+                    sys.exit(f"evaluation: {self.model}, batch {batch}, {mesh}, {samples} samples: got val_{name} "
+                             f"{got}, expected {expected}")
+        print(f"evaluation: {self.model}, batch {batch}, {samples} samples: {sums['loss'] / weights['loss']:.9g} on "
+              f"{len(meshes)} mesh(es)")
+
+
+def part(tensors, first, count):
+    """Samples [first, first + count) of every tensor."""
+    result = {}
+    for name, (dtype, shape, values) in tensors.items():
+        width = len(values) // shape[0]
+        result[name] = (dtype, (count, *shape[1:]), values[first * width:(first + count) * width])
+    return result
+
+
+def split(folder, name, tensors, samples, batch, weight_of=None):
+    """The first `samples` samples as one file, and those of each batch with its weight."""
+    whole = write(folder / f"{name}-{samples}.safetensors", part(tensors, 0, samples))
+    parts = []
+    for first in range(0, samples, batch):
+        count = min(batch, samples - first)
+        data = write(folder / f"{name}-{samples}-from-{first}.safetensors", part(tensors, first, count))
+        parts.append((data, count, weight_of(first, count) if weight_of else count))
+    return whole, parts
+
+
+def tokens(path, values):
+    header = [20240520, 1, len(values)] + [0] * 253
+    path.write_bytes(struct.pack("<256i", *header) + struct.pack(f"<{len(values)}H", *values))
+    return path
+
+
+def classifier(folder, cuda, meshes):
+    golden = training.GOLDEN / "mlp"
+    tensors = safetensors.read(golden / "data.safetensors")
+    evaluator = Evaluator(folder, "mlp", MLP, golden / "init.safetensors", cuda)
+    for samples in (9,) if cuda else (3, 8, 9):
+        whole, parts = split(folder, "mlp", tensors, samples, 8)
+        evaluator.check(8, meshes, whole, parts)
+
+
+def branches(folder, cuda, meshes):
+    tensors = safetensors.read(check_branches.dataset(folder))
+    dtype, shape, importance = tensors["importance"]
+    # The first batch counts nothing.
+    importance = [0.0] * 10 + list(importance[10:])
+    tensors["importance"] = (dtype, shape, importance)
+    evaluator = Evaluator(folder, "branches", BRANCHES, check_branches.initial(folder), cuda)
+    for samples in (23,) if cuda else (13, 23):
+        whole, parts = split(folder, "branches", tensors, samples, 10,
+                             lambda first, count: sum(importance[first:first + count]))
+        evaluator.check(10, meshes, whole, parts)
+
+
+def language(folder, cuda, meshes):
+    golden = training.GOLDEN / "gpt2"
+    data = (golden / "tokens.bin").read_bytes()[1024:]
+    row = struct.unpack(f"<{len(data) // 2}H", data)
+    evaluator = Evaluator(folder, "gpt2", GPT2, golden / "init.safetensors", cuda)
+    for samples in (5,) if cuda else (2, 5):
+        # Tokens that make no further sample are left out.
+        whole = tokens(folder / f"tokens-{samples}.bin", row[:samples * CONTEXT + 1 + (CONTEXT - 1)])
+        parts = []
+        for first in range(0, samples, 4):
+            count = min(4, samples - first)
+            begin = first * CONTEXT
+            path = tokens(folder / f"tokens-{samples}-from-{first}.bin", row[begin:begin + count * CONTEXT + 1])
+            parts.append((path, count, count))
+        evaluator.check(4, meshes, whole, parts)
+
+
+def main(*arguments):
+    cuda = arguments[0] == "--cuda"
+    folder = pathlib.Path(arguments[-1])
+    folder.mkdir(parents=True, exist_ok=True)
+    meshes = ("fsdp=1", "fsdp=2") if cuda else ("fsdp=1", "fsdp=2", "fsdp=3", "fsdp=4", "data=2,fsdp=2")
+    classifier(folder, cuda, meshes)
+    branches(folder, cuda, meshes[:1] if cuda else meshes)
+    language(folder, cuda, meshes[1:] if cuda else ("fsdp=1", "fsdp=3", "data=2,fsdp=2"))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
