@@ -1,4 +1,3 @@
-// XFAIL: *
 // RUN: fsdp-opt %s --split-input-file --verify-diagnostics
 
 // Sizes are known and in bounds, so that no product or sum of them overflows.
