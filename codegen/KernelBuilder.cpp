@@ -80,6 +80,9 @@ private:
 //===----------------------------------------------------------------------===//
 
 LogicalResult KernelBuilder::checkTypes() {
+  if (launch.getOuts().empty())
+    return launch.emitOpError() << "'" << launch.getName()
+                                << "' writes no buffer, expected its results in 'outs'";
   for (Operation &op : launch.getBody().front()) {
     SmallVector<Type> types(op.getOperandTypes());
     llvm::append_range(types, op.getResultTypes());

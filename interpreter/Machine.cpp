@@ -3,10 +3,56 @@
 #include "interpreter/Machine.h"
 
 #include "interpreter/Draws.h"
+#include "llvm/Support/MathExtras.h"
+#include <unistd.h>
 
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::interpreter;
+
+/// Groups of ranks are kept for each rank and collective: more would be slow beyond use.
+static constexpr int64_t kMostRanks = 1024;
+
+/// Fails where one tensor or one arena, on as many ranks as there are, is larger than this machine.
+static LogicalResult checkSize(ModuleOp module, Phase phase) {
+  int64_t ranks = phase == Phase::global ? 1 : getMesh(module).getNumRanks();
+  if (ranks > kMostRanks)
+    return module.emitError() << "has a mesh of " << ranks << " ranks, expected at most "
+                              << kMostRanks << " to simulate";
+  int64_t needed = 0;
+  auto need = [&](Type type, int64_t bytesOfOne) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape())
+      return;
+    // A dimension of size 0 saves memory, but not the time that loops over the others take.
+    SmallVector<int64_t> shape = llvm::map_to_vector(
+        tensor.getShape(), [](int64_t size) { return std::max<int64_t>(size, 1); });
+    std::optional<int64_t> elements = nn::countElements(shape);
+    uint64_t bytes =
+        llvm::SaturatingMultiply<uint64_t>(elements.value_or(INT64_MAX), bytesOfOne * ranks);
+    needed = std::max<int64_t>(needed, std::min<uint64_t>(bytes, INT64_MAX));
+  };
+  module.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      need(type, sizeof(Element));
+    if (auto param = dyn_cast<ParamOp>(op))
+      need(param.getType(), sizeof(Element));
+    if (auto storage = dyn_cast<StorageOp>(op))
+      need(storage.getShard(), sizeof(Element));
+    // An element for each byte, its size and its owner; see Arena.
+    if (auto buffer = dyn_cast<BufferOp>(op)) {
+      auto bytes = RankedTensorType::get({static_cast<int64_t>(buffer.getOffset().value_or(0)) +
+                                          buffer.getType().getSizeInBytes()},
+                                         IntegerType::get(op->getContext(), 8));
+      need(bytes, sizeof(Element) + 5);
+    }
+  });
+  int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  if (needed > memory)
+    return module.emitError() << "cannot be simulated: it needs at least " << needed
+                              << " bytes, and this machine has " << memory;
+  return success();
+}
 
 FailureOr<std::unique_ptr<Machine>> Machine::create(ModuleOp module,
                                                     const MachineOptions &options) {
@@ -16,6 +62,8 @@ FailureOr<std::unique_ptr<Machine>> Machine::create(ModuleOp module,
     bool launches = module.walk([](LaunchOp) { return WalkResult::interrupt(); }).wasInterrupted();
     phase = launches ? Phase::scheduled : Phase::local;
   }
+  if (failed(verifyPhase(module, phase)) || failed(checkSize(module, phase)))
+    return failure();
   switch (phase) {
   case Phase::global:
     return detail::createGlobalMachine(module, options);

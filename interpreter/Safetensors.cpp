@@ -5,14 +5,22 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/Endian.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
+#include <nlohmann/json.hpp>
+#include <set>
 
 using namespace mlir;
 using namespace mlir::fsdp::interpreter;
 namespace json = llvm::json;
+using Json = nlohmann::json;
+
+/// The limits of the generated program's reader: what is longer or deeper is no header.
+static constexpr uint64_t kLongestHeader = 100'000'000;
+static constexpr size_t kDeepestHeader = 8;
 
 /// `message` about the file at `path`.
 static llvm::Error fail(StringRef path, const Twine &message) {
@@ -76,38 +84,123 @@ static void encode(Element element, Type type, llvm::raw_ostream &os) {
     os << static_cast<char>(bits >> (8 * i));
 }
 
-/// One tensor, described by `entry`, out of the `data` that follows the header.
-static llvm::Expected<Tensor> readTensor(StringRef path, StringRef name, const json::Object *entry,
-                                         StringRef data, MLIRContext *context) {
-  auto dtype = entry ? entry->getString("dtype") : std::nullopt;
-  const json::Array *shapeArray = entry ? entry->getArray("shape") : nullptr;
-  const json::Array *offsets = entry ? entry->getArray("data_offsets") : nullptr;
-  if (!dtype || !shapeArray || !offsets || offsets->size() != 2)
+/// How deep objects and arrays stand in one another; in one pass and without memory, so that no
+/// parser need be trusted with a hostile text.
+static size_t nestingOf(StringRef text) {
+  size_t depth = 0, deepest = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (quoted && c == '\\')
+      ++i;
+    else if (c == '"')
+      quoted = !quoted;
+    else if (!quoted && (c == '[' || c == '{'))
+      deepest = std::max(deepest, ++depth);
+    else if (!quoted && (c == ']' || c == '}') && depth)
+      --depth;
+  }
+  return deepest;
+}
+
+namespace {
+/// Where the bytes of a tensor stand, in the data that follows the header.
+struct Extent {
+  int64_t begin, end;
+  std::string name;
+
+  bool operator<(const Extent &other) const {
+    return std::tie(begin, end) < std::tie(other.begin, other.end);
+  }
+};
+} // namespace
+
+/// The member `name` of `entry` as an array; null where there is none.
+static const Json *arrayIn(const Json &entry, const char *name) {
+  auto found = entry.is_object() ? entry.find(name) : entry.end();
+  return found != entry.end() && found->is_array() ? &*found : nullptr;
+}
+
+/// A number that `value` holds, where it is natural and fits.
+static std::optional<int64_t> asNatural(const Json &value) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > uint64_t(INT64_MAX))
+    return std::nullopt;
+  return value.get<int64_t>();
+}
+
+/// One tensor, described by `entry`, out of the `data` that follows the header; adds its extent.
+static llvm::Expected<Tensor> readTensor(StringRef path, StringRef name, const Json &entry,
+                                         StringRef data, std::vector<Extent> &extents,
+                                         MLIRContext *context) {
+  const Json *sizes = arrayIn(entry, "shape"), *offsets = arrayIn(entry, "data_offsets");
+  if (!sizes || !offsets || offsets->size() != 2 || !entry.contains("dtype") ||
+      !entry["dtype"].is_string())
     return fail(path, "tensor '" + name + "' lacks 'dtype', 'shape' or 'data_offsets'");
-  Type type = typeNamed(*dtype, context);
+  std::string dtype = entry["dtype"];
+  Type type = typeNamed(dtype, context);
   if (!type)
-    return fail(path, "tensor '" + name + "' has dtype '" + *dtype +
+    return fail(path, "tensor '" + name + "' has dtype '" + dtype +
                           "', expected F64, F32, F16, BF16, I64, I32 or BOOL");
   SmallVector<int64_t> shape;
   int64_t bytes = bytesOf(type);
-  for (const json::Value &extent : *shapeArray) {
-    std::optional<int64_t> size = extent.getAsInteger();
-    if (!size || *size < 0 || __builtin_mul_overflow(bytes, *size, &bytes))
+  for (const Json &extent : *sizes) {
+    std::optional<int64_t> size = asNatural(extent);
+    if (!size || __builtin_mul_overflow(bytes, *size, &bytes))
       return fail(path, "tensor '" + name + "' has a shape that is no list of sizes");
     shape.push_back(*size);
   }
-  std::optional<int64_t> begin = (*offsets)[0].getAsInteger(), end = (*offsets)[1].getAsInteger();
-  if (!begin || !end || *begin < 0 || *end < *begin || *end > static_cast<int64_t>(data.size()))
+  std::optional<int64_t> begin = asNatural((*offsets)[0]), end = asNatural((*offsets)[1]);
+  if (!begin || !end || *end < *begin || *end > static_cast<int64_t>(data.size()))
     return fail(path, "tensor '" + name + "' lies outside of the " + Twine(data.size()) +
                           " bytes of data; is the file truncated?");
   if (*end - *begin != bytes)
     return fail(path, "tensor '" + name + "' has " + Twine(*end - *begin) + " bytes, expected " +
                           Twine(bytes) + " for its shape");
+  extents.push_back({*begin, *end, name.str()});
   Tensor tensor(RankedTensorType::get(shape, type));
   Element *to = tensor.mutableData();
   for (int64_t i = 0; i < tensor.size(); ++i)
     to[i] = decode(data.data() + *begin + i * bytesOf(type), type);
   return tensor;
+}
+
+/// Fails unless the tensors cover the `size` bytes of data once.
+static llvm::Error checkExtents(StringRef path, std::vector<Extent> &extents, int64_t size) {
+  llvm::sort(extents);
+  int64_t expected = 0;
+  for (const Extent &extent : extents) {
+    if (extent.begin != expected)
+      return fail(path, "tensor '" + extent.name + "' begins at byte " + Twine(extent.begin) +
+                            " of the data, expected " + Twine(expected) +
+                            (extent.begin < expected ? ": it overlaps the one before"
+                                                     : ": there is a hole"));
+    expected = extent.end;
+  }
+  if (expected != size)
+    return fail(path, "has " + Twine(size) + " bytes of data, expected " + Twine(expected));
+  return llvm::Error::success();
+}
+
+/// The JSON of a header; no name stands twice in it.
+static llvm::Expected<Json> parseHeader(StringRef path, StringRef text) {
+  if (nestingOf(text) > kDeepestHeader)
+    return fail(path, "has a header nested deeper than " + Twine(kDeepestHeader) + " levels");
+  std::set<std::string> names;
+  std::string twice;
+  auto sawName = [&](int depth, Json::parse_event_t event, Json &value) {
+    if (depth == 1 && event == Json::parse_event_t::key &&
+        !names.insert(value.get<std::string>()).second)
+      twice = value.get<std::string>();
+    return true;
+  };
+  Json header = Json::parse(text.begin(), text.end(), sawName, /*allow_exceptions=*/false);
+  if (header.is_discarded())
+    return fail(path, "has a header that is no JSON");
+  if (!header.is_object())
+    return fail(path, "has a header that is no JSON object");
+  if (!twice.empty())
+    return fail(path, "names tensor '" + twice + "' twice");
+  return header;
 }
 
 llvm::Expected<TensorFile> mlir::fsdp::interpreter::readSafetensors(StringRef path,
@@ -125,24 +218,64 @@ llvm::Expected<TensorFile> mlir::fsdp::interpreter::readSafetensors(StringRef pa
     return fail(path, "has a header of " + Twine(length) + " bytes, but only " +
                           Twine(bytes.size() - 8) +
                           " follow; is it a safetensors file, and whole?");
-  llvm::Expected<json::Value> header = json::parse(bytes.substr(8, length));
+  if (length > kLongestHeader)
+    return fail(path, "has a header of " + Twine(length) + " bytes, expected at most " +
+                          Twine(kLongestHeader));
+  llvm::Expected<Json> header = parseHeader(path, bytes.substr(8, length));
   if (!header)
-    return fail(path, "has a header that is no JSON: " + llvm::toString(header.takeError()));
-  const json::Object *entries = header->getAsObject();
-  if (!entries)
-    return fail(path, "has a header that is no JSON object");
+    return header.takeError();
+  StringRef data = bytes.substr(8 + length);
+  std::vector<Extent> extents;
   TensorFile tensors;
-  for (const auto &[key, value] : *entries) {
-    StringRef name = key;
+  for (const auto &[name, entry] : header->items()) {
     if (name == "__metadata__")
       continue;
-    llvm::Expected<Tensor> tensor =
-        readTensor(path, name, value.getAsObject(), bytes.substr(8 + length), context);
+    llvm::Expected<Tensor> tensor = readTensor(path, name, entry, data, extents, context);
     if (!tensor)
       return tensor.takeError();
-    tensors[name.str()] = *tensor;
+    tensors[name] = *tensor;
   }
+  if (llvm::Error error = checkExtents(path, extents, data.size()))
+    return error;
   return tensors;
+}
+
+/// What went wrong with `stream`, all of it written out.
+static llvm::Error takeError(llvm::raw_fd_ostream &stream) {
+  stream.flush();
+  std::error_code error = stream.error();
+  stream.clear_error();
+  return llvm::errorCodeToError(error);
+}
+
+/// Replaces the file at `path`, or the one that a link there leads to, whole or not at all. What is
+/// no regular file (a pipe, a device) is written to.
+static llvm::Error replaceFile(StringRef path,
+                               llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  namespace files = llvm::sys::fs;
+  files::file_status status;
+  if (!files::status(path, status) && status.type() != files::file_type::regular_file &&
+      status.type() != files::file_type::directory_file) {
+    std::error_code error;
+    llvm::raw_fd_ostream stream(path, error, files::CD_OpenExisting, files::FA_Write, files::OF_None);
+    if (error)
+      return llvm::errorCodeToError(error);
+    write(stream);
+    return takeError(stream);
+  }
+  SmallString<128> target(path);
+  if (files::is_symlink_file(path) && files::exists(path))
+    if (std::error_code error = files::real_path(path, target))
+      return llvm::errorCodeToError(error);
+  auto temporary = files::TempFile::create(target + ".temporary-%%%%%%",
+                                           files::all_read | files::all_write);
+  if (!temporary)
+    return temporary.takeError();
+  llvm::raw_fd_ostream stream(temporary->FD, /*shouldClose=*/false);
+  write(stream);
+  if (llvm::Error error = takeError(stream))
+    return llvm::joinErrors(std::move(error), temporary->discard());
+  return temporary->keep(target);
 }
 
 llvm::Error mlir::fsdp::interpreter::writeSafetensors(StringRef path, const TensorFile &tensors) {
@@ -170,10 +303,9 @@ llvm::Error mlir::fsdp::interpreter::writeSafetensors(StringRef path, const Tens
     }
   });
   header.append(llvm::offsetToAlignment(header.size(), llvm::Align(8)), ' ');
-  return llvm::writeToOutput(path, [&](llvm::raw_ostream &os) -> llvm::Error {
-    char length[8];
-    llvm::support::endian::write64le(length, header.size());
+  char length[8];
+  llvm::support::endian::write64le(length, header.size());
+  return replaceFile(path, [&](llvm::raw_ostream &os) {
     os.write(length, 8) << header << data;
-    return llvm::Error::success();
   });
 }

@@ -32,6 +32,8 @@ LogicalResult ShardedMachine::collectPrograms() {
         segments.push_back(segment.getSymName().str());
     programs.push_back(program);
   }
+  if (programs.empty())
+    return module.emitError() << "has no 'fsdp.program' to run, expected one for every rank";
   for (StorageOp storage : module.getOps<StorageOp>()) {
     storages.emplace_back(storage);
     for (Attribute state : storage.getStates())
@@ -69,6 +71,11 @@ FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
   std::optional<std::pair<int64_t, int64_t>> conflict;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const Tensor &part = shard(rank, storage->getOp().getSymName(), what);
+    if (!part)
+      return param.emitError() << "rank " << rank << " holds no '" << what << "' of '" << parameter
+                               << "': no buffer holds its storage '"
+                               << StorageOp(storage->getOp()).getSymName()
+                               << "', or it was overwritten";
     storage->forEach(*member, mesh.getIndexIn(rank, storage->getAxes()),
                      [&](int64_t local, int64_t global) {
                        Element value = part.data()[local];

@@ -31,8 +31,15 @@ void Partition::runOnOperation() {
                        << " phase, expected global; partition a module once";
     return signalPassFailure();
   }
+  if (failed(verifyPhase(module, Phase::global)))
+    return signalPassFailure();
   if (steps.empty()) {
     module.emitError() << "module has no 'fsdp.step' to partition";
+    return signalPassFailure();
+  }
+  if (!getMeshOp(module)) {
+    module.emitError() << "module has no mesh to partition its steps over; declare one, for one rank "
+                          "'fsdp.mesh @mesh <[\"fsdp\"=1]>'";
     return signalPassFailure();
   }
   // Everything that the steps say is read before anything changes.

@@ -21,6 +21,8 @@ struct PlanMemory : fsdp::impl::PlanMemoryPassBase<PlanMemory> {
                          << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-schedule' first";
       return signalPassFailure();
     }
+    if (failed(verifyPhase(module, Phase::scheduled)))
+      return signalPassFailure();
     ScheduleProblem schedule(module);
     Builder builder(module.getContext());
     for (auto [index, role] : llvm::enumerate(schedule.problem.roles)) {

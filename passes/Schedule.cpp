@@ -242,6 +242,8 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
                          << ", expected the number of units to gather ahead, 0 or more";
       return signalPassFailure();
     }
+    if (failed(verifyPhase(module, Phase::local)))
+      return signalPassFailure();
     SymbolTable symbols(module);
     for (auto program : module.getOps<ProgramOp>())
       if (failed(runOnProgram(program, symbols)))

@@ -20,6 +20,8 @@ struct VerifySchedule : fsdp::impl::VerifySchedulePassBase<VerifySchedule> {
                          << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-schedule' first";
       return signalPassFailure();
     }
+    if (failed(verifyPhase(module, Phase::scheduled)))
+      return signalPassFailure();
     ScheduleProblem schedule(module);
     std::vector<schedule::Finding> findings = schedule::checkSchedule(schedule.problem);
     for (const schedule::Finding &finding : findings) {

@@ -37,8 +37,15 @@ ParseResult mlir::fsdp::parseShardTypes(OpAsmParser &parser, Type &parameter, Ty
                                         SmallVectorImpl<Type> &states, Type &newParameter,
                                         SmallVectorImpl<Type> &newStates) {
   int64_t count = 0;
-  if (parser.parseType(parameter) || parser.parseKeyword("states") || parser.parseInteger(count))
+  if (parser.parseType(parameter) || parser.parseKeyword("states"))
     return failure();
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseInteger(count))
+    return failure();
+  // Checked before anything of that size is made; no optimizer has more.
+  constexpr int64_t mostStates = 2;
+  if (count < 0 || count > mostStates)
+    return parser.emitError(loc) << "got " << count << " states, expected 0 to " << mostStates;
   gradient = newParameter = parameter;
   states.assign(count, parameter);
   newStates.assign(count, parameter);

@@ -2,7 +2,6 @@
 
 #include "dialect/fsdp/FSDPDialect.h"
 
-#include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -11,16 +10,10 @@ using namespace mlir::fsdp;
 #include "dialect/fsdp/CollectiveOpInterface.cpp.inc"
 
 LogicalResult mlir::fsdp::detail::verifyCollective(Operation *op) {
-  MeshAttr mesh = getMesh(op);
-  llvm::SmallSet<StringRef, 4> seen;
-  for (StringAttr axis : cast<CollectiveOpInterface>(op).getAxes()) {
-    if (mesh.getAxisIndex(axis) < 0)
-      return op->emitOpError() << "runs over axis '" << axis.getValue()
-                               << "', which the mesh lacks";
-    if (!seen.insert(axis.getValue()).second)
-      return op->emitOpError() << "runs over axis '" << axis.getValue() << "' twice";
-  }
-  return success();
+  SmallVector<StringAttr> axes = cast<CollectiveOpInterface>(op).getAxes();
+  if (axes.empty())
+    return op->emitOpError() << "runs over no axes, expected at least one; use its operand as it is";
+  return verifyAxes(op, axes, "runs over");
 }
 
 /// Fails unless `part` is one rank's part of `whole` along `dim`. A flat unit's shard (rank one)

@@ -19,7 +19,8 @@ def FSDP_MeshAttr : FSDP_Attr<"Mesh", "mesh"> {
     Rank r has the row-major coordinates of r in the axes, last axis fastest, unless
     `devices` gives another order: `devices[p]` is the rank at row-major position p.
 
-    Constraints: (C1) axis names are distinct, a letter and then letters, digits and `_`, sizes positive;
+    Constraints: (C1) axis names are distinct, a letter and then letters, digits and `_`, sizes positive, at most
+    2^20 ranks;
     (C2) `devices` is absent (and never the identity) or a permutation of all ranks.
 
     Example: `#fsdp.mesh<["data"=2, "fsdp"=4]>`
@@ -123,7 +124,7 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
     given up before backward (`always`) or kept (`never`).
 
     Constraints: (C1) `replicated` has no axes, the others at least one; (C2) `dim` is given
-    for `dimension` only (-1 otherwise).
+    for `dimension` only (-1 otherwise); (C3) types are f32, f64, bf16 or f16.
 
     Example: `#fsdp.placement<flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>`
     and `#fsdp.placement<dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always>`

@@ -8,7 +8,7 @@ include "dialect/fsdp/FSDPModuleOps.td"
 def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let description = [{
     What all collectives share. A collective runs over the ranks that differ only along `over`;
-    its shared rules (known axes, no axis twice) are verified once, here.
+    its shared rules (known axes, at least one, none twice) are verified once, here.
   }];
   let cppNamespace = "::mlir::fsdp";
   let methods = [
@@ -45,7 +45,7 @@ def FSDP_AllGatherOp : FSDP_CollectiveOp<"all_gather"> {
     hoisted; an unused one is removed.
 
     Constraints:
-    - (C1) axes are distinct axes of the mesh.
+    - (C1) axes are distinct axes of the mesh, at least one.
     - (C2) along `dim`, the operand has ceil(result size / n) or, for a flat unit's shard, at least that
       many elements; other dimensions and the element types are equal.
 
@@ -76,7 +76,7 @@ def FSDP_ReduceScatterOp : FSDP_CollectiveOp<"reduce_scatter", [Pure]> {
         after:   rank 0 [a0+b0 a1+b1]    rank 1 [a2+b2 0]
 
     Constraints:
-    - (C1) axes are distinct axes of the mesh.
+    - (C1) axes are distinct axes of the mesh, at least one.
     - (C2) along `dim`, the result has ceil(operand size / n) or, for a flat unit's shard, at least that
       many elements; other dimensions and the element types are equal.
 
@@ -106,7 +106,7 @@ def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [Pure, SameOperandsAndRes
         after:   both ranks [a0+b0 a1+b1]
 
     Constraints:
-    - (C1) axes are distinct axes of the mesh.
+    - (C1) axes are distinct axes of the mesh, at least one.
 
     Example:
     ```mlir
@@ -134,7 +134,7 @@ def FSDP_AllSliceOp : FSDP_CollectiveOp<"all_slice", [Pure]> {
         after:   rank 0 [a0 a1]   rank 1 [a2 0]
 
     Constraints:
-    - (C1) axes are distinct axes of the mesh.
+    - (C1) axes are distinct axes of the mesh, at least one.
     - (C2) along `dim`, the result has ceil(operand size / n) elements; other dimensions and the
       element types are equal.
 

@@ -31,11 +31,29 @@ void FSDPDialect::initialize() {
   registerFSDPDialectOperations(this);
 }
 
+LogicalResult FSDPDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != phaseAttrName)
+    return success();
+  auto name = dyn_cast<StringAttr>(attribute.getValue());
+  if (!isa<ModuleOp>(op) || !name || !symbolizePhase(name.getValue()))
+    return op->emitOpError() << "has '" << phaseAttrName << "' " << attribute.getValue()
+                             << ", expected \"global\", \"local\" or \"scheduled\" on a module";
+  return success();
+}
+
 void FSDPDialect::registerTypes() {
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "dialect/fsdp/FSDPTypes.cpp.inc"
       >();
+}
+
+LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 RankedTensorType tensor) {
+  if (nn::isSized(tensor))
+    return success();
+  return emitError() << "buffer holds " << tensor
+                     << ", expected a statically shaped tensor of at most 2^48 bytes";
 }
 
 int64_t BufferType::getSizeInBytes() const {

@@ -22,12 +22,27 @@ std::optional<Phase> symbolizePhase(StringRef name);
 Phase getPhase(ModuleOp module);
 void setPhase(ModuleOp module, Phase phase);
 
+/// Fails, emitting on the first such op, unless every op of `module` belongs to `phase`.
+LogicalResult verifyPhase(ModuleOp module, Phase phase);
+
+namespace detail {
+/// Fails where `op`, which has a phase, stands in no container of it: global ops in steps, local ones
+/// in segments, those of launches in launches. Other containers than ours hold what they like.
+LogicalResult verifyContainer(Operation *op);
+} // namespace detail
+
 template <typename ConcreteType>
-struct InGlobalPhase : OpTrait::TraitBase<ConcreteType, InGlobalPhase> {};
+struct InGlobalPhase : OpTrait::TraitBase<ConcreteType, InGlobalPhase> {
+  static LogicalResult verifyTrait(Operation *op) { return detail::verifyContainer(op); }
+};
 template <typename ConcreteType>
-struct InLocalPhase : OpTrait::TraitBase<ConcreteType, InLocalPhase> {};
+struct InLocalPhase : OpTrait::TraitBase<ConcreteType, InLocalPhase> {
+  static LogicalResult verifyTrait(Operation *op) { return detail::verifyContainer(op); }
+};
 template <typename ConcreteType>
-struct InScheduledPhase : OpTrait::TraitBase<ConcreteType, InScheduledPhase> {};
+struct InScheduledPhase : OpTrait::TraitBase<ConcreteType, InScheduledPhase> {
+  static LogicalResult verifyTrait(Operation *op) { return detail::verifyContainer(op); }
+};
 
 /// What `fsdp.read`, `load`, `store` and `update` touch.
 struct ParameterResource : SideEffects::Resource::Base<ParameterResource> {
@@ -54,6 +69,12 @@ llvm::hash_code hash_value(const OptimizerConstants &constants);
 namespace detail {
 /// The rules that all collectives share (CollectiveOpInterface).
 LogicalResult verifyCollective(Operation *op);
+/// Fails unless `axes` are distinct axes of the mesh; `verb` begins the message, as "runs over" does.
+LogicalResult verifyAxes(Operation *op, ArrayRef<StringAttr> axes, StringRef verb);
+/// Fails unless `symbol` names a storage of shard type `type` which keeps `what`: "parameter" or a
+/// state.
+LogicalResult verifyStorage(SymbolTableCollection &symbols, Operation *op, FlatSymbolRefAttr symbol,
+                            StringRef what, Type type);
 } // namespace detail
 
 } // namespace mlir::fsdp

@@ -9,6 +9,7 @@ include "mlir/IR/EnumAttr.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialect/nn/NNTypes.td"
 
 def FSDP_Dialect : Dialect {
   let name = "fsdp";
@@ -53,6 +54,7 @@ def FSDP_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
     void registerTypes();
@@ -66,7 +68,8 @@ def FSDP_Dialect : Dialect {
 class FSDP_Op<string mnemonic, list<Trait> traits = []>
     : Op<FSDP_Dialect, mnemonic, traits>;
 
-// Phase traits: where an op may stand. An op without one is a declaration.
+// Phase traits: where an op may stand, in the text (in no step, segment or launch of another phase)
+// and in the flow. An op without one is a declaration.
 class FSDP_Phase<string name> : NativeOpTrait<name> {
   let cppNamespace = "::mlir::fsdp";
 }
@@ -74,8 +77,9 @@ def InGlobalPhase : FSDP_Phase<"InGlobalPhase">;
 def InLocalPhase : FSDP_Phase<"InLocalPhase">;
 def InScheduledPhase : FSDP_Phase<"InScheduledPhase">;
 
-def FSDP_Tensor : RankedTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
-def FSDP_FloatTensor : RankedTensorOf<[F32, F64, BF16, F16]>;
+// Shapes are static, and so small that sums of sizes in bytes cannot overflow.
+def FSDP_Tensor : NN_SizedTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
+def FSDP_FloatTensor : NN_SizedTensorOf<[F32, F64, BF16, F16]>;
 
 // Scalars are tensors of rank zero; their types are known and never printed.
 class FSDP_Scalar<string elementType, string name> :

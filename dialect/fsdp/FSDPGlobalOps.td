@@ -15,7 +15,8 @@ def FSDP_InputOp : FSDP_Op<"input", [Pure, InGlobalPhase, InLocalPhase, InSchedu
     past B repeat the last sample and have weight 0.
 
     Constraints:
-    - (C1) `shard_of` and `over` stand together; the local size is the ceil-divided batch.
+    - (C1) `shard_of` and `over` stand together; the local size is the ceil-divided batch, of at least one
+      sample; axes are distinct axes of the mesh.
     - (C2) `sample_dim` is a dimension of the type.
     - (C3) the name is not `__metadata__`.
 
@@ -139,7 +140,7 @@ def FSDP_GlobalNormOp : FSDP_Op<"global_norm", [Pure, InGlobalPhase]> {
     which gradient belongs to which parameter, so that partitioning can sum over shards.
 
     Constraints:
-    - (C1) as many parameters as gradients.
+    - (C1) as many parameters as gradients, each of its parameter's shape.
 
     Example:
     ```mlir

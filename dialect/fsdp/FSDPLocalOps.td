@@ -104,7 +104,9 @@ def FSDP_MaskPaddingOp : FSDP_Op<"mask_padding", [Pure, InLocalPhase, InSchedule
     reduction along such a dimension (0 for sums, -inf for maxima).
 
     Constraints:
-    - (C1) `dim` is a dimension of the value and its size is `size` ceil-divided by the ranks over `over`.
+    - (C1) `dim` is a dimension of the value and its size is `size` ceil-divided by the ranks over `over`,
+      which are distinct axes of the mesh.
+    - (C2) `fill` is no NaN.
 
     Example:
     ```mlir

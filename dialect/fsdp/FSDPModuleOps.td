@@ -11,6 +11,9 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let description = [{
     A module has one mesh; its axes are what shardings, placements and collectives name.
 
+    Constraints:
+    - (C1) a module has one mesh at most.
+
     Example:
     ```mlir
     fsdp.mesh @mesh <["data"=2, "fsdp"=4]>
@@ -18,6 +21,7 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FSDP_MeshAttr:$mesh);
   let assemblyFormat = "$sym_name $mesh attr-dict";
+  let hasVerifier = 1;
 }
 
 def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
@@ -70,7 +74,7 @@ def FSDP_StepKind : I32EnumAttr<"StepKind", "what a step is for", [
 def FSDP_StepKindAttr : EnumAttr<FSDP_Dialect, FSDP_StepKind, "step_kind">;
 
 def FSDP_StepOp : FSDP_Op<"step", [Symbol, SingleBlock, NoTerminator, HasParent<"::mlir::ModuleOp">,
-                                   InGlobalPhase]> {
+                                   IsolatedFromAbove, InGlobalPhase]> {
   let summary = "The program of one imaginary device for one batch";
   let description = [{
     The body computes on whole tensors. `train` differentiates and updates,
@@ -79,6 +83,7 @@ def FSDP_StepOp : FSDP_Op<"step", [Symbol, SingleBlock, NoTerminator, HasParent<
     Constraints:
     - (C1) `train` has an optimizer, `evaluate` has none.
     - (C2) names in the body and in its locations can be printed.
+    - (C3) the body has no arguments and uses no value from outside.
 
     Example:
     ```mlir
@@ -141,7 +146,8 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
 }
 
 def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SymbolTable, SingleBlock, NoTerminator,
-                                         HasParent<"::mlir::ModuleOp">, InLocalPhase, InScheduledPhase]> {
+                                         HasParent<"::mlir::ModuleOp">, IsolatedFromAbove,
+                                         InLocalPhase, InScheduledPhase]> {
   let summary = "The program of the ranks of one role";
   let description = [{
     `role` gives the coordinates that the ranks of this program have on axes whose ranks
@@ -152,6 +158,7 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SymbolTable, SingleBlock, NoTer
     Constraints:
     - (C1) axes of `role` are axes of the mesh, coordinates below their size.
     - (C2) programs cover every rank once.
+    - (C3) the body has no arguments and holds buffers and segments only; `arena` is not negative.
 
     Example:
     ```mlir
@@ -181,6 +188,7 @@ def FSDP_SegmentOp : FSDP_Op<"segment", [Symbol, SingleBlock, NoTerminator, HasP
 
     Constraints:
     - (C1) `next` is not empty and names segments of the same program.
+    - (C2) the body has no arguments.
 
     Example:
     ```mlir

@@ -67,7 +67,11 @@ def FSDP_AdvanceOp : FSDP_Op<"advance", [InGlobalPhase, InLocalPhase, InSchedule
   let summary = "Advance the step state";
   let description = [{
     Increments the step; when `ok` increments the optimizer's update count and clears the count of bad steps,
-    otherwise increments the count of bad steps. The last action of a training step.
+    otherwise increments the count of bad steps. The last action of a training step: what follows it
+    would see the next step.
+
+    Constraints:
+    - (C1) nothing that reads the step state, and no update, follows in its block.
 
     Example:
     ```mlir
@@ -79,6 +83,7 @@ def FSDP_AdvanceOp : FSDP_Op<"advance", [InGlobalPhase, InLocalPhase, InSchedule
   }];
   let arguments = (ins FSDP_ScalarI1:$ok);
   let assemblyFormat = "`if` $ok attr-dict";
+  let hasVerifier = 1;
 }
 
 def FSDP_SquareSumOp : FSDP_Op<"square_sum", [Pure, InLocalPhase, InScheduledPhase]> {

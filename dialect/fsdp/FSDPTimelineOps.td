@@ -5,7 +5,8 @@
 
 include "dialect/fsdp/FSDPModuleOps.td"
 
-def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase]> {
+def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase,
+                                       DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A place in the arena";
   let description = [{
     A `persistent` buffer stands in the program before its segments and keeps its contents from segment to segment (parameter and
@@ -16,6 +17,7 @@ def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase]> {
     Constraints:
     - (C1) offsets are multiples of 64, not negative.
     - (C2) `holds` stands on persistent buffers only; buffers directly in a program are persistent.
+    - (C3) `holds` names a storage of the type of the buffer, and `what` is "parameter" or one of its states.
 
     Example:
     ```mlir
@@ -75,6 +77,8 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
     Constraints:
     - (C1) block arguments have the tensor types of `ins`, yielded values those of `outs`.
     - (C2) the body holds at most one collective, and then nothing else.
+    - (C3) `ins`, `outs` and `step_state` are buffers or subviews, `wait` are launches, all of this program;
+      the step state is a `tensor<16xi64>`.
 
     Example:
     ```mlir

@@ -11,10 +11,13 @@ def FSDP_BufferType : TypeDef<FSDP_Dialect, "Buffer"> {
   let description = [{
     Row-major and dense. Its offset is the property of the op that defines it.
 
+    Constraints: (C1) the tensor has a static shape and at most 2^48 bytes.
+
     Example: `!fsdp.buffer<tensor<617xf32>>`
   }];
   let parameters = (ins "::mlir::RankedTensorType":$tensor);
   let assemblyFormat = "`<` $tensor `>`";
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Bytes of the tensor; i1 takes one byte an element.
     int64_t getSizeInBytes() const;

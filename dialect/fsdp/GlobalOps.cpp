@@ -67,12 +67,17 @@ LogicalResult InputOp::verify() {
   }
   if (!getOver())
     return success();
-  MeshAttr mesh = getMesh(*this);
-  int64_t ranks = mesh.getSize(getAxisNames(*getOver()));
-  int64_t expected = llvm::divideCeil(*getGlobalBatch(), ranks);
+  SmallVector<StringAttr> axes = getAxisNames(*getOver());
+  if (failed(fsdp::detail::verifyAxes(*this, axes, "is split over")))
+    return failure();
+  int64_t batch = static_cast<int64_t>(*getGlobalBatch());
+  if (batch < 1)
+    return emitOpError() << "is part of a batch of " << batch << " samples, expected at least 1";
+  int64_t ranks = getMesh(*this).getSize(axes);
+  int64_t expected = llvm::divideCeil(batch, ranks);
   if (type.getDimSize(dim) != expected)
     return emitOpError() << "holds " << type.getDimSize(dim) << " samples, expected " << expected
-                         << " (" << *getGlobalBatch() << " over " << ranks << " ranks)";
+                         << " (" << batch << " over " << ranks << " ranks)";
   return success();
 }
 
@@ -100,6 +105,17 @@ LogicalResult GlobalNormOp::verify() {
   if (getParams().size() != getGradients().size())
     return emitOpError() << "has " << getGradients().size() << " gradients, expected "
                          << getParams().size() << " (one for each parameter)";
+  auto module = (*this)->getParentOfType<ModuleOp>();
+  for (auto [symbol, gradient] :
+       llvm::zip_equal(getParams().getAsRange<FlatSymbolRefAttr>(), getGradients())) {
+    auto param = module ? module.lookupSymbol<ParamOp>(symbol) : ParamOp();
+    if (!param)
+      return emitOpError() << "names '" << symbol.getValue() << "', which is no parameter";
+    auto type = cast<RankedTensorType>(gradient.getType());
+    if (type.getShape() != param.getTensorType().getShape())
+      return emitOpError() << "has a gradient of " << type << " for parameter '"
+                           << param.getSymName() << "' of " << param.getType();
+  }
   return success();
 }
 
@@ -116,12 +132,10 @@ LogicalResult ConstraintOp::verify() {
                          << type.getRank();
   if (!sharding.getUnreduced().empty())
     return emitOpError() << "cannot ask for partial sums; leave 'unreduced' out";
-  MeshAttr mesh = getMesh(*this);
-  for (ArrayAttr axes : sharding.getDimAxes())
-    for (StringAttr axis : getAxisNames(axes))
-      if (mesh.getAxisIndex(axis) < 0)
-        return emitOpError() << "names axis '" << axis.getValue() << "', which the mesh lacks";
-  return success();
+  SmallVector<StringAttr> axes;
+  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+    llvm::append_range(axes, sharding.getAxes(dim));
+  return fsdp::detail::verifyAxes(*this, axes, "names");
 }
 
 nn::ShardingRule ConstraintOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }

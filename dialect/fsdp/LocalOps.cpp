@@ -9,9 +9,11 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Fails unless `symbol` names a storage of shard type `type` which keeps `what`.
-static LogicalResult verifyStorage(SymbolTableCollection &symbols, Operation *op,
-                                   FlatSymbolRefAttr symbol, StringRef what, Type type) {
+using fsdp::detail::verifyStorage;
+
+LogicalResult mlir::fsdp::detail::verifyStorage(SymbolTableCollection &symbols, Operation *op,
+                                                FlatSymbolRefAttr symbol, StringRef what,
+                                                Type type) {
   // Storages stand in the module; the nearest symbol table is the program.
   auto module = op->getParentOfType<ModuleOp>();
   auto storage = module ? symbols.lookupSymbolIn<StorageOp>(module, symbol) : StorageOp();
@@ -43,9 +45,9 @@ LogicalResult ViewOp::verify() {
   if (flat.getRank() != 1 || flat.getElementType() != type.getElementType())
     return emitOpError() << "takes a flat tensor of " << type.getElementType() << ", got " << flat;
   int64_t offset = getOffset();
-  if (offset < 0 || offset + type.getNumElements() > flat.getNumElements())
-    return emitOpError() << "covers elements " << offset << " to " << offset + type.getNumElements()
-                         << ", expected at most " << flat.getNumElements();
+  if (offset < 0 || offset > flat.getNumElements() - type.getNumElements())
+    return emitOpError() << "covers " << type.getNumElements() << " elements from " << offset
+                         << " on, expected them within 0 to " << flat.getNumElements();
   return success();
 }
 
@@ -73,7 +75,15 @@ LogicalResult MaskPaddingOp::verify() {
   if (dim < 0 || dim >= type.getRank())
     return emitOpError() << "masks dimension " << dim << ", expected a dimension below "
                          << type.getRank();
-  int64_t ranks = getMesh(*this).getSize(getAxisNames(getOver()));
+  SmallVector<StringAttr> axes = getAxisNames(getOver());
+  if (failed(fsdp::detail::verifyAxes(*this, axes, "is split over")))
+    return failure();
+  if (static_cast<int64_t>(getSize()) < 0)
+    return emitOpError() << "masks a dimension of " << static_cast<int64_t>(getSize())
+                         << " elements, expected 0 or more";
+  if (getFill().isNaN())
+    return emitOpError() << "fills with NaN, expected a number or an infinity";
+  int64_t ranks = getMesh(*this).getSize(axes);
   int64_t expected = llvm::divideCeil(static_cast<int64_t>(getSize()), ranks);
   if (type.getDimSize(dim) != expected)
     return emitOpError() << "has " << type.getDimSize(dim) << " elements along dimension " << dim
@@ -93,4 +103,22 @@ LogicalResult OptimizerStepOp::verifySymbolUses(SymbolTableCollection &symbols) 
       !llvm::all_of(getStates(), sameType) || !llvm::all_of(getNewStates(), sameType))
     return emitOpError() << "needs gradient, states and results of the parameter's type " << type;
   return verifyStorage(symbols, *this, getStorageAttr(), "parameter", type);
+}
+
+LogicalResult AdvanceOp::verify() {
+  for (Operation *op = (*this)->getNextNode(); op; op = op->getNextNode()) {
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
+      interface.getEffects(effects);
+    bool reads = llvm::any_of(effects, [](const MemoryEffects::EffectInstance &effect) {
+      return isa<StepStateResource>(effect.getResource());
+    });
+    if (!reads && !isa<UpdateOp>(op))
+      continue;
+    InFlightDiagnostic diag = emitOpError() << "stands before '" << op->getName()
+                                            << "', which would see the next step; advance last";
+    diag.attachNote(op->getLoc()) << "what comes too late is here";
+    return diag;
+  }
+  return success();
 }

@@ -10,6 +10,32 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// So that sizes of shards, times ranks, fit 64 bits (see nn::kMostTensorBytes).
+static constexpr int64_t mostRanks = int64_t(1) << 20;
+
+LogicalResult mlir::fsdp::detail::verifyAxes(Operation *op, ArrayRef<StringAttr> axes,
+                                             StringRef verb) {
+  MeshAttr mesh = getMesh(op);
+  llvm::SmallSet<StringRef, 4> seen;
+  for (StringAttr axis : axes) {
+    if (mesh.getAxisIndex(axis) < 0)
+      return op->emitOpError() << verb << " axis '" << axis.getValue()
+                               << "', which the mesh lacks";
+    if (!seen.insert(axis.getValue()).second)
+      return op->emitOpError() << verb << " axis '" << axis.getValue() << "' twice";
+  }
+  return success();
+}
+
+LogicalResult MeshOp::verify() {
+  auto meshes = (*this)->getParentOfType<ModuleOp>().getOps<MeshOp>();
+  if (*meshes.begin() == *this)
+    return success();
+  InFlightDiagnostic diag = emitOpError() << "stands twice in a module, expected one mesh";
+  diag.attachNote((*meshes.begin()).getLoc()) << "the first mesh is here";
+  return diag;
+}
+
 Attribute MeshAttr::parse(AsmParser &parser, Type) {
   SmallVector<StringAttr> names;
   SmallVector<int64_t> sizes, devices;
@@ -74,8 +100,9 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (size < 1)
       return emitError() << "mesh axis '" << name.getValue() << "' has size " << size
                          << ", expected at least 1";
-    if (__builtin_mul_overflow(ranks, size, &ranks))
-      return emitError() << "mesh has more ranks than fit 64 bits";
+    if (__builtin_mul_overflow(ranks, size, &ranks) || ranks > mostRanks)
+      return emitError() << "mesh axis '" << name.getValue() << "' of size " << size
+                         << " makes more ranks than a mesh may have, expected at most " << mostRanks;
   }
   if (devices.empty())
     return success();

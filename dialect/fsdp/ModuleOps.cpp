@@ -9,13 +9,12 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Fails unless every one of `axes` is an axis of the mesh of `op`.
-static LogicalResult verifyKnownAxes(Operation *op, ArrayRef<StringAttr> axes, StringRef where) {
-  MeshAttr mesh = getMesh(op);
-  for (StringAttr axis : axes)
-    if (mesh.getAxisIndex(axis) < 0)
-      return op->emitOpError() << where << " names axis '" << axis.getValue()
-                               << "', which the mesh lacks";
+using fsdp::detail::verifyAxes;
+
+/// Fails where the body of `op`, a container, has arguments: nothing gives them values.
+static LogicalResult verifyNoArguments(Operation *op) {
+  if (unsigned count = op->getRegion(0).getNumArguments())
+    return op->emitOpError() << "has a body with " << count << " arguments, expected none";
   return success();
 }
 
@@ -50,17 +49,18 @@ LogicalResult ParamOp::verify() {
                          << "', which weight files keep for themselves; choose another name";
   RankedTensorType type = getTensorType();
   if (auto fileShape = getFileShape()) {
-    int64_t elements = 1;
-    for (int64_t size : *fileShape)
-      elements *= size;
-    if (elements != type.getNumElements())
-      return emitOpError() << "'file_shape' has " << elements << " elements, expected "
+    std::optional<int64_t> elements = nn::countElements(*fileShape);
+    if (!elements)
+      return emitOpError() << "'file_shape' [" << *fileShape
+                           << "] is no shape, expected sizes of at most 2^48 elements together";
+    if (*elements != type.getNumElements())
+      return emitOpError() << "'file_shape' has " << *elements << " elements, expected "
                            << type.getNumElements() << " as the type has";
   }
   PlacementAttr placement = getPlacementAttr();
   if (!placement)
     return success();
-  if (failed(verifyKnownAxes(*this, placement.getAxes(), "placement")))
+  if (failed(verifyAxes(*this, placement.getAxes(), "placement names")))
     return failure();
   if (placement.getKind() == StorageKind::dimension && placement.getDim() >= type.getRank())
     return emitOpError() << "placement splits dimension " << placement.getDim()
@@ -80,6 +80,8 @@ LogicalResult StepOp::verify() {
   for (auto metric : getBody().getOps<MetricOp>())
     if (failed(verifyMetric(metric)))
       return failure();
+  if (failed(verifyNoArguments(*this)))
+    return failure();
   bool train = getKind() == StepKind::train;
   if (train && !getOptimizer())
     return emitOpError() << "of kind 'train' needs an optimizer";
@@ -93,7 +95,7 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return failure();
   RankedTensorType shard = getShardType();
   SmallVector<StringAttr> axes = getAxisNames(getAxes());
-  if (failed(verifyKnownAxes(*this, axes, "storage")))
+  if (failed(verifyAxes(*this, axes, "storage names")))
     return failure();
   int64_t ranks = getMesh(*this).getSize(axes);
   auto lookup = [&](MemberAttr member) {
@@ -111,6 +113,9 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "has member '" << param.getSymName() << "' of element type "
                            << param.getTensorType().getElementType() << ", expected "
                            << shard.getElementType();
+    if (member.getOffset() < 0 || member.getOffset() > nn::kMostTensorBytes)
+      return emitOpError() << "has member '" << param.getSymName() << "' at "
+                           << member.getOffset() << ", expected 0 to 2^48";
   }
   if (getKind() == StorageKind::dimension) {
     if (getMembers().size() != 1)
@@ -118,6 +123,9 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << " members, expected 1";
     ParamOp param = lookup(cast<MemberAttr>(getMembers()[0]));
     SmallVector<int64_t> expected(param.getTensorType().getShape());
+    if (int64_t offset = cast<MemberAttr>(getMembers()[0]).getOffset())
+      return emitOpError() << "split along a dimension has its member at " << offset
+                           << ", expected 0";
     int64_t dim = getDim();
     if (dim < 0 || dim >= static_cast<int64_t>(expected.size()))
       return emitOpError() << "splits dimension " << dim << ", expected a dimension below "
@@ -142,7 +150,7 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << " (the end of the member before)";
     end = member.getOffset() + lookup(member).getTensorType().getNumElements();
   }
-  int64_t capacity = shard.getNumElements() * ranks;
+  int64_t capacity = shard.getNumElements() * ranks; // both are bounded, see mostRanks
   if (end > capacity)
     return emitOpError() << "members need " << end << " elements, got " << capacity << " ("
                          << shard.getNumElements() << " on each of " << ranks << " ranks)";
@@ -152,6 +160,14 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult ProgramOp::verify() {
   if (failed(verifyNamesInside(*this)))
     return failure();
+  if (failed(verifyNoArguments(*this)))
+    return failure();
+  for (Operation &op : getBody().front())
+    if (!isa<BufferOp, SubviewOp, SegmentOp>(op))
+      return op.emitOpError() << "stands in 'fsdp.program', which holds buffers and segments";
+  if (getArena() && static_cast<int64_t>(*getArena()) < 0)
+    return emitOpError() << "has an arena of " << static_cast<int64_t>(*getArena())
+                         << " bytes, expected 0 or more";
   MeshAttr mesh = getMesh(*this);
   for (NamedAttribute entry : getRole()) {
     auto coordinate = dyn_cast<IntegerAttr>(entry.getValue());
@@ -192,6 +208,8 @@ LogicalResult ProgramOp::verify() {
 }
 
 LogicalResult SegmentOp::verify() {
+  if (failed(verifyNoArguments(*this)))
+    return failure();
   if (getNext().empty())
     return emitOpError() << "has no next segment; name itself to repeat";
   auto program = cast<ProgramOp>((*this)->getParentOp());

@@ -112,7 +112,9 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError
     return emitError() << "a '" << stringifyStorageKind(kind) << "' placement got dimension " << dim
                        << (kind == StorageKind::dimension ? ", expected 0 or more"
                                                           : ", expected none");
-  if (!isa<FloatType>(gather) || !isa<FloatType>(reduce))
-    return emitError() << "gather and reduce types must be float types";
+  for (Type type : {gather, reduce})
+    if (!type.isF32() && !type.isF64() && !type.isBF16() && !type.isF16())
+      return emitError() << "gather and reduce types must be float types: got " << type
+                         << ", expected f32, f64, bf16 or f16";
   return success();
 }

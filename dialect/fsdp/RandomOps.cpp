@@ -30,6 +30,9 @@ LogicalResult DropoutOp::verify() {
     return emitOpError() << "is part of " << getPartOf()->size() << " sizes over "
                          << getOver()->size() << " lists of axes, expected " << rank
                          << " of each (one for each dimension)";
+  if (!nn::countElements(*getPartOf()))
+    return emitOpError() << "is part of [" << *getPartOf()
+                         << "], which is no shape, expected sizes of at most 2^48 elements together";
   MeshAttr mesh = getMesh(*this);
   llvm::SmallPtrSet<Attribute, 4> seen;
   for (auto [dim, whole] : llvm::enumerate(*getPartOf())) {

@@ -7,9 +7,9 @@ using namespace mlir::fsdp;
 
 LogicalResult BufferOp::verify() {
   if (std::optional<uint64_t> offset = getOffset())
-    if (static_cast<int64_t>(*offset) < 0 || *offset % 64 != 0)
+    if (*offset > static_cast<uint64_t>(nn::kMostTensorBytes) || *offset % 64 != 0)
       return emitOpError() << "has offset " << static_cast<int64_t>(*offset)
-                           << ", expected a multiple of 64 that is not negative";
+                           << ", expected a multiple of 64 from 0 to 2^48";
   bool inProgram = isa<ProgramOp>((*this)->getParentOp());
   if (inProgram && !getPersistent())
     return emitOpError()
@@ -20,16 +20,25 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
+LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!getStorage())
+    return success();
+  return fsdp::detail::verifyStorage(symbols, *this, getStorageAttr(), getWhat().value_or(""),
+                                     getType().getTensor());
+}
+
 LogicalResult SubviewOp::verify() {
+  if (!getBuffer().getDefiningOp<BufferOp>() && !getBuffer().getDefiningOp<SubviewOp>())
+    return emitOpError() << "is part of what is no 'fsdp.buffer' and no 'fsdp.subview'";
   RankedTensorType whole = getBuffer().getType().getTensor();
   RankedTensorType part = getType().getTensor();
   if (whole.getElementType() != part.getElementType())
     return emitOpError() << "has element type " << part.getElementType() << ", expected "
                          << whole.getElementType();
   int64_t offset = getOffset();
-  if (offset < 0 || offset + part.getNumElements() > whole.getNumElements())
-    return emitOpError() << "covers elements " << offset << " to " << offset + part.getNumElements()
-                         << ", expected at most " << whole.getNumElements();
+  if (offset < 0 || offset > whole.getNumElements() - part.getNumElements())
+    return emitOpError() << "covers " << part.getNumElements() << " elements from " << offset
+                         << " on, expected them within 0 to " << whole.getNumElements();
   return success();
 }
 
@@ -49,7 +58,29 @@ static LogicalResult verifyContents(LaunchOp launch, ValueRange tensors, ValueRa
   return success();
 }
 
+/// Fails where an operand is not what a segment of this program declares.
+static LogicalResult verifyOperands(LaunchOp launch) {
+  for (Value wait : launch.getWait())
+    if (!wait.getDefiningOp<LaunchOp>())
+      return launch.emitOpError() << "waits for what is no 'fsdp.launch'";
+  SmallVector<Value> buffers(launch.getIns());
+  llvm::append_range(buffers, launch.getOuts());
+  if (Value state = launch.getStepState()) {
+    buffers.push_back(state);
+    Builder builder(launch.getContext());
+    auto expected = RankedTensorType::get({16}, builder.getI64Type());
+    if (RankedTensorType type = cast<BufferType>(state.getType()).getTensor(); type != expected)
+      return launch.emitOpError() << "has a step state of " << type << ", expected " << expected;
+  }
+  for (Value buffer : buffers)
+    if (!buffer.getDefiningOp<BufferOp>() && !buffer.getDefiningOp<SubviewOp>())
+      return launch.emitOpError() << "uses what is no 'fsdp.buffer' and no 'fsdp.subview'";
+  return success();
+}
+
 LogicalResult LaunchOp::verify() {
+  if (failed(verifyOperands(*this)))
+    return failure();
   Block &body = getBody().front();
   auto yield = cast<YieldOp>(body.getTerminator());
   if (failed(verifyContents(*this, body.getArguments(), getIns(), "block arguments", "ins")) ||

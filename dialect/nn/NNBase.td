@@ -7,6 +7,7 @@ include "mlir/IR/OpBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialect/nn/NNInterfaces.td"
+include "dialect/nn/NNTypes.td"
 
 def NN_Dialect : Dialect {
   let name = "nn";
@@ -35,9 +36,9 @@ class NN_ComputeOp<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
         DeclareOpInterfaceMethods<CostOpInterface>], traits)>;
 
-def NN_FloatTensor : StaticShapeTensorOf<[F32, F64, BF16, F16]>;
-def NN_IntTensor : StaticShapeTensorOf<[I32, I64]>;
-def NN_AnyTensor : StaticShapeTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
+def NN_FloatTensor : NN_SizedTensorOf<[F32, F64, BF16, F16]>;
+def NN_IntTensor : NN_SizedTensorOf<[I32, I64]>;
+def NN_AnyTensor : NN_SizedTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
 
 def NN_Reduction : I32EnumAttr<"Reduction", "how elements are combined", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"mean", 1>, I32EnumAttrCase<"max", 2>]> {

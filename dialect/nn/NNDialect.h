@@ -7,6 +7,7 @@
 #include "dialect/nn/Cost.h"
 #include "dialect/nn/Notation.h"
 #include "dialect/nn/ShardingRule.h"
+#include "dialect/nn/TensorSize.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -1,14 +1,18 @@
 // RUN: split-file %s %t
-// RUN: not fsdp-opt %t/gather.mlir --fsdp-verify-phase 2>&1 | FileCheck %s --check-prefix=GATHER
+// RUN: not fsdp-opt %t/load.mlir --fsdp-verify-phase 2>&1 | FileCheck %s --check-prefix=LOAD
 // RUN: not fsdp-opt %t/step.mlir --fsdp-verify-phase 2>&1 | FileCheck %s --check-prefix=STEP
 // RUN: not fsdp-opt %t/loose.mlir --fsdp-verify-phase 2>&1 | FileCheck %s --check-prefix=LOOSE
 
-//--- gather.mlir
-// GATHER: error: 'fsdp.all_gather' op belongs to the local or scheduled phase, but the module is in the global phase
-fsdp.mesh @mesh <["fsdp"=2]>
-fsdp.step @evaluate evaluate {
-  %x = fsdp.input "x" sample_dim 0 : tensor<4xf32>
-  %g = fsdp.all_gather %x dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
+//--- load.mlir
+// LOAD: error: 'fsdp.load' op belongs to the local phase, but the module is in the scheduled phase
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.param @w : tensor<4xf32> unit "w" init <constant, 0.0>
+  fsdp.storage @s : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
+  fsdp.program @all role {} {
+    fsdp.segment @train train next [@train] {
+      %p = fsdp.load @s "parameter" : tensor<4xf32>
+    }
+  }
 }
 
 //--- step.mlir

@@ -11,6 +11,7 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include <cmath>
+#include <new>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -69,6 +70,17 @@ static std::string printShape(ArrayRef<int64_t> shape) {
   return text + "]";
 }
 
+/// What is wrong with a tensor of `file` that has a value that is not finite; empty where none has.
+static std::string describeNonFinite(StringRef file, StringRef name, const Tensor &tensor) {
+  for (int64_t i = 0; tensor.isFloat() && i < tensor.size(); ++i)
+    if (!std::isfinite(tensor.getFloat(i)))
+      return ("'" + file + "': tensor '" + name + "' has the value " +
+              std::to_string(tensor.getFloat(i)) + " at element " + std::to_string(i) +
+              ", expected finite numbers")
+          .str();
+  return {};
+}
+
 /// Replaces the parameters by those of the file; returns an error message or nothing.
 static std::string loadParameters(ModuleOp module, Machine &machine, const TensorFile &file) {
   for (ParamOp param : module.getOps<ParamOp>()) {
@@ -81,6 +93,8 @@ static std::string loadParameters(ModuleOp module, Machine &machine, const Tenso
       return "'" + paramsFile + "': tensor '" + name + "' has shape " +
              printShape(type.getShape()) + (it->second.isFloat() ? "" : " of integers") +
              ", expected " + printShape(fileShape(param));
+    if (std::string message = describeNonFinite(paramsFile, name, it->second); !message.empty())
+      return message;
     if (failed(machine.set(name, "parameter", it->second.viewAs(param.getTensorType()))))
       return "parameter '" + name + "' could not be set";
   }
@@ -111,12 +125,8 @@ static LogicalResult collectParameters(ModuleOp module, Machine &machine, Tensor
 
 static LogicalResult addData(ModuleOp module, DataSet &data, const TensorFile &file) {
   for (const auto &[name, tensor] : file) {
-    if (tensor.isFloat())
-      for (int64_t i = 0; i < tensor.size(); ++i)
-        if (!std::isfinite(tensor.getFloat(i)))
-          return failure(fail("'" + inputsFile + "': tensor '" + name + "' has the value " +
-                              std::to_string(tensor.getFloat(i)) + " at element " +
-                              std::to_string(i) + ", expected finite numbers"));
+    if (std::string message = describeNonFinite(inputsFile, name, tensor); !message.empty())
+      return failure(fail(message));
     if (failed(data.add(module.getLoc(), name, tensor)))
       return failure();
   }
@@ -145,8 +155,7 @@ static int runSteps(Machine &machine, const DataSet &data, TensorFile &file) {
   return 0;
 }
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+static int run(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   if (!cl::ParseCommandLineOptions(argc, argv,
                                    "Runs a module of any phase on simulated ranks, slowly and "
@@ -166,6 +175,8 @@ int main(int argc, char **argv) {
   registry.insert<nn::NNDialect, FSDPDialect, arith::ArithDialect, math::MathDialect>();
   nn::registerElementwiseModels(registry);
   MLIRContext context(registry);
+  // An empty module names no dialect.
+  context.loadAllAvailableDialects();
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context);
@@ -210,4 +221,13 @@ int main(int argc, char **argv) {
     if (llvm::Error error = writeSafetensors(outputsFile, results))
       return fail("'" + outputsFile + "' cannot be written: " + llvm::toString(std::move(error)));
   return 0;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc &) {
+    return fail("out of memory; run a smaller model, or fewer ranks");
+  }
 }

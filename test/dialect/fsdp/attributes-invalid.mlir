@@ -17,7 +17,7 @@ fsdp.mesh @mesh <["fsdp"=0]>
 
 // -----
 
-// expected-error @below {{mesh has more ranks than fit 64 bits}}
+// expected-error @below {{mesh axis 'a' of size 4611686018427387904 makes more ranks than a mesh may have, expected at most 1048576}}
 fsdp.mesh @mesh <["a"=4611686018427387904, "b"=4]>
 
 // -----
@@ -88,7 +88,7 @@ fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <replicate
 
 // -----
 
-// expected-error @below {{gather and reduce types must be float types}}
+// expected-error @below {{gather and reduce types must be float types: got}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <replicated, gather = i32, reduce = f32, reshard = always>
 
 // -----

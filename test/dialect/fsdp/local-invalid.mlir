@@ -50,7 +50,7 @@ fsdp.program @p role {} {
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<8xf32>
-    // expected-error @below {{covers elements 4 to 10, expected at most 8}}
+    // expected-error @below {{covers 6 elements from 4 on, expected them within 0 to 8}}
     %v = fsdp.view %c at 4 : tensor<8xf32> -> tensor<2x3xf32>
   }
 }

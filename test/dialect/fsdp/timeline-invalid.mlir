@@ -3,7 +3,7 @@
 // buffer C1: offsets.
 
 fsdp.program @p role {} {
-  // expected-error @below {{has offset 32, expected a multiple of 64 that is not negative}}
+  // expected-error @below {{has offset 32, expected a multiple of 64 from 0 to 2^48}}
   %b = fsdp.buffer "b" persistent offset 32 : !fsdp.buffer<tensor<8xf32>>
 }
 
@@ -32,7 +32,7 @@ fsdp.program @p role {} {
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %b = fsdp.buffer "b" : !fsdp.buffer<tensor<8xf32>>
-    // expected-error @below {{covers elements 6 to 10, expected at most 8}}
+    // expected-error @below {{covers 4 elements from 6 on, expected them within 0 to 8}}
     %v = fsdp.subview %b at 6 : !fsdp.buffer<tensor<8xf32>> -> !fsdp.buffer<tensor<4xf32>>
   }
 }

@@ -253,13 +253,15 @@ TEST_F(EvaluatorTest, ValuesFromOutsideAreRefused) {
     return success();
   });
   module = parseSourceString<ModuleOp>(R"(
-    %x = arith.constant dense<1.0> : tensor<f32>
     fsdp.step @s evaluate {
+      %x = arith.constant dense<1.0> : tensor<f32>
       %y = arith.negf %x : tensor<f32>
     })",
                                        ParserConfig(&context));
   ASSERT_TRUE(module);
   auto step = *module->getOps<StepOp>().begin();
+  // The verifier would refuse it.
+  step.getBody().front().front().moveBefore(step);
   EXPECT_TRUE(failed(evaluate(step.getBody().front(), {}, {})));
   EXPECT_NE(message.find("an operand is defined outside of its block"), std::string::npos);
 }

@@ -1,0 +1,84 @@
+//===- PhaseVerifier.cpp - where ops may stand ----------------------------===//
+
+#include "dialect/fsdp/FSDPDialect.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The phases in which `op` may stand; empty for an op without one.
+static SmallVector<Phase> allowedPhases(Operation *op) {
+  SmallVector<Phase> phases;
+  if (op->hasTrait<InGlobalPhase>())
+    phases.push_back(Phase::global);
+  if (op->hasTrait<InLocalPhase>())
+    phases.push_back(Phase::local);
+  if (op->hasTrait<InScheduledPhase>())
+    phases.push_back(Phase::scheduled);
+  return phases;
+}
+
+/// The containers that `op` may stand in, for an error message.
+static std::string describeContainers(Operation *op) {
+  if (isa<BufferOp, SubviewOp>(op))
+    return "a program or a segment";
+  if (isa<LaunchOp>(op))
+    return "a segment";
+  SmallVector<StringRef> names;
+  for (Phase phase : allowedPhases(op))
+    names.push_back(phase == Phase::global  ? "a step"
+                    : phase == Phase::local ? "a segment"
+                                            : "a launch");
+  return llvm::join(names, " or ");
+}
+
+static bool mayHold(Operation *container, Operation *op) {
+  bool place = isa<BufferOp, SubviewOp>(op);
+  if (isa<ModuleOp>(container))
+    return false;
+  if (isa<ProgramOp>(container))
+    return place;
+  if (isa<StepOp>(container))
+    return op->hasTrait<InGlobalPhase>();
+  if (isa<SegmentOp>(container))
+    return op->hasTrait<InLocalPhase>() || place || isa<LaunchOp>(op);
+  if (isa<LaunchOp>(container))
+    return op->hasTrait<InScheduledPhase>() && !place && !isa<LaunchOp>(op);
+  return true;
+}
+
+LogicalResult mlir::fsdp::detail::verifyContainer(Operation *op) {
+  // Their parents are given.
+  if (isa<StepOp, ProgramOp, SegmentOp>(op))
+    return success();
+  Operation *container = op->getParentOp();
+  while (isa_and_nonnull<nn::FusedOp>(container))
+    container = container->getParentOp();
+  if (!container || mayHold(container, op))
+    return success();
+  return op->emitOpError() << "stands in '" << container->getName() << "', expected "
+                           << describeContainers(op);
+}
+
+LogicalResult mlir::fsdp::verifyPhase(ModuleOp module, Phase phase) {
+  WalkResult result = module.walk([&](Operation *op) {
+    SmallVector<Phase> allowed = allowedPhases(op);
+    if (!allowed.empty() && !llvm::is_contained(allowed, phase)) {
+      op->emitOpError() << "belongs to the "
+                        << llvm::join(llvm::map_range(allowed, stringifyPhase), " or ")
+                        << " phase, but the module is in the " << stringifyPhase(phase)
+                        << " phase";
+      return WalkResult::interrupt();
+    }
+    // Ops that have no phase compute; in the scheduled phase they stand in launches.
+    bool computes = !isa<BufferOp, SubviewOp, LaunchOp>(op) &&
+                    isa_and_nonnull<SegmentOp>(op->getParentOp());
+    if (phase == Phase::scheduled && computes) {
+      op->emitOpError() << "computes outside a launch in the scheduled phase";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}

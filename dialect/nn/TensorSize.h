@@ -1,0 +1,25 @@
+//===- TensorSize.h - how large a tensor may be -----------------*- C++ -*-===//
+
+#ifndef DIALECT_NN_TENSORSIZE_H
+#define DIALECT_NN_TENSORSIZE_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include <optional>
+
+namespace mlir::nn {
+
+/// Bytes that no tensor, and no offset into one, exceeds. Larger than any machine's memory, and so
+/// small that the sizes of thousands of tensors, times the ranks of a mesh, can be added up in 64
+/// bits.
+constexpr int64_t kMostTensorBytes = int64_t(1) << 48;
+
+/// The product of `sizes`; nothing where one is negative or the product exceeds
+/// `kMostTensorBytes`.
+std::optional<int64_t> countElements(ArrayRef<int64_t> sizes);
+
+/// True for a tensor of static shape of at most `kMostTensorBytes` bytes.
+bool isSized(Type type);
+
+} // namespace mlir::nn
+
+#endif // DIALECT_NN_TENSORSIZE_H
