@@ -1,6 +1,8 @@
 //===- ModuleOps.cpp - verify declarations and containers -----------------===//
 
 #include "dialect/fsdp/Names.h"
+#include "dialect/fsdp/TensorSizes.h"
+#include "dialect/nn/TensorSize.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -49,13 +51,15 @@ LogicalResult ParamOp::verify() {
     return emitOpError() << "is called '" << reservedTensorName
                          << "', which weight files keep for themselves; choose another name";
   RankedTensorType type = getTensorType();
+  if (!nn::countBytes(type))
+    return emitOpError() << "'" << getSymName() << "' of type " << type << " "
+                         << nn::tooLargeMessage;
   if (auto fileShape = getFileShape()) {
-    int64_t elements = 1;
-    for (int64_t size : *fileShape)
-      elements *= size;
+    std::optional<int64_t> elements = nn::checkedProduct(*fileShape);
     if (elements != type.getNumElements())
-      return emitOpError() << "'file_shape' has " << elements << " elements, expected "
-                           << type.getNumElements() << " as the type has";
+      return emitOpError() << "'file_shape' has "
+                           << (elements ? std::to_string(*elements) : "more than 2^63 - 1")
+                           << " elements, expected " << type.getNumElements() << " as the type has";
   }
   PlacementAttr placement = getPlacementAttr();
   if (!placement)
@@ -75,7 +79,8 @@ LogicalResult ParamOp::verify() {
 }
 
 LogicalResult StepOp::verify() {
-  if (failed(verifyNamesInside(*this)) || failed(verifyLocationsInside(*this)))
+  if (failed(verifyNamesInside(*this)) || failed(verifyLocationsInside(*this)) ||
+      failed(verifyTensorSizes(*this)))
     return failure();
   for (auto metric : getBody().getOps<MetricOp>())
     if (failed(verifyMetric(metric)))
@@ -140,17 +145,22 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "has member '" << member.getParam().getValue() << "' at "
                            << member.getOffset() << ", expected at least " << end
                            << " (the end of the member before)";
-    end = member.getOffset() + lookup(member).getTensorType().getNumElements();
+    if (llvm::AddOverflow(member.getOffset(), lookup(member).getTensorType().getNumElements(), end))
+      return emitOpError() << "has member '" << member.getParam().getValue() << "' at "
+                           << member.getOffset() << ", and its end does not fit 64 bits";
   }
-  int64_t capacity = shard.getNumElements() * ranks;
-  if (end > capacity)
-    return emitOpError() << "members need " << end << " elements, got " << capacity << " ("
+  std::optional<int64_t> capacity = nn::checkedProduct({shard.getNumElements(), ranks});
+  if (!capacity || !nn::countBytes(shard))
+    return emitOpError() << "has a shard of type " << shard << " on each of " << ranks
+                         << " ranks, which " << nn::tooLargeMessage;
+  if (end > *capacity)
+    return emitOpError() << "members need " << end << " elements, got " << *capacity << " ("
                          << shard.getNumElements() << " on each of " << ranks << " ranks)";
   return success();
 }
 
 LogicalResult ProgramOp::verify() {
-  if (failed(verifyNamesInside(*this)))
+  if (failed(verifyNamesInside(*this)) || failed(verifyTensorSizes(*this)))
     return failure();
   MeshAttr mesh = getMesh(*this);
   for (NamedAttribute entry : getRole()) {

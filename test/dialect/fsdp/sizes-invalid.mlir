@@ -1,5 +1,4 @@
 // Products of sizes that do not fit 64 bits: of parameters, of values of a step, of shards, of buffers.
-// XFAIL: *
 // RUN: fsdp-opt --split-input-file --verify-diagnostics %s
 
 // expected-error @below {{'w' of type 'tensor<4294967296x4294967296xf32>' takes more than 9223372036854775807 bytes; make it smaller}}
