@@ -22,7 +22,7 @@ fsdp.param @w : tensor<9223372036854775807x9223372036854775807x0xf32> unit "u" i
 // -----
 
 // expected-error @below {{'file_shape' has more than 2^63 - 1 elements, expected 4 as the type has}}
-fsdp.param @w : tensor<4xf32> file_shape [4294967296, 4294967296] unit "u" init <constant, 0.0>
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> file_shape [4294967296, 4294967296]
 
 // -----
 
@@ -35,15 +35,15 @@ fsdp.step @evaluate evaluate {
 
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<1x4294967296xf32>
-  // expected-error @below {{makes 'pairs', of type 'tensor<4294967296x4294967296xf32>', which takes more than 9223372036854775807 bytes}}
-  %pairs = nn.einsum "bi,bj->ij" %x, %x : (tensor<1x4294967296xf32>, tensor<1x4294967296xf32>) -> tensor<4294967296x4294967296xf32> loc("pairs")
+  // expected-error @below {{has a result of type 'tensor<4294967296x4294967296xf32>', which takes more than 9223372036854775807 bytes}}
+  %pairs = nn.einsum "bi,bj->ij" %x, %x : (tensor<1x4294967296xf32>, tensor<1x4294967296xf32>) -> tensor<4294967296x4294967296xf32>
 }
 
 // -----
 
 // A joined dimension that wraps around to 0.
-func.func @joined(%x: tensor<4xf32>) -> tensor<0xf32> {
+func.func @joined(%x: tensor<4611686018427387904x4xf32>) -> tensor<0xf32> {
   // expected-error @below {{the product of its sizes does not fit 64 bits}}
-  %y = nn.repeat "d -> (b d)" %x {b = 4611686018427387904} : tensor<4xf32> -> tensor<0xf32>
+  %y = nn.rearrange "b d -> (b d)" %x : tensor<4611686018427387904x4xf32> -> tensor<0xf32>
   return %y : tensor<0xf32>
 }
