@@ -43,7 +43,7 @@ fsdp.step @evaluate evaluate {
 
 // A joined dimension that wraps around to 0.
 func.func @joined(%x: tensor<4611686018427387904x4xf32>) -> tensor<0xf32> {
-  // expected-error @below {{the product of its sizes does not fit 64 bits}}
+  // expected-error @below {{the sizes of its names multiply to 2^63 or more}}
   %y = nn.rearrange "b d -> (b d)" %x : tensor<4611686018427387904x4xf32> -> tensor<0xf32>
   return %y : tensor<0xf32>
 }
