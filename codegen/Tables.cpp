@@ -211,10 +211,11 @@ static int64_t tokensPerSample(const ScheduledProgram &program) {
   return most;
 }
 
-static double defaultLearningRate(const ScheduledProgram &program) {
-  double rate = 0;
-  program.program.walk([&](LearningRateOp op) { rate = op.getOptimizer().getLr(); });
-  return rate;
+/// The optimizer whose rate the program computes; null where it computes none.
+static OptimizerAttr optimizerOf(const ScheduledProgram &program) {
+  OptimizerAttr optimizer;
+  program.program.walk([&](LearningRateOp op) { optimizer = op.getOptimizer(); });
+  return optimizer;
 }
 
 void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &arena,
@@ -251,6 +252,7 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
     writer.line("/*" + label + "=*/" + value + ",");
   };
   Type f32 = Builder(program.module.getContext()).getF32Type();
+  OptimizerAttr optimizer = optimizerOf(program);
   field("name", quoted(options.name));
   field("axes", "axes");
   field("deviceOrder", "device_order");
@@ -262,10 +264,11 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("inputs", "inputs");
   field("segments", "segments");
   field("stepState", "persistent::step_state");
-  field("defaultLearningRate", literal(defaultLearningRate(program), f32));
+  field("defaultLearningRate", literal(optimizer ? optimizer.getLr() : 0.0, f32));
   field("tokensPerSample", llvm::Twine(tokensPerSample(program)));
   field("report", "R\"(" + options.report + ")\"");
   field("communicator", quoted(options.communicator));
+  field("warmup", llvm::Twine(optimizer ? optimizer.getWarmup() : 0));
   // Ranks of programs that differ, if only in a constant of the optimizer, refuse one another.
   uint64_t digest = llvm::xxh3_64bits(kernels) * 3 + llvm::xxh3_64bits(writer.text());
   field("digest", "0x" + llvm::utohexstr(digest, /*LowerCase=*/true));

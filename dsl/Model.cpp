@@ -4,6 +4,7 @@
 
 #include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/TokenSource.h"
+#include "dialect/nn/TensorSize.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Diagnostics.h"
@@ -76,12 +77,17 @@ static Type convert(MLIRContext &context, ElementType type) {
   llvm_unreachable("unknown element type");
 }
 
-/// Fails unless all sizes are at least 0.
-static void checkShape(const std::string &what, const Shape &shape, Where where) {
+/// The type of `what`. Fails unless all sizes are at least 0 and its bytes can be counted.
+static RankedTensorType checkedType(const std::string &what, const Shape &shape, Type element,
+                                    Where where) {
   for (int64_t size : shape)
     if (size < 0)
       throw ModelError(where, what + " has a dimension of size " + std::to_string(size) +
                                   ", expected at least 0");
+  auto type = RankedTensorType::get(shape, element);
+  if (!nn::countBytes(type))
+    throw ModelError(where, what + " (" + describe(type) + ") " + nn::tooLargeMessage);
+  return type;
 }
 
 Model::Model(MLIRContext &context, Where where)
@@ -111,7 +117,8 @@ Tensor Model::wrap(Value value, const std::string &label, const std::string &sco
 
 Tensor Model::input(const std::string &name, const Shape &shape, ElementType elementType,
                     int64_t sampleDim, Where where) {
-  checkShape("input '" + name + "'", shape, where);
+  RankedTensorType type =
+      checkedType("input '" + name + "'", shape, convert(context, elementType), where);
   for (auto other : step.getOps<ir::InputOp>())
     if (other.getName() == name)
       throw ModelError(where, "input '" + name + "' is declared twice; give each its own name");
@@ -119,7 +126,6 @@ Tensor Model::input(const std::string &name, const Shape &shape, ElementType ele
     throw ModelError(where, "input '" + name + "' counts samples along dimension " +
                                 std::to_string(sampleDim) + ", expected a dimension below " +
                                 std::to_string(shape.size()));
-  auto type = RankedTensorType::get(shape, convert(context, elementType));
   auto op = ir::InputOp::create(builder, location(name, where), type, name, sampleDim,
                                 IntegerAttr(), ArrayAttr());
   check([&] { return mlir::verify(op); }, "input '" + ir::shownName(name) + "'", where);
@@ -170,12 +176,13 @@ Scope Scope::frozen() const {
 Parameter Scope::parameter(const std::string &name, const Shape &shape, Init init,
                            const Shape &fileShape, Where where) const {
   std::string label = prefix.empty() ? name : prefix + "." + name;
-  checkShape("parameter '" + label + "'", shape, where);
+  Builder builder(&model->context);
+  RankedTensorType type =
+      checkedType("parameter '" + label + "'", shape, builder.getF32Type(), where);
   if (model->module->lookupSymbol(label))
     throw ModelError(where, "parameter '" + label + "' is declared twice; give each its own name");
-  Builder builder(&model->context);
   Parameter parameter;
-  parameter.tensorType = RankedTensorType::get(shape, builder.getF32Type());
+  parameter.tensorType = type;
   parameter.model = model;
   parameter.label = label;
   parameter.scope = path;
@@ -250,6 +257,8 @@ Tensor Model::create(const std::string &what, llvm::ArrayRef<Tensor> operands, W
   Value value = build(builder, location(label, where));
   if (!value || failed(mlir::verify(value.getDefiningOp())))
     fail(what, operands, where, withoutOpName(message));
+  if (auto type = cast<RankedTensorType>(value.getType()); !nn::countBytes(type))
+    fail(what, operands, where, "the result (" + describe(type) + ") " + nn::tooLargeMessage);
   return wrap(value, label, scope);
 }
 
@@ -268,9 +277,18 @@ void Model::metric(const std::string &name, const Average &average, Where where)
   check([&] { return ir::verifyMetric(op); }, "metric '" + ir::shownName(name) + "'", where);
 }
 
-void Model::optimizer(const Optimizer &optimizer) {
-  step.setOptimizerAttr(ir::OptimizerAttr::get(&context, optimizer.kind, optimizer.constants,
-                                               optimizer.schedule, optimizer.warmup));
+void Model::optimizer(const Optimizer &optimizer, Where where) {
+  std::string message;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    message = diagnostic.str();
+    return success();
+  });
+  auto checked = ir::OptimizerAttr::getChecked(
+      [&] { return mlir::emitError(location("optimizer", where)); }, &context, optimizer.kind,
+      optimizer.constants, optimizer.schedule, optimizer.warmup);
+  if (!checked)
+    throw ModelError(where, message);
+  step.setOptimizerAttr(checked);
 }
 
 OwningOpRef<ModuleOp> Model::take(Where where) {

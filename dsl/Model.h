@@ -102,7 +102,7 @@ public:
   void loss(const Average &average, Where where = Where::here());
   /// A further number to log under `name`.
   void metric(const std::string &name, const Average &average, Where where = Where::here());
-  void optimizer(const Optimizer &optimizer);
+  void optimizer(const Optimizer &optimizer, Where where = Where::here());
 
   /// A constant of rank 0.
   Tensor scalar(double value, ElementType elementType = ElementType::f32,

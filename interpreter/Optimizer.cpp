@@ -59,7 +59,9 @@ void interpreter::applyUpdate(const Update &update, Tensor &parameter, const Ten
     double shrunk = p[i].f;
     if (rule.getKind() == OptimizerKind::adamw)
       shrunk -= update.lr * decay * p[i].f;
-    double step = (m / firstBias) / (std::sqrt(v / secondBias) + rule.getEps());
+    // With eps 0 an element that never had a gradient would get 0 / 0.
+    double root = std::sqrt(v / secondBias) + rule.getEps();
+    double step = root == 0 ? 0 : (m / firstBias) / root;
     p[i].f = round(shrunk - update.lr * step);
   }
 }

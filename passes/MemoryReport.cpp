@@ -1,6 +1,7 @@
 //===- MemoryReport.cpp - sums over a scheduled module --------------------===//
 
 #include "passes/MemoryReport.h"
+#include "passes/MeshAxes.h"
 #include "passes/ScheduleProblem.h"
 #include "passes/SegmentPlan.h"
 #include "passes/schedule/MemoryPlanner.h"
@@ -117,9 +118,7 @@ MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module) {
   MemoryReport report;
   MeshAttr mesh = getMesh(module.getBody()->empty() ? module.getOperation()
                                                     : &module.getBody()->front());
-  for (auto [name, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes()))
-    report.mesh += (report.mesh.empty() ? "" : ",") + name.getValue().str() + "=" +
-                   std::to_string(size);
+  report.mesh = describeAxes(mesh);
   report.ranks = mesh.getNumRanks();
   addReplicated(module, report);
   for (int index = 0, end = static_cast<int>(schedule.programs.size()); index < end; ++index) {

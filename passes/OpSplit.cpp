@@ -9,14 +9,6 @@ using mlir::nn::FactorKind;
 using mlir::nn::ShardingRule;
 using mlir::nn::TensorFactors;
 
-AxisList mlir::fsdp::getBatchAxes(MeshAttr mesh) {
-  AxisList axes;
-  for (StringAttr axis : mesh.getAxisNames())
-    if (axis.getValue() != "tensor" && axis.getValue() != "pipeline")
-      axes.push_back(axis);
-  return axes;
-}
-
 static bool isReduced(const nn::Factor &factor) {
   return factor.kind == FactorKind::sumReduction || factor.kind == FactorKind::maxReduction;
 }

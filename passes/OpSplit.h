@@ -12,10 +12,6 @@ using AxisList = SmallVector<StringAttr>;
 /// One list per dimension of a tensor.
 using DimAxes = SmallVector<AxisList>;
 
-/// The axes that the samples of a batch are split over: all of the mesh but `tensor` and
-/// `pipeline`, in the mesh's order.
-AxisList getBatchAxes(MeshAttr mesh);
-
 /// How one op is split over a mesh: the axes of each factor of its sharding rule. An axis splits
 /// at most one factor. A factor is split only where every tensor it runs over can follow: it is
 /// not `whole`, it is the major one of each dimension it stands in, and where it shares a dimension

@@ -5,6 +5,7 @@
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/Pass/Pass.h"
+#include "passes/CountOption.h"
 
 namespace mlir::fsdp {
 

@@ -71,21 +71,39 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
 def ShardParametersPass : Pass<"fsdp-shard-parameters", "::mlir::ModuleOp"> {
   let summary = "Decide how every parameter is stored";
   let description = [{
-    After this pass every parameter has a placement. The first `PATTERN:SPEC` of the option `shard` whose glob
+    After this pass every parameter has a placement. A `PATTERN:SPEC` of the option `shard` whose glob
     matches the parameter's name decides; else a placement that stands in the module stays; else the
     strategy decides: `fsdp` and `hsdp` store flat per unit over the mesh axis `fsdp` (other axes replicate), `ddp`
-    replicates. `strategy=fsdp:never` keeps a unit that was gathered in forward for backward. Parameters
-    with fewer than `min-shard-size` elements, and all where the mesh has no axis `fsdp`, are replicated. A pattern that matches nothing is an error.
+    replicates. What is gathered is given up after its use; `fsdp-reshard-after-forward` may say otherwise. Parameters
+    with fewer than `min-shard-size` elements, and all where the mesh has no axis `fsdp`, are replicated. A pattern that matches nothing
+    and two patterns that want one parameter stored in different ways are errors.
 
     Example: `fsdp-opt --fsdp-shard-parameters="strategy=fsdp min-shard-size=1024 shard=*.bias:replicated,head.weight:1" model.mlir`
   }];
   let options = [
     Option<"strategy", "strategy", "std::string", "\"fsdp\"",
-           "fsdp, hsdp or ddp; `:never` after it keeps gathered units for backward">,
-    Option<"minShardSize", "min-shard-size", "int64_t", "0",
+           "fsdp, hsdp or ddp">,
+    Option<"minShardSize", "min-shard-size", "::mlir::fsdp::Count", "::mlir::fsdp::Count{0}",
            "Elements below which a parameter is replicated">,
     ListOption<"shard", "shard", "std::string",
                "PATTERN:SPEC, with SPEC flat, replicated or the number of a dimension">,
+  ];
+}
+
+def ReshardAfterForwardPass : Pass<"fsdp-reshard-after-forward", "::mlir::ModuleOp"> {
+  let summary = "Decide whether gathered units are kept from forward to backward";
+  let description = [{
+    After this pass every placement says what the option `when` does: `always` gives a gathered unit up after forward and gathers
+    it again in backward, `never` keeps it. Placements that the model states are no exception.
+
+    Example: `fsdp-opt --fsdp-shard-parameters --fsdp-reshard-after-forward=when=never model.mlir`
+  }];
+  let options = [
+    Option<"when", "when", "::mlir::fsdp::Reshard", "::mlir::fsdp::Reshard::always",
+           "Whether gathered units are given up after forward",
+           [{::llvm::cl::values(
+               clEnumValN(::mlir::fsdp::Reshard::always, "always", "gathered again in backward"),
+               clEnumValN(::mlir::fsdp::Reshard::never, "never", "kept for backward"))}]>,
   ];
 }
 
@@ -114,12 +132,16 @@ def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
   let summary = "Give every value of every step a sharding";
   let description = [{
     After this pass every op with tensor results has the attribute `fsdp.shardings`, one sharding for
-    each result, that its operands can give it. Inputs are split along their sample dimension over all mesh axes but
-    `tensor` and `pipeline`, parameters are whole, constraints hold first, and the rest follows the sharding rules
+    each result, that its operands can give it. Inputs are split along their sample dimension over the mesh axes
+    `data` and `fsdp` and those of the option `batch-axes`; an axis that nothing uses is an error. Parameters are whole, constraints hold first, and the rest follows the sharding rules
     of the ops to a fixed point. `unreduced` marks the ops that leave partial sums.
 
-    Example: `fsdp-opt --fsdp-propagate model.mlir`
+    Example: `fsdp-opt --fsdp-propagate=batch-axes=node model.mlir`
   }];
+  let options = [
+    ListOption<"batchAxes", "batch-axes", "std::string",
+               "Axes that split the batch besides data and fsdp">,
+  ];
 }
 
 def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
@@ -162,7 +184,7 @@ def SchedulePass : Pass<"fsdp-schedule", "::mlir::ModuleOp"> {
     Example: `fsdp-opt --fsdp-schedule=prefetch=0 local.mlir`
   }];
   let options = [
-    Option<"prefetch", "prefetch", "int", /*default=*/"1",
+    Option<"prefetch", "prefetch", "::mlir::fsdp::Count", /*default=*/"::mlir::fsdp::Count{1}",
            "units gathered ahead of the one in use; 0 gathers each when the last is done with">];
 }
 

@@ -15,11 +15,15 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   // Placements first: they are the user's decisions, and everything later reads them.
   ShardParametersPassOptions placements;
   placements.strategy = options.strategy;
-  if (options.reshard == Reshard::never)
-    placements.strategy += ":never";
-  placements.minShardSize = options.minShardSize;
+  placements.minShardSize = Count{options.minShardSize};
   placements.shard.assign(options.shardPatterns.begin(), options.shardPatterns.end());
   manager.addPass(createShardParametersPass(placements));
+  // Part of each placement, which has to stand. Left alone, placements of the model stay.
+  if (options.reshard == Reshard::never) {
+    ReshardAfterForwardPassOptions reshard;
+    reshard.when = options.reshard;
+    manager.addPass(createReshardAfterForwardPass(reshard));
+  }
   // Types and casts stand before anything is differentiated or costed.
   MixedPrecisionPassOptions precision;
   precision.compute = options.precision;
@@ -31,7 +35,9 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   manager.addPass(createDifferentiatePass());
   manager.addPass(createApplyOptimizerPass());
   // Once all that computes stands in the step, and before anything changes shape.
-  manager.addPass(createPropagatePass());
+  PropagatePassOptions propagation;
+  propagation.batchAxes.assign(options.batchAxes.begin(), options.batchAxes.end());
+  manager.addPass(createPropagatePass(propagation));
   manager.addPass(createVerifyPhasePass());
 }
 
@@ -46,7 +52,7 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
 
 void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOptions &options) {
   SchedulePassOptions schedule;
-  schedule.prefetch = static_cast<int>(options.prefetch);
+  schedule.prefetch = Count{options.prefetch};
   manager.addPass(createSchedulePass(schedule));
   // After the waits: buffers may share bytes only where streams and waits keep their lives apart.
   manager.addPass(createPlanMemoryPass());
@@ -56,16 +62,23 @@ void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOp
 }
 
 namespace {
-/// The textual form of PipelineOptions; `strategy` may end in `:never` as in fsdp-shard-parameters.
+/// The textual form of PipelineOptions.
 struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> strategy{*this, "strategy", llvm::cl::desc("fsdp, hsdp or ddp"),
                                llvm::cl::init("fsdp")};
-  Option<int64_t> minShardSize{*this, "min-shard-size",
-                               llvm::cl::desc("elements below which a parameter is replicated"),
-                               llvm::cl::init(0)};
+  Option<Reshard> reshard{
+      *this, "reshard-after-forward", llvm::cl::desc("when gathered parameters are given up"),
+      llvm::cl::init(Reshard::always),
+      llvm::cl::values(clEnumValN(Reshard::always, "always", "gathered again in backward"),
+                       clEnumValN(Reshard::never, "never", "kept for backward"))};
+  ListOption<std::string> batchAxes{
+      *this, "batch-axes", llvm::cl::desc("axes that split the batch besides data and fsdp")};
+  Option<Count> minShardSize{*this, "min-shard-size",
+                             llvm::cl::desc("elements below which a parameter is replicated"),
+                             llvm::cl::init(Count{0})};
   ListOption<std::string> shard{*this, "shard", llvm::cl::desc("PATTERN:SPEC")};
-  Option<int64_t> prefetch{*this, "prefetch", llvm::cl::desc("gathers that may run ahead"),
-                           llvm::cl::init(1)};
+  Option<Count> prefetch{*this, "prefetch", llvm::cl::desc("gathers that may run ahead"),
+                         llvm::cl::init(Count{1})};
 
   Option<std::string> precision{*this, "precision", llvm::cl::desc("f32 or bf16"),
                                 llvm::cl::init("f32")};
@@ -77,9 +90,11 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
     options.precision = precision;
     options.reducePrecision = reducePrecision;
     options.strategy = strategy;
-    options.minShardSize = minShardSize;
+    options.reshard = reshard;
+    options.batchAxes.assign(batchAxes.begin(), batchAxes.end());
+    options.minShardSize = minShardSize.value;
     options.shardPatterns.assign(shard.begin(), shard.end());
-    options.prefetch = prefetch;
+    options.prefetch = prefetch.value;
     return options;
   }
 };

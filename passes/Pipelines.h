@@ -17,10 +17,12 @@ namespace mlir::fsdp {
 
 /// What the user chooses about distribution. Names and meanings are those of the command line.
 struct PipelineOptions {
-  /// `ddp` or `fsdp` (`zero1`, `zero2`, `hsdp` where they are implemented).
+  /// `ddp`, `fsdp` or `hsdp` (`zero1`, `zero2` where they are implemented).
   std::string strategy = "fsdp";
-  /// `PATTERN:SPEC` each, first match wins: PATTERN is a glob over parameter names, SPEC is
-  /// `flat`, `replicated` or the number of the dimension to split.
+  /// Axes that split the batch besides `data` and `fsdp`.
+  std::vector<std::string> batchAxes;
+  /// `PATTERN:SPEC` each, no two at odds over a parameter: PATTERN is a glob over parameter names,
+  /// SPEC is `flat`, `replicated` or the number of the dimension to split.
   std::vector<std::string> shardPatterns;
   /// Parameters with fewer elements stay whole on every rank.
   int64_t minShardSize = 0;

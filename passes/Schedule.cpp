@@ -222,7 +222,8 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
       if (failed(plan))
         return failure();
       schedule::Segment problem = getProblem(*plan);
-      std::vector<int> order = schedule::orderIssue(problem, getIssueGroups(*plan, symbols), prefetch);
+      std::vector<int> order =
+          schedule::orderIssue(problem, getIssueGroups(*plan, symbols), prefetch.value);
       schedule::materializeWaits(problem);
       schedule::elideImpliedWaits(problem);
       Emitter(segment, *plan, persistent).emit(problem, order);
@@ -235,11 +236,6 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
     if (getPhase(module) != Phase::local) {
       module.emitError() << "schedules the local phase, got the "
                          << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-partition' first";
-      return signalPassFailure();
-    }
-    if (prefetch < 0) {
-      module.emitError() << "got prefetch " << prefetch.getValue()
-                         << ", expected the number of units to gather ahead, 0 or more";
       return signalPassFailure();
     }
     if (failed(verifyPhase(module, Phase::local)))

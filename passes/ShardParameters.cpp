@@ -1,5 +1,6 @@
 //===- ShardParameters.cpp - where every parameter is stored --------------===//
 
+#include "cli/Numbers.h"
 #include "passes/Passes.h"
 #include "llvm/Support/GlobPattern.h"
 
@@ -31,26 +32,16 @@ struct ShardParameters : fsdp::impl::ShardParametersPassBase<ShardParameters> {
   void runOnOperation() override;
 
 private:
-  /// Checks the option `strategy` and cuts `:always` or `:never` off it.
-  LogicalResult parseStrategy(MeshOp mesh);
+  LogicalResult checkStrategy(MeshOp mesh);
   FailureOr<ShardRule> parseRule(StringRef text);
   LogicalResult place(ParamOp param, MeshOp mesh, MutableArrayRef<ShardRule> rules);
-
-  StringRef scheme;
-  Reshard reshard = Reshard::always;
 };
 
 } // namespace
 
-LogicalResult ShardParameters::parseStrategy(MeshOp mesh) {
+LogicalResult ShardParameters::checkStrategy(MeshOp mesh) {
   MeshAttr axes = mesh.getMesh();
-  auto [name, when] = StringRef(strategy).split(':');
-  scheme = name;
-  std::optional<Reshard> parsed = symbolizeReshard(when.empty() ? "always" : when);
-  if (!parsed)
-    return mesh.emitError() << "strategy '" << strategy << "' reshards '" << when
-                            << "', expected always or never";
-  reshard = *parsed;
+  StringRef scheme = strategy;
   if (scheme == "zero1" || scheme == "zero2")
     return mesh.emitError()
            << "strategy '" << scheme
@@ -80,7 +71,9 @@ FailureOr<ShardRule> ShardParameters::parseRule(StringRef text) {
     rule.kind = StorageKind::flat;
   else if (spec == "replicated")
     rule.kind = StorageKind::replicated;
-  else if (spec.getAsInteger(10, rule.dim) || rule.dim < 0)
+  else if (!cli::parseInteger(std::string_view(spec), cli::IntegerRange<int64_t>{0, INT64_MAX},
+                              rule.dim)
+                .empty())
     return fail() << "expected flat, replicated or the number of a dimension after ':'";
   return rule;
 }
@@ -88,18 +81,21 @@ FailureOr<ShardRule> ShardParameters::parseRule(StringRef text) {
 LogicalResult ShardParameters::place(ParamOp param, MeshOp mesh, MutableArrayRef<ShardRule> rules) {
   RankedTensorType type = param.getTensorType();
   bool hasAxis = mesh.getMesh().getAxisIndex(storageAxis) >= 0;
-  bool small = type.getNumElements() < minShardSize;
+  bool small = type.getNumElements() < minShardSize.value;
   StorageKind kind =
-      scheme == "ddp" || !hasAxis || small ? StorageKind::replicated : StorageKind::flat;
+      strategy == "ddp" || !hasAxis || small ? StorageKind::replicated : StorageKind::flat;
   int64_t dim = -1;
-  bool matched = false;
+  const ShardRule *matched = nullptr;
   for (ShardRule &rule : rules) {
     if (!rule.pattern.match(param.getSymName()))
       continue;
     rule.used = true;
-    if (matched)
-      continue;
-    matched = true;
+    if (matched && (matched->kind != rule.kind || matched->dim != rule.dim))
+      return param.emitOpError() << "'" << param.getSymName() << "' is matched by '"
+                                 << matched->text << "' and by '" << rule.text
+                                 << "', which differ; give each parameter one storage, with "
+                                    "patterns that do not overlap";
+    matched = &rule;
     kind = rule.kind;
     dim = rule.dim;
     if (kind != StorageKind::replicated && !hasAxis)
@@ -118,7 +114,7 @@ LogicalResult ShardParameters::place(ParamOp param, MeshOp mesh, MutableArrayRef
     axes.push_back(StringAttr::get(&getContext(), storageAxis));
   Type element = type.getElementType();
   param.setPlacementAttr(
-      PlacementAttr::get(&getContext(), kind, dim, axes, element, element, reshard));
+      PlacementAttr::get(&getContext(), kind, dim, axes, element, element, Reshard::always));
   return success();
 }
 
@@ -135,7 +131,7 @@ void ShardParameters::runOnOperation() {
     return;
   }
   MeshOp mesh = *meshes.begin();
-  if (failed(parseStrategy(mesh)))
+  if (failed(checkStrategy(mesh)))
     return signalPassFailure();
   SmallVector<ShardRule> rules;
   for (const std::string &text : shard) {

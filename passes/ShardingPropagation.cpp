@@ -20,7 +20,8 @@ namespace {
 
 class Propagation {
 public:
-  explicit Propagation(StepOp step) : step(step), mesh(getMesh(step)) {}
+  Propagation(StepOp step, ArrayRef<StringAttr> batchAxes)
+      : step(step), mesh(getMesh(step)), batchAxes(batchAxes) {}
 
   LogicalResult run();
   ArrayRef<AxisList> lookup(Value value) const { return values.find(value)->second.axes; }
@@ -47,6 +48,7 @@ private:
 
   StepOp step;
   MeshAttr mesh;
+  ArrayRef<StringAttr> batchAxes;
   DenseMap<Value, State> values;
   DenseMap<Operation *, std::unique_ptr<nn::ShardingRule>> rules;
 };
@@ -68,7 +70,7 @@ LogicalResult Propagation::seed(Operation *op) {
     if (auto input = dyn_cast<InputOp>(op)) {
       // Samples are split where the data are loaded; nothing else of an input is.
       state.pinned.assign(type.getRank(), true);
-      state.axes[input.getSampleDim()] = getBatchAxes(mesh);
+      state.axes[input.getSampleDim()] = AxisList(batchAxes);
     } else if (auto constraint = dyn_cast<ConstraintOp>(op)) {
       ShardingAttr sharding = constraint.getSharding();
       for (int64_t dim = 0; dim < type.getRank(); ++dim) {
@@ -149,8 +151,8 @@ LogicalResult Propagation::run() {
   return success();
 }
 
-FailureOr<StepShardings> StepShardings::propagate(StepOp step) {
-  Propagation propagation(step);
+FailureOr<StepShardings> StepShardings::propagate(StepOp step, ArrayRef<StringAttr> batchAxes) {
+  Propagation propagation(step, batchAxes);
   if (failed(propagation.run()))
     return failure();
   StepShardings result(step);

@@ -16,10 +16,10 @@ namespace mlir::fsdp {
 class StepShardings {
 public:
   /// Propagates shardings through `step` to a fixed point. Inputs are split along their sample
-  /// dimension over the batch axes, parameters are whole, constraints hold first; everything else
+  /// dimension over `batchAxes`, parameters are whole, constraints hold first; everything else
   /// follows the sharding rules of the ops, forwards and backwards. Emits an error and fails for an
   /// op without a rule.
-  static FailureOr<StepShardings> propagate(StepOp step);
+  static FailureOr<StepShardings> propagate(StepOp step, ArrayRef<StringAttr> batchAxes);
 
   /// Reads the shardings that `fsdp-propagate` wrote; emits an error and fails where one is missing
   /// or is none that its op can produce.

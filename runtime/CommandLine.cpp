@@ -2,13 +2,25 @@
 
 #include "runtime/CommandLine.h"
 
+#include "cli/Options.h"
 #include "runtime/Device.h"
-
-#include <CLI/CLI.hpp>
+#include "runtime/Error.h"
 
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
 
 namespace fsdp::rt {
+
+namespace {
+
+/// A command line that makes no sense.
+struct Misuse : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+} // namespace
 
 std::optional<int> parseCommandLine(const Program &program, int argc, char **argv,
                                     Options &options) {
@@ -20,61 +32,58 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
                   [](const Input &input) { return input.source != Source::Tensor; });
   const std::string kind =
       tokens ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
-  app.add_option("--data", options.data, "data set to train on" + kind)->type_name("FILE");
-  app.add_option("--steps", options.steps, "number of steps")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--epochs", options.epochs, "number of passes over the data, instead of --steps")
-      ->type_name("E")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--init", options.init,
-                 "weights to start from (safetensors, an index of several, or their folder)")
-      ->type_name("FILE");
-  app.add_option("--export", options.exportTo,
-                 "where to write the trained weights (safetensors); replaced in one move")
-      ->type_name("FILE");
-  app.add_option("--seed", options.seed, "seed of the initial weights")->type_name("S");
-  app.add_option("--lr", options.learningRate, "learning rate, instead of the compiled one")
-      ->type_name("X")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--val-data", options.valData, "data set to evaluate on" + kind)
-      ->type_name("FILE");
-  app.add_option("--eval-every", options.evalEvery,
-                 "evaluate after every K steps and after the last one")
-      ->type_name("K")
-      ->check(CLI::PositiveNumber);
-  app.add_flag("--shuffle", options.shuffle,
+  constexpr cli::IntegerRange<std::int64_t> counted = {1, INT64_MAX};
+  cli::addText(app, "--data", "FILE", options.data, "data set to train on" + kind);
+  cli::addInteger(app, "--steps", "N", options.steps, "number of steps", counted);
+  cli::addNumber(app, "--epochs", "E", options.epochs,
+                 "number of passes over the data, instead of --steps",
+                 {/*least=*/0, /*aboveLeast=*/true, /*limit=*/INFINITY, /*isF32=*/false});
+  cli::addText(app, "--init", "FILE", options.init,
+               "weights to start from (safetensors, an index of several, or their folder)");
+  cli::addText(app, "--export", "FILE", options.exportTo,
+               "where to write the trained weights (safetensors); replaced in one move");
+  cli::addInteger(app, "--seed", "S", options.seed, "seed of the initial weights",
+                  cli::IntegerRange<std::uint64_t>());
+  cli::addNumber(app, "--lr", "X", options.learningRate,
+                 "learning rate, instead of the compiled one", {});
+  cli::addText(app, "--val-data", "FILE", options.valData, "data set to evaluate on" + kind);
+  cli::addInteger(app, "--eval-every", "K", options.evalEvery,
+                  "evaluate after every K steps and after the last one", counted);
+  cli::addFlag(app, "--shuffle", options.shuffle,
                "visit the samples of each epoch in another order, which the seed says");
-  app.add_option("--log", options.log,
-                 "write one JSON object a step to this file; one that is there is renamed FILE.1")
-      ->type_name("FILE");
-  app.add_option("--trace", options.trace,
-                 "write when each launch of the latest steps ran to this file (for Perfetto)")
-      ->type_name("FILE");
-  app.add_flag("--report", options.report,
+  cli::addText(app, "--log", "FILE", options.log,
+               "write one JSON object a step to this file; one that is there is renamed FILE.1");
+  cli::addText(app, "--trace", "FILE", options.trace,
+               "write when each launch of the latest steps ran to this file (for Perfetto)");
+  cli::addFlag(app, "--report", options.report,
                "print the memory table; without --data, and do nothing else");
   options.communicator = program.communicator;
-  app.add_option("--communicator", options.communicator, std::string("how ranks talk: ") + target::communicatorNames)
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"auto", "shm", "tcp", "mpi", "nccl", "loopback"}));
-  app.add_flag("--trust-network", options.trustNetwork,
+  cli::addChoice(app, "--communicator", options.communicator,
+                 std::string("how ranks talk: ") + target::communicatorNames,
+                 {"auto", "shm", "tcp", "mpi", "nccl", "loopback"})
+      ->type_name("NAME");
+  cli::addFlag(app, "--trust-network", options.trustNetwork,
                "let ranks meet over the network without FSDP_JOB_TOKEN: anybody who reaches the "
                "port of rank 0 may join");
 
   const auto misused = [&](const std::string &why) {
     std::fprintf(stderr, "%s: error: %s; see --help\n", program.name, why.c_str());
-    return 2;
+    return int(kExitBadCommandLine);
   };
   try {
-    app.parse(argc, argv);
+    cli::parse<Misuse>(app, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
   } catch (const CLI::CallForHelp &) {
     std::fputs(app.help().c_str(), stdout);
-    return 0;
-  } catch (const CLI::ParseError &error) {
-    return misused(error.what());
+    return int(kExitDone);
+  } catch (const Misuse &why) {
+    return misused(why.what());
   }
 
-  if (options.report && options.data.empty())
+  const auto isGiven = [&](const char *name) { return app.count(name) > 0; };
+  const bool trains = isGiven("--steps") || isGiven("--epochs") || isGiven("--init") ||
+                      isGiven("--export") || isGiven("--val-data") || isGiven("--log") ||
+                      isGiven("--trace");
+  if (options.report && options.data.empty() && !trains)
     return std::nullopt;
   if (options.data.empty() && !program.inputs.empty())
     return misused("--data is missing: name the file to train on");

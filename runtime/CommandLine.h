@@ -32,7 +32,8 @@ struct Options {
 
 /// Reads the command line into `options`. Returns nothing if the program is to
 /// go on; otherwise the exit status (0 after `--help`, 2 for an unknown or
-/// ill-formed option), the message having been printed.
+/// ill-formed option, one given twice or a number outside of its range), the message having been
+/// printed.
 std::optional<int> parseCommandLine(const Program &program, int argc, char **argv,
                                     Options &options);
 

@@ -135,6 +135,10 @@ std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> input
   for (const Input &input : inputs)
     if (input.source != Source::Tensor)
       return openTokens(path, inputs);
+  if (isTokenFile(path))
+    throw Error("'" + path +
+                "': got a token file, expected a safetensors file with one tensor for "
+                "each input of the model");
   return std::make_unique<SafetensorsDataset>(path, inputs);
 }
 

@@ -362,7 +362,23 @@ std::int64_t stepCount(const Program &program, const Options &options, const Sou
     return *options.steps;
   const double batch = static_cast<double>(globalBatch(program));
   const double samples = sources.data ? double(sources.data->samples()) : batch;
-  return std::max<std::int64_t>(std::llround(std::ceil(*options.epochs * samples / batch)), 1);
+  const double steps = std::ceil(*options.epochs * samples / batch);
+  if (!(steps < 0x1p63)) // the least number that is none of std::int64_t
+    throw Error(format("--epochs got %g, which is %g steps of %g samples, expected at most %lld "
+                       "steps",
+                       *options.epochs, steps, batch, static_cast<long long>(INT64_MAX)),
+                kExitBadCommandLine);
+  return std::max<std::int64_t>(static_cast<std::int64_t>(steps), 1);
+}
+
+/// Says so where a run ends before its learning rate has risen to what was asked for.
+void warnOfWarmup(const Program &program, std::int64_t steps) {
+  if (program.warmup > steps)
+    std::fprintf(stderr,
+                 "%s: warning: the learning rate rises over %lld steps (--warmup of the compiler), "
+                 "and this run has %lld; train longer or compile with a smaller --warmup\n",
+                 program.name, static_cast<long long>(program.warmup),
+                 static_cast<long long>(steps));
 }
 
 } // namespace
@@ -395,6 +411,7 @@ int runTraining(const Program &program, int argc, char **argv) {
         files.push_back(NamedFile::input("--init", path));
     checkDistinct(files);
     const std::int64_t steps = stepCount(program, options, sources);
+    warnOfWarmup(program, steps);
     job.trustNetwork = options.trustNetwork;
     if (detectLauncher()) // or ranks are forked, with these very options
       job.identity = identityOfTraining(program, options, steps, sources.weights.get());

@@ -21,7 +21,14 @@ int runTraining(const Program &program, int argc, char **argv);
 
 /// Writes down the actions of every segment, each after a line `segment NAME`. Its context is
 /// the recording one of the program's target.
-template <class Recording = Context> int runTraining(const Program &program, int, char **) {
+template <class Recording = Context>
+int runTraining(const Program &program, int argc, char **argv) {
+  if (argc > 1) {
+    std::fprintf(stderr,
+                 "%s: error: got '%s', and a program compiled with --record takes no options\n",
+                 program.name, argv[1]);
+    return 2;
+  }
   Recording c(program.axes, program.streams, program.communicators);
   for (const Segment &segment : program.segments) {
     std::fprintf(c.log(), "segment %s\n", segment.name);

@@ -45,7 +45,9 @@ void adamPart(const AdamTerms &t, std::size_t begin, std::size_t end, float *__r
     const float gradient = g[i] * t.scale + t.decay * p[i];
     m[i] = t.beta1 * m[i] + (1.0f - t.beta1) * gradient;
     v[i] = t.beta2 * v[i] + (1.0f - t.beta2) * (gradient * gradient);
-    p[i] = p[i] * t.shrink - t.rate * (m[i] / (std::sqrt(v[i]) * t.secondFix + t.epsilon));
+    // With epsilon 0 an element that never had a gradient would get 0 / 0.
+    const float root = std::sqrt(v[i]) * t.secondFix + t.epsilon;
+    p[i] = p[i] * t.shrink - t.rate * (root == 0 ? 0.0f : m[i] / root);
   }
 }
 

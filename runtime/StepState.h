@@ -25,7 +25,7 @@ struct Schedule {
   enum Kind : std::int32_t { Constant, Linear, Cosine };
 
   Kind kind;
-  std::int32_t warmup; ///< steps
+  std::int64_t warmup; ///< steps
 };
 
 /// Held in the arena; written by the driver at the start, advanced by `advance`.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace fsdp::rt {
 
@@ -79,7 +80,20 @@ private:
     }
   }
 
+  /// Whether the file begins as safetensors do: how long the header is, then its brace. The first
+  /// eight characters of a text are a far larger number.
+  bool looksLikeSafetensors() const {
+    if (file.size() <= sizeof(std::uint64_t) || file.data()[sizeof(std::uint64_t)] != '{')
+      return false;
+    const auto header = load<std::uint64_t>(file.data(), 0);
+    return header >= 2 && header <= file.size() - sizeof(std::uint64_t);
+  }
+
   Form findForm() const {
+    if (looksLikeSafetensors())
+      refuse("got a safetensors file, expected tokens, which input '" +
+             std::string(inputs[0].name) + "' takes; give a token file" +
+             (vocabulary == kBytesVocabulary ? " or a text" : ""));
     const bool anyMagic = file.size() >= sizeof(std::uint32_t);
     const auto magic = anyMagic ? load<std::uint32_t>(file.data(), 0) : 0;
     for (const Form &candidate : kForms)
@@ -157,6 +171,15 @@ private:
 };
 
 } // namespace
+
+bool isTokenFile(const std::string &path) {
+  const MappedFile file(path);
+  return file.size() >= kHeaderBytes &&
+         std::any_of(std::begin(kForms), std::end(kForms), [&](const Form &form) {
+           return load<std::uint32_t>(file.data(), 0) == form.magic &&
+                  load<std::uint32_t>(file.data(), 1) == form.version;
+         });
+}
 
 std::unique_ptr<Dataset> openTokens(const std::string &path, Table<Input> inputs) {
   return std::make_unique<TokenDataset>(path, inputs);

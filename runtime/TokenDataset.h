@@ -23,6 +23,9 @@ namespace fsdp::rt {
 /// vocabulary, of which it names the position.
 std::unique_ptr<Dataset> openTokens(const std::string &path, Table<Input> inputs);
 
+/// Whether the file at `path` begins as a token file does.
+bool isTokenFile(const std::string &path);
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_TOKENDATASET_H

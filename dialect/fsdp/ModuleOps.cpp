@@ -1,6 +1,8 @@
 //===- ModuleOps.cpp - verify declarations and containers -----------------===//
 
 #include "dialect/fsdp/Names.h"
+#include "dialect/fsdp/TensorSizes.h"
+#include "dialect/nn/TensorSize.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -48,6 +50,9 @@ LogicalResult ParamOp::verify() {
     return emitOpError() << "is called '" << reservedTensorName
                          << "', which weight files keep for themselves; choose another name";
   RankedTensorType type = getTensorType();
+  if (!nn::countBytes(type))
+    return emitOpError() << "'" << getSymName() << "' of type " << type << " "
+                         << nn::tooLargeMessage;
   if (auto fileShape = getFileShape()) {
     std::optional<int64_t> elements = nn::countElements(*fileShape);
     if (!elements)
@@ -75,7 +80,8 @@ LogicalResult ParamOp::verify() {
 }
 
 LogicalResult StepOp::verify() {
-  if (failed(verifyNamesInside(*this)) || failed(verifyLocationsInside(*this)))
+  if (failed(verifyNamesInside(*this)) || failed(verifyLocationsInside(*this)) ||
+      failed(verifyTensorSizes(*this)))
     return failure();
   for (auto metric : getBody().getOps<MetricOp>())
     if (failed(verifyMetric(metric)))
@@ -148,7 +154,9 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "has member '" << member.getParam().getValue() << "' at "
                            << member.getOffset() << ", expected at least " << end
                            << " (the end of the member before)";
-    end = member.getOffset() + lookup(member).getTensorType().getNumElements();
+    if (llvm::AddOverflow(member.getOffset(), lookup(member).getTensorType().getNumElements(), end))
+      return emitOpError() << "has member '" << member.getParam().getValue() << "' at "
+                           << member.getOffset() << ", and its end does not fit 64 bits";
   }
   int64_t capacity = shard.getNumElements() * ranks; // both are bounded, see mostRanks
   if (end > capacity)
@@ -158,7 +166,7 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult ProgramOp::verify() {
-  if (failed(verifyNamesInside(*this)))
+  if (failed(verifyNamesInside(*this)) || failed(verifyTensorSizes(*this)))
     return failure();
   if (failed(verifyNoArguments(*this)))
     return failure();

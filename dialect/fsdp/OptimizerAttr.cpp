@@ -119,9 +119,11 @@ LogicalResult OptimizerAttr::verify(function_ref<InFlightDiagnostic()> emitError
   LogicalResult result = success();
   forEachConstant(constants, [&](StringRef name, double &value, double) {
     bool fraction = name == "momentum" || name.starts_with("beta");
-    if (succeeded(result) && (!std::isfinite(value) || value < 0 || (fraction && value >= 1)))
+    float used = static_cast<float>(value); // updates compute in f32
+    if (succeeded(result) && !(std::isfinite(used) && value >= 0 && !(fraction && used >= 1)))
       result = emitError() << "optimizer constant '" << name << "' is " << value << ", expected "
-                           << (fraction ? "a number in [0, 1)" : "a finite number of at least 0");
+                           << (fraction ? "an f32 number in [0, 1)"
+                                        : "a finite f32 number of at least 0");
   });
   if (failed(result))
     return failure();

@@ -1,8 +1,10 @@
 //===- Notation.cpp - einsum and einops strings ---------------------------===//
 
 #include "dialect/nn/Notation.h"
+#include "dialect/nn/TensorSize.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -274,10 +276,11 @@ SmallVector<int64_t> mlir::nn::shapeOf(const NotationTensor &tensor,
                                        const llvm::StringMap<int64_t> &sizes) {
   SmallVector<int64_t> shape;
   for (const NotationDim &dim : tensor) {
-    int64_t size = 1;
+    SmallVector<int64_t> factors;
     for (const std::string &name : dim)
-      size *= sizes.lookup(name);
-    shape.push_back(size);
+      factors.push_back(sizes.lookup(name));
+    // What does not fit is refused where the tensor of that shape is.
+    shape.push_back(countElements(factors).value_or(INT64_MAX));
   }
   return shape;
 }

@@ -18,11 +18,21 @@ std::optional<int64_t> nn::countElements(ArrayRef<int64_t> sizes) {
   return elements;
 }
 
+const char *const nn::tooLargeMessage = "takes more than 2^48 bytes; make it smaller";
+
+std::optional<int64_t> nn::countBytes(RankedTensorType type) {
+  std::optional<int64_t> elements = countElements(type.getShape());
+  // Types whose elements have no width of their own (index) take a word.
+  Type element = type.getElementType();
+  unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
+  int64_t width = llvm::divideCeil(bits, 8);
+  if (!elements || *elements > kMostTensorBytes / width)
+    return std::nullopt;
+  return *elements * width;
+}
+
 bool nn::isSized(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !tensor.hasStaticShape() || !tensor.getElementType().isIntOrFloat())
-    return false;
-  std::optional<int64_t> elements = countElements(tensor.getShape());
-  return elements &&
-         *elements <= kMostTensorBytes / std::max<int64_t>(tensor.getElementTypeBitWidth() / 8, 1);
+  return tensor && tensor.hasStaticShape() && tensor.getElementType().isIntOrFloat() &&
+         countBytes(tensor);
 }

@@ -60,7 +60,8 @@ int main(int argc, char **argv) {
   driver.option("--vocab", vocab, "different tokens");
   driver.option("--batch", batch, "samples of a step, on all ranks together");
   driver.option("--dropout", drop,
-                "share of elements dropped before each sum of the residual stream");
+                "share of elements dropped before each sum of the residual stream",
+                {/*least=*/0, /*aboveLeast=*/false, /*limit=*/1});
 
   return driver.run(argc, argv, [&](Model &model) {
     if (width % heads != 0)

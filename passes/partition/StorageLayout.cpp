@@ -1,6 +1,7 @@
 //===- StorageLayout.cpp - what one rank keeps of the parameters ----------===//
 
 #include "passes/partition/StorageLayout.h"
+#include "dialect/nn/TensorSize.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -76,6 +77,11 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
     ParamOp before = last.param;
     offset = last.offset + before.getTensorType().getNumElements();
   }
+  // Each alone fits, by its verifier; so does what stood here before, and the sum of two.
+  if (!nn::countBytes(type.clone({offset + type.getNumElements()})))
+    return param.emitOpError() << "'" << param.getSymName() << "' of type " << type
+                               << " ends unit '" << storage->unit << "', which now "
+                               << nn::tooLargeMessage;
   places[param.getSymNameAttr()] = {storage, storage->members.size()};
   storage->members.push_back({param, offset});
   return success();

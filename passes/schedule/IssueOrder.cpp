@@ -57,8 +57,7 @@ struct Whole {
 /// one stream.
 class Budget {
 public:
-  Budget(const std::vector<Whole> &wholes, int prefetch)
-      : wholes(wholes), prefetch(prefetch) {}
+  Budget(const std::vector<Whole> &wholes, int64_t prefetch) : wholes(wholes), prefetch(prefetch) {}
 
   /// To be asked with `index` counting up from 0.
   std::vector<int> mustBeDone(size_t index) {
@@ -68,7 +67,7 @@ public:
     std::vector<int> launches;
     auto kept = known.lower_bound({wholes[index].needed, 0});
     std::pair<int, size_t> end{wholes[index].needed, 0};
-    for (int i = 0; i < prefetch && kept != known.begin(); ++i)
+    for (int64_t i = 0; i < prefetch && kept != known.begin(); ++i)
       end = *--kept;
     for (auto at = open.begin(); at != open.end() && *at < end; at = open.erase(at))
       launches.insert(launches.end(), wholes[at->second].users.begin(),
@@ -78,7 +77,7 @@ public:
 
 private:
   const std::vector<Whole> &wholes;
-  int prefetch;
+  int64_t prefetch;
   /// Units asked for, by their last use: all, and those that nothing has waited for.
   std::set<std::pair<int, size_t>> known, open;
 };
@@ -86,7 +85,7 @@ private:
 } // namespace
 
 std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueGroups &groups,
-                                                  int prefetch) {
+                                                  int64_t prefetch) {
   std::vector<Launch> &launches = segment.launches;
   int count = static_cast<int>(launches.size());
   // Sort key: after which launch of the computation, then whether it is that launch itself.

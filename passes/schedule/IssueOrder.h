@@ -25,7 +25,7 @@ struct IssueGroups {
 ///   rule, until earlier ones are reduced.
 /// Adds the waits that keep the budgets. Requires launches without waits. Returns where each launch
 /// of the result stood before.
-std::vector<int> orderIssue(Segment &segment, const IssueGroups &groups, int prefetch);
+std::vector<int> orderIssue(Segment &segment, const IssueGroups &groups, int64_t prefetch);
 
 } // namespace mlir::fsdp::schedule
 

@@ -72,7 +72,9 @@ struct AdamRule {
     const float gradient = g * scale + decay * p;
     m = beta1 * m + (1.0f - beta1) * gradient;
     v = beta2 * v + (1.0f - beta2) * (gradient * gradient);
-    p = p * (decays && decoupled ? shrink : 1.0f) - rate * (m / (sqrtf(v) * secondFix + epsilon));
+    // With epsilon 0 an element that never had a gradient would get 0 / 0.
+    const float root = sqrtf(v) * secondFix + epsilon;
+    p = p * (decays && decoupled ? shrink : 1.0f) - rate * (root == 0 ? 0.0f : m / root);
   }
 };
 

@@ -24,7 +24,7 @@ NEUTRAL = {
 EQUIVALENT = {
     "replicated": ["--strategy=ddp"],
     "small-ones-replicated": ["--min-shard-size=100"],
-    "by-pattern": ["--shard=*.bias:replicated", "--shard=fc1.weight:1", "--shard=head.*:flat"],
+    "by-pattern": ["--shard=*.bias:replicated", "--shard=fc1.weight:1", "--shard=head.weight:flat"],
     "hybrid": ["--mesh=data=2,fsdp=2", "--strategy=hsdp"],
     "no-shards": ["--mesh=data=3"],
 }

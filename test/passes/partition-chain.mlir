@@ -1,10 +1,10 @@
 // A chain of three units, each with a weight and a bias, with cross-entropy, a metric, AdamW and clipping.
 // RUN: fsdp-opt %s --fsdp-to-global --fsdp-partition | FileCheck %s
-// RUN: fsdp-opt %s --fsdp-to-global=strategy=fsdp:never --fsdp-partition | FileCheck %s --check-prefix=NEVER
+// RUN: fsdp-opt %s --fsdp-to-global=reshard-after-forward=never --fsdp-partition | FileCheck %s --check-prefix=NEVER
 // RUN: fsdp-opt %s --fsdp-to-global=strategy=ddp --fsdp-partition | FileCheck %s --check-prefix=DDP
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.flat
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.ddp strategy=ddp
-// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.never strategy=fsdp:never
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.never reshard-after-forward=never
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.mixed "shard=*.bias:replicated,fc3.weight:1"
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.threshold min-shard-size=16
 

@@ -1,7 +1,11 @@
 // RUN: fsdp-opt --fsdp-schedule --split-input-file --verify-diagnostics %s
 // RUN: not fsdp-opt --fsdp-schedule=prefetch=-1 %S/schedule-flatten.mlir 2>&1 | FileCheck %s --check-prefix=PREFETCH
 
-// PREFETCH: error: got prefetch -1, expected the number of units to gather ahead, 0 or more
+// Options of passes take numbers as the command lines do: decimal, and in 64 bits.
+// RUN: not fsdp-opt --fsdp-schedule=prefetch=010 %S/schedule-flatten.mlir 2>&1 | FileCheck %s --check-prefix=OCTAL
+
+// PREFETCH: got '-1', expected an integer from 0 to 9223372036854775807
+// OCTAL: got '010', expected an integer from 0 to 9223372036854775807
 
 // expected-error@below {{schedules the local phase, got the global phase; run 'fsdp-partition' first}}
 module {

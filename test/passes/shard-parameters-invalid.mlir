@@ -2,7 +2,9 @@
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=zero1 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=zero2 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=shard 2>&1 | FileCheck %s --check-prefix=UNKNOWN
-// RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=fsdp:sometimes 2>&1 | FileCheck %s --check-prefix=RESHARD
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=fsdp:never 2>&1 | FileCheck %s --check-prefix=NEVER
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=shard=*:0,w:flat 2>&1 | FileCheck %s --check-prefix=ODDS
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=min-shard-size=0x10 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=hsdp 2>&1 | FileCheck %s --check-prefix=HSDP
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=shard=nothing*:flat 2>&1 | FileCheck %s --check-prefix=NOTHING
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=shard=weight 2>&1 | FileCheck %s --check-prefix=FORM
@@ -15,7 +17,9 @@
 //--- model.mlir
 // ZERO: error: strategy 'zero{{[12]}}' places gradients and optimizer state apart from their parameters, which this version cannot; use fsdp, hsdp or ddp
 // UNKNOWN: error: unknown strategy 'shard', expected fsdp, hsdp or ddp
-// RESHARD: error: strategy 'fsdp:sometimes' reshards 'sometimes', expected always or never
+// NEVER: error: unknown strategy 'fsdp:never', expected fsdp, hsdp or ddp
+// ODDS: error: 'fsdp.param' op 'w' is matched by '*:0' and by 'w:flat', which differ; give each parameter one storage, with patterns that do not overlap
+// SIZE: got '0x10', expected an integer from 0 to 9223372036854775807
 // HSDP: error: strategy 'hsdp' shards over axis 'fsdp' and replicates over axis 'data', got mesh #fsdp.mesh<["fsdp"=4]>; give it both axes
 // NOTHING: error: option 'shard' got 'nothing*:flat', whose pattern matches no parameter
 // NOTHING: note: there is 'w'

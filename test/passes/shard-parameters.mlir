@@ -3,9 +3,9 @@
 // RUN: fsdp-opt %t/model.mlir --fsdp-shard-parameters | FileCheck %s --check-prefix=FSDP
 // RUN: fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=hsdp | FileCheck %s --check-prefix=FSDP
 // RUN: fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=ddp | FileCheck %s --check-prefix=DDP
-// RUN: fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=fsdp:never | FileCheck %s --check-prefix=NEVER
+// RUN: fsdp-opt %t/model.mlir --fsdp-shard-parameters --fsdp-reshard-after-forward=when=never | FileCheck %s --check-prefix=NEVER
 // RUN: fsdp-opt %t/model.mlir --fsdp-shard-parameters=min-shard-size=64 | FileCheck %s --check-prefix=SMALL
-// RUN: fsdp-opt %t/model.mlir --fsdp-shard-parameters="shard=fc1.*:1,*.weight:replicated min-shard-size=1000" | FileCheck %s --check-prefix=PATTERN
+// RUN: fsdp-opt %t/model.mlir --fsdp-shard-parameters="shard=fc1.*:1,fc2.*:replicated,*2.weight:replicated min-shard-size=1000" | FileCheck %s --check-prefix=PATTERN
 // RUN: fsdp-opt %t/given.mlir --fsdp-shard-parameters=strategy=ddp | FileCheck %s --check-prefix=GIVEN
 // RUN: fsdp-opt %t/no-axis.mlir --fsdp-shard-parameters 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: fsdp-opt %t/model.mlir --fsdp-shard-parameters | fsdp-opt | fsdp-opt | FileCheck %s --check-prefix=FSDP
@@ -23,7 +23,7 @@
 // SMALL: @fc1.scale {{.*}} placement <replicated
 // SMALL: @fc2.weight {{.*}} placement <flat
 
-// The first match wins, over the threshold too; what no pattern matches follows the strategy.
+// A match wins over the threshold; patterns that agree on a parameter may overlap.
 // PATTERN: @fc1.weight {{.*}} placement <dimension 1 over ["fsdp"]
 // PATTERN: @fc1.scale {{.*}} placement <dimension 1 over ["fsdp"]
 // PATTERN: @fc2.weight {{.*}} placement <replicated

@@ -73,6 +73,7 @@ void configure(ModuleOp module, const std::string &name, const Options &options)
     throw Failure("the module has no 'fsdp.step' of kind train; there is nothing to compile");
   if (auto axes = options.getMesh(); !axes.empty())
     setMesh(module, axes);
+  options.checkMesh(module);
   if (failed(verify(module)))
     throw Failure("the model does not fit the options");
 }

@@ -2,6 +2,7 @@
 
 #include "tools/fsdpc/Driver.h"
 
+#include "cli/Options.h"
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
@@ -11,7 +12,6 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <optional>
 #include <unistd.h>
@@ -23,7 +23,7 @@ namespace fsdpc {
 struct Driver::State {
   std::string name;
   CLI::App app;
-  CLI::Option_group *model = nullptr;
+  CLI::App *model = nullptr; ///< the group of the model's own options, once it has one
   Options options;
   std::string input;                        ///< the file of a model, for runFile
   std::optional<OutputFile> result, report; ///< but a folder
@@ -31,6 +31,7 @@ struct Driver::State {
   State(std::string name, std::string description)
       : name(std::move(name)), app(std::move(description)) {}
 
+  CLI::App &modelOptions();
   int compile(int argc, char **argv, const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain);
   void openOutputs();
   void write(ModuleOp module);
@@ -49,32 +50,26 @@ Driver::Driver(std::string name, std::string description)
 
 Driver::~Driver() = default;
 
-void Driver::option(const std::string &name, int64_t &value, const std::string &description) {
-  if (!state->model)
-    state->model = state->app.add_option_group("Model");
-  state->model->add_option(name, value, description)
-      ->check(CLI::Validator(
-          [](std::string &got) -> std::string {
-            bool digits = !got.empty() && got.find_first_not_of("0123456789") == std::string::npos;
-            if (digits && got.size() < 19 && std::stoll(got) >= 1)
-              return "";
-            return "got '" + got + "', expected a whole number of at least 1";
-          },
-          ""))
-      ->type_name("N")
-      ->capture_default_str();
+CLI::App &Driver::State::modelOptions() {
+  if (!model)
+    model = app.add_option_group("Model");
+  return *model;
 }
 
-void Driver::option(const std::string &name, double &value, const std::string &description) {
-  if (!state->model)
-    state->model = state->app.add_option_group("Model");
-  state->model->add_option(name, value, description)->type_name("X")->capture_default_str();
+void Driver::option(const std::string &name, int64_t &value, const std::string &description,
+                    cli::IntegerRange<int64_t> range) {
+  cli::addInteger(state->modelOptions(), name, "N", value, description, range)
+      ->default_str(std::to_string(value));
+}
+
+void Driver::option(const std::string &name, double &value, const std::string &description,
+                    cli::NumberRange range) {
+  cli::addNumber(state->modelOptions(), name, "X", value, description, range)
+      ->default_str(CLI::detail::to_string(value));
 }
 
 void Driver::flag(const std::string &name, bool &value, const std::string &description) {
-  if (!state->model)
-    state->model = state->app.add_option_group("Model");
-  state->model->add_flag(name, value, description);
+  cli::addFlag(state->modelOptions(), name, value, description);
 }
 
 /// Before the work: refuses what could not be written, or would overwrite the model.
@@ -154,11 +149,9 @@ int Driver::State::compile(int argc, char **argv,
   };
   try {
     try {
-      app.parse(normalizeArguments(argc, argv));
-    } catch (const CLI::Success &help) {
+      cli::parse<UsageError>(app, normalizeArguments(argc, argv));
+    } catch (const CLI::CallForHelp &help) {
       return app.exit(help);
-    } catch (const CLI::ParseError &error) {
-      throw UsageError(error.what());
     }
     options.check();
     Emit emit = options.getEmit();
@@ -191,9 +184,8 @@ int Driver::run(int argc, char **argv, const Describe &describe) {
 }
 
 int Driver::runFile(int argc, char **argv) {
-  state->app.add_option("MODEL", state->input, "global IR of a model (.mlir)")
-      ->required()
-      ->type_name("FILE");
+  cli::addText(state->app, "MODEL", "FILE", state->input, "global IR of a model (.mlir)")
+      ->required();
   state->options.declare(state->app);
   return state->compile(argc, argv,
                         [&](Context &context) { return readModel(context, state->input); });

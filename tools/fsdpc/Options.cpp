@@ -2,10 +2,8 @@
 
 #include "tools/fsdpc/Options.h"
 
-#include <CLI/CLI.hpp>
+#include "cli/Options.h"
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <set>
 
 namespace ir = mlir::fsdp;
@@ -16,101 +14,75 @@ namespace fsdpc {
 // Checks of single values
 //===----------------------------------------------------------------------===//
 
-/// "a, b or c"
-static std::string listed(const std::vector<std::string> &words) {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
-  return text;
+static constexpr int64_t mostRanks = 1 << 20;
+static constexpr cli::IntegerRange<int64_t> fromZero = {0, INT64_MAX}, fromOne = {1, INT64_MAX};
+static constexpr cli::NumberRange anyAmount = {}, share = {0, false, 1};
+
+/// One of `words`, or an integer of `range` after `prefix`, shown as `shown`: `K|auto`,
+/// `none|full|every:K`.
+static cli::Take choiceOrInteger(std::string &value, std::vector<std::string> words,
+                                 std::string prefix, cli::IntegerRange<int64_t> range) {
+  return [&value, words = std::move(words), prefix = std::move(prefix),
+          range](const std::string &text) -> std::string {
+    int64_t number = 0;
+    bool named = std::find(words.begin(), words.end(), text) != words.end();
+    bool counted = text.rfind(prefix, 0) == 0 &&
+                   cli::parseInteger(text.substr(prefix.size()), range, number).empty();
+    if (!named && !counted) {
+      std::vector<std::string> expected = words;
+      expected.push_back((prefix.empty() ? "" : prefix + "K with K ") + range.describe());
+      return cli::mismatch(text, cli::listed(expected));
+    }
+    value = text;
+    return "";
+  };
 }
 
-static CLI::Validator oneOf(std::vector<std::string> words) {
-  std::string names = CLI::detail::join(words, "|");
-  return CLI::Validator(
-      [words = std::move(words)](std::string &got) -> std::string {
-        if (std::find(words.begin(), words.end(), got) != words.end())
-          return "";
-        return "got '" + got + "', expected " + listed(words);
-      },
-      names);
-}
-
-static bool parseWhole(const std::string &text, int64_t &value) {
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-static CLI::Validator wholeFrom(int64_t least) {
-  return CLI::Validator(
-      [least](std::string &got) -> std::string {
-        int64_t value;
-        if (parseWhole(got, value) && value >= least)
-          return "";
-        return "got '" + got + "', expected a whole number of at least " + std::to_string(least);
-      },
-      "N");
-}
-
-/// A finite number of at least 0, below `limit` where that is finite.
-static CLI::Validator numberBelow(double limit) {
-  return CLI::Validator(
-      [limit](std::string &got) -> std::string {
-        char *end = nullptr;
-        double value = std::strtod(got.c_str(), &end);
-        if (!got.empty() && *end == 0 && std::isfinite(value) && value >= 0 && value < limit)
-          return "";
-        return "got '" + got + "', expected " +
-               (std::isfinite(limit) ? "a number in [0, 1)" : "a finite number of at least 0");
-      },
-      "X");
-}
-
-/// `none|full|every:K|selective|auto`, `K|auto`, `20GiB`: words, or what a predicate takes.
-static CLI::Validator oneOfOr(std::vector<std::string> words, const std::string &otherwise,
-                              bool (*takes)(const std::string &)) {
-  std::string names = CLI::detail::join(words, "|") + (words.empty() ? "" : "|") + otherwise;
-  return CLI::Validator(
-      [words = std::move(words), otherwise, takes](std::string &got) -> std::string {
-        if (std::find(words.begin(), words.end(), got) != words.end() || takes(got))
-          return "";
-        std::vector<std::string> expected = words;
-        expected.push_back(otherwise == "K"      ? "a whole number"
-                           : otherwise == "SIZE" ? "a size such as 20GiB"
-                                                 : otherwise);
-        return "got '" + got + "', expected " + listed(expected);
-      },
-      names);
-}
-
-static bool isWhole(const std::string &text) {
-  int64_t value;
-  return parseWhole(text, value) && value >= 0;
-}
-
-static bool isEvery(const std::string &text) {
-  int64_t value;
-  return text.rfind("every:", 0) == 0 && parseWhole(text.substr(6), value) && value >= 1;
-}
-
-static bool isByteCount(const std::string &text) {
-  size_t unit = text.find_first_not_of("0123456789.");
-  if (unit == 0 || text.empty())
-    return false;
-  std::string name = unit == std::string::npos ? "B" : text.substr(unit);
+/// "20GiB"
+static std::string checkByteCount(const std::string &text) {
   static const std::vector<std::string> units = {"B", "KiB", "MiB", "GiB", "TiB", "KB", "MB", "GB"};
-  return std::find(units.begin(), units.end(), name) != units.end();
+  size_t unit = std::min(text.find_first_not_of("0123456789."), text.size());
+  double count = 0;
+  bool counted = cli::parseNumber(text.substr(0, unit), {0, /*aboveLeast=*/true}, count).empty();
+  bool named = unit == text.size() ||
+               std::find(units.begin(), units.end(), text.substr(unit)) != units.end();
+  return counted && named ? "" : cli::mismatch(text, "a size such as 20GiB");
 }
 
-static CLI::Validator shardPattern() {
-  return CLI::Validator(
-      [](std::string &got) -> std::string {
-        size_t colon = got.rfind(':');
-        std::string spec = colon == std::string::npos ? "" : got.substr(colon + 1);
-        if (colon > 0 && (spec == "flat" || spec == "replicated" || isWhole(spec)))
-          return "";
-        return "got '" + got + "', expected PATTERN:flat, PATTERN:replicated or PATTERN:DIMENSION";
-      },
-      "PATTERN:SPEC");
+static std::string checkShardPattern(const std::string &text) {
+  size_t colon = text.rfind(':');
+  std::string spec = colon == std::string::npos ? "" : text.substr(colon + 1);
+  int64_t dim = 0;
+  if (colon != std::string::npos && colon > 0 &&
+      (spec == "flat" || spec == "replicated" || cli::parseInteger(spec, fromZero, dim).empty()))
+    return "";
+  return cli::mismatch(text, "PATTERN:flat, PATTERN:replicated or PATTERN:DIMENSION");
+}
+
+/// Whether `name` may name an axis: it begins with a letter, and is no word that stands beside axes
+/// in the options.
+static bool isAxisName(const std::string &name) {
+  static const std::set<std::string> words = {"flat", "replicated", "always", "never", "axes"};
+  return !name.empty() && std::isalpha(static_cast<unsigned char>(name.front())) &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '_'; }) &&
+         !words.count(name);
+}
+
+/// Parses `a,b`; on an error says so in `message`.
+static std::vector<std::string> parseAxes(const std::string &text, std::string &message) {
+  std::vector<std::string> names;
+  for (size_t begin = 0; begin <= text.size() && message.empty();) {
+    size_t end = std::min(text.find(',', begin), text.size());
+    std::string name = text.substr(begin, end - begin);
+    if (!isAxisName(name))
+      message = cli::mismatch(text, "names of mesh axes joined by commas");
+    else if (std::find(names.begin(), names.end(), name) != names.end())
+      message = "axis '" + name + "' stands twice; name each once";
+    names.push_back(name);
+    begin = end + 1;
+  }
+  return names;
 }
 
 std::vector<std::pair<std::string, int64_t>> parseMesh(const std::string &text,
@@ -123,18 +95,19 @@ std::vector<std::pair<std::string, int64_t>> parseMesh(const std::string &text,
     size_t equals = axis.find('=');
     std::string name = axis.substr(0, equals);
     int64_t size = 0;
-    bool spelled = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-      return std::isalnum(c) || c == '_';
-    });
-    if (!spelled || equals == std::string::npos || !parseWhole(axis.substr(equals + 1), size))
-      message = "got '" + axis + "', expected AXIS=SIZE, several joined by commas";
-    else if (size < 1)
-      message = "axis '" + name + "' got size " + std::to_string(size) + ", expected at least 1";
+    bool spelled = isAxisName(name);
+    if (!spelled || equals == std::string::npos)
+      message = cli::mismatch(axis, "AXIS=SIZE, several joined by commas");
+    else if (std::string wrong = cli::parseInteger(axis.substr(equals + 1),
+                                                   cli::IntegerRange<int64_t>{1, mostRanks}, size);
+             !wrong.empty())
+      message = "size of axis '" + name + "': " + wrong;
     else if (std::any_of(axes.begin(), axes.end(),
                          [&](auto &other) { return other.first == name; }))
       message = "axis '" + name + "' stands twice; give each axis its own name";
-    else if (__builtin_mul_overflow(ranks, size, &ranks) || ranks > (1 << 20))
-      message = "'" + text + "' has more ranks than the 1048576 that are possible";
+    else if ((ranks *= size) > mostRanks) // both are at most 2^20
+      message = "'" + text + "' has more ranks than the " + std::to_string(mostRanks) +
+                " that are possible";
     if (!message.empty())
       return {};
     axes.emplace_back(name, size);
@@ -143,102 +116,103 @@ std::vector<std::pair<std::string, int64_t>> parseMesh(const std::string &text,
   return axes;
 }
 
-static CLI::Validator meshAxes() {
-  return CLI::Validator(
-      [](std::string &got) {
-        std::string message;
-        parseMesh(got, message);
-        return message;
-      },
-      "AXIS=SIZE,...");
-}
-
 //===----------------------------------------------------------------------===//
 // The options
 //===----------------------------------------------------------------------===//
 
-/// Adds an option that shows what `check` takes as its type.
-template <typename T>
-static CLI::Option *add(CLI::App &group, const std::string &name, T &value,
-                        const std::string &description, CLI::Validator check) {
-  std::string type = check.get_description();
-  return group.add_option(name, value, description)->check(check.description(""))->type_name(type);
-}
-
 static void declareOptimizer(CLI::App &app, OptimizerOptions &o) {
   CLI::App &group = *app.add_option_group("Training", "instead of what the model says");
-  const double any = INFINITY;
-  add(group, "--optimizer", o.kind, "update rule", oneOf({"sgd", "adam", "adamw"}));
-  add(group, "--lr", o.lr, "learning rate", numberBelow(any));
-  add(group, "--momentum", o.momentum, "momentum of sgd", numberBelow(1));
-  add(group, "--beta1", o.beta1, "decay of the first moment", numberBelow(1));
-  add(group, "--beta2", o.beta2, "decay of the second moment", numberBelow(1));
-  add(group, "--eps", o.eps, "added to the root of the second moment", numberBelow(any));
-  add(group, "--weight-decay", o.weightDecay, "decay of parameters of rank two and more",
-      numberBelow(any));
-  add(group, "--clip", o.clip, "largest global norm of the gradients; 0 for no clipping",
-      numberBelow(any));
-  add(group, "--warmup", o.warmup, "steps over which the rate rises to --lr", wholeFrom(0));
-  add(group, "--schedule", o.schedule, "the rate after warmup, until the last step",
-      oneOf({"constant", "linear", "cosine"}));
+  auto number = [&](const char *name, std::optional<double> &value, const char *description,
+                    cli::NumberRange range) {
+    cli::addNumber(group, name, "X", value, description, range);
+  };
+  cli::addChoice(group, "--optimizer", o.kind, "update rule", {"sgd", "adam", "adamw"});
+  number("--lr", o.lr, "learning rate", anyAmount);
+  number("--momentum", o.momentum, "momentum of sgd", share);
+  number("--beta1", o.beta1, "decay of the first moment of adam and adamw", share);
+  number("--beta2", o.beta2, "decay of the second moment of adam and adamw", share);
+  number("--eps", o.eps, "added to the root of the second moment of adam and adamw", anyAmount);
+  number("--weight-decay", o.weightDecay, "decay of parameters of rank two and more", anyAmount);
+  number("--clip", o.clip, "largest global norm of the gradients; 0 for no clipping", anyAmount);
+  cli::addInteger(group, "--warmup", "N", o.warmup, "steps over which the rate rises to --lr",
+                  fromZero);
+  cli::addChoice(group, "--schedule", o.schedule, "the rate after warmup, until the last step",
+                 {"constant", "linear", "cosine"});
 }
 
 static void declareDistribution(CLI::App &app, Options &o) {
   CLI::App &group = *app.add_option_group("Distribution");
-  add(group, "--mesh", o.mesh, "named axes over the ranks (fsdp=1)", meshAxes());
-  add(group, "--strategy", o.strategy, "what is sharded over 'fsdp'",
-      oneOf({"ddp", "zero1", "zero2", "fsdp", "hsdp"}))
-      ->capture_default_str();
-  add(group, "--shard", o.shard,
-      "storage of the parameters whose name PATTERN matches: flat, replicated, or a dimension",
-      shardPattern())
+  auto choice = [&](const char *name, std::string &value, const char *description,
+                    const std::vector<std::string> &words) {
+    return cli::addChoice(group, name, value, description, words)->default_str(value);
+  };
+  cli::add(group, "--mesh", "AXIS=SIZE,...", "named axes over the ranks (fsdp=1)",
+           [&o](const std::string &text) {
+             std::string message;
+             parseMesh(text, message);
+             o.mesh = text;
+             return message;
+           });
+  cli::add(group, "--batch-axes", "AXIS,...", "axes that split the batch besides data and fsdp",
+           [&o](const std::string &text) {
+             std::string message;
+             o.batchAxes = parseAxes(text, message);
+             return message;
+           });
+  choice("--strategy", o.strategy, "what is sharded over 'fsdp'",
+         {"ddp", "zero1", "zero2", "fsdp", "hsdp"})
+      ->each([&o](const std::string &) { o.strategyGiven = true; });
+  group
+      .add_option("--shard", o.shard,
+                  "storage of the parameters whose name PATTERN matches: flat, replicated, or a "
+                  "dimension")
+      ->check(CLI::Validator([](std::string &text) { return checkShardPattern(text); }, ""))
+      ->type_name("PATTERN:SPEC")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add(group, "--min-shard-size", o.minShardSize, "smaller parameters stay whole, in elements",
-      wholeFrom(0))
-      ->capture_default_str();
-  add(group, "--precision", o.precision, "of compute and gathers", oneOf({"f32", "bf16"}))
-      ->capture_default_str();
-  add(group, "--reduce-precision", o.reducePrecision, "of gradient reductions",
-      oneOf({"f32", "bf16"}))
-      ->capture_default_str();
-  add(group, "--accumulate", o.accumulate, "microbatches per step", wholeFrom(1))
-      ->capture_default_str();
-  add(group, "--accumulate-reduce", o.accumulateReduce, "which microbatches reduce gradients",
-      oneOf({"each", "last"}))
-      ->capture_default_str();
-  add(group, "--reshard-after-forward", o.reshard, "when gathered parameters are given up",
-      oneOf({"always", "never"}))
-      ->capture_default_str();
-  add(group, "--remat", o.remat, "which activations are computed again in backward",
-      oneOfOr({"none", "full", "selective", "auto"}, "every:K", isEvery))
-      ->capture_default_str();
-  add(group, "--memory-limit", o.memoryLimit, "bytes of a rank that the plan must fit, as in 20GiB",
-      oneOfOr({}, "SIZE", isByteCount));
-  add(group, "--prefetch", o.prefetch, "gathers that run ahead of the unit in use",
-      oneOfOr({"auto"}, "K", isWhole))
-      ->capture_default_str();
-  add(group, "--buckets", o.buckets, "what one gather holds", oneOf({"unit", "parameter"}))
-      ->capture_default_str();
-  add(group, "--communicator", o.communicator, "how ranks talk",
-      oneOf({"auto", "shm", "tcp", "mpi", "nccl", "loopback"}))
-      ->capture_default_str();
+  cli::addInteger(group, "--min-shard-size", "N", o.minShardSize,
+                  "smaller parameters stay whole, in elements", fromZero)
+      ->default_str("0");
+  choice("--precision", o.precision, "of compute and gathers", {"f32", "bf16"});
+  choice("--reduce-precision", o.reducePrecision, "of gradient reductions", {"f32", "bf16"});
+  cli::addInteger(group, "--accumulate", "K", o.accumulate, "microbatches per step", fromOne)
+      ->default_str("1");
+  choice("--accumulate-reduce", o.accumulateReduce, "which microbatches reduce gradients",
+         {"each", "last"});
+  choice("--reshard-after-forward", o.reshard, "when gathered parameters are given up",
+         {"always", "never"});
+  cli::add(group, "--remat", "none|full|selective|auto|every:K",
+           "which activations are computed again in backward",
+           choiceOrInteger(o.remat, {"none", "full", "selective", "auto"}, "every:", fromOne))
+      ->default_str(o.remat);
+  cli::add(group, "--memory-limit", "SIZE", "bytes of a rank that the plan must fit, as in 20GiB",
+           [&o](const std::string &text) {
+             o.memoryLimit = text;
+             return checkByteCount(text);
+           });
+  cli::add(group, "--prefetch", "auto|K", "gathers that run ahead of the unit in use",
+           choiceOrInteger(o.prefetch, {"auto"}, "", fromZero))
+      ->default_str(o.prefetch);
+  choice("--buckets", o.buckets, "what one gather holds", {"unit", "parameter"});
+  choice("--communicator", o.communicator, "how ranks talk",
+         {"auto", "shm", "tcp", "mpi", "nccl", "loopback"});
 }
 
 void Options::declare(CLI::App &app) {
-  app.add_option("-o,--output", output, "where the result goes (IR: standard output by default)")
-      ->type_name("PATH");
-  add(app, "--emit", emit,
-      "what to write; a model is text for fsdpc, with the mesh and the training options given here",
-      oneOf({"model", "global", "local", "scheduled", "source", "binary"}))
+  cli::addText(app, "-o,--output", "PATH", output,
+               "where the result goes (IR: standard output by default)");
+  cli::addChoice(app, "--emit", emit,
+                 "what to write; a model is text for fsdpc, with the mesh and the training options "
+                 "given here",
+                 {"model", "global", "local", "scheduled", "source", "binary"})
       ->each([this](const std::string &) { emitGiven = true; })
-      ->capture_default_str();
-  add(app, "--target", target, "what the program runs on", oneOf({"cpu", "cuda"}))
-      ->capture_default_str();
-  app.add_flag("--record", record, "a program that prints its log of actions instead of acting");
-  app.add_option("--report", report,
-                 "print the memory table; with =FILE.json, write it and the collectives there")
-      ->type_name("[=FILE.json]");
+      ->default_str(emit);
+  cli::addChoice(app, "--target", target, "what the program runs on", {"cpu", "cuda"})
+      ->default_str(target);
+  cli::addFlag(app, "--record", record,
+               "a program that prints its log of actions instead of acting");
+  cli::addText(app, "--report", "[=FILE.json]", report,
+               "print the memory table; with =FILE.json, write it and the collectives there");
   declareDistribution(app, *this);
   declareOptimizer(app, optimizer);
 }
@@ -253,6 +227,8 @@ void Options::check() const {
   bool writesProgram = getEmit() >= Emit::Source && !onlyReport();
   if (writesProgram && output.empty())
     throw UsageError("--emit=" + emit + " needs '-o PATH'");
+  if (record && onlyReport())
+    throw UsageError("--record writes a program, and --report alone writes none; give '-o PATH'");
   if (record && getEmit() < Emit::Source)
     throw UsageError("--record is of programs; got --emit=" + emit + ", expected source or binary");
 
@@ -269,9 +245,37 @@ void Options::check() const {
   require(buckets == "unit", "--buckets=" + buckets + "; use unit");
   require(strategy != "zero1" && strategy != "zero2",
           "--strategy=" + strategy + "; use ddp, fsdp or hsdp");
-  for (auto &[axis, size] : getMesh())
-    require(size == 1 || (axis != "tensor" && axis != "pipeline"),
-            "a mesh with axis '" + axis + "'; the batch is split over all others");
+}
+
+void Options::checkMesh(mlir::ModuleOp module) const {
+  // Without a mesh it is that of one rank, which compiling gives the module.
+  mlir::Builder builder(module.getContext());
+  ir::MeshOp mesh = ir::getMeshOp(module);
+  ir::MeshAttr axes = mesh ? mesh.getMesh()
+                           : ir::MeshAttr::get(builder.getContext(), {builder.getStringAttr("fsdp")},
+                                               {1}, llvm::ArrayRef<int64_t>());
+  auto has = [&](llvm::StringRef name) { return axes.getAxisIndex(name) >= 0; };
+  const std::string got = ", got mesh " + ir::describeAxes(axes) + "; ";
+  for (auto [name, size] : llvm::zip_equal(axes.getAxisNames(), axes.getAxisSizes()))
+    require(size == 1 || !llvm::is_contained({"tensor", "context", "pipeline"}, name.getValue()),
+            "a mesh with axis '" + name.str() + "'; use 'data' and 'fsdp', or --batch-axes");
+  if (strategy == "hsdp" && !(has("fsdp") && has("data")))
+    throw UsageError("--strategy=hsdp shards over axis 'fsdp' and replicates over axis 'data'" +
+                     got + "give it both, as in --mesh=data=2,fsdp=4, or use --strategy=fsdp");
+  if (strategy == "fsdp" && strategyGiven && !has("fsdp"))
+    throw UsageError("--strategy=fsdp shards over axis 'fsdp'" + got +
+                     "give it that axis, or use --strategy=ddp");
+  for (const std::string &name : batchAxes)
+    if (!has(name))
+      throw UsageError("--batch-axes names axis '" + name + "'" + got + "name one of its axes");
+  for (llvm::StringRef name : {"tensor", "context", "pipeline"})
+    if (llvm::is_contained(batchAxes, name))
+      throw UsageError("--batch-axes names axis '" + name.str() +
+                       "', which has another meaning; name the axis otherwise");
+  if (mlir::StringAttr unused = ir::findUnusedAxis(module, batchAxes))
+    throw UsageError("nothing uses axis '" + unused.str() +
+                     "' of the mesh: 'data' and 'fsdp' split the "
+                     "batch, others if --batch-axes names them; use one of these, or leave it out");
 }
 
 Emit Options::getEmit() const {
@@ -289,14 +293,14 @@ std::vector<std::pair<std::string, int64_t>> Options::getMesh() const {
 
 ir::PipelineOptions Options::getPipeline() const {
   ir::PipelineOptions pipeline;
-  // Axes other than the storage's replicate: hybrid sharding is fsdp on a mesh that has more.
-  pipeline.strategy = strategy == "hsdp" ? "fsdp" : strategy;
+  pipeline.strategy = strategy;
+  pipeline.batchAxes = batchAxes;
   pipeline.shardPatterns = shard;
   pipeline.minShardSize = minShardSize;
   pipeline.reshard = reshard == "never" ? ir::Reshard::never : ir::Reshard::always;
   pipeline.precision = precision;
   pipeline.reducePrecision = reducePrecision;
-  parseWhole(prefetch, pipeline.prefetch);
+  cli::parseInteger(prefetch, fromZero, pipeline.prefetch);
   return pipeline;
 }
 
@@ -311,6 +315,18 @@ ir::OptimizerAttr OptimizerOptions::apply(ir::OptimizerAttr optimizer) const {
     fresh.weightDecay = rule == ir::OptimizerKind::adamw ? 0.01 : 0;
     constants = fresh;
   }
+  // An option that the rule does not read would be lost without a word.
+  auto requireOf = [&](bool given, const char *option, bool reads, const char *rules) {
+    if (given && !reads)
+      throw UsageError(std::string(option) + " is of " + rules + ", got the optimizer " +
+                       ir::stringifyOptimizerKind(rule).str() +
+                       "; leave it out or choose with --optimizer");
+  };
+  const bool isSgd = rule == ir::OptimizerKind::sgd;
+  requireOf(momentum.has_value(), "--momentum", isSgd, "sgd");
+  requireOf(beta1.has_value(), "--beta1", !isSgd, "adam and adamw");
+  requireOf(beta2.has_value(), "--beta2", !isSgd, "adam and adamw");
+  requireOf(eps.has_value(), "--eps", !isSgd, "adam and adamw");
   auto replace = [](const std::optional<double> &given, double &value) {
     if (given)
       value = *given;
@@ -329,9 +345,9 @@ ir::OptimizerAttr OptimizerOptions::apply(ir::OptimizerAttr optimizer) const {
 }
 
 std::vector<std::string> normalizeArguments(int argc, char **argv) {
-  std::vector<std::string> arguments;
-  for (int i = argc - 1; i > 0; --i) // CLI11 takes a vector from its back
-    arguments.push_back(std::string(argv[i]) == "--report" ? "--report=-" : argv[i]);
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  std::replace(arguments.begin(), arguments.end(), std::string("--report"),
+               std::string("--report=-"));
   return arguments;
 }
 

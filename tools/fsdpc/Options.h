@@ -9,6 +9,8 @@
 #define TOOLS_FSDPC_OPTIONS_H
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/MeshAxes.h"
 #include "passes/Pipelines.h"
 #include <cstdint>
 #include <optional>
@@ -42,7 +44,8 @@ struct OptimizerOptions {
   std::optional<double> lr, momentum, beta1, beta2, eps, weightDecay, clip;
   std::optional<int64_t> warmup;
 
-  /// `optimizer` with the options that were given. A rule other than the model's starts from that
+  /// `optimizer` with the options that were given; throws UsageError for one that its rule does not
+  /// read. A rule other than the model's starts from that
   /// rule's own defaults (weight decay 0.01 for adamw, else 0); rate, clipping and schedule stay.
   mlir::fsdp::OptimizerAttr apply(mlir::fsdp::OptimizerAttr optimizer) const;
 };
@@ -53,7 +56,10 @@ struct Options {
   bool emitGiven = false;
   std::string target = "cpu";
   std::string mesh;
+  /// Those that split the batch besides 'data' and 'fsdp'.
+  std::vector<std::string> batchAxes;
   std::string strategy = "fsdp";
+  bool strategyGiven = false;
   std::vector<std::string> shard;
   int64_t minShardSize = 0;
   std::string precision = "f32", reducePrecision = "f32";
@@ -74,6 +80,9 @@ struct Options {
   void declare(CLI::App &app);
   /// Throws UsageError where options exclude each other, Failure for what this release cannot do.
   void check() const;
+
+  /// The same for options that do not fit the mesh of `module`.
+  void checkMesh(mlir::ModuleOp module) const;
 
   Emit getEmit() const;
   /// Whether a binary was only implied, by `--report` without `-o`: then there is only the report.

@@ -15,6 +15,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 
@@ -51,25 +52,33 @@ ir::EmittedProgram emitProgram(mlir::ModuleOp module, const Options &options,
 // Source
 //===----------------------------------------------------------------------===//
 
+/// Adds the sources in `name`, a folder that programs are built from, if `isWanted` of their path
+/// in it.
+static void addFolder(Files &content, const std::string &name,
+                      const std::function<bool(const files::path &)> &isWanted) {
+  const files::path folder = files::path(FSDP_SOURCE_ROOT) / name;
+  static const std::set<std::string> extensions = {".h", ".cpp", ".cu", ".cmake", ".txt"};
+  std::error_code error;
+  for (const files::directory_entry &entry : files::recursive_directory_iterator(folder, error)) {
+    files::path inside = entry.path().lexically_relative(folder);
+    if (entry.is_regular_file() && extensions.count(entry.path().extension().string()) &&
+        isWanted(inside))
+      content[name + "/" + inside.generic_string()] = readFile(entry.path());
+  }
+  if (error)
+    throw Failure("cannot read the runtime's folder '" + folder.string() + "': " + error.message());
+}
+
 void writeSource(const ir::EmittedProgram &program, const Options &options,
                  const std::string &name) {
   Files content;
   for (const auto &[file, text] : program.files)
     content[file] = text;
   content["CMakeLists.txt"] = ir::projectFile(program, name, targetOf(options));
-  const files::path runtime = files::path(FSDP_SOURCE_ROOT) / "runtime";
-  static const std::set<std::string> extensions = {".h", ".cpp", ".cu", ".cmake", ".txt"};
-  std::error_code error;
-  for (const files::directory_entry &entry : files::recursive_directory_iterator(runtime, error)) {
-    files::path inside = entry.path().lexically_relative(runtime);
-    bool cuda = *inside.begin() == "cuda";
-    if (entry.is_regular_file() && extensions.count(entry.path().extension().string()) &&
-        (!cuda || options.target == "cuda"))
-      content["runtime/" + inside.generic_string()] = readFile(entry.path());
-  }
-  if (error)
-    throw Failure("cannot read the runtime's folder '" + runtime.string() +
-                  "': " + error.message());
+  addFolder(content, "cli", [](const files::path &) { return true; });
+  addFolder(content, "runtime", [&](const files::path &inside) {
+    return *inside.begin() != "cuda" || options.target == "cuda";
+  });
   writeFolder(options.output, content);
 }
 

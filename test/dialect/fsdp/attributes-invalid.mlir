@@ -107,13 +107,13 @@ fsdp.param @w : tensor<4xf32> unit "u" init <normal, -1.0>
 
 // Optimizer C1.
 
-// expected-error @below {{optimizer constant 'lr' is -1.000000e-01, expected a finite number of at least 0}}
+// expected-error @below {{optimizer constant 'lr' is -1.000000e-01, expected a finite f32 number of at least 0}}
 fsdp.step @train train optimizer <sgd, lr = -0.1> {
 }
 
 // -----
 
-// expected-error @below {{optimizer constant 'beta1' is 1.000000e+00, expected a number in [0, 1)}}
+// expected-error @below {{optimizer constant 'beta1' is 1.000000e+00, expected an f32 number in [0, 1)}}
 fsdp.step @train train optimizer <adam, lr = 0.1, beta1 = 1.0> {
 }
 

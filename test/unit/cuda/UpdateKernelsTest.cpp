@@ -71,6 +71,25 @@ TEST_F(UpdateKernels, AdamAndAdamwAreTheCpus) {
           }
 }
 
+TEST_F(UpdateKernels, EpsilonZeroLeavesAnElementWithoutMomentsAsItIs) {
+  const std::size_t count = 40;
+  const Unit unit(Layout::Flat, count);
+  for (bool decoupled : {false, true}) {
+    Operands o(count, random);
+    for (std::size_t i = 0; i < count; i += 3)
+      o.g[i] = o.m[i] = o.v[i] = 0;
+    const Adam options{0.9f, 0.95f, 0.0f, 0.0f};
+    Device<float> p(o.p), g(o.g), m(o.m), v(o.v), lr(Floats{0.01f});
+    Device<bool> ok(std::vector<int>{1});
+    Device<StepState> state(std::vector<StepState>{o.state});
+    const auto update = decoupled ? &adamw : &adam;
+    OK(update({&unit.storage, 0}, options, p, g, m, v, lr, nullptr, ok, state, p, m, v, stream));
+    const Floats after = p.floats();
+    for (std::size_t i = 0; i < count; ++i)
+      EXPECT_TRUE(std::isfinite(after[i]) && (after[i] == o.p[i]) == (i % 3 == 0)) << i;
+  }
+}
+
 TEST_F(UpdateKernels, SgdIsTheCpus) {
   for (float momentum : {0.0f, 0.9f}) {
     const Sgd options{momentum, 0.1f};

@@ -199,6 +199,23 @@ TEST_F(ModelErrorTest, Inputs) {
   EXPECT_MISTAKE(model->input("x", {10}), "input 'x' is declared twice; give each its own name");
   EXPECT_MISTAKE(model->input("z", {10, -1}),
                  "input 'z' has a dimension of size -1, expected at least 0");
+  const int64_t wide = int64_t(1) << 32;
+  EXPECT_MISTAKE(model->input("z", {wide, wide}),
+                 "input 'z' (4294967296x4294967296xf32) takes more than 9223372036854775807 bytes; "
+                 "make it smaller");
+  EXPECT_MISTAKE(model->unit("big").parameter("weight", {wide, wide}, zeros()),
+                 "parameter 'big.weight' (4294967296x4294967296xf32) takes more than "
+                 "9223372036854775807 bytes; make it smaller");
+  Tensor row = model->input("row", {1, wide});
+  EXPECT_MISTAKE_HAS(einsum("bi,bj->ij", row, row),
+                     "the result (4294967296x4294967296xf32) takes more than 9223372036854775807 "
+                     "bytes; make it smaller");
+  Optimizer optimizer;
+  optimizer.constants.lr = 1e39;
+  EXPECT_MISTAKE(
+      model->optimizer(optimizer),
+      "optimizer constant 'lr' is 1.000000e+39, expected a finite f32 number of at least "
+      "0");
   EXPECT_MISTAKE(model->input("z", {10, 2}, ElementType::f32, 2),
                  "input 'z' counts samples along dimension 2, expected a dimension below 2");
 }

@@ -30,7 +30,7 @@ protected:
     OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(path, &context);
     PassManager manager(&context);
     SchedulePassOptions options;
-    options.prefetch = prefetch;
+    options.prefetch = Count{prefetch};
     manager.addPass(createSchedulePass(options));
     if (plan)
       manager.addPass(createPlanMemoryPass());

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 using namespace fsdp::rt;
@@ -127,6 +128,18 @@ TEST(DatasetTest, RefusesWhatDoesNotFit) {
   refused(R"({"x":{"dtype":"F32","shape":[0,2],"data_offsets":[0,0]},)"
           R"("label":{"dtype":"I64","shape":[0],"data_offsets":[0,0]}})",
           "", "got no samples, expected at least one");
+}
+
+TEST(DatasetTest, RefusesATokenFileForTensors) {
+  std::string tokens(1024 + 2 * 8, '\0');
+  const std::int32_t header[] = {20240520, 1, 8};
+  std::memcpy(&tokens[0], header, sizeof(header));
+  TemporaryFile file;
+  file.write(tokens);
+  EXPECT_NE(messageOf([&] {
+              openDataset(file.path, kInputs);
+            }).find("got a token file, expected a safetensors file with one tensor for each input"),
+            std::string::npos);
 }
 
 TEST(DatasetTest, RefusesValuesThatAreWrong) {

@@ -122,6 +122,25 @@ TEST(KernelsTest, AdamAndAdamWFollowTheirFormulas) {
     }
 }
 
+TEST(KernelsTest, EpsilonZeroLeavesAnElementWithoutMomentsAsItIs) {
+  const std::size_t count = 3;
+  for (const bool decoupled : {false, true}) {
+    Values v = randomValues(0, 0);
+    const Values before = v;
+    std::fill_n(v.first.begin(), count, 0.0f);
+    std::fill_n(v.second.begin(), count, 0.0f);
+    std::fill_n(v.gradient.begin(), count, 0.0f);
+    const auto update = decoupled ? kernels::adamw : kernels::adam;
+    update({&kUnit, 0}, Adam{0.9f, 0.99f, 0.0f, 0.0f}, v.parameter.data(), v.gradient.data(),
+           v.first.data(), v.second.data(), 0.05f, nullptr, 1);
+    for (std::size_t i = 0; i < kLocal; ++i)
+      if (i < count)
+        EXPECT_EQ(v.parameter[i], before.parameter[i]) << i;
+      else
+        EXPECT_TRUE(std::isfinite(v.parameter[i]) && v.parameter[i] != before.parameter[i]) << i;
+  }
+}
+
 TEST(KernelsTest, SquareSumIsTakenInDouble) {
   std::vector<float> values(1000);
   double expected = 0;

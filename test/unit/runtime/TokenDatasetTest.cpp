@@ -120,6 +120,12 @@ TEST(TokenDatasetTest, RefusesFilesOfAnotherKind) {
           "20240801 (32-bit tokens); bytes as they are suit a vocabulary of 256, this model's has "
           "5000");
   refused("", 5000, "not a token file: got magic number 0");
+  // Tensors would be read as text where every byte is a token.
+  const std::string tensors = std::string("\x10\0\0\0\0\0\0\0", 8) + R"({"__metadata__":0})";
+  refused(tensors, 256,
+          "got a safetensors file, expected tokens, which input 'tokens' takes; give "
+          "a token file or a text");
+  refused(tensors, 5000, "got a safetensors file, expected tokens, which input 'tokens' takes");
   refused(tokenFile(20240520, 2, counting<std::uint16_t>(20)), 5000,
           "got version 2 of magic number 20240520, expected 1");
   refused(tokenFile(20240801, 1, counting<std::uint32_t>(20)), 5000,

@@ -1,0 +1,46 @@
+//===- MeshAxes.cpp - what the axes of a mesh are for ---------------------===//
+
+#include "passes/MeshAxes.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static bool splitsBatch(StringRef axis, ArrayRef<std::string> others) {
+  return axis == "data" || axis == "fsdp" || llvm::is_contained(others, axis);
+}
+
+SmallVector<StringAttr> mlir::fsdp::getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others) {
+  SmallVector<StringAttr> axes;
+  for (StringAttr axis : mesh.getAxisNames())
+    if (splitsBatch(axis, others))
+      axes.push_back(axis);
+  return axes;
+}
+
+StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes) {
+  auto meshes = module.getOps<MeshOp>();
+  if (meshes.empty())
+    return StringAttr();
+  llvm::StringSet<> used = {"tensor", "context", "pipeline"};
+  module.walk([&](ConstraintOp op) {
+    for (ArrayAttr axes : op.getSharding().getDimAxes())
+      for (auto axis : axes.getAsRange<StringAttr>())
+        used.insert(axis);
+  });
+  for (auto param : module.getOps<ParamOp>())
+    if (PlacementAttr placement = param.getPlacementAttr())
+      for (StringAttr axis : placement.getAxes())
+        used.insert(axis);
+  for (StringAttr axis : (*meshes.begin()).getMesh().getAxisNames())
+    if (!used.contains(axis) && !splitsBatch(axis, batchAxes))
+      return axis;
+  return StringAttr();
+}
+
+std::string mlir::fsdp::describeAxes(MeshAttr mesh) {
+  std::string text;
+  for (auto [name, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes()))
+    text += (text.empty() ? "" : ",") + name.str() + "=" + std::to_string(size);
+  return text;
+}

@@ -1,0 +1,30 @@
+//===- MeshAxes.h - what the axes of a mesh are for -------------*- C++ -*-===//
+//
+// Axes `data` and `fsdp` split the batch, `tensor`, `context` and `pipeline` have a meaning of
+// their own; another one means what uses it: the user's list of batch axes, a constraint, a
+// placement.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PASSES_MESHAXES_H
+#define PASSES_MESHAXES_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include <string>
+
+namespace mlir::fsdp {
+
+/// The axes of `mesh` over which samples are split, in its order: `data`, `fsdp` and those of
+/// `others`.
+SmallVector<StringAttr> getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others);
+
+/// An axis of the module's mesh that nothing uses; null where there is none.
+StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes);
+
+/// "data=2,fsdp=4"
+std::string describeAxes(MeshAttr mesh);
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_MESHAXES_H

@@ -1,0 +1,2 @@
+#include "runtime/Error.h"
+#include <charconv>
