@@ -257,8 +257,6 @@ Tensor Model::create(const std::string &what, llvm::ArrayRef<Tensor> operands, W
   Value value = build(builder, location(label, where));
   if (!value || failed(mlir::verify(value.getDefiningOp())))
     fail(what, operands, where, withoutOpName(message));
-  if (auto type = cast<RankedTensorType>(value.getType()); !nn::countBytes(type))
-    fail(what, operands, where, "the result (" + describe(type) + ") " + nn::tooLargeMessage);
   return wrap(value, label, scope);
 }
 

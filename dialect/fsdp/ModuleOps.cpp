@@ -154,9 +154,7 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "has member '" << member.getParam().getValue() << "' at "
                            << member.getOffset() << ", expected at least " << end
                            << " (the end of the member before)";
-    if (llvm::AddOverflow(member.getOffset(), lookup(member).getTensorType().getNumElements(), end))
-      return emitOpError() << "has member '" << member.getParam().getValue() << "' at "
-                           << member.getOffset() << ", and its end does not fit 64 bits";
+    end = member.getOffset() + lookup(member).getTensorType().getNumElements();
   }
   int64_t capacity = shard.getNumElements() * ranks; // both are bounded, see mostRanks
   if (end > capacity)

@@ -201,15 +201,13 @@ TEST_F(ModelErrorTest, Inputs) {
                  "input 'z' has a dimension of size -1, expected at least 0");
   const int64_t wide = int64_t(1) << 32;
   EXPECT_MISTAKE(model->input("z", {wide, wide}),
-                 "input 'z' (4294967296x4294967296xf32) takes more than 9223372036854775807 bytes; "
-                 "make it smaller");
+                 "input 'z' (4294967296x4294967296xf32) takes more than 2^48 bytes; make it smaller");
   EXPECT_MISTAKE(model->unit("big").parameter("weight", {wide, wide}, zeros()),
                  "parameter 'big.weight' (4294967296x4294967296xf32) takes more than "
-                 "9223372036854775807 bytes; make it smaller");
+                 "2^48 bytes; make it smaller");
   Tensor row = model->input("row", {1, wide});
   EXPECT_MISTAKE_HAS(einsum("bi,bj->ij", row, row),
-                     "the result (4294967296x4294967296xf32) takes more than 9223372036854775807 "
-                     "bytes; make it smaller");
+                     "result #0 must be statically shaped tensor (at most 2^48 bytes)");
   Optimizer optimizer;
   optimizer.constants.lr = 1e39;
   EXPECT_MISTAKE(
