@@ -153,6 +153,16 @@ static CLI::Validator meshAxes() {
       "AXIS=SIZE,...");
 }
 
+static CLI::Validator cudaArchitectures() {
+  return CLI::Validator(
+      [](std::string &got) {
+        std::string message;
+        ir::parseCudaArchitectures(got, message);
+        return message;
+      },
+      "CC,...");
+}
+
 //===----------------------------------------------------------------------===//
 // The options
 //===----------------------------------------------------------------------===//
@@ -235,6 +245,10 @@ void Options::declare(CLI::App &app) {
       ->capture_default_str();
   add(app, "--target", target, "what the program runs on", oneOf({"cpu", "cuda"}))
       ->capture_default_str();
+  add(app, "--cuda-arch", cudaArch,
+      "compute capabilities of the GPUs, as in 90 or 80,90a,100 (90); newer ones use the newest's "
+      "PTX",
+      cudaArchitectures());
   app.add_flag("--record", record, "a program that prints its log of actions instead of acting");
   app.add_option("--report", report,
                  "print the memory table; with =FILE.json, write it and the collectives there")
@@ -256,6 +270,9 @@ void Options::check() const {
   if (record && getEmit() < Emit::Source)
     throw UsageError("--record is of programs; got --emit=" + emit + ", expected source or binary");
 
+  if (!cudaArch.empty() && target != "cuda")
+    throw UsageError("--cuda-arch is of programs for GPUs; got --target=" + target +
+                     ", expected cuda");
   const std::set<std::string> communicators =
       target == "cuda" ? std::set<std::string>{"auto", "nccl", "loopback"}
                        : std::set<std::string>{"auto", "shm", "tcp", "mpi"};
@@ -285,6 +302,12 @@ bool Options::onlyReport() const { return !report.empty() && output.empty() && !
 std::vector<std::pair<std::string, int64_t>> Options::getMesh() const {
   std::string message;
   return mesh.empty() ? std::vector<std::pair<std::string, int64_t>>() : parseMesh(mesh, message);
+}
+
+ir::CudaArchitectures Options::getCudaArchitectures() const {
+  std::string message;
+  return cudaArch.empty() ? ir::defaultCudaArchitectures()
+                          : ir::parseCudaArchitectures(cudaArch, message);
 }
 
 ir::PipelineOptions Options::getPipeline() const {
