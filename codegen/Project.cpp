@@ -10,6 +10,8 @@
 #include "codegen/Names.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir::fsdp;
 using llvm::StringRef;
@@ -23,7 +25,8 @@ static std::string filesEnding(const EmittedProgram &program, StringRef extensio
   return list;
 }
 
-static std::string cudaProject(const EmittedProgram &program, StringRef name) {
+static std::string cudaProject(const EmittedProgram &program, StringRef name,
+                               llvm::ArrayRef<std::string> architectures) {
   std::string kernels = filesEnding(program, ".cu");
   return "# Builds " + escaped(name) + R"( for CUDA: cmake -S . -B build && cmake --build build -j
 # Needs the CUDA toolkit, NCCL and a C++17 compiler; nvcc compiles kernels only.
@@ -33,6 +36,9 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 set(FSDP_TARGETS cuda CACHE STRING "" FORCE)
+set(FSDP_CUDA_ARCHITECTURES ")" +
+         llvm::join(architectures, ";") +
+         R"(" CACHE STRING "compute capabilities that kernels are compiled for")
 add_subdirectory(runtime)
 include(runtime/Numerics.cmake)
 
@@ -50,9 +56,10 @@ endforeach()
 }
 
 std::string mlir::fsdp::projectFile(const EmittedProgram &program, StringRef name,
-                                    TargetKind target) {
+                                    TargetKind target,
+                                    llvm::ArrayRef<std::string> architectures) {
   if (target == TargetKind::Cuda)
-    return cudaProject(program, name);
+    return cudaProject(program, name, architectures);
   std::string sources = filesEnding(program, ".cpp");
   return "# Builds " + escaped(name) + R"(: cmake -S . -B build && cmake --build build -j
 cmake_minimum_required(VERSION 3.18)
@@ -95,9 +102,11 @@ static BuildCommand compileCommand(StringRef file, const std::string &object,
   // a host program.
   if (places.record)
     command.insert(command.end(), {"-O0", "-DFSDP_RECORD"});
-  else if (kernels)
-    command.insert(command.end(), {"-O3", "--fmad=false", "-gencode=arch=compute_90,code=sm_90"});
-  else if (cuda)
+  else if (kernels) {
+    command.insert(command.end(), {"-O3", "--fmad=false", "--expt-relaxed-constexpr"});
+    for (std::string &option : codeOptions(places.cuda.architectures))
+      command.push_back(std::move(option));
+  } else if (cuda)
     command.push_back("-O1");
   else
     appendList(command, FSDP_PROGRAM_FLAGS);
@@ -105,7 +114,9 @@ static BuildCommand compileCommand(StringRef file, const std::string &object,
   if (cuda && !places.record)
     for (const std::string &folder : places.cuda.includes)
       command.insert(command.end(), {"-isystem", folder});
-  command.insert(command.end(), {"-c", places.sources + "/" + file.str(), "-o", object});
+  const bool whole = llvm::sys::path::is_absolute(file);
+  command.insert(command.end(),
+                 {"-c", whole ? file.str() : places.sources + "/" + file.str(), "-o", object});
   return command;
 }
 
@@ -120,6 +131,11 @@ std::vector<BuildCommand> mlir::fsdp::buildCommands(const EmittedProgram &progra
       continue;
     link.push_back(object);
     commands.push_back(std::move(compile));
+  }
+  // What these define is not taken from the library.
+  for (const std::string &file : places.cuda.runtimeKernels) {
+    link.push_back(places.sources + "/runtime." + llvm::sys::path::filename(file).str() + ".o");
+    commands.push_back(compileCommand(file, link.back(), places));
   }
   link.insert(link.end(), {"-o", places.output});
   if (!places.record) {

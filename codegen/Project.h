@@ -3,20 +3,26 @@
 #ifndef CODEGEN_PROJECT_H
 #define CODEGEN_PROJECT_H
 
+#include "codegen/CudaArchitectures.h"
 #include "codegen/EmitProgram.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace mlir::fsdp {
 
 /// The CMakeLists.txt of a folder that holds the files of `program` and a copy of runtime/: it
-/// builds on its own, `train` and (on request) `record`.
-std::string projectFile(const EmittedProgram &program, llvm::StringRef name, TargetKind target);
+/// builds on its own, `train` and (on request) `record`. Kernels of CUDA are compiled for
+/// `architectures`.
+std::string projectFile(const EmittedProgram &program, llvm::StringRef name, TargetKind target,
+                        llvm::ArrayRef<std::string> architectures);
 
 /// The CUDA toolkit and NCCL, as they were found; empty where they were not.
 struct CudaPlaces {
   std::string nvcc;
   std::vector<std::string> includes;  ///< folders of CUDA's and NCCL's headers
   std::vector<std::string> libraries; ///< files, and switches of the linker
+  CudaArchitectures architectures;    ///< what kernels are compiled for
+  /// Kernels of the runtime, as paths, where its library does not hold them for `architectures`.
+  std::vector<std::string> runtimeKernels;
 };
 
 /// Where things lie when a program is compiled in place.
@@ -35,7 +41,7 @@ using BuildCommand = std::vector<std::string>;
 
 /// The commands that make `places.output`: one per source file (they may run at once), then the
 /// link, which is the last. Compiler, flags and libraries are those that the runtime was built
-/// with; kernels of CUDA are compiled by nvcc, for sm_90.
+/// with; kernels of CUDA are compiled by nvcc.
 std::vector<BuildCommand> buildCommands(const EmittedProgram &program, const BuildPlaces &places);
 
 } // namespace mlir::fsdp

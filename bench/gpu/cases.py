@@ -18,13 +18,16 @@ CASES = {
                        True),
 }
 # Jobs of the runtime (test/unit/runtime/CudaRanksMain.cpp): mesh, what they do, how they talk, exit status, what
-# they say. All ranks share the GPU; NCCL, which refuses that, has one rank. Then the faults that every rank must hear of.
+# they say. All ranks share the GPU as threads; NCCL, which refuses that, has one rank, which goes through all of NCCL
+# (`nccl-always`) or, as programs do, needs none. Then the faults that every rank must hear of.
 RANKS = [
     ("fsdp=3", "conformance", "loopback", 0, r"compared \d{6}"),
     ("data=2,fsdp=2", "conformance", "loopback", 0, r"compared \d{6}"),
     ("fsdp=1", "conformance", "nccl", 0, r"compared \d"),
+    ("fsdp=1", "conformance", "nccl-always", 0, r"compared \d"),
     ("fsdp=7", "steps", "loopback", 0, "done"),
     ("fsdp=1", "steps", "nccl", 0, "done"),
+    ("fsdp=1", "steps", "nccl-always", 0, "done"),
     ("fsdp=3", "throw", "loopback", 1, "error: rank 1: the planted fault"),
     ("fsdp=2", "invalid", "loopback", 1, "error: rank 1, 'wrong copy': "),
     ("fsdp=2", "kind", "loopback", 1, "'scatter': collectives over 'all axes' do not match: "),

@@ -75,7 +75,8 @@ def check_ranks(program, jobs, budget, report):
     part = Budget(90, budget)
     for mesh, mode, how, expected, says in jobs:
         patience = "5" if mode == "leave" else "60"
-        status, text = run([program, mesh, mode, how], 45, part, {"FSDP_TIMEOUT": patience})
+        always = {"FSDP_NCCL_ALWAYS": "1"} if how == "nccl-always" else {}
+        status, text = run([program, mesh, mode, how.split("-")[0]], 45, part, {"FSDP_TIMEOUT": patience, **always})
         what = f"{mode} over {mesh} by {how}"
         report.details(what, text)
         if status == expected and re.search(says, text):

@@ -4,6 +4,7 @@
 #include "runtime/Launcher.h"
 #include "runtime/cuda/Collectives.h"
 #include "runtime/cuda/EventTrace.h"
+#include "runtime/cuda/Kernels.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -65,6 +66,25 @@ Found countDevicesApart() {
                      "nvidia-smi, or compile the model with --target=cpu",
                      cudaGetErrorString(status == cudaSuccess ? cudaErrorNoDevice : status),
                      cudaGetErrorName(status == cudaSuccess ? cudaErrorNoDevice : status)),
+              kExitNoDevice);
+}
+
+/// Throws where this program holds no kernels that the calling thread's device can run.
+void requireKernels(int device) {
+  const cudaError_t status = find_kernels();
+  if (status == cudaSuccess)
+    return;
+  if (status != cudaErrorNoKernelImageForDevice && status != cudaErrorUnsupportedPtxVersion)
+    noDevice(status);
+  cudaDeviceProp properties;
+  if (cudaError_t unknown = cudaGetDeviceProperties(&properties, device))
+    noDevice(unknown);
+  const int capability = properties.major * 10 + properties.minor;
+  throw Error(format("this program has no kernels for GPU %d, '%s' of compute capability %d.%d "
+                     "(%s): compile the model with --cuda-arch=%d, or for several GPUs as in "
+                     "--cuda-arch=%d,90",
+                     device, properties.name, properties.major, properties.minor,
+                     cudaGetErrorName(status), capability, capability == 90 ? 80 : capability),
               kExitNoDevice);
 }
 
@@ -176,6 +196,7 @@ private:
                   kExitNoDevice);
     if (cudaError_t status = cudaSetDevice(device))
       noDevice(status);
+    requireKernels(device);
     return job;
   }
 

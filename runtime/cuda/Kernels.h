@@ -118,6 +118,10 @@ cudaError_t adamw(ShardOf shard, Adam options, const float *parameter, const flo
 /// `count` values.
 cudaError_t square_sum(std::size_t count, const float *values, double *out, WorkStream stream);
 
+/// Whether this program holds kernels that the calling thread's device can run:
+/// cudaErrorNoKernelImageForDevice where it does not.
+cudaError_t find_kernels();
+
 cudaError_t learning_rate(Schedule schedule, const StepState *state, float *lr,
                           cudaStream_t stream);
 /// How many samples of the batch being performed count.

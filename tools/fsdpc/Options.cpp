@@ -209,6 +209,15 @@ void Options::declare(CLI::App &app) {
       ->default_str(emit);
   cli::addChoice(app, "--target", target, "what the program runs on", {"cpu", "cuda"})
       ->default_str(target);
+  cli::add(app, "--cuda-arch", "CC,...",
+           "compute capabilities of the GPUs, as in 90 or 80,90a,100 (90); newer ones use the newest's "
+           "PTX",
+           [this](const std::string &text) {
+             std::string message;
+             ir::parseCudaArchitectures(text, message);
+             cudaArch = text;
+             return message;
+           });
   cli::addFlag(app, "--record", record,
                "a program that prints its log of actions instead of acting");
   cli::addText(app, "--report", "[=FILE.json]", report,
@@ -232,6 +241,9 @@ void Options::check() const {
   if (record && getEmit() < Emit::Source)
     throw UsageError("--record is of programs; got --emit=" + emit + ", expected source or binary");
 
+  if (!cudaArch.empty() && target != "cuda")
+    throw UsageError("--cuda-arch is of programs for GPUs; got --target=" + target +
+                     ", expected cuda");
   const std::set<std::string> communicators =
       target == "cuda" ? std::set<std::string>{"auto", "nccl", "loopback"}
                        : std::set<std::string>{"auto", "shm", "tcp", "mpi"};
@@ -289,6 +301,12 @@ bool Options::onlyReport() const { return !report.empty() && output.empty() && !
 std::vector<std::pair<std::string, int64_t>> Options::getMesh() const {
   std::string message;
   return mesh.empty() ? std::vector<std::pair<std::string, int64_t>>() : parseMesh(mesh, message);
+}
+
+ir::CudaArchitectures Options::getCudaArchitectures() const {
+  std::string message;
+  return cudaArch.empty() ? ir::defaultCudaArchitectures()
+                          : ir::parseCudaArchitectures(cudaArch, message);
 }
 
 ir::PipelineOptions Options::getPipeline() const {

@@ -8,6 +8,7 @@
 #ifndef TOOLS_FSDPC_OPTIONS_H
 #define TOOLS_FSDPC_OPTIONS_H
 
+#include "codegen/CudaArchitectures.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/MeshAxes.h"
@@ -55,6 +56,7 @@ struct Options {
   std::string emit = "binary";
   bool emitGiven = false;
   std::string target = "cpu";
+  std::string cudaArch;
   std::string mesh;
   /// Those that split the batch besides 'data' and 'fsdp'.
   std::vector<std::string> batchAxes;
@@ -90,6 +92,8 @@ struct Options {
   /// The axes of `--mesh`, empty where it was not given.
   std::vector<std::pair<std::string, int64_t>> getMesh() const;
   mlir::fsdp::PipelineOptions getPipeline() const;
+  /// What kernels are compiled for: `--cuda-arch`, or the default.
+  mlir::fsdp::CudaArchitectures getCudaArchitectures() const;
 };
 
 /// Parses `data=2,fsdp=4`; on an error says so in `message` and returns nothing.

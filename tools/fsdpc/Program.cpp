@@ -14,10 +14,12 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <set>
+#include <thread>
 
 namespace files = std::filesystem;
 namespace ir = mlir::fsdp;
@@ -74,7 +76,8 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
   Files content;
   for (const auto &[file, text] : program.files)
     content[file] = text;
-  content["CMakeLists.txt"] = ir::projectFile(program, name, targetOf(options));
+  content["CMakeLists.txt"] = ir::projectFile(program, name, targetOf(options),
+                                              options.getCudaArchitectures());
   addFolder(content, "cli", [](const files::path &) { return true; });
   addFolder(content, "runtime", [&](const files::path &inside) {
     return *inside.begin() != "cuda" || options.target == "cuda";
@@ -88,7 +91,7 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
 
 /// Runs `commands` at once in `folder`, all that they print going to files there. Throws Failure
 /// with the words of the first that fails.
-static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, TemporaryFolder &place) {
+static void runAtOnce(llvm::ArrayRef<ir::BuildCommand> commands, TemporaryFolder &place) {
   struct Running {
     llvm::sys::ProcessInfo process;
     std::string log;
@@ -127,6 +130,13 @@ static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, TemporaryFolder &p
     throw Failure(failure);
 }
 
+/// As many at once as there are cores: a compiler takes one, and some hundred megabytes.
+static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, TemporaryFolder &place) {
+  const size_t cores = std::max(2u, std::thread::hardware_concurrency());
+  for (; !commands.empty(); commands = commands.drop_front(std::min(cores, commands.size())))
+    runAtOnce(commands.take_front(std::min(cores, commands.size())), place);
+}
+
 static std::vector<std::string> listed(llvm::StringRef list) {
   std::vector<std::string> items;
   for (llvm::StringRef item : llvm::split(list, '|'))
@@ -135,8 +145,8 @@ static std::vector<std::string> listed(llvm::StringRef list) {
   return items;
 }
 
-/// The toolkit that the runtime was built with.
-static ir::CudaPlaces findCuda() {
+/// The toolkit that the runtime was built with, to compile for `architectures`.
+static ir::CudaPlaces findCuda(const ir::CudaArchitectures &architectures) {
   const std::pair<const char *, const char *> parts[] = {
       {FSDP_CUDA_NVCC, "nvcc"},
       {FSDP_CUDA_INCLUDES, "the headers of CUDA and NCCL"},
@@ -146,7 +156,23 @@ static ir::CudaPlaces findCuda() {
       throw Failure(std::string("--target=cuda needs the CUDA toolkit and NCCL, and ") + what +
                     " was not found when this compiler was built; install it and build again, or "
                     "write --emit=source and build that where they are");
-  return {FSDP_CUDA_NVCC, listed(FSDP_CUDA_INCLUDES), listed(FSDP_CUDA_LIBRARIES)};
+  ir::CudaPlaces places = {FSDP_CUDA_NVCC, listed(FSDP_CUDA_INCLUDES),
+                           listed(FSDP_CUDA_LIBRARIES), architectures, {}};
+  // The library has machine code for what it was built for. Its PTX would do for newer devices, but
+  // what was asked for is machine code.
+  const std::vector<std::string> built = listed(FSDP_CUDA_RUNTIME_ARCHITECTURES);
+  if (llvm::all_of(architectures, [&](auto &one) { return llvm::is_contained(built, one); }))
+    return places;
+  std::error_code error;
+  const files::path kernels = files::path(FSDP_SOURCE_ROOT) / "runtime" / "cuda";
+  for (const files::directory_entry &entry : files::directory_iterator(kernels, error))
+    if (entry.path().extension() == ".cu")
+      places.runtimeKernels.push_back(entry.path().string());
+  if (error)
+    throw Failure("cannot read the runtime's folder '" + kernels.string() +
+                  "': " + error.message());
+  llvm::sort(places.runtimeKernels);
+  return places;
 }
 
 void writeBinary(const ir::EmittedProgram &program, const Options &options, OutputFile &output) {
@@ -163,7 +189,7 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options, Outp
   places.runtimeLibrary = cuda ? FSDP_CUDA_RUNTIME_LIBRARY : FSDP_RUNTIME_LIBRARY;
   places.target = targetOf(options);
   if (cuda && !options.record)
-    places.cuda = findCuda();
+    places.cuda = findCuda(options.getCudaArchitectures());
   places.output = folder.path() + "/program";
   places.record = options.record;
   std::vector<ir::BuildCommand> commands = ir::buildCommands(program, places);

@@ -56,4 +56,17 @@ TEST(CudaProgram, SaysHowManyGpusItNeeds) {
   EXPECT_NE(job.status, 0) << job.output;
 }
 
+TEST(CudaProgram, SaysWhatToCompileForWhereItHasNoKernelsForTheGpu) {
+  for (int ranks : {1, 4}) {
+    Finished job = runProgram("-emulated", ranks, "--steps=3 --communicator=loopback",
+                              "FSDP_EMULATOR=noimage,compute=86 ");
+    EXPECT_EQ(job.status, 3) << job.output;
+    EXPECT_EQ(job.errors(), 1) << job.output;
+    EXPECT_TRUE(job.says("this program has no kernels for GPU 0, 'CPU emulating CUDA' of compute "
+                         "capability 8.6 (cudaErrorNoKernelImageForDevice): compile the model with "
+                         "--cuda-arch=86, or for several GPUs as in --cuda-arch=86,90\n"))
+        << job.output;
+  }
+}
+
 } // namespace

@@ -1,0 +1,29 @@
+//===- CudaArchitectures.h - GPUs that kernels are compiled for -*- C++ -*-===//
+
+#ifndef CODEGEN_CUDAARCHITECTURES_H
+#define CODEGEN_CUDAARCHITECTURES_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <string>
+#include <vector>
+
+namespace mlir::fsdp {
+
+/// Compute capabilities as nvcc spells them behind "sm_": "80", "90a", "100f".
+using CudaArchitectures = std::vector<std::string>;
+
+/// What programs are compiled for where nothing is said: H100 and H200, and by PTX what comes later.
+inline CudaArchitectures defaultCudaArchitectures() { return {"90"}; }
+
+/// Parses `80,90a,100`; on an error says so in `message` and returns nothing. Which of them there
+/// are is for nvcc to say.
+CudaArchitectures parseCudaArchitectures(llvm::StringRef text, std::string &message);
+
+/// nvcc's options: machine code for each, and PTX for the newest, from which a driver compiles for
+/// devices that are newer still. As runtime/cuda/CMakeLists.txt has them.
+std::vector<std::string> codeOptions(llvm::ArrayRef<std::string> architectures);
+
+} // namespace mlir::fsdp
+
+#endif // CODEGEN_CUDAARCHITECTURES_H
