@@ -82,8 +82,10 @@ TEST_F(UpdateKernels, EpsilonZeroLeavesAnElementWithoutMomentsAsItIs) {
     Device<float> p(o.p), g(o.g), m(o.m), v(o.v), lr(Floats{0.01f});
     Device<bool> ok(std::vector<int>{1});
     Device<StepState> state(std::vector<StepState>{o.state});
-    const auto update = decoupled ? &adamw : &adam;
-    OK(update({&unit.storage, 0}, options, p, g, m, v, lr, nullptr, ok, state, p, m, v, stream));
+    const ShardOf shard{&unit.storage, 0};
+    const float *unscaled = nullptr;
+    OK(decoupled ? adamw(shard, options, p, g, m, v, lr, unscaled, ok, state, p, m, v, stream)
+                 : adam(shard, options, p, g, m, v, lr, unscaled, ok, state, p, m, v, stream));
     const Floats after = p.floats();
     for (std::size_t i = 0; i < count; ++i)
       EXPECT_TRUE(std::isfinite(after[i]) && (after[i] == o.p[i]) == (i % 3 == 0)) << i;

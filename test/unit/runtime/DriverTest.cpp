@@ -213,8 +213,8 @@ TEST_F(DriverTest, EvaluatesEverySampleOnce) {
     const int inFirst = std::min(samples, kBatch);
     const double error = (largest[0] * inFirst + largest[1] * (samples - inFirst)) / samples;
     writeTensors(at("val"),
-                 {{{"x", {std::size_t(samples), kIn}}, Numbers(x.begin(), x.begin() + samples * kIn)},
-                  {{"y", {std::size_t(samples), kOut}},
+                 {{{"x", {std::int64_t(samples), kIn}}, Numbers(x.begin(), x.begin() + samples * kIn)},
+                  {{"y", {std::int64_t(samples), kOut}},
                    Numbers(y.begin(), y.begin() + samples * kOut)}});
     for (int ranks : {1, 2, 3, 4, 7}) {
       ASSERT_EQ(train(ranks, dataAndInit() + " --steps 5 --eval-every 2 --lr 0 --val-data " +
