@@ -57,13 +57,8 @@ FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layo
     if (launch.stream == streams.size())
       streams.push_back(op.getStream().str());
     timeline.order.resize(streams.size());
-    for (Value wait : op.getWait()) {
-      auto it = numbers.find(wait);
-      if (it == numbers.end())
-        return op.emitOpError() << "'" << op.getName()
-                                << "' waits for a timepoint of another segment";
-      launch.waits.push_back(it->second);
-    }
+    for (Value wait : op.getWait()) // of this segment: programs hold no launches beside segments
+      launch.waits.push_back(numbers.at(wait));
     for (Value in : op.getIns())
       launch.ins.push_back(layout.lookup(in));
     for (Value out : op.getOuts())

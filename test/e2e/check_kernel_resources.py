@@ -21,7 +21,8 @@ UNIT = 8  # registers of a thread are given in such
 # Kernels that may spill, and bytes of stores and loads. Those of attention on f32, as nvcc 13.0 compiles them.
 SPILLS = {"fsdp::rt::attend<128>": 28, "fsdp::rt::keyGradients<64>": 156}
 # Kernels that no test of kernels launches: threads and dynamic bytes, as their sources have them.
-UNLAUNCHED = {**{f"fsdp::rt::combine<{name}>": (256, 0) for name in ("double", "int", "long")},
+UNLAUNCHED = {"fsdp::rt::countSamples": (1, 0),
+              **{f"fsdp::rt::combine<{name}>": (256, 0) for name in ("double", "int", "long")},
               **{f"fsdp::rt::normGradHeld<float, 4, 2, 2, {layer}>": (512, 0) for layer in ("true", "false")}}
 MODELS = {
     "mlp": ["--in=7", "--hidden=33", "--batch=50", "--mesh=fsdp=3"],

@@ -198,7 +198,7 @@ fsdp.program @all role {} {
 }
 
 //--- another.mlir
-// ANOTHER: error: 'fsdp.launch' op 'later' waits for a timepoint of another segment
+// ANOTHER: error: 'fsdp.launch' op stands in 'fsdp.program', which holds buffers and segments
 fsdp.program @all role {} {
   %t0 = fsdp.launch "outside" on "compute" {
     fsdp.yield

@@ -9,6 +9,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
+#include <csignal>
 #include "llvm/Support/SourceMgr.h"
 #include <cmath>
 #include <new>
@@ -225,6 +226,7 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  std::signal(SIGXFSZ, SIG_IGN); // writing past a limit of the file size is an error like a full disk
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc &) {

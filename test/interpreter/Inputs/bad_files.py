@@ -12,8 +12,8 @@ def write(name, header, data=b"", length=None):
         file.write(struct.pack("<Q", len(text) if length is None else length) + text + data)
 
 
-def tensor(dtype, shape, size):
-    return {"dtype": dtype, "shape": shape, "data_offsets": [0, size]}
+def tensor(dtype, shape, size, begin=0):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, begin + size]}
 
 
 def floats(*values):
@@ -37,5 +37,5 @@ write("wide", {"x": tensor("F32", [4, 3], 48)}, bytes(48))
 write("integer", {"x": tensor("I32", [4, 2], 32)}, bytes(32))
 write("empty", {"x": tensor("F32", [0, 2], 0)})
 write("nan", {"x": tensor("F32", [4, 2], 32)}, floats(0, 0, 0, float("nan"), 0, 0, 0, 0))
-write("unequal", {"a": tensor("F32", [3, 2], 24), "x": tensor("F32", [4, 2], 32)}, bytes(32))
+write("unequal", {"a": tensor("F32", [3, 2], 24), "x": tensor("F32", [4, 2], 32, begin=24)}, bytes(56))
 write("large", {"x": tensor("I64", [4], 32)}, struct.pack("<4q", 1, 2, 5000000000, 3))
