@@ -127,7 +127,7 @@ def main(scratch):
     run = [program, "--init", init, "--data", data, "--steps", 1]
     refused("another number of ranks", ["mpirun", "-n", 3, "--oversubscribe", *run], 1, "3", "2", "rank")
     refused("an unknown option", [*run, "--no-such-option"], 2, "--no-such-option")
-    refused("steps that are no number", [*run, "--steps", "many"], 2, "many")
+    refused("steps that are no number", [*run[:-1], "many"], 2, "many")
     dead_rank(program, init, data)
     tool = training.tool("mlp")
     refused("an unknown option of the compiler", [tool, *model, "--no-such-option", "-o", folder / "x"], 2,

@@ -158,7 +158,10 @@ fsdp.step @metric train optimizer <sgd, lr = 0.1> {
 // CHECK-LABEL: fsdp.step @evaluate
 // CHECK-NOT: fsdp.gradient
 // CHECK-NOT: arith.divf
-// CHECK: fsdp.output_sum "other" %[[W:.*]] over %[[WEIGHT:.*]]
+// Constant weights are computed into buffers.
+// CHECK: %[[OTHER:.*]] = arith.addf
+// CHECK-NEXT: fsdp.output_sum "other" %[[W:.*]] over %[[OTHER]]
+// CHECK: %[[WEIGHT:.*]] = arith.addf
 // CHECK-NEXT: fsdp.output_sum "loss" %[[W]] over %[[WEIGHT]]
 // CLEAN-LABEL: fsdp.step @evaluate
 fsdp.param @w : tensor<f64> unit "w" init <constant, 0.0>

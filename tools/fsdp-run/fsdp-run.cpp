@@ -8,10 +8,12 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
-#include <csignal>
 #include "llvm/Support/SourceMgr.h"
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
 #include <new>
 
 using namespace mlir;
@@ -224,12 +226,19 @@ static int run(int argc, char **argv) {
   return 0;
 }
 
+static int outOfMemory() { return fail("out of memory; run a smaller model, or fewer ranks"); }
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  // LLVM's containers call this instead of throwing.
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) {
+    outOfMemory();
+    std::_Exit(1);
+  });
   std::signal(SIGXFSZ, SIG_IGN); // writing past a limit of the file size is an error like a full disk
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc &) {
-    return fail("out of memory; run a smaller model, or fewer ranks");
+    return outOfMemory();
   }
 }
