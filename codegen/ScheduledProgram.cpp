@@ -181,9 +181,7 @@ static LogicalResult readTimeline(Timeline &timeline) {
       return op.emitOpError() << "stands in a scheduled segment, expected buffers, subviews and "
                                  "launches; run fsdp-schedule";
     for (Value wait : launch.getWait()) {
-      auto producer = wait.getDefiningOp<LaunchOp>();
-      if (!producer)
-        return launch.emitOpError() << "waits for a timepoint that is not of a launch";
+      auto producer = cast<LaunchOp>(wait.getDefiningOp()); // nothing else in a segment makes timepoints
       if (producer.getStreamAttr() != launch.getStreamAttr())
         awaited.insert(producer);
     }

@@ -1,6 +1,7 @@
 //===- RandomModule.cpp - random modules, meshes and placements -----------===//
 
 #include "RandomModule.h"
+#include "passes/MeshAxes.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -67,6 +68,9 @@ static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
   MeshAttr mesh = getMesh(module);
   if (mesh.getAxisIndex("data") >= 0 && mesh.getAxisIndex("fsdp") >= 0 && draw.chance(30))
     options.strategy = "hsdp";
+  // What no constraint uses splits the batch.
+  while (StringAttr axis = findUnusedAxis(module, options.batchAxes))
+    options.batchAxes.push_back(axis.str());
   options.minShardSize = draw.chance(70) ? 0 : draw.between(1, 20);
   options.reshard = draw.chance(75) ? Reshard::always : Reshard::never;
   options.prefetch = draw.between(0, 3);
