@@ -1,15 +1,10 @@
 //===- Project.cpp --------------------------------------------------------===//
-//
-// FSDP_PROGRAM_COMPILER, _FLAGS and _LIBRARIES are defined by CMakeLists.txt; lists are separated
-// by bars.
-//
-//===----------------------------------------------------------------------===//
 
 #include "codegen/Project.h"
 
 #include "codegen/Names.h"
 
-#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
@@ -85,34 +80,28 @@ endforeach()
 )";
 }
 
-static void appendList(BuildCommand &command, StringRef list) {
-  llvm::SmallVector<StringRef> parts;
-  list.split(parts, '|', -1, /*KeepEmpty=*/false);
-  command.insert(command.end(), parts.begin(), parts.end());
-}
-
 /// Compiles one file to `object`; empty for what is no source.
 static BuildCommand compileCommand(StringRef file, const std::string &object,
                                    const BuildPlaces &places) {
   bool cuda = places.target == TargetKind::Cuda, kernels = file.ends_with(".cu");
   if (!file.ends_with(".cpp") && (!kernels || places.record))
     return {};
-  BuildCommand command = {kernels ? places.cuda.nvcc : FSDP_PROGRAM_COMPILER, "-std=c++17"};
+  BuildCommand command = {kernels ? places.toolchain.nvcc : places.toolchain.compiler, "-std=c++17"};
   // The recorded program computes nothing, so it is not worth optimizing; neither are the calls of
   // a host program.
   if (places.record)
     command.insert(command.end(), {"-O0", "-DFSDP_RECORD"});
   else if (kernels) {
     command.insert(command.end(), {"-O3", "--fmad=false", "--expt-relaxed-constexpr"});
-    for (std::string &option : codeOptions(places.cuda.architectures))
+    for (std::string &option : codeOptions(places.architectures))
       command.push_back(std::move(option));
   } else if (cuda)
     command.push_back("-O1");
   else
-    appendList(command, FSDP_PROGRAM_FLAGS);
+    llvm::append_range(command, places.toolchain.flags);
   command.push_back("-I" + places.runtimeRoot);
   if (cuda && !places.record)
-    for (const std::string &folder : places.cuda.includes)
+    for (const std::string &folder : places.toolchain.includes)
       command.insert(command.end(), {"-isystem", folder});
   const bool whole = llvm::sys::path::is_absolute(file);
   command.insert(command.end(),
@@ -123,7 +112,7 @@ static BuildCommand compileCommand(StringRef file, const std::string &object,
 std::vector<BuildCommand> mlir::fsdp::buildCommands(const EmittedProgram &program,
                                                     const BuildPlaces &places) {
   std::vector<BuildCommand> commands;
-  BuildCommand link = {FSDP_PROGRAM_COMPILER};
+  BuildCommand link = {places.toolchain.compiler};
   for (const auto &[name, text] : program.files) {
     std::string object = places.sources + "/" + name + ".o";
     BuildCommand compile = compileCommand(name, object, places);
@@ -133,18 +122,15 @@ std::vector<BuildCommand> mlir::fsdp::buildCommands(const EmittedProgram &progra
     commands.push_back(std::move(compile));
   }
   // What these define is not taken from the library.
-  for (const std::string &file : places.cuda.runtimeKernels) {
+  for (const std::string &file : places.runtimeKernels) {
     link.push_back(places.sources + "/runtime." + llvm::sys::path::filename(file).str() + ".o");
     commands.push_back(compileCommand(file, link.back(), places));
   }
   link.insert(link.end(), {"-o", places.output});
-  if (!places.record) {
-    link.push_back(places.runtimeLibrary);
-    if (places.target == TargetKind::Cuda)
-      link.insert(link.end(), places.cuda.libraries.begin(), places.cuda.libraries.end());
-    else
-      appendList(link, FSDP_PROGRAM_LIBRARIES);
-  }
+  // Only what the program uses is named in it as needed.
+  link.push_back("-Wl,--as-needed");
+  if (!places.record)
+    llvm::append_range(link, places.toolchain.libraries);
   commands.push_back(std::move(link));
   return commands;
 }

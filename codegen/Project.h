@@ -15,25 +15,26 @@ namespace mlir::fsdp {
 std::string projectFile(const EmittedProgram &program, llvm::StringRef name, TargetKind target,
                         llvm::ArrayRef<std::string> architectures);
 
-/// The CUDA toolkit and NCCL, as they were found; empty where they were not.
-struct CudaPlaces {
+/// What a program of one target is compiled and linked with.
+struct ProgramToolchain {
+  std::string compiler;               ///< of C++
+  std::vector<std::string> flags;     ///< of generated CPU code
+  std::vector<std::string> libraries; ///< the runtime's and those it needs: files, and switches of the linker
   std::string nvcc;
-  std::vector<std::string> includes;  ///< folders of CUDA's and NCCL's headers
-  std::vector<std::string> libraries; ///< files, and switches of the linker
-  CudaArchitectures architectures;    ///< what kernels are compiled for
-  /// Kernels of the runtime, as paths, where its library does not hold them for `architectures`.
-  std::vector<std::string> runtimeKernels;
+  std::vector<std::string> includes; ///< folders of CUDA's and NCCL's headers
 };
 
 /// Where things lie when a program is compiled in place.
 struct BuildPlaces {
-  std::string sources;        ///< the folder of the program's files
-  std::string runtimeRoot;    ///< the folder that holds runtime/
-  std::string runtimeLibrary; ///< libfsdp_runtime.a, or libfsdp_runtime_cuda.a
-  std::string output;         ///< the binary
-  bool record = false;        ///< the recording program, which links no library
+  std::string sources;     ///< the folder of the program's files
+  std::string runtimeRoot; ///< the folder that holds runtime/
+  std::string output;      ///< the binary
+  bool record = false;     ///< the recording program, which links no library
   TargetKind target = TargetKind::Cpu;
-  CudaPlaces cuda; ///< for programs of CUDA, unless they record
+  ProgramToolchain toolchain;
+  CudaArchitectures architectures; ///< what kernels are compiled for
+  /// Kernels of the runtime, as paths, where its library does not hold them for `architectures`.
+  std::vector<std::string> runtimeKernels;
 };
 
 /// A command: program and arguments.

@@ -1,13 +1,13 @@
 //===- Program.cpp - scheduled IR as a program: source or binary ----------===//
 //
-// FSDP_SOURCE_ROOT, FSDP_RUNTIME_LIBRARY, FSDP_CCACHE and FSDP_CUDA_* are defined by
-// CMakeLists.txt; lists are separated by bars.
+// FSDP_CCACHE, which CMakeLists.txt defines, is the compiler cache of the build tree, or empty.
 //
 //===----------------------------------------------------------------------===//
 
 #include "tools/fsdpc/Program.h"
 
 #include "codegen/Project.h"
+#include "tools/fsdpc/Toolchain.h"
 #include "tools/output/TemporaryFolder.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -58,7 +58,7 @@ ir::EmittedProgram emitProgram(mlir::ModuleOp module, const Options &options,
 /// in it.
 static void addFolder(Files &content, const std::string &name,
                       const std::function<bool(const files::path &)> &isWanted) {
-  const files::path folder = files::path(FSDP_SOURCE_ROOT) / name;
+  const files::path folder = files::path(Installation::find().sources) / name;
   static const std::set<std::string> extensions = {".h", ".cpp", ".cu", ".cmake", ".txt"};
   std::error_code error;
   for (const files::directory_entry &entry : files::recursive_directory_iterator(folder, error)) {
@@ -137,42 +137,24 @@ static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, TemporaryFolder &p
     runAtOnce(commands.take_front(std::min(cores, commands.size())), place);
 }
 
-static std::vector<std::string> listed(llvm::StringRef list) {
-  std::vector<std::string> items;
-  for (llvm::StringRef item : llvm::split(list, '|'))
-    if (!item.empty())
-      items.push_back(item.str());
-  return items;
-}
-
-/// The toolkit that the runtime was built with, to compile for `architectures`.
-static ir::CudaPlaces findCuda(const ir::CudaArchitectures &architectures) {
-  const std::pair<const char *, const char *> parts[] = {
-      {FSDP_CUDA_NVCC, "nvcc"},
-      {FSDP_CUDA_INCLUDES, "the headers of CUDA and NCCL"},
-      {FSDP_CUDA_LIBRARIES, "the libraries of CUDA and NCCL"}};
-  for (auto [found, what] : parts)
-    if (!*found)
-      throw Failure(std::string("--target=cuda needs the CUDA toolkit and NCCL, and ") + what +
-                    " was not found when this compiler was built; install it and build again, or "
-                    "write --emit=source and build that where they are");
-  ir::CudaPlaces places = {FSDP_CUDA_NVCC, listed(FSDP_CUDA_INCLUDES),
-                           listed(FSDP_CUDA_LIBRARIES), architectures, {}};
-  // The library has machine code for what it was built for. Its PTX would do for newer devices, but
-  // what was asked for is machine code.
-  const std::vector<std::string> built = listed(FSDP_CUDA_RUNTIME_ARCHITECTURES);
-  if (llvm::all_of(architectures, [&](auto &one) { return llvm::is_contained(built, one); }))
-    return places;
+/// Kernels of the runtime that its library does not hold for `architectures`. The library's PTX would
+/// do for newer devices, but what was asked for is machine code.
+static std::vector<std::string> missingKernels(const Toolchain &toolchain,
+                                               const ir::CudaArchitectures &architectures) {
+  std::vector<std::string> missing;
+  if (llvm::all_of(architectures,
+                   [&](auto &one) { return llvm::is_contained(toolchain.architectures, one); }))
+    return missing;
   std::error_code error;
-  const files::path kernels = files::path(FSDP_SOURCE_ROOT) / "runtime" / "cuda";
+  const files::path kernels = files::path(Installation::find().sources) / "runtime" / "cuda";
   for (const files::directory_entry &entry : files::directory_iterator(kernels, error))
     if (entry.path().extension() == ".cu")
-      places.runtimeKernels.push_back(entry.path().string());
+      missing.push_back(entry.path().string());
   if (error)
     throw Failure("cannot read the runtime's folder '" + kernels.string() +
                   "': " + error.message());
-  llvm::sort(places.runtimeKernels);
-  return places;
+  llvm::sort(missing);
+  return missing;
 }
 
 void writeBinary(const ir::EmittedProgram &program, const Options &options, OutputFile &output) {
@@ -185,17 +167,24 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options, Outp
 
   ir::BuildPlaces places;
   places.sources = ".";
-  places.runtimeRoot = FSDP_SOURCE_ROOT;
-  places.runtimeLibrary = cuda ? FSDP_CUDA_RUNTIME_LIBRARY : FSDP_RUNTIME_LIBRARY;
+  places.runtimeRoot = Installation::find().sources;
   places.target = targetOf(options);
-  if (cuda && !options.record)
-    places.cuda = findCuda(options.getCudaArchitectures());
+  if (options.record) {
+    places.toolchain = findRecordingToolchain().program;
+  } else {
+    Toolchain toolchain = findToolchain(places.target, options.communicator);
+    places.toolchain = toolchain.program;
+    if (cuda) {
+      places.architectures = options.getCudaArchitectures();
+      places.runtimeKernels = missingKernels(toolchain, places.architectures);
+    }
+  }
   places.output = folder.path() + "/program";
   places.record = options.record;
   std::vector<ir::BuildCommand> commands = ir::buildCommands(program, places);
   const char *other = std::getenv("CXX");
   for (ir::BuildCommand &command : commands) {
-    if (other && *other && command[0] != places.cuda.nvcc) {
+    if (other && *other && command[0] != places.toolchain.nvcc) {
       // The processor's switches were spelled for the compiler of this build.
       command[0] = other;
       llvm::erase_if(command, [](llvm::StringRef word) { return word.starts_with("-m"); });
@@ -207,10 +196,6 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options, Outp
       throw Failure("there is no compiler '" + command[0] +
                     "'; install it, or name another one in the environment variable CXX");
   }
-  if (!options.record && !files::exists(places.runtimeLibrary))
-    throw Failure("there is no runtime library '" + places.runtimeLibrary +
-                  "'; build it with 'cmake --build --preset release --target " +
-                  (cuda ? "fsdp_runtime_cuda" : "fsdp_runtime") + "'");
   llvm::ArrayRef<ir::BuildCommand> all(commands);
   runAll(all.drop_back(), folder);
   runAll(all.take_back(), folder);

@@ -1,0 +1,228 @@
+//===- Toolchain.cpp - what programs are compiled and linked with ---------===//
+//
+// FSDP_SOURCE_ROOT, FSDP_TOOLCHAIN and FSDP_COMPILER, which CMakeLists.txt defines, are those of the
+// build tree.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/fsdpc/Toolchain.h"
+
+#include "tools/fsdpc/Options.h"
+#include "tools/output/TemporaryFolder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MD5.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/Host.h"
+#include <algorithm>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+namespace files = std::filesystem;
+namespace ir = mlir::fsdp;
+
+namespace fsdpc {
+
+const Installation &Installation::find() {
+  static const Installation found = [] {
+    // The library that this function is in, or the program where it is linked into one.
+    Dl_info info;
+    std::error_code error;
+    if (dladdr(reinterpret_cast<const void *>(&Installation::find), &info) && info.dli_fname) {
+      const files::path self = files::canonical(info.dli_fname, error);
+      const files::path installed = self.parent_path().parent_path() / "share" / "fsdpc";
+      if (!error && files::exists(installed / "runtime" / "Runtime.h", error))
+        return Installation{installed.string(), ""};
+    }
+    return Installation{FSDP_SOURCE_ROOT, FSDP_TOOLCHAIN};
+  }();
+  return found;
+}
+
+static std::string readWhole(const files::path &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path.string());
+  if (!buffer)
+    throw Failure("cannot read '" + path.string() + "': " + buffer.getError().message());
+  return (*buffer)->getBuffer().str();
+}
+
+//===----------------------------------------------------------------------===//
+// The runtime of an installed compiler
+//===----------------------------------------------------------------------===//
+
+/// The compiler of C++ that programs are compiled with: that of this compiler's build if it is here.
+static std::string findCompiler() {
+  for (const char *name : {FSDP_COMPILER, "clang++-22", "clang++", "g++", "c++"})
+    if (auto found = llvm::sys::findProgramByName(name))
+      return *found;
+  throw Failure("there is no C++ compiler to compile programs with; install clang-22 or g++");
+}
+
+static std::string findTool(const char *name, const char *package) {
+  if (auto found = llvm::sys::findProgramByName(name))
+    return *found;
+  throw Failure(std::string("the runtime of programs is built on first use, and '") + name +
+                "' is not here; install " + package);
+}
+
+/// Names all that the library depends on: sources, compiler, processor.
+static std::string digestOfRuntime(const std::string &sources, const std::string &compiler,
+                                   ir::TargetKind target) {
+  llvm::MD5 digest;
+  std::map<std::string, std::string> texts;
+  for (const char *part : {"runtime", "cli"})
+    for (const auto &entry : files::recursive_directory_iterator(files::path(sources) / part))
+      if (entry.is_regular_file())
+        texts[entry.path().string()] = readWhole(entry.path());
+  for (const auto &[path, text] : texts) {
+    digest.update(path);
+    digest.update(text);
+  }
+  digest.update(compiler);
+  if (llvm::sys::fs::file_status status; !llvm::sys::fs::status(compiler, status))
+    digest.update(std::to_string(status.getLastModificationTime().time_since_epoch().count()));
+  digest.update(llvm::sys::getHostCPUName());
+  std::map<std::string, bool> features;
+  for (const auto &feature : llvm::sys::getHostCPUFeatures())
+    features[feature.getKey().str()] = feature.getValue();
+  for (const auto &[feature, there] : features)
+    if (there)
+      digest.update(feature);
+  digest.update(target == ir::TargetKind::Cuda ? "cuda" : "cpu");
+  llvm::MD5::MD5Result result;
+  digest.final(result);
+  return result.digest().str().str();
+}
+
+static files::path cacheFolder() {
+  if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    return files::path(cache) / "fsdpc";
+  if (const char *home = std::getenv("HOME"); home && *home)
+    return files::path(home) / ".cache" / "fsdpc";
+  throw Failure("there is no place for the runtime of programs, which is built on first use; set HOME or "
+                "XDG_CACHE_HOME");
+}
+
+/// Runs `command` to its end, its output in `log`. Throws Failure with its last lines.
+static void runStep(const std::vector<std::string> &command, const std::string &log,
+                    TemporaryFolder &place) {
+  std::vector<llvm::StringRef> words(command.begin(), command.end());
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef("/dev/null"), llvm::StringRef(log),
+                                                llvm::StringRef(log)};
+  llvm::sys::ProcessInfo process;
+  place.addProcess([&] {
+    process = llvm::sys::ExecuteNoWait(command[0], words, std::nullopt, redirects, 0, nullptr,
+                                       nullptr, nullptr, /*DetachProcess=*/true);
+    return process.Pid;
+  });
+  llvm::sys::ProcessInfo done = llvm::sys::Wait(process, std::nullopt);
+  place.removeProcess(process.Pid);
+  if (done.ReturnCode == 0)
+    return;
+  std::string text = readWhole(log);
+  throw Failure("the runtime of programs does not build:\n" +
+                text.substr(text.size() > 4000 ? text.size() - 4000 : 0));
+}
+
+/// The toolchain.json of a runtime for this processor, which is built if it is not in the cache.
+static std::string cachedToolchain(const Installation &installation, ir::TargetKind target) {
+  const bool cuda = target == ir::TargetKind::Cuda;
+  const std::string compiler = findCompiler();
+  const files::path cache = cacheFolder(),
+                    built = cache / digestOfRuntime(installation.sources, compiler, target);
+  if (files::exists(built / "toolchain.json"))
+    return (built / "toolchain.json").string();
+  std::error_code error;
+  files::create_directories(cache, error);
+  if (error)
+    throw Failure("cannot make the folder '" + cache.string() + "': " + error.message());
+  const std::string cmake = findTool("cmake", "cmake");
+  const bool ninja = bool(llvm::sys::findProgramByName("ninja"));
+  if (!ninja)
+    findTool("make", "ninja-build or make");
+  llvm::errs() << "fsdpc: building the runtime of programs for this processor, once, in '" << built.string()
+               << "'\n";
+  // Made beside its place and moved there whole: another process may be about the same.
+  TemporaryFolder folder(built.string());
+  const std::string log = folder.path() + "/log", build = folder.path() + "/build";
+  std::vector<std::string> configure = {cmake, "-S", installation.sources + "/runtime", "-B", build,
+                                        "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_COMPILER=" + compiler,
+                                        std::string("-DFSDP_TARGETS=") + (cuda ? "cuda" : "cpu")};
+  if (ninja)
+    configure.insert(configure.end(), {"-G", "Ninja"});
+  runStep(configure, log, folder);
+  runStep({cmake, "--build", build, "--parallel",
+           std::to_string(std::max(1u, std::thread::hardware_concurrency()))},
+          log, folder);
+  const std::string file = build + "/toolchain.json";
+  std::string text = readWhole(file);
+  for (size_t at = 0; (at = text.find(build, at)) != std::string::npos; at += built.string().size())
+    text.replace(at, build.size(), built.string());
+  llvm::raw_fd_ostream out(file, error);
+  out << text;
+  out.close();
+  if (out.has_error())
+    throw Failure("cannot write '" + file + "': " + out.error().message());
+  files::rename(build, built, error);
+  if (error && !files::exists(built / "toolchain.json"))
+    throw Failure("cannot write '" + built.string() + "': " + error.message());
+  return (built / "toolchain.json").string();
+}
+
+//===----------------------------------------------------------------------===//
+// toolchain.json
+//===----------------------------------------------------------------------===//
+
+static std::vector<std::string> stringsOf(const llvm::json::Object &object, llvm::StringRef key) {
+  std::vector<std::string> strings;
+  if (const llvm::json::Array *array = object.getArray(key))
+    for (const llvm::json::Value &value : *array)
+      if (auto text = value.getAsString())
+        strings.push_back(text->str());
+  return strings;
+}
+
+Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) {
+  const Installation &installation = Installation::find();
+  const bool cuda = target == ir::TargetKind::Cuda;
+  const std::string path =
+      installation.toolchain.empty() ? cachedToolchain(installation, target) : installation.toolchain;
+  auto parsed = llvm::json::parse(readWhole(path));
+  const llvm::json::Object *object = parsed ? parsed->getAsObject() : nullptr;
+  if (!object) {
+    llvm::consumeError(parsed.takeError());
+    throw Failure("'" + path + "' is damaged; remove it");
+  }
+  Toolchain found;
+  found.program.compiler = object->getString("compiler").value_or("").str();
+  found.program.flags = stringsOf(*object, "flags");
+  found.program.libraries = stringsOf(*object, cuda ? "cuda_libraries" : "libraries");
+  if (cuda) {
+    auto nvcc = stringsOf(*object, "nvcc");
+    found.program.nvcc = nvcc.empty() ? "" : nvcc.front();
+    found.program.includes = stringsOf(*object, "cuda_includes");
+    found.architectures = stringsOf(*object, "cuda_architectures");
+    if (nvcc.empty())
+      throw Failure("--target=cuda needs the CUDA toolkit and NCCL, and nvcc was not found when this compiler was built; "
+                    "install it and build again, or write --emit=source and build that where they are");
+  }
+  // Ranks that are forked or meet over TCP need no MPI: this takes the place of the part that would.
+  if (communicator == "shm" || communicator == "tcp") {
+    std::vector<std::string> without = stringsOf(*object, "without_mpi");
+    found.program.libraries.insert(found.program.libraries.begin(), without.begin(), without.end());
+  }
+  return found;
+}
+
+Toolchain findRecordingToolchain() {
+  Toolchain found;
+  found.program.compiler = findCompiler();
+  return found;
+}
+
+} // namespace fsdpc

@@ -1,0 +1,16 @@
+# fsdpc_add_model(NAME SOURCE...): a program NAME that compiles the model which SOURCE describes. It takes the model's own
+# options and then fsdpc's (`NAME --help`).
+function(fsdpc_add_model name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE fsdpc::driver)
+  target_compile_features(${name} PRIVATE cxx_std_17)
+endfunction()
+
+# fsdpc_add_program(NAME MODEL OPTION...): the training program NAME that MODEL, made by fsdpc_add_model, compiles with
+# these options: fsdpc_add_program(train vit --batch=64 --mesh=fsdp=2).
+function(fsdpc_add_program name model)
+  set(program ${CMAKE_CURRENT_BINARY_DIR}/${name})
+  add_custom_command(OUTPUT ${program} COMMAND ${model} ${ARGN} -o ${program} DEPENDS ${model} VERBATIM
+                     COMMENT "Compiling the model ${model} to the program ${name}")
+  add_custom_target(${name} ALL DEPENDS ${program})
+endfunction()
