@@ -102,6 +102,12 @@ void mlir::fsdp::setStructure(Operation *op, Structure structure) {
     op->removeDiscardableAttr(FSDPDialect::structureAttrName);
 }
 
+void mlir::fsdp::removeStructure(Operation *op) {
+  for (StringRef name : {FSDPDialect::structureAttrName, FSDPDialect::gathersAttrName,
+                         FSDPDialect::reducesAttrName})
+    op->removeDiscardableAttr(name);
+}
+
 void StructureScope::notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) {
   if (op->hasTrait<OpTrait::ConstantLike>())
     return;
@@ -129,5 +135,8 @@ LogicalResult mlir::fsdp::detail::verifyStructure(Operation *op, NamedAttribute 
                              << (isStructure ? "step or segment" : "segment")
                              << "; constants and what stands in a kernel belong to what uses them, "
                                 "launches say 'of'";
+  if (!isStructure && !getStructure(op).unit)
+    return op->emitOpError() << "has '" << attribute.getName() << "' " << attribute.getValue()
+                             << " for no unit; name it in '" << FSDPDialect::structureAttrName << "'";
   return success();
 }

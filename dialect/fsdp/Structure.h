@@ -35,6 +35,9 @@ Structure getStructure(Operation *op);
 /// Sets that of an op of a step or a segment which is no launch.
 void setStructure(Operation *op, Structure structure);
 
+/// Removes what is said of `op`, which becomes part of a kernel or launch that says it.
+void removeStructure(Operation *op);
+
 /// While it lives, the ops that `builder` makes have `structure`, but for those that have one already
 /// (clones) and constants. The innermost scope of a builder counts.
 class StructureScope : OpBuilder::Listener {
