@@ -122,7 +122,7 @@ LogicalResult mlir::fsdp::detail::verifyStructure(Operation *op, NamedAttribute 
   bool fits = isStructure ? isa<StructureAttr>(attribute.getValue())
                           : isa<FlatSymbolRefAttr>(attribute.getValue());
   if (!fits)
-    return op->emitOpError() << "has '" << attribute.getName() << "' " << attribute.getValue()
+    return op->emitOpError() << "has '" << attribute.getName().getValue() << "' " << attribute.getValue()
                              << ", expected "
                              << (isStructure ? "a '#fsdp.structure'" : "the name of a storage");
   bool computes = !isa<LaunchOp, BufferOp, SubviewOp>(op) && !op->hasTrait<OpTrait::ConstantLike>();
@@ -130,13 +130,13 @@ LogicalResult mlir::fsdp::detail::verifyStructure(Operation *op, NamedAttribute 
   bool stands = isa_and_nonnull<SegmentOp>(container) ||
                 (isStructure && isa_and_nonnull<StepOp>(container));
   if (!computes || !stands)
-    return op->emitOpError() << "has '" << attribute.getName()
+    return op->emitOpError() << "has '" << attribute.getName().getValue()
                              << "', expected it only on what computes in a "
                              << (isStructure ? "step or segment" : "segment")
                              << "; constants and what stands in a kernel belong to what uses them, "
                                 "launches say 'of'";
   if (!isStructure && !getStructure(op).unit)
-    return op->emitOpError() << "has '" << attribute.getName() << "' " << attribute.getValue()
+    return op->emitOpError() << "has '" << attribute.getName().getValue() << "' " << attribute.getValue()
                              << " for no unit; name it in '" << FSDPDialect::structureAttrName << "'";
   return success();
 }
