@@ -2,23 +2,11 @@
 
 #include "codegen/Functions.h"
 
-#include "codegen/Names.h"
+#include "dialect/fsdp/Structure.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
-
-/// The longest unit that `name` starts with ("h0" of "h0.attn.scores.grad"), or its first word.
-static StringRef unitOf(StringRef name, const llvm::StringSet<> &units) {
-  for (StringRef best = name; !best.empty();) {
-    if (units.contains(best))
-      return best;
-    size_t dot = best.rfind('.');
-    best = dot == StringRef::npos ? StringRef() : best.take_front(dot);
-  }
-  size_t dot = name.find('.');
-  return dot == StringRef::npos ? StringRef() : name.take_front(dot);
-}
 
 namespace {
 /// The streams of a timeline that carry collectives, and those that carry gathers.
@@ -38,32 +26,22 @@ struct Communication {
 } // namespace
 
 /// What the function that holds `launch` is called after; "" for a launch that goes along with
-/// its neighbours: communication and the casts beside it, input and output, arithmetic without a
-/// name.
-static std::string functionOf(LaunchOp launch, const Communication &communication,
-                              const llvm::StringSet<> &units) {
+/// its neighbours: communication and the casts beside it, input and output, arithmetic of no unit.
+static std::string functionOf(LaunchOp launch, const Communication &communication) {
   Operation *op = onlyOp(launch);
   if (isa_and_nonnull<CollectiveOpInterface, InputOp, OutputOp, OutputSumOp>(op) ||
       communication.streams.contains(launch.getStream()))
     return "";
-  if (isa_and_nonnull<SquareSumOp, OptimizerStepOp, LearningRateOp, AllFiniteOp, AdvanceOp>(op))
+  Structure structure = getStructure(launch);
+  if (structure.direction == Direction::update)
     return "update";
-  StringRef name = op ? nameOf(op->getLoc()) : "";
-  if (name.empty())
-    name = nameOf(launch.getLoc());
-  if (name.empty())
-    name = launch.getName();
-  StringRef unit = unitOf(name, units);
-  if (unit.empty())
+  if (!structure.unit)
     return "";
-  return unit.str() + (name.contains(".grad") ? ".backward" : ".forward");
+  return (structure.unit.getValue() + "." + stringifyDirection(structure.direction)).str();
 }
 
 std::vector<FunctionRange> mlir::fsdp::cutIntoFunctions(const ScheduledProgram &program,
                                                         const Timeline &timeline, size_t limit) {
-  llvm::StringSet<> units;
-  for (auto param : program.module.getOps<ParamOp>())
-    units.insert(param.getUnit());
   std::vector<FunctionRange> ranges;
   const Communication communication(timeline);
   size_t count = timeline.actions.size();
@@ -71,7 +49,7 @@ std::vector<FunctionRange> mlir::fsdp::cutIntoFunctions(const ScheduledProgram &
   size_t cut = 0; ///< where the next function would begin
   for (size_t i = 0; i < count; ++i) {
     LaunchOp launch = timeline.actions[i].launch;
-    std::string name = functionOf(launch, communication, units);
+    std::string name = functionOf(launch, communication);
     bool isAhead = isa_and_nonnull<InputOp>(onlyOp(launch)) ||
                    communication.gathers.contains(launch.getStream());
     if (name.empty() && !isAhead) {

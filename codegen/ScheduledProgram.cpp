@@ -22,66 +22,14 @@ Operation *mlir::fsdp::onlyOp(LaunchOp launch) {
   return only;
 }
 
-/// The storage that `buffer` holds a rank's part of, in its own type or cast to another; null for
-/// other buffers.
-static FlatSymbolRefAttr storedIn(Value buffer) {
-  auto op = buffer.getDefiningOp<BufferOp>();
-  if (!op || op.getStorageAttr())
-    return op ? op.getStorageAttr() : FlatSymbolRefAttr();
-  for (Operation *user : buffer.getUsers())
-    if (auto cast = dyn_cast<LaunchOp>(user);
-        cast && cast.getIns().size() == 1 && cast.getOuts().size() == 1 &&
-        cast.getOuts().front() == buffer && !isa_and_nonnull<CollectiveOpInterface>(onlyOp(cast)))
-      if (auto from = cast.getIns().front().getDefiningOp<BufferOp>(); from && from != op)
-        return from.getStorageAttr();
-  return nullptr;
-}
-
-/// The storage that an update by `gradient`, or by what it is cast to, changes; null for none.
-static FlatSymbolRefAttr updatedBy(Value gradient, bool isCast = false) {
-  for (Operation *user : gradient.getUsers()) {
-    auto launch = dyn_cast<LaunchOp>(user);
-    if (!launch || launch.getIns().empty())
-      continue;
-    if (auto step = dyn_cast_or_null<OptimizerStepOp>(onlyOp(launch)))
-      return step.getStorageAttr();
-    if (!isCast && launch.getIns().size() == 1 && launch.getIns().front() == gradient &&
-        launch.getOuts().size() == 1)
-      if (FlatSymbolRefAttr symbol = updatedBy(launch.getOuts().front(), /*isCast=*/true))
-        return symbol;
-  }
-  return nullptr;
-}
-
-/// The storage whose whole value, or whose whole gradient, stands in `buffer`; null for others.
-static StorageOp storageIn(Value buffer, bool &isGradient) {
-  for (Operation *user : buffer.getUsers()) {
-    auto launch = dyn_cast<LaunchOp>(user);
-    Operation *op = launch ? onlyOp(launch) : nullptr;
-    FlatSymbolRefAttr symbol;
-    if (launch && launch.getOuts().size() == 1 && launch.getOuts().front() == buffer &&
-        !isa_and_nonnull<CollectiveOpInterface>(op)) {
-      symbol = storedIn(buffer);
-    } else if (isa_and_nonnull<AllGatherOp>(op) && launch.getOuts().front() == buffer) {
-      symbol = storedIn(launch.getIns().front());
-    } else if (isa_and_nonnull<ReduceScatterOp, AllReduceOp>(op) &&
-               launch.getIns().front() == buffer) {
-      symbol = updatedBy(launch.getOuts().front());
-      isGradient = true;
-    }
-    if (symbol)
-      return launch->getParentOfType<ModuleOp>().lookupSymbol<StorageOp>(symbol);
-  }
-  return nullptr;
-}
-
 /// The parameter, or its gradient, that a part of a flat unit is; "" for other parts.
 static std::string memberName(SubviewOp subview) {
-  bool isGradient = false;
-  StorageOp storage = storageIn(subview.getBuffer(), isGradient);
-  if (!storage)
+  auto buffer = subview.getBuffer().getDefiningOp<BufferOp>();
+  if (!buffer || !buffer.getStorageAttr() || buffer.getPersistent())
     return "";
-  auto module = storage->getParentOfType<ModuleOp>();
+  bool isGradient = buffer.getWhat() == BufferOp::gradient;
+  auto module = buffer->getParentOfType<ModuleOp>();
+  auto storage = module.lookupSymbol<StorageOp>(buffer.getStorageAttr());
   for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
     if (member.getOffset() != static_cast<int64_t>(subview.getOffset()))
       continue;

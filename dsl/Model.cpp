@@ -106,13 +106,18 @@ Location Model::location(const std::string &name, Where where) {
                       FileLineColLoc::get(&context, where.file, where.line, 1));
 }
 
-Tensor Model::wrap(Value value, const std::string &label, const std::string &scope) {
+Tensor Model::wrap(Value value, const std::string &label, const Origin &origin) {
   Tensor tensor;
   tensor.value = value;
   tensor.model = this;
   tensor.label = label;
-  tensor.scope = scope;
+  tensor.origin = origin;
   return tensor;
+}
+
+/// That of what a unit computes forward.
+ir::Structure Model::structureOf(const Origin &origin) {
+  return {origin.unit.empty() ? StringAttr() : builder.getStringAttr(origin.unit)};
 }
 
 Tensor Model::input(const std::string &name, const Shape &shape, ElementType elementType,
@@ -129,7 +134,7 @@ Tensor Model::input(const std::string &name, const Shape &shape, ElementType ele
   auto op = ir::InputOp::create(builder, location(name, where), type, name, sampleDim,
                                 IntegerAttr(), ArrayAttr());
   check([&] { return mlir::verify(op); }, "input '" + ir::shownName(name) + "'", where);
-  return wrap(op, name, "");
+  return wrap(op, name, Origin());
 }
 
 Tensor Model::inputOfTokens(llvm::StringRef source, const std::string &name, const Shape &shape,
@@ -154,16 +159,15 @@ Tensor Model::targets(const std::string &name, const Shape &shape, int64_t vocab
 Scope Model::unit(const std::string &name, const std::string &prefix) {
   Scope scope;
   scope.model = this;
-  scope.unit = name;
   scope.prefix = prefix;
-  scope.path = name;
+  scope.origin = {name, name};
   return scope;
 }
 
 Scope Scope::scope(const std::string &name) const {
   Scope inner = *this;
   inner.prefix += (prefix.empty() ? "" : ".") + name;
-  inner.path += "." + name;
+  inner.origin.path += "." + name;
   return inner;
 }
 
@@ -185,11 +189,11 @@ Parameter Scope::parameter(const std::string &name, const Shape &shape, Init ini
   parameter.tensorType = type;
   parameter.model = model;
   parameter.label = label;
-  parameter.scope = path;
+  parameter.origin = origin;
   OpBuilder declarations(model->step);
   auto op = ir::ParamOp::create(
       declarations, model->location(label, where), builder.getStringAttr(label),
-      TypeAttr::get(parameter.tensorType), builder.getStringAttr(unit),
+      TypeAttr::get(parameter.tensorType), builder.getStringAttr(origin.unit),
       ir::InitAttr::get(&model->context, init.kind, builder.getF64FloatAttr(init.value)),
       fileShape.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(fileShape),
       ir::PlacementAttr(), isFrozen ? builder.getUnitAttr() : UnitAttr());
@@ -198,9 +202,10 @@ Parameter Scope::parameter(const std::string &name, const Shape &shape, Init ini
 }
 
 Tensor Model::read(const Parameter &parameter, Where where) {
+  ir::StructureScope scope(builder, structureOf(parameter.origin));
   Value value = ir::ReadOp::create(builder, location(parameter.label, where), parameter.tensorType,
                                    parameter.label);
-  return wrap(value, parameter.label, parameter.scope);
+  return wrap(value, parameter.label, parameter.origin);
 }
 
 Tensor Model::scalar(double value, ElementType elementType, Where where) {
@@ -211,7 +216,7 @@ Tensor Model::scalar(double value, ElementType elementType, Where where) {
           : Attribute(builder.getIntegerAttr(type.getElementType(), static_cast<int64_t>(value)));
   Value constant = arith::ConstantOp::create(builder, location("constant", where),
                                              DenseElementsAttr::get(type, element));
-  return wrap(constant, "constant", "");
+  return wrap(constant, "constant", Origin());
 }
 
 /// The op's own name leads the verifier's message; the model's author wrote something else.
@@ -236,18 +241,20 @@ void Model::check(llvm::function_ref<LogicalResult()> verify, const std::string 
 
 Tensor Model::create(const std::string &what, llvm::ArrayRef<Tensor> operands, Where where,
                      llvm::function_ref<Value(OpBuilder &, Location)> build) {
-  // An operation is named after the first operand that belongs somewhere: `fc1.relu`.
-  std::string scope;
+  // An operation belongs to the unit of the first operand that belongs somewhere, and is named after
+  // it: `fc1.relu`.
+  Origin origin;
   for (const Tensor &operand : operands) {
     if (operand.model != this)
       fail(what, operands, where, "operands belong to different models");
     // The last operand wins when it is a parameter: in x * w it is w's layer that computes.
     bool parameter = operand.value.getDefiningOp<ir::ReadOp>() != nullptr;
-    if (scope.empty() || parameter)
-      scope = operand.scope;
+    if (origin.path.empty() || parameter)
+      origin = operand.origin;
   }
   std::string operation = what.substr(0, what.find(' '));
-  std::string label = scope.empty() ? operation : scope + "." + operation;
+  std::string label = origin.path.empty() ? operation : origin.path + "." + operation;
+  ir::StructureScope scope(builder, structureOf(origin));
   std::string message;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (message.empty())
@@ -257,7 +264,7 @@ Tensor Model::create(const std::string &what, llvm::ArrayRef<Tensor> operands, W
   Value value = build(builder, location(label, where));
   if (!value || failed(mlir::verify(value.getDefiningOp())))
     fail(what, operands, where, withoutOpName(message));
-  return wrap(value, label, scope);
+  return wrap(value, label, origin);
 }
 
 void Model::loss(const Average &average, Where where) {

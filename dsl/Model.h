@@ -10,7 +10,7 @@
 #ifndef DSL_MODEL_H
 #define DSL_MODEL_H
 
-#include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/Structure.h"
 #include "dsl/Tensor.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -68,9 +68,8 @@ public:
 private:
   friend class Model;
   Model *model;
-  std::string unit;
   std::string prefix; ///< of parameters' names
-  std::string path;   ///< of operations' names: the unit and the scopes inside it
+  Origin origin;
   bool isFrozen = false;
 };
 
@@ -113,7 +112,7 @@ public:
 
   // For operations (Operations.h), not for models.
 
-  /// Creates an op by `build`, names it after its operands and `what`, and verifies it; throws
+  /// Creates an op by `build` in the unit of its operands, names it after them and `what`, and verifies it; throws
   /// ModelError with the operands' names and shapes and the verifier's words.
   Tensor create(const std::string &what, llvm::ArrayRef<Tensor> operands, Where where,
                 llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location)> build);
@@ -135,7 +134,8 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::fsdp::StepOp step;
   mlir::OpBuilder builder;
-  Tensor wrap(mlir::Value value, const std::string &label, const std::string &scope);
+  Tensor wrap(mlir::Value value, const std::string &label, const Origin &origin);
+  mlir::fsdp::Structure structureOf(const Origin &origin);
 };
 
 /// Loads every dialect that models and the compiler use, with their interfaces.

@@ -35,6 +35,13 @@ public:
                            ": error: " + message) {}
 };
 
+/// Where a value comes from, and what operations on it belong to: a unit, and the scopes inside it. Both are
+/// empty for inputs and numbers.
+struct Origin {
+  std::string unit; ///< `h.0`
+  std::string path; ///< prefix of the names of operations, the unit's name first: `h.0.attn`
+};
+
 /// A value of the model's step: a tensor that exists once, on one imaginary device. Cheap to
 /// copy.
 class Tensor {
@@ -61,7 +68,7 @@ private:
   mlir::Value value;
   Model *model = nullptr;
   std::string label; ///< for messages: `x`, `fc1.weight`, `fc1.relu`
-  std::string scope; ///< prefix of the names of operations on it: `fc1`
+  Origin origin;
 };
 
 /// A parameter of the model. Every use of it in an operation is one read, which the
@@ -79,7 +86,7 @@ private:
   mlir::RankedTensorType tensorType;
   Model *model = nullptr;
   std::string label; ///< `fc1.weight`
-  std::string scope; ///< `fc1`
+  Origin origin;
 };
 
 /// An operand together with the place it was written at: what operations take, so that even

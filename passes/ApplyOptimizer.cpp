@@ -1,5 +1,6 @@
 //===- ApplyOptimizer.cpp - from gradients to updates ---------------------===//
 
+#include "dialect/fsdp/Structure.h"
 #include "passes/Passes.h"
 
 namespace mlir::fsdp {
@@ -35,7 +36,7 @@ static Value buildScale(OpBuilder &builder, Location loc, Value norm, double cli
   return arith::MinimumFOp::create(builder, loc, one, ratio);
 }
 
-static LogicalResult applyOptimizer(StepOp step) {
+static LogicalResult applyOptimizer(StepOp step, const SymbolTable &symbols) {
   Block &body = step.getBody().front();
   Value loss = findLoss(step);
   if (!loss)
@@ -52,6 +53,8 @@ static LogicalResult applyOptimizer(StepOp step) {
   OptimizerAttr optimizer = step.getOptimizerAttr();
   OpBuilder builder = OpBuilder::atBlockEnd(&body);
   Location loc = step.getLoc();
+  const Structure update = Structure().in(Direction::update);
+  StructureScope scope(builder, update);
   Value norm = GlobalNormOp::create(builder, loc, builder.getArrayAttr(params), values);
   OutputOp::create(builder, loc, "grad_norm", norm);
   Value lr = LearningRateOp::create(builder, loc, optimizer);
@@ -59,6 +62,8 @@ static LogicalResult applyOptimizer(StepOp step) {
   Value scale = buildScale(builder, loc, norm, optimizer.getClip());
   Value ok = AllFiniteOp::create(builder, loc, ValueRange{loss, norm});
   for (GradientOp gradient : gradients) {
+    auto param = symbols.lookup<ParamOp>(gradient.getParam());
+    StructureScope ofUnit(builder, update.in(param.getUnitAttr()));
     UpdateOp::create(builder, gradient.getLoc(), gradient.getParamAttr(), gradient.getValue(), lr,
                      scale, ok, optimizer);
     gradient.erase();
@@ -70,8 +75,9 @@ static LogicalResult applyOptimizer(StepOp step) {
 namespace {
 struct ApplyOptimizer : fsdp::impl::ApplyOptimizerPassBase<ApplyOptimizer> {
   void runOnOperation() override {
+    SymbolTable symbols(getOperation());
     for (StepOp step : getOperation().getOps<StepOp>())
-      if (step.getKind() == StepKind::train && failed(applyOptimizer(step)))
+      if (step.getKind() == StepKind::train && failed(applyOptimizer(step, symbols)))
         return signalPassFailure();
   }
 };

@@ -1,6 +1,7 @@
 //===- CheapValues.cpp ----------------------------------------------------===//
 
 #include "passes/CheapValues.h"
+#include "dialect/fsdp/Structure.h"
 #include "passes/LaunchNames.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -119,6 +120,7 @@ Value CheapValues::cloneAt(OpBuilder &builder, Value value, IRMapping &again) co
     if (!stored.contains(operand) && isRecomputable(operand))
       cloneAt(builder, operand, again);
   Operation *clone = builder.clone(*op, again);
+  setStructure(clone, getStructure(op).in(Direction::backward));
   if (std::string name = getLocationName(op->getLoc()); !name.empty())
     clone->setLoc(NameLoc::get(builder.getStringAttr(name + ".grad"), op->getLoc()));
   return again.lookup(value);

@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/fsdp/Structure.h"
 #include "passes/Passes.h"
 #include "passes/StepShardings.h"
 #include "llvm/ADT/MapVector.h"
@@ -329,6 +330,7 @@ Value SampleCounter::countAs(Location loc, Type element) {
 /// are samples.
 void SampleCounter::rewriteMean(nn::ReduceOp op, int samples) {
   builder.setInsertionPoint(op);
+  StructureScope scope(builder, getStructure(op));
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getType());
   Type element = type.getElementType();
@@ -409,12 +411,14 @@ void SampleCounter::rewrite() {
   for (const Mask &mask : masks) {
     Operation *op = mask.operand->getOwner();
     builder.setInsertionPoint(op);
+    StructureScope scope(builder, getStructure(op));
     mask.operand->set(
         masked(mask.operand->get(), mask.dim, mask.rows, getReductionIdentity(op, mask.operand->get())));
   }
   // Degrees are those of the values before they are replaced.
   for (Operation *measure : measures) {
     builder.setInsertionPoint(measure);
+    StructureScope scope(builder, getStructure(measure));
     for (OpOperand &operand : measure->getOpOperands())
       operand.set(grown(operand.get()));
   }

@@ -12,6 +12,8 @@
 // - What elementwise ops of backward need of forward is computed again where that keeps less
 //   (CheapValues.h).
 //
+// What is made is backward, in the unit of the op that it is derived from.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes/CheapValues.h"
@@ -19,6 +21,7 @@
 #include "passes/PaddedSums.h"
 #include "passes/Passes.h"
 #include "dialect/fsdp/Precision.h"
+#include "dialect/fsdp/Structure.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -46,6 +49,7 @@ private:
   void collectActive();
   void collectPath();
   LogicalResult verifyInfluence();
+  Operation *beginAt(LossOp loss);
   LogicalResult differentiate(Operation *op);
   LogicalResult completeAt(Operation *op);
   void addCotangent(Value value, Value cotangent);
@@ -163,7 +167,7 @@ Value ReverseMode::recompute(OpBuilder &at, Value value, IRMapping &renewed) {
   Operation *op = value.getDefiningOp();
   for (Value operand : op->getOperands())
     renewed.map(operand, recompute(at, operand, renewed));
-  at.clone(*op, renewed);
+  setStructure(at.clone(*op, renewed), getStructure(op).in(Direction::backward));
   return renewed.lookup(value);
 }
 
@@ -262,13 +266,10 @@ LogicalResult ReverseMode::completeAt(Operation *op) {
   return success();
 }
 
-LogicalResult ReverseMode::run() {
-  collectActive();
-  collectPath();
-  if (failed(verifyInfluence()))
-    return failure();
-
-  // The loss is sum / weight, so the cotangent of the sum is 1 / weight.
+/// The loss is sum / weight, so the cotangent of the sum is 1 / weight. Returns the first op of backward,
+/// or null where a gradient is missing.
+Operation *ReverseMode::beginAt(LossOp loss) {
+  StructureScope scope(builder, getStructure(loss).in(Direction::backward));
   auto type = cast<RankedTensorType>(loss.getSum().getType());
   Value one = arith::ConstantOp::create(
       builder, loss.getLoc(),
@@ -278,12 +279,26 @@ LogicalResult ReverseMode::run() {
   if (active.contains(loss.getSum()))
     addCotangent(loss.getSum(), seed);
   if (failed(completeAt(loss)))
+    return nullptr;
+  return one.getDefiningOp();
+}
+
+LogicalResult ReverseMode::run() {
+  collectActive();
+  collectPath();
+  if (failed(verifyInfluence()))
     return failure();
-  for (Operation *op : llvm::reverse(path))
+
+  Operation *first = beginAt(loss);
+  if (!first)
+    return failure();
+  for (Operation *op : llvm::reverse(path)) {
+    StructureScope scope(builder, getStructure(op).in(Direction::backward));
     if (failed(differentiate(op)) || failed(completeAt(op)))
       return failure();
-  joinPaddedSums(one.getDefiningOp());
-  recomputeCheapValues(one.getDefiningOp(), parameterOnly);
+  }
+  joinPaddedSums(first);
+  recomputeCheapValues(first, parameterOnly);
   return success();
 }
 
@@ -314,6 +329,7 @@ static void lowerMeasures(StepOp step) {
   Block &body = step.getBody().front();
   OpBuilder builder = OpBuilder::atBlockEnd(&body);
   for (Operation &op : llvm::make_early_inc_range(body)) {
+    StructureScope scope(builder, getStructure(&op));
     if (auto loss = dyn_cast<LossOp>(op))
       buildOutput(step, builder, loss.getLoc(), "loss", loss.getSum(), loss.getWeight());
     else if (auto metric = dyn_cast<MetricOp>(op))

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/fsdp/Structure.h"
 #include "dialect/nn/RowProduct.h"
 #include "passes/Passes.h"
 #include "passes/SegmentPlan.h"
@@ -268,6 +269,7 @@ void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
   for (Operation *op : stored)
     types.push_back(op->getResult(0).getType());
   auto fused = nn::FusedOp::create(builder, root->getLoc(), types, operands.getArrayRef());
+  setStructure(fused, getStructure(root));
   Block *body = builder.createBlock(&fused.getBody());
   IRMapping mapping;
   for (Value operand : operands)
@@ -284,8 +286,10 @@ void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
     yielded.push_back(mapping.lookup(op->getResult(0)));
   nn::YieldOp::create(builder, root->getLoc(), yielded);
   // Sharding annotations belong to the ops that were; inside a kernel they say nothing.
-  for (Operation &op : *body)
+  for (Operation &op : *body) {
     op.removeDiscardableAttr(FSDPDialect::shardingsAttrName);
+    removeStructure(&op);
+  }
   for (auto [op, result] : llvm::zip_equal(stored, fused.getResults()))
     op->getResult(0).replaceAllUsesWith(result);
   for (Operation *op : llvm::reverse(ops))

@@ -19,13 +19,6 @@ std::string mlir::fsdp::getLocationName(Location location) {
   return "";
 }
 
-/// The load of the shard that `value` is, or that it casts; null where it is something else.
-static LoadOp getLoaded(Value value) {
-  if (auto cast = value.getDefiningOp<arith::TruncFOp>())
-    value = cast.getIn();
-  return value.getDefiningOp<LoadOp>();
-}
-
 std::string mlir::fsdp::getLaunchName(Operation *op) {
   std::string kind = op->getName().stripDialect().str();
   if (auto input = dyn_cast<InputOp>(op))
@@ -35,9 +28,9 @@ std::string mlir::fsdp::getLaunchName(Operation *op) {
   if (auto output = dyn_cast<OutputSumOp>(op))
     return ("output " + output.getName()).str();
   std::string name = getLocationName(op->getLoc());
-  if (auto gather = dyn_cast<AllGatherOp>(op))
-    if (LoadOp load = getLoaded(gather.getInput()))
-      name = load.getStorage().str();
+  if (isa<AllGatherOp>(op))
+    if (auto storage = op->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::gathersAttrName))
+      name = storage.getValue().str();
   if (auto step = dyn_cast<OptimizerStepOp>(op))
     name = step.getStorage().str();
   // fsdp-partition calls what it makes of a unit "fc1.flat.reduce"; the kind says more.

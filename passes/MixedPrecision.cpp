@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/fsdp/Structure.h"
 #include "passes/LaunchNames.h"
 #include "passes/Passes.h"
 
@@ -83,6 +84,7 @@ void Narrowing::castOperand(OpOperand &operand, Type element) {
   Value &cast = casts[{value, element}];
   if (!cast) {
     builder.setInsertionPoint(operand.getOwner());
+    StructureScope scope(builder, getStructure(operand.getOwner()));
     Location location = value.getLoc();
     if (std::string name = getLocationName(location); !name.empty())
       location = NameLoc::get(builder.getStringAttr(name + ".cast"), location);
@@ -118,6 +120,7 @@ void Narrowing::computeWide(Operation *op) {
   if (elementOf(result) != f32)
     return;
   builder.setInsertionPointAfter(op);
+  StructureScope scope(builder, getStructure(op));
   auto narrow = arith::TruncFOp::create(
       builder, op->getLoc(), cast<RankedTensorType>(result.getType()).clone(bf16), result);
   result.replaceAllUsesExcept(narrow, narrow);

@@ -1,6 +1,7 @@
 //===- PaddedSums.cpp -----------------------------------------------------===//
 
 #include "passes/PaddedSums.h"
+#include "dialect/fsdp/Structure.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -56,6 +57,7 @@ void mlir::fsdp::joinPaddedSums(Operation *first) {
     for (nn::PadOp pad : sum.pads)
       pieces.push_back(pad.getInput());
     OpBuilder builder(op);
+    StructureScope scope(builder, getStructure(op));
     auto joined = nn::ConcatOp::create(builder, op->getLoc(), op->getResult(0).getType(), pieces,
                                        sum.pads.front().getDim());
     op->replaceAllUsesWith(ValueRange{joined.getResult()});

@@ -43,50 +43,26 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
 
 namespace {
 
-/// The unit of the parameters that `storage` holds.
-StringRef getUnit(const SymbolTable &symbols, StringRef storage) {
-  auto op = symbols.lookup<StorageOp>(storage);
-  if (op.getMembers().empty())
-    return storage;
-  auto member = cast<MemberAttr>(op.getMembers()[0]);
-  return symbols.lookup<ParamOp>(member.getParam().getValue()).getUnit();
-}
-
-/// The storage that is updated with what becomes of `gradient` through collectives; empty where
-/// there is none.
-StringRef getUpdatedStorage(Value gradient) {
-  for (Operation *user : gradient.getUsers()) {
-    if (auto step = dyn_cast<OptimizerStepOp>(user))
-      return step.getStorage();
-    if (isa<CollectiveOpInterface, arith::ExtFOp>(user))
-      if (StringRef storage = getUpdatedStorage(user->getResult(0)); !storage.empty())
-        return storage;
-  }
-  return "";
-}
-
 /// Inputs, and the gathers and gradients of each unit.
-schedule::IssueGroups getIssueGroups(const SegmentPlan &plan, const SymbolTable &symbols) {
+schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
   schedule::IssueGroups groups;
-  StringRef gatheredUnit, reducedUnit;
+  StringAttr gatheredUnit, reducedUnit;
   llvm::StringSet<> gatheredStorages;
   DenseMap<int, bool> seen; // buffers that kernels write, and whether they are in a group
   for (auto [index, launch] : llvm::enumerate(plan.launches)) {
     int number = static_cast<int>(index);
+    StringAttr unit = launch.structure.unit;
     if (launch.stream == streams::input)
       groups.early.push_back(number);
     if (launch.stream == streams::compute)
       for (const BufferView &place : launch.outs)
         seen.try_emplace(place.buffer, false);
     if (launch.stream == streams::gather) {
-      // Neighbours of one unit are gathered as one; a storage that comes again is used again.
+      // Neighbours of one unit are gathered as one; a storage that comes again is used again. What is
+      // cast before it is gathered holds none.
       StringRef storage = plan.buffers[launch.ins.front().buffer].storage;
-      if (storage.empty()) { // of the cast before it
-        groups.gathers.back().push_back(number);
-        continue;
-      }
-      StringRef unit = getUnit(symbols, storage);
-      if (groups.gathers.empty() || unit != gatheredUnit || gatheredStorages.contains(storage)) {
+      bool again = !storage.empty() && gatheredStorages.contains(storage);
+      if (groups.gathers.empty() || unit != gatheredUnit || again) {
         groups.gathers.emplace_back();
         gatheredStorages.clear();
       }
@@ -101,14 +77,26 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan, const SymbolTable 
     if (buffer == seen.end() || buffer->second)
       continue;
     buffer->second = true;
-    StringRef storage = getUpdatedStorage(launch.values.front());
-    StringRef unit = storage.empty() ? storage : getUnit(symbols, storage);
-    if (groups.gradients.empty() || unit.empty() || unit != reducedUnit)
+    // What is no gradient is alone.
+    if (!launch.body.back()->hasAttr(FSDPDialect::reducesAttrName))
+      unit = nullptr;
+    if (groups.gradients.empty() || !unit || unit != reducedUnit)
       groups.gradients.emplace_back();
     reducedUnit = unit;
     groups.gradients.back().push_back(buffer->first);
   }
   return groups;
+}
+
+BufferOp create(OpBuilder &builder, const PlannedBuffer &planned, UnitAttr persistent) {
+  MLIRContext *context = builder.getContext();
+  bool holds = !planned.storage.empty();
+  return BufferOp::create(builder, planned.location, BufferType::get(context, planned.type),
+                          builder.getStringAttr(planned.name), persistent,
+                          holds ? FlatSymbolRefAttr::get(context, planned.storage)
+                                : FlatSymbolRefAttr(),
+                          holds ? builder.getStringAttr(planned.what) : StringAttr(),
+                          IntegerAttr());
 }
 
 /// Writes a plan into its segment in place of the local IR.
@@ -152,10 +140,7 @@ private:
     if (buffers[buffer])
       return;
     const PlannedBuffer &planned = plan.buffers[buffer];
-    buffers[buffer] =
-        BufferOp::create(builder, planned.location, BufferType::get(builder.getContext(), planned.type),
-                         builder.getStringAttr(planned.name), UnitAttr(), FlatSymbolRefAttr(),
-                         StringAttr(), IntegerAttr());
+    buffers[buffer] = create(builder, planned, UnitAttr());
   }
 
   Value view(const BufferView &place, Location location) {
@@ -179,14 +164,16 @@ private:
     Value state = planned.readsState || planned.writesState ? persistent.front() : Value();
     auto launch = LaunchOp::create(builder, planned.location,
                                    TimepointType::get(builder.getContext()), planned.name,
-                                   planned.stream, waits, ins, outs, state);
+                                   planned.stream,
+                                   planned.structure.getAttr(builder.getContext()), waits, ins,
+                                   outs, state);
     OpBuilder::InsertionGuard guard(builder);
     Block *body = builder.createBlock(&launch.getBody());
     IRMapping mapping;
     for (Value value : planned.values)
       mapping.map(value, body->addArgument(value.getType(), planned.location));
     for (Operation *op : planned.body)
-      builder.clone(*op, mapping);
+      removeStructure(builder.clone(*op, mapping));
     SmallVector<Value> results;
     for (Value result : planned.results)
       results.push_back(mapping.lookup(result));
@@ -209,21 +196,15 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
     std::vector<PlannedBuffer> planned = planPersistent(program);
     SmallVector<Value> persistent;
     OpBuilder builder = OpBuilder::atBlockBegin(&program.getBody().front());
-    for (const PlannedBuffer &buffer : planned) {
-      bool holds = !buffer.storage.empty();
-      persistent.push_back(BufferOp::create(
-          builder, buffer.location, BufferType::get(&getContext(), buffer.type),
-          builder.getStringAttr(buffer.name), builder.getUnitAttr(),
-          holds ? FlatSymbolRefAttr::get(&getContext(), buffer.storage) : FlatSymbolRefAttr(),
-          holds ? builder.getStringAttr(buffer.what) : StringAttr(), IntegerAttr()));
-    }
+    for (const PlannedBuffer &buffer : planned)
+      persistent.push_back(create(builder, buffer, builder.getUnitAttr()));
     for (auto segment : program.getOps<SegmentOp>()) {
-      FailureOr<SegmentPlan> plan = planSegment(segment, planned);
+      FailureOr<SegmentPlan> plan = planSegment(segment, planned, symbols);
       if (failed(plan))
         return failure();
       schedule::Segment problem = getProblem(*plan);
       std::vector<int> order =
-          schedule::orderIssue(problem, getIssueGroups(*plan, symbols), prefetch.value);
+          schedule::orderIssue(problem, getIssueGroups(*plan), prefetch.value);
       schedule::materializeWaits(problem);
       schedule::elideImpliedWaits(problem);
       Emitter(segment, *plan, persistent).emit(problem, order);

@@ -23,76 +23,21 @@ BufferRange mlir::fsdp::resolveBuffer(Value buffer) {
   return {cast<BufferOp>(buffer.getDefiningOp()), begin, begin + type.getSizeInBytes()};
 }
 
-/// The only op of type `Op` in the launch, or null.
-template <typename Op> static Op bodyOp(LaunchOp launch) {
-  auto ops = launch.getBody().getOps<Op>();
-  return ops.empty() ? Op() : *ops.begin();
+/// The storage of which all members, or their gradients, stand in `buffer`; null for other buffers.
+static StorageOp wholeIn(BufferOp buffer) {
+  FlatSymbolRefAttr symbol = buffer.getStorageAttr();
+  if (!symbol)
+    return nullptr;
+  auto storage = buffer->getParentOfType<ModuleOp>().lookupSymbol<StorageOp>(symbol);
+  // Persistent are the parts of a rank.
+  bool isPart = buffer.getPersistent() && storage.getKind() != StorageKind::replicated;
+  return isPart ? StorageOp() : storage;
 }
 
-/// The storage that `buffer` holds a rank's part of, as it is or cast by one launch; null for others.
-static FlatSymbolRefAttr storedIn(Value buffer) {
-  auto op = buffer.getDefiningOp<BufferOp>();
-  if (!op || op.getStorageAttr())
-    return op ? op.getStorageAttr() : FlatSymbolRefAttr();
-  for (Operation *user : buffer.getUsers()) {
-    auto cast = dyn_cast<LaunchOp>(user);
-    if (!cast || cast.getIns().size() != 1 || cast.getOuts().size() != 1 ||
-        cast.getOuts().front() != buffer || !bodyOp<arith::TruncFOp>(cast))
-      continue;
-    if (auto from = cast.getIns().front().getDefiningOp<BufferOp>())
-      return from.getStorageAttr();
-  }
-  return nullptr;
-}
-
-/// The storage that is updated by `gradient`, or by what collectives and casts make of it; null for
-/// none.
-static FlatSymbolRefAttr updatedBy(Value gradient, int depth = 0) {
-  for (Operation *user : gradient.getUsers()) {
-    auto launch = dyn_cast<LaunchOp>(user);
-    if (!launch || !llvm::is_contained(launch.getIns(), gradient))
-      continue;
-    if (auto step = bodyOp<OptimizerStepOp>(launch))
-      return step.getStorageAttr();
-    bool passes = bodyOp<arith::ExtFOp>(launch) || bodyOp<ReduceScatterOp>(launch) ||
-                  bodyOp<AllReduceOp>(launch);
-    if (passes && depth < 4 && launch.getOuts().size() == 1 &&
-        launch.getOuts().front() != gradient)
-      if (FlatSymbolRefAttr symbol = updatedBy(launch.getOuts().front(), depth + 1))
-        return symbol;
-  }
-  return nullptr;
-}
-
-/// The storage whose unsplit value, or the gradient of it, stands in `buffer`; null for other
+/// The byte ranges of the members of the flat storage that stands whole in `buffer`; empty for other
 /// buffers.
-static StorageOp unsplitIn(BufferOp buffer) {
-  auto module = buffer->getParentOfType<ModuleOp>();
-  if (FlatSymbolRefAttr symbol = buffer.getStorageAttr()) {
-    auto storage = module.lookupSymbol<StorageOp>(symbol);
-    return storage.getKind() == StorageKind::replicated ? storage : StorageOp();
-  }
-  Value value = buffer.getResult();
-  for (Operation *user : value.getUsers()) {
-    auto launch = dyn_cast<LaunchOp>(user);
-    if (!launch || launch.getIns().empty() || launch.getOuts().empty())
-      continue;
-    FlatSymbolRefAttr symbol;
-    if (bodyOp<AllGatherOp>(launch) && launch.getOuts().front() == value)
-      symbol = storedIn(launch.getIns().front());
-    else if ((bodyOp<ReduceScatterOp>(launch) || bodyOp<AllReduceOp>(launch)) &&
-             launch.getIns().front() == value)
-      symbol = updatedBy(launch.getOuts().front());
-    if (symbol)
-      return module.lookupSymbol<StorageOp>(symbol);
-  }
-  return nullptr;
-}
-
-/// The byte ranges of the members of the flat storage whose unsplit value, or the gradient of it,
-/// stands in `buffer`; empty for other buffers.
 static std::vector<std::pair<int64_t, int64_t>> getMembers(BufferOp buffer) {
-  StorageOp storage = unsplitIn(buffer);
+  StorageOp storage = wholeIn(buffer);
   RankedTensorType type = buffer.getType().getTensor();
   if (!storage || storage.getKind() == StorageKind::dimension || type.getRank() != 1)
     return {};

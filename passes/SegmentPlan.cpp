@@ -58,8 +58,9 @@ namespace {
 
 class Planner {
 public:
-  Planner(SegmentOp segment, ArrayRef<PlannedBuffer> persistent)
-      : segment(segment), persistentCount(static_cast<int>(persistent.size())) {
+  Planner(SegmentOp segment, ArrayRef<PlannedBuffer> persistent, const SymbolTable &symbols)
+      : segment(segment), symbols(symbols),
+        persistentCount(static_cast<int>(persistent.size())) {
     plan.buffers.assign(persistent.begin(), persistent.end());
     for (auto [index, buffer] : llvm::enumerate(persistent)) {
       bufferNames.get(buffer.name);
@@ -70,6 +71,9 @@ public:
   }
 
   FailureOr<SegmentPlan> run() {
+    for (Operation &op : segment.getBody().front())
+      if (failed(checkStorages(&op)))
+        return failure();
     for (Operation &op : segment.getBody().front())
       if (auto flatten = dyn_cast<FlattenOp>(op))
         placeParts(flatten);
@@ -90,9 +94,38 @@ private:
   int addBuffer(const std::string &name, Value value) {
     std::string dotted = name;
     std::replace(dotted.begin(), dotted.end(), ' ', '.');
+    auto [storage, what] = contentsOf(value.getDefiningOp());
     plan.buffers.push_back({bufferNames.get(dotted), cast<RankedTensorType>(value.getType()),
-                            value.getLoc(), "", ""});
+                            value.getLoc(), storage.str(), what.str()});
     return static_cast<int>(plan.buffers.size()) - 1;
+  }
+
+  /// The storage that `op` gathers or reduces, as it says in `attribute`; "" where it says nothing.
+  static StringRef storageOf(Operation *op, StringRef attribute) {
+    auto symbol = op->getAttrOfType<FlatSymbolRefAttr>(attribute);
+    return symbol ? symbol.getValue() : StringRef();
+  }
+
+  LogicalResult checkStorages(Operation *op) const {
+    for (StringRef attribute : {FSDPDialect::gathersAttrName, FSDPDialect::reducesAttrName})
+      if (StringRef name = storageOf(op, attribute);
+          !name.empty() && !symbols.lookup<StorageOp>(name))
+        return op->emitOpError() << "has '" << attribute << "' @" << name
+                                 << ", which is no storage";
+    return success();
+  }
+
+  /// The storage whose members, or whose gradients, `op` leaves whole, and which of them.
+  std::pair<StringRef, StringRef> contentsOf(Operation *op) const {
+    if (isa<FlattenOp>(op))
+      if (StringRef storage = storageOf(op, FSDPDialect::reducesAttrName); !storage.empty())
+        return {storage, BufferOp::gradient};
+    // What is cast before it is gathered is a shard, but of a replicated storage.
+    StringRef storage = storageOf(op, FSDPDialect::gathersAttrName);
+    if (!storage.empty() && (isa<AllGatherOp>(op) || symbols.lookup<StorageOp>(storage).getKind() ==
+                                                         StorageKind::replicated))
+      return {storage, BufferOp::gathered};
+    return {};
   }
 
   int findPersistent(StringRef storage, StringRef what) const {
@@ -178,7 +211,8 @@ private:
     return true;
   }
 
-  BufferView getPlace(Value value) {
+  /// Where `user` finds `value`.
+  BufferView getPlace(Value value, Operation *user) {
     auto found = places.find(value);
     if (found != places.end())
       return found->second;
@@ -187,7 +221,7 @@ private:
     assert(constant && isa<arith::ConstantOp>(constant) && "every other value has its place");
     std::string location = getLocationName(constant->getLoc());
     PlannedLaunch launch = makeLaunch(location.empty() ? "constant" : location + " constant",
-                                      streams::compute, constant->getLoc());
+                                      streams::compute, constant->getLoc(), getStructure(user));
     launch.body = {constant};
     BufferView place = addResult(launch, value);
     plan.launches.push_back(launch);
@@ -209,8 +243,9 @@ private:
   // Launches
   //===--------------------------------------------------------------------===//
 
-  PlannedLaunch makeLaunch(StringRef name, StringRef stream, Location location) {
-    return {launchNames.get(name), stream, location, {}, {}, {}, {}, {}, false, false};
+  PlannedLaunch makeLaunch(StringRef name, StringRef stream, Location location,
+                           Structure structure) {
+    return {launchNames.get(name), stream, location, structure, {}, {}, {}, {}, {}, false, false};
   }
 
   LogicalResult visit(Operation *op) {
@@ -222,13 +257,13 @@ private:
     if (auto store = dyn_cast<StoreOp>(op)) {
       BufferView expected{findPersistent(store.getStorage(), store.getWhat()), 0,
                      cast<RankedTensorType>(store.getValue().getType())};
-      if (!(getPlace(store.getValue()) == expected))
+      if (!(getPlace(store.getValue(), store) == expected))
         return store.emitOpError() << "stores into storage '" << store.getStorage()
                                    << "' what its 'fsdp.optimizer_step' did not compute in place";
       return success();
     }
     if (auto view = dyn_cast<ViewOp>(op)) {
-      BufferView flat = getPlace(view.getFlat());
+      BufferView flat = getPlace(view.getFlat(), view);
       places[view.getResult()] = {flat.buffer, flat.offset + static_cast<int64_t>(view.getOffset()),
                                   cast<RankedTensorType>(view.getType())};
       return success();
@@ -269,7 +304,8 @@ private:
 
   void addLaunch(Operation *op) {
     bool collective = isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op);
-    PlannedLaunch launch = makeLaunch(getLaunchName(op), getStream(op), op->getLoc());
+    PlannedLaunch launch =
+        makeLaunch(getLaunchName(op), getStream(op), op->getLoc(), getStructure(op));
     for (Value operand : op->getOperands()) {
       Operation *maker = operand.getDefiningOp();
       // A collective stands alone in its body.
@@ -281,7 +317,7 @@ private:
       if (llvm::is_contained(launch.values, operand))
         continue;
       launch.values.push_back(operand);
-      launch.ins.push_back(getPlace(operand));
+      launch.ins.push_back(getPlace(operand, op));
     }
     launch.body.push_back(op);
     if (auto step = dyn_cast<OptimizerStepOp>(op)) {
@@ -307,20 +343,10 @@ private:
     plan.launches.push_back(std::move(launch));
   }
 
-  /// True for the gather of a parameter, and for the cast of its shard right before it.
-  static bool makesWhole(Operation *op) {
-    if (!isa<AllGatherOp, arith::TruncFOp>(op))
-      return false;
-    Operation *maker = op->getOperand(0).getDefiningOp();
-    if (auto load = dyn_cast_or_null<LoadOp>(maker))
-      return load.getWhat() == "parameter";
-    return isa<AllGatherOp>(op) && isa_and_nonnull<arith::TruncFOp>(maker) && makesWhole(maker);
-  }
-
   static StringRef getStream(Operation *op) {
     if (isa<InputOp>(op))
       return streams::input;
-    if (makesWhole(op))
+    if (op->hasAttr(FSDPDialect::gathersAttrName))
       return streams::gather;
     if (isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op))
       return streams::reduce;
@@ -354,11 +380,12 @@ private:
       int64_t elements = cast<RankedTensorType>(part.getType()).getNumElements();
       BufferView wanted{whole.buffer, offset, cast<RankedTensorType>(part.getType())};
       offset += elements;
-      BufferView place = getPlace(part);
+      BufferView place = getPlace(part, flatten);
       if (place == wanted)
         continue;
       Operation *copy = FlattenOp::create(builder, location, partType(elements), ValueRange{part});
-      PlannedLaunch launch = makeLaunch(getLaunchName(copy), streams::compute, location);
+      PlannedLaunch launch =
+          makeLaunch(getLaunchName(copy), streams::compute, location, getStructure(flatten));
       launch.body = {copy};
       launch.values = {part};
       launch.ins = {place};
@@ -373,7 +400,7 @@ private:
                                                  builder.getZeroAttr(partType(rest)));
     std::string name = getLocationName(location);
     PlannedLaunch launch = makeLaunch(name.empty() ? "padding" : name + " padding",
-                                      streams::compute, location);
+                                      streams::compute, location, getStructure(flatten));
     launch.body = {zeros};
     places[zeros->getResult(0)] = {whole.buffer, offset, partType(rest)};
     addResult(launch, zeros->getResult(0));
@@ -381,6 +408,7 @@ private:
   }
 
   SegmentOp segment;
+  const SymbolTable &symbols;
   int persistentCount;
   llvm::StringMap<int> persistentIndex;                ///< by storage and what, with a dot
   llvm::StringMap<SmallVector<StoreOp, 1>> stores;     ///< likewise
@@ -393,6 +421,7 @@ private:
 } // namespace
 
 FailureOr<SegmentPlan> mlir::fsdp::planSegment(SegmentOp segment,
-                                               ArrayRef<PlannedBuffer> persistent) {
-  return Planner(segment, persistent).run();
+                                               ArrayRef<PlannedBuffer> persistent,
+                                               const SymbolTable &symbols) {
+  return Planner(segment, persistent, symbols).run();
 }

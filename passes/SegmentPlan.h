@@ -8,6 +8,7 @@
 #ifndef PASSES_SEGMENTPLAN_H
 #define PASSES_SEGMENTPLAN_H
 
+#include "dialect/fsdp/Structure.h"
 #include "passes/LaunchNames.h"
 #include "passes/schedule/Problem.h"
 
@@ -39,7 +40,7 @@ struct PlannedBuffer {
   std::string name;
   RankedTensorType type;
   Location location;
-  /// Of a persistent buffer: the storage and which of its tensors; the step state has none.
+  /// What `fsdp.buffer` says that it holds: a storage and which of its tensors. Empty for others.
   std::string storage, what;
 };
 
@@ -47,6 +48,7 @@ struct PlannedLaunch {
   std::string name;
   StringRef stream;
   Location location;
+  Structure structure;
   SmallVector<Operation *> body; ///< constants, then at most one other op; to be cloned
   SmallVector<Value> values;     ///< what the body takes from outside, one for each of `ins`
   SmallVector<Value> results;    ///< what it leaves, one for each of `outs`
@@ -62,8 +64,10 @@ struct SegmentPlan {
   std::vector<PlannedLaunch> launches;
 };
 
-/// Plans one segment; fails with a diagnostic where a storage is not updated in place.
-FailureOr<SegmentPlan> planSegment(SegmentOp segment, ArrayRef<PlannedBuffer> persistent);
+/// Plans one segment; fails with a diagnostic where a storage is not updated in place or not known.
+/// `symbols` are those of the module.
+FailureOr<SegmentPlan> planSegment(SegmentOp segment, ArrayRef<PlannedBuffer> persistent,
+                                   const SymbolTable &symbols);
 
 } // namespace mlir::fsdp
 

@@ -5,6 +5,8 @@
 #   fsdp-opt fsdp-run fsdp-translate fsdpc linear mlp ...   from this build
 #   FileCheck not count split-file                          from LLVM
 #   %{root} %{build} %{golden} %{python} %{nvcc}            paths
+#   %{plain}                                                a filter that leaves out the structure of ops, for
+#                                                           tests of something else
 # Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun, tsan (g++ has ThreadSanitizer),
 # digits (scripts/digits has been run into build/.../data/digits; ./check does),
 # linear mlp gpt2 llama (the model stands in examples/).
@@ -46,6 +48,11 @@ config.substitutions += [
     (r"%\{build\}", config.fsdp_build),
     (r"%\{golden\}", os.path.join(config.fsdp_source, "test", "golden")),
     (r"%\{python\}", config.python),
+    (
+        r"%\{plain\}",
+        r"sed -E '/fsdp\.(structure|gathers|reduces) = /{"
+        r"s/fsdp\.(structure = #fsdp\.structure<[^>]*>|(gathers|reduces) = @[^,}]*)(, )?//g;s/, \}/}/;s/ \{\}//}'",
+    ),
 ]
 
 

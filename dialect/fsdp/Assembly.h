@@ -3,6 +3,7 @@
 #ifndef DIALECT_FSDP_ASSEMBLY_H
 #define DIALECT_FSDP_ASSEMBLY_H
 
+#include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 
@@ -19,6 +20,13 @@ ParseResult parseShardTypes(OpAsmParser &parser, Type &parameter, Type &gradient
                             SmallVectorImpl<Type> &newStates);
 void printShardTypes(OpAsmPrinter &printer, Operation *op, Type parameter, Type gradient,
                      TypeRange states, Type newParameter, TypeRange newStates);
+
+/// What `#fsdp.structure` says, without brackets: `"h.0" backward`.
+ParseResult parseStructure(AsmParser &parser, StructureAttr &structure);
+void printStructure(AsmPrinter &printer, StructureAttr structure);
+inline void printStructure(OpAsmPrinter &printer, Operation *, StructureAttr structure) {
+  printStructure(printer, structure);
+}
 
 } // namespace mlir::fsdp
 

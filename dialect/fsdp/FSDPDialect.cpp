@@ -1,6 +1,7 @@
 //===- FSDPDialect.cpp - registration and phases --------------------------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/Structure.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FoldInterfaces.h"
@@ -32,6 +33,9 @@ void FSDPDialect::initialize() {
 }
 
 LogicalResult FSDPDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (llvm::is_contained({structureAttrName, gathersAttrName, reducesAttrName},
+                         attribute.getName().getValue()))
+    return fsdp::detail::verifyStructure(op, attribute);
   if (attribute.getName() != phaseAttrName)
     return success();
   auto name = dyn_cast<StringAttr>(attribute.getValue());

@@ -66,11 +66,16 @@ struct OptimizerConstants {
 };
 llvm::hash_code hash_value(const OptimizerConstants &constants);
 
+class StorageOp;
+
 namespace detail {
 /// The rules that all collectives share (CollectiveOpInterface).
 LogicalResult verifyCollective(Operation *op);
 /// Fails unless `axes` are distinct axes of the mesh; `verb` begins the message, as "runs over" does.
 LogicalResult verifyAxes(Operation *op, ArrayRef<StringAttr> axes, StringRef verb);
+/// The storage that `symbol` names; fails, emitting on `op`, where there is none.
+FailureOr<StorageOp> findStorage(SymbolTableCollection &symbols, Operation *op,
+                                 FlatSymbolRefAttr symbol);
 /// Fails unless `symbol` names a storage of shard type `type` which keeps `what`: "parameter" or a
 /// state.
 LogicalResult verifyStorage(SymbolTableCollection &symbols, Operation *op, FlatSymbolRefAttr symbol,

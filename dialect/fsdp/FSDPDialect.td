@@ -32,6 +32,10 @@ def FSDP_Dialect : Dialect {
       fixed offsets of one arena, and work is `fsdp.launch`es on named streams which wait
       on and produce timepoints. The body of a launch is local IR on tensors.
 
+    Ops say which part of a step they belong to (`fsdp.structure`, see `#fsdp.structure`). In the local phase what gathers the
+    parameters of a storage says so as well (`fsdp.gathers = @fc1.flat`), and what reduces their gradients
+    (`fsdp.reduces = @fc1.flat`); `fsdp-schedule` chooses streams and groups by it.
+
     An all-gather is not `Pure`: it allocates its result. Otherwise `--cse` would merge the
     forward and the backward gather of a unit into one that lives across the whole step,
     and ZeRO-3 would be silently undone. The same holds for `fsdp.read`.
@@ -47,7 +51,7 @@ def FSDP_Dialect : Dialect {
     begin with `val_`) as a metric. Axes of a mesh are words of a command line: a letter, then letters,
     digits and `_`.
 
-    Order of the files: FSDPAttrs.td (mesh, sharding, placement, initializer, optimizer),
+    Order of the files: FSDPAttrs.td (mesh, sharding, placement, initializer, structure, optimizer),
     FSDPTypes.td, FSDPModuleOps.td (declarations and containers), FSDPGlobalOps.td,
     FSDPLocalOps.td, FSDPCollectiveOps.td, FSDPOptimizerOps.td, FSDPRandomOps.td, FSDPSampleOps.td, FSDPTimelineOps.td;
     FSDPOps.td includes them all.
@@ -62,6 +66,12 @@ def FSDP_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral phaseAttrName = "fsdp.phase";
     /// Discardable attribute of a global op: an array with one sharding per result.
     static constexpr ::llvm::StringLiteral shardingsAttrName = "fsdp.shardings";
+    /// Discardable attribute of ops of a step or segment: a `#fsdp.structure`.
+    static constexpr ::llvm::StringLiteral structureAttrName = "fsdp.structure";
+    /// Discardable attributes of ops of a segment: the storage whose parameters an op gathers, or
+    /// whose gradients it reduces.
+    static constexpr ::llvm::StringLiteral gathersAttrName = "fsdp.gathers";
+    static constexpr ::llvm::StringLiteral reducesAttrName = "fsdp.reduces";
   }];
 }
 

@@ -12,12 +12,14 @@ def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase,
     A `persistent` buffer stands in the program before its segments and keeps its contents from segment to segment (parameter and
     state shards, the step state); a buffer of a segment lives from its first write to its last use there. `offset` is in bytes
     from the start of the arena and is set by `fsdp-plan-memory`. `storage` and `what` say which shard a persistent buffer
-    holds.
+    holds: "parameter" or a state; in a buffer of a segment stand all members of the storage, "gathered", or their "gradient" before
+    it is reduced.
 
     Constraints:
     - (C1) offsets are multiples of 64, not negative.
-    - (C2) `holds` stands on persistent buffers only; buffers directly in a program are persistent.
-    - (C3) `holds` names a storage of the type of the buffer, and `what` is "parameter" or one of its states.
+    - (C2) buffers directly in a program are persistent.
+    - (C3) `holds` names a storage; a persistent buffer has its type and holds "parameter" or one of its states, another one
+      holds "gathered" or "gradient".
 
     Example:
     ```mlir
@@ -36,6 +38,10 @@ def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase,
     $name (`persistent` $persistent^)? (`holds` $storage^ $what)? (`offset` $offset^)? attr-dict `:` type($result)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What a buffer of a segment holds of a storage: all its members, or their gradients.
+    static constexpr ::llvm::StringLiteral gathered = "gathered", gradient = "gradient";
+  }];
 }
 
 def FSDP_SubviewOp : FSDP_Op<"subview", [Pure, InScheduledPhase]> {
@@ -72,7 +78,8 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
     reached; the result is the timepoint of its completion. The block holds local IR on tensors: its
     arguments are the contents of `ins`, what `fsdp.yield` yields becomes the contents of
     `outs`. A buffer may stand in both where the kernel works in place. Launches
-    whose body reads or writes the step state name its buffer as `step_state`; it is no block argument.
+    whose body reads or writes the step state name its buffer as `step_state`; it is no block argument. `of` is the
+    `#fsdp.structure` of what the body computes.
 
     Constraints:
     - (C1) block arguments have the tensor types of `ins`, yielded values those of `outs`.
@@ -90,7 +97,7 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
           %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
           fsdp.yield %x : tensor<8xf32>
         }
-        %t1 = fsdp.launch "neg" on "compute" wait(%t0) ins(%a : !fsdp.buffer<tensor<8xf32>>) outs(%b : !fsdp.buffer<tensor<8xf32>>) {
+        %t1 = fsdp.launch "neg" on "compute" of "fc1" backward wait(%t0) ins(%a : !fsdp.buffer<tensor<8xf32>>) outs(%b : !fsdp.buffer<tensor<8xf32>>) {
         ^bb0(%x: tensor<8xf32>):
           %y = arith.negf %x : tensor<8xf32>
           fsdp.yield %y : tensor<8xf32>
@@ -99,13 +106,14 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
     }
     ```
   }];
-  let arguments = (ins StrAttr:$name, StrAttr:$stream, Variadic<FSDP_TimepointType>:$wait,
+  let arguments = (ins StrAttr:$name, StrAttr:$stream, OptionalAttr<FSDP_StructureAttr>:$structure,
+                       Variadic<FSDP_TimepointType>:$wait,
                        Variadic<FSDP_BufferType>:$ins, Variadic<FSDP_BufferType>:$outs,
                        Optional<FSDP_BufferType>:$step_state);
   let results = (outs FSDP_TimepointType:$done);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $name `on` $stream (`wait` `(` $wait^ `)`)? (`ins` `(` $ins^ `:` type($ins) `)`)?
+    $name `on` $stream (`of` custom<Structure>($structure)^)? (`wait` `(` $wait^ `)`)? (`ins` `(` $ins^ `:` type($ins) `)`)?
     (`outs` `(` $outs^ `:` type($outs) `)`)? (`step_state` `(` $step_state^ `:` type($step_state) `)`)?
     attr-dict-with-keyword $body
   }];

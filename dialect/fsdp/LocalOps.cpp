@@ -11,14 +11,23 @@ using namespace mlir::fsdp;
 
 using fsdp::detail::verifyStorage;
 
-LogicalResult mlir::fsdp::detail::verifyStorage(SymbolTableCollection &symbols, Operation *op,
-                                                FlatSymbolRefAttr symbol, StringRef what,
-                                                Type type) {
+FailureOr<StorageOp> mlir::fsdp::detail::findStorage(SymbolTableCollection &symbols, Operation *op,
+                                                     FlatSymbolRefAttr symbol) {
   // Storages stand in the module; the nearest symbol table is the program.
   auto module = op->getParentOfType<ModuleOp>();
   auto storage = module ? symbols.lookupSymbolIn<StorageOp>(module, symbol) : StorageOp();
   if (!storage)
     return op->emitOpError() << "names '" << symbol.getValue() << "', which is no storage";
+  return storage;
+}
+
+LogicalResult mlir::fsdp::detail::verifyStorage(SymbolTableCollection &symbols, Operation *op,
+                                                FlatSymbolRefAttr symbol, StringRef what,
+                                                Type type) {
+  FailureOr<StorageOp> found = findStorage(symbols, op, symbol);
+  if (failed(found))
+    return failure();
+  StorageOp storage = *found;
   bool known = what == "parameter" || llvm::any_of(storage.getStates(), [&](Attribute state) {
                  return cast<StringAttr>(state).getValue() == what;
                });

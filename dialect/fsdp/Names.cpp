@@ -46,6 +46,14 @@ std::string mlir::fsdp::faultOfName(StringRef name) {
   return "";
 }
 
+std::string mlir::fsdp::faultOfGivenName(StringRef name) {
+  std::string fault = faultOfName(name);
+  if (fault.empty() && name.size() > longestName)
+    fault = "'" + shownName(name) + "' has " + std::to_string(name.size()) +
+            " bytes, expected at most " + std::to_string(longestName);
+  return fault;
+}
+
 /// True where a training log writes a number of its own under `name`.
 static bool isLogKey(StringRef name) {
   static constexpr StringRef keys[] = {"step",    "loss",       "grad_norm", "lr", "tokens_per_s",
@@ -56,12 +64,9 @@ static bool isLogKey(StringRef name) {
 /// All strings in `attribute`.
 static LogicalResult verifyStrings(Operation *op, StringRef where, Attribute attribute) {
   if (auto text = dyn_cast<StringAttr>(attribute)) {
-    std::string fault = faultOfName(text.getValue());
     // What passes derive from a name is longer.
     bool isGiven = isa<ParamOp, InputOp, MetricOp>(op);
-    if (isGiven && fault.empty() && text.size() > longestName)
-      fault = "'" + shownName(text.getValue()) + "' has " + std::to_string(text.size()) +
-              " bytes, expected at most " + std::to_string(longestName);
+    std::string fault = isGiven ? faultOfGivenName(text) : faultOfName(text);
     return fault.empty() ? success() : op->emitOpError() << "name '" << where << "' " << fault;
   }
   if (auto array = dyn_cast<ArrayAttr>(attribute))

@@ -16,6 +16,9 @@ namespace mlir::fsdp {
 /// expected ...".
 std::string faultOfName(llvm::StringRef name);
 
+/// The same for a name that a model gives, which has a limit.
+std::string faultOfGivenName(llvm::StringRef name);
+
 /// `name` for a message: what cannot be printed is escaped, the end of a long one left out.
 std::string shownName(llvm::StringRef name);
 

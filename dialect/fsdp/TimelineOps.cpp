@@ -15,14 +15,20 @@ LogicalResult BufferOp::verify() {
     return emitOpError()
            << "'" << getName()
            << "' stands directly in a program; mark it persistent or move it into a segment";
-  if (!getPersistent() && getStorage())
-    return emitOpError() << "'" << getName() << "' holds a storage; mark it persistent";
+  bool holdsWhole = getWhat() == gathered || getWhat() == gradient;
+  if (getStorage() && getPersistent() == holdsWhole)
+    return emitOpError() << "'" << getName() << "' holds \"" << getWhat().value_or("")
+                         << (getPersistent() ? "\", expected \"parameter\" or a state as it is persistent"
+                                             : "\", expected \"gathered\" or \"gradient\" as it is "
+                                               "not persistent");
   return success();
 }
 
 LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!getStorage())
     return success();
+  if (!getPersistent())
+    return fsdp::detail::findStorage(symbols, *this, getStorageAttr());
   return fsdp::detail::verifyStorage(symbols, *this, getStorageAttr(), getWhat().value_or(""),
                                      getType().getTensor());
 }

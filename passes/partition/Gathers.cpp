@@ -5,14 +5,16 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// What compute sees of a storage: one gather for a group of reads, at the first of them, of the shard
+/// What compute sees of a storage: one gather for a group of reads, at `read`, the first of them, of the shard
 /// in the type of the gather. A replicated storage is loaded.
-Value StepPartitioner::gather(Storage *storage, unsigned group) {
-  Value &whole = gathers[{storage, group}];
+Value StepPartitioner::gather(Storage *storage, ReadOp read) {
+  Value &whole = gathers[{storage, plan.getGroup(read)}];
   if (whole)
     return whole;
+  StructureScope scope(builder, structureOf(storage, read));
   Location loc = nameLoc(storage, "gather", storage->op.getLoc());
   whole = LoadOp::create(builder, loc, storage->shard, storage->op.getSymName(), "parameter");
+  scope.add(FSDPDialect::gathersAttrName, FlatSymbolRefAttr::get(storage->op.getSymNameAttr()));
   if (storage->isCast())
     whole = arith::TruncFOp::create(builder, nameLoc(storage, "cast", storage->op.getLoc()),
                                     storage->getGatheredShard(), whole);
@@ -30,7 +32,8 @@ LogicalResult StepPartitioner::materialize(ReadOp read) {
     return read.emitOpError() << "of '" << read.getParam()
                               << "' is used after an update of its unit '" << storage->unit
                               << "'; use parameters before the updates of a step";
-  Value whole = gather(storage, plan.getGroup(read));
+  Value whole = gather(storage, read);
+  StructureScope scope(builder, structureOf(storage, read));
   if (storage->placement.getKind() != StorageKind::dimension)
     whole = ViewOp::create(builder, NameLoc::get(read.getParamAttr().getAttr(), read.getLoc()),
                            read.getType(), whole, storage->members[index].offset);

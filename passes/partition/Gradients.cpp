@@ -233,7 +233,12 @@ Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Operation *use
   return local.value;
 }
 
-void StepPartitioner::reduce(Reduction &reduction, unsigned part, Operation *user) {
+/// Reduces the gradients of `part`, which `last` completes.
+void StepPartitioner::reduce(Reduction &reduction, unsigned part, Operation *last,
+                             Operation *user) {
+  StructureScope scope(builder, structureOf(reduction.storage, last).in(Direction::backward));
+  scope.add(FSDPDialect::reducesAttrName,
+            FlatSymbolRefAttr::get(reduction.storage->op.getSymNameAttr()));
   bool dimension = reduction.storage->placement.getKind() == StorageKind::dimension;
   Value shard = dimension ? reduceAlongDimension(reduction, user)
                           : reduceFlat(reduction, reduction.parts[part], user);

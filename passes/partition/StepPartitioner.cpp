@@ -17,6 +17,10 @@ Location StepPartitioner::nameLoc(Storage *storage, StringRef suffix, Location l
   return NameLoc::get(StringAttr::get(loc.getContext(), name), loc);
 }
 
+Structure StepPartitioner::structureOf(Storage *storage, Operation *op) const {
+  return getStructure(op).in(StringAttr::get(op->getContext(), storage->unit));
+}
+
 LogicalResult StepPartitioner::convert(Operation *op) {
   // Parameters are gathered where they are first used.
   for (Value operand : op->getOperands())
@@ -65,6 +69,8 @@ LogicalResult StepPartitioner::run() {
   if (failed(verifyUpdates()) || failed(collectReductions()))
     return failure();
   for (Operation &op : step.getBody().front()) {
+    // What an op needs, and what completes it, belongs where it does.
+    StructureScope scope(builder, getStructure(&op));
     if (!elided.contains(&op) && failed(convert(&op)))
       return failure();
     for (auto [reduction, part, user] : completedBy.lookup(&op)) {
@@ -73,7 +79,7 @@ LogicalResult StepPartitioner::run() {
         if (auto read = gradient ? gradient.getDefiningOp<ReadOp>() : ReadOp())
           if (!values.isDefined(gradient) && failed(materialize(read)))
             return failure();
-      reduce(*reduction, part, user);
+      reduce(*reduction, part, &op, user);
     }
   }
   return success();

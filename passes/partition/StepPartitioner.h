@@ -3,6 +3,7 @@
 #ifndef PASSES_PARTITION_STEPPARTITIONER_H
 #define PASSES_PARTITION_STEPPARTITIONER_H
 
+#include "dialect/fsdp/Structure.h"
 #include "passes/StepShardings.h"
 #include "passes/partition/GatherPlan.h"
 #include "passes/partition/LocalValues.h"
@@ -54,7 +55,7 @@ private:
 
   // Gathers.cpp
   LogicalResult materialize(ReadOp read);
-  Value gather(Storage *storage, unsigned group);
+  Value gather(Storage *storage, ReadOp read);
 
   // Gradients.cpp
   /// Finds what is to be reduced, and after which op each of it is complete.
@@ -64,7 +65,7 @@ private:
   FailureOr<SmallVector<Reduction *>> addReductions(Operation *user, ArrayRef<Attribute> params,
                                                     ValueRange gradients, bool complete);
   void splitIntoParts(Reduction &reduction);
-  void reduce(Reduction &reduction, unsigned part, Operation *user);
+  void reduce(Reduction &reduction, unsigned part, Operation *last, Operation *user);
   Value reduceAlongDimension(Reduction &reduction, Operation *user);
   Value reduceFlat(Reduction &reduction, ArrayRef<Value> gradients, Operation *user);
   /// The axes that all gradients are partial over, if they are alike and not split.
@@ -76,6 +77,8 @@ private:
   void convertUpdate(UpdateOp update);
 
   Location nameLoc(Storage *storage, StringRef suffix, Location loc) const;
+  /// That of `op`, in the unit of `storage`.
+  Structure structureOf(Storage *storage, Operation *op) const;
 
   StepOp step;
   MeshAttr mesh;

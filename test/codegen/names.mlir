@@ -1,5 +1,6 @@
 // Names come from the model: keywords, digits and doubles become identifiers; equal kernels are one
-// function; several segments have their own namespaces; constants that are no splats are tables.
+// function; several segments have their own namespaces; constants that are no splats are tables. Functions are
+// cut by the units of launches; what has none goes along with what stands before it.
 // RUN: fsdp-translate --fsdp-to-cpp %s | FileCheck %s
 
 // One function for both launches, named after what they have in common.
@@ -34,13 +35,13 @@ module attributes {fsdp.phase = "scheduled"} {
       %h = fsdp.buffer "fc1.h" offset 256 : !fsdp.buffer<tensor<4xf32>>
       %x = fsdp.buffer "2nd.x" offset 320 : !fsdp.buffer<tensor<4xf32>>
       %f = fsdp.buffer "for" offset 384 : !fsdp.buffer<tensor<4xf32>>
-      %t0 = fsdp.launch "fc1.relu" on "compute" ins(%a : !fsdp.buffer<tensor<4xf32>>) outs(%h : !fsdp.buffer<tensor<4xf32>>) {
+      %t0 = fsdp.launch "fc1.relu" on "compute" of "fc1" ins(%a : !fsdp.buffer<tensor<4xf32>>) outs(%h : !fsdp.buffer<tensor<4xf32>>) {
       ^bb0(%u: tensor<4xf32>):
         %z = arith.constant dense<0.0> : tensor<4xf32>
         %v = arith.maximumf %u, %z : tensor<4xf32> loc("fc1.relu")
         fsdp.yield %v : tensor<4xf32>
       }
-      %t1 = fsdp.launch "fc2.\22b\22.relu" on "compute" ins(%b : !fsdp.buffer<tensor<4xf32>>) outs(%h : !fsdp.buffer<tensor<4xf32>>) {
+      %t1 = fsdp.launch "fc2.\22b\22.relu" on "compute" of "fc2" ins(%b : !fsdp.buffer<tensor<4xf32>>) outs(%h : !fsdp.buffer<tensor<4xf32>>) {
       ^bb0(%u: tensor<4xf32>):
         %z = arith.constant dense<0.0> : tensor<4xf32>
         %v = arith.maximumf %u, %z : tensor<4xf32> loc("fc2.relu")

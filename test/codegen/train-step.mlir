@@ -96,7 +96,7 @@ module @regression attributes {fsdp.phase = "scheduled"} {
     fsdp.segment @train train next [@train] {
       %x = fsdp.buffer "x" offset 256 : !fsdp.buffer<tensor<5x4xf32>>
       %t = fsdp.buffer "target" offset 384 : !fsdp.buffer<tensor<5x3xf32>>
-      %whole = fsdp.buffer "fc.gathered" offset 448 : !fsdp.buffer<tensor<15xf32>>
+      %whole = fsdp.buffer "fc.gathered" holds @fc.flat "gathered" offset 448 : !fsdp.buffer<tensor<15xf32>>
       %kernel = fsdp.subview %whole at 0 : !fsdp.buffer<tensor<15xf32>> -> !fsdp.buffer<tensor<4x3xf32>> loc("fc.kernel")
       %bias = fsdp.subview %whole at 12 : !fsdp.buffer<tensor<15xf32>> -> !fsdp.buffer<tensor<3xf32>> loc("fc.bias")
       %z = fsdp.buffer "fc.z" offset 512 : !fsdp.buffer<tensor<5x3xf32>>
@@ -105,7 +105,7 @@ module @regression attributes {fsdp.phase = "scheduled"} {
       %total = fsdp.buffer "loss.total" offset 1216 : !fsdp.buffer<tensor<f64>>
       %loss = fsdp.buffer "loss" offset 704 : !fsdp.buffer<tensor<f32>>
       %d = fsdp.buffer "fc.error.grad" offset 768 : !fsdp.buffer<tensor<5x3xf32>>
-      %g = fsdp.buffer "fc.grad" offset 832 : !fsdp.buffer<tensor<15xf32>>
+      %g = fsdp.buffer "fc.grad" holds @fc.flat "gradient" offset 832 : !fsdp.buffer<tensor<15xf32>>
       %gk = fsdp.subview %g at 0 : !fsdp.buffer<tensor<15xf32>> -> !fsdp.buffer<tensor<4x3xf32>> loc("fc.kernel.grad")
       %gb = fsdp.subview %g at 12 : !fsdp.buffer<tensor<15xf32>> -> !fsdp.buffer<tensor<3xf32>> loc("fc.bias.grad")
       %gs = fsdp.buffer "fc.grad.shard" offset 896 : !fsdp.buffer<tensor<16xf32>>
@@ -122,17 +122,17 @@ module @regression attributes {fsdp.phase = "scheduled"} {
         %v = fsdp.input "y" sample_dim 0 shard_of 9 over ["fsdp"] : tensor<5x3xf32>
         fsdp.yield %v : tensor<5x3xf32>
       }
-      %tg = fsdp.launch "fc.gather" on "gather" ins(%p : !fsdp.buffer<tensor<16xf32>>) outs(%whole : !fsdp.buffer<tensor<15xf32>>) {
+      %tg = fsdp.launch "fc.gather" on "gather" of "fc" ins(%p : !fsdp.buffer<tensor<16xf32>>) outs(%whole : !fsdp.buffer<tensor<15xf32>>) {
       ^bb0(%a: tensor<16xf32>):
         %v = fsdp.all_gather %a dim 0 over ["fsdp"] : tensor<16xf32> -> tensor<15xf32>
         fsdp.yield %v : tensor<15xf32>
       }
-      %tz = fsdp.launch "fc.product" on "compute" wait(%tx, %tg) ins(%x, %kernel : !fsdp.buffer<tensor<5x4xf32>>, !fsdp.buffer<tensor<4x3xf32>>) outs(%z : !fsdp.buffer<tensor<5x3xf32>>) {
+      %tz = fsdp.launch "fc.product" on "compute" of "fc" wait(%tx, %tg) ins(%x, %kernel : !fsdp.buffer<tensor<5x4xf32>>, !fsdp.buffer<tensor<4x3xf32>>) outs(%z : !fsdp.buffer<tensor<5x3xf32>>) {
       ^bb0(%a: tensor<5x4xf32>, %b: tensor<4x3xf32>):
         %v = nn.einsum "bi,io->bo" %a, %b : (tensor<5x4xf32>, tensor<4x3xf32>) -> tensor<5x3xf32>
         fsdp.yield %v : tensor<5x3xf32>
       }
-      %te = fsdp.launch "fc.error" on "compute" wait(%tz, %tt) ins(%z, %bias, %t : !fsdp.buffer<tensor<5x3xf32>>, !fsdp.buffer<tensor<3xf32>>, !fsdp.buffer<tensor<5x3xf32>>) outs(%e, %sum : !fsdp.buffer<tensor<5x3xf32>>, !fsdp.buffer<tensor<f64>>) {
+      %te = fsdp.launch "fc.error" on "compute" of "fc" wait(%tz, %tt) ins(%z, %bias, %t : !fsdp.buffer<tensor<5x3xf32>>, !fsdp.buffer<tensor<3xf32>>, !fsdp.buffer<tensor<5x3xf32>>) outs(%e, %sum : !fsdp.buffer<tensor<5x3xf32>>, !fsdp.buffer<tensor<f64>>) {
       ^bb0(%a: tensor<5x3xf32>, %b: tensor<3xf32>, %c: tensor<5x3xf32>):
         %r:2 = nn.fused %a, %b, %c : (tensor<5x3xf32>, tensor<3xf32>, tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<f64>) {
         ^bb1(%u: tensor<5x3xf32>, %w: tensor<3xf32>, %y: tensor<5x3xf32>):
@@ -151,23 +151,23 @@ module @regression attributes {fsdp.phase = "scheduled"} {
         %v = fsdp.all_reduce sum %a over ["fsdp"] : tensor<f64>
         fsdp.yield %v : tensor<f64>
       }
-      %td = fsdp.launch "fc.error.grad" on "compute" ins(%e : !fsdp.buffer<tensor<5x3xf32>>) outs(%d : !fsdp.buffer<tensor<5x3xf32>>) {
+      %td = fsdp.launch "fc.error.grad" on "compute" of "fc" backward ins(%e : !fsdp.buffer<tensor<5x3xf32>>) outs(%d : !fsdp.buffer<tensor<5x3xf32>>) {
       ^bb0(%a: tensor<5x3xf32>):
         %c = arith.constant dense<0.0740740746> : tensor<5x3xf32>
         %v = arith.mulf %a, %c : tensor<5x3xf32> loc("fc.error.grad")
         fsdp.yield %v : tensor<5x3xf32>
       }
-      %tk = fsdp.launch "fc.kernel.grad" on "compute" ins(%x, %d : !fsdp.buffer<tensor<5x4xf32>>, !fsdp.buffer<tensor<5x3xf32>>) outs(%gk : !fsdp.buffer<tensor<4x3xf32>>) {
+      %tk = fsdp.launch "fc.kernel.grad" on "compute" of "fc" backward ins(%x, %d : !fsdp.buffer<tensor<5x4xf32>>, !fsdp.buffer<tensor<5x3xf32>>) outs(%gk : !fsdp.buffer<tensor<4x3xf32>>) {
       ^bb0(%a: tensor<5x4xf32>, %b: tensor<5x3xf32>):
         %v = nn.einsum "bi,bo->io" %a, %b : (tensor<5x4xf32>, tensor<5x3xf32>) -> tensor<4x3xf32>
         fsdp.yield %v : tensor<4x3xf32>
       }
-      %tb = fsdp.launch "fc.bias.grad" on "compute" ins(%d : !fsdp.buffer<tensor<5x3xf32>>) outs(%gb : !fsdp.buffer<tensor<3xf32>>) {
+      %tb = fsdp.launch "fc.bias.grad" on "compute" of "fc" backward ins(%d : !fsdp.buffer<tensor<5x3xf32>>) outs(%gb : !fsdp.buffer<tensor<3xf32>>) {
       ^bb0(%a: tensor<5x3xf32>):
         %v = nn.reduce sum "b o -> o" %a : tensor<5x3xf32> -> tensor<3xf32>
         fsdp.yield %v : tensor<3xf32>
       }
-      %tr = fsdp.launch "fc.reduce" on "reduce" wait(%tb, %tk) ins(%g : !fsdp.buffer<tensor<15xf32>>) outs(%gs : !fsdp.buffer<tensor<16xf32>>) {
+      %tr = fsdp.launch "fc.reduce" on "reduce" of "fc" backward wait(%tb, %tk) ins(%g : !fsdp.buffer<tensor<15xf32>>) outs(%gs : !fsdp.buffer<tensor<16xf32>>) {
       ^bb0(%a: tensor<15xf32>):
         %v = fsdp.reduce_scatter %a dim 0 over ["fsdp"] : tensor<15xf32> -> tensor<16xf32>
         fsdp.yield %v : tensor<16xf32>
@@ -183,46 +183,46 @@ module @regression attributes {fsdp.phase = "scheduled"} {
       ^bb0(%a: tensor<f32>):
         fsdp.output "loss" %a
       }
-      %tn = fsdp.launch "square_sum" on "compute" wait(%tr) ins(%gs : !fsdp.buffer<tensor<16xf32>>) outs(%sq : !fsdp.buffer<tensor<f64>>) {
+      %tn = fsdp.launch "square_sum" on "compute" of update wait(%tr) ins(%gs : !fsdp.buffer<tensor<16xf32>>) outs(%sq : !fsdp.buffer<tensor<f64>>) {
       ^bb0(%a: tensor<16xf32>):
         %v = fsdp.square_sum %a : tensor<16xf32>
         fsdp.yield %v : tensor<f64>
       }
-      %tw = fsdp.launch "reduce square_sum" on "reduce" wait(%tn) ins(%sq : !fsdp.buffer<tensor<f64>>) outs(%sq : !fsdp.buffer<tensor<f64>>) {
+      %tw = fsdp.launch "reduce square_sum" on "reduce" of update wait(%tn) ins(%sq : !fsdp.buffer<tensor<f64>>) outs(%sq : !fsdp.buffer<tensor<f64>>) {
       ^bb0(%a: tensor<f64>):
         %v = fsdp.all_reduce sum %a over ["fsdp"] : tensor<f64>
         fsdp.yield %v : tensor<f64>
       }
-      %tm = fsdp.launch "grad_norm" on "compute" wait(%tw) ins(%sq : !fsdp.buffer<tensor<f64>>) outs(%norm : !fsdp.buffer<tensor<f32>>) {
+      %tm = fsdp.launch "grad_norm" on "compute" of update wait(%tw) ins(%sq : !fsdp.buffer<tensor<f64>>) outs(%norm : !fsdp.buffer<tensor<f32>>) {
       ^bb0(%a: tensor<f64>):
         %q = math.sqrt %a : tensor<f64>
         %v = arith.truncf %q : tensor<f64> to tensor<f32>
         fsdp.yield %v : tensor<f32>
       }
-      %tp = fsdp.launch "output grad_norm" on "compute" ins(%norm : !fsdp.buffer<tensor<f32>>) {
+      %tp = fsdp.launch "output grad_norm" on "compute" of update ins(%norm : !fsdp.buffer<tensor<f32>>) {
       ^bb0(%a: tensor<f32>):
         fsdp.output "grad_norm" %a
       }
-      %tl = fsdp.launch "lr" on "compute" outs(%lr : !fsdp.buffer<tensor<f32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
+      %tl = fsdp.launch "lr" on "compute" of update outs(%lr : !fsdp.buffer<tensor<f32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
         %v = fsdp.learning_rate <sgd, lr = 0.1, momentum = 0.9>
         fsdp.yield %v : tensor<f32>
       }
-      %tlo = fsdp.launch "output lr" on "compute" ins(%lr : !fsdp.buffer<tensor<f32>>) {
+      %tlo = fsdp.launch "output lr" on "compute" of update ins(%lr : !fsdp.buffer<tensor<f32>>) {
       ^bb0(%a: tensor<f32>):
         fsdp.output "lr" %a
       }
-      %tf = fsdp.launch "ok" on "compute" ins(%loss, %norm : !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<f32>>) outs(%ok : !fsdp.buffer<tensor<i1>>) {
+      %tf = fsdp.launch "ok" on "compute" of update ins(%loss, %norm : !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<f32>>) outs(%ok : !fsdp.buffer<tensor<i1>>) {
       ^bb0(%a: tensor<f32>, %b: tensor<f32>):
         %v = fsdp.all_finite %a, %b : tensor<f32>, tensor<f32>
         fsdp.yield %v : tensor<i1>
       }
-      %tu = fsdp.launch "fc.update" on "compute" ins(%p, %gs, %m, %lr, %ok : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) outs(%p, %m : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
+      %tu = fsdp.launch "fc.update" on "compute" of "fc" update ins(%p, %gs, %m, %lr, %ok : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) outs(%p, %m : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
       ^bb0(%a: tensor<16xf32>, %b: tensor<16xf32>, %c: tensor<16xf32>, %l: tensor<f32>, %k: tensor<i1>):
         %scale = arith.constant dense<1.0> : tensor<f32>
         %u, %v = fsdp.optimizer_step <sgd, lr = 0.1, momentum = 0.9> @fc.flat %a, %b states(%c) lr %l scale %scale if %k : tensor<16xf32> states 1
         fsdp.yield %u, %v : tensor<16xf32>, tensor<16xf32>
       }
-      %tv = fsdp.launch "advance" on "compute" ins(%ok : !fsdp.buffer<tensor<i1>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
+      %tv = fsdp.launch "advance" on "compute" of update ins(%ok : !fsdp.buffer<tensor<i1>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
       ^bb0(%k: tensor<i1>):
         fsdp.advance if %k
       }

@@ -1,4 +1,4 @@
-// RUN: fsdp-opt %s --fsdp-apply-optimizer --split-input-file | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-apply-optimizer --split-input-file | %{plain} | FileCheck %s
 
 fsdp.param @w : tensor<4x3xf32> unit "w" init <constant, 0.0>
 fsdp.param @b : tensor<3xf32> unit "w" init <constant, 0.0>

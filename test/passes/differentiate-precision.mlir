@@ -1,7 +1,7 @@
 // The cotangent of a read has the type in which its gradient is reduced; what is computed in between has 16 bits.
-// RUN: fsdp-opt %s --fsdp-shard-parameters --fsdp-mixed-precision --fsdp-differentiate | FileCheck %s
-// RUN: fsdp-opt %s --fsdp-shard-parameters --fsdp-mixed-precision="reduce=bf16" --fsdp-differentiate | FileCheck %s --check-prefix=NARROW
-// RUN: fsdp-opt %s --fsdp-to-local="precision=bf16 reduce-precision=bf16" | FileCheck %s --check-prefix=LOCAL
+// RUN: fsdp-opt %s --fsdp-shard-parameters --fsdp-mixed-precision --fsdp-differentiate | %{plain} | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-shard-parameters --fsdp-mixed-precision="reduce=bf16" --fsdp-differentiate | %{plain} | FileCheck %s --check-prefix=NARROW
+// RUN: fsdp-opt %s --fsdp-to-local="precision=bf16 reduce-precision=bf16" | %{plain} | FileCheck %s --check-prefix=LOCAL
 
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @table : tensor<10x4xf32> unit "table" init <constant, 0.0>

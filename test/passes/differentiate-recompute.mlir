@@ -1,7 +1,9 @@
 // RUN: fsdp-opt %s --fsdp-differentiate --split-input-file | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-differentiate --split-input-file --cse | FileCheck %s
 
 // The derivative of x * tanh(x / 2) uses half of x, the hyperbolic tangent and x: backward computes
-// all of it from x. The activation itself is kept for the gradient of @w2.
+// all of it from x, and as that is backward of the same unit, MLIR's CSE leaves it there. The activation itself is kept for
+// the gradient of @w2.
 // CHECK-LABEL: fsdp.step @activation
 // CHECK: %[[X:.*]] = nn.einsum "bi,ih->bh"
 // CHECK: %[[TANH:.*]] = math.tanh
@@ -9,8 +11,8 @@
 // CHECK: %[[DY:.*]] = nn.einsum "bo,ho->bh"
 // CHECK: nn.einsum "bh,bo->ho" %[[Y]],
 // CHECK-NOT: %[[TANH]]
-// CHECK: %[[HALF_AGAIN:.*]] = arith.mulf %[[X]], %{{.*}}
-// CHECK: %[[TANH_AGAIN:.*]] = math.tanh %[[HALF_AGAIN]]
+// CHECK: %[[HALF_AGAIN:.*]] = arith.mulf %[[X]], %{{.*}} {fsdp.structure = #fsdp.structure<"one" backward>}
+// CHECK: %[[TANH_AGAIN:.*]] = math.tanh %[[HALF_AGAIN]] {fsdp.structure = #fsdp.structure<"one" backward>}
 // CHECK: arith.mulf %[[DY]], %[[TANH_AGAIN]]
 // CHECK-NOT: math.tanh
 // CHECK-NOT: %[[TANH]]{{[^_]}}
@@ -22,8 +24,8 @@ fsdp.step @activation train optimizer <sgd, lr = 0.1> {
   %w1 = fsdp.read @w1 : tensor<4x5xf32>
   %x = nn.einsum "bi,ih->bh" %in, %w1 : (tensor<8x4xf32>, tensor<4x5xf32>) -> tensor<8x5xf32>
   %c = arith.constant dense<0.5> : tensor<8x5xf32>
-  %half = arith.mulf %x, %c : tensor<8x5xf32>
-  %tanh = math.tanh %half : tensor<8x5xf32>
+  %half = arith.mulf %x, %c {fsdp.structure = #fsdp.structure<"one">} : tensor<8x5xf32>
+  %tanh = math.tanh %half {fsdp.structure = #fsdp.structure<"one">} : tensor<8x5xf32>
   %y = arith.mulf %x, %tanh : tensor<8x5xf32>
   %w2 = fsdp.read @w2 : tensor<5x2xf32>
   %z = nn.einsum "bh,ho->bo" %y, %w2 : (tensor<8x5xf32>, tensor<5x2xf32>) -> tensor<8x2xf32>

@@ -1,4 +1,4 @@
-// RUN: fsdp-opt %s --fsdp-differentiate --split-input-file | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-differentiate --split-input-file | %{plain} | FileCheck %s
 
 // The slices of %h fill it: its gradient is one piece after the other, in the order of their places
 // and not of their uses.

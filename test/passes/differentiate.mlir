@@ -1,5 +1,5 @@
-// RUN: fsdp-opt %s --fsdp-differentiate --split-input-file | FileCheck %s
-// RUN: fsdp-opt %s --fsdp-differentiate --split-input-file --cse --canonicalize --loop-invariant-code-motion | FileCheck %s --check-prefix=CLEAN
+// RUN: fsdp-opt %s --fsdp-differentiate --split-input-file | %{plain} | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-differentiate --split-input-file --cse --canonicalize --loop-invariant-code-motion | %{plain} | FileCheck %s --check-prefix=CLEAN
 
 // The gradient is of sum / weight; it is marked where it completes; the loss is logged after it.
 // CHECK-LABEL: fsdp.step @quotient

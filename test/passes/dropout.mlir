@@ -1,6 +1,6 @@
 // Backward draws the mask of forward; evaluation has none; each rank knows its part of the tensor.
-// RUN: fsdp-opt %s --fsdp-derive-evaluation --fsdp-differentiate | FileCheck %s
-// RUN: fsdp-opt %s --fsdp-to-global --fsdp-partition | FileCheck %s --check-prefix=LOCAL
+// RUN: fsdp-opt %s --fsdp-derive-evaluation --fsdp-differentiate | %{plain} | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-to-global --fsdp-partition | %{plain} | FileCheck %s --check-prefix=LOCAL
 // RUN: fsdp-opt %s --fsdp-to-scheduled | FileCheck %s --check-prefix=SCHEDULED
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t
 // RUN: sed 's/\["fsdp"=3\]/["data"=2, "fsdp"=2]/' %s > %t.2d.mlir

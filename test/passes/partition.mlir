@@ -1,5 +1,5 @@
 // One layer on four ranks with a batch and a unit that do not divide: the whole of what partitioning does.
-// RUN: fsdp-opt %s --fsdp-to-global --fsdp-partition | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-to-global --fsdp-partition | %{plain} | FileCheck %s
 
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.param @kernel : tensor<6x3xf32> unit "linear" init <normal, 2.0e-02>

@@ -4,7 +4,7 @@
 // RUN: fsdp-opt --fsdp-schedule --fsdp-plan-memory --fsdp-verify-schedule --fsdp-verify-phase %s
 
 // CHECK-DAG: %[[P:.*]] = fsdp.buffer "w.replicated.parameter" persistent
-// CHECK-DAG: %[[A:.*]] = fsdp.buffer "a.flatten" : <tensor<16xf32>>
+// CHECK-DAG: %[[A:.*]] = fsdp.buffer "a.flatten" holds @w.replicated "gradient" : <tensor<16xf32>>
 // CHECK-DAG: %[[B:.*]] = fsdp.buffer "b.flatten" : <tensor<8xf32>>
 // CHECK-DAG: %[[A0:.*]] = fsdp.subview %[[A]] at 0 : {{.*}} -> <tensor<8xf32>>
 // CHECK-DAG: %[[A1:.*]] = fsdp.subview %[[A]] at 8 : {{.*}} -> <tensor<2xf32>>
@@ -14,13 +14,14 @@
 
 // The value computed in its place.
 // CHECK: fsdp.launch "n" on "compute" ins(%[[P]] : {{.*}}) outs(%[[A0]] :
-// A constant as operand of a collective and of a flatten is written once.
-// CHECK: fsdp.launch "constant" on "compute" outs(%[[C]] :
+// A constant as operand of a collective and of a flatten is written once, for the first of them. What is made for a flatten
+// has its structure.
+// CHECK: fsdp.launch "constant" on "compute" of "w" backward outs(%[[C]] :
 // CHECK-NEXT: arith.constant dense<3.000000e+00> : tensor<2xf32>
-// CHECK: fsdp.launch "a flatten" on "compute" ins(%[[C]] : {{.*}}) outs(%[[A1]] :
+// CHECK: fsdp.launch "a flatten" on "compute" of "w" backward ins(%[[C]] : {{.*}}) outs(%[[A1]] :
 // CHECK: fsdp.flatten
-// CHECK: fsdp.launch "a flatten 2" on "compute" ins(%[[C]] : {{.*}}) outs(%[[A2]] :
-// CHECK: fsdp.launch "a padding" on "compute" outs(%[[A3]] :
+// CHECK: fsdp.launch "a flatten 2" on "compute" of "w" backward ins(%[[C]] : {{.*}}) outs(%[[A2]] :
+// CHECK: fsdp.launch "a padding" on "compute" of "w" backward outs(%[[A3]] :
 // CHECK-NEXT: arith.constant dense<0.000000e+00> : tensor<4xf32>
 // CHECK: fsdp.launch "all_reduce" on "reduce" wait(%{{.*}}) ins(%[[A]] :
 // CHECK: fsdp.launch "b flatten" on "compute" ins(%[[A0]] : {{.*}}) outs(%[[B]] :
@@ -38,7 +39,7 @@ module attributes {fsdp.phase = "local"} {
       %p = fsdp.load @w.replicated "parameter" : tensor<8xf32>
       %c = arith.constant dense<3.0> : tensor<2xf32>
       %n = arith.negf %p : tensor<8xf32> loc("n")
-      %a = fsdp.flatten %n, %c, %c : (tensor<8xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<16xf32> loc("a")
+      %a = fsdp.flatten %n, %c, %c {fsdp.reduces = @w.replicated, fsdp.structure = #fsdp.structure<"w" backward>} : (tensor<8xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<16xf32> loc("a")
       %s = fsdp.all_reduce sum %a over ["fsdp"] : tensor<16xf32>
       %b = fsdp.flatten %n : (tensor<8xf32>) -> tensor<8xf32> loc("b")
       %t = fsdp.all_reduce sum %b over ["fsdp"] : tensor<8xf32>

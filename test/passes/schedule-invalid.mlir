@@ -48,3 +48,17 @@ module attributes {fsdp.phase = "local"} {
     }
   }
 }
+
+// -----
+
+// What is gathered or reduced is a storage.
+module attributes {fsdp.phase = "local"} {
+  fsdp.mesh @mesh <["fsdp"=2]>
+  fsdp.program @all role {} {
+    fsdp.segment @train train next [@train] {
+      %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
+      // expected-error@below {{has 'fsdp.gathers' @w.flat, which is no storage}}
+      %g = fsdp.all_gather %x dim 0 over ["fsdp"] {fsdp.gathers = @w.flat, fsdp.structure = #fsdp.structure<"w">} : tensor<8xf32> -> tensor<16xf32>
+    }
+  }
+}

@@ -14,34 +14,34 @@
 
 // Views of the gathered units, and places of gradients in the flat gradient.
 // CHECK: fsdp.segment @train train
-// CHECK-DAG: %[[U1:.*]] = fsdp.buffer "fc1.flat.all_gather" : <tensor<20xf32>>
-// CHECK-DAG: %[[U2:.*]] = fsdp.buffer "fc2.flat.all_gather" : <tensor<20xf32>>
-// CHECK-DAG: %[[U22:.*]] = fsdp.buffer "fc2.flat.all_gather.2" : <tensor<20xf32>>
+// CHECK-DAG: %[[U1:.*]] = fsdp.buffer "fc1.flat.all_gather" holds @fc1.flat "gathered" : <tensor<20xf32>>
+// CHECK-DAG: %[[U2:.*]] = fsdp.buffer "fc2.flat.all_gather" holds @fc2.flat "gathered" : <tensor<20xf32>>
+// CHECK-DAG: %[[U22:.*]] = fsdp.buffer "fc2.flat.all_gather.2" holds @fc2.flat "gathered" : <tensor<20xf32>>
 // CHECK-DAG: %[[W1:.*]] = fsdp.subview %[[U1]] at 0 : {{.*}} -> <tensor<4x4xf32>>
 // CHECK-DAG: %[[B1:.*]] = fsdp.subview %[[U1]] at 16 : {{.*}} -> <tensor<4xf32>>
-// CHECK-DAG: %[[FLAT:.*]] = fsdp.buffer "fc1.grad.flatten" : <tensor<20xf32>>
+// CHECK-DAG: %[[FLAT:.*]] = fsdp.buffer "fc1.grad.flatten" holds @fc1.flat "gradient" : <tensor<20xf32>>
 // CHECK-DAG: %[[DW1:.*]] = fsdp.subview %[[FLAT]] at 0 : {{.*}} -> <tensor<4x4xf32>>
 // CHECK-DAG: %[[DB1:.*]] = fsdp.subview %[[FLAT]] at 16 : {{.*}} -> <tensor<4xf32>>
 
 // Inputs first; two gathers before any computation; the third when the first unit is done with.
 // CHECK: %[[X:.*]] = fsdp.launch "input x" on "input" outs
-// CHECK: %[[G1:.*]] = fsdp.launch "fc1.flat all_gather" on "gather" ins(%[[P1]] : {{.*}}) outs(%[[U1]]
-// CHECK: %[[G2:.*]] = fsdp.launch "fc2.flat all_gather" on "gather" ins
+// CHECK: %[[G1:.*]] = fsdp.launch "fc1.flat all_gather" on "gather" of "fc1" ins(%[[P1]] : {{.*}}) outs(%[[U1]]
+// CHECK: %[[G2:.*]] = fsdp.launch "fc2.flat all_gather" on "gather" of "fc2" ins
 // CHECK-NOT: on "gather"
-// CHECK: fsdp.launch "fc1.matmul einsum" on "compute" wait(%[[X]], %[[G1]]) ins(%{{.*}}, %[[W1]] :
+// CHECK: fsdp.launch "fc1.matmul einsum" on "compute" of "fc1" wait(%[[X]], %[[G1]]) ins(%{{.*}}, %[[W1]] :
 // CHECK: %[[R1:.*]] = fsdp.launch "fc1.relu" on "compute" ins(
-// CHECK: %[[G3:.*]] = fsdp.launch "head.flat all_gather" on "gather" wait(%[[R1]])
-// CHECK: fsdp.launch "fc2.matmul einsum" on "compute" wait(%[[G2]])
+// CHECK: %[[G3:.*]] = fsdp.launch "head.flat all_gather" on "gather" of "head" wait(%[[R1]])
+// CHECK: fsdp.launch "fc2.matmul einsum" on "compute" of "fc2" wait(%[[G2]])
 // The backward gather of fc2 waits for the end of fc2's forward use and not for the head.
 // CHECK: %[[R2:.*]] = fsdp.launch "fc2.relu" on "compute" ins(
-// CHECK: fsdp.launch "fc2.flat all_gather 2" on "gather" wait(%[[R2]]) ins(%{{.*}}) outs(%[[U22]]
-// CHECK: fsdp.launch "head.matmul einsum" on "compute" wait(%[[G3]])
+// CHECK: fsdp.launch "fc2.flat all_gather 2" on "gather" of "fc2" backward wait(%[[R2]]) ins(%{{.*}}) outs(%[[U22]]
+// CHECK: fsdp.launch "head.matmul einsum" on "compute" of "head" wait(%[[G3]])
 // The gradient is computed in the flat buffer and reduced at once; that of fc1 waits until that of
 // the head, two back, is reduced.
-// CHECK: %[[RH:.*]] = fsdp.launch "head.grad reduce_scatter" on "reduce"
-// CHECK: %[[W:.*]] = fsdp.launch "fc1.weight.grad einsum" on "compute" wait(%[[RH]]) ins({{.*}}) outs(%[[DW1]] :
-// CHECK: %[[B:.*]] = fsdp.launch "fc1.bias.grad reduce" on "compute" ins({{.*}}) outs(%[[DB1]] :
-// CHECK: fsdp.launch "fc1.grad reduce_scatter" on "reduce" wait(%[[B]]) ins(%[[FLAT]] :
+// CHECK: %[[RH:.*]] = fsdp.launch "head.grad reduce_scatter" on "reduce" of "head" backward
+// CHECK: %[[W:.*]] = fsdp.launch "fc1.weight.grad einsum" on "compute" of "fc1" backward wait(%[[RH]]) ins({{.*}}) outs(%[[DW1]] :
+// CHECK: %[[B:.*]] = fsdp.launch "fc1.bias.grad reduce" on "compute" of "fc1" backward ins({{.*}}) outs(%[[DB1]] :
+// CHECK: fsdp.launch "fc1.grad reduce_scatter" on "reduce" of "fc1" backward wait(%[[B]]) ins(%[[FLAT]] :
 // The update is in place and reads the step state; its constant stands in its body.
 // CHECK: fsdp.launch "fc1.flat optimizer_step" on "compute" wait(%{{.*}}) ins(%[[P1]], %{{.*}}, %[[M1]], %{{.*}}, %{{.*}}) outs(%[[P1]], %[[M1]] : {{.*}}) step_state(%[[STATE]] :
 // CHECK: arith.constant dense<1.000000e+00> : tensor<f32>
@@ -50,12 +50,12 @@
 
 // Without prefetch each gather waits for the last use of the unit before.
 // SERIAL: %[[R1:.*]] = fsdp.launch "fc1.relu" on "compute"
-// SERIAL: %[[G2:.*]] = fsdp.launch "fc2.flat all_gather" on "gather" wait(%[[R1]])
-// SERIAL: fsdp.launch "fc2.matmul einsum" on "compute" wait(%[[G2]])
+// SERIAL: %[[G2:.*]] = fsdp.launch "fc2.flat all_gather" on "gather" of "fc2" wait(%[[R1]])
+// SERIAL: fsdp.launch "fc2.matmul einsum" on "compute" of "fc2" wait(%[[G2]])
 // SERIAL: %[[R2:.*]] = fsdp.launch "fc2.relu" on "compute"
-// SERIAL: fsdp.launch "head.flat all_gather" on "gather" wait(%[[R2]])
-// SERIAL: %[[DX:.*]] = fsdp.launch "head.matmul.grad einsum" on "compute"
-// SERIAL: fsdp.launch "fc2.flat all_gather 2" on "gather" wait(%[[DX]])
+// SERIAL: fsdp.launch "head.flat all_gather" on "gather" of "head" wait(%[[R2]])
+// SERIAL: %[[DX:.*]] = fsdp.launch "head.matmul.grad einsum" on "compute" of "head" backward
+// SERIAL: fsdp.launch "fc2.flat all_gather 2" on "gather" of "fc2" backward wait(%[[DX]])
 
 module attributes {fsdp.phase = "local"} {
   fsdp.mesh @mesh <["fsdp"=2]>
@@ -76,10 +76,10 @@ module attributes {fsdp.phase = "local"} {
       %x = fsdp.input "x" sample_dim 0 shard_of 16 over ["fsdp"] : tensor<8x4xf32>
       // Forward.
       %s1 = fsdp.load @fc1.flat "parameter" : tensor<16xf32>
-      %u1 = fsdp.all_gather %s1 dim 0 over ["fsdp"] : tensor<16xf32> -> tensor<20xf32> loc("fc1.flat")
+      %u1 = fsdp.all_gather %s1 dim 0 over ["fsdp"] {fsdp.gathers = @fc1.flat, fsdp.structure = #fsdp.structure<"fc1">} : tensor<16xf32> -> tensor<20xf32> loc("fc1.flat")
       %w1 = fsdp.view %u1 at 0 : tensor<20xf32> -> tensor<4x4xf32>
       %b1 = fsdp.view %u1 at 16 : tensor<20xf32> -> tensor<4xf32>
-      %z1 = nn.einsum "bi,io->bo" %x, %w1 : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32> loc("fc1.matmul")
+      %z1 = nn.einsum "bi,io->bo" %x, %w1 {fsdp.structure = #fsdp.structure<"fc1">} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32> loc("fc1.matmul")
       %h1 = nn.fused %z1, %b1 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32> {
       ^bb0(%a: tensor<8x4xf32>, %b: tensor<4xf32>):
         %c = nn.repeat "o -> b o" %b : tensor<4xf32> -> tensor<8x4xf32>
@@ -89,10 +89,10 @@ module attributes {fsdp.phase = "local"} {
         nn.yield %m : tensor<8x4xf32>
       } loc("fc1.relu")
       %s2 = fsdp.load @fc2.flat "parameter" : tensor<16xf32>
-      %u2 = fsdp.all_gather %s2 dim 0 over ["fsdp"] : tensor<16xf32> -> tensor<20xf32> loc("fc2.flat")
+      %u2 = fsdp.all_gather %s2 dim 0 over ["fsdp"] {fsdp.gathers = @fc2.flat, fsdp.structure = #fsdp.structure<"fc2">} : tensor<16xf32> -> tensor<20xf32> loc("fc2.flat")
       %w2 = fsdp.view %u2 at 0 : tensor<20xf32> -> tensor<4x4xf32>
       %b2 = fsdp.view %u2 at 16 : tensor<20xf32> -> tensor<4xf32>
-      %z2 = nn.einsum "bi,io->bo" %h1, %w2 : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32> loc("fc2.matmul")
+      %z2 = nn.einsum "bi,io->bo" %h1, %w2 {fsdp.structure = #fsdp.structure<"fc2">} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32> loc("fc2.matmul")
       %h2 = nn.fused %z2, %b2 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32> {
       ^bb0(%a: tensor<8x4xf32>, %b: tensor<4xf32>):
         %c = nn.repeat "o -> b o" %b : tensor<4xf32> -> tensor<8x4xf32>
@@ -102,17 +102,17 @@ module attributes {fsdp.phase = "local"} {
         nn.yield %m : tensor<8x4xf32>
       } loc("fc2.relu")
       %s3 = fsdp.load @head.flat "parameter" : tensor<16xf32>
-      %u3 = fsdp.all_gather %s3 dim 0 over ["fsdp"] : tensor<16xf32> -> tensor<4xf32> loc("head.flat")
+      %u3 = fsdp.all_gather %s3 dim 0 over ["fsdp"] {fsdp.gathers = @head.flat, fsdp.structure = #fsdp.structure<"head">} : tensor<16xf32> -> tensor<4xf32> loc("head.flat")
       %w3 = fsdp.view %u3 at 0 : tensor<4xf32> -> tensor<4x1xf32>
-      %y = nn.einsum "bi,io->bo" %h2, %w3 : (tensor<8x4xf32>, tensor<4x1xf32>) -> tensor<8x1xf32> loc("head.matmul")
+      %y = nn.einsum "bi,io->bo" %h2, %w3 {fsdp.structure = #fsdp.structure<"head">} : (tensor<8x4xf32>, tensor<4x1xf32>) -> tensor<8x1xf32> loc("head.matmul")
       %sum = nn.reduce sum "b o ->" %y : tensor<8x1xf32> -> tensor<f64> loc("loss")
       %total = fsdp.all_reduce sum %sum over ["fsdp"] : tensor<f64> loc("loss")
       // Backward: of the head with the gather of forward.
       %dy = nn.repeat "-> b o" %one : tensor<f32> -> tensor<8x1xf32> loc("loss.grad")
-      %dw3 = nn.einsum "bi,bo->io" %h2, %dy : (tensor<8x4xf32>, tensor<8x1xf32>) -> tensor<4x1xf32> loc("head.weight.grad")
-      %f3 = fsdp.flatten %dw3 : (tensor<4x1xf32>) -> tensor<4xf32> loc("head.grad")
-      %g3 = fsdp.reduce_scatter %f3 dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<16xf32> loc("head.grad")
-      %dh2 = nn.einsum "bo,io->bi" %dy, %w3 : (tensor<8x1xf32>, tensor<4x1xf32>) -> tensor<8x4xf32> loc("head.matmul.grad")
+      %dw3 = nn.einsum "bi,bo->io" %h2, %dy {fsdp.structure = #fsdp.structure<"head" backward>} : (tensor<8x4xf32>, tensor<8x1xf32>) -> tensor<4x1xf32> loc("head.weight.grad")
+      %f3 = fsdp.flatten %dw3 {fsdp.reduces = @head.flat, fsdp.structure = #fsdp.structure<"head" backward>} : (tensor<4x1xf32>) -> tensor<4xf32> loc("head.grad")
+      %g3 = fsdp.reduce_scatter %f3 dim 0 over ["fsdp"] {fsdp.reduces = @head.flat, fsdp.structure = #fsdp.structure<"head" backward>} : tensor<4xf32> -> tensor<16xf32> loc("head.grad")
+      %dh2 = nn.einsum "bo,io->bi" %dy, %w3 {fsdp.structure = #fsdp.structure<"head" backward>} : (tensor<8x1xf32>, tensor<4x1xf32>) -> tensor<8x4xf32> loc("head.matmul.grad")
       %dz2 = nn.fused %h2, %dh2 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32> {
       ^bb0(%h: tensor<8x4xf32>, %d: tensor<8x4xf32>):
         %zero = arith.constant dense<0.0> : tensor<8x4xf32>
@@ -120,14 +120,14 @@ module attributes {fsdp.phase = "local"} {
         %r = arith.select %p, %d, %zero : tensor<8x4xi1>, tensor<8x4xf32>
         nn.yield %r : tensor<8x4xf32>
       } loc("fc2.relu.grad")
-      %dw2 = nn.einsum "bi,bo->io" %h1, %dz2 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<4x4xf32> loc("fc2.weight.grad")
-      %db2 = nn.reduce sum "b o -> o" %dz2 : tensor<8x4xf32> -> tensor<4xf32> loc("fc2.bias.grad")
-      %f2 = fsdp.flatten %dw2, %db2 : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<20xf32> loc("fc2.grad")
-      %g2 = fsdp.reduce_scatter %f2 dim 0 over ["fsdp"] : tensor<20xf32> -> tensor<16xf32> loc("fc2.grad")
+      %dw2 = nn.einsum "bi,bo->io" %h1, %dz2 {fsdp.structure = #fsdp.structure<"fc2" backward>} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<4x4xf32> loc("fc2.weight.grad")
+      %db2 = nn.reduce sum "b o -> o" %dz2 {fsdp.structure = #fsdp.structure<"fc2" backward>} : tensor<8x4xf32> -> tensor<4xf32> loc("fc2.bias.grad")
+      %f2 = fsdp.flatten %dw2, %db2 {fsdp.reduces = @fc2.flat, fsdp.structure = #fsdp.structure<"fc2" backward>} : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<20xf32> loc("fc2.grad")
+      %g2 = fsdp.reduce_scatter %f2 dim 0 over ["fsdp"] {fsdp.reduces = @fc2.flat, fsdp.structure = #fsdp.structure<"fc2" backward>} : tensor<20xf32> -> tensor<16xf32> loc("fc2.grad")
       %s4 = fsdp.load @fc2.flat "parameter" : tensor<16xf32>
-      %u4 = fsdp.all_gather %s4 dim 0 over ["fsdp"] : tensor<16xf32> -> tensor<20xf32> loc("fc2.flat")
+      %u4 = fsdp.all_gather %s4 dim 0 over ["fsdp"] {fsdp.gathers = @fc2.flat, fsdp.structure = #fsdp.structure<"fc2" backward>} : tensor<16xf32> -> tensor<20xf32> loc("fc2.flat")
       %w4 = fsdp.view %u4 at 0 : tensor<20xf32> -> tensor<4x4xf32>
-      %dh1 = nn.einsum "bo,io->bi" %dz2, %w4 : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32> loc("fc2.matmul.grad")
+      %dh1 = nn.einsum "bo,io->bi" %dz2, %w4 {fsdp.structure = #fsdp.structure<"fc2" backward>} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32> loc("fc2.matmul.grad")
       %dz1 = nn.fused %h1, %dh1 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32> {
       ^bb0(%h: tensor<8x4xf32>, %d: tensor<8x4xf32>):
         %zero = arith.constant dense<0.0> : tensor<8x4xf32>
@@ -135,10 +135,10 @@ module attributes {fsdp.phase = "local"} {
         %r = arith.select %p, %d, %zero : tensor<8x4xi1>, tensor<8x4xf32>
         nn.yield %r : tensor<8x4xf32>
       } loc("fc1.relu.grad")
-      %dw1 = nn.einsum "bi,bo->io" %x, %dz1 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<4x4xf32> loc("fc1.weight.grad")
-      %db1 = nn.reduce sum "b o -> o" %dz1 : tensor<8x4xf32> -> tensor<4xf32> loc("fc1.bias.grad")
-      %f1 = fsdp.flatten %dw1, %db1 : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<20xf32> loc("fc1.grad")
-      %g1 = fsdp.reduce_scatter %f1 dim 0 over ["fsdp"] : tensor<20xf32> -> tensor<16xf32> loc("fc1.grad")
+      %dw1 = nn.einsum "bi,bo->io" %x, %dz1 {fsdp.structure = #fsdp.structure<"fc1" backward>} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<4x4xf32> loc("fc1.weight.grad")
+      %db1 = nn.reduce sum "b o -> o" %dz1 {fsdp.structure = #fsdp.structure<"fc1" backward>} : tensor<8x4xf32> -> tensor<4xf32> loc("fc1.bias.grad")
+      %f1 = fsdp.flatten %dw1, %db1 {fsdp.reduces = @fc1.flat, fsdp.structure = #fsdp.structure<"fc1" backward>} : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<20xf32> loc("fc1.grad")
+      %g1 = fsdp.reduce_scatter %f1 dim 0 over ["fsdp"] {fsdp.reduces = @fc1.flat, fsdp.structure = #fsdp.structure<"fc1" backward>} : tensor<20xf32> -> tensor<16xf32> loc("fc1.grad")
       // Update.
       %loss = arith.truncf %total : tensor<f64> to tensor<f32> loc("loss")
       fsdp.output "loss" %loss

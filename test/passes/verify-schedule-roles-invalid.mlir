@@ -177,7 +177,7 @@ module attributes {fsdp.phase = "scheduled"} {
     %p = fsdp.buffer "p" persistent holds @u "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       // expected-note@below {{the other end is here}}
-      %whole = fsdp.buffer "whole" : !fsdp.buffer<tensor<8xf32>>
+      %whole = fsdp.buffer "whole" holds @u "gathered" : !fsdp.buffer<tensor<8xf32>>
       %w = fsdp.subview %whole at 1 : !fsdp.buffer<tensor<8xf32>> -> !fsdp.buffer<tensor<4xf32>>
       %n = fsdp.buffer "n" : !fsdp.buffer<tensor<4xf32>>
       %t0 = fsdp.launch "gather" on "compute" ins(%p : !fsdp.buffer<tensor<4xf32>>) outs(%whole : !fsdp.buffer<tensor<8xf32>>) {
@@ -206,7 +206,7 @@ module attributes {fsdp.phase = "scheduled"} {
     %p = fsdp.buffer "p" persistent holds @u "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       // expected-note@below {{the other end is here}}
-      %whole = fsdp.buffer "whole" : !fsdp.buffer<tensor<8xf32>>
+      %whole = fsdp.buffer "whole" holds @u "gathered" : !fsdp.buffer<tensor<8xf32>>
       %w = fsdp.subview %whole at 7 : !fsdp.buffer<tensor<8xf32>> -> !fsdp.buffer<tensor<1xf32>>
       %n = fsdp.buffer "n" : !fsdp.buffer<tensor<1xf32>>
       %t0 = fsdp.launch "gather" on "compute" ins(%p : !fsdp.buffer<tensor<4xf32>>) outs(%whole : !fsdp.buffer<tensor<8xf32>>) {

@@ -9,7 +9,7 @@ fsdp.program @p role {} {
 
 // -----
 
-// buffer C2: persistent buffers and only they stand in programs and hold storages.
+// buffer C2: persistent buffers stand in programs.
 
 fsdp.program @p role {} {
   // expected-error @below {{'b' stands directly in a program; mark it persistent or move it into a segment}}
@@ -18,10 +18,28 @@ fsdp.program @p role {} {
 
 // -----
 
+// buffer C3: what buffers hold of a storage.
+
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
-    // expected-error @below {{'b' holds a storage; mark it persistent}}
+    // expected-error @below {{'b' holds "parameter", expected "gathered" or "gradient" as it is not persistent}}
     %b = fsdp.buffer "b" holds @u "parameter" : !fsdp.buffer<tensor<8xf32>>
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  // expected-error @below {{'b' holds "gradient", expected "parameter" or a state as it is persistent}}
+  %b = fsdp.buffer "b" persistent holds @u "gradient" : !fsdp.buffer<tensor<8xf32>>
+}
+
+// -----
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{names 'u', which is no storage}}
+    %b = fsdp.buffer "b" holds @u "gathered" : !fsdp.buffer<tensor<8xf32>>
   }
 }
 

@@ -156,9 +156,9 @@ TEST_F(ModelTest, EveryDropoutHasDrawsOfItsOwn) {
   model.loss(mean(y));
   std::string printed = text(*model.take());
   EXPECT_EQ(count(printed, "fsdp.dropout"), 3) << printed;
-  EXPECT_EQ(count(printed, "name \"fc1.dropout\" :"), 1) << printed;
-  EXPECT_EQ(count(printed, "name \"fc1.dropout.1\" :"), 1) << printed;
-  EXPECT_EQ(count(printed, "name \"mine\" :"), 1) << printed;
+  EXPECT_EQ(count(printed, "name \"fc1.dropout\" {"), 1) << printed;
+  EXPECT_EQ(count(printed, "name \"fc1.dropout.1\" {"), 1) << printed;
+  EXPECT_EQ(count(printed, "name \"mine\" {"), 1) << printed;
 }
 
 TEST_F(ModelTest, AMeanIsASumAndACount) {
@@ -185,6 +185,34 @@ TEST_F(ModelTest, OperationsKnowTheirLineAndTheirLayer) {
   ASSERT_TRUE(place);
   EXPECT_EQ(static_cast<int>(place.getLine()), line);
   EXPECT_TRUE(place.getFilename().getValue().ends_with("ModelTest.cpp"));
+}
+
+TEST_F(ModelTest, OperationsBelongToTheirUnit) {
+  Model model(context);
+  Tensor x = model.input("x", {6, 4});
+  Scope block = model.unit("h.0", "transformer.h.0");
+  Parameter weight = block.scope("mlp").parameter("weight", {4, 4}, zeros());
+  Parameter bias = model.unit("head").parameter("bias", {4}, zeros());
+  Tensor square = x * x, product = einsum("bi,io->bo", square, weight), doubled = product * 2.0;
+  Tensor sum = product + bias;
+  model.loss(mean(sum + doubled));
+  auto module = model.take();
+  auto unitOf = [](const Tensor &tensor) {
+    mlir::fsdp::Structure structure = mlir::fsdp::getStructure(tensor.irValue().getDefiningOp());
+    EXPECT_EQ(structure.direction, mlir::fsdp::Direction::forward);
+    return structure.unit ? structure.unit.getValue().str() : std::string();
+  };
+  // Nothing is of a unit before a parameter is used.
+  EXPECT_EQ(unitOf(x), "");
+  EXPECT_EQ(unitOf(square), "");
+  EXPECT_EQ(unitOf(product), "h.0");
+  EXPECT_EQ(unitOf(doubled), "h.0");
+  EXPECT_EQ(unitOf(sum), "head");
+  // Reads and broadcasts belong to the operation that needs them; constants have no unit.
+  std::string printed = text(*module);
+  EXPECT_EQ(count(printed, "{fsdp.structure = #fsdp.structure<\"h.0\">}"), 4) << printed;
+  EXPECT_EQ(count(printed, "{fsdp.structure = #fsdp.structure<\"head\">}"), 5) << printed;
+  EXPECT_EQ(count(printed, "fsdp.structure ="), 9) << printed;
 }
 
 TEST_F(ModelTest, TheSameDescriptionIsTheSameText) {

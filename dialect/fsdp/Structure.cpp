@@ -1,0 +1,142 @@
+//===- Structure.cpp - which part of a step an op belongs to --------------===//
+
+#include "dialect/fsdp/Structure.h"
+
+#include "dialect/fsdp/Assembly.h"
+#include "dialect/fsdp/Names.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static constexpr int64_t mostStages = int64_t(1) << 20;
+
+//===----------------------------------------------------------------------===//
+// The attribute
+//===----------------------------------------------------------------------===//
+
+ParseResult mlir::fsdp::parseStructure(AsmParser &parser, StructureAttr &structure) {
+  SMLoc loc = parser.getCurrentLocation();
+  std::string name;
+  StringAttr unit;
+  if (succeeded(parser.parseOptionalString(&name)))
+    unit = StringAttr::get(parser.getContext(), name);
+  Direction direction = Direction::forward;
+  for (Direction each : {Direction::forward, Direction::backward, Direction::update})
+    if (succeeded(parser.parseOptionalKeyword(stringifyDirection(each)))) {
+      direction = each;
+      break;
+    }
+  int64_t stage = 0;
+  if (succeeded(parser.parseOptionalKeyword("stage")) && parser.parseInteger(stage))
+    return failure();
+  structure = StructureAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
+                                        unit, direction, stage);
+  return success(bool(structure));
+}
+
+void mlir::fsdp::printStructure(AsmPrinter &printer, StructureAttr structure) {
+  StringRef separator;
+  if (structure.getUnit()) {
+    printer << structure.getUnit();
+    separator = " ";
+  }
+  if (structure.getDirection() != Direction::forward) {
+    printer << separator << stringifyDirection(structure.getDirection());
+    separator = " ";
+  }
+  if (structure.getStage() != 0)
+    printer << separator << "stage " << structure.getStage();
+}
+
+Attribute StructureAttr::parse(AsmParser &parser, Type) {
+  StructureAttr structure;
+  if (parser.parseLess() || parseStructure(parser, structure) || parser.parseGreater())
+    return {};
+  return structure;
+}
+
+void StructureAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printStructure(printer, *this);
+  printer << ">";
+}
+
+LogicalResult StructureAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr unit,
+                                    Direction direction, int64_t stage) {
+  if (unit)
+    if (std::string fault = faultOfGivenName(unit.getValue()); !fault.empty())
+      return emitError() << "unit " << fault;
+  if (stage < 0 || stage > mostStages)
+    return emitError() << "stage is " << stage << ", expected 0 to " << mostStages;
+  if (Structure{unit, direction, stage} == Structure())
+    return emitError() << "structure names no unit, no other direction than forward and no stage but "
+                          "0, which is meant without it; leave it out";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The structure of ops
+//===----------------------------------------------------------------------===//
+
+Structure Structure::get(StructureAttr attribute) {
+  if (!attribute)
+    return {};
+  return {attribute.getUnit(), attribute.getDirection(), attribute.getStage()};
+}
+
+StructureAttr Structure::getAttr(MLIRContext *context) const {
+  return *this == Structure() ? StructureAttr()
+                              : StructureAttr::get(context, unit, direction, stage);
+}
+
+Structure mlir::fsdp::getStructure(Operation *op) {
+  if (auto launch = dyn_cast<LaunchOp>(op))
+    return Structure::get(launch.getStructureAttr());
+  return Structure::get(op->getAttrOfType<StructureAttr>(FSDPDialect::structureAttrName));
+}
+
+void mlir::fsdp::setStructure(Operation *op, Structure structure) {
+  if (StructureAttr attribute = structure.getAttr(op->getContext()))
+    op->setDiscardableAttr(FSDPDialect::structureAttrName, attribute);
+  else
+    op->removeDiscardableAttr(FSDPDialect::structureAttrName);
+}
+
+void mlir::fsdp::removeStructure(Operation *op) {
+  for (StringRef name : {FSDPDialect::structureAttrName, FSDPDialect::gathersAttrName,
+                         FSDPDialect::reducesAttrName})
+    op->removeDiscardableAttr(name);
+}
+
+void StructureScope::notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) {
+  if (op->hasTrait<OpTrait::ConstantLike>())
+    return;
+  if (!op->hasAttr(FSDPDialect::structureAttrName))
+    setStructure(op, structure);
+  for (auto [name, value] : also)
+    op->setDiscardableAttr(name, value);
+}
+
+LogicalResult mlir::fsdp::detail::verifyStructure(Operation *op, NamedAttribute attribute) {
+  bool isStructure = attribute.getName() == FSDPDialect::structureAttrName;
+  bool fits = isStructure ? isa<StructureAttr>(attribute.getValue())
+                          : isa<FlatSymbolRefAttr>(attribute.getValue());
+  if (!fits)
+    return op->emitOpError() << "has '" << attribute.getName().getValue() << "' " << attribute.getValue()
+                             << ", expected "
+                             << (isStructure ? "a '#fsdp.structure'" : "the name of a storage");
+  bool computes = !isa<LaunchOp, BufferOp, SubviewOp>(op) && !op->hasTrait<OpTrait::ConstantLike>();
+  Operation *container = op->getParentOp();
+  bool stands = isa_and_nonnull<SegmentOp>(container) ||
+                (isStructure && isa_and_nonnull<StepOp>(container));
+  if (!computes || !stands)
+    return op->emitOpError() << "has '" << attribute.getName().getValue()
+                             << "', expected it only on what computes in a "
+                             << (isStructure ? "step or segment" : "segment")
+                             << "; constants and what stands in a kernel belong to what uses them, "
+                                "launches say 'of'";
+  if (!isStructure && !getStructure(op).unit)
+    return op->emitOpError() << "has '" << attribute.getName().getValue() << "' " << attribute.getValue()
+                             << " for no unit; name it in '" << FSDPDialect::structureAttrName << "'";
+  return success();
+}
