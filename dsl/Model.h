@@ -1,47 +1,51 @@
 //===- Model.h - describe a model once, in single-device terms --*- C++ -*-===//
 //
-//   Model model(context);
 //   Tensor x = model.input("x", {batch, in});
 //   Parameter w = model.unit("fc1").parameter("weight", {in, out}, normal(0.02));
 //   model.loss(mean(square(einsum("bi,io->bo", x, w) - y)));
+//
+// The headers of models (this one, Tensor.h and Operations.h) include nothing of MLIR: a model compiles
+// in a fraction of a second, and needs the compiler's library only.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DSL_MODEL_H
 #define DSL_MODEL_H
 
-#include "dialect/fsdp/Structure.h"
 #include "dsl/Tensor.h"
-#include "mlir/IR/OwningOpRef.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
+#include <memory>
 #include <optional>
+
+namespace mlir {
+class MLIRContext;
+}
 
 namespace fsdp::dsl {
 
-enum class ElementType { f32, f64, i32, i64 };
-
 /// Initial values of a parameter.
 struct Init {
-  mlir::fsdp::InitKind kind;
-  double value;
+  enum Kind { Constant, Normal, Uniform };
+  Kind kind;
+  double value; ///< of all elements, the standard deviation, or the bound
 };
-inline Init constant(double value) { return {mlir::fsdp::InitKind::constant, value}; }
+inline Init constant(double value) { return {Init::Constant, value}; }
 inline Init zeros() { return constant(0); }
 inline Init ones() { return constant(1); }
 /// Mean 0, standard deviation `deviation`.
-inline Init normal(double deviation) { return {mlir::fsdp::InitKind::normal, deviation}; }
+inline Init normal(double deviation) { return {Init::Normal, deviation}; }
 /// Between -bound and bound.
-inline Init uniform(double bound) { return {mlir::fsdp::InitKind::uniform, bound}; }
+inline Init uniform(double bound) { return {Init::Uniform, bound}; }
 
-/// Update rule and schedule of the step; see `#fsdp.optimizer` for the formulas. The
-/// defaults are AdamW's.
+/// Update rule and schedule of the step; see `#fsdp.optimizer` for the formulas. Zero means off for
+/// momentum, weight decay and clip.
 struct Optimizer {
-  mlir::fsdp::OptimizerKind kind = mlir::fsdp::OptimizerKind::adamw;
-  mlir::fsdp::OptimizerConstants constants = defaults();
-  mlir::fsdp::ScheduleKind schedule = mlir::fsdp::ScheduleKind::constant;
-  int64_t warmup = 0;
+  enum Kind { Sgd, Adam, AdamW };
+  enum Schedule { Constant, Linear, Cosine };
 
-  static mlir::fsdp::OptimizerConstants defaults();
+  Kind kind = AdamW;
+  double lr = 3e-4, momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0.01, clip = 0;
+  Schedule schedule = Constant;
+  int64_t warmup = 0; ///< steps
 };
 
 /// A number as a sum over elements and the weight of these elements (how many, or the sum of
@@ -67,17 +71,18 @@ public:
 
 private:
   friend class Model;
-  Model *model;
+  ModelBuilder *model;
   std::string prefix; ///< of parameters' names
   Origin origin;
   bool isFrozen = false;
 };
 
-/// Builds the global IR of one training step.
+/// Describes one training step, which becomes global IR.
 class Model {
 public:
-  /// `context` has the dialects of `registerDialects` loaded.
+  /// For the compiler: `context` has the dialects of `registerDialects` (ModelBuilder.h) loaded.
   explicit Model(mlir::MLIRContext &context, Where where = Where::here());
+  ~Model();
 
   /// A batch: dimension `sampleDim` counts samples.
   Tensor input(const std::string &name, const Shape &shape,
@@ -107,39 +112,10 @@ public:
   Tensor scalar(double value, ElementType elementType = ElementType::f32,
                 Where where = Where::here());
 
-  /// Ends the description. Throws ModelError without a loss or without parameters.
-  mlir::OwningOpRef<mlir::ModuleOp> take(Where where = Where::here());
-
-  // For operations (Operations.h), not for models.
-
-  /// Creates an op by `build` in the unit of its operands, names it after them and `what`, and verifies it; throws
-  /// ModelError with the operands' names and shapes and the verifier's words.
-  Tensor create(const std::string &what, llvm::ArrayRef<Tensor> operands, Where where,
-                llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location)> build);
-  Tensor read(const Parameter &parameter, Where where);
-  /// Throws ModelError saying `message` of operation `what` on `operands`.
-  [[noreturn]] static void fail(const std::string &what, llvm::ArrayRef<Tensor> operands,
-                                Where where, const std::string &message);
-
 private:
-  friend class Scope;
-  mlir::Location location(const std::string &name, Where where);
-  /// Throws ModelError where `verify` of `what` fails, with its words.
-  void check(llvm::function_ref<llvm::LogicalResult()> verify, const std::string &what,
-             Where where);
-  Tensor inputOfTokens(llvm::StringRef source, const std::string &name, const Shape &shape,
-                       int64_t vocab, Where where);
-
-  mlir::MLIRContext &context;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  mlir::fsdp::StepOp step;
-  mlir::OpBuilder builder;
-  Tensor wrap(mlir::Value value, const std::string &label, const Origin &origin);
-  mlir::fsdp::Structure structureOf(const Origin &origin);
+  friend class ModelBuilder;
+  std::unique_ptr<ModelBuilder> builder;
 };
-
-/// Loads every dialect that models and the compiler use, with their interfaces.
-void registerDialects(mlir::DialectRegistry &registry);
 
 } // namespace fsdp::dsl
 

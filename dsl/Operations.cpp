@@ -1,7 +1,7 @@
 //===- Operations.cpp - arithmetic and averages ---------------------------===//
 
+#include "dsl/ModelBuilder.h"
 #include "dsl/Operations.h"
-#include "dsl/Checks.h"
 
 #include "dialect/nn/NNDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -37,27 +37,27 @@ static SmallVector<Value> align(const std::string &what, ArrayRef<Tensor> operan
                                 OpBuilder &builder, Location loc) {
   ArrayRef<int64_t> shape;
   for (const Tensor &operand : operands)
-    if (operand.type().getRank() >= static_cast<int64_t>(shape.size()))
-      shape = operand.type().getShape();
+    if (typeOf(operand).getRank() >= static_cast<int64_t>(shape.size()))
+      shape = typeOf(operand).getShape();
   SmallVector<Value> values;
   for (const Tensor &operand : operands) {
-    ArrayRef<int64_t> own = operand.type().getShape();
+    ArrayRef<int64_t> own = typeOf(operand).getShape();
     if (shape.take_back(own.size()) != own)
-      Model::fail(what, operands, where,
+      ModelBuilder::fail(what, operands, where,
                   "shapes do not fit; expected equal shapes, or one that is the trailing part of "
                   "the other ('repeat' says anything else)");
-    values.push_back(broadcast(builder, loc, operand.irValue(), shape));
+    values.push_back(broadcast(builder, loc, valueOf(operand), shape));
   }
   return values;
 }
 
 template <typename FloatOp, typename IntOp>
 static Tensor binary(const char *what, const Located &lhs, const Located &rhs) {
-  Type left = lhs.tensor.type().getElementType(), right = rhs.tensor.type().getElementType();
+  Type left = typeOf(lhs.tensor).getElementType(), right = typeOf(rhs.tensor).getElementType();
   if (left != right)
-    Model::fail(what, {lhs.tensor, rhs.tensor}, lhs.where,
+    ModelBuilder::fail(what, {lhs.tensor, rhs.tensor}, lhs.where,
                 "element types differ; expected the same on both sides");
-  return lhs.tensor.owner().create(
+  return builderOf(lhs.tensor).create(
       what, {lhs.tensor, rhs.tensor}, lhs.where, [&](OpBuilder &builder, Location loc) -> Value {
         SmallVector<Value> values = align(what, {lhs.tensor, rhs.tensor}, lhs.where, builder, loc);
         if (isa<FloatType>(left))
@@ -68,20 +68,20 @@ static Tensor binary(const char *what, const Located &lhs, const Located &rhs) {
 
 template <typename Op> static Tensor unary(const char *what, const Located &input) {
   requireFloat(what, input);
-  return input.tensor.owner().create(what, {input.tensor}, input.where,
+  return builderOf(input.tensor).create(what, {input.tensor}, input.where,
                                      [&](OpBuilder &builder, Location loc) -> Value {
-                                       return Op::create(builder, loc, input.tensor.irValue());
+                                       return Op::create(builder, loc, valueOf(input.tensor));
                                      });
 }
 
 /// `value` as a tensor of the type of `like`.
 static Located scalarLike(const Located &like, double value) {
-  RankedTensorType type = like.tensor.type();
+  RankedTensorType type = typeOf(like.tensor);
   ElementType element = type.getElementType().isF32()         ? ElementType::f32
                         : type.getElementType().isF64()       ? ElementType::f64
                         : type.getElementType().isInteger(32) ? ElementType::i32
                                                               : ElementType::i64;
-  return Located(like.tensor.owner().scalar(value, element, like.where), like.where);
+  return Located(builderOf(like.tensor).scalar(value, element, like.where), like.where);
 }
 
 //===----------------------------------------------------------------------===//
@@ -126,24 +126,24 @@ Tensor abs(Located input) { return unary<math::AbsFOp>("abs", input); }
 
 Tensor square(Located input) {
   requireFloat("square", input);
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       "square", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        return arith::MulFOp::create(builder, loc, input.tensor.irValue(), input.tensor.irValue());
+        return arith::MulFOp::create(builder, loc, valueOf(input.tensor), valueOf(input.tensor));
       });
 }
 
 Tensor relu(Located input) {
   requireFloat("relu", input);
   // select(x > 0, x, 0) has the gradient 0 at 0, as the references have.
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       "relu", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        RankedTensorType type = input.tensor.type();
+        RankedTensorType type = typeOf(input.tensor);
         Value zero = arith::ConstantOp::create(
             builder, loc,
             DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 0)));
         Value positive = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT,
-                                               input.tensor.irValue(), zero);
-        return arith::SelectOp::create(builder, loc, positive, input.tensor.irValue(), zero);
+                                               valueOf(input.tensor), zero);
+        return arith::SelectOp::create(builder, loc, positive, valueOf(input.tensor), zero);
       });
 }
 
@@ -169,10 +169,10 @@ struct Arithmetic {
 Tensor gelu(Located input) {
   requireFloat("gelu", input);
   // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       "gelu", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
         Arithmetic a{builder, loc};
-        Value x = input.tensor.irValue();
+        Value x = valueOf(input.tensor);
         Value cube = a.mul(a.mul(x, x), x);
         Value inner = a.scale(a.add(x, a.scale(cube, 0.044715)), std::sqrt(2 / M_PI));
         Value tanh = math::TanhOp::create(builder, loc, inner);
@@ -182,10 +182,10 @@ Tensor gelu(Located input) {
 
 Tensor geluErf(Located input) {
   requireFloat("geluErf", input);
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       "geluErf", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
         Arithmetic a{builder, loc};
-        Value x = input.tensor.irValue();
+        Value x = valueOf(input.tensor);
         Value erf = math::ErfOp::create(builder, loc, a.scale(x, std::sqrt(0.5)));
         return a.mul(a.scale(x, 0.5), a.add(erf, a.constant(x, 1)));
       });
@@ -194,10 +194,10 @@ Tensor geluErf(Located input) {
 Tensor silu(Located input) {
   requireFloat("silu", input);
   // x/2 (1 + tanh(x/2)) is x / (1 + exp(-x)) without an exponential that overflows.
-  return input.tensor.owner().create("silu", {input.tensor}, input.where,
+  return builderOf(input.tensor).create("silu", {input.tensor}, input.where,
                                      [&](OpBuilder &builder, Location loc) -> Value {
                                        Arithmetic a{builder, loc};
-                                       Value x = input.tensor.irValue(), half = a.scale(x, 0.5);
+                                       Value x = valueOf(input.tensor), half = a.scale(x, 0.5);
                                        Value tanh = math::TanhOp::create(builder, loc, half);
                                        return a.mul(half, a.add(tanh, a.constant(x, 1)));
                                      });
@@ -206,11 +206,11 @@ Tensor silu(Located input) {
 /// 1.0 or 0.0 for the outcome of a comparison.
 static Tensor compare(const char *what, const Located &lhs, const Located &rhs,
                       arith::CmpFPredicate floats, arith::CmpIPredicate integers) {
-  Type element = lhs.tensor.type().getElementType();
-  if (element != rhs.tensor.type().getElementType())
-    Model::fail(what, {lhs.tensor, rhs.tensor}, lhs.where,
+  Type element = typeOf(lhs.tensor).getElementType();
+  if (element != typeOf(rhs.tensor).getElementType())
+    ModelBuilder::fail(what, {lhs.tensor, rhs.tensor}, lhs.where,
                 "element types differ; expected the same on both sides");
-  return lhs.tensor.owner().create(
+  return builderOf(lhs.tensor).create(
       what, {lhs.tensor, rhs.tensor}, lhs.where, [&](OpBuilder &builder, Location loc) -> Value {
         SmallVector<Value> values = align(what, {lhs.tensor, rhs.tensor}, lhs.where, builder, loc);
         Value flag;
@@ -234,7 +234,7 @@ Tensor greater(Located lhs, Located rhs) {
 Tensor select(Located condition, Located yes, Located no) {
   requireFloat("select", condition);
   std::vector<Tensor> operands = {condition.tensor, yes.tensor, no.tensor};
-  return condition.tensor.owner().create(
+  return builderOf(condition.tensor).create(
       "select", operands, condition.where, [&](OpBuilder &builder, Location loc) -> Value {
         SmallVector<Value> values = align("select", operands, condition.where, builder, loc);
         auto type = cast<RankedTensorType>(values[0].getType());
@@ -257,25 +257,25 @@ static Tensor total(const char *what, const Located &input) {
   std::string notation;
   for (int64_t dim = 0; dim < input.tensor.rank(); ++dim)
     notation += "d" + std::to_string(dim) + " ";
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       what, {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
         auto type = RankedTensorType::get({}, builder.getF64Type());
         return nn::ReduceOp::create(builder, loc, type, nn::Reduction::sum, notation + "->",
-                                    input.tensor.irValue());
+                                    valueOf(input.tensor));
       });
 }
 
 Average mean(Located values) {
-  double count = static_cast<double>(values.tensor.type().getNumElements());
+  double count = static_cast<double>(typeOf(values.tensor).getNumElements());
   if (count == 0)
-    Model::fail("mean", {values.tensor}, values.where, "there are no elements to average");
+    ModelBuilder::fail("mean", {values.tensor}, values.where, "there are no elements to average");
   return {total("mean", values),
-          values.tensor.owner().scalar(count, ElementType::f64, values.where)};
+          builderOf(values.tensor).scalar(count, ElementType::f64, values.where)};
 }
 
 Average weightedMean(Located values, Located weights) {
   if (values.tensor.shape() != weights.tensor.shape())
-    Model::fail("weightedMean", {values.tensor, weights.tensor}, values.where,
+    ModelBuilder::fail("weightedMean", {values.tensor, weights.tensor}, values.where,
                 "shapes differ; expected one weight for each value");
   return {total("weightedMean", Located(values * weights, values.where)),
           total("weightedMean", weights)};

@@ -1,6 +1,6 @@
 //===- Rows.cpp - parts, operations on rows, dropout, attention -----------===//
 
-#include "dsl/Checks.h"
+#include "dsl/ModelBuilder.h"
 #include "dsl/Operations.h"
 
 #include "dialect/nn/NNDialect.h"
@@ -18,12 +18,12 @@ namespace fsdp::dsl {
 /// number of elements.
 static RankedTensorType resized(const std::string &what, const std::vector<Tensor> &operands,
                                 Where where, int64_t dim, int64_t size) {
-  RankedTensorType type = operands.front().type();
+  RankedTensorType type = typeOf(operands.front());
   if (dim < 0 || dim >= type.getRank())
-    Model::fail(what, operands, where,
+    ModelBuilder::fail(what, operands, where,
                 "expected a dimension below " + std::to_string(type.getRank()));
   if (size < 0)
-    Model::fail(what, operands, where, "expected a size that is not negative");
+    ModelBuilder::fail(what, operands, where, "expected a size that is not negative");
   Shape shape(type.getShape());
   shape[dim] = size;
   return type.clone(ArrayRef<int64_t>(shape));
@@ -33,9 +33,9 @@ Tensor slice(Located input, int64_t dim, int64_t start, int64_t size) {
   std::string what = "slice " + std::to_string(start) + "+" + std::to_string(size) +
                      " of dimension " + std::to_string(dim);
   RankedTensorType type = resized(what, {input.tensor}, input.where, dim, size);
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       what, {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        return nn::SliceOp::create(builder, loc, type, input.tensor.irValue(), dim, start);
+        return nn::SliceOp::create(builder, loc, type, valueOf(input.tensor), dim, start);
       });
 }
 
@@ -43,9 +43,9 @@ Tensor pad(Located input, int64_t dim, int64_t low, int64_t high) {
   std::string what = "pad of dimension " + std::to_string(dim);
   int64_t own = dim >= 0 && dim < input.tensor.rank() ? input.tensor.size(dim) : 0;
   RankedTensorType type = resized(what, {input.tensor}, input.where, dim, low + own + high);
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       what, {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        return nn::PadOp::create(builder, loc, type, input.tensor.irValue(), dim, low);
+        return nn::PadOp::create(builder, loc, type, valueOf(input.tensor), dim, low);
       });
 }
 
@@ -58,11 +58,11 @@ Tensor concat(const std::vector<Located> &inputs, int64_t dim, Where where) {
   int64_t sum = 0;
   for (const Located &input : inputs) {
     operands.push_back(input.tensor);
-    values.push_back(input.tensor.irValue());
+    values.push_back(valueOf(input.tensor));
     sum += dim >= 0 && dim < input.tensor.rank() ? input.tensor.size(dim) : 0;
   }
   RankedTensorType type = resized(what, operands, where, dim, sum);
-  return inputs.front().tensor.owner().create(
+  return builderOf(inputs.front().tensor).create(
       what, operands, where, [&](OpBuilder &builder, Location loc) -> Value {
         return nn::ConcatOp::create(builder, loc, type, values, dim);
       });
@@ -75,13 +75,13 @@ Tensor concat(const std::vector<Located> &inputs, int64_t dim, Where where) {
 Tensor crossEntropy(Located logits, Located labels) {
   requireFloat("crossEntropy", logits);
   Shape rows = rowShape("crossEntropy", logits);
-  return logits.tensor.owner().create(
+  return builderOf(logits.tensor).create(
       "crossEntropy", {logits.tensor, labels.tensor}, logits.where,
       [&](OpBuilder &builder, Location loc) -> Value {
-        RankedTensorType type = logits.tensor.type().clone(ArrayRef<int64_t>(rows));
+        RankedTensorType type = typeOf(logits.tensor).clone(ArrayRef<int64_t>(rows));
         return nn::CrossEntropyOp::create(
                    builder, loc, TypeRange{type, type},
-                   ValueRange{logits.tensor.irValue(), labels.tensor.irValue()})
+                   ValueRange{valueOf(logits.tensor), valueOf(labels.tensor)})
             .getLoss();
       });
 }
@@ -89,18 +89,18 @@ Tensor crossEntropy(Located logits, Located labels) {
 Tensor argmax(Located input) {
   requireFloat("argmax", input);
   Shape rows = rowShape("argmax", input);
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       "argmax", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
         auto type = RankedTensorType::get(rows, builder.getI32Type());
-        return nn::ArgmaxOp::create(builder, loc, type, input.tensor.irValue());
+        return nn::ArgmaxOp::create(builder, loc, type, valueOf(input.tensor));
       });
 }
 
 Tensor softmax(Located input) {
   requireFloat("softmax", input);
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       "softmax", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        return nn::SoftmaxOp::create(builder, loc, input.tensor.type(), input.tensor.irValue());
+        return nn::SoftmaxOp::create(builder, loc, typeOf(input.tensor), valueOf(input.tensor));
       });
 }
 
@@ -108,15 +108,15 @@ Tensor layerNorm(Located input, Located scale, Located bias, double eps) {
   requireFloat("layerNorm", input);
   Shape rows = rowShape("layerNorm", input);
   std::vector<Tensor> operands = {input.tensor, scale.tensor, bias.tensor};
-  if (scale.tensor.type() != bias.tensor.type())
-    Model::fail("layerNorm", operands, input.where,
+  if (typeOf(scale.tensor) != typeOf(bias.tensor))
+    ModelBuilder::fail("layerNorm", operands, input.where,
                 "expected a scale and a bias of one type, that of a row");
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       "layerNorm", operands, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        RankedTensorType type = input.tensor.type(), row = type.clone(ArrayRef<int64_t>(rows));
+        RankedTensorType type = typeOf(input.tensor), row = type.clone(ArrayRef<int64_t>(rows));
         return nn::LayerNormOp::create(builder, loc, TypeRange{type, row, row},
-                                       input.tensor.irValue(), scale.tensor.irValue(),
-                                       bias.tensor.irValue(), builder.getF64FloatAttr(eps))
+                                       valueOf(input.tensor), valueOf(scale.tensor),
+                                       valueOf(bias.tensor), builder.getF64FloatAttr(eps))
             .getY();
       });
 }
@@ -124,12 +124,12 @@ Tensor layerNorm(Located input, Located scale, Located bias, double eps) {
 Tensor rmsNorm(Located input, Located scale, double eps) {
   requireFloat("rmsNorm", input);
   Shape rows = rowShape("rmsNorm", input);
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       "rmsNorm", {input.tensor, scale.tensor}, input.where,
       [&](OpBuilder &builder, Location loc) -> Value {
-        RankedTensorType type = input.tensor.type(), row = type.clone(ArrayRef<int64_t>(rows));
-        return nn::RmsNormOp::create(builder, loc, TypeRange{type, row}, input.tensor.irValue(),
-                                     scale.tensor.irValue(), builder.getF64FloatAttr(eps))
+        RankedTensorType type = typeOf(input.tensor), row = type.clone(ArrayRef<int64_t>(rows));
+        return nn::RmsNormOp::create(builder, loc, TypeRange{type, row}, valueOf(input.tensor),
+                                     valueOf(scale.tensor), builder.getF64FloatAttr(eps))
             .getY();
       });
 }
@@ -137,18 +137,18 @@ Tensor rmsNorm(Located input, Located scale, double eps) {
 Tensor embedding(Located table, Located ids) {
   requireFloat("embedding", table);
   if (table.tensor.rank() != 2)
-    Model::fail("embedding", {table.tensor, ids.tensor}, table.where,
+    ModelBuilder::fail("embedding", {table.tensor, ids.tensor}, table.where,
                 "expected a table of two dimensions: rows and width");
-  if (!ids.tensor.type().getElementType().isInteger())
-    Model::fail("embedding", {table.tensor, ids.tensor}, table.where, "expected integer ids");
-  return table.tensor.owner().create("embedding", {table.tensor, ids.tensor}, table.where,
+  if (!typeOf(ids.tensor).getElementType().isInteger())
+    ModelBuilder::fail("embedding", {table.tensor, ids.tensor}, table.where, "expected integer ids");
+  return builderOf(table.tensor).create("embedding", {table.tensor, ids.tensor}, table.where,
                                      [&](OpBuilder &builder, Location loc) -> Value {
                                        Shape shape = ids.tensor.shape();
                                        shape.push_back(table.tensor.size(1));
                                        return nn::EmbeddingOp::create(
                                            builder, loc,
-                                           table.tensor.type().clone(ArrayRef<int64_t>(shape)),
-                                           table.tensor.irValue(), ids.tensor.irValue());
+                                           typeOf(table.tensor).clone(ArrayRef<int64_t>(shape)),
+                                           valueOf(table.tensor), valueOf(ids.tensor));
                                      });
 }
 
@@ -160,7 +160,7 @@ Tensor dropout(Located input, double rate, const std::string &name) {
   requireFloat("dropout", input);
   if (rate == 0)
     return input.tensor;
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       "dropout", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
         auto isTaken = [&](const std::string &wanted) {
           return llvm::any_of(
@@ -169,12 +169,12 @@ Tensor dropout(Located input, double rate, const std::string &name) {
         };
         std::string base = name.empty() ? cast<NameLoc>(loc).getName().str() : name, own = base;
         if (!name.empty() && isTaken(name))
-          Model::fail("dropout", {input.tensor}, input.where,
+          ModelBuilder::fail("dropout", {input.tensor}, input.where,
                       "the draws of '" + name + "' are another dropout's; give each its own name");
         for (int number = 1; isTaken(own); ++number)
           own = base + "." + std::to_string(number);
-        return mlir::fsdp::DropoutOp::create(builder, loc, input.tensor.type(),
-                                             input.tensor.irValue(), llvm::APFloat(rate), own,
+        return mlir::fsdp::DropoutOp::create(builder, loc, typeOf(input.tensor),
+                                             valueOf(input.tensor), llvm::APFloat(rate), own,
                                              DenseI64ArrayAttr(), ArrayAttr());
       });
 }
@@ -188,13 +188,13 @@ static Tensor attend(const std::string &order, const std::vector<Tensor> &inputs
                      const AttentionOptions &options) {
   const Tensor &first = inputs.front();
   if (!nn::isAttentionOrder(order) || (nn::attentionDim(order, 'n') >= 0) != (inputs.size() == 1))
-    Model::fail("attention", inputs, where,
+    ModelBuilder::fail("attention", inputs, where,
                 "got the order '" + order + "', expected " +
                     (inputs.size() == 1 ? "b, h, t and n" : "b, h and t") +
                     " with spaces between them, then d, such as '" +
                     (inputs.size() == 1 ? "b t n h d" : "b t h d") + "'");
   if (first.rank() != static_cast<int64_t>(order.size() / 2 + 1))
-    Model::fail("attention", inputs, where, "expected the dimensions '" + order + "'");
+    ModelBuilder::fail("attention", inputs, where, "expected the dimensions '" + order + "'");
   double width = static_cast<double>(first.shape().back());
   double scale = options.scale.value_or(1 / std::sqrt(width));
   std::string outOrder = nn::attentionOutOrder(order);
@@ -203,15 +203,15 @@ static Tensor attend(const std::string &order, const std::vector<Tensor> &inputs
   for (size_t i = 0; i < out.size(); ++i)
     out[i] = sizeOf(outOrder[2 * i]);
   Shape rows = {sizeOf('b'), sizeOf('h'), sizeOf('t')};
-  return first.owner().create(
+  return builderOf(first).create(
       "attention", inputs, where, [&](OpBuilder &builder, Location loc) -> Value {
         SmallVector<Value> values;
         for (const Tensor &input : inputs)
-          values.push_back(input.irValue());
-        auto typeOf = [&](const Shape &shape) {
-          return first.type().clone(ArrayRef<int64_t>(shape));
+          values.push_back(valueOf(input));
+        auto shaped = [&](const Shape &shape) {
+          return typeOf(first).clone(ArrayRef<int64_t>(shape));
         };
-        return nn::AttentionOp::create(builder, loc, TypeRange{typeOf(out), typeOf(rows)},
+        return nn::AttentionOp::create(builder, loc, TypeRange{shaped(out), shaped(rows)},
                                        builder.getStringAttr(order), values,
                                        builder.getF64FloatAttr(scale),
                                        options.causal ? builder.getUnitAttr() : UnitAttr())
@@ -223,8 +223,8 @@ Tensor attention(const std::string &order, Located q, Located k, Located v,
                  const AttentionOptions &options) {
   requireFloat("attention", q);
   std::vector<Tensor> inputs = {q.tensor, k.tensor, v.tensor};
-  if (k.tensor.type() != v.tensor.type())
-    Model::fail("attention", inputs, q.where, "expected keys and values of one type");
+  if (typeOf(k.tensor) != typeOf(v.tensor))
+    ModelBuilder::fail("attention", inputs, q.where, "expected keys and values of one type");
   return attend(order, inputs, q.where, options);
 }
 
@@ -238,9 +238,9 @@ Tensor attention(const std::string &order, Located qkv, const AttentionOptions &
 }
 
 static Tensor ropeOver(int64_t dim, const Located &input, double theta) {
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       "rope", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        return nn::RopeOp::create(builder, loc, input.tensor.type(), input.tensor.irValue(), dim,
+        return nn::RopeOp::create(builder, loc, typeOf(input.tensor), valueOf(input.tensor), dim,
                                   llvm::APFloat(theta));
       });
 }
@@ -255,7 +255,7 @@ Tensor rope(const std::string &order, Located input, double theta) {
   size_t rank = input.tensor.rank();
   int64_t dim = nn::attentionDim(order, 't');
   if (order.size() + 1 != 2 * rank || dim < 0)
-    Model::fail("rope", {input.tensor}, input.where,
+    ModelBuilder::fail("rope", {input.tensor}, input.where,
                 "got the order '" + order +
                     "', expected a letter for each dimension, t for the positions, with spaces "
                     "between them");

@@ -1,5 +1,6 @@
 //===- Structured.cpp - operations in einsum and einops notation ----------===//
 
+#include "dsl/ModelBuilder.h"
 #include "dsl/Operations.h"
 
 #include "dialect/nn/NNDialect.h"
@@ -69,56 +70,56 @@ static DictionaryAttr neededSizes(OpBuilder &builder, const nn::Notation &notati
 }
 
 Tensor einsum(const std::string &notation, Located lhs, Located rhs) {
-  return lhs.tensor.owner().create(
+  return builderOf(lhs.tensor).create(
       "einsum '" + notation + "'", {lhs.tensor, rhs.tensor}, lhs.where,
       [&](OpBuilder &builder, Location loc) -> Value {
         FailureOr<RankedTensorType> type =
-            inferResult(true, notation, {lhs.tensor.type(), rhs.tensor.type()}, {}, loc);
+            inferResult(true, notation, {typeOf(lhs.tensor), typeOf(rhs.tensor)}, {}, loc);
         if (failed(type))
           return {};
-        return nn::EinsumOp::create(builder, loc, *type, notation, lhs.tensor.irValue(),
-                                    rhs.tensor.irValue());
+        return nn::EinsumOp::create(builder, loc, *type, notation, valueOf(lhs.tensor),
+                                    valueOf(rhs.tensor));
       });
 }
 
 Tensor rearrange(const std::string &notation, Located input, const Sizes &sizes) {
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       "rearrange '" + notation + "'", {input.tensor}, input.where,
       [&](OpBuilder &builder, Location loc) -> Value {
         FailureOr<RankedTensorType> type =
-            inferResult(false, notation, {input.tensor.type()}, sizes, loc);
+            inferResult(false, notation, {typeOf(input.tensor)}, sizes, loc);
         if (failed(type))
           return {};
         DictionaryAttr needed =
             neededSizes(builder, *nn::Notation::parseEinops(notation, nullptr),
-                        input.tensor.type().getShape(), type->getShape(), sizes);
-        return nn::RearrangeOp::create(builder, loc, *type, notation, input.tensor.irValue(),
+                        typeOf(input.tensor).getShape(), type->getShape(), sizes);
+        return nn::RearrangeOp::create(builder, loc, *type, notation, valueOf(input.tensor),
                                        needed);
       });
 }
 
 Tensor repeat(const std::string &notation, Located input, const Sizes &sizes) {
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       "repeat '" + notation + "'", {input.tensor}, input.where,
       [&](OpBuilder &builder, Location loc) -> Value {
         FailureOr<RankedTensorType> type =
-            inferResult(false, notation, {input.tensor.type()}, sizes, loc);
+            inferResult(false, notation, {typeOf(input.tensor)}, sizes, loc);
         if (failed(type))
           return {};
-        return nn::RepeatOp::create(builder, loc, *type, notation, input.tensor.irValue());
+        return nn::RepeatOp::create(builder, loc, *type, notation, valueOf(input.tensor));
       });
 }
 
 static Tensor reduce(const char *what, nn::Reduction kind, const std::string &notation,
                      const Located &input) {
-  return input.tensor.owner().create(
+  return builderOf(input.tensor).create(
       std::string(what) + " '" + notation + "'", {input.tensor}, input.where,
       [&](OpBuilder &builder, Location loc) -> Value {
         FailureOr<RankedTensorType> type =
-            inferResult(false, notation, {input.tensor.type()}, {}, loc);
+            inferResult(false, notation, {typeOf(input.tensor)}, {}, loc);
         if (failed(type))
           return {};
-        return nn::ReduceOp::create(builder, loc, *type, kind, notation, input.tensor.irValue());
+        return nn::ReduceOp::create(builder, loc, *type, kind, notation, valueOf(input.tensor));
       });
 }
 

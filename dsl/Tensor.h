@@ -3,8 +3,6 @@
 #ifndef DSL_TENSOR_H
 #define DSL_TENSOR_H
 
-#include "mlir/IR/BuiltinTypes.h"
-#include "mlir/IR/Value.h"
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -12,9 +10,11 @@
 
 namespace fsdp::dsl {
 
-class Model;
+class ModelBuilder;
 class Scope;
 using Shape = std::vector<int64_t>;
+
+enum class ElementType { f32, f64, i32, i64 };
 
 /// The place in the model's source that an operation was written at.
 struct Where {
@@ -50,23 +50,16 @@ public:
 
   Shape shape() const;
   int64_t size(int64_t dim) const { return shape().at(dim); }
-  int64_t rank() const { return type().getRank(); }
-  mlir::RankedTensorType type() const {
-    return llvm::cast<mlir::RankedTensorType>(value.getType());
-  }
+  int64_t rank() const { return static_cast<int64_t>(shape().size()); }
   /// What the value is called in messages: an input's or parameter's name, or the
   /// operation that made it.
   const std::string &name() const { return label; }
 
-  // For operations (Operations.h), not for models.
-  mlir::Value irValue() const { return value; }
-  Model &owner() const { return *model; }
-
 private:
-  friend class Model;
+  friend class ModelBuilder;
   friend struct Located;
-  mlir::Value value;
-  Model *model = nullptr;
+  void *value = nullptr; ///< of the IR that the model becomes; ModelBuilder.h knows its type
+  ModelBuilder *model = nullptr;
   std::string label; ///< for messages: `x`, `fc1.weight`, `fc1.relu`
   Origin origin;
 };
@@ -77,14 +70,14 @@ class Parameter {
 public:
   Parameter() = default;
   const std::string &name() const { return label; }
-  Shape shape() const { return Shape(tensorType.getShape()); }
+  const Shape &shape() const { return sizes; }
 
 private:
-  friend class Model;
+  friend class ModelBuilder;
   friend class Scope;
   friend struct Located;
-  mlir::RankedTensorType tensorType;
-  Model *model = nullptr;
+  Shape sizes;
+  ModelBuilder *model = nullptr;
   std::string label; ///< `fc1.weight`
   Origin origin;
 };

@@ -3,7 +3,7 @@
 #include "tools/fsdpc/Compile.h"
 
 #include "dialect/fsdp/Names.h"
-#include "dsl/Model.h"
+#include "dsl/ModelBuilder.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"

@@ -3,6 +3,7 @@
 #include "tools/fsdpc/Driver.h"
 
 #include "cli/Options.h"
+#include "dsl/ModelBuilder.h"
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
@@ -179,7 +180,7 @@ int Driver::run(int argc, char **argv, const Describe &describe) {
   return state->compile(argc, argv, [&](Context &context) {
     ::fsdp::dsl::Model model(context.get());
     describe(model);
-    return model.take();
+    return ::fsdp::dsl::take(model);
   });
 }
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dsl/ModelBuilder.h"
 #include "dsl/Operations.h"
 #include <gtest/gtest.h>
 
@@ -209,7 +210,7 @@ TEST_F(ModelErrorTest, Inputs) {
   EXPECT_MISTAKE_HAS(einsum("bi,bj->ij", row, row),
                      "result #0 must be statically shaped tensor (at most 2^48 bytes)");
   Optimizer optimizer;
-  optimizer.constants.lr = 1e39;
+  optimizer.lr = 1e39;
   EXPECT_MISTAKE(
       model->optimizer(optimizer),
       "optimizer constant 'lr' is 1.000000e+39, expected a finite f32 number of at least "
@@ -228,7 +229,7 @@ TEST_F(ModelErrorTest, Parameters) {
 }
 
 TEST_F(ModelErrorTest, LossesAndMetrics) {
-  EXPECT_MISTAKE(model->take(), "the model has no loss; call 'Model::loss' before 'Model::take'");
+  EXPECT_MISTAKE(take(*model), "the model has no loss; call 'Model::loss'");
   model->loss(mean(x));
   EXPECT_MISTAKE(model->loss(mean(y)), "the model has two losses; add them up first");
   model->metric("accuracy", mean(x));
@@ -265,7 +266,7 @@ TEST_F(ModelErrorTest, NamesThatMeanSomething) {
 TEST_F(ModelErrorTest, NothingToTrain) {
   Model bare(context);
   bare.loss(mean(bare.input("x", {4})));
-  EXPECT_MISTAKE(bare.take(), "the model has no parameter; there is nothing to train");
+  EXPECT_MISTAKE(take(bare), "the model has no parameter; there is nothing to train");
 }
 
 } // namespace

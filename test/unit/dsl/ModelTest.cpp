@@ -1,5 +1,6 @@
 //===- ModelTest.cpp - the IR that a description becomes ------------------===//
 
+#include "dsl/ModelBuilder.h"
 #include "dsl/Operations.h"
 #include "mlir/IR/Verifier.h"
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ TEST_F(ModelTest, EveryUseOfAParameterIsARead) {
   Tensor x = model.input("x", {6, 4});
   Parameter tied = model.unit("tied").parameter("weight", {4, 4}, normal(0.02));
   model.loss(mean(square(einsum("bi,io->bo", einsum("bi,io->bo", x, tied), tied))));
-  auto module = model.take();
+  auto module = take(model);
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
   EXPECT_EQ(count(text(*module), "fsdp.read @tied.weight"), 2) << text(*module);
 }
@@ -49,7 +50,7 @@ TEST_F(ModelTest, InputsOfTokensSayHowLargeTheVocabularyIs) {
   Parameter table = model.unit("table").parameter("weight", {61, 4}, normal(0.02));
   Tensor x = embedding(table, tokens);
   model.loss(mean(crossEntropy(einsum("bsd,vd->bsv", x, table), targets)));
-  auto module = model.take();
+  auto module = take(model);
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
   EXPECT_EQ(count(text(*module), "{fsdp.tokens = 61 : i64} : tensor<6x16xi32>"), 1)
       << text(*module);
@@ -99,7 +100,7 @@ TEST_F(ModelTest, SizesThatFollowFromEachOtherAreLeftOut) {
             (Shape{5, 2, 3, 20}));
   Tensor weighted = rearrange("b h w -> b (h w) 1", back) * scale;
   model.loss(mean(weighted));
-  auto module = model.take();
+  auto module = take(model);
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
   std::string printed = text(*module);
   EXPECT_EQ(count(printed, "sizes {w = 4 : i64}"), 2) << printed;
@@ -113,7 +114,7 @@ TEST_F(ModelTest, FrozenParameters) {
   Parameter fixed = unit.frozen().scope("inner").parameter("weight", {4, 3}, normal(0.02));
   Parameter bias = unit.parameter("bias", {3}, zeros());
   model.loss(mean(square(einsum("bi,io->bo", x, fixed) + bias)));
-  std::string printed = text(*model.take());
+  std::string printed = text(*take(model));
   EXPECT_EQ(count(printed, "@unit.inner.weight : tensor<4x3xf32> unit \"unit\" init <normal, "
                            "2.000000e-02> frozen"),
             1)
@@ -138,7 +139,7 @@ TEST_F(ModelTest, ShapesOfRowsAndParts) {
   EXPECT_EQ(pad(q, 2, 1, 2).shape(), (Shape{2, 6, 8, 8}));
   EXPECT_EQ(concat({q, pad(q, 1, 0, 1)}, 1).shape(), (Shape{2, 13, 5, 8}));
   model.loss(mean(attention(q, q, q, {/*causal=*/false, /*scale=*/0.5})));
-  auto module = model.take();
+  auto module = take(model);
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
   std::string printed = text(*module);
   EXPECT_EQ(count(printed, "scale 5.000000e-01 :"), 1) << printed;
@@ -150,11 +151,11 @@ TEST_F(ModelTest, EveryDropoutHasDrawsOfItsOwn) {
   Tensor x = model.input("x", {6, 4});
   Parameter weight = model.unit("fc1").parameter("weight", {4, 3}, zeros());
   Tensor y = einsum("bi,io->bo", x, weight);
-  EXPECT_EQ(dropout(y, 0).irValue(), y.irValue());
+  EXPECT_EQ(valueOf(dropout(y, 0)), valueOf(y));
   y = dropout(dropout(dropout(y, 0.5), 0.5), 0.25, "mine");
   EXPECT_EQ(y.name(), "fc1.dropout");
   model.loss(mean(y));
-  std::string printed = text(*model.take());
+  std::string printed = text(*take(model));
   EXPECT_EQ(count(printed, "fsdp.dropout"), 3) << printed;
   EXPECT_EQ(count(printed, "name \"fc1.dropout\" {"), 1) << printed;
   EXPECT_EQ(count(printed, "name \"fc1.dropout.1\" {"), 1) << printed;
@@ -167,8 +168,8 @@ TEST_F(ModelTest, AMeanIsASumAndACount) {
   Tensor importance = model.input("importance", {6, 4});
   Average average = mean(x), weighted = weightedMean(x, importance);
   EXPECT_EQ(average.sum.rank(), 0);
-  EXPECT_TRUE(average.sum.type().getElementType().isF64());
-  EXPECT_TRUE(weighted.weight.type().getElementType().isF64());
+  EXPECT_TRUE(typeOf(average.sum).getElementType().isF64());
+  EXPECT_TRUE(typeOf(weighted.weight).getElementType().isF64());
 }
 
 TEST_F(ModelTest, OperationsKnowTheirLineAndTheirLayer) {
@@ -178,7 +179,7 @@ TEST_F(ModelTest, OperationsKnowTheirLineAndTheirLayer) {
   Tensor product = einsum("bi,io->bo", x, weight);
   int line = __LINE__ - 1;
   EXPECT_EQ(product.name(), "fc1.einsum");
-  auto name = llvm::dyn_cast<mlir::NameLoc>(product.irValue().getLoc());
+  auto name = llvm::dyn_cast<mlir::NameLoc>(valueOf(product).getLoc());
   ASSERT_TRUE(name);
   EXPECT_EQ(name.getName(), "fc1.einsum");
   auto place = llvm::dyn_cast<mlir::FileLineColLoc>(name.getChildLoc());
@@ -196,9 +197,9 @@ TEST_F(ModelTest, OperationsBelongToTheirUnit) {
   Tensor square = x * x, product = einsum("bi,io->bo", square, weight), doubled = product * 2.0;
   Tensor sum = product + bias;
   model.loss(mean(sum + doubled));
-  auto module = model.take();
+  auto module = take(model);
   auto unitOf = [](const Tensor &tensor) {
-    mlir::fsdp::Structure structure = mlir::fsdp::getStructure(tensor.irValue().getDefiningOp());
+    mlir::fsdp::Structure structure = mlir::fsdp::getStructure(valueOf(tensor).getDefiningOp());
     EXPECT_EQ(structure.direction, mlir::fsdp::Direction::forward);
     return structure.unit ? structure.unit.getValue().str() : std::string();
   };
@@ -224,7 +225,7 @@ TEST_F(ModelTest, TheSameDescriptionIsTheSameText) {
     Tensor logits = einsum("bi,io->bo", select(greater(x, model.scalar(0)), x, -x), weight);
     model.loss(mean(crossEntropy(logits, label)));
     model.metric("accuracy", mean(equal(argmax(logits), label)));
-    return text(*model.take());
+    return text(*take(model));
   };
   EXPECT_EQ(describe(), describe());
 }
