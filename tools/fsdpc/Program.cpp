@@ -1,8 +1,4 @@
 //===- Program.cpp - scheduled IR as a program: source or binary ----------===//
-//
-// FSDP_CCACHE, which CMakeLists.txt defines, is the compiler cache of the build tree, or empty.
-//
-//===----------------------------------------------------------------------===//
 
 #include "tools/fsdpc/Program.h"
 
@@ -58,7 +54,7 @@ ir::EmittedProgram emitProgram(mlir::ModuleOp module, const Options &options,
 /// in it.
 static void addFolder(Files &content, const std::string &name,
                       const std::function<bool(const files::path &)> &isWanted) {
-  const files::path folder = files::path(Installation::find().sources) / name;
+  const files::path folder = files::path(findRuntimeSources()) / name;
   static const std::set<std::string> extensions = {".h", ".cpp", ".cu", ".cmake", ".txt"};
   std::error_code error;
   for (const files::directory_entry &entry : files::recursive_directory_iterator(folder, error)) {
@@ -91,7 +87,8 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
 
 /// Runs `commands` at once in `folder`, all that they print going to files there. Throws Failure
 /// with the words of the first that fails.
-static void runAtOnce(llvm::ArrayRef<ir::BuildCommand> commands, TemporaryFolder &place) {
+static void runAtOnce(llvm::ArrayRef<ir::BuildCommand> commands, const std::string &launcher,
+                      TemporaryFolder &place) {
   struct Running {
     llvm::sys::ProcessInfo process;
     std::string log;
@@ -103,8 +100,8 @@ static void runAtOnce(llvm::ArrayRef<ir::BuildCommand> commands, TemporaryFolder
     // Its temporary files go there too, and with it when it is killed.
     std::vector<std::string> words = {"env", "-C", folder, "CCACHE_NOHASHDIR=1",
                                       "TMPDIR=" + folder};
-    if (*FSDP_CCACHE && llvm::is_contained(command, "-c"))
-      words.push_back(FSDP_CCACHE);
+    if (!launcher.empty() && llvm::is_contained(command, "-c"))
+      words.push_back(launcher);
     words.insert(words.end(), command.begin(), command.end());
     std::string log = folder + "/" + std::to_string(all.size()) + ".log";
     std::vector<llvm::StringRef> arguments(words.begin(), words.end());
@@ -131,10 +128,11 @@ static void runAtOnce(llvm::ArrayRef<ir::BuildCommand> commands, TemporaryFolder
 }
 
 /// As many at once as there are cores: a compiler takes one, and some hundred megabytes.
-static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, TemporaryFolder &place) {
+static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, const std::string &launcher,
+                   TemporaryFolder &place) {
   const size_t cores = std::max(2u, std::thread::hardware_concurrency());
   for (; !commands.empty(); commands = commands.drop_front(std::min(cores, commands.size())))
-    runAtOnce(commands.take_front(std::min(cores, commands.size())), place);
+    runAtOnce(commands.take_front(std::min(cores, commands.size())), launcher, place);
 }
 
 /// Kernels of the runtime that its library does not hold for `architectures`. The library's PTX would
@@ -146,7 +144,7 @@ static std::vector<std::string> missingKernels(const Toolchain &toolchain,
                    [&](auto &one) { return llvm::is_contained(toolchain.architectures, one); }))
     return missing;
   std::error_code error;
-  const files::path kernels = files::path(Installation::find().sources) / "runtime" / "cuda";
+  const files::path kernels = files::path(findRuntimeSources()) / "runtime" / "cuda";
   for (const files::directory_entry &entry : files::directory_iterator(kernels, error))
     if (entry.path().extension() == ".cu")
       missing.push_back(entry.path().string());
@@ -167,17 +165,15 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options, Outp
 
   ir::BuildPlaces places;
   places.sources = ".";
-  places.runtimeRoot = Installation::find().sources;
+  places.runtimeRoot = findRuntimeSources();
   places.target = targetOf(options);
-  if (options.record) {
-    places.toolchain = findRecordingToolchain().program;
-  } else {
-    Toolchain toolchain = findToolchain(places.target, options.communicator);
-    places.toolchain = toolchain.program;
-    if (cuda) {
-      places.architectures = options.getCudaArchitectures();
-      places.runtimeKernels = missingKernels(toolchain, places.architectures);
-    }
+  const Toolchain toolchain = options.record
+                                  ? findRecordingToolchain()
+                                  : findToolchain(places.target, options.communicator);
+  places.toolchain = toolchain.program;
+  if (cuda && !options.record) {
+    places.architectures = options.getCudaArchitectures();
+    places.runtimeKernels = missingKernels(toolchain, places.architectures);
   }
   places.output = folder.path() + "/program";
   places.record = options.record;
@@ -197,8 +193,8 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options, Outp
                     "'; install it, or name another one in the environment variable CXX");
   }
   llvm::ArrayRef<ir::BuildCommand> all(commands);
-  runAll(all.drop_back(), folder);
-  runAll(all.take_back(), folder);
+  runAll(all.drop_back(), toolchain.launcher, folder);
+  runAll(all.take_back(), toolchain.launcher, folder);
   writeOutput(output, readFile(places.output), /*mode=*/0777);
 }
 

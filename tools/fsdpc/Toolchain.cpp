@@ -1,7 +1,6 @@
 //===- Toolchain.cpp - what programs are compiled and linked with ---------===//
 //
-// FSDP_SOURCE_ROOT, FSDP_TOOLCHAIN and FSDP_COMPILER, which CMakeLists.txt defines, are those of the
-// build tree.
+// FSDP_COMPILER, which CMakeLists.txt defines, is the name of the compiler of this build.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,18 +27,18 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
-const Installation &Installation::find() {
-  static const Installation found = [] {
-    // The library that this function is in, or the program where it is linked into one.
+const std::string &findRuntimeSources() {
+  static const std::string found = [] {
     Dl_info info;
     std::error_code error;
-    if (dladdr(reinterpret_cast<const void *>(&Installation::find), &info) && info.dli_fname) {
-      const files::path self = files::canonical(info.dli_fname, error);
-      const files::path installed = self.parent_path().parent_path() / "share" / "fsdpc";
-      if (!error && files::exists(installed / "runtime" / "Runtime.h", error))
-        return Installation{installed.string(), ""};
-    }
-    return Installation{FSDP_SOURCE_ROOT, FSDP_TOOLCHAIN};
+    files::path self;
+    if (dladdr(reinterpret_cast<const void *>(&findRuntimeSources), &info) && info.dli_fname)
+      self = files::canonical(info.dli_fname, error);
+    const files::path share = self.parent_path().parent_path() / "share" / "fsdpc";
+    if (!files::exists(share / "runtime" / "Runtime.h", error))
+      throw Failure("the runtime's sources are not in '" + share.string() + "', where those of '" +
+                    self.string() + "' belong; install the package as a whole");
+    return share.string();
   }();
   return found;
 }
@@ -130,11 +129,11 @@ static void runStep(const std::vector<std::string> &command, const std::string &
 }
 
 /// The toolchain.json of a runtime for this processor, which is built if it is not in the cache.
-static std::string cachedToolchain(const Installation &installation, ir::TargetKind target) {
+static std::string cachedToolchain(const std::string &sources, ir::TargetKind target) {
   const bool cuda = target == ir::TargetKind::Cuda;
   const std::string compiler = findCompiler();
   const files::path cache = cacheFolder(),
-                    built = cache / digestOfRuntime(installation.sources, compiler, target);
+                    built = cache / digestOfRuntime(sources, compiler, target);
   if (files::exists(built / "toolchain.json"))
     return (built / "toolchain.json").string();
   std::error_code error;
@@ -150,7 +149,7 @@ static std::string cachedToolchain(const Installation &installation, ir::TargetK
   // Made beside its place and moved there whole: another process may be about the same.
   TemporaryFolder folder(built.string());
   const std::string log = folder.path() + "/log", build = folder.path() + "/build";
-  std::vector<std::string> configure = {cmake, "-S", installation.sources + "/runtime", "-B", build,
+  std::vector<std::string> configure = {cmake, "-S", sources + "/runtime", "-B", build,
                                         "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_COMPILER=" + compiler,
                                         std::string("-DFSDP_TARGETS=") + (cuda ? "cuda" : "cpu")};
   if (ninja)
@@ -187,33 +186,42 @@ static std::vector<std::string> stringsOf(const llvm::json::Object &object, llvm
   return strings;
 }
 
-Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) {
-  const Installation &installation = Installation::find();
-  const bool cuda = target == ir::TargetKind::Cuda;
-  const std::string path =
-      installation.toolchain.empty() ? cachedToolchain(installation, target) : installation.toolchain;
+static llvm::json::Object readToolchain(const std::string &path) {
   auto parsed = llvm::json::parse(readWhole(path));
-  const llvm::json::Object *object = parsed ? parsed->getAsObject() : nullptr;
-  if (!object) {
-    llvm::consumeError(parsed.takeError());
-    throw Failure("'" + path + "' is damaged; remove it");
-  }
+  if (parsed && parsed->getAsObject())
+    return std::move(*parsed->getAsObject());
+  llvm::consumeError(parsed.takeError());
+  throw Failure("'" + path + "' is damaged; remove it");
+}
+
+static std::string stringOf(const llvm::json::Object &object, llvm::StringRef key) {
+  return object.getString(key).value_or("").str();
+}
+
+static std::string builtToolchain() { return findRuntimeSources() + "/toolchain.json"; }
+
+Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) {
+  const bool cuda = target == ir::TargetKind::Cuda;
+  std::string path = builtToolchain();
+  if (!files::exists(path))
+    path = cachedToolchain(findRuntimeSources(), target);
+  const llvm::json::Object object = readToolchain(path);
   Toolchain found;
-  found.program.compiler = object->getString("compiler").value_or("").str();
-  found.program.flags = stringsOf(*object, "flags");
-  found.program.libraries = stringsOf(*object, cuda ? "cuda_libraries" : "libraries");
+  found.launcher = stringOf(object, "launcher");
+  found.program.compiler = stringOf(object, "compiler");
+  found.program.flags = stringsOf(object, "flags");
+  found.program.libraries = stringsOf(object, cuda ? "cuda_libraries" : "libraries");
   if (cuda) {
-    auto nvcc = stringsOf(*object, "nvcc");
-    found.program.nvcc = nvcc.empty() ? "" : nvcc.front();
-    found.program.includes = stringsOf(*object, "cuda_includes");
-    found.architectures = stringsOf(*object, "cuda_architectures");
-    if (nvcc.empty())
+    found.program.nvcc = stringOf(object, "nvcc");
+    found.program.includes = stringsOf(object, "cuda_includes");
+    found.architectures = stringsOf(object, "cuda_architectures");
+    if (found.program.nvcc.empty())
       throw Failure("--target=cuda needs the CUDA toolkit and NCCL, and nvcc was not found when this compiler was built; "
                     "install it and build again, or write --emit=source and build that where they are");
   }
   // Ranks that are forked or meet over TCP need no MPI: this takes the place of the part that would.
   if (communicator == "shm" || communicator == "tcp") {
-    std::vector<std::string> without = stringsOf(*object, "without_mpi");
+    std::vector<std::string> without = stringsOf(object, "without_mpi");
     found.program.libraries.insert(found.program.libraries.begin(), without.begin(), without.end());
   }
   return found;
@@ -221,7 +229,13 @@ Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) 
 
 Toolchain findRecordingToolchain() {
   Toolchain found;
-  found.program.compiler = findCompiler();
+  if (std::string path = builtToolchain(); files::exists(path)) {
+    const llvm::json::Object object = readToolchain(path);
+    found.launcher = stringOf(object, "launcher");
+    found.program.compiler = stringOf(object, "compiler");
+  } else {
+    found.program.compiler = findCompiler();
+  }
   return found;
 }
 

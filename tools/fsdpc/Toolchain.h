@@ -1,8 +1,9 @@
 //===- Toolchain.h - what programs are compiled and linked with -*- C++ -*-===//
 //
-// In its build tree, this compiler takes the runtime that was built with it. Installed, it has the
-// runtime's sources, and builds a library of them for the processor at hand when the first program
-// needs it, into $XDG_CACHE_HOME/fsdpc (~/.cache/fsdpc): a package serves processors that differ.
+// Beside the folder of this compiler's library is share/fsdpc, with the sources of the runtime. In a
+// build tree a toolchain.json there names the library that was built of them; installed, one is built for
+// the processor at hand when the first program needs it, into $XDG_CACHE_HOME/fsdpc (~/.cache/fsdpc): a
+// package serves processors that differ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,17 +16,14 @@
 
 namespace fsdpc {
 
-/// Where the parts of this compiler lie, found from the place of its own library.
-struct Installation {
-  std::string sources;   ///< the folder that holds runtime/ and cli/
-  std::string toolchain; ///< toolchain.json of the build tree; empty where installed
-
-  static const Installation &find();
-};
+/// The folder that holds runtime/ and cli/, found from the place of this library. Throws Failure where it
+/// is not.
+const std::string &findRuntimeSources();
 
 /// What `toolchain.json` says for one target.
 struct Toolchain {
   mlir::fsdp::ProgramToolchain program;
+  std::string launcher;                   ///< a compiler cache, or empty
   std::vector<std::string> architectures; ///< what the runtime's kernels are compiled for
 };
 
