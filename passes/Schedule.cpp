@@ -78,7 +78,7 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
       continue;
     buffer->second = true;
     // What is no gradient is alone.
-    if (!launch.body.back()->hasAttr(FSDPDialect::reducesAttrName))
+    if (!launch.body.back()->getDiscardableAttr(FSDPDialect::reducesAttrName))
       unit = nullptr;
     if (groups.gradients.empty() || !unit || unit != reducedUnit)
       groups.gradients.emplace_back();

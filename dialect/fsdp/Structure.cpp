@@ -92,7 +92,8 @@ StructureAttr Structure::getAttr(MLIRContext *context) const {
 Structure mlir::fsdp::getStructure(Operation *op) {
   if (auto launch = dyn_cast<LaunchOp>(op))
     return Structure::get(launch.getStructureAttr());
-  return Structure::get(op->getAttrOfType<StructureAttr>(FSDPDialect::structureAttrName));
+  return Structure::get(dyn_cast_or_null<StructureAttr>(
+      op->getDiscardableAttr(FSDPDialect::structureAttrName)));
 }
 
 void mlir::fsdp::setStructure(Operation *op, Structure structure) {
@@ -103,6 +104,8 @@ void mlir::fsdp::setStructure(Operation *op, Structure structure) {
 }
 
 void mlir::fsdp::removeStructure(Operation *op) {
+  if (op->getDiscardableAttrDictionary().empty())
+    return;
   for (StringRef name : {FSDPDialect::structureAttrName, FSDPDialect::gathersAttrName,
                          FSDPDialect::reducesAttrName})
     op->removeDiscardableAttr(name);
@@ -111,8 +114,10 @@ void mlir::fsdp::removeStructure(Operation *op) {
 void StructureScope::notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) {
   if (op->hasTrait<OpTrait::ConstantLike>())
     return;
-  if (!op->hasAttr(FSDPDialect::structureAttrName))
-    setStructure(op, structure);
+  if (!attribute)
+    attribute = structure.getAttr(op->getContext());
+  if (attribute && !op->getDiscardableAttr(FSDPDialect::structureAttrName))
+    op->setDiscardableAttr(FSDPDialect::structureAttrName, attribute);
   for (auto [name, value] : also)
     op->setDiscardableAttr(name, value);
 }

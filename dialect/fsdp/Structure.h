@@ -59,6 +59,7 @@ private:
   OpBuilder &builder;
   OpBuilder::Listener *outer;
   Structure structure;
+  StructureAttr attribute; ///< of `structure`, once it is needed
   SmallVector<std::pair<StringRef, Attribute>, 1> also;
 };
 
