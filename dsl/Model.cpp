@@ -241,8 +241,8 @@ void Model::check(llvm::function_ref<LogicalResult()> verify, const std::string 
 
 Tensor Model::create(const std::string &what, llvm::ArrayRef<Tensor> operands, Where where,
                      llvm::function_ref<Value(OpBuilder &, Location)> build) {
-  // An operation belongs to the unit of the first operand that belongs somewhere, and is named after
-  // it: `fc1.relu`.
+  // An operation belongs to the unit of the first operand that belongs somewhere, and is named
+  // after it: `fc1.relu`.
   Origin origin;
   for (const Tensor &operand : operands) {
     if (operand.model != this)

@@ -112,8 +112,8 @@ public:
 
   // For operations (Operations.h), not for models.
 
-  /// Creates an op by `build` in the unit of its operands, names it after them and `what`, and verifies it; throws
-  /// ModelError with the operands' names and shapes and the verifier's words.
+  /// Creates an op by `build` in the unit of its operands, names it after them and `what`, and
+  /// verifies it; throws ModelError with the operands' names and shapes and the verifier's words.
   Tensor create(const std::string &what, llvm::ArrayRef<Tensor> operands, Where where,
                 llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location)> build);
   Tensor read(const Parameter &parameter, Where where);

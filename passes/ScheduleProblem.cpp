@@ -34,8 +34,8 @@ static StorageOp wholeIn(BufferOp buffer, const SymbolTable &symbols) {
   return isPart ? StorageOp() : storage;
 }
 
-/// The byte ranges of the members of the flat storage that stands whole in `buffer`; empty for other
-/// buffers.
+/// The byte ranges of the members of the flat storage that stands whole in `buffer`; empty for
+/// other buffers.
 static std::vector<std::pair<int64_t, int64_t>> getMembers(BufferOp buffer,
                                                            const SymbolTable &symbols) {
   StorageOp storage = wholeIn(buffer, symbols);
@@ -99,8 +99,8 @@ private:
   void addBuffer(BufferOp op, int segment) {
     bufferIndex[op] = static_cast<int>(role.buffers.size());
     int64_t offset = op.getOffset() ? static_cast<int64_t>(*op.getOffset()) : -1;
-    role.buffers.push_back(
-        {op.getName().str(), op.getType().getSizeInBytes(), segment, offset, getMembers(op, symbols)});
+    role.buffers.push_back({op.getName().str(), op.getType().getSizeInBytes(), segment, offset,
+                            getMembers(op, symbols)});
     result.buffers.back().push_back(op);
   }
 

@@ -59,8 +59,7 @@ namespace {
 class Planner {
 public:
   Planner(SegmentOp segment, ArrayRef<PlannedBuffer> persistent, const SymbolTable &symbols)
-      : segment(segment), symbols(symbols),
-        persistentCount(static_cast<int>(persistent.size())) {
+      : segment(segment), symbols(symbols), persistentCount(static_cast<int>(persistent.size())) {
     plan.buffers.assign(persistent.begin(), persistent.end());
     for (auto [index, buffer] : llvm::enumerate(persistent)) {
       bufferNames.get(buffer.name);

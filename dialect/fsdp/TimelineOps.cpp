@@ -18,9 +18,10 @@ LogicalResult BufferOp::verify() {
   bool holdsWhole = getWhat() == gathered || getWhat() == gradient;
   if (getStorage() && getPersistent() == holdsWhole)
     return emitOpError() << "'" << getName() << "' holds \"" << getWhat().value_or("")
-                         << (getPersistent() ? "\", expected \"parameter\" or a state as it is persistent"
-                                             : "\", expected \"gathered\" or \"gradient\" as it is "
-                                               "not persistent");
+                         << (getPersistent()
+                                 ? "\", expected \"parameter\" or a state as it is persistent"
+                                 : "\", expected \"gathered\" or \"gradient\" as it is "
+                                   "not persistent");
   return success();
 }
 
