@@ -60,7 +60,9 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
     if (launch.stream == streams::gather) {
       // Neighbours of one unit are gathered as one; a storage that comes again is used again. What
       // is cast before it is gathered holds none.
-      StringRef storage = plan.buffers[launch.ins.front().buffer].storage;
+      StringRef storage;
+      if (!launch.ins.empty())
+        storage = plan.buffers[launch.ins.front().buffer].storage;
       bool again = !storage.empty() && gatheredStorages.contains(storage);
       if (groups.gathers.empty() || unit != gatheredUnit || again) {
         groups.gathers.emplace_back();
