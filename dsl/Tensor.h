@@ -35,8 +35,8 @@ public:
                            ": error: " + message) {}
 };
 
-/// Where a value comes from, and what operations on it belong to: a unit, and the scopes inside it. Both are
-/// empty for inputs and numbers.
+/// Where a value comes from, and what operations on it belong to: a unit, and the scopes inside it.
+/// Both are empty for inputs and numbers.
 struct Origin {
   std::string unit; ///< `h.0`
   std::string path; ///< prefix of the names of operations, the unit's name first: `h.0.attn`

@@ -16,13 +16,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/fsdp/Precision.h"
+#include "dialect/fsdp/Structure.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/CheapValues.h"
 #include "passes/LaunchNames.h"
 #include "passes/PaddedSums.h"
 #include "passes/Passes.h"
-#include "dialect/fsdp/Precision.h"
-#include "dialect/fsdp/Structure.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::fsdp {
@@ -266,8 +266,8 @@ LogicalResult ReverseMode::completeAt(Operation *op) {
   return success();
 }
 
-/// The loss is sum / weight, so the cotangent of the sum is 1 / weight. Returns the first op of backward,
-/// or null where a gradient is missing.
+/// The loss is sum / weight, so the cotangent of the sum is 1 / weight. Returns the first op of
+/// backward, or null where a gradient is missing.
 Operation *ReverseMode::beginAt(LossOp loss) {
   StructureScope scope(builder, getStructure(loss).in(Direction::backward));
   auto type = cast<RankedTensorType>(loss.getSum().getType());

@@ -58,9 +58,11 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
       for (const BufferView &place : launch.outs)
         seen.try_emplace(place.buffer, false);
     if (launch.stream == streams::gather) {
-      // Neighbours of one unit are gathered as one; a storage that comes again is used again. What is
-      // cast before it is gathered holds none.
-      StringRef storage = plan.buffers[launch.ins.front().buffer].storage;
+      // Neighbours of one unit are gathered as one; a storage that comes again is used again. What
+      // is cast before it is gathered holds none.
+      StringRef storage;
+      if (!launch.ins.empty())
+        storage = plan.buffers[launch.ins.front().buffer].storage;
       bool again = !storage.empty() && gatheredStorages.contains(storage);
       if (groups.gathers.empty() || unit != gatheredUnit || again) {
         groups.gathers.emplace_back();
@@ -78,7 +80,7 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
       continue;
     buffer->second = true;
     // What is no gradient is alone.
-    if (!launch.body.back()->hasAttr(FSDPDialect::reducesAttrName))
+    if (!launch.body.back()->getDiscardableAttr(FSDPDialect::reducesAttrName))
       unit = nullptr;
     if (groups.gradients.empty() || !unit || unit != reducedUnit)
       groups.gradients.emplace_back();
@@ -91,12 +93,11 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
 BufferOp create(OpBuilder &builder, const PlannedBuffer &planned, UnitAttr persistent) {
   MLIRContext *context = builder.getContext();
   bool holds = !planned.storage.empty();
-  return BufferOp::create(builder, planned.location, BufferType::get(context, planned.type),
-                          builder.getStringAttr(planned.name), persistent,
-                          holds ? FlatSymbolRefAttr::get(context, planned.storage)
-                                : FlatSymbolRefAttr(),
-                          holds ? builder.getStringAttr(planned.what) : StringAttr(),
-                          IntegerAttr());
+  return BufferOp::create(
+      builder, planned.location, BufferType::get(context, planned.type),
+      builder.getStringAttr(planned.name), persistent,
+      holds ? FlatSymbolRefAttr::get(context, planned.storage) : FlatSymbolRefAttr(),
+      holds ? builder.getStringAttr(planned.what) : StringAttr(), IntegerAttr());
 }
 
 /// Writes a plan into its segment in place of the local IR.
@@ -162,11 +163,9 @@ private:
     for (const BufferView &place : planned.outs)
       outs.push_back(view(place, planned.location));
     Value state = planned.readsState || planned.writesState ? persistent.front() : Value();
-    auto launch = LaunchOp::create(builder, planned.location,
-                                   TimepointType::get(builder.getContext()), planned.name,
-                                   planned.stream,
-                                   planned.structure.getAttr(builder.getContext()), waits, ins,
-                                   outs, state);
+    auto launch = LaunchOp::create(
+        builder, planned.location, TimepointType::get(builder.getContext()), planned.name,
+        planned.stream, planned.structure.getAttr(builder.getContext()), waits, ins, outs, state);
     OpBuilder::InsertionGuard guard(builder);
     Block *body = builder.createBlock(&launch.getBody());
     IRMapping mapping;
@@ -203,8 +202,7 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
       if (failed(plan))
         return failure();
       schedule::Segment problem = getProblem(*plan);
-      std::vector<int> order =
-          schedule::orderIssue(problem, getIssueGroups(*plan), prefetch.value);
+      std::vector<int> order = schedule::orderIssue(problem, getIssueGroups(*plan), prefetch.value);
       schedule::materializeWaits(problem);
       schedule::elideImpliedWaits(problem);
       Emitter(segment, *plan, persistent).emit(problem, order);

@@ -24,28 +24,28 @@ BufferRange mlir::fsdp::resolveBuffer(Value buffer) {
 }
 
 /// The storage of which all members, or their gradients, stand in `buffer`; null for other buffers.
-static StorageOp wholeIn(BufferOp buffer) {
+static StorageOp wholeIn(BufferOp buffer, const SymbolTable &symbols) {
   FlatSymbolRefAttr symbol = buffer.getStorageAttr();
   if (!symbol)
     return nullptr;
-  auto storage = buffer->getParentOfType<ModuleOp>().lookupSymbol<StorageOp>(symbol);
+  auto storage = symbols.lookup<StorageOp>(symbol.getAttr());
   // Persistent are the parts of a rank.
   bool isPart = buffer.getPersistent() && storage.getKind() != StorageKind::replicated;
   return isPart ? StorageOp() : storage;
 }
 
-/// The byte ranges of the members of the flat storage that stands whole in `buffer`; empty for other
-/// buffers.
-static std::vector<std::pair<int64_t, int64_t>> getMembers(BufferOp buffer) {
-  StorageOp storage = wholeIn(buffer);
+/// The byte ranges of the members of the flat storage that stands whole in `buffer`; empty for
+/// other buffers.
+static std::vector<std::pair<int64_t, int64_t>> getMembers(BufferOp buffer,
+                                                           const SymbolTable &symbols) {
+  StorageOp storage = wholeIn(buffer, symbols);
   RankedTensorType type = buffer.getType().getTensor();
   if (!storage || storage.getKind() == StorageKind::dimension || type.getRank() != 1)
     return {};
-  auto module = buffer->getParentOfType<ModuleOp>();
   int64_t bytes = getElementBytes(type);
   std::vector<std::pair<int64_t, int64_t>> ranges;
   for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
-    auto param = module.lookupSymbol<ParamOp>(member.getParam());
+    auto param = symbols.lookup<ParamOp>(member.getParam().getAttr());
     int64_t end = member.getOffset() + param.getTensorType().getNumElements();
     ranges.push_back({member.getOffset() * bytes, end * bytes});
   }
@@ -57,8 +57,9 @@ namespace {
 /// Builds one role.
 class RoleBuilder {
 public:
-  RoleBuilder(ScheduleProblem &result, ProgramOp program, ArrayRef<ProgramOp> programs)
-      : result(result), program(program), programs(programs) {}
+  RoleBuilder(ScheduleProblem &result, ProgramOp program, ArrayRef<ProgramOp> programs,
+              const SymbolTable &symbols)
+      : result(result), program(program), programs(programs), symbols(symbols) {}
 
   void build() {
     role.name = program.getSymName().str();
@@ -98,8 +99,8 @@ private:
   void addBuffer(BufferOp op, int segment) {
     bufferIndex[op] = static_cast<int>(role.buffers.size());
     int64_t offset = op.getOffset() ? static_cast<int64_t>(*op.getOffset()) : -1;
-    role.buffers.push_back(
-        {op.getName().str(), op.getType().getSizeInBytes(), segment, offset, getMembers(op)});
+    role.buffers.push_back({op.getName().str(), op.getType().getSizeInBytes(), segment, offset,
+                            getMembers(op, symbols)});
     result.buffers.back().push_back(op);
   }
 
@@ -197,6 +198,7 @@ private:
   ScheduleProblem &result;
   ProgramOp program;
   ArrayRef<ProgramOp> programs; ///< of all roles
+  const SymbolTable &symbols;   ///< of the module
   schedule::Role role;
   DenseMap<Operation *, int> bufferIndex;
   DenseMap<Value, int> launchIndex;
@@ -206,8 +208,9 @@ private:
 
 ScheduleProblem::ScheduleProblem(ModuleOp module) {
   auto programs = llvm::to_vector(module.getOps<ProgramOp>());
+  SymbolTable symbols(module);
   for (ProgramOp program : programs)
-    RoleBuilder(*this, program, programs).build();
+    RoleBuilder(*this, program, programs, symbols).build();
 }
 
 Operation *ScheduleProblem::getOperation(const schedule::End &end) const {

@@ -59,8 +59,7 @@ namespace {
 class Planner {
 public:
   Planner(SegmentOp segment, ArrayRef<PlannedBuffer> persistent, const SymbolTable &symbols)
-      : segment(segment), symbols(symbols),
-        persistentCount(static_cast<int>(persistent.size())) {
+      : segment(segment), symbols(symbols), persistentCount(static_cast<int>(persistent.size())) {
     plan.buffers.assign(persistent.begin(), persistent.end());
     for (auto [index, buffer] : llvm::enumerate(persistent)) {
       bufferNames.get(buffer.name);
@@ -102,7 +101,7 @@ private:
 
   /// The storage that `op` gathers or reduces, as it says in `attribute`; "" where it says nothing.
   static StringRef storageOf(Operation *op, StringRef attribute) {
-    auto symbol = op->getAttrOfType<FlatSymbolRefAttr>(attribute);
+    auto symbol = dyn_cast_or_null<FlatSymbolRefAttr>(op->getDiscardableAttr(attribute));
     return symbol ? symbol.getValue() : StringRef();
   }
 
@@ -346,7 +345,7 @@ private:
   static StringRef getStream(Operation *op) {
     if (isa<InputOp>(op))
       return streams::input;
-    if (op->hasAttr(FSDPDialect::gathersAttrName))
+    if (op->getDiscardableAttr(FSDPDialect::gathersAttrName))
       return streams::gather;
     if (isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op))
       return streams::reduce;

@@ -19,7 +19,7 @@ def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase,
     - (C1) offsets are multiples of 64, not negative.
     - (C2) buffers directly in a program are persistent.
     - (C3) `holds` names a storage; a persistent buffer has its type and holds "parameter" or one of its states, another one
-      holds "gathered" or "gradient".
+      holds "gathered" or "gradient", and all members fit.
 
     Example:
     ```mlir

@@ -69,8 +69,9 @@ LogicalResult StructureAttr::verify(function_ref<InFlightDiagnostic()> emitError
   if (stage < 0 || stage > mostStages)
     return emitError() << "stage is " << stage << ", expected 0 to " << mostStages;
   if (Structure{unit, direction, stage} == Structure())
-    return emitError() << "structure names no unit, no other direction than forward and no stage but "
-                          "0, which is meant without it; leave it out";
+    return emitError()
+           << "structure names no unit, no other direction than forward and no stage but "
+              "0, which is meant without it; leave it out";
   return success();
 }
 
@@ -92,7 +93,8 @@ StructureAttr Structure::getAttr(MLIRContext *context) const {
 Structure mlir::fsdp::getStructure(Operation *op) {
   if (auto launch = dyn_cast<LaunchOp>(op))
     return Structure::get(launch.getStructureAttr());
-  return Structure::get(op->getAttrOfType<StructureAttr>(FSDPDialect::structureAttrName));
+  return Structure::get(
+      dyn_cast_or_null<StructureAttr>(op->getDiscardableAttr(FSDPDialect::structureAttrName)));
 }
 
 void mlir::fsdp::setStructure(Operation *op, Structure structure) {
@@ -103,16 +105,20 @@ void mlir::fsdp::setStructure(Operation *op, Structure structure) {
 }
 
 void mlir::fsdp::removeStructure(Operation *op) {
-  for (StringRef name : {FSDPDialect::structureAttrName, FSDPDialect::gathersAttrName,
-                         FSDPDialect::reducesAttrName})
+  if (op->getDiscardableAttrDictionary().empty())
+    return;
+  for (StringRef name :
+       {FSDPDialect::structureAttrName, FSDPDialect::gathersAttrName, FSDPDialect::reducesAttrName})
     op->removeDiscardableAttr(name);
 }
 
 void StructureScope::notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) {
   if (op->hasTrait<OpTrait::ConstantLike>())
     return;
-  if (!op->hasAttr(FSDPDialect::structureAttrName))
-    setStructure(op, structure);
+  if (!attribute)
+    attribute = structure.getAttr(op->getContext());
+  if (attribute && !op->getDiscardableAttr(FSDPDialect::structureAttrName))
+    op->setDiscardableAttr(FSDPDialect::structureAttrName, attribute);
   for (auto [name, value] : also)
     op->setDiscardableAttr(name, value);
 }
@@ -122,13 +128,13 @@ LogicalResult mlir::fsdp::detail::verifyStructure(Operation *op, NamedAttribute 
   bool fits = isStructure ? isa<StructureAttr>(attribute.getValue())
                           : isa<FlatSymbolRefAttr>(attribute.getValue());
   if (!fits)
-    return op->emitOpError() << "has '" << attribute.getName().getValue() << "' " << attribute.getValue()
-                             << ", expected "
+    return op->emitOpError() << "has '" << attribute.getName().getValue() << "' "
+                             << attribute.getValue() << ", expected "
                              << (isStructure ? "a '#fsdp.structure'" : "the name of a storage");
   bool computes = !isa<LaunchOp, BufferOp, SubviewOp>(op) && !op->hasTrait<OpTrait::ConstantLike>();
   Operation *container = op->getParentOp();
-  bool stands = isa_and_nonnull<SegmentOp>(container) ||
-                (isStructure && isa_and_nonnull<StepOp>(container));
+  bool stands =
+      isa_and_nonnull<SegmentOp>(container) || (isStructure && isa_and_nonnull<StepOp>(container));
   if (!computes || !stands)
     return op->emitOpError() << "has '" << attribute.getName().getValue()
                              << "', expected it only on what computes in a "
@@ -136,7 +142,8 @@ LogicalResult mlir::fsdp::detail::verifyStructure(Operation *op, NamedAttribute 
                              << "; constants and what stands in a kernel belong to what uses them, "
                                 "launches say 'of'";
   if (!isStructure && !getStructure(op).unit)
-    return op->emitOpError() << "has '" << attribute.getName().getValue() << "' " << attribute.getValue()
-                             << " for no unit; name it in '" << FSDPDialect::structureAttrName << "'";
+    return op->emitOpError() << "has '" << attribute.getName().getValue() << "' "
+                             << attribute.getValue() << " for no unit; name it in '"
+                             << FSDPDialect::structureAttrName << "'";
   return success();
 }

@@ -1,7 +1,8 @@
 //===- Structure.h - which part of a step an op belongs to ------*- C++ -*-===//
 //
-// The structure of a step (see `#fsdp.structure`) is carried by its ops from the model to the emitted text.
-// Passes do not set it op by op: a StructureScope gives it to whatever a builder makes.
+// The structure of a step (see `#fsdp.structure`) is carried by its ops from the model to the
+// emitted text. Passes do not set it op by op: a StructureScope gives it to whatever a builder
+// makes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,8 +39,8 @@ void setStructure(Operation *op, Structure structure);
 /// Removes what is said of `op`, which becomes part of a kernel or launch that says it.
 void removeStructure(Operation *op);
 
-/// While it lives, the ops that `builder` makes have `structure`, but for those that have one already
-/// (clones) and constants. The innermost scope of a builder counts.
+/// While it lives, the ops that `builder` makes have `structure`, but for those that have one
+/// already (clones) and constants. The innermost scope of a builder counts.
 class StructureScope : OpBuilder::Listener {
 public:
   StructureScope(OpBuilder &builder, Structure structure)
@@ -59,12 +60,13 @@ private:
   OpBuilder &builder;
   OpBuilder::Listener *outer;
   Structure structure;
+  StructureAttr attribute; ///< of `structure`, once it is needed
   SmallVector<std::pair<StringRef, Attribute>, 1> also;
 };
 
 namespace detail {
-/// Fails unless `attribute`, which is a structure, or names the storage that an op gathers or reduces,
-/// may stand on `op`.
+/// Fails unless `attribute`, which is a structure, or names the storage that an op gathers or
+/// reduces, may stand on `op`.
 LogicalResult verifyStructure(Operation *op, NamedAttribute attribute);
 } // namespace detail
 

@@ -18,19 +18,40 @@ LogicalResult BufferOp::verify() {
   bool holdsWhole = getWhat() == gathered || getWhat() == gradient;
   if (getStorage() && getPersistent() == holdsWhole)
     return emitOpError() << "'" << getName() << "' holds \"" << getWhat().value_or("")
-                         << (getPersistent() ? "\", expected \"parameter\" or a state as it is persistent"
-                                             : "\", expected \"gathered\" or \"gradient\" as it is "
-                                               "not persistent");
+                         << (getPersistent()
+                                 ? "\", expected \"parameter\" or a state as it is persistent"
+                                 : "\", expected \"gathered\" or \"gradient\" as it is "
+                                   "not persistent");
   return success();
+}
+
+/// Fails unless all members of `storage` fit into `buffer`.
+static LogicalResult verifyWhole(SymbolTableCollection &symbols, BufferOp buffer,
+                                 StorageOp storage) {
+  if (storage.getMembers().empty())
+    return success();
+  auto last = dyn_cast<MemberAttr>(storage.getMembers().getValue().back());
+  auto param =
+      last ? symbols.lookupSymbolIn<ParamOp>(storage->getParentOp(), last.getParam()) : ParamOp();
+  if (!param)
+    return success(); // for the verifier of the storage to say
+  int64_t elements = buffer.getType().getTensor().getNumElements();
+  int64_t needed = last.getOffset() + param.getTensorType().getNumElements();
+  if (elements >= needed)
+    return success();
+  return buffer.emitOpError() << "'" << buffer.getName() << "' has " << elements
+                              << " elements, expected at least " << needed
+                              << ", the members of storage '" << storage.getSymName() << "'";
 }
 
 LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!getStorage())
     return success();
-  if (!getPersistent())
-    return fsdp::detail::findStorage(symbols, *this, getStorageAttr());
-  return fsdp::detail::verifyStorage(symbols, *this, getStorageAttr(), getWhat().value_or(""),
-                                     getType().getTensor());
+  if (getPersistent())
+    return fsdp::detail::verifyStorage(symbols, *this, getStorageAttr(), getWhat().value_or(""),
+                                       getType().getTensor());
+  FailureOr<StorageOp> storage = fsdp::detail::findStorage(symbols, *this, getStorageAttr());
+  return failed(storage) ? failure() : verifyWhole(symbols, *this, *storage);
 }
 
 LogicalResult SubviewOp::verify() {

@@ -5,8 +5,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// What compute sees of a storage: one gather for a group of reads, at `read`, the first of them, of the shard
-/// in the type of the gather. A replicated storage is loaded.
+/// What compute sees of a storage: one gather for a group of reads, at `read`, the first of them,
+/// of the shard in the type of the gather. A replicated storage is loaded.
 Value StepPartitioner::gather(Storage *storage, ReadOp read) {
   Value &whole = gathers[{storage, plan.getGroup(read)}];
   if (whole)

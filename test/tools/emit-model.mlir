@@ -17,7 +17,7 @@
 // MODEL-NOT: fsdp.gradient
 // MODEL-NOT: evaluate
 // MLP: module @mlp {
-// MLP: nn.einsum "bi,io->bo" %x, %fc1.weight {{.*}} loc([[EINSUM:#loc[0-9]+]])
+// MLP: nn.einsum "bi,io->bo" %x, %fc1.weight {fsdp.structure = #fsdp.structure<"fc1">} {{.*}} loc([[EINSUM:#loc[0-9]+]])
 // MLP: [[EINSUM]] = loc("fc1.einsum"(
 
 // The report is of the program, as everywhere.

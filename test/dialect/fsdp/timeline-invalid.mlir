@@ -45,6 +45,20 @@ fsdp.program @p role {} {
 
 // -----
 
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0>
+fsdp.param @v : tensor<6xf32> unit "u" init <constant, 0.0>
+fsdp.storage @u : tensor<16xf32> flat over ["fsdp"] states [] members [#fsdp.member<@w at 0>, #fsdp.member<@v at 4>]
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %enough = fsdp.buffer "enough" holds @u "gradient" : !fsdp.buffer<tensor<10xf32>>
+    // expected-error @below {{'b' has 9 elements, expected at least 10, the members of storage 'u'}}
+    %b = fsdp.buffer "b" holds @u "gathered" : !fsdp.buffer<tensor<9xf32>>
+  }
+}
+
+// -----
+
 // subview C1.
 
 fsdp.program @p role {} {
