@@ -10,6 +10,7 @@
 #include "runtime/Launcher.h"
 #include "runtime/LogFile.h"
 #include "runtime/Progress.h"
+#include "runtime/RunHeader.h"
 #include "runtime/Shard.h"
 #include "runtime/StandardStreams.h"
 #include "runtime/TrainingIdentity.h"
@@ -249,11 +250,12 @@ private:
     std::printf("\n");
   }
 
+  RunHeader header() const {
+    return {program, options, steps, job.mesh().describe(), target::libraries()};
+  }
+
   void printHeader() {
-    std::printf("%s: %d rank(s), mesh %s, arena %s a rank, %lld steps of %lld samples\n",
-                program.name, job.worldSize(), job.mesh().describe().c_str(),
-                formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
-                static_cast<long long>(steps), static_cast<long long>(batchSize()));
+    std::fputs(header().text().c_str(), stdout);
     if (options.report)
       std::fputs(program.report, stdout);
     showOutput();
@@ -263,6 +265,8 @@ private:
     log.emplace(outputs.log);
     if (!log->kept().empty())
       std::printf("the log that was there is now '%s'\n", log->kept().c_str());
+    if (options.logHeader)
+      log->writeHeader(header().json());
     showOutput();
   }
 

@@ -68,12 +68,28 @@ void formatDuration(double seconds, char (&text)[32]) {
     std::snprintf(text, sizeof(text), "%lld:%02lld", whole / 60, whole % 60);
 }
 
+/// Without an allocation.
+static void formatCount(double count, char (&text)[32]) {
+  static constexpr const char *units[] = {"", "k", "M", "B", "T"};
+  int unit = 0;
+  // 999.6 is 1k, not 1e+03.
+  for (; count >= 999.5 && unit < 4; ++unit)
+    count /= 1000;
+  std::snprintf(text, sizeof(text), "%.3g%s", count, units[unit]);
+}
+
 std::string formatBytes(double bytes) {
   static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;
   for (; bytes >= 1024 && unit < 4; ++unit)
     bytes /= 1024;
   return unit == 0 ? format("%.0f B", bytes) : format("%.3g %s", bytes, units[unit]);
+}
+
+std::string formatCount(double count) {
+  char text[32];
+  formatCount(count, text);
+  return text;
 }
 
 ProgressLine::ProgressLine(std::int64_t steps, const char *unit)
@@ -87,11 +103,12 @@ void ProgressLine::step(std::int64_t number, double loss, double gradNorm, doubl
   if (number != 1 && number != steps && time - lastShown < (terminal ? 0.1 : 2.0))
     return;
   lastShown = time;
-  char left[32];
+  char left[32], counted[32];
+  formatCount(rate, counted);
   formatDuration(secondsPerStep * static_cast<double>(steps - number), left);
-  std::printf("%sstep %lld/%lld  loss %.6g  grad norm %.4g  lr %.3g  %.4g %s/s  %s left%s",
+  std::printf("%sstep %lld/%lld  loss %.6g  grad norm %.4g  lr %.3g  %s %s/s  %s left%s",
               terminal ? "\r\033[K" : "", static_cast<long long>(number),
-              static_cast<long long>(steps), loss, gradNorm, lr, rate, unit, left,
+              static_cast<long long>(steps), loss, gradNorm, lr, counted, unit, left,
               terminal ? "" : "\n");
   showOutput();
   open = terminal;

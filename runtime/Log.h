@@ -63,6 +63,9 @@ void formatDuration(double seconds, char (&text)[32]);
 /// `617 B`, `12.3 KiB`, `4.56 GiB`.
 std::string formatBytes(double bytes);
 
+/// `617`, `12.3k`, `4.56M`, `7B`: three digits.
+std::string formatCount(double count);
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_LOG_H

@@ -103,7 +103,13 @@ bool LogFile::lock(int file) {
 
 void LogFile::write(JsonLine &line, std::int64_t step) {
   std::size_t left;
-  const char *next = line.finish(left);
+  const char *text = line.finish(left);
+  writeLine(text, left, step);
+}
+
+void LogFile::writeHeader(const std::string &line) { writeLine(line.data(), line.size(), 1); }
+
+void LogFile::writeLine(const char *next, std::size_t left, std::int64_t step) {
   if (lostFrom)
     return;
   const auto length = static_cast<std::int64_t>(left);

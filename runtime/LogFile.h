@@ -30,10 +30,14 @@ public:
   /// standard error; later lines are not written, so that the log has no gap.
   void write(JsonLine &line, std::int64_t step);
 
+  /// Writes a line before that of the first step, likewise.
+  void writeHeader(const std::string &line);
+
   /// Flushes to the device. Error: the log is not complete.
   void finish();
 
 private:
+  void writeLine(const char *next, std::size_t left, std::int64_t step);
   void replaceFile(const std::string &file);
   bool lock(int file);
   void lose(std::int64_t step, int reason);

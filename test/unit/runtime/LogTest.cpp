@@ -73,6 +73,12 @@ TEST(LogTest, DurationsAndSizesAreReadable) {
   EXPECT_EQ(formatBytes(617), "617 B");
   EXPECT_EQ(formatBytes(1536), "1.5 KiB");
   EXPECT_EQ(formatBytes(3.0 * 1024 * 1024 * 1024), "3 GiB");
+  EXPECT_EQ(formatCount(617), "617");
+  EXPECT_EQ(formatCount(999.4), "999");
+  EXPECT_EQ(formatCount(999.6), "1k");
+  EXPECT_EQ(formatCount(10240), "10.2k");
+  EXPECT_EQ(formatCount(124439808), "124M");
+  EXPECT_EQ(formatCount(405e9), "405B");
 }
 
 TEST(LogTest, TheProgressLineHasRateAndTimeLeft) {
