@@ -21,8 +21,8 @@ std::string mlir::fsdp::getLocationName(Location location) {
 
 /// The load of the shard that `value` is, or that it casts; null where it is something else.
 static LoadOp getLoaded(Value value) {
-  if (auto cast = value.getDefiningOp<arith::TruncFOp>())
-    value = cast.getIn();
+  if (auto cast = value.getDefiningOp<CastOpInterface>())
+    value = cast->getOperand(0);
   return value.getDefiningOp<LoadOp>();
 }
 

@@ -59,10 +59,11 @@ static bool isGradient(Value value) {
 }
 
 bool StepShardings::carriesPartialSums(Operation *op) const {
+  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  nn::Linearity linearity = ruled ? ruled.getLinearity() : nn::Linearity::none;
   // A cast rounds each partial sum: that is what reducing in a narrow type means.
-  bool cast = isa<arith::ExtFOp, arith::TruncFOp>(op) && isGradient(op->getResult(0));
-  if (!cast && !isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::AddIOp, nn::RearrangeOp,
-                    nn::SliceOp, nn::PadOp, nn::ConcatOp>(op))
+  if (linearity != nn::Linearity::additive &&
+      !(linearity == nn::Linearity::rounding && isGradient(op->getResult(0))))
     return false;
   ArrayRef<StringAttr> first = lookup(op->getOperand(0)).getUnreduced();
   return !first.empty() && llvm::all_of(op->getOperands(), [&](Value operand) {

@@ -5,7 +5,8 @@
 
 include "dialect/nn/NNBase.td"
 
-def NN_EinsumOp : NN_ComputeOp<"einsum", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+def NN_EinsumOp : NN_ComputeOp<"einsum", [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
+    ["getPrecisionClass"], ["getLinearity"]> {
   let summary = "Contract two tensors as an einsum string says";
   let description = [{
     Multiplies `lhs` and `rhs` over the iteration space that the notation names
@@ -40,7 +41,8 @@ def NN_EinsumOp : NN_ComputeOp<"einsum", [DeclareOpInterfaceMethods<Differentiab
 
 def NN_RearrangeOp : NN_ComputeOp<"rearrange", [
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    AllElementTypesMatch<["input", "result"]>]> {
+    AllElementTypesMatch<["input", "result"]>],
+    ["getPrecisionClass"], ["getLinearity", "setLocalSizes"]> {
   let summary = "Reshape and transpose in one op";
   let description = [{
     Splits dimensions into factors, reorders the factors and merges them again, as the
@@ -76,7 +78,8 @@ def NN_RearrangeOp : NN_ComputeOp<"rearrange", [
 
 def NN_RepeatOp : NN_ComputeOp<"repeat", [
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    AllElementTypesMatch<["input", "result"]>]> {
+    AllElementTypesMatch<["input", "result"]>],
+    ["getPrecisionClass", "isCheap"], ["getLinearity"]> {
   let summary = "Broadcast along new dimensions";
   let description = [{
     Every element of the input stands at each position of the names that only the
@@ -106,7 +109,8 @@ def NN_RepeatOp : NN_ComputeOp<"repeat", [
   let hasFolder = 1;
 }
 
-def NN_ReduceOp : NN_ComputeOp<"reduce", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+def NN_ReduceOp : NN_ComputeOp<"reduce", [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
+    ["getPrecisionClass"], ["getLinearity"]> {
   let summary = "Sum, average or maximize over named dimensions";
   let description = [{
     Combines all elements along the names that the result lacks. The result may have a

@@ -56,7 +56,7 @@ void step(Context &c) {
   attention_grad(c, 0, "attention_grad", heads, p, g, m, v, lr, p, g, m, v);
   slice(c, 0, "slice", Part{1, 4, 0, 4}, p, g);
   pad(c, 0, "pad", Part{1, 4, 0, 4}, p, g);
-  concat(c, 0, "concat", 1, m, lr, scale);
+  concat(c, 0, "concat", Join<2>{1, {1, 1}}, m, lr, scale);
   square_sum(c, 0, "square_sum", g, sum);
   learning_rate(c, 0, "learning_rate", Schedule{Schedule::Cosine, 3}, state, lr);
   all_finite(c, 0, "all_finite", ok, lr, sum, scale);
