@@ -126,6 +126,13 @@ template <std::size_t N> struct Join {
   std::size_t sizes[N];
 };
 
+/// Kernels of one operand and one result of its size, in place or not, for float and bf16: the name that
+/// both targets call, and the shape that it is told. The CPU's functions (UnaryKernels.h), CUDA's
+/// (cuda/Kernels.h) and those that record them (cuda/Record.h) are all declared from this list.
+#define FSDP_UNARY_KERNELS(KERNEL)                                                                 \
+  KERNEL(rope, RopeShape)                                                                          \
+  KERNEL(softmax, SoftmaxRows)
+
 /// buffer = momentum * buffer + g;  p -= lr * buffer, where g includes
 /// weightDecay * p. Without momentum there is no buffer.
 struct Sgd {

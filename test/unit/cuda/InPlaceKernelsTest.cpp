@@ -1,4 +1,4 @@
-// Every kernel of the device that may write over an operand (passes/InPlace.cpp names them) gives the same
+// Every kernel of the device that may write over an operand (KernelOpInterface says which) gives the same
 // bits there as beside it, in both element types: rows held in registers, rows too wide for that, and
 // addresses that are no multiple of a vector.
 

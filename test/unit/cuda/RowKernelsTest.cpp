@@ -1,6 +1,5 @@
-#include "runtime/Rope.h"
 #include "runtime/RowNorm.h"
-#include "runtime/Softmax.h"
+#include "runtime/UnaryKernels.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 using namespace fsdp::rt;

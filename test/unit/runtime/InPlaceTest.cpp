@@ -1,13 +1,12 @@
-// Every kernel that may write over an operand (passes/InPlace.cpp names them) gives the same bits there as
+// Every kernel that may write over an operand (KernelOpInterface says which) gives the same bits there as
 // beside it, in both element types. Kernels that the compiler writes are run both ways by
 // test/e2e/check_emitted.py.
 
 #include "runtime/CrossEntropy.h"
 #include "runtime/Dropout.h"
 #include "runtime/Random.h"
-#include "runtime/Rope.h"
 #include "runtime/RowNorm.h"
-#include "runtime/Softmax.h"
+#include "runtime/UnaryKernels.h"
 
 #include <gtest/gtest.h>
 

@@ -7,9 +7,8 @@
 #include "runtime/Embedding.h"
 #include "runtime/Parts.h"
 #include "runtime/Random.h"
-#include "runtime/Rope.h"
 #include "runtime/RowNorm.h"
-#include "runtime/Softmax.h"
+#include "runtime/UnaryKernels.h"
 
 #include <gtest/gtest.h>
 

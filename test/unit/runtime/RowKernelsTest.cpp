@@ -1,7 +1,6 @@
 #include "runtime/Embedding.h"
-#include "runtime/Rope.h"
 #include "runtime/RowNorm.h"
-#include "runtime/Softmax.h"
+#include "runtime/UnaryKernels.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
