@@ -1,5 +1,6 @@
 //===- Structured.cpp - operations in einsum and einops notation ----------===//
 
+#include "dsl/Checks.h"
 #include "dsl/Operations.h"
 
 #include "dialect/nn/NNDialect.h"
@@ -132,6 +133,17 @@ Tensor reduceMean(const std::string &notation, Located input) {
 
 Tensor reduceMax(const std::string &notation, Located input) {
   return reduce("reduceMax", nn::Reduction::max, notation, input);
+}
+
+Tensor scanSum(const std::string &notation, const std::string &along, Located input,
+               const ScanOptions &options) {
+  requireFloat("scanSum", input);
+  return input.tensor.owner().create(
+      "scanSum '" + notation + "' along '" + along + "'", {input.tensor}, input.where,
+      [&](OpBuilder &builder, Location loc) -> Value {
+        return nn::ScanSumOp::create(builder, loc, input.tensor.type(), notation, along,
+                                     input.tensor.irValue(), options.exclusive, options.reverse);
+      });
 }
 
 } // namespace fsdp::dsl

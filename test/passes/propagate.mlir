@@ -96,12 +96,16 @@ fsdp.step @evaluate evaluate {
 }
 
 //--- partial.mlir
-// Sums of partial sums stay partial and are reduced once; a maximum, a mean and a product do not pass them on.
+// Sums of partial sums stay partial and are reduced once, behind what cuts or accumulates them too; a maximum, a mean,
+// a product and what repeats elements do not pass them on.
 // PARTIAL: arith.addf {{.*}} [#fsdp.sharding<@mesh, [{}], unreduced = {"fsdp"}>]
 // PARTIAL: arith.mulf {{.*}} [#fsdp.sharding<@mesh, [{}]>]
 // PARTIAL: nn.reduce max {{.*}} [#fsdp.sharding<@mesh, [{}], unreduced = {"fsdp"}>]
 // PARTIAL: arith.addf {{.*}} [#fsdp.sharding<@mesh, [{}]>]
 // PARTIAL: arith.addf {{.*}} [#fsdp.sharding<@mesh, [{}]>]
+// PARTIAL: nn.scan_sum {{.*}} [#fsdp.sharding<@mesh, [{}], unreduced = {"fsdp"}>]
+// PARTIAL: nn.slice {{.*}} [#fsdp.sharding<@mesh, [{}], unreduced = {"fsdp"}>]
+// PARTIAL: nn.repeat {{.*}} [#fsdp.sharding<@mesh, [{}, {}]>]
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x6xf32>
@@ -111,4 +115,7 @@ fsdp.step @evaluate evaluate {
   %m = nn.reduce max "b i -> i" %x : tensor<8x6xf32> -> tensor<6xf32>
   %n = arith.addf %m, %m : tensor<6xf32>
   %o = arith.addf %a, %p : tensor<6xf32>
+  %c = nn.scan_sum "i" along "i" %a exclusive : tensor<6xf32>
+  %d = nn.slice %c dim 0 start 1 : tensor<6xf32> -> tensor<2xf32>
+  %r = nn.repeat "i -> i j" %d : tensor<2xf32> -> tensor<2x3xf32>
 }

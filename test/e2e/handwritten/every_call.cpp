@@ -50,6 +50,7 @@ void step(Context &c) {
   embedding(c, 0, "embedding", EmbeddingShape{2, 2, 2}, p, label, g);
   embedding_grad(c, 0, "embedding_grad", EmbeddingShape{2, 2, 2}, wide_label, g, p);
   rope(c, 0, "rope", RopeShape{1, 2, 1, 2, 10000, false}, p, g);
+  scan_sum(c, 0, "scan_sum", ScanShape{2, 2, 1, false, true}, p, g);
   dropout(c, 0, "dropout", DropoutMask<2>{0.5, hashName("drop"), 8, {{2, 4}, {2, 1}}}, state, p, g);
   const AttentionShape heads = rowMajor({1, 1, 1, 2, 2, 2, 1, true});
   attention(c, 0, "attention", heads, p, g, m, v, lr);

@@ -43,6 +43,16 @@ TYPED_TEST(InPlaceKernels, Rope) {
         [&](Device<TypeParam> &x, Device<TypeParam> &y) { return rope(shape, x, y, this->stream); });
 }
 
+TYPED_TEST(InPlaceKernels, ScanSum) {
+  for (const ScanShape &shape :
+       {ScanShape{3, 40, 1, false, false}, ScanShape{2, 9, 300, true, false},
+        ScanShape{2, 9, 5, true, true}, ScanShape{2, 3000, 1, true, true}})
+    this->expectSame(normal(shape.outer * shape.size * shape.inner, this->random), 0,
+                     [&](Device<TypeParam> &x, Device<TypeParam> &y) {
+                       return scan_sum(shape, x, y, this->stream);
+                     });
+}
+
 TYPED_TEST(InPlaceKernels, Dropout) {
   StepState start{};
   start.seed = 7;

@@ -64,6 +64,14 @@ TYPED_TEST(InPlace, Rope) {
                      [&](const TypeParam *x, TypeParam *y) { kernels::rope(shape, x, y); });
 }
 
+TYPED_TEST(InPlace, ScanSum) {
+  for (const ScanShape &shape :
+       {ScanShape{3, 40, 1, false, false}, ScanShape{2, 9, 300, true, false},
+        ScanShape{2, 9, 5, true, true}, ScanShape{1, 1000, 1, true, true}})
+    this->expectSame(this->draw(shape.outer * shape.size * shape.inner),
+                     [&](const TypeParam *x, TypeParam *y) { kernels::scan_sum(shape, x, y); });
+}
+
 TYPED_TEST(InPlace, Dropout) {
   StepState state{};
   state.seed = 7;

@@ -158,6 +158,17 @@ TEST(NarrowKernelsTest, Embedding) {
   }
 }
 
+TEST(NarrowKernelsTest, ScanSum) {
+  std::mt19937 random(6);
+  for (std::size_t inner : {1, 5}) {
+    const Both x(3 * 40 * inner, random);
+    Both y(x.wide.size());
+    kernels::scan_sum({3, 40, inner, false, true}, x.wide.data(), y.wide.data());
+    kernels::scan_sum({3, 40, inner, false, true}, x.narrow.data(), y.narrow.data());
+    expectRounded(y);
+  }
+}
+
 TEST(NarrowKernelsTest, RopeAndDropout) {
   std::mt19937 random(5);
   const Both x(2 * 9 * 34, random);
