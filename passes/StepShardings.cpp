@@ -66,8 +66,15 @@ bool StepShardings::carriesPartialSums(Operation *op) const {
       !(linearity == nn::Linearity::rounding && isGradient(op->getResult(0))))
     return false;
   ArrayRef<StringAttr> first = lookup(op->getOperand(0)).getUnreduced();
-  return !first.empty() && llvm::all_of(op->getOperands(), [&](Value operand) {
-    return lookup(operand).getUnreduced() == first && leavesSums(operand.getDefiningOp());
+  if (first.empty() || llvm::any_of(op->getOperands(), [&](Value operand) {
+        return lookup(operand).getUnreduced() != first || !leavesSums(operand.getDefiningOp());
+      }))
+    return false;
+  // An operand that is split otherwise than the op takes it is moved, and what is moved is complete.
+  nn::ShardingRule rule = ruled.getShardingRule();
+  OpSplit taken = split(op, rule);
+  return llvm::all_of(llvm::zip_equal(op->getOperands(), rule.operands), [&](auto pair) {
+    return axesOf(std::get<0>(pair)) == taken.project(std::get<1>(pair));
   });
 }
 

@@ -5,6 +5,7 @@
 // RUN: fsdp-opt %t/groups.mlir --fsdp-propagate | FileCheck %s --check-prefix=GROUPS
 // RUN: fsdp-opt %t/constraint.mlir --fsdp-propagate | FileCheck %s --check-prefix=CONSTRAINT
 // RUN: fsdp-opt %t/partial.mlir --fsdp-propagate | FileCheck %s --check-prefix=PARTIAL
+// RUN: fsdp-opt %t/otherwise-split.mlir --fsdp-propagate | FileCheck %s --check-prefix=OTHERWISE
 // RUN: fsdp-opt %t/layer.mlir --fsdp-propagate | fsdp-opt --fsdp-propagate | FileCheck %s --check-prefix=LAYER
 
 //--- layer.mlir
@@ -118,4 +119,26 @@ fsdp.step @evaluate evaluate {
   %c = nn.scan_sum "i" along "i" %a exclusive : tensor<6xf32>
   %d = nn.slice %c dim 0 start 1 : tensor<6xf32> -> tensor<2xf32>
   %r = nn.repeat "i -> i j" %d : tensor<2xf32> -> tensor<2x3xf32>
+}
+
+//--- otherwise-split.mlir
+// Partial sums that are split otherwise than their sum are completed where they are moved, so that no part is
+// counted twice.
+// OTHERWISE: nn.reduce {{.*}} [#fsdp.sharding<@mesh, [{"data"}, {}], unreduced = {"fsdp"}>]
+// OTHERWISE: nn.embedding_grad {{.*}} [#fsdp.sharding<@mesh, [{}, {}], unreduced = {"fsdp"}>]
+// OTHERWISE: arith.addf {{.*}} [#fsdp.sharding<@mesh, [{"data"}, {}]>]
+fsdp.mesh @mesh <["data"=2, "fsdp"=2]>
+fsdp.step @evaluate evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4x3xf32>
+  %ids = fsdp.input "ids" sample_dim 0 : tensor<8xi32>
+  %d = fsdp.input "d" sample_dim 0 : tensor<8x3xf32>
+  %xs = fsdp.constraint %x <@mesh, [{"fsdp"}, {"data"}, {}]> : tensor<8x4x3xf32>
+  %is = fsdp.constraint %ids <@mesh, [{"fsdp"}]> : tensor<8xi32>
+  %ds = fsdp.constraint %d <@mesh, [{"fsdp"}, {}]> : tensor<8x3xf32>
+  %a = nn.reduce sum "b r w -> r w" %xs : tensor<8x4x3xf32> -> tensor<4x3xf32>
+  %e = nn.embedding_grad %is, %ds : tensor<8xi32>, tensor<8x3xf32> -> tensor<4x3xf32>
+  %s = arith.addf %a, %e : tensor<4x3xf32>
+  %sum = nn.reduce sum "r w ->" %s : tensor<4x3xf32> -> tensor<f64>
+  %weight = arith.constant dense<1.0> : tensor<f64>
+  fsdp.loss %sum over %weight
 }
