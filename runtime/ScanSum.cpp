@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t kLinesAtOnce = 256; ///< whose sums stay in the first cache
 
-/// `count` lines that lie side by side. Of each the number at `i` is read before its sum is written.
+/// `count` lines that lie side by side. Of each the number at `i` is read before its sum is
+/// written.
 template <bool exclusive, class T>
 void scanLines(ScanShape shape, std::size_t count, const T *x, T *y) {
   float sums[kLinesAtOnce] = {};

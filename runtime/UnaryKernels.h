@@ -1,7 +1,7 @@
 //===- UnaryKernels.h - one operand, one result -----------------*- C++ -*-===//
 //
-// For each kernel of FSDP_UNARY_KERNELS (KernelArguments.h): `kernels::name(shape, x, y)`, which its own
-// file computes and instantiates for float and bf16, and the launch of it. `y` may be `x`.
+// For each kernel of FSDP_UNARY_KERNELS (KernelArguments.h): `kernels::name(shape, x, y)`, which
+// its own file computes and instantiates for float and bf16, and the launch of it. `y` may be `x`.
 //
 //===----------------------------------------------------------------------===//
 

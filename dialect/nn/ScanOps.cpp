@@ -62,9 +62,9 @@ LogicalResult ScanSumOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> res
                                          SmallVectorImpl<Value> &operandCotangents) {
   Value d = resultCotangents[0], input;
   if (d && needed[0])
-    input = ScanSumOp::create(builder, getLoc(), getType(), getNotationAttr(), getAlongAttr(), d,
-                              getExclusiveAttr(),
-                              getReverse() ? UnitAttr() : builder.getUnitAttr());
+    input =
+        ScanSumOp::create(builder, getLoc(), getType(), getNotationAttr(), getAlongAttr(), d,
+                          getExclusiveAttr(), getReverse() ? UnitAttr() : builder.getUnitAttr());
   operandCotangents.push_back(input);
   return success();
 }

@@ -1,9 +1,9 @@
 //===- ScanSum.cu - cumulative sums ---------------------------------------===//
 //
-// Floor: 2 s n bytes (s of an element, n elements). Where lines lie side by side a thread walks along one
-// of them, and a warp reads neighbours. Where the numbers of a line are neighbours a block takes it,
-// a tile at a time: its threads sum up what each of them holds, then what lies before it. Sums are
-// formed in an order that depends on the shape alone.
+// Floor: 2 s n bytes (s of an element, n elements). Where lines lie side by side a thread walks
+// along one of them, and a warp reads neighbours. Where the numbers of a line are neighbours a
+// block takes it, a tile at a time: its threads sum up what each of them holds, then what lies
+// before it. Sums are formed in an order that depends on the shape alone.
 //
 //===----------------------------------------------------------------------===//
 
