@@ -376,7 +376,7 @@ FailureOr<int> KernelBuilder::buildElementwise(Operation *op, const Indices &ind
   }
   // What is computed in one type needs no cast from one to the other.
   Type result = computeType(typeOf(op->getResult(0)).getElementType());
-  if (isa<arith::ExtFOp, arith::TruncFOp>(op) && kernel.nodes[operands.front()].type == result)
+  if (isa<CastOpInterface>(op) && kernel.nodes[operands.front()].type == result)
     return operands.front();
   return expression(typeOf(op->getResult(0)).getElementType(), text, operands, op);
 }

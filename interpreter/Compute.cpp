@@ -162,6 +162,32 @@ static Kernel compileReduce(ReduceOp op, Numerics numerics) {
   };
 }
 
+/// Each sum goes on from the one before it.
+static Kernel compileScanSum(ScanSumOp op, Numerics numerics) {
+  RankedTensorType type = resultType(op);
+  int64_t dim = op.getDim(), size = type.getDimSize(dim),
+          inner = elementsOf(type.getShape().drop_front(dim + 1));
+  bool exclusive = op.getExclusive(), reverse = op.getReverse();
+  Rounding round(type.getElementType(), numerics), accumulate(accumulatorOf(type), numerics);
+  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    Tensor result(type);
+    Element *to = result.mutableData();
+    for (int64_t line = 0; size && line < result.size() / size; ++line) {
+      int64_t first = line / inner * size * inner + line % inner;
+      double sum = 0;
+      SumTerms terms(accumulate.type);
+      for (int64_t i = 0; i < size; ++i) {
+        int64_t place = first + (reverse ? size - 1 - i : i) * inner;
+        terms.add(in[0].getFloat(place));
+        double before = sum;
+        sum = accumulate(sum + in[0].getFloat(place));
+        to[place].f = round(exclusive ? before : sum);
+      }
+    }
+    out[0] = std::move(result);
+  };
+}
+
 //===----------------------------------------------------------------------===//
 // Row ops
 //===----------------------------------------------------------------------===//
@@ -239,6 +265,7 @@ Kernel mlir::fsdp::interpreter::detail::compileCompute(Operation *op, Numerics n
       .Case([&](EinsumOp op) { return compileEinsum(op, numerics); })
       .Case<RearrangeOp, RepeatOp>([](auto op) { return compileMovement(op); })
       .Case([&](ReduceOp op) { return compileReduce(op, numerics); })
+      .Case([&](ScanSumOp op) { return compileScanSum(op, numerics); })
       .Case([&](CrossEntropyOp op) { return compileCrossEntropy(op, numerics); })
       .Case([&](CrossEntropyGradOp op) { return compileCrossEntropyGrad(op, numerics); })
       .Case([](ArgmaxOp op) { return compileArgmax(op); })

@@ -22,7 +22,6 @@
 #include "passes/Passes.h"
 #include "passes/StepShardings.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <map>
 
@@ -230,6 +229,11 @@ static Degree common(ArrayRef<Degree> degrees, bool isNumber) {
   return result;
 }
 
+static nn::Linearity linearityOf(Operation *op) {
+  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  return ruled ? ruled.getLinearity() : nn::Linearity::none;
+}
+
 /// That of the results of `op`, which sums over samples `sums` times.
 Degree SampleCounter::degreeOf(Operation *op, int64_t sums) const {
   SmallVector<Degree> given;
@@ -239,20 +243,28 @@ Degree SampleCounter::degreeOf(Operation *op, int64_t sums) const {
     return std::nullopt;
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   bool isNumber = type.getRank() == 0 && isa<FloatType>(type.getElementType());
-  return llvm::TypeSwitch<Operation *, Degree>(op)
-      .Case<arith::AddFOp, arith::SubFOp, arith::AddIOp, arith::SubIOp, arith::MaximumFOp,
-            arith::MinimumFOp>([&](auto) { return common(given, isNumber); })
-      .Case([&](arith::SelectOp) { return common(ArrayRef(given).drop_front(), isNumber); })
-      .Case<arith::MulFOp, arith::MulIOp, nn::EinsumOp>(
-          [&](auto) { return Degree(*given[0] + *given[1] + sums); })
-      .Case([&](arith::DivFOp) { return Degree(*given[0] - *given[1]); })
-      .Case<arith::NegFOp, arith::ExtFOp, arith::TruncFOp, arith::ExtSIOp, arith::TruncIOp,
-            arith::SIToFPOp, arith::UIToFPOp, nn::ReduceOp, nn::RepeatOp, nn::RearrangeOp,
-            ConstraintOp>([&](auto) { return Degree(*given[0] + sums); })
-      .Default([&](Operation *) {
-        bool constant = llvm::all_of(given, [](Degree degree) { return *degree == 0; });
-        return constant ? Degree(sums) : std::nullopt;
-      });
+  Degree scaled;
+  switch (linearityOf(op)) {
+  case nn::Linearity::none:
+    if (llvm::all_of(given, [](Degree degree) { return *degree == 0; }))
+      scaled = 0;
+    break;
+  case nn::Linearity::additive:
+  case nn::Linearity::rounding:
+  case nn::Linearity::homogeneous:
+    scaled = common(given, isNumber);
+    break;
+  case nn::Linearity::choice:
+    scaled = common(ArrayRef(given).drop_front(), isNumber);
+    break;
+  case nn::Linearity::product:
+    scaled = *given[0] + *given[1];
+    break;
+  case nn::Linearity::quotient:
+    scaled = *given[0] - *given[1];
+    break;
+  }
+  return scaled ? Degree(*scaled + sums) : std::nullopt;
 }
 
 LogicalResult SampleCounter::checkMeasure(Operation *op) {
@@ -387,10 +399,14 @@ Value SampleCounter::grown(Value value) {
   if (*degrees.lookup(value) == 0)
     return forSamples(value.getLoc(), value);
   // What stands beside a sum in an addition is for the whole batch.
-  if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::MulFOp, arith::DivFOp,
-                       arith::ExtFOp>(op))
+  if (!op || !nn::isElementwise(op) || !isa<FloatType>(getElementTypeOrSelf(value.getType())))
     return value;
-  bool adds = isa<arith::AddFOp, arith::SubFOp>(op);
+  nn::Linearity linearity = linearityOf(op);
+  bool adds = linearity == nn::Linearity::additive;
+  if (!adds && !llvm::is_contained({nn::Linearity::rounding, nn::Linearity::product,
+                                    nn::Linearity::quotient},
+                                   linearity))
+    return value;
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) {
     bool isSum = *degrees.lookup(operand) == 1;

@@ -189,7 +189,8 @@ def FSDP_UpdateOp : FSDP_Op<"update", [DeclareOpInterfaceMethods<SymbolUserOpInt
 }
 
 def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperandsAndResultType,
-    DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
+    DeclareOpInterfaceMethods<ShardingRuleOpInterface, ["getLinearity"]>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getPrecisionClass"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "Ask for a sharding of a value";
   let description = [{

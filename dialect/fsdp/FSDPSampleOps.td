@@ -35,7 +35,8 @@ def FSDP_SampleCountOp : FSDP_Op<"sample_count", [InGlobalPhase, InLocalPhase, I
 }
 
 def FSDP_MaskSamplesOp : FSDP_Op<"mask_samples", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase,
-    AllTypesMatch<["input", "result"]>, DeclareOpInterfaceMethods<ShardingRuleOpInterface>]> {
+    AllTypesMatch<["input", "result"]>, DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["isElementwise", "isCheap"]>]> {
   let summary = "Overwrite the samples that do not count";
   let description = [{
     Dimension `dim` runs over the samples of the batch, `rows` elements for each of them, one sample after

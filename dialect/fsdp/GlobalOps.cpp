@@ -139,6 +139,8 @@ LogicalResult ConstraintOp::verify() {
 }
 
 nn::ShardingRule ConstraintOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
+nn::Linearity ConstraintOp::getLinearity() { return nn::Linearity::homogeneous; }
+nn::PrecisionClass ConstraintOp::getPrecisionClass() { return nn::PrecisionClass::first; }
 
 LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
                                             ArrayRef<bool> needed,

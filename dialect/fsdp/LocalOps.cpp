@@ -78,6 +78,9 @@ LogicalResult FlattenOp::verify() {
   return success();
 }
 
+bool MaskPaddingOp::isElementwise() { return true; }
+bool MaskPaddingOp::isCheap() { return true; }
+
 LogicalResult MaskPaddingOp::verify() {
   auto type = cast<RankedTensorType>(getType());
   int64_t dim = getDim();

@@ -47,3 +47,5 @@ LogicalResult MaskSamplesOp::verify() {
 }
 
 nn::ShardingRule MaskSamplesOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
+bool MaskSamplesOp::isElementwise() { return true; }
+bool MaskSamplesOp::isCheap() { return true; }

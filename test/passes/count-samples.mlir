@@ -112,3 +112,30 @@ fsdp.step @mixed evaluate {
   %one = arith.constant dense<1.0> : tensor<f64>
   fsdp.metric "ratio" %ratio over %one
 }
+
+// -----
+
+// A sum over samples stays one behind what cuts, joins or accumulates it, and a cast of a sum beside a constant grows
+// like the sum.
+// CHECK-LABEL: fsdp.step @linear
+// CHECK: nn.scan_sum
+// CHECK: %[[SUM:.*]] = nn.reduce sum "o ->"
+// CHECK: %[[GROWN:.*]] = arith.mulf
+// CHECK: arith.addf %[[SUM]], %[[GROWN]] : tensor<f64>
+// CHECK: %[[NARROW:.*]] = arith.truncf %{{.*}} : tensor<f64> to tensor<f32>
+// CHECK: %[[WIDE:.*]] = arith.extf %[[NARROW]] : tensor<f32> to tensor<f64>
+// CHECK: fsdp.loss %[[WIDE]] over
+fsdp.step @linear evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x3xf32>
+  %columns = nn.reduce sum "b o -> o" %x : tensor<8x3xf32> -> tensor<3xf32>
+  %two = nn.slice %columns dim 0 start 0 : tensor<3xf32> -> tensor<2xf32>
+  %padded = nn.pad %two dim 0 low 1 : tensor<2xf32> -> tensor<4xf32>
+  %joined = nn.concat %padded, %columns dim 0 : (tensor<4xf32>, tensor<3xf32>) -> tensor<7xf32>
+  %scanned = nn.scan_sum "o" along "o" %joined : tensor<7xf32>
+  %sum = nn.reduce sum "o ->" %scanned : tensor<7xf32> -> tensor<f64>
+  %constant = arith.constant dense<16.0> : tensor<f64>
+  %both = arith.addf %sum, %constant : tensor<f64>
+  %narrow = arith.truncf %both : tensor<f64> to tensor<f32>
+  %wide = arith.extf %narrow : tensor<f32> to tensor<f64>
+  fsdp.loss %wide over %constant
+}

@@ -83,7 +83,7 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase) {
   if (needs(Emit::Global) && !ir::getMeshOp(module))
     setMesh(module, {{"fsdp", 1}});
   PassManager manager(module.getContext());
-  ir::PipelineOptions pipeline = options.getPipeline();
+  const ir::PipelineOptions &pipeline = options.pipeline;
   if (needs(Emit::Global))
     ir::buildGlobalPipeline(manager, pipeline);
   if (needs(Emit::Local))

@@ -159,6 +159,11 @@ TEST_F(ModelErrorTest, RowsThatDoNotFit) {
   EXPECT_MISTAKE_HAS(rope("d t", x), "has no positions in dimension 1");
 }
 
+TEST_F(ModelErrorTest, ScanSum) {
+  EXPECT_MISTAKE_HAS(scanSum("b s", "t", x), "scanSum 'b s' along 't'");
+  EXPECT_MISTAKE_HAS(scanSum("b s", "t", x), "sums along 't', expected one of the names of 'b s'");
+}
+
 TEST_F(ModelErrorTest, Dropout) {
   dropout(x, 0.1, "drop");
   EXPECT_MISTAKE_HAS(dropout(x, 0.1, "drop"),

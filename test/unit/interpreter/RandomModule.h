@@ -86,6 +86,7 @@ private:
   void normalizeRows();
   void attend();
   void turn();
+  void accumulate();
   void drop();
   void lookUp();
   void cutAndJoin();

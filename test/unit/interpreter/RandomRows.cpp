@@ -142,6 +142,22 @@ void RandomStep::turn() {
       dims);
 }
 
+/// Along any dimension, the batch as a rare case.
+void RandomStep::accumulate() {
+  Var x = use();
+  if (x.dims.empty())
+    return;
+  std::string along = {x.dims[random() % x.dims.size()]}, names = notation(x.dims, "");
+  if (hasBatch(along) && chance(80))
+    return;
+  names = StringRef(names).take_until([](char c) { return c == '-'; }).rtrim().str();
+  auto flag = [&] { return chance(40) ? builder.getUnitAttr() : UnitAttr(); };
+  UnitAttr exclusive = flag(), reverse = flag();
+  add(nn::ScanSumOp::create(builder, location(), typeOf(x.dims), builder.getStringAttr(names),
+                            builder.getStringAttr(along), x.value, exclusive, reverse),
+      x.dims);
+}
+
 void RandomStep::drop() {
   Var x = use();
   FloatAttr rate = builder.getF64FloatAttr(oneOf<double>({0.1, 0.25, 0.5}));
