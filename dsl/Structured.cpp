@@ -141,7 +141,7 @@ Tensor scanSum(const std::string &notation, const std::string &along, Located in
   return builderOf(input.tensor).create(
       "scanSum '" + notation + "' along '" + along + "'", {input.tensor}, input.where,
       [&](OpBuilder &builder, Location loc) -> Value {
-        return nn::ScanSumOp::create(builder, loc, input.tensor.type(), notation, along,
+        return nn::ScanSumOp::create(builder, loc, typeOf(input.tensor), notation, along,
                                      valueOf(input.tensor), options.exclusive, options.reverse);
       });
 }

@@ -209,6 +209,12 @@ static void declareDistribution(CLI::App &app, Options &o) {
   choice("--buckets", o.buckets, "what one gather holds", {"unit", "parameter"});
   choice("--communicator", o.communicator, "how ranks talk",
          {"auto", "shm", "tcp", "mpi", "nccl", "loopback"});
+  group.callback([&o, &group] {
+    for (const CLI::Option *option : group.get_options())
+      if (option->get_name() != "--mesh")
+        for (const std::string &value : option->results())
+          o.distribution += (o.distribution.empty() ? "" : " ") + option->get_name() + "=" + value;
+  });
 }
 
 void Options::declare(CLI::App &app) {

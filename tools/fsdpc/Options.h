@@ -68,6 +68,8 @@ struct Options {
   std::string memoryLimit;
   std::string buckets = "unit";
   std::string communicator = "auto";
+  /// What was given of these, but for the mesh: "--strategy=hsdp --prefetch=2".
+  std::string distribution;
   bool record = false;
   /// Where the JSON of the report goes; empty for none, "-" for the table only.
   std::string report;

@@ -40,7 +40,7 @@ ir::EmittedProgram emitProgram(mlir::ModuleOp module, const Options &options,
   emit.name = name;
   emit.report = report;
   emit.communicator = options.communicator;
-  emit.options = options.describe();
+  emit.options = options.distribution;
   ir::EmittedProgram program;
   if (failed(ir::emitProgram(module, emit, program)))
     throw Failure("the program was not written");
