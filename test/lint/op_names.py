@@ -11,7 +11,6 @@ NAME = re.compile(r"\b(nn|arith|math)::([A-Z]\w*Op)\b(?!::create\b)")
 # A constant computes nothing.
 EVERYWHERE = {"arith::ConstantOp"}
 LOOPS = {"nn::EinsumOp", "nn::ReduceOp", "nn::RepeatOp", "nn::RearrangeOp", "nn::FusedOp", "nn::YieldOp"}
-CASTS = {"arith::ExtFOp", "arith::TruncFOp"}
 # (beginnings of paths, ops, reason)
 ALLOWED = [
     # What loops over factors are made of: the ops in einops notation, and the kernel that holds them.
@@ -34,12 +33,9 @@ ALLOWED = [
     (("passes/StepShardings.cpp", "passes/partition/Gradients.cpp"), {"arith::AddFOp"},
      "gradients of a parameter that is used twice are added up"),
     (("passes/Differentiate.cpp",), {"nn::EinsumOp", "arith::TruncFOp"}, "a product is rounded to any type at once"),
-    # Where values lie, and the casts on the legs of a storage.
-    (("passes/SegmentPlan.cpp",), {"nn::RearrangeOp", "nn::SliceOp", "nn::ConcatOp", "arith::TruncFOp"},
-     "values that lie inside of others"),
+    # Where values lie.
+    (("passes/SegmentPlan.cpp",), {"nn::RearrangeOp", "nn::SliceOp", "nn::ConcatOp"}, "values that lie inside of others"),
     (("passes/SegmentPlan.h",), {"nn::RearrangeOp"}, "the same"),
-    (("passes/Schedule.cpp",), {"arith::ExtFOp"}, "the cast behind a reduce-scatter"),
-    (("passes/ScheduleProblem.cpp",), CASTS, "the casts before a gather and behind a reduce-scatter"),
 ]
 
 
