@@ -4,6 +4,7 @@
 
 #include "dialect/nn/NNDialect.h"
 #include "interpreter/Rounding.h"
+#include "interpreter/RoundingNoise.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <limits>
@@ -52,6 +53,8 @@ struct AttentionShape : AttentionLayout {
 
 } // namespace
 
+static double held(double value, Type type = {}) { return RoundingNoise::held(value, type); }
+
 static Kernel compileForward(AttentionOp op, Numerics numerics) {
   RankedTensorType outType = op.getOut().getType(), rowType = op.getLogSumExp().getType();
   AttentionShape shape(op);
@@ -65,11 +68,11 @@ static Kernel compileForward(AttentionOp op, Numerics numerics) {
       std::vector<double> score(count);
       double largest = -std::numeric_limits<double>::infinity(), sum = 0;
       for (int64_t s = 0; s < count; ++s) {
-        score[s] = shape.scale * shape.dot(q, query, k, shape.key(b, h, s));
+        score[s] = held(shape.scale * shape.dot(q, query, k, shape.key(b, h, s)));
         largest = std::max(largest, score[s]);
       }
       for (int64_t s = 0; s < count; ++s)
-        sum += score[s] = std::exp(score[s] - largest);
+        sum += score[s] = held(std::exp(score[s] - largest), outType.getElementType());
       for (int64_t i = 0; i < shape.width; ++i) {
         double value = 0;
         for (int64_t s = 0; s < count; ++s)
@@ -97,12 +100,14 @@ static Kernel compileBackward(AttentionGradOp op, Numerics numerics) {
             *dV = out[vAt].mutableData();
     shape.forEachQuery([&](int64_t b, int64_t h, int64_t t) {
       int64_t query = shape.query(b, h, t), row = shape.output(b, h, t);
-      double delta = shape.dot(d, row, forward, row);
+      double delta = held(shape.dot(d, row, forward, row));
       for (int64_t s = 0; s < shape.visible(t); ++s) {
         int64_t key = shape.key(b, h, s), value = shape.value(b, h, s);
-        double p = std::exp(shape.scale * shape.dot(q, query, k, key) -
-                            sums.getFloat(shape.sum(b, h, t)));
-        double dScore = shape.scale * p * (shape.dot(d, row, v, value) - delta);
+        double p = held(std::exp(held(shape.scale * shape.dot(q, query, k, key)) -
+                                 sums.getFloat(shape.sum(b, h, t))),
+                        round.type);
+        double dScore =
+            held(shape.scale * p * (held(shape.dot(d, row, v, value)) - delta), round.type);
         for (int64_t i = 0; i < shape.width; ++i) {
           dQ[query + i].f += dScore * k.getFloat(key + i);
           dK[key + i].f += dScore * q.getFloat(query + i);
