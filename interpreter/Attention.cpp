@@ -13,6 +13,8 @@ using namespace mlir;
 using namespace mlir::nn;
 using namespace mlir::fsdp::interpreter;
 
+static double held(double value, Type type = {}) { return RoundingNoise::held(value, type); }
+
 namespace {
 
 /// Sizes of an attention, and the element where each row of an operand begins.
@@ -36,10 +38,10 @@ struct AttentionShape : AttentionLayout {
   int64_t output(int64_t b, int64_t h, int64_t t) const { return out.row(b, h, t); }
   int64_t sum(int64_t b, int64_t h, int64_t t) const { return (b * heads + h) * queries + t; }
 
-  double dot(const Tensor &a, int64_t rowA, const Tensor &b, int64_t rowB) const {
+  double dot(const Tensor &a, int64_t rowA, const Tensor &b, int64_t rowB, double sign = 1) const {
     double sum = 0;
     for (int64_t i = 0; i < width; ++i)
-      sum += a.getFloat(rowA + i) * b.getFloat(rowB + i);
+      sum = held(sum + sign * a.getFloat(rowA + i) * b.getFloat(rowB + i));
     return sum;
   }
   /// Calls `fn(b, h, t)` for each query.
@@ -52,8 +54,6 @@ struct AttentionShape : AttentionLayout {
 };
 
 } // namespace
-
-static double held(double value, Type type = {}) { return RoundingNoise::held(value, type); }
 
 static Kernel compileForward(AttentionOp op, Numerics numerics) {
   RankedTensorType outType = op.getOut().getType(), rowType = op.getLogSumExp().getType();
@@ -68,7 +68,7 @@ static Kernel compileForward(AttentionOp op, Numerics numerics) {
       std::vector<double> score(count);
       double largest = -std::numeric_limits<double>::infinity(), sum = 0;
       for (int64_t s = 0; s < count; ++s) {
-        score[s] = held(shape.scale * shape.dot(q, query, k, shape.key(b, h, s)));
+        score[s] = shape.scale * shape.dot(q, query, k, shape.key(b, h, s));
         largest = std::max(largest, score[s]);
       }
       for (int64_t s = 0; s < count; ++s)
@@ -100,14 +100,15 @@ static Kernel compileBackward(AttentionGradOp op, Numerics numerics) {
             *dV = out[vAt].mutableData();
     shape.forEachQuery([&](int64_t b, int64_t h, int64_t t) {
       int64_t query = shape.query(b, h, t), row = shape.output(b, h, t);
-      double delta = held(shape.dot(d, row, forward, row));
+      // Where `forward` is one of the values, the difference below is 0. Noise tells the two sums
+      // apart, as programs form them in different orders: it depends on the sign.
+      double delta = -shape.dot(d, row, forward, row, -1);
       for (int64_t s = 0; s < shape.visible(t); ++s) {
         int64_t key = shape.key(b, h, s), value = shape.value(b, h, s);
-        double p = held(std::exp(held(shape.scale * shape.dot(q, query, k, key)) -
+        double p = held(std::exp(shape.scale * shape.dot(q, query, k, key) -
                                  sums.getFloat(shape.sum(b, h, t))),
                         round.type);
-        double dScore =
-            held(shape.scale * p * (held(shape.dot(d, row, v, value)) - delta), round.type);
+        double dScore = held(shape.scale * p * (shape.dot(d, row, v, value) - delta), round.type);
         for (int64_t i = 0; i < shape.width; ++i) {
           dQ[query + i].f += dScore * k.getFloat(key + i);
           dK[key + i].f += dScore * q.getFloat(query + i);

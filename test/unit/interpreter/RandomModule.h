@@ -69,6 +69,7 @@ private:
   // Layers: each takes a value of the pool and adds another.
   void contract();
   void contractValues();
+  void contractRows();
   void bias();
   void smooth();
   void kink();

@@ -191,6 +191,38 @@ void RandomStep::contractValues() {
       result);
 }
 
+/// A product of two matrices, whose rows are all outer dimensions, and what a kernel goes on with: the
+/// product and what is computed of it are both used later.
+void RandomStep::contractRows() {
+  Var x = use();
+  std::string from = shuffled(x.dims);
+  if (from.size() < 2 || hasBatch(from.substr(from.size() - 1)))
+    return;
+  std::string rows = from.substr(0, from.size() - 1), to = rows + newDim(between(1, 5));
+  std::string weight = from.substr(from.size() - 1) + to.substr(to.size() - 1);
+  Value product = nn::EinsumOp::create(builder, location(), typeOf(to), from + "," + weight + "->" + to,
+                                       ordered(x, from), parameter(weight));
+  Value other = product;
+  switch (between(0, 2)) {
+  case 0: // a bias
+    other = repeat(parameter(to.substr(to.size() - 1)), to.substr(to.size() - 1), to);
+    break;
+  case 1: // a residual
+    if (hasBatch(to) && to.find('b') != std::string::npos)
+      other = input(to, builder.getF32Type(), 0);
+    break;
+  default: // a gate
+    other = make<math::TanhOp>(product);
+  }
+  Value sum = chance(50) ? make<arith::AddFOp>(product, other) : make<arith::SubFOp>(product, other);
+  if (chance(60))
+    add(chance(50) ? product : sum, to);
+  Value kinked = make<arith::MaximumFOp>(make<arith::AddFOp>(sum, constant(to, 0.07)), constant(to, 0));
+  add(chance(50) ? kinked : make<math::TanhOp>(sum), to);
+  if (chance(30))
+    add(make<arith::MulFOp>(product, other), to);
+}
+
 void RandomStep::bias() {
   Var x = use();
   std::string dims;
@@ -524,7 +556,7 @@ void RandomStep::build() {
     contract();
   for (int64_t i = between(2, 7); i > 0; --i) {
     ++layers;
-    switch (between(0, 22)) {
+    switch (between(0, 25)) {
     case 0:
     case 1:
     case 2:
@@ -580,6 +612,11 @@ void RandomStep::build() {
       break;
     case 21:
       drop();
+      break;
+    case 22:
+    case 23:
+    case 24:
+      contractRows();
       break;
     default:
       chance(50) ? convert() : table();
