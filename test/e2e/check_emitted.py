@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_emitted.py FOLDER BUILD PRECISION [--cases=N] [--seed=S] [--targets=cpu,cuda] [--optimize=1]: random models,
+"""check_emitted.py FOLDER BUILD PRECISION [--cases=N] [--seed=S] [--targets=cpu,cuda] [--optimize=0]: random models,
 emitted for the CPU and for CUDA, beside the scheduled interpreter (test/emitted; docs/design.md says within what).
 
 Many models stand in one source file and run from one binary. A case that differs is tried against many more runs of
@@ -83,10 +83,10 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("precision", choices=["f32", "bf16"])
-    parser.add_argument("--cases", type=int, default=40)
+    parser.add_argument("--cases", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--targets", type=lambda text: text.split(","), default=["cpu", "cuda"])
-    parser.add_argument("--optimize", default="1")
+    parser.add_argument("--optimize", default="0")
     arguments = parser.parse_args()
     if os.environ.get("FSDP_TEST_QUICK"):
         arguments.cases = max(1, arguments.cases // 10)

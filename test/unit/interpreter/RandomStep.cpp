@@ -218,9 +218,17 @@ void RandomStep::contractRows() {
   if (chance(60))
     add(chance(50) ? product : sum, to);
   Value kinked = make<arith::MaximumFOp>(make<arith::AddFOp>(sum, constant(to, 0.07)), constant(to, 0));
-  add(chance(50) ? kinked : make<math::TanhOp>(sum), to);
+  Value activated = chance(50) ? kinked : make<math::TanhOp>(sum);
+  add(activated, to);
   if (chance(30))
     add(make<arith::MulFOp>(product, other), to);
+  if (chance(50))
+    return;
+  // Another product of what was computed, with the first one around it.
+  std::string last = rows + newDim(sizes[to.back()]), square = {to.back(), last.back()};
+  Value second = nn::EinsumOp::create(builder, location(), typeOf(last), to + "," + square + "->" + last,
+                                      activated, parameter(square));
+  add(make<arith::AddFOp>(second, chance(50) ? product : make<arith::AddFOp>(product, other)), last);
 }
 
 void RandomStep::bias() {
