@@ -117,7 +117,7 @@ std::set<std::string> Coverage::gaps(MLIRContext &context, bool allOps) const {
     }
     bool elementwise = dialect == arith::ArithDialect::getDialectNamespace() ||
                        dialect == math::MathDialect::getDialectNamespace();
-    for (Kind kind : {fused, behindProduct, inPlace, manyRanks})
+    for (Kind kind : {fused, inPlace, manyRanks})
       if ((elementwise || kind == manyRanks) && it->second[kind] == 0)
         missing.insert("no launch holds '" + op + "' " + kKinds[kind]);
   }
