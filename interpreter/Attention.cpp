@@ -105,9 +105,9 @@ static Kernel compileBackward(AttentionGradOp op, Numerics numerics) {
       double delta = -shape.dot(d, row, forward, row, -1);
       for (int64_t s = 0; s < shape.visible(t); ++s) {
         int64_t key = shape.key(b, h, s), value = shape.value(b, h, s);
-        double p = held(std::exp(shape.scale * shape.dot(q, query, k, key) -
-                                 sums.getFloat(shape.sum(b, h, t))),
-                        round.type);
+        double p = held(
+            std::exp(shape.scale * shape.dot(q, query, k, key) - sums.getFloat(shape.sum(b, h, t))),
+            round.type);
         double dScore = held(shape.scale * p * (shape.dot(d, row, v, value) - delta), round.type);
         for (int64_t i = 0; i < shape.width; ++i) {
           dQ[query + i].f += dScore * k.getFloat(key + i);

@@ -86,8 +86,8 @@ static Kernel compileEinsum(EinsumOp op, Numerics numerics) {
     for (size_t i = 0; i < lhsBase.size(); ++i) {
       double sum = 0;
       for (size_t k = 0; k < lhsStep.size(); ++k)
-        sum = accumulate(sum +
-                         accumulate(lhs[lhsBase[i] + lhsStep[k]].f * rhs[rhsBase[i] + rhsStep[k]].f));
+        sum = accumulate(
+            sum + accumulate(lhs[lhsBase[i] + lhsStep[k]].f * rhs[rhsBase[i] + rhsStep[k]].f));
       to[i].f = round(sum);
     }
     out[0] = std::move(result);

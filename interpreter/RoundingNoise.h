@@ -18,8 +18,8 @@ public:
   /// close to a tie; `store` takes it to one of its two neighbours in half of the cases.
   enum class Narrow { compute, store };
 
-  /// An f32, or what a 16-bit float is rounded from, is off by up to `units` units in the last place
-  /// of an f32.
+  /// An f32, or what a 16-bit float is rounded from, is off by up to `units` units in the last
+  /// place of an f32.
   RoundingNoise(uint64_t seed, double units, Narrow narrow);
   ~RoundingNoise();
   RoundingNoise(const RoundingNoise &) = delete;

@@ -31,13 +31,14 @@ struct Expected {
 
 struct Case {
   std::uint64_t seed = 0;
-  std::int64_t totalSteps = 0;      ///< where learning rates end
-  std::int64_t evaluated = 0;       ///< how many samples of the batch count in the evaluation, at most all
-  std::int64_t samples = 0;         ///< of the data set
-  std::vector<Numbers> inputs;      ///< the data set, sample by sample
-  std::vector<Numbers> parameters;  ///< before the first step
+  std::int64_t totalSteps = 0; ///< where learning rates end
+  std::int64_t evaluated =
+      0;                    ///< how many samples of the batch count in the evaluation, at most all
+  std::int64_t samples = 0; ///< of the data set
+  std::vector<Numbers> inputs;                ///< the data set, sample by sample
+  std::vector<Numbers> parameters;            ///< before the first step
   std::vector<std::vector<Expected>> outputs; ///< two steps of training, one evaluation
-  std::vector<Expected> tensors;    ///< afterwards: "parameter.what", `what` as in `Machine::get`
+  std::vector<Expected> tensors; ///< afterwards: "parameter.what", `what` as in `Machine::get`
 };
 
 /// Writes values, or reads them in the same order.

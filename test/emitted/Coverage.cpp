@@ -15,9 +15,9 @@ using namespace mlir::fsdp;
 static constexpr const char *kKinds[] = {"alone", "fused", "behind a product", "in place",
                                          "many ranks"};
 static constexpr const char *kFeatures[] = {
-    "1 rank",          "2 ranks",         "3 ranks",         "4 ranks",
-    "in place",        "product goes on", "several results", "sum in a chain",
-    "sum over rows",   "masked samples",  "masked padding",  "product in place",
+    "1 rank",        "2 ranks",         "3 ranks",         "4 ranks",
+    "in place",      "product goes on", "several results", "sum in a chain",
+    "sum over rows", "masked samples",  "masked padding",  "product in place",
 };
 
 static bool overlaps(const ArenaSpan &a, const ArenaSpan &b) {

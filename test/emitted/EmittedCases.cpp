@@ -3,9 +3,10 @@
 //   emitted-cases --precision=bf16 --seed=1 --cases=50 --files=2 -o FOLDER
 //
 // writes FOLDER/cases, what each case is given and should leave (Case.h), and FOLDER/cpu-N.cpp and
-// FOLDER/cuda-N.cu, the programs of the cases, each in a namespace of its own. A case is a function of
-// its seed and the precision; --print shows its IR, --noise=N gives the interpreter N runs with
-// noise of each kind, --cases-only writes no programs, and --also=1,7,12 takes these seeds in the place of a range.
+// FOLDER/cuda-N.cu, the programs of the cases, each in a namespace of its own. A case is a function
+// of its seed and the precision; --print shows its IR, --noise=N gives the interpreter N runs with
+// noise of each kind, --cases-only writes no programs, and --also=1,7,12 takes these seeds in the
+// place of a range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +15,8 @@
 #include "test/unit/interpreter/RandomModule.h"
 
 #include "codegen/EmitProgram.h"
-#include "interpreter/Machine.h"
 #include "dialect/nn/NNDialect.h"
+#include "interpreter/Machine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Verifier.h"
@@ -54,9 +55,7 @@ static void loadDialects(MLIRContext &context) {
 
 /// Multiples of 1/32 up to 2 in magnitude, which bf16 holds: sums of products of such numbers are
 /// exact in f32, in whatever order, and so are those of their products with others.
-static double dyadic(double value) {
-  return std::round(std::clamp(value, -2.0, 2.0) * 32) / 32;
-}
+static double dyadic(double value) { return std::round(std::clamp(value, -2.0, 2.0) * 32) / 32; }
 
 /// Data and first values; those of every other case are dyadic.
 static interpreter::DataSet fill(RandomCase &random, Case &wanted) {
@@ -108,8 +107,8 @@ static FailureOr<std::string> programOf(ModuleOp module, TargetKind target, uint
     bool kept = !line.starts_with("#include") && !line.starts_with("int main(");
     text += kept ? line.str() + "\n" : std::string("\n");
   }
-  return text + "::fsdp::emitted::Registered registered(" + number + ", program);\n} // namespace case_" +
-         number + "\n";
+  return text + "::fsdp::emitted::Registered registered(" + number +
+         ", program);\n} // namespace case_" + number + "\n";
 }
 
 static LogicalResult write(const std::string &path, const std::string &text) {
@@ -126,12 +125,11 @@ static LogicalResult write(const std::string &path, const std::string &text) {
 static LogicalResult generate(const Arguments &arguments) {
   const std::string headers = "#include \"test/emitted/Registered.h\"\n"
                               "#include <algorithm>\n#include <cmath>\n";
-  std::vector<std::string> cpu(arguments.files,
-                               headers + "#include \"runtime/Runtime.h\"\n"
-                                         "#include \"runtime/VectorMath.h\"\n");
-  std::vector<std::string> cuda(arguments.files,
-                                headers + "#include \"runtime/cuda/Runtime.h\"\n"
-                                          "#include \"runtime/cuda/FusedKernel.h\"\n");
+  std::vector<std::string> cpu(arguments.files, headers + "#include \"runtime/Runtime.h\"\n"
+                                                          "#include \"runtime/VectorMath.h\"\n");
+  std::vector<std::string> cuda(arguments.files, headers +
+                                                     "#include \"runtime/cuda/Runtime.h\"\n"
+                                                     "#include \"runtime/cuda/FusedKernel.h\"\n");
   CaseFile file(arguments.folder + "/cases", /*writes=*/true);
   Coverage coverage;
   std::unique_ptr<MLIRContext> context;
@@ -169,7 +167,8 @@ static LogicalResult generate(const Arguments &arguments) {
     coverage.add(*random.module);
     if (arguments.casesOnly)
       continue;
-    for (auto [target, files] : {std::pair(TargetKind::Cpu, &cpu), std::pair(TargetKind::Cuda, &cuda)}) {
+    for (auto [target, files] :
+         {std::pair(TargetKind::Cpu, &cpu), std::pair(TargetKind::Cuda, &cuda)}) {
       FailureOr<std::string> text = programOf(*random.module, target, seed);
       if (failed(text))
         return fail("is not emitted");

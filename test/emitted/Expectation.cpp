@@ -160,7 +160,7 @@ LogicalResult mlir::fsdp::expect(ModuleOp module, const DataSet &data, int runs,
       }));
   }
   for (auto [i, number] : llvm::enumerate(right->tensors))
-    wanted.tensors.push_back(both(
-        number, [i = i](const Trace &trace) -> const Numbers & { return trace.tensors[i]; }));
+    wanted.tensors.push_back(
+        both(number, [i = i](const Trace &trace) -> const Numbers & { return trace.tensors[i]; }));
   return success();
 }

@@ -2,11 +2,11 @@
 //
 //   PROGRAM CASES [--seed=N]
 //
-// Runs the programs that this binary is linked from (Registered.h), each in a process of its own, and
-// compares what each leaves with the case of its seed in CASES: the numbers that it logs, on every rank,
-// and on every rank what it stores of each parameter and optimizer state, padding included. Prints
-// `differs SEED ...` for a case that differs, says at the end how many did not and how far they were, and
-// exits with 1 if one did.
+// Runs the programs that this binary is linked from (Registered.h), each in a process of its own,
+// and compares what each leaves with the case of its seed in CASES: the numbers that it logs, on
+// every rank, and on every rank what it stores of each parameter and optimizer state, padding
+// included. Prints `differs SEED ...` for a case that differs, says at the end how many did not and
+// how far they were, and exits with 1 if one did.
 //
 //===----------------------------------------------------------------------===//
 
@@ -148,8 +148,8 @@ private:
 class RankOfCase {
 public:
   RankOfCase(const Program &program, const Case &wanted, Job &job, Verdict &verdict)
-      : program(program), wanted(wanted), job(job), verdict(verdict),
-        batches(program, wanted, job), device(target::open(program, job)) {}
+      : program(program), wanted(wanted), job(job), verdict(verdict), batches(program, wanted, job),
+        device(target::open(program, job)) {}
 
   void run() {
     const Segment *train = nullptr, *evaluate = nullptr;
@@ -204,7 +204,8 @@ private:
     device->setState(start);
   }
 
-  template <class Value> void compareOutputs(std::size_t step, const Segment &segment, Value value) {
+  template <class Value>
+  void compareOutputs(std::size_t step, const Segment &segment, Value value) {
     const char *const names[] = {"step 1", "step 2", "the evaluation"};
     const std::vector<Expected> &expected = wanted.outputs[step];
     if (segment.outputs.size() != expected.size())
@@ -256,9 +257,9 @@ private:
     verdict.atLeast(Verdict::Differs);
     if (verdict.said++ >= 3)
       return;
-    const std::string line = format("differs %llu rank %d of %d: %s\n",
-                                    static_cast<unsigned long long>(wanted.seed), job.rank(),
-                                    job.worldSize(), what.c_str());
+    const std::string line =
+        format("differs %llu rank %d of %d: %s\n", static_cast<unsigned long long>(wanted.seed),
+               job.rank(), job.worldSize(), what.c_str());
     // One write, so that lines of several processes do not mix.
     if (write(STDOUT_FILENO, line.data(), line.size()) < 0)
       std::abort();
@@ -318,7 +319,8 @@ int main(int argc, char **argv) {
   if (bad)
     return std::fprintf(stderr, "usage: %s CASES [--seed=N]\n", argv[0]), 2;
   CaseFile file(argv[1], /*writes=*/false);
-  void *shared = mmap(nullptr, sizeof(Verdict), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void *shared =
+      mmap(nullptr, sizeof(Verdict), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (!file || shared == MAP_FAILED)
     return std::fprintf(stderr, "cannot read '%s'\n", argv[1]), 2;
   int count[3] = {};

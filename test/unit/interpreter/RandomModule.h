@@ -69,7 +69,6 @@ private:
   // Layers: each takes a value of the pool and adds another.
   void contract();
   void contractValues();
-  void contractRows();
   void bias();
   void smooth();
   void kink();
@@ -84,6 +83,7 @@ private:
   // RandomRows.cpp
   Value ordered(const Var &x, StringRef dims);
   char resize(char dim, int64_t size);
+  void contractRows();
   void normalizeRows();
   void attend();
   void turn();
