@@ -101,7 +101,7 @@ def main():
         if differs:
             again = folder / f"again-{target}"
             again.mkdir(exist_ok=True)
-            generate(arguments, again, [f"--also={','.join(map(str, differs))}"], f"--noise={NOISE_OF_SECOND_TRY}",
+            generate(arguments, again, [f"--seeds={','.join(map(str, differs))}"], f"--noise={NOISE_OF_SECOND_TRY}",
                      "--cases-only")
             first = len(differs)
             differs, _, stderr = run(program, again / "cases")

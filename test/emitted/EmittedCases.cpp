@@ -5,7 +5,7 @@
 // writes FOLDER/cases, what each case is given and should leave (Case.h), and FOLDER/cpu-N.cpp and
 // FOLDER/cuda-N.cu, the programs of the cases, each in a namespace of its own. A case is a function
 // of its seed and the precision; --print shows its IR, --noise=N gives the interpreter N runs with
-// noise of each kind, --cases-only writes no programs, and --also=1,7,12 takes these seeds in the
+// noise of each kind, --cases-only writes no programs, and --seeds=1,7,12 takes these seeds in the
 // place of a range.
 //
 //===----------------------------------------------------------------------===//
@@ -209,7 +209,7 @@ int main(int argc, char **argv) {
       bad |= argument.getAsInteger(10, arguments.files);
     else if (argument.consume_front("--noise="))
       bad |= argument.getAsInteger(10, arguments.noise);
-    else if (argument.consume_front("--also="))
+    else if (argument.consume_front("--seeds="))
       for (StringRef seed : llvm::split(argument, ','))
         bad |= seed.getAsInteger(10, arguments.seeds.emplace_back());
     else if (argument == "--print")
