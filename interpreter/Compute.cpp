@@ -5,7 +5,7 @@
 #include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
 #include "interpreter/Rounding.h"
-#include "interpreter/SumOrder.h"
+#include "interpreter/RoundingNoise.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <limits>
@@ -85,12 +85,9 @@ static Kernel compileEinsum(EinsumOp op, Numerics numerics) {
     Element *to = result.mutableData();
     for (size_t i = 0; i < lhsBase.size(); ++i) {
       double sum = 0;
-      SumTerms terms(accumulate.type);
-      for (size_t k = 0; k < lhsStep.size(); ++k) {
-        double term = lhs[lhsBase[i] + lhsStep[k]].f * rhs[rhsBase[i] + rhsStep[k]].f;
-        terms.add(term);
-        sum = accumulate(sum + accumulate(term));
-      }
+      for (size_t k = 0; k < lhsStep.size(); ++k)
+        sum = accumulate(
+            sum + accumulate(lhs[lhsBase[i] + lhsStep[k]].f * rhs[rhsBase[i] + rhsStep[k]].f));
       to[i].f = round(sum);
     }
     out[0] = std::move(result);
@@ -144,15 +141,12 @@ static Kernel compileReduce(ReduceOp op, Numerics numerics) {
     Element *to = result.mutableData();
     for (size_t i = 0; i < base.size(); ++i) {
       double value = kind == Reduction::max ? -std::numeric_limits<double>::infinity() : 0;
-      SumTerms terms(accumulate.type);
       for (int64_t offset : step) {
         double next = in[0].getFloat(base[i] + offset);
-        if (kind != Reduction::max) {
-          terms.add(next);
+        if (kind != Reduction::max)
           value = accumulate(value + next);
-        } else if (next > value || std::isnan(next)) {
+        else if (next > value || std::isnan(next))
           value = next;
-        }
       }
       if (kind == Reduction::mean)
         value /= static_cast<double>(step.size());
@@ -215,8 +209,8 @@ static Kernel compileCrossEntropy(CrossEntropyOp op, Numerics numerics) {
       for (int64_t c = 0; c < classes; ++c)
         largest = std::max(largest, logits[c].f);
       for (int64_t c = 0; c < classes; ++c)
-        sum += std::exp(logits[c].f - largest);
-      double value = largest + std::log(sum);
+        sum += RoundingNoise::held(std::exp(logits[c].f - largest));
+      double value = RoundingNoise::held(largest + RoundingNoise::held(std::log(sum)));
       int64_t label = in[1].getInt(row);
       // A label that is no class has no loss: NaN, so that it cannot go unnoticed.
       bool known = label >= 0 && label < classes;
@@ -235,7 +229,8 @@ static Kernel compileCrossEntropyGrad(CrossEntropyGradOp op, Numerics numerics) 
     Element *to = result.mutableData();
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t c = 0; c < classes; ++c) {
-        double softmax = std::exp(in[0].getFloat(row * classes + c) - in[2].getFloat(row));
+        double softmax =
+            RoundingNoise::held(std::exp(in[0].getFloat(row * classes + c) - in[2].getFloat(row)));
         double hot = in[1].getInt(row) == c ? 1 : 0;
         to[row * classes + c].f = round((softmax - hot) * in[3].getFloat(row));
       }

@@ -146,7 +146,7 @@ double mlir::fsdp::interpreter::roundTo(double value, Type type, Numerics numeri
   bool wide = numerics == Numerics::kernel && type.getIntOrFloatBitWidth() == 16;
   if (wide)
     type = Float32Type::get(type.getContext());
-  return RoundingNoise::apply(roundTo(value, type), type);
+  return RoundingNoise::round(value, type);
 }
 
 int64_t mlir::fsdp::interpreter::wrapTo(int64_t value, Type type) {

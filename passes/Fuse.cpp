@@ -222,9 +222,11 @@ bool Group::mayBeginWith(nn::EinsumOp op) const {
   if (!nn::getRowDims(op) || regions.lookup(op) != regions.lookup(root) || !goesByRows() ||
       op->getBlock() != root->getBlock() || shapeOf(op.getResult()) != ArrayRef<int64_t>(shape))
     return false;
-  if (llvm::any_of(op->getOperands(),
-                   [](Value side) { return side.getDefiningOp<arith::ConstantOp>() != nullptr; }))
-    return false; // which would stand inside, in no memory
+  // A constant, or a broadcast that the chain takes as well, would stand inside, in no memory.
+  if (llvm::any_of(op->getOperands(), [&](Value side) {
+        return side.getDefiningOp<arith::ConstantOp>() || members.contains(side.getDefiningOp());
+      }))
+    return false;
   bool stays = false;
   for (Operation *user : op->getUsers()) {
     if (!members.contains(user))

@@ -524,7 +524,7 @@ void RandomStep::build() {
     contract();
   for (int64_t i = between(2, 7); i > 0; --i) {
     ++layers;
-    switch (between(0, 23)) {
+    switch (between(0, 26)) {
     case 0:
     case 1:
     case 2:
@@ -582,6 +582,11 @@ void RandomStep::build() {
       drop();
       break;
     case 22:
+    case 23:
+    case 24:
+      contractRows();
+      break;
+    case 25:
       accumulate();
       break;
     default:
