@@ -3,6 +3,7 @@
 #ifndef DIALECT_FSDP_ASSEMBLY_H
 #define DIALECT_FSDP_ASSEMBLY_H
 
+#include "dialect/nn/Body.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 
@@ -19,6 +20,13 @@ ParseResult parseShardTypes(OpAsmParser &parser, Type &parameter, Type &gradient
                             SmallVectorImpl<Type> &newStates);
 void printShardTypes(OpAsmPrinter &printer, Operation *op, Type parameter, Type gradient,
                      TypeRange states, Type newParameter, TypeRange newStates);
+
+using nn::parseBody;
+using nn::printBody;
+
+/// A body whose `fsdp.yield` may be left out where it yields nothing.
+ParseResult parseLaunchBody(OpAsmParser &parser, Region &body);
+void printLaunchBody(OpAsmPrinter &printer, Operation *op, Region &body);
 
 } // namespace mlir::fsdp
 
