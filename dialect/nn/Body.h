@@ -7,9 +7,9 @@
 
 namespace mlir::nn {
 
-/// Directive for the one block of an op, used instead of a plain `$body`: the parser that TableGen makes
-/// of that frees a body of which only the first block parses, though ops in front of this one may use
-/// its values by then, and those uses lead to freed memory.
+/// Directive for the one block of an op, used instead of a plain `$body`: the parser that TableGen
+/// makes of that frees a body of which only the first block parses, though ops in front of this one
+/// may use its values by then, and those uses lead to freed memory.
 ParseResult parseBody(OpAsmParser &parser, Region &body);
 void printBody(OpAsmPrinter &printer, Operation *op, Region &body);
 

@@ -34,11 +34,11 @@ struct Outcome {
   std::map<int64_t, std::string> findings;
 };
 
-/// Calls `run(number, counters)` for the numbers [0, count), many in one forked process after another.
-/// `run` returns a complaint or nothing; a signal, and what passes the limits, is a finding too, and
-/// the rest goes on in a new process. With the environment variable FSDP_MUTANT=N only that one is
-/// run, with FSDP_MUTANT=M-N those from M to N, in this process and without limits: for a debugger or
-/// for valgrind.
+/// Calls `run(number, counters)` for the numbers [0, count), many in one forked process after
+/// another. `run` returns a complaint or nothing; a signal, and what passes the limits, is a
+/// finding too, and the rest goes on in a new process. With the environment variable FSDP_MUTANT=N
+/// only that one is run, with FSDP_MUTANT=M-N those from M to N, in this process and without
+/// limits: for a debugger or for valgrind.
 Outcome runBatches(int64_t count, const Limits &limits,
                    const std::function<std::string(int64_t, int64_t *)> &run);
 

@@ -23,14 +23,15 @@ int main(int argc, char **argv) {
 #ifdef FSDP_HAVE_PASSES
   mlir::fsdp::registerPasses();
 #endif
-  auto [input, output] = mlir::registerAndParseCLIOptions(
-      argc, argv, "fully sharded training optimizer\n", registry);
+  auto [input, output] =
+      mlir::registerAndParseCLIOptions(argc, argv, "fully sharded training optimizer\n", registry);
   mlir::MlirOptMainConfig config = mlir::MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())
     return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
   llvm::InitLLVM init(argc, argv);
-  return fsdpc::runFileTool(
-      "fsdp-opt", input, output, [&](std::unique_ptr<llvm::MemoryBuffer> text, llvm::raw_ostream &out) {
-        return mlir::succeeded(mlir::MlirOptMain(out, std::move(text), registry, config));
-      });
+  return fsdpc::runFileTool("fsdp-opt", input, output,
+                            [&](std::unique_ptr<llvm::MemoryBuffer> text, llvm::raw_ostream &out) {
+                              return mlir::succeeded(
+                                  mlir::MlirOptMain(out, std::move(text), registry, config));
+                            });
 }

@@ -24,14 +24,15 @@ static cl::OptionCategory category("fsdp-translate options");
 
 static cl::opt<std::string> inputFile(cl::Positional, cl::desc("FILE.mlir"), cl::init("-"),
                                       cl::cat(category));
-static cl::opt<std::string> outputFile("o", cl::desc("Where the text goes"),
-                                       cl::value_desc("file"), cl::init("-"), cl::cat(category));
+static cl::opt<std::string> outputFile("o", cl::desc("Where the text goes"), cl::value_desc("file"),
+                                       cl::init("-"), cl::cat(category));
 static cl::opt<Language> language(
     cl::desc("What to write:"), cl::Required,
     cl::values(clEnumValN(Language::Cpp, "fsdp-to-cpp", "the C++ program of a scheduled module"),
                clEnumValN(Language::Record, "fsdp-to-record",
                           "the log that the program prints when compiled with -DFSDP_RECORD"),
-               clEnumValN(Language::Cuda, "fsdp-to-cuda", "the CUDA program of a scheduled module")),
+               clEnumValN(Language::Cuda, "fsdp-to-cuda",
+                          "the CUDA program of a scheduled module")),
     cl::cat(category));
 static cl::opt<bool> splitInput("split-input-file",
                                 cl::desc("Translate the parts between lines of '// -----' apart"),
@@ -82,10 +83,10 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv, "fully sharded training translator\n");
-  return fsdpc::runFileTool(
-      "fsdp-translate", inputFile, outputFile,
-      [](std::unique_ptr<llvm::MemoryBuffer> text, raw_ostream &out) {
-        return succeeded(splitAndProcessBuffer(std::move(text), translatePart, out,
-                                               splitInput ? kDefaultSplitMarker : ""));
-      });
+  return fsdpc::runFileTool("fsdp-translate", inputFile, outputFile,
+                            [](std::unique_ptr<llvm::MemoryBuffer> text, raw_ostream &out) {
+                              return succeeded(
+                                  splitAndProcessBuffer(std::move(text), translatePart, out,
+                                                        splitInput ? kDefaultSplitMarker : ""));
+                            });
 }
