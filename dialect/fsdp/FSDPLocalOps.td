@@ -107,7 +107,7 @@ def FSDP_MaskPaddingOp : FSDP_Op<"mask_padding", [Pure, InLocalPhase, InSchedule
     Constraints:
     - (C1) `dim` is a dimension of the value and its size is `size` ceil-divided by the ranks over `over`,
       which are distinct axes of the mesh.
-    - (C2) `fill` is no NaN.
+    - (C2) `fill` is an infinity or a value of the element type.
 
     Example:
     ```mlir

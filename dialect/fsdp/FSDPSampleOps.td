@@ -19,7 +19,7 @@ def FSDP_SampleCountOp : FSDP_Op<"sample_count", [InGlobalPhase, InLocalPhase, I
     The others repeat samples and must have no effect on what is logged.
 
     Constraints:
-    - (C1) `of` is at least 1.
+    - (C1) `of` is at least 1 and at most 2^48.
 
     Example:
     ```mlir
@@ -48,6 +48,7 @@ def FSDP_MaskSamplesOp : FSDP_Op<"mask_samples", [Pure, InGlobalPhase, InLocalPh
     Constraints:
     - (C1) `dim` is a dimension of the value and its whole size is a multiple of `rows`, which is at least 1.
     - (C2) `shard_of` and `over` stand together; the local size is `shard_of` ceil-divided by the ranks over `over`.
+    - (C3) `fill` is an infinity or a value of the element type.
 
     Example:
     ```mlir

@@ -39,7 +39,8 @@ static LogicalResult verifyInputs(Operation *op, StringRef order, TypeRange inpu
                                    << " for the order '" << order << "'";
   // (C3)
   size_t rank = order.size() / 2 + 1;
-  for (auto [input, name] : llvm::zip(inputs, ArrayRef<StringRef>{"'q'", "'k'"}))
+  constexpr StringRef names[] = {"'q'", "'k'"};
+  for (auto [input, name] : llvm::zip(inputs, names))
     if (auto type = cast<RankedTensorType>(input); size_t(type.getRank()) != rank)
       return op->emitOpError() << (parts < 0 ? name : "the input") << " has type " << type
                                << ", expected the " << rank << " dimensions '" << order << "'";

@@ -28,9 +28,9 @@ static LogicalResult verifyAlong(Operation *op, int64_t dim, RankedTensorType ty
 static LogicalResult verifyRange(Operation *op, int64_t start, int64_t size, int64_t within) {
   if (start >= 0 && size <= within && start <= within - size)
     return success();
-  return op->emitOpError("has the range [")
-         << start << ", " << start + size << ") in a dimension of " << within
-         << " elements, expected it to lie inside";
+  return op->emitOpError("has a range of ")
+         << size << " elements from " << start << " on in a dimension of " << within
+         << ", expected it to lie inside";
 }
 
 LogicalResult SliceOp::verify() {

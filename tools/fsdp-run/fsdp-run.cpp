@@ -6,15 +6,17 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
+#include "tools/output/FileTool.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include <cmath>
-#include <csignal>
 #include <cstdlib>
 #include <new>
+#include <optional>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -137,7 +139,7 @@ static LogicalResult addData(ModuleOp module, DataSet &data, const TensorFile &f
 }
 
 /// Runs the steps, prints what they log, and adds it to `file`.
-static int runSteps(Machine &machine, const DataSet &data, TensorFile &file) {
+static int runSteps(Machine &machine, const DataSet &data, TensorFile &file, raw_ostream &log) {
   std::string segment =
       segmentName.empty() ? machine.getSegments().front() : segmentName.getValue();
   for (int64_t step = 0; step < steps; ++step) {
@@ -147,8 +149,8 @@ static int runSteps(Machine &machine, const DataSet &data, TensorFile &file) {
     for (const auto &[name, tensor] : *outputs) {
       file["output." + name] = forFile(tensor, tensor.getType().getShape());
       if (tensor.size() == 1)
-        llvm::outs() << "step " << step + 1 << " " << name << " "
-                     << llvm::format("%.17g", tensor.getNumber(0)) << "\n";
+        log << "step " << step + 1 << " " << name << " "
+            << llvm::format("%.17g", tensor.getNumber(0)) << "\n";
     }
     if (machine.getStepState().badSteps >= 3)
       return fail(
@@ -156,6 +158,18 @@ static int runSteps(Machine &machine, const DataSet &data, TensorFile &file) {
           Twine(step + 1));
   }
   return 0;
+}
+
+/// Error where the output is one of the files that are read.
+static llvm::Error checkFiles(const fsdpc::OutputFile &outputs) {
+  std::vector<fsdpc::NamedFile> named;
+  for (const auto &[option, path] : {std::pair<std::string, std::string>("the module", inputFile),
+                                     {"--params", paramsFile},
+                                     {"--inputs", inputsFile}})
+    if (!path.empty() && path != "-")
+      named.push_back({option, path, fsdpc::identityOf(path), /*output=*/false});
+  named.push_back({"--outputs", outputs.name(), outputs.identity(), /*output=*/true});
+  return fsdpc::checkDistinct(named);
 }
 
 static int run(int argc, char **argv) {
@@ -172,6 +186,18 @@ static int run(int argc, char **argv) {
   if (samples < 1) {
     fail("--samples is " + Twine(samples) + ", expected at least 1");
     return 2;
+  }
+
+  std::optional<fsdpc::OutputFile> outputs;
+  if (!outputsFile.empty()) {
+    llvm::Expected<fsdpc::OutputFile> file = fsdpc::OutputFile::open(outputsFile);
+    if (!file)
+      return fail(llvm::toString(file.takeError()));
+    outputs = std::move(*file);
+    if (llvm::Error error = checkFiles(*outputs)) {
+      fail(llvm::toString(std::move(error)));
+      return 2;
+    }
   }
 
   DialectRegistry registry;
@@ -216,13 +242,16 @@ static int run(int argc, char **argv) {
   }
 
   TensorFile results;
-  if (int status = runSteps(**machine, data, results))
+  // A result that goes to standard output has it for itself.
+  bool taken = outputs && outputs->identity() &&
+               outputs->identity() == fsdpc::identityOfDescriptor(STDOUT_FILENO);
+  if (int status = runSteps(**machine, data, results, taken ? llvm::errs() : llvm::outs()))
     return status;
   if (failed(collectParameters(*module, **machine, results)))
     return 1;
-  if (!outputsFile.empty())
-    if (llvm::Error error = writeSafetensors(outputsFile, results))
-      return fail("'" + outputsFile + "' cannot be written: " + llvm::toString(std::move(error)));
+  if (outputs)
+    if (llvm::Error error = outputs->write(encodeSafetensors(results)))
+      return fail(llvm::toString(std::move(error)));
   return 0;
 }
 
@@ -235,7 +264,7 @@ int main(int argc, char **argv) {
     outOfMemory();
     std::_Exit(1);
   });
-  std::signal(SIGXFSZ, SIG_IGN); // writing past a limit of the file size is an error like a full disk
+  fsdpc::ignoreFileSizeSignal();
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc &) {
