@@ -169,10 +169,8 @@ static Kernel compileScanSum(ScanSumOp op, Numerics numerics) {
     for (int64_t line = 0; size && line < result.size() / size; ++line) {
       int64_t first = line / inner * size * inner + line % inner;
       double sum = 0;
-      SumTerms terms(accumulate.type);
       for (int64_t i = 0; i < size; ++i) {
         int64_t place = first + (reverse ? size - 1 - i : i) * inner;
-        terms.add(in[0].getFloat(place));
         double before = sum;
         sum = accumulate(sum + in[0].getFloat(place));
         to[place].f = round(exclusive ? before : sum);
