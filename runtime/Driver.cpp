@@ -260,7 +260,8 @@ private:
   }
 
   void openLog() {
-    log.emplace(outputs.log);
+    log.emplace(outputs.log,
+                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()});
     if (!log->kept().empty())
       std::printf("the log that was there is now '%s'\n", log->kept().c_str());
     showOutput();
@@ -353,6 +354,8 @@ Outputs openOutputs(const Options &options, std::vector<NamedFile> &files) {
   open("--log", options.log, outputs.log);
   open("--trace", options.trace, outputs.trace);
   checkDistinct(files);
+  for (const OutputPath *replaced : {&outputs.exported, &outputs.trace})
+    requireNoLogOfARun(*replaced);
   keepOutputOutOf(files);
   return outputs;
 }

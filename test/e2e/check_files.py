@@ -286,6 +286,25 @@ def one_log_has_one_run(runs):
 
 
 @case
+def no_output_overwrites_a_log(runs):
+    log, aside = runs.at("log"), runs.at("log.1")
+    for option in ("--export", "--trace"):
+        log.write_text("old\n")
+        runs.run("--log", log, option, aside, says="is now '" + str(runs.at("log.2")))
+        expect(runs.at("log.2").read_text() == "old\n", f"{option}: the old log is gone")
+        for name in runs.left():
+            runs.at(name).unlink()
+    first = subprocess.Popen(runs.command("--log", str(log), steps=1000000000), stdout=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: log.exists() and log.stat().st_size > 0, "the first line")
+        for option in ("--export", "--trace"):
+            runs.run(option, log, status=1, says="another run writes its log there")
+    finally:
+        first.terminate()
+        first.wait()
+
+
+@case
 def a_full_disk_under_the_log_does_not_end_training(runs):
     exported = runs.exported()
     says = ["cannot write '", "training goes on without it", "the log lacks the steps from"]
