@@ -23,7 +23,7 @@ from check_refusals import write
 
 TOLERANCE = 2e-6
 MLP = ["--in=12", "--hidden=17", "--classes=10", "--lr=0"]
-BRANCHES = [f"--width={check_branches.WIDTH}", "--lr=0", "--batch-statistics=0"]
+BRANCHES = [f"--width={check_branches.WIDTH}", "--lr=0", "--per-sample"]
 GPT2 = ["--layers=2", "--width=32", "--heads=4", "--context=16", "--vocab=61", "--lr=0"]
 CONTEXT = 16
 METRICS = {"mlp": ("accuracy",), "branches": ("distance", "largest"), "gpt2": ()}

@@ -29,11 +29,12 @@ static Tensor normalizeBatch(const Tensor &x) {
 
 int main(int argc, char **argv) {
   fsdpc::Driver driver("branches", "two branches with a tied parameter, joined over the batch");
-  int64_t width = 6, heads = 2, batch = 10, batchStatistics = 1;
+  int64_t width = 6, heads = 2, batch = 10;
+  bool perSample = false;
   driver.option("--width", width, "features of a sample");
   driver.option("--heads", heads, "groups of hidden features");
   driver.option("--batch", batch, "samples of a step, on all ranks together");
-  driver.option("--batch-statistics", batchStatistics, "1: normalize over the batch; 0: each sample");
+  driver.flag("--per-sample", perSample, "normalize each sample, not over the batch");
 
   return driver.run(argc, argv, [&](Model &model) {
     Tensor left = model.input("left", {batch, width});
@@ -51,7 +52,7 @@ int main(int argc, char **argv) {
     Tensor second = exp(-square(einsum("ib,ihd->hdb", right, tied)));
     Tensor joined =
         rearrange("b h d -> (h d) b", first) + rearrange("h d b -> (h d) b", second) * 0.5;
-    Tensor normalized = batchStatistics ? normalizeBatch(joined) : normalizeSamples(joined);
+    Tensor normalized = perSample ? normalizeSamples(joined) : normalizeBatch(joined);
     Tensor output = rearrange("c b -> b c", normalized) * scale + shift;
 
     Tensor error = reduceMean("b c -> b", square(output - target));
