@@ -240,45 +240,7 @@ llvm::Expected<TensorFile> mlir::fsdp::interpreter::readSafetensors(StringRef pa
   return tensors;
 }
 
-/// What went wrong with `stream`, all of it written out.
-static llvm::Error takeError(llvm::raw_fd_ostream &stream) {
-  stream.flush();
-  std::error_code error = stream.error();
-  stream.clear_error();
-  return llvm::errorCodeToError(error);
-}
-
-/// Replaces the file at `path`, or the one that a link there leads to, whole or not at all. What is
-/// no regular file (a pipe, a device) is written to.
-static llvm::Error replaceFile(StringRef path,
-                               llvm::function_ref<void(llvm::raw_ostream &)> write) {
-  namespace files = llvm::sys::fs;
-  files::file_status status;
-  if (!files::status(path, status) && status.type() != files::file_type::regular_file &&
-      status.type() != files::file_type::directory_file) {
-    std::error_code error;
-    llvm::raw_fd_ostream stream(path, error, files::CD_OpenExisting, files::FA_Write, files::OF_None);
-    if (error)
-      return llvm::errorCodeToError(error);
-    write(stream);
-    return takeError(stream);
-  }
-  SmallString<128> target(path);
-  if (files::is_symlink_file(path) && files::exists(path))
-    if (std::error_code error = files::real_path(path, target))
-      return llvm::errorCodeToError(error);
-  auto temporary = files::TempFile::create(target + ".temporary-%%%%%%",
-                                           files::all_read | files::all_write);
-  if (!temporary)
-    return temporary.takeError();
-  llvm::raw_fd_ostream stream(temporary->FD, /*shouldClose=*/false);
-  write(stream);
-  if (llvm::Error error = takeError(stream))
-    return llvm::joinErrors(std::move(error), temporary->discard());
-  return temporary->keep(target);
-}
-
-llvm::Error mlir::fsdp::interpreter::writeSafetensors(StringRef path, const TensorFile &tensors) {
+std::string mlir::fsdp::interpreter::printSafetensors(const TensorFile &tensors) {
   std::string header, data;
   llvm::raw_string_ostream headerStream(header), dataStream(data);
   json::OStream out(headerStream);
@@ -305,7 +267,5 @@ llvm::Error mlir::fsdp::interpreter::writeSafetensors(StringRef path, const Tens
   header.append(llvm::offsetToAlignment(header.size(), llvm::Align(8)), ' ');
   char length[8];
   llvm::support::endian::write64le(length, header.size());
-  return replaceFile(path, [&](llvm::raw_ostream &os) {
-    os.write(length, 8) << header << data;
-  });
+  return std::string(length, 8) + header + data;
 }
