@@ -56,7 +56,7 @@ void openMemory(const RendezvousFile &file, Descriptor &memory) {
 }
 
 /// How long the first rank waits for those that come late and must be told of a failure.
-constexpr double kLinger = 10;
+constexpr double kLinger = 5;
 
 /// Ends the job of a first rank that this one does not belong to. The first rank says why.
 [[noreturn]] void refuse(const RendezvousFile &file, int rank, const std::string &difference) {

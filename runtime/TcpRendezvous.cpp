@@ -19,7 +19,7 @@ namespace {
 // What a stranger is given to say something, and a rank to be answered.
 constexpr double kPatience = 5;
 // How long ranks that come late are still told why the job does not start.
-constexpr double kLinger = 10;
+constexpr double kLinger = 5;
 // Strangers that are listened to at the same time.
 constexpr std::size_t kMostGuests = 256;
 

@@ -107,7 +107,7 @@ TEST_F(Launch, TellsALateRankAtOnce) {
                     HANDWRITTEN_FOLDER, data().c_str(), options);
     };
     Finished job = runCommand("env -u SLURM_STEP_ID sh -c '" + rank(0, "") + " & " +
-                              rank(1, " --seed 5") + " 2>&1 | sed s/^/other:/ & sleep 4; " +
+                              rank(1, " --seed 5") + " 2>&1 | sed s/^/other:/ & sleep 2; " +
                               rank(2, "") + " 2>&1 | sed s/^/other:/; wait'");
     EXPECT_TRUE(job.says("error: rank 1 was started with --seed 5, rank 0 with --seed 0"))
         << job.output;
