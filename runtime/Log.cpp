@@ -68,6 +68,8 @@ void formatDuration(double seconds, char (&text)[32]) {
     std::snprintf(text, sizeof(text), "%lld:%02lld", whole / 60, whole % 60);
 }
 
+double shownNumber(double value) { return std::isnan(value) ? NAN : value; }
+
 std::string formatBytes(double bytes) {
   static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;
@@ -91,7 +93,7 @@ void ProgressLine::step(std::int64_t number, double loss, double gradNorm, doubl
   formatDuration(secondsPerStep * static_cast<double>(steps - number), left);
   std::printf("%sstep %lld/%lld  loss %.6g  grad norm %.4g  lr %.3g  %.4g %s/s  %s left%s",
               terminal ? "\r\033[K" : "", static_cast<long long>(number),
-              static_cast<long long>(steps), loss, gradNorm, lr, rate, unit, left,
+              static_cast<long long>(steps), shownNumber(loss), shownNumber(gradNorm), lr, rate, unit, left,
               terminal ? "" : "\n");
   showOutput();
   open = terminal;

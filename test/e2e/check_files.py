@@ -367,6 +367,36 @@ def weights_that_are_no_numbers_are_not_exported(runs):
     expect(runs.left() == ["log", "out"], f"left behind: {runs.left()}")
 
 
+@case
+def a_last_step_that_is_not_finite_is_told(runs):
+    done = runs.run("--lr", "1e25", "--export", runs.at("out"), steps=2,
+                    says=["warning: got loss ", "in the last step, which are not finite: its update was skipped"])
+    expect(b"-nan" not in done.stdout + done.stderr, f"NaN with a sign: {done.stdout}")
+    expect(runs.left() == ["out"], f"left: {runs.left()}")
+    done = runs.run("--export", runs.at("out"), steps=2)
+    expect(b"warning" not in done.stderr, f"got {done.stderr}")
+
+
+@case
+def text_of_files_does_not_reach_the_terminal(runs):
+    def hostile(name):
+        names = {"fc1.weight": [17, 12], name: [10]}
+        header, at = {}, 0
+        for each, shape in names.items():
+            size = 4 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+            header[each] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
+            at += size
+        text = json.dumps(header).encode()
+        path = runs.at("hostile")
+        path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(at))
+        return path
+
+    for name in ("\x1b[31mred", "cut\0off", "two\nlines"):
+        shown = name.replace("\x1b", "?").replace("\0", "?").replace("\n", "?")
+        runs.run(init=hostile(name), status=1, says=[f"'{shown}'", "expected"])
+        runs.run(data=hostile(name), status=1, says=[f"'{shown}'"])
+
+
 def main(scratch):
     scratch = pathlib.Path(scratch)
     # That decay makes infinities of weights at a learning rate that is large enough.
