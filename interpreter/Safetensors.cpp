@@ -21,9 +21,18 @@ using Json = nlohmann::json;
 static constexpr uint64_t kLongestHeader = 100'000'000;
 static constexpr size_t kDeepestHeader = 8;
 
+/// `text` without what would control a terminal, or end the text.
+static std::string printable(std::string text) {
+  for (char &c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      c = '?';
+  return text;
+}
+
 /// `message` about the file at `path`.
 static llvm::Error fail(StringRef path, const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), "'" + path + "': " + message);
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 "'" + path + "': " + printable(message.str()));
 }
 
 static Type typeNamed(StringRef dtype, MLIRContext *context) {
@@ -229,6 +238,8 @@ llvm::Expected<TensorFile> mlir::fsdp::interpreter::readSafetensors(StringRef pa
   for (const auto &[name, entry] : header->items()) {
     if (name == "__metadata__")
       continue;
+    if (printable(name) != name)
+      return fail(path, "has a tensor '" + name + "', expected a name without control characters");
     llvm::Expected<Tensor> tensor = readTensor(path, name, entry, data, extents, context);
     if (!tensor)
       return tensor.takeError();

@@ -9,6 +9,7 @@
 #include "runtime/Error.h"
 #include "runtime/Launcher.h"
 #include "runtime/LogFile.h"
+#include "runtime/PrintableText.h"
 #include "runtime/Progress.h"
 #include "runtime/RunHeader.h"
 #include "runtime/Shard.h"
@@ -118,8 +119,10 @@ public:
       device->startTrace();
     for (std::int64_t step = 1; step <= steps; ++step)
       trainStep(step);
-    if (job.rank() == 0)
+    if (job.rank() == 0) {
       printSummary();
+      warnOfLastStep();
+    }
     if (!outputs.trace.empty()) {
       device->writeTrace(outputs.trace);
       sayWrote(outputs.trace);
@@ -215,7 +218,8 @@ private:
         format("got loss %g and gradient norm %g in step %lld, the last of %d in a row that "
                "are not finite and whose updates were skipped; %s; lower the learning "
                "rate, clip the gradients, or look at the data",
-               valueOf("loss"), valueOf("grad_norm"), static_cast<long long>(step), kBadStepsInARow,
+               shownNumber(valueOf("loss")), shownNumber(valueOf("grad_norm")),
+               static_cast<long long>(step), kBadStepsInARow,
                culprit.c_str()));
   }
 
@@ -246,7 +250,7 @@ private:
   void printValidation() {
     for (std::size_t i = 0; i < sums.size(); ++i)
       std::printf("%sval_%s %.6g", i ? "  " : "", evaluate->outputs[i],
-                  sums[i].sum / sums[i].weight);
+                  shownNumber(sums[i].sum / sums[i].weight));
     std::printf("\n");
   }
 
@@ -262,7 +266,8 @@ private:
   }
 
   void openLog() {
-    log.emplace(outputs.log);
+    log.emplace(outputs.log,
+                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()});
     if (!log->kept().empty())
       std::printf("the log that was there is now '%s'\n", log->kept().c_str());
     if (options.logHeader)
@@ -277,11 +282,22 @@ private:
     showOutput();
   }
 
+  /// Fewer bad steps in a row than end the job may stand at its end.
+  void warnOfLastStep() {
+    if (device->state().badSteps == 0)
+      return;
+    std::fprintf(stderr,
+                 "%s: warning: got loss %g and gradient norm %g in the last step, which are not "
+                 "finite: its update was skipped, and the weights are those before it; lower the "
+                 "learning rate, clip the gradients, or look at the data\n",
+                 program.name, shownNumber(valueOf("loss")), shownNumber(valueOf("grad_norm")));
+  }
+
   void printSummary() {
     progress->end();
     std::printf("done:");
     for (std::size_t i = 0; i < values.size(); ++i)
-      std::printf("  %s %.6g", train->outputs[i], double(values[i]));
+      std::printf("  %s %.6g", train->outputs[i], shownNumber(values[i]));
     std::printf("\n");
     if (valBatches)
       printValidation();
@@ -331,7 +347,7 @@ Sources openSources(const Program &program, const Options &options) {
     sources.weights = std::make_unique<WeightFiles>(options.init);
     const std::string remark = checkWeights(*sources.weights, program);
     if (!remark.empty())
-      std::fprintf(stderr, "note: %s\n", remark.c_str());
+      std::fprintf(stderr, "note: %s\n", printable(remark).c_str());
   }
   return sources;
 }
@@ -357,6 +373,8 @@ Outputs openOutputs(const Options &options, std::vector<NamedFile> &files) {
   open("--log", options.log, outputs.log);
   open("--trace", options.trace, outputs.trace);
   checkDistinct(files);
+  for (const OutputPath *replaced : {&outputs.exported, &outputs.trace})
+    requireNoLogOfARun(*replaced);
   keepOutputOutOf(files);
   return outputs;
 }

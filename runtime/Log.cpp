@@ -78,6 +78,8 @@ static void formatCount(double count, char (&text)[32]) {
   std::snprintf(text, sizeof(text), "%.3g%s", count, units[unit]);
 }
 
+double shownNumber(double value) { return std::isnan(value) ? NAN : value; }
+
 std::string formatBytes(double bytes) {
   static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;
@@ -108,7 +110,7 @@ void ProgressLine::step(std::int64_t number, double loss, double gradNorm, doubl
   formatDuration(secondsPerStep * static_cast<double>(steps - number), left);
   std::printf("%sstep %lld/%lld  loss %.6g  grad norm %.4g  lr %.3g  %s %s/s  %s left%s",
               terminal ? "\r\033[K" : "", static_cast<long long>(number),
-              static_cast<long long>(steps), loss, gradNorm, lr, counted, unit, left,
+              static_cast<long long>(steps), shownNumber(loss), shownNumber(gradNorm), lr, counted, unit, left,
               terminal ? "" : "\n");
   showOutput();
   open = terminal;

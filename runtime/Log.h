@@ -60,6 +60,9 @@ private:
 /// `1:02:03` or `4:05`, rounded up to whole seconds.
 void formatDuration(double seconds, char (&text)[32]);
 
+/// The number as people are shown it: NaN has a sign in memory (`-nan`) that means nothing.
+double shownNumber(double value);
+
 /// `617 B`, `12.3 KiB`, `4.56 GiB`.
 std::string formatBytes(double bytes);
 

@@ -76,8 +76,10 @@ ShardingRule ArgmaxOp::getShardingRule() { return rowRule(*this, getInput().getT
 
 Linearity EinsumOp::getLinearity() { return Linearity::product; }
 Linearity RearrangeOp::getLinearity() { return Linearity::additive; }
-Linearity RepeatOp::getLinearity() { return Linearity::homogeneous; }
-Linearity ReduceOp::getLinearity() { return Linearity::homogeneous; }
+Linearity RepeatOp::getLinearity() { return Linearity::linear; }
+Linearity ReduceOp::getLinearity() {
+  return getKind() == Reduction::max ? Linearity::homogeneous : Linearity::linear;
+}
 
 void RearrangeOp::setLocalSizes(const ShardingRule &rule, ArrayRef<int64_t> parts) {
   DictionaryAttr sizes = getSizesAttr();

@@ -24,8 +24,9 @@ enum class Linearity {
   none,        ///< nothing is known
   additive,    ///< f(a + b) = f(a) + f(b), and no element of a is repeated: sums may be completed behind it
   rounding,    ///< the same but for rounding: casts between floats
+  linear,      ///< f(a + b) = f(a) + f(b), elements of a may be repeated
   homogeneous, ///< f(c a) = c f(a)
-  choice,      ///< the same of all operands but the first, which chooses
+  choice,      ///< f(s, a + b, c + d) = f(s, a, c) + f(s, b, d): the first operand chooses
   product,     ///< f(c a, b) = f(a, c b) = c f(a, b)
   quotient,    ///< f(c a, c b) = f(a, b), f(c a, b) = c f(a, b)
 };
