@@ -77,7 +77,7 @@ struct Numbers {
 static std::optional<int> parseNumbers(Numbers &numbers) {
   std::string wrong = cli::parseInteger(seedText.getValue(), cli::IntegerRange<uint64_t>(), numbers.seed);
   StringRef option = "seed";
-  auto parse = [&](const cl::opt<std::string> &text, int64_t &value) {
+  auto parse = [&](const auto &text, int64_t &value) {
     if (!wrong.empty() || text.getNumOccurrences() == 0)
       return;
     option = text.ArgStr;

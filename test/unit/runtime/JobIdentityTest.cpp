@@ -36,6 +36,18 @@ std::string errorOf(const std::function<void()> &act) {
 bool has(const std::string &text, const std::string &part) { return text.find(part) != text.npos; }
 
 //===----------------------------------------------------------------------===//
+// Error
+//===----------------------------------------------------------------------===//
+
+TEST(ErrorTest, ShowsNoControlCharacters) {
+  const std::string hostile("'a\0b' '\x1b[31mred' '\xc2\x9b' two\nlines '\xc3\xa9'", 38);
+  const std::string shown = Error(hostile).what();
+  EXPECT_EQ(shown.substr(0, 18), "'a?b' '?[31mred' '");
+  EXPECT_EQ(shown.find('\n'), std::string::npos);
+  EXPECT_TRUE(has(shown, "\xc3\xa9")) << "a letter";
+}
+
+//===----------------------------------------------------------------------===//
 // RunIdentity
 //===----------------------------------------------------------------------===//
 

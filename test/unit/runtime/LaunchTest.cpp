@@ -85,6 +85,15 @@ TEST_F(Launch, RefusesRanksWithOtherOptions) {
                    "start all ranks with the same program, options and files\n");
 }
 
+// Training uses f32.
+TEST_F(Launch, TakesRatesThatAreOneInF32) {
+  for (const Finished &job : runByHand(data() + " --steps 2 --lr 0.1",
+                                       data() + " --steps 2 --lr 0.10000000149011612")) {
+    EXPECT_EQ(job.status, 0) << job.output;
+    EXPECT_EQ(job.errors(), 0) << job.output;
+  }
+}
+
 TEST_F(Launch, RefusesRanksWithOtherFiles) {
   expectDifference(data() + " --steps 2", data(2) + " --steps 2",
                    "rank 1 was started with --data of ");
