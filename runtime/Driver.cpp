@@ -218,8 +218,8 @@ private:
                culprit.c_str()));
   }
 
-  /// Loss and metrics over the validation set, every sample once. Of the last batch only the samples
-  /// that the set still has count; those after them repeat the first ones.
+  /// Loss and metrics over the validation set, every sample once. Of the last batch only the
+  /// samples that the set still has count; those after them repeat the first ones.
   void runEvaluation(std::int64_t step) {
     const std::int64_t samples = sources.valData->samples(), batch = batchSize();
     valBatches->rewind();
@@ -250,7 +250,7 @@ private:
   }
 
   void printHeader() {
-    std::printf("%s: %d rank(s), mesh %s, arena %s a rank, %lld steps of %lld samples\n",
+    std::printf("%s: %d rank(s), mesh %s, arena %s per rank, %lld steps of %lld samples\n",
                 program.name, job.worldSize(), job.mesh().describe().c_str(),
                 formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
                 static_cast<long long>(steps), static_cast<long long>(batchSize()));
@@ -262,7 +262,7 @@ private:
   void openLog() {
     log.emplace(outputs.log);
     if (!log->kept().empty())
-      std::printf("the log that was there is now '%s'\n", log->kept().c_str());
+      std::printf("kept the existing log as '%s'\n", log->kept().c_str());
     showOutput();
   }
 
@@ -281,8 +281,10 @@ private:
     std::printf("\n");
     if (valBatches)
       printValidation();
-    std::printf("memory: peak %zu of %zu bytes of the arena, workspace %zu bytes\n",
-                device->peakBytes(), program.arenaBytes, device->workspaceBytes());
+    std::printf("memory: arena peak %zu of %zu bytes (%s), workspace %zu bytes\n",
+                device->peakBytes(), program.arenaBytes,
+                formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
+                device->workspaceBytes());
     showOutput();
   }
 
@@ -309,8 +311,8 @@ void checkWholeBatches(const Program &program, const std::string &path, const Da
   for (const Segment &segment : program.segments)
     if (rest && segment.kind == SegmentKind::Evaluate && !segment.countsSamples)
       throw Error(format("'%s': got %lld samples to evaluate on, expected a multiple of the batch, "
-                         "%lld: the model mixes the samples of a batch, so that it can only be "
-                         "evaluated on whole ones; leave out the last %lld",
+                         "%lld: the model mixes the samples of a batch, so it can only be "
+                         "evaluated on full batches; remove the last %lld samples",
                          path.c_str(), static_cast<long long>(data.samples()),
                          static_cast<long long>(batch), static_cast<long long>(rest)));
 }

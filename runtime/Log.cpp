@@ -59,6 +59,9 @@ const char *JsonLine::finish(std::size_t &bytes) {
   return text;
 }
 
+/// Digits behind the point that make three digits of `value`, which is below 1024.
+static int decimals(double value) { return value < 9.995 ? 2 : value < 99.95 ? 1 : 0; }
+
 void formatDuration(double seconds, char (&text)[32]) {
   const auto whole = static_cast<long long>(std::ceil(std::min(std::max(seconds, 0.0), 1e12)));
   if (whole >= 3600)
@@ -73,7 +76,18 @@ std::string formatBytes(double bytes) {
   int unit = 0;
   for (; bytes >= 1024 && unit < 4; ++unit)
     bytes /= 1024;
-  return unit == 0 ? format("%.0f B", bytes) : format("%.3g %s", bytes, units[unit]);
+  return format("%.*f %s", unit == 0 ? 0 : decimals(bytes), bytes, units[unit]);
+}
+
+void formatRate(double perSecond, char (&text)[32]) {
+  static constexpr const char *units[] = {"", "k", "M", "G"};
+  int unit = 0;
+  for (; perSecond >= 999.5 && unit < 3; ++unit)
+    perSecond /= 1000;
+  if (unit == 0 && perSecond < 10)
+    std::snprintf(text, sizeof(text), "%.3g", perSecond);
+  else
+    std::snprintf(text, sizeof(text), "%.*f%s", decimals(perSecond), perSecond, units[unit]);
 }
 
 ProgressLine::ProgressLine(std::int64_t steps, const char *unit)
@@ -87,11 +101,12 @@ void ProgressLine::step(std::int64_t number, double loss, double gradNorm, doubl
   if (number != 1 && number != steps && time - lastShown < (terminal ? 0.1 : 2.0))
     return;
   lastShown = time;
-  char left[32];
+  char left[32], speed[32];
   formatDuration(secondsPerStep * static_cast<double>(steps - number), left);
-  std::printf("%sstep %lld/%lld  loss %.6g  grad norm %.4g  lr %.3g  %.4g %s/s  %s left%s",
+  formatRate(rate, speed);
+  std::printf("%sstep %lld/%lld  loss %.6g  grad norm %.4g  lr %.3g  %s %s/s  %s left%s",
               terminal ? "\r\033[K" : "", static_cast<long long>(number),
-              static_cast<long long>(steps), loss, gradNorm, lr, rate, unit, left,
+              static_cast<long long>(steps), loss, gradNorm, lr, speed, unit, left,
               terminal ? "" : "\n");
   showOutput();
   open = terminal;

@@ -60,6 +60,9 @@ private:
 /// `1:02:03` or `4:05`, rounded up to whole seconds.
 void formatDuration(double seconds, char (&text)[32]);
 
+/// `617`, `10.2k`, `0.05`. Allocates nothing.
+void formatRate(double perSecond, char (&text)[32]);
+
 /// `617 B`, `12.3 KiB`, `4.56 GiB`.
 std::string formatBytes(double bytes);
 

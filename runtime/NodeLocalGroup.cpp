@@ -63,7 +63,7 @@ void openMemory(const RendezvousFile &file, Descriptor &memory) {
   const Error error(difference);
   segment.failure().raise(error);
   if (!segment.failure().claimReport())
-    throw Aborted("another rank has said what is wrong");
+    throw Aborted("another rank has reported the failure");
   throw error;
 }
 
@@ -100,7 +100,7 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGr
   if (group.rank == group.first) {
     memory.fd = memfd_create("fsdp-arenas", MFD_CLOEXEC);
     if (memory.fd < 0 || ftruncate(memory.fd, static_cast<off_t>(bytes)) != 0)
-      failed("make the memory");
+      failed("create the memory");
     mapping = Mapping::ofFile(memory.fd, bytes);
     RendezvousFile file;
     file.creator = ProcessIdentity::ofSelf();
@@ -111,17 +111,17 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGr
   } else {
     while (!findSegment(path, group, bytes, mapping)) {
       if (now() > deadline)
-        throw Error(
-            format("waited %g s for rank %d to share its memory with rank %d on this machine: "
-                   "start all ranks here, or run with --communicator=mpi",
-                   limit, group.first, group.rank));
+        throw Error(format("timed out after %g s waiting for rank %d to share its memory with rank "
+                           "%d on this machine: "
+                           "start all ranks here, or run with --communicator=mpi",
+                           limit, group.first, group.rank));
       usleep(2000);
     }
   }
   SharedSegment segment(std::move(mapping), layout);
   std::int32_t nobody = 0;
   if (!segment.rank(group.rank).pid.compare_exchange_strong(nobody, static_cast<int>(getpid())))
-    throw Error(format("rank %d of this job has come already, as process %d: RANK has to differ on "
+    throw Error(format("rank %d of this job has already joined, as process %d: RANK must differ on "
                        "every process of a job, and FSDP_JOB_ID between jobs",
                        group.rank, nobody));
   segment.attached().advance();
@@ -129,8 +129,9 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGr
   while (!segment.attached().waitFor(all, 0.05)) {
     segment.failure().check();
     if (now() > deadline)
-      throw Error(format("waited %g s for the ranks of this machine: %zu of %d came", limit,
-                         std::size_t(segment.attached().value()), group.count));
+      throw Error(
+          format("timed out after %g s waiting for the ranks of this machine: %zu of %d joined",
+                 limit, std::size_t(segment.attached().value()), group.count));
   }
   return segment;
 }

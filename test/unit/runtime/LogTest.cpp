@@ -70,9 +70,19 @@ TEST(LogTest, DurationsAndSizesAreReadable) {
   EXPECT_EQ(duration(0), "0:00");
   EXPECT_EQ(duration(61.2), "1:02");
   EXPECT_EQ(duration(3723), "1:02:03");
+  const auto rate = [&](double perSecond) {
+    formatRate(perSecond, text);
+    return std::string(text);
+  };
+  EXPECT_EQ(rate(0.0123), "0.0123");
+  EXPECT_EQ(rate(617), "617");
+  EXPECT_EQ(rate(999.7), "1.00k");
+  EXPECT_EQ(rate(10234), "10.2k");
+  EXPECT_EQ(rate(2.5e6), "2.50M");
   EXPECT_EQ(formatBytes(617), "617 B");
-  EXPECT_EQ(formatBytes(1536), "1.5 KiB");
-  EXPECT_EQ(formatBytes(3.0 * 1024 * 1024 * 1024), "3 GiB");
+  EXPECT_EQ(formatBytes(1536), "1.50 KiB");
+  EXPECT_EQ(formatBytes(3.0 * 1024 * 1024 * 1024), "3.00 GiB");
+  EXPECT_EQ(formatBytes(1000 * 1024), "1000 KiB");
 }
 
 TEST(LogTest, TheProgressLineHasRateAndTimeLeft) {
@@ -140,7 +150,7 @@ TEST(CommandLineTest, IllFormedOptionsAreStatusTwo) {
   refused({"--data", "d", "--steps", "0"}, "--steps");
   refused({"--data", "d", "--steps", "1", "--communicator=pigeon"}, "--communicator");
   refused({"--steps", "1"}, "--data is missing: name the file to train on");
-  refused({"--data", "d"}, "--steps is missing: say how many steps to train");
+  refused({"--data", "d"}, "--steps is missing: give the number of steps to train");
   refused({"--data", "d", "--steps", "1", "--epochs", "1"}, "got both --steps and --epochs");
   refused({"--data", "d", "--steps", "1", "--eval-every", "1"},
           "got --eval-every without --val-data");
