@@ -12,10 +12,9 @@
 #include "runtime/Optimizer.h"
 #include "runtime/Random.h"
 #include "runtime/Reduction.h"
-#include "runtime/Rope.h"
 #include "runtime/RowNorm.h"
 #include "runtime/Shard.h"
-#include "runtime/Softmax.h"
+#include "runtime/UnaryKernels.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -34,10 +34,7 @@ private:
   LogicalResult tiled(Operation *op, RankedTensorType piece, RankedTensorType whole, uint64_t dim);
   LogicalResult einsum(nn::EinsumOp op);
   LogicalResult fused(nn::FusedOp op);
-  LogicalResult crossEntropy(nn::CrossEntropyOp op);
-  LogicalResult crossEntropyGrad(nn::CrossEntropyGradOp op);
-  LogicalResult direct(Operation *op);
-  LogicalResult concat(nn::ConcatOp op);
+  LogicalResult runtimeCall(nn::KernelOpInterface op);
   LogicalResult dropout(DropoutOp op);
   LogicalResult squareSum(SquareSumOp op);
   LogicalResult learningRate(LearningRateOp op);
@@ -53,9 +50,10 @@ private:
   }
 
   bool allFromBuffers(Operation *op);
-  LogicalResult needBuffers(Operation *op);
+  /// Of the last results `optional` may have no buffer.
+  LogicalResult needBuffers(Operation *op, unsigned optional = 0);
   LogicalResult needF32(Operation *op, Type type) const;
-  LogicalResult needSingle(Operation *op, Type type) const;
+  LogicalResult needSingle(Operation *op) const;
 
   const ScheduledProgram &program;
   LaunchOp launch;
@@ -91,12 +89,12 @@ bool CallFinder::allFromBuffers(Operation *op) {
   return llvm::all_of(op->getOperands(), [&](Value operand) { return source(operand); });
 }
 
-LogicalResult CallFinder::needBuffers(Operation *op) {
+LogicalResult CallFinder::needBuffers(Operation *op, unsigned optional) {
   for (auto [index, operand] : llvm::enumerate(op->getOperands()))
     if (!source(operand))
       return op->emitOpError() << "takes operand #" << index
                                << " from no buffer; store the constant in one first";
-  for (auto [index, result] : llvm::enumerate(op->getResults()))
+  for (auto [index, result] : llvm::enumerate(op->getResults().drop_back(optional)))
     if (!target(result))
       return op->emitOpError() << "leaves result #" << index << " in no buffer; yield it";
   return success();
@@ -109,12 +107,20 @@ LogicalResult CallFinder::needF32(Operation *op, Type type) const {
   return success();
 }
 
-/// True for f32 and bf16, which is computed with as f32.
-static bool isSingle(Type type) { return computeType(getElementTypeOrSelf(type)).isF32(); }
+/// The first float type of `op` that is neither f32 nor bf16, which is computed with as f32; null if
+/// there is none.
+static Type findOtherFloat(Operation *op) {
+  for (Value value : llvm::concat<Value>(SmallVector<Value>(op->getOperands()),
+                                         SmallVector<Value>(op->getResults())))
+    if (Type element = getElementTypeOrSelf(value.getType());
+        isa<FloatType>(element) && !computeType(element).isF32())
+      return element;
+  return nullptr;
+}
 
-LogicalResult CallFinder::needSingle(Operation *op, Type type) const {
-  if (!isSingle(type))
-    return op->emitOpError() << "works on " << getElementTypeOrSelf(type)
+LogicalResult CallFinder::needSingle(Operation *op) const {
+  if (Type element = findOtherFloat(op))
+    return op->emitOpError() << "works on " << element
                              << ", which the runtime of this target has no function for; use f32 "
                                 "or bf16";
   return success();
@@ -264,71 +270,35 @@ LogicalResult CallFinder::fused(nn::FusedOp op) {
   return success();
 }
 
-static std::string logitRows(Type logits) {
-  auto type = cast<RankedTensorType>(logits);
-  int64_t rows = 1;
-  for (int64_t size : type.getShape().drop_back())
-    rows *= size;
-  return "LogitRows{/*rows=*/" + std::to_string(rows) + ", /*classes=*/" +
-         std::to_string(type.getShape().back()) + "}";
-}
-
-LogicalResult CallFinder::crossEntropy(nn::CrossEntropyOp op) {
-  call.function = "cross_entropy";
-  if (failed(needSingle(op, op.getLogits().getType())))
-    return failure();
-  if (!allFromBuffers(op) || !target(op.getLoss()))
-    return needBuffers(op);
-  pass(logitRows(op.getLogits().getType()));
-  read(source(op.getLogits()));
-  read(source(op.getLabels()));
-  write(target(op.getLoss()));
-  if (Value sums = target(op.getLogSumExp()))
-    write(sums);
-  return success();
-}
-
-LogicalResult CallFinder::crossEntropyGrad(nn::CrossEntropyGradOp op) {
-  // With a constant upstream, or in double, a kernel of loops does it.
-  if (!allFromBuffers(op) || !isSingle(op.getType()))
+/// What the op says of the runtime's function for it; loops of a kernel where it has none.
+LogicalResult CallFinder::runtimeCall(nn::KernelOpInterface op) {
+  nn::KernelCall kernel = op.getKernelCall();
+  if (kernel.callee.empty() ||
+      (kernel.hasLoops && (!allFromBuffers(op) || findOtherFloat(op))))
     return success();
-  call.function = "cross_entropy_grad";
-  pass(logitRows(op.getLogits().getType()));
+  call.function = kernel.callee;
+  if (!kernel.anyElement && failed(needSingle(op)))
+    return failure();
+  if (failed(needBuffers(op, kernel.optionalResults)))
+    return failure();
+  pass(spell(kernel.shape, op.getContext()));
+  auto results = [&] {
+    for (Value result : op->getResults())
+      if (Value buffer = target(result))
+        write(buffer);
+  };
+  if (kernel.resultsFirst)
+    results();
   for (Value operand : op->getOperands())
     read(source(operand));
-  write(target(op.getResult()));
-  return success();
-}
-
-/// The runtime's function has the name of the op, takes its operands and gives its results.
-LogicalResult CallFinder::direct(Operation *op) {
-  call.function = op->getName().stripDialect();
-  if (!isa<nn::SliceOp, nn::PadOp>(op) && failed(needSingle(op, op->getResult(0).getType())))
-    return failure();
-  if (failed(needBuffers(op)))
-    return failure();
-  pass(shapeArgument(op));
-  for (Value operand : op->getOperands())
-    read(source(operand));
-  for (Value result : op->getResults())
-    write(target(result));
-  return success();
-}
-
-LogicalResult CallFinder::concat(nn::ConcatOp op) {
-  call.function = "concat";
-  if (failed(needBuffers(op)))
-    return failure();
-  pass(shapeArgument(op));
-  write(target(op.getResult()));
-  for (Value operand : op->getOperands())
-    read(source(operand));
+  if (!kernel.resultsFirst)
+    results();
   return success();
 }
 
 LogicalResult CallFinder::dropout(DropoutOp op) {
   call.function = "dropout";
-  if (failed(needSingle(op, op.getType())) || failed(needBuffers(op)))
+  if (failed(needSingle(op)) || failed(needBuffers(op)))
     return failure();
   // Behind how many elements of the whole tensor this rank's part begins.
   std::string first;
@@ -477,18 +447,13 @@ LogicalResult CallFinder::find(Operation *op) {
       .Case([&](AllSliceOp op) { return allSlice(op); })
       .Case([&](nn::EinsumOp op) { return einsum(op); })
       .Case([&](nn::FusedOp op) { return fused(op); })
-      .Case([&](nn::CrossEntropyOp op) { return crossEntropy(op); })
-      .Case([&](nn::CrossEntropyGradOp op) { return crossEntropyGrad(op); })
-      .Case<nn::SliceOp, nn::PadOp, nn::SoftmaxOp, nn::LayerNormOp, nn::LayerNormGradOp,
-            nn::RmsNormOp, nn::RmsNormGradOp, nn::AttentionOp, nn::AttentionGradOp, nn::RopeOp,
-            nn::EmbeddingOp, nn::EmbeddingGradOp>([&](Operation *op) { return direct(op); })
-      .Case([&](nn::ConcatOp op) { return concat(op); })
       .Case([&](DropoutOp op) { return dropout(op); })
       .Case([&](SquareSumOp op) { return squareSum(op); })
       .Case([&](LearningRateOp op) { return learningRate(op); })
       .Case([&](AllFiniteOp op) { return allFinite(op); })
       .Case([&](OptimizerStepOp op) { return optimizerStep(op); })
       .Case([&](AdvanceOp op) { return advance(op); })
+      .Case([&](nn::KernelOpInterface op) { return runtimeCall(op); })
       .Default([](Operation *) { return success(); });
 }
 

@@ -11,7 +11,6 @@
 #include "codegen/Names.h"
 #include "codegen/Target.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -52,7 +51,6 @@ private:
   std::string copyIn(const SpelledLaunch &launch) const;
   std::string copyOut(const SpelledLaunch &launch) const;
   std::string storage(const SpelledLaunch &launch) const;
-  std::string join(nn::ConcatOp op) const;
   int64_t elements(Value buffer) const { return program.spanOf(buffer).type.getNumElements(); }
   int64_t ranksOver(ArrayAttr axes) const;
 
@@ -65,22 +63,9 @@ private:
 
 } // namespace
 
-/// The widest heads that the attention kernels take (runtime/cuda/AttentionBlocks.h).
-static constexpr int64_t kWidestHead = 128;
-
 LogicalResult CudaTarget::check(LaunchOp launch) const {
-  WalkResult result = launch.walk([](Operation *op) {
-    const int64_t width =
-        llvm::TypeSwitch<Operation *, int64_t>(op)
-            .Case<nn::AttentionOp, nn::AttentionGradOp>([](auto op) { return op.getLayout().width; })
-            .Default([](Operation *) { return 0; });
-    if (width <= kWidestHead)
-      return WalkResult::advance();
-    op->emitError("got heads of width ")
-        << width << ", expected at most " << kWidestHead
-        << " for the attention kernels of --target=cuda; use more heads, which are narrower, or "
-           "--target=cpu";
-    return WalkResult::interrupt();
+  WalkResult result = launch.walk([](nn::KernelOpInterface op) {
+    return failed(op.verifyCuda()) ? WalkResult::interrupt() : WalkResult::advance();
   });
   return failure(result.wasInterrupted());
 }
@@ -181,20 +166,6 @@ std::string CudaTarget::storage(const SpelledLaunch &launch) const {
          "], /*coordinate=*/" + coordinate + "}";
 }
 
-/// How many elements of each operand stand in a run of the result.
-std::string CudaTarget::join(nn::ConcatOp op) const {
-  int64_t outer = 1;
-  for (int64_t size : cast<RankedTensorType>(op.getType()).getShape().take_front(op.getDim()))
-    outer *= size;
-  std::string sizes;
-  for (Value input : op.getInputs())
-    sizes += (sizes.empty() ? "" : ", ") +
-             std::to_string(cast<RankedTensorType>(input.getType()).getNumElements() /
-                            std::max<int64_t>(outer, 1));
-  return "Join<" + std::to_string(op.getInputs().size()) + ">{/*outer=*/" + std::to_string(outer) +
-         ", /*sizes=*/{" + sizes + "}}";
-}
-
 /// Of what goes on with a product, without the product itself.
 std::string CudaTarget::kernelCall(const SpelledLaunch &launch, const KernelTable &kernels) const {
   const Call &call = launch.call;
@@ -249,8 +220,6 @@ std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &k
   // A pointer does not say how many elements it leads to.
   if (call.function == "square_sum")
     constants.push_back("/*count=*/" + std::to_string(elements(call.reads.front())));
-  if (auto concat = dyn_cast_or_null<nn::ConcatOp>(onlyOp(launch.op)))
-    constants = {join(concat)};
   if (call.tile) // before this rank's index
     std::swap(constants.front(), constants.back());
   std::string text = call.function == "gemm" ? "matmul(c.blas(), " : (call.function + "(").str();

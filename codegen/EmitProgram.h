@@ -25,6 +25,8 @@ struct EmitOptions {
   /// How its ranks talk unless its command line says otherwise: auto, shm, tcp or mpi on
   /// CPUs; auto, nccl or loopback with CUDA.
   std::string communicator = "auto";
+  /// Options of the compiler, for the program to show: "--precision=bf16 --prefetch=2".
+  std::string options;
   /// One file, with the kernels in it; otherwise they stand in files of their own.
   bool singleFile = false;
 };

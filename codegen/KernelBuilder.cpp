@@ -10,6 +10,7 @@
 #include "codegen/Kernel.h"
 #include "codegen/Names.h"
 #include "codegen/ScheduledProgram.h"
+#include "dialect/fsdp/Fill.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <map>
 
@@ -376,7 +377,7 @@ FailureOr<int> KernelBuilder::buildElementwise(Operation *op, const Indices &ind
   }
   // What is computed in one type needs no cast from one to the other.
   Type result = computeType(typeOf(op->getResult(0)).getElementType());
-  if (isa<arith::ExtFOp, arith::TruncFOp>(op) && kernel.nodes[operands.front()].type == result)
+  if (isa<CastOpInterface>(op) && kernel.nodes[operands.front()].type == result)
     return operands.front();
   return expression(typeOf(op->getResult(0)).getElementType(), text, operands, op);
 }
@@ -456,9 +457,7 @@ int KernelBuilder::maskNode(Operation *op, const APFloat &fill, std::optional<Ke
                             ArrayRef<int> operands, const Index &index, int64_t rows) {
   Type element = typeOf(op->getResult(0)).getElementType();
   KernelNode number(KernelNode::constant, element);
-  number.text = isa<FloatType>(element)
-                    ? literal(fill.convertToDouble(), element)
-                    : std::to_string(static_cast<int64_t>(fill.convertToDouble()));
+  number.text = literal(getFill(fill, element));
   KernelNode node(KernelNode::masked, element);
   node.operands = {operands.front(), add(std::move(number), op)};
   llvm::append_range(node.operands, operands.drop_front());

@@ -151,17 +151,19 @@ static LogicalResult readTimeline(Timeline &timeline) {
   return success();
 }
 
-/// The number of classes of the cross-entropy that `value` gives the labels of, or 0.
-static int64_t labelLimit(Value buffer) {
+/// The number of things that the integers in `buffer` number, 0 where nothing says.
+static int64_t indexLimit(Value buffer) {
   for (Operation *user : buffer.getUsers()) {
     auto launch = dyn_cast<LaunchOp>(user);
     if (!launch)
       continue;
-    for (auto loss : launch.getBody().getOps<nn::CrossEntropyOp>()) {
-      auto labels = dyn_cast<BlockArgument>(loss.getLabels());
-      if (labels && launch.getIns()[labels.getArgNumber()] == buffer)
-        return cast<RankedTensorType>(loss.getLogits().getType()).getShape().back();
-    }
+    for (auto kernel : launch.getBody().getOps<nn::KernelOpInterface>())
+      for (OpOperand &operand : kernel->getOpOperands())
+        if (int64_t bound = kernel.getIndexBound(operand.getOperandNumber())) {
+          auto argument = dyn_cast<BlockArgument>(operand.get());
+          if (argument && launch.getIns()[argument.getArgNumber()] == buffer)
+            return bound;
+        }
   }
   return 0;
 }
@@ -182,7 +184,7 @@ static LogicalResult readInput(ScheduledProgram &program, LaunchOp launch, Input
     if (auto vocabulary = input->getAttrOfType<IntegerAttr>(source))
       entry.limit = vocabulary.getInt();
   if (!launch.getOuts().empty())
-    entry.limit = std::max(entry.limit, labelLimit(launch.getOuts().front()));
+    entry.limit = std::max(entry.limit, indexLimit(launch.getOuts().front()));
   return success();
 }
 

@@ -8,9 +8,8 @@
 
 namespace mlir::fsdp {
 
-/// The shape argument of the runtime's function for `op`, an op of `nn` that has one of its own and
-/// no other argument but buffers, as C++: "SoftmaxRows{/*rows=*/8, /*width=*/10}".
-std::string shapeArgument(Operation *op);
+/// `shape` as C++: "SoftmaxRows{/*rows=*/8, /*width=*/10}".
+std::string spell(const nn::ShapeArgument &shape, MLIRContext *context);
 
 /// What the runtime's dropout is told of `op`; `first` is the C++ expression of the index in the
 /// whole tensor of this rank's first element.

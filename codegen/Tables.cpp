@@ -272,5 +272,6 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   // Ranks of programs that differ, if only in a constant of the optimizer, refuse one another.
   uint64_t digest = llvm::xxh3_64bits(kernels) * 3 + llvm::xxh3_64bits(writer.text());
   field("digest", "0x" + llvm::utohexstr(digest, /*LowerCase=*/true));
+  field("options", quoted(options.options));
   writer.close(";");
 }

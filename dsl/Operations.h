@@ -31,6 +31,14 @@ Tensor reduceSum(const std::string &notation, Located input);
 Tensor reduceMean(const std::string &notation, Located input);
 Tensor reduceMax(const std::string &notation, Located input);
 
+struct ScanOptions {
+  bool exclusive = false; ///< a sum leaves out the element at its own position
+  bool reverse = false;   ///< from the last element down
+};
+/// scanSum("b s d", "s", x): at each position of s the sum of all elements up to it.
+Tensor scanSum(const std::string &notation, const std::string &along, Located input,
+               const ScanOptions &options = {});
+
 // Arithmetic, element by element.
 
 Tensor operator+(Located lhs, Located rhs);

@@ -135,4 +135,15 @@ Tensor reduceMax(const std::string &notation, Located input) {
   return reduce("reduceMax", nn::Reduction::max, notation, input);
 }
 
+Tensor scanSum(const std::string &notation, const std::string &along, Located input,
+               const ScanOptions &options) {
+  requireFloat("scanSum", input);
+  return builderOf(input.tensor).create(
+      "scanSum '" + notation + "' along '" + along + "'", {input.tensor}, input.where,
+      [&](OpBuilder &builder, Location loc) -> Value {
+        return nn::ScanSumOp::create(builder, loc, typeOf(input.tensor), notation, along,
+                                     valueOf(input.tensor), options.exclusive, options.reverse);
+      });
+}
+
 } // namespace fsdp::dsl

@@ -4,6 +4,7 @@
 
 #include "dialect/nn/NNDialect.h"
 #include "interpreter/Rounding.h"
+#include "interpreter/RoundingNoise.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <limits>
@@ -11,6 +12,8 @@
 using namespace mlir;
 using namespace mlir::nn;
 using namespace mlir::fsdp::interpreter;
+
+static double held(double value, Type type = {}) { return RoundingNoise::held(value, type); }
 
 namespace {
 
@@ -35,10 +38,10 @@ struct AttentionShape : AttentionLayout {
   int64_t output(int64_t b, int64_t h, int64_t t) const { return out.row(b, h, t); }
   int64_t sum(int64_t b, int64_t h, int64_t t) const { return (b * heads + h) * queries + t; }
 
-  double dot(const Tensor &a, int64_t rowA, const Tensor &b, int64_t rowB) const {
+  double dot(const Tensor &a, int64_t rowA, const Tensor &b, int64_t rowB, double sign = 1) const {
     double sum = 0;
     for (int64_t i = 0; i < width; ++i)
-      sum += a.getFloat(rowA + i) * b.getFloat(rowB + i);
+      sum = held(sum + sign * a.getFloat(rowA + i) * b.getFloat(rowB + i));
     return sum;
   }
   /// Calls `fn(b, h, t)` for each query.
@@ -69,7 +72,7 @@ static Kernel compileForward(AttentionOp op, Numerics numerics) {
         largest = std::max(largest, score[s]);
       }
       for (int64_t s = 0; s < count; ++s)
-        sum += score[s] = std::exp(score[s] - largest);
+        sum += score[s] = held(std::exp(score[s] - largest), outType.getElementType());
       for (int64_t i = 0; i < shape.width; ++i) {
         double value = 0;
         for (int64_t s = 0; s < count; ++s)
@@ -97,12 +100,15 @@ static Kernel compileBackward(AttentionGradOp op, Numerics numerics) {
             *dV = out[vAt].mutableData();
     shape.forEachQuery([&](int64_t b, int64_t h, int64_t t) {
       int64_t query = shape.query(b, h, t), row = shape.output(b, h, t);
-      double delta = shape.dot(d, row, forward, row);
+      // Where `forward` is one of the values, the difference below is 0. Noise tells the two sums
+      // apart, as programs form them in different orders: it depends on the sign.
+      double delta = -shape.dot(d, row, forward, row, -1);
       for (int64_t s = 0; s < shape.visible(t); ++s) {
         int64_t key = shape.key(b, h, s), value = shape.value(b, h, s);
-        double p = std::exp(shape.scale * shape.dot(q, query, k, key) -
-                            sums.getFloat(shape.sum(b, h, t)));
-        double dScore = shape.scale * p * (shape.dot(d, row, v, value) - delta);
+        double p = held(
+            std::exp(shape.scale * shape.dot(q, query, k, key) - sums.getFloat(shape.sum(b, h, t))),
+            round.type);
+        double dScore = held(shape.scale * p * (shape.dot(d, row, v, value) - delta), round.type);
         for (int64_t i = 0; i < shape.width; ++i) {
           dQ[query + i].f += dScore * k.getFloat(key + i);
           dK[key + i].f += dScore * q.getFloat(query + i);

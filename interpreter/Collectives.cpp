@@ -3,7 +3,6 @@
 #include "dialect/nn/Precision.h"
 #include "interpreter/Program.h"
 #include "interpreter/Rounding.h"
-#include "interpreter/SumOrder.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -46,12 +45,6 @@ static Tensor reduceInOrder(ArrayRef<Tensor> operands, ReduceKind kind, Numerics
   Combine combine{kind, type, Rounding(nn::getSumType(type), numerics)};
   Rounding round(type, numerics);
   Element *to = result.mutableData();
-  if (result.isFloat() && kind == ReduceKind::sum)
-    for (int64_t i = 0; i < result.size(); ++i) {
-      SumTerms terms(nn::getSumType(type));
-      for (const Tensor &operand : operands)
-        terms.add(operand.getFloat(i));
-    }
   for (const Tensor &operand : operands.drop_front())
     for (int64_t i = 0; i < result.size(); ++i)
       to[i] = combine(to[i], operand.data()[i]);

@@ -5,7 +5,7 @@
 #include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
 #include "interpreter/Rounding.h"
-#include "interpreter/SumOrder.h"
+#include "interpreter/RoundingNoise.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <limits>
@@ -85,12 +85,9 @@ static Kernel compileEinsum(EinsumOp op, Numerics numerics) {
     Element *to = result.mutableData();
     for (size_t i = 0; i < lhsBase.size(); ++i) {
       double sum = 0;
-      SumTerms terms(accumulate.type);
-      for (size_t k = 0; k < lhsStep.size(); ++k) {
-        double term = lhs[lhsBase[i] + lhsStep[k]].f * rhs[rhsBase[i] + rhsStep[k]].f;
-        terms.add(term);
-        sum = accumulate(sum + accumulate(term));
-      }
+      for (size_t k = 0; k < lhsStep.size(); ++k)
+        sum = accumulate(
+            sum + accumulate(lhs[lhsBase[i] + lhsStep[k]].f * rhs[rhsBase[i] + rhsStep[k]].f));
       to[i].f = round(sum);
     }
     out[0] = std::move(result);
@@ -144,19 +141,40 @@ static Kernel compileReduce(ReduceOp op, Numerics numerics) {
     Element *to = result.mutableData();
     for (size_t i = 0; i < base.size(); ++i) {
       double value = kind == Reduction::max ? -std::numeric_limits<double>::infinity() : 0;
-      SumTerms terms(accumulate.type);
       for (int64_t offset : step) {
         double next = in[0].getFloat(base[i] + offset);
-        if (kind != Reduction::max) {
-          terms.add(next);
+        if (kind != Reduction::max)
           value = accumulate(value + next);
-        } else if (next > value || std::isnan(next)) {
+        else if (next > value || std::isnan(next))
           value = next;
-        }
       }
       if (kind == Reduction::mean)
         value /= static_cast<double>(step.size());
       to[i].f = round(value);
+    }
+    out[0] = std::move(result);
+  };
+}
+
+/// Each sum goes on from the one before it.
+static Kernel compileScanSum(ScanSumOp op, Numerics numerics) {
+  RankedTensorType type = resultType(op);
+  int64_t dim = op.getDim(), size = type.getDimSize(dim),
+          inner = elementsOf(type.getShape().drop_front(dim + 1));
+  bool exclusive = op.getExclusive(), reverse = op.getReverse();
+  Rounding round(type.getElementType(), numerics), accumulate(accumulatorOf(type), numerics);
+  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    Tensor result(type);
+    Element *to = result.mutableData();
+    for (int64_t line = 0; size && line < result.size() / size; ++line) {
+      int64_t first = line / inner * size * inner + line % inner;
+      double sum = 0;
+      for (int64_t i = 0; i < size; ++i) {
+        int64_t place = first + (reverse ? size - 1 - i : i) * inner;
+        double before = sum;
+        sum = accumulate(sum + in[0].getFloat(place));
+        to[place].f = round(exclusive ? before : sum);
+      }
     }
     out[0] = std::move(result);
   };
@@ -189,8 +207,8 @@ static Kernel compileCrossEntropy(CrossEntropyOp op, Numerics numerics) {
       for (int64_t c = 0; c < classes; ++c)
         largest = std::max(largest, logits[c].f);
       for (int64_t c = 0; c < classes; ++c)
-        sum += std::exp(logits[c].f - largest);
-      double value = largest + std::log(sum);
+        sum += RoundingNoise::held(std::exp(logits[c].f - largest));
+      double value = RoundingNoise::held(largest + RoundingNoise::held(std::log(sum)));
       int64_t label = in[1].getInt(row);
       // A label that is no class has no loss: NaN, so that it cannot go unnoticed.
       bool known = label >= 0 && label < classes;
@@ -209,7 +227,8 @@ static Kernel compileCrossEntropyGrad(CrossEntropyGradOp op, Numerics numerics) 
     Element *to = result.mutableData();
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t c = 0; c < classes; ++c) {
-        double softmax = std::exp(in[0].getFloat(row * classes + c) - in[2].getFloat(row));
+        double softmax =
+            RoundingNoise::held(std::exp(in[0].getFloat(row * classes + c) - in[2].getFloat(row)));
         double hot = in[1].getInt(row) == c ? 1 : 0;
         to[row * classes + c].f = round((softmax - hot) * in[3].getFloat(row));
       }
@@ -239,6 +258,7 @@ Kernel mlir::fsdp::interpreter::detail::compileCompute(Operation *op, Numerics n
       .Case([&](EinsumOp op) { return compileEinsum(op, numerics); })
       .Case<RearrangeOp, RepeatOp>([](auto op) { return compileMovement(op); })
       .Case([&](ReduceOp op) { return compileReduce(op, numerics); })
+      .Case([&](ScanSumOp op) { return compileScanSum(op, numerics); })
       .Case([&](CrossEntropyOp op) { return compileCrossEntropy(op, numerics); })
       .Case([&](CrossEntropyGradOp op) { return compileCrossEntropyGrad(op, numerics); })
       .Case([](ArgmaxOp op) { return compileArgmax(op); })

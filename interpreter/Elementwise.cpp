@@ -174,8 +174,7 @@ static Kernel compileConversion(Operation *op, const Elements &b) {
         });
       })
       .Case([&](arith::FPToSIOp) {
-        return b.map<1>(
-            [=](const Element *x) { return ofInt(wrapTo(static_cast<int64_t>(x[0].f), to)); });
+        return b.map<1>([=](const Element *x) { return ofInt(wrapTo(truncate(x[0].f), to)); });
       })
       .Case([&](arith::ExtSIOp) {
         return b.map<1>([=](const Element *x) { return ofInt(bit ? -x[0].i : x[0].i); });

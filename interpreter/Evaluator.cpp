@@ -4,7 +4,6 @@
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "interpreter/Draws.h"
-#include "interpreter/SumOrder.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -101,11 +100,8 @@ static Kernel compileDistribution(Operation *op, Numerics numerics) {
         auto type = cast<RankedTensorType>(square.getType());
         return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
           double sum = 0;
-          SumTerms terms(type.getElementType());
-          for (int64_t i = 0; i < in[0].size(); ++i) {
-            terms.add(in[0].getFloat(i) * in[0].getFloat(i));
+          for (int64_t i = 0; i < in[0].size(); ++i)
             sum += in[0].getFloat(i) * in[0].getFloat(i);
-          }
           out[0] = Tensor::splat(type, sum);
         };
       })

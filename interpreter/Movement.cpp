@@ -3,9 +3,8 @@
 #include "interpreter/Evaluator.h"
 
 #include "dialect/nn/NNDialect.h"
-#include "dialect/nn/Precision.h"
 #include "interpreter/Rounding.h"
-#include "interpreter/SumOrder.h"
+#include "interpreter/RoundingNoise.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -40,15 +39,13 @@ static Kernel compileEmbeddingGrad(EmbeddingGradOp op, Numerics numerics) {
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     out[0] = Tensor(type);
     Element *to = out[0].mutableData();
-    std::vector<SumTerms> terms(out[0].size(), SumTerms(getSumType(type.getElementType())));
     for (int64_t position = 0; position < in[0].size(); ++position) {
       int64_t id = in[0].getInt(position);
       if (id < 0 || id >= rows)
         continue;
-      for (int64_t i = 0; i < width; ++i) {
-        terms[id * width + i].add(in[1].getFloat(position * width + i));
-        to[id * width + i].f += in[1].getFloat(position * width + i);
-      }
+      for (int64_t i = 0; i < width; ++i)
+        to[id * width + i].f =
+            RoundingNoise::held(to[id * width + i].f + in[1].getFloat(position * width + i));
     }
     for (int64_t i = 0; i < out[0].size(); ++i)
       to[i].f = round(to[i].f);

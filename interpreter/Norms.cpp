@@ -5,6 +5,7 @@
 #include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
 #include "interpreter/Rounding.h"
+#include "interpreter/RoundingNoise.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <limits>
@@ -37,6 +38,8 @@ SmallVector<RankedTensorType> resultTypes(Operation *op) {
 
 } // namespace
 
+static double held(double value) { return RoundingNoise::held(value); }
+
 static Kernel compileSoftmax(SoftmaxOp op, Numerics numerics) {
   RankedTensorType type = op.getX().getType();
   Rows rows(type);
@@ -50,9 +53,9 @@ static Kernel compileSoftmax(SoftmaxOp op, Numerics numerics) {
       for (int64_t i = 0; i < rows.width; ++i)
         largest = std::max(largest, x[i].f);
       for (int64_t i = 0; i < rows.width; ++i)
-        sum += std::exp(x[i].f - largest);
+        sum += held(std::exp(x[i].f - largest));
       for (int64_t i = 0; i < rows.width; ++i)
-        y[i].f = round(std::exp(x[i].f - largest) / sum);
+        y[i].f = round(held(std::exp(x[i].f - largest)) / sum);
     }
   };
 }
@@ -71,11 +74,12 @@ static Kernel compileLayerNorm(LayerNormOp op, Numerics numerics) {
       double mean = 0, variance = 0;
       for (int64_t i = 0; i < rows.width; ++i)
         mean += x[i].f / width;
+      mean = held(mean);
       for (int64_t i = 0; i < rows.width; ++i)
         variance += (x[i].f - mean) * (x[i].f - mean) / width;
-      double rstd = 1 / std::sqrt(variance + eps);
+      double rstd = held(1 / std::sqrt(variance + eps));
       for (int64_t i = 0; i < rows.width; ++i)
-        y[i].f = round((x[i].f - mean) * rstd * scale[i].f + bias[i].f);
+        y[i].f = round(held(held(x[i].f - mean) * rstd * scale[i].f) + bias[i].f);
       out[1].mutableData()[row].f = roundSum(mean);
       out[2].mutableData()[row].f = roundSum(rstd);
     }
@@ -120,13 +124,14 @@ static Kernel compileNormGrad(Operation *op, bool centered, Numerics numerics) {
       double meanG = 0, meanGN = 0;
       for (int64_t i = 0; i < rows.width; ++i) {
         double d = cotangent.getFloat(row * rows.width + i);
-        n[i] = (in[0].getFloat(row * rows.width + i) - mean) * rstd;
-        g[i] = d * in[1].getFloat(i);
+        n[i] = held((in[0].getFloat(row * rows.width + i) - mean) * rstd);
+        g[i] = held(d * in[1].getFloat(i));
         meanG += centered ? g[i] / width : 0;
         meanGN += g[i] * n[i] / width;
-        scaleSum[i] += d * n[i];
-        biasSum[i] += d;
+        scaleSum[i] = held(scaleSum[i] + d * n[i]);
+        biasSum[i] = held(biasSum[i] + d);
       }
+      meanG = held(meanG), meanGN = held(meanGN);
       Element *to = out[0].mutableData() + row * rows.width;
       for (int64_t i = 0; i < rows.width; ++i)
         to[i].f = round(rstd * (g[i] - meanG - n[i] * meanGN));

@@ -1,5 +1,6 @@
 //===- RankOps.cpp - ops that depend on the rank, the step or storage -----===//
 
+#include "dialect/fsdp/Fill.h"
 #include "interpreter/Draws.h"
 #include "interpreter/Optimizer.h"
 #include "interpreter/Program.h"
@@ -30,15 +31,13 @@ struct Extents {
 
 static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-static Element fillElement(Type type, double fill) {
+static Element fillElement(Type type, const APFloat &fill) {
+  TypedAttr value = getFill(fill, type);
   Element element;
-  if (isa<FloatType>(type))
-    element.f = fill;
-  else if (std::isinf(fill))
-    element.i = fill < 0 ? llvm::minIntN(type.getIntOrFloatBitWidth())
-                         : llvm::maxIntN(type.getIntOrFloatBitWidth());
+  if (auto number = dyn_cast<FloatAttr>(value))
+    element.f = number.getValueAsDouble();
   else
-    element.i = static_cast<int64_t>(fill);
+    element.i = wrapTo(cast<IntegerAttr>(value).getValue().getSExtValue(), type);
   return element;
 }
 
@@ -46,8 +45,7 @@ static RankKernel compileMaskPadding(MaskPaddingOp op) {
   Extents extents(op.getType(), op.getDim());
   int64_t whole = op.getSize();
   SmallVector<StringAttr> axes = getAxisNames(op.getOver());
-  Element fill =
-      fillElement(tensorType(op.getResult()).getElementType(), op.getFill().convertToDouble());
+  Element fill = fillElement(tensorType(op.getResult()).getElementType(), op.getFill());
   return [=](RankContext &context, In in, Out out) {
     out[0] = in[0];
     int64_t first = context.mesh.getIndexIn(context.rank, axes) * extents.size;
@@ -64,16 +62,16 @@ static RankKernel compileMaskPadding(MaskPaddingOp op) {
 
 static RankKernel compileMaskSamples(MaskSamplesOp op) {
   Extents extents(op.getType(), op.getDim());
-  int64_t rows = op.getRows();
+  int64_t rows = op.getRows(), samples = op.getShardOf().value_or(extents.size) / rows;
   SmallVector<StringAttr> axes;
   if (op.getOver())
     axes = getAxisNames(*op.getOver());
-  Element fill =
-      fillElement(tensorType(op.getResult()).getElementType(), op.getFill().convertToDouble());
+  Element fill = fillElement(tensorType(op.getResult()).getElementType(), op.getFill());
   return [=](RankContext &context, In in, Out out) {
     out[0] = in[0];
     int64_t first = context.mesh.getIndexIn(context.rank, axes) * extents.size;
-    int64_t counted = std::clamp<int64_t>(in[1].getInt(0) * rows - first, 0, extents.size);
+    int64_t counting = std::clamp<int64_t>(in[1].getInt(0), 0, samples) * rows;
+    int64_t counted = std::clamp<int64_t>(counting - first, 0, extents.size);
     Element *to = out[0].mutableData();
     for (int64_t o = 0; o < extents.outer; ++o)
       std::fill(to + (o * extents.size + counted) * extents.inner,

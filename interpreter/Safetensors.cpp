@@ -5,7 +5,6 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -22,9 +21,18 @@ using Json = nlohmann::json;
 static constexpr uint64_t kLongestHeader = 100'000'000;
 static constexpr size_t kDeepestHeader = 8;
 
+/// `text` without what would control a terminal, or end the text.
+static std::string printable(std::string text) {
+  for (char &c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      c = '?';
+  return text;
+}
+
 /// `message` about the file at `path`.
 static llvm::Error fail(StringRef path, const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), "'" + path + "': " + message);
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 "'" + path + "': " + printable(message.str()));
 }
 
 static Type typeNamed(StringRef dtype, MLIRContext *context) {
@@ -230,6 +238,8 @@ llvm::Expected<TensorFile> mlir::fsdp::interpreter::readSafetensors(StringRef pa
   for (const auto &[name, entry] : header->items()) {
     if (name == "__metadata__")
       continue;
+    if (printable(name) != name)
+      return fail(path, "has a tensor '" + name + "', expected a name without control characters");
     llvm::Expected<Tensor> tensor = readTensor(path, name, entry, data, extents, context);
     if (!tensor)
       return tensor.takeError();
@@ -240,45 +250,7 @@ llvm::Expected<TensorFile> mlir::fsdp::interpreter::readSafetensors(StringRef pa
   return tensors;
 }
 
-/// What went wrong with `stream`, all of it written out.
-static llvm::Error takeError(llvm::raw_fd_ostream &stream) {
-  stream.flush();
-  std::error_code error = stream.error();
-  stream.clear_error();
-  return llvm::errorCodeToError(error);
-}
-
-/// Replaces the file at `path`, or the one that a link there leads to, whole or not at all. What is
-/// no regular file (a pipe, a device) is written to.
-static llvm::Error replaceFile(StringRef path,
-                               llvm::function_ref<void(llvm::raw_ostream &)> write) {
-  namespace files = llvm::sys::fs;
-  files::file_status status;
-  if (!files::status(path, status) && status.type() != files::file_type::regular_file &&
-      status.type() != files::file_type::directory_file) {
-    std::error_code error;
-    llvm::raw_fd_ostream stream(path, error, files::CD_OpenExisting, files::FA_Write, files::OF_None);
-    if (error)
-      return llvm::errorCodeToError(error);
-    write(stream);
-    return takeError(stream);
-  }
-  SmallString<128> target(path);
-  if (files::is_symlink_file(path) && files::exists(path))
-    if (std::error_code error = files::real_path(path, target))
-      return llvm::errorCodeToError(error);
-  auto temporary = files::TempFile::create(target + ".temporary-%%%%%%",
-                                           files::all_read | files::all_write);
-  if (!temporary)
-    return temporary.takeError();
-  llvm::raw_fd_ostream stream(temporary->FD, /*shouldClose=*/false);
-  write(stream);
-  if (llvm::Error error = takeError(stream))
-    return llvm::joinErrors(std::move(error), temporary->discard());
-  return temporary->keep(target);
-}
-
-llvm::Error mlir::fsdp::interpreter::writeSafetensors(StringRef path, const TensorFile &tensors) {
+std::string mlir::fsdp::interpreter::encodeSafetensors(const TensorFile &tensors) {
   std::string header, data;
   llvm::raw_string_ostream headerStream(header), dataStream(data);
   json::OStream out(headerStream);
@@ -305,7 +277,5 @@ llvm::Error mlir::fsdp::interpreter::writeSafetensors(StringRef path, const Tens
   header.append(llvm::offsetToAlignment(header.size(), llvm::Align(8)), ' ');
   char length[8];
   llvm::support::endian::write64le(length, header.size());
-  return replaceFile(path, [&](llvm::raw_ostream &os) {
-    os.write(length, 8) << header << data;
-  });
+  return std::string(length, sizeof(length)) + header + data;
 }

@@ -21,8 +21,8 @@ using TensorFile = std::map<std::string, Tensor>;
 /// is an error that names the file, what is wrong, got and expected.
 llvm::Expected<TensorFile> readSafetensors(StringRef path, MLIRContext *context);
 
-/// Writes `tensors` with their element types; the file is replaced as a whole or not at all.
-llvm::Error writeSafetensors(StringRef path, const TensorFile &tensors);
+/// The bytes of a file that holds `tensors` with their element types.
+std::string encodeSafetensors(const TensorFile &tensors);
 
 } // namespace mlir::fsdp::interpreter
 

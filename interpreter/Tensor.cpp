@@ -23,7 +23,7 @@ Tensor Tensor::splat(RankedTensorType type, double value) {
   if (result.floats)
     element.f = value;
   else
-    element.i = wrapTo(static_cast<int64_t>(value), type.getElementType());
+    element.i = wrapTo(truncate(value), type.getElementType());
   result.elements->assign(result.elements->size(), element);
   return result;
 }
@@ -94,7 +94,7 @@ void Tensor::setNumber(int64_t index, double value) {
   if (floats)
     element.f = value;
   else
-    element.i = wrapTo(static_cast<int64_t>(value), type.getElementType());
+    element.i = wrapTo(truncate(value), type.getElementType());
 }
 
 Tensor Tensor::viewAs(RankedTensorType other) const {
@@ -146,7 +146,15 @@ double mlir::fsdp::interpreter::roundTo(double value, Type type, Numerics numeri
   bool wide = numerics == Numerics::kernel && type.getIntOrFloatBitWidth() == 16;
   if (wide)
     type = Float32Type::get(type.getContext());
-  return RoundingNoise::apply(roundTo(value, type), type);
+  return RoundingNoise::round(value, type);
+}
+
+int64_t mlir::fsdp::interpreter::truncate(double value) {
+  if (std::isnan(value))
+    return 0;
+  if (value >= 0x1p63)
+    return std::numeric_limits<int64_t>::max();
+  return value < -0x1p63 ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(value);
 }
 
 int64_t mlir::fsdp::interpreter::wrapTo(int64_t value, Type type) {

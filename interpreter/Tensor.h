@@ -65,6 +65,10 @@ double roundTo(double value, Type type);
 /// `value` as a result of float type `type` in `numerics`.
 double roundTo(double value, Type type, Numerics numerics);
 
+/// `value` without its fraction as a 64-bit integer: the nearest one where it is outside of their
+/// range, 0 where it is no number.
+int64_t truncate(double value);
+
 /// The low bits of `value` as an integer of `type`: sign-extended, i1 as 0 or 1.
 int64_t wrapTo(int64_t value, Type type);
 

@@ -6,12 +6,14 @@
 // - Reductions over samples leave out those that do not count. Which dimensions run over samples follows
 //   from the inputs by the sharding rules of the ops, which say what runs over the same factor.
 // - A mean over samples divides by how many count.
-// - A number that is no sum over samples (a constant weight, a mean, what is computed from parameters
-//   alone) stands for the whole batch, and counts for that part of it that there is.
+// - A number that does not depend on samples (a constant weight, what is computed from parameters alone)
+//   and a mean over samples stand for the whole batch, and count for that part of it that there is.
 //
-// For the last, each value has a degree: by which power of the number of samples it grows when every sample
-// is repeated. A sum over samples has degree 1, a mean 0, the product of two sums 2. The sum and the weight of
-// a measure must have degree 1 for sums over batches to be those over the whole set.
+// The sum and the weight of a measure are added up over batches. That gives those of the whole set only where
+// they are additive over samples: linear in sums over samples, with coefficients that no sample changes. How
+// each value depends on samples (`Dependence`) is followed through the ops; a product, a quotient or a maximum
+// of two numbers that depend on samples is no such sum, and neither is a sum of what statistics of the batch
+// have scaled.
 //
 // A step in which this cannot be done is left as it is, with a warning: the program then takes
 // validation sets of whole batches only (runtime/Driver.cpp).
@@ -22,7 +24,6 @@
 #include "passes/Passes.h"
 #include "passes/StepShardings.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <map>
 
@@ -41,8 +42,15 @@ namespace {
 using DimRows = SmallVector<int64_t, 4>;
 constexpr int64_t mixed = -1;
 
-/// The power of the number of samples that a value grows by; nothing where there is none.
-using Degree = std::optional<int64_t>;
+/// How a value depends on the samples of a batch.
+enum class Dependence {
+  none,      ///< not at all
+  perSample, ///< each element on one sample, along one dimension of the value
+  mean,      ///< the mean of a term for each sample, perhaps plus what depends on none
+  sum,       ///< the sum of a term for each sample
+  sumBeside, ///< a number: such a sum plus what is for the whole batch (none, mean)
+  batch,     ///< in another way
+};
 
 class SampleCounter {
 public:
@@ -68,7 +76,9 @@ private:
                  ArrayRef<int64_t> rowsOfFactor) const;
   LogicalResult addMask(Operation *op, int64_t factor, const nn::ShardingRule &rule,
                         ArrayRef<int64_t> rowsOfFactor);
-  Degree degreeOf(Operation *op, int64_t sums) const;
+  Dependence ofOperands(Operation *op) const;
+  Dependence ofResult(Operation *op, const nn::ShardingRule &rule, const nn::TensorFactors &result,
+                      ArrayRef<int64_t> rowsOfFactor) const;
   LogicalResult checkMeasure(Operation *op);
   InFlightDiagnostic warn(Operation *op) const {
     return op->emitWarning() << "evaluation takes whole batches only: ";
@@ -85,7 +95,7 @@ private:
   int64_t batch;
   OpBuilder builder;
   DenseMap<Value, DimRows> rows;
-  DenseMap<Value, Degree> degrees;
+  DenseMap<Value, Dependence> dependences;
   SmallVector<Mask> masks;
   llvm::MapVector<nn::ReduceOp, int> means; ///< with the factors of each that are samples
   SmallVector<Operation *> measures;
@@ -173,6 +183,11 @@ LogicalResult SampleCounter::addMask(Operation *op, int64_t factor, const nn::Sh
   return success();
 }
 
+static bool isMean(Operation *op) {
+  auto reduce = dyn_cast<nn::ReduceOp>(op);
+  return reduce && reduce.getKind() == nn::Reduction::mean;
+}
+
 LogicalResult SampleCounter::visit(nn::ShardingRuleOpInterface op) {
   nn::ShardingRule rule = op.getShardingRule();
   SmallVector<int64_t> rowsOfFactor(rule.factors.size(), 0);
@@ -182,9 +197,6 @@ LogicalResult SampleCounter::visit(nn::ShardingRuleOpInterface op) {
       if (dim < known.size())
         spread(known[dim], factors, rule, rowsOfFactor);
   }
-  auto reduce = dyn_cast<nn::ReduceOp>(op.getOperation());
-  bool isMean = reduce && reduce.getKind() == nn::Reduction::mean;
-  SmallVector<int64_t> summed;
   for (auto [index, factor] : llvm::enumerate(rule.factors)) {
     if (rowsOfFactor[index] == 0 || factor.kind == nn::FactorKind::parallel)
       continue;
@@ -193,73 +205,115 @@ LogicalResult SampleCounter::visit(nn::ShardingRuleOpInterface op) {
                       << factor.name << "', where those that do not count cannot be left out";
     if (failed(addMask(op, index, rule, rowsOfFactor)))
       return failure();
-    if (factor.kind == nn::FactorKind::sumReduction && !isMean)
-      summed.push_back(index);
-    if (isMean)
-      ++means[reduce];
+    if (isMean(op))
+      ++means[cast<nn::ReduceOp>(op.getOperation())];
   }
   for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule.results)) {
     DimRows &known = rows[result];
-    int64_t sums = summed.size();
-    for (const nn::DimFactors &factors : tensor) {
+    for (const nn::DimFactors &factors : tensor)
       known.push_back(rowsOf(factors, rule, rowsOfFactor));
-      sums -= llvm::count_if(summed, [&](int64_t f) { return llvm::is_contained(factors, f); });
-    }
-    degrees[result] = degreeOf(op, sums);
+    dependences[result] = ofResult(op, rule, tensor, rowsOfFactor);
   }
   return success();
 }
 
 //===----------------------------------------------------------------------===//
-// How values grow with the number of samples
+// How values depend on samples
 //===----------------------------------------------------------------------===//
 
-/// That of a sum or a choice of values. Of numbers, one may be for the whole batch beside one that is
-/// a sum over it.
-static Degree common(ArrayRef<Degree> degrees, bool isNumber) {
-  Degree result = degrees.front();
-  for (Degree degree : degrees) {
-    if (!degree || !result)
-      return std::nullopt;
-    if (*degree == *result)
-      continue;
-    if (!isNumber || *degree + *result != 1 || *degree * *result != 0)
-      return std::nullopt;
-    result = 1;
-  }
-  return result;
+static nn::Linearity linearityOf(Operation *op) {
+  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  return ruled ? ruled.getLinearity() : nn::Linearity::none;
 }
 
-/// That of the results of `op`, which sums over samples `sums` times.
-Degree SampleCounter::degreeOf(Operation *op, int64_t sums) const {
-  SmallVector<Degree> given;
+/// That of the elements that `op` computes from single elements of its operands.
+Dependence SampleCounter::ofOperands(Operation *op) const {
+  constexpr auto none = Dependence::none, mean = Dependence::mean, sum = Dependence::sum;
+  constexpr auto sumBeside = Dependence::sumBeside, batch = Dependence::batch;
+  SmallVector<Dependence> given;
   for (Value operand : op->getOperands())
-    given.push_back(degrees.lookup(operand));
-  if (llvm::is_contained(given, std::nullopt))
-    return std::nullopt;
+    given.push_back(dependences.lookup(operand));
+  auto all = [&](std::initializer_list<Dependence> kinds) {
+    return llvm::all_of(given, [&](Dependence one) { return llvm::is_contained(kinds, one); });
+  };
+  if (all({none}))
+    return none;
+  if (all({none, Dependence::perSample}))
+    return Dependence::perSample;
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  bool isNumber = type.getRank() == 0 && isa<FloatType>(type.getElementType());
-  return llvm::TypeSwitch<Operation *, Degree>(op)
-      .Case<arith::AddFOp, arith::SubFOp, arith::AddIOp, arith::SubIOp, arith::MaximumFOp,
-            arith::MinimumFOp>([&](auto) { return common(given, isNumber); })
-      .Case([&](arith::SelectOp) { return common(ArrayRef(given).drop_front(), isNumber); })
-      .Case<arith::MulFOp, arith::MulIOp, nn::EinsumOp>(
-          [&](auto) { return Degree(*given[0] + *given[1] + sums); })
-      .Case([&](arith::DivFOp) { return Degree(*given[0] - *given[1]); })
-      .Case<arith::NegFOp, arith::ExtFOp, arith::TruncFOp, arith::ExtSIOp, arith::TruncIOp,
-            arith::SIToFPOp, arith::UIToFPOp, nn::ReduceOp, nn::RepeatOp, nn::RearrangeOp,
-            ConstraintOp>([&](auto) { return Degree(*given[0] + sums); })
-      .Default([&](Operation *) {
-        bool constant = llvm::all_of(given, [](Degree degree) { return *degree == 0; });
-        return constant ? Degree(sums) : std::nullopt;
-      });
+  bool isFloat = isa<FloatType>(type.getElementType()), isNumber = isFloat && type.getRank() == 0;
+  // What stands beside a sum is found again where the number is put together (`grown`).
+  auto moved = [&](Dependence from) { return from == sumBeside ? batch : from; };
+  // Of all of the operands from `first` on, of which one gives an element of the result or all are added.
+  auto joined = [&](size_t first) {
+    ArrayRef<Dependence> terms = ArrayRef(given).drop_front(first);
+    auto allOf = [&](std::initializer_list<Dependence> kinds) {
+      return llvm::all_of(terms, [&](Dependence one) { return llvm::is_contained(kinds, one); });
+    };
+    if (allOf({sum}))
+      return sum;
+    return allOf({none, mean}) && isFloat ? mean : batch;
+  };
+  const bool elementwise = nn::isElementwise(op);
+  switch (linearityOf(op)) {
+  case nn::Linearity::none:
+  case nn::Linearity::homogeneous:
+    return batch;
+  case nn::Linearity::additive:
+    if (given.size() == 1)
+      return elementwise ? given[0] : moved(given[0]);
+    if (Dependence together = joined(0); together != batch || !isNumber || !elementwise)
+      return together;
+    return all({none, mean, sum, sumBeside}) ? sumBeside : batch;
+  case nn::Linearity::rounding:
+    return given[0];
+  case nn::Linearity::linear:
+    return moved(given[0]);
+  case nn::Linearity::choice:
+    return given[0] == none ? joined(1) : batch;
+  case nn::Linearity::product: {
+    Dependence factor = given[0] == none ? given[1] : given[1] == none ? given[0] : batch;
+    return elementwise ? factor : moved(factor);
+  }
+  case nn::Linearity::quotient:
+    return given[1] == none ? given[0] : batch;
+  }
+  llvm_unreachable("unknown linearity");
+}
+
+/// That of a result of `op`, which runs over the factors in `result`; others are reduced.
+Dependence SampleCounter::ofResult(Operation *op, const nn::ShardingRule &rule,
+                                   const nn::TensorFactors &result,
+                                   ArrayRef<int64_t> rowsOfFactor) const {
+  Dependence dependence = ofOperands(op);
+  if (dependence != Dependence::perSample)
+    return dependence;
+  // One factor is that of the samples; with two, an element depends on two samples.
+  std::optional<size_t> samples;
+  for (auto [index, rows] : llvm::enumerate(rowsOfFactor)) {
+    if (rows == 0)
+      continue;
+    if (samples)
+      return Dependence::batch;
+    samples = index;
+  }
+  if (!samples)
+    return Dependence::batch;
+  auto hasSamples = [&](const nn::DimFactors &dim) {
+    return llvm::is_contained(dim, static_cast<int64_t>(*samples));
+  };
+  if (llvm::any_of(result, hasSamples))
+    return Dependence::perSample;
+  if (rule.factors[*samples].kind != nn::FactorKind::sumReduction)
+    return Dependence::batch;
+  return isMean(op) ? Dependence::mean : Dependence::sum;
 }
 
 LogicalResult SampleCounter::checkMeasure(Operation *op) {
   constexpr StringLiteral names[] = {"sum", "weight"};
   for (auto [what, value] : llvm::zip_equal(names, op->getOperands())) {
-    Degree degree = degrees.lookup(value);
-    if (!degree || *degree < 0 || *degree > 1)
+    Dependence dependence = dependences.lookup(value);
+    if (dependence == Dependence::perSample || dependence == Dependence::batch)
       return warn(op) << "the " << what << " of '"
                       << (isa<LossOp>(op) ? StringRef("loss") : cast<MetricOp>(op).getName())
                       << "' is no sum over samples and no mean of them, so that those of several "
@@ -275,7 +329,7 @@ LogicalResult SampleCounter::analyze(Operation *op) {
     DimRows &known = rows[input.getResult()];
     known.assign(type.getRank(), 0);
     known[input.getSampleDim()] = 1;
-    degrees[input.getResult()] = 0;
+    dependences[input.getResult()] = Dependence::perSample;
     if (type.getDimSize(input.getSampleDim()) != batch)
       return warn(op) << "input '" << input.getName() << "' has "
                       << type.getDimSize(input.getSampleDim()) << " samples, another one " << batch;
@@ -292,7 +346,7 @@ LogicalResult SampleCounter::analyze(Operation *op) {
     return warn(op) << "'" << op->getName()
                     << "' does not say what it does along the samples of a batch";
   for (Value result : op->getResults())
-    degrees[result] = degreeOf(op, 0);
+    dependences[result] = ofOperands(op);
   return success();
 }
 
@@ -381,23 +435,20 @@ Value SampleCounter::forSamples(Location loc, Value value) {
                                constant(loc, element, static_cast<double>(batch)));
 }
 
-/// `value` as a sum over the samples that count. It has degree 0 or 1.
+/// `value`, a number that a measure may have, as a sum over the samples that count.
 Value SampleCounter::grown(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (*degrees.lookup(value) == 0)
-    return forSamples(value.getLoc(), value);
-  // What stands beside a sum in an addition is for the whole batch.
-  if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::MulFOp, arith::DivFOp,
-                       arith::ExtFOp>(op))
+  Dependence dependence = dependences.lookup(value);
+  if (dependence == Dependence::sum)
     return value;
-  bool adds = isa<arith::AddFOp, arith::SubFOp>(op);
+  if (dependence != Dependence::sumBeside)
+    return forSamples(value.getLoc(), value);
+  Operation *op = value.getDefiningOp();
+  bool adds = linearityOf(op) == nn::Linearity::additive && op->getNumOperands() > 1;
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) {
-    bool isSum = *degrees.lookup(operand) == 1;
-    operands.push_back(isSum || adds ? grown(operand) : operand);
+    bool isFactor = !adds && dependences.lookup(operand) == Dependence::none;
+    operands.push_back(isFactor ? operand : grown(operand));
   }
-  if (llvm::equal(operands, op->getOperands()))
-    return value;
   replaced.push_back(op);
   Operation *clone = builder.clone(*op);
   clone->setOperands(operands);
@@ -415,7 +466,7 @@ void SampleCounter::rewrite() {
     mask.operand->set(
         masked(mask.operand->get(), mask.dim, mask.rows, getReductionIdentity(op, mask.operand->get())));
   }
-  // Degrees are those of the values before they are replaced.
+  // Dependences are those of the values before they are replaced.
   for (Operation *measure : measures) {
     builder.setInsertionPoint(measure);
     StructureScope scope(builder, getStructure(measure));

@@ -13,6 +13,7 @@
 #include "dialect/nn/RowProduct.h"
 #include "passes/Passes.h"
 #include "passes/SegmentPlan.h"
+#include "runtime/Limits.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -24,9 +25,6 @@ namespace mlir::fsdp {
 
 using namespace mlir;
 using namespace mlir::fsdp;
-
-/// A launch hands its kernel this many addresses and masks at most (runtime/Stream.h's slots).
-static constexpr size_t maxArguments = 12;
 
 static bool isMap(Operation *op) {
   return nn::isElementwise(op) || isa<nn::RepeatOp, MaskPaddingOp, MaskSamplesOp>(op);
@@ -44,11 +42,8 @@ static ArrayRef<int64_t> shapeOf(Value value) {
 
 /// What a loop does again in every iteration without anyone noticing.
 static bool isCheap(Operation *op) {
-  return isa<nn::RepeatOp, MaskPaddingOp, MaskSamplesOp, arith::AddFOp, arith::SubFOp,
-             arith::MulFOp, arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, arith::CmpFOp, arith::CmpIOp,
-             arith::SelectOp, arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::AndIOp,
-             arith::OrIOp, arith::XOrIOp, arith::ExtFOp, arith::TruncFOp, arith::ExtSIOp,
-             arith::TruncIOp, arith::SIToFPOp, arith::UIToFPOp>(op);
+  auto kernel = dyn_cast<nn::KernelOpInterface>(op);
+  return kernel && kernel.isCheap();
 }
 
 /// True where the input's dimensions are the outer ones of the result: what is computed from them
@@ -160,7 +155,7 @@ bool Group::isLegal() const {
   llvm::SetVector<Value> operands = inputs();
   size_t masks = llvm::count_if(
       members, [](Operation *op) { return isa<MaskPaddingOp, MaskSamplesOp>(op); });
-  if (operands.size() + results().size() + masks > maxArguments)
+  if (operands.size() + results().size() + masks > limits::kMostKernelArguments)
     return false;
   Operation *user = firstUserOutside();
   return !user || llvm::all_of(operands, [&](Value operand) {
@@ -227,9 +222,11 @@ bool Group::mayBeginWith(nn::EinsumOp op) const {
   if (!nn::getRowDims(op) || regions.lookup(op) != regions.lookup(root) || !goesByRows() ||
       op->getBlock() != root->getBlock() || shapeOf(op.getResult()) != ArrayRef<int64_t>(shape))
     return false;
-  if (llvm::any_of(op->getOperands(),
-                   [](Value side) { return side.getDefiningOp<arith::ConstantOp>() != nullptr; }))
-    return false; // which would stand inside, in no memory
+  // A constant, or a broadcast that the chain takes as well, would stand inside, in no memory.
+  if (llvm::any_of(op->getOperands(), [&](Value side) {
+        return side.getDefiningOp<arith::ConstantOp>() || members.contains(side.getDefiningOp());
+      }))
+    return false;
   bool stays = false;
   for (Operation *user : op->getUsers()) {
     if (!members.contains(user))

@@ -4,13 +4,13 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
 static bool isElementwise(Operation *op) {
-  return op->hasTrait<OpTrait::Elementwise>() || isa<MaskPaddingOp, MaskSamplesOp, DropoutOp>(op);
+  auto kernel = dyn_cast<nn::KernelOpInterface>(op);
+  return kernel && kernel.isElementwise();
 }
 
 /// True where every op of `body` takes element i of what has the results' shape to element i; a
@@ -88,15 +88,9 @@ SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
   } else if (isElementwise(kernel)) {
     for (Value operand : kernel->getOperands())
       addPair(operand, kernel->getResult(0));
-  } else {
-    // Kernels that finish with a row before they write it, or with an element (rope: with a pair).
-    llvm::TypeSwitch<Operation *>(kernel)
-        .Case<nn::SoftmaxOp, nn::RopeOp, nn::LayerNormOp, nn::RmsNormOp, nn::CrossEntropyGradOp>(
-            [&](Operation *op) { addPair(op->getOperand(0), op->getResult(0)); })
-        .Case<nn::LayerNormGradOp, nn::RmsNormGradOp>([&](auto op) {
-          addPair(op.getX(), op.getDX());
-          addPair(op.getDY(), op.getDX());
-        });
+  } else if (auto call = dyn_cast<nn::KernelOpInterface>(kernel)) {
+    for (auto [operand, result] : call.getInPlacePairs())
+      addPair(kernel->getOperand(operand), kernel->getResult(result));
   }
   return pairs;
 }

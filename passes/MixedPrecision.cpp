@@ -1,12 +1,13 @@
 //===- MixedPrecision.cpp - which values have 16 bits ---------------------===//
 //
-// What is stored stays f32; what is gathered, and what is computed from it, becomes bf16:
+// What is stored stays f32; what is gathered, and what is computed from it, becomes bf16. A read has
+// the type in which its parameter is gathered; of every other op its `PrecisionClass` says which types
+// it takes (dialect/nn/KernelCall.h):
 //
-// - A read has the type in which its parameter is gathered.
-// - Contractions, attention and lookups work on bf16 and cast what is not.
+// - Products and attention work on bf16 and cast what is not.
 // - Elementwise ops work in the widest type of their operands, a constant having any type that it is
 //   exact in. So what is computed from f32 inputs alone, and what meets them, stays f32.
-// - Norms and what moves elements keep the type of what they are given.
+// - Norms, lookups and what moves elements keep the type of what they are given.
 // - Sums, statistics of rows and losses have the type of sums: f32 (dialect/nn, `getSumType`).
 // - Every other op keeps its types, and its operands are widened again.
 //
@@ -61,12 +62,13 @@ private:
   void keepTypes(Operation *op);
   void castOperand(OpOperand &operand, Type element);
   void castOperands(Operation *op, Type element);
-  bool narrows(Value value) const { return original.contains(value); }
+  void narrowResult(Operation *op);
+  bool isNarrowed(Value value) const { return narrowed.contains(value); }
 
   OpBuilder builder;
   FloatType f32, bf16;
   /// The values that were f32 and are bf16 now.
-  DenseSet<Value> original;
+  DenseSet<Value> narrowed;
   DenseMap<std::pair<Value, Type>, Value> casts;
 };
 
@@ -107,8 +109,17 @@ void Narrowing::castOperand(OpOperand &operand, Type element) {
 /// Casts the operands that are f32 or that this pass made bf16.
 void Narrowing::castOperands(Operation *op, Type element) {
   for (OpOperand &operand : op->getOpOperands())
-    if (elementOf(operand.get()) == f32 || narrows(operand.get()))
+    if (elementOf(operand.get()) == f32 || isNarrowed(operand.get()))
       castOperand(operand, element);
+}
+
+/// Makes the first result bf16; statistics and sums beside it stay f32.
+void Narrowing::narrowResult(Operation *op) {
+  Value result = op->getResult(0);
+  if (elementOf(result) != f32)
+    return;
+  setElement(result, bf16);
+  narrowed.insert(result);
 }
 
 void Narrowing::keepTypes(Operation *op) { castOperands(op, f32); }
@@ -124,20 +135,16 @@ void Narrowing::computeWide(Operation *op) {
   auto narrow = arith::TruncFOp::create(
       builder, op->getLoc(), cast<RankedTensorType>(result.getType()).clone(bf16), result);
   result.replaceAllUsesExcept(narrow, narrow);
-  original.insert(narrow.getResult());
+  narrowed.insert(narrow.getResult());
 }
 
 void Narrowing::convertElementwise(Operation *op) {
-  if (isa<arith::ExtFOp>(op))
-    return; // to what the model asks for, from where it starts now
-  if (isa<arith::TruncFOp>(op))
-    return keepTypes(op);
   bool anyNarrow = false, anyWide = false, anyInexact = false, anyOther = false;
   for (Value operand : op->getOperands()) {
     if (!isa<FloatType>(elementOf(operand)))
       continue;
     std::optional<APFloat> number = getSplat(operand);
-    if (narrows(operand))
+    if (isNarrowed(operand))
       anyNarrow = true;
     else if (elementOf(operand) != f32)
       anyOther = true;
@@ -151,58 +158,37 @@ void Narrowing::convertElementwise(Operation *op) {
   if (anyInexact)
     return computeWide(op);
   castOperands(op, bf16);
-  if (elementOf(op->getResult(0)) == f32) {
-    setElement(op->getResult(0), bf16);
-    original.insert(op->getResult(0));
-  }
+  narrowResult(op);
 }
 
 void Narrowing::convert(Operation *op) {
-  auto setResult = [&](Value result) {
-    if (elementOf(result) == f32) {
-      setElement(result, bf16);
-      original.insert(result);
-    }
-  };
-  auto follow = [&](unsigned operand) {
-    if (narrows(op->getOperand(operand)))
-      setResult(op->getResult(0));
-  };
-  if (auto read = dyn_cast<ReadOp>(op)) {
-    setResult(read.getResult());
-  } else if (auto einsum = dyn_cast<nn::EinsumOp>(op)) {
-    bool isF32 = elementOf(einsum.getResult()) == f32;
-    for (Value operand : op->getOperands())
-      isF32 &= elementOf(operand) == f32 || narrows(operand);
-    if (!isF32)
-      return keepTypes(op);
-    castOperands(op, bf16);
-    setResult(einsum.getResult());
-  } else if (auto attention = dyn_cast<nn::AttentionOp>(op)) {
-    if (elementOf(attention.getLogSumExp()) != f32)
-      return keepTypes(op);
-    castOperands(op, bf16);
-    setResult(attention.getOut());
-  } else if (isa<nn::LayerNormOp, nn::RmsNormOp>(op)) {
-    if (!narrows(op->getOperand(0)))
-      return keepTypes(op);
-    castOperands(op, bf16);
-    setResult(op->getResult(0));
-  } else if (auto reduce = dyn_cast<nn::ReduceOp>(op)) {
-    if (reduce.getKind() == nn::Reduction::max)
-      follow(0);
-  } else if (isa<nn::ConcatOp>(op)) {
-    if (!llvm::all_of(op->getOperands(), [&](Value operand) { return narrows(operand); }))
-      return keepTypes(op);
-    setResult(op->getResult(0));
-  } else if (isa<nn::RearrangeOp, nn::RepeatOp, nn::SliceOp, nn::PadOp, nn::EmbeddingOp,
-                 nn::SoftmaxOp, nn::RopeOp, DropoutOp, ConstraintOp>(op)) {
-    follow(0);
-  } else if (nn::isElementwise(op)) {
-    convertElementwise(op);
-  } else if (!isa<nn::CrossEntropyOp, nn::ArgmaxOp>(op)) {
-    keepTypes(op);
+  if (auto read = dyn_cast<ReadOp>(op))
+    return narrowResult(read);
+  auto narrows = [&](Value operand) { return isNarrowed(operand); };
+  auto isSingle = [&](Value value) { return elementOf(value) == f32 || isNarrowed(value); };
+  bool narrow = false;
+  auto kernel = dyn_cast<nn::KernelOpInterface>(op);
+  switch (kernel ? kernel.getPrecisionClass() : nn::PrecisionClass::fixed) {
+  case nn::PrecisionClass::fixed:
+    break;
+  case nn::PrecisionClass::any:
+    return;
+  case nn::PrecisionClass::narrow:
+    narrow = elementOf(op->getResult(0)) == f32 && llvm::all_of(op->getOperands(), isSingle);
+    break;
+  case nn::PrecisionClass::first:
+    narrow = isNarrowed(op->getOperand(0));
+    break;
+  case nn::PrecisionClass::common:
+    narrow = llvm::all_of(op->getOperands(), narrows);
+    break;
+  case nn::PrecisionClass::elementwise:
+    return convertElementwise(op);
   }
+  if (!narrow)
+    return keepTypes(op);
+  castOperands(op, bf16);
+  narrowResult(op);
 }
 
 void MixedPrecision::runOnOperation() {

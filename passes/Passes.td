@@ -32,10 +32,10 @@ def CountSamplesPass : Pass<"fsdp-count-samples", "::mlir::ModuleOp"> {
   let description = [{
     After this pass the steps of kind `evaluate` are right for batches of which only the first samples count
     (`fsdp.sample_count`): reductions over samples are masked (`fsdp.mask_samples`), means divide by the number of
-    samples that count, and sums and weights of loss and metrics that are no sums over samples (a constant weight) are
+    samples that count, and sums and weights of loss and metrics that do not depend on samples (a constant weight) are
     scaled to that number. So sums and weights may be added up over the batches of a validation set of any size.
-    A step in which that cannot be done (samples of a batch are mixed by an op that needs all of them, or a sum
-    does not grow with the number of samples) stays as it is, with a warning; its program takes
+    A step in which that cannot be done (an op needs all samples of a batch, or a sum or weight is not linear in sums over
+    samples: a quotient, a product or a maximum of two such sums) stays as it is, with a warning; its program takes
     validation sets of whole batches only. Runs before differentiation.
 
     Example: `fsdp-opt --fsdp-derive-evaluation --fsdp-count-samples model.mlir`

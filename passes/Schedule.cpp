@@ -5,6 +5,7 @@
 #include "passes/SegmentPlan.h"
 #include "passes/schedule/IssueOrder.h"
 #include "passes/schedule/Waits.h"
+#include "runtime/Limits.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -23,7 +24,7 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
     return schedule::Access{place.buffer, begin, begin + place.type.getNumElements() * bytes};
   };
   schedule::Segment segment;
-  const schedule::Access state{0, 0, 128};
+  const schedule::Access state{0, 0, limits::kStepStateBytes};
   for (const PlannedLaunch &planned : plan.launches) {
     schedule::Launch launch;
     launch.name = planned.name;

@@ -10,11 +10,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
-  Builder builder(program.getContext());
   std::vector<PlannedBuffer> buffers;
-  // The runtime's StepState: 128 bytes.
-  buffers.push_back({"step_state", RankedTensorType::get({16}, builder.getI64Type()),
-                     program.getLoc(), "", ""});
+  buffers.push_back(
+      {"step_state", getStepStateType(program.getContext()), program.getLoc(), "", ""});
   auto module = program->getParentOfType<ModuleOp>();
   for (auto storage : module.getOps<StorageOp>()) {
     auto add = [&](StringRef what) {

@@ -59,14 +59,22 @@ static bool isGradient(Value value) {
 }
 
 bool StepShardings::carriesPartialSums(Operation *op) const {
+  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  nn::Linearity linearity = ruled ? ruled.getLinearity() : nn::Linearity::none;
   // A cast rounds each partial sum: that is what reducing in a narrow type means.
-  bool cast = isa<arith::ExtFOp, arith::TruncFOp>(op) && isGradient(op->getResult(0));
-  if (!cast && !isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::AddIOp, nn::RearrangeOp,
-                    nn::SliceOp, nn::PadOp, nn::ConcatOp>(op))
+  if (linearity != nn::Linearity::additive &&
+      !(linearity == nn::Linearity::rounding && isGradient(op->getResult(0))))
     return false;
   ArrayRef<StringAttr> first = lookup(op->getOperand(0)).getUnreduced();
-  return !first.empty() && llvm::all_of(op->getOperands(), [&](Value operand) {
-    return lookup(operand).getUnreduced() == first && leavesSums(operand.getDefiningOp());
+  if (first.empty() || llvm::any_of(op->getOperands(), [&](Value operand) {
+        return lookup(operand).getUnreduced() != first || !leavesSums(operand.getDefiningOp());
+      }))
+    return false;
+  // An operand that is split otherwise than the op takes it is moved, and what is moved is complete.
+  nn::ShardingRule rule = ruled.getShardingRule();
+  OpSplit taken = split(op, rule);
+  return llvm::all_of(llvm::zip_equal(op->getOperands(), rule.operands), [&](auto pair) {
+    return axesOf(std::get<0>(pair)) == taken.project(std::get<1>(pair));
   });
 }
 

@@ -53,6 +53,8 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
                "visit the samples of each epoch in a random order derived from the seed");
   cli::addText(app, "--log", "FILE", options.log,
                "write one JSON object per step to this file; an existing file is renamed FILE.1");
+  cli::addFlag(app, "--log-header", options.logHeader,
+               "begin the log with a line that says what the run is: {\"run\": {...}}");
   cli::addText(app, "--trace", "FILE", options.trace,
                "write a timeline of the launches of the latest steps to this file (for Perfetto)");
   cli::addFlag(app, "--report", options.report,
@@ -81,7 +83,7 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
 
   const auto isGiven = [&](const char *name) { return app.count(name) > 0; };
   const bool trains = isGiven("--steps") || isGiven("--epochs") || isGiven("--init") ||
-                      isGiven("--export") || isGiven("--val-data") || isGiven("--log") ||
+                      isGiven("--export") || isGiven("--val-data") || isGiven("--log") || isGiven("--log-header") ||
                       isGiven("--trace");
   if (options.report && options.data.empty() && !trains)
     return std::nullopt;
@@ -97,6 +99,8 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
   if (!options.valData.empty() &&
       std::none_of(program.segments.begin(), program.segments.end(), evaluates))
     return misused("got --val-data, but this program was compiled without an evaluation");
+  if (options.logHeader && options.log.empty())
+    return misused("got --log-header without --log: name the file of the log");
   if (options.evalEvery && options.valData.empty())
     return misused("got --eval-every without --val-data: name the file to evaluate on");
   return std::nullopt;

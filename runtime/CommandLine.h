@@ -18,6 +18,7 @@ struct Options {
   std::string init;
   std::string exportTo;
   std::string log;
+  bool logHeader = false;
   std::string trace;
   std::string communicator = "auto";
   std::optional<std::int64_t> steps;

@@ -81,6 +81,8 @@ extern const char *const communicatorNames;
 JobOptions jobOptions(const Program &program, const std::string &communicator);
 /// Errors (no device): fewer devices than the job's ranks on this machine need.
 void requireDevices(const JobOptions &options, int ranks);
+/// The libraries that compute and communicate, with their versions: "oneDNN 2.6.3".
+std::string libraries();
 /// The device of a rank, its arena zeroed.
 std::unique_ptr<Device> open(const Program &program, Job &job);
 

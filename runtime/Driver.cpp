@@ -9,7 +9,9 @@
 #include "runtime/Error.h"
 #include "runtime/Launcher.h"
 #include "runtime/LogFile.h"
+#include "runtime/PrintableText.h"
 #include "runtime/Progress.h"
+#include "runtime/RunHeader.h"
 #include "runtime/Shard.h"
 #include "runtime/StandardStreams.h"
 #include "runtime/TrainingIdentity.h"
@@ -117,8 +119,10 @@ public:
       device->startTrace();
     for (std::int64_t step = 1; step <= steps; ++step)
       trainStep(step);
-    if (job.rank() == 0)
+    if (job.rank() == 0) {
       printSummary();
+      warnOfLastStep();
+    }
     if (!outputs.trace.empty()) {
       device->writeTrace(outputs.trace);
       sayWrote(outputs.trace);
@@ -214,12 +218,13 @@ private:
         format("got loss %g and gradient norm %g in step %lld, the last of %d in a row that "
                "are not finite and whose updates were skipped; %s; lower the learning "
                "rate, clip the gradients, or look at the data",
-               valueOf("loss"), valueOf("grad_norm"), static_cast<long long>(step), kBadStepsInARow,
+               shownNumber(valueOf("loss")), shownNumber(valueOf("grad_norm")),
+               static_cast<long long>(step), kBadStepsInARow,
                culprit.c_str()));
   }
 
-  /// Loss and metrics over the validation set, every sample once. Of the last batch only the
-  /// samples that the set still has count; those after them repeat the first ones.
+  /// Loss and metrics over the validation set, every sample once. Of the last batch only the samples
+  /// that the set still has count; those after them repeat the first ones.
   void runEvaluation(std::int64_t step) {
     const std::int64_t samples = sources.valData->samples(), batch = batchSize();
     valBatches->rewind();
@@ -245,24 +250,28 @@ private:
   void printValidation() {
     for (std::size_t i = 0; i < sums.size(); ++i)
       std::printf("%sval_%s %.6g", i ? "  " : "", evaluate->outputs[i],
-                  sums[i].sum / sums[i].weight);
+                  shownNumber(sums[i].sum / sums[i].weight));
     std::printf("\n");
   }
 
+  RunHeader header() const {
+    return {program, options, steps, job.mesh().describe(), target::libraries()};
+  }
+
   void printHeader() {
-    std::printf("%s: %d rank(s), mesh %s, arena %s per rank, %lld steps of %lld samples\n",
-                program.name, job.worldSize(), job.mesh().describe().c_str(),
-                formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
-                static_cast<long long>(steps), static_cast<long long>(batchSize()));
+    std::fputs(header().text().c_str(), stdout);
     if (options.report)
       std::fputs(program.report, stdout);
     showOutput();
   }
 
   void openLog() {
-    log.emplace(outputs.log);
+    log.emplace(outputs.log,
+                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()});
     if (!log->kept().empty())
       std::printf("kept the existing log as '%s'\n", log->kept().c_str());
+    if (options.logHeader)
+      log->writeHeader(header().json());
     showOutput();
   }
 
@@ -273,11 +282,22 @@ private:
     showOutput();
   }
 
+  /// Fewer bad steps in a row than end the job may stand at its end.
+  void warnOfLastStep() {
+    if (device->state().badSteps == 0)
+      return;
+    std::fprintf(stderr,
+                 "%s: warning: got loss %g and gradient norm %g in the last step, which are not "
+                 "finite: its update was skipped, and the weights are those before it; lower the "
+                 "learning rate, clip the gradients, or look at the data\n",
+                 program.name, shownNumber(valueOf("loss")), shownNumber(valueOf("grad_norm")));
+  }
+
   void printSummary() {
     progress->end();
     std::printf("done:");
     for (std::size_t i = 0; i < values.size(); ++i)
-      std::printf("  %s %.6g", train->outputs[i], double(values[i]));
+      std::printf("  %s %.6g", train->outputs[i], shownNumber(values[i]));
     std::printf("\n");
     if (valBatches)
       printValidation();
@@ -329,7 +349,7 @@ Sources openSources(const Program &program, const Options &options) {
     sources.weights = std::make_unique<WeightFiles>(options.init);
     const std::string remark = checkWeights(*sources.weights, program);
     if (!remark.empty())
-      std::fprintf(stderr, "note: %s\n", remark.c_str());
+      std::fprintf(stderr, "note: %s\n", printable(remark).c_str());
   }
   return sources;
 }
@@ -355,6 +375,8 @@ Outputs openOutputs(const Options &options, std::vector<NamedFile> &files) {
   open("--log", options.log, outputs.log);
   open("--trace", options.trace, outputs.trace);
   checkDistinct(files);
+  for (const OutputPath *replaced : {&outputs.exported, &outputs.trace})
+    requireNoLogOfARun(*replaced);
   keepOutputOutOf(files);
   return outputs;
 }

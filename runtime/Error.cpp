@@ -1,9 +1,14 @@
 #include "runtime/Error.h"
 
+#include "runtime/PrintableText.h"
+
 #include <cstdarg>
 #include <cstdio>
 
 namespace fsdp::rt {
+
+Error::Error(const std::string &message, int status, const char *file, int line)
+    : std::runtime_error(printable(message)), status_(status), file_(file), line_(line) {}
 
 Error Error::at(int rank, const std::string &action) const {
   Error placed(*this);

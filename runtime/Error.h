@@ -22,12 +22,12 @@ enum ExitStatus : int {
 };
 
 /// A failure. The message follows the house style: lower case, no final period, `got X, expected
-/// Y`, and how to mend it. The throwing file and line are taken by default.
+/// Y`, and how to mend it. It may hold names out of files or of other machines: what would control a
+/// terminal, or end the text, is shown as `?`. The throwing file and line are taken by default.
 class Error : public std::runtime_error {
 public:
   explicit Error(const std::string &message, int status = kExitFailure,
-                 const char *file = __builtin_FILE(), int line = __builtin_LINE())
-      : std::runtime_error(message), status_(status), file_(file), line_(line) {}
+                 const char *file = __builtin_FILE(), int line = __builtin_LINE());
 
   /// The same error, said to have happened on `rank` while `action` ran. The first place named
   /// wins.

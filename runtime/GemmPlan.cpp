@@ -2,6 +2,7 @@
 
 #include "runtime/GemmPlan.h"
 
+#include "runtime/Device.h"
 #include "runtime/Workspace.h"
 
 #include <algorithm>
@@ -317,6 +318,12 @@ void GemmPlan::runPanels(const GemmLibrary &library, const char *from, const cha
         done.call(done.self, row, end);
     }
   }
+}
+
+std::string target::libraries() {
+  const dnnl_version_t *version = dnnl_version();
+  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+         std::to_string(version->patch);
 }
 
 } // namespace fsdp::rt

@@ -98,6 +98,15 @@ struct RopeShape {
   bool inverse; ///< rotate back, as the gradient does
 };
 
+/// `outer` times `inner` lines of `size` numbers that lie `inner` apart, each of which is summed up.
+struct ScanShape {
+  std::size_t outer;
+  std::size_t size;
+  std::size_t inner;
+  bool exclusive; ///< a sum leaves out the number at its own place
+  bool reverse;   ///< from the last number down
+};
+
 /// `size` pieces of a tensor that lie `stride` elements of the whole tensor apart.
 struct DropoutExtent {
   std::size_t size;
@@ -125,6 +134,14 @@ template <std::size_t N> struct Join {
   std::size_t outer;
   std::size_t sizes[N];
 };
+
+/// Kernels of one operand and one result of its size, in place or not, for float and bf16: the name that
+/// both targets call, and the shape that it is told. The CPU's functions (UnaryKernels.h), CUDA's
+/// (cuda/Kernels.h) and those that record them (cuda/Record.h) are all declared from this list.
+#define FSDP_UNARY_KERNELS(KERNEL)                                                                 \
+  KERNEL(rope, RopeShape)                                                                          \
+  KERNEL(scan_sum, ScanShape)                                                                      \
+  KERNEL(softmax, SoftmaxRows)
 
 /// buffer = momentum * buffer + g;  p -= lr * buffer, where g includes
 /// weightDecay * p. Without momentum there is no buffer.

@@ -59,9 +59,6 @@ const char *JsonLine::finish(std::size_t &bytes) {
   return text;
 }
 
-/// Digits behind the point that make three digits of `value`, which is below 1024.
-static int decimals(double value) { return value < 9.995 ? 2 : value < 99.95 ? 1 : 0; }
-
 void formatDuration(double seconds, char (&text)[32]) {
   const auto whole = static_cast<long long>(std::ceil(std::min(std::max(seconds, 0.0), 1e12)));
   if (whole >= 3600)
@@ -71,23 +68,31 @@ void formatDuration(double seconds, char (&text)[32]) {
     std::snprintf(text, sizeof(text), "%lld:%02lld", whole / 60, whole % 60);
 }
 
+/// Without an allocation.
+static void formatCount(double count, char (&text)[32]) {
+  static constexpr const char *units[] = {"", "k", "M", "B", "T"};
+  int unit = 0;
+  // 999.6 is 1k, not 1e+03.
+  for (; count >= 999.5 && unit < 4; ++unit)
+    count /= 1000;
+  std::snprintf(text, sizeof(text), "%.3g%s", count, units[unit]);
+}
+
+double shownNumber(double value) { return std::isnan(value) ? NAN : value; }
+
 std::string formatBytes(double bytes) {
   static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;
   for (; bytes >= 1024 && unit < 4; ++unit)
     bytes /= 1024;
-  return format("%.*f %s", unit == 0 ? 0 : decimals(bytes), bytes, units[unit]);
+  // 1000 KiB, not 1e+03 KiB.
+  return format(bytes < 999.5 && unit > 0 ? "%.3g %s" : "%.0f %s", bytes, units[unit]);
 }
 
-void formatRate(double perSecond, char (&text)[32]) {
-  static constexpr const char *units[] = {"", "k", "M", "G"};
-  int unit = 0;
-  for (; perSecond >= 999.5 && unit < 3; ++unit)
-    perSecond /= 1000;
-  if (unit == 0 && perSecond < 10)
-    std::snprintf(text, sizeof(text), "%.3g", perSecond);
-  else
-    std::snprintf(text, sizeof(text), "%.*f%s", decimals(perSecond), perSecond, units[unit]);
+std::string formatCount(double count) {
+  char text[32];
+  formatCount(count, text);
+  return text;
 }
 
 ProgressLine::ProgressLine(std::int64_t steps, const char *unit)
@@ -101,12 +106,12 @@ void ProgressLine::step(std::int64_t number, double loss, double gradNorm, doubl
   if (number != 1 && number != steps && time - lastShown < (terminal ? 0.1 : 2.0))
     return;
   lastShown = time;
-  char left[32], speed[32];
+  char left[32], counted[32];
+  formatCount(rate, counted);
   formatDuration(secondsPerStep * static_cast<double>(steps - number), left);
-  formatRate(rate, speed);
   std::printf("%sstep %lld/%lld  loss %.6g  grad norm %.4g  lr %.3g  %s %s/s  %s left%s",
               terminal ? "\r\033[K" : "", static_cast<long long>(number),
-              static_cast<long long>(steps), loss, gradNorm, lr, speed, unit, left,
+              static_cast<long long>(steps), shownNumber(loss), shownNumber(gradNorm), lr, counted, unit, left,
               terminal ? "" : "\n");
   showOutput();
   open = terminal;

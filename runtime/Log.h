@@ -60,11 +60,14 @@ private:
 /// `1:02:03` or `4:05`, rounded up to whole seconds.
 void formatDuration(double seconds, char (&text)[32]);
 
-/// `617`, `10.2k`, `0.05`. Allocates nothing.
-void formatRate(double perSecond, char (&text)[32]);
+/// The number as people are shown it: NaN has a sign in memory (`-nan`) that means nothing.
+double shownNumber(double value);
 
 /// `617 B`, `12.3 KiB`, `4.56 GiB`.
 std::string formatBytes(double bytes);
+
+/// `617`, `12.3k`, `4.56M`, `7B`: three digits.
+std::string formatCount(double count);
 
 } // namespace fsdp::rt
 

@@ -4,6 +4,7 @@
 
 #include "runtime/Error.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -29,10 +30,14 @@ int renameWithoutReplacing(const std::string &from, const std::string &to) {
   return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
-/// Gives `file` a name that nothing has: `.1` added to its own, or the first free number.
-std::string renameAside(const std::string &file) {
+/// Gives `file` a name that nothing has or will have: `.1` added to its own, or the first number
+/// that is free and none of `others`.
+std::string renameAside(const std::string &file, const std::vector<FileIdentity> &others) {
   for (int number = 1;; ++number) {
     const std::string aside = file + "." + std::to_string(number);
+    const FileIdentity identity = identityOf(aside);
+    if (std::find(others.begin(), others.end(), identity) != others.end())
+      continue;
     const int reason = renameWithoutReplacing(file, aside);
     if (reason == 0)
       return aside;
@@ -43,9 +48,23 @@ std::string renameAside(const std::string &file) {
 
 } // namespace
 
-LogFile::LogFile(const OutputPath &output) : path(output.name()) {
+void requireNoLogOfARun(const OutputPath &output) {
+  if (output.empty() || output.stream() >= 0)
+    return;
+  const int file = open(output.file().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0)
+    return; // nothing there, or nothing to be read
+  const bool locked = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(file);
+  if (locked)
+    throw Error("cannot write '" + output.name() +
+                "': another run writes its log there; wait for its end or choose another file");
+}
+
+LogFile::LogFile(const OutputPath &output, const std::vector<FileIdentity> &others)
+    : path(output.name()) {
   if (output.stream() < 0) {
-    replaceFile(output.file());
+    replaceFile(output.file(), others);
     return;
   }
   descriptor = fcntl(output.stream(), F_DUPFD_CLOEXEC, 3);
@@ -60,7 +79,7 @@ LogFile::~LogFile() {
 
 /// Only who has locked the file that stands there now renames it or begins to write: of runs that
 /// start at once, one gets the lock and the others end here.
-void LogFile::replaceFile(const std::string &file) {
+void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentity> &others) {
   regular = true;
   mode_t mode = 0666;
   for (;;) {
@@ -82,7 +101,7 @@ void LogFile::replaceFile(const std::string &file) {
         return;
       }
       mode = status.st_mode & 0777;
-      keptAs = renameAside(file);
+      keptAs = renameAside(file, others);
     }
     close(std::exchange(descriptor, -1));
     if (!locked)
@@ -103,7 +122,13 @@ bool LogFile::lock(int file) {
 
 void LogFile::write(JsonLine &line, std::int64_t step) {
   std::size_t left;
-  const char *next = line.finish(left);
+  const char *text = line.finish(left);
+  writeLine(text, left, step);
+}
+
+void LogFile::writeHeader(const std::string &line) { writeLine(line.data(), line.size(), 1); }
+
+void LogFile::writeLine(const char *next, std::size_t left, std::int64_t step) {
   if (lostFrom)
     return;
   const auto length = static_cast<std::int64_t>(left);

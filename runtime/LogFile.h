@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace fsdp::rt {
 
@@ -16,9 +17,9 @@ namespace fsdp::rt {
 class LogFile {
 public:
   /// Begins a log. One that is there already is renamed: `.1` is added to its name, or the first
-  /// number that is free. The file is locked until the process ends. Errors: another run has it
-  /// locked; it cannot be created or renamed.
-  explicit LogFile(const OutputPath &path);
+  /// number that is free and none of `others`, which this run will write. The file is locked until
+  /// the process ends. Errors: another run has it locked; it cannot be created or renamed.
+  explicit LogFile(const OutputPath &path, const std::vector<FileIdentity> &others = {});
   ~LogFile();
   LogFile(const LogFile &) = delete;
   LogFile &operator=(const LogFile &) = delete;
@@ -30,11 +31,15 @@ public:
   /// standard error; later lines are not written, so that the log has no gap.
   void write(JsonLine &line, std::int64_t step);
 
+  /// Writes a line before that of the first step, likewise.
+  void writeHeader(const std::string &line);
+
   /// Flushes to the device. Error: the log is not complete.
   void finish();
 
 private:
-  void replaceFile(const std::string &file);
+  void writeLine(const char *next, std::size_t left, std::int64_t step);
+  void replaceFile(const std::string &file, const std::vector<FileIdentity> &others);
   bool lock(int file);
   void lose(std::int64_t step, int reason);
 
@@ -45,6 +50,9 @@ private:
   std::int64_t lostFrom = 0; ///< the first step that is not in it; 0: none
   int lostBy = 0;
 };
+
+/// Error where `output` is a log that another run writes, and would be replaced.
+void requireNoLogOfARun(const OutputPath &output);
 
 } // namespace fsdp::rt
 

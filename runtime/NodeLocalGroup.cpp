@@ -1,5 +1,6 @@
 #include "runtime/NodeLocalGroup.h"
 #include "runtime/RendezvousFile.h"
+#include "runtime/SharedJob.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -54,17 +55,26 @@ void openMemory(const RendezvousFile &file, Descriptor &memory) {
   }
 }
 
-/// Ends the job of a first rank that this one does not belong to.
+/// How long the first rank waits for those that come late and must be told of a failure.
+constexpr double kLinger = 5;
+
+/// Ends the job of a first rank that this one does not belong to. The first rank says why.
 [[noreturn]] void refuse(const RendezvousFile &file, int rank, const std::string &difference) {
   Descriptor memory;
   openMemory(file, memory);
   // The beginning of a segment is the same whatever its layout.
   const SharedSegment segment(Mapping::ofFile(memory.fd, file.bytes), {});
-  const Error error(difference);
-  segment.failure().raise(error);
-  if (!segment.failure().claimReport())
-    throw Aborted("another rank has reported the failure");
-  throw error;
+  segment.failure().raise(Error(difference));
+  segment.attached().advance();
+  throw Aborted("rank 0 reports the failure");
+}
+
+/// Ends the first rank of a job that another rank has refused to join: says why, and is there to be
+/// found until all have come and know it, or some seconds are over.
+[[noreturn]] void endRefused(SharedSegment &segment, std::uint64_t all) {
+  reportOnce(segment.failure());
+  segment.attached().waitFor(all, kLinger);
+  throw Aborted("another rank was started differently");
 }
 
 // False while the first rank has not come, or only one of an earlier job, now gone, had.
@@ -126,13 +136,19 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGr
                        group.rank, nobody));
   segment.attached().advance();
   const auto all = static_cast<std::uint64_t>(group.count);
-  while (!segment.attached().waitFor(all, 0.05)) {
+  const auto checkFailure = [&] {
+    if (published && segment.failure().raised())
+      endRefused(segment, all);
     segment.failure().check();
+  };
+  while (!segment.attached().waitFor(all, 0.05)) {
+    checkFailure();
     if (now() > deadline)
       throw Error(
           format("timed out after %g s waiting for the ranks of this machine: %zu of %d joined",
                  limit, std::size_t(segment.attached().value()), group.count));
   }
+  checkFailure();
   return segment;
 }
 

@@ -7,7 +7,6 @@
 #include "runtime/Launch.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 
 namespace fsdp::rt {
@@ -49,22 +48,22 @@ void pad(Context &c, int stream, const char *name, Part part, Slice<T> piece, Sl
       [part](const T *piece, T *whole) { kernels::pad(part, piece, whole); }, Work{"pad"});
 }
 
-/// The inputs one after the other in each of `outer` runs of `joined`.
-template <class T, class... Inputs>
-void concat(Context &c, int stream, const char *name, std::size_t outer, Slice<T> joined,
+/// The inputs one after the other in each of `join.outer` runs of `joined`.
+template <std::size_t N, class T, class... Inputs>
+void concat(Context &c, int stream, const char *name, Join<N> join, Slice<T> joined,
             Inputs... inputs) {
-  const std::size_t runs = outer ? outer : 1;
+  static_assert(sizeof...(Inputs) == N, "a size for each input");
   launch(
       c, stream, name, reads(inputs...), writes(joined),
-      [outer, whole = joined.count / runs,
-       sizes =
-           std::array<std::size_t, sizeof...(Inputs)>{inputs.count / runs...}](auto *...pointers) {
+      [join](auto *...pointers) {
         // The last pointer is the result.
         const T *from[] = {pointers...};
-        T *to = const_cast<T *>(from[sizes.size()]);
-        std::size_t start = 0;
-        for (std::size_t i = 0; i < sizes.size(); start += sizes[i++])
-          kernels::insert(Part{outer, whole, start, sizes[i]}, from[i], to);
+        T *to = const_cast<T *>(from[N]);
+        std::size_t start = 0, whole = 0;
+        for (std::size_t size : join.sizes)
+          whole += size;
+        for (std::size_t i = 0; i < N; start += join.sizes[i++])
+          kernels::insert(Part{join.outer, whole, start, join.sizes[i]}, from[i], to);
       },
       Work{"concat"});
 }

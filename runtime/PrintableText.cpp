@@ -12,7 +12,10 @@ constexpr std::size_t kMostOfHost = 63;
 } // namespace
 
 std::string printable(std::string_view text, std::size_t most) {
-  text = text.substr(0, std::min(most, text.find('\0')));
+  return printable(text.substr(0, std::min(most, text.find('\0'))));
+}
+
+std::string printable(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);

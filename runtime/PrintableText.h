@@ -12,6 +12,9 @@ namespace fsdp::rt {
 /// `?`: what a peer or a file says must not reach a terminal as commands.
 std::string printable(std::string_view text, std::size_t most);
 
+/// All of `text`, zero bytes replaced too.
+std::string printable(std::string_view text);
+
 /// The same for the name of a machine: everything but letters, digits and `._-:` becomes `?`.
 std::string printableHost(std::string_view text);
 

@@ -97,6 +97,7 @@ struct Program {
   std::int64_t warmup = 0; ///< steps over which the learning rate rises
   /// Of the emitted source; 0: not known. Programs that differ, if only in a constant, have another.
   std::uint64_t digest = 0;
+  const char *options = ""; ///< of the compiler, for people
 };
 
 /// The number of ranks over `axes`.

@@ -1,7 +1,6 @@
-//===- Rope.cpp -----------------------------------------------------------===//
+//===- Rope.cpp - rotary position embedding -------------------------------===//
 
-#include "runtime/Rope.h"
-
+#include "runtime/UnaryKernels.h"
 #include "runtime/Workspace.h"
 
 #include <cmath>
@@ -41,6 +40,8 @@ private:
 
 } // namespace
 
+/// Rotates the pair (x[b, t, r, i], x[b, t, r, i + width / 2]) by t * theta^(-2 i / width).
+/// Sines are taken in double and kept for the next call.
 template <class T> void rope(RopeShape shape, const T *x, T *y) {
   thread_local Rotations rotations;
   const float *table = rotations.of(shape);

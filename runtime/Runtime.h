@@ -15,12 +15,11 @@
 #include "runtime/Parts.h"
 #include "runtime/Program.h"
 #include "runtime/Random.h"
-#include "runtime/Rope.h"
 #include "runtime/RowNorm.h"
 #include "runtime/Slice.h"
-#include "runtime/Softmax.h"
 #include "runtime/StepControl.h"
 #include "runtime/StepState.h"
+#include "runtime/UnaryKernels.h"
 #include "runtime/VectorMath.h"
 
 #endif // FSDP_RUNTIME_RUNTIME_H

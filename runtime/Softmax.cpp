@@ -1,11 +1,11 @@
-//===- Softmax.cpp --------------------------------------------------------===//
-
-#include "runtime/Softmax.h"
+//===- Softmax.cpp - rows of probabilities --------------------------------===//
 
 #include "runtime/RowReduction.h"
+#include "runtime/UnaryKernels.h"
 
 namespace fsdp::rt::kernels {
 
+/// y[r, j] = exp(x[r, j]) / sum over k of exp(x[r, k]).
 template <class T> void softmax(SoftmaxRows shape, const T *x, T *y) {
   const std::size_t width = shape.width;
   for (std::size_t r = 0; r < shape.rows && width > 0; ++r, x += width, y += width) {

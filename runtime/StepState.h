@@ -10,6 +10,8 @@
 #ifndef FSDP_RUNTIME_STEPSTATE_H
 #define FSDP_RUNTIME_STEPSTATE_H
 
+#include "runtime/Limits.h"
+
 #include <cstdint>
 #include <type_traits>
 
@@ -44,7 +46,7 @@ struct alignas(64) StepState {
   std::int32_t rest[18]; ///< for later use
 };
 
-static_assert(sizeof(StepState) == 128, "the compiler plans 128 bytes for the step state");
+static_assert(sizeof(StepState) == limits::kStepStateBytes, "the compiler plans so many bytes");
 static_assert(std::is_trivially_copyable_v<StepState>, "the step state is copied as bytes");
 
 /// A number as a sum over samples and the weight of what it runs over.

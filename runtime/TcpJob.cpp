@@ -95,7 +95,9 @@ int end(const RendezvousError &error, int rank, int localRank) {
   const bool tells = error.teller() == RendezvousError::ThisRank ||
                      (error.teller() == RendezvousError::FirstRank && rank == 0) ||
                      (error.teller() == RendezvousError::FirstOfMachine && localRank <= 0);
-  return reportByFirst(error, tells ? 0 : rank + 1);
+  const int status = reportByFirst(error, tells ? 0 : rank + 1);
+  error.tellOthers();
+  return status;
 }
 
 SharedSegment segmentOf(const Mesh &mesh, const JobOptions &options, int rank,

@@ -18,6 +18,8 @@ namespace {
 
 // What a stranger is given to say something, and a rank to be answered.
 constexpr double kPatience = 5;
+// How long ranks that come late are still told why the job does not start.
+constexpr double kLinger = 5;
 // Strangers that are listened to at the same time.
 constexpr std::size_t kMostGuests = 256;
 
@@ -35,7 +37,7 @@ std::string list(const std::vector<int> &ranks) {
 // Rank 0
 //===----------------------------------------------------------------------===//
 
-class Host {
+class Host : public std::enable_shared_from_this<Host> {
 public:
   Host(const RendezvousPlace &place, const JoinRequest &self, Socket listener, double seconds)
       : place_(place), self_(self), listener_(std::move(listener)), at_(place.describe()),
@@ -48,13 +50,25 @@ public:
     const double deadline = now() + seconds_;
     while (!missing().empty()) {
       if (now() > deadline)
-        fail(format("timed out after %g s at %s, waiting for rank %s of %d%s (FSDP_TIMEOUT sets "
-                    "the timeout in seconds)",
-                    seconds_, at_.c_str(), list(missing()).c_str(), self_.size,
-                    refused_.empty() ? "" : ("; rejected: " + refused_).c_str()));
+        throw failure(format("timed out after %g s at %s, waiting for rank %s of %d%s "
+                             "(FSDP_TIMEOUT sets the timeout in seconds)",
+                             seconds_, at_.c_str(), list(missing()).c_str(), self_.size,
+                             refused_.empty() ? "" : ("; rejected: " + refused_).c_str()));
       poll();
+      serve();
+      findWhoLeft();
     }
     return all();
+  }
+
+  /// After a failure: tells it to those who have still to come.
+  void sendAway(const std::string &message) {
+    failed_ = message;
+    const double deadline = now() + kLinger;
+    while (!missing().empty() && now() < deadline) {
+      poll();
+      serve();
+    }
   }
 
 private:
@@ -80,14 +94,20 @@ private:
     for (const auto &guest : guests_)
       entries_.push_back({guest->socket.descriptor(), POLLIN, 0});
     for (const Socket &line : lines_)
-      if (line)
+      if (line && failed_.empty())
         entries_.push_back({line.descriptor(), POLLIN, 0});
     ::poll(entries_.data(), entries_.size(), 100);
+  }
+
+  void serve() {
     acceptConnections();
     for (auto &guest : guests_)
       if (!handleGuest(*guest))
         guest.reset();
     guests_.erase(std::remove(guests_.begin(), guests_.end(), nullptr), guests_.end());
+  }
+
+  void findWhoLeft() {
     char nothing;
     for (std::size_t rank = 1; rank < lines_.size(); ++rank)
       if (lines_[rank] && lines_[rank].receive(&nothing, 1) == Socket::kEnded)
@@ -155,6 +175,10 @@ private:
     const auto rank = static_cast<std::size_t>(request->rank);
     ranks_[rank] = *request;
     lines_[rank] = std::move(guest.socket);
+    if (!failed_.empty()) {
+      answer(lines_[rank], request->nonce, {JoinAnswer::Failed, 0, failed_, {}});
+      return;
+    }
     const std::string difference = request->identity.differenceFrom(self_.identity, request->rank);
     if (!difference.empty())
       fail(difference);
@@ -189,11 +213,17 @@ private:
     return to.sendAll(frame.data(), frame.size(), kPatience);
   }
 
+  /// Ends the job, with an error that lets late ranks know.
   [[noreturn]] void fail(const std::string &message) {
+    throw failure(message, [self = shared_from_this(), message] { self->sendAway(message); });
+  }
+
+  /// Tells all who have come.
+  RendezvousError failure(const std::string &message, std::function<void()> tellOthers = nullptr) {
     for (std::size_t rank = 1; rank < lines_.size(); ++rank)
       if (lines_[rank])
         answer(lines_[rank], ranks_[rank].nonce, {JoinAnswer::Failed, 0, message, {}});
-    throw RendezvousError(message, RendezvousError::FirstRank);
+    return RendezvousError(message, RendezvousError::FirstRank, std::move(tellOthers));
   }
 
   Rendezvous all() {
@@ -227,8 +257,8 @@ private:
     return result;
   }
 
-  const RendezvousPlace &place_;
-  const JoinRequest &self_;
+  const RendezvousPlace place_;
+  const JoinRequest self_;
   Socket listener_;
   std::string at_;
   double seconds_;
@@ -236,7 +266,7 @@ private:
   std::vector<JoinRequest> ranks_; ///< as they came; rank 0 is this one
   std::vector<std::unique_ptr<Guest>> guests_;
   std::vector<pollfd> entries_;
-  std::string refused_;
+  std::string refused_, failed_;
 };
 
 //===----------------------------------------------------------------------===//
@@ -346,7 +376,7 @@ Rendezvous meet(const RendezvousPlace &place, JoinRequest &self, double seconds)
                                  error.what(), place.describe().c_str()),
                           RendezvousError::ThisRank);
   }
-  return Host(place, self, std::move(listener), seconds).run();
+  return std::make_shared<Host>(place, self, std::move(listener), seconds)->run();
 }
 
 } // namespace

@@ -12,7 +12,9 @@
 #include "runtime/TcpMessages.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fsdp::rt {
@@ -48,12 +50,21 @@ struct Rendezvous {
 class RendezvousError : public Error {
 public:
   enum Teller { ThisRank, FirstOfMachine, FirstRank };
-  RendezvousError(const std::string &message, Teller teller) : Error(message), teller_(teller) {}
+  RendezvousError(const std::string &message, Teller teller,
+                  std::function<void()> tellOthers = nullptr)
+      : Error(message), teller_(teller), tellOthers_(std::move(tellOthers)) {}
   /// Who is to print it.
   Teller teller() const { return teller_; }
+  /// To be called when it is printed: on rank 0, answers ranks that have still to come, until all
+  /// have or some seconds are over.
+  void tellOthers() const {
+    if (tellOthers_)
+      tellOthers_();
+  }
 
 private:
   Teller teller_;
+  std::function<void()> tellOthers_;
 };
 
 /// Returns when all ranks have come; `self.port` and `self.nonce` are filled in. Throws

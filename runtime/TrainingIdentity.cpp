@@ -48,7 +48,8 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--communicator", options.communicator);
   identity.add("--steps", number(steps));
   identity.add("--seed", number(options.seed));
-  identity.add("--lr", format("%.17g", options.learningRate.value_or(program.defaultLearningRate)));
+  const double rate = options.learningRate.value_or(program.defaultLearningRate);
+  identity.add("--lr", format("%.9g", double(static_cast<float>(rate)))); // what training uses
   identity.add("--shuffle", flag(options.shuffle));
   identity.add("--data", contentOf(options.data));
   identity.add("--val-data", contentOf(options.valData));

@@ -2,6 +2,8 @@
 
 #include "dialect/fsdp/Assembly.h"
 
+#include "dialect/fsdp/FSDPDialect.h"
+
 #include <limits>
 
 using namespace mlir;
@@ -55,4 +57,18 @@ ParseResult mlir::fsdp::parseShardTypes(OpAsmParser &parser, Type &parameter, Ty
 void mlir::fsdp::printShardTypes(OpAsmPrinter &printer, Operation *, Type parameter, Type,
                                  TypeRange states, Type, TypeRange) {
   printer << parameter << " states " << states.size();
+}
+
+ParseResult mlir::fsdp::parseLaunchBody(OpAsmParser &parser, Region &body) {
+  if (parseBody(parser, body))
+    return failure();
+  LaunchOp::ensureTerminator(body, parser.getBuilder(),
+                             parser.getEncodedSourceLoc(parser.getNameLoc()));
+  return success();
+}
+
+void mlir::fsdp::printLaunchBody(OpAsmPrinter &printer, Operation *, Region &body) {
+  Operation *end = body.front().getTerminator();
+  printer.printRegion(body, /*printEntryBlockArgs=*/true,
+                      /*printBlockTerminators=*/end->getNumOperands() || !end->getAttrs().empty());
 }

@@ -4,6 +4,7 @@
 #define DIALECT_FSDP_ASSEMBLY_H
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/nn/Body.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 
@@ -27,6 +28,13 @@ void printStructure(AsmPrinter &printer, StructureAttr structure);
 inline void printStructure(OpAsmPrinter &printer, Operation *, StructureAttr structure) {
   printStructure(printer, structure);
 }
+
+using nn::parseBody;
+using nn::printBody;
+
+/// A body whose `fsdp.yield` may be left out where it yields nothing.
+ParseResult parseLaunchBody(OpAsmParser &parser, Region &body);
+void printLaunchBody(OpAsmPrinter &printer, Operation *op, Region &body);
 
 } // namespace mlir::fsdp
 

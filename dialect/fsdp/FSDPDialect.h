@@ -101,6 +101,9 @@ MeshOp getMeshOp(Operation *op);
 /// The mesh of the module that holds `op`; one rank without axes where there is none.
 MeshAttr getMesh(Operation *op);
 
+/// The tensor that stands for the runtime's step state.
+RankedTensorType getStepStateType(MLIRContext *context);
+
 /// The names in a string-array attribute.
 SmallVector<StringAttr> getAxisNames(ArrayAttr axes);
 /// The string-array attribute of `axes`.

@@ -72,6 +72,7 @@ def FSDP_LossOp : FSDP_Op<"loss", [InGlobalPhase, MemoryEffects<[MemWrite<FSDP_O
 
     Constraints:
     - (C1) a step has exactly one loss.
+    - (C2) a weight that is a constant is finite and above 0.
 
     Example:
     ```mlir
@@ -95,6 +96,7 @@ def FSDP_MetricOp : FSDP_Op<"metric", [InGlobalPhase, MemoryEffects<[MemWrite<FS
 
     Constraints:
     - (C1) no other metric of the step has the name, and the log has no key of that name.
+    - (C2) a weight that is a constant is finite and above 0.
 
     Example:
     ```mlir
@@ -107,6 +109,7 @@ def FSDP_MetricOp : FSDP_Op<"metric", [InGlobalPhase, MemoryEffects<[MemWrite<FS
   }];
   let arguments = (ins StrAttr:$name, FSDP_ScalarF64:$sum, FSDP_ScalarF64:$weight);
   let assemblyFormat = "$name $sum `over` $weight attr-dict";
+  let hasVerifier = 1;
 }
 
 def FSDP_GradientOp : FSDP_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
@@ -189,7 +192,8 @@ def FSDP_UpdateOp : FSDP_Op<"update", [DeclareOpInterfaceMethods<SymbolUserOpInt
 }
 
 def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperandsAndResultType,
-    DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
+    DeclareOpInterfaceMethods<ShardingRuleOpInterface, ["getLinearity"]>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getPrecisionClass"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "Ask for a sharding of a value";
   let description = [{

@@ -4,6 +4,7 @@
 #define FSDP_LOCAL_OPS_TD
 
 include "dialect/fsdp/FSDPModuleOps.td"
+include "dialect/nn/NNInterfaces.td"
 
 def FSDP_LoadOp : FSDP_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     InLocalPhase, MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
@@ -96,7 +97,7 @@ def FSDP_FlattenOp : FSDP_Op<"flatten", [Pure, InLocalPhase, InScheduledPhase]> 
 }
 
 def FSDP_MaskPaddingOp : FSDP_Op<"mask_padding", [Pure, InLocalPhase, InScheduledPhase,
-                                                  SameOperandsAndResultType]> {
+    SameOperandsAndResultType, DeclareOpInterfaceMethods<KernelOpInterface, ["isElementwise", "isCheap"]>]> {
   let summary = "Overwrite the padding of an unevenly split dimension";
   let description = [{
     Dimension `dim` is this rank's part of a global dimension of `size` elements split over
@@ -106,7 +107,7 @@ def FSDP_MaskPaddingOp : FSDP_Op<"mask_padding", [Pure, InLocalPhase, InSchedule
     Constraints:
     - (C1) `dim` is a dimension of the value and its size is `size` ceil-divided by the ranks over `over`,
       which are distinct axes of the mesh.
-    - (C2) `fill` is no NaN.
+    - (C2) `fill` is an infinity or a value of the element type.
 
     Example:
     ```mlir

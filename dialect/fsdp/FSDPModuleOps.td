@@ -101,7 +101,9 @@ def FSDP_StepOp : FSDP_Op<"step", [Symbol, SingleBlock, NoTerminator, HasParent<
   let arguments = (ins SymbolNameAttr:$sym_name, FSDP_StepKindAttr:$kind,
                        OptionalAttr<FSDP_OptimizerAttr>:$optimizer);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name `` $kind (`optimizer` $optimizer^)? attr-dict-with-keyword $body";
+  let assemblyFormat = [{
+    $sym_name `` $kind (`optimizer` $optimizer^)? attr-dict-with-keyword custom<Body>($body)
+  }];
   let hasVerifier = 1;
 }
 
@@ -175,7 +177,9 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SymbolTable, SingleBlock, NoTer
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, DictionaryAttr:$role, OptionalAttr<I64Attr>:$arena);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name `role` $role (`arena` $arena^)? attr-dict-with-keyword $body";
+  let assemblyFormat = [{
+    $sym_name `role` $role (`arena` $arena^)? attr-dict-with-keyword custom<Body>($body)
+  }];
   let hasVerifier = 1;
 }
 
@@ -203,7 +207,7 @@ def FSDP_SegmentOp : FSDP_Op<"segment", [Symbol, SingleBlock, NoTerminator, HasP
   let arguments = (ins SymbolNameAttr:$sym_name, FSDP_StepKindAttr:$kind,
                        TypedArrayAttrBase<FlatSymbolRefAttr, "segments">:$next);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name `` $kind `next` $next attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `` $kind `next` $next attr-dict-with-keyword custom<Body>($body)";
   let hasVerifier = 1;
 }
 

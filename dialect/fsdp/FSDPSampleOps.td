@@ -19,7 +19,7 @@ def FSDP_SampleCountOp : FSDP_Op<"sample_count", [InGlobalPhase, InLocalPhase, I
     The others repeat samples and must have no effect on what is logged.
 
     Constraints:
-    - (C1) `of` is at least 1.
+    - (C1) `of` is at least 1 and at most 2^48.
 
     Example:
     ```mlir
@@ -35,7 +35,8 @@ def FSDP_SampleCountOp : FSDP_Op<"sample_count", [InGlobalPhase, InLocalPhase, I
 }
 
 def FSDP_MaskSamplesOp : FSDP_Op<"mask_samples", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase,
-    AllTypesMatch<["input", "result"]>, DeclareOpInterfaceMethods<ShardingRuleOpInterface>]> {
+    AllTypesMatch<["input", "result"]>, DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["isElementwise", "isCheap"]>]> {
   let summary = "Overwrite the samples that do not count";
   let description = [{
     Dimension `dim` runs over the samples of the batch, `rows` elements for each of them, one sample after
@@ -47,6 +48,7 @@ def FSDP_MaskSamplesOp : FSDP_Op<"mask_samples", [Pure, InGlobalPhase, InLocalPh
     Constraints:
     - (C1) `dim` is a dimension of the value and its whole size is a multiple of `rows`, which is at least 1.
     - (C2) `shard_of` and `over` stand together; the local size is `shard_of` ceil-divided by the ranks over `over`.
+    - (C3) `fill` is an infinity or a value of the element type.
 
     Example:
     ```mlir

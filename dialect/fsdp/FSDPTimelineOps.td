@@ -115,7 +115,7 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
   let assemblyFormat = [{
     $name `on` $stream (`of` custom<Structure>($structure)^)? (`wait` `(` $wait^ `)`)? (`ins` `(` $ins^ `:` type($ins) `)`)?
     (`outs` `(` $outs^ `:` type($outs) `)`)? (`step_state` `(` $step_state^ `:` type($step_state) `)`)?
-    attr-dict-with-keyword $body
+    attr-dict-with-keyword custom<LaunchBody>($body)
   }];
   let hasVerifier = 1;
 }

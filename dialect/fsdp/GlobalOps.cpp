@@ -4,7 +4,9 @@
 #include "dialect/fsdp/Precision.h"
 #include "dialect/fsdp/TokenSource.h"
 
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -85,7 +87,22 @@ LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyParameter(symbols, *this, getParamAttr(), getType(), getReadType, "gathers");
 }
 
+/// Fails where `weight` is a constant that nothing can be divided by, or that turns the sum around.
+static LogicalResult verifyWeight(Operation *op, Value weight) {
+  DenseElementsAttr constant;
+  if (!matchPattern(weight, m_Constant(&constant)))
+    return success();
+  double value = constant.getSplatValue<APFloat>().convertToDouble();
+  if (std::isfinite(value) && value > 0)
+    return success();
+  return op->emitOpError() << "has a weight of " << value << ", expected a finite number above 0";
+}
+
+LogicalResult MetricOp::verify() { return verifyWeight(*this, getWeight()); }
+
 LogicalResult LossOp::verify() {
+  if (failed(verifyWeight(*this, getWeight())))
+    return failure();
   for (LossOp other : (*this)->getBlock()->getOps<LossOp>()) {
     if (other == *this)
       break;
@@ -139,6 +156,8 @@ LogicalResult ConstraintOp::verify() {
 }
 
 nn::ShardingRule ConstraintOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
+nn::Linearity ConstraintOp::getLinearity() { return nn::Linearity::linear; }
+nn::PrecisionClass ConstraintOp::getPrecisionClass() { return nn::PrecisionClass::first; }
 
 LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
                                             ArrayRef<bool> needed,

@@ -1,6 +1,7 @@
 //===- LocalOps.cpp - verify storage access, views and shard updates ------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/Fill.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -78,6 +79,9 @@ LogicalResult FlattenOp::verify() {
   return success();
 }
 
+bool MaskPaddingOp::isElementwise() { return true; }
+bool MaskPaddingOp::isCheap() { return true; }
+
 LogicalResult MaskPaddingOp::verify() {
   auto type = cast<RankedTensorType>(getType());
   int64_t dim = getDim();
@@ -90,8 +94,8 @@ LogicalResult MaskPaddingOp::verify() {
   if (static_cast<int64_t>(getSize()) < 0)
     return emitOpError() << "masks a dimension of " << static_cast<int64_t>(getSize())
                          << " elements, expected 0 or more";
-  if (getFill().isNaN())
-    return emitOpError() << "fills with NaN, expected a number or an infinity";
+  if (failed(fsdp::detail::verifyFill(*this, getFill(), type.getElementType())))
+    return failure();
   int64_t ranks = getMesh(*this).getSize(axes);
   int64_t expected = llvm::divideCeil(static_cast<int64_t>(getSize()), ranks);
   if (type.getDimSize(dim) != expected)

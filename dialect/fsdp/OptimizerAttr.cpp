@@ -114,16 +114,27 @@ void OptimizerAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-LogicalResult OptimizerAttr::verify(function_ref<InFlightDiagnostic()> emitError, OptimizerKind,
-                                    OptimizerConstants constants, ScheduleKind, int64_t warmup) {
+LogicalResult OptimizerAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                    OptimizerKind kind, OptimizerConstants constants, ScheduleKind,
+                                    int64_t warmup) {
   LogicalResult result = success();
-  forEachConstant(constants, [&](StringRef name, double &value, double) {
+  const bool isSgd = kind == OptimizerKind::sgd;
+  forEachConstant(constants, [&](StringRef name, double &value, double unset) {
     bool fraction = name == "momentum" || name.starts_with("beta");
     float used = static_cast<float>(value); // updates compute in f32
     if (succeeded(result) && !(std::isfinite(used) && value >= 0 && !(fraction && used >= 1)))
       result = emitError() << "optimizer constant '" << name << "' is " << value << ", expected "
                            << (fraction ? "an f32 number in [0, 1)"
                                         : "a finite f32 number of at least 0");
+    if (succeeded(result) && value != 0 && used == 0)
+      result = emitError() << "optimizer constant '" << name << "' is " << value
+                           << ", which is 0 in f32; expected 0 or a number that f32 has";
+    // A constant that the rule does not read would be lost without a word.
+    bool ofSgd = name == "momentum", ofAdam = name.starts_with("beta") || name == "eps";
+    if (succeeded(result) && value != unset && (isSgd ? ofAdam : ofSgd))
+      result = emitError() << "optimizer constant '" << name << "' is of "
+                           << (ofSgd ? "sgd" : "adam and adamw") << ", got the optimizer "
+                           << stringifyOptimizerKind(kind) << "; leave it out";
   });
   if (failed(result))
     return failure();

@@ -33,8 +33,12 @@ void FSDPDialect::registerAttributes() {
 LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError, InitKind kind,
                                FloatAttr value) {
   double number = value.getValueAsDouble();
-  if (!std::isfinite(number))
-    return emitError() << "initial value must be finite";
+  float used = static_cast<float>(number); // parameters are stored in f32
+  if (!std::isfinite(used))
+    return emitError() << "initial value is " << number << ", expected a finite f32 number";
+  if (number != 0 && used == 0)
+    return emitError() << "initial value is " << number
+                       << ", which is 0 in f32; expected 0 or a number that f32 has";
   if (kind != InitKind::constant && number < 0)
     return emitError() << "'" << stringifyInitKind(kind) << "' initializer has a spread of "
                        << number << ", expected at least 0";

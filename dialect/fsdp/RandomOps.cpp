@@ -58,6 +58,9 @@ LogicalResult DropoutOp::verify() {
 
 nn::ShardingRule DropoutOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
 
+nn::PrecisionClass DropoutOp::getPrecisionClass() { return nn::PrecisionClass::first; }
+bool DropoutOp::isElementwise() { return true; }
+
 // Ten rounds of two products for four elements, a comparison and a product for each.
 nn::Cost DropoutOp::getCost() {
   return nn::costOf(*this, 7 * cast<RankedTensorType>(getType()).getNumElements());

@@ -1,6 +1,7 @@
 //===- SampleOps.cpp - which samples of a batch count ---------------------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/Fill.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -8,9 +9,8 @@ using namespace mlir::fsdp;
 
 LogicalResult SampleCountOp::verify() {
   // (C1)
-  if (static_cast<int64_t>(getBatch()) < 1)
-    return emitOpError() << "counts samples of a batch of " << static_cast<int64_t>(getBatch())
-                         << ", expected at least 1";
+  if (int64_t batch = getBatch(); batch < 1 || batch > nn::kMostTensorBytes)
+    return emitOpError() << "counts samples of a batch of " << batch << ", expected 1 to 2^48";
   return success();
 }
 
@@ -39,6 +39,9 @@ LogicalResult MaskSamplesOp::verify() {
                            << ", expected " << expected << " (" << whole << " over " << ranks
                            << " ranks)";
   }
+  // (C3)
+  if (failed(fsdp::detail::verifyFill(*this, getFill(), type.getElementType())))
+    return failure();
   // (C1)
   if (rows < 1 || whole % rows != 0)
     return emitOpError() << "has " << rows << " elements a sample along a dimension of " << whole
@@ -47,3 +50,5 @@ LogicalResult MaskSamplesOp::verify() {
 }
 
 nn::ShardingRule MaskSamplesOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
+bool MaskSamplesOp::isElementwise() { return true; }
+bool MaskSamplesOp::isCheap() { return true; }

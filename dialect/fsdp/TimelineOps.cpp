@@ -1,6 +1,7 @@
 //===- TimelineOps.cpp - verify buffers and launches ----------------------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "runtime/Limits.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -85,6 +86,11 @@ static LogicalResult verifyContents(LaunchOp launch, ValueRange tensors, ValueRa
   return success();
 }
 
+RankedTensorType mlir::fsdp::getStepStateType(MLIRContext *context) {
+  constexpr int64_t words = limits::kStepStateBytes / sizeof(int64_t);
+  return RankedTensorType::get({words}, IntegerType::get(context, 64));
+}
+
 /// Fails where an operand is not what a segment of this program declares.
 static LogicalResult verifyOperands(LaunchOp launch) {
   for (Value wait : launch.getWait())
@@ -94,8 +100,7 @@ static LogicalResult verifyOperands(LaunchOp launch) {
   llvm::append_range(buffers, launch.getOuts());
   if (Value state = launch.getStepState()) {
     buffers.push_back(state);
-    Builder builder(launch.getContext());
-    auto expected = RankedTensorType::get({16}, builder.getI64Type());
+    RankedTensorType expected = getStepStateType(launch.getContext());
     if (RankedTensorType type = cast<BufferType>(state.getType()).getTensor(); type != expected)
       return launch.emitOpError() << "has a step state of " << type << ", expected " << expected;
   }

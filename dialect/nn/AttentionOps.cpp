@@ -2,6 +2,7 @@
 
 #include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
+#include "runtime/Limits.h"
 
 using namespace mlir;
 using namespace mlir::nn;
@@ -38,7 +39,8 @@ static LogicalResult verifyInputs(Operation *op, StringRef order, TypeRange inpu
                                    << " for the order '" << order << "'";
   // (C3)
   size_t rank = order.size() / 2 + 1;
-  for (auto [input, name] : llvm::zip(inputs, ArrayRef<StringRef>{"'q'", "'k'"}))
+  constexpr StringRef names[] = {"'q'", "'k'"};
+  for (auto [input, name] : llvm::zip(inputs, names))
     if (auto type = cast<RankedTensorType>(input); size_t(type.getRank()) != rank)
       return op->emitOpError() << (parts < 0 ? name : "the input") << " has type " << type
                                << ", expected the " << rank << " dimensions '" << order << "'";
@@ -198,6 +200,65 @@ ShardingRule RopeOp::getShardingRule() {
   rule.factors[getDim()].kind = rule.factors.back().kind = FactorKind::whole;
   return rule;
 }
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+PrecisionClass AttentionOp::getPrecisionClass() { return PrecisionClass::narrow; }
+PrecisionClass RopeOp::getPrecisionClass() { return PrecisionClass::first; }
+
+template <typename Op> static KernelCall attentionCall(Op op) {
+  AttentionLayout at = op.getLayout();
+  auto strides = [](const AttentionStrides &s) {
+    return SmallVector<int64_t, 3>{s.batch, s.head, s.position};
+  };
+  ShapeArgument shape("AttentionShape");
+  shape.field("batch", at.batch)
+      .field("heads", at.heads)
+      .field("groups", at.groups)
+      .field("queries", at.queries)
+      .field("keys", at.keys)
+      .field("width", at.width)
+      .single("scale", op.getScale())
+      .field("causal", op.getCausal())
+      .field("q", strides(at.q))
+      .field("k", strides(at.k))
+      .field("out", strides(at.out));
+  if (op.getInputs().size() == 1)
+    shape.field("part", at.part);
+  return {op, std::move(shape)};
+}
+
+KernelCall AttentionOp::getKernelCall() { return attentionCall(*this); }
+KernelCall AttentionGradOp::getKernelCall() { return attentionCall(*this); }
+
+KernelCall RopeOp::getKernelCall() {
+  ArrayRef<int64_t> shape = getX().getType().getShape();
+  return {*this, ShapeArgument("RopeShape")
+                     .field("blocks", elementsOf(shape.take_front(getDim())))
+                     .field("positions", shape[getDim()])
+                     .field("inner", elementsOf(shape.drop_front(getDim() + 1).drop_back()))
+                     .field("width", shape.back())
+                     .number("theta", getTheta())
+                     .field("inverse", getInverse())};
+}
+
+// A pair is read before it is written.
+InPlacePairs RopeOp::getInPlacePairs() { return {{0, 0}}; }
+
+static LogicalResult verifyHeads(Operation *op, int64_t width) {
+  constexpr int64_t most = limits::kMostHeadWidth;
+  if (width <= most)
+    return success();
+  return op->emitError("got heads of width ")
+         << width << ", expected at most " << most
+         << " for the attention kernels of --target=cuda; use more heads, which are narrower, or "
+            "--target=cpu";
+}
+
+LogicalResult AttentionOp::verifyCuda() { return verifyHeads(*this, getLayout().width); }
+LogicalResult AttentionGradOp::verifyCuda() { return verifyHeads(*this, getLayout().width); }
 
 //===----------------------------------------------------------------------===//
 // Costs

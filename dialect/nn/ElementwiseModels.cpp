@@ -1,7 +1,7 @@
 //===- ElementwiseModels.cpp - interfaces of arith and math on tensors ----===//
 //
-// One table per interface: rule and cost for every elementwise op, and the derivatives
-// for those that have one. Formulas reuse the result of the op where that saves work,
+// One table: rule, cost and kernel of every elementwise op, and the derivatives of those
+// that have one. Formulas reuse the result of the op where that saves work,
 // and follow JAX where the derivative does not exist (ties of a maximum: half each;
 // abs at 0: 0; pow at base 0 with respect to the exponent: 0).
 //
@@ -236,15 +236,35 @@ static void differentiate(math::PowFOp op, const Backward &b) {
 
 namespace {
 
-template <typename Op>
-struct RuleModel : ShardingRuleOpInterface::ExternalModel<RuleModel<Op>, Op> {
-  ShardingRule getShardingRule(Operation *op) const { return ShardingRule::elementwise(op); }
+/// What an elementwise op says of itself: `flops` operations per element of the result; whether they are
+/// cheap; what it does with sums; which float types it takes.
+template <int64_t flops, bool cheap, Linearity linearity = Linearity::none,
+          PrecisionClass precision = PrecisionClass::elementwise>
+struct Elementwise {
+  template <typename Op>
+  struct RuleModel : ShardingRuleOpInterface::ExternalModel<RuleModel<Op>, Op> {
+    ShardingRule getShardingRule(Operation *op) const { return ShardingRule::elementwise(op); }
+    Linearity getLinearity(Operation *op) const { return linearity; }
+  };
+  template <typename Op> struct CostModel : CostOpInterface::ExternalModel<CostModel<Op>, Op> {
+    Cost getCost(Operation *op) const {
+      auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+      return costOf(op, flops * (type && type.hasStaticShape() ? type.getNumElements() : 1));
+    }
+  };
+  template <typename Op> struct KernelModel : KernelOpInterface::ExternalModel<KernelModel<Op>, Op> {
+    PrecisionClass getPrecisionClass(Operation *op) const { return precision; }
+    bool isElementwise(Operation *op) const { return true; }
+    bool isCheap(Operation *op) const { return cheap; }
+  };
+  template <typename... Ops> static void attach(MLIRContext *context) {
+    (Ops::template attachInterface<RuleModel<Ops>, CostModel<Ops>, KernelModel<Ops>>(*context),
+     ...);
+  }
 };
 
 /// Only a splat is the same on every rank whatever its shape.
-template <>
-struct RuleModel<arith::ConstantOp>
-    : ShardingRuleOpInterface::ExternalModel<RuleModel<arith::ConstantOp>, arith::ConstantOp> {
+struct ConstantModel : ShardingRuleOpInterface::ExternalModel<ConstantModel, arith::ConstantOp> {
   ShardingRule getShardingRule(Operation *op) const {
     ShardingRule rule = ShardingRule::elementwise(op);
     if (!isa<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue()))
@@ -252,15 +272,15 @@ struct RuleModel<arith::ConstantOp>
         factor.kind = FactorKind::whole;
     return rule;
   }
+  void setLocalSizes(Operation *op, const ShardingRule &rule, ArrayRef<int64_t> parts) const {
+    auto constant = cast<arith::ConstantOp>(op);
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      constant.setValueAttr(splat.resizeSplat(cast<ShapedType>(constant.getType())));
+  }
 };
 
-/// `Flops` operations per element of the result.
-template <typename Op, int64_t Flops>
-struct CostModel : CostOpInterface::ExternalModel<CostModel<Op, Flops>, Op> {
-  Cost getCost(Operation *op) const {
-    auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-    return costOf(op, Flops * (type && type.hasStaticShape() ? type.getNumElements() : 1));
-  }
+struct ConstantCost : CostOpInterface::ExternalModel<ConstantCost, arith::ConstantOp> {
+  Cost getCost(Operation *op) const { return costOf(op, 0); }
 };
 
 template <typename Op>
@@ -278,16 +298,6 @@ struct DerivativeModel : DifferentiableOpInterface::ExternalModel<DerivativeMode
   }
 };
 
-/// An op that computes something: one operation per element.
-template <typename... Ops> void attachArithmetic(MLIRContext *context) {
-  (Ops::template attachInterface<RuleModel<Ops>, CostModel<Ops, 1>>(*context), ...);
-}
-
-/// An op that only selects or converts: no operations counted.
-template <typename... Ops> void attachMovement(MLIRContext *context) {
-  (Ops::template attachInterface<RuleModel<Ops>, CostModel<Ops, 0>>(*context), ...);
-}
-
 template <typename... Ops> void attachDerivatives(MLIRContext *context) {
   (Ops::template attachInterface<DerivativeModel<Ops>>(*context), ...);
 }
@@ -296,20 +306,31 @@ template <typename... Ops> void attachDerivatives(MLIRContext *context) {
 
 void mlir::nn::registerElementwiseModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, arith::ArithDialect *) {
-    attachArithmetic<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp,
-                     arith::MaximumFOp, arith::MinimumFOp, arith::CmpFOp, arith::CmpIOp,
-                     arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::AndIOp, arith::OrIOp,
-                     arith::XOrIOp>(context);
-    attachMovement<arith::ConstantOp, arith::SelectOp, arith::SIToFPOp, arith::UIToFPOp,
-                   arith::ExtFOp, arith::TruncFOp, arith::ExtSIOp, arith::TruncIOp>(context);
+    using L = Linearity;
+    using P = PrecisionClass;
+    Elementwise<1, true, L::additive>::attach<arith::AddFOp, arith::SubFOp, arith::NegFOp,
+                                              arith::AddIOp, arith::SubIOp>(context);
+    Elementwise<1, true, L::product>::attach<arith::MulFOp, arith::MulIOp>(context);
+    Elementwise<1, false, L::quotient>::attach<arith::DivFOp>(context);
+    Elementwise<1, true, L::homogeneous>::attach<arith::MaximumFOp, arith::MinimumFOp>(context);
+    Elementwise<1, true>::attach<arith::CmpFOp, arith::CmpIOp, arith::AndIOp, arith::OrIOp,
+                                 arith::XOrIOp>(context);
+    // Those that only select or convert count no operations.
+    Elementwise<0, true, L::choice>::attach<arith::SelectOp>(context);
+    Elementwise<0, true, L::linear>::attach<arith::SIToFPOp, arith::UIToFPOp, arith::ExtSIOp,
+                                                 arith::TruncIOp>(context);
+    // A cast of the model's is to the type that it asks for; it may start from a narrower one.
+    Elementwise<0, true, L::rounding, P::any>::attach<arith::ExtFOp>(context);
+    Elementwise<0, true, L::rounding, P::fixed>::attach<arith::TruncFOp>(context);
+    arith::ConstantOp::attachInterface<ConstantModel, ConstantCost>(*context);
     attachDerivatives<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp,
                       arith::MaximumFOp, arith::MinimumFOp, arith::SelectOp, arith::ExtFOp,
                       arith::TruncFOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, math::MathDialect *) {
-    attachArithmetic<math::ExpOp, math::LogOp, math::Log1pOp, math::SqrtOp, math::RsqrtOp,
-                     math::TanhOp, math::ErfOp, math::AbsFOp, math::SinOp, math::CosOp,
-                     math::PowFOp, math::FmaOp>(context);
+    Elementwise<1, false>::attach<math::ExpOp, math::LogOp, math::Log1pOp, math::SqrtOp,
+                                  math::RsqrtOp, math::TanhOp, math::ErfOp, math::AbsFOp,
+                                  math::SinOp, math::CosOp, math::PowFOp, math::FmaOp>(context);
     attachDerivatives<math::ExpOp, math::LogOp, math::Log1pOp, math::SqrtOp, math::RsqrtOp,
                       math::TanhOp, math::ErfOp, math::AbsFOp, math::SinOp, math::CosOp,
                       math::PowFOp, math::FmaOp>(context);

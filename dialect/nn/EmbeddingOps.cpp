@@ -101,6 +101,26 @@ Cost EmbeddingOp::getCost() {
 Cost EmbeddingGradOp::getCost() { return costOf(*this, getDOut().getType().getNumElements()); }
 
 //===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+PrecisionClass EmbeddingOp::getPrecisionClass() { return PrecisionClass::first; }
+
+static KernelCall lookupCall(Operation *op, RankedTensorType table, RankedTensorType ids) {
+  return {op, ShapeArgument("EmbeddingShape")
+                  .field("ids", ids.getNumElements())
+                  .field("vocabulary", table.getDimSize(0))
+                  .field("width", table.getDimSize(1))};
+}
+
+KernelCall EmbeddingOp::getKernelCall() {
+  return lookupCall(*this, getTable().getType(), getIds().getType());
+}
+KernelCall EmbeddingGradOp::getKernelCall() {
+  return lookupCall(*this, getType(), getIds().getType());
+}
+
+//===----------------------------------------------------------------------===//
 // Gradients
 //===----------------------------------------------------------------------===//
 

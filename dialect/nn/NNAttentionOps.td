@@ -6,7 +6,8 @@
 include "dialect/nn/NNBase.td"
 
 def NN_AttentionOp : NN_ComputeOp<"attention",
-    [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+    [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
+    ["getKernelCall", "getPrecisionClass", "verifyCuda"]> {
   let summary = "Softmax attention, causal or not, with grouped heads";
   let description = [{
     The inputs are queries `q`, keys `k` and values `v`, or one tensor that holds all three. `order`
@@ -56,7 +57,8 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
 }
 
 def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
-    [AllTypesMatch<["out", "d_out"]>]> {
+    [AllTypesMatch<["out", "d_out"]>],
+    ["getKernelCall", "verifyCuda"]> {
   let summary = "Cotangents of the operands of an attention";
   let description = [{
     Recomputes the probabilities `p = exp(scale * q . k - log_sum_exp)` by blocks. With
@@ -93,7 +95,8 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
 }
 
 def NN_RopeOp : NN_ComputeOp<"rope", [
-    DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["x", "y"]>]> {
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["x", "y"]>],
+    ["getKernelCall", "getInPlacePairs", "getPrecisionClass"]> {
   let summary = "Rotate pairs of elements by angles that grow with the position";
   let description = [{
     The last dimension of `x` is a row, and `dim` are positions. The elements i and i + width/2 of a row

@@ -17,8 +17,8 @@ def NN_Dialect : Dialect {
     The `nn` dialect holds what a model computes, on ranked tensors and without side
     effects. Every structured op names its dimensions in the notation of einsum and
     einops; autodiff, sharding propagation, partitioning, cost and codegen all read
-    that one notation through three interfaces (`ShardingRule`, `Differentiable`,
-    `Cost`). Elementwise arithmetic is upstream `arith` and `math` on tensors, which
+    that one notation through four interfaces (`ShardingRule`, `Differentiable`,
+    `Cost`, `Kernel`). Elementwise arithmetic is upstream `arith` and `math` on tensors, which
     implement the same interfaces through external models.
 
     The ops mean the same in the global phase (whole tensors), in the local phase
@@ -31,9 +31,13 @@ def NN_Dialect : Dialect {
 class NN_Op<string mnemonic, list<Trait> traits = []>
     : Op<NN_Dialect, mnemonic, traits>;
 
-class NN_ComputeOp<string mnemonic, list<Trait> traits = []>
+/// `kernel` and `rule` are the methods of the Kernel and the ShardingRule interface that the op has of its
+/// own, beyond those that every op must have.
+class NN_ComputeOp<string mnemonic, list<Trait> traits = [], list<string> kernel = [],
+                   list<string> rule = []>
     : NN_Op<mnemonic, !listconcat([Pure,
-        DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
+        DeclareOpInterfaceMethods<ShardingRuleOpInterface, rule>,
+        DeclareOpInterfaceMethods<KernelOpInterface, kernel>,
         DeclareOpInterfaceMethods<CostOpInterface>], traits)>;
 
 def NN_FloatTensor : NN_SizedTensorOf<[F32, F64, BF16, F16]>;

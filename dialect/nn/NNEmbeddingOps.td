@@ -6,7 +6,8 @@
 include "dialect/nn/NNBase.td"
 
 def NN_EmbeddingOp : NN_ComputeOp<"embedding",
-    [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+    [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
+    ["getKernelCall", "getPrecisionClass"]> {
   let summary = "Look rows of a table up";
   let description = [{
     Row `ids[...]` of `table` at every position of `ids`. An id that is no row gives NaN in the
@@ -30,7 +31,7 @@ def NN_EmbeddingOp : NN_ComputeOp<"embedding",
   let hasVerifier = 1;
 }
 
-def NN_EmbeddingGradOp : NN_ComputeOp<"embedding_grad"> {
+def NN_EmbeddingGradOp : NN_ComputeOp<"embedding_grad", [], ["getKernelCall"]> {
   let summary = "Cotangent of the table of an embedding";
   let description = [{
     Row v of the result is the sum of the rows of `d_out` whose id is v, added in the order of their

@@ -32,7 +32,7 @@ def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlock,
   let results = (outs Variadic<NN_AnyTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat =
-      "$inputs attr-dict `:` functional-type(operands, results) $body";
+      "$inputs attr-dict `:` functional-type(operands, results) custom<Body>($body)";
   let hasVerifier = 1;
 }
 

@@ -23,6 +23,14 @@ def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let methods = [
     InterfaceMethod<"The factors of this op, with sizes read off its types.",
                     "::mlir::nn::ShardingRule", "getShardingRule">,
+    InterfaceMethod<"What becomes of its operands' factors and sums.",
+                    "::mlir::nn::Linearity", "getLinearity", (ins), "",
+                    "return ::mlir::nn::Linearity::none;">,
+    InterfaceMethod<"Sets the sizes that the attributes of this op, one rank's part, state to those of the part: "
+                    "factor i of `rule`, that of the whole op, is split into `parts[i]`.",
+                    "void", "setLocalSizes",
+                    (ins "const ::mlir::nn::ShardingRule &":$rule,
+                         "::llvm::ArrayRef<int64_t>":$parts), "", "return;">,
   ];
 }
 
@@ -56,6 +64,33 @@ def CostOpInterface : OpInterface<"CostOpInterface"> {
   let methods = [
     InterfaceMethod<"flops, bytes read and bytes written by one execution.",
                     "::mlir::nn::Cost", "getCost">,
+  ];
+}
+
+def KernelOpInterface : OpInterface<"KernelOpInterface"> {
+  let description = [{
+    How an op runs: which function of the runtime it calls and what that is told, what it may
+    overwrite, and which float types it takes. Passes and code generation ask this instead of knowing
+    ops by name.
+  }];
+  let cppNamespace = "::mlir::nn";
+  let methods = [
+    InterfaceMethod<"The function of the runtime; none by default.",
+                    "::mlir::nn::KernelCall", "getKernelCall", (ins), "", "return {};">,
+    InterfaceMethod<"Operands that results may overwrite, beyond those of elementwise ops.",
+                    "::mlir::nn::InPlacePairs", "getInPlacePairs", (ins), "", "return {};">,
+    InterfaceMethod<"Which float types it takes in mixed precision.",
+                    "::mlir::nn::PrecisionClass", "getPrecisionClass", (ins), "",
+                    "return ::mlir::nn::PrecisionClass::fixed;">,
+    InterfaceMethod<"True where element i of the one result needs no other element of the operands of its type.",
+                    "bool", "isElementwise", (ins), "", "return false;">,
+    InterfaceMethod<"True where a loop may compute an element again in every iteration rather than store it.",
+                    "bool", "isCheap", (ins), "", "return false;">,
+    InterfaceMethod<"The number of things that the integers of operand `operand` number, which are checked when data is "
+                    "read; 0 where it numbers none or they are not checked.",
+                    "int64_t", "getIndexBound", (ins "unsigned":$operand), "", "return 0;">,
+    InterfaceMethod<"Fails with a diagnostic where the CUDA target's function does not take the op.",
+                    "::llvm::LogicalResult", "verifyCuda", (ins), "", "return ::mlir::success();">,
   ];
 }
 

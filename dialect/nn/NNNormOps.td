@@ -13,7 +13,8 @@ class NN_SumOf<string operand, string result>
 // The last dimension of `x` is a row; all others count rows.
 
 def NN_SoftmaxOp : NN_ComputeOp<"softmax", [
-    DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["x", "y"]>]> {
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["x", "y"]>],
+    ["getKernelCall", "getInPlacePairs", "getPrecisionClass"]> {
   let summary = "Exponentials of each row, divided by their sum";
   let description = [{
     `exp(x - max) / sum(exp(x - max))` over the last dimension, which stays whole under sharding.
@@ -34,7 +35,8 @@ def NN_SoftmaxOp : NN_ComputeOp<"softmax", [
 
 def NN_LayerNormOp : NN_ComputeOp<"layer_norm", [
     DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["x", "y"]>,
-    AllTypesMatch<["scale", "bias"]>, AllTypesMatch<["mean", "rstd"]>]> {
+    AllTypesMatch<["scale", "bias"]>, AllTypesMatch<["mean", "rstd"]>],
+    ["getKernelCall", "getInPlacePairs", "getPrecisionClass"]> {
   let summary = "Rows of mean 0 and variance 1, scaled and shifted";
   let description = [{
     `y = (x - mean) * rstd * scale + bias` for each row, with `mean` and `rstd = 1 / sqrt(variance +
@@ -65,7 +67,8 @@ def NN_LayerNormOp : NN_ComputeOp<"layer_norm", [
 
 def NN_LayerNormGradOp : NN_ComputeOp<"layer_norm_grad", [
     AllTypesMatch<["x", "d_y", "d_x"]>, AllTypesMatch<["mean", "rstd"]>,
-    NN_SumOf<"scale", "d_scale">, NN_SumOf<"scale", "d_bias">]> {
+    NN_SumOf<"scale", "d_scale">, NN_SumOf<"scale", "d_bias">],
+    ["getKernelCall", "getInPlacePairs"]> {
   let summary = "Cotangents of the operands of a layer norm";
   let description = [{
     With `n = (x - mean) * rstd` and `g = d_y * scale`: `d_x = rstd * (g - mean(g) - n * mean(g * n))` for each
@@ -95,7 +98,8 @@ def NN_LayerNormGradOp : NN_ComputeOp<"layer_norm_grad", [
 }
 
 def NN_RmsNormOp : NN_ComputeOp<"rms_norm", [
-    DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["x", "y"]>]> {
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["x", "y"]>],
+    ["getKernelCall", "getInPlacePairs", "getPrecisionClass"]> {
   let summary = "Rows of mean square 1, scaled";
   let description = [{
     `y = x * rstd * scale` for each row, with `rstd = 1 / sqrt(mean(x * x) + eps)` of the row. It is a
@@ -124,7 +128,8 @@ def NN_RmsNormOp : NN_ComputeOp<"rms_norm", [
 }
 
 def NN_RmsNormGradOp : NN_ComputeOp<"rms_norm_grad", [
-    AllTypesMatch<["x", "d_y", "d_x"]>, NN_SumOf<"scale", "d_scale">]> {
+    AllTypesMatch<["x", "d_y", "d_x"]>, NN_SumOf<"scale", "d_scale">],
+    ["getKernelCall", "getInPlacePairs"]> {
   let summary = "Cotangents of the operands of an RMS norm";
   let description = [{
     With `n = x * rstd` and `g = d_y * scale`: `d_x = rstd * (g - n * mean(g * n))` for each row;

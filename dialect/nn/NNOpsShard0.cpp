@@ -1,5 +1,6 @@
 //===- NNOpsShard0.cpp - generated op definitions, part 0 ------------------===//
 
+#include "dialect/nn/Body.h"
 #include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
 

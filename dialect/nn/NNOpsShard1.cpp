@@ -1,5 +1,6 @@
 //===- NNOpsShard1.cpp - generated op definitions, part 1 ------------------===//
 
+#include "dialect/nn/Body.h"
 #include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
 

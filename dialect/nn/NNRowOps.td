@@ -6,7 +6,8 @@
 include "dialect/nn/NNBase.td"
 
 def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
-    [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+    [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
+    ["getKernelCall", "getPrecisionClass", "getIndexBound"]> {
   let summary = "Softmax cross-entropy of rows of logits with integer labels";
   let description = [{
     For each row: `log_sum_exp = log(sum(exp(logits)))` and
@@ -35,7 +36,8 @@ def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
 }
 
 def NN_CrossEntropyGradOp : NN_ComputeOp<"cross_entropy_grad",
-    [AllTypesMatch<["logits", "result"]>]> {
+    [AllTypesMatch<["logits", "result"]>],
+    ["getKernelCall", "getInPlacePairs"]> {
   let summary = "Cotangent of the logits of a cross-entropy";
   let description = [{
     `(exp(logits - log_sum_exp) - one_hot(labels)) * d_loss`, row by row.
@@ -60,7 +62,7 @@ def NN_CrossEntropyGradOp : NN_ComputeOp<"cross_entropy_grad",
   let hasVerifier = 1;
 }
 
-def NN_ArgmaxOp : NN_ComputeOp<"argmax"> {
+def NN_ArgmaxOp : NN_ComputeOp<"argmax", [], ["getPrecisionClass"]> {
   let summary = "Index of the largest element of each row";
   let description = [{
     The position along the last dimension of the first largest element.

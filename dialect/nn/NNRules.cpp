@@ -1,6 +1,7 @@
-//===- NNRules.cpp - sharding rules and costs of the nn ops ---------------===//
+//===- NNRules.cpp - rules, costs and kernels of structured and row ops ---===//
 
 #include "dialect/nn/NNDialect.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::nn;
@@ -72,6 +73,66 @@ static ShardingRule rowRule(Operation *op, RankedTensorType whole) {
 ShardingRule CrossEntropyOp::getShardingRule() { return rowRule(*this, getLogits().getType()); }
 ShardingRule CrossEntropyGradOp::getShardingRule() { return rowRule(*this, getLogits().getType()); }
 ShardingRule ArgmaxOp::getShardingRule() { return rowRule(*this, getInput().getType()); }
+
+Linearity EinsumOp::getLinearity() { return Linearity::product; }
+Linearity RearrangeOp::getLinearity() { return Linearity::additive; }
+Linearity RepeatOp::getLinearity() { return Linearity::linear; }
+Linearity ReduceOp::getLinearity() {
+  return getKind() == Reduction::max ? Linearity::homogeneous : Linearity::linear;
+}
+
+void RearrangeOp::setLocalSizes(const ShardingRule &rule, ArrayRef<int64_t> parts) {
+  DictionaryAttr sizes = getSizesAttr();
+  if (!sizes)
+    return;
+  SmallVector<NamedAttribute> local;
+  for (NamedAttribute entry : sizes) {
+    auto size = cast<IntegerAttr>(entry.getValue());
+    int64_t part = llvm::divideCeil(size.getInt(), parts[rule.lookup(entry.getName())]);
+    local.emplace_back(entry.getName(), IntegerAttr::get(size.getType(), part));
+  }
+  setSizesAttr(DictionaryAttr::get(getContext(), local));
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+PrecisionClass EinsumOp::getPrecisionClass() { return PrecisionClass::narrow; }
+PrecisionClass RearrangeOp::getPrecisionClass() { return PrecisionClass::first; }
+PrecisionClass RepeatOp::getPrecisionClass() { return PrecisionClass::first; }
+PrecisionClass ReduceOp::getPrecisionClass() {
+  return getKind() == Reduction::max ? PrecisionClass::first : PrecisionClass::any;
+}
+PrecisionClass CrossEntropyOp::getPrecisionClass() { return PrecisionClass::any; }
+PrecisionClass ArgmaxOp::getPrecisionClass() { return PrecisionClass::any; }
+
+bool RepeatOp::isCheap() { return true; }
+
+static KernelCall callOnLogits(Operation *op, RankedTensorType logits) {
+  ArrayRef<int64_t> shape = logits.getShape();
+  return {op, ShapeArgument("LogitRows")
+                  .field("rows", elementsOf(shape.drop_back()))
+                  .field("classes", shape.back())};
+}
+
+KernelCall CrossEntropyOp::getKernelCall() {
+  KernelCall call = callOnLogits(*this, getLogits().getType());
+  call.optionalResults = 1; // only gradients need the sums
+  return call;
+}
+
+KernelCall CrossEntropyGradOp::getKernelCall() {
+  KernelCall call = callOnLogits(*this, getLogits().getType());
+  call.hasLoops = true;
+  return call;
+}
+
+InPlacePairs CrossEntropyGradOp::getInPlacePairs() { return {{0, 0}}; }
+
+int64_t CrossEntropyOp::getIndexBound(unsigned operand) {
+  return operand == 1 ? getLogits().getType().getShape().back() : 0;
+}
 
 //===----------------------------------------------------------------------===//
 // Costs

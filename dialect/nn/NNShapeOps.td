@@ -7,7 +7,8 @@ include "dialect/nn/NNBase.td"
 
 class NN_ShapeOp<string mnemonic, list<Trait> traits = []>
     : NN_ComputeOp<mnemonic, !listconcat(
-        [DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
+        [DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits),
+        ["getKernelCall", "getPrecisionClass"], ["getLinearity"]>;
 
 def NN_SliceOp : NN_ShapeOp<"slice", [AllElementTypesMatch<["input", "result"]>]> {
   let summary = "Cut a range out of one dimension";

@@ -5,7 +5,8 @@
 
 include "dialect/nn/NNBase.td"
 
-def NN_EinsumOp : NN_ComputeOp<"einsum", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+def NN_EinsumOp : NN_ComputeOp<"einsum", [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
+    ["getPrecisionClass"], ["getLinearity"]> {
   let summary = "Contract two tensors as an einsum string says";
   let description = [{
     Multiplies `lhs` and `rhs` over the iteration space that the notation names
@@ -40,7 +41,8 @@ def NN_EinsumOp : NN_ComputeOp<"einsum", [DeclareOpInterfaceMethods<Differentiab
 
 def NN_RearrangeOp : NN_ComputeOp<"rearrange", [
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    AllElementTypesMatch<["input", "result"]>]> {
+    AllElementTypesMatch<["input", "result"]>],
+    ["getPrecisionClass"], ["getLinearity", "setLocalSizes"]> {
   let summary = "Reshape and transpose in one op";
   let description = [{
     Splits dimensions into factors, reorders the factors and merges them again, as the
@@ -76,7 +78,8 @@ def NN_RearrangeOp : NN_ComputeOp<"rearrange", [
 
 def NN_RepeatOp : NN_ComputeOp<"repeat", [
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    AllElementTypesMatch<["input", "result"]>]> {
+    AllElementTypesMatch<["input", "result"]>],
+    ["getPrecisionClass", "isCheap"], ["getLinearity"]> {
   let summary = "Broadcast along new dimensions";
   let description = [{
     Every element of the input stands at each position of the names that only the
@@ -106,7 +109,8 @@ def NN_RepeatOp : NN_ComputeOp<"repeat", [
   let hasFolder = 1;
 }
 
-def NN_ReduceOp : NN_ComputeOp<"reduce", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+def NN_ReduceOp : NN_ComputeOp<"reduce", [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
+    ["getPrecisionClass"], ["getLinearity"]> {
   let summary = "Sum, average or maximize over named dimensions";
   let description = [{
     Combines all elements along the names that the result lacks. The result may have a
@@ -135,6 +139,42 @@ def NN_ReduceOp : NN_ComputeOp<"reduce", [DeclareOpInterfaceMethods<Differentiab
     ::mlir::nn::Notation getPattern();
     /// The size of every name of the notation.
     ::llvm::StringMap<int64_t> getNameSizes();
+  }];
+  let hasVerifier = 1;
+}
+
+def NN_ScanSumOp : NN_ComputeOp<"scan_sum", [
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["input", "result"]>],
+    ["getKernelCall", "getInPlacePairs", "getPrecisionClass"], ["getLinearity"]> {
+  let summary = "Cumulative sum along a dimension";
+  let description = [{
+    Each element of the result is the sum of the elements of the input from the first one to that at its own
+    position along `along`; with `exclusive` it leaves out its own, so that the first is 0. With
+    `reverse` sums begin at the last element and go down. They are formed in f32 (f64 for f64), in that
+    order, and each is rounded once to the element type. That dimension stays whole under
+    sharding. The cotangent is the same sum of the result's cotangent in the other direction.
+
+    Constraints:
+    - (C1) the notation has a name for each dimension, with single spaces between them.
+    - (C2) no name stands twice.
+    - (C3) `along` is one of the names.
+
+    Example:
+    ```mlir
+    %y = nn.scan_sum "b s d" along "s" %x : tensor<8x16x32xf32>
+    %z = nn.scan_sum "b s d" along "s" %x exclusive reverse : tensor<8x16x32xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$notation, StrAttr:$along, NN_FloatTensor:$input,
+                       UnitAttr:$exclusive, UnitAttr:$reverse);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = [{
+    $notation `along` $along $input (`exclusive` $exclusive^)? (`reverse` $reverse^)? attr-dict `:`
+    type($input)
+  }];
+  let extraClassDeclaration = [{
+    /// The number of the dimension called `along`.
+    int64_t getDim();
   }];
   let hasVerifier = 1;
 }

@@ -134,6 +134,45 @@ ShardingRule RmsNormGradOp::getShardingRule() {
 }
 
 //===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+PrecisionClass SoftmaxOp::getPrecisionClass() { return PrecisionClass::first; }
+PrecisionClass LayerNormOp::getPrecisionClass() { return PrecisionClass::first; }
+PrecisionClass RmsNormOp::getPrecisionClass() { return PrecisionClass::first; }
+
+static KernelCall callOnRows(Operation *op, RankedTensorType x, const APFloat &epsilon) {
+  ArrayRef<int64_t> shape = x.getShape();
+  return {op, ShapeArgument("NormRows")
+                  .field("rows", elementsOf(shape.drop_back()))
+                  .field("width", shape.back())
+                  .number("epsilon", epsilon)};
+}
+
+KernelCall SoftmaxOp::getKernelCall() {
+  ArrayRef<int64_t> shape = getX().getType().getShape();
+  return {*this, ShapeArgument("SoftmaxRows")
+                     .field("rows", elementsOf(shape.drop_back()))
+                     .field("width", shape.back())};
+}
+KernelCall LayerNormOp::getKernelCall() { return callOnRows(*this, getX().getType(), getEps()); }
+KernelCall RmsNormOp::getKernelCall() { return callOnRows(*this, getX().getType(), getEps()); }
+// A gradient has no use for what was added to the variance.
+KernelCall LayerNormGradOp::getKernelCall() {
+  return callOnRows(*this, getX().getType(), APFloat(0.0));
+}
+KernelCall RmsNormGradOp::getKernelCall() {
+  return callOnRows(*this, getX().getType(), APFloat(0.0));
+}
+
+// A row is read before it is written. Of the gradients, `d_x` in the place of `x` or of `d_y`.
+InPlacePairs SoftmaxOp::getInPlacePairs() { return {{0, 0}}; }
+InPlacePairs LayerNormOp::getInPlacePairs() { return {{0, 0}}; }
+InPlacePairs RmsNormOp::getInPlacePairs() { return {{0, 0}}; }
+InPlacePairs LayerNormGradOp::getInPlacePairs() { return {{0, 0}, {4, 0}}; }
+InPlacePairs RmsNormGradOp::getInPlacePairs() { return {{0, 0}, {3, 0}}; }
+
+//===----------------------------------------------------------------------===//
 // Costs
 //===----------------------------------------------------------------------===//
 

@@ -28,9 +28,9 @@ static LogicalResult verifyAlong(Operation *op, int64_t dim, RankedTensorType ty
 static LogicalResult verifyRange(Operation *op, int64_t start, int64_t size, int64_t within) {
   if (start >= 0 && size <= within && start <= within - size)
     return success();
-  return op->emitOpError("has the range [")
-         << start << ", " << start + size << ") in a dimension of " << within
-         << " elements, expected it to lie inside";
+  return op->emitOpError("has a range of ")
+         << size << " elements from " << start << " on in a dimension of " << within
+         << ", expected it to lie inside";
 }
 
 LogicalResult SliceOp::verify() {
@@ -114,6 +114,52 @@ Cost SliceOp::getCost() {
 }
 Cost PadOp::getCost() { return costOf(*this, 0); }
 Cost ConcatOp::getCost() { return costOf(*this, 0); }
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+Linearity SliceOp::getLinearity() { return Linearity::additive; }
+Linearity PadOp::getLinearity() { return Linearity::additive; }
+Linearity ConcatOp::getLinearity() { return Linearity::additive; }
+
+PrecisionClass SliceOp::getPrecisionClass() { return PrecisionClass::first; }
+PrecisionClass PadOp::getPrecisionClass() { return PrecisionClass::first; }
+PrecisionClass ConcatOp::getPrecisionClass() { return PrecisionClass::common; }
+
+/// What lies outside of `dim`, and as elements from `start` on what `piece` has of `whole` there.
+static KernelCall partCall(Operation *op, RankedTensorType piece, RankedTensorType whole,
+                           int64_t dim, int64_t start) {
+  int64_t inner = elementsOf(whole.getShape().drop_front(dim + 1));
+  KernelCall call(op, ShapeArgument("Part")
+                          .field("outer", elementsOf(whole.getShape().take_front(dim)))
+                          .field("whole", whole.getDimSize(dim) * inner)
+                          .field("start", start * inner)
+                          .field("size", piece.getDimSize(dim) * inner));
+  call.anyElement = true;
+  return call;
+}
+
+KernelCall SliceOp::getKernelCall() {
+  return partCall(*this, getType(), getInput().getType(), getDim(), getStart());
+}
+KernelCall PadOp::getKernelCall() {
+  return partCall(*this, getInput().getType(), getType(), getDim(), getLow());
+}
+
+/// What lies outside of `dim`, and how many elements of each operand stand in a run of the result.
+KernelCall ConcatOp::getKernelCall() {
+  int64_t outer = elementsOf(getType().getShape().take_front(getDim()));
+  SmallVector<int64_t> sizes;
+  for (Value input : getInputs())
+    sizes.push_back(cast<RankedTensorType>(input.getType()).getNumElements() /
+                    std::max<int64_t>(outer, 1));
+  KernelCall call(*this, ShapeArgument("Join<" + std::to_string(sizes.size()) + ">")
+                             .field("outer", outer)
+                             .field("sizes", sizes));
+  call.anyElement = call.resultsFirst = true;
+  return call;
+}
 
 //===----------------------------------------------------------------------===//
 // Gradients

@@ -18,6 +18,19 @@ enum class FactorKind {
   whole,        ///< the op needs all of it in one place
 };
 
+/// What an op does with operands that are scaled or are sums. With `a`, `b` of the types of the
+/// operands and a number c:
+enum class Linearity {
+  none,        ///< nothing is known
+  additive,    ///< f(a + b) = f(a) + f(b), and no element of a is repeated: sums may be completed behind it
+  rounding,    ///< the same but for rounding: casts between floats
+  linear,      ///< f(a + b) = f(a) + f(b), elements of a may be repeated
+  homogeneous, ///< f(c a) = c f(a)
+  choice,      ///< f(s, a + b, c + d) = f(s, a, c) + f(s, b, d): the first operand chooses
+  product,     ///< f(c a, b) = f(a, c b) = c f(a, b)
+  quotient,    ///< f(c a, c b) = f(a, b), f(c a, b) = c f(a, b)
+};
+
 /// One dimension of the iteration space of an op. `name` is the notation's
 /// (`b` in "bsd,df->bsf") or `dN` for ops without notation.
 struct Factor {

@@ -78,22 +78,6 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
 // Compute
 //===----------------------------------------------------------------------===//
 
-/// Sets the sizes that `op` states of itself to those of its part.
-static void localizeSizes(nn::RearrangeOp op, const nn::ShardingRule &rule, const OpSplit &split,
-                          MeshAttr mesh) {
-  DictionaryAttr sizes = op.getSizesAttr();
-  if (!sizes)
-    return;
-  SmallVector<NamedAttribute> local;
-  for (NamedAttribute entry : sizes) {
-    auto size = cast<IntegerAttr>(entry.getValue());
-    int64_t parts = mesh.getSize(split.getAxes(rule.lookup(entry.getName())));
-    local.emplace_back(entry.getName(),
-                       IntegerAttr::get(size.getType(), llvm::divideCeil(size.getInt(), parts)));
-  }
-  op.setSizesAttr(DictionaryAttr::get(op.getContext(), local));
-}
-
 /// Says which part of the whole tensor `op` has, so that its draws go by the global index.
 static void localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sharding,
                           LocalValues &values) {
@@ -167,17 +151,16 @@ void StepPartitioner::convertCompute(Operation *op) {
     local->setOperand(index, operand.value);
   for (auto [global, result] : llvm::zip_equal(op->getResults(), local->getResults()))
     result.setType(values.localType(global, shardings.lookup(global)));
-  if (auto rearrange = dyn_cast<nn::RearrangeOp>(local))
-    localizeSizes(rearrange, rule, split, mesh);
+  SmallVector<int64_t> parts;
+  for (size_t factor = 0; factor < rule.factors.size(); ++factor)
+    parts.push_back(mesh.getSize(split.getAxes(factor)));
+  cast<nn::ShardingRuleOpInterface>(local).setLocalSizes(rule, parts);
   if (auto dropout = dyn_cast<DropoutOp>(local))
     localizeDraws(dropout, cast<RankedTensorType>(op->getResult(0).getType()),
                   shardings.lookup(op->getResult(0)), values);
   if (auto mask = dyn_cast<MaskSamplesOp>(local))
     localizeSamples(mask, cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(mask.getDim()),
                     shardings.lookup(op->getResult(0)), values);
-  if (auto constant = dyn_cast<arith::ConstantOp>(local))
-    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
-      constant.setValueAttr(splat.resizeSplat(cast<ShapedType>(constant.getType())));
   builder.insert(local);
 
   if (auto reduce = dyn_cast<nn::ReduceOp>(op); reduce && reduce.getKind() == nn::Reduction::mean)

@@ -4,6 +4,7 @@
 #define FSDP_RUNTIME_CUDA_ATTENTIONBLOCKS_H
 
 #include "runtime/KernelArguments.h"
+#include "runtime/Limits.h"
 
 #include <cuda_runtime.h>
 
@@ -12,12 +13,9 @@
 
 namespace fsdp::rt::device {
 
-/// The widest heads that the kernels take.
-constexpr std::uint32_t kMostWidth = 128;
-
-/// Whether the kernels compute this: heads no wider than kMostWidth, in groups of equal size.
+/// Whether the kernels compute this: heads no wider than limits::kMostHeadWidth, in groups of equal size.
 inline bool takes(const AttentionShape &s) {
-  return s.width >= 1 && s.width <= kMostWidth && s.groups > 0 && s.heads % s.groups == 0;
+  return s.width >= 1 && s.width <= limits::kMostHeadWidth && s.groups > 0 && s.heads % s.groups == 0;
 }
 
 /// How many keys query t sees.

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <cublasLt.h>
 #include <map>
 #include <optional>
 #include <sys/wait.h>
@@ -246,6 +247,14 @@ void requireDevices(const JobOptions &options, int ranks) {
 
 std::unique_ptr<Device> open(const Program &program, Job &job) {
   return std::make_unique<CudaDevice>(program, job);
+}
+
+std::string libraries() {
+  int nccl = 0, cuda = 0;
+  if (ncclGetVersion(&nccl) != ncclSuccess || cudaRuntimeGetVersion(&cuda) != cudaSuccess)
+    return "";
+  return format("CUDA %d.%d, NCCL %d.%d.%d, cuBLASLt %zu", cuda / 1000, cuda % 1000 / 10, nccl / 10000,
+                nccl / 100 % 100, nccl % 100, cublasLtGetVersion());
 }
 
 } // namespace target

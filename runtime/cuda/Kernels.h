@@ -43,8 +43,6 @@ namespace fsdp::rt {
                        cudaStream_t stream);                                                       \
   cudaError_t rms_norm_grad(NormRows shape, const T *x, const T *scale, const float *rstd,         \
                             const T *dY, T *dX, float *dScale, WorkStream stream);                 \
-  cudaError_t softmax(SoftmaxRows shape, const T *x, T *y, cudaStream_t stream);                   \
-  cudaError_t rope(RopeShape shape, const T *x, T *y, cudaStream_t stream);                        \
   /* Heads of up to 128 numbers; wider ones, and heads that are no multiple of the groups, are     \
      cudaErrorInvalidValue. */                                                                     \
   cudaError_t attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out,          \
@@ -55,6 +53,12 @@ namespace fsdp::rt {
 FSDP_FOR_ELEMENTS(float)
 FSDP_FOR_ELEMENTS(bf16)
 #undef FSDP_FOR_ELEMENTS
+
+#define FSDP_UNARY(kernel, Shape)                                                                  \
+  cudaError_t kernel(Shape shape, const float *x, float *y, cudaStream_t stream);                  \
+  cudaError_t kernel(Shape shape, const bf16 *x, bf16 *y, cudaStream_t stream);
+FSDP_UNARY_KERNELS(FSDP_UNARY)
+#undef FSDP_UNARY
 
 /// The same where one operand holds queries, keys and values, and one result their gradients.
 template <class T>

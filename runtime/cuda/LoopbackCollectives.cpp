@@ -240,9 +240,9 @@ LoopbackCollectives::LoopbackCollectives(Context &context) : context_(context) {
                        mesh.size(), RankSources::kMost));
   const auto communicators = context.program().communicators;
   members_.resize(communicators.size());
-  // The first rank makes the meetings; the others are told where they are.
+  // The first rank of the mesh makes the meetings; the others are told where they are.
   auto hub = std::make_shared<Hub>();
-  if (context.rank() == 0)
+  if (context.world().rank() == 0)
     for (std::size_t index = 0; index < communicators.size(); ++index)
       for (int rank = 0; rank < mesh.size(); ++rank) {
         const std::vector<int> group = mesh.group(rank, communicators[index].axes);

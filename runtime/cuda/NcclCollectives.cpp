@@ -125,7 +125,7 @@ void NcclCollectives::connect() {
     unsetenv("NCCL_COMM_BLOCKING");
   });
   ncclUniqueId id{};
-  if (context_.rank() == 0)
+  if (context_.world().rank() == 0) // of the mesh, which may begin with another rank than 0
     FSDP_CHECK(context_, ncclGetUniqueId(&id));
   context_.world().broadcast(&id, sizeof id, 0);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;

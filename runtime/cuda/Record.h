@@ -16,6 +16,7 @@
 #endif
 
 #include "runtime/Communicator.h"
+#include "runtime/KernelArguments.h"
 #include "runtime/Mesh.h"
 #include "runtime/Program.h"
 #include "runtime/Slice.h"
@@ -240,12 +241,14 @@ FSDP_RECORDED_KERNEL(matmul)
 FSDP_RECORDED_KERNEL(pad)
 FSDP_RECORDED_KERNEL(rms_norm)
 FSDP_RECORDED_KERNEL(rms_norm_grad)
-FSDP_RECORDED_KERNEL(rope)
 FSDP_RECORDED_KERNEL(sample_count)
 FSDP_RECORDED_KERNEL(sgd)
 FSDP_RECORDED_KERNEL(slice)
-FSDP_RECORDED_KERNEL(softmax)
 FSDP_RECORDED_KERNEL(square_sum)
+
+#define FSDP_RECORDED_UNARY(name, Shape) FSDP_RECORDED_KERNEL(name)
+FSDP_UNARY_KERNELS(FSDP_RECORDED_UNARY)
+#undef FSDP_RECORDED_UNARY
 
 #undef FSDP_RECORDED_COLLECTIVE
 

@@ -4,9 +4,6 @@
 // RUN: fsdp-translate --fsdp-to-cpp %t | FileCheck %s --check-prefix=CPU
 // RUN: sed s/136/128/g %s | fsdp-opt --fsdp-to-scheduled | fsdp-translate --fsdp-to-cuda | FileCheck %s --check-prefix=NARROW
 
-// The limit is that of the kernels.
-// RUN: grep -q 'kMostWidth = 128;' %{root}/runtime/cuda/AttentionBlocks.h
-
 // CHECK: error: got heads of width 136, expected at most 128 for the attention kernels of --target=cuda; use more heads, which are narrower, or --target=cpu
 // CPU: /*width=*/136
 // NARROW: /*width=*/128

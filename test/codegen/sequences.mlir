@@ -17,8 +17,11 @@ fsdp.param @bias : tensor<8xf32> unit "all" init <constant, 0.0>
 // CHECK-DAG: arena::rope, arena::pad, arena::pad, arena::attention_0
 // CHECK-DAG: rms_norm(c, kCompute, "{{[a-z_]*}}", NormRows{/*rows=*/24, /*width=*/4, /*epsilon=*/1e-06}
 // CHECK-DAG: slice(c, kCompute, "{{.*}}", Part{/*outer=*/24, /*whole=*/4, /*start=*/1, /*size=*/2}
-// CHECK-DAG: concat(c, kCompute, "concat", /*outer=*/24, arena::concat, arena::rms_norm_0, arena::slice);
+// CHECK-DAG: concat(c, kCompute, "concat", Join<2>{/*outer=*/24, /*sizes=*/{4, 2}}, arena::concat,{{$}}
 // CHECK-DAG: softmax(c, kCompute, "{{.*}}", SoftmaxRows{/*rows=*/24, /*width=*/6}
+// CHECK-DAG: ScanShape{/*outer=*/6, /*size=*/4, /*inner=*/6, /*exclusive=*/true, /*reverse=*/false},{{$}}
+// CHECK-DAG: arena::softmax, arena::scan_sum);
+// CHECK-DAG: ScanShape{/*outer=*/6, /*size=*/4, /*inner=*/6, /*exclusive=*/true, /*reverse=*/true},{{$}}
 // CHECK-DAG: attention_grad(c, kCompute
 // CHECK-DAG: NormRows{/*rows=*/12, /*width=*/8, /*epsilon=*/0.0}, arena::embedding, arena::scale
 // CHECK-DAG: rms_norm_grad(c, kCompute
@@ -41,7 +44,8 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %cut = nn.slice %n dim 3 start 1 : tensor<6x2x4x4xf32> -> tensor<6x2x4x2xf32>
   %join = nn.concat %n, %cut dim 3 : (tensor<6x2x4x4xf32>, tensor<6x2x4x2xf32>) -> tensor<6x2x4x6xf32>
   %p = nn.softmax %join : tensor<6x2x4x6xf32>
-  %pp = arith.mulf %p, %p : tensor<6x2x4x6xf32>
+  %c = nn.scan_sum "b h t d" along "t" %p exclusive : tensor<6x2x4x6xf32>
+  %pp = arith.mulf %p, %c : tensor<6x2x4x6xf32>
   %sum = nn.reduce sum "b h t d ->" %pp : tensor<6x2x4x6xf32> -> tensor<f64>
   %weight = arith.constant dense<24.0> : tensor<f64>
   fsdp.loss %sum over %weight

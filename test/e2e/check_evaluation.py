@@ -3,14 +3,16 @@
 
 Programs of a batch evaluate sets that are smaller than it, a multiple of it, or end in a batch of one sample;
 what they log equals the sums over weights that programs of just the size of each batch log, to 2e-6, on
-1, 2, 3, 4 ranks and on 2 x 2. The models: a classifier (a constant weight, a metric of counts), one with statistics
-over the batch and weights from the data (a batch of weight 0 among them), and a language model on tokens.
+1, 2, 3, 4 ranks and on 2 x 2. The models: a classifier (a constant weight, a metric of counts), one with
+weights from the data (a batch of weight 0 among them), and a language model on tokens. A model with statistics over the
+batch, whose numbers are no sums over samples, is compiled with a warning and refuses a set with a rest.
 With --cuda the programs are CUDA's, emulated.
 """
 
 import json
 import pathlib
 import struct
+import subprocess
 import sys
 
 import check_branches
@@ -21,7 +23,7 @@ from check_refusals import write
 
 TOLERANCE = 2e-6
 MLP = ["--in=12", "--hidden=17", "--classes=10", "--lr=0"]
-BRANCHES = [f"--width={check_branches.WIDTH}", "--lr=0"]
+BRANCHES = [f"--width={check_branches.WIDTH}", "--lr=0", "--per-sample"]
 GPT2 = ["--layers=2", "--width=32", "--heads=4", "--context=16", "--vocab=61", "--lr=0"]
 CONTEXT = 16
 METRICS = {"mlp": ("accuracy",), "branches": ("distance", "largest"), "gpt2": ()}
@@ -131,6 +133,23 @@ def branches(folder, cuda, meshes):
         evaluator.check(10, meshes, whole, parts)
 
 
+def statistics(folder):
+    """What statistics over the batch have scaled is no sum over samples."""
+    program = folder / "statistics"
+    compiled = subprocess.run([training.tool("branches"), f"--width={check_branches.WIDTH}", "--batch=10", "-o", program],
+                              capture_output=True, text=True, check=True)
+    expected = "evaluation takes whole batches only: the sum of 'loss' is no sum over samples"
+    if expected not in compiled.stderr:
+        sys.exit(f"evaluation: statistics over the batch: got {compiled.stderr!r}, expected '{expected}'")
+    tensors = safetensors.read(check_branches.dataset(folder))
+    for samples, status in ((13, 1), (20, 0)):
+        data = write(folder / f"statistics-{samples}.safetensors", part(tensors, 0, samples))
+        ended = subprocess.run([program, "--data", data, "--val-data", data, "--steps=1"], capture_output=True, text=True)
+        if ended.returncode != status or (status and "expected a multiple of the batch" not in ended.stderr):
+            sys.exit(f"evaluation: statistics over the batch, {samples} samples: got status {ended.returncode} and "
+                     f"{ended.stderr!r}, expected {status}")
+
+
 def language(folder, cuda, meshes):
     golden = training.GOLDEN / "gpt2"
     data = (golden / "tokens.bin").read_bytes()[1024:]
@@ -155,6 +174,8 @@ def main(*arguments):
     meshes = ("fsdp=1", "fsdp=2") if cuda else ("fsdp=1", "fsdp=2", "fsdp=3", "fsdp=4", "data=2,fsdp=2")
     classifier(folder, cuda, meshes)
     branches(folder, cuda, meshes[:1] if cuda else meshes)
+    if not cuda:
+        statistics(folder)
     language(folder, cuda, meshes[1:] if cuda else ("fsdp=1", "fsdp=3", "data=2,fsdp=2"))
 
 

@@ -286,6 +286,25 @@ def one_log_has_one_run(runs):
 
 
 @case
+def no_output_overwrites_a_log(runs):
+    log, aside = runs.at("log"), runs.at("log.1")
+    for option in ("--export", "--trace"):
+        log.write_text("old\n")
+        runs.run("--log", log, option, aside, says="is now '" + str(runs.at("log.2")))
+        expect(runs.at("log.2").read_text() == "old\n", f"{option}: the old log is gone")
+        for name in runs.left():
+            runs.at(name).unlink()
+    first = subprocess.Popen(runs.command("--log", str(log), steps=1000000000), stdout=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: log.exists() and log.stat().st_size > 0, "the first line")
+        for option in ("--export", "--trace"):
+            runs.run(option, log, status=1, says="another run writes its log there")
+    finally:
+        first.terminate()
+        first.wait()
+
+
+@case
 def a_full_disk_under_the_log_does_not_end_training(runs):
     exported = runs.exported()
     says = ["cannot write '", "training goes on without it", "the log lacks the steps from"]
@@ -346,6 +365,36 @@ def weights_that_are_no_numbers_are_not_exported(runs):
              says=["cannot export to '", "parameter 'fc1.weight' has ", "value(s) that are not finite"])
     expect(runs.at("out").read_text() == "old", "the old file was replaced")
     expect(runs.left() == ["log", "out"], f"left behind: {runs.left()}")
+
+
+@case
+def a_last_step_that_is_not_finite_is_told(runs):
+    done = runs.run("--lr", "1e25", "--export", runs.at("out"), steps=2,
+                    says=["warning: got loss ", "in the last step, which are not finite: its update was skipped"])
+    expect(b"-nan" not in done.stdout + done.stderr, f"NaN with a sign: {done.stdout}")
+    expect(runs.left() == ["out"], f"left: {runs.left()}")
+    done = runs.run("--export", runs.at("out"), steps=2)
+    expect(b"warning" not in done.stderr, f"got {done.stderr}")
+
+
+@case
+def text_of_files_does_not_reach_the_terminal(runs):
+    def hostile(name):
+        names = {"fc1.weight": [17, 12], name: [10]}
+        header, at = {}, 0
+        for each, shape in names.items():
+            size = 4 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+            header[each] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
+            at += size
+        text = json.dumps(header).encode()
+        path = runs.at("hostile")
+        path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(at))
+        return path
+
+    for name in ("\x1b[31mred", "cut\0off", "two\nlines"):
+        shown = name.replace("\x1b", "?").replace("\0", "?").replace("\n", "?")
+        runs.run(init=hostile(name), status=1, says=[f"'{shown}'", "expected"])
+        runs.run(data=hostile(name), status=1, says=[f"'{shown}'"])
 
 
 def main(scratch):

@@ -13,6 +13,9 @@ def check(tree):
             folder = posixpath.dirname(folder)
         listed = tree.text(f"{folder}/CMakeLists.txt") if folder else ""
         inner = posixpath.relpath(path, folder) if folder else path
+        # A folder of which every file belongs to one target: `file(GLOB ... CONFIGURE_DEPENDS ... *.cpp)`.
+        if inner == name and re.search(r"file\(GLOB \w+ CONFIGURE_DEPENDS\s[^)]*\*\.cpp\)", listed):
+            continue
         if not re.search(rf"(?<![\w/]){re.escape(inner)}(?!\w)", listed):
             # `foreach(tool ...) add_executable(${tool} ${tool}.cpp)` lists it as well.
             stem = name[: -len(".cpp")]

@@ -20,6 +20,17 @@ namespace {
 
 constexpr int64_t kBatch = 200;
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifdef SANITIZED
+constexpr bool kHasShadowMemory = true; // terabytes of addresses
+#else
+constexpr bool kHasShadowMemory = false;
+#endif
+
 /// What a child tells its parent.
 struct Shared {
   int64_t at;
@@ -34,12 +45,22 @@ void limitTime(int seconds) {
 
 } // namespace
 
+std::optional<mutation::Range> mutation::getRange() {
+  const char *text = std::getenv("FSDP_MUTANT");
+  if (!text)
+    return std::nullopt;
+  char *end;
+  int64_t first = std::strtoll(text, &end, 10);
+  return Range{first, *end == '-' ? std::strtoll(end + 1, nullptr, 10) : first};
+}
+
 mutation::Outcome mutation::runBatches(int64_t count, const Limits &limits,
                                        const std::function<std::string(int64_t, int64_t *)> &run) {
   Outcome outcome;
-  if (int64_t only = numberFrom("FSDP_MUTANT", -1); only >= 0) {
-    if (std::string complaint = run(only, outcome.counters); !complaint.empty())
-      outcome.findings[only] = complaint;
+  if (std::optional<Range> range = getRange()) {
+    for (int64_t number = range->first; number <= range->last; ++number)
+      if (std::string complaint = run(number, outcome.counters); !complaint.empty())
+        outcome.findings[number] = complaint;
     return outcome;
   }
   auto *shared = static_cast<Shared *>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
@@ -50,8 +71,10 @@ mutation::Outcome mutation::runBatches(int64_t count, const Limits &limits,
     shared->complaint[0] = 0;
     pid_t child = fork();
     if (child == 0) {
-      rlimit memory{static_cast<rlim_t>(limits.bytes), static_cast<rlim_t>(limits.bytes)};
-      setrlimit(RLIMIT_AS, &memory);
+      if (!kHasShadowMemory) {
+        rlimit memory{static_cast<rlim_t>(limits.bytes), static_cast<rlim_t>(limits.bytes)};
+        setrlimit(RLIMIT_AS, &memory);
+      }
       rlimit cores{0, 0};
       setrlimit(RLIMIT_CORE, &cores);
       if (std::freopen("/dev/null", "w", stderr) == nullptr)
@@ -85,6 +108,10 @@ mutation::Outcome mutation::runBatches(int64_t count, const Limits &limits,
                                    : signal              ? std::string("ended by ") + strsignal(signal)
                                    : shared->complaint[0] ? shared->complaint
                                                           : "ended its process";
+    // What an earlier one has broken may end a later one.
+    if (shared->at > begin)
+      outcome.findings[shared->at] += " (FSDP_MUTANT=" + std::to_string(begin) + "-" +
+                                      std::to_string(shared->at) + " repeats its process)";
     begin = shared->at + 1;
   }
   std::copy(std::begin(shared->counters), std::end(shared->counters), outcome.counters);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace fsdp::mutation {
@@ -18,6 +19,14 @@ struct Limits {
 
 constexpr int kMostCounters = 16;
 
+/// Mutants, both ends included.
+struct Range {
+  int64_t first, last;
+};
+
+/// What FSDP_MUTANT asks for.
+std::optional<Range> getRange();
+
 /// What became of the mutants.
 struct Outcome {
   int64_t counters[kMostCounters] = {}; ///< as `run` counted
@@ -25,10 +34,11 @@ struct Outcome {
   std::map<int64_t, std::string> findings;
 };
 
-/// Calls `run(number, counters)` for the numbers [0, count), many in one forked process after another.
-/// `run` returns a complaint or nothing; a signal, and what passes the limits, is a finding too, and
-/// the rest goes on in a new process. With the environment variable FSDP_MUTANT=N only that one is
-/// run, in this process.
+/// Calls `run(number, counters)` for the numbers [0, count), many in one forked process after
+/// another. `run` returns a complaint or nothing; a signal, and what passes the limits, is a
+/// finding too, and the rest goes on in a new process. With the environment variable FSDP_MUTANT=N
+/// only that one is run, with FSDP_MUTANT=M-N those from M to N, in this process and without
+/// limits: for a debugger or for valgrind.
 Outcome runBatches(int64_t count, const Limits &limits,
                    const std::function<std::string(int64_t, int64_t *)> &run);
 

@@ -1,9 +1,9 @@
 //===- ModuleMutationTest.cpp - no IR text brings a tool down -------------===//
 //
-// The modules of the tests, in every phase, are changed at random and given to all that the tools do
-// with a module: parsing, verification, single passes, the pipelines, execution, translation. Each must
-// work or fail with a message, in bounded time and memory. FSDP_MUTANT=N repeats one mutant and prints
-// it.
+// The modules of the tests, in every phase, are changed at random and given to all that the tools
+// do with a module: parsing, verification, single passes, the pipelines, execution, translation.
+// Each must work or fail with a message, in bounded time and memory. FSDP_MUTANT=N repeats one
+// mutant and prints it, FSDP_MUTANT=M-N all from M to N.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +36,8 @@ using namespace ::fsdp::mutation;
 namespace files = std::filesystem;
 
 namespace {
+
+constexpr int64_t kMutants = 40000; // about ten seconds
 
 enum Counter { kParsed, kPassed, kLocal, kScheduled, kRan, kTranslated };
 
@@ -290,30 +292,33 @@ TEST(ModuleMutationTest, ToolsSurviveEveryText) {
     const std::string &other = seeds[random() % seeds.size()];
     return mutateText(seeds[random() % seeds.size()], other, random);
   };
-  bool alone = std::getenv("FSDP_MUTANT") != nullptr;
+  std::optional<Range> range = getRange();
+  bool alone = range && range->first == range->last;
   std::unique_ptr<Context> context;
   int64_t used = 0;
-  Outcome outcome = runBatches(
-      getNumMutants(4000), Limits(), [&](int64_t number, int64_t *counters) -> std::string {
-        // Types and attributes are never freed: a new context from time to time.
-        if (!context || ++used % 50 == 0)
-          context = std::make_unique<Context>();
-        context->verbose = alone;
-        std::mt19937 random = randomFor(number);
-        std::string text = mutant(number, random);
-        if (alone)
-          llvm::errs() << text << "\n";
-        return Trial(*context, random, counters).run(text);
-      });
-  std::printf("%lld seeds, %lld mutants: %lld parsed, %lld passed, %lld local, %lld scheduled, %lld ran, "
-              "%lld translated\n",
-              static_cast<long long>(seeds.size()), static_cast<long long>(getNumMutants(4000)),
-              static_cast<long long>(outcome.counters[kParsed]),
-              static_cast<long long>(outcome.counters[kPassed]),
-              static_cast<long long>(outcome.counters[kLocal]),
-              static_cast<long long>(outcome.counters[kScheduled]),
-              static_cast<long long>(outcome.counters[kRan]),
-              static_cast<long long>(outcome.counters[kTranslated]));
+  Outcome outcome = runBatches(getNumMutants(kMutants), Limits(),
+                               [&](int64_t number, int64_t *counters) -> std::string {
+                                 // Types and attributes are never freed: a new context from time to
+                                 // time.
+                                 if (!context || ++used % 50 == 0)
+                                   context = std::make_unique<Context>();
+                                 context->verbose = alone;
+                                 std::mt19937 random = randomFor(number);
+                                 std::string text = mutant(number, random);
+                                 if (alone)
+                                   llvm::errs() << text << "\n";
+                                 return Trial(*context, random, counters).run(text);
+                               });
+  std::printf(
+      "%lld seeds, %lld mutants: %lld parsed, %lld passed, %lld local, %lld scheduled, %lld ran, "
+      "%lld translated\n",
+      static_cast<long long>(seeds.size()), static_cast<long long>(getNumMutants(kMutants)),
+      static_cast<long long>(outcome.counters[kParsed]),
+      static_cast<long long>(outcome.counters[kPassed]),
+      static_cast<long long>(outcome.counters[kLocal]),
+      static_cast<long long>(outcome.counters[kScheduled]),
+      static_cast<long long>(outcome.counters[kRan]),
+      static_cast<long long>(outcome.counters[kTranslated]));
   for (const auto &[number, what] : outcome.findings) {
     std::mt19937 random = randomFor(number);
     ADD_FAILURE() << "mutant " << number << " " << what << ":\n" << mutant(number, random);

@@ -38,8 +38,8 @@ fsdp.step @one evaluate {
 
 // -----
 
-// Samples are followed through merged dimensions, six elements each; a maximum is masked by its identity. A weight
-// from the data is a sum over samples as it stands; a mean over the batch is divided by what counts.
+// Samples are followed through merged dimensions, six elements each. A weight from the data is a sum over samples
+// as it stands; a mean over the batch is divided by what counts, and counts for the part that there is.
 // CHECK-LABEL: fsdp.step @merged
 // CHECK: %[[N:.*]] = fsdp.sample_count of 4
 // CHECK: %[[ROWS:.*]] = nn.rearrange "b t d -> (b t) d"
@@ -50,33 +50,33 @@ fsdp.step @one evaluate {
 // CHECK: %[[COUNT:.*]] = arith.mulf %[[F]], %[[SIX]]
 // CHECK: %[[EACH:.*]] = nn.repeat "-> d" %[[COUNT]]
 // CHECK: arith.divf %[[TOTAL]], %[[EACH]] : tensor<5xf32>
-// CHECK: %[[MASKED:.*]] = fsdp.mask_samples %[[ROWS]], %[[N]] dim 0 rows 6 fill -inf
-// CHECK: nn.reduce max "r d -> d" %[[MASKED]]
 // CHECK: fsdp.mask_samples %{{.*}}, %[[N]] dim 0 fill 0.000000e+00 : tensor<4xf32>
 // CHECK-NEXT: %[[S:.*]] = nn.reduce sum "b ->"
 // CHECK-NEXT: %[[MW:.*]] = fsdp.mask_samples %{{.*}}, %[[N]] dim 0 fill 0.000000e+00 : tensor<4xf32>
 // CHECK-NEXT: %[[W:.*]] = nn.reduce sum "b ->" %[[MW]]
 // CHECK-NEXT: fsdp.loss %[[S]] over %[[W]]
+// CHECK: arith.mulf
+// CHECK: arith.divf
+// CHECK: fsdp.metric "mean"
 fsdp.step @merged evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<4x6x5xf32>
   %w = fsdp.input "w" sample_dim 0 : tensor<4xf32>
   %rows = nn.rearrange "b t d -> (b t) d" %x : tensor<4x6x5xf32> -> tensor<24x5xf32>
-  %mean = nn.reduce mean "r d -> d" %rows : tensor<24x5xf32> -> tensor<5xf32>
-  %max = nn.reduce max "r d -> d" %rows : tensor<24x5xf32> -> tensor<5xf32>
-  %norm = arith.mulf %mean, %max : tensor<5xf32>
-  %each = nn.repeat "d -> b t d" %norm : tensor<5xf32> -> tensor<4x6x5xf32>
-  %scaled = arith.mulf %x, %each : tensor<4x6x5xf32>
-  %sample = nn.reduce sum "b t d -> b" %scaled : tensor<4x6x5xf32> -> tensor<4xf32>
-  %weighted = arith.mulf %sample, %w : tensor<4xf32>
+  %means = nn.reduce mean "r d -> d" %rows : tensor<24x5xf32> -> tensor<5xf32>
+  %mean = nn.reduce sum "d ->" %means : tensor<5xf32> -> tensor<f64>
+  %max = nn.reduce max "b t d -> b" %x : tensor<4x6x5xf32> -> tensor<4xf32>
+  %weighted = arith.mulf %max, %w : tensor<4xf32>
   %sum = nn.reduce sum "b ->" %weighted : tensor<4xf32> -> tensor<f64>
   %weight = nn.reduce sum "b ->" %w : tensor<4xf32> -> tensor<f64>
   fsdp.loss %sum over %weight
+  %one = arith.constant dense<1.0> : tensor<f64>
+  fsdp.metric "mean" %mean over %one
 }
 
 // -----
 
 // In a product one side is masked, the smaller one. What stands beside a sum over samples, here a penalty on the
-// parameter, is for the whole batch and counts for the part that there is; so does a quotient of sums.
+// parameter, is for the whole batch and counts for the part that there is, also below a constant factor.
 // CHECK-LABEL: fsdp.step @mixed
 // CHECK: %[[N:.*]] = fsdp.sample_count of 8
 // CHECK: %[[Y:.*]] = fsdp.input "y"
@@ -91,10 +91,11 @@ fsdp.step @merged evaluate {
 // CHECK-NOT: arith.addf %{{.*}}, %[[PENALTY]]
 // CHECK: %[[BOTH:.*]] = arith.addf %{{.*}}, %[[PART]]
 // CHECK: fsdp.loss %[[BOTH]] over
-// CHECK: %[[QUOTIENT:.*]] = arith.divf
-// CHECK: %[[Q:.*]] = arith.mulf %[[QUOTIENT]], %{{.*}}
-// CHECK: %[[QP:.*]] = arith.divf %[[Q]]
-// CHECK: fsdp.metric "ratio" %[[QP]] over
+// CHECK: %[[HALF:.*]] = arith.constant dense<5.000000e-01>
+// CHECK: %[[PART2:.*]] = arith.divf
+// CHECK: %[[BOTH2:.*]] = arith.addf %{{.*}}, %[[PART2]]
+// CHECK: %[[HALVED:.*]] = arith.mulf %[[BOTH2]], %[[HALF]]
+// CHECK: fsdp.metric "half" %[[HALVED]] over
 fsdp.param @w : tensor<3xf64> unit "w" init <constant, 0.0>
 fsdp.step @mixed evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x3xf64>
@@ -107,8 +108,34 @@ fsdp.step @mixed evaluate {
   %both = arith.addf %sum, %penalty : tensor<f64>
   %eight = arith.constant dense<8.0> : tensor<f64>
   fsdp.loss %both over %eight
-  %total = nn.reduce sum "b ->" %y : tensor<8xf64> -> tensor<f64>
-  %ratio = arith.divf %sum, %total : tensor<f64>
-  %one = arith.constant dense<1.0> : tensor<f64>
-  fsdp.metric "ratio" %ratio over %one
+  %half = arith.constant dense<0.5> : tensor<f64>
+  %halved = arith.mulf %both, %half : tensor<f64>
+  fsdp.metric "half" %halved over %eight
+}
+
+// -----
+
+// A sum over samples stays one behind what cuts, joins or accumulates it, and a cast of a sum beside a constant grows
+// like the sum.
+// CHECK-LABEL: fsdp.step @linear
+// CHECK: nn.scan_sum
+// CHECK: %[[SUM:.*]] = nn.reduce sum "o ->"
+// CHECK: %[[GROWN:.*]] = arith.mulf
+// CHECK: arith.addf %[[SUM]], %[[GROWN]] : tensor<f64>
+// CHECK: %[[NARROW:.*]] = arith.truncf %{{.*}} : tensor<f64> to tensor<f32>
+// CHECK: %[[WIDE:.*]] = arith.extf %[[NARROW]] : tensor<f32> to tensor<f64>
+// CHECK: fsdp.loss %[[WIDE]] over
+fsdp.step @linear evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x3xf32>
+  %columns = nn.reduce sum "b o -> o" %x : tensor<8x3xf32> -> tensor<3xf32>
+  %two = nn.slice %columns dim 0 start 0 : tensor<3xf32> -> tensor<2xf32>
+  %padded = nn.pad %two dim 0 low 1 : tensor<2xf32> -> tensor<4xf32>
+  %joined = nn.concat %padded, %columns dim 0 : (tensor<4xf32>, tensor<3xf32>) -> tensor<7xf32>
+  %scanned = nn.scan_sum "o" along "o" %joined : tensor<7xf32>
+  %sum = nn.reduce sum "o ->" %scanned : tensor<7xf32> -> tensor<f64>
+  %constant = arith.constant dense<16.0> : tensor<f64>
+  %both = arith.addf %sum, %constant : tensor<f64>
+  %narrow = arith.truncf %both : tensor<f64> to tensor<f32>
+  %wide = arith.extf %narrow : tensor<f32> to tensor<f64>
+  fsdp.loss %wide over %constant
 }

@@ -243,3 +243,24 @@ module attributes {fsdp.phase = "local"} {
     }
   }
 }
+
+// -----
+
+// A side that the chain takes as well is a broadcast, which is computed inside and has no place in memory: two kernels.
+// CHECK-LABEL: fsdp.segment @broadcast_side
+module attributes {fsdp.phase = "local"} {
+  fsdp.program @all role {} {
+    fsdp.segment @broadcast_side train next [@broadcast_side] {
+      %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
+      %w = fsdp.input "w" sample_dim 0 : tensor<4x4xf32>
+      // CHECK:      %[[R:.*]] = nn.repeat "b -> b d"
+      // CHECK:      %[[Z:.*]] = nn.einsum "bd,df->bf" %[[R]], %{{.*}}
+      // CHECK:      nn.fused %{{.*}}%[[Z]]
+      // CHECK-NOT:    nn.einsum
+      %r = nn.repeat "b -> b d" %x : tensor<8xf32> -> tensor<8x4xf32>
+      %z = nn.einsum "bd,df->bf" %r, %w : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+      %a = arith.addf %z, %r : tensor<8x4xf32>
+      %t = math.tanh %a : tensor<8x4xf32>
+    }
+  }
+}

@@ -5,6 +5,7 @@
 // CHECK: fsdp.buffer "x" offset [[X:[0-9]+]]
 // CHECK: fsdp.buffer "softmax" offset [[X]]
 // CHECK: fsdp.buffer "rope" offset [[X]]
+// CHECK: fsdp.buffer "scan" offset [[X]]
 // CHECK: fsdp.buffer "norm" offset [[X]]
 // CHECK: fsdp.buffer "exp" offset [[X]]
 // CHECK-NOT: fsdp.buffer "columns" offset [[X]]
@@ -19,6 +20,7 @@ module attributes {fsdp.phase = "scheduled"} {
       %x = fsdp.buffer "x" : !fsdp.buffer<tensor<8x4xf32>>
       %softmax = fsdp.buffer "softmax" : !fsdp.buffer<tensor<8x4xf32>>
       %rope = fsdp.buffer "rope" : !fsdp.buffer<tensor<8x4xf32>>
+      %scan = fsdp.buffer "scan" : !fsdp.buffer<tensor<8x4xf32>>
       %scale = fsdp.buffer "scale" : !fsdp.buffer<tensor<4xf32>>
       %norm = fsdp.buffer "norm" : !fsdp.buffer<tensor<8x4xf32>>
       %rstd = fsdp.buffer "rstd" : !fsdp.buffer<tensor<8xf32>>
@@ -40,11 +42,16 @@ module attributes {fsdp.phase = "scheduled"} {
         %0 = nn.rope %a dim 0 theta 1.0e+04 : tensor<8x4xf32>
         fsdp.yield %0 : tensor<8x4xf32>
       }
+      %t2b = fsdp.launch "scan" on "compute" ins(%rope : !fsdp.buffer<tensor<8x4xf32>>) outs(%scan : !fsdp.buffer<tensor<8x4xf32>>) {
+      ^bb0(%a: tensor<8x4xf32>):
+        %0 = nn.scan_sum "b d" along "d" %a exclusive : tensor<8x4xf32>
+        fsdp.yield %0 : tensor<8x4xf32>
+      }
       %t3 = fsdp.launch "scale" on "compute" outs(%scale : !fsdp.buffer<tensor<4xf32>>) {
         %0 = arith.constant dense<1.0> : tensor<4xf32>
         fsdp.yield %0 : tensor<4xf32>
       }
-      %t4 = fsdp.launch "norm" on "compute" ins(%rope, %scale : !fsdp.buffer<tensor<8x4xf32>>, !fsdp.buffer<tensor<4xf32>>) outs(%norm, %rstd : !fsdp.buffer<tensor<8x4xf32>>, !fsdp.buffer<tensor<8xf32>>) {
+      %t4 = fsdp.launch "norm" on "compute" ins(%scan, %scale : !fsdp.buffer<tensor<8x4xf32>>, !fsdp.buffer<tensor<4xf32>>) outs(%norm, %rstd : !fsdp.buffer<tensor<8x4xf32>>, !fsdp.buffer<tensor<8xf32>>) {
       ^bb0(%a: tensor<8x4xf32>, %b: tensor<4xf32>):
         %0, %1 = nn.rms_norm %a, %b eps 1.0e-05 : tensor<8x4xf32>, tensor<4xf32> -> tensor<8xf32>
         fsdp.yield %0, %1 : tensor<8x4xf32>, tensor<8xf32>

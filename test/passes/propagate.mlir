@@ -5,6 +5,7 @@
 // RUN: fsdp-opt %t/groups.mlir --fsdp-propagate | FileCheck %s --check-prefix=GROUPS
 // RUN: fsdp-opt %t/constraint.mlir --fsdp-propagate | FileCheck %s --check-prefix=CONSTRAINT
 // RUN: fsdp-opt %t/partial.mlir --fsdp-propagate | FileCheck %s --check-prefix=PARTIAL
+// RUN: fsdp-opt %t/otherwise-split.mlir --fsdp-propagate | FileCheck %s --check-prefix=OTHERWISE
 // RUN: fsdp-opt %t/layer.mlir --fsdp-propagate | fsdp-opt --fsdp-propagate | FileCheck %s --check-prefix=LAYER
 
 //--- layer.mlir
@@ -96,12 +97,16 @@ fsdp.step @evaluate evaluate {
 }
 
 //--- partial.mlir
-// Sums of partial sums stay partial and are reduced once; a maximum, a mean and a product do not pass them on.
+// Sums of partial sums stay partial and are reduced once, behind what cuts or accumulates them too; a maximum, a mean,
+// a product and what repeats elements do not pass them on.
 // PARTIAL: arith.addf {{.*}} [#fsdp.sharding<@mesh, [{}], unreduced = {"fsdp"}>]
 // PARTIAL: arith.mulf {{.*}} [#fsdp.sharding<@mesh, [{}]>]
 // PARTIAL: nn.reduce max {{.*}} [#fsdp.sharding<@mesh, [{}], unreduced = {"fsdp"}>]
 // PARTIAL: arith.addf {{.*}} [#fsdp.sharding<@mesh, [{}]>]
 // PARTIAL: arith.addf {{.*}} [#fsdp.sharding<@mesh, [{}]>]
+// PARTIAL: nn.scan_sum {{.*}} [#fsdp.sharding<@mesh, [{}], unreduced = {"fsdp"}>]
+// PARTIAL: nn.slice {{.*}} [#fsdp.sharding<@mesh, [{}], unreduced = {"fsdp"}>]
+// PARTIAL: nn.repeat {{.*}} [#fsdp.sharding<@mesh, [{}, {}]>]
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x6xf32>
@@ -111,4 +116,29 @@ fsdp.step @evaluate evaluate {
   %m = nn.reduce max "b i -> i" %x : tensor<8x6xf32> -> tensor<6xf32>
   %n = arith.addf %m, %m : tensor<6xf32>
   %o = arith.addf %a, %p : tensor<6xf32>
+  %c = nn.scan_sum "i" along "i" %a exclusive : tensor<6xf32>
+  %d = nn.slice %c dim 0 start 1 : tensor<6xf32> -> tensor<2xf32>
+  %r = nn.repeat "i -> i j" %d : tensor<2xf32> -> tensor<2x3xf32>
+}
+
+//--- otherwise-split.mlir
+// Partial sums that are split otherwise than their sum are completed where they are moved, so that no part is
+// counted twice.
+// OTHERWISE: nn.reduce {{.*}} [#fsdp.sharding<@mesh, [{"data"}, {}], unreduced = {"fsdp"}>]
+// OTHERWISE: nn.embedding_grad {{.*}} [#fsdp.sharding<@mesh, [{}, {}], unreduced = {"fsdp"}>]
+// OTHERWISE: arith.addf {{.*}} [#fsdp.sharding<@mesh, [{"data"}, {}]>]
+fsdp.mesh @mesh <["data"=2, "fsdp"=2]>
+fsdp.step @evaluate evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4x3xf32>
+  %ids = fsdp.input "ids" sample_dim 0 : tensor<8xi32>
+  %d = fsdp.input "d" sample_dim 0 : tensor<8x3xf32>
+  %xs = fsdp.constraint %x <@mesh, [{"fsdp"}, {"data"}, {}]> : tensor<8x4x3xf32>
+  %is = fsdp.constraint %ids <@mesh, [{"fsdp"}]> : tensor<8xi32>
+  %ds = fsdp.constraint %d <@mesh, [{"fsdp"}, {}]> : tensor<8x3xf32>
+  %a = nn.reduce sum "b r w -> r w" %xs : tensor<8x4x3xf32> -> tensor<4x3xf32>
+  %e = nn.embedding_grad %is, %ds : tensor<8xi32>, tensor<8x3xf32> -> tensor<4x3xf32>
+  %s = arith.addf %a, %e : tensor<4x3xf32>
+  %sum = nn.reduce sum "r w ->" %s : tensor<4x3xf32> -> tensor<f64>
+  %weight = arith.constant dense<1.0> : tensor<f64>
+  fsdp.loss %sum over %weight
 }

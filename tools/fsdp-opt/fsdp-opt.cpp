@@ -6,6 +6,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "tools/output/FileTool.h"
+#include "llvm/Support/InitLLVM.h"
 #ifdef FSDP_HAVE_PASSES
 #include "passes/Passes.h"
 #endif
@@ -21,6 +23,15 @@ int main(int argc, char **argv) {
 #ifdef FSDP_HAVE_PASSES
   mlir::fsdp::registerPasses();
 #endif
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "fully sharded training optimizer\n", registry));
+  auto [input, output] =
+      mlir::registerAndParseCLIOptions(argc, argv, "fully sharded training optimizer\n", registry);
+  mlir::MlirOptMainConfig config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
+  llvm::InitLLVM init(argc, argv);
+  return fsdpc::runFileTool("fsdp-opt", input, output,
+                            [&](std::unique_ptr<llvm::MemoryBuffer> text, llvm::raw_ostream &out) {
+                              return mlir::succeeded(
+                                  mlir::MlirOptMain(out, std::move(text), registry, config));
+                            });
 }

@@ -1,20 +1,23 @@
 //===- fsdp-run.cpp - run a module of any phase on simulated ranks --------===//
 
+#include "cli/Numbers.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "interpreter/Machine.h"
 #include "interpreter/Safetensors.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
+#include "tools/output/OutputFile.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include <cmath>
-#include <csignal>
 #include <cstdlib>
 #include <new>
+#include <optional>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -37,14 +40,15 @@ static cl::opt<std::string>
                 cl::desc("Where parameters, optimizer states ('NAME.STATE') and outputs "
                          "('output.NAME') are written after the last step (safetensors)"),
                 cl::value_desc("file"), cl::cat(category));
-static cl::opt<uint64_t> seed("seed",
-                              cl::desc("Of initial values and of the order in which streams run"),
-                              cl::init(0), cl::cat(category));
-static cl::opt<int64_t> steps("steps", cl::desc("Number of steps"), cl::init(1), cl::cat(category));
-static cl::opt<int64_t> samples("samples",
-                                cl::desc("How many samples of a batch count where a segment "
-                                         "evaluates (default: all)"),
-                                cl::init(std::numeric_limits<int64_t>::max()), cl::cat(category));
+static cl::opt<std::string> seedText(
+    "seed", cl::desc("Of initial values and of the order in which streams run"), cl::value_desc("n"),
+    cl::init("0"), cl::cat(category));
+static cl::opt<std::string> stepsText("steps", cl::desc("Number of steps"), cl::value_desc("n"),
+                                      cl::init("1"), cl::cat(category));
+static cl::opt<std::string> samplesText("samples",
+                                        cl::desc("How many samples of a batch count where a "
+                                                 "segment evaluates (default: all)"),
+                                        cl::value_desc("n"), cl::cat(category));
 static cl::opt<std::string> segmentName("segment",
                                         cl::desc("The step or segment to run (default: the first)"),
                                         cl::value_desc("name"), cl::cat(category));
@@ -57,6 +61,49 @@ static cl::opt<Numerics>
 static int fail(const Twine &message) {
   llvm::errs() << "fsdp-run: " << message << "\n";
   return 1;
+}
+
+namespace {
+/// What the texts of the command line mean.
+struct Numbers {
+  uint64_t seed = 0;
+  int64_t steps = 1;
+  int64_t samples = std::numeric_limits<int64_t>::max();
+};
+} // namespace
+
+/// Exit status 2, or nothing.
+static std::optional<int> parseNumbers(Numbers &numbers) {
+  std::string wrong = cli::parseInteger(seedText.getValue(), cli::IntegerRange<uint64_t>(), numbers.seed);
+  StringRef option = "seed";
+  auto parse = [&](const cl::opt<std::string> &text, int64_t &value) {
+    if (!wrong.empty() || text.getNumOccurrences() == 0)
+      return;
+    option = text.ArgStr;
+    wrong = cli::parseInteger(text.getValue(), cli::IntegerRange<int64_t>{1}, value);
+  };
+  parse(stepsText, numbers.steps);
+  parse(samplesText, numbers.samples);
+  if (wrong.empty())
+    return std::nullopt;
+  fail("--" + option + ": " + wrong);
+  return 2;
+}
+
+/// Refuses a number of samples that `segment` would not look at, or does not have.
+static std::string checkSamples(ModuleOp module, StringRef segment, int64_t samples) {
+  std::optional<int64_t> batch;
+  module.walk([&](SampleCountOp count) {
+    auto step = count->getParentOfType<StepOp>();
+    auto part = count->getParentOfType<SegmentOp>();
+    if ((step && step.getSymName() == segment) || (part && part.getSymName() == segment))
+      batch = count.getBatch();
+  });
+  std::string got = "--samples: got '" + std::to_string(samples) + "', ";
+  if (!batch)
+    return got + "but '" + segment.str() + "' takes whole batches; leave it out";
+  return samples <= *batch ? "" : got + "expected at most " + std::to_string(*batch) +
+                                      ", the batch of '" + segment.str() + "'";
 }
 
 /// The shape of a parameter in weight files.
@@ -137,9 +184,8 @@ static LogicalResult addData(ModuleOp module, DataSet &data, const TensorFile &f
 }
 
 /// Runs the steps, prints what they log, and adds it to `file`.
-static int runSteps(Machine &machine, const DataSet &data, TensorFile &file) {
-  std::string segment =
-      segmentName.empty() ? machine.getSegments().front() : segmentName.getValue();
+static int runSteps(Machine &machine, StringRef segment, int64_t steps, const DataSet &data,
+                    TensorFile &file, llvm::raw_ostream &shown) {
   for (int64_t step = 0; step < steps; ++step) {
     FailureOr<Outputs> outputs = machine.run(segment, data);
     if (failed(outputs))
@@ -147,8 +193,8 @@ static int runSteps(Machine &machine, const DataSet &data, TensorFile &file) {
     for (const auto &[name, tensor] : *outputs) {
       file["output." + name] = forFile(tensor, tensor.getType().getShape());
       if (tensor.size() == 1)
-        llvm::outs() << "step " << step + 1 << " " << name << " "
-                     << llvm::format("%.17g", tensor.getNumber(0)) << "\n";
+        shown << "step " << step + 1 << " " << name << " "
+              << llvm::format("%.17g", tensor.getNumber(0)) << "\n";
     }
     if (machine.getStepState().badSteps >= 3)
       return fail(
@@ -158,6 +204,34 @@ static int runSteps(Machine &machine, const DataSet &data, TensorFile &file) {
   return 0;
 }
 
+/// Before the work: refuses inputs that are no files, and outputs that could not be written or would
+/// overwrite an input. Exit status, or nothing.
+static std::optional<int> openFiles(std::optional<fsdpc::OutputFile> &outputs) {
+  std::vector<fsdpc::NamedFile> named;
+  auto input = [&](const char *option, const std::string &path) -> llvm::Error {
+    if (path.empty() || path == "-")
+      return llvm::Error::success();
+    named.push_back({option, path, fsdpc::identityOf(path), /*output=*/false});
+    return fsdpc::checkInput(path);
+  };
+  llvm::Error wrong = llvm::joinErrors(input("MODULE", inputFile), input("--params", paramsFile));
+  wrong = llvm::joinErrors(std::move(wrong), input("--inputs", inputsFile));
+  if (wrong)
+    return fail(llvm::toString(std::move(wrong)));
+  if (outputsFile.empty())
+    return std::nullopt;
+  llvm::Expected<fsdpc::OutputFile> file = fsdpc::OutputFile::open(outputsFile);
+  if (!file)
+    return fail(llvm::toString(file.takeError()));
+  outputs.emplace(std::move(*file));
+  named.push_back({"--outputs", outputsFile, outputs->identity(), /*output=*/true});
+  if (llvm::Error error = fsdpc::checkDistinct(named)) {
+    fail(llvm::toString(std::move(error)));
+    return 2;
+  }
+  return std::nullopt;
+}
+
 static int run(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   if (!cl::ParseCommandLineOptions(argc, argv,
@@ -165,14 +239,12 @@ static int run(int argc, char **argv) {
                                    "obviously.\n",
                                    &llvm::errs()))
     return 2;
-  if (steps < 1) {
-    fail("--steps is " + Twine(steps) + ", expected at least 1");
-    return 2;
-  }
-  if (samples < 1) {
-    fail("--samples is " + Twine(samples) + ", expected at least 1");
-    return 2;
-  }
+  Numbers numbers;
+  if (std::optional<int> status = parseNumbers(numbers))
+    return *status;
+  std::optional<fsdpc::OutputFile> outputs;
+  if (std::optional<int> status = openFiles(outputs))
+    return *status;
 
   DialectRegistry registry;
   registry.insert<nn::NNDialect, FSDPDialect, arith::ArithDialect, math::MathDialect>();
@@ -190,14 +262,22 @@ static int run(int argc, char **argv) {
 
   MachineOptions options;
   options.numerics = numerics;
-  options.seed = seed;
-  options.totalSteps = steps;
-  options.samples = samples;
+  options.seed = numbers.seed;
+  options.totalSteps = numbers.steps;
+  options.samples = numbers.samples;
   FailureOr<std::unique_ptr<Machine>> machine = Machine::create(*module, options);
   if (failed(machine))
     return 1;
   if ((*machine)->getSegments().empty())
     return fail("'" + inputFile + "' has no step and no segment to run");
+
+  std::string segment =
+      segmentName.empty() ? (*machine)->getSegments().front() : segmentName.getValue();
+  if (samplesText.getNumOccurrences() && llvm::is_contained((*machine)->getSegments(), segment))
+    if (std::string wrong = checkSamples(*module, segment, numbers.samples); !wrong.empty()) {
+      fail(wrong);
+      return 2;
+    }
 
   if (!paramsFile.empty()) {
     auto file = readSafetensors(paramsFile, &context);
@@ -216,13 +296,17 @@ static int run(int argc, char **argv) {
   }
 
   TensorFile results;
-  if (int status = runSteps(**machine, data, results))
+  // What people read stays out of a result that goes to standard output.
+  bool taken = outputs && outputs->identity() &&
+               outputs->identity() == fsdpc::identityOfDescriptor(STDOUT_FILENO);
+  if (int status = runSteps(**machine, segment, numbers.steps, data, results,
+                            taken ? llvm::errs() : llvm::outs()))
     return status;
   if (failed(collectParameters(*module, **machine, results)))
     return 1;
-  if (!outputsFile.empty())
-    if (llvm::Error error = writeSafetensors(outputsFile, results))
-      return fail("'" + outputsFile + "' cannot be written: " + llvm::toString(std::move(error)));
+  if (outputs)
+    if (llvm::Error error = outputs->write(encodeSafetensors(results)))
+      return fail(llvm::toString(std::move(error)));
   return 0;
 }
 
@@ -235,7 +319,7 @@ int main(int argc, char **argv) {
     outOfMemory();
     std::_Exit(1);
   });
-  std::signal(SIGXFSZ, SIG_IGN); // writing past a limit of the file size is an error like a full disk
+  fsdpc::ignoreFileSizeSignal();
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc &) {

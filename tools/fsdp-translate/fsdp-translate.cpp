@@ -5,20 +5,48 @@
 #include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
-#include "mlir/Tools/mlir-translate/Translation.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/ToolUtilities.h"
+#include "tools/output/FileTool.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
+namespace cl = llvm::cl;
 
-static void registerDialects(DialectRegistry &registry) {
-  registry.insert<nn::NNDialect, fsdp::FSDPDialect, arith::ArithDialect, math::MathDialect>();
-  nn::registerElementwiseModels(registry);
-}
+namespace {
+enum class Language { Cpp, Record, Cuda };
+} // namespace
 
-/// The program as one text, kernels included.
-static LogicalResult translate(ModuleOp module, raw_ostream &out, fsdp::TargetKind target) {
+static cl::OptionCategory category("fsdp-translate options");
+
+static cl::opt<std::string> inputFile(cl::Positional, cl::desc("FILE.mlir"), cl::init("-"),
+                                      cl::cat(category));
+static cl::opt<std::string> outputFile("o", cl::desc("Where the text goes"), cl::value_desc("file"),
+                                       cl::init("-"), cl::cat(category));
+static cl::opt<Language> language(
+    cl::desc("What to write:"), cl::Required,
+    cl::values(clEnumValN(Language::Cpp, "fsdp-to-cpp", "the C++ program of a scheduled module"),
+               clEnumValN(Language::Record, "fsdp-to-record",
+                          "the log that the program prints when compiled with -DFSDP_RECORD"),
+               clEnumValN(Language::Cuda, "fsdp-to-cuda",
+                          "the CUDA program of a scheduled module")),
+    cl::cat(category));
+static cl::opt<bool> splitInput("split-input-file",
+                                cl::desc("Translate the parts between lines of '// -----' apart"),
+                                cl::cat(category));
+static cl::opt<bool> verifyDiagnostics("verify-diagnostics",
+                                       cl::desc("Compare diagnostics with 'expected-*' comments"),
+                                       cl::cat(category));
+
+static LogicalResult translate(ModuleOp module, raw_ostream &out) {
+  if (language == Language::Record)
+    return fsdp::emitRecord(module, out);
+  // The program as one text, kernels included.
   fsdp::EmitOptions options;
-  options.target = target;
+  options.target = language == Language::Cpp ? fsdp::TargetKind::Cpu : fsdp::TargetKind::Cuda;
   options.singleFile = true;
   if (StringRef name = module.getName().value_or(""); !name.empty())
     options.name = name.str();
@@ -29,22 +57,36 @@ static LogicalResult translate(ModuleOp module, raw_ostream &out, fsdp::TargetKi
   return success();
 }
 
-static LogicalResult translateToCpp(ModuleOp module, raw_ostream &out) {
-  return translate(module, out, fsdp::TargetKind::Cpu);
-}
-
-static LogicalResult translateToCuda(ModuleOp module, raw_ostream &out) {
-  return translate(module, out, fsdp::TargetKind::Cuda);
+/// Parses and translates one module.
+static LogicalResult translatePart(std::unique_ptr<llvm::MemoryBuffer> text, raw_ostream &out) {
+  DialectRegistry registry;
+  registry.insert<nn::NNDialect, fsdp::FSDPDialect, arith::ArithDialect, math::MathDialect>();
+  nn::registerElementwiseModels(registry);
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(!verifyDiagnostics);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(text), llvm::SMLoc());
+  auto run = [&] {
+    OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+    return module ? translate(*module, out) : failure();
+  };
+  if (!verifyDiagnostics) {
+    SourceMgrDiagnosticHandler handler(sources, &context);
+    return run();
+  }
+  SourceMgrDiagnosticVerifierHandler handler(sources, &context);
+  (void)run();
+  return handler.verify();
 }
 
 int main(int argc, char **argv) {
-  TranslateFromMLIRRegistration cpp("fsdp-to-cpp", "write the C++ program of a scheduled module",
-                                    translateToCpp, registerDialects);
-  TranslateFromMLIRRegistration record(
-      "fsdp-to-record", "write the log that the program prints when compiled with -DFSDP_RECORD",
-      [](ModuleOp module, raw_ostream &out) { return fsdp::emitRecord(module, out); },
-      registerDialects);
-  TranslateFromMLIRRegistration cuda("fsdp-to-cuda", "write the CUDA program of a scheduled module",
-                                     translateToCuda, registerDialects);
-  return failed(mlirTranslateMain(argc, argv, "fully sharded training translator"));
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(argc, argv, "fully sharded training translator\n");
+  return fsdpc::runFileTool("fsdp-translate", inputFile, outputFile,
+                            [](std::unique_ptr<llvm::MemoryBuffer> text, raw_ostream &out) {
+                              return succeeded(
+                                  splitAndProcessBuffer(std::move(text), translatePart, out,
+                                                        splitInput ? kDefaultSplitMarker : ""));
+                            });
 }

@@ -6,8 +6,12 @@
 #include "dsl/ModelBuilder.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "tools/output/OutputFile.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
@@ -26,10 +30,24 @@ Context::Context() {
 
 Context::~Context() = default;
 
+/// Whether all of `content` is characters: UTF-8 without those that control a terminal.
+static bool isText(llvm::StringRef content) {
+  const auto *next = reinterpret_cast<const llvm::UTF8 *>(content.begin());
+  return llvm::isLegalUTF8String(&next, reinterpret_cast<const llvm::UTF8 *>(content.end())) &&
+         llvm::none_of(content, [](char c) {
+           return c == 0x7f || (static_cast<unsigned char>(c) < 0x20 && !llvm::isSpace(c));
+         });
+}
+
 OwningOpRef<ModuleOp> readModel(Context &context, const std::string &path) {
+  if (llvm::Error error = checkInput(path))
+    throw Failure(llvm::toString(std::move(error)));
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
   if (!buffer)
     throw Failure("cannot read '" + path + "': " + buffer.getError().message());
+  // A diagnostic would show a line of it.
+  if (!isText((*buffer)->getBuffer()) && !isBytecode((*buffer)->getMemBufferRef()))
+    throw Failure("'" + path + "' is no text, expected a model (.mlir)");
   context.sources().AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(context.sources(), &context.get());
   if (!module)
@@ -83,7 +101,7 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase) {
   if (needs(Emit::Global) && !ir::getMeshOp(module))
     setMesh(module, {{"fsdp", 1}});
   PassManager manager(module.getContext());
-  ir::PipelineOptions pipeline = options.getPipeline();
+  const ir::PipelineOptions &pipeline = options.pipeline;
   if (needs(Emit::Global))
     ir::buildGlobalPipeline(manager, pipeline);
   if (needs(Emit::Local))

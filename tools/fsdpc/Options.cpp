@@ -156,31 +156,39 @@ static void declareDistribution(CLI::App &app, Options &o) {
   cli::add(group, "--batch-axes", "AXIS,...", "axes that split the batch besides data and fsdp",
            [&o](const std::string &text) {
              std::string message;
-             o.batchAxes = parseAxes(text, message);
+             o.pipeline.batchAxes = parseAxes(text, message);
              return message;
            });
-  choice("--strategy", o.strategy, "sharding strategy", {"ddp", "zero1", "zero2", "fsdp", "hsdp"})
+  choice("--strategy", o.pipeline.strategy, "sharding strategy",
+         {"ddp", "zero1", "zero2", "fsdp", "hsdp"})
       ->each([&o](const std::string &) { o.strategyGiven = true; });
   group
       .add_option(
-          "--shard", o.shard,
+          "--shard", o.pipeline.shardPatterns,
           "storage of the parameters whose names match PATTERN: flat, replicated, or a dimension")
       ->check(CLI::Validator([](std::string &text) { return checkShardPattern(text); }, ""))
       ->type_name("PATTERN:SPEC")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  cli::addInteger(group, "--min-shard-size", "N", o.minShardSize,
+  cli::addInteger(group, "--min-shard-size", "N", o.pipeline.minShardSize,
                   "replicate parameters with fewer than N elements", fromZero)
       ->default_str("0");
-  choice("--precision", o.precision, "element type of compute and all-gathers", {"f32", "bf16"});
-  choice("--reduce-precision", o.reducePrecision, "element type of gradient reductions",
+  choice("--precision", o.pipeline.precision, "element type of compute and all-gathers",
+         {"f32", "bf16"});
+  choice("--reduce-precision", o.pipeline.reducePrecision, "element type of gradient reductions",
          {"f32", "bf16"});
   cli::addInteger(group, "--accumulate", "K", o.accumulate, "microbatches per step", fromOne)
       ->default_str("1");
   choice("--accumulate-reduce", o.accumulateReduce, "which microbatches reduce gradients",
          {"each", "last"});
-  choice("--reshard-after-forward", o.reshard, "when gathered parameters are released",
-         {"always", "never"});
+  cli::add(group, "--reshard-after-forward", "always|never",
+           "when gathered parameters are released",
+           [&o](const std::string &text) {
+             std::optional<ir::Reshard> when = ir::symbolizeReshard(text);
+             o.pipeline.reshard = when.value_or(o.pipeline.reshard);
+             return when ? "" : cli::mismatch(text, "always or never");
+           })
+      ->default_str("always");
   cli::add(group, "--remat", "none|full|selective|auto|every:K",
            "which activations are recomputed in backward",
            choiceOrInteger(o.remat, {"none", "full", "selective", "auto"}, "every:", fromOne))
@@ -191,11 +199,24 @@ static void declareDistribution(CLI::App &app, Options &o) {
              return checkByteCount(text);
            });
   cli::add(group, "--prefetch", "auto|K", "number of all-gathers issued ahead of the unit in use",
-           choiceOrInteger(o.prefetch, {"auto"}, "", fromZero))
-      ->default_str(o.prefetch);
+           [&o](const std::string &text) {
+             if (text != "auto")
+               return cli::parseInteger(text, fromZero, o.pipeline.prefetch).empty()
+                          ? ""
+                          : cli::mismatch(text, "auto or " + fromZero.describe());
+             o.pipeline.prefetch = Options::automatic;
+             return std::string();
+           })
+      ->default_str("1");
   choice("--buckets", o.buckets, "what one all-gather transfers", {"unit", "parameter"});
   choice("--communicator", o.communicator, "transport between ranks",
          {"auto", "shm", "tcp", "mpi", "nccl", "loopback"});
+  group.callback([&o, &group] {
+    for (const CLI::Option *option : group.get_options())
+      if (option->get_name() != "--mesh")
+        for (const std::string &value : option->results())
+          o.distribution += (o.distribution.empty() ? "" : " ") + option->get_name() + "=" + value;
+  });
 }
 
 void Options::declare(CLI::App &app) {
@@ -255,10 +276,10 @@ void Options::check() const {
   require(accumulate == 1, "--accumulate=" + std::to_string(accumulate) + "; use 1");
   require(remat == "none", "--remat=" + remat + "; use none");
   require(memoryLimit.empty(), "--memory-limit; leave it out");
-  require(prefetch != "auto", "--prefetch=auto; give a number");
+  require(pipeline.prefetch != automatic, "--prefetch=auto; give a number");
   require(buckets == "unit", "--buckets=" + buckets + "; use unit");
-  require(strategy != "zero1" && strategy != "zero2",
-          "--strategy=" + strategy + "; use ddp, fsdp or hsdp");
+  require(pipeline.strategy != "zero1" && pipeline.strategy != "zero2",
+          "--strategy=" + pipeline.strategy + "; use ddp, fsdp or hsdp");
 }
 
 void Options::checkMesh(mlir::ModuleOp module) const {
@@ -273,20 +294,20 @@ void Options::checkMesh(mlir::ModuleOp module) const {
   for (auto [name, size] : llvm::zip_equal(axes.getAxisNames(), axes.getAxisSizes()))
     require(size == 1 || !llvm::is_contained({"tensor", "context", "pipeline"}, name.getValue()),
             "a mesh with axis '" + name.str() + "'; use 'data' and 'fsdp', or --batch-axes");
-  if (strategy == "hsdp" && !(has("fsdp") && has("data")))
+  if (pipeline.strategy == "hsdp" && !(has("fsdp") && has("data")))
     throw UsageError("--strategy=hsdp shards over axis 'fsdp' and replicates over axis 'data'" +
                      got + "give it both, as in --mesh=data=2,fsdp=4, or use --strategy=fsdp");
-  if (strategy == "fsdp" && strategyGiven && !has("fsdp"))
+  if (pipeline.strategy == "fsdp" && strategyGiven && !has("fsdp"))
     throw UsageError("--strategy=fsdp shards over axis 'fsdp'" + got +
                      "give it that axis, or use --strategy=ddp");
-  for (const std::string &name : batchAxes)
+  for (const std::string &name : pipeline.batchAxes)
     if (!has(name))
       throw UsageError("--batch-axes names axis '" + name + "'" + got + "name one of its axes");
   for (llvm::StringRef name : {"tensor", "context", "pipeline"})
-    if (llvm::is_contained(batchAxes, name))
+    if (llvm::is_contained(pipeline.batchAxes, name))
       throw UsageError("--batch-axes names axis '" + name.str() +
                        "', which has another meaning; name the axis otherwise");
-  if (mlir::StringAttr unused = ir::findUnusedAxis(module, batchAxes))
+  if (mlir::StringAttr unused = ir::findUnusedAxis(module, pipeline.batchAxes))
     throw UsageError("nothing uses axis '" + unused.str() +
                      "' of the mesh: 'data' and 'fsdp' split the "
                      "batch, others if --batch-axes names them; use one of these, or leave it out");
@@ -309,19 +330,6 @@ ir::CudaArchitectures Options::getCudaArchitectures() const {
   std::string message;
   return cudaArch.empty() ? ir::defaultCudaArchitectures()
                           : ir::parseCudaArchitectures(cudaArch, message);
-}
-
-ir::PipelineOptions Options::getPipeline() const {
-  ir::PipelineOptions pipeline;
-  pipeline.strategy = strategy;
-  pipeline.batchAxes = batchAxes;
-  pipeline.shardPatterns = shard;
-  pipeline.minShardSize = minShardSize;
-  pipeline.reshard = reshard == "never" ? ir::Reshard::never : ir::Reshard::always;
-  pipeline.precision = precision;
-  pipeline.reducePrecision = reducePrecision;
-  cli::parseInteger(prefetch, fromZero, pipeline.prefetch);
-  return pipeline;
 }
 
 ir::OptimizerAttr OptimizerOptions::apply(ir::OptimizerAttr optimizer) const {

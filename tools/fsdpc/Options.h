@@ -58,21 +58,18 @@ struct Options {
   std::string target = "cpu";
   std::string cudaArch;
   std::string mesh;
-  /// Those that split the batch besides 'data' and 'fsdp'.
-  std::vector<std::string> batchAxes;
-  std::string strategy = "fsdp";
+  /// What the passes are told, with the defaults that stand there; `prefetch` is `automatic` for auto.
+  mlir::fsdp::PipelineOptions pipeline;
+  static constexpr int64_t automatic = -1;
   bool strategyGiven = false;
-  std::vector<std::string> shard;
-  int64_t minShardSize = 0;
-  std::string precision = "f32", reducePrecision = "f32";
   int64_t accumulate = 1;
   std::string accumulateReduce = "last";
-  std::string reshard = "always";
   std::string remat = "none";
   std::string memoryLimit;
-  std::string prefetch = "1";
   std::string buckets = "unit";
   std::string communicator = "auto";
+  /// What was given of these, but for the mesh: "--strategy=hsdp --prefetch=2".
+  std::string distribution;
   bool record = false;
   /// Where the JSON of the report goes; empty for none, "-" for the table only.
   std::string report;
@@ -91,7 +88,6 @@ struct Options {
   bool onlyReport() const;
   /// The axes of `--mesh`, empty where it was not given.
   std::vector<std::pair<std::string, int64_t>> getMesh() const;
-  mlir::fsdp::PipelineOptions getPipeline() const;
   /// What kernels are compiled for: `--cuda-arch`, or the default.
   mlir::fsdp::CudaArchitectures getCudaArchitectures() const;
 };

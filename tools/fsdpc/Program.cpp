@@ -40,6 +40,7 @@ ir::EmittedProgram emitProgram(mlir::ModuleOp module, const Options &options,
   emit.name = name;
   emit.report = report;
   emit.communicator = options.communicator;
+  emit.options = options.distribution;
   ir::EmittedProgram program;
   if (failed(ir::emitProgram(module, emit, program)))
     throw Failure("the program was not written");
@@ -74,6 +75,7 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
     content[file] = text;
   content["CMakeLists.txt"] = ir::projectFile(program, name, targetOf(options),
                                               options.getCudaArchitectures());
+  content["version.txt"] = readFile(findRuntimeSources() + "/version.txt");
   addFolder(content, "cli", [](const files::path &) { return true; });
   addFolder(content, "runtime", [&](const files::path &inside) {
     return *inside.begin() != "cuda" || options.target == "cuda";

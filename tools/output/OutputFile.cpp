@@ -225,6 +225,20 @@ llvm::Error OutputFile::replace(llvm::StringRef content, unsigned mode) {
   return error ? cannotWrite(path, error.message()) : llvm::Error::success();
 }
 
+llvm::Error checkInput(const std::string &path) {
+  struct stat status;
+  std::optional<std::string> target = followLinks(path);
+  if (path == "-" || !target || descriptorOf(*target) >= 0 || stat(path.c_str(), &status) != 0 ||
+      S_ISREG(status.st_mode))
+    return llvm::Error::success();
+  const char *kind = S_ISDIR(status.st_mode)    ? "folder"
+                     : S_ISFIFO(status.st_mode) ? "FIFO"
+                     : S_ISSOCK(status.st_mode) ? "socket"
+                                                : "device";
+  return llvm::createStringError("cannot read '" + path + "': got a " + kind +
+                                 ", expected a regular file");
+}
+
 llvm::Error checkDistinct(llvm::ArrayRef<NamedFile> files) {
   for (const NamedFile &file : files)
     for (const NamedFile *other = files.begin(); other != &file; ++other)

@@ -66,6 +66,11 @@ private:
   int stream = -1;
 };
 
+/// Error where the file of an input is there and is none that can be read from its beginning to its
+/// end: a folder, a device, a socket, or a FIFO, which would wait for a writer. What `/dev/stdin` or
+/// `/dev/fd/N` name is open already, and may be a pipe; "-" is standard input.
+llvm::Error checkInput(const std::string &path);
+
 /// A file of the command line.
 struct NamedFile {
   std::string option; ///< such as "-o"

@@ -95,7 +95,7 @@ fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <replicate
 
 // Initializer C1.
 
-// expected-error @below {{initial value must be finite}}
+// expected-error @below {{initial value is INF, expected a finite f32 number}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0x7FF0000000000000>
 
 // -----
@@ -140,3 +140,31 @@ fsdp.step @train train optimizer <sgd, lr = 0.1, schedule = stairs> {
 // expected-error @below {{unknown optimizer constant 'rate'}}
 fsdp.step @train train optimizer <sgd, rate = 0.1> {
 }
+
+// -----
+
+// expected-error @below {{optimizer constant 'momentum' is of sgd, got the optimizer adam; leave it out}}
+fsdp.step @train train optimizer <adam, lr = 0.1, momentum = 0.9> {
+}
+
+// -----
+
+// expected-error @below {{optimizer constant 'beta2' is of adam and adamw, got the optimizer sgd; leave it out}}
+fsdp.step @train train optimizer <sgd, lr = 0.1, beta2 = 0.9> {
+}
+
+// -----
+
+// expected-error @below {{optimizer constant 'lr' is 1.000000e-46, which is 0 in f32; expected 0 or a number that f32 has}}
+fsdp.step @train train optimizer <sgd, lr = 1.0e-46> {
+}
+
+// -----
+
+// expected-error @below {{initial value is 1.000000e+39, expected a finite f32 number}}
+fsdp.param @w : tensor<3xf32> unit "w" init <constant, 1.0e39>
+
+// -----
+
+// expected-error @below {{initial value is 1.000000e-46, which is 0 in f32; expected 0 or a number that f32 has}}
+fsdp.param @w : tensor<3xf32> unit "w" init <normal, 1.0e-46>

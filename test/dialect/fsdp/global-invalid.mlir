@@ -138,3 +138,30 @@ fsdp.step @eval evaluate {
   // expected-error @below {{names axis 'tensor', which the mesh lacks}}
   %y = fsdp.constraint %x <@mesh, [{"tensor"}, {}]> : tensor<8x4xf32>
 }
+
+// -----
+
+fsdp.step @eval evaluate {
+  %s = arith.constant dense<1.0> : tensor<f64>
+  %n = arith.constant dense<0.0> : tensor<f64>
+  // expected-error @below {{has a weight of 0.000000e+00, expected a finite number above 0}}
+  fsdp.loss %s over %n
+}
+
+// -----
+
+fsdp.step @eval evaluate {
+  %s = arith.constant dense<1.0> : tensor<f64>
+  %n = arith.constant dense<-2.0> : tensor<f64>
+  // expected-error @below {{has a weight of -2.000000e+00, expected a finite number above 0}}
+  fsdp.metric "m" %s over %n
+}
+
+// -----
+
+fsdp.step @eval evaluate {
+  %s = arith.constant dense<1.0> : tensor<f64>
+  %n = arith.constant dense<0x7FF0000000000000> : tensor<f64>
+  // expected-error @below {{has a weight of INF, expected a finite number above 0}}
+  fsdp.loss %s over %n
+}

@@ -3,8 +3,42 @@
 // sample_count C1: the batch has samples.
 
 fsdp.step @evaluate evaluate {
-  // expected-error @below {{counts samples of a batch of 0, expected at least 1}}
+  // expected-error @below {{counts samples of a batch of 0, expected 1 to 2^48}}
   %n = fsdp.sample_count of 0
+}
+
+// -----
+
+fsdp.step @evaluate evaluate {
+  // expected-error @below {{counts samples of a batch of 281474976710657, expected 1 to 2^48}}
+  %n = fsdp.sample_count of 281474976710657
+}
+
+// -----
+
+fsdp.step @evaluate evaluate {
+  %n = fsdp.sample_count of 8
+  %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
+  // expected-error @below {{fills with NaN, expected a number or an infinity}}
+  %m = "fsdp.mask_samples"(%x, %n) {dim = 0 : i64, fill = 0x7FF8000000000000 : f64} : (tensor<8xf32>, tensor<i64>) -> tensor<8xf32>
+}
+
+// -----
+
+fsdp.step @evaluate evaluate {
+  %n = fsdp.sample_count of 8
+  %x = fsdp.input "x" sample_dim 0 : tensor<8xi32>
+  // expected-error @below {{fills with 2.147484e+09, expected an infinity or a value of 'i32'}}
+  %m = fsdp.mask_samples %x, %n dim 0 fill 2147483648.0 : tensor<8xi32>
+}
+
+// -----
+
+fsdp.step @evaluate evaluate {
+  %n = fsdp.sample_count of 8
+  %x = fsdp.input "x" sample_dim 0 : tensor<8xi32>
+  // expected-error @below {{fills with 5.000000e-01, expected an infinity or a value of 'i32'}}
+  %m = fsdp.mask_samples %x, %n dim 0 fill 0.5 : tensor<8xi32>
 }
 
 // -----

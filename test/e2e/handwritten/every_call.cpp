@@ -50,13 +50,14 @@ void step(Context &c) {
   embedding(c, 0, "embedding", EmbeddingShape{2, 2, 2}, p, label, g);
   embedding_grad(c, 0, "embedding_grad", EmbeddingShape{2, 2, 2}, wide_label, g, p);
   rope(c, 0, "rope", RopeShape{1, 2, 1, 2, 10000, false}, p, g);
+  scan_sum(c, 0, "scan_sum", ScanShape{2, 2, 1, false, true}, p, g);
   dropout(c, 0, "dropout", DropoutMask<2>{0.5, hashName("drop"), 8, {{2, 4}, {2, 1}}}, state, p, g);
   const AttentionShape heads = rowMajor({1, 1, 1, 2, 2, 2, 1, true});
   attention(c, 0, "attention", heads, p, g, m, v, lr);
   attention_grad(c, 0, "attention_grad", heads, p, g, m, v, lr, p, g, m, v);
   slice(c, 0, "slice", Part{1, 4, 0, 4}, p, g);
   pad(c, 0, "pad", Part{1, 4, 0, 4}, p, g);
-  concat(c, 0, "concat", 1, m, lr, scale);
+  concat(c, 0, "concat", Join<2>{1, {1, 1}}, m, lr, scale);
   square_sum(c, 0, "square_sum", g, sum);
   learning_rate(c, 0, "learning_rate", Schedule{Schedule::Cosine, 3}, state, lr);
   all_finite(c, 0, "all_finite", ok, lr, sum, scale);

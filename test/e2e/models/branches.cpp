@@ -1,8 +1,8 @@
 //===- branches.cpp - a model unlike those of examples/ -------------------===//
 //
 // Two branches share a tied parameter, one with the batch first, one with it last; they meet with
-// the batch last and are normalized by statistics over the batch; samples have weights. No
-// part of the compiler was made for it, and it passes the whole line.
+// the batch last and are normalized, by statistics over the batch or of each sample; samples have
+// weights. No part of the compiler was made for it, and it passes the whole line.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,8 +11,16 @@
 
 using namespace fsdp::dsl;
 
-/// Zero mean and unit variance of each channel over the batch; `x` is (channel, batch).
-static Tensor normalize(const Tensor &x) {
+/// Zero mean and unit variance of each sample; `x` is (channel, batch).
+static Tensor normalizeSamples(const Tensor &x) {
+  Sizes channels = {{"c", x.size(0)}};
+  Tensor centred = x - repeat("b -> c b", reduceMean("c b -> b", x), channels);
+  Tensor variance = reduceMean("c b -> b", square(centred));
+  return centred * repeat("b -> c b", rsqrt(variance + 1e-3), channels);
+}
+
+/// Zero mean and unit variance of each channel over the batch.
+static Tensor normalizeBatch(const Tensor &x) {
   Sizes batch = {{"b", x.size(1)}};
   Tensor centred = x - repeat("c -> c b", reduceMean("c b -> c", x), batch);
   Tensor variance = reduceMean("c b -> c", square(centred));
@@ -22,9 +30,11 @@ static Tensor normalize(const Tensor &x) {
 int main(int argc, char **argv) {
   fsdpc::Driver driver("branches", "two branches with a tied parameter, joined over the batch");
   int64_t width = 6, heads = 2, batch = 10;
+  bool perSample = false;
   driver.option("--width", width, "features of a sample");
   driver.option("--heads", heads, "groups of hidden features");
   driver.option("--batch", batch, "samples of a step, on all ranks together");
+  driver.flag("--per-sample", perSample, "normalize each sample, not over the batch");
 
   return driver.run(argc, argv, [&](Model &model) {
     Tensor left = model.input("left", {batch, width});
@@ -42,7 +52,8 @@ int main(int argc, char **argv) {
     Tensor second = exp(-square(einsum("ib,ihd->hdb", right, tied)));
     Tensor joined =
         rearrange("b h d -> (h d) b", first) + rearrange("h d b -> (h d) b", second) * 0.5;
-    Tensor output = rearrange("c b -> b c", normalize(joined)) * scale + shift;
+    Tensor normalized = perSample ? normalizeSamples(joined) : normalizeBatch(joined);
+    Tensor output = rearrange("c b -> b c", normalized) * scale + shift;
 
     Tensor error = reduceMean("b c -> b", square(output - target));
     model.loss(weightedMean(error, importance));

@@ -1,8 +1,8 @@
 //===- sequences.cpp - every operation on sequences in one small model ----===//
 //
 // No known architecture: queries meet one more key than there are positions (learned, with a value of
-// zero), the width is mixed by two gates whose shares a softmax decides, and the table of the tokens
-// also makes the logits.
+// zero), every position has a share of all before it, the width is mixed by two gates whose shares a
+// softmax decides, and the table of the tokens also makes the logits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,6 +49,8 @@ int main(int argc, char **argv) {
     Tensor values = pad(split(value, groups), 2, 1, 0);
     Tensor seen = attention(rope(split(query, heads)), keys, values);
     x = x + rearrange("b h t d -> b t (h d)", seen);
+
+    x = x + scanSum("b t c", "t", x, {/*exclusive=*/true}) * (0.5 / static_cast<double>(length));
 
     Tensor n = rmsNorm(x, norm);
     Tensor wide = einsum("btc,cf->btf", n, in);

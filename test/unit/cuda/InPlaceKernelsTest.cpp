@@ -1,4 +1,4 @@
-// Every kernel of the device that may write over an operand (passes/InPlace.cpp names them) gives the same
+// Every kernel of the device that may write over an operand (KernelOpInterface says which) gives the same
 // bits there as beside it, in both element types: rows held in registers, rows too wide for that, and
 // addresses that are no multiple of a vector.
 
@@ -41,6 +41,16 @@ TYPED_TEST(InPlaceKernels, Rope) {
     this->expectSame(
         normal(shape.blocks * shape.positions * shape.inner * shape.width, this->random), 0,
         [&](Device<TypeParam> &x, Device<TypeParam> &y) { return rope(shape, x, y, this->stream); });
+}
+
+TYPED_TEST(InPlaceKernels, ScanSum) {
+  for (const ScanShape &shape :
+       {ScanShape{3, 40, 1, false, false}, ScanShape{2, 9, 300, true, false},
+        ScanShape{2, 9, 5, true, true}, ScanShape{2, 3000, 1, true, true}})
+    this->expectSame(normal(shape.outer * shape.size * shape.inner, this->random), 0,
+                     [&](Device<TypeParam> &x, Device<TypeParam> &y) {
+                       return scan_sum(shape, x, y, this->stream);
+                     });
 }
 
 TYPED_TEST(InPlaceKernels, Dropout) {

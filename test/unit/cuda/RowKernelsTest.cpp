@@ -1,6 +1,5 @@
-#include "runtime/Rope.h"
 #include "runtime/RowNorm.h"
-#include "runtime/Softmax.h"
+#include "runtime/UnaryKernels.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 using namespace fsdp::rt;
@@ -143,6 +142,42 @@ TYPED_TEST(RowKernels, RopeOfLatePositions) {
   Device<TypeParam> x_(x);
   OK(rope(shape, x_, x_, this->stream));
   expectNear(x_.floats(), y, sizeof(TypeParam) == 2 ? 0x1p-8 : 0, 1e-6, "y");
+}
+
+/// Rows of less than a warp's and of several tiles, and lines that lie side by side.
+const ScanShape kScans[] = {{1, 1, 1, false, false},   {3, 5, 1, true, false},
+                            {2, 128, 1, false, true},  {2, 129, 1, true, true},
+                            {3, 1024, 1, false, false}, {2, 2500, 1, true, true},
+                            {2, 7, 3, false, false},   {1, 40, 300, true, false},
+                            {2, 3, 257, false, true},  {0, 3, 2, false, false},
+                            {2, 0, 3, false, false},   {0, 4, 1, false, false}};
+
+TYPED_TEST(RowKernels, ScanSumIsTheCpus) {
+  using T = TypeParam;
+  for (const ScanShape &shape : kScans)
+    for (std::size_t offset : {0, 1}) {
+      SCOPED_TRACE(::testing::Message()
+                   << shape.outer << " x " << shape.size << " x " << shape.inner);
+      const Floats x = rounded<T>(normal(shape.outer * shape.size * shape.inner, this->random, 0.5));
+      Floats y(x.size());
+      kernels::scan_sum(shape, x.data(), y.data());
+      Device<T> x_(x, offset), y_(x.size(), offset);
+      OK(scan_sum(shape, x_, y_, this->stream));
+      expectClose<T>(y_.floats(), y, "y");
+    }
+}
+
+// What comes after a number that is none has no part in the sums before it.
+TYPED_TEST(RowKernels, ScanSumOfNaN) {
+  for (const ScanShape &shape : {ScanShape{1, 600, 1, false, false}, ScanShape{1, 600, 2, false, false}}) {
+    Floats x(shape.size * shape.inner, 1.0f);
+    x[300 * shape.inner] = std::nanf("");
+    Device<TypeParam> x_(x);
+    OK(scan_sum(shape, x_, x_, this->stream));
+    const Floats got = x_.floats();
+    for (std::size_t i = 0; i < shape.size; ++i)
+      EXPECT_EQ(std::isnan(got[i * shape.inner]), i >= 300) << i;
+  }
 }
 
 } // namespace

@@ -302,6 +302,18 @@ Case makeRope(Random &random) {
           {{tensor(x)}}};
 }
 
+Case makeScanSum(Random &random) {
+  Names names(random, 3);
+  names.names.push_back("t");
+  names.sizes["t"] = random.size();
+  random.shuffle(names.names);
+  std::string x = tensor(names.shape(names.names));
+  return {"nn.scan_sum \"" + joined(names.names, " ") + "\" along \"t\" %a" +
+              (random.integer(0, 1) ? " exclusive" : "") +
+              (random.integer(0, 1) ? " reverse" : "") + " : " + x,
+          {{x}}};
+}
+
 Case makeDropout(Random &random) {
   std::string x = tensor(random.shape());
   return {"fsdp.dropout %a rate 0.4 name \"mask\" : " + x, {{x}}};
@@ -345,6 +357,7 @@ const std::vector<std::pair<std::string, Generator>> &gradient_test::cases() {
       {"nn.rms_norm", makeRmsNorm},
       {"nn.attention", makeAttention},
       {"nn.rope", makeRope},
+      {"nn.scan_sum", makeScanSum},
       {"nn.embedding", makeEmbedding},
       {"fsdp.dropout", makeDropout},
       {"fsdp.constraint", makeConstraint},

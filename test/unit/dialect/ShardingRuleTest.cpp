@@ -114,6 +114,12 @@ TEST_F(ShardingRuleTest, RepeatAndReduce) {
             "[b:8 d:4^] -> [b:8]");
 }
 
+TEST_F(ShardingRuleTest, ScanSum) {
+  const char *scan = R"(nn.scan_sum "b s d" along "s" %a : tensor<2x3x5xbf16>)";
+  EXPECT_EQ(rule(scan, {"tensor<2x3x5xbf16>"}), "[b:2 s:3! d:5] -> [b:2 s:3! d:5]");
+  EXPECT_EQ(cost(scan, {"tensor<2x3x5xbf16>"}), "30 flops 60 read 60 written");
+}
+
 TEST_F(ShardingRuleTest, Rows) {
   EXPECT_EQ(rule("%l, %s = nn.cross_entropy %a, %b : tensor<8x10xf32>, tensor<8xi32> -> "
                  "tensor<8xf32>, tensor<8xf32>",

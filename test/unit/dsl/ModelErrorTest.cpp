@@ -129,7 +129,8 @@ TEST_F(ModelErrorTest, PartsThatAreNotThere) {
   EXPECT_MISTAKE(slice(x, 1, 0, -4),
                  "slice 0+-4 of dimension 1 of 'x' (10x64xf32): expected a size "
                  "that is not negative");
-  EXPECT_MISTAKE_HAS(slice(x, 1, 62, 4), "has the range [62, 66) in a dimension of 64 elements");
+  EXPECT_MISTAKE_HAS(slice(x, 1, 62, 4),
+                     "has a range of 4 elements from 62 on in a dimension of 64");
   EXPECT_MISTAKE_HAS(pad(x, 1, -1, 1), "pad of dimension 1 of 'x' (10x64xf32): ");
   EXPECT_MISTAKE_HAS(concat({x, y}, 0), "concat along dimension 0 of 'x' (10x64xf32) and 'y'");
   EXPECT_MISTAKE(concat({}, 0), "concat of nothing: expected at least one tensor to join");
@@ -157,6 +158,11 @@ TEST_F(ModelErrorTest, RowsThatDoNotFit) {
   EXPECT_MISTAKE_HAS(rope("b s d", y), "got the order 'b s d', expected a letter for each "
                                        "dimension, t for the positions");
   EXPECT_MISTAKE_HAS(rope("d t", x), "has no positions in dimension 1");
+}
+
+TEST_F(ModelErrorTest, ScanSum) {
+  EXPECT_MISTAKE_HAS(scanSum("b s", "t", x), "scanSum 'b s' along 't'");
+  EXPECT_MISTAKE_HAS(scanSum("b s", "t", x), "sums along 't', expected one of the names of 'b s'");
 }
 
 TEST_F(ModelErrorTest, Dropout) {

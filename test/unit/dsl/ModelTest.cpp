@@ -135,6 +135,7 @@ TEST_F(ModelTest, ShapesOfRowsAndParts) {
   EXPECT_EQ(layerNorm(q, scale, bias).name(), "head.layerNorm");
   EXPECT_EQ(rmsNorm(q, scale).shape(), q.shape());
   EXPECT_EQ(softmax(silu(gelu(geluErf(q)))).shape(), q.shape());
+  EXPECT_EQ(scanSum("b h t d", "t", q, {/*exclusive=*/true}).shape(), q.shape());
   EXPECT_EQ(slice(q, 3, 2, 4).shape(), (Shape{2, 6, 5, 4}));
   EXPECT_EQ(pad(q, 2, 1, 2).shape(), (Shape{2, 6, 8, 8}));
   EXPECT_EQ(concat({q, pad(q, 1, 0, 1)}, 1).shape(), (Shape{2, 13, 5, 8}));

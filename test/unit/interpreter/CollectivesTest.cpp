@@ -6,6 +6,7 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 #include <cmath>
+#include <fstream>
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -129,7 +130,7 @@ TEST_F(CollectivesTest, SafetensorsRoundTrip) {
     file[name] = value;
   }
   file["scalar"] = tensor({}, {0.1f});
-  ASSERT_FALSE(llvm::errorToBool(writeSafetensors(path, file)));
+  std::ofstream(path.c_str(), std::ios::binary) << encodeSafetensors(file);
   auto back = readSafetensors(path, &context);
   llvm::sys::fs::remove(path);
   ASSERT_TRUE(static_cast<bool>(back));

@@ -90,6 +90,34 @@ TEST_F(EvaluatorTest, ReduceSumMeanMax) {
   EXPECT_EQ(with("max"), (List{5, -1}));
 }
 
+TEST_F(EvaluatorTest, ScanSumAddsUpAlongItsDimension) {
+  auto scan = [&](StringRef options) {
+    return numbers((R"(
+      %x = arith.constant dense<[[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
+                                 [[0.5, 1.5], [2.5, 3.5], [4.5, 5.5]]]> : tensor<2x3x2xf32>
+      %y = nn.scan_sum "b s d" )" +
+                    options + " : tensor<2x3x2xf32>")
+                       .str());
+  };
+  EXPECT_EQ(scan(R"(along "s" %x)"), (List{1, 2, 4, 6, 9, 12, 0.5, 1.5, 3, 5, 7.5, 10.5}));
+  EXPECT_EQ(scan(R"(along "s" %x exclusive)"), (List{0, 0, 1, 2, 4, 6, 0, 0, 0.5, 1.5, 3, 5}));
+  EXPECT_EQ(scan(R"(along "s" %x reverse)"), (List{9, 12, 8, 10, 5, 6, 7.5, 10.5, 7, 9, 4.5, 5.5}));
+  EXPECT_EQ(scan(R"(along "s" %x exclusive reverse)"),
+            (List{8, 10, 5, 6, 0, 0, 7, 9, 4.5, 5.5, 0, 0}));
+  EXPECT_EQ(scan(R"(along "d" %x)"), (List{1, 3, 3, 7, 5, 11, 0.5, 2, 2.5, 6, 4.5, 10}));
+  EXPECT_EQ(scan(R"(along "b" %x)"), (List{1, 2, 3, 4, 5, 6, 1.5, 3.5, 5.5, 7.5, 9.5, 11.5}));
+}
+
+// A sum of bf16 goes on in f32: 257 is no bf16, and 256 + 1 + 1 would stay 256.
+TEST_F(EvaluatorTest, ScanSumOfBf16IsFormedInF32) {
+  EXPECT_EQ(numbers(R"(
+    %x = arith.constant dense<[256.0, 1.0, 1.0]> : tensor<3xbf16>
+    %y = nn.scan_sum "s" along "s" %x : tensor<3xbf16>
+  )",
+                    Numerics::typed),
+            (List{256, 256, 258}));
+}
+
 TEST_F(EvaluatorTest, TypedSumsRoundEachStep) {
   // 2^24 + 1 is no float: typed sums of f32 lose it, exact ones and sums in f64 do not.
   StringRef text = R"(

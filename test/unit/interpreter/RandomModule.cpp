@@ -16,8 +16,8 @@ struct Draw {
 
 } // namespace
 
-/// One to three axes, in any order, of at most sixteen ranks, sometimes in another device order.
-static MeshAttr makeMesh(MLIRContext &context, Draw draw) {
+/// One to three axes, in any order, of at most `mostRanks`, sometimes in another device order.
+static MeshAttr makeMesh(MLIRContext &context, Draw draw, int64_t mostRanks) {
   std::vector<std::string> names{draw.chance(95) ? "fsdp" : "seq"};
   if (draw.chance(50))
     names.push_back("data");
@@ -30,7 +30,7 @@ static MeshAttr makeMesh(MLIRContext &context, Draw draw) {
   for (const std::string &name : names) {
     axes.push_back(StringAttr::get(&context, name));
     sizes.push_back(draw.between(1, names.size() == 1 ? 7 : names.size() == 2 ? 4 : 3));
-    if (ranks * sizes.back() > 16)
+    if (ranks * sizes.back() > mostRanks)
       sizes.back() = 1;
     ranks *= sizes.back();
   }
@@ -90,7 +90,7 @@ static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
   return options;
 }
 
-RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed) {
+RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks) {
   std::mt19937_64 random(seed);
   Draw draw{random};
   RandomCase result;
@@ -98,7 +98,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed) {
   Location loc = builder.getUnknownLoc();
   result.module = ModuleOp::create(loc);
   builder.setInsertionPointToStart(result.module->getBody());
-  MeshAttr mesh = makeMesh(context, draw);
+  MeshAttr mesh = makeMesh(context, draw, mostRanks);
   MeshOp::create(builder, loc, "mesh", mesh);
   auto step = StepOp::create(builder, loc, "train", StepKind::train, makeOptimizer(context, draw));
   builder.setInsertionPointToStart(&step.getBody().emplaceBlock());

@@ -12,7 +12,7 @@
 namespace mlir::fsdp {
 
 /// A module of the global phase (mesh, parameters, one training step), data for it, and what a
-/// user would choose on the command line. All of it is a function of the seed.
+/// user would choose on the command line. All of it is a function of the seed and `mostRanks`.
 struct RandomCase {
   OwningOpRef<ModuleOp> module;
   interpreter::DataSet data;
@@ -20,7 +20,7 @@ struct RandomCase {
   bool unevenBatch = false;
 };
 
-RandomCase makeRandomCase(MLIRContext &context, uint64_t seed);
+RandomCase makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks = 16);
 
 /// Builds the body of the step. Every value has named dimensions; 'b' is the batch. An evaluation
 /// beside the step `training` has parameters of that step, and frozen ones.
@@ -83,9 +83,11 @@ private:
   // RandomRows.cpp
   Value ordered(const Var &x, StringRef dims);
   char resize(char dim, int64_t size);
+  void contractRows();
   void normalizeRows();
   void attend();
   void turn();
+  void accumulate();
   void drop();
   void lookUp();
   void cutAndJoin();

@@ -1,4 +1,4 @@
-//===- RandomRows.cpp - norms, attention, lookups and parts in random steps ===//
+//===- RandomRows.cpp - products of rows, norms, attention, lookups, parts ===//
 
 #include "RandomModule.h"
 
@@ -19,6 +19,51 @@ char RandomStep::resize(char dim, int64_t size) {
   if (batchDims.find(dim) != std::string::npos)
     batchDims += other;
   return other;
+}
+
+/// A product of two matrices, whose rows are all outer dimensions, and what a kernel goes on with:
+/// the product and what is computed of it are both used later.
+void RandomStep::contractRows() {
+  Var x = use();
+  std::string from = shuffled(x.dims);
+  if (from.size() < 2 || hasBatch(from.substr(from.size() - 1)))
+    return;
+  std::string rows = from.substr(0, from.size() - 1), to = rows + newDim(between(1, 5));
+  std::string weight = from.substr(from.size() - 1) + to.substr(to.size() - 1);
+  Value product =
+      nn::EinsumOp::create(builder, location(), typeOf(to), from + "," + weight + "->" + to,
+                           ordered(x, from), parameter(weight));
+  Value other = product;
+  switch (between(0, 2)) {
+  case 0: // a bias
+    other = repeat(parameter(to.substr(to.size() - 1)), to.substr(to.size() - 1), to);
+    break;
+  case 1: // a residual
+    if (hasBatch(to) && to.find('b') != std::string::npos)
+      other = input(to, builder.getF32Type(), 0);
+    break;
+  default: // a gate
+    other = make<math::TanhOp>(product);
+  }
+  Value sum =
+      chance(50) ? make<arith::AddFOp>(product, other) : make<arith::SubFOp>(product, other);
+  if (chance(60))
+    add(chance(50) ? product : sum, to);
+  Value kinked =
+      make<arith::MaximumFOp>(make<arith::AddFOp>(sum, constant(to, 0.07)), constant(to, 0));
+  Value activated = chance(50) ? kinked : make<math::TanhOp>(sum);
+  add(activated, to);
+  if (chance(30))
+    add(make<arith::MulFOp>(product, other), to);
+  if (chance(50))
+    return;
+  // Another product of what was computed, with the first one around it.
+  std::string last = rows + newDim(sizes[to.back()]), square = {to.back(), last.back()};
+  Value second =
+      nn::EinsumOp::create(builder, location(), typeOf(last), to + "," + square + "->" + last,
+                           activated, parameter(square));
+  add(make<arith::AddFOp>(second, chance(50) ? product : make<arith::AddFOp>(product, other)),
+      last);
 }
 
 void RandomStep::normalizeRows() {
@@ -140,6 +185,22 @@ void RandomStep::turn() {
   add(nn::RopeOp::create(builder, location(), typeOf(dims), value, over, APFloat(50.0),
                          chance(30)),
       dims);
+}
+
+/// Along any dimension, the batch as a rare case.
+void RandomStep::accumulate() {
+  Var x = use();
+  if (x.dims.empty())
+    return;
+  std::string along = {x.dims[random() % x.dims.size()]}, names = notation(x.dims, "");
+  if (hasBatch(along) && chance(80))
+    return;
+  names = StringRef(names).take_until([](char c) { return c == '-'; }).rtrim().str();
+  auto flag = [&] { return chance(40) ? builder.getUnitAttr() : UnitAttr(); };
+  UnitAttr exclusive = flag(), reverse = flag();
+  add(nn::ScanSumOp::create(builder, location(), typeOf(x.dims), builder.getStringAttr(names),
+                            builder.getStringAttr(along), x.value, exclusive, reverse),
+      x.dims);
 }
 
 void RandomStep::drop() {

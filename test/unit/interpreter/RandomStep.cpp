@@ -524,7 +524,7 @@ void RandomStep::build() {
     contract();
   for (int64_t i = between(2, 7); i > 0; --i) {
     ++layers;
-    switch (between(0, 22)) {
+    switch (between(0, 26)) {
     case 0:
     case 1:
     case 2:
@@ -580,6 +580,14 @@ void RandomStep::build() {
       break;
     case 21:
       drop();
+      break;
+    case 22:
+    case 23:
+    case 24:
+      contractRows();
+      break;
+    case 25:
+      accumulate();
       break;
     default:
       chance(50) ? convert() : table();

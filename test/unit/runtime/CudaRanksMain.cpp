@@ -379,7 +379,7 @@ int main(int argc, char **argv) {
   const std::string mode = argv[2];
   try {
     if (mode == "count")
-      target::requireDevices(options, Mesh(text.axes()).size());
+      target::requireDevices(options, Mesh(text.axes(), text.order()).size());
     if (mode == "name")
       target::jobOptions(program, argv[3]);
   } catch (const Error &error) {
@@ -389,7 +389,7 @@ int main(int argc, char **argv) {
     return kExitDone;
 
   // As runRanks does for loopback, with either way to talk.
-  const Mesh mesh(text.axes());
+  const Mesh mesh(text.axes(), text.order());
   const SharedSegment::Layout layout = layoutOf(mesh, options);
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
   std::vector<std::thread> ranks;

@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, CudaRanks,
                                          Backend{"nccl", "devices=8,deferred,seed=8"}));
 
 TEST_P(CudaRanks, Conform) {
-  for (const char *mesh : {"fsdp=3", "data=2,fsdp=2"}) {
+  for (const char *mesh : {"fsdp=3", "data=2,fsdp=2", "fsdp=3@2.0.1"}) {
     Finished job = run(mesh, "conformance");
     EXPECT_EQ(job.status, 0) << mesh << job.output;
     const std::size_t at = job.output.find("compared ");
@@ -43,7 +43,8 @@ TEST_P(CudaRanks, Conform) {
 }
 
 TEST_P(CudaRanks, RunStepsOnStreams) {
-  for (const char *mesh : {"fsdp=1", "fsdp=2", "fsdp=7", "data=2,fsdp=2"}) {
+  for (const char *mesh :
+       {"fsdp=1", "fsdp=2", "fsdp=7", "data=2,fsdp=2", "data=2,fsdp=2@3.1.2.0"}) {
     Finished job = run(mesh, "steps");
     EXPECT_EQ(job.status, 0) << mesh << job.output;
     EXPECT_EQ(job.output, "done\n") << mesh;

@@ -1,13 +1,12 @@
-// Every kernel that may write over an operand (passes/InPlace.cpp names them) gives the same bits there as
+// Every kernel that may write over an operand (KernelOpInterface says which) gives the same bits there as
 // beside it, in both element types. Kernels that the compiler writes are run both ways by
 // test/e2e/check_emitted.py.
 
 #include "runtime/CrossEntropy.h"
 #include "runtime/Dropout.h"
 #include "runtime/Random.h"
-#include "runtime/Rope.h"
 #include "runtime/RowNorm.h"
-#include "runtime/Softmax.h"
+#include "runtime/UnaryKernels.h"
 
 #include <gtest/gtest.h>
 
@@ -63,6 +62,14 @@ TYPED_TEST(InPlace, Rope) {
        {RopeShape{2, 9, 1, 34, 10000, false}, RopeShape{2, 9, 3, 6, 10000, true}})
     this->expectSame(this->draw(shape.blocks * shape.positions * shape.inner * shape.width),
                      [&](const TypeParam *x, TypeParam *y) { kernels::rope(shape, x, y); });
+}
+
+TYPED_TEST(InPlace, ScanSum) {
+  for (const ScanShape &shape :
+       {ScanShape{3, 40, 1, false, false}, ScanShape{2, 9, 300, true, false},
+        ScanShape{2, 9, 5, true, true}, ScanShape{1, 1000, 1, true, true}})
+    this->expectSame(this->draw(shape.outer * shape.size * shape.inner),
+                     [&](const TypeParam *x, TypeParam *y) { kernels::scan_sum(shape, x, y); });
 }
 
 TYPED_TEST(InPlace, Dropout) {

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
@@ -130,6 +131,19 @@ TEST_F(RendezvousFileTest, IsReadAsItWasWritten) {
   EXPECT_EQ(found.identity.differenceFrom(file.identity, 1), "");
   // Keys that look alike have names of their own.
   EXPECT_NE(RendezvousFile::pathFor("a/b"), RendezvousFile::pathFor("a-b"));
+}
+
+TEST_F(RendezvousFileTest, IsGoneWhereItCannotBeWritten) {
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit nothing{0, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &nothing);
+  const std::string error = errorOf([&] { file.publish(path); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, ignored);
+  EXPECT_TRUE(has(error, "cannot be written: File too large")) << error;
+  EXPECT_FALSE(fs::exists(path));
 }
 
 TEST_F(RendezvousFileTest, OfALivingProcessIsKept) {

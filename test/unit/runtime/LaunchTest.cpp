@@ -95,6 +95,28 @@ TEST_F(Launch, RefusesRanksWithOtherFiles) {
                    "and with --init of 2 tensors, 72 bytes, digest ");
 }
 
+// Of three ranks the last comes when the first two have ended otherwise.
+TEST_F(Launch, TellsALateRankAtOnce) {
+  const std::string place = "MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(freePort());
+  for (const std::string &variables : {std::string(), place}) {
+    const auto rank = [&](int number, const char *options) {
+      return format("env RANK=%d WORLD_SIZE=3 FSDP_TIMEOUT=40 FSDP_JOB_ID=late-%d %s %s "
+                    "%s/linear_regression-3%s --steps 2%s",
+                    number, static_cast<int>(getpid()), variables.c_str(),
+                    variables.empty() ? "" : ("FSDP_MACHINE=" + std::to_string(number)).c_str(),
+                    HANDWRITTEN_FOLDER, data().c_str(), options);
+    };
+    Finished job = runCommand("env -u SLURM_STEP_ID sh -c '" + rank(0, "") + " & " +
+                              rank(1, " --seed 5") + " 2>&1 | sed s/^/other:/ & sleep 2; " +
+                              rank(2, "") + " 2>&1 | sed s/^/other:/; wait'");
+    EXPECT_TRUE(job.says("error: rank 1 was started with --seed 5, rank 0 with --seed 0"))
+        << job.output;
+    EXPECT_EQ(job.errors(), 1) << job.output;
+    EXPECT_FALSE(job.says("other:")) << job.output;
+    EXPECT_LT(job.seconds, 12) << job.output;
+  }
+}
+
 // Both from one shell, which is all that tells hand-started jobs apart.
 TEST_F(Launch, KeepsTwoJobsApart) {
   const std::string first = "env RANK=0 WORLD_SIZE=2 FSDP_TIMEOUT=4 " RANKS_PROGRAM " fsdp=2 steps";

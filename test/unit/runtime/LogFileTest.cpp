@@ -58,6 +58,25 @@ TEST_F(LogFileTest, AnExistingLogGetsTheFirstFreeNumber) {
   EXPECT_EQ(status.st_mode & 0777, 0600u) << "as the log before it";
 }
 
+TEST_F(LogFileTest, AnExistingLogTakesNoNameOfAnotherOutput) {
+  file.write("first\n");
+  fs::create_symlink("log.2", file.path + ".link");
+  const OutputPath exported(file.path + ".1"), trace(file.path + ".link");
+  const LogFile log(file.path, {exported.identity(), trace.identity()});
+  EXPECT_EQ(log.kept(), file.path + ".3");
+  EXPECT_FALSE(fs::exists(file.path + ".1"));
+}
+
+TEST_F(LogFileTest, ALogOfARunIsNotReplaced) {
+  const std::string other = file.path + ".other";
+  std::ofstream(other) << "old";
+  EXPECT_EQ(messageOf([&] { requireNoLogOfARun(other); }), "no error");
+  EXPECT_EQ(messageOf([&] { requireNoLogOfARun(file.path); }), "no error");
+  const LogFile log(file.path);
+  EXPECT_NE(messageOf([&] { requireNoLogOfARun(file.path); }).find("another run writes its log"),
+            std::string::npos);
+}
+
 TEST_F(LogFileTest, ALinkStaysAndItsTargetIsRenamed) {
   std::ofstream(file.path + ".target") << "old";
   fs::create_symlink("log.target", file.path);

@@ -9,11 +9,15 @@
 #include <string>
 #include <vector>
 
-/// "name=size,name=size", and communicators over it: the whole mesh first, then every other list of
-/// one or two axes, in both orders.
+/// "name=size,name=size", with "@2.0.1" behind it the ranks in mesh order, and communicators over
+/// it: the whole mesh first, then every other list of one or two axes, in both orders.
 class MeshText {
 public:
-  explicit MeshText(const std::string &text) {
+  explicit MeshText(const std::string &whole) {
+    const std::string text = whole.substr(0, whole.find('@'));
+    for (std::size_t at = text.size(); at < whole.size();
+         at = std::min(whole.find('.', at + 1), whole.size()))
+      order_.push_back(std::atoi(whole.c_str() + at + 1));
     names_.reserve(8);
     for (std::size_t at = 0; at < text.size();) {
       std::size_t equals = text.find('=', at), comma = std::min(text.find(',', at), text.size());
@@ -35,6 +39,7 @@ public:
   MeshText(const MeshText &) = delete;
 
   fsdp::rt::Table<fsdp::rt::MeshAxis> axes() const { return {axes_.data(), axes_.size()}; }
+  fsdp::rt::Table<int> order() const { return {order_.data(), order_.size()}; }
   fsdp::rt::Table<fsdp::rt::CommunicatorSpec> communicators() const {
     return {communicators_.data(), communicators_.size()};
   }
@@ -42,6 +47,7 @@ public:
 private:
   std::vector<std::string> names_;
   std::vector<fsdp::rt::MeshAxis> axes_;
+  std::vector<int> order_;
   std::vector<fsdp::rt::CommunicatorSpec> communicators_;
 };
 

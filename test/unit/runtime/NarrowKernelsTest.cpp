@@ -7,9 +7,8 @@
 #include "runtime/Embedding.h"
 #include "runtime/Parts.h"
 #include "runtime/Random.h"
-#include "runtime/Rope.h"
 #include "runtime/RowNorm.h"
-#include "runtime/Softmax.h"
+#include "runtime/UnaryKernels.h"
 
 #include <gtest/gtest.h>
 
@@ -156,6 +155,17 @@ TEST(NarrowKernelsTest, Embedding) {
     kernels::embeddingGrad(shape, ids.data(), dOut.narrow.data(), sums.data());
     expectRounded(dTable);
     EXPECT_EQ(sums, dTable.wide);
+  }
+}
+
+TEST(NarrowKernelsTest, ScanSum) {
+  std::mt19937 random(6);
+  for (std::size_t inner : {1, 5}) {
+    const Both x(3 * 40 * inner, random);
+    Both y(x.wide.size());
+    kernels::scan_sum({3, 40, inner, false, true}, x.wide.data(), y.wide.data());
+    kernels::scan_sum({3, 40, inner, false, true}, x.narrow.data(), y.narrow.data());
+    expectRounded(y);
   }
 }
 

@@ -259,7 +259,7 @@ int main(int argc, char **argv) {
   try {
     const std::string how = argc > 3 ? argv[3] : "auto";
     options.transport = how == "threads" ? Transport::Loopback : parseTransport(how);
-    Mesh mesh(text.axes());
+    Mesh mesh(text.axes(), text.order());
     std::string mode = argv[2];
     return runRanks(mesh, options, [&](Job &job) { return body(job, mode); });
   } catch (const Error &error) {

@@ -1,11 +1,11 @@
 #include "runtime/Embedding.h"
-#include "runtime/Rope.h"
 #include "runtime/RowNorm.h"
-#include "runtime/Softmax.h"
+#include "runtime/UnaryKernels.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -230,6 +230,39 @@ TEST(RopeTest, ThetaMatters) {
   kernels::rope({1, 2, 1, 4, 10000, false}, x.data(), a.data());
   kernels::rope({1, 2, 1, 4, 500000, false}, x.data(), b.data());
   EXPECT_NE(a, b);
+}
+
+/// The sums of `shape` in double.
+std::vector<double> scanned(const ScanShape &shape, const Floats &x) {
+  std::vector<double> y(x.size());
+  for (std::size_t o = 0; o < shape.outer; ++o)
+    for (std::size_t line = 0; line < shape.inner; ++line) {
+      double sum = 0;
+      for (std::size_t i = 0; i < shape.size; ++i) {
+        const std::size_t place = shape.reverse ? shape.size - 1 - i : i;
+        const std::size_t at = (o * shape.size + place) * shape.inner + line;
+        y[at] = shape.exclusive ? sum : sum + double(x[at]);
+        sum += double(x[at]);
+      }
+    }
+  return y;
+}
+
+TEST(ScanSumTest, AddsUpEachLine) {
+  std::mt19937 random(6);
+  for (const auto &[outer, size, inner] :
+       {std::array<std::size_t, 3>{1, 1, 1}, {3, 5, 1}, {2, 7, 3}, {1, 40, 300}, {2, 3, 257},
+        {4, 1000, 1}, {0, 3, 2}, {2, 0, 3}})
+    for (bool exclusive : {false, true})
+      for (bool reverse : {false, true}) {
+        SCOPED_TRACE(testing::Message() << outer << " x " << size << " x " << inner << ", "
+                                        << exclusive << reverse);
+        const ScanShape shape{outer, size, inner, exclusive, reverse};
+        const Floats x = normal(outer * size * inner, random);
+        Floats y(x.size());
+        kernels::scan_sum(shape, x.data(), y.data());
+        expectNear(y, scanned(shape, x), 2e-5);
+      }
 }
 
 } // namespace

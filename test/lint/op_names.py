@@ -1,0 +1,62 @@
+"""Passes and code generation ask ops what they are through interfaces, and name none.
+
+What an op is to a pass stands beside the op (dialect/nn/NNInterfaces.td): a new op then needs no change in passes/
+and codegen/. Building an op names it, and so may the few places below, each for the reason given there. An
+allowance that nothing needs any more is refused as well. Ops of `fsdp` are what passes are about.
+"""
+
+import re
+
+NAME = re.compile(r"\b(nn|arith|math)::([A-Z]\w*Op)\b(?!::create\b)")
+# A constant computes nothing.
+EVERYWHERE = {"arith::ConstantOp"}
+LOOPS = {"nn::EinsumOp", "nn::ReduceOp", "nn::RepeatOp", "nn::RearrangeOp", "nn::FusedOp", "nn::YieldOp"}
+# (beginnings of paths, ops, reason)
+ALLOWED = [
+    # What loops over factors are made of: the ops in einops notation, and the kernel that holds them.
+    (("passes/Fuse.cpp",), LOOPS - {"nn::FusedOp", "nn::YieldOp"}, "draws them into kernels"),
+    (("passes/InPlace.cpp",), LOOPS - {"nn::RearrangeOp"}, "follows elements through a kernel's loops"),
+    (("passes/CheapValues.cpp",), {"nn::RearrangeOp", "nn::RepeatOp", "nn::ReduceOp"}, "knows what joins a kernel"),
+    (("passes/LaunchNames.cpp",), {"nn::FusedOp"}, "a kernel is called what its root is"),
+    (("codegen/KernelBuilder.cpp",), LOOPS - {"nn::FusedOp", "nn::YieldOp"}, "writes the loops"),
+    (("codegen/FusedProduct.",), {"nn::FusedOp", "nn::EinsumOp", "nn::ReduceOp"}, "the product that begins a kernel"),
+    (("codegen/MatrixProduct.",), {"nn::EinsumOp"}, "reads a notation as matrices"),
+    (("codegen/Calls.cpp",), {"nn::EinsumOp", "nn::FusedOp"}, "matrices where they are, loops elsewhere"),
+    (("codegen/Elementwise.cpp",), {"arith::*", "math::*"}, "the C++ of each: one line an op, asked by nothing else"),
+    # Ops without a function of the runtime, or with loops beside it.
+    (("codegen/KernelBuilder.cpp",), {"nn::CrossEntropyGradOp"}, "loops that take the place of its call"),
+    (("codegen/KernelPrinter.cpp", "codegen/CudaKernelPrinter.cpp"), {"nn::ArgmaxOp"}, "no loops over elements"),
+    # What is about one law of arithmetic.
+    (("passes/PaddedSums.cpp",), {"nn::PadOp", "arith::AddFOp"}, "a sum of padded pieces is their join"),
+    (("passes/CountSamples.cpp", "passes/StepShardings.cpp", "passes/partition/LocalOps.cpp",
+      "passes/partition/StepPartitioner.h"), {"nn::ReduceOp"}, "a mean becomes a sum and a division"),
+    (("passes/StepShardings.cpp", "passes/partition/Gradients.cpp"), {"arith::AddFOp"},
+     "gradients of a parameter that is used twice are added up"),
+    (("passes/Differentiate.cpp",), {"nn::EinsumOp", "arith::TruncFOp"}, "a product is rounded to any type at once"),
+    # Where values lie.
+    (("passes/SegmentPlan.cpp",), {"nn::RearrangeOp", "nn::SliceOp", "nn::ConcatOp"}, "values that lie inside of others"),
+    (("passes/SegmentPlan.h",), {"nn::RearrangeOp"}, "the same"),
+]
+
+
+def allowances(path):
+    ops = set()
+    for beginnings, names, _ in ALLOWED:
+        if path.startswith(beginnings):
+            ops |= names
+    return ops
+
+
+def check(tree):
+    for path in tree.paths(".cpp", ".h", under=("passes", "codegen")):
+        allowed, used = allowances(path), set()
+        for number, line in tree.lines(path):
+            for match in NAME.finditer(line.split("//")[0]):
+                name, family = match.group(0), match.group(1) + "::*"
+                used |= {name, family}
+                if not ({name, family} & allowed or name in EVERYWHERE):
+                    yield path, number, f"'{name}' is named; ask an interface of dialect/nn/NNInterfaces.td"
+        # A header and its source share an allowance that ends in a dot.
+        shared = [ops for beginnings, ops, _ in ALLOWED for b in beginnings if b.endswith(".") and path.startswith(b)]
+        for name in sorted(allowed - used - set().union(*shared)):
+            yield path, 1, f"'{name}' is allowed here by test/lint/op_names.py and not named; take it off"
