@@ -171,9 +171,10 @@ LogicalResult ProgramOp::verify() {
   for (Operation &op : getBody().front())
     if (!isa<BufferOp, SubviewOp, SegmentOp>(op))
       return op.emitOpError() << "stands in 'fsdp.program', which holds buffers and segments";
-  if (getArena() && static_cast<int64_t>(*getArena()) < 0)
+  // A buffer begins at 2^48 at most, and has as many bytes at most.
+  if (getArena() && *getArena() > static_cast<uint64_t>(2 * nn::kMostTensorBytes))
     return emitOpError() << "has an arena of " << static_cast<int64_t>(*getArena())
-                         << " bytes, expected 0 or more";
+                         << " bytes, expected 0 to 2^49";
   MeshAttr mesh = getMesh(*this);
   for (NamedAttribute entry : getRole()) {
     auto coordinate = dyn_cast<IntegerAttr>(entry.getValue());

@@ -3,6 +3,7 @@
 #include "dialect/fsdp/Names.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/ConvertUTF.h"
 
 using namespace mlir;
@@ -59,6 +60,11 @@ static bool isLogKey(StringRef name) {
   static constexpr StringRef keys[] = {"step",    "loss",       "grad_norm", "lr", "tokens_per_s",
                                        "step_ms", "peak_bytes", "workspace", "run"};
   return llvm::is_contained(keys, name) || name.starts_with("val_");
+}
+
+/// Those of them that the model's own outputs are.
+static bool isStepKey(StringRef name) {
+  return name == "loss" || name == "grad_norm" || name == "lr";
 }
 
 /// All strings in `attribute`.
@@ -127,4 +133,30 @@ LogicalResult mlir::fsdp::verifyMetric(MetricOp metric) {
     return diag;
   }
   return success();
+}
+
+LogicalResult mlir::fsdp::verifyOutputs(Operation *container) {
+  llvm::StringMap<Operation *> firstOf;
+  WalkResult result = container->walk([&](Operation *op) {
+    StringRef name;
+    if (auto output = dyn_cast<OutputOp>(op))
+      name = output.getName();
+    else if (auto sum = dyn_cast<OutputSumOp>(op))
+      name = sum.getName();
+    else
+      return WalkResult::advance();
+    if (isLogKey(name) && !isStepKey(name)) {
+      op->emitOpError() << "is called '" << name
+                        << "', a key that the training log writes itself; choose another name";
+      return WalkResult::interrupt();
+    }
+    auto [first, added] = firstOf.try_emplace(name, op);
+    if (added)
+      return WalkResult::advance();
+    InFlightDiagnostic diag = op->emitOpError()
+                              << "'" << name << "' stands twice; give each its own name";
+    diag.attachNote(first->second->getLoc()) << "the first output is here";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
 }

@@ -31,6 +31,10 @@ llvm::LogicalResult verifyLocationsInside(Operation *container);
 /// Fails unless the log can write `metric` under its name.
 llvm::LogicalResult verifyMetric(MetricOp metric);
 
+/// Fails where two outputs in `container`, a segment, have one name, or one that the training log
+/// writes itself.
+LogicalResult verifyOutputs(Operation *container);
+
 /// What a safetensors file keeps for itself.
 constexpr llvm::StringLiteral reservedTensorName = "__metadata__";
 

@@ -92,3 +92,164 @@ module attributes {fsdp.phase = "scheduled"} {
     }
   }
 }
+
+// -----
+
+// Two outputs of one name.
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.mesh @mesh <["fsdp"=1]>
+  fsdp.program @all role {} {
+    %state = fsdp.buffer "step_state" persistent : !fsdp.buffer<tensor<16xi64>>
+    fsdp.segment @train train next [@train] {
+      %a = fsdp.buffer "a" : !fsdp.buffer<tensor<f32>>
+      %t = fsdp.launch "make" on "c" outs(%a : !fsdp.buffer<tensor<f32>>) {
+        %c = arith.constant dense<1.0> : tensor<f32>
+        fsdp.yield %c : tensor<f32>
+      }
+      %t0 = fsdp.launch "first" on "c" ins(%a : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%v: tensor<f32>):
+        // expected-note@below {{the first output is here}}
+        fsdp.output "accuracy" %v
+      }
+      %t1 = fsdp.launch "second" on "c" ins(%a : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%v: tensor<f32>):
+        // expected-error@below {{'accuracy' stands twice; give each its own name}}
+        fsdp.output "accuracy" %v
+      }
+    }
+  }
+}
+
+// -----
+
+// A key of the log.
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.mesh @mesh <["fsdp"=1]>
+  fsdp.program @all role {} {
+    %state = fsdp.buffer "step_state" persistent : !fsdp.buffer<tensor<16xi64>>
+    fsdp.segment @train train next [@train] {
+      %a = fsdp.buffer "a" : !fsdp.buffer<tensor<f32>>
+      %t = fsdp.launch "make" on "c" outs(%a : !fsdp.buffer<tensor<f32>>) {
+        %c = arith.constant dense<1.0> : tensor<f32>
+        fsdp.yield %c : tensor<f32>
+      }
+      %t0 = fsdp.launch "first" on "c" ins(%a : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%v: tensor<f32>):
+        // expected-error@below {{is called 'step', a key that the training log writes itself; choose another name}}
+        fsdp.output "step" %v
+      }
+    }
+  }
+}
+
+// -----
+
+// Inputs with batches of different sizes.
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.mesh @mesh <["fsdp"=1]>
+  fsdp.program @all role {} {
+    %state = fsdp.buffer "step_state" persistent : !fsdp.buffer<tensor<16xi64>>
+    fsdp.segment @train train next [@train] {
+      %x = fsdp.buffer "x" : !fsdp.buffer<tensor<4xf32>>
+      %tx = fsdp.launch "input x" on "i" outs(%x : !fsdp.buffer<tensor<4xf32>>) {
+        // expected-note@below {{the first input is here}}
+        %v = fsdp.input "x" sample_dim 0 : tensor<4xf32>
+        fsdp.yield %v : tensor<4xf32>
+      }
+      %y = fsdp.buffer "y" : !fsdp.buffer<tensor<8xf32>>
+      %ty = fsdp.launch "input y" on "i" outs(%y : !fsdp.buffer<tensor<8xf32>>) {
+        // expected-error@below {{'y' has a batch of 8 samples, expected 4 as 'x' has}}
+        %v = fsdp.input "y" sample_dim 0 : tensor<8xf32>
+        fsdp.yield %v : tensor<8xf32>
+      }
+    }
+  }
+}
+
+// -----
+
+// A launch that uses the step state without naming it.
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.mesh @mesh <["fsdp"=1]>
+  fsdp.program @all role {} {
+    %state = fsdp.buffer "step_state" persistent : !fsdp.buffer<tensor<16xi64>>
+    fsdp.segment @train train next [@train] {
+      %r = fsdp.buffer "r" : !fsdp.buffer<tensor<f32>>
+      // expected-error@below {{holds 'fsdp.learning_rate', which uses the step state; name its buffer in 'step_state'}}
+      %t = fsdp.launch "rate" on "c" outs(%r : !fsdp.buffer<tensor<f32>>) {
+        %v = fsdp.learning_rate <sgd, lr = 0.1>
+        fsdp.yield %v : tensor<f32>
+      }
+    }
+  }
+}
+
+// -----
+
+// An update without an advance.
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.mesh @mesh <["fsdp"=1]>
+  fsdp.param @w : tensor<16xf32> unit "w" init <constant, 0.0>
+  fsdp.storage @s : tensor<16xf32> flat over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
+  fsdp.program @all role {} {
+    %state = fsdp.buffer "step_state" persistent : !fsdp.buffer<tensor<16xi64>>
+    %w = fsdp.buffer "w" persistent holds @s "parameter" : !fsdp.buffer<tensor<16xf32>>
+    fsdp.segment @train train next [@train] {
+      %g = fsdp.buffer "g" : !fsdp.buffer<tensor<16xf32>>
+      %r = fsdp.buffer "r" : !fsdp.buffer<tensor<f32>>
+      %k = fsdp.buffer "k" : !fsdp.buffer<tensor<i1>>
+      %t = fsdp.launch "make" on "c" outs(%g, %r, %k : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) {
+        %a = arith.constant dense<1.0> : tensor<16xf32>
+        %b = arith.constant dense<1.0> : tensor<f32>
+        %c = arith.constant dense<true> : tensor<i1>
+        fsdp.yield %a, %b, %c : tensor<16xf32>, tensor<f32>, tensor<i1>
+      }
+      %u1 = fsdp.launch "update 1" on "c" ins(%w, %g, %r, %k : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) outs(%w : !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
+      ^bb0(%p: tensor<16xf32>, %d: tensor<16xf32>, %l: tensor<f32>, %i: tensor<i1>):
+        // expected-error@below {{updates storage 's', but nothing advances the step; end the segment with 'fsdp.advance'}}
+        %n = fsdp.optimizer_step <sgd, lr = 0.1> @s %p, %d states() lr %l scale %l if %i : tensor<16xf32> states 0
+        fsdp.yield %n : tensor<16xf32>
+      }
+    }
+  }
+}
+
+// -----
+
+// Two updates of a storage in a step.
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.mesh @mesh <["fsdp"=1]>
+  fsdp.param @w : tensor<16xf32> unit "w" init <constant, 0.0>
+  fsdp.storage @s : tensor<16xf32> flat over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
+  fsdp.program @all role {} {
+    %state = fsdp.buffer "step_state" persistent : !fsdp.buffer<tensor<16xi64>>
+    %w = fsdp.buffer "w" persistent holds @s "parameter" : !fsdp.buffer<tensor<16xf32>>
+    fsdp.segment @train train next [@train] {
+      %g = fsdp.buffer "g" : !fsdp.buffer<tensor<16xf32>>
+      %r = fsdp.buffer "r" : !fsdp.buffer<tensor<f32>>
+      %k = fsdp.buffer "k" : !fsdp.buffer<tensor<i1>>
+      %t = fsdp.launch "make" on "c" outs(%g, %r, %k : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) {
+        %a = arith.constant dense<1.0> : tensor<16xf32>
+        %b = arith.constant dense<1.0> : tensor<f32>
+        %c = arith.constant dense<true> : tensor<i1>
+        fsdp.yield %a, %b, %c : tensor<16xf32>, tensor<f32>, tensor<i1>
+      }
+      %u1 = fsdp.launch "update 1" on "c" ins(%w, %g, %r, %k : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) outs(%w : !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
+      ^bb0(%p: tensor<16xf32>, %d: tensor<16xf32>, %l: tensor<f32>, %i: tensor<i1>):
+        // expected-note@below {{the first update is here}}
+        %n = fsdp.optimizer_step <sgd, lr = 0.1> @s %p, %d states() lr %l scale %l if %i : tensor<16xf32> states 0
+        fsdp.yield %n : tensor<16xf32>
+      }
+      %u2 = fsdp.launch "update 2" on "c" ins(%w, %g, %r, %k : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) outs(%w : !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
+      ^bb0(%p: tensor<16xf32>, %d: tensor<16xf32>, %l: tensor<f32>, %i: tensor<i1>):
+        // expected-error@below {{updates storage 's' twice in a step; update it once before each advance}}
+        %n = fsdp.optimizer_step <sgd, lr = 0.1> @s %p, %d states() lr %l scale %l if %i : tensor<16xf32> states 0
+        fsdp.yield %n : tensor<16xf32>
+      }
+      %v = fsdp.launch "advance" on "c" ins(%k : !fsdp.buffer<tensor<i1>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
+      ^bb0(%i: tensor<i1>):
+        fsdp.advance if %i
+      }
+    }
+  }
+}

@@ -13,6 +13,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
+#include <csignal>
 #include <iostream>
 #include <optional>
 #include <unistd.h>
@@ -138,13 +139,21 @@ void Driver::State::write(ModuleOp module) {
     return;
   }
   llvm::outs() << table;
-  finish(llvm::outs());
+  try {
+    finish(llvm::outs());
+  } catch (const Failure &failure) {
+    if (options.onlyReport()) // the table is all that was asked for
+      throw;
+    std::cerr << name << ": note: " << failure.what() << "; the table is lost, the rest is written\n";
+  }
 }
 
 int Driver::State::compile(int argc, char **argv,
                            const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain) {
   // A standard descriptor that is closed would become that of the next file opened.
   llvm::sys::Process::FixupStandardFileDescriptors();
+  // A reader that is gone is an error of the write; the signal would leave the temporary folder.
+  std::signal(SIGPIPE, SIG_IGN);
   auto say = [&](const std::string &message) {
     std::cerr << name << ": error: " << message << "\n";
   };

@@ -60,7 +60,7 @@ fsdp.program @all role {} {
 
 // -----
 
-// expected-error @below {{has an arena of -64 bytes, expected 0 or more}}
+// expected-error @below {{has an arena of -64 bytes, expected 0 to 2^49}}
 fsdp.program @all role {} arena -64 {
 }
 
@@ -163,4 +163,11 @@ fsdp.program @all role {} {
     // expected-error @below {{fills with NaN, expected a number or an infinity}}
     %m = "fsdp.mask_padding"(%c) {dim = 0 : i64, size = 16 : i64, over = ["fsdp"], fill = 0x7FF8000000000000 : f64} : (tensor<8xf32>) -> tensor<8xf32>
   }
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=1]>
+// expected-error @below {{has an arena of 9223372036854775807 bytes, expected 0 to 2^49}}
+fsdp.program @all role {} arena 9223372036854775807 {
 }

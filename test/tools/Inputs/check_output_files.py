@@ -103,6 +103,26 @@ def a_fifo_is_written_to_its_reader(compiler):
 
 
 @case
+def what_is_no_model_is_refused(compiler):
+    fifo, binary = compiler.at("in"), compiler.at("weights.safetensors")
+    os.mkfifo(fifo)
+    binary.write_bytes(b"\x02\0\0\0\0\0\0\0{}\x1b[31m\xff")
+    compiler.run("--emit=global", model=fifo, status=1, says="got a FIFO, expected a regular file")
+    done = compiler.run("--emit=global", model=binary, status=1, says="is no text, expected a model")
+    expect(done.stderr.count(b"\n") == 1 and b"\x1b" not in done.stderr, f"got {done.stderr}")
+
+
+@case
+def a_closed_pipe_loses_only_the_table(compiler):
+    reader, writer = os.pipe()
+    os.close(reader)
+    signals = {"stdout": writer, "preexec_fn": lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL)}
+    compiler.run("--report", "-o", compiler.at("out"), says="note: cannot write to standard output", **signals)
+    expect(compiler.left() == ["out"], f"left: {compiler.left()}")
+    compiler.run("--report", status=1, says="error: cannot write to standard output", **signals)
+
+
+@case
 def standard_output_takes_a_file(compiler):
     text = compiler.text()
     for name in ("-", "/dev/stdout", "/dev/fd/1"):
