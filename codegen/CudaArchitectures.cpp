@@ -39,7 +39,7 @@ CudaArchitectures mlir::fsdp::parseCudaArchitectures(StringRef text, std::string
       message = "got '" + item.str() + "', expected compute capabilities of at least " +
                 std::to_string(kOldest) + ", which the kernels need";
     else if (llvm::is_contained(architectures, item))
-      message = "'" + item.str() + "' stands twice; name each compute capability once";
+      message = "'" + item.str() + "' appears twice; name each compute capability once";
     if (!message.empty())
       return {};
     architectures.push_back(item.str());

@@ -189,7 +189,7 @@ void CudaKernelWriter::reduceColumns() {
                 " + threadIdx.x" + (lanes == 1 ? "" : " % " + c) + ";");
   std::string declaration = typeName(reduction.type) + " " + total + " = " + start + ";";
   if (lanes == 1) {
-    launches(grid, c, "One thread a result.");
+    launches(grid, c, "One thread per result.");
     if (kept.size > 1) {
       writer.line("if (" + flat + " >= " + size + ")");
       writer.line("  return;");
@@ -201,7 +201,8 @@ void CudaKernelWriter::reduceColumns() {
     return;
   }
   launches(grid, std::to_string(columns * lanes),
-           c + " results a block, " + l + " threads each, whose parts are added in their order.");
+           c + " results per block, " + l +
+               " threads each; their partial sums are added in order.");
   declareIndices(kept, flat);
   writer.line(declaration);
   bool partial = kept.size % columns != 0;
@@ -229,7 +230,7 @@ void CudaKernelWriter::reduceRows() {
   if (warps) {
     std::string w = std::to_string(warps);
     launches(std::to_string(llvm::divideCeil(kept.size, warps)), std::to_string(32 * warps),
-             "One warp a result.");
+             "One warp per result.");
     result(blockNumber() + " * " + w + " + threadIdx.x / 32");
     if (kept.size % warps) {
       writer.line("if (" + flat + " >= " + size + ")");
@@ -243,7 +244,7 @@ void CudaKernelWriter::reduceRows() {
     int64_t block = kept.size >= manyBlocks ? 256 : 1024;
     block = std::max<int64_t>(32, std::min<int64_t>(block, llvm::PowerOf2Ceil(reduced.size)));
     std::string b = std::to_string(block);
-    launches(size, b, "One block a result.");
+    launches(size, b, "One block per result.");
     result("blockIdx.x");
     declareIndices(kept, flat);
     writer.line(start);

@@ -205,7 +205,7 @@ LogicalResult Emitter::emit(EmittedProgram &out) {
     banner(writer, "Kernels");
     target->kernelsInside(kernels, writer);
   }
-  banner(writer, "What the program has");
+  banner(writer, "Names and layout");
   emitEnumerators(program, writer);
   writer.line();
   writer.line("// Offset in bytes from the start of the arena, elements");

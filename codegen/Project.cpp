@@ -40,7 +40,7 @@ include(runtime/Numerics.cmake)
 add_executable(train train.cpp)
 )" + (kernels.empty() ? "" : "fsdp_add_kernels(train" + kernels + ")\n") +
          R"(target_link_libraries(train PRIVATE fsdp_runtime_cuda)
-# Writes its actions down instead of performing them; needs neither CUDA nor a library.
+# Prints its actions instead of executing them; needs neither CUDA nor a library.
 add_executable(record EXCLUDE_FROM_ALL train.cpp)
 target_compile_definitions(record PRIVATE FSDP_RECORD)
 foreach(program train record)
@@ -68,7 +68,7 @@ include(runtime/Numerics.cmake)
 add_executable(train)" +
          sources + R"()
 target_link_libraries(train PRIVATE fsdp_runtime)
-# Writes its actions down instead of performing them; needs no library.
+# Prints its actions instead of executing them; needs no library.
 add_executable(record EXCLUDE_FROM_ALL)" +
          sources + R"()
 target_compile_definitions(record PRIVATE FSDP_RECORD)

@@ -51,8 +51,8 @@ void mlir::fsdp::emitEnumerators(const ScheduledProgram &program, Writer &writer
   emitEnum(communicators, "Communicators: each over some axes of the mesh, and for one stream",
            writer);
   emitEnum(axes, "Axes of the mesh", writer);
-  emitEnum(storages, "Storages: what a rank keeps from step to step", writer);
-  emitEnum(inputs, "Inputs: what a step takes from the data set", writer);
+  emitEnum(storages, "Storages: state that a rank keeps from step to step", writer);
+  emitEnum(inputs, "Inputs: tensors that a step reads from the data set", writer);
 }
 
 //===----------------------------------------------------------------------===//

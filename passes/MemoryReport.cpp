@@ -7,6 +7,7 @@
 #include "passes/schedule/MemoryPlanner.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -165,6 +166,19 @@ llvm::json::Value MemoryReport::toJSON() const {
   };
 }
 
+/// 1234567 as "1.18 MiB", with three digits.
+static std::string shorten(int64_t bytes) {
+  static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  auto size = static_cast<double>(bytes);
+  int unit = 0;
+  for (; size >= 1024 && unit < 5; ++unit)
+    size /= 1024;
+  const int digits = unit == 0 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.*f %s", digits, size, units[unit]);
+  return text;
+}
+
 /// 1234567 as "1,234,567".
 static std::string group(int64_t number) {
   std::string digits = std::to_string(number);
@@ -174,25 +188,25 @@ static std::string group(int64_t number) {
 }
 
 void MemoryReport::print(llvm::raw_ostream &os) const {
-  auto row = [&](StringRef what, const std::string &left, const std::string &right,
-                 StringRef note = "") {
-    os << llvm::formatv("  {0,-14}{1,16}{2,16}", what, left, right);
+  auto row = [&](StringRef what, const std::string &left, int64_t right, StringRef note = "") {
+    os << llvm::formatv("  {0,-14}{1,16}{2,16}{3,11}", what, left, group(right), shorten(right));
     if (!note.empty())
       os << "  " << note;
     os << "\n";
   };
-  os << "bytes of each of " << ranks << (ranks == 1 ? " rank" : " ranks") << " (" << mesh << ")\n";
-  row("", "replicated", "sharded");
-  row("parameters", group(replicatedParameters), group(parameters));
-  row("gradients", group(replicatedGradients), group(gradients));
-  row("optimizer", group(replicatedOptimizer), group(optimizer));
-  row("together", group(replicatedParameters + replicatedGradients + replicatedOptimizer),
-      group(parameters + gradients + optimizer));
-  row("gathered", "", group(gathered), "parameters whole at once, at most");
-  row("activations", "", group(activations), "and everything else of a step, at most at once");
-  row("arena", "", group(arena),
-      "allocated: " + group(persistent) + " persistent, " + group(transient) +
-          " shared over time; no plan below " + group(lowerBound));
+  os << "memory of each of " << ranks << (ranks == 1 ? " rank" : " ranks") << " (" << mesh
+     << "), in bytes\n";
+  os << llvm::formatv("  {0,-14}{1,16}{2,16}\n", "", "replicated", "sharded");
+  row("parameters", group(replicatedParameters), parameters);
+  row("gradients", group(replicatedGradients), gradients);
+  row("optimizer", group(replicatedOptimizer), optimizer);
+  row("total", group(replicatedParameters + replicatedGradients + replicatedOptimizer),
+      parameters + gradients + optimizer);
+  row("gathered", "", gathered, "peak unsharded parameters");
+  row("activations", "", activations, "peak of all other transient buffers");
+  row("arena", "", arena,
+      "allocated once: " + group(persistent) + " persistent, " + group(transient) + " transient");
+  row("lower bound", "", lowerBound, "of the arena, for this schedule");
   for (auto [title, counts] :
        {std::make_pair("collectives of a training step", &collectives),
         std::make_pair("collectives of an evaluation step", &evaluateCollectives)}) {
@@ -200,7 +214,7 @@ void MemoryReport::print(llvm::raw_ostream &os) const {
       continue;
     os << title << "\n";
     for (const CollectiveCount &call : *counts)
-      os << llvm::formatv("  {0,4} x {1,-15}over {2}, {3} bytes each\n", call.count, call.kind,
+      os << llvm::formatv("  {0,4} x {1,-15}over {2}, {3} bytes per call\n", call.count, call.kind,
                           llvm::join(call.axes, ", "), group(call.bytes));
   }
 }

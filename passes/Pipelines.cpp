@@ -67,7 +67,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> strategy{*this, "strategy", llvm::cl::desc("fsdp, hsdp or ddp"),
                                llvm::cl::init("fsdp")};
   Option<Reshard> reshard{
-      *this, "reshard-after-forward", llvm::cl::desc("when gathered parameters are given up"),
+      *this, "reshard-after-forward", llvm::cl::desc("when gathered parameters are released"),
       llvm::cl::init(Reshard::always),
       llvm::cl::values(clEnumValN(Reshard::always, "always", "gathered again in backward"),
                        clEnumValN(Reshard::never, "never", "kept for backward"))};

@@ -84,8 +84,8 @@ void populate(std::byte *data, std::size_t bytes) {
     status = madvise(reinterpret_cast<void *>(begin), whole, MADV_POPULATE_WRITE);
   while (status != 0 && (errno == EINTR || errno == EAGAIN));
   if (status != 0 && errno != EINVAL)
-    throw Error(format("cannot get %zu bytes of memory for the arena: %s; expected as much to be "
-                       "free on each rank (--report says what a rank takes)",
+    throw Error(format("cannot allocate %zu bytes for the arena: %s; each rank needs that much "
+                       "free memory (--report prints the memory of a rank)",
                        bytes, std::strerror(errno)));
 #else
   (void)data, (void)bytes;

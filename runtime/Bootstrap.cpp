@@ -172,9 +172,9 @@ private:
       const bool done = segment_.rank(static_cast<int>(rank)).state == RankRecord::Done;
       std::string cause;
       if (WIFSIGNALED(status))
-        cause =
-            format("was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
-                   WTERMSIG(status) == SIGKILL ? ", perhaps for want of memory" : "");
+        cause = format(
+            "was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+            WTERMSIG(status) == SIGKILL ? ", possibly because the machine is out of memory" : "");
       else if (WEXITSTATUS(status) != 0 || !done)
         cause = format("exited with status %d before the end of the job", WEXITSTATUS(status));
       if (!cause.empty())
@@ -197,7 +197,7 @@ private:
       silent_[rank] += elapsed;
       if (silent_[rank] <= silence_)
         continue;
-      failure_.raise(Error(format("hangs: no sign of life for %.1f s", silent_[rank]))
+      failure_.raise(Error(format("not responding: no heartbeat for %.1f s", silent_[rank]))
                          .at(static_cast<int>(rank), ""));
       kill(children_[rank], SIGKILL); // works on a stopped process too
     }
@@ -274,7 +274,7 @@ Transport wayToMeet(const JobOptions &options, const LaunchEnvironment &launched
   switch (options.transport) {
   case Transport::SharedMemory:
     if (!one)
-      throw Error("--communicator=shm joins the ranks of one machine, but these are on several: "
+      throw Error("--communicator=shm connects ranks on one machine, but these are on several: "
                   "use auto, tcp or mpi");
     return Transport::SharedMemory;
   case Transport::Loopback:
@@ -299,8 +299,9 @@ Transport wayToMeet(const JobOptions &options, const LaunchEnvironment &launched
       return Transport::Mpi;
   }
   if (launched.address.empty())
-    throw Error("ranks on several machines meet at the address in MASTER_ADDR, which is not set: "
-                "set it to that of rank 0's machine, on every rank");
+    throw Error(
+        "ranks on several machines connect to the address in MASTER_ADDR, which is not set: "
+        "set it to that of rank 0's machine, on every rank");
   return Transport::Tcp;
 }
 

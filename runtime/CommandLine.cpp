@@ -39,9 +39,9 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
                  "number of passes over the data, instead of --steps",
                  {/*least=*/0, /*aboveLeast=*/true, /*limit=*/INFINITY, /*isF32=*/false});
   cli::addText(app, "--init", "FILE", options.init,
-               "weights to start from (safetensors, an index of several, or their folder)");
+               "initial weights (a safetensors file, an index of several, or their folder)");
   cli::addText(app, "--export", "FILE", options.exportTo,
-               "where to write the trained weights (safetensors); replaced in one move");
+               "file for the trained weights (safetensors); replaced atomically");
   cli::addInteger(app, "--seed", "S", options.seed, "seed of the initial weights",
                   cli::IntegerRange<std::uint64_t>());
   cli::addNumber(app, "--lr", "X", options.learningRate,
@@ -50,23 +50,23 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
   cli::addInteger(app, "--eval-every", "K", options.evalEvery,
                   "evaluate after every K steps and after the last one", counted);
   cli::addFlag(app, "--shuffle", options.shuffle,
-               "visit the samples of each epoch in another order, which the seed says");
+               "visit the samples of each epoch in a random order derived from the seed");
   cli::addText(app, "--log", "FILE", options.log,
-               "write one JSON object a step to this file; one that is there is renamed FILE.1");
+               "write one JSON object per step to this file; an existing file is renamed FILE.1");
   cli::addFlag(app, "--log-header", options.logHeader,
                "begin the log with a line that says what the run is: {\"run\": {...}}");
   cli::addText(app, "--trace", "FILE", options.trace,
-               "write when each launch of the latest steps ran to this file (for Perfetto)");
+               "write a timeline of the launches of the latest steps to this file (for Perfetto)");
   cli::addFlag(app, "--report", options.report,
-               "print the memory table; without --data, and do nothing else");
+               "print the memory table; without --data, exit after it");
   options.communicator = program.communicator;
   cli::addChoice(app, "--communicator", options.communicator,
-                 std::string("how ranks talk: ") + target::communicatorNames,
+                 std::string("transport between ranks: ") + target::communicatorNames,
                  {"auto", "shm", "tcp", "mpi", "nccl", "loopback"})
       ->type_name("NAME");
   cli::addFlag(app, "--trust-network", options.trustNetwork,
-               "let ranks meet over the network without FSDP_JOB_TOKEN: anybody who reaches the "
-               "port of rank 0 may join");
+               "let ranks connect over the network without FSDP_JOB_TOKEN: any host that reaches "
+               "the port of rank 0 can join");
 
   const auto misused = [&](const std::string &why) {
     std::fprintf(stderr, "%s: error: %s; see --help\n", program.name, why.c_str());
@@ -92,7 +92,7 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
   if (options.steps && options.epochs)
     return misused("got both --steps and --epochs, expected one of them");
   if (!options.steps && !options.epochs)
-    return misused("--steps is missing: say how many steps to train");
+    return misused("--steps is missing: give the number of steps to train");
   const auto evaluates = [](const Segment &segment) {
     return segment.kind == SegmentKind::Evaluate;
   };

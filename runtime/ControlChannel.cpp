@@ -103,7 +103,7 @@ void ControlChannel::run() {
       line.silent += elapsed;
       if (line.socket && line.silent > silence_ && !failure_->raised())
         failure_->raise(
-            Error(format("hangs: no sign of life for %.1f s from '%s'", line.silent,
+            Error(format("not responding: no heartbeat for %.1f s from '%s'", line.silent,
                          peers_[static_cast<std::size_t>(line.rank)].host.c_str()))
                 .at(line.rank, ""));
     }
@@ -195,10 +195,11 @@ void ControlChannel::ended(Line &line) {
     cut_ = true;
   if (allDone_)
     return;
-  failure_->raise(Error(format("died without a word on '%s': it was killed, or exited in the middle "
-                               "of the job",
-                               peers_[static_cast<std::size_t>(line.rank)].host.c_str()))
-                      .at(line.rank, ""));
+  failure_->raise(
+      Error(
+          format("exited unexpectedly on '%s': it was killed, or exited before the end of the job",
+                 peers_[static_cast<std::size_t>(line.rank)].host.c_str()))
+          .at(line.rank, ""));
 }
 
 void ControlChannel::broadcastFailure() {
@@ -291,7 +292,7 @@ Socket ControlChannel::join(int peer, std::uint64_t id, const std::function<void
                       double seconds) {
   const PeerInfo &info = peers_[static_cast<std::size_t>(peer)];
   const double deadline = now() + seconds;
-  std::string reason = "it did not call";
+  std::string reason = "it did not connect";
   while (now() < deadline) {
     check();
     if (peer > rank_) {
@@ -316,7 +317,8 @@ Socket ControlChannel::join(int peer, std::uint64_t id, const std::function<void
         return line;
     usleep(20'000);
   }
-  throw Error(format("waited %g s for a connection with rank %d on '%s' (%s): %s; ranks connect to "
+  throw Error(format("timed out after %g s waiting for a connection with rank %d on '%s' (%s): %s; "
+                     "ranks connect to "
                      "each other directly, on any port",
                      seconds, peer, info.host.c_str(), info.address.describe().c_str(),
                      reason.c_str()));

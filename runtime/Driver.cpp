@@ -269,7 +269,7 @@ private:
     log.emplace(outputs.log,
                 std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()});
     if (!log->kept().empty())
-      std::printf("the log that was there is now '%s'\n", log->kept().c_str());
+      std::printf("kept the existing log as '%s'\n", log->kept().c_str());
     if (options.logHeader)
       log->writeHeader(header().json());
     showOutput();
@@ -301,8 +301,10 @@ private:
     std::printf("\n");
     if (valBatches)
       printValidation();
-    std::printf("memory: peak %zu of %zu bytes of the arena, workspace %zu bytes\n",
-                device->peakBytes(), program.arenaBytes, device->workspaceBytes());
+    std::printf("memory: arena peak %zu of %zu bytes (%s), workspace %zu bytes\n",
+                device->peakBytes(), program.arenaBytes,
+                formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
+                device->workspaceBytes());
     showOutput();
   }
 
@@ -329,8 +331,8 @@ void checkWholeBatches(const Program &program, const std::string &path, const Da
   for (const Segment &segment : program.segments)
     if (rest && segment.kind == SegmentKind::Evaluate && !segment.countsSamples)
       throw Error(format("'%s': got %lld samples to evaluate on, expected a multiple of the batch, "
-                         "%lld: the model mixes the samples of a batch, so that it can only be "
-                         "evaluated on whole ones; leave out the last %lld",
+                         "%lld: the model mixes the samples of a batch, so it can only be "
+                         "evaluated on full batches; remove the last %lld samples",
                          path.c_str(), static_cast<long long>(data.samples()),
                          static_cast<long long>(batch), static_cast<long long>(rest)));
 }

@@ -25,7 +25,7 @@ std::string fileText(const char *path) {
   const ssize_t got = S_ISREG(status.st_mode) ? read(descriptor, text.data(), text.size()) : -1;
   close(descriptor);
   if (got < 0)
-    throw Error(format("'%s' of FSDP_JOB_TOKEN_FILE is no plain file that can be read", path));
+    throw Error(format("'%s' of FSDP_JOB_TOKEN_FILE is not a readable regular file", path));
   if (status.st_uid != geteuid() || (status.st_mode & 0077))
     throw Error(format("'%s' of FSDP_JOB_TOKEN_FILE got user %d and mode %04o, expected user %d and "
                        "mode 0600, as others could read the token",
@@ -61,7 +61,8 @@ void requireToken(const LaunchEnvironment &launched, const std::string &token, b
   for (const Address &address : resolve(launched.address, launched.port, reason))
     if (!address.isLoopback())
       throw Error(format(
-          "ranks would meet over the network at '%s' (%s), where anybody could join them: set "
+          "ranks would connect over the network at '%s' (%s), where any host could join the job: "
+          "set "
           "FSDP_JOB_TOKEN to the same secret on every rank, or FSDP_JOB_TOKEN_FILE to a file of "
           "mode 0600 that holds it, or pass --trust-network if nobody else can reach that address",
           launched.address.c_str(), address.describe().c_str()));

@@ -51,11 +51,12 @@ void findPort(const Reader &read, LaunchEnvironment &found) {
   if (found.port)
     return;
   found.port = read.number("MASTER_PORT", 1, kLast, kTorchruns);
-  found.portFrom = read.has("MASTER_PORT") ? "MASTER_PORT" : "the usual one, without MASTER_PORT";
+  found.portFrom =
+      read.has("MASTER_PORT") ? "MASTER_PORT" : "the default port, as MASTER_PORT is not set";
   const std::string agent = read.text("TORCHELASTIC_USE_AGENT_STORE");
   if (agent != "True" && agent != "true" && agent != "1")
     return;
-  found.portFrom = format("the next to MASTER_PORT %d, where torchrun's store is", found.port);
+  found.portFrom = format("the port next to MASTER_PORT %d, which torchrun's store uses", found.port);
   found.port += found.port < kLast ? 1 : -1;
 }
 

@@ -85,7 +85,8 @@ std::string formatBytes(double bytes) {
   int unit = 0;
   for (; bytes >= 1024 && unit < 4; ++unit)
     bytes /= 1024;
-  return unit == 0 ? format("%.0f B", bytes) : format("%.3g %s", bytes, units[unit]);
+  // 1000 KiB, not 1e+03 KiB.
+  return format(bytes < 999.5 && unit > 0 ? "%.3g %s" : "%.0f %s", bytes, units[unit]);
 }
 
 std::string formatCount(double count) {

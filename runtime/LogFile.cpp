@@ -160,7 +160,7 @@ void LogFile::finish() {
   if (lostFrom)
     throw Error("cannot write '" + path + "': " + std::strerror(lostBy) +
                 "; training is done, but the log lacks the steps from " + std::to_string(lostFrom) +
-                " on; free some space or choose another place");
+                " on; free some space or choose another location");
 }
 
 } // namespace fsdp::rt

@@ -10,7 +10,7 @@ int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
                const std::function<int(Job &)> &) {
   throw Error(
       "--communicator=mpi: this program was built without MPI; install it (libopenmpi-dev) and "
-      "build again, or set MASTER_ADDR to the address of rank 0's machine to meet over TCP");
+      "build again, or set MASTER_ADDR to the address of rank 0's machine to connect over TCP");
 }
 
 } // namespace fsdp::rt

@@ -66,7 +66,7 @@ constexpr double kLinger = 5;
   const SharedSegment segment(Mapping::ofFile(memory.fd, file.bytes), {});
   segment.failure().raise(Error(difference));
   segment.attached().advance();
-  throw Aborted("rank 0 says what is wrong");
+  throw Aborted("rank 0 reports the failure");
 }
 
 /// Ends the first rank of a job that another rank has refused to join: says why, and is there to be
@@ -74,7 +74,7 @@ constexpr double kLinger = 5;
 [[noreturn]] void endRefused(SharedSegment &segment, std::uint64_t all) {
   reportOnce(segment.failure());
   segment.attached().waitFor(all, kLinger);
-  throw Aborted("another rank was started otherwise");
+  throw Aborted("another rank was started differently");
 }
 
 // False while the first rank has not come, or only one of an earlier job, now gone, had.
@@ -110,7 +110,7 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGr
   if (group.rank == group.first) {
     memory.fd = memfd_create("fsdp-arenas", MFD_CLOEXEC);
     if (memory.fd < 0 || ftruncate(memory.fd, static_cast<off_t>(bytes)) != 0)
-      failed("make the memory");
+      failed("create the memory");
     mapping = Mapping::ofFile(memory.fd, bytes);
     RendezvousFile file;
     file.creator = ProcessIdentity::ofSelf();
@@ -121,17 +121,17 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGr
   } else {
     while (!findSegment(path, group, bytes, mapping)) {
       if (now() > deadline)
-        throw Error(
-            format("waited %g s for rank %d to share its memory with rank %d on this machine: "
-                   "start all ranks here, or run with --communicator=mpi",
-                   limit, group.first, group.rank));
+        throw Error(format("timed out after %g s waiting for rank %d to share its memory with rank "
+                           "%d on this machine: "
+                           "start all ranks here, or run with --communicator=mpi",
+                           limit, group.first, group.rank));
       usleep(2000);
     }
   }
   SharedSegment segment(std::move(mapping), layout);
   std::int32_t nobody = 0;
   if (!segment.rank(group.rank).pid.compare_exchange_strong(nobody, static_cast<int>(getpid())))
-    throw Error(format("rank %d of this job has come already, as process %d: RANK has to differ on "
+    throw Error(format("rank %d of this job has already joined, as process %d: RANK must differ on "
                        "every process of a job, and FSDP_JOB_ID between jobs",
                        group.rank, nobody));
   segment.attached().advance();
@@ -144,8 +144,9 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGr
   while (!segment.attached().waitFor(all, 0.05)) {
     checkFailure();
     if (now() > deadline)
-      throw Error(format("waited %g s for the ranks of this machine: %zu of %d came", limit,
-                         std::size_t(segment.attached().value()), group.count));
+      throw Error(
+          format("timed out after %g s waiting for the ranks of this machine: %zu of %d joined",
+                 limit, std::size_t(segment.attached().value()), group.count));
   }
   checkFailure();
   return segment;

@@ -21,7 +21,7 @@ struct NodeLocalGroup {
 
 /// The segment that they share: made by the first, found by the others through `key`. Returns when
 /// all have it. Errors: a rank that does not come in time, comes twice, or was started otherwise
-/// than the first. Throws Aborted where another rank has said what is wrong.
+/// than the first. Throws Aborted where another rank has reported the failure.
 SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGroup &group,
                           double timeoutSeconds);
 

@@ -32,7 +32,7 @@ struct Descriptor {
 };
 
 [[noreturn]] void refuse(const std::string &path, const std::string &why) {
-  throw Error(format("'%s', by which the ranks of this machine find each other, %s: remove it, or "
+  throw Error(format("'%s', the rendezvous file of the ranks on this machine, %s: remove it, or "
                      "set FSDP_JOB_ID to another name on every rank",
                      path.c_str(), why.c_str()));
 }
@@ -58,10 +58,11 @@ RendezvousFile::Found RendezvousFile::read(const std::string &path, RendezvousFi
   struct stat status {};
   fstat(opened.fd, &status);
   const auto mode = static_cast<unsigned>(status.st_mode & 07777);
-  if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (mode & 0077) || status.st_nlink > 1)
-    refuse(path, format("is not to be trusted: got %s of user %d with mode %04o, expected a file of "
+  if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (mode & 0077) ||
+      status.st_nlink > 1)
+    refuse(path, format("is not trusted: got %s of user %d with mode %04o, expected a file of "
                         "user %d with mode 0600",
-                        S_ISREG(status.st_mode) ? "a file" : "what is no plain file",
+                        S_ISREG(status.st_mode) ? "a file" : "something that is not a regular file",
                         static_cast<int>(status.st_uid), mode, static_cast<int>(geteuid())));
   std::uint64_t digest = 0;
   FileHeader header{};
@@ -89,7 +90,7 @@ void RendezvousFile::publish(const std::string &path) const {
   while ((made.fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                          0600)) < 0) {
     if (errno != EEXIST)
-      refuse(path, format("cannot be made: %s", std::strerror(errno)));
+      refuse(path, format("cannot be created: %s", std::strerror(errno)));
     RendezvousFile other;
     const Found found = read(path, other);
     if (found == Incomplete && now() < deadline) {
@@ -98,7 +99,7 @@ void RendezvousFile::publish(const std::string &path) const {
     }
     const auto liveness = found == Whole ? other.creator.liveness() : ProcessIdentity::Gone;
     if (found != Absent && liveness != ProcessIdentity::Gone)
-      refuse(path, format("belongs to another job that is starting just now (its rank 0 is process "
+      refuse(path, format("belongs to another job that is starting now (its rank 0 is process "
                           "%d%s)",
                           other.creator.pid,
                           liveness == ProcessIdentity::Alive ? "" : " of another container"));

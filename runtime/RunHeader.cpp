@@ -38,7 +38,7 @@ std::int64_t RunHeader::parameters() const {
 
 std::string RunHeader::text() const {
   const int ranks = worldSize(program);
-  std::string text = format("%s: %s parameters, %d rank%s, mesh %s, arena %s a rank, %lld steps of %lld samples\n",
+  std::string text = format("%s: %s parameters, %d rank%s, mesh %s, arena %s per rank, %lld steps of %lld samples\n",
                             program.name, formatCount(static_cast<double>(parameters())).c_str(), ranks,
                             ranks == 1 ? "" : "s", mesh.c_str(),
                             formatBytes(static_cast<double>(program.arenaBytes)).c_str(),

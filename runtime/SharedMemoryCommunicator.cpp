@@ -105,13 +105,12 @@ void SharedMemoryCommunicator::reportAbsent(const Request &request) {
   }
   const char *what = name().c_str();
   if (!left.empty())
-    throw Error(format("waits in '%s' over '%s' for rank %s, which has ended already",
+    throw Error(format("waiting in '%s' over '%s' for rank %s, which has ended already",
                        request.describe().c_str(), what, left.c_str()))
         .byAll();
-  throw Error(
-      format("waited %g s in '%s' over '%s' for rank %s, which did not come (FSDP_TIMEOUT sets "
-             "the longest wait in seconds)",
-             timeout_, request.describe().c_str(), what, late.c_str()))
+  throw Error(format("timed out after %g s in '%s' over '%s', waiting for rank %s (FSDP_TIMEOUT "
+                     "sets the timeout in seconds)",
+                     timeout_, request.describe().c_str(), what, late.c_str()))
       .byAll();
 }
 

@@ -50,11 +50,10 @@ public:
     const double deadline = now() + seconds_;
     while (!missing().empty()) {
       if (now() > deadline)
-        throw failure(
-            format("waited %g s at %s for rank %s of %d%s (FSDP_TIMEOUT sets the longest wait in "
-                   "seconds)",
-                   seconds_, at_.c_str(), list(missing()).c_str(), self_.size,
-                   refused_.empty() ? "" : ("; sent away: " + refused_).c_str()));
+        throw failure(format("timed out after %g s at %s, waiting for rank %s of %d%s "
+                             "(FSDP_TIMEOUT sets the timeout in seconds)",
+                             seconds_, at_.c_str(), list(missing()).c_str(), self_.size,
+                             refused_.empty() ? "" : ("; rejected: " + refused_).c_str()));
       poll();
       serve();
       findWhoLeft();
@@ -112,7 +111,7 @@ private:
     char nothing;
     for (std::size_t rank = 1; rank < lines_.size(); ++rank)
       if (lines_[rank] && lines_[rank].receive(&nothing, 1) == Socket::kEnded)
-        fail(format("rank %zu on '%s' left while the job was starting", rank,
+        fail(format("rank %zu on '%s' disconnected while the job was starting", rank,
                     ranks_[rank].host.c_str()));
   }
 
@@ -123,7 +122,7 @@ private:
         return;
       const Address peer = peerOf(taken);
       if (place_.loopbackOnly && !peer.isLoopback()) {
-        refuse(format("%s came over the network to a job without FSDP_JOB_TOKEN",
+        refuse(format("%s connected over the network to a job without FSDP_JOB_TOKEN",
                       peer.describe().c_str()));
         continue;
       }
@@ -163,8 +162,8 @@ private:
     const auto request = payload ? JoinRequest::decode(*payload) : std::nullopt;
     if (!request) {
       // Nothing that it says is to be believed; it finds that rank 0 knows another token.
-      refuse(format("%s knows another FSDP_JOB_TOKEN", peerOf(guest.socket).describe().c_str()));
-      answer(guest.socket, guest.challenge, {JoinAnswer::Refused, 0, "another token", {}});
+      refuse(format("%s has a different FSDP_JOB_TOKEN", peerOf(guest.socket).describe().c_str()));
+      answer(guest.socket, guest.challenge, {JoinAnswer::Refused, 0, "different token", {}});
       return;
     }
     const std::string stranger = strangerFault(*request);
@@ -200,10 +199,10 @@ private:
                     who.c_str(), request.job.c_str(), request.size, self_.job.c_str(), self_.size,
                     at_.c_str());
     if (request.rank < 1 || request.rank >= self_.size)
-      return format("%s is none of the ranks 1 to %d that come to %s", who.c_str(), self_.size - 1,
-                    at_.c_str());
+      return format("%s is not one of the ranks 1 to %d expected at %s", who.c_str(),
+                    self_.size - 1, at_.c_str());
     if (lines_[static_cast<std::size_t>(request.rank)])
-      return format("%s has come to %s already, from '%s': RANK has to differ on every process",
+      return format("%s has already joined at %s, from '%s': RANK must differ on every process",
                     who.c_str(), at_.c_str(),
                     ranks_[static_cast<std::size_t>(request.rank)].host.c_str());
     return "";
@@ -248,7 +247,7 @@ private:
     }
     for (std::size_t rank = 1; rank < lines_.size(); ++rank)
       if (!answer(lines_[rank], ranks_[rank].nonce, found))
-        fail(format("rank %zu on '%s' left while the job was starting", rank,
+        fail(format("rank %zu on '%s' disconnected while the job was starting", rank,
                     ranks_[rank].host.c_str()));
     Rendezvous result;
     result.peers = std::move(found.peers);
@@ -287,7 +286,7 @@ public:
     const std::optional<JoinAnswer> answer = receiveAnswer(line, seconds + kPatience);
     if (!answer)
       throw RendezvousError(
-          format("rank 0 at %s left while the job was starting", place_.describe().c_str()),
+          format("rank 0 at %s disconnected while the job was starting", place_.describe().c_str()),
           RendezvousError::FirstOfMachine);
     if (answer->what != JoinAnswer::AllHere)
       throw RendezvousError(answer->reason, RendezvousError::FirstRank);
@@ -308,24 +307,23 @@ private:
       return std::nullopt;
     const auto payload = openFrame(frame, place_.token, self_.nonce);
     if (!payload)
-      throw RendezvousError(
-          format("rank 0 at %s knows another FSDP_JOB_TOKEN than rank %d: set it to the same secret "
-                 "on every rank",
-                 place_.describe().c_str(), self_.rank),
-          RendezvousError::ThisRank);
+      throw RendezvousError(format("rank 0 at %s has a different FSDP_JOB_TOKEN than rank %d: set "
+                                   "it to the same secret on every rank",
+                                   place_.describe().c_str(), self_.rank),
+                            RendezvousError::ThisRank);
     return JoinAnswer::decode(*payload, self_.size);
   }
 
   /// Introduces this rank at one address. Nothing: `reason_` says why.
   Socket introduce(const Address &address, double seconds) {
     if (place_.loopbackOnly && !address.isLoopback()) {
-      reason_ = "it is an address of the network, and FSDP_JOB_TOKEN is not set";
+      reason_ = "it is not a loopback address, and FSDP_JOB_TOKEN is not set";
       return {};
     }
     Socket line = connectTo(address, seconds, reason_);
     if (!line)
       return line;
-    reason_ = "what listens there is no rank of a job";
+    reason_ = "the process that listens there is not a rank of a job";
     std::string frame;
     if (!receiveFrame(line, FrameKind::Challenge, kNonceBytes, seconds, frame))
       return {};
@@ -355,8 +353,8 @@ private:
       usleep(pause);
     }
     throw RendezvousError(
-        format("waited %g s for rank 0 at %s: %s (MASTER_ADDR and FSDP_PORT say where it is, "
-               "FSDP_TIMEOUT sets the longest wait in seconds)",
+        format("timed out after %g s waiting for rank 0 at %s: %s (MASTER_ADDR and FSDP_PORT give "
+               "its address, FSDP_TIMEOUT sets the timeout in seconds)",
                seconds, place_.describe().c_str(), reason_.c_str()),
         RendezvousError::FirstOfMachine);
   }
@@ -373,8 +371,8 @@ Rendezvous meet(const RendezvousPlace &place, JoinRequest &self, double seconds)
   try {
     listener = listenOn(place.port);
   } catch (const Error &error) {
-    throw RendezvousError(format("%s; it is the port of %s, where the ranks of all machines meet: "
-                                 "set FSDP_PORT to a free one for every rank",
+    throw RendezvousError(format("%s; it is the port of %s, where the ranks of all machines "
+                                 "connect: set FSDP_PORT to a free one for every rank",
                                  error.what(), place.describe().c_str()),
                           RendezvousError::ThisRank);
   }

@@ -31,7 +31,7 @@ void Watchdog::run() {
         lookAfterNeighbour();
       if (launcher_.gone())
         segment_.failure().raise(Error(
-            format("%s is gone: it was killed, or ended before its ranks; ranks end with it",
+            format("%s has exited: it was killed, or ended before its ranks; its ranks end too",
                    launcher_.describe().c_str())));
       continue;
     }
@@ -58,8 +58,8 @@ void Watchdog::lookAfterNeighbour() {
   if (!gone && silent < silence_)
     return;
   Error error =
-      gone ? Error("died without a word: it was killed, or exited in the middle of the job")
-           : Error(format("hangs: no sign of life for %.0f s", silent));
+      gone ? Error("exited unexpectedly: it was killed, or exited before the end of the job")
+           : Error(format("not responding: no heartbeat for %.0f s", silent));
   segment_.failure().raise(error.at(neighbour_, ""));
 }
 

@@ -31,7 +31,7 @@ RANKS = [
     ("fsdp=3", "throw", "loopback", 1, "error: rank 1: the planted fault"),
     ("fsdp=2", "invalid", "loopback", 1, "error: rank 1, 'wrong copy': "),
     ("fsdp=2", "kind", "loopback", 1, "'scatter': collectives over 'all axes' do not match: "),
-    ("fsdp=3", "leave", "loopback", 1, "over 'all axes' for rank 1, which did not come"),
+    ("fsdp=3", "leave", "loopback", 1, "over 'all axes', waiting for rank 1"),
 ]
 # Where a sanitizer looks: a case, its mesh.
 SANITIZED = ("gpt2-tiny-bf16", "2")

@@ -57,13 +57,13 @@ Found countDevicesApart() {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!told)
-    throw Error("the process that counts the GPUs died before it could say how many there are",
+    throw Error("the process that counts the GPUs died before it reported their number",
                 kExitNoDevice);
   return found;
 }
 
 [[noreturn]] void noDevice(cudaError_t status) {
-  throw Error(format("no GPU is usable: %s (%s); this program runs on NVIDIA GPUs only: look at "
+  throw Error(format("no GPU is usable: %s (%s); this program runs on NVIDIA GPUs only: check "
                      "nvidia-smi, or compile the model with --target=cpu",
                      cudaGetErrorString(status == cudaSuccess ? cudaErrorNoDevice : status),
                      cudaGetErrorName(status == cudaSuccess ? cudaErrorNoDevice : status)),

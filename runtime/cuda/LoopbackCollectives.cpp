@@ -213,8 +213,8 @@ private:
       for (int peer = 0; peer < size(); ++peer)
         if (__atomic_load_n(&shownBy(peer).meetings, __ATOMIC_RELAXED) < meetings_)
           late += (late.empty() ? "" : ", ") + std::to_string(group_[std::size_t(peer)]);
-      throw Error(format("waited %g s in '%s' over '%s' for rank %s, which did not come "
-                         "(FSDP_TIMEOUT sets the longest wait in seconds)",
+      throw Error(format("timed out after %g s in '%s' over '%s', waiting for rank %s "
+                         "(FSDP_TIMEOUT sets the timeout in seconds)",
                          timeout, request.describe().c_str(), name_, late.c_str()))
           .at(context_.rank(), context_.action())
           .byAll();

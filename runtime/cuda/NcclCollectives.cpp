@@ -224,8 +224,8 @@ void NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spe
 
 void NcclCollectives::inspect() {
   if (const double since = joiningSince_; since > 0 && now() - since > timeout_)
-    throw Error(format("waited %g s for NCCL to join all ranks: not all ranks came (FSDP_TIMEOUT "
-                       "sets the longest wait in seconds; NCCL_DEBUG=INFO says what NCCL does)",
+    throw Error(format("timed out after %g s waiting for NCCL to connect all ranks (FSDP_TIMEOUT "
+                       "sets the timeout in seconds; NCCL_DEBUG=INFO logs what NCCL does)",
                        timeout_))
         .byAll();
   std::lock_guard<std::mutex> lock(mutex_);
@@ -238,8 +238,8 @@ void NcclCollectives::inspect() {
     if (!action)
       continue;
     if (seconds > timeout_)
-      throw Error(format("waited %.0f s in a collective over '%s': another rank did not come, or "
-                         "hangs (FSDP_TIMEOUT sets the longest wait in seconds)",
+      throw Error(format("timed out after %.0f s in a collective over '%s': another rank did not "
+                         "join it, or hangs (FSDP_TIMEOUT sets the timeout in seconds)",
                          seconds, member->name()))
           .at(context_.rank(), action)
           .byAll();
@@ -249,7 +249,7 @@ void NcclCollectives::inspect() {
     ncclResult_t state = ncclSuccess;
     if (ncclCommGetAsyncError(comm, &state) != ncclSuccess || state == ncclSuccess)
       continue;
-    throw Error(format("NCCL reports '%s' (%s): a rank or the way to it is gone",
+    throw Error(format("NCCL reports '%s' (%s): a rank has failed, or the connection to it is lost",
                        ncclGetErrorString(state), ncclGetLastError(comm)))
         .at(context_.rank(), unfinished)
         .byAll();

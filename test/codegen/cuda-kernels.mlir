@@ -22,7 +22,7 @@ fsdp.param @v : tensor<96x40xf32> unit "u" init <normal, 0.5>
 // CHECK:        store(
 
 // The largest of 40 is found by a warp; NaN stays NaN.
-// CHECK-LABEL: // One warp a result.
+// CHECK-LABEL: // One warp per result.
 // CHECK:        float total = -__builtin_inff();
 // CHECK-NEXT:   for (int {{[a-z0-9_]+}} = threadIdx.x % 32; {{[a-z0-9_]+}} < 40; {{[a-z0-9_]+}} += 32) {
 // CHECK:          total = maximum({{.*}}, total);
@@ -31,13 +31,13 @@ fsdp.param @v : tensor<96x40xf32> unit "u" init <normal, 0.5>
 // CHECK-NEXT:   if (threadIdx.x % 32 == 0)
 
 // The sum of all is a block's, in double.
-// CHECK-LABEL: // One block a result.
+// CHECK-LABEL: // One block per result.
 // CHECK:        double total = 0.0;
 // CHECK:        total = reduceBlock<Plus>(total);
 // CHECK-NEXT:   if (threadIdx.x == 0)
 
 // The bias's gradient: 8 columns of results a block, whose threads share the rows.
-// CHECK-LABEL: // 8 results a block, 32 threads each, whose parts are added in their order.
+// CHECK-LABEL: // 8 results per block, 32 threads each; their partial sums are added in order.
 // CHECK:        const int [[O:[a-z0-9_]+]] = blockIdx.x * 8 + threadIdx.x % 8;
 // CHECK:        for (int [[B:[a-z0-9_]+]] = threadIdx.x / 8; [[B]] < 50; [[B]] += 32) {
 // CHECK:        total = reduceLanes<Plus, 8, 32>(total);

@@ -22,7 +22,7 @@
 
 // The report is of the program, as everywhere.
 // RUN: bash -c 'fsdpc %S/Inputs/regression.mlir --emit=model --report -o %t/model.mlir' | FileCheck %s --check-prefix=REPORT
-// REPORT: bytes of each of 1 rank
+// REPORT: memory of each of 1 rank
 
 // What the program is called must be a name that can be printed.
 // RUN: bash -c 'sed "1i module @\"a\\\\0Ab\" {" %S/Inputs/regression.mlir > %t/name.mlir; echo "}" >> %t/name.mlir'

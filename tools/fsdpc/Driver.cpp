@@ -84,7 +84,7 @@ void Driver::State::openOutputs() {
     named.push_back({"-o", options.output, identityOf(options.output), /*output=*/true});
     if (standsInFolder(input, options.output))
       throw UsageError("model '" + input + "' stands in the folder that -o replaces, '" +
-                       options.output + "'; choose another place");
+                       options.output + "'; choose another location");
   } else if (!options.onlyReport()) {
     result = openOutput(options.output.empty() ? "-" : options.output);
     named.push_back({"-o", result->name(), result->identity(), /*output=*/true});

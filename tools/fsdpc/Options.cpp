@@ -121,7 +121,7 @@ std::vector<std::pair<std::string, int64_t>> parseMesh(const std::string &text,
 //===----------------------------------------------------------------------===//
 
 static void declareOptimizer(CLI::App &app, OptimizerOptions &o) {
-  CLI::App &group = *app.add_option_group("Training", "instead of what the model says");
+  CLI::App &group = *app.add_option_group("Training", "overrides the model's own settings");
   auto number = [&](const char *name, std::optional<double> &value, const char *description,
                     cli::NumberRange range) {
     cli::addNumber(group, name, "X", value, description, range);
@@ -134,9 +134,9 @@ static void declareOptimizer(CLI::App &app, OptimizerOptions &o) {
   number("--eps", o.eps, "added to the root of the second moment of adam and adamw", anyAmount);
   number("--weight-decay", o.weightDecay, "decay of parameters of rank two and more", anyAmount);
   number("--clip", o.clip, "largest global norm of the gradients; 0 for no clipping", anyAmount);
-  cli::addInteger(group, "--warmup", "N", o.warmup, "steps over which the rate rises to --lr",
-                  fromZero);
-  cli::addChoice(group, "--schedule", o.schedule, "the rate after warmup, until the last step",
+  cli::addInteger(group, "--warmup", "N", o.warmup,
+                  "steps over which the learning rate rises to --lr", fromZero);
+  cli::addChoice(group, "--schedule", o.schedule, "learning rate after warmup, until the last step",
                  {"constant", "linear", "cosine"});
 }
 
@@ -146,7 +146,7 @@ static void declareDistribution(CLI::App &app, Options &o) {
                     const std::vector<std::string> &words) {
     return cli::addChoice(group, name, value, description, words)->default_str(value);
   };
-  cli::add(group, "--mesh", "AXIS=SIZE,...", "named axes over the ranks (fsdp=1)",
+  cli::add(group, "--mesh", "AXIS=SIZE,...", "mesh axes and their sizes (fsdp=1)",
            [&o](const std::string &text) {
              std::string message;
              parseMesh(text, message);
@@ -159,28 +159,30 @@ static void declareDistribution(CLI::App &app, Options &o) {
              o.pipeline.batchAxes = parseAxes(text, message);
              return message;
            });
-  choice("--strategy", o.pipeline.strategy, "what is sharded over 'fsdp'",
+  choice("--strategy", o.pipeline.strategy, "sharding strategy",
          {"ddp", "zero1", "zero2", "fsdp", "hsdp"})
       ->each([&o](const std::string &) { o.strategyGiven = true; });
   group
-      .add_option("--shard", o.pipeline.shardPatterns,
-                  "storage of the parameters whose name PATTERN matches: flat, replicated, or a "
-                  "dimension")
+      .add_option(
+          "--shard", o.pipeline.shardPatterns,
+          "storage of the parameters whose names match PATTERN: flat, replicated, or a dimension")
       ->check(CLI::Validator([](std::string &text) { return checkShardPattern(text); }, ""))
       ->type_name("PATTERN:SPEC")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   cli::addInteger(group, "--min-shard-size", "N", o.pipeline.minShardSize,
-                  "smaller parameters stay whole, in elements", fromZero)
+                  "replicate parameters with fewer than N elements", fromZero)
       ->default_str("0");
-  choice("--precision", o.pipeline.precision, "of compute and gathers", {"f32", "bf16"});
-  choice("--reduce-precision", o.pipeline.reducePrecision, "of gradient reductions",
+  choice("--precision", o.pipeline.precision, "element type of compute and all-gathers",
+         {"f32", "bf16"});
+  choice("--reduce-precision", o.pipeline.reducePrecision, "element type of gradient reductions",
          {"f32", "bf16"});
   cli::addInteger(group, "--accumulate", "K", o.accumulate, "microbatches per step", fromOne)
       ->default_str("1");
   choice("--accumulate-reduce", o.accumulateReduce, "which microbatches reduce gradients",
          {"each", "last"});
-  cli::add(group, "--reshard-after-forward", "always|never", "when gathered parameters are given up",
+  cli::add(group, "--reshard-after-forward", "always|never",
+           "when gathered parameters are released",
            [&o](const std::string &text) {
              std::optional<ir::Reshard> when = ir::symbolizeReshard(text);
              o.pipeline.reshard = when.value_or(o.pipeline.reshard);
@@ -188,15 +190,15 @@ static void declareDistribution(CLI::App &app, Options &o) {
            })
       ->default_str("always");
   cli::add(group, "--remat", "none|full|selective|auto|every:K",
-           "which activations are computed again in backward",
+           "which activations are recomputed in backward",
            choiceOrInteger(o.remat, {"none", "full", "selective", "auto"}, "every:", fromOne))
       ->default_str(o.remat);
-  cli::add(group, "--memory-limit", "SIZE", "bytes of a rank that the plan must fit, as in 20GiB",
+  cli::add(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB",
            [&o](const std::string &text) {
              o.memoryLimit = text;
              return checkByteCount(text);
            });
-  cli::add(group, "--prefetch", "auto|K", "gathers that run ahead of the unit in use",
+  cli::add(group, "--prefetch", "auto|K", "number of all-gathers issued ahead of the unit in use",
            [&o](const std::string &text) {
              if (text != "auto")
                return cli::parseInteger(text, fromZero, o.pipeline.prefetch).empty()
@@ -206,8 +208,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
              return std::string();
            })
       ->default_str("1");
-  choice("--buckets", o.buckets, "what one gather holds", {"unit", "parameter"});
-  choice("--communicator", o.communicator, "how ranks talk",
+  choice("--buckets", o.buckets, "what one all-gather transfers", {"unit", "parameter"});
+  choice("--communicator", o.communicator, "transport between ranks",
          {"auto", "shm", "tcp", "mpi", "nccl", "loopback"});
   group.callback([&o, &group] {
     for (const CLI::Option *option : group.get_options())
@@ -219,18 +221,18 @@ static void declareDistribution(CLI::App &app, Options &o) {
 
 void Options::declare(CLI::App &app) {
   cli::addText(app, "-o,--output", "PATH", output,
-               "where the result goes (IR: standard output by default)");
+               "output path (for IR, standard output by default)");
   cli::addChoice(app, "--emit", emit,
-                 "what to write; a model is text for fsdpc, with the mesh and the training options "
-                 "given here",
+                 "output kind; model is IR text that fsdpc reads, with the mesh and training "
+                 "options given here",
                  {"model", "global", "local", "scheduled", "source", "binary"})
       ->each([this](const std::string &) { emitGiven = true; })
       ->default_str(emit);
-  cli::addChoice(app, "--target", target, "what the program runs on", {"cpu", "cuda"})
+  cli::addChoice(app, "--target", target, "device that the program runs on", {"cpu", "cuda"})
       ->default_str(target);
   cli::add(app, "--cuda-arch", "CC,...",
-           "compute capabilities of the GPUs, as in 90 or 80,90a,100 (90); newer ones use the newest's "
-           "PTX",
+           "compute capabilities of the GPUs, such as 90 or 80,90a,100 (90); newer GPUs use the "
+           "PTX of the newest",
            [this](const std::string &text) {
              std::string message;
              ir::parseCudaArchitectures(text, message);
@@ -238,9 +240,10 @@ void Options::declare(CLI::App &app) {
              return message;
            });
   cli::addFlag(app, "--record", record,
-               "a program that prints its log of actions instead of acting");
-  cli::addText(app, "--report", "[=FILE.json]", report,
-               "print the memory table; with =FILE.json, write it and the collectives there");
+               "generate a program that prints its actions instead of executing them");
+  cli::addText(
+      app, "--report", "[=FILE.json]", report,
+      "print the memory table; with =FILE.json, write it and the collectives to that file");
   declareDistribution(app, *this);
   declareOptimizer(app, optimizer);
 }
@@ -256,12 +259,13 @@ void Options::check() const {
   if (writesProgram && output.empty())
     throw UsageError("--emit=" + emit + " needs '-o PATH'");
   if (record && onlyReport())
-    throw UsageError("--record writes a program, and --report alone writes none; give '-o PATH'");
+    throw UsageError("--record needs a program, and --report alone writes none; give '-o PATH'");
   if (record && getEmit() < Emit::Source)
-    throw UsageError("--record is of programs; got --emit=" + emit + ", expected source or binary");
+    throw UsageError("--record applies to programs; got --emit=" + emit +
+                     ", expected source or binary");
 
   if (!cudaArch.empty() && target != "cuda")
-    throw UsageError("--cuda-arch is of programs for GPUs; got --target=" + target +
+    throw UsageError("--cuda-arch applies to programs for GPUs; got --target=" + target +
                      ", expected cuda");
   const std::set<std::string> communicators =
       target == "cuda" ? std::set<std::string>{"auto", "nccl", "loopback"}

@@ -49,7 +49,7 @@ void checkFolderOutput(const std::string &text) {
   std::error_code error;
   if (!files::is_directory(folder, error))
     throw Failure("cannot write " + quoted(path) + ": there is no folder " + quoted(folder) +
-                  "; make it first");
+                  "; create it first");
   if (access(folder.c_str(), W_OK | X_OK) != 0)
     throw Failure("cannot write " + quoted(path) + ": folder " + quoted(folder) + ": " +
                   std::strerror(errno));
@@ -57,11 +57,11 @@ void checkFolderOutput(const std::string &text) {
     return;
   if (!files::is_directory(path))
     throw Failure("cannot write folder " + quoted(path) +
-                  ": a file stands there; move it away or choose another place");
+                  ": a file with this name exists; move it away or choose another location");
   if (!files::exists(path / markerName))
     throw Failure("refusing to replace folder " + quoted(path) +
                   ": it was not written by this tool (it has no " + quoted(markerName) +
-                  "); move it away or choose another place");
+                  "); move it away or choose another location");
 }
 
 bool standsInFolder(const std::string &file, const std::string &folder) {

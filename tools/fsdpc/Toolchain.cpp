@@ -54,7 +54,8 @@ static std::string readWhole(const files::path &path) {
 // The runtime of an installed compiler
 //===----------------------------------------------------------------------===//
 
-/// The compiler of C++ that programs are compiled with: that of this compiler's build if it is here.
+/// The compiler of C++ that programs are compiled with: that of this compiler's build if it is
+/// here.
 static std::string findCompiler() {
   for (const char *name : {FSDP_COMPILER, "clang++-22", "clang++", "g++", "c++"})
     if (auto found = llvm::sys::findProgramByName(name))
@@ -65,7 +66,7 @@ static std::string findCompiler() {
 static std::string findTool(const char *name, const char *package) {
   if (auto found = llvm::sys::findProgramByName(name))
     return *found;
-  throw Failure(std::string("the runtime of programs is built on first use, and '") + name +
+  throw Failure(std::string("the runtime library of programs is built on first use, and '") + name +
                 "' is not here; install " + package);
 }
 
@@ -103,7 +104,8 @@ static files::path cacheFolder() {
     return files::path(cache) / "fsdpc";
   if (const char *home = std::getenv("HOME"); home && *home)
     return files::path(home) / ".cache" / "fsdpc";
-  throw Failure("there is no place for the runtime of programs, which is built on first use; set HOME or "
+  throw Failure("there is no folder for the runtime library of programs, which is built on first "
+                "use; set HOME or "
                 "XDG_CACHE_HOME");
 }
 
@@ -124,7 +126,7 @@ static void runStep(const std::vector<std::string> &command, const std::string &
   if (done.ReturnCode == 0)
     return;
   std::string text = readWhole(log);
-  throw Failure("the runtime of programs does not build:\n" +
+  throw Failure("the runtime library of programs does not build:\n" +
                 text.substr(text.size() > 4000 ? text.size() - 4000 : 0));
 }
 
@@ -144,8 +146,8 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   const bool ninja = bool(llvm::sys::findProgramByName("ninja"));
   if (!ninja)
     findTool("make", "ninja-build or make");
-  llvm::errs() << "fsdpc: building the runtime of programs for this processor, once, in '" << built.string()
-               << "'\n";
+  llvm::errs() << "fsdpc: building the runtime library for this processor, once, in '"
+               << built.string() << "'\n";
   // Made beside its place and moved there whole: another process may be about the same.
   TemporaryFolder folder(built.string());
   const std::string log = folder.path() + "/log", build = folder.path() + "/build";
@@ -219,7 +221,8 @@ Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) 
       throw Failure("--target=cuda needs the CUDA toolkit and NCCL, and nvcc was not found when this compiler was built; "
                     "install it and build again, or write --emit=source and build that where they are");
   }
-  // Ranks that are forked or meet over TCP need no MPI: this takes the place of the part that would.
+  // Ranks that are forked or meet over TCP need no MPI: this takes the place of the part that
+  // would.
   if (communicator == "shm" || communicator == "tcp") {
     std::vector<std::string> without = stringsOf(object, "without_mpi");
     found.program.libraries.insert(found.program.libraries.begin(), without.begin(), without.end());

@@ -136,7 +136,7 @@ llvm::Error OutputFile::resolve() {
   }
   std::string folder = folderOf(target);
   if (!llvm::sys::fs::is_directory(folder))
-    return cannotWrite(path, "there is no folder '" + folder + "'; make it first");
+    return cannotWrite(path, "there is no folder '" + folder + "'; create it first");
   if (access(folder.c_str(), W_OK | X_OK) != 0)
     return cannotWrite(path, "folder '" + folder + "': " + std::strerror(errno));
   return llvm::Error::success();

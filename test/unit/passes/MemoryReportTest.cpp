@@ -96,10 +96,12 @@ TEST_F(MemoryReportTest, WritesJsonAndATable) {
   std::string table;
   llvm::raw_string_ostream os(table);
   report.print(os);
-  EXPECT_NE(table.find("bytes of each of 2 ranks (fsdp=2)\n"), std::string::npos);
-  EXPECT_NE(table.find("  parameters                 176             192\n"), std::string::npos);
-  EXPECT_NE(table.find("1,234,567"), std::string::npos);
-  EXPECT_NE(table.find("     3 x all_gather     over fsdp, 80 bytes each\n"), std::string::npos);
+  EXPECT_NE(table.find("memory of each of 2 ranks (fsdp=2), in bytes\n"), std::string::npos);
+  EXPECT_NE(table.find("  parameters                 176             192      192 B\n"),
+            std::string::npos);
+  EXPECT_NE(table.find("       1,234,567   1.18 MiB  allocated once: "), std::string::npos);
+  EXPECT_NE(table.find("     3 x all_gather     over fsdp, 80 bytes per call\n"),
+            std::string::npos);
 }
 
 /// A chain of units of the given widths over `ranks` ranks: weight and bias each, squared error.

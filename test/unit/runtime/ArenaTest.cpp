@@ -37,9 +37,9 @@ TEST(Arena, SaysThatMemoryIsNotThere) {
     populate(mapping.data(), 2 * kPage);
     FAIL() << "expected an error";
   } catch (const Error &error) {
-    EXPECT_STREQ(error.what(), "cannot get 8192 bytes of memory for the arena: Cannot allocate "
-                               "memory; expected as much to be free on each rank (--report says "
-                               "what a rank takes)");
+    EXPECT_STREQ(error.what(), "cannot allocate 8192 bytes for the arena: Cannot allocate memory; "
+                               "each rank needs that much "
+                               "free memory (--report prints the memory of a rank)");
   }
 }
 

@@ -40,7 +40,7 @@ TEST(CudaProgram, RunsItsStepsThroughTheDriver) {
   Finished one = runProgram("-emulated", 1, "--steps=3");
   EXPECT_EQ(one.status, 0) << one.output;
   EXPECT_TRUE(one.says("done:  loss 0  grad_norm 0  lr 0\n")) << one.output;
-  EXPECT_TRUE(one.says("peak 132 of 192 bytes of the arena")) << one.output;
+  EXPECT_TRUE(one.says("arena peak 132 of 192 bytes (192 B), ")) << one.output;
   Finished four = runProgram("-emulated", 4, "--steps=3 --communicator=loopback");
   EXPECT_EQ(four.status, 0) << four.output;
   EXPECT_TRUE(four.says("nothing: 4 rank(s), mesh fsdp=4, ")) << four.output;

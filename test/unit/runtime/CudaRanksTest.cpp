@@ -106,7 +106,7 @@ TEST(Devices, AreCountedBeforeThereAreRanks) {
     Finished none = runCudaRanks("fsdp=4", "count", how, "devices=0");
     EXPECT_EQ(none.status, 3);
     EXPECT_TRUE(none.says("error: no GPU is usable: ")) << none.output;
-    EXPECT_TRUE(none.says("this program runs on NVIDIA GPUs only: look at nvidia-smi, or compile "
+    EXPECT_TRUE(none.says("this program runs on NVIDIA GPUs only: check nvidia-smi, or compile "
                           "the model with --target=cpu\n"))
         << none.output;
   }
@@ -118,8 +118,8 @@ TEST(Devices, AreCountedByAProcessThatMayFail) {
   EXPECT_TRUE(none.says("error: cannot start a process that counts the GPUs: ")) << none.output;
   Finished killed = runCudaRanks("fsdp=4", "count", "nccl", "devices=4", "FORK=kill ");
   EXPECT_EQ(killed.status, 3);
-  EXPECT_TRUE(killed.says("error: the process that counts the GPUs died before it could say how "
-                          "many there are\n"))
+  EXPECT_TRUE(
+      killed.says("error: the process that counts the GPUs died before it reported their number\n"))
       << killed.output;
 }
 
@@ -144,8 +144,8 @@ TEST(Loopback, NamesTheRankThatDoesNotCome) {
     Finished job = runCudaRanks("fsdp=3", mode, "loopback", "devices=1", "FSDP_TIMEOUT=1 ");
     EXPECT_EQ(job.status, 1) << job.output;
     EXPECT_EQ(job.errors(), 1) << job.output;
-    EXPECT_TRUE(job.says("'gather': waited 1 s in 'all_gather of ")) << job.output;
-    EXPECT_TRUE(job.says("over 'all axes' for rank 1, which did not come")) << job.output;
+    EXPECT_TRUE(job.says("'gather': timed out after 1 s in 'all_gather of ")) << job.output;
+    EXPECT_TRUE(job.says("over 'all axes', waiting for rank 1")) << job.output;
     EXPECT_LT(job.seconds, 20);
   }
 }
@@ -164,7 +164,8 @@ TEST(Nccl, NamesTheCollectiveThatHangs) {
       Finished job = runCudaRanks("fsdp=3", mode, "nccl", emulator, "FSDP_TIMEOUT=1 ");
       EXPECT_EQ(job.status, 1) << job.output;
       EXPECT_EQ(job.errors(), 1) << job.output;
-      EXPECT_TRUE(job.says("'gather': waited 1 s in a collective over 'all axes'")) << job.output;
+      EXPECT_TRUE(job.says("'gather': timed out after 1 s in a collective over 'all axes'"))
+          << job.output;
       EXPECT_LT(job.seconds, 20);
     }
 }
@@ -192,8 +193,8 @@ TEST(Nccl, DoesNotWaitForeverToStart) {
   Finished job = runCudaRanks("fsdp=2", "join", "nccl", "devices=2", "FSDP_TIMEOUT=1 ");
   EXPECT_EQ(job.status, 1) << job.output;
   EXPECT_EQ(job.errors(), 1) << job.output;
-  EXPECT_TRUE(job.says("waited 1 s for NCCL to join all ranks: not all ranks came (FSDP_TIMEOUT "
-                       "sets the longest wait in seconds; NCCL_DEBUG=INFO says what NCCL does)\n"))
+  EXPECT_TRUE(job.says("timed out after 1 s waiting for NCCL to connect all ranks (FSDP_TIMEOUT "
+                       "sets the timeout in seconds; NCCL_DEBUG=INFO logs what NCCL does)\n"))
       << job.output;
   EXPECT_LT(job.seconds, 20);
 }
@@ -203,7 +204,7 @@ TEST(Nccl, HearsOfItsAsynchronousErrors) {
   EXPECT_EQ(job.status, 1) << job.output;
   EXPECT_EQ(job.errors(), 1) << job.output;
   EXPECT_TRUE(job.says("NCCL reports '")) << job.output;
-  EXPECT_TRUE(job.says("a rank or the way to it is gone\n")) << job.output;
+  EXPECT_TRUE(job.says("a rank has failed, or the connection to it is lost\n")) << job.output;
   EXPECT_LT(job.seconds, 20);
 }
 

@@ -23,8 +23,8 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"sigkill", 1, "error: rank 1: was killed by signal 9 (Killed)"},
         Fault{"segv", 1, "error: rank 1: was killed by signal 11 (Segmentation fault)\n"},
         Fault{"exit", 3, "error: rank 1: exited with status 3 before the end of the job\n"},
-        Fault{"stop", 1, "error: rank 1: hangs: no sign of life for"},
-        Fault{"spin", 1, "' over 'all axes' for rank 1, which did not come"},
+        Fault{"stop", 1, "error: rank 1: not responding: no heartbeat for"},
+        Fault{"spin", 1, "' over 'all axes', waiting for rank 1"},
         Fault{"leave", 1, "for rank 1, which has ended already\n"},
         Fault{"kind", 1, "collectives over 'all axes' do not match: "},
         Fault{"count", 1, "'all_gather of f32 1x3336x1 of 10000'"}));
@@ -54,9 +54,9 @@ INSTANTIATE_TEST_SUITE_P(
                         "error: rank 1, 'faulty kernel': the planted fault of a kernel\n"},
                     LaunchedFault{"sigkill", "shm", "signal 9"},
                     LaunchedFault{"sigkill", "mpi", "signal 9"},
-                    LaunchedFault{"stop", "shm", "error: rank 1: hangs: no sign of life for"},
-                    LaunchedFault{"stop", "mpi", "for rank 1, which did not come"},
-                    LaunchedFault{"leave", "mpi", "for rank 1, which did not come"},
+                    LaunchedFault{"stop", "shm", "error: rank 1: not responding: no heartbeat for"},
+                    LaunchedFault{"stop", "mpi", "', waiting for rank 1 (FSDP_TIMEOUT"},
+                    LaunchedFault{"leave", "mpi", "', waiting for rank 1 (FSDP_TIMEOUT"},
                     LaunchedFault{"kind", "mpi", "collectives over 'all axes' do not match: "}));
 
 TEST_P(FaultsUnderMpirun, EndEveryRank) {
@@ -101,16 +101,17 @@ TEST(Bootstrap, SaysThatMpiIsMissing) {
   Finished job =
       runCommand("env RANK=0 WORLD_SIZE=2 " RANKS_PROGRAM "-without-mpi fsdp=2 steps mpi");
   EXPECT_EQ(job.status, 1);
-  EXPECT_TRUE(job.says("error: --communicator=mpi: this program was built without MPI; install it "
-                       "(libopenmpi-dev) and build again, or set MASTER_ADDR to the address of rank "
-                       "0's machine to meet over TCP\n"))
+  EXPECT_TRUE(
+      job.says("error: --communicator=mpi: this program was built without MPI; install it "
+               "(libopenmpi-dev) and build again, or set MASTER_ADDR to the address of rank "
+               "0's machine to connect over TCP\n"))
       << job.output;
 }
 
 TEST(Bootstrap, RefusesSharedMemoryBetweenMachines) {
   Finished job = runRanksProgram("fsdp=2", "steps shm", "RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 ");
   EXPECT_EQ(job.status, 1);
-  EXPECT_TRUE(job.says("error: --communicator=shm joins the ranks of one machine, but these are on "
+  EXPECT_TRUE(job.says("error: --communicator=shm connects ranks on one machine, but these are on "
                        "several: use auto, tcp or mpi\n"))
       << job.output;
 }
@@ -159,10 +160,13 @@ TEST(Bootstrap, SaysWhichRanksDidNotComeToTheSegment) {
   Finished job =
       runRanksProgram("fsdp=2", "steps", "RANK=0 WORLD_SIZE=2 MASTER_PORT=1 FSDP_TIMEOUT=0.5 ");
   EXPECT_EQ(job.status, 1);
-  EXPECT_TRUE(job.says("waited 0.5 s for the ranks of this machine: 1 of 2 came")) << job.output;
+  EXPECT_TRUE(
+      job.says("timed out after 0.5 s waiting for the ranks of this machine: 1 of 2 joined"))
+      << job.output;
   job = runRanksProgram("fsdp=2", "steps", "RANK=1 WORLD_SIZE=2 MASTER_PORT=2 FSDP_TIMEOUT=0.5 ");
   EXPECT_EQ(job.status, 1);
-  EXPECT_TRUE(job.says("waited 0.5 s for rank 0 to share its memory with rank 1")) << job.output;
+  EXPECT_TRUE(job.says("timed out after 0.5 s waiting for rank 0 to share its memory with rank 1"))
+      << job.output;
 }
 
 // Ranks that torchrun would start: the shell is the common parent.

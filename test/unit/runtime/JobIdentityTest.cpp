@@ -161,8 +161,9 @@ TEST_F(RendezvousFileTest, IsGoneWhereItCannotBeWritten) {
 TEST_F(RendezvousFileTest, OfALivingProcessIsKept) {
   file.publish(path);
   EXPECT_TRUE(has(errorOf([&] { file.publish(path); }),
-                  "belongs to another job that is starting just now (its rank 0 is process " +
-                      std::to_string(getpid()) + "): remove it, or set FSDP_JOB_ID to another name"));
+                  "belongs to another job that is starting now (its rank 0 is process " +
+                      std::to_string(getpid()) +
+                      "): remove it, or set FSDP_JOB_ID to another name"));
 }
 
 TEST_F(RendezvousFileTest, OfADeadProcessIsReplaced) {
@@ -206,7 +207,7 @@ TEST_F(RendezvousFileTest, IsNotTrustedIfOthersCouldHaveWrittenIt) {
   file.publish(path);
   chmod(path.c_str(), 0666);
   const auto refused = [&] { return errorOf([&] { RendezvousFile::read(path, found); }); };
-  EXPECT_TRUE(has(refused(), "is not to be trusted: got a file of user ")) << refused();
+  EXPECT_TRUE(has(refused(), "is not trusted: got a file of user ")) << refused();
   EXPECT_TRUE(has(refused(), " with mode 0666, expected a file of user ")) << refused();
   chmod(path.c_str(), 0600);
   EXPECT_EQ(refused(), "");
@@ -220,12 +221,12 @@ TEST_F(RendezvousFileTest, IsNotTrustedIfOthersCouldHaveWrittenIt) {
   EXPECT_TRUE(has(errorOf([&] { file.publish(path); }), "cannot be opened: ")) << refused();
   unlink(path.c_str());
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  EXPECT_TRUE(has(refused(), "got what is no plain file of user")) << refused();
+  EXPECT_TRUE(has(refused(), "got something that is not a regular file of user")) << refused();
 }
 
 TEST_F(RendezvousFileTest, SaysWhyItCannotBeMade) {
   EXPECT_TRUE(has(errorOf([&] { file.publish("/dev/shm/no/such/folder"); }),
-                  "cannot be made: No such file or directory"));
+                  "cannot be created: No such file or directory"));
 }
 
 // Two processes with the same RANK: the second has no place.
@@ -236,9 +237,10 @@ TEST(NodeLocalGroup, RefusesTwoOfARank) {
   std::thread first([&] { EXPECT_NE(errorOf([&] { joinSegment(layout, group, 2); }), ""); });
   NodeLocalGroup same{0, 1, 2, key, {}}; // finds what it did not make
   const std::string said = errorOf([&] { joinSegment(layout, same, 2); });
-  EXPECT_TRUE(has(said, "rank 0 of this job has come already, as process " +
-                            std::to_string(getpid()) + ": RANK has to differ on every process of a "
-                                                       "job, and FSDP_JOB_ID between jobs"))
+  EXPECT_TRUE(has(said, "rank 0 of this job has already joined, as process " +
+                            std::to_string(getpid()) +
+                            ": RANK must differ on every process of a "
+                            "job, and FSDP_JOB_ID between jobs"))
       << said;
   first.join();
 }
@@ -285,7 +287,7 @@ TEST(JobToken, RefusesWhatIsNone) {
   EXPECT_EQ(refused({{"FSDP_JOB_TOKEN_FILE", "/no/such"}}),
             "cannot open '/no/such' of FSDP_JOB_TOKEN_FILE: No such file or directory");
   EXPECT_EQ(refused({{"FSDP_JOB_TOKEN_FILE", "/dev/null"}}),
-            "'/dev/null' of FSDP_JOB_TOKEN_FILE is no plain file that can be read");
+            "'/dev/null' of FSDP_JOB_TOKEN_FILE is not a readable regular file");
   EXPECT_EQ(refused({{"FSDP_JOB_TOKEN_FILE", "a"}, {"FSDP_JOB_TOKEN", "b"}}),
             "got both FSDP_JOB_TOKEN and FSDP_JOB_TOKEN_FILE, expected one of them");
   EXPECT_EQ(refused({{"FSDP_JOB_TOKEN", "short"}}),
@@ -303,7 +305,8 @@ TEST(JobToken, IsAskedForOnTheNetworkOnly) {
     EXPECT_EQ(errorOf([&] { requireToken(launched, "", false); }), "") << here;
   }
   launched.address = "192.0.2.77";
-  EXPECT_TRUE(has(errorOf([&] { requireToken(launched, "", false); }), "would meet over the network"));
+  EXPECT_TRUE(
+      has(errorOf([&] { requireToken(launched, "", false); }), "would connect over the network"));
   EXPECT_EQ(errorOf([&] { requireToken(launched, "12345678", false); }), "");
   EXPECT_EQ(errorOf([&] { requireToken(launched, "", true); }), "");
 }

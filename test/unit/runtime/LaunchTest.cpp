@@ -130,7 +130,7 @@ TEST_F(Launch, TellsALateRankAtOnce) {
 TEST_F(Launch, KeepsTwoJobsApart) {
   const std::string first = "env RANK=0 WORLD_SIZE=2 FSDP_TIMEOUT=4 " RANKS_PROGRAM " fsdp=2 steps";
   Finished job = runCommand("sh -c '" + first + " & sleep 0.7; " + first + "; wait'");
-  EXPECT_TRUE(job.says(" belongs to another job that is starting just now (its rank 0 is process "))
+  EXPECT_TRUE(job.says(" belongs to another job that is starting now (its rank 0 is process "))
       << job.output;
 }
 
@@ -165,9 +165,10 @@ TEST_F(Launch, SaysThatTheLauncherIsGone) {
     EXPECT_EQ(job.errors(), 1) << job.output;
     const std::size_t at = job.output.find("killed ");
     ASSERT_NE(at, std::string::npos) << job.output;
-    EXPECT_TRUE(job.says("error: the launcher 'sh' (process " +
-                         std::to_string(std::atol(job.output.c_str() + at + 7)) +
-                         ") is gone: it was killed, or ended before its ranks; ranks end with it\n"))
+    EXPECT_TRUE(
+        job.says("error: the launcher 'sh' (process " +
+                 std::to_string(std::atol(job.output.c_str() + at + 7)) +
+                 ") has exited: it was killed, or ended before its ranks; its ranks end too\n"))
         << job.output;
     EXPECT_LT(job.seconds, 20);
   }
@@ -181,12 +182,14 @@ TEST_F(Launch, RefusesArenasLargerThanTheMachine) {
 }
 
 TEST_F(Launch, RefusesTheNetworkWithoutAToken) {
-  Finished job = runCommand("env RANK=1 WORLD_SIZE=2 MASTER_ADDR=192.0.2.77 FSDP_TIMEOUT=1 "
-                            RANKS_PROGRAM " fsdp=2 steps tcp");
-  EXPECT_TRUE(job.says("error: ranks would meet over the network at '192.0.2.77' (192.0.2.77:29500), "
-                     "where anybody could join them: set FSDP_JOB_TOKEN to the same secret on every "
-                     "rank, or FSDP_JOB_TOKEN_FILE to a file of mode 0600 that holds it, or pass "
-                     "--trust-network if nobody else can reach that address\n"))
+  Finished job =
+      runCommand("env RANK=1 WORLD_SIZE=2 MASTER_ADDR=192.0.2.77 FSDP_TIMEOUT=1 " RANKS_PROGRAM
+                 " fsdp=2 steps tcp");
+  EXPECT_TRUE(
+      job.says("error: ranks would connect over the network at '192.0.2.77' (192.0.2.77:29500), "
+               "where any host could join the job: set FSDP_JOB_TOKEN to the same secret on every "
+               "rank, or FSDP_JOB_TOKEN_FILE to a file of mode 0600 that holds it, or pass "
+               "--trust-network if nobody else can reach that address\n"))
       << job.output;
 }
 

@@ -44,16 +44,16 @@ TEST(Launcher, TorchrunsMeetingPlace) {
     EXPECT_EQ(found->port, port);
     EXPECT_EQ(found->portFrom, from);
   };
-  expectPort(29500, "the usual one, without MASTER_PORT");
+  expectPort(29500, "the default port, as MASTER_PORT is not set");
   variables["MASTER_PORT"] = "4000";
   expectPort(4000, "MASTER_PORT");
   // The agent's store listens there.
   for (const char *yes : {"True", "true", "1"}) {
     variables["TORCHELASTIC_USE_AGENT_STORE"] = yes;
-    expectPort(4001, "the next to MASTER_PORT 4000, where torchrun's store is");
+    expectPort(4001, "the port next to MASTER_PORT 4000, which torchrun's store uses");
   }
   variables["MASTER_PORT"] = "65535";
-  expectPort(65534, "the next to MASTER_PORT 65535, where torchrun's store is");
+  expectPort(65534, "the port next to MASTER_PORT 65535, which torchrun's store uses");
   variables["FSDP_PORT"] = "77";
   expectPort(77, "FSDP_PORT");
   for (const char *port : {"0", "65536", "http"}) {

@@ -151,7 +151,7 @@ TEST_F(LogFileTest, AFullDiskEndsTheLogNotTheRun) {
             "without it\n");
   EXPECT_EQ(messageOf([&] { log.finish(); }),
             "cannot write '/dev/full': No space left on device; training is done, but the log "
-            "lacks the steps from 7 on; free some space or choose another place");
+            "lacks the steps from 7 on; free some space or choose another location");
 }
 
 TEST_F(LogFileTest, ALogThatIsGivenUpEndsWithAWholeLine) {

@@ -73,6 +73,7 @@ TEST(LogTest, DurationsAndSizesAreReadable) {
   EXPECT_EQ(formatBytes(617), "617 B");
   EXPECT_EQ(formatBytes(1536), "1.5 KiB");
   EXPECT_EQ(formatBytes(3.0 * 1024 * 1024 * 1024), "3 GiB");
+  EXPECT_EQ(formatBytes(1000 * 1024), "1000 KiB");
   EXPECT_EQ(formatCount(617), "617");
   EXPECT_EQ(formatCount(999.4), "999");
   EXPECT_EQ(formatCount(999.6), "1k");
@@ -146,7 +147,7 @@ TEST(CommandLineTest, IllFormedOptionsAreStatusTwo) {
   refused({"--data", "d", "--steps", "0"}, "--steps");
   refused({"--data", "d", "--steps", "1", "--communicator=pigeon"}, "--communicator");
   refused({"--steps", "1"}, "--data is missing: name the file to train on");
-  refused({"--data", "d"}, "--steps is missing: say how many steps to train");
+  refused({"--data", "d"}, "--steps is missing: give the number of steps to train");
   refused({"--data", "d", "--steps", "1", "--epochs", "1"}, "got both --steps and --epochs");
   refused({"--data", "d", "--steps", "1", "--eval-every", "1"},
           "got --eval-every without --val-data");

@@ -312,7 +312,7 @@ TEST(TcpMessages, AConnectionThatSaysNonsenseHasEnded) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     ASSERT_TRUE(failure.raised());
-    EXPECT_NE(failure.error().describe().find("rank 0: died without a word on 'node0'"),
+    EXPECT_NE(failure.error().describe().find("rank 0: exited unexpectedly on 'node0'"),
               std::string::npos);
   }
 }

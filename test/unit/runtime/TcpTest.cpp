@@ -75,10 +75,11 @@ TEST(Tcp, LeavesTorchrunsPortAlone) {
   job = run.run("fsdp=2", "steps");
   EXPECT_EQ(job.status, 1);
   const std::string port = std::to_string(run.port);
-  EXPECT_TRUE(job.says("error: cannot listen on port " + port +
-                       ": Address already in use; it is the port of 127.0.0.1:" + port +
-                       " (MASTER_PORT), where the ranks of all machines meet: set FSDP_PORT to a "
-                       "free one for every rank\n"))
+  EXPECT_TRUE(
+      job.says("error: cannot listen on port " + port +
+               ": Address already in use; it is the port of 127.0.0.1:" + port +
+               " (MASTER_PORT), where the ranks of all machines connect: set FSDP_PORT to a "
+               "free one for every rank\n"))
       << job.output;
 }
 
@@ -89,15 +90,16 @@ TEST(Tcp, SaysWhoDidNotCome) {
   Finished job = run.run("fsdp=4", "steps");
   EXPECT_EQ(job.status, 1);
   const std::string place = "127.0.0.1:" + std::to_string(run.port) + " (MASTER_PORT)";
-  EXPECT_EQ(job.output, "error: waited 1 s at " + place +
-                            " for rank 1, 3 of 4 (FSDP_TIMEOUT sets the longest wait in seconds)\n");
+  EXPECT_EQ(job.output,
+            "error: timed out after 1 s at " + place +
+                ", waiting for rank 1, 3 of 4 (FSDP_TIMEOUT sets the timeout in seconds)\n");
   EXPECT_LT(job.seconds, 8);
   run.absent = " 0 3 ";
   job = run.run("fsdp=4", "steps");
   EXPECT_EQ(job.status, 1);
-  EXPECT_TRUE(job.says("error: waited 1 s for rank 0 at " + place +
-                       ": Connection refused (MASTER_ADDR and FSDP_PORT say where it is, "
-                       "FSDP_TIMEOUT sets the longest wait in seconds)\n"))
+  EXPECT_TRUE(job.says("error: timed out after 1 s waiting for rank 0 at " + place +
+                       ": Connection refused (MASTER_ADDR and FSDP_PORT give its address, "
+                       "FSDP_TIMEOUT sets the timeout in seconds)\n"))
       << job.output;
   EXPECT_LT(job.seconds, 8);
 }
@@ -109,12 +111,12 @@ TEST(Tcp, SaysWhoLeftBeforeAllHadCome) {
   run.own = {"", "timeout -s KILL 1"};
   Finished job = run.run("fsdp=3", "steps");
   EXPECT_TRUE(job.says("error: rank 1 on '")) << job.output;
-  EXPECT_TRUE(job.says("' left while the job was starting\n")) << job.output;
+  EXPECT_TRUE(job.says("' disconnected while the job was starting\n")) << job.output;
   EXPECT_LT(job.seconds, 8);
   run.own = {"timeout -s KILL 1", ""};
   job = run.run("fsdp=3", "steps");
   EXPECT_TRUE(job.says("error: rank 0 at 127.0.0.1:" + std::to_string(run.port) +
-                       " (MASTER_PORT) left while the job was starting\n"))
+                       " (MASTER_PORT) disconnected while the job was starting\n"))
       << job.output;
   EXPECT_LT(job.seconds, 8);
 }
@@ -138,14 +140,16 @@ TEST(Tcp, SaysWhichConnectionIsMissing) {
       FAIL() << peer;
     } catch (const Error &error) {
       const std::string said = error.what();
-      EXPECT_NE(said.find(format("waited 0.2 s for a connection with rank %d on '' (127.0.0.1:",
-                                 peer)),
+      EXPECT_NE(said.find(format(
+                    "timed out after 0.2 s waiting for a connection with rank %d on '' (127.0.0.1:",
+                    peer)),
                 std::string::npos)
           << said;
-      EXPECT_NE(said.find(peer ? "): it did not call; ranks connect to each other directly, on any "
-                                 "port"
-                               : "): Connection refused; ranks connect to each other directly"),
-                std::string::npos)
+      EXPECT_NE(
+          said.find(peer ? "): it did not connect; ranks connect to each other directly, on any "
+                           "port"
+                         : "): Connection refused; ranks connect to each other directly"),
+          std::string::npos)
           << said;
     }
 }
@@ -154,13 +158,14 @@ TEST(Tcp, NeedsAMeetingPlace) {
   Finished job = runCommand("env -u SLURM_STEP_ID -u MASTER_ADDR RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 "
                             "LOCAL_WORLD_SIZE=2 " RANKS_PROGRAM " fsdp=4 steps");
   EXPECT_EQ(job.status, 1) << job.output;
-  EXPECT_EQ(job.output, "error: ranks on several machines meet at the address in MASTER_ADDR, which "
-                        "is not set: set it to that of rank 0's machine, on every rank\n");
+  EXPECT_EQ(job.output, "error: ranks on several machines connect to the address in MASTER_ADDR, "
+                        "which is not set: set it to that of rank 0's machine, on every rank\n");
   job = runCommand("env -u SLURM_STEP_ID RANK=1 WORLD_SIZE=2 MASTER_ADDR=no.such.host.invalid "
                    "FSDP_TIMEOUT=0.5 " RANKS_PROGRAM " fsdp=2 steps");
   EXPECT_EQ(job.status, 1) << job.output;
-  EXPECT_TRUE(job.says("error: waited 0.5 s for rank 0 at no.such.host.invalid:29500 (the usual "
-                       "one, without MASTER_PORT): "))
+  EXPECT_TRUE(
+      job.says("error: timed out after 0.5 s waiting for rank 0 at no.such.host.invalid:29500 "
+               "(the default port, as MASTER_PORT is not set): "))
       << job.output;
 }
 
@@ -215,8 +220,8 @@ TEST(Tcp, RefusesTwoOfARank) {
   Finished job = run.run("fsdp=3", "steps");
   EXPECT_EQ(job.status, 1);
   EXPECT_TRUE(job.says("error: rank 1 on '")) << job.output;
-  EXPECT_TRUE(job.says("': RANK has to differ on every process\n")) << job.output;
-  EXPECT_TRUE(job.says(" for rank 2 of 3; sent away: rank 1 on '")) << job.output;
+  EXPECT_TRUE(job.says("': RANK must differ on every process\n")) << job.output;
+  EXPECT_TRUE(job.says(" for rank 2 of 3; rejected: rank 1 on '")) << job.output;
   EXPECT_LT(job.seconds, 10);
 }
 
@@ -232,11 +237,11 @@ TEST(Tcp, AsksForTheToken) {
     Finished job = run.run("fsdp=2", "steps");
     EXPECT_NE(job.status, 0);
     EXPECT_TRUE(job.says("error: rank 0 at 127.0.0.1:" + std::to_string(run.port) +
-                         " (MASTER_PORT) knows another FSDP_JOB_TOKEN than rank 1: set it to the "
+                         " (MASTER_PORT) has a different FSDP_JOB_TOKEN than rank 1: set it to the "
                          "same secret on every rank\n"))
         << job.output;
-    EXPECT_TRUE(job.says(" for rank 1 of 2; sent away: 127.0.0.1:")) << job.output;
-    EXPECT_TRUE(job.says(" knows another FSDP_JOB_TOKEN (")) << job.output;
+    EXPECT_TRUE(job.says(" for rank 1 of 2; rejected: 127.0.0.1:")) << job.output;
+    EXPECT_TRUE(job.says(" has a different FSDP_JOB_TOKEN (")) << job.output;
     EXPECT_FALSE(job.says("horse")) << job.output;
   }
 }
@@ -263,7 +268,8 @@ TEST(Tcp, HearsTheNetworkOnlyWithATokenOrTrust) {
   run.own = {"env -u TRUST_NETWORK MASTER_ADDR=127.0.0.1", ""};
   run.port = freePort();
   Finished job = run.run("fsdp=2", "steps");
-  EXPECT_TRUE(job.says(" came over the network to a job without FSDP_JOB_TOKEN ")) << job.output;
+  EXPECT_TRUE(job.says(" connected over the network to a job without FSDP_JOB_TOKEN "))
+      << job.output;
   EXPECT_NE(job.status, 0);
 }
 
@@ -278,18 +284,18 @@ class FaultsOverTcp : public testing::TestWithParam<Fault> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, FaultsOverTcp,
-    testing::Values(
-        Fault{"throw", 1, 1, "error: rank 1: the planted fault\n"},
-        Fault{"throw", 2, 1, "error: rank 1: the planted fault\n"},
-        Fault{"kernel", 1, 1, "error: rank 1, 'faulty kernel': the planted fault of a kernel\n"},
-        Fault{"sigkill", 1, 1, "error: rank 1: died without a word"},
-        Fault{"sigkill", 2, 1, "error: rank 1: died without a word"},
-        Fault{"exit", 1, 1, "error: rank 1: died without a word on '"},
-        Fault{"stop", 1, 1, "error: rank 1: hangs: no sign of life for "},
-        Fault{"spin", 1, 1, "' over 'all axes' for rank 1, which did not come"},
-        Fault{"leave", 1, 1, "for rank 1, which has ended already\n"},
-        Fault{"kind", 1, 1, "collectives over 'all axes' do not match: "},
-        Fault{"count", 2, 1, "'all_gather of f32 1x3336x1 of 10000'"}));
+    testing::Values(Fault{"throw", 1, 1, "error: rank 1: the planted fault\n"},
+                    Fault{"throw", 2, 1, "error: rank 1: the planted fault\n"},
+                    Fault{"kernel", 1, 1,
+                          "error: rank 1, 'faulty kernel': the planted fault of a kernel\n"},
+                    Fault{"sigkill", 1, 1, "error: rank 1: exited unexpectedly"},
+                    Fault{"sigkill", 2, 1, "error: rank 1: exited unexpectedly"},
+                    Fault{"exit", 1, 1, "error: rank 1: exited unexpectedly on '"},
+                    Fault{"stop", 1, 1, "error: rank 1: not responding: no heartbeat for "},
+                    Fault{"spin", 1, 1, "' over 'all axes', waiting for rank 1"},
+                    Fault{"leave", 1, 1, "for rank 1, which has ended already\n"},
+                    Fault{"kind", 1, 1, "collectives over 'all axes' do not match: "},
+                    Fault{"count", 2, 1, "'all_gather of f32 1x3336x1 of 10000'"}));
 
 TEST_P(FaultsOverTcp, EndEveryRank) {
   TcpRun run{3, GetParam().perMachine};
@@ -299,7 +305,7 @@ TEST_P(FaultsOverTcp, EndEveryRank) {
   Finished job = run.run("fsdp=3", GetParam().mode);
   EXPECT_NE(job.status, 0) << job.output;
   // A collective may miss a rank that is stopped before its signs of life are missed.
-  const bool late = std::string(GetParam().mode) == "stop" && job.says("for rank 1, which did not come");
+  const bool late = std::string(GetParam().mode) == "stop" && job.says("waiting for rank 1");
   EXPECT_TRUE(job.says(GetParam().cause) || late) << job.output;
   EXPECT_EQ(job.errors(), 1) << job.output;
   EXPECT_LT(job.seconds, 20);
@@ -311,7 +317,7 @@ TEST(Tcp, EndsWithoutRankZero) {
   run.env = "FSDP_TIMEOUT=5 ";
   Finished job = run.run("fsdp=3", "lose-first");
   EXPECT_NE(job.status, 0);
-  EXPECT_TRUE(job.says("error: rank 0: died without a word on '")) << job.output;
+  EXPECT_TRUE(job.says("error: rank 0: exited unexpectedly on '")) << job.output;
   EXPECT_GE(job.errors(), 1) << job.output;
   EXPECT_LE(job.errors(), 2) << job.output;
   EXPECT_LT(job.seconds, 15);

@@ -139,8 +139,8 @@ TEST_F(TokenDriverTest, EpochsShufflingAndValidationWorkOnTokens) {
 TEST_F(TokenDriverTest, RefusesARestWhereOnlyWholeBatchesAreEvaluated) {
   EXPECT_EQ(train(2, "--steps 1 --data " + at("tokens") + " --val-data " + at("text")), 1);
   EXPECT_NE(said.find("got 11 samples to evaluate on, expected a multiple of the batch, 5: the "
-                      "model mixes the samples of a batch, so that it can only be evaluated on "
-                      "whole ones; leave out the last 1"),
+                      "model mixes the samples of a batch, so it can only be evaluated on full "
+                      "batches; remove the last 1 samples"),
             std::string::npos)
       << said;
 }
