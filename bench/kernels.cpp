@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/Attention.h"
-#include "runtime/CrossEntropy.h"
-#include "runtime/Dropout.h"
-#include "runtime/Embedding.h"
-#include "runtime/Optimizer.h"
-#include "runtime/Random.h"
-#include "runtime/Reduction.h"
-#include "runtime/RowNorm.h"
-#include "runtime/Shard.h"
-#include "runtime/UnaryKernels.h"
+#include "runtime/kernels/Attention.h"
+#include "runtime/kernels/CrossEntropy.h"
+#include "runtime/kernels/Dropout.h"
+#include "runtime/kernels/Embedding.h"
+#include "runtime/kernels/Optimizer.h"
+#include "runtime/numerics/Random.h"
+#include "runtime/comm/Reduction.h"
+#include "runtime/kernels/RowNorm.h"
+#include "runtime/program/Shard.h"
+#include "runtime/kernels/UnaryKernels.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -142,7 +142,7 @@ void updates() {
   static constexpr Parameter member[] = {
       {"p", nullptr, {count}, {count}, 0, Initializer::normal(0, 0.02), true}};
   const Storage storage{"unit", Layout::Flat,           {0}, -1,    0, count,
-                        0,      Slice<float>{0, count}, {},  member};
+                        0,      ArenaSpan<float>{0, count}, {},  member};
   auto p = numbers<float>(count), g = numbers<float>(count, 1e-3f);
   std::vector<float> m(count), v(count);
   measure("initial normals", 0, 4.0 * count, count,

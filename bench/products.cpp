@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/Context.h"
-#include "runtime/Gemm.h"
-#include "runtime/Optimizer.h"
+#include "runtime/device/Context.h"
+#include "runtime/kernels/Gemm.h"
+#include "runtime/kernels/Optimizer.h"
 
 #include <algorithm>
 #include <cstdio>

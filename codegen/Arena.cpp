@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 LogicalResult Arena::add(Value buffer, StringRef segment, Names &names,
-                         std::vector<Slice> &slices) {
+                         std::vector<ArenaSpan> &slices) {
   if (spelling.count(buffer))
     return success();
   ArenaSpan span = program.spanOf(buffer);
@@ -31,7 +31,7 @@ LogicalResult Arena::add(Value buffer, StringRef segment, Names &names,
   types[buffer] = isState ? "StepState" : type;
   outside[buffer] = (segment.empty() ? "" : segment.str() + "::") + spelling[buffer];
   slices.push_back({name,
-                    "constexpr Slice<" + (isState ? "StepState" : type) + "> " + name + "{" +
+                    "constexpr ArenaSpan<" + (isState ? "StepState" : type) + "> " + name + "{" +
                         std::to_string(span.offset) + ", " +
                         std::to_string(isState ? 1 : span.type.getNumElements()) + "};",
                     isState || shape.empty() ? "" : " // " + shape});
@@ -47,7 +47,7 @@ LogicalResult Arena::create() {
       return failure();
   for (const Timeline &timeline : program.timelines) {
     const std::string &segment = program.names.segment(timeline.segment);
-    std::vector<Slice> &slices = segments.emplace_back();
+    std::vector<ArenaSpan> &slices = segments.emplace_back();
     Names names(/*qualified=*/true);
     for (const Action &action : timeline.actions) {
       SmallVector<Value> used(action.launch.getIns());
@@ -61,11 +61,11 @@ LogicalResult Arena::create() {
 }
 
 void Arena::declarePersistent(Writer &writer) const {
-  for (const Slice &slice : persistent)
+  for (const ArenaSpan &slice : persistent)
     writer.line(slice.declaration + slice.note);
 }
 
 void Arena::declareSegment(Writer &writer, const Timeline &timeline) const {
-  for (const Slice &slice : segments[&timeline - program.timelines.data()])
+  for (const ArenaSpan &slice : segments[&timeline - program.timelines.data()])
     writer.line(slice.declaration + slice.note);
 }

@@ -27,15 +27,15 @@ public:
   void declareSegment(Writer &writer, const Timeline &timeline) const;
 
 private:
-  struct Slice {
+  struct ArenaSpan {
     std::string name, declaration, note;
   };
-  LogicalResult add(Value buffer, StringRef segment, Names &names, std::vector<Slice> &slices);
+  LogicalResult add(Value buffer, StringRef segment, Names &names, std::vector<ArenaSpan> &slices);
 
   const ScheduledProgram &program;
   llvm::DenseMap<Value, std::string> spelling, outside, types;
-  std::vector<Slice> persistent;
-  std::vector<std::vector<Slice>> segments;
+  std::vector<ArenaSpan> persistent;
+  std::vector<std::vector<ArenaSpan>> segments;
 };
 
 } // namespace mlir::fsdp

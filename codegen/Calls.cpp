@@ -192,7 +192,7 @@ LogicalResult CallFinder::tiled(Operation *op, RankedTensorType piece, RankedTen
 }
 
 std::string CallTile::spell() const {
-  return "Tile{/*outer=*/" + std::to_string(outer) + ", /*local=*/" + std::to_string(local) +
+  return "ShardLayout{/*outer=*/" + std::to_string(outer) + ", /*local=*/" + std::to_string(local) +
          ", /*inner=*/" + std::to_string(inner) + ", /*total=*/" + std::to_string(total) + "}";
 }
 

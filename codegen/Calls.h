@@ -27,10 +27,10 @@ struct CallArgument {
   std::string text;
 };
 
-/// How a collective cuts a dimension (runtime/Tile.h), in elements.
+/// How a collective cuts a dimension (runtime/program/ShardLayout.h), in elements.
 struct CallTile {
   int64_t outer, local, inner, total;
-  /// "Tile{/*outer=*/1, ...}"
+  /// "ShardLayout{/*outer=*/1, ...}"
   std::string spell() const;
 };
 

@@ -21,7 +21,7 @@ inline CudaArchitectures defaultCudaArchitectures() { return {"90"}; }
 CudaArchitectures parseCudaArchitectures(llvm::StringRef text, std::string &message);
 
 /// nvcc's options: machine code for each, and PTX for the newest, from which a driver compiles for
-/// devices that are newer still. As runtime/cuda/CMakeLists.txt has them.
+/// devices that are newer still. As runtime/Cuda.cmake has them.
 std::vector<std::string> codeOptions(llvm::ArrayRef<std::string> architectures);
 
 } // namespace mlir::fsdp

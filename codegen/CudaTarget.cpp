@@ -247,7 +247,7 @@ void CudaTarget::head(const EmitOptions &options, bool hasKernels, Writer &write
         "// One rank's program: each statement enqueues one action on a stream and returns. Arena "
         "offsets,",
         "// streams, events and the order of actions are fixed here; they are documented in",
-        "// runtime/Program.h and runtime/cuda/Context.h. CHECK throws an error that names the "
+        "// runtime/program/Program.h and runtime/device/cuda/Context.h. CHECK throws an error that names the "
         "action, the",
         "// rank and the library's message. Compiled with -DFSDP_RECORD, the program prints its "
         "actions",
@@ -255,11 +255,11 @@ void CudaTarget::head(const EmitOptions &options, bool hasKernels, Writer &write
     writer.line(line);
   if (!options.singleFile && hasKernels)
     writer.line("#include \"kernels.h\"");
-  writer.line("#include \"runtime/cuda/Runtime.h\"");
+  writer.line("#include \"runtime/CudaRuntime.h\"");
   if (options.singleFile && hasKernels) {
     writer.line();
     writer.line("#ifndef FSDP_RECORD");
-    writer.line("#include \"runtime/cuda/FusedKernel.h\"");
+    writer.line("#include \"runtime/kernels/cuda/FusedKernel.h\"");
     writer.line("#endif");
   }
 }
@@ -354,11 +354,11 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
   for (StringRef line :
        {"//",
         "// Each enqueues one kernel, or a few copies, on the stream; pointers are to the device.",
-        "", "#pragma once", "", "#ifdef FSDP_RECORD", "", "#include \"runtime/cuda/Context.h\"",
+        "", "#pragma once", "", "#ifdef FSDP_RECORD", "", "#include \"runtime/device/cuda/Context.h\"",
         ""})
     header.line(line);
   record(kernels, header);
-  for (StringRef line : {"", "#else", "", "#include \"runtime/Slice.h\"", "", "#include <cstdint>",
+  for (StringRef line : {"", "#else", "", "#include \"runtime/program/ArenaSpan.h\"", "", "#include <cstdint>",
                          "#include <cuda_runtime.h>", ""})
     header.line(line);
   if (kernels.nameBf16())
@@ -372,7 +372,7 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
        {"//",
         "// Sums are added in an order that depends only on their sizes. Compile with "
         "--fmad=false.",
-        "", "#include \"kernels.h\"", "", "#include \"runtime/cuda/FusedKernel.h\"", "",
+        "", "#include \"kernels.h\"", "", "#include \"runtime/kernels/cuda/FusedKernel.h\"", "",
         "using namespace fsdp::rt;", "using namespace fsdp::rt::device;", ""})
     source.line(line);
   define(kernels, source);

@@ -17,7 +17,7 @@ llvm::StringRef elementType(Type type);
 Type computeType(Type type);
 
 /// The C++ expression of an elementwise op with `$0`, `$1`, ... for its operands, or "" for an op
-/// without one. f32 functions are those of runtime/VectorMath.h, which vectorize; f64 the
+/// without one. f32 functions are those of runtime/numerics/VectorMath.h, which vectorize; f64 the
 /// library's.
 std::string elementwiseExpression(Operation *op);
 

@@ -9,7 +9,7 @@
 namespace mlir::fsdp {
 
 /// Prints, from the scheduled IR alone, the lines that the program of `module` prints when it is
-/// compiled with -DFSDP_RECORD (runtime/Record.h): what is enqueued, in order, with byte ranges.
+/// compiled with -DFSDP_RECORD (runtime/device/Record.h): what is enqueued, in order, with byte ranges.
 LogicalResult emitRecord(ModuleOp module, llvm::raw_ostream &out);
 
 } // namespace mlir::fsdp

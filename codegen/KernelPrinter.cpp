@@ -82,7 +82,7 @@ std::string Printer::address(const Affine &at) const {
 }
 
 /// Literals and positions stand where they are used; so do, where that is one place of the same depth,
-/// loads, and what is stored. As a result may take the place of an operand (passes/InPlace.h; a product
+/// loads, and what is stored. As a result may take the place of an operand (passes/scheduled/InPlace.h; a product
 /// stands in the place of the first), an element is loaded once, and nothing is loaded where something
 /// has been stored: with several results, what they store has names.
 bool Printer::inlined(int index) const {

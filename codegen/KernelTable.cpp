@@ -90,6 +90,6 @@ std::string mlir::fsdp::launchedAs(const KernelTable::Entry &entry) {
 std::string KernelMask::spell(const ScheduledProgram &program) const {
   if (counted)
     return std::to_string(local) + " * (" + rankIndex(program, over) + ")";
-  return "Tile{1, " + std::to_string(local) + ", 1, " + std::to_string(size) + "}.held(" +
+  return "ShardLayout{1, " + std::to_string(local) + ", 1, " + std::to_string(size) + "}.held(" +
          rankIndex(program, over) + ")";
 }

@@ -8,7 +8,7 @@
 
 namespace mlir::fsdp {
 
-/// The arguments of the runtime's `gemm` (runtime/Gemm.h), strides in elements.
+/// The arguments of the runtime's `gemm` (runtime/kernels/Gemm.h), strides in elements.
 struct MatrixProduct {
   struct Strides {
     int64_t row = 0, column = 0;

@@ -29,7 +29,7 @@ static constexpr llvm::StringLiteral keywords[] = {
     "errno",         "linux",       "stderr",    "stdin",    "stdout",    "unix"};
 
 // What slices of the arena are declared with.
-static constexpr llvm::StringLiteral declaring[] = {"Slice", "StepState", "bf16", "std"};
+static constexpr llvm::StringLiteral declaring[] = {"ArenaSpan", "StepState", "bf16", "std"};
 
 // What programs use by its bare name.
 static constexpr llvm::StringLiteral used[] = {
@@ -56,7 +56,7 @@ static constexpr llvm::StringLiteral used[] = {
     "State",
     "Storage",
     "Table",
-    "Tile",
+    "ShardLayout",
     "adam",
     "adamw",
     "advance",

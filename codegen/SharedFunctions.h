@@ -20,7 +20,7 @@ class Spelling {
 public:
   /// What a field of the table holds for one function.
   struct Field {
-    std::string type;  ///< "Slice<float>", "const char *", "int"
+    std::string type;  ///< "ArenaSpan<float>", "const char *", "int"
     std::string value; ///< "arena::h_0_query", "\"h.0.einsum\"", "3"
     std::string name;  ///< "query", "einsum_name", "event"
   };
@@ -33,7 +33,7 @@ public:
   Spelling named(llvm::StringRef unit) const;
 
   std::string slice(const std::string &value, const std::string &type) {
-    return spell("Slice<" + type + ">", value);
+    return spell("ArenaSpan<" + type + ">", value);
   }
   std::string launchName(const std::string &quoted) { return spell("const char *", quoted); }
   std::string event(int number) { return spell("int", std::to_string(number)); }

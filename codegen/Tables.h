@@ -10,7 +10,7 @@ namespace mlir::fsdp {
 
 /// `enum`s of streams, communicators, axes and storages.
 void emitEnumerators(const ScheduledProgram &program, Writer &writer);
-/// `storages[]` with their states and members (runtime/Program.h).
+/// `storages[]` with their states and members (runtime/program/Program.h).
 LogicalResult emitStorages(const ScheduledProgram &program, const Arena &arena, Writer &writer);
 /// Every other table and `program` itself. `kernels` is source beside the writer's that belongs to
 /// the program.

@@ -62,7 +62,7 @@ private:
   LogicalResult end(int64_t rank, size_t stream);
   LogicalResult checkConflicts(int64_t rank, const CompiledLaunch &launch);
   LogicalResult reportNoProgress();
-  std::optional<Place> placeOf(int64_t rank, StringRef storage, StringRef what) const;
+  std::optional<BufferRange> rangeOf(int64_t rank, StringRef storage, StringRef what) const;
 
   std::mt19937_64 random;
   SmallVector<std::string> streams;             // the names of all streams of all programs
@@ -110,9 +110,9 @@ LogicalResult ScheduledMachine::compile() {
 // Persistent buffers
 //===----------------------------------------------------------------------===//
 
-std::optional<Place> ScheduledMachine::placeOf(int64_t rank, StringRef storage,
+std::optional<BufferRange> ScheduledMachine::rangeOf(int64_t rank, StringRef storage,
                                                StringRef what) const {
-  for (const Place &place : layouts[programOf[rank]].getPersistent()) {
+  for (const BufferRange &place : layouts[programOf[rank]].getPersistent()) {
     BufferOp buffer = place.buffer;
     if (buffer.getStorage() == storage && buffer.getWhat() == what)
       return place;
@@ -122,7 +122,7 @@ std::optional<Place> ScheduledMachine::placeOf(int64_t rank, StringRef storage,
 
 const Tensor &ScheduledMachine::shard(int64_t rank, StringRef storage, StringRef what) {
   scratch = Tensor();
-  if (std::optional<Place> place = placeOf(rank, storage, what)) {
+  if (std::optional<BufferRange> place = rangeOf(rank, storage, what)) {
     std::optional<int64_t> unready;
     Tensor value = arenas[rank].read(place->begin, place->type, place->number, unready);
     if (!unready)
@@ -133,7 +133,7 @@ const Tensor &ScheduledMachine::shard(int64_t rank, StringRef storage, StringRef
 
 void ScheduledMachine::setShard(int64_t rank, StringRef storage, StringRef what,
                                 const Tensor &value) {
-  if (std::optional<Place> place = placeOf(rank, storage, what))
+  if (std::optional<BufferRange> place = rangeOf(rank, storage, what))
     arenas[rank].write(place->begin, value, place->number);
 }
 
@@ -154,14 +154,14 @@ LogicalResult ScheduledMachine::checkConflicts(int64_t rank, const CompiledLaunc
     if (!states[rank].streams[stream].inFlight)
       continue;
     const CompiledLaunch &other = *nextOf(rank, stream);
-    auto conflict = [&](ArrayRef<Place> mine, ArrayRef<Place> theirs) -> const Place * {
-      for (const Place &place : mine)
-        for (const Place &taken : theirs)
+    auto conflict = [&](ArrayRef<BufferRange> mine, ArrayRef<BufferRange> theirs) -> const BufferRange * {
+      for (const BufferRange &place : mine)
+        for (const BufferRange &taken : theirs)
           if (place.overlaps(taken))
             return &place;
       return nullptr;
     };
-    const Place *place = conflict(launch.outs, other.outs);
+    const BufferRange *place = conflict(launch.outs, other.outs);
     if (!place)
       place = conflict(launch.outs, other.ins);
     if (!place)
@@ -191,7 +191,7 @@ LogicalResult ScheduledMachine::begin(int64_t rank, size_t stream) {
   state.inFlight = true;
   state.operands.clear();
   state.result = Tensor();
-  for (const Place &in : launch.ins) {
+  for (const BufferRange &in : launch.ins) {
     std::optional<int64_t> unready;
     state.operands.push_back(arenas[rank].read(in.begin, in.type, in.number, unready));
     if (!unready)
@@ -203,7 +203,7 @@ LogicalResult ScheduledMachine::begin(int64_t rank, size_t stream) {
                             << "', which holds no value then: it was not written yet, or has been "
                                "overwritten";
   }
-  for (const Place &out : launch.outs)
+  for (const BufferRange &out : launch.outs)
     arenas[rank].poison(out.begin, out.end);
   return success();
 }
@@ -304,10 +304,10 @@ LogicalResult ScheduledMachine::runRanks(size_t segment) {
     }
     // Only persistent buffers keep what they hold from segment to segment.
     const ArenaLayout &layout = layouts[programOf[rank]];
-    SmallVector<Place> persistent(layout.getPersistent());
-    llvm::sort(persistent, [](const Place &a, const Place &b) { return a.begin < b.begin; });
+    SmallVector<BufferRange> persistent(layout.getPersistent());
+    llvm::sort(persistent, [](const BufferRange &a, const BufferRange &b) { return a.begin < b.begin; });
     int64_t end = 0;
-    for (const Place &place : persistent) {
+    for (const BufferRange &place : persistent) {
       arenas[rank].poison(end, std::max(end, place.begin));
       end = std::max(end, place.end);
     }

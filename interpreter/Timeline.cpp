@@ -28,7 +28,7 @@ FailureOr<ArenaLayout> ArenaLayout::compute(ProgramOp program) {
                << "'" << buffer.getName() << "' ends at byte " << begin + bytes
                << ", expected at most " << *program.getArena() << ", the size of the arena";
     }
-    Place place{begin, begin + bytes, buffer.getResult().getType().getTensor(), buffer,
+    BufferRange place{begin, begin + bytes, buffer.getResult().getType().getTensor(), buffer,
                 static_cast<uint32_t>(layout.places.size())};
     layout.size = std::max(layout.size, static_cast<int64_t>(llvm::alignTo(place.end, 64)));
     layout.places[buffer.getResult()] = place;
@@ -36,7 +36,7 @@ FailureOr<ArenaLayout> ArenaLayout::compute(ProgramOp program) {
       layout.persistent.push_back(place);
   }
   program.walk([&](SubviewOp subview) {
-    Place place = layout.lookup(subview.getBuffer());
+    BufferRange place = layout.lookup(subview.getBuffer());
     place.type = subview.getResult().getType().getTensor();
     int64_t bytes = Arena::elementBytes(place.type);
     place.begin += subview.getOffset() * bytes;

@@ -8,13 +8,13 @@
 namespace mlir::fsdp::interpreter {
 
 /// Bytes [begin, end) of the arena, and the tensor that stands there.
-struct Place {
+struct BufferRange {
   int64_t begin = 0, end = 0;
   RankedTensorType type;
   BufferOp buffer;
   uint32_t number = 0; ///< of the buffer
 
-  bool overlaps(const Place &other) const { return begin < other.end && other.begin < end; }
+  bool overlaps(const BufferRange &other) const { return begin < other.end && other.begin < end; }
 };
 
 /// Where every buffer and subview of a program lies. Buffers with offsets lie there; where memory
@@ -25,14 +25,14 @@ public:
   /// arena.
   static FailureOr<ArenaLayout> compute(ProgramOp program);
 
-  const Place &lookup(Value value) const { return places.find(value)->second; }
+  const BufferRange &lookup(Value value) const { return places.find(value)->second; }
   int64_t getSize() const { return size; }
   /// The persistent buffers, in order.
-  ArrayRef<Place> getPersistent() const { return persistent; }
+  ArrayRef<BufferRange> getPersistent() const { return persistent; }
 
 private:
-  DenseMap<Value, Place> places;
-  SmallVector<Place> persistent;
+  DenseMap<Value, BufferRange> places;
+  SmallVector<BufferRange> persistent;
   int64_t size = 0;
 };
 
@@ -41,9 +41,9 @@ struct CompiledLaunch {
   LaunchOp op;
   unsigned stream;
   SmallVector<unsigned> waits; ///< numbers of launches of the same segment
-  SmallVector<Place> ins, outs;
+  SmallVector<BufferRange> ins, outs;
   /// The step state, if the body reads it, and whether it writes it.
-  std::optional<Place> stepState;
+  std::optional<BufferRange> stepState;
   bool writesStepState = false;
   CompiledBlock body;
   Operation *collective = nullptr;

@@ -34,7 +34,7 @@ def find_gpu(report):
 class Toolkit:
     """nvcc, and where headers and libraries are: in the toolkit, in the system, or beside Python's packages.
 
-    `settings` are those of runtime/cuda/CMakeLists.txt, `includes` what the compilers need beyond them.
+    `settings` are those of runtime/Cuda.cmake, `includes` what the compilers need beyond them.
     """
 
     def __init__(self, report):

@@ -156,7 +156,7 @@ LogicalResult ConstraintOp::verify() {
 }
 
 nn::ShardingRule ConstraintOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
-nn::Linearity ConstraintOp::getLinearity() { return nn::Linearity::linear; }
+nn::Linearity ConstraintOp::getLinearity() { return nn::Linearity::linearMap; }
 nn::PrecisionClass ConstraintOp::getPrecisionClass() { return nn::PrecisionClass::first; }
 
 LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,

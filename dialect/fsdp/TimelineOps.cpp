@@ -1,7 +1,7 @@
 //===- TimelineOps.cpp - verify buffers and launches ----------------------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
-#include "runtime/Limits.h"
+#include "runtime/program/Limits.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

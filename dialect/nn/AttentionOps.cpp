@@ -2,7 +2,7 @@
 
 #include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
-#include "runtime/Limits.h"
+#include "runtime/program/Limits.h"
 
 using namespace mlir;
 using namespace mlir::nn;

@@ -317,7 +317,7 @@ void mlir::nn::registerElementwiseModels(DialectRegistry &registry) {
                                  arith::XOrIOp>(context);
     // Those that only select or convert count no operations.
     Elementwise<0, true, L::choice>::attach<arith::SelectOp>(context);
-    Elementwise<0, true, L::linear>::attach<arith::SIToFPOp, arith::UIToFPOp, arith::ExtSIOp,
+    Elementwise<0, true, L::linearMap>::attach<arith::SIToFPOp, arith::UIToFPOp, arith::ExtSIOp,
                                                  arith::TruncIOp>(context);
     // A cast of the model's is to the type that it asks for; it may start from a narrower one.
     Elementwise<0, true, L::rounding, P::any>::attach<arith::ExtFOp>(context);

@@ -30,7 +30,7 @@ enum class PrecisionClass {
 /// is done with an element before it writes it.
 using InPlacePairs = SmallVector<std::pair<unsigned, unsigned>, 2>;
 
-/// A struct of runtime/KernelArguments.h: its name, and its fields in order.
+/// A struct of runtime/program/KernelArguments.h: its name, and its fields in order.
 class ShapeArgument {
 public:
   struct Number {

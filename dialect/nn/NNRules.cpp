@@ -76,9 +76,9 @@ ShardingRule ArgmaxOp::getShardingRule() { return rowRule(*this, getInput().getT
 
 Linearity EinsumOp::getLinearity() { return Linearity::product; }
 Linearity RearrangeOp::getLinearity() { return Linearity::additive; }
-Linearity RepeatOp::getLinearity() { return Linearity::linear; }
+Linearity RepeatOp::getLinearity() { return Linearity::linearMap; }
 Linearity ReduceOp::getLinearity() {
-  return getKind() == Reduction::max ? Linearity::homogeneous : Linearity::linear;
+  return getKind() == Reduction::max ? Linearity::homogeneous : Linearity::linearMap;
 }
 
 void RearrangeOp::setLocalSizes(const ShardingRule &rule, ArrayRef<int64_t> parts) {

@@ -24,7 +24,7 @@ enum class Linearity {
   none,        ///< nothing is known
   additive,    ///< f(a + b) = f(a) + f(b), and no element of a is repeated: sums may be completed behind it
   rounding,    ///< the same but for rounding: casts between floats
-  linear,      ///< f(a + b) = f(a) + f(b), elements of a may be repeated
+  linearMap,   ///< f(a + b) = f(a) + f(b), elements of a may be repeated
   homogeneous, ///< f(c a) = c f(a)
   choice,      ///< f(s, a + b, c + d) = f(s, a, c) + f(s, b, d): the first operand chooses
   product,     ///< f(c a, b) = f(a, c b) = c f(a, b)

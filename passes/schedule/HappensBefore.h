@@ -43,10 +43,10 @@ private:
 };
 
 /// From when to when something is in use, given the launches that touch it.
-class Life {
+class LiveRange {
 public:
-  Life() = default;
-  explicit Life(const HappensBefore &order)
+  LiveRange() = default;
+  explicit LiveRange(const HappensBefore &order)
       : starts(order.getNumStreams(), order.size()), ends(order.getNumStreams(), 0) {}
 
   void touch(const HappensBefore &order, int launch) {
@@ -61,7 +61,7 @@ public:
   /// The first launch in issue order; -1 where nothing touches.
   int firstLaunch() const { return first; }
   /// True iff every touch of this is complete whenever any touch of `other` starts.
-  bool before(const Life &other) const {
+  bool before(const LiveRange &other) const {
     for (size_t s = 0; s < ends.size(); ++s)
       if (ends[s] > other.starts[s])
         return false;

@@ -165,7 +165,7 @@ Interference::Interference(const Role &role, int segmentIndex, const std::vector
                               [](const Block &block) { return block.buffers.empty(); }),
                blocks.end());
 
-  lives.assign(blocks.size(), Life(order));
+  lives.assign(blocks.size(), LiveRange(order));
   for (size_t x = 0; x < blocks.size(); ++x)
     for (int buffer : blocks[x].buffers)
       for (int launch : touches[buffer])

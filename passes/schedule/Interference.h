@@ -58,7 +58,7 @@ private:
   std::vector<std::vector<int>> directSuccessors() const;
 
   std::vector<Block> blocks;
-  std::vector<Life> lives; ///< of each block
+  std::vector<LiveRange> lives; ///< of each block
   /// For each block, the first launch in issue order that it is before, and the first from which on
   /// it is before all. All launches between are to be asked one by one.
   std::vector<int> mayFollow, mustFollow;

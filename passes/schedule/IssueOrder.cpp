@@ -44,7 +44,7 @@ private:
 };
 
 /// A whole unit in the order of the computation.
-struct Whole {
+struct UnshardedUnit {
   std::vector<int> makers; ///< launches that fill it
   int needed = 0;          ///< the first launch that cannot do without its place
   int last = 0;            ///< the last launch that uses it
@@ -55,28 +55,28 @@ struct Whole {
 /// `prefetch` of the units that are done before it is needed. Leaves out what a unit asked for
 /// before has waited for: the units are filled in the order in which they are asked for, on
 /// one stream.
-class Budget {
+class PrefetchWindow {
 public:
-  Budget(const std::vector<Whole> &wholes, int64_t prefetch) : wholes(wholes), prefetch(prefetch) {}
+  PrefetchWindow(const std::vector<UnshardedUnit> &unshardedUnits, int64_t prefetch) : unshardedUnits(unshardedUnits), prefetch(prefetch) {}
 
   /// To be asked with `index` counting up from 0.
   std::vector<int> mustBeDone(size_t index) {
     if (index > 0)
       for (auto *units : {&known, &open})
-        units->insert({wholes[index - 1].last, index - 1});
+        units->insert({unshardedUnits[index - 1].last, index - 1});
     std::vector<int> launches;
-    auto kept = known.lower_bound({wholes[index].needed, 0});
-    std::pair<int, size_t> end{wholes[index].needed, 0};
+    auto kept = known.lower_bound({unshardedUnits[index].needed, 0});
+    std::pair<int, size_t> end{unshardedUnits[index].needed, 0};
     for (int64_t i = 0; i < prefetch && kept != known.begin(); ++i)
       end = *--kept;
     for (auto at = open.begin(); at != open.end() && *at < end; at = open.erase(at))
-      launches.insert(launches.end(), wholes[at->second].users.begin(),
-                      wholes[at->second].users.end());
+      launches.insert(launches.end(), unshardedUnits[at->second].users.begin(),
+                      unshardedUnits[at->second].users.end());
     return launches;
   }
 
 private:
-  const std::vector<Whole> &wholes;
+  const std::vector<UnshardedUnit> &unshardedUnits;
   int64_t prefetch;
   /// Units asked for, by their last use: all, and those that nothing has waited for.
   std::set<std::pair<int, size_t>> known, open;
@@ -96,9 +96,9 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
     key[l] = {-2, 0};
 
   Uses uses(launches);
-  std::vector<Whole> units;
+  std::vector<UnshardedUnit> units;
   for (const std::vector<int> &gathers : groups.gathers) {
-    Whole unit{gathers, count, gathers.back(), {}};
+    UnshardedUnit unit{gathers, count, gathers.back(), {}};
     for (int gather : gathers) {
       for (const Access &whole : launches[gather].writes)
         for (int l : uses.of(whole.buffer))
@@ -114,7 +114,7 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
     units.push_back(unit);
   }
   int previous = -1;
-  Budget gatherBudget(units, prefetch);
+  PrefetchWindow gatherBudget(units, prefetch);
   for (size_t i = 0; i < units.size(); ++i) {
     std::vector<int> done = gatherBudget.mustBeDone(i);
     for (int gather : units[i].makers) {
@@ -134,9 +134,9 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
     }
   }
 
-  std::vector<Whole> gradients;
+  std::vector<UnshardedUnit> gradients;
   for (const std::vector<int> &buffers : groups.gradients) {
-    Whole gradient{{}, count, 0, {}};
+    UnshardedUnit gradient{{}, count, 0, {}};
     for (int buffer : buffers) {
       for (int l : uses.writesOf(buffer)) {
         gradient.makers.push_back(l);
@@ -150,8 +150,8 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
     gradients.push_back(gradient);
   }
   std::sort(gradients.begin(), gradients.end(),
-            [](const Whole &a, const Whole &b) { return a.needed < b.needed; });
-  Budget gradientBudget(gradients, prefetch);
+            [](const UnshardedUnit &a, const UnshardedUnit &b) { return a.needed < b.needed; });
+  PrefetchWindow gradientBudget(gradients, prefetch);
   for (size_t i = 0; i < gradients.size(); ++i)
     for (int l : gradientBudget.mustBeDone(i))
       for (int maker : gradients[i].makers)

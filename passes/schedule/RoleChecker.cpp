@@ -274,7 +274,7 @@ bool RoleChecker::areApart(const Line &line, const HappensBefore &order) const {
     }
   };
   std::vector<Edge> edges;
-  std::vector<Life> lives(role.buffers.size());
+  std::vector<LiveRange> lives(role.buffers.size());
   for (size_t b = 0; b < role.buffers.size(); ++b) {
     const Buffer &buffer = role.buffers[b];
     if (buffer.offset < 0 || buffer.size == 0 ||
@@ -282,7 +282,7 @@ bool RoleChecker::areApart(const Line &line, const HappensBefore &order) const {
       continue;
     edges.push_back({buffer.offset, true, static_cast<int>(b)});
     edges.push_back({buffer.offset + buffer.size, false, static_cast<int>(b)});
-    lives[b] = Life(order);
+    lives[b] = LiveRange(order);
     for (const Use &use : line.uses[b])
       lives[b].touch(order, use.launch);
   }

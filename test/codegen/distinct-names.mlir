@@ -8,13 +8,13 @@
 // CHECK: enum : int { kAxisA, kAxisAB };
 // CHECK: enum : int { kStorageB1, kStorageB1_2 };
 // CHECK: enum : int { kInput, kInputX_2 };
-// CHECK: constexpr Slice<float> NULL_{128, 16};
-// CHECK-NEXT: constexpr Slice<float> NULL_2_{192, 16};
-// CHECK-NEXT: constexpr Slice<float> Slice_2{256, 16};
+// CHECK: constexpr ArenaSpan<float> NULL_{128, 16};
+// CHECK-NEXT: constexpr ArenaSpan<float> NULL_2_{192, 16};
+// CHECK-NEXT: constexpr ArenaSpan<float> Slice_2{256, 16};
 // CHECK: constexpr State b_1_states[] = {{[{][{]}}"momentum", persistent::NULL_2_}};
 // CHECK: constexpr Parameter b_1_members[] =
 // CHECK: constexpr Parameter b1_members[] =
-// CHECK: constexpr Slice<float> x_at_2{328, 2}; // 2 of "x\\"
+// CHECK: constexpr ArenaSpan<float> x_at_2{328, 2}; // 2 of "x\\"
 // CHECK: enum : int { kOutputA, kOutputA_2 };
 // CHECK: load_input(c, kInputX, "?\?/", kInput, arena::x);
 // CHECK: load_input(c, kInputX, "*/", kInputX_2, arena::value);
@@ -35,7 +35,7 @@ module @regression attributes {fsdp.phase = "scheduled"} {
     %state = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
     %p = fsdp.buffer "NULL" persistent holds @b.1 "parameter" offset 128 : !fsdp.buffer<tensor<16xf32>>
     %m = fsdp.buffer "NULL" persistent holds @b.1 "momentum" offset 192 : !fsdp.buffer<tensor<16xf32>>
-    %q = fsdp.buffer "Slice" persistent holds @b1 "parameter" offset 256 : !fsdp.buffer<tensor<16xf32>>
+    %q = fsdp.buffer "ArenaSpan" persistent holds @b1 "parameter" offset 256 : !fsdp.buffer<tensor<16xf32>>
     fsdp.segment @train train next [@train] {
       %x = fsdp.buffer "x\5C" offset 320 : !fsdp.buffer<tensor<2x4xf32>>
       %y = fsdp.buffer "*/" offset 384 : !fsdp.buffer<tensor<2x4xf32>>

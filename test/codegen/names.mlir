@@ -12,8 +12,8 @@
 // CHECK:         for_2[i] = x[i] * constant_table[i];
 
 // CHECK: namespace train {
-// CHECK: constexpr Slice<float> fc1_z{128, 4}; // 4
-// CHECK: constexpr Slice<float> fc1_z_2{192, 4}; // 4
+// CHECK: constexpr ArenaSpan<float> fc1_z{128, 4}; // 4
+// CHECK: constexpr ArenaSpan<float> fc1_z_2{192, 4}; // 4
 // CHECK: void fc1_forward(Context &c) {
 // CHECK: launch(c, kCompute, "fc1.relu", reads(arena::fc1_z), writes(arena::fc1_h), fused::relu);
 // CHECK: void fc2_forward(Context &c) {

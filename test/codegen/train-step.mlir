@@ -39,27 +39,27 @@
 
 // CHECK: enum : int { kInput, kGather, kCompute, kReduce };
 // CHECK: enum : int { kOverFsdpGather, kOverFsdpReduce };
-// CHECK: constexpr Slice<StepState> step_state{0, 1};
-// CHECK: constexpr Slice<float> fc_flat_parameter{128, 16};
+// CHECK: constexpr ArenaSpan<StepState> step_state{0, 1};
+// CHECK: constexpr ArenaSpan<float> fc_flat_parameter{128, 16};
 // CHECK: /*name=*/"fc.kernel", /*alias=*/nullptr, /*shape=*/{4, 3}, /*fileShape=*/{4, 3}, /*offset=*/0,
 // CHECK: {/*name=*/"fc.flat", Layout::Flat, /*axes=*/{0}, /*communicator=*/0, /*dim=*/0, /*size=*/15,
 
 // CHECK: namespace train {
-// CHECK: constexpr Slice<float> fc_bias{496, 3}; // 3 of fc.gathered
-// CHECK: constexpr Slice<bool> ok{1152, 1};
+// CHECK: constexpr ArenaSpan<float> fc_bias{496, 3}; // 3 of fc.gathered
+// CHECK: constexpr ArenaSpan<bool> ok{1152, 1};
 
 // CHECK-LABEL: void fc_forward(Context &c) {
 // CHECK-NEXT:  load_input(c, kInput, "x", kInputX, arena::x);
 // CHECK-NEXT:  record(c, kInput, 0);
 // CHECK:       all_gather(c, kGather, "fc.gather", kOverFsdpGather, persistent::fc_flat_parameter,
-// CHECK-NEXT:      arena::fc_gathered, Tile{/*outer=*/1, /*local=*/16, /*inner=*/1, /*total=*/15});
+// CHECK-NEXT:      arena::fc_gathered, ShardLayout{/*outer=*/1, /*local=*/16, /*inner=*/1, /*total=*/15});
 // CHECK:       wait(c, kCompute, 0);
 // CHECK-NEXT:  wait(c, kCompute, 2);
 // CHECK-NEXT:  gemm(c, kCompute, "fc.product",
 // CHECK-NEXT:      Gemm{/*m=*/5, /*n=*/3, /*k=*/4, /*batch=*/{1, 1, 1}, /*a=*/{4, 1, {{{}}}}, /*b=*/{3, 1, {{{}}}},
 // CHECK:       launch(c, kCompute, "fc.error", reads(arena::fc_z, arena::fc_bias, arena::target),
 // CHECK-NEXT:      writes(arena::fc_error, arena::loss_sum),
-// CHECK-NEXT:      [held = Tile{1, 5, 1, 9}.held(c.coordinate(kAxisFsdp))](
+// CHECK-NEXT:      [held = ShardLayout{1, 5, 1, 9}.held(c.coordinate(kAxisFsdp))](
 
 // CHECK-LABEL: void fc_backward(Context &c) {
 // CHECK-LABEL: void update(Context &c) {

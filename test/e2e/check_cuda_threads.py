@@ -18,10 +18,10 @@ import training
 
 ROOT = training.HERE.parent.parent
 SOURCES = [
-    *(f"runtime/{name}.cpp" for name in ("Bootstrap", "Communicator", "Error", "Failure", "Progress", "SharedJob",
-                                         "SharedMemoryCommunicator", "Watchdog")),
-    *(f"runtime/cuda/{name}.cpp" for name in ("Collectives", "Context", "InputStaging", "Monitor", "NcclCollectives",
-                                              "PendingActions", "TiledCollectives")),
+    *(f"runtime/{name}.cpp" for name in (
+        "Error", "comm/Communicator", "comm/SharedMemoryCommunicator", "device/WaitCounter", "job/Bootstrap", "job/Failure",
+        "job/SharedJob", "job/Watchdog", "comm/cuda/Collectives", "comm/cuda/Monitor", "comm/cuda/NcclCollectives",
+        "comm/cuda/PendingActions", "comm/cuda/ShardedCollectives", "device/cuda/Context", "device/cuda/InputStaging")),
     *(f"test/emulator/{name}.cpp" for name in ("Failure", "Memory", "Nccl", "NcclComm", "Queue", "Runtime", "Settings",
                                               "Symbols")),
     "test/unit/runtime/CudaRanksMain.cpp", "test/unit/runtime/Conformance.cpp",

@@ -94,7 +94,7 @@ def check(kernels, launches):
 
 
 def of_runtime(build, scratch):
-    texts = [path.read_text() for path in sorted((build / "runtime/cuda/fsdp_runtime_cuda.dir").glob("*.resources"))]
+    texts = [path.read_text() for path in sorted((build / "runtime/fsdp_runtime_cuda.dir").glob("*.resources"))]
     log = scratch / "launches"
     done = subprocess.run([build / "test/unit/cuda-kernel-tests", "--gtest_brief=1"], capture_output=True, text=True,
                           timeout=280, env={"FSDP_EMULATOR": f"launches={log}"})
@@ -118,7 +118,7 @@ def of_model(name, options, nvcc, scratch):
     launches = {kernel: (int(threads), int(shared)) for kernel, threads, shared in
                 re.findall(r"launchKernel\(\s*(\w+),\s*/\*grid=\*/[^/]*/\*block=\*/(\d+),\s*/\*sharedBytes=\*/(\d+)", text)}
     kernels = kernels_in(done.stdout + done.stderr)
-    # Kernels of runtime/cuda/FusedKernel.h are launched there, with at most 256 threads.
+    # Kernels of runtime/kernels/cuda/FusedKernel.h are launched there, with at most 256 threads.
     for kernel in kernels:
         if kernel.startswith("fsdp::rt::device::"):
             launches[kernel] = (256, 0)

@@ -20,7 +20,7 @@ CLASHING = [
     "block1.1", "block11", "block1_1", "block.11", "a", "A", "é", "ü", "ß", "{}", "()", "[]", "x y", "x.y", "x  y", "xY",
     'a "quoted" name, with commas, (brackets) and {braces}, long enough that no line of a program has room for all of it',
     "back\\slash", "ends in \\", "*/", "/*", "//", "??/", "??/\"", "%s%n%d", "$(exit 3)", "`x`", "'", "a,b", "#define a",
-    "float", "int", "main", "std", "Slice", "EOF", "NULL", "M_PI", "INT_MAX", "CHECK", "__x", "_X", "1", "1st", "11st", "input",
+    "float", "int", "main", "std", "ArenaSpan", "EOF", "NULL", "M_PI", "INT_MAX", "CHECK", "__x", "_X", "1", "1st", "11st", "input",
     "output", "kInput", "compute", "a.flat", "a.1", "a_members", "a.kernel", "name\u2028line", "名前", "ᚠ", "n" * 1024,
 ]
 # What a log has of its own.

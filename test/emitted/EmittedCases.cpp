@@ -126,10 +126,10 @@ static LogicalResult generate(const Arguments &arguments) {
   const std::string headers = "#include \"test/emitted/Registered.h\"\n"
                               "#include <algorithm>\n#include <cmath>\n";
   std::vector<std::string> cpu(arguments.files, headers + "#include \"runtime/Runtime.h\"\n"
-                                                          "#include \"runtime/VectorMath.h\"\n");
+                                                          "#include \"runtime/numerics/VectorMath.h\"\n");
   std::vector<std::string> cuda(arguments.files, headers +
-                                                     "#include \"runtime/cuda/Runtime.h\"\n"
-                                                     "#include \"runtime/cuda/FusedKernel.h\"\n");
+                                                     "#include \"runtime/CudaRuntime.h\"\n"
+                                                     "#include \"runtime/kernels/cuda/FusedKernel.h\"\n");
   CaseFile file(arguments.folder + "/cases", /*writes=*/true);
   Coverage coverage;
   std::unique_ptr<MLIRContext> context;

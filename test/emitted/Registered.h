@@ -3,7 +3,7 @@
 #ifndef TEST_EMITTED_REGISTERED_H
 #define TEST_EMITTED_REGISTERED_H
 
-#include "runtime/Program.h"
+#include "runtime/program/Program.h"
 
 #include <map>
 

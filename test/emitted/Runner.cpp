@@ -13,10 +13,10 @@
 #include "test/emitted/Case.h"
 #include "test/emitted/Registered.h"
 
-#include "runtime/Dataset.h"
-#include "runtime/Device.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/device/Device.h"
 #include "runtime/Error.h"
-#include "runtime/Shard.h"
+#include "runtime/program/Shard.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,8 +1,8 @@
-"""Dependencies point one way: tools -> {passes, codegen, dsl, interpreter} -> dialect -> MLIR.
+"""Dependencies point one way: tools -> {passes, codegen, dsl, interpreter} -> dialect -> MLIR, and so they do in runtime/.
 
 Siblings never include one another; runtime includes nothing of ours from above, and only
 generated code and tests include it, but for the numbers that the compiler plans with
-(runtime/Limits.h, which includes nothing of ours); cli, which reads numbers and options, stands below the command
+(runtime/program/Limits.h, which includes nothing of ours); cli, which reads numbers and options, stands below the command
 lines of both and includes nothing of ours; passes/schedule decides on plain data, without IR.
 Includes are rooted at the repository.
 """
@@ -24,9 +24,38 @@ ALLOWED = {
     "examples": {"examples", "dsl", "tools"},
 }
 PLAIN = "passes/schedule/"
+# What each folder of runtime/ includes besides itself and the files at runtime/'s root. Ranks, their communicators and
+# their devices know one another; kernels know no rank, and what trains stands above all.
+RUNTIME = {
+    "numerics": set(),
+    "files": {"numerics"},
+    "program": {"numerics"},
+    "comm": {"program", "device", "job"},
+    "job": {"program", "files", "comm", "device"},
+    "device": {"files", "program", "comm", "job"},
+    "kernels": {"numerics", "program", "device"},
+    "data": {"numerics", "files", "program"},
+    "train": {"data", "device", "files", "job", "program"},
+}
+# Sums over ranks and copies of shards are kernels on a device.
+OF_DEVICES = {"comm": {"kernels"}, "device": {"kernels"}}
 # What a header of one folder may be to folders that must not include the others of it.
-NUMBERS = "runtime/Limits.h"
+NUMBERS = "runtime/program/Limits.h"
 INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s*(["<])([^">]+)[">]')
+
+
+def runtime_folder(path):
+    parts = path.split("/")
+    return parts[1] if parts[0] == "runtime" and len(parts) > 2 else None
+
+
+def runtime_fault(path, name):
+    """What is wrong with an include of runtime/ in runtime/, or None."""
+    source, target = runtime_folder(path), runtime_folder(name)
+    if source in (None, target) or target is None:
+        return None
+    allowed = RUNTIME.get(source, set()) | (OF_DEVICES.get(source, set()) if "/cuda/" in path else set())
+    return None if target in allowed else f"runtime/{source} must not include runtime/{target}"
 
 
 def check(tree):
@@ -47,6 +76,8 @@ def check(tree):
             elif target in ROOMS and "/" in name:
                 if target not in ALLOWED[room]:
                     yield path, number, f"'{name}': {room} must not include {target}"
+                elif fault := runtime_fault(path, name):
+                    yield path, number, f"'{name}': {fault}"
             elif quote == '"' and (
                 name.startswith(".") or tree.exists(posixpath.join(posixpath.dirname(path), name))
             ):

@@ -14,9 +14,9 @@ LOOPS = {"nn::EinsumOp", "nn::ReduceOp", "nn::RepeatOp", "nn::RearrangeOp", "nn:
 # (beginnings of paths, ops, reason)
 ALLOWED = [
     # What loops over factors are made of: the ops in einops notation, and the kernel that holds them.
-    (("passes/Fuse.cpp",), LOOPS - {"nn::FusedOp", "nn::YieldOp"}, "draws them into kernels"),
-    (("passes/InPlace.cpp",), LOOPS - {"nn::RearrangeOp"}, "follows elements through a kernel's loops"),
-    (("passes/CheapValues.cpp",), {"nn::RearrangeOp", "nn::RepeatOp", "nn::ReduceOp"}, "knows what joins a kernel"),
+    (("passes/local/Fuse.cpp",), LOOPS - {"nn::FusedOp", "nn::YieldOp"}, "draws them into kernels"),
+    (("passes/scheduled/InPlace.cpp",), LOOPS - {"nn::RearrangeOp"}, "follows elements through a kernel's loops"),
+    (("passes/global/Recompute.cpp",), {"nn::RearrangeOp", "nn::RepeatOp", "nn::ReduceOp"}, "knows what joins a kernel"),
     (("passes/LaunchNames.cpp",), {"nn::FusedOp"}, "a kernel is called what its root is"),
     (("codegen/KernelBuilder.cpp",), LOOPS - {"nn::FusedOp", "nn::YieldOp"}, "writes the loops"),
     (("codegen/FusedProduct.",), {"nn::FusedOp", "nn::EinsumOp", "nn::ReduceOp"}, "the product that begins a kernel"),
@@ -27,15 +27,15 @@ ALLOWED = [
     (("codegen/KernelBuilder.cpp",), {"nn::CrossEntropyGradOp"}, "loops that take the place of its call"),
     (("codegen/KernelPrinter.cpp", "codegen/CudaKernelPrinter.cpp"), {"nn::ArgmaxOp"}, "no loops over elements"),
     # What is about one law of arithmetic.
-    (("passes/PaddedSums.cpp",), {"nn::PadOp", "arith::AddFOp"}, "a sum of padded pieces is their join"),
-    (("passes/CountSamples.cpp", "passes/StepShardings.cpp", "passes/partition/LocalOps.cpp",
-      "passes/partition/StepPartitioner.h"), {"nn::ReduceOp"}, "a mean becomes a sum and a division"),
-    (("passes/StepShardings.cpp", "passes/partition/Gradients.cpp"), {"arith::AddFOp"},
+    (("passes/global/ConcatGradients.cpp",), {"nn::PadOp", "arith::AddFOp"}, "a sum of padded pieces is their join"),
+    (("passes/global/CountSamples.cpp", "passes/global/StepShardings.cpp", "passes/local/partition/LocalOps.cpp",
+      "passes/local/partition/StepPartitioner.h"), {"nn::ReduceOp"}, "a mean becomes a sum and a division"),
+    (("passes/global/StepShardings.cpp", "passes/local/partition/Gradients.cpp"), {"arith::AddFOp"},
      "gradients of a parameter that is used twice are added up"),
-    (("passes/Differentiate.cpp",), {"nn::EinsumOp", "arith::TruncFOp"}, "a product is rounded to any type at once"),
+    (("passes/global/Differentiate.cpp",), {"nn::EinsumOp", "arith::TruncFOp"}, "a product is rounded to any type at once"),
     # Where values lie.
-    (("passes/SegmentPlan.cpp",), {"nn::RearrangeOp", "nn::SliceOp", "nn::ConcatOp"}, "values that lie inside of others"),
-    (("passes/SegmentPlan.h",), {"nn::RearrangeOp"}, "the same"),
+    (("passes/scheduled/SegmentPlan.cpp",), {"nn::RearrangeOp", "nn::SliceOp", "nn::ConcatOp"}, "values that lie inside of others"),
+    (("passes/scheduled/SegmentPlan.h",), {"nn::RearrangeOp"}, "the same"),
 ]
 
 

@@ -11,10 +11,12 @@ def check(tree):
         folder, name = posixpath.split(path)
         while folder and not tree.exists(f"{folder}/CMakeLists.txt"):
             folder = posixpath.dirname(folder)
-        listed = tree.text(f"{folder}/CMakeLists.txt") if folder else ""
+        beside = [path for path in tree.paths(".cmake", under=(folder,)) if posixpath.dirname(path) == folder] if folder else []
+        listed = "".join(tree.text(path) for path in [f"{folder}/CMakeLists.txt", *beside]) if folder else ""
         inner = posixpath.relpath(path, folder) if folder else path
         # A folder of which every file belongs to one target: `file(GLOB ... CONFIGURE_DEPENDS ... *.cpp)`.
-        if inner == name and re.search(r"file\(GLOB \w+ CONFIGURE_DEPENDS\s[^)]*\*\.cpp\)", listed):
+        of_folder = r"\s" if inner == name else re.escape("/" + posixpath.dirname(inner)) + "/"
+        if re.search(rf"file\(GLOB \w+ CONFIGURE_DEPENDS[^)]*{of_folder}\*\.cpp\)", listed):
             continue
         if not re.search(rf"(?<![\w/]){re.escape(inner)}(?!\w)", listed):
             # `foreach(tool ...) add_executable(${tool} ${tool}.cpp)` lists it as well.

@@ -8,9 +8,9 @@
 
 #include "interpreter/Safetensors.h"
 #include "mlir/IR/MLIRContext.h"
-#include "runtime/Dataset.h"
+#include "runtime/data/Dataset.h"
 #include "runtime/Error.h"
-#include "runtime/Weights.h"
+#include "runtime/train/Weights.h"
 #include "test/mutation/Batches.h"
 #include "test/mutation/Seeds.h"
 #include "test/mutation/TextMutator.h"

@@ -16,7 +16,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/MemoryReport.h"
+#include "passes/scheduled/MemoryReport.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
 #include "test/mutation/Batches.h"

@@ -9,7 +9,7 @@
 #include "tools/fsdpc/Output.h"
 #include "tools/fsdpc/Program.h"
 
-#include "passes/MemoryReport.h"
+#include "passes/scheduled/MemoryReport.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"

@@ -68,6 +68,12 @@ static void addFolder(Files &content, const std::string &name,
     throw Failure("cannot read the runtime's folder '" + folder.string() + "': " + error.message());
 }
 
+/// True for what of runtime/ only programs of CUDA are built from.
+static bool isOfCuda(const files::path &inside) {
+  static const std::set<std::string> builds = {"Cuda.cmake", "CompileKernels.cmake", "CudaRuntime.h"};
+  return llvm::is_contained(inside, files::path("cuda")) || builds.count(inside.string());
+}
+
 void writeSource(const ir::EmittedProgram &program, const Options &options,
                  const std::string &name) {
   Files content;
@@ -78,7 +84,7 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
   content["version.txt"] = readFile(findRuntimeSources() + "/version.txt");
   addFolder(content, "cli", [](const files::path &) { return true; });
   addFolder(content, "runtime", [&](const files::path &inside) {
-    return *inside.begin() != "cuda" || options.target == "cuda";
+    return options.target == "cuda" || !isOfCuda(inside);
   });
   writeFolder(options.output, content);
 }
@@ -146,7 +152,7 @@ static std::vector<std::string> missingKernels(const Toolchain &toolchain,
                    [&](auto &one) { return llvm::is_contained(toolchain.architectures, one); }))
     return missing;
   std::error_code error;
-  const files::path kernels = files::path(findRuntimeSources()) / "runtime" / "cuda";
+  const files::path kernels = files::path(findRuntimeSources()) / "runtime" / "kernels" / "cuda";
   for (const files::directory_entry &entry : files::directory_iterator(kernels, error))
     if (entry.path().extension() == ".cu")
       missing.push_back(entry.path().string());

@@ -1,6 +1,6 @@
 //===- OutputFile.h - results that appear whole or not at all ---*- C++ -*-===//
 //
-// The rules of docs/files.md for the tools; runtime/OutputPath.h and runtime/AtomicFile.h are those
+// The rules of docs/files.md for the tools; runtime/files/OutputPath.h and runtime/files/AtomicFile.h are those
 // of generated programs, which link nothing of LLVM.
 //
 //===----------------------------------------------------------------------===//

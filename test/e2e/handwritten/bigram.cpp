@@ -33,31 +33,31 @@ enum : int { kLoss, kGradNorm, kLr };                  // outputs
 //===--- Arena ------------------------------------------------------------===//
 
 namespace arena {
-template <typename T> constexpr std::size_t after(Slice<T> slice) {
+template <typename T> constexpr std::size_t after(ArenaSpan<T> slice) {
   return (slice.end() + 63) / 64 * 64;
 }
-constexpr Slice<StepState> step_state{0, 1};
-constexpr Slice<float> loss{after(step_state), 1};
-constexpr Slice<float> grad_norm{after(loss), 1};
-constexpr Slice<float> learning_rate{after(grad_norm), 1};
-constexpr Slice<bool> ok{after(learning_rate), 1};
-constexpr Slice<double> loss_sum{after(ok), 1};
-constexpr Slice<double> square_sum{after(loss_sum), 1};
-constexpr Slice<double> weight{after(square_sum), 1};
-constexpr Slice<float> table_parameter{after(weight), kShard};
-constexpr Slice<float> table_grad_shard{after(table_parameter), kShard};
-constexpr Slice<std::int32_t> tokens{after(table_grad_shard), kTokens};
-constexpr Slice<std::int64_t> targets{after(tokens), kTokens};
-constexpr Slice<float> table{after(targets), kUnit};
-constexpr Slice<float> logits{after(table), kTokens *kVocabulary};
-constexpr Slice<float> losses{after(logits), kTokens};
-constexpr Slice<float> log_sum_exp{after(losses), kTokens};
-constexpr Slice<float> upstream{after(log_sum_exp), kTokens};
-constexpr Slice<float> table_grad{after(upstream), kUnit};
+constexpr ArenaSpan<StepState> step_state{0, 1};
+constexpr ArenaSpan<float> loss{after(step_state), 1};
+constexpr ArenaSpan<float> grad_norm{after(loss), 1};
+constexpr ArenaSpan<float> learning_rate{after(grad_norm), 1};
+constexpr ArenaSpan<bool> ok{after(learning_rate), 1};
+constexpr ArenaSpan<double> loss_sum{after(ok), 1};
+constexpr ArenaSpan<double> square_sum{after(loss_sum), 1};
+constexpr ArenaSpan<double> weight{after(square_sum), 1};
+constexpr ArenaSpan<float> table_parameter{after(weight), kShard};
+constexpr ArenaSpan<float> table_grad_shard{after(table_parameter), kShard};
+constexpr ArenaSpan<std::int32_t> tokens{after(table_grad_shard), kTokens};
+constexpr ArenaSpan<std::int64_t> targets{after(tokens), kTokens};
+constexpr ArenaSpan<float> table{after(targets), kUnit};
+constexpr ArenaSpan<float> logits{after(table), kTokens *kVocabulary};
+constexpr ArenaSpan<float> losses{after(logits), kTokens};
+constexpr ArenaSpan<float> log_sum_exp{after(losses), kTokens};
+constexpr ArenaSpan<float> upstream{after(log_sum_exp), kTokens};
+constexpr ArenaSpan<float> table_grad{after(upstream), kUnit};
 constexpr std::size_t bytes = after(table_grad);
 } // namespace arena
 
-constexpr Tile table_tile{/*outer=*/1, /*local=*/kShard, /*inner=*/1, /*total=*/kUnit};
+constexpr ShardLayout table_tile{/*outer=*/1, /*local=*/kShard, /*inner=*/1, /*total=*/kUnit};
 constexpr EmbeddingShape lookup{kTokens, kVocabulary, kVocabulary};
 
 //===--- Kernels ----------------------------------------------------------===//

@@ -12,13 +12,13 @@ namespace {
 
 using namespace fsdp::rt;
 
-constexpr Slice<float> p{0, 4}, g{64, 4}, m{128, 4}, v{192, 4}, lr{256, 1}, scale{320, 1};
-constexpr Slice<bool> ok{384, 1};
-constexpr Slice<StepState> state{448, 1};
-constexpr Slice<double> sum{640, 1};
-constexpr Slice<std::int32_t> label{704, 2};
-constexpr Slice<std::int64_t> wide_label{768, 2};
-constexpr Tile tile{1, 2, 1, 4};
+constexpr ArenaSpan<float> p{0, 4}, g{64, 4}, m{128, 4}, v{192, 4}, lr{256, 1}, scale{320, 1};
+constexpr ArenaSpan<bool> ok{384, 1};
+constexpr ArenaSpan<StepState> state{448, 1};
+constexpr ArenaSpan<double> sum{640, 1};
+constexpr ArenaSpan<std::int32_t> label{704, 2};
+constexpr ArenaSpan<std::int64_t> wide_label{768, 2};
+constexpr ShardLayout tile{1, 2, 1, 4};
 
 constexpr MeshAxis axes[] = {{"fsdp", 2}};
 constexpr const char *streams[] = {"compute"};

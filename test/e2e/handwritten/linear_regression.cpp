@@ -38,37 +38,37 @@ enum : int { kLoss, kLargestError, kGradNorm, kLr }; // outputs
 //===--- Arena ------------------------------------------------------------===//
 
 namespace arena {
-template <typename T> constexpr std::size_t after(Slice<T> slice) {
+template <typename T> constexpr std::size_t after(ArenaSpan<T> slice) {
   return (slice.end() + 63) / 64 * 64;
 }
-constexpr Slice<StepState> step_state{0, 1};
-constexpr Slice<float> loss{after(step_state), 1};
-constexpr Slice<float> largest_error{after(loss), 1};
-constexpr Slice<float> grad_norm{after(largest_error), 1};
-constexpr Slice<float> learning_rate{after(grad_norm), 1};
-constexpr Slice<bool> ok{after(learning_rate), 1};
-constexpr Slice<double> loss_sum{after(ok), 1};
-constexpr Slice<double> square_sum{after(loss_sum), 1};
-constexpr Slice<std::int64_t> samples{after(square_sum), 1}; // of this batch that count
-constexpr Slice<double> weight{after(samples), 1};
-constexpr Slice<double> largest_sum{after(weight), 1};
-constexpr Slice<float> layer_parameter{after(largest_sum), kShard};
-constexpr Slice<float> layer_momentum{after(layer_parameter), kShard};
-constexpr Slice<float> layer_grad_shard{after(layer_momentum), kShard};
-constexpr Slice<float> x{after(layer_grad_shard), kRows *kIn};
-constexpr Slice<float> y{after(x), kRows *kOut};
-constexpr Slice<float> layer_gathered{after(y), kUnit};
-constexpr Slice<float> kernel{layer_gathered.offset, kIn *kOut}; // a view
-constexpr Slice<float> bias{layer_gathered.offset + kIn * kOut * sizeof(float), kOut};
-constexpr Slice<float> error{after(layer_gathered), kRows *kOut};
-constexpr Slice<float> error_grad{after(error), kRows *kOut};
-constexpr Slice<float> layer_grad{after(error_grad), kUnit};
-constexpr Slice<float> kernel_grad{layer_grad.offset, kIn *kOut};
-constexpr Slice<float> bias_grad{layer_grad.offset + kIn * kOut * sizeof(float), kOut};
+constexpr ArenaSpan<StepState> step_state{0, 1};
+constexpr ArenaSpan<float> loss{after(step_state), 1};
+constexpr ArenaSpan<float> largest_error{after(loss), 1};
+constexpr ArenaSpan<float> grad_norm{after(largest_error), 1};
+constexpr ArenaSpan<float> learning_rate{after(grad_norm), 1};
+constexpr ArenaSpan<bool> ok{after(learning_rate), 1};
+constexpr ArenaSpan<double> loss_sum{after(ok), 1};
+constexpr ArenaSpan<double> square_sum{after(loss_sum), 1};
+constexpr ArenaSpan<std::int64_t> samples{after(square_sum), 1}; // of this batch that count
+constexpr ArenaSpan<double> weight{after(samples), 1};
+constexpr ArenaSpan<double> largest_sum{after(weight), 1};
+constexpr ArenaSpan<float> layer_parameter{after(largest_sum), kShard};
+constexpr ArenaSpan<float> layer_momentum{after(layer_parameter), kShard};
+constexpr ArenaSpan<float> layer_grad_shard{after(layer_momentum), kShard};
+constexpr ArenaSpan<float> x{after(layer_grad_shard), kRows *kIn};
+constexpr ArenaSpan<float> y{after(x), kRows *kOut};
+constexpr ArenaSpan<float> layer_gathered{after(y), kUnit};
+constexpr ArenaSpan<float> kernel{layer_gathered.offset, kIn *kOut}; // a view
+constexpr ArenaSpan<float> bias{layer_gathered.offset + kIn * kOut * sizeof(float), kOut};
+constexpr ArenaSpan<float> error{after(layer_gathered), kRows *kOut};
+constexpr ArenaSpan<float> error_grad{after(error), kRows *kOut};
+constexpr ArenaSpan<float> layer_grad{after(error_grad), kUnit};
+constexpr ArenaSpan<float> kernel_grad{layer_grad.offset, kIn *kOut};
+constexpr ArenaSpan<float> bias_grad{layer_grad.offset + kIn * kOut * sizeof(float), kOut};
 constexpr std::size_t bytes = after(layer_grad);
 } // namespace arena
 
-constexpr Tile layer_tile{/*outer=*/1, /*local=*/kShard, /*inner=*/1, /*total=*/kUnit};
+constexpr ShardLayout layer_tile{/*outer=*/1, /*local=*/kShard, /*inner=*/1, /*total=*/kUnit};
 
 //===--- Kernels ----------------------------------------------------------===//
 

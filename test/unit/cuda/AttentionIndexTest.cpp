@@ -1,5 +1,5 @@
-#include "runtime/cuda/AttentionBlocks.h"
-#include "runtime/cuda/Mma.h"
+#include "runtime/kernels/cuda/AttentionBlocks.h"
+#include "runtime/kernels/cuda/Mma.h"
 
 #include <gtest/gtest.h>
 
@@ -12,19 +12,19 @@ namespace {
 
 /// Eight rows of one chunk, which ldmatrix reads at a time, are in all banks once.
 template <int D> void expectNoConflicts() {
-  using Tile = device::SharedTile<D>;
+  using ShardLayout = device::SharedTile<D>;
   std::set<int> places;
   for (int row = 0; row < 64; ++row)
-    for (int chunk = 0; chunk < Tile::kChunks; ++chunk) {
-      EXPECT_EQ(Tile::place(row, chunk) / Tile::kChunks, row) << "chunks stay in their row";
-      places.insert(Tile::place(row, chunk));
+    for (int chunk = 0; chunk < ShardLayout::kChunks; ++chunk) {
+      EXPECT_EQ(ShardLayout::place(row, chunk) / ShardLayout::kChunks, row) << "chunks stay in their row";
+      places.insert(ShardLayout::place(row, chunk));
     }
-  EXPECT_EQ(places.size(), std::size_t(64 * Tile::kChunks));
+  EXPECT_EQ(places.size(), std::size_t(64 * ShardLayout::kChunks));
   for (int row = 0; row < 64; row += 8)
-    for (int chunk = 0; chunk < Tile::kChunks; ++chunk) {
+    for (int chunk = 0; chunk < ShardLayout::kChunks; ++chunk) {
       std::set<int> banks;
       for (int r = 0; r < 8; ++r)
-        banks.insert(Tile::place(row + r, chunk) % 8);
+        banks.insert(ShardLayout::place(row + r, chunk) % 8);
       EXPECT_EQ(banks.size(), 8u) << "rows from " << row << " of chunk " << chunk;
     }
 }

@@ -1,4 +1,4 @@
-#include "runtime/Attention.h"
+#include "runtime/kernels/Attention.h"
 #include "test/unit/cuda/DeviceKernels.h"
 #include "test/unit/runtime/AttentionPlaces.h"
 

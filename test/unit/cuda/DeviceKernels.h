@@ -7,7 +7,7 @@
 #ifndef FSDP_TEST_UNIT_CUDA_DEVICEKERNELS_H
 #define FSDP_TEST_UNIT_CUDA_DEVICEKERNELS_H
 
-#include "runtime/cuda/Kernels.h"
+#include "runtime/kernels/cuda/Kernels.h"
 
 #ifdef FSDP_CUDA_EMULATOR
 #include "Emulator.h"

@@ -3,13 +3,13 @@
 # fsdp_add_device_tests(TARGET FOLDER GOOGLETEST): the tests of kernels and products, with the CPU's kernels as
 # reference: all but the products, which need oneDNN.
 function(fsdp_add_device_tests target folder googletest)
-  file(GLOB reference CONFIGURE_DEPENDS ${folder}/runtime/*.cpp)
+  file(GLOB_RECURSE reference CONFIGURE_DEPENDS ${folder}/runtime/*.cpp)
   get_target_property(host fsdp_runtime_host SOURCES)
   get_target_property(options fsdp_runtime_host COMPILE_OPTIONS) # the same: a compiler's cache has most of it
   foreach(source ${reference})
     file(STRINGS ${source} products REGEX "include.*GemmPlan")
-    get_filename_component(name ${source} NAME)
-    if(products OR name IN_LIST host)
+    file(RELATIVE_PATH name ${folder}/runtime ${source})
+    if(products OR name IN_LIST host OR name MATCHES "/cuda/")
       list(REMOVE_ITEM reference ${source})
     endif()
   endforeach()

@@ -1,8 +1,8 @@
-#include "runtime/cuda/Dropout.h"
-#include "runtime/cuda/Row.h"
-#include "runtime/cuda/RowExponentials.h"
-#include "runtime/cuda/Runs.h"
-#include "runtime/cuda/ShardParts.h"
+#include "runtime/kernels/cuda/Dropout.h"
+#include "runtime/kernels/cuda/Row.h"
+#include "runtime/kernels/cuda/RowExponentials.h"
+#include "runtime/kernels/cuda/Runs.h"
+#include "runtime/kernels/cuda/ShardParts.h"
 
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ std::map<std::size_t, std::size_t> moves(const Runs &runs) {
 }
 
 TEST(Index, PackAndUnpackAreOpposites) {
-  const Tile tile{3, 4, 5, 10};
+  const ShardLayout tile{3, 4, 5, 10};
   const auto packed = moves(Runs::packPieces(tile, 4, 1)),
              unpacked = moves(Runs::unpackPieces(tile, 4, 1));
   EXPECT_EQ(packed.size(), 4 * tile.pieceCount());

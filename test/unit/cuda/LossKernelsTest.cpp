@@ -1,5 +1,5 @@
-#include "runtime/CrossEntropy.h"
-#include "runtime/Embedding.h"
+#include "runtime/kernels/CrossEntropy.h"
+#include "runtime/kernels/Embedding.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 #include <algorithm>
@@ -63,17 +63,17 @@ TYPED_TEST(LossKernels, CrossEntropyIsTheCpus) {
 class Noted {
 public:
   explicit Noted(StreamWorkspace &workspace) : workspace(workspace) {
-    EXPECT_EQ(cudaMalloc(&workspace.fault, sizeof(IndexFault)), cudaSuccess);
-    EXPECT_EQ(cudaMemset(workspace.fault, 0, sizeof(IndexFault)), cudaSuccess);
+    EXPECT_EQ(cudaMalloc(&workspace.fault, sizeof(BoundsError)), cudaSuccess);
+    EXPECT_EQ(cudaMemset(workspace.fault, 0, sizeof(BoundsError)), cudaSuccess);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   }
   ~Noted() {
     EXPECT_EQ(cudaFree(workspace.fault), cudaSuccess);
     workspace.fault = nullptr;
   }
-  void expect(unsigned count, IndexFault::Kind kind, std::uint64_t place, std::int64_t got,
+  void expect(unsigned count, BoundsError::Kind kind, std::uint64_t place, std::int64_t got,
               std::uint64_t limit) {
-    IndexFault fault;
+    BoundsError fault;
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     EXPECT_EQ(cudaMemcpy(&fault, workspace.fault, sizeof fault, cudaMemcpyDeviceToHost),
               cudaSuccess);
@@ -97,11 +97,11 @@ TYPED_TEST(LossKernels, ALabelOutOfRangeIsNoted) {
       later(std::vector<int>{3, 0});
   Device<float> losses(2), sums(2);
   OK(cross_entropy({2, 3}, logits, good, losses, sums, this->stream));
-  noted.expect(0, IndexFault::None, 0, 0, 0);
+  noted.expect(0, BoundsError::None, 0, 0, 0);
   OK(cross_entropy({2, 3}, logits, labels, losses, sums, this->stream));
-  noted.expect(1, IndexFault::Label, 1, -3, 3);
+  noted.expect(1, BoundsError::Label, 1, -3, 3);
   OK(cross_entropy({2, 3}, logits, later, losses, this->stream));
-  noted.expect(2, IndexFault::Label, 1, -3, 3);
+  noted.expect(2, BoundsError::Label, 1, -3, 3);
 }
 
 TYPED_TEST(LossKernels, AnIdOutOfRangeIsNoted) {
@@ -112,12 +112,12 @@ TYPED_TEST(LossKernels, AnIdOutOfRangeIsNoted) {
     Device<T> table(Floats(4 * width, 1)), out(3 * width);
     Device<Id> good(std::vector<int>{3, 0, 1}), ids(std::vector<int>{3, 0, 4});
     OK(embedding({3, 4, width}, table, good, out, this->stream));
-    noted.expect(0, IndexFault::None, 0, 0, 0);
+    noted.expect(0, BoundsError::None, 0, 0, 0);
     OK(embedding({3, 4, width}, table, ids, out, this->stream));
     const Floats got = out.floats();
     EXPECT_TRUE(std::isnan(got[2 * width]));
     // One for each element or vector of the row.
-    noted.expect(width == 8 && sizeof(T) == 4 ? 2 : 1, IndexFault::Id, 2, 4, 4);
+    noted.expect(width == 8 && sizeof(T) == 4 ? 2 : 1, BoundsError::Id, 2, 4, 4);
   }
 }
 

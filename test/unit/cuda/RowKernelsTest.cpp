@@ -1,5 +1,5 @@
-#include "runtime/RowNorm.h"
-#include "runtime/UnaryKernels.h"
+#include "runtime/kernels/RowNorm.h"
+#include "runtime/kernels/UnaryKernels.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 using namespace fsdp::rt;

@@ -1,5 +1,5 @@
-#include "runtime/Optimizer.h"
-#include "runtime/StepControl.h"
+#include "runtime/kernels/Optimizer.h"
+#include "runtime/kernels/StepControl.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 #include <cstring>

@@ -1,7 +1,7 @@
 //===- MatmulTest.cpp - products through cuBLASLt, under the emulator and on a GPU --===//
 
-#include "runtime/Gemm.h"
-#include "runtime/cuda/Matmul.h"
+#include "runtime/kernels/Gemm.h"
+#include "runtime/kernels/cuda/Matmul.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 #ifdef FSDP_CUDA_EMULATOR

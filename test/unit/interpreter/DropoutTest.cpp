@@ -1,8 +1,8 @@
 //===- DropoutTest.cpp - the runtime's masks, and the interpreter's -------===//
 
-#include "runtime/Dropout.h"
+#include "runtime/kernels/Dropout.h"
 #include "interpreter/Draws.h"
-#include "runtime/Random.h"
+#include "runtime/numerics/Random.h"
 #include "gtest/gtest.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
 //===- MemoryReportTest.cpp - the numbers of a schedule -------------------===//
 
-#include "passes/MemoryReport.h"
+#include "passes/scheduled/MemoryReport.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
 

@@ -1,6 +1,6 @@
-#include "runtime/AtomicFile.h"
+#include "runtime/files/AtomicFile.h"
 #include "runtime/Error.h"
-#include "runtime/MappedFile.h"
+#include "runtime/files/MappedFile.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #ifndef FSDP_TEST_UNIT_RUNTIME_ATTENTIONPLACES_H
 #define FSDP_TEST_UNIT_RUNTIME_ATTENTIONPLACES_H
 
-#include "runtime/KernelArguments.h"
+#include "runtime/program/KernelArguments.h"
 
 #include <algorithm>
 #include <cmath>

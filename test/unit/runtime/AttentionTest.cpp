@@ -1,5 +1,5 @@
-#include "runtime/Attention.h"
-#include "runtime/TileProduct.h"
+#include "runtime/kernels/Attention.h"
+#include "runtime/kernels/F32MicroKernel.h"
 #include "test/unit/runtime/AttentionPlaces.h"
 
 #include <gtest/gtest.h>
@@ -319,7 +319,7 @@ TEST(TileProductTest, FollowsItsFormula) {
   for (int i = 0; i < 60; ++i) {
     const std::size_t m = random() % 30, n = random() % 70, k = random() % 20;
     const bool transposed = random() % 2, add = random() % 2;
-    const TileProduct shape{m, n, k, transposed ? 1 : k + 2, transposed ? m + 3 : 1, n + 1, n + 5};
+    const F32MicroKernel shape{m, n, k, transposed ? 1 : k + 2, transposed ? m + 3 : 1, n + 1, n + 5};
     const Floats a = normal((m + 3) * (k + 2), random), b = normal(k * (n + 1), random);
     const Floats before = normal(m * (n + 5), random);
     Floats c = before;

@@ -1,5 +1,5 @@
-#include "runtime/BFloat16.h"
-#include "runtime/Slice.h"
+#include "runtime/numerics/BFloat16.h"
+#include "runtime/program/ArenaSpan.h"
 
 #include <gtest/gtest.h>
 

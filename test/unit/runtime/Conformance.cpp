@@ -44,7 +44,7 @@ public:
         heap_(place == Place::Heap || (place == Place::Mixed && comm.rank() % 2)) {}
 
   std::size_t run() {
-    for (Tile tile : tiles()) {
+    for (ShardLayout tile : tiles()) {
       gather(tile);
       for (bool rough : {false, true})
         for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Max})
@@ -65,8 +65,8 @@ public:
   /// Sizes past what goes through the staging area at once.
   std::size_t runLarge() {
     const std::size_t n = comm_.size(), local = (std::size_t(1) << 20) / sizeof(T) + 777;
-    const Tile tile{1, local, 1, local * n - 5}, rows{2, local / 2 + 1, 1, local / 2 * n};
-    for (Tile large : {tile, rows}) {
+    const ShardLayout tile{1, local, 1, local * n - 5}, rows{2, local / 2 + 1, 1, local / 2 * n};
+    for (ShardLayout large : {tile, rows}) {
       gather(large);
       scatter(large, ReduceOp::Sum, true);
     }
@@ -81,9 +81,9 @@ private:
 
   // Flat and in the middle of a tensor; sizes that divide, that do not, that leave ranks with
   // nothing, and with more padding than needed.
-  std::vector<Tile> tiles() const {
+  std::vector<ShardLayout> tiles() const {
     const std::size_t n = comm_.size();
-    std::vector<Tile> tiles;
+    std::vector<ShardLayout> tiles;
     std::vector<std::size_t> totals = {0, n + 1, 1000};
     if (std::is_same_v<T, float>) // other types differ in their arithmetic only
       totals = {0, 1, n - 1, n, n + 1, 5 * n, 5 * n + 3, 1000};
@@ -137,7 +137,7 @@ private:
 
   // Element (o, t, k) of the whole, t in this rank's part, is element (o, t - first, k) of the
   // piece.
-  void gather(Tile tile) {
+  void gather(ShardLayout tile) {
     T *piece = buffer(0, tile.pieceCount()), *whole = buffer(1, tile.wholeCount());
     const std::size_t me = comm_.rank();
     for (std::size_t o = 0; o < tile.outer; ++o)
@@ -152,7 +152,7 @@ private:
     checkGuards("all_gather");
   }
 
-  void scatter(Tile tile, ReduceOp op, bool rough) {
+  void scatter(ShardLayout tile, ReduceOp op, bool rough) {
     T *piece = buffer(0, tile.pieceCount()), *whole = buffer(1, tile.wholeCount());
     const std::size_t me = comm_.rank();
     for (std::size_t i = 0; i < tile.wholeCount(); ++i)
@@ -194,7 +194,7 @@ private:
   // A piece that is its own part of the whole.
   void inPlaceParts() {
     const std::size_t local = 1234, me = comm_.rank();
-    Tile tile{1, local, 1, local * comm_.size()};
+    ShardLayout tile{1, local, 1, local * comm_.size()};
     T *whole = buffer(0, tile.total);
     for (std::size_t i = 0; i < tile.total; ++i)
       whole[i] = valueAt<T>(comm_.rank(), i, true);

@@ -2,7 +2,7 @@
 #ifndef FSDP_TEST_UNIT_RUNTIME_CONFORMANCE_H
 #define FSDP_TEST_UNIT_RUNTIME_CONFORMANCE_H
 
-#include "runtime/Bootstrap.h"
+#include "runtime/job/Bootstrap.h"
 
 /// Bytes of arena that the suite needs.
 constexpr std::size_t kConformanceArena = std::size_t(40) << 20;

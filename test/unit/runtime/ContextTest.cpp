@@ -1,6 +1,6 @@
 // A job of one rank runs in the process itself: launches, inputs, peak, and what is refused.
-#include "runtime/Arena.h"
-#include "runtime/Launch.h"
+#include "runtime/device/Arena.h"
+#include "runtime/device/Launch.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -49,8 +49,8 @@ TEST(Context, LaunchGivesSlicesInOrder) {
   Ran ran = runWith([](Context &c) {
     Counting source;
     c.inputs = &source;
-    constexpr Slice<float> x{0, 2}, y{64, 2};
-    constexpr Slice<std::int64_t> n{128, 1};
+    constexpr ArenaSpan<float> x{0, 2}, y{64, 2};
+    constexpr ArenaSpan<std::int64_t> n{128, 1};
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(c.base()) % 64, 0u);
     EXPECT_EQ(c.data(y)[0], 0) << "the arena starts as zeros";
     load_input(c, 1, "load", 7, x);
@@ -79,9 +79,9 @@ TEST(Context, LaunchGivesSlicesInOrder) {
 TEST(Context, PeakCountsWhatIsTouchedOnly) {
   Ran ran = runWith([](Context &c) {
     EXPECT_EQ(c.peakBytes(), 0u);
-    launch(c, 0, "far but empty", reads(Slice<float>{4000, 0}), writes(), [](const float *) {});
+    launch(c, 0, "far but empty", reads(ArenaSpan<float>{4000, 0}), writes(), [](const float *) {});
     EXPECT_EQ(c.peakBytes(), 0u);
-    launch(c, 0, "low", reads(Slice<float>{0, 4}), writes(), [](const float *) {});
+    launch(c, 0, "low", reads(ArenaSpan<float>{0, 4}), writes(), [](const float *) {});
     EXPECT_EQ(c.peakBytes(), 16u);
   });
   EXPECT_EQ(ran.status, 0);
@@ -156,13 +156,13 @@ TEST(Communicator, RefusesWhatItCannotDo) {
       return "accepted";
     };
     EXPECT_EQ(refusal([&] {
-                comm->allGather(data, data, Tile{1, 2, 1, 3});
+                comm->allGather(data, data, ShardLayout{1, 2, 1, 3});
               }),
               "all_gather over 'over_fsdp' got 2 elements on each of 1 ranks, expected at least 3 "
               "together");
     EXPECT_EQ(
         refusal([&] {
-          comm->reduceScatter(data, data, Tile{1, 2, 1, 3});
+          comm->reduceScatter(data, data, ShardLayout{1, 2, 1, 3});
         }),
         "reduce_scatter over 'over_fsdp' got 2 elements on each of 1 ranks, expected at least 3 "
         "together");

@@ -1,6 +1,6 @@
 // The host side of a CUDA program, linked as a generated one is: it trains nothing, and says what it
 // finds to run on. -DRANKS=N: the ranks of its mesh.
-#include "runtime/cuda/Runtime.h"
+#include "runtime/CudaRuntime.h"
 
 namespace {
 
@@ -9,7 +9,7 @@ using namespace fsdp::rt;
 constexpr MeshAxis axes[] = {{"fsdp", RANKS}};
 constexpr const char *streams[] = {"compute"};
 constexpr const char *outputs[] = {"loss", "grad_norm", "lr"};
-constexpr Slice<float> zero{128, 1};
+constexpr ArenaSpan<float> zero{128, 1};
 
 void train(Context &c) {
   for (int output = 0; output < 3; ++output)

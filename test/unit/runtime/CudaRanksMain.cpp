@@ -9,11 +9,11 @@
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
 #include "MeshText.h"
-#include "runtime/Device.h"
-#include "runtime/Progress.h"
-#include "runtime/SharedJob.h"
-#include "runtime/cuda/Context.h"
-#include "runtime/cuda/Kernels.h"
+#include "runtime/device/Device.h"
+#include "runtime/device/WaitCounter.h"
+#include "runtime/job/SharedJob.h"
+#include "runtime/device/cuda/Context.h"
+#include "runtime/kernels/cuda/Kernels.h"
 
 #include <atomic>
 #include <cerrno>
@@ -90,14 +90,14 @@ public:
 
 protected:
   void doAllGather(const void *piece, void *whole, const Request &request) override {
-    const Tile tile = tileOf(request);
+    const ShardLayout tile = layoutOf(request);
     const std::size_t element = sizeInBytes(request.type);
     Placed at = bring(piece, tile.pieceCount() * element, whole, tile.wholeCount() * element);
     CHECK(c_, "all_gather", all_gather(tile, at.source, at.target, request.type, comm(), stream()));
     take(at, whole, tile.wholeCount() * element);
   }
   void doReduceScatter(const void *whole, void *piece, const Request &request) override {
-    const Tile tile = tileOf(request);
+    const ShardLayout tile = layoutOf(request);
     const std::size_t element = sizeInBytes(request.type);
     Placed at = bring(whole, tile.wholeCount() * element, piece, tile.pieceCount() * element);
     CHECK(c_, "reduce_scatter",
@@ -128,7 +128,7 @@ private:
     std::byte *target;
   };
 
-  static Tile tileOf(const Request &r) { return {r.outer, r.local, r.inner, r.total}; }
+  static ShardLayout layoutOf(const Request &r) { return {r.outer, r.local, r.inner, r.total}; }
   static ncclRedOp_t operatorOf(const Request &r) {
     return r.op == ReduceOp::Max ? ncclMax : ncclSum;
   }
@@ -188,8 +188,8 @@ private:
 
 /// A unit that is gathered, doubled by being summed with itself, and scattered; total is uneven.
 struct Unit {
-  Slice<float> piece, whole, gradient, sum, norm;
-  Tile tile;
+  ArenaSpan<float> piece, whole, gradient, sum, norm;
+  ShardLayout tile;
 };
 
 Unit unitOf(const Mesh &mesh) {
@@ -209,14 +209,14 @@ void step(Context &c, const Unit &u, bool fault) {
                         c.stream(kCompute)));
   CHECK(c, "copy", cudaEventRecord(c.event(1), c.stream(kCompute)));
   CHECK(c, "scatter", cudaStreamWaitEvent(c.stream(kGather), c.event(1)));
-  Tile tile = u.tile;
+  ShardLayout tile = u.tile;
   if (fault)
     ++tile.local;
   CHECK(c, "scatter",
         reduce_scatter(tile, c.in(u.gradient), c.out(u.sum), c.comm(0, kGather),
                        c.stream(kGather)));
   CHECK(c, "norm",
-        ncclAllReduce(c.in(Slice<float>{u.sum.offset, 1}), c.out(u.norm), 1, ncclFloat, ncclSum,
+        ncclAllReduce(c.in(ArenaSpan<float>{u.sum.offset, 1}), c.out(u.norm), 1, ncclFloat, ncclSum,
                       c.comm(0, kGather), c.stream(kGather)));
   CHECK(c, "output",
         cudaMemcpyAsync(c.output(0), c.in(u.norm), 4, cudaMemcpyDeviceToHost, c.stream(kGather)));
@@ -241,8 +241,8 @@ int steps(Job &job, Context &c, const std::string &mode) {
     if (planted && mode == "invalid")
       CHECK(c, "wrong copy", cudaMemcpyAsync(nullptr, c.base(), 4, cudaMemcpyDeviceToDevice, c.stream(0)));
     if (planted && (mode == "label" || mode == "id")) {
-      const Slice<std::int32_t> number{u.norm.offset + 64, 1};
-      const Slice<float> row{u.norm.offset + 128, 4}, result{u.norm.offset + 192, 4};
+      const ArenaSpan<std::int32_t> number{u.norm.offset + 64, 1};
+      const ArenaSpan<float> row{u.norm.offset + 128, 4}, result{u.norm.offset + 192, 4};
       const std::int32_t seven = 7;
       CHECK(c, "start", cudaMemcpy(c.out(number), &seven, 4, cudaMemcpyHostToDevice));
       CHECK(c, "start", cudaDeviceSynchronize()); // streams do not wait for the default one
@@ -373,8 +373,8 @@ int main(int argc, char **argv) {
   program.arenaBytes = kArena;
   program.segments = segments;
   static constexpr Input inputs[] = {
-      {"x", {4}, 0, Slice<float>{0, 4}, 1, 1, {}, 0},
-      {"huge", {4}, 0, Slice<float>{0, std::size_t(1) << 50}, 1, 1, {}, 0}};
+      {"x", {4}, 0, ArenaSpan<float>{0, 4}, 1, 1, {}, 0},
+      {"huge", {4}, 0, ArenaSpan<float>{0, std::size_t(1) << 50}, 1, 1, {}, 0}};
   program.inputs = inputs;
   const std::string mode = argv[2];
   try {
@@ -398,7 +398,7 @@ int main(int argc, char **argv) {
       JobOptions own = options;
       own.localRank = rank;
       SharedJob job(mesh, own, rank, segment);
-      runRank(job, segment, rank, Care::Itself, [&](Job &started) { return body(started, program, mode); });
+      runRank(job, segment, rank, SupervisionMode::Itself, [&](Job &started) { return body(started, program, mode); });
     });
   for (std::thread &rank : ranks)
     rank.join();

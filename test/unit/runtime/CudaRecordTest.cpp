@@ -1,5 +1,5 @@
 // A generated CUDA program compiled with -DFSDP_RECORD: the lines of the CPU's log, from CUDA's words.
-#include "runtime/cuda/Runtime.h"
+#include "runtime/CudaRuntime.h"
 
 #include <gtest/gtest.h>
 #include <string>
@@ -16,8 +16,8 @@ enum : int { kCompute, kGather };
 constexpr MeshAxis kAxes[] = {{"data", 2}, {"fsdp", 3}};
 constexpr const char *kStreams[] = {"compute", "gather"};
 constexpr CommunicatorSpec kComms[] = {{"over_data", {0}}, {"over_fsdp", {1}}};
-constexpr Slice<float> kPiece{0, 617}, kWhole{4096, 1851}, kResult{12288, 6};
-constexpr Slice<std::int64_t> kLabel{64, 2};
+constexpr ArenaSpan<float> kPiece{0, 617}, kWhole{4096, 1851}, kResult{12288, 6};
+constexpr ArenaSpan<std::int64_t> kLabel{64, 2};
 
 struct Shape3 {
   int a, b, c;
@@ -60,13 +60,13 @@ TEST(CudaRecord, WritesOneLineForEachAction) {
                       }});
         CHECK(c, "nothing", advance(nullptr, c.stream(kCompute)));
         CHECK(c, "reduce_scatter fc1",
-              reduce_scatter(Tile{1, 617, 1, 1850}, c.in(kWhole), c.out(kPiece),
+              reduce_scatter(ShardLayout{1, 617, 1, 1850}, c.in(kWhole), c.out(kPiece),
                              c.comm(1, kGather), c.stream(kGather)));
         CHECK(c, "norm",
               ncclAllReduce(c.in(kPiece), c.out(kPiece), 617, ncclFloat, ncclSum, c.comm(0, kCompute),
                             c.stream(kCompute)));
         CHECK(c, "output loss",
-              cudaMemcpyAsync(c.output(0), c.in(Slice<float>{128, 1}), 4, cudaMemcpyDeviceToHost,
+              cudaMemcpyAsync(c.output(0), c.in(ArenaSpan<float>{128, 1}), 4, cudaMemcpyDeviceToHost,
                               c.stream(kCompute)));
       }),
       "launch compute \"load label\" reads=[] writes=[64:16]\n"

@@ -1,5 +1,5 @@
-#include "runtime/Dataset.h"
-#include "runtime/Weights.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/train/Weights.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::int64_t kBatch = 4, kRows = 3;
 constexpr Input kInputs[] = {
-    {"x", {2}, 0, Slice<float>{0, kRows * 2}, kBatch, kRows, {0}, 0},
-    {"label", {}, 0, Slice<std::int32_t>{64, kRows}, kBatch, kRows, {0}, 3},
+    {"x", {2}, 0, ArenaSpan<float>{0, kRows * 2}, kBatch, kRows, {0}, 0},
+    {"label", {}, 0, ArenaSpan<std::int32_t>{64, kRows}, kBatch, kRows, {0}, 3},
 };
 
 const std::string kHeader = R"({"x":{"dtype":"F32","shape":[5,2],"data_offsets":[0,40]},)"
@@ -98,7 +98,7 @@ TEST(DatasetTest, ShufflingPermutesEachEpoch) {
 TEST(DatasetTest, SamplesMayStandInAnyDimension) {
   TemporaryFile file;
   file.write(safetensors(kHeader, data()));
-  const Input columns{"x", {2}, 1, Slice<float>{0, 6}, kBatch, kRows, {0}, 0};
+  const Input columns{"x", {2}, 1, ArenaSpan<float>{0, 6}, kBatch, kRows, {0}, 0};
   const Input inputs[] = {columns};
   const auto dataset = openDataset(file.path, inputs);
   float row[2], slice[6];
@@ -156,7 +156,7 @@ constexpr Parameter kMembers[] = {
     {"kernel", "old.kernel", {2, 3}, {6}, 0, Initializer::zeros(), true},
     {"bias", nullptr, {3}, {3}, 6, Initializer::zeros(), false}};
 constexpr Storage kStorages[] = {
-    {"unit", Layout::Flat, {0}, 0, 0, 9, 0, Slice<float>{0, 5}, {}, kMembers}};
+    {"unit", Layout::Flat, {0}, 0, 0, 9, 0, ArenaSpan<float>{0, 5}, {}, kMembers}};
 
 Program program() {
   Program program{};

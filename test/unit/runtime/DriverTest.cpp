@@ -1,7 +1,7 @@
 // Trains test/e2e/handwritten/linear_regression.cpp on 1, 2, 3, 4 and 7 ranks and compares with
 // gradient descent written down in double.
 
-#include "runtime/Safetensors.h"
+#include "runtime/files/Safetensors.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-#include "runtime/Shard.h"
-#include "runtime/Weights.h"
+#include "runtime/program/Shard.h"
+#include "runtime/train/Weights.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
@@ -24,10 +24,10 @@ constexpr Parameter kWhole[] = {{"d", nullptr, {2}, {2}, 0, Initializer::normal(
                                 {"e", nullptr, {}, {}, 2, Initializer::normal(0, 1), false, 0}};
 constexpr Storage kStorages[] = {
     // 38 elements over 6 ranks, in pieces of 16: the last ones hold padding only.
-    {"flat", Layout::Flat, {0, 1}, 0, 0, 38, 0, Slice<float>{0, 16}, {}, kFlat},
+    {"flat", Layout::Flat, {0, 1}, 0, 0, 38, 0, ArenaSpan<float>{0, 16}, {}, kFlat},
     // Four columns over 3 ranks, in pieces of 2.
-    {"cut", Layout::Dimension, {1}, 1, 1, 24, 2, Slice<float>{64, 2 * 2 * 3}, {}, kCut},
-    {"whole", Layout::Replicated, {}, -1, 0, 3, 3, Slice<float>{128, 3}, {}, kWhole},
+    {"cut", Layout::Dimension, {1}, 1, 1, 24, 2, ArenaSpan<float>{64, 2 * 2 * 3}, {}, kCut},
+    {"whole", Layout::Replicated, {}, -1, 0, 3, 3, ArenaSpan<float>{128, 3}, {}, kWhole},
 };
 
 Program program() {
@@ -75,7 +75,7 @@ TEST(ExportTest, EveryLayoutBecomesGlobalTensorsAndComesBack) {
   for (const Storage &storage : kStorages) {
     Storage alone = storage;
     alone.layout = Layout::Replicated;
-    alone.shard = Slice<float>{0, storage.size};
+    alone.shard = ArenaSpan<float>{0, storage.size};
     std::vector<float> expected(storage.size), got(storage.size);
     initializeShard(alone, 0, 3, expected.data());
     for (const Parameter &parameter : storage.members)

@@ -1,4 +1,4 @@
-#include "runtime/Gemm.h"
+#include "runtime/kernels/Gemm.h"
 
 #include "test/unit/runtime/TemporaryFile.h"
 
@@ -74,7 +74,7 @@ template <class In, class Out> struct Product {
     return sum;
   }
 
-  std::vector<Out> result(RowsDone done = {}) const {
+  std::vector<Out> result(EpilogueCallback done = {}) const {
     std::vector<Out> c = before;
     kernels::gemm(g, a.data(), b.data(), c.data(), done);
     return c;

@@ -2,11 +2,11 @@
 // beside it, in both element types. Kernels that the compiler writes are run both ways by
 // test/e2e/check_emitted.py.
 
-#include "runtime/CrossEntropy.h"
-#include "runtime/Dropout.h"
-#include "runtime/Random.h"
-#include "runtime/RowNorm.h"
-#include "runtime/UnaryKernels.h"
+#include "runtime/kernels/CrossEntropy.h"
+#include "runtime/kernels/Dropout.h"
+#include "runtime/numerics/Random.h"
+#include "runtime/kernels/RowNorm.h"
+#include "runtime/kernels/UnaryKernels.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // What ranks compare where they meet, the file by which those of one machine do, the token, the
 // launcher's process, and how much memory there is.
-#include "runtime/JobToken.h"
-#include "runtime/MachineMemory.h"
-#include "runtime/NodeLocalGroup.h"
-#include "runtime/RendezvousFile.h"
+#include "runtime/job/JobToken.h"
+#include "runtime/job/MachineMemory.h"
+#include "runtime/job/NodeLocalGroup.h"
+#include "runtime/job/RendezvousFile.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>

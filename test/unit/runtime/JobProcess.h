@@ -3,8 +3,8 @@
 #define FSDP_TEST_UNIT_RUNTIME_JOBPROCESS_H
 
 #include "runtime/Error.h"
-#include "runtime/Progress.h"
-#include "runtime/Socket.h"
+#include "runtime/device/WaitCounter.h"
+#include "runtime/job/Socket.h"
 
 #include <cstdio>
 #include <string>

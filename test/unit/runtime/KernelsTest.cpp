@@ -1,6 +1,6 @@
-#include "runtime/CrossEntropy.h"
-#include "runtime/Optimizer.h"
-#include "runtime/StepControl.h"
+#include "runtime/kernels/CrossEntropy.h"
+#include "runtime/kernels/Optimizer.h"
+#include "runtime/kernels/StepControl.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ constexpr Parameter kMembers[] = {{"a", nullptr, {30}, {30}, 0, Initializer::zer
                                   {"b", nullptr, {11}, {11}, 30, Initializer::zeros(), false},
                                   {"c", nullptr, {20}, {20}, 41, Initializer::zeros(), true}};
 constexpr std::size_t kTotal = 61, kLocal = 16;
-constexpr Storage kUnit{"unit", Layout::Flat, {0}, 0, 0, kTotal, 5, Slice<float>{0, kLocal},
+constexpr Storage kUnit{"unit", Layout::Flat, {0}, 0, 0, kTotal, 5, ArenaSpan<float>{0, kLocal},
                         {},     kMembers};
 
 bool decays(std::size_t global) { return global < 30 || global >= 41; }

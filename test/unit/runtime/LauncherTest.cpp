@@ -1,4 +1,4 @@
-#include "runtime/Launcher.h"
+#include "runtime/job/Launcher.h"
 #include "runtime/Error.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-#include "runtime/LogFile.h"
-#include "runtime/StandardStreams.h"
+#include "runtime/train/LogFile.h"
+#include "runtime/files/StandardStreams.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-#include "runtime/Log.h"
-#include "runtime/CommandLine.h"
+#include "runtime/train/Log.h"
+#include "runtime/train/CommandLine.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
@@ -96,7 +96,7 @@ TEST(LogTest, TheProgressLineHasRateAndTimeLeft) {
 
 constexpr MeshAxis kAxes[] = {{"fsdp", 2}};
 constexpr Segment kSegments[] = {{"evaluate", SegmentKind::Evaluate, nullptr, {}}};
-constexpr Input kInputs[] = {{"x", {2}, 0, Slice<float>{0, 4}, 4, 2, {0}, 0}};
+constexpr Input kInputs[] = {{"x", {2}, 0, ArenaSpan<float>{0, 4}, 4, 2, {0}, 0}};
 
 /// Parses the words; returns the exit status or -1, the complaint in `said`.
 int parse(std::vector<std::string> words, Options &options, std::string &said,

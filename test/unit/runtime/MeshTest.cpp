@@ -1,4 +1,4 @@
-#include "runtime/Mesh.h"
+#include "runtime/program/Mesh.h"
 #include "runtime/Error.h"
 
 #include <gtest/gtest.h>

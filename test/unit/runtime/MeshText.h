@@ -2,7 +2,7 @@
 #ifndef FSDP_TEST_UNIT_RUNTIME_MESHTEXT_H
 #define FSDP_TEST_UNIT_RUNTIME_MESHTEXT_H
 
-#include "runtime/Mesh.h"
+#include "runtime/program/Mesh.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,14 +1,14 @@
 // Kernels on bf16 do what those on float do and round once: each is compared with the float kernel
 // on the same numbers.
 
-#include "runtime/Attention.h"
-#include "runtime/CrossEntropy.h"
-#include "runtime/Dropout.h"
-#include "runtime/Embedding.h"
-#include "runtime/Parts.h"
-#include "runtime/Random.h"
-#include "runtime/RowNorm.h"
-#include "runtime/UnaryKernels.h"
+#include "runtime/kernels/Attention.h"
+#include "runtime/kernels/CrossEntropy.h"
+#include "runtime/kernels/Dropout.h"
+#include "runtime/kernels/Embedding.h"
+#include "runtime/kernels/Parts.h"
+#include "runtime/numerics/Random.h"
+#include "runtime/kernels/RowNorm.h"
+#include "runtime/kernels/UnaryKernels.h"
 
 #include <gtest/gtest.h>
 

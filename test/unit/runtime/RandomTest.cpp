@@ -1,5 +1,5 @@
-#include "runtime/Random.h"
-#include "runtime/Shard.h"
+#include "runtime/numerics/Random.h"
+#include "runtime/program/Shard.h"
 
 #include <gtest/gtest.h>
 
@@ -90,7 +90,7 @@ constexpr Parameter kMembers[] = {
     {"scale", nullptr, {4}, {4}, 42, Initializer::uniform(-1, 1), false}};
 
 Storage flat(std::size_t local) {
-  return {"unit", Layout::Flat, {0}, 0, 0, 46, 0, Slice<float>{0, local}, {}, kMembers};
+  return {"unit", Layout::Flat, {0}, 0, 0, 46, 0, ArenaSpan<float>{0, local}, {}, kMembers};
 }
 
 TEST(RandomTest, InitialValuesDoNotDependOnTheMesh) {
@@ -121,7 +121,7 @@ TEST(RandomTest, InitialValuesDoNotDependOnTheLayout) {
     const Storage cut{"kernel", Layout::Dimension,
                       {0},      0,
                       1,        35,
-                      0,        Slice<float>{0, 15},
+                      0,        ArenaSpan<float>{0, 15},
                       {},       Table<Parameter>(kMembers, 1)};
     initializeShard(cut, rank, 9, shard.data());
     for (int o = 0; o < 5; ++o)

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
 #include "MeshText.h"
-#include "runtime/Launch.h"
+#include "runtime/device/Launch.h"
 
 #include <cerrno>
 #include <csignal>
@@ -93,8 +93,8 @@ enum : int { kCompute, kGather };
 constexpr const char *kStreams[] = {"compute", "gather"};
 
 struct Units {
-  Slice<float> piece, whole, gradient, sum;
-  Tile tile;
+  ArenaSpan<float> piece, whole, gradient, sum;
+  ShardLayout tile;
 };
 
 Units unitsOf(const Mesh &mesh) {
@@ -117,7 +117,7 @@ void step(Context &c, const Units &u) {
   reduce_scatter(c, kGather, "scatter", 0, u.gradient, u.sum, u.tile);
   record(c, kGather, 2);
   wait(c, kCompute, 2);
-  all_reduce(c, kCompute, "norm", 0, Slice<float>{u.sum.offset, 1}, Slice<float>{4 * 65536, 1});
+  all_reduce(c, kCompute, "norm", 0, ArenaSpan<float>{u.sum.offset, 1}, ArenaSpan<float>{4 * 65536, 1});
 }
 
 // The n-th element of the whole is n on every rank; gradients are twice that, summed over the
@@ -191,7 +191,7 @@ void plant(const std::string &mode, Context &c, const Units &u) {
   if (mode == "kind")
     reduce_scatter(c, kGather, "wrong kind", 0, u.gradient, u.sum, u.tile);
   if (mode == "count")
-    all_gather(c, kGather, "wrong count", 0, u.piece, u.whole, Tile{1, u.tile.local, 1, 10000});
+    all_gather(c, kGather, "wrong count", 0, u.piece, u.whole, ShardLayout{1, u.tile.local, 1, 10000});
   if (mode == "allocate")
     launch(c, kCompute, "allocates", reads(), writes(), [] { std::free(std::malloc(100)); });
 }

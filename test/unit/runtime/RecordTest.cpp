@@ -1,6 +1,6 @@
 // Compiled with -DFSDP_RECORD: the same calls write a log.
-#include "runtime/Gemm.h"
-#include "runtime/Launch.h"
+#include "runtime/kernels/Gemm.h"
+#include "runtime/device/Launch.h"
 
 #include <gtest/gtest.h>
 #include <string>
@@ -28,10 +28,10 @@ std::string recorded(void (*program)(Context &)) {
 TEST(Record, WritesOneLineForEachAction) {
   EXPECT_EQ(
       recorded([](Context &c) {
-        constexpr Slice<float> piece{0, 617}, whole{4096, 1234}, result{12288, 6};
-        constexpr Slice<std::int64_t> label{64, 2};
+        constexpr ArenaSpan<float> piece{0, 617}, whole{4096, 1234}, result{12288, 6};
+        constexpr ArenaSpan<std::int64_t> label{64, 2};
         load_input(c, 0, "load label", 0, label);
-        all_gather(c, 1, "all_gather fc1", 1, piece, whole, Tile{1, 617, 1, 1234});
+        all_gather(c, 1, "all_gather fc1", 1, piece, whole, ShardLayout{1, 617, 1, 1234});
         record(c, 1, 3);
         wait(c, 0, 3);
         launch(c, 0, "fc1 relu", reads(whole, label), writes(piece),
@@ -41,7 +41,7 @@ TEST(Record, WritesOneLineForEachAction) {
                FAIL();
              });
         launch(c, 0, "nothing", reads(), writes(), [] {});
-        reduce_scatter(c, 1, "reduce_scatter fc1", 1, whole, piece, Tile{1, 617, 1, 1234});
+        reduce_scatter(c, 1, "reduce_scatter fc1", 1, whole, piece, ShardLayout{1, 617, 1, 1234});
         all_reduce(c, 0, "norm", 2, piece, piece);
         broadcast(c, 0, "start", 0, piece, 0);
       }),

@@ -1,6 +1,6 @@
-#include "runtime/Reduction.h"
+#include "runtime/comm/Reduction.h"
 #include "runtime/Error.h"
-#include "runtime/StreamingStores.h"
+#include "runtime/device/StreamingStores.h"
 
 #include <algorithm>
 #include <cmath>

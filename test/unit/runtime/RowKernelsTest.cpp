@@ -1,6 +1,6 @@
-#include "runtime/Embedding.h"
-#include "runtime/RowNorm.h"
-#include "runtime/UnaryKernels.h"
+#include "runtime/kernels/Embedding.h"
+#include "runtime/kernels/RowNorm.h"
+#include "runtime/kernels/UnaryKernels.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>

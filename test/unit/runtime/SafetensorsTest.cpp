@@ -1,4 +1,4 @@
-#include "runtime/Safetensors.h"
+#include "runtime/files/Safetensors.h"
 #include "runtime/Error.h"
 #include "test/unit/runtime/TemporaryFile.h"
 

@@ -1,5 +1,5 @@
 // Streams and events mean what CUDA's mean.
-#include "runtime/Stream.h"
+#include "runtime/device/Stream.h"
 
 #include <atomic>
 #include <gtest/gtest.h>
@@ -195,8 +195,8 @@ TEST_F(Streams, AnObserverSeesEachAction) {
   EXPECT_LT(seen.processor, 0.02) << "a thread that sleeps does not run";
 }
 
-TEST(Progress, WaitEndsAtItsLimit) {
-  Progress progress;
+TEST(WaitCounter, WaitEndsAtItsLimit) {
+  WaitCounter progress;
   double start = now();
   EXPECT_FALSE(progress.waitFor(1, 0.05));
   EXPECT_GE(now() - start, 0.05);
@@ -204,8 +204,8 @@ TEST(Progress, WaitEndsAtItsLimit) {
   EXPECT_TRUE(progress.waitFor(3, 0));
 }
 
-TEST(Progress, WakesAtExactlyTheTarget) {
-  Progress progress;
+TEST(WaitCounter, WakesAtExactlyTheTarget) {
+  WaitCounter progress;
   const double start = now();
   bool reached = false;
   std::thread waiter([&] { reached = progress.waitFor(2, 20); });
@@ -219,8 +219,8 @@ TEST(Progress, WakesAtExactlyTheTarget) {
 }
 
 // Many waiters at different targets, one that advances: none sleeps through its target.
-TEST(Progress, NoWakeIsLost) {
-  Progress progress;
+TEST(WaitCounter, NoWakeIsLost) {
+  WaitCounter progress;
   const double start = now();
   std::atomic<int> late{0};
   std::vector<std::thread> waiters;

@@ -1,10 +1,10 @@
 // What arrives over TCP may come from anybody: messages as they are written, and as they are not.
 // Under a sanitizer (libclang-rt-22-dev, -fsanitize=address,undefined) this also finds what reads
 // past the end of what came.
-#include "runtime/ControlChannel.h"
+#include "runtime/job/ControlChannel.h"
 #include "runtime/PrintableText.h"
-#include "runtime/Progress.h"
-#include "runtime/TcpRendezvous.h"
+#include "runtime/device/WaitCounter.h"
+#include "runtime/job/TcpRendezvous.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Ranks that torchrun's variables put on several machines: they meet over TCP. Machines differ in
 // FSDP_MACHINE here; check_machines.py has some that differ in more.
 #include "JobProcess.h"
-#include "runtime/ControlChannel.h"
+#include "runtime/job/ControlChannel.h"
 
 #include <gtest/gtest.h>
 

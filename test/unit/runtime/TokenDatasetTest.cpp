@@ -1,4 +1,4 @@
-#include "runtime/TokenDataset.h"
+#include "runtime/data/TokenDataset.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kContext = 5, kBatch = 4, kRows = 3;
 
 template <typename Id = std::int32_t> std::vector<Input> inputsOf(std::int64_t vocabulary) {
-  const Slice<Id> slice{0, kRows * kContext};
+  const ArenaSpan<Id> slice{0, kRows * kContext};
   return {{"tokens", {kContext}, 0, slice, kBatch, kRows, {0}, vocabulary, Source::Tokens},
           {"targets", {kContext}, 0, slice, kBatch, kRows, {0}, vocabulary, Source::Targets}};
 }
@@ -154,7 +154,7 @@ TEST(TokenDatasetTest, RefusesInputsThatDisagree) {
   EXPECT_EQ(complaint([](Input &input) { input.sample = {4}; }),
             "input 'targets': got samples of 4 tokens, expected 5 as 'tokens' has");
   EXPECT_EQ(complaint([](Input &input) {
-              input.slice = Slice<float>{0, 15};
+              input.slice = ArenaSpan<float>{0, 15};
             }),
             "input 'targets': got element type f32, expected i32 or i64 for tokens");
 }

@@ -1,4 +1,4 @@
-#include "runtime/VectorMath.h"
+#include "runtime/numerics/VectorMath.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/Weights.h"
+#include "runtime/train/Weights.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ constexpr Parameter kMembers[] = {
     {"transformer.wte", nullptr, {2, 3}, {2, 3}, 0, Initializer::zeros(), true},
     {"transformer.ln.bias", "shift", {3}, {3}, 6, Initializer::zeros(), false}};
 constexpr Storage kStorages[] = {
-    {"unit", Layout::Flat, {0}, 0, 0, 9, 0, Slice<float>{0, 5}, {}, kMembers}};
+    {"unit", Layout::Flat, {0}, 0, 0, 9, 0, ArenaSpan<float>{0, 5}, {}, kMembers}};
 
 Program program() {
   Program program{};

@@ -1,4 +1,4 @@
 #include "codegen/Writer.h"
 #include "dialect/nn/NNOps.h"
 #include <dsl/Model.h>
-#include "runtime/Limits.h"
+#include "runtime/program/Limits.h"

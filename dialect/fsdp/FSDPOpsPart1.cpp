@@ -1,0 +1,10 @@
+//===- FSDPOpsPart1.cpp - generated op definitions, part 1 ----------------===//
+
+#include "dialect/fsdp/Assembly.h"
+#include "dialect/fsdp/FSDPDialect.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+#define GET_OP_DEFS_1
+#include "dialect/fsdp/FSDPOps.cpp.inc"

@@ -1,0 +1,10 @@
+//===- FSDPOpsPart2.cpp - generated op definitions, part 2 ----------------===//
+
+#include "dialect/fsdp/Assembly.h"
+#include "dialect/fsdp/FSDPDialect.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+#define GET_OP_DEFS_2
+#include "dialect/fsdp/FSDPOps.cpp.inc"

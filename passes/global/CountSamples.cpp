@@ -1,0 +1,503 @@
+//===- CountSamples.cpp - evaluation runs over the samples that count -----===//
+//
+// The last batch of a validation set may hold fewer samples than the program is made for. Three things
+// follow for a step that evaluates:
+//
+// - Reductions over samples leave out those that do not count. Which dimensions run over samples follows
+//   from the inputs by the sharding rules of the ops, which say what runs over the same factor.
+// - A mean over samples divides by how many count.
+// - A number that does not depend on samples (a constant weight, what is computed from parameters alone)
+//   and a mean over samples stand for the whole batch, and count for that part of it that there is.
+//
+// The sum and the weight of a measure are added up over batches. That gives those of the whole set only where
+// they are additive over samples: linear in sums over samples, with coefficients that no sample changes. How
+// each value depends on samples (`Dependence`) is followed through the ops; a product, a quotient or a maximum
+// of two numbers that depend on samples is no such sum, and neither is a sum of what statistics of the batch
+// have scaled.
+//
+// A step in which this cannot be done is left as it is, with a warning: the program then takes
+// validation sets of whole batches only (runtime/train/Driver.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/fsdp/Structure.h"
+#include "passes/Passes.h"
+#include "passes/global/StepShardings.h"
+#include "llvm/ADT/MapVector.h"
+#include <cmath>
+#include <map>
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_COUNTSAMPLESPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+/// For each dimension of a tensor how many of its elements in a row belong to one sample: 0 where it
+/// does not run over samples, `mixed` where samples do not stand one after another.
+using DimRows = SmallVector<int64_t, 4>;
+constexpr int64_t mixed = -1;
+
+/// How a value depends on the samples of a batch.
+enum class Dependence {
+  none,      ///< not at all
+  perSample, ///< each element on one sample, along one dimension of the value
+  mean,      ///< the mean of a term for each sample, perhaps plus what depends on none
+  sum,       ///< the sum of a term for each sample
+  sumBeside, ///< a number: such a sum plus what is for the whole batch (none, mean)
+  batch,     ///< in another way
+};
+
+class SampleCounter {
+public:
+  SampleCounter(StepOp step, int64_t batch)
+      : step(step), batch(batch), builder(step.getContext()) {}
+
+  /// Finds what to change; fails with a warning where the step cannot count samples.
+  LogicalResult analyze();
+  void rewrite();
+
+private:
+  /// An operand that runs over samples, which its op reduces.
+  struct Mask {
+    OpOperand *operand;
+    int64_t dim, rows;
+  };
+
+  LogicalResult analyze(Operation *op);
+  LogicalResult visit(nn::ShardingRuleOpInterface op);
+  void spread(int64_t rows, const nn::DimFactors &dim, const nn::ShardingRule &rule,
+              MutableArrayRef<int64_t> rowsOfFactor) const;
+  int64_t rowsOf(const nn::DimFactors &dim, const nn::ShardingRule &rule,
+                 ArrayRef<int64_t> rowsOfFactor) const;
+  LogicalResult addMask(Operation *op, int64_t factor, const nn::ShardingRule &rule,
+                        ArrayRef<int64_t> rowsOfFactor);
+  Dependence ofOperands(Operation *op) const;
+  Dependence ofResult(Operation *op, const nn::ShardingRule &rule, const nn::TensorFactors &result,
+                      ArrayRef<int64_t> rowsOfFactor) const;
+  LogicalResult checkMeasure(Operation *op);
+  InFlightDiagnostic warn(Operation *op) const {
+    return op->emitWarning() << "evaluation takes whole batches only: ";
+  }
+
+  Value masked(Value value, int64_t dim, int64_t rows, double fill);
+  void rewriteMean(nn::ReduceOp op, int samples);
+  Value constant(Location loc, Type element, double value);
+  Value countAs(Location loc, Type element);
+  Value forSamples(Location loc, Value value);
+  Value grown(Value value);
+
+  StepOp step;
+  int64_t batch;
+  OpBuilder builder;
+  DenseMap<Value, DimRows> rows;
+  DenseMap<Value, Dependence> dependences;
+  SmallVector<Mask> masks;
+  llvm::MapVector<nn::ReduceOp, int> means; ///< with the factors of each that are samples
+  SmallVector<Operation *> measures;
+  SmallVector<Operation *> replaced;
+  Value count;
+  std::map<std::tuple<void *, int64_t, double>, Value> made;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Which dimensions run over samples
+//===----------------------------------------------------------------------===//
+
+/// The first factor of `dim` of more than one element, behind which the others are.
+static size_t leading(const nn::DimFactors &dim, const nn::ShardingRule &rule) {
+  size_t first = 0;
+  while (first < dim.size() && rule.factors[dim[first]].size == 1)
+    ++first;
+  return first;
+}
+
+static int64_t elementsBehind(size_t first, const nn::DimFactors &dim,
+                              const nn::ShardingRule &rule) {
+  int64_t inner = 1;
+  for (int64_t factor : ArrayRef(dim).drop_front(std::min(first + 1, dim.size())))
+    inner *= rule.factors[factor].size;
+  return inner;
+}
+
+/// Hands the samples of a dimension on to its factors.
+void SampleCounter::spread(int64_t rows, const nn::DimFactors &dim, const nn::ShardingRule &rule,
+                           MutableArrayRef<int64_t> rowsOfFactor) const {
+  if (rows == 0)
+    return;
+  auto note = [&](int64_t factor, int64_t rows) {
+    int64_t &known = rowsOfFactor[factor];
+    known = known == 0 || known == rows ? rows : mixed;
+  };
+  size_t first = leading(dim, rule);
+  int64_t inner = elementsBehind(first, dim, rule);
+  if (rows != mixed && first < dim.size() && inner > 0 && rows % inner == 0)
+    return note(dim[first], rows / inner);
+  for (int64_t factor : dim)
+    note(factor, mixed);
+}
+
+int64_t SampleCounter::rowsOf(const nn::DimFactors &dim, const nn::ShardingRule &rule,
+                              ArrayRef<int64_t> rowsOfFactor) const {
+  size_t first = leading(dim, rule);
+  for (size_t i = 0; i < dim.size(); ++i)
+    if (i != first && rowsOfFactor[dim[i]] != 0)
+      return mixed;
+  if (first == dim.size() || rowsOfFactor[dim[first]] <= 0)
+    return first == dim.size() ? 0 : rowsOfFactor[dim[first]];
+  return rowsOfFactor[dim[first]] * elementsBehind(first, dim, rule);
+}
+
+/// Masks one operand along a factor that `op` reduces. A product is zero where one of its sides is.
+LogicalResult SampleCounter::addMask(Operation *op, int64_t factor, const nn::ShardingRule &rule,
+                                     ArrayRef<int64_t> rowsOfFactor) {
+  std::optional<Mask> chosen;
+  auto rank = [](const Mask &mask) {
+    Value value = mask.operand->get();
+    return std::tuple(isa_and_nonnull<InputOp, arith::ConstantOp>(value.getDefiningOp()),
+                      cast<RankedTensorType>(value.getType()).getNumElements());
+  };
+  for (auto [index, tensor] : llvm::enumerate(rule.operands)) {
+    if (rule.annihilator >= 0 && static_cast<int64_t>(index) != rule.annihilator)
+      continue;
+    for (auto [dim, factors] : llvm::enumerate(tensor)) {
+      if (!llvm::is_contained(factors, factor))
+        continue;
+      Mask mask{&op->getOpOperand(index), static_cast<int64_t>(dim),
+                rowsOf(factors, rule, rowsOfFactor)};
+      if (mask.rows > 0 && (!chosen || rank(mask) < rank(*chosen)))
+        chosen = mask;
+    }
+  }
+  if (!chosen)
+    return warn(op) << "'" << op->getName()
+                    << "' reduces over samples that do not stand one after another; put samples "
+                       "first where dimensions are merged";
+  masks.push_back(*chosen);
+  return success();
+}
+
+static bool isMean(Operation *op) {
+  auto reduce = dyn_cast<nn::ReduceOp>(op);
+  return reduce && reduce.getKind() == nn::Reduction::mean;
+}
+
+LogicalResult SampleCounter::visit(nn::ShardingRuleOpInterface op) {
+  nn::ShardingRule rule = op.getShardingRule();
+  SmallVector<int64_t> rowsOfFactor(rule.factors.size(), 0);
+  for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule.operands)) {
+    const DimRows known = rows.lookup(operand);
+    for (auto [dim, factors] : llvm::enumerate(tensor))
+      if (dim < known.size())
+        spread(known[dim], factors, rule, rowsOfFactor);
+  }
+  for (auto [index, factor] : llvm::enumerate(rule.factors)) {
+    if (rowsOfFactor[index] == 0 || factor.kind == nn::FactorKind::parallel)
+      continue;
+    if (factor.kind == nn::FactorKind::whole)
+      return warn(op) << "'" << op->getName() << "' needs all samples of a batch along '"
+                      << factor.name << "', where those that do not count cannot be left out";
+    if (failed(addMask(op, index, rule, rowsOfFactor)))
+      return failure();
+    if (isMean(op))
+      ++means[cast<nn::ReduceOp>(op.getOperation())];
+  }
+  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule.results)) {
+    DimRows &known = rows[result];
+    for (const nn::DimFactors &factors : tensor)
+      known.push_back(rowsOf(factors, rule, rowsOfFactor));
+    dependences[result] = ofResult(op, rule, tensor, rowsOfFactor);
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// How values depend on samples
+//===----------------------------------------------------------------------===//
+
+static nn::Linearity linearityOf(Operation *op) {
+  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  return ruled ? ruled.getLinearity() : nn::Linearity::none;
+}
+
+/// That of the elements that `op` computes from single elements of its operands.
+Dependence SampleCounter::ofOperands(Operation *op) const {
+  constexpr auto none = Dependence::none, mean = Dependence::mean, sum = Dependence::sum;
+  constexpr auto sumBeside = Dependence::sumBeside, batch = Dependence::batch;
+  SmallVector<Dependence> given;
+  for (Value operand : op->getOperands())
+    given.push_back(dependences.lookup(operand));
+  auto all = [&](std::initializer_list<Dependence> kinds) {
+    return llvm::all_of(given, [&](Dependence one) { return llvm::is_contained(kinds, one); });
+  };
+  if (all({none}))
+    return none;
+  if (all({none, Dependence::perSample}))
+    return Dependence::perSample;
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  bool isFloat = isa<FloatType>(type.getElementType()), isNumber = isFloat && type.getRank() == 0;
+  // What stands beside a sum is found again where the number is put together (`grown`).
+  auto moved = [&](Dependence from) { return from == sumBeside ? batch : from; };
+  // Of all of the operands from `first` on, of which one gives an element of the result or all are added.
+  auto joined = [&](size_t first) {
+    ArrayRef<Dependence> terms = ArrayRef(given).drop_front(first);
+    auto allOf = [&](std::initializer_list<Dependence> kinds) {
+      return llvm::all_of(terms, [&](Dependence one) { return llvm::is_contained(kinds, one); });
+    };
+    if (allOf({sum}))
+      return sum;
+    return allOf({none, mean}) && isFloat ? mean : batch;
+  };
+  const bool elementwise = nn::isElementwise(op);
+  switch (linearityOf(op)) {
+  case nn::Linearity::none:
+  case nn::Linearity::homogeneous:
+    return batch;
+  case nn::Linearity::additive:
+    if (given.size() == 1)
+      return elementwise ? given[0] : moved(given[0]);
+    if (Dependence together = joined(0); together != batch || !isNumber || !elementwise)
+      return together;
+    return all({none, mean, sum, sumBeside}) ? sumBeside : batch;
+  case nn::Linearity::rounding:
+    return given[0];
+  case nn::Linearity::linearMap:
+    return moved(given[0]);
+  case nn::Linearity::choice:
+    return given[0] == none ? joined(1) : batch;
+  case nn::Linearity::product: {
+    Dependence factor = given[0] == none ? given[1] : given[1] == none ? given[0] : batch;
+    return elementwise ? factor : moved(factor);
+  }
+  case nn::Linearity::quotient:
+    return given[1] == none ? given[0] : batch;
+  }
+  llvm_unreachable("unknown linearity");
+}
+
+/// That of a result of `op`, which runs over the factors in `result`; others are reduced.
+Dependence SampleCounter::ofResult(Operation *op, const nn::ShardingRule &rule,
+                                   const nn::TensorFactors &result,
+                                   ArrayRef<int64_t> rowsOfFactor) const {
+  Dependence dependence = ofOperands(op);
+  if (dependence != Dependence::perSample)
+    return dependence;
+  // One factor is that of the samples; with two, an element depends on two samples.
+  std::optional<size_t> samples;
+  for (auto [index, rows] : llvm::enumerate(rowsOfFactor)) {
+    if (rows == 0)
+      continue;
+    if (samples)
+      return Dependence::batch;
+    samples = index;
+  }
+  if (!samples)
+    return Dependence::batch;
+  auto hasSamples = [&](const nn::DimFactors &dim) {
+    return llvm::is_contained(dim, static_cast<int64_t>(*samples));
+  };
+  if (llvm::any_of(result, hasSamples))
+    return Dependence::perSample;
+  if (rule.factors[*samples].kind != nn::FactorKind::sumReduction)
+    return Dependence::batch;
+  return isMean(op) ? Dependence::mean : Dependence::sum;
+}
+
+LogicalResult SampleCounter::checkMeasure(Operation *op) {
+  constexpr StringLiteral names[] = {"sum", "weight"};
+  for (auto [what, value] : llvm::zip_equal(names, op->getOperands())) {
+    Dependence dependence = dependences.lookup(value);
+    if (dependence == Dependence::perSample || dependence == Dependence::batch)
+      return warn(op) << "the " << what << " of '"
+                      << (isa<LossOp>(op) ? StringRef("loss") : cast<MetricOp>(op).getName())
+                      << "' is no sum over samples and no mean of them, so that those of several "
+                         "batches cannot be added up";
+  }
+  measures.push_back(op);
+  return success();
+}
+
+LogicalResult SampleCounter::analyze(Operation *op) {
+  if (auto input = dyn_cast<InputOp>(op)) {
+    auto type = cast<RankedTensorType>(input.getType());
+    DimRows &known = rows[input.getResult()];
+    known.assign(type.getRank(), 0);
+    known[input.getSampleDim()] = 1;
+    dependences[input.getResult()] = Dependence::perSample;
+    if (type.getDimSize(input.getSampleDim()) != batch)
+      return warn(op) << "input '" << input.getName() << "' has "
+                      << type.getDimSize(input.getSampleDim()) << " samples, another one " << batch;
+    return success();
+  }
+  if (isa<LossOp, MetricOp>(op))
+    return checkMeasure(op);
+  if (auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op))
+    return visit(ruled);
+  bool overSamples = llvm::any_of(op->getOperands(), [&](Value operand) {
+    return llvm::any_of(rows.lookup(operand), [](int64_t rows) { return rows != 0; });
+  });
+  if (overSamples)
+    return warn(op) << "'" << op->getName()
+                    << "' does not say what it does along the samples of a batch";
+  for (Value result : op->getResults())
+    dependences[result] = ofOperands(op);
+  return success();
+}
+
+LogicalResult SampleCounter::analyze() {
+  for (Operation &op : step.getBody().front())
+    if (failed(analyze(&op)))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Rewriting
+//===----------------------------------------------------------------------===//
+
+Value SampleCounter::masked(Value value, int64_t dim, int64_t rows, double fill) {
+  Value &mask = made[{value.getAsOpaquePointer(), dim, fill}];
+  if (!mask)
+    mask = MaskSamplesOp::create(builder, value.getLoc(), value, count, dim, rows, IntegerAttr(),
+                                 ArrayAttr(), APFloat(fill));
+  return mask;
+}
+
+Value SampleCounter::constant(Location loc, Type element, double value) {
+  auto type = RankedTensorType::get({}, element);
+  return arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, builder.getFloatAttr(element, value).getValue()));
+}
+
+/// The number of samples that count as a float.
+Value SampleCounter::countAs(Location loc, Type element) {
+  return arith::SIToFPOp::create(builder, loc, RankedTensorType::get({}, element), count);
+}
+
+/// A mean becomes the masked sum over the number of elements that count; `samples` of its factors
+/// are samples.
+void SampleCounter::rewriteMean(nn::ReduceOp op, int samples) {
+  builder.setInsertionPoint(op);
+  StructureScope scope(builder, getStructure(op));
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getType());
+  Type element = type.getElementType();
+  // A sum of 16 bits would be rounded before it is divided.
+  Type wide = element.getIntOrFloatBitWidth() < 32 ? builder.getF32Type() : element;
+  auto sum = cast<nn::ReduceOp>(builder.clone(*op));
+  sum.setKind(nn::Reduction::sum);
+  sum.getResult().setType(type.clone(wide));
+  int64_t terms = cast<RankedTensorType>(op.getInput().getType()).getNumElements() /
+                  std::max<int64_t>(type.getNumElements(), 1);
+  Value each = countAs(loc, wide), divisor = each;
+  for (int factor = 0; factor < samples; ++factor) {
+    terms /= batch;
+    if (factor > 0)
+      divisor = arith::MulFOp::create(builder, loc, divisor, each);
+  }
+  if (terms != 1)
+    divisor = arith::MulFOp::create(builder, loc, divisor,
+                                    constant(loc, wide, static_cast<double>(terms)));
+  if (type.getRank() > 0) {
+    StringRef notation = op.getNotation();
+    divisor = nn::RepeatOp::create(builder, loc, type.clone(wide),
+                                   notation.substr(notation.find("->")), divisor);
+  }
+  Value mean = arith::DivFOp::create(builder, loc, sum.getResult(), divisor);
+  if (wide != element)
+    mean = arith::TruncFOp::create(builder, loc, type, mean);
+  op.getResult().replaceAllUsesWith(mean);
+  op.erase();
+}
+
+/// `value`, which is for a whole batch, for the samples that count.
+Value SampleCounter::forSamples(Location loc, Value value) {
+  Type element = getElementTypeOrSelf(value.getType());
+  Value samples = countAs(loc, element);
+  DenseElementsAttr number;
+  if (auto op = value.getDefiningOp<arith::ConstantOp>())
+    number = dyn_cast<DenseElementsAttr>(op.getValue());
+  double each = number ? number.getSplatValue<APFloat>().convertToDouble() /
+                             static_cast<double>(batch)
+                       : 0;
+  if (each == 1)
+    return samples;
+  if (each != 0 && each == std::floor(each)) // then no product is rounded
+    return arith::MulFOp::create(builder, loc, samples, constant(loc, element, each));
+  Value product = arith::MulFOp::create(builder, loc, value, samples);
+  return arith::DivFOp::create(builder, loc, product,
+                               constant(loc, element, static_cast<double>(batch)));
+}
+
+/// `value`, a number that a measure may have, as a sum over the samples that count.
+Value SampleCounter::grown(Value value) {
+  Dependence dependence = dependences.lookup(value);
+  if (dependence == Dependence::sum)
+    return value;
+  if (dependence != Dependence::sumBeside)
+    return forSamples(value.getLoc(), value);
+  Operation *op = value.getDefiningOp();
+  bool adds = linearityOf(op) == nn::Linearity::additive && op->getNumOperands() > 1;
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands()) {
+    bool isFactor = !adds && dependences.lookup(operand) == Dependence::none;
+    operands.push_back(isFactor ? operand : grown(operand));
+  }
+  replaced.push_back(op);
+  Operation *clone = builder.clone(*op);
+  clone->setOperands(operands);
+  return clone->getResult(0);
+}
+
+void SampleCounter::rewrite() {
+  builder.setInsertionPointToStart(&step.getBody().front());
+  count = SampleCountOp::create(
+      builder, NameLoc::get(builder.getStringAttr("sample_count"), step.getLoc()), batch);
+  for (const Mask &mask : masks) {
+    Operation *op = mask.operand->getOwner();
+    builder.setInsertionPoint(op);
+    StructureScope scope(builder, getStructure(op));
+    mask.operand->set(
+        masked(mask.operand->get(), mask.dim, mask.rows, getReductionIdentity(op, mask.operand->get())));
+  }
+  // Dependences are those of the values before they are replaced.
+  for (Operation *measure : measures) {
+    builder.setInsertionPoint(measure);
+    StructureScope scope(builder, getStructure(measure));
+    for (OpOperand &operand : measure->getOpOperands())
+      operand.set(grown(operand.get()));
+  }
+  llvm::stable_sort(replaced, [](Operation *a, Operation *b) { return b->isBeforeInBlock(a); });
+  replaced.erase(llvm::unique(replaced), replaced.end());
+  for (Operation *op : replaced)
+    if (op->use_empty())
+      op->erase();
+  for (auto [mean, samples] : means)
+    rewriteMean(mean, samples);
+}
+
+namespace {
+struct CountSamples : fsdp::impl::CountSamplesPassBase<CountSamples> {
+  void runOnOperation() override {
+    for (StepOp step : getOperation().getOps<StepOp>()) {
+      auto inputs = step.getBody().front().getOps<InputOp>();
+      if (step.getKind() != StepKind::evaluate || inputs.empty() ||
+          !step.getBody().front().getOps<SampleCountOp>().empty())
+        continue;
+      InputOp first = *inputs.begin();
+      int64_t batch = cast<RankedTensorType>(first.getType()).getDimSize(first.getSampleDim());
+      if (batch < 2) // a batch of one sample is whole
+        continue;
+      SampleCounter counter(step, batch);
+      if (succeeded(counter.analyze()))
+        counter.rewrite();
+    }
+  }
+};
+} // namespace

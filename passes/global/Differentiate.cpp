@@ -1,0 +1,361 @@
+//===- Differentiate.cpp - reverse mode of a training step ----------------===//
+//
+// Reverse mode in one sweep. Four things are particular to sharded training:
+//
+// - A value that is computed from parameters alone (a read, its casts, its broadcasts) is
+//   never carried from forward into backward: the backward op that uses it gets a read of its
+//   own, right before it. Otherwise the gathered parameter would live across the whole step.
+// - The cotangent of a read has the type in which the placement of its parameter reduces gradients,
+//   which may be wider than what was read: a product of 16-bit operands then gives f32 at once.
+// - A gradient is marked where its last contribution completes, so that its reduction can
+//   start while backward goes on.
+// - What elementwise ops of backward need of forward is computed again where that keeps less
+//   (Recompute.h).
+//
+// What is made is backward, in the unit of the op that it is derived from.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/fsdp/Precision.h"
+#include "dialect/fsdp/Structure.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/global/Recompute.h"
+#include "passes/LaunchNames.h"
+#include "passes/global/ConcatGradients.h"
+#include "passes/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_DIFFERENTIATEPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
+
+namespace {
+
+/// Differentiates the loss of one step with respect to the parameters that are not frozen.
+class ReverseMode {
+public:
+  ReverseMode(StepOp step, LossOp loss)
+      : step(step), loss(loss), builder(OpBuilder::atBlockEnd(&step.getBody().front())) {}
+
+  LogicalResult run();
+
+private:
+  void collectActive();
+  void collectPath();
+  LogicalResult verifyInfluence();
+  Operation *beginAt(LossOp loss);
+  LogicalResult differentiate(Operation *op);
+  LogicalResult completeAt(Operation *op);
+  void addCotangent(Value value, Value cotangent);
+  Value asGradient(Value cotangent, Type element, Operation *last);
+  void renewReads(Operation *backward);
+  Value recompute(OpBuilder &at, Value value, IRMapping &renewed);
+  bool isRecomputed(Value value);
+
+  StepOp step;
+  LossOp loss;
+  OpBuilder builder;
+  /// Float values that depend on a trainable parameter, with the first such parameter.
+  DenseMap<Value, StringAttr> active;
+  /// Values that depend on parameters and constants only, at least one parameter among them, and
+  /// are cheap to compute again: reads, casts, broadcasts, elementwise arithmetic.
+  DenseSet<Value> parameterOnly;
+  /// The ops between the parameters and the loss, in program order.
+  SmallVector<Operation *> path;
+  /// For each trainable parameter the first op of the path that uses a read of it: reverse mode
+  /// passes it last.
+  llvm::MapVector<StringAttr, Operation *> firstUse;
+  /// The parameters of which an op is the first use.
+  DenseMap<Operation *, SmallVector<StringAttr, 2>> begins;
+  DenseMap<Value, Value> cotangents;
+  llvm::MapVector<StringAttr, Value> gradients;
+};
+
+} // namespace
+
+void ReverseMode::collectActive() {
+  auto module = step->getParentOfType<ModuleOp>();
+  SymbolTable symbols(module);
+  for (Operation &op : step.getBody().front()) {
+    if (auto read = dyn_cast<ReadOp>(op)) {
+      parameterOnly.insert(read.getResult());
+      if (!symbols.lookup<ParamOp>(read.getParam()).getFrozen())
+        active[read.getResult()] = read.getParamAttr().getAttr();
+      continue;
+    }
+    StringAttr origin;
+    bool onlyParameters = isCheap(&op), anyParameter = false;
+    for (Value operand : op.getOperands()) {
+      if (!origin)
+        origin = active.lookup(operand);
+      bool parameter = parameterOnly.contains(operand);
+      anyParameter |= parameter;
+      onlyParameters &= parameter || operand.getDefiningOp<arith::ConstantOp>() != nullptr;
+    }
+    for (Value result : op.getResults()) {
+      if (origin && isFloat(result))
+        active[result] = origin;
+      if (onlyParameters && anyParameter)
+        parameterOnly.insert(result);
+    }
+  }
+}
+
+void ReverseMode::collectPath() {
+  DenseSet<Value> influences{loss.getSum()};
+  for (Operation &op : llvm::reverse(step.getBody().front())) {
+    bool onPath = llvm::any_of(op.getResults(), [&](Value result) {
+      return influences.contains(result) && active.contains(result);
+    });
+    if (!onPath || isa<ReadOp>(op))
+      continue;
+    path.push_back(&op);
+    influences.insert(op.operand_begin(), op.operand_end());
+  }
+  std::reverse(path.begin(), path.end());
+
+  auto noteUses = [&](Operation *op, ValueRange operands) {
+    for (Value operand : operands)
+      if (auto read = operand.getDefiningOp<ReadOp>(); read && active.contains(operand))
+        if (firstUse.insert({read.getParamAttr().getAttr(), op}).second)
+          begins[op].push_back(read.getParamAttr().getAttr());
+  };
+  for (Operation *op : path)
+    noteUses(op, op->getOperands());
+  noteUses(loss, loss.getSum());
+}
+
+LogicalResult ReverseMode::verifyInfluence() {
+  if (StringAttr origin = active.lookup(loss.getWeight()))
+    return loss.emitOpError("weight depends on the parameter '")
+           << origin.getValue() << "'; the weight of a loss counts what the sum runs over and may "
+           << "depend on inputs only";
+  for (ParamOp param : step->getParentOfType<ModuleOp>().getOps<ParamOp>()) {
+    if (param.getFrozen() || firstUse.contains(param.getSymNameAttr()))
+      continue;
+    InFlightDiagnostic diagnostic = param.emitOpError("parameter '")
+                                    << param.getSymName()
+                                    << "' does not influence the loss; mark it 'frozen' or use it";
+    diagnostic.attachNote(loss.getLoc()) << "the loss of step '" << step.getSymName() << "'";
+    return failure();
+  }
+  return success();
+}
+
+void ReverseMode::addCotangent(Value value, Value cotangent) {
+  Value &sum = isa_and_present<ReadOp>(value.getDefiningOp())
+                   ? gradients[value.getDefiningOp<ReadOp>().getParamAttr().getAttr()]
+                   : cotangents[value];
+  sum = sum ? arith::AddFOp::create(builder, cotangent.getLoc(), sum, cotangent).getResult()
+            : cotangent;
+}
+
+bool ReverseMode::isRecomputed(Value value) { return parameterOnly.contains(value); }
+
+/// Computes `value` again from new reads at `at`; everything built there is found in `renewed`.
+Value ReverseMode::recompute(OpBuilder &at, Value value, IRMapping &renewed) {
+  if (!isRecomputed(value))
+    return value;
+  if (Value again = renewed.lookupOrNull(value))
+    return again;
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    renewed.map(operand, recompute(at, operand, renewed));
+  setStructure(at.clone(*op, renewed), getStructure(op).in(Direction::backward));
+  return renewed.lookup(value);
+}
+
+/// Gives `backward` its own reads of the parameters it uses.
+void ReverseMode::renewReads(Operation *backward) {
+  OpBuilder before(backward);
+  IRMapping renewed;
+  for (OpOperand &operand : backward->getOpOperands())
+    operand.set(recompute(before, operand.get(), renewed));
+}
+
+/// `cotangent` with elements of `element`. What was built after `last` and only sums up may do so
+/// in a wider type at once.
+Value ReverseMode::asGradient(Value cotangent, Type element, Operation *last) {
+  auto type = cast<RankedTensorType>(cotangent.getType());
+  if (type.getElementType() == element)
+    return cotangent;
+  Operation *op = cotangent.getDefiningOp();
+  bool isNew = last->isBeforeInBlock(op) && op->use_empty();
+  bool widens = type.getElementTypeBitWidth() < element.getIntOrFloatBitWidth();
+  if (auto cast = dyn_cast<arith::TruncFOp>(op); cast && isNew) {
+    Value wide = cast.getIn();
+    if (getElementTypeOrSelf(wide.getType()) == element) {
+      cast.erase();
+      return wide;
+    }
+  }
+  if (isa<nn::EinsumOp>(op) && isNew && widens) {
+    cotangent.setType(type.clone(element));
+    return cotangent;
+  }
+  if (widens)
+    return arith::ExtFOp::create(builder, cotangent.getLoc(), type.clone(element), cotangent);
+  return arith::TruncFOp::create(builder, cotangent.getLoc(), type.clone(element), cotangent);
+}
+
+LogicalResult ReverseMode::differentiate(Operation *op) {
+  SmallVector<Value> resultCotangents;
+  for (Value result : op->getResults())
+    resultCotangents.push_back(cotangents.lookup(result));
+  if (llvm::none_of(resultCotangents, [](Value value) { return bool(value); }))
+    return success();
+
+  SmallVector<bool> needed;
+  StringAttr origin;
+  for (Value operand : op->getOperands()) {
+    StringAttr param = active.lookup(operand);
+    needed.push_back(bool(param));
+    if (!origin)
+      origin = param;
+  }
+  auto differentiable = dyn_cast<nn::DifferentiableOpInterface>(op);
+  if (!differentiable)
+    return op->emitOpError("stands between the parameter '")
+           << origin.getValue()
+           << "' and the loss but has no derivative; write it with other ops or mark the "
+           << "parameter 'frozen'";
+
+  Block &body = step.getBody().front();
+  Operation *last = &body.back();
+  SmallVector<Value> operandCotangents;
+  if (failed(differentiable.buildCotangents(builder, resultCotangents, needed, operandCotangents)))
+    return failure();
+  std::string name = getLocationName(op->getLoc());
+  for (Operation *built = last->getNextNode(); built; built = built->getNextNode()) {
+    if (!name.empty())
+      built->setLoc(NameLoc::get(builder.getStringAttr(name + ".grad"), op->getLoc()));
+    renewReads(built);
+  }
+  for (auto [operand, cotangent] : llvm::zip_equal(op->getOperands(), operandCotangents)) {
+    if (!cotangent)
+      continue;
+    if (auto read = operand.getDefiningOp<ReadOp>()) {
+      auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(step, read.getParamAttr());
+      cotangent = asGradient(cotangent, getGradientType(param).getElementType(), last);
+    }
+    addCotangent(operand, cotangent);
+  }
+  return success();
+}
+
+/// Marks the gradients that are complete once reverse mode has passed `op`.
+LogicalResult ReverseMode::completeAt(Operation *op) {
+  for (StringAttr param : begins.lookup(op)) {
+    Value gradient = gradients.lookup(param);
+    if (!gradient) {
+      auto declared = SymbolTable::lookupNearestSymbolFrom<ParamOp>(step, param);
+      InFlightDiagnostic diagnostic =
+          declared.emitOpError("parameter '")
+          << param.getValue() << "' does not influence the loss; mark it 'frozen' or use it";
+      diagnostic.attachNote(op->getLoc()) << "nothing flows back through this op";
+      return diagnostic;
+    }
+    GradientOp::create(builder, gradient.getLoc(), FlatSymbolRefAttr::get(param), gradient);
+  }
+  return success();
+}
+
+/// The loss is sum / weight, so the cotangent of the sum is 1 / weight. Returns the first op of
+/// backward, or null where a gradient is missing.
+Operation *ReverseMode::beginAt(LossOp loss) {
+  StructureScope scope(builder, getStructure(loss).in(Direction::backward));
+  auto type = cast<RankedTensorType>(loss.getSum().getType());
+  Value one = arith::ConstantOp::create(
+      builder, loss.getLoc(),
+      DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 1).getValue()));
+  Value seed = arith::DivFOp::create(builder, loss.getLoc(), one, loss.getWeight());
+  renewReads(seed.getDefiningOp());
+  if (active.contains(loss.getSum()))
+    addCotangent(loss.getSum(), seed);
+  if (failed(completeAt(loss)))
+    return nullptr;
+  return one.getDefiningOp();
+}
+
+LogicalResult ReverseMode::run() {
+  collectActive();
+  collectPath();
+  if (failed(verifyInfluence()))
+    return failure();
+
+  Operation *first = beginAt(loss);
+  if (!first)
+    return failure();
+  for (Operation *op : llvm::reverse(path)) {
+    StructureScope scope(builder, getStructure(op).in(Direction::backward));
+    if (failed(differentiate(op)) || failed(completeAt(op)))
+      return failure();
+  }
+  concatenateGradients(first);
+  recomputeInBackward(first, parameterOnly);
+  return success();
+}
+
+/// Logs sum / weight, divided in double, under `name`. An evaluation goes on over many batches and
+/// hands over both.
+static void buildOutput(StepOp step, OpBuilder &builder, Location loc, StringRef name, Value sum,
+                        Value weight) {
+  if (step.getKind() == StepKind::evaluate) {
+    // What a launch leaves for the log lies in a buffer; constants are in none until something is computed
+    // of them.
+    for (Value *number : {&sum, &weight})
+      if (number->getDefiningOp<arith::ConstantOp>()) {
+        auto type = cast<RankedTensorType>(number->getType());
+        Value zero = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, 0.0));
+        *number = arith::AddFOp::create(builder, loc, *number, zero);
+      }
+    OutputSumOp::create(builder, loc, name, sum, weight);
+    return;
+  }
+  Value quotient = arith::DivFOp::create(builder, loc, sum, weight);
+  auto type = RankedTensorType::get({}, builder.getF32Type());
+  OutputOp::create(builder, loc, name, arith::TruncFOp::create(builder, loc, type, quotient));
+}
+
+/// Turns losses and metrics into outputs at the end of the step, after backward: their
+/// sums become collectives, and nothing that backward needs may wait for those.
+static void lowerMeasures(StepOp step) {
+  Block &body = step.getBody().front();
+  OpBuilder builder = OpBuilder::atBlockEnd(&body);
+  for (Operation &op : llvm::make_early_inc_range(body)) {
+    StructureScope scope(builder, getStructure(&op));
+    if (auto loss = dyn_cast<LossOp>(op))
+      buildOutput(step, builder, loss.getLoc(), "loss", loss.getSum(), loss.getWeight());
+    else if (auto metric = dyn_cast<MetricOp>(op))
+      buildOutput(step, builder, metric.getLoc(), metric.getName(), metric.getSum(),
+                  metric.getWeight());
+    else
+      continue;
+    op.erase();
+  }
+}
+
+namespace {
+struct Differentiate : fsdp::impl::DifferentiatePassBase<Differentiate> {
+  void runOnOperation() override {
+    for (StepOp step : getOperation().getOps<StepOp>()) {
+      auto losses = step.getBody().front().getOps<LossOp>();
+      if (step.getKind() == StepKind::train) {
+        if (losses.empty()) {
+          step.emitOpError("has no loss to differentiate; mark it with 'fsdp.loss'");
+          return signalPassFailure();
+        }
+        if (failed(ReverseMode(step, *losses.begin()).run()))
+          return signalPassFailure();
+      }
+      lowerMeasures(step);
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,64 @@
+//===- OpSplit.h - the axes that split the factors of one op ----*- C++ -*-===//
+
+#ifndef PASSES_GLOBAL_OPSPLIT_H
+#define PASSES_GLOBAL_OPSPLIT_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+
+namespace mlir::fsdp {
+
+/// Mesh axes that split something, major to minor.
+using AxisList = SmallVector<StringAttr>;
+/// One list per dimension of a tensor.
+using DimAxes = SmallVector<AxisList>;
+
+/// How one op is split over a mesh: the axes of each factor of its sharding rule. An axis splits
+/// at most one factor. A factor is split only where every tensor it runs over can follow: it is
+/// not `whole`, it is the major one of each dimension it stands in, and where it shares a dimension
+/// with others it divides evenly.
+///
+/// This is the one place that relates shardings across an op: propagation carries them
+/// with it, partitioning asks it which sharding each operand must have. Refers to the rule, which
+/// must outlive it.
+class OpSplit {
+public:
+  /// The split that `operands` and `results` (axes per dimension) suggest to an op whose results
+  /// are still open: a factor takes the axes of the first tensor that has any, results first.
+  static OpSplit suggest(const nn::ShardingRule &rule, MeshAttr mesh, ArrayRef<DimAxes> operands,
+                         ArrayRef<DimAxes> results);
+
+  /// The split of an op whose results are settled: factors of results are split as the results
+  /// are, factors that are reduced away for all of them as the first operand that is split along
+  /// them.
+  static OpSplit settle(const nn::ShardingRule &rule, MeshAttr mesh, ArrayRef<DimAxes> operands,
+                        ArrayRef<DimAxes> results);
+
+  /// The axes of each dimension of a tensor whose dimensions run over `tensor`.
+  DimAxes project(const nn::TensorFactors &tensor) const;
+
+  /// True where dimension `dim` (with these factors) of a tensor may be split over `axes`.
+  static bool admits(const nn::ShardingRule &rule, MeshAttr mesh, const nn::DimFactors &dim,
+                     ArrayRef<StringAttr> axes);
+
+  /// The axes of factor `factor`.
+  ArrayRef<StringAttr> getAxes(int64_t factor) const { return factorAxes[factor]; }
+
+  /// The axes of all reduced factors that `result` (one of the rule's) lacks: what it is partial
+  /// over.
+  AxisList getReducedAxes(const nn::TensorFactors &result) const;
+
+private:
+  OpSplit(const nn::ShardingRule &rule, MeshAttr mesh)
+      : rule(rule), mesh(mesh), factorAxes(rule.factors.size()) {}
+  /// Gives the factors of `tensor` the axes of its dimensions; with `reducedOnly` only those that
+  /// are reduced away.
+  void take(const nn::TensorFactors &tensor, const DimAxes &axes, bool reducedOnly);
+
+  const nn::ShardingRule &rule;
+  MeshAttr mesh;
+  SmallVector<AxisList> factorAxes;
+};
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_GLOBAL_OPSPLIT_H

@@ -1,0 +1,76 @@
+//===- Propagate.cpp - give every value a sharding ------------------------===//
+
+#include "passes/MeshAxes.h"
+#include "passes/Passes.h"
+#include "passes/global/StepShardings.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_PROPAGATEPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::vector<std::string> others(batchAxes.begin(), batchAxes.end());
+    if (failed(checkAxes(module, others)))
+      return signalPassFailure();
+    for (StepOp step : module.getOps<StepOp>()) {
+      if (!getMeshOp(step)) {
+        step.emitOpError() << "is in a module without a mesh; declare one, for one rank "
+                              "'fsdp.mesh @mesh <[\"fsdp\"=1]>'";
+        return signalPassFailure();
+      }
+      FailureOr<StepShardings> shardings =
+          StepShardings::propagate(step, getBatchAxes(getMesh(step), others));
+      if (failed(shardings) || failed(shardings->verify()))
+        return signalPassFailure();
+      shardings->write();
+      if (step.getKind() == StepKind::train)
+        warnOfIdleRanks(step, others);
+    }
+  }
+
+private:
+  /// Fails for an axis that would do nothing, or that is to split the batch and is not there.
+  static LogicalResult checkAxes(ModuleOp module, ArrayRef<std::string> others) {
+    auto meshes = module.getOps<MeshOp>();
+    if (meshes.empty())
+      return success();
+    MeshOp mesh = *meshes.begin();
+    for (const std::string &name : others)
+      if (mesh.getMesh().getAxisIndex(name) < 0)
+        return mesh.emitError() << "option 'batch-axes' names axis '" << name << "', got mesh "
+                                << mesh.getMesh() << "; name one of its axes";
+    if (StringAttr unused = findUnusedAxis(module, others))
+      return mesh.emitError()
+             << "nothing uses axis " << unused
+             << ": 'data', 'fsdp' and the option 'batch-axes' split the batch; name "
+                "it there, in a constraint or in a placement, or leave it out";
+    return success();
+  }
+
+  /// Says so where a batch has fewer samples than ranks that share it.
+  static void warnOfIdleRanks(StepOp step, ArrayRef<std::string> others) {
+    auto inputs = step.getOps<InputOp>();
+    MeshAttr mesh = getMesh(step);
+    int64_t ranks = mesh.getSize(getBatchAxes(mesh, others));
+    if (inputs.empty())
+      return;
+    InputOp input = *inputs.begin();
+    int64_t samples = cast<RankedTensorType>(input.getType()).getDimSize(input.getSampleDim());
+    if (samples < ranks)
+      input.emitWarning() << "a step has " << samples << " samples, and the mesh splits them over "
+                          << ranks
+                          << " ranks, some of which get none that count; use a batch of at "
+                             "least "
+                          << ranks << " or fewer ranks";
+  }
+};
+} // namespace

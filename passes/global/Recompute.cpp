@@ -1,0 +1,148 @@
+//===- Recompute.cpp ----------------------------------------------------===//
+
+#include "passes/global/Recompute.h"
+#include "dialect/fsdp/Structure.h"
+#include "passes/LaunchNames.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+bool mlir::fsdp::isCheap(Operation *op) {
+  return nn::isElementwise(op) || isa<nn::RearrangeOp, nn::RepeatOp, ConstraintOp>(op);
+}
+
+namespace {
+
+class Recompute {
+public:
+  Recompute(Operation *firstBackward, const DenseSet<Value> &parameterOnly)
+      : block(firstBackward->getBlock()), begin(firstBackward), parameterOnly(parameterOnly) {}
+
+  void collectStored();
+  void choose();
+  void rewrite();
+
+private:
+  /// Ops that become part of the kernel that uses their result.
+  static bool joinsKernel(Operation *op) { return nn::isElementwise(op) || isa<nn::RepeatOp>(op); }
+  bool isForward(Value value) const {
+    Operation *op = value.getDefiningOp();
+    return op && op->getBlock() == block && op->isBeforeInBlock(begin);
+  }
+  bool isRecomputable(Value value) const;
+  /// Adds to `missing` what must be stored so that `value` can be computed again; false where that
+  /// takes too many ops.
+  bool expand(Value value, llvm::SmallSetVector<Value, 4> &missing) const;
+  Value cloneAt(OpBuilder &builder, Value value, IRMapping &again) const;
+
+  Block *block;
+  Operation *begin;
+  const DenseSet<Value> &parameterOnly;
+  SmallVector<Value> candidates; ///< in program order
+  DenseSet<Value> stored, recomputed;
+};
+
+} // namespace
+
+static int64_t bytesOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}
+
+/// Forward values that backward uses: kept from one to the other, but for the candidates among
+/// them that turn out to be computed again.
+void Recompute::collectStored() {
+  DenseSet<Value> usedByKernels;
+  for (Operation *op = begin; op; op = op->getNextNode())
+    for (Value operand : op->getOperands()) {
+      if (!isForward(operand) || operand.getDefiningOp<arith::ConstantOp>() ||
+          parameterOnly.contains(operand))
+        continue;
+      stored.insert(operand);
+      if (!joinsKernel(op) && !isa<nn::ReduceOp>(op))
+        usedByKernels.insert(operand);
+    }
+  for (Operation &op : *block)
+    for (Value result : op.getResults())
+      if (stored.contains(result) && !usedByKernels.contains(result) && isRecomputable(result))
+        candidates.push_back(result);
+}
+
+bool Recompute::isRecomputable(Value value) const {
+  Operation *op = value.getDefiningOp();
+  return op && isForward(value) && joinsKernel(op) &&
+         llvm::none_of(op->getOperands(),
+                       [&](Value operand) { return parameterOnly.contains(operand); });
+}
+
+bool Recompute::expand(Value value, llvm::SmallSetVector<Value, 4> &missing) const {
+  constexpr size_t mostOps = 32;
+  llvm::SmallSetVector<Value, 16> again;
+  again.insert(value);
+  for (size_t next = 0; next < again.size(); ++next)
+    for (Value operand : again[next].getDefiningOp()->getOperands()) {
+      if (stored.contains(operand) || operand.getDefiningOp<arith::ConstantOp>())
+        continue;
+      if (isRecomputable(operand))
+        again.insert(operand);
+      else
+        missing.insert(operand);
+    }
+  return again.size() <= mostOps;
+}
+
+void Recompute::choose() {
+  // Last in the program first: what those are computed from is still among the stored.
+  for (Value value : llvm::reverse(candidates)) {
+    llvm::SmallSetVector<Value, 4> missing;
+    if (!expand(value, missing))
+      continue;
+    int64_t bytes = 0;
+    for (Value leaf : missing)
+      bytes += bytesOf(leaf);
+    if (!missing.empty() && bytes >= bytesOf(value))
+      continue;
+    stored.erase(value);
+    stored.insert_range(missing);
+    recomputed.insert(value);
+  }
+}
+
+Value Recompute::cloneAt(OpBuilder &builder, Value value, IRMapping &again) const {
+  if (Value known = again.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    if (!stored.contains(operand) && isRecomputable(operand))
+      cloneAt(builder, operand, again);
+  Operation *clone = builder.clone(*op, again);
+  setStructure(clone, getStructure(op).in(Direction::backward));
+  if (std::string name = getLocationName(op->getLoc()); !name.empty())
+    clone->setLoc(NameLoc::get(builder.getStringAttr(name + ".grad"), op->getLoc()));
+  return again.lookup(value);
+}
+
+void Recompute::rewrite() {
+  IRMapping again;
+  for (Operation *op = begin; op; op = op->getNextNode()) {
+    // What was computed again for one kernel is not kept for the next.
+    if (!joinsKernel(op) && !isa<nn::ReduceOp, arith::ConstantOp, ReadOp, GradientOp>(op))
+      again = IRMapping();
+    OpBuilder builder(op);
+    for (OpOperand &operand : op->getOpOperands())
+      if (recomputed.contains(operand.get()))
+        operand.set(cloneAt(builder, operand.get(), again));
+  }
+}
+
+void mlir::fsdp::recomputeInBackward(Operation *firstBackward,
+                                      const DenseSet<Value> &parameterOnly) {
+  Recompute values(firstBackward, parameterOnly);
+  values.collectStored();
+  values.choose();
+  values.rewrite();
+}

@@ -1,0 +1,178 @@
+//===- StepShardings.cpp - the sharding of every value of a step ----------===//
+
+#include "passes/global/StepShardings.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+std::string mlir::fsdp::nameOf(Value value) {
+  if (auto name = value.getLoc()->findInstanceOf<NameLoc>())
+    return name.getName().str();
+  Operation *op = value.getDefiningOp();
+  return op ? op->getName().getStringRef().str() : "argument";
+}
+
+bool mlir::fsdp::reducesByMaximum(Operation *op) {
+  auto reduce = dyn_cast<nn::ReduceOp>(op);
+  return reduce && reduce.getKind() == nn::Reduction::max;
+}
+
+double mlir::fsdp::getReductionIdentity(Operation *op, Value value) {
+  if (!reducesByMaximum(op))
+    return 0;
+  auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(value.getType()));
+  if (!integer)
+    return -std::numeric_limits<double>::infinity();
+  return static_cast<double>(APInt::getSignedMinValue(integer.getWidth()).getSExtValue());
+}
+
+/// True where the partial results of the ranks add up to the value of `op`; those of a maximum
+/// or a mean do not.
+static bool leavesSums(Operation *op) {
+  auto reduce = dyn_cast<nn::ReduceOp>(op);
+  return !reduce || reduce.getKind() == nn::Reduction::sum;
+}
+
+DimAxes StepShardings::axesOf(Value value) const {
+  DimAxes axes;
+  if (ShardingAttr sharding = lookup(value))
+    for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+      axes.push_back(sharding.getAxes(dim));
+  return axes;
+}
+
+SmallVector<DimAxes> StepShardings::axesOf(ValueRange values) const {
+  return llvm::map_to_vector(values, [&](Value value) { return axesOf(value); });
+}
+
+OpSplit StepShardings::split(Operation *op, const nn::ShardingRule &rule) const {
+  return OpSplit::settle(rule, getMesh(step), axesOf(op->getOperands()),
+                         axesOf(ValueRange(op->getResults())));
+}
+
+/// True for what is a gradient and nothing else: it is reduced in the type that it has.
+static bool isGradient(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    return isa<GradientOp, GlobalNormOp, UpdateOp>(user) ||
+           (isa<arith::AddFOp>(user) && isGradient(user->getResult(0)));
+  });
+}
+
+bool StepShardings::carriesPartialSums(Operation *op) const {
+  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  nn::Linearity linearity = ruled ? ruled.getLinearity() : nn::Linearity::none;
+  // A cast rounds each partial sum: that is what reducing in a narrow type means.
+  if (linearity != nn::Linearity::additive &&
+      !(linearity == nn::Linearity::rounding && isGradient(op->getResult(0))))
+    return false;
+  ArrayRef<StringAttr> first = lookup(op->getOperand(0)).getUnreduced();
+  if (first.empty() || llvm::any_of(op->getOperands(), [&](Value operand) {
+        return lookup(operand).getUnreduced() != first || !leavesSums(operand.getDefiningOp());
+      }))
+    return false;
+  // An operand that is split otherwise than the op takes it is moved, and what is moved is complete.
+  nn::ShardingRule rule = ruled.getShardingRule();
+  OpSplit taken = split(op, rule);
+  return llvm::all_of(llvm::zip_equal(op->getOperands(), rule.operands), [&](auto pair) {
+    return axesOf(std::get<0>(pair)) == taken.project(std::get<1>(pair));
+  });
+}
+
+AxisList StepShardings::unreducedOf(OpResult value) const {
+  Operation *op = value.getOwner();
+  auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  if (!interface || isa<ConstraintOp>(op))
+    return {};
+  if (carriesPartialSums(op))
+    return AxisList(lookup(op->getOperand(0)).getUnreduced());
+  nn::ShardingRule rule = interface.getShardingRule();
+  AxisList axes = split(op, rule).getReducedAxes(rule.results[value.getResultNumber()]);
+  llvm::sort(axes, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
+  return axes;
+}
+
+FailureOr<StepShardings> StepShardings::read(StepOp step) {
+  StepShardings result(step);
+  for (Operation &op : step.getBody().front()) {
+    if (op.getNumResults() == 0)
+      continue;
+    auto attrs = op.getAttrOfType<ArrayAttr>(FSDPDialect::shardingsAttrName);
+    bool complete = attrs && attrs.size() == op.getNumResults() &&
+                    llvm::all_of(attrs, [](Attribute attr) { return isa<ShardingAttr>(attr); });
+    if (!complete)
+      return op.emitOpError() << "has no sharding for each of its " << op.getNumResults()
+                              << " results; run --fsdp-propagate first";
+    for (auto [value, attr] : llvm::zip_equal(op.getResults(), attrs))
+      result.shardings[value] = cast<ShardingAttr>(attr);
+  }
+  if (failed(result.verify()))
+    return failure();
+  return result;
+}
+
+void StepShardings::write() const {
+  for (Operation &op : step.getBody().front()) {
+    SmallVector<Attribute> attrs;
+    for (Value value : op.getResults())
+      attrs.push_back(lookup(value));
+    if (!attrs.empty())
+      op.setAttr(FSDPDialect::shardingsAttrName, ArrayAttr::get(step.getContext(), attrs));
+  }
+}
+
+LogicalResult StepShardings::verifyResults(Operation *op) const {
+  MeshAttr mesh = getMesh(step);
+  auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  nn::ShardingRule rule;
+  if (interface)
+    rule = interface.getShardingRule();
+  for (auto [index, value] : llvm::enumerate(op->getResults())) {
+    ShardingAttr sharding = lookup(value);
+    auto type = cast<RankedTensorType>(value.getType());
+    if (sharding.getRank() != type.getRank())
+      return op->emitOpError() << "has a sharding of " << sharding.getRank()
+                               << " dimensions for result #" << index << ", expected "
+                               << type.getRank();
+    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+      SmallVector<StringAttr> axes = sharding.getAxes(dim);
+      for (StringAttr axis : axes)
+        if (mesh.getAxisIndex(axis) < 0)
+          return op->emitOpError()
+                 << "has a sharding over axis '" << axis.getValue() << "', which the mesh lacks";
+      bool admitted = axes.empty();
+      if (auto input = dyn_cast<InputOp>(op))
+        admitted |= dim == static_cast<int64_t>(input.getSampleDim());
+      else if (isa<ConstraintOp>(op))
+        admitted = true;
+      else if (interface)
+        admitted |= OpSplit::admits(rule, mesh, rule.results[index][dim], axes);
+      if (!admitted)
+        return op->emitOpError() << "has a sharding that splits dimension " << dim << " of result #"
+                                 << index << ", which this op cannot produce";
+    }
+  }
+  return success();
+}
+
+LogicalResult StepShardings::verify() const {
+  for (Operation &op : step.getBody().front()) {
+    if (op.getNumResults() == 0)
+      continue;
+    if (failed(verifyResults(&op)))
+      return failure();
+    for (OpResult value : op.getResults()) {
+      AxisList expected = unreducedOf(value);
+      ArrayRef<StringAttr> got = lookup(value).getUnreduced();
+      if (got == ArrayRef<StringAttr>(expected))
+        continue;
+      auto print = [](ArrayRef<StringAttr> axes) {
+        return "{" +
+               llvm::join(llvm::map_range(axes, [](StringAttr axis) { return axis.str(); }), ", ") +
+               "}";
+      };
+      return op.emitOpError() << "has a sharding with partial results over " << print(got)
+                              << ", expected " << print(expected);
+    }
+  }
+  return success();
+}

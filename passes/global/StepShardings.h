@@ -1,0 +1,67 @@
+//===- StepShardings.h - the sharding of every value of a step --*- C++ -*-===//
+
+#ifndef PASSES_GLOBAL_STEPSHARDINGS_H
+#define PASSES_GLOBAL_STEPSHARDINGS_H
+
+#include "passes/global/OpSplit.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace mlir::fsdp {
+
+/// The sharding of every tensor value of one global step.
+///
+/// `unreduced` of a value says that the op that makes it leaves partial sums (or maxima);
+/// whoever needs the value itself gets it reduced. Sums of partial sums over the same axes stay
+/// partial, so that a gradient with several contributions is reduced once.
+class StepShardings {
+public:
+  /// Propagates shardings through `step` to a fixed point. Inputs are split along their sample
+  /// dimension over `batchAxes`, parameters are whole, constraints hold first; everything else
+  /// follows the sharding rules of the ops, forwards and backwards. Emits an error and fails for an
+  /// op without a rule.
+  static FailureOr<StepShardings> propagate(StepOp step, ArrayRef<StringAttr> batchAxes);
+
+  /// Reads the shardings that `fsdp-propagate` wrote; emits an error and fails where one is missing
+  /// or is none that its op can produce.
+  static FailureOr<StepShardings> read(StepOp step);
+
+  /// Writes the attribute `fsdp.shardings` of every op with tensor results.
+  void write() const;
+
+  /// Emits an error and fails unless each value's sharding is one that its op can produce from
+  /// its operands, with the right `unreduced`.
+  LogicalResult verify() const;
+
+  ShardingAttr lookup(Value value) const { return shardings.lookup(value); }
+
+  /// The split of `op`, an op with a sharding rule.
+  OpSplit split(Operation *op, const nn::ShardingRule &rule) const;
+
+  /// True where `op` passes partial sums on: it only adds, negates or rearranges, and each operand
+  /// is partial over the axes that the result is.
+  bool carriesPartialSums(Operation *op) const;
+
+private:
+  explicit StepShardings(StepOp step) : step(step) {}
+  DimAxes axesOf(Value value) const;
+  SmallVector<DimAxes> axesOf(ValueRange values) const;
+  LogicalResult verifyResults(Operation *op) const;
+  /// What `value` is partial over, in the order of the names.
+  AxisList unreducedOf(OpResult value) const;
+
+  // Accessors of ops are not const.
+  mutable StepOp step;
+  DenseMap<Value, ShardingAttr> shardings;
+};
+
+/// True where `op` combines partial results of its ranks by a maximum instead of a sum.
+bool reducesByMaximum(Operation *op);
+/// The identity of the sum or maximum that `op` takes, in the element type of `value`.
+double getReductionIdentity(Operation *op, Value value);
+
+/// The name of `value` for a diagnostic: the name its location carries, else its op's.
+std::string nameOf(Value value);
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_GLOBAL_STEPSHARDINGS_H

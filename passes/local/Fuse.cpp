@@ -1,0 +1,325 @@
+//===- Fuse.cpp - elementwise chains become single kernels ----------------===//
+//
+// Greedy, from consumers to producers: the last op of a chain is the root of a kernel, and draws in
+// what feeds it as long as that computes nothing twice, needs no value from behind its own use, and
+// stays between two collectives. Ops are moved, never changed, so results stay the same bits.
+//
+// A kernel may begin with one matrix product, whose rows it goes on with as they are complete. The
+// product is computed in the place of the first result, which has its type.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/fsdp/Structure.h"
+#include "dialect/nn/RowProduct.h"
+#include "passes/Passes.h"
+#include "passes/scheduled/SegmentPlan.h"
+#include "runtime/program/Limits.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_FUSEPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static bool isMap(Operation *op) {
+  return nn::isElementwise(op) || isa<nn::RepeatOp, MaskPaddingOp, MaskSamplesOp>(op);
+}
+
+/// True for what moves elements, and may as well compute them on the way.
+static bool isTransposition(Operation *op) {
+  auto rearrange = dyn_cast<nn::RearrangeOp>(op);
+  return rearrange && !isReshape(rearrange);
+}
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+/// What a loop does again in every iteration without anyone noticing.
+static bool isCheap(Operation *op) {
+  auto kernel = dyn_cast<nn::KernelOpInterface>(op);
+  return kernel && kernel.isCheap();
+}
+
+/// True where the input's dimensions are the outer ones of the result: what is computed from them
+/// stands outside of the inner loops, and runs once.
+static bool repeatsInner(nn::RepeatOp op) {
+  nn::Notation pattern = op.getPattern();
+  const nn::NotationTensor &input = pattern.operands.front(), &result = pattern.result;
+  return input.size() <= result.size() && std::equal(input.begin(), input.end(), result.begin());
+}
+
+namespace {
+
+/// Ops that will be one kernel.
+class Group {
+public:
+  Group(Operation *root, const llvm::DenseMap<Operation *, int> &regions)
+      : root(root), regions(regions) {
+    Value whole = isa<nn::ReduceOp>(root) ? root->getOperand(0) : root->getResult(0);
+    shape = llvm::to_vector(shapeOf(whole));
+    members.insert(root);
+  }
+  /// Draws in all producers that may join.
+  void grow();
+  /// Draws in the product that feeds the kernel, the last one if there are several.
+  void growProduct();
+  /// Ops that compute something.
+  size_t size() const { return members.size(); }
+  /// Puts nn.fused in the place of the members, which are erased.
+  void rewrite(llvm::DenseSet<Operation *> &erased);
+
+private:
+  bool tryAdd(Operation *producer, Operation *user);
+  bool mayBeginWith(nn::EinsumOp op) const;
+  bool goesByRows() const;
+  bool isLegal() const;
+  bool usedOutside(Operation *op) const;
+  llvm::SetVector<Value> inputs() const;
+  /// Members whose value is used outside; broadcasts are not among them: they are cloned instead.
+  SmallVector<Operation *> results() const;
+  Operation *firstUserOutside() const;
+  SmallVector<Operation *> inOrder() const;
+
+  Operation *root;
+  const llvm::DenseMap<Operation *, int> &regions;
+  SmallVector<int64_t> shape; ///< of the loops
+  llvm::SetVector<Operation *> members;
+  /// Members that are computed at other indices than those of the loops, behind a broadcast or a
+  /// transposition.
+  llvm::DenseSet<Operation *> mapped;
+  Operation *product = nullptr; ///< an einsum among the members
+};
+
+struct Fuse : fsdp::impl::FusePassBase<Fuse> {
+  void runOnOperation() override;
+};
+
+} // namespace
+
+bool Group::usedOutside(Operation *op) const {
+  return llvm::any_of(op->getUsers(), [&](Operation *user) { return !members.contains(user); });
+}
+
+llvm::SetVector<Value> Group::inputs() const {
+  llvm::SetVector<Value> inputs;
+  for (Operation *op : inOrder())
+    for (Value operand : op->getOperands()) {
+      Operation *producer = operand.getDefiningOp();
+      if (!producer || (!members.contains(producer) && !isa<arith::ConstantOp>(producer)))
+        inputs.insert(operand);
+    }
+  return inputs;
+}
+
+SmallVector<Operation *> Group::inOrder() const {
+  SmallVector<Operation *> ops(members.begin(), members.end());
+  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return ops;
+}
+
+SmallVector<Operation *> Group::results() const {
+  SmallVector<Operation *> results;
+  for (Operation *op : inOrder())
+    if (op == root || (usedOutside(op) && !isa<nn::RepeatOp>(op)))
+      results.push_back(op);
+  if (!product)
+    return results;
+  // Where the product itself is needed it has its own place, else the first result of its type.
+  auto place = llvm::find(results, product);
+  if (place == results.end())
+    place = llvm::find_if(results, [&](Operation *op) {
+      return op->getResult(0).getType() == product->getResult(0).getType();
+    });
+  if (place != results.end())
+    std::rotate(results.begin(), place, place + 1);
+  return results;
+}
+
+Operation *Group::firstUserOutside() const {
+  Operation *first = nullptr;
+  for (Operation *op : results())
+    for (Operation *user : op->getUsers())
+      if (!members.contains(user) && (!first || user->isBeforeInBlock(first)))
+        first = user;
+  return first;
+}
+
+/// True where a place for the kernel exists: behind its inputs, before its users.
+bool Group::isLegal() const {
+  llvm::SetVector<Value> operands = inputs();
+  size_t masks = llvm::count_if(
+      members, [](Operation *op) { return isa<MaskPaddingOp, MaskSamplesOp>(op); });
+  if (operands.size() + results().size() + masks > limits::kMostKernelArguments)
+    return false;
+  Operation *user = firstUserOutside();
+  return !user || llvm::all_of(operands, [&](Value operand) {
+    Operation *producer = operand.getDefiningOp();
+    return !producer || producer->isBeforeInBlock(user);
+  });
+}
+
+bool Group::tryAdd(Operation *producer, Operation *user) {
+  if (!producer || members.contains(producer) || !isMap(producer) ||
+      producer->getBlock() != root->getBlock() || regions.lookup(producer) != regions.lookup(root))
+    return false;
+  bool isMapped = mapped.contains(user) || isa<nn::RepeatOp, nn::RearrangeOp>(user);
+  if (isMapped && !isTransposition(user)) {
+    auto repeat = dyn_cast<nn::RepeatOp>(user);
+    bool once = repeat && !mapped.contains(user) && repeatsInner(repeat);
+    // Behind a row that is computed once, all of its chain is computed once.
+    once |=
+        mapped.contains(user) && !repeat && llvm::all_of(user->getUsers(), [&](Operation *next) {
+          auto above = dyn_cast<nn::RepeatOp>(next);
+          return above && !mapped.contains(next) && repeatsInner(above);
+        });
+    if (!once && !isCheap(producer))
+      return false;
+  }
+  members.insert(producer);
+  if (isMapped)
+    mapped.insert(producer);
+  // A value that others need as well is a further result, if it has the shape of the loops; a
+  // broadcast costs nothing and is repeated.
+  bool storable = !isMapped && shapeOf(producer->getResult(0)) == ArrayRef<int64_t>(shape);
+  bool fits = isa<nn::RepeatOp>(producer) || !usedOutside(producer) || storable;
+  if (fits && isLegal())
+    return true;
+  members.remove(producer);
+  mapped.erase(producer);
+  return false;
+}
+
+void Group::grow() {
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    // Producers last in the block first: their users are in the group by then, if ever.
+    SmallVector<Operation *> ops = inOrder();
+    for (Operation *op : llvm::reverse(ops))
+      for (Value operand : op->getOperands())
+        changed |= tryAdd(operand.getDefiningOp(), op);
+  }
+}
+
+/// True where all that the kernel does with a row of its loops follows from this row and rows before.
+bool Group::goesByRows() const {
+  if (isTransposition(root))
+    return false; // walks over its result
+  // Sums of 16 bits are completed one by one, each over all rows.
+  return !isa<nn::ReduceOp>(root) ||
+         getElementTypeOrSelf(root->getResult(0).getType()).getIntOrFloatBitWidth() >= 32;
+}
+
+/// True where the kernel takes the elements of `op` one by one, row by row, and leaves a result in
+/// whose place they can be computed. Collectives, and places of other operands, are for isLegal.
+bool Group::mayBeginWith(nn::EinsumOp op) const {
+  if (!nn::getRowDims(op) || regions.lookup(op) != regions.lookup(root) || !goesByRows() ||
+      op->getBlock() != root->getBlock() || shapeOf(op.getResult()) != ArrayRef<int64_t>(shape))
+    return false;
+  // A constant, or a broadcast that the chain takes as well, would stand inside, in no memory.
+  if (llvm::any_of(op->getOperands(), [&](Value side) {
+        return side.getDefiningOp<arith::ConstantOp>() || members.contains(side.getDefiningOp());
+      }))
+    return false;
+  bool stays = false;
+  for (Operation *user : op->getUsers()) {
+    if (!members.contains(user))
+      stays = true;
+    else if (mapped.contains(user) || isa<nn::RepeatOp, nn::RearrangeOp>(user))
+      return false;
+  }
+  return stays || llvm::any_of(results(), [&](Operation *result) {
+           return result->getResult(0).getType() == op.getType();
+         });
+}
+
+void Group::growProduct() {
+  llvm::SmallSetVector<Operation *, 4> products;
+  for (Operation *op : members)
+    for (Value operand : op->getOperands())
+      if (auto einsum = operand.getDefiningOp<nn::EinsumOp>(); einsum && mayBeginWith(einsum))
+        products.insert(einsum);
+  SmallVector<Operation *> last(products.begin(), products.end());
+  llvm::sort(last, [](Operation *a, Operation *b) { return b->isBeforeInBlock(a); });
+  for (Operation *op : last) {
+    members.insert(op);
+    product = op;
+    if (isLegal())
+      return;
+    members.remove(op);
+    product = nullptr;
+  }
+}
+
+void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
+  SmallVector<Operation *> ops = inOrder(), stored = results();
+  llvm::SetVector<Value> operands = inputs();
+  Operation *user = firstUserOutside();
+  OpBuilder builder(user && user->isBeforeInBlock(root) ? user : root);
+  SmallVector<Type> types;
+  for (Operation *op : stored)
+    types.push_back(op->getResult(0).getType());
+  auto fused = nn::FusedOp::create(builder, root->getLoc(), types, operands.getArrayRef());
+  setStructure(fused, getStructure(root));
+  Block *body = builder.createBlock(&fused.getBody());
+  IRMapping mapping;
+  for (Value operand : operands)
+    mapping.map(operand, body->addArgument(operand.getType(), operand.getLoc()));
+  for (Operation *op : ops) {
+    for (Value operand : op->getOperands())
+      if (auto constant = operand.getDefiningOp<arith::ConstantOp>())
+        if (!mapping.contains(operand))
+          builder.clone(*constant, mapping);
+    builder.clone(*op, mapping);
+  }
+  SmallVector<Value> yielded;
+  for (Operation *op : stored)
+    yielded.push_back(mapping.lookup(op->getResult(0)));
+  nn::YieldOp::create(builder, root->getLoc(), yielded);
+  // Sharding annotations belong to the ops that were; inside a kernel they say nothing.
+  for (Operation &op : *body) {
+    op.removeDiscardableAttr(FSDPDialect::shardingsAttrName);
+    removeStructure(&op);
+  }
+  for (auto [op, result] : llvm::zip_equal(stored, fused.getResults()))
+    op->getResult(0).replaceAllUsesWith(result);
+  for (Operation *op : llvm::reverse(ops))
+    if (op->use_empty()) {
+      erased.insert(op);
+      op->erase();
+    }
+}
+
+void Fuse::runOnOperation() {
+  getOperation().walk([](SegmentOp segment) {
+    SmallVector<Operation *> ops;
+    llvm::DenseMap<Operation *, int> regions;
+    int region = 0;
+    for (Operation &op : segment.getBody().front()) {
+      region += isa<CollectiveOpInterface>(op);
+      regions[&op] = region;
+      ops.push_back(&op);
+    }
+    llvm::DenseSet<Operation *> erased;
+    for (Operation *op : llvm::reverse(ops)) {
+      // Broadcasts alone are not worth a kernel; they join the one that needs them.
+      if (erased.contains(op) || isa<nn::RepeatOp>(op) ||
+          !(isMap(op) || isTransposition(op) || isa<nn::ReduceOp>(op)))
+        continue;
+      Group group(op, regions);
+      group.grow();
+      group.growProduct();
+      if (group.size() > 1)
+        group.rewrite(erased);
+    }
+    for (Operation *op : llvm::reverse(ops))
+      if (!erased.contains(op) && isa<arith::ConstantOp>(op) && op->use_empty())
+        op->erase();
+  });
+}

@@ -1,0 +1,78 @@
+//===- Partition.cpp - from one device to one rank ------------------------===//
+//
+// The jobs, one file each in partition/: StorageLayout (what a rank keeps), GatherPlan and Gathers
+// (parameters into compute), LocalOps (compute and its padding), LocalValues (resharding),
+// Gradients (sums into shards), Optimizer (norms and updates).
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+#include "passes/local/partition/StepPartitioner.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_PARTITIONPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct Partition : fsdp::impl::PartitionPassBase<Partition> {
+  void runOnOperation() override;
+};
+} // namespace
+
+void Partition::runOnOperation() {
+  ModuleOp module = getOperation();
+  SmallVector<StepOp> steps(module.getOps<StepOp>());
+  if (getPhase(module) != Phase::global) {
+    module.emitError() << "module is in the " << stringifyPhase(getPhase(module))
+                       << " phase, expected global; partition a module once";
+    return signalPassFailure();
+  }
+  if (failed(verifyPhase(module, Phase::global)))
+    return signalPassFailure();
+  if (steps.empty()) {
+    module.emitError() << "module has no 'fsdp.step' to partition";
+    return signalPassFailure();
+  }
+  if (!getMeshOp(module)) {
+    module.emitError() << "module has no mesh to partition its steps over; declare one, for one rank "
+                          "'fsdp.mesh @mesh <[\"fsdp\"=1]>'";
+    return signalPassFailure();
+  }
+  // Everything that the steps say is read before anything changes.
+  SmallVector<StepShardings> shardings;
+  for (StepOp step : steps) {
+    FailureOr<StepShardings> read = StepShardings::read(step);
+    if (failed(read))
+      return signalPassFailure();
+    shardings.push_back(std::move(*read));
+  }
+  FailureOr<StorageLayout> layout = StorageLayout::create(module);
+  if (failed(layout))
+    return signalPassFailure();
+
+  SymbolTable symbols(module);
+  OpBuilder builder(steps.front());
+  layout->declare(builder, symbols);
+  auto program = ProgramOp::create(builder, module.getLoc(), "all", builder.getDictionaryAttr({}),
+                                   IntegerAttr());
+  symbols.insert(program, builder.getInsertionPoint());
+  Block *segments = builder.createBlock(&program.getBody());
+  SmallVector<Attribute> next;
+  for (StepOp step : steps)
+    next.push_back(FlatSymbolRefAttr::get(step.getSymNameAttr()));
+  for (auto [step, shardings] : llvm::zip_equal(steps, shardings)) {
+    builder.setInsertionPointToEnd(segments);
+    auto segment = SegmentOp::create(builder, step.getLoc(), step.getSymName(), step.getKind(),
+                                     builder.getArrayAttr(next));
+    builder.createBlock(&segment.getBody());
+    if (failed(StepPartitioner(step, shardings, *layout, builder).run()))
+      return signalPassFailure();
+  }
+  for (StepOp step : steps)
+    step.erase();
+  setPhase(module, Phase::local);
+}

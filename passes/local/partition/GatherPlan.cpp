@@ -1,0 +1,28 @@
+//===- GatherPlan.cpp - which reads share a gather ------------------------===//
+
+#include "passes/local/partition/GatherPlan.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+GatherPlan::GatherPlan(StepOp step, const StorageLayout &layout) {
+  unsigned group = 0;
+  StringRef unit;
+  for (Operation &op : step.getBody().front())
+    for (Value operand : op.getOperands()) {
+      auto read = operand.getDefiningOp<ReadOp>();
+      if (!read || groups.contains(read))
+        continue;
+      Storage *storage = layout.lookup(read.getParamAttr().getAttr()).first;
+      // What compute reads where it is stored is not gathered and ends no run.
+      if (storage->placement.getKind() == StorageKind::replicated && !storage->isCast()) {
+        groups[read] = 0;
+        continue;
+      }
+      if (group == 0 || storage->unit != unit) {
+        ++group;
+        unit = storage->unit;
+      }
+      groups[read] = storage->placement.getReshard() == Reshard::never ? 0 : group;
+    }
+}

@@ -1,0 +1,253 @@
+//===- Gradients.cpp - from gradients to shards of sums -------------------===//
+
+#include "passes/local/partition/StepPartitioner.h"
+#include "dialect/fsdp/Precision.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+FailureOr<SmallVector<StepPartitioner::Reduction *>>
+StepPartitioner::addReductions(Operation *user, ArrayRef<Attribute> params, ValueRange gradients,
+                               bool complete) {
+  llvm::MapVector<Storage *, SmallVector<Value>> byStorage;
+  for (auto [param, gradient] : llvm::zip_equal(params, gradients)) {
+    auto [storage, index] = layout.lookup(cast<FlatSymbolRefAttr>(param).getAttr());
+    SmallVector<Value> &members = byStorage[storage];
+    members.resize(storage->members.size());
+    members[index] = gradient;
+  }
+  SmallVector<Reduction *> result;
+  for (auto &[storage, members] : byStorage) {
+    for (auto [member, gradient] : llvm::zip_equal(storage->members, members)) {
+      ParamOp param = member.param;
+      if (!gradient && complete)
+        return user->emitOpError()
+               << "updates unit '" << storage->unit << "' without its parameter '"
+               << param.getSymName() << "'; update it in the same step or give it another unit";
+    }
+    Reduction *known = nullptr;
+    for (auto &other : reductions)
+      if (other->storage == storage && other->gradients == members)
+        known = other.get();
+    if (!known) {
+      reductions.push_back(std::make_unique<Reduction>(Reduction{storage, members, {members}, {}}));
+      known = reductions.back().get();
+      splitIntoParts(*known);
+      for (auto [index, part] : llvm::enumerate(known->parts)) {
+        Operation *last = nullptr;
+        for (Value gradient : part)
+          if (gradient && (!last || last->isBeforeInBlock(gradient.getDefiningOp())))
+            last = gradient.getDefiningOp();
+        completedBy[last].push_back({known, static_cast<unsigned>(index), user});
+      }
+    }
+    result.push_back(known);
+  }
+  return result;
+}
+
+/// The terms of a sum of contributions to a gradient, and in `sums` the ops that add them up.
+static void collectTerms(Value gradient, SmallVectorImpl<Value> &terms,
+                         SmallVectorImpl<Operation *> &sums) {
+  auto add = gradient.getDefiningOp<arith::AddFOp>();
+  if (!add) {
+    terms.push_back(gradient);
+    return;
+  }
+  sums.push_back(add);
+  collectTerms(add.getLhs(), terms, sums);
+  collectTerms(add.getRhs(), terms, sums);
+}
+
+/// A parameter that is used far apart (a tied weight) has a gradient whose terms come far apart.
+/// Each run of terms of one unit, with no gradient of another unit in between, is then reduced on
+/// its own, and the shards are added: no whole gradient lives from the first to the last. The same
+/// runs as those of gathers (see GatherPlan).
+void StepPartitioner::splitIntoParts(Reduction &reduction) {
+  Storage *storage = reduction.storage;
+  if (storage->placement.getKind() != StorageKind::flat)
+    return;
+  struct Term {
+    Value value;
+    size_t member;
+  };
+  SmallVector<Term> found;
+  SmallVector<Operation *> allSums;
+  for (auto [member, gradient] : llvm::enumerate(reduction.gradients)) {
+    if (!gradient)
+      continue;
+    SmallVector<Value> terms;
+    SmallVector<Operation *> sums;
+    collectTerms(gradient, terms, sums);
+    bool apart = llvm::all_of(terms, [&](Value term) { return term.getDefiningOp(); }) &&
+                 // What uses a sum otherwise than to add it up or to reduce it keeps it whole.
+                 llvm::all_of(sums, [&](Operation *sum) {
+                   return llvm::all_of(sum->getUsers(), [&](Operation *user) {
+                     return isa<GlobalNormOp, UpdateOp>(user) || llvm::is_contained(sums, user);
+                   });
+                 });
+    if (!apart) {
+      terms.assign({gradient});
+      sums.clear();
+    }
+    for (Value term : terms)
+      found.push_back({term, member});
+    allSums.append(sums);
+  }
+  if (allSums.empty())
+    return;
+  llvm::sort(found, [](const Term &a, const Term &b) {
+    Operation *first = a.value.getDefiningOp(), *second = b.value.getDefiningOp();
+    return first == second ? a.member < b.member : first->isBeforeInBlock(second);
+  });
+  auto between = [&](Operation *begin, Operation *end) {
+    for (Operation *op = begin->getNextNode(); op && op != end; op = op->getNextNode())
+      for (Operation *user : op->getUsers())
+        if (auto update = dyn_cast<UpdateOp>(user);
+            update && layout.lookup(update.getParamAttr().getAttr()).first != storage)
+          return true;
+    return false;
+  };
+  SmallVector<SmallVector<Value>> parts;
+  Operation *previous = nullptr;
+  for (auto [value, member] : found) {
+    Operation *op = value.getDefiningOp();
+    if (!previous || (op != previous && between(previous, op)))
+      parts.emplace_back(storage->members.size());
+    if (parts.back()[member])
+      return; // Two terms in one run: added up before they are reduced.
+    parts.back()[member] = value;
+    previous = op;
+  }
+  if (parts.size() < 2)
+    return;
+  reduction.parts = std::move(parts);
+  elided.insert(allSums.begin(), allSums.end());
+}
+
+LogicalResult StepPartitioner::collectReductions() {
+  Block &body = step.getBody().front();
+  SmallVector<UpdateOp> updates(body.getOps<UpdateOp>());
+  SmallVector<Attribute> params;
+  SmallVector<Value> gradients;
+  for (UpdateOp update : updates) {
+    params.push_back(update.getParamAttr());
+    gradients.push_back(update.getGradient());
+  }
+  if (!updates.empty()) {
+    auto found = addReductions(updates.front(), params, gradients, /*complete=*/true);
+    if (failed(found))
+      return failure();
+    for (Reduction *reduction : *found)
+      updateReductions[reduction->storage] = reduction;
+  }
+  for (GlobalNormOp norm : body.getOps<GlobalNormOp>()) {
+    auto found = addReductions(norm, norm.getParams().getValue(), norm.getGradients(),
+                               /*complete=*/false);
+    if (failed(found))
+      return failure();
+    normReductions[norm] = *found;
+  }
+  return success();
+}
+
+std::optional<SmallVector<StringAttr>>
+StepPartitioner::commonPartialAxes(ArrayRef<Value> gradients) const {
+  std::optional<ArrayRef<StringAttr>> common;
+  for (Value gradient : gradients) {
+    if (!gradient)
+      continue; // Zero everywhere: partial over any axes.
+    ShardingAttr sharding = values.produced(gradient).sharding;
+    bool split = llvm::any_of(sharding.getDimAxes(), [](ArrayAttr axes) { return !axes.empty(); });
+    if (split || (common && *common != sharding.getUnreduced()))
+      return std::nullopt;
+    common = sharding.getUnreduced();
+  }
+  return values.inMeshOrder(*common);
+}
+
+/// The sum over all ranks of the joined gradients, of which a flat storage keeps a shard.
+Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradients,
+                                  Operation *user) {
+  Storage *storage = reduction.storage;
+  Value first = *llvm::find_if(gradients, [](Value gradient) { return bool(gradient); });
+  Location loc = nameLoc(storage, "reduce", first.getLoc());
+  SmallVector<StringAttr> axes(storage->getAxes());
+  std::optional<SmallVector<StringAttr>> partial = commonPartialAxes(gradients);
+  auto covers = [&](ArrayRef<StringAttr> set) {
+    return llvm::all_of(axes, [&](StringAttr axis) { return llvm::is_contained(set, axis); });
+  };
+  bool together = partial && covers(*partial);
+
+  SmallVector<Value> locals;
+  for (auto [member, gradient] : llvm::zip_equal(storage->members, gradients)) {
+    ParamOp param = member.param;
+    if (!gradient) {
+      RankedTensorType type = getGradientType(param);
+      auto zero = DenseElementsAttr::get(type, builder.getZeroAttr(type.getElementType()));
+      locals.push_back(arith::ConstantOp::create(builder, loc, zero));
+    } else {
+      locals.push_back(together ? values.produced(gradient).value
+                                : values.whole(gradient, user).value);
+    }
+  }
+
+  bool split = !axes.empty();
+  int64_t ranks = mesh.getSize(axes);
+  RankedTensorType whole = storage->getReduced();
+  // What is whole already is padded to the size of all shards, so that it can be cut.
+  if (split && !together)
+    whole = whole.clone(storage->shard.getNumElements() * ranks);
+  Value sum = FlattenOp::create(builder, loc, whole, locals);
+  ArrayAttr over = values.axisArray(axes);
+  if (split && together) {
+    sum = ReduceScatterOp::create(builder, loc, storage->getReducedShard(), sum, 0, over);
+  } else if (split) {
+    user->emitRemark()
+        << "the gradients of unit '" << storage->unit
+        << "' are not all partial sums over its axes: each is reduced whole, then cut";
+    sum = AllSliceOp::create(builder, loc, storage->getReducedShard(), sum, 0, over);
+  }
+  if (!together)
+    return sum;
+  SmallVector<StringAttr> rest(*partial);
+  llvm::erase_if(rest, [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
+  if (!rest.empty())
+    sum = AllReduceOp::create(builder, loc, ReduceKind::sum, sum, values.axisArray(rest));
+  return sum;
+}
+
+/// A storage that is split along a dimension takes its gradient in that sharding.
+Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Operation *user) {
+  Storage *storage = reduction.storage;
+  Value gradient = reduction.gradients.front();
+  int64_t dim = storage->placement.getDim();
+  DimAxes axes(storage->whole.getRank());
+  axes[dim] = AxisList(storage->getAxes());
+  ShardingAttr stored = values.sharding(axes);
+  LocalValue local = values.as(gradient, stored, user);
+  // The padding of a shard is zero: it enters the norm and the update.
+  if (local.padding != Padding::zeros && values.isUneven(gradient, stored, dim))
+    local = values.masked(gradient, local, dim, 0);
+  return local.value;
+}
+
+/// Reduces the gradients of `part`, which `last` completes.
+void StepPartitioner::reduce(Reduction &reduction, unsigned part, Operation *last,
+                             Operation *user) {
+  StructureScope scope(builder, structureOf(reduction.storage, last).in(Direction::backward));
+  scope.add(FSDPDialect::reducesAttrName,
+            FlatSymbolRefAttr::get(reduction.storage->op.getSymNameAttr()));
+  bool dimension = reduction.storage->placement.getKind() == StorageKind::dimension;
+  Value shard = dimension ? reduceAlongDimension(reduction, user)
+                          : reduceFlat(reduction, reduction.parts[part], user);
+  // Norm and update work in the type of what is stored; so do the terms of a tied weight add up.
+  if (shard.getType() != reduction.storage->shard)
+    shard = arith::ExtFOp::create(builder, nameLoc(reduction.storage, "widen", shard.getLoc()),
+                                  reduction.storage->shard, shard);
+  reduction.shard =
+      reduction.shard
+          ? arith::AddFOp::create(builder, shard.getLoc(), reduction.shard, shard).getResult()
+          : shard;
+}

@@ -1,0 +1,174 @@
+//===- LocalOps.cpp - compute on what one rank holds ----------------------===//
+
+#include "passes/local/partition/StepPartitioner.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+void StepPartitioner::convertInput(InputOp input) {
+  ShardingAttr sharding = shardings.lookup(input.getResult());
+  int64_t dim = input.getSampleDim();
+  auto type = cast<RankedTensorType>(input.getType());
+  SmallVector<StringAttr> axes = sharding.getAxes(dim);
+  // An input that no axis splits is the whole batch on every rank.
+  IntegerAttr batch =
+      axes.empty() ? IntegerAttr() : builder.getI64IntegerAttr(type.getDimSize(dim));
+  ArrayAttr over = axes.empty() ? ArrayAttr() : values.axisArray(axes);
+  auto local = InputOp::create(builder, input.getLoc(), values.localType(input, sharding),
+                               input.getNameAttr(), input.getSampleDimAttr(), batch, over);
+  for (NamedAttribute attribute : input->getDiscardableAttrs())
+    if (attribute.getName() != FSDPDialect::shardingsAttrName)
+      local->setDiscardableAttr(attribute.getName(), attribute.getValue());
+  values.define(input, {local, sharding, Padding::repeats});
+}
+
+void StepPartitioner::convertScalar(Operation *op) {
+  Operation *local = op->clone();
+  local->removeAttr(FSDPDialect::shardingsAttrName);
+  for (OpOperand &operand : local->getOpOperands())
+    operand.set(values.whole(operand.get(), op).value);
+  builder.insert(local);
+  for (auto [global, result] : llvm::zip_equal(op->getResults(), local->getResults()))
+    values.define(global, {result, values.replicated(global)});
+}
+
+//===----------------------------------------------------------------------===//
+// Padding
+//===----------------------------------------------------------------------===//
+
+void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, const OpSplit &split,
+                                  MutableArrayRef<LocalValue> operands) {
+  for (auto [factor, info] : llvm::enumerate(rule.factors)) {
+    bool reduced =
+        info.kind == nn::FactorKind::sumReduction || info.kind == nn::FactorKind::maxReduction;
+    if (!reduced || info.size % mesh.getSize(split.getAxes(factor)) == 0)
+      continue;
+    // Where the factor stands: uneven factors have their dimension for themselves.
+    SmallVector<std::pair<unsigned, int64_t>> places;
+    for (auto [index, tensor] : llvm::enumerate(rule.operands))
+      for (auto [dim, factors] : llvm::enumerate(tensor))
+        if (llvm::is_contained(factors, static_cast<int64_t>(factor)))
+          places.push_back({index, dim});
+    // A product is zero where one operand is, as long as the other is finite: padding that repeats
+    // samples or is zero is, other padding is masked in every operand. Of the rest the one is
+    // masked that the rule names, else one that is masked anyway or is computed here (the mask is
+    // then part of its kernel) or is smaller.
+    auto rank = [&](std::pair<unsigned, int64_t> place) {
+      const LocalValue &local = operands[place.first];
+      bool input = local.value.getDefiningOp<InputOp>() != nullptr;
+      return std::tuple(local.padding != Padding::unknown,
+                        !values.hasMasked(local, place.second, getReductionIdentity(op, local.value)),
+                        input,
+                        cast<RankedTensorType>(local.value.getType()).getNumElements());
+    };
+    auto chosen = *llvm::min_element(places, [&](auto a, auto b) { return rank(a) < rank(b); });
+    for (auto place : places)
+      if (static_cast<int64_t>(place.first) == rule.annihilator)
+        chosen = place;
+    for (auto [index, dim] : places) {
+      LocalValue &local = operands[index];
+      if (std::pair(index, dim) == chosen || local.padding == Padding::unknown)
+        local = values.masked(op->getOperand(index), local, dim,
+                              getReductionIdentity(op, local.value));
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Compute
+//===----------------------------------------------------------------------===//
+
+/// Says which part of the whole tensor `op` has, so that its draws go by the global index.
+static void localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sharding,
+                          LocalValues &values) {
+  SmallVector<Attribute> over;
+  bool isSplit = false;
+  for (int64_t dim = 0; dim < whole.getRank(); ++dim) {
+    SmallVector<StringAttr> axes = sharding.getAxes(dim);
+    over.push_back(values.axisArray(axes));
+    isSplit |= !axes.empty();
+  }
+  if (!isSplit)
+    return;
+  op.setPartOf(whole.getShape());
+  op.setOverAttr(ArrayAttr::get(op.getContext(), over));
+}
+
+/// Says which part of the samples `op` has. What it leaves needs no other mask.
+static void localizeSamples(MaskSamplesOp op, int64_t size, ShardingAttr sharding,
+                            LocalValues &values) {
+  int64_t dim = op.getDim();
+  if (SmallVector<StringAttr> axes = sharding.getAxes(dim); !axes.empty()) {
+    op.setShardOf(size);
+    op.setOverAttr(values.axisArray(axes));
+  }
+  values.noteMasked(op.getResult(), dim, op.getFill().convertToDouble());
+}
+
+/// A mean over a split dimension: the sum over all ranks, divided by the global count.
+void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local,
+                                       ArrayRef<StringAttr> axes) {
+  cast<nn::ReduceOp>(local).setKind(nn::Reduction::sum);
+  Value sum = AllReduceOp::create(builder, op.getLoc(), ReduceKind::sum, local->getResult(0),
+                                  values.axisArray(values.inMeshOrder(axes)));
+  auto type = cast<RankedTensorType>(sum.getType());
+  double count = static_cast<double>(op.getInput().getType().getNumElements()) /
+                 static_cast<double>(op.getType().getNumElements());
+  Value divisor = arith::ConstantOp::create(
+      builder, op.getLoc(),
+      DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), count).getValue()));
+  Value mean = arith::DivFOp::create(builder, op.getLoc(), sum, divisor);
+  ShardingAttr sharding = shardings.lookup(op.getResult());
+  DimAxes dims;
+  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+    dims.push_back(sharding.getAxes(dim));
+  values.define(op.getResult(), {mean, values.sharding(dims), Padding::unknown});
+}
+
+void StepPartitioner::convertCompute(Operation *op) {
+  nn::ShardingRule rule = cast<nn::ShardingRuleOpInterface>(op).getShardingRule();
+  OpSplit split = shardings.split(op, rule);
+  SmallVector<StringAttr> carried;
+  if (shardings.carriesPartialSums(op))
+    carried = SmallVector<StringAttr>(shardings.lookup(op->getResult(0)).getUnreduced());
+
+  SmallVector<LocalValue> operands;
+  bool knownPadding = true;
+  for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule.operands)) {
+    DimAxes axes = split.project(tensor);
+    // A scalar beside tensors has no factors.
+    axes.resize(cast<RankedTensorType>(operand.getType()).getRank());
+    operands.push_back(values.as(operand, values.sharding(axes, carried), op));
+    // Zeros do not stay zeros in compute.
+    knownPadding &= operands.back().padding == Padding::repeats ||
+                    !values.isUneven(operand, operands.back().sharding);
+  }
+  maskPadding(op, rule, split, operands);
+
+  Operation *local = op->clone();
+  local->removeAttr(FSDPDialect::shardingsAttrName);
+  for (auto [index, operand] : llvm::enumerate(operands))
+    local->setOperand(index, operand.value);
+  for (auto [global, result] : llvm::zip_equal(op->getResults(), local->getResults()))
+    result.setType(values.localType(global, shardings.lookup(global)));
+  SmallVector<int64_t> parts;
+  for (size_t factor = 0; factor < rule.factors.size(); ++factor)
+    parts.push_back(mesh.getSize(split.getAxes(factor)));
+  cast<nn::ShardingRuleOpInterface>(local).setLocalSizes(rule, parts);
+  if (auto dropout = dyn_cast<DropoutOp>(local))
+    localizeDraws(dropout, cast<RankedTensorType>(op->getResult(0).getType()),
+                  shardings.lookup(op->getResult(0)), values);
+  if (auto mask = dyn_cast<MaskSamplesOp>(local))
+    localizeSamples(mask, cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(mask.getDim()),
+                    shardings.lookup(op->getResult(0)), values);
+  builder.insert(local);
+
+  if (auto reduce = dyn_cast<nn::ReduceOp>(op); reduce && reduce.getKind() == nn::Reduction::mean)
+    if (AxisList reduced = split.getReducedAxes(rule.results.front()); !reduced.empty())
+      return convertSplitMean(reduce, local, reduced);
+  for (auto [global, result] : llvm::zip_equal(op->getResults(), local->getResults())) {
+    ShardingAttr sharding = shardings.lookup(global);
+    bool known = knownPadding || !values.isUneven(global, sharding);
+    values.define(global, {result, sharding, known ? Padding::repeats : Padding::unknown});
+  }
+}

@@ -1,0 +1,84 @@
+//===- LocalValues.h - what one rank holds of each global value -*- C++ -*-===//
+
+#ifndef PASSES_LOCAL_PARTITION_LOCALVALUES_H
+#define PASSES_LOCAL_PARTITION_LOCALVALUES_H
+
+#include "passes/global/OpSplit.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace mlir::fsdp {
+
+/// What stands in the padding of a value that is split unevenly.
+enum class Padding {
+  repeats, ///< copies of true elements, as in the rows past the end of a batch: as finite as those
+  zeros,
+  unknown, ///< whatever was computed from zeros: may be NaN
+};
+
+/// One rank's part of a global value.
+struct LocalValue {
+  Value value;
+  ShardingAttr sharding;
+  Padding padding = Padding::repeats;
+};
+
+/// The local values of one step while it is partitioned, each in every sharding it was asked for.
+/// New ops go where `builder` stands, which only moves forward.
+class LocalValues {
+public:
+  LocalValues(OpBuilder &builder, MeshAttr mesh, FlatSymbolRefAttr meshName)
+      : builder(builder), mesh(mesh), meshName(meshName) {}
+
+  /// Sets what the op that makes `global` leaves on each rank.
+  void define(Value global, LocalValue local);
+
+  /// `global` as its op left it.
+  LocalValue produced(Value global) const { return defined.lookup(global); }
+  bool isDefined(Value global) const { return defined.contains(global); }
+
+  /// `global` in the sharding `wanted`, for `consumer`. Partial sums are reduced unless `wanted` is
+  /// partial too; any other change of sharding is reported as a remark on `consumer`.
+  LocalValue as(Value global, ShardingAttr wanted, Operation *consumer);
+  /// `global` whole on every rank.
+  LocalValue whole(Value global, Operation *consumer);
+
+  /// `local`, a part of `global` that is uneven along `dim`, with its padding there set to `fill`.
+  LocalValue masked(Value global, LocalValue local, int64_t dim, double fill);
+  bool hasMasked(LocalValue local, int64_t dim, double fill) const;
+  /// `value` has `fill` in its padding along `dim`: it is its own mask.
+  void noteMasked(Value value, int64_t dim, double fill) {
+    (fill == 0 ? zeroMasks : extremeMasks)[{value, dim}] = value;
+  }
+
+  /// True where dimension `dim` of a tensor of the shape of `global` does not divide over its axes.
+  bool isUneven(Value global, ShardingAttr sharding, int64_t dim) const;
+  bool isUneven(Value global, ShardingAttr sharding) const;
+
+  /// `axes` in the order of the mesh.
+  SmallVector<StringAttr> inMeshOrder(ArrayRef<StringAttr> axes) const;
+  ArrayAttr axisArray(ArrayRef<StringAttr> axes) const {
+    return getAxisArray(builder.getContext(), axes);
+  }
+  ShardingAttr sharding(const DimAxes &axes, ArrayRef<StringAttr> unreduced = {}) const;
+  ShardingAttr replicated(Value global) const;
+  /// The type one rank holds of `global` in `sharding`.
+  RankedTensorType localType(Value global, ShardingAttr sharding) const;
+
+private:
+  LocalValue reduced(Value global, LocalValue local, const DimAxes &wanted, Operation *consumer);
+  LocalValue gathered(Value global, LocalValue local, const DimAxes &wanted, Operation *consumer);
+  LocalValue sliced(Value global, LocalValue local, const DimAxes &wanted, Operation *consumer);
+  void remark(Operation *consumer, Value global, Operation *collective) const;
+
+  OpBuilder &builder;
+  MeshAttr mesh;
+  FlatSymbolRefAttr meshName;
+  DenseMap<Value, LocalValue> defined;
+  DenseMap<std::pair<Value, Attribute>, LocalValue> resharded;
+  /// Local value and dimension -> the mask with the fill 0, and with another.
+  DenseMap<std::pair<Value, int64_t>, Value> zeroMasks, extremeMasks;
+};
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_LOCAL_PARTITION_LOCALVALUES_H

@@ -1,0 +1,85 @@
+//===- Optimizer.cpp - norms and updates of shards ------------------------===//
+
+#include "passes/local/partition/StepPartitioner.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Members of one storage are updated by one op: they must be updated alike.
+LogicalResult StepPartitioner::verifyUpdates() {
+  DenseMap<Storage *, UpdateOp> firsts;
+  llvm::SmallDenseSet<StringAttr> seen;
+  for (UpdateOp update : step.getBody().front().getOps<UpdateOp>()) {
+    if (!seen.insert(update.getParamAttr().getAttr()).second)
+      return update.emitOpError() << "updates '" << update.getParam()
+                                  << "' a second time; update a parameter once in a step";
+    Storage *storage = layout.lookup(update.getParamAttr().getAttr()).first;
+    UpdateOp &first = firsts[storage];
+    if (!first) {
+      first = update;
+      continue;
+    }
+    if (first.getLr() == update.getLr() && first.getScale() == update.getScale() &&
+        first.getOk() == update.getOk() && first.getOptimizer() == update.getOptimizer())
+      continue;
+    InFlightDiagnostic diag = update.emitOpError()
+                              << "updates '" << update.getParam()
+                              << "' by another rule, rate, scale or condition than '"
+                              << first.getParam() << "', which shares unit '" << storage->unit
+                              << "'; put them into different units";
+    diag.attachNote(first.getLoc()) << "the other update is here";
+    return diag;
+  }
+  return success();
+}
+
+/// The square root of the sum of squares: of each shard, then over the ranks that share a storage.
+void StepPartitioner::convertNorm(GlobalNormOp norm) {
+  Location loc = norm.getLoc();
+  auto f64 = RankedTensorType::get({}, builder.getF64Type());
+  auto add = [&](Value sum, Value term) -> Value {
+    return sum ? arith::AddFOp::create(builder, loc, sum, term).getResult() : term;
+  };
+  llvm::MapVector<ArrayAttr, Value> byAxes;
+  for (Reduction *reduction : normReductions.lookup(norm)) {
+    Value &sum = byAxes[values.axisArray(reduction->storage->getAxes())];
+    sum = add(sum, SquareSumOp::create(builder, loc, reduction->shard));
+  }
+  Value total;
+  for (auto [axes, sum] : byAxes) {
+    if (!axes.empty())
+      sum = AllReduceOp::create(builder, loc, ReduceKind::sum, sum, axes);
+    total = add(total, sum);
+  }
+  if (!total)
+    total = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(f64, 0.0));
+  Value root = math::SqrtOp::create(builder, loc, total);
+  Value rounded = arith::TruncFOp::create(builder, loc, norm.getNorm().getType(), root);
+  values.define(norm.getNorm(), {rounded, values.replicated(norm.getNorm())});
+}
+
+/// One update for all members of a storage, in the place of the first of theirs.
+void StepPartitioner::convertUpdate(UpdateOp update) {
+  Storage *storage = layout.lookup(update.getParamAttr().getAttr()).first;
+  if (!updated.insert(storage))
+    return;
+  Location loc = nameLoc(storage, "update", update.getLoc());
+  StringRef name = storage->op.getSymName();
+  auto load = [&](StringRef what) -> Value {
+    return LoadOp::create(builder, loc, storage->shard, name, what);
+  };
+  auto scalar = [&](Value value) { return values.whole(value, update).value; };
+
+  SmallVector<StringRef> names = update.getOptimizer().getStateNames();
+  Value parameter = load("parameter");
+  SmallVector<Value> states = llvm::map_to_vector(names, load);
+  SmallVector<Type> stateTypes(names.size(), storage->shard);
+  auto result = OptimizerStepOp::create(
+      builder, loc, storage->shard, TypeRange(stateTypes), update.getOptimizer(), name, parameter,
+      updateReductions.lookup(storage)->shard, states, scalar(update.getLr()),
+      scalar(update.getScale()), scalar(update.getOk()));
+  StoreOp::create(builder, loc, result.getNewParameter(), name, "parameter");
+  for (auto [state, value] : llvm::zip_equal(names, result.getNewStates()))
+    StoreOp::create(builder, loc, value, name, state);
+}

@@ -1,0 +1,86 @@
+//===- StepPartitioner.cpp - one step, from global to local ---------------===//
+
+#include "passes/local/partition/StepPartitioner.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+StepPartitioner::StepPartitioner(StepOp step, const StepShardings &shardings,
+                                 const StorageLayout &layout, OpBuilder &builder)
+    : step(step), mesh(getMesh(step)), shardings(shardings), layout(layout), builder(builder),
+      values(builder, mesh, FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr())),
+      plan(step, layout) {}
+
+Location StepPartitioner::nameLoc(Storage *storage, StringRef suffix, Location loc) const {
+  std::string name = (storage->op.getSymName() + "." + suffix).str();
+  return NameLoc::get(StringAttr::get(loc.getContext(), name), loc);
+}
+
+Structure StepPartitioner::structureOf(Storage *storage, Operation *op) const {
+  return getStructure(op).in(StringAttr::get(op->getContext(), storage->unit));
+}
+
+LogicalResult StepPartitioner::convert(Operation *op) {
+  // Parameters are gathered where they are first used.
+  for (Value operand : op->getOperands())
+    if (auto read = operand.getDefiningOp<ReadOp>())
+      if (!values.isDefined(operand) && failed(materialize(read)))
+        return failure();
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](ReadOp) { return success(); })
+      .Case([&](InputOp input) {
+        convertInput(input);
+        return success();
+      })
+      .Case([&](ConstraintOp constraint) {
+        ShardingAttr sharding = shardings.lookup(constraint.getResult());
+        values.define(constraint, values.as(constraint.getInput(), sharding, constraint));
+        return success();
+      })
+      .Case([&](GlobalNormOp norm) {
+        convertNorm(norm);
+        return success();
+      })
+      .Case([&](UpdateOp update) {
+        convertUpdate(update);
+        return success();
+      })
+      .Case<LossOp, MetricOp>(
+          [&](auto op) {
+            return op.emitOpError()
+                   << "is still there; run --fsdp-differentiate before --fsdp-partition";
+          })
+      .Case([&](GradientOp gradient) {
+        return gradient.emitOpError()
+               << "is still there; run --fsdp-apply-optimizer before --fsdp-partition";
+      })
+      .Case<nn::ShardingRuleOpInterface>([&](auto) {
+        convertCompute(op);
+        return success();
+      })
+      .Default([&](Operation *) {
+        convertScalar(op);
+        return success();
+      });
+}
+
+LogicalResult StepPartitioner::run() {
+  if (failed(verifyUpdates()) || failed(collectReductions()))
+    return failure();
+  for (Operation &op : step.getBody().front()) {
+    // What an op needs, and what completes it, belongs where it does.
+    StructureScope scope(builder, getStructure(&op));
+    if (!elided.contains(&op) && failed(convert(&op)))
+      return failure();
+    for (auto [reduction, part, user] : completedBy.lookup(&op)) {
+      // A gradient may be a parameter itself.
+      for (Value gradient : reduction->parts[part])
+        if (auto read = gradient ? gradient.getDefiningOp<ReadOp>() : ReadOp())
+          if (!values.isDefined(gradient) && failed(materialize(read)))
+            return failure();
+      reduce(*reduction, part, &op, user);
+    }
+  }
+  return success();
+}

@@ -1,0 +1,103 @@
+//===- StepPartitioner.h - one step, from global to local -------*- C++ -*-===//
+
+#ifndef PASSES_LOCAL_PARTITION_STEPPARTITIONER_H
+#define PASSES_LOCAL_PARTITION_STEPPARTITIONER_H
+
+#include "dialect/fsdp/Structure.h"
+#include "passes/global/StepShardings.h"
+#include "passes/local/partition/GatherPlan.h"
+#include "passes/local/partition/LocalValues.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::fsdp {
+
+/// Builds the segment of one step. The ops of the step are taken in order; what an op needs (a
+/// gathered parameter, a value in another sharding) is made right before it, and gradients are
+/// reduced right after the op that completes them.
+class StepPartitioner {
+public:
+  /// Ops are built at `builder`, which stands in the segment.
+  StepPartitioner(StepOp step, const StepShardings &shardings, const StorageLayout &layout,
+                  OpBuilder &builder);
+
+  LogicalResult run();
+
+private:
+  /// The gradients of the members of one storage, which are reduced together.
+  struct Reduction {
+    Storage *storage;
+    /// One value per member; null for a member that the user leaves out.
+    SmallVector<Value> gradients;
+    /// What is reduced at once: all gradients, or, of parameters that are used far apart, the terms
+    /// of each use. One value per member; null where a member has no term.
+    SmallVector<SmallVector<Value>> parts;
+    /// This rank's sum of the parts so far.
+    Value shard;
+  };
+  /// A part that is complete, and the op that wants it.
+  struct Complete {
+    Reduction *reduction;
+    unsigned part;
+    Operation *user;
+  };
+
+  LogicalResult convert(Operation *op);
+
+  // LocalOps.cpp: compute.
+  void convertInput(InputOp input);
+  void convertCompute(Operation *op);
+  /// An op on scalars without a sharding rule: the same on every rank.
+  void convertScalar(Operation *op);
+  void convertSplitMean(nn::ReduceOp op, Operation *local, ArrayRef<StringAttr> axes);
+  /// Masks the padding along factors that `op` reduces over unevenly.
+  void maskPadding(Operation *op, const nn::ShardingRule &rule, const OpSplit &split,
+                   MutableArrayRef<LocalValue> operands);
+
+  // Gathers.cpp
+  LogicalResult materialize(ReadOp read);
+  Value gather(Storage *storage, ReadOp read);
+
+  // Gradients.cpp
+  /// Finds what is to be reduced, and after which op each of it is complete.
+  LogicalResult collectReductions();
+  /// Notes that `user` (an update or a norm) wants the gradients of `params` reduced; returns one
+  /// reduction per storage. With `complete` every member of a storage must be among them.
+  FailureOr<SmallVector<Reduction *>> addReductions(Operation *user, ArrayRef<Attribute> params,
+                                                    ValueRange gradients, bool complete);
+  void splitIntoParts(Reduction &reduction);
+  void reduce(Reduction &reduction, unsigned part, Operation *last, Operation *user);
+  Value reduceAlongDimension(Reduction &reduction, Operation *user);
+  Value reduceFlat(Reduction &reduction, ArrayRef<Value> gradients, Operation *user);
+  /// The axes that all gradients are partial over, if they are alike and not split.
+  std::optional<SmallVector<StringAttr>> commonPartialAxes(ArrayRef<Value> gradients) const;
+
+  // Optimizer.cpp
+  LogicalResult verifyUpdates();
+  void convertNorm(GlobalNormOp norm);
+  void convertUpdate(UpdateOp update);
+
+  Location nameLoc(Storage *storage, StringRef suffix, Location loc) const;
+  /// That of `op`, in the unit of `storage`.
+  Structure structureOf(Storage *storage, Operation *op) const;
+
+  StepOp step;
+  MeshAttr mesh;
+  const StepShardings &shardings;
+  const StorageLayout &layout;
+  OpBuilder &builder;
+  LocalValues values;
+  GatherPlan plan;
+  DenseMap<std::pair<Storage *, unsigned>, Value> gathers;
+  SmallVector<std::unique_ptr<Reduction>> reductions;
+  /// What is complete after an op, with the op that wants it.
+  DenseMap<Operation *, SmallVector<Complete>> completedBy;
+  /// Sums of terms that are reduced apart: no op of the segment.
+  DenseSet<Operation *> elided;
+  DenseMap<Operation *, SmallVector<Reduction *>> normReductions;
+  DenseMap<Storage *, Reduction *> updateReductions;
+  llvm::SetVector<Storage *> updated;
+};
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_LOCAL_PARTITION_STEPPARTITIONER_H

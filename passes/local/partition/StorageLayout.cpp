@@ -1,0 +1,153 @@
+//===- StorageLayout.cpp - what one rank keeps of the parameters ----------===//
+
+#include "passes/local/partition/StorageLayout.h"
+#include "dialect/nn/TensorSize.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// A flat shard is a multiple of this many elements, so that the part of every rank starts on a
+/// 64-byte boundary of the gathered unit.
+static constexpr int64_t shardMultiple = 16;
+
+/// The update rule of every parameter that a step of `module` updates.
+static FailureOr<DenseMap<StringAttr, OptimizerAttr>> findOptimizers(ModuleOp module) {
+  DenseMap<StringAttr, OptimizerAttr> optimizers;
+  WalkResult result = module.walk([&](UpdateOp update) {
+    OptimizerAttr &optimizer = optimizers[update.getParamAttr().getAttr()];
+    if (optimizer && optimizer.getStateNames() != update.getOptimizer().getStateNames()) {
+      update.emitOpError() << "keeps other optimizer states of '" << update.getParam()
+                           << "' than another update; use optimizers with the same states";
+      return WalkResult::interrupt();
+    }
+    optimizer = update.getOptimizer();
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  return optimizers;
+}
+
+LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool apart) {
+  PlacementAttr placement = param.getPlacementAttr();
+  RankedTensorType type = param.getTensorType();
+  Type element = type.getElementType();
+  if (!placement)
+    return param.emitOpError() << "has no placement; run --fsdp-shard-parameters first";
+
+  // Members of one flat or replicated storage: same unit, same kind, updated alike.
+  Storage *storage = nullptr;
+  if (placement.getKind() != StorageKind::dimension)
+    for (auto [other, otherApart] : llvm::zip_equal(*storages, standApart))
+      if (other.unit == param.getUnit() && other.placement.getKind() == placement.getKind() &&
+          otherApart == apart)
+        storage = &other;
+  if (storage && storage->members.front().param.getTensorType().getElementType() != element) {
+    ParamOp first = storage->members.front().param;
+    InFlightDiagnostic diag = param.emitOpError()
+                              << "of element type " << element << " shares unit '" << storage->unit
+                              << "' with '" << first.getSymName() << "' of element type "
+                              << first.getTensorType().getElementType()
+                              << "; put them into different units";
+    diag.attachNote(first.getLoc()) << "the other parameter is here";
+    return diag;
+  }
+  if (storage && (storage->placement.getGather() != placement.getGather() ||
+                  storage->placement.getReduce() != placement.getReduce())) {
+    ParamOp first = storage->members.front().param;
+    InFlightDiagnostic diag = param.emitOpError()
+                              << "is gathered as " << placement.getGather() << " and reduced as "
+                              << placement.getReduce() << ", expected "
+                              << storage->placement.getGather() << " and "
+                              << storage->placement.getReduce() << " like '" << first.getSymName()
+                              << "', which shares unit '" << storage->unit
+                              << "'; put them into different units";
+    diag.attachNote(first.getLoc()) << "the other parameter is here";
+    return diag;
+  }
+  if (!storage) {
+    storages->push_back({param.getUnit().str(), placement, {}, optimizer, {}, {}, {}});
+    standApart.push_back(apart);
+    storage = &storages->back();
+  }
+  int64_t offset = 0;
+  if (!storage->members.empty()) {
+    const Storage::Member &last = storage->members.back();
+    ParamOp before = last.param;
+    offset = last.offset + before.getTensorType().getNumElements();
+  }
+  // Each alone fits, by its verifier; so does what stood here before, and the sum of two.
+  if (!nn::countBytes(type.clone({offset + type.getNumElements()})))
+    return param.emitOpError() << "'" << param.getSymName() << "' of type " << type
+                               << " ends unit '" << storage->unit << "', which now "
+                               << nn::tooLargeMessage;
+  places[param.getSymNameAttr()] = {storage, storage->members.size()};
+  storage->members.push_back({param, offset});
+  return success();
+}
+
+void StorageLayout::computeShards(MeshAttr mesh) {
+  for (Storage &storage : *storages) {
+    Storage::Member &last = storage.members.back();
+    RankedTensorType type = last.param.getTensorType();
+    int64_t ranks = mesh.getSize(storage.getAxes());
+    if (storage.placement.getKind() == StorageKind::dimension) {
+      storage.whole = type;
+      SmallVector<int64_t> shape(type.getShape());
+      int64_t &size = shape[storage.placement.getDim()];
+      size = llvm::divideCeil(size, ranks);
+      storage.shard = type.clone(shape);
+      continue;
+    }
+    int64_t elements = last.offset + type.getNumElements();
+    storage.whole = RankedTensorType::get({elements}, type.getElementType());
+    int64_t part = storage.placement.getKind() == StorageKind::flat
+                       ? llvm::alignTo(llvm::divideCeil(elements, ranks), shardMultiple)
+                       : elements;
+    storage.shard = RankedTensorType::get({part}, type.getElementType());
+  }
+}
+
+FailureOr<StorageLayout> StorageLayout::create(ModuleOp module) {
+  FailureOr<DenseMap<StringAttr, OptimizerAttr>> optimizers = findOptimizers(module);
+  if (failed(optimizers))
+    return failure();
+  StorageLayout layout;
+  for (ParamOp param : module.getOps<ParamOp>()) {
+    OptimizerAttr optimizer = optimizers->lookup(param.getSymNameAttr());
+    bool apart = !optimizer && (param.getFrozen() || !optimizers->empty());
+    if (failed(layout.add(param, optimizer, apart)))
+      return failure();
+  }
+  layout.computeShards(getMesh(module));
+  return layout;
+}
+
+void StorageLayout::declare(OpBuilder &builder, SymbolTable &symbols) {
+  MLIRContext *context = builder.getContext();
+  for (auto [storage, apart] : llvm::zip_equal(*storages, standApart)) {
+    StorageKind kind = storage.placement.getKind();
+    ParamOp first = storage.members.front().param;
+    std::string name = storage.unit;
+    if (kind == StorageKind::dimension)
+      name = first.getSymName().str() + ".shard";
+    else
+      name += (apart ? ".frozen." : ".") + stringifyStorageKind(kind).str();
+    SmallVector<Attribute> members, states;
+    for (const Storage::Member &member : storage.members) {
+      ParamOp param = member.param;
+      members.push_back(
+          MemberAttr::get(context, FlatSymbolRefAttr::get(param.getSymNameAttr()), member.offset));
+    }
+    if (storage.optimizer)
+      for (StringRef state : storage.optimizer.getStateNames())
+        states.push_back(builder.getStringAttr(state));
+    storage.op = StorageOp::create(
+        builder, NameLoc::get(builder.getStringAttr(name), first.getLoc()), name, storage.shard,
+        kind, storage.placement.getDim(), getAxisArray(context, storage.getAxes()),
+        builder.getArrayAttr(states), builder.getArrayAttr(members));
+    // A parameter may have taken the name.
+    symbols.insert(storage.op, builder.getInsertionPoint());
+  }
+}

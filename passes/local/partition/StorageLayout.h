@@ -1,0 +1,71 @@
+//===- StorageLayout.h - what one rank keeps of the parameters --*- C++ -*-===//
+
+#ifndef PASSES_LOCAL_PARTITION_STORAGELAYOUT_H
+#define PASSES_LOCAL_PARTITION_STORAGELAYOUT_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include <deque>
+
+namespace mlir::fsdp {
+
+/// One storage: the parameters that are kept, gathered and reduced together.
+struct Storage {
+  struct Member {
+    ParamOp param;
+    /// First element in the unsplit storage.
+    int64_t offset;
+  };
+  std::string unit;
+  /// Kind, dimension, axes and reshard; equal for all members.
+  PlacementAttr placement;
+  SmallVector<Member> members;
+  /// The update rule; null where no step updates the members.
+  OptimizerAttr optimizer;
+  /// What one rank holds.
+  RankedTensorType shard;
+  /// The members without padding: their sum of elements, or the one member's type.
+  RankedTensorType whole;
+  /// The op, once declared.
+  StorageOp op;
+
+  /// What one rank holds, and the members without padding, in the types of the wire.
+  RankedTensorType getGatheredShard() { return shard.clone(placement.getGather()); }
+  RankedTensorType getGathered() { return whole.clone(placement.getGather()); }
+  RankedTensorType getReducedShard() { return shard.clone(placement.getReduce()); }
+  RankedTensorType getReduced() { return whole.clone(placement.getReduce()); }
+  /// True where compute reads a copy of the shard in another type.
+  bool isCast() const { return placement.getGather() != shard.getElementType(); }
+
+  ArrayRef<StringAttr> getAxes() const { return placement.getAxes(); }
+  FlatSymbolRefAttr getSymbol() { return FlatSymbolRefAttr::get(op.getSymNameAttr()); }
+};
+
+/// The storages of a module: flat and replicated ones per unit, one for each parameter that is
+/// split along a dimension. Parameters that no step updates stand apart from those that are
+/// updated.
+class StorageLayout {
+public:
+  /// Reads placements and updates off `module`. Emits an error and fails for a placement that is
+  /// missing or cannot be partitioned.
+  static FailureOr<StorageLayout> create(ModuleOp module);
+
+  /// Builds one `fsdp.storage` for each storage at `builder`.
+  void declare(OpBuilder &builder, SymbolTable &symbols);
+
+  /// The storage of the parameter called `param`, and which of its members it is.
+  std::pair<Storage *, unsigned> lookup(StringAttr param) const { return places.lookup(param); }
+
+private:
+  LogicalResult add(ParamOp param, OptimizerAttr optimizer, bool apart);
+  void computeShards(MeshAttr mesh);
+
+  // Storages keep their address.
+  std::unique_ptr<std::deque<Storage>> storages = std::make_unique<std::deque<Storage>>();
+  /// In the order of `storages`: true for what no step updates although steps update others.
+  std::deque<bool> standApart;
+  DenseMap<StringAttr, std::pair<Storage *, unsigned>> places;
+};
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_LOCAL_PARTITION_STORAGELAYOUT_H

@@ -1,0 +1,96 @@
+//===- InPlace.cpp - what kernels may write over what they read -----------===//
+
+#include "passes/scheduled/InPlace.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static bool isElementwise(Operation *op) {
+  auto kernel = dyn_cast<nn::KernelOpInterface>(op);
+  return kernel && kernel.isElementwise();
+}
+
+/// True where every op of `body` takes element i of what has the results' shape to element i; a
+/// reduction may end it. The kernel is then one nest of loops over those elements. A product before
+/// it is complete, element by element, when the loops come to it.
+static bool isOneLoop(Block &body) {
+  ArrayRef<int64_t> loops;
+  for (Value value : body.getTerminator()->getOperands()) {
+    auto reduce = value.getDefiningOp<nn::ReduceOp>();
+    auto type = cast<ShapedType>(reduce ? reduce.getInput().getType() : value.getType());
+    if (!loops.empty() && type.getShape() != loops)
+      return false;
+    loops = type.getShape();
+  }
+  return llvm::all_of(body.without_terminator(), [](Operation &op) {
+    return isElementwise(&op) || isa<nn::RepeatOp, nn::ReduceOp, nn::EinsumOp, arith::ConstantOp>(op);
+  });
+}
+
+/// True where a loop reads element i of `argument`, whose shape is that of the loops, for element i of
+/// whatever depends on it: nothing on the way moves elements.
+static bool isReadElementwise(Value argument) {
+  llvm::SetVector<Value> values;
+  values.insert(argument);
+  for (size_t i = 0; i < values.size(); ++i)
+    for (Operation *user : values[i].getUsers()) {
+      if (isElementwise(user))
+        values.insert(user->getResult(0));
+      else if (!isa<nn::YieldOp>(user) && !(isa<nn::ReduceOp>(user) && values[i] != argument))
+        return false;
+    }
+  return true;
+}
+
+SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
+  Block &body = launch.getBody().front();
+  Operation *kernel = nullptr;
+  for (Operation &op : body.without_terminator()) {
+    if (isa<arith::ConstantOp>(op))
+      continue;
+    if (kernel)
+      return {}; // what several ops do together is not known here
+    kernel = &op;
+  }
+  SmallVector<std::pair<int, int>> pairs;
+  if (!kernel)
+    return pairs;
+
+  auto addPair = [&](Value operand, Value result) {
+    auto argument = dyn_cast<BlockArgument>(operand);
+    if (!argument || operand.getType() != result.getType())
+      return;
+    for (OpOperand &use : result.getUses())
+      if (use.getOwner() == body.getTerminator())
+        pairs.push_back(
+            {static_cast<int>(argument.getArgNumber()), static_cast<int>(use.getOperandNumber())});
+  };
+  if (auto step = dyn_cast<OptimizerStepOp>(kernel)) {
+    addPair(step.getParameter(), step.getNewParameter());
+    for (auto [before, after] : llvm::zip_equal(step.getStates(), step.getNewStates()))
+      addPair(before, after);
+  } else if (auto fused = dyn_cast<nn::FusedOp>(kernel)) {
+    Block &inner = fused.getBody().front();
+    if (!isOneLoop(inner))
+      return pairs;
+    // A product is computed in the place of the first result, before other operands are read.
+    bool begins = !inner.getOps<nn::EinsumOp>().empty();
+    for (auto [operand, argument] : llvm::zip_equal(fused.getInputs(), inner.getArguments()))
+      if (operand.hasOneUse() && isReadElementwise(argument))
+        for (auto [result, value] :
+             llvm::zip_equal(fused.getResults(), inner.getTerminator()->getOperands()))
+          if (!value.getDefiningOp<nn::ReduceOp>() &&
+              !(begins && result == fused.getResults().front()))
+            addPair(operand, result);
+  } else if (isElementwise(kernel)) {
+    for (Value operand : kernel->getOperands())
+      addPair(operand, kernel->getResult(0));
+  } else if (auto call = dyn_cast<nn::KernelOpInterface>(kernel)) {
+    for (auto [operand, result] : call.getInPlacePairs())
+      addPair(kernel->getOperand(operand), kernel->getResult(result));
+  }
+  return pairs;
+}

@@ -1,0 +1,48 @@
+//===- MemoryReport.h - where the bytes of a rank go ------------*- C++ -*-===//
+
+#ifndef PASSES_SCHEDULED_MEMORYREPORT_H
+#define PASSES_SCHEDULED_MEMORYREPORT_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "llvm/Support/JSON.h"
+
+namespace mlir::fsdp {
+
+/// One line of the list of collectives: calls that are alike, counted over one run of a segment.
+struct CollectiveCount {
+  std::string kind; ///< mnemonic of the op
+  std::vector<std::string> axes;
+  int64_t bytes = 0; ///< of the whole value, per call
+  int64_t count = 0;
+};
+
+/// Memory in bytes per rank, the maximum over roles, read off a scheduled module.
+struct MemoryReport {
+  std::string mesh; ///< as in `fsdp=4`
+  int64_t ranks = 1;
+  int64_t parameters = 0;  ///< shards of parameters
+  int64_t gradients = 0;   ///< shards of gradients, as the optimizer takes them
+  int64_t optimizer = 0;   ///< shards of the optimizer's states
+  int64_t gathered = 0;    ///< the most gathered parameters that are live together
+  int64_t activations = 0; ///< the most of all other transient buffers that are live together
+  int64_t persistent = 0;  ///< what keeps its contents from step to step, in whole 64 bytes
+  int64_t transient = 0;   ///< the rest of the arena; its parts peak at different times
+  int64_t arena = 0;       ///< what a rank allocates
+  int64_t lowerBound = 0;  ///< what no plan can do without
+  /// What each rank would hold without sharding.
+  int64_t replicatedParameters = 0, replicatedGradients = 0, replicatedOptimizer = 0;
+  std::vector<CollectiveCount> collectives;         ///< of a training step
+  std::vector<CollectiveCount> evaluateCollectives; ///< of an evaluation step
+
+  llvm::json::Value toJSON() const;
+  /// A table for people: replicated against sharded, then the arena and the collectives.
+  void print(llvm::raw_ostream &os) const;
+};
+
+/// The report of `module`, which is in the scheduled phase. Plans memory for the numbers of the
+/// arena where that was not done yet.
+MemoryReport computeMemoryReport(ModuleOp module);
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_SCHEDULED_MEMORYREPORT_H

@@ -1,0 +1,36 @@
+//===- PlanMemory.cpp - write the planner's offsets into the IR -----------===//
+
+#include "passes/Passes.h"
+#include "passes/scheduled/ScheduleProblem.h"
+#include "passes/schedule/MemoryPlanner.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_PLANMEMORYPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct PlanMemory : fsdp::impl::PlanMemoryPassBase<PlanMemory> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (getPhase(module) != Phase::scheduled) {
+      module.emitError() << "plans memory in the scheduled phase, got the "
+                         << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-schedule' first";
+      return signalPassFailure();
+    }
+    if (failed(verifyPhase(module, Phase::scheduled)))
+      return signalPassFailure();
+    ScheduleProblem schedule(module);
+    Builder builder(module.getContext());
+    for (auto [index, role] : llvm::enumerate(schedule.problem.roles)) {
+      schedule::MemoryPlan plan = schedule::planMemory(role);
+      for (auto [buffer, offset] : llvm::zip_equal(schedule.buffers[index], plan.offsets))
+        buffer.setOffset(static_cast<uint64_t>(offset));
+      schedule.programs[index].setArena(static_cast<uint64_t>(plan.arena));
+    }
+  }
+};
+} // namespace

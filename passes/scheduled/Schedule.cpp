@@ -1,0 +1,231 @@
+//===- Schedule.cpp - from local IR to launches on streams ----------------===//
+
+#include "passes/Passes.h"
+#include "passes/scheduled/ScheduleProblem.h"
+#include "passes/scheduled/SegmentPlan.h"
+#include "passes/schedule/IssueOrder.h"
+#include "passes/schedule/Waits.h"
+#include "runtime/program/Limits.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_SCHEDULEPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The launches of `plan` as plain data, in the order of the computation and without waits.
+static schedule::Segment getProblem(const SegmentPlan &plan) {
+  auto access = [](const BufferView &place) {
+    int64_t bytes = getElementBytes(place.type), begin = place.offset * bytes;
+    return schedule::Access{place.buffer, begin, begin + place.type.getNumElements() * bytes};
+  };
+  schedule::Segment segment;
+  const schedule::Access state{0, 0, limits::kStepStateBytes};
+  for (const PlannedLaunch &planned : plan.launches) {
+    schedule::Launch launch;
+    launch.name = planned.name;
+    launch.stream = static_cast<int>(llvm::find(streams::all, planned.stream) - streams::all);
+    for (const BufferView &place : planned.ins)
+      launch.reads.push_back(access(place));
+    for (const BufferView &place : planned.outs)
+      launch.writes.push_back(access(place));
+    if (planned.readsState)
+      launch.reads.push_back(state);
+    if (planned.writesState)
+      launch.writes.push_back(state);
+    segment.launches.push_back(std::move(launch));
+  }
+  return segment;
+}
+
+namespace {
+
+/// Inputs, and the gathers and gradients of each unit.
+schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
+  schedule::IssueGroups groups;
+  StringAttr gatheredUnit, reducedUnit;
+  llvm::StringSet<> gatheredStorages;
+  DenseMap<int, bool> seen; // buffers that kernels write, and whether they are in a group
+  for (auto [index, launch] : llvm::enumerate(plan.launches)) {
+    int number = static_cast<int>(index);
+    StringAttr unit = launch.structure.unit;
+    if (launch.stream == streams::input)
+      groups.early.push_back(number);
+    if (launch.stream == streams::compute)
+      for (const BufferView &place : launch.outs)
+        seen.try_emplace(place.buffer, false);
+    if (launch.stream == streams::gather) {
+      // Neighbours of one unit are gathered as one; a storage that comes again is used again. What
+      // is cast before it is gathered holds none.
+      StringRef storage;
+      if (!launch.ins.empty())
+        storage = plan.buffers[launch.ins.front().buffer].storage;
+      bool again = !storage.empty() && gatheredStorages.contains(storage);
+      if (groups.gathers.empty() || unit != gatheredUnit || again) {
+        groups.gathers.emplace_back();
+        gatheredStorages.clear();
+      }
+      gatheredUnit = unit;
+      gatheredStorages.insert(storage);
+      groups.gathers.back().push_back(number);
+    }
+    // Scalars (losses, norms) take no memory worth a wait; what a collective made is a shard.
+    if (launch.stream != streams::reduce || launch.ins.front().type.getRank() == 0)
+      continue;
+    auto buffer = seen.find(launch.ins.front().buffer);
+    if (buffer == seen.end() || buffer->second)
+      continue;
+    buffer->second = true;
+    // What is no gradient is alone.
+    if (!launch.body.back()->getDiscardableAttr(FSDPDialect::reducesAttrName))
+      unit = nullptr;
+    if (groups.gradients.empty() || !unit || unit != reducedUnit)
+      groups.gradients.emplace_back();
+    reducedUnit = unit;
+    groups.gradients.back().push_back(buffer->first);
+  }
+  return groups;
+}
+
+BufferOp create(OpBuilder &builder, const PlannedBuffer &planned, UnitAttr persistent) {
+  MLIRContext *context = builder.getContext();
+  bool holds = !planned.storage.empty();
+  return BufferOp::create(
+      builder, planned.location, BufferType::get(context, planned.type),
+      builder.getStringAttr(planned.name), persistent,
+      holds ? FlatSymbolRefAttr::get(context, planned.storage) : FlatSymbolRefAttr(),
+      holds ? builder.getStringAttr(planned.what) : StringAttr(), IntegerAttr());
+}
+
+/// Writes a plan into its segment in place of the local IR.
+class Emitter {
+public:
+  Emitter(SegmentOp segment, const SegmentPlan &plan, ArrayRef<Value> persistent)
+      : block(segment.getBody().front()), plan(plan), persistent(persistent),
+        builder(segment.getContext()) {}
+
+  void emit(const schedule::Segment &ordered, ArrayRef<int> order) {
+    SmallVector<Operation *> old = llvm::to_vector(llvm::make_pointer_range(block));
+    builder.setInsertionPointToEnd(&block);
+    buffers.assign(plan.buffers.size(), Value());
+    llvm::copy(persistent, buffers.begin());
+    for (int number : order)
+      for (const SmallVector<BufferView> *places :
+           {&plan.launches[number].ins, &plan.launches[number].outs})
+        for (const BufferView &place : *places)
+          declare(place.buffer);
+    // A view is called after the value that stands there: a parameter, or its gradient.
+    for (int number : order) {
+      const PlannedLaunch &launch = plan.launches[number];
+      for (auto [place, value] : llvm::zip_equal(launch.ins, launch.values))
+        view(place, value.getLoc());
+      for (auto [place, value] : llvm::zip_equal(launch.outs, launch.results))
+        view(place, value.getLoc());
+    }
+    SmallVector<Value> done;
+    for (auto [launch, number] : llvm::zip_equal(ordered.launches, order)) {
+      SmallVector<Value> waits;
+      for (int wait : launch.waits)
+        waits.push_back(done[wait]);
+      done.push_back(emit(plan.launches[number], waits));
+    }
+    for (Operation *op : llvm::reverse(old))
+      op->erase();
+  }
+
+private:
+  void declare(int buffer) {
+    if (buffers[buffer])
+      return;
+    const PlannedBuffer &planned = plan.buffers[buffer];
+    buffers[buffer] = create(builder, planned, UnitAttr());
+  }
+
+  Value view(const BufferView &place, Location location) {
+    Value buffer = buffers[place.buffer];
+    if (place.offset == 0 && place.type == plan.buffers[place.buffer].type)
+      return buffer;
+    Value &value = views[{{place.buffer, place.offset}, place.type}];
+    if (!value)
+      value = SubviewOp::create(builder, location,
+                                BufferType::get(builder.getContext(), place.type), buffer,
+                                builder.getI64IntegerAttr(place.offset));
+    return value;
+  }
+
+  Value emit(const PlannedLaunch &planned, ArrayRef<Value> waits) {
+    SmallVector<Value> ins, outs;
+    for (const BufferView &place : planned.ins)
+      ins.push_back(view(place, planned.location));
+    for (const BufferView &place : planned.outs)
+      outs.push_back(view(place, planned.location));
+    Value state = planned.readsState || planned.writesState ? persistent.front() : Value();
+    auto launch = LaunchOp::create(
+        builder, planned.location, TimepointType::get(builder.getContext()), planned.name,
+        planned.stream, planned.structure.getAttr(builder.getContext()), waits, ins, outs, state);
+    OpBuilder::InsertionGuard guard(builder);
+    Block *body = builder.createBlock(&launch.getBody());
+    IRMapping mapping;
+    for (Value value : planned.values)
+      mapping.map(value, body->addArgument(value.getType(), planned.location));
+    for (Operation *op : planned.body)
+      removeStructure(builder.clone(*op, mapping));
+    SmallVector<Value> results;
+    for (Value result : planned.results)
+      results.push_back(mapping.lookup(result));
+    fsdp::YieldOp::create(builder, planned.location, results);
+    return launch.getDone();
+  }
+
+  Block &block;
+  const SegmentPlan &plan;
+  ArrayRef<Value> persistent;
+  OpBuilder builder;
+  SmallVector<Value> buffers;
+  DenseMap<std::pair<std::pair<int, int64_t>, Type>, Value> views;
+};
+
+struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
+  using SchedulePassBase::SchedulePassBase;
+
+  LogicalResult runOnProgram(ProgramOp program, const SymbolTable &symbols) {
+    std::vector<PlannedBuffer> planned = planPersistent(program);
+    SmallVector<Value> persistent;
+    OpBuilder builder = OpBuilder::atBlockBegin(&program.getBody().front());
+    for (const PlannedBuffer &buffer : planned)
+      persistent.push_back(create(builder, buffer, builder.getUnitAttr()));
+    for (auto segment : program.getOps<SegmentOp>()) {
+      FailureOr<SegmentPlan> plan = planSegment(segment, planned, symbols);
+      if (failed(plan))
+        return failure();
+      schedule::Segment problem = getProblem(*plan);
+      std::vector<int> order = schedule::orderIssue(problem, getIssueGroups(*plan), prefetch.value);
+      schedule::materializeWaits(problem);
+      schedule::elideImpliedWaits(problem);
+      Emitter(segment, *plan, persistent).emit(problem, order);
+    }
+    return success();
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (getPhase(module) != Phase::local) {
+      module.emitError() << "schedules the local phase, got the "
+                         << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-partition' first";
+      return signalPassFailure();
+    }
+    if (failed(verifyPhase(module, Phase::local)))
+      return signalPassFailure();
+    SymbolTable symbols(module);
+    for (auto program : module.getOps<ProgramOp>())
+      if (failed(runOnProgram(program, symbols)))
+        return signalPassFailure();
+    setPhase(module, Phase::scheduled);
+  }
+};
+
+} // namespace

@@ -1,0 +1,424 @@
+//===- SegmentPlan.cpp - one launch per op, one place per value -----------===//
+
+#include "passes/scheduled/SegmentPlan.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
+  std::vector<PlannedBuffer> buffers;
+  buffers.push_back(
+      {"step_state", getStepStateType(program.getContext()), program.getLoc(), "", ""});
+  auto module = program->getParentOfType<ModuleOp>();
+  for (auto storage : module.getOps<StorageOp>()) {
+    auto add = [&](StringRef what) {
+      buffers.push_back({(storage.getSymName() + "." + what).str(), storage.getShardType(),
+                         storage.getLoc(), storage.getSymName().str(), what.str()});
+    };
+    add("parameter");
+    for (auto state : storage.getStates().getAsRange<StringAttr>())
+      add(state.getValue());
+  }
+  return buffers;
+}
+
+bool mlir::fsdp::isReshape(nn::RearrangeOp op) {
+  llvm::StringMap<int64_t> sizes = op.getNameSizes();
+  auto inOrder = [&](const nn::NotationTensor &tensor) {
+    SmallVector<StringRef> names;
+    for (const nn::NotationDim &dim : tensor)
+      for (StringRef name : dim)
+        if (sizes.lookup(name) != 1)
+          names.push_back(name);
+    return names;
+  };
+  nn::Notation pattern = op.getPattern();
+  return inOrder(pattern.operands.front()) == inOrder(pattern.result);
+}
+
+/// Elements of one index of dimension `dim`, where those outside of it have one index only: then a
+/// range of `dim` is one piece of memory.
+static std::optional<int64_t> piece(Value whole, uint64_t dim) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(whole.getType()).getShape();
+  if (llvm::any_of(shape.take_front(dim), [](int64_t size) { return size != 1; }))
+    return std::nullopt;
+  int64_t elements = 1;
+  for (int64_t size : shape.drop_front(dim + 1))
+    elements *= size;
+  return elements;
+}
+
+namespace {
+
+class Planner {
+public:
+  Planner(SegmentOp segment, ArrayRef<PlannedBuffer> persistent, const SymbolTable &symbols)
+      : segment(segment), symbols(symbols), persistentCount(static_cast<int>(persistent.size())) {
+    plan.buffers.assign(persistent.begin(), persistent.end());
+    for (auto [index, buffer] : llvm::enumerate(persistent)) {
+      bufferNames.get(buffer.name);
+      persistentIndex[buffer.storage + "." + buffer.what] = static_cast<int>(index);
+    }
+    for (auto store : segment.getOps<StoreOp>())
+      stores[(store.getStorage() + "." + store.getWhat()).str()].push_back(store);
+  }
+
+  FailureOr<SegmentPlan> run() {
+    for (Operation &op : segment.getBody().front())
+      if (failed(checkStorages(&op)))
+        return failure();
+    for (Operation &op : segment.getBody().front())
+      if (auto flatten = dyn_cast<FlattenOp>(op))
+        placeParts(flatten);
+    for (Operation &op : segment.getBody().front())
+      if (auto concat = dyn_cast<nn::ConcatOp>(op))
+        placeParts(concat);
+    for (Operation &op : segment.getBody().front())
+      if (failed(visit(&op)))
+        return failure();
+    return std::move(plan);
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Places
+  //===--------------------------------------------------------------------===//
+
+  int addBuffer(const std::string &name, Value value) {
+    std::string dotted = name;
+    std::replace(dotted.begin(), dotted.end(), ' ', '.');
+    auto [storage, what] = contentsOf(value.getDefiningOp());
+    plan.buffers.push_back({bufferNames.get(dotted), cast<RankedTensorType>(value.getType()),
+                            value.getLoc(), storage.str(), what.str()});
+    return static_cast<int>(plan.buffers.size()) - 1;
+  }
+
+  /// The storage that `op` gathers or reduces, as it says in `attribute`; "" where it says nothing.
+  static StringRef storageOf(Operation *op, StringRef attribute) {
+    auto symbol = dyn_cast_or_null<FlatSymbolRefAttr>(op->getDiscardableAttr(attribute));
+    return symbol ? symbol.getValue() : StringRef();
+  }
+
+  LogicalResult checkStorages(Operation *op) const {
+    for (StringRef attribute : {FSDPDialect::gathersAttrName, FSDPDialect::reducesAttrName})
+      if (StringRef name = storageOf(op, attribute);
+          !name.empty() && !symbols.lookup<StorageOp>(name))
+        return op->emitOpError() << "has '" << attribute << "' @" << name
+                                 << ", which is no storage";
+    return success();
+  }
+
+  /// The storage whose members, or whose gradients, `op` leaves whole, and which of them.
+  std::pair<StringRef, StringRef> contentsOf(Operation *op) const {
+    if (isa<FlattenOp>(op))
+      if (StringRef storage = storageOf(op, FSDPDialect::reducesAttrName); !storage.empty())
+        return {storage, BufferOp::gradient};
+    // What is cast before it is gathered is a shard, but of a replicated storage.
+    StringRef storage = storageOf(op, FSDPDialect::gathersAttrName);
+    if (!storage.empty() && (isa<AllGatherOp>(op) || symbols.lookup<StorageOp>(storage).getKind() ==
+                                                         StorageKind::replicated))
+      return {storage, BufferOp::gathered};
+    return {};
+  }
+
+  int findPersistent(StringRef storage, StringRef what) const {
+    auto found = persistentIndex.find((storage + "." + what).str());
+    assert(found != persistentIndex.end() && "the verifier knows every storage and state");
+    return found->second;
+  }
+
+  /// Gives the operands of `flatten` their places in its buffer, so that they are computed there.
+  void placeParts(FlattenOp flatten) {
+    int buffer = addBuffer(getLaunchName(flatten), flatten.getResult());
+    places[flatten.getResult()] = {buffer, 0, plan.buffers[buffer].type};
+    int64_t offset = 0;
+    for (Value part : flatten.getInputs()) {
+      auto type = cast<RankedTensorType>(part.getType());
+      Operation *maker = part.getDefiningOp();
+      bool launched = maker && maker->getBlock() == flatten->getBlock() &&
+                      !isa<LoadOp, ViewOp, FlattenOp, OptimizerStepOp, arith::ConstantOp>(maker);
+      if (launched)
+        places.try_emplace(part, BufferView{buffer, offset, type});
+      offset += type.getNumElements();
+    }
+  }
+
+  /// True for values that get their place when their op is launched, and have none yet.
+  bool isLaunched(Value value, Block *block) const {
+    Operation *maker = value.getDefiningOp();
+    return maker && maker->getBlock() == block && !places.contains(value) &&
+           !isa<LoadOp, ViewOp, FlattenOp, InputOp, OptimizerStepOp, nn::ConcatOp, nn::SliceOp,
+                arith::ConstantOp>(maker);
+  }
+
+  /// Where the operands of `concat` lie one after the other in its result, and all of them can be
+  /// computed there, nothing is left to do for it.
+  void placeParts(nn::ConcatOp concat) {
+    std::optional<int64_t> elements = piece(concat.getResult(), concat.getDim());
+    llvm::SmallSetVector<Value, 4> parts;
+    for (Value part : concat.getInputs()) {
+      auto reshape = part.getDefiningOp<nn::RearrangeOp>();
+      while (reshape && isReshape(reshape)) {
+        part = reshape.getInput();
+        reshape = part.getDefiningOp<nn::RearrangeOp>();
+      }
+      if (elements && isLaunched(part, concat->getBlock()))
+        parts.insert(part);
+    }
+    if (parts.size() != concat.getInputs().size())
+      return;
+    joined.insert(concat);
+    auto whole = places.find(concat.getResult());
+    if (whole == places.end()) {
+      int buffer = addBuffer(getLaunchName(concat), concat.getResult());
+      whole = places.try_emplace(concat.getResult(), BufferView{buffer, 0, plan.buffers[buffer].type}).first;
+    }
+    auto [buffer, offset, unused] = whole->second;
+    for (Value part : parts) {
+      auto type = cast<RankedTensorType>(part.getType());
+      places[part] = {buffer, offset, type};
+      offset += type.getNumElements();
+    }
+  }
+
+  /// Gives the result of an op that moves nothing its place within that of the operand.
+  bool placeView(Operation *op) {
+    int64_t offset = 0;
+    if (auto slice = dyn_cast<nn::SliceOp>(op)) {
+      std::optional<int64_t> elements = piece(slice.getInput(), slice.getDim());
+      if (!elements)
+        return false;
+      offset = static_cast<int64_t>(slice.getStart()) * *elements;
+    } else if (auto rearrange = dyn_cast<nn::RearrangeOp>(op); !rearrange || !isReshape(rearrange)) {
+      return false;
+    }
+    // An update changes what is stored for good under its views, and inputs are checked by what
+    // reads them.
+    auto source = places.find(op->getOperand(0));
+    if (source == places.end() || source->second.buffer < persistentCount ||
+        op->getOperand(0).getDefiningOp<InputOp>() || places.contains(op->getResult(0)))
+      return false;
+    BufferView place = source->second;
+    places[op->getResult(0)] = {place.buffer, place.offset + offset,
+                                cast<RankedTensorType>(op->getResult(0).getType())};
+    return true;
+  }
+
+  /// Where `user` finds `value`.
+  BufferView getPlace(Value value, Operation *user) {
+    auto found = places.find(value);
+    if (found != places.end())
+      return found->second;
+    // A constant that a kernel cannot take in its body: written by a launch of its own.
+    Operation *constant = value.getDefiningOp();
+    assert(constant && isa<arith::ConstantOp>(constant) && "every other value has its place");
+    std::string location = getLocationName(constant->getLoc());
+    PlannedLaunch launch = makeLaunch(location.empty() ? "constant" : location + " constant",
+                                      streams::compute, constant->getLoc(), getStructure(user));
+    launch.body = {constant};
+    BufferView place = addResult(launch, value);
+    plan.launches.push_back(launch);
+    return place;
+  }
+
+  BufferView addResult(PlannedLaunch &launch, Value result, StringRef suffix = "") {
+    auto [entry, isNew] = places.try_emplace(result);
+    if (isNew) {
+      int buffer = addBuffer(launch.name + suffix.str(), result);
+      entry->second = {buffer, 0, plan.buffers[buffer].type};
+    }
+    launch.results.push_back(result);
+    launch.outs.push_back(entry->second);
+    return entry->second;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Launches
+  //===--------------------------------------------------------------------===//
+
+  PlannedLaunch makeLaunch(StringRef name, StringRef stream, Location location,
+                           Structure structure) {
+    return {launchNames.get(name), stream, location, structure, {}, {}, {}, {}, {}, false, false};
+  }
+
+  LogicalResult visit(Operation *op) {
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      int buffer = findPersistent(load.getStorage(), load.getWhat());
+      places[load.getResult()] = {buffer, 0, plan.buffers[buffer].type};
+      return checkNotReadLater(load);
+    }
+    if (auto store = dyn_cast<StoreOp>(op)) {
+      BufferView expected{findPersistent(store.getStorage(), store.getWhat()), 0,
+                     cast<RankedTensorType>(store.getValue().getType())};
+      if (!(getPlace(store.getValue(), store) == expected))
+        return store.emitOpError() << "stores into storage '" << store.getStorage()
+                                   << "' what its 'fsdp.optimizer_step' did not compute in place";
+      return success();
+    }
+    if (auto view = dyn_cast<ViewOp>(op)) {
+      BufferView flat = getPlace(view.getFlat(), view);
+      places[view.getResult()] = {flat.buffer, flat.offset + static_cast<int64_t>(view.getOffset()),
+                                  cast<RankedTensorType>(view.getType())};
+      return success();
+    }
+    if (auto flatten = dyn_cast<FlattenOp>(op)) {
+      addCopies(flatten);
+      return success();
+    }
+    if (isa<arith::ConstantOp>(op))
+      return success(); // cloned into the bodies that use it
+    if (joined.contains(op))
+      return success(); // computed part by part
+    if (placeView(op))
+      return success();
+    addLaunch(op);
+    return success();
+  }
+
+  /// A buffer changes under the value that was loaded from it once the storage is updated.
+  LogicalResult checkNotReadLater(LoadOp load) {
+    Operation *update = nullptr;
+    for (StoreOp store : stores.lookup((load.getStorage() + "." + load.getWhat()).str()))
+      if (load->isBeforeInBlock(store) && (!update || store->isBeforeInBlock(update)))
+        update = store.getValue().getDefiningOp();
+    if (!update)
+      return success();
+    SmallVector<Value> aliases{load.getResult()};
+    while (!aliases.empty())
+      for (Operation *user : aliases.pop_back_val().getUsers()) {
+        if (isa<ViewOp>(user))
+          aliases.push_back(user->getResult(0));
+        else if (update->isBeforeInBlock(user))
+          return user->emitOpError() << "reads what storage '" << load.getStorage()
+                                     << "' held before its update; load it after the update";
+      }
+    return success();
+  }
+
+  void addLaunch(Operation *op) {
+    bool collective = isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op);
+    PlannedLaunch launch =
+        makeLaunch(getLaunchName(op), getStream(op), op->getLoc(), getStructure(op));
+    for (Value operand : op->getOperands()) {
+      Operation *maker = operand.getDefiningOp();
+      // A collective stands alone in its body.
+      if (maker && isa<arith::ConstantOp>(maker) && !isa<CollectiveOpInterface>(op)) {
+        if (!llvm::is_contained(launch.body, maker))
+          launch.body.push_back(maker);
+        continue;
+      }
+      if (llvm::is_contained(launch.values, operand))
+        continue;
+      launch.values.push_back(operand);
+      launch.ins.push_back(getPlace(operand, op));
+    }
+    launch.body.push_back(op);
+    if (auto step = dyn_cast<OptimizerStepOp>(op)) {
+      auto addPersistent = [&](Value result, StringRef what) {
+        int buffer = findPersistent(step.getStorage(), what);
+        places[result] = {buffer, 0, plan.buffers[buffer].type};
+        addResult(launch, result);
+      };
+      addPersistent(step.getNewParameter(), "parameter");
+      for (auto [name, state] :
+           llvm::zip_equal(step.getOptimizer().getStateNames(), step.getNewStates()))
+        addPersistent(state, name);
+    } else {
+      for (Value result : op->getResults())
+        addResult(launch, result,
+                  op->getNumResults() == 1
+                      ? std::string()
+                      : "." + std::to_string(cast<OpResult>(result).getResultNumber()));
+    }
+    if (collective)
+      assert(launch.body.size() == 1 && "a collective stands alone");
+    findStateEffects(op, launch);
+    plan.launches.push_back(std::move(launch));
+  }
+
+  static StringRef getStream(Operation *op) {
+    if (isa<InputOp>(op))
+      return streams::input;
+    if (op->getDiscardableAttr(FSDPDialect::gathersAttrName))
+      return streams::gather;
+    if (isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op))
+      return streams::reduce;
+    return streams::compute;
+  }
+
+  static void findStateEffects(Operation *op, PlannedLaunch &launch) {
+    auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+    if (!effects)
+      return;
+    SmallVector<MemoryEffects::EffectInstance> instances;
+    effects.getEffects(instances);
+    for (const MemoryEffects::EffectInstance &effect : instances)
+      if (isa<StepStateResource>(effect.getResource())) {
+        launch.readsState = true;
+        launch.writesState |= isa<MemoryEffects::Write>(effect.getEffect());
+      }
+  }
+
+  /// Copies the operands of `flatten` that are not computed in its buffer, and fills its end with
+  /// zeros.
+  void addCopies(FlattenOp flatten) {
+    BufferView whole = places[flatten.getResult()];
+    Location location = flatten.getLoc();
+    OpBuilder builder(flatten);
+    auto partType = [&](int64_t elements) {
+      return RankedTensorType::get({elements}, whole.type.getElementType());
+    };
+    int64_t offset = 0;
+    for (Value part : flatten.getInputs()) {
+      int64_t elements = cast<RankedTensorType>(part.getType()).getNumElements();
+      BufferView wanted{whole.buffer, offset, cast<RankedTensorType>(part.getType())};
+      offset += elements;
+      BufferView place = getPlace(part, flatten);
+      if (place == wanted)
+        continue;
+      Operation *copy = FlattenOp::create(builder, location, partType(elements), ValueRange{part});
+      PlannedLaunch launch =
+          makeLaunch(getLaunchName(copy), streams::compute, location, getStructure(flatten));
+      launch.body = {copy};
+      launch.values = {part};
+      launch.ins = {place};
+      places[copy->getResult(0)] = {whole.buffer, wanted.offset, partType(elements)};
+      addResult(launch, copy->getResult(0));
+      plan.launches.push_back(std::move(launch));
+    }
+    int64_t rest = whole.type.getNumElements() - offset;
+    if (rest == 0)
+      return;
+    Operation *zeros = arith::ConstantOp::create(builder, location,
+                                                 builder.getZeroAttr(partType(rest)));
+    std::string name = getLocationName(location);
+    PlannedLaunch launch = makeLaunch(name.empty() ? "padding" : name + " padding",
+                                      streams::compute, location, getStructure(flatten));
+    launch.body = {zeros};
+    places[zeros->getResult(0)] = {whole.buffer, offset, partType(rest)};
+    addResult(launch, zeros->getResult(0));
+    plan.launches.push_back(std::move(launch));
+  }
+
+  SegmentOp segment;
+  const SymbolTable &symbols;
+  int persistentCount;
+  llvm::StringMap<int> persistentIndex;                ///< by storage and what, with a dot
+  llvm::StringMap<SmallVector<StoreOp, 1>> stores;     ///< likewise
+  SegmentPlan plan;
+  DenseMap<Value, BufferView> places;
+  DenseSet<Operation *> joined; ///< concatenations whose parts are computed in their places
+  UniqueNames launchNames, bufferNames;
+};
+
+} // namespace
+
+FailureOr<SegmentPlan> mlir::fsdp::planSegment(SegmentOp segment,
+                                               ArrayRef<PlannedBuffer> persistent,
+                                               const SymbolTable &symbols) {
+  return Planner(segment, persistent, symbols).run();
+}

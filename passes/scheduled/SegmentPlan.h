@@ -1,0 +1,74 @@
+//===- SegmentPlan.h - the launches and buffers of a segment ----*- C++ -*-===//
+//
+// The first half of fsdp-schedule: from local IR to launches in the order of the computation. The
+// second half (Schedule.cpp) orders them, adds waits and writes them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PASSES_SCHEDULED_SEGMENTPLAN_H
+#define PASSES_SCHEDULED_SEGMENTPLAN_H
+
+#include "dialect/fsdp/Structure.h"
+#include "passes/LaunchNames.h"
+#include "passes/schedule/Problem.h"
+
+namespace mlir::fsdp {
+
+/// The streams of a program.
+namespace streams {
+constexpr llvm::StringLiteral compute = "compute", gather = "gather", reduce = "reduce",
+                              input = "input";
+constexpr llvm::StringLiteral all[] = {compute, gather, reduce, input};
+} // namespace streams
+
+/// True where `op` changes the shape alone and leaves the elements in their order: it then moves
+/// nothing, its result is another view of its operand.
+bool isReshape(nn::RearrangeOp op);
+
+/// Where a tensor stands: the elements from `offset` of a buffer.
+struct BufferView {
+  int buffer = -1;    ///< index in the plan
+  int64_t offset = 0; ///< elements
+  RankedTensorType type;
+
+  bool operator==(const BufferView &other) const {
+    return buffer == other.buffer && offset == other.offset && type == other.type;
+  }
+};
+
+struct PlannedBuffer {
+  std::string name;
+  RankedTensorType type;
+  Location location;
+  /// What `fsdp.buffer` says that it holds: a storage and which of its tensors. Empty for others.
+  std::string storage, what;
+};
+
+struct PlannedLaunch {
+  std::string name;
+  StringRef stream;
+  Location location;
+  Structure structure;
+  SmallVector<Operation *> body; ///< constants, then at most one other op; to be cloned
+  SmallVector<Value> values;     ///< what the body takes from outside, one for each of `ins`
+  SmallVector<Value> results;    ///< what it leaves, one for each of `outs`
+  SmallVector<BufferView> ins, outs;
+  bool readsState = false, writesState = false;
+};
+
+/// The persistent buffers of a program: the step state first, then every storage of the module.
+std::vector<PlannedBuffer> planPersistent(ProgramOp program);
+
+struct SegmentPlan {
+  std::vector<PlannedBuffer> buffers; ///< the persistent ones of the program first
+  std::vector<PlannedLaunch> launches;
+};
+
+/// Plans one segment; fails with a diagnostic where a storage is not updated in place or not known.
+/// `symbols` are those of the module.
+FailureOr<SegmentPlan> planSegment(SegmentOp segment, ArrayRef<PlannedBuffer> persistent,
+                                   const SymbolTable &symbols);
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_SCHEDULED_SEGMENTPLAN_H

@@ -1,0 +1,126 @@
+//===- VerifySchedule.cpp - prove the schedule, or show where it fails ----===//
+
+#include "passes/Passes.h"
+#include "dialect/fsdp/Names.h"
+#include "passes/scheduled/ScheduleProblem.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_VERIFYSCHEDULEPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// How many samples a batch of `input` has, on all ranks together.
+static int64_t samplesOf(InputOp input) {
+  if (input.getGlobalBatch())
+    return *input.getGlobalBatch();
+  return cast<RankedTensorType>(input.getType()).getDimSize(input.getSampleDim());
+}
+
+/// Fails where inputs of `segment` have batches of different sizes: a step has one.
+static LogicalResult verifyInputs(SegmentOp segment) {
+  InputOp first;
+  WalkResult result = segment.walk([&](InputOp input) {
+    if (!first)
+      first = input;
+    if (samplesOf(input) == samplesOf(first))
+      return WalkResult::advance();
+    InFlightDiagnostic diag = input.emitOpError()
+                              << "'" << input.getName() << "' has a batch of " << samplesOf(input)
+                              << " samples, expected " << samplesOf(first) << " as '"
+                              << first.getName() << "' has";
+    diag.attachNote(first.getLoc()) << "the first input is here";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Fails where what `launch` holds uses the step state, whose buffer it does not name.
+static LogicalResult verifyStepState(LaunchOp launch) {
+  if (launch.getStepState())
+    return success();
+  for (Operation &op : launch.getBody().front()) {
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
+      interface.getEffects(effects);
+    bool uses = llvm::any_of(effects, [](const MemoryEffects::EffectInstance &effect) {
+      return isa<StepStateResource>(effect.getResource());
+    });
+    if (uses)
+      return launch.emitOpError() << "holds '" << op.getName()
+                                  << "', which uses the step state; name its buffer in 'step_state'";
+  }
+  return success();
+}
+
+/// The rules of segments that no order of launches can make right. Between two advances, each storage
+/// is updated once; and what is updated is followed by an advance, or every step would be the first.
+static LogicalResult verifySegments(ProgramOp program) {
+  OptimizerStepOp unfinished;
+  bool advances = false;
+  for (SegmentOp segment : program.getOps<SegmentOp>()) {
+    if (failed(verifyInputs(segment)) || failed(verifyOutputs(segment)))
+      return failure();
+    for (LaunchOp launch : segment.getOps<LaunchOp>())
+      if (failed(verifyStepState(launch)))
+        return failure();
+    llvm::StringMap<Operation *> updated;
+    WalkResult result = segment.walk([&](Operation *op) {
+      if (isa<AdvanceOp>(op)) {
+        advances = true;
+        updated.clear();
+      }
+      auto update = dyn_cast<OptimizerStepOp>(op);
+      if (!update)
+        return WalkResult::advance();
+      unfinished = update;
+      auto [first, added] = updated.try_emplace(update.getStorage(), op);
+      if (added)
+        return WalkResult::advance();
+      InFlightDiagnostic diagnostic = update.emitOpError()
+                                      << "updates storage '" << update.getStorage()
+                                      << "' twice in a step; update it once before each advance";
+      diagnostic.attachNote(first->second->getLoc()) << "the first update is here";
+      return WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
+  if (unfinished && !advances)
+    return unfinished.emitOpError()
+           << "updates storage '" << unfinished.getStorage()
+           << "', but nothing advances the step; end the segment with 'fsdp.advance'";
+  return success();
+}
+
+namespace {
+struct VerifySchedule : fsdp::impl::VerifySchedulePassBase<VerifySchedule> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (getPhase(module) != Phase::scheduled) {
+      module.emitError() << "verifies schedules of the scheduled phase, got the "
+                         << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-schedule' first";
+      return signalPassFailure();
+    }
+    if (failed(verifyPhase(module, Phase::scheduled)))
+      return signalPassFailure();
+    for (ProgramOp program : module.getOps<ProgramOp>())
+      if (failed(verifySegments(program)))
+        return signalPassFailure();
+    ScheduleProblem schedule(module);
+    std::vector<schedule::Finding> findings = schedule::checkSchedule(schedule.problem);
+    for (const schedule::Finding &finding : findings) {
+      Operation *first = schedule.getOperation(finding.first);
+      Operation *second = schedule.getOperation(finding.second);
+      InFlightDiagnostic diagnostic = first->emitError() << finding.message;
+      if (second != first)
+        diagnostic.attachNote(second->getLoc()) << "the other end is here";
+    }
+    if (!findings.empty())
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,109 @@
+# The library that generated CUDA programs link. The compiler of the program compiles everything but
+# the kernels; nvcc is called for those alone, and not as a language of CMake's, which would make
+# every configuration look for it.
+
+# Host files, and kernels.
+set(host_sources
+  comm/cuda/Collectives.cpp
+  comm/cuda/LoopbackCollectives.cpp
+  comm/cuda/Monitor.cpp
+  comm/cuda/NcclCollectives.cpp
+  comm/cuda/PendingActions.cpp
+  comm/cuda/ShardedCollectives.cpp
+  device/cuda/Context.cpp
+  device/cuda/CudaDevice.cpp
+  device/cuda/EventTrace.cpp
+  device/cuda/InputStaging.cpp
+  kernels/cuda/Matmul.cpp
+)
+file(GLOB kernel_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
+     ${CMAKE_CURRENT_SOURCE_DIR}/kernels/cuda/*.cu)
+
+# For builds of the same sources by other means, such as the tests' emulator.
+list(TRANSFORM host_sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+list(TRANSFORM kernel_sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+set_property(GLOBAL PROPERTY FSDP_CUDA_HOST_SOURCES ${host_sources})
+set_property(GLOBAL PROPERTY FSDP_CUDA_KERNEL_SOURCES ${kernel_sources})
+
+find_program(FSDP_NVCC nvcc HINTS /usr/local/cuda/bin $ENV{CUDA_HOME}/bin)
+if(FSDP_NVCC)
+  get_filename_component(toolkit ${FSDP_NVCC} REALPATH)
+  get_filename_component(toolkit ${toolkit} DIRECTORY)
+  get_filename_component(toolkit ${toolkit} DIRECTORY)
+endif()
+find_path(FSDP_CUDA_INCLUDE_DIR cuda_runtime.h HINTS ${toolkit}/include)
+find_library(FSDP_CUDART_LIBRARY cudart HINTS ${toolkit}/lib64)
+find_library(FSDP_CUBLASLT_LIBRARY cublasLt HINTS ${toolkit}/lib64)
+find_path(FSDP_NCCL_INCLUDE_DIR nccl.h HINTS ${toolkit}/include)
+find_library(FSDP_NCCL_LIBRARY nccl HINTS ${toolkit}/lib64)
+set(missing "")
+foreach(part NVCC CUDA_INCLUDE_DIR CUDART_LIBRARY CUBLASLT_LIBRARY NCCL_INCLUDE_DIR NCCL_LIBRARY)
+  if(NOT FSDP_${part})
+    list(APPEND missing FSDP_${part})
+  endif()
+endforeach()
+if(missing AND "cuda" IN_LIST FSDP_TARGETS)
+  message(FATAL_ERROR "the CUDA toolkit and NCCL are needed: install them, or set ${missing}")
+elseif(missing)
+  message(VERBOSE "no fsdp_runtime_cuda: ${missing} not found")
+  return()
+endif()
+if(POLICY CMP0116)
+  cmake_policy(SET CMP0116 NEW) # paths in depfiles are as nvcc writes them: absolute
+endif()
+set(FSDP_CUDA_ARCHITECTURES 90 CACHE STRING "compute capabilities that kernels are compiled for")
+# Machine code for each, and PTX for the newest, from which a driver compiles for devices that are
+# newer still (codegen/CudaArchitectures.cpp has the same).
+set(FSDP_CUDA_CODE "")
+set(newest 0)
+foreach(architecture IN LISTS FSDP_CUDA_ARCHITECTURES)
+  if(NOT architecture MATCHES "^([0-9]+)[af]?$")
+    message(FATAL_ERROR "FSDP_CUDA_ARCHITECTURES got '${architecture}', expected compute capabilities such as 80;90a;100")
+  endif()
+  if(CMAKE_MATCH_1 GREATER newest)
+    set(newest ${CMAKE_MATCH_1})
+  endif()
+  list(APPEND FSDP_CUDA_CODE -gencode=arch=compute_${architecture},code=sm_${architecture})
+endforeach()
+list(APPEND FSDP_CUDA_CODE -gencode=arch=compute_${newest},code=compute_${newest})
+set(FSDP_CUDA_CODE ${FSDP_CUDA_CODE} CACHE INTERNAL "nvcc's options for them")
+
+set(FSDP_COMPILE_KERNELS ${CMAKE_CURRENT_SOURCE_DIR}/CompileKernels.cmake CACHE INTERNAL "")
+
+# fsdp_add_kernels(TARGET FILE.cu ...): compiles kernels into the target. As on the CPU, products and
+# sums are rounded apart unless a kernel says fmaf. What each kernel takes of a multiprocessor is left
+# beside its object, in FILE.cu.o.resources (test/e2e/kernel-resources.test).
+function(fsdp_add_kernels target)
+  foreach(file IN LISTS ARGN)
+    get_filename_component(path ${file} ABSOLUTE)
+    get_filename_component(name ${file} NAME)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}.dir/${name}.o)
+    set(depfile "")
+    if(CMAKE_GENERATOR MATCHES "Ninja")
+      set(depfile DEPFILE ${object}.d)
+    endif()
+    add_custom_command(OUTPUT ${object}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/${target}.dir
+      COMMAND ${CMAKE_COMMAND} -DRESOURCES=${object}.resources -P ${FSDP_COMPILE_KERNELS} --
+              ${FSDP_NVCC} -std=c++17 -O3 --fmad=false --expt-relaxed-constexpr --resource-usage
+              ${FSDP_CUDA_CODE} -Xcompiler=-fPIC
+              -I${FSDP_RUNTIME_ROOT} -I${CMAKE_CURRENT_SOURCE_DIR} -I${FSDP_NCCL_INCLUDE_DIR}
+              -MD -MF ${object}.d -c ${path} -o ${object}
+      DEPENDS ${path} ${depfile} COMMENT "Compiling kernels ${name}" VERBATIM)
+    target_sources(${target} PRIVATE ${object})
+    set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+  endforeach()
+endfunction()
+set(FSDP_RUNTIME_ROOT ${FSDP_RUNTIME_ROOT} CACHE INTERNAL "where includes are rooted")
+
+add_library(fsdp_runtime_cuda STATIC $<TARGET_OBJECTS:fsdp_runtime_host> ${host_sources})
+fsdp_add_kernels(fsdp_runtime_cuda ${kernel_sources})
+target_compile_features(fsdp_runtime_cuda PUBLIC cxx_std_17)
+target_compile_options(fsdp_runtime_cuda PRIVATE ${FSDP_WARNINGS} ${FSDP_NUMERICS_FLAGS}
+                       -fexceptions -frtti)
+target_include_directories(fsdp_runtime_cuda PUBLIC ${FSDP_RUNTIME_ROOT})
+target_include_directories(fsdp_runtime_cuda SYSTEM PUBLIC ${FSDP_CUDA_INCLUDE_DIR}
+                           ${FSDP_NCCL_INCLUDE_DIR})
+# Never the driver's library: a program that links it does not start where there is no driver.
+target_link_libraries(fsdp_runtime_cuda PUBLIC ${FSDP_NCCL_LIBRARY} ${FSDP_CUBLASLT_LIBRARY}
+                      ${FSDP_CUDART_LIBRARY} ${FSDP_HOST_LIBRARIES})

@@ -1,0 +1,69 @@
+//===- Collectives.h - collectives as launches ------------------------------===//
+#ifndef FSDP_RUNTIME_COMM_COLLECTIVES_H
+#define FSDP_RUNTIME_COMM_COLLECTIVES_H
+
+#include "runtime/comm/Communicator.h"
+#include "runtime/device/Launch.h"
+#include "runtime/comm/ShardRuns.h"
+
+namespace fsdp::rt {
+
+/// Every rank's `piece` into `whole`; see Communicator::allGather.
+template <class T>
+void all_gather(Context &c, int stream, const char *name, int over, ArenaSpan<T> piece, ArenaSpan<T> whole,
+                ShardLayout tile) {
+  launchCollective(
+      c, stream, name, "all_gather", over, reads(piece), writes(whole),
+      [tile](Communicator &comm, const T *from, T *to) { comm.allGather(from, to, tile); });
+}
+
+/// Sum of every rank's `whole`, this rank's part of it into `piece`; see
+/// Communicator::reduceScatter.
+template <class T>
+void reduce_scatter(Context &c, int stream, const char *name, int over, ArenaSpan<T> whole,
+                    ArenaSpan<T> piece, ShardLayout tile, ReduceOp op = ReduceOp::Sum) {
+  launchCollective(c, stream, name, "reduce_scatter", over, reads(whole), writes(piece),
+                   [tile, op](Communicator &comm, const T *from, T *to) {
+                     comm.reduceScatter(from, to, tile, op);
+                   });
+}
+
+/// Sum or max over the ranks; `source` may be `target`.
+template <class T>
+void all_reduce(Context &c, int stream, const char *name, int over, ArenaSpan<T> source,
+                ArenaSpan<T> target, ReduceOp op = ReduceOp::Sum) {
+  launchCollective(c, stream, name, "all_reduce", over, reads(source), writes(target),
+                   [count = source.count, op](Communicator &comm, const T *from, T *to) {
+                     comm.allReduce(from, to, count, op);
+                   });
+}
+
+/// The part of `whole` that the rank of index `index` keeps, into `piece`, zeros in its padding;
+/// meets nobody.
+template <class T>
+void all_slice(Context &c, int stream, const char *name, int index, ArenaSpan<T> whole, ArenaSpan<T> piece,
+               ShardLayout tile) {
+  launch(
+      c, stream, name, reads(whole), writes(piece),
+      [tile, index](const T *from, T *to) {
+        clearPadding(tile, static_cast<std::size_t>(index), to, sizeof(T));
+        forEachRun(tile, static_cast<std::size_t>(index),
+                   [&](std::size_t inPiece, std::size_t inWhole, std::size_t count) {
+                     std::copy_n(from + inWhole, count, to + inPiece);
+                   });
+      },
+      Work{"all_slice"});
+}
+
+/// `buffer` of group rank `root` to every rank.
+template <class T>
+void broadcast(Context &c, int stream, const char *name, int over, ArenaSpan<T> buffer, int root) {
+  launchCollective(c, stream, name, "broadcast", over, reads(buffer), writes(buffer),
+                   [bytes = buffer.bytes(), root](Communicator &comm, const T *, T *to) {
+                     comm.broadcast(to, bytes, root);
+                   });
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_COMM_COLLECTIVES_H

@@ -1,0 +1,94 @@
+//===- Communicator.h - collectives over a group of ranks -------------------===//
+//
+// One interface, one conformance suite (test/unit/runtime/CommunicatorTest.cpp) that every backend
+// passes. Sums run in rank order on every backend, so results are the same bits everywhere.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_COMM_COMMUNICATOR_H
+#define FSDP_RUNTIME_COMM_COMMUNICATOR_H
+
+#include "runtime/program/ArenaSpan.h"
+#include "runtime/program/ShardLayout.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace fsdp::rt {
+
+/// A group of ranks that meet in collectives. Every rank of the group issues the same collectives
+/// with the same arguments in the same order; a mismatch, a rank that dies or a wait that is too
+/// long is an `Error` on every rank. Used by one thread at a time; different communicators may be
+/// used at once. Sum and Max take f32, f64, bf16, i32, i64; data that only moves may have any type.
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+
+  /// Rank within the group and size of the group.
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  const std::string &name() const { return name_; }
+
+  /// Every rank's piece (`tile.pieceCount()` elements at `piece`) into `whole` on every rank.
+  /// In place when `piece` is its own part of `whole` and outer == 1.
+  void allGather(const void *piece, void *whole, ShardLayout tile, DType type);
+  /// Sum (or max) over the ranks of `whole`, in rank order; each rank keeps its own part in
+  /// `piece`, padding is zero. In place as above.
+  void reduceScatter(const void *whole, void *piece, ShardLayout tile, DType type,
+                     ReduceOp op = ReduceOp::Sum);
+  /// Sum or max of `count` elements in rank order, on every rank. `source` may be `target`.
+  void allReduce(const void *source, void *target, std::size_t count, DType type,
+                 ReduceOp op = ReduceOp::Sum);
+  /// `bytes` of `buffer` from group rank `root` to every rank.
+  void broadcast(void *buffer, std::size_t bytes, int root);
+  /// Returns when every rank has come.
+  void barrier();
+
+  template <class T> void allGather(const T *piece, T *whole, ShardLayout tile) {
+    allGather(piece, whole, tile, dtypeOf<T>);
+  }
+  template <class T>
+  void reduceScatter(const T *whole, T *piece, ShardLayout tile, ReduceOp op = ReduceOp::Sum) {
+    reduceScatter(whole, piece, tile, dtypeOf<T>, op);
+  }
+  template <class T>
+  void allReduce(const T *source, T *target, std::size_t count, ReduceOp op = ReduceOp::Sum) {
+    allReduce(source, target, count, dtypeOf<T>, op);
+  }
+
+  /// Kind of collective, and everything that must be the same on every rank of the group.
+  enum class Kind : std::uint32_t { AllGather, ReduceScatter, AllReduce, Broadcast, Barrier };
+  struct Request {
+    Kind kind;
+    DType type;
+    ReduceOp op;
+    std::uint16_t root;
+    std::uint64_t outer, local, inner, total; // all_reduce and broadcast: total only
+
+    bool operator==(const Request &other) const;
+    /// "all_gather f32 1x617x1 of 1234"
+    std::string describe() const;
+  };
+
+protected:
+  Communicator(std::string name, int rank, int size)
+      : name_(std::move(name)), rank_(rank), size_(size) {}
+
+  // Arguments are checked, the group has at least two ranks.
+  virtual void doAllGather(const void *piece, void *whole, const Request &request) = 0;
+  virtual void doReduceScatter(const void *whole, void *piece, const Request &request) = 0;
+  virtual void doAllReduce(const void *source, void *target, const Request &request) = 0;
+  virtual void doBroadcast(void *buffer, const Request &request) = 0;
+  virtual void doBarrier(const Request &request) = 0;
+
+  /// Throws the error of two ranks that issue different collectives.
+  [[noreturn]] void mismatch(const Request &mine, int other, const Request &theirs) const;
+
+private:
+  std::string name_;
+  int rank_, size_;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_COMM_COMMUNICATOR_H

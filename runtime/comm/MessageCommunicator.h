@@ -1,0 +1,64 @@
+//===- MessageCommunicator.h - collectives out of messages ------------------===//
+//
+// What ranks do that share no memory: point-to-point messages and this runtime's own rank-order
+// sums. Libraries' reductions change their order with the size of the message, and theirs would not
+// be the bits of the shared-memory backend.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_COMM_MESSAGECOMMUNICATOR_H
+#define FSDP_RUNTIME_COMM_MESSAGECOMMUNICATOR_H
+
+#include "runtime/job/Bootstrap.h"
+
+#include <vector>
+
+namespace fsdp::rt {
+
+/// A backend says how messages go; they come between two ranks in the order in which they were
+/// sent.
+class MessageCommunicator : public Communicator {
+protected:
+  /// `group`: the world ranks, this one among them.
+  MessageCommunicator(std::string name, const Job &job, std::vector<int> group,
+                      double timeoutSeconds);
+
+  /// Starts to send, or to receive, `bytes` to or from group rank `peer`, not this rank. The memory
+  /// is left alone until finish().
+  virtual void send(const void *data, std::size_t bytes, int peer) = 0;
+  virtual void receive(void *data, std::size_t bytes, int peer) = 0;
+  /// Waits until every message under way has arrived; calls checkWait() now and then.
+  virtual void finish(const Request &request) = 0;
+  /// Whether something that group rank `peer` is to send has not arrived.
+  virtual bool awaits(int peer) = 0;
+
+  /// Throws when the job has failed, this rank leaves, or `deadline` (of now()) has passed.
+  void checkWait(double deadline, const Request &request);
+
+  void doAllGather(const void *piece, void *whole, const Request &request) override;
+  void doReduceScatter(const void *whole, void *piece, const Request &request) override;
+  void doAllReduce(const void *source, void *target, const Request &request) override;
+  void doBroadcast(void *buffer, const Request &request) override;
+  void doBarrier(const Request &request) override;
+
+  const Job &job_;
+  const std::vector<int> group_;
+  const double timeout_;
+
+private:
+  /// Tells every peer what this rank is about to do and checks that all do the same.
+  void open(const Request &request);
+  void gather(const void *piece, void *whole, const Request &request);
+  /// `padded`: the piece has room for its padding, which is cleared.
+  void scatter(const void *whole, void *piece, const Request &request, bool padded);
+  [[noreturn]] void reportAbsent(const Request &request);
+  /// Scratch of at least this many bytes; grows in the first step and stays.
+  char *scratch(std::size_t bytes);
+
+  std::vector<Request> announced_;
+  std::vector<const void *> sources_;
+  std::vector<char> scratch_;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_COMM_MESSAGECOMMUNICATOR_H

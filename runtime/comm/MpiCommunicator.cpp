@@ -1,0 +1,115 @@
+#ifdef FSDP_WITH_MPI
+
+#include "runtime/comm/MpiCommunicator.h"
+#include "runtime/device/WaitCounter.h"
+
+#include <algorithm>
+#include <mutex>
+#include <sched.h>
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+namespace {
+
+constexpr int kTag = 1;
+// MPI counts in int.
+constexpr std::size_t kLargestMessage = std::size_t(1) << 30;
+
+// Streams of one rank call MPI one at a time (MPI_THREAD_SERIALIZED), and never block inside it.
+std::mutex &oneAtATime() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+void check(int code, const char *call) {
+  if (code == MPI_SUCCESS)
+    return;
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw Error(format("%s failed: %s", call, text));
+}
+
+} // namespace
+
+MpiCommunicator::MpiCommunicator(std::string name, const Job &job, std::vector<int> group,
+                                 double timeoutSeconds)
+    : MessageCommunicator(std::move(name), job, std::move(group), timeoutSeconds) {
+  check(MPI_Comm_split(MPI_COMM_WORLD, group_.front(), rank(), &comm_), "MPI_Comm_split");
+  check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+}
+
+MpiCommunicator::~MpiCommunicator() {
+  // Freeing is collective: not when the job is going down, nor with messages under way.
+  if (comm_ != MPI_COMM_NULL && underWay_.empty() && !job_.failure().raised())
+    MPI_Comm_free(&comm_);
+}
+
+void MpiCommunicator::send(const void *data, std::size_t bytes, int peer) {
+  for (std::size_t at = 0; at < bytes; at += kLargestMessage) {
+    MPI_Request request;
+    std::lock_guard<std::mutex> guard(oneAtATime());
+    check(MPI_Isend(static_cast<const char *>(data) + at,
+                    static_cast<int>(std::min(kLargestMessage, bytes - at)), MPI_BYTE, peer, kTag,
+                    comm_, &request),
+          "MPI_Isend");
+    underWay_.push_back(request);
+    messages_.push_back({peer, false});
+  }
+}
+
+void MpiCommunicator::receive(void *data, std::size_t bytes, int peer) {
+  for (std::size_t at = 0; at < bytes; at += kLargestMessage) {
+    MPI_Request request;
+    std::lock_guard<std::mutex> guard(oneAtATime());
+    check(MPI_Irecv(static_cast<char *>(data) + at,
+                    static_cast<int>(std::min(kLargestMessage, bytes - at)), MPI_BYTE, peer, kTag,
+                    comm_, &request),
+          "MPI_Irecv");
+    underWay_.push_back(request);
+    messages_.push_back({peer, true});
+  }
+}
+
+void MpiCommunicator::finish(const Request &request) {
+  const double deadline = now() + timeout_;
+  for (int tries = 0;; ++tries) {
+    int done = 0;
+    {
+      std::lock_guard<std::mutex> guard(oneAtATime());
+      check(MPI_Testall(static_cast<int>(underWay_.size()), underWay_.data(), &done,
+                        MPI_STATUSES_IGNORE),
+            "MPI_Testall");
+    }
+    if (done)
+      break;
+    // More threads than cores: give the core away, and after a while sleep.
+    if (tries < 100) {
+      sched_yield();
+      continue;
+    }
+    usleep(tries < 1000 ? 20 : 200);
+    if (tries % 64)
+      continue;
+    checkWait(deadline, request);
+  }
+  underWay_.clear();
+  messages_.clear();
+}
+
+bool MpiCommunicator::awaits(int peer) {
+  std::lock_guard<std::mutex> guard(oneAtATime());
+  for (std::size_t i = 0; i < underWay_.size(); ++i) {
+    int done = 1;
+    if (messages_[i].incoming && messages_[i].peer == peer && underWay_[i] != MPI_REQUEST_NULL)
+      MPI_Test(&underWay_[i], &done, MPI_STATUS_IGNORE);
+    if (!done)
+      return true;
+  }
+  return false;
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_WITH_MPI

@@ -1,0 +1,135 @@
+#include "runtime/comm/Reduction.h"
+#include "runtime/Error.h"
+#include "runtime/device/StreamingStores.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+namespace fsdp::rt {
+
+namespace {
+
+struct Sum {
+  template <class T> static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>) // wraps around, as the hardware does
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
+                            static_cast<std::make_unsigned_t<T>>(b));
+    else
+      return a + b;
+  }
+};
+
+struct Max {
+  template <class T> static T apply(T a, T b) { return (a < b || b != b) ? b : a; }
+};
+
+// t[i] = s[0][i] op s[1][i] op ... for up to four sources, left to right. Reads of one index come
+// before its write, so t may be one of them.
+template <class Op, class T> void combine(T *t, const T *const *s, int sources, std::size_t count) {
+  const T *a = s[0], *b = s[sources > 1], *c = s[sources > 2 ? 2 : 0], *d = s[sources > 3 ? 3 : 0];
+  switch (sources) {
+  case 1:
+    if (t != a)
+      std::memcpy(t, a, count * sizeof(T));
+    return;
+  case 2:
+#pragma omp simd
+    for (std::size_t i = 0; i < count; ++i)
+      t[i] = Op::apply(a[i], b[i]);
+    return;
+  case 3:
+#pragma omp simd
+    for (std::size_t i = 0; i < count; ++i)
+      t[i] = Op::apply(Op::apply(a[i], b[i]), c[i]);
+    return;
+  default:
+#pragma omp simd
+    for (std::size_t i = 0; i < count; ++i)
+      t[i] = Op::apply(Op::apply(Op::apply(a[i], b[i]), c[i]), d[i]);
+  }
+}
+
+template <class Op, class T>
+void reduce(T *target, const void *const *sources, int sourceCount, std::size_t count) {
+  // More than four sources go through a block that stays in the first-level cache.
+  constexpr std::size_t kBlock = 2048;
+  alignas(64) T sum[kBlock];
+  const T *four[4];
+  // A large sum that takes the place of no source is written past the caches.
+  const bool streams = count * sizeof(T) >= kStreamingBytes &&
+                       std::find(sources, sources + sourceCount, target) == sources + sourceCount;
+  for (std::size_t from = 0; from < count; from += kBlock) {
+    std::size_t n = std::min(kBlock, count - from);
+    int next = std::min(sourceCount, 4);
+    T *last = streams ? sum : target + from;
+    for (int s = 0; s < next; ++s)
+      four[s] = static_cast<const T *>(sources[s]) + from;
+    combine<Op, T>(sourceCount > 4 ? sum : last, four, next, n);
+    while (next < sourceCount) {
+      int more = std::min(sourceCount - next, 3);
+      four[0] = sum;
+      for (int s = 0; s < more; ++s)
+        four[s + 1] = static_cast<const T *>(sources[next + s]) + from;
+      next += more;
+      combine<Op, T>(next == sourceCount ? last : sum, four, more + 1, n);
+    }
+    if (streams)
+      streamCopy(target + from, sum, n * sizeof(T));
+  }
+}
+
+// One rounding, at the end: the sum stands in float meanwhile. All of a block is read before any of
+// it is written, so the target may be one of the sources.
+template <class Op>
+void reduceNarrow(bf16 *target, const void *const *sources, int sourceCount, std::size_t count) {
+  constexpr std::size_t kBlock = 2048;
+  alignas(64) float sum[kBlock];
+  for (std::size_t from = 0; from < count; from += kBlock) {
+    const std::size_t n = std::min(kBlock, count - from);
+    convert(static_cast<const bf16 *>(sources[0]) + from, n, sum);
+    for (int s = 1; s < sourceCount; ++s) {
+      const bf16 *source = static_cast<const bf16 *>(sources[s]) + from;
+#pragma omp simd
+      for (std::size_t i = 0; i < n; ++i)
+        sum[i] = Op::apply(sum[i], static_cast<float>(source[i]));
+    }
+    convert(sum, n, target + from);
+  }
+}
+
+template <class T>
+void reduce(void *target, const void *const *sources, int sourceCount, std::size_t count,
+            ReduceOp op) {
+  if constexpr (std::is_same_v<T, bf16>) {
+    const auto narrow = op == ReduceOp::Sum ? reduceNarrow<Sum> : reduceNarrow<Max>;
+    return narrow(static_cast<bf16 *>(target), sources, sourceCount, count);
+  } else if (op == ReduceOp::Sum)
+    reduce<Sum>(static_cast<T *>(target), sources, sourceCount, count);
+  else
+    reduce<Max>(static_cast<T *>(target), sources, sourceCount, count);
+}
+
+} // namespace
+
+void reduceInRankOrder(void *target, const void *const *sources, int sourceCount, std::size_t count,
+                       DType type, ReduceOp op) {
+  switch (type) {
+  case DType::F32:
+    return reduce<float>(target, sources, sourceCount, count, op);
+  case DType::F64:
+    return reduce<double>(target, sources, sourceCount, count, op);
+  case DType::I32:
+    return reduce<std::int32_t>(target, sources, sourceCount, count, op);
+  case DType::I64:
+    return reduce<std::int64_t>(target, sources, sourceCount, count, op);
+  case DType::BF16:
+    return reduce<bf16>(target, sources, sourceCount, count, op);
+  case DType::Bool:
+    break;
+  }
+  throw Error(format("reduction got elements of type %s, expected f32, f64, bf16, i32 or i64",
+                     nameOf(type)));
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,46 @@
+//===- ShardRuns.h - walking over the parts of a split buffer ------------------===//
+#ifndef FSDP_RUNTIME_COMM_SHARDRUNS_H
+#define FSDP_RUNTIME_COMM_SHARDRUNS_H
+
+#include "runtime/comm/Communicator.h"
+
+#include <algorithm>
+
+namespace fsdp::rt {
+
+inline ShardLayout layoutOf(const Communicator::Request &request) {
+  return {request.outer, request.local, request.inner, request.total};
+}
+
+/// Calls `run(pieceIndex, wholeIndex, count)` for each contiguous run of elements that rank `r`
+/// really holds: never the padding.
+template <class Run> void forEachRun(ShardLayout tile, std::size_t r, Run run) {
+  const std::size_t count = tile.held(r) * tile.inner;
+  if (!count)
+    return;
+  for (std::size_t o = 0; o < tile.outer; ++o)
+    run(o * tile.local * tile.inner, (o * tile.total + r * tile.local) * tile.inner, count);
+}
+
+/// The part of [first, first+count) that lies in [low, high): `run(skipped, count)` when there is
+/// one.
+template <class Run>
+void clip(std::size_t first, std::size_t count, std::size_t low, std::size_t high, Run run) {
+  std::size_t from = std::max(first, low), to = std::min(first + count, high);
+  if (from < to)
+    run(from - first, to - from);
+}
+
+/// Zeros in the padding of rank `r`'s piece.
+inline void clearPadding(ShardLayout tile, std::size_t r, void *piece, std::size_t elementBytes) {
+  const std::size_t held = tile.held(r) * tile.inner, row = tile.local * tile.inner;
+  if (held == row)
+    return;
+  for (std::size_t o = 0; o < tile.outer; ++o)
+    std::fill_n(static_cast<char *>(piece) + (o * row + held) * elementBytes,
+                (row - held) * elementBytes, char(0));
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_COMM_SHARDRUNS_H

@@ -1,0 +1,60 @@
+//===- SharedMemoryCommunicator.h - collectives inside one machine ----------===//
+//
+// Ranks meet, read what they need straight out of their peers' arenas, and meet again before anyone
+// may change it. Data outside the arenas (the driver's own) goes through a staging area in pieces.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_COMM_SHAREDMEMORYCOMMUNICATOR_H
+#define FSDP_RUNTIME_COMM_SHAREDMEMORYCOMMUNICATOR_H
+
+#include "runtime/device/Arena.h"
+#include "runtime/job/Bootstrap.h"
+
+#include <vector>
+
+namespace fsdp::rt {
+
+class SharedMemoryCommunicator final : public Communicator {
+public:
+  /// `index`: which communicator of the segment; `group`: its world ranks, this one among them.
+  SharedMemoryCommunicator(std::string name, const Job &job, SharedSegment &segment, int index,
+                           std::vector<int> group, double timeoutSeconds);
+
+protected:
+  void doAllGather(const void *piece, void *whole, const Request &request) override;
+  void doReduceScatter(const void *whole, void *piece, const Request &request) override;
+  void doAllReduce(const void *source, void *target, const Request &request) override;
+  void doBroadcast(void *buffer, const Request &request) override;
+  void doBarrier(const Request &request) override;
+
+private:
+  /// Shows the group what this rank is about to do, meets, and checks that all do the same.
+  /// True when some rank's data lies outside its arena, so that all must go through staging.
+  bool open(const Request &request, const void *source, const void *target = nullptr);
+  /// Returns when all of the group have come this often.
+  void meet(const Request &request);
+  [[noreturn]] void reportAbsent(const Request &request);
+
+  std::uint64_t offsetOf(const void *pointer, std::size_t bytes) const;
+  const char *sourceOf(int peer) const;
+  char *targetOf(int peer) const;
+  char *stagingOf(int peer) const;
+  MeetingSlot::Shown &shownBy(int peer) const { return slots_[peer]->shown[opened_ & 1]; }
+
+  void reduceAll(void *target, const void *const *sources, std::size_t first, std::size_t count,
+                 const Request &request);
+
+  const Job &job_;
+  SharedSegment &segment_;
+  int index_;
+  std::vector<int> group_;
+  double timeout_;
+  WaitCounter &meeting_;
+  std::vector<MeetingSlot *> slots_;
+  std::vector<const void *> sources_, shifted_; // one for each peer; kept to allocate nothing
+  std::uint64_t opened_ = 0, meetings_ = 0;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_COMM_SHAREDMEMORYCOMMUNICATOR_H

@@ -1,0 +1,133 @@
+#include "runtime/comm/TcpCommunicator.h"
+#include "runtime/device/WaitCounter.h"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
+
+namespace fsdp::rt {
+
+namespace {
+
+// How often a rank that waits looks whether the others are still there.
+constexpr double kLook = 0.05;
+// How long the cause of a lost connection may take to arrive.
+constexpr double kCause = 3;
+constexpr int kNone = -1;
+
+} // namespace
+
+TcpCommunicator::TcpCommunicator(std::string name, const Job &job, ControlChannel &control,
+                                 std::uint64_t id, std::vector<int> group, double timeoutSeconds)
+    : MessageCommunicator(std::move(name), job, std::move(group), timeoutSeconds),
+      lines_(static_cast<std::size_t>(size())) {
+  const auto check = [&] {
+    job.failure().check();
+    if (job.leaving())
+      throw Aborted("the rank is leaving");
+  };
+  for (int peer = 0; peer < size(); ++peer)
+    if (peer != rank())
+      lines_[peer].socket = control.join(group_[peer], id, check, timeout_);
+  entries_.reserve(lines_.size());
+}
+
+// The peers find the end behind all that was sent.
+TcpCommunicator::~TcpCommunicator() {
+  for (Line &line : lines_)
+    if (line.socket)
+      shutdown(line.socket.descriptor(), SHUT_WR);
+}
+
+void TcpCommunicator::send(const void *data, std::size_t bytes, int peer) {
+  if (bytes)
+    lines_[peer].out.parts.push_back({const_cast<char *>(static_cast<const char *>(data)), bytes});
+}
+
+void TcpCommunicator::receive(void *data, std::size_t bytes, int peer) {
+  if (bytes)
+    lines_[peer].in.parts.push_back({static_cast<char *>(data), bytes});
+}
+
+bool TcpCommunicator::awaits(int peer) { return !lines_[peer].in.empty(); }
+
+bool TcpCommunicator::move(Line &line, Queue &queue, bool outwards, int &fault) {
+  bool moved = false;
+  while (!queue.empty()) {
+    Part &part = queue.parts[queue.next];
+    const long bytes = outwards ? line.socket.send(part.data, part.bytes)
+                                : line.socket.receive(part.data, part.bytes);
+    if (bytes == Socket::kEnded)
+      fault = errno;
+    if (bytes <= 0)
+      return moved;
+    moved = true;
+    part.data += bytes;
+    part.bytes -= static_cast<std::size_t>(bytes);
+    queue.next += part.bytes == 0;
+  }
+  return moved;
+}
+
+bool TcpCommunicator::move(const Request &request) {
+  bool moved = false;
+  for (int step = 1; step < size(); ++step) {
+    const int peer = (rank() + step) % size();
+    Line &line = lines_[peer];
+    int fault = kNone;
+    // What has arrived is taken before an end is complained of.
+    moved |= move(line, line.in, false, fault);
+    moved |= move(line, line.out, true, fault);
+    if (fault != kNone)
+      lost(peer, fault, request);
+  }
+  return moved;
+}
+
+void TcpCommunicator::finish(const Request &request) {
+  double time = now(), looked = time, deadline = time + timeout_;
+  for (;;) {
+    const bool moved = move(request);
+    entries_.clear();
+    for (const Line &line : lines_)
+      if (!line.in.empty() || !line.out.empty())
+        entries_.push_back({line.socket.descriptor(),
+                            static_cast<short>((line.in.empty() ? 0 : POLLIN) |
+                                               (line.out.empty() ? 0 : POLLOUT)),
+                            0});
+    if (entries_.empty())
+      break;
+    if (!moved)
+      poll(entries_.data(), entries_.size(), static_cast<int>(kLook * 1e3));
+    time = now();
+    if (moved)
+      deadline = time + timeout_;
+    if (time - looked < kLook)
+      continue;
+    looked = time;
+    checkWait(deadline, request);
+  }
+  for (Line &line : lines_) {
+    line.in.parts.clear();
+    line.out.parts.clear();
+    line.in.next = line.out.next = 0;
+  }
+}
+
+void TcpCommunicator::lost(int peer, int reason, const Request &request) {
+  const double deadline = now() + kCause;
+  while (now() < deadline) {
+    checkWait(deadline + timeout_, request);
+    poll(nullptr, 0, 20);
+  }
+  const int world = group_[static_cast<std::size_t>(peer)];
+  // Nobody has failed. What it leaves unread resets the connection.
+  const bool ended = reason == 0 || reason == ECONNRESET || reason == EPIPE;
+  throw Error(format("waiting in '%s' over '%s' for rank %d, which %s", request.describe().c_str(),
+                     name().c_str(), world,
+                     ended ? "has ended already"
+                           : format("is unreachable: %s", std::strerror(reason)).c_str()))
+      .byAll();
+}
+
+} // namespace fsdp::rt

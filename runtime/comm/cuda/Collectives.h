@@ -1,0 +1,43 @@
+//===- Collectives.h - the ways in which devices talk -----------------------===//
+#ifndef FSDP_RUNTIME_COMM_CUDA_COLLECTIVES_H
+#define FSDP_RUNTIME_COMM_CUDA_COLLECTIVES_H
+
+#include "runtime/device/cuda/Context.h"
+
+#include <memory>
+
+namespace fsdp::rt {
+
+/// The communicators of one rank, and the memory that they work on best.
+class Collectives {
+public:
+  virtual ~Collectives() = default;
+
+  /// Joins all ranks; the monitor already looks on. Called once, first of all.
+  virtual void connect() {}
+  /// Memory of the device for the arena: at the same place from its start on every rank.
+  /// Called once; the memory goes with the object.
+  virtual std::byte *allocateArena(std::size_t bytes) = 0;
+
+  /// Communicator `index` of the program; this rank's part of it.
+  virtual CollectiveBackend &communicator(int index) = 0;
+
+  /// Throws what went wrong since: an asynchronous failure, a collective that does not end. Called
+  /// by the monitor's thread.
+  virtual void inspect() = 0;
+  /// Lets nothing on the device wait for other ranks any more, as soon as the host's thread is in no
+  /// call that uses what this gives up. Called by the monitor's thread, once the job has failed.
+  virtual void abandon() noexcept = 0;
+  /// Bytes of scratch memory.
+  virtual std::size_t workspaceBytes() const = 0;
+};
+
+/// NCCL's or Loopback's, as the job's transport says; `context` outlives it and is not complete yet.
+std::unique_ptr<Collectives> makeCollectives(Context &context);
+
+/// Throws what a call of CUDA or NCCL gave, as an error of the action under way.
+#define FSDP_CHECK(context, call) (context).check((call), __FILE__, __LINE__)
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_COMM_CUDA_COLLECTIVES_H

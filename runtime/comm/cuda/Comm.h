@@ -1,0 +1,154 @@
+//===- Comm.h - a communicator as a stream of the device uses it ------------===//
+//
+// The calls have NCCL's names, arguments and meaning, so that generated text reads as if it called
+// NCCL; who answers them is NCCL itself or Loopback (N ranks as threads on one device).
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_COMM_CUDA_COMM_H
+#define FSDP_RUNTIME_COMM_CUDA_COMM_H
+
+#include "runtime/comm/Communicator.h"
+#include "runtime/device/cuda/LaunchWork.h"
+
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+namespace fsdp::rt {
+
+/// What collectives of one communicator go through: enqueues on `stream` and returns. Every rank of
+/// the group issues the same collectives in the same order. Counts are elements.
+class CollectiveBackend {
+public:
+  virtual ~CollectiveBackend() = default;
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  /// Piece of `count` elements of every rank, in rank order, into `whole`; in place when `piece` is
+  /// its own part of `whole`.
+  virtual ncclResult_t allGather(const void *piece, void *whole, std::size_t count,
+                                 ncclDataType_t type, cudaStream_t stream) = 0;
+  /// Combined `whole`s; this rank keeps the `count` elements of its own part. In place as above.
+  virtual ncclResult_t reduceScatter(const void *whole, void *piece, std::size_t count,
+                                     ncclDataType_t type, ncclRedOp_t op, cudaStream_t stream) = 0;
+  /// `source` may be `target`.
+  virtual ncclResult_t allReduce(const void *source, void *target, std::size_t count,
+                                 ncclDataType_t type, ncclRedOp_t op, cudaStream_t stream) = 0;
+  virtual ncclResult_t broadcast(const void *source, void *target, std::size_t count,
+                                 ncclDataType_t type, int root, cudaStream_t stream) = 0;
+  /// Scratch memory of the device for the collective being enqueued, aligned to 256 bytes: good
+  /// until the next request. It grows to the largest request and stays.
+  virtual cudaError_t staging(std::size_t bytes, cudaStream_t stream, void *&block) = 0;
+
+protected:
+  CollectiveBackend(int rank, int size) : rank_(rank), size_(size) {}
+
+private:
+  int rank_, size_;
+};
+
+/// A handle, passed by value.
+struct Comm {
+  CollectiveBackend *backend = nullptr;
+
+  int rank() const { return backend->rank(); }
+  int size() const { return backend->size(); }
+};
+
+inline ncclResult_t ncclAllGather(const void *piece, void *whole, std::size_t count,
+                                  ncclDataType_t type, Comm comm, cudaStream_t stream) {
+  noteWork({"all_gather"});
+  return comm.backend->allGather(piece, whole, count, type, stream);
+}
+inline ncclResult_t ncclReduceScatter(const void *whole, void *piece, std::size_t count,
+                                      ncclDataType_t type, ncclRedOp_t op, Comm comm,
+                                      cudaStream_t stream) {
+  noteWork({"reduce_scatter"});
+  return comm.backend->reduceScatter(whole, piece, count, type, op, stream);
+}
+inline ncclResult_t ncclAllReduce(const void *source, void *target, std::size_t count,
+                                  ncclDataType_t type, ncclRedOp_t op, Comm comm,
+                                  cudaStream_t stream) {
+  noteWork({"all_reduce"});
+  return comm.backend->allReduce(source, target, count, type, op, stream);
+}
+inline ncclResult_t ncclBroadcast(const void *source, void *target, std::size_t count,
+                                  ncclDataType_t type, int root, Comm comm, cudaStream_t stream) {
+  noteWork({"broadcast"});
+  return comm.backend->broadcast(source, target, count, type, root, stream);
+}
+
+/// NCCL's name of an element type; bool moves as bytes.
+constexpr ncclDataType_t ncclTypeOf(DType type) {
+  switch (type) {
+  case DType::F32:
+    return ncclFloat32;
+  case DType::F64:
+    return ncclFloat64;
+  case DType::I32:
+    return ncclInt32;
+  case DType::I64:
+    return ncclInt64;
+  case DType::BF16:
+    return ncclBfloat16;
+  case DType::Bool:
+    return ncclUint8;
+  }
+  return ncclUint8;
+}
+
+/// Bytes of an element.
+constexpr std::size_t bytesOf(ncclDataType_t type) {
+  switch (type) {
+  case ncclInt8:
+  case ncclUint8:
+    return 1;
+  case ncclFloat16:
+  case ncclBfloat16:
+    return 2;
+  case ncclInt64:
+  case ncclUint64:
+  case ncclFloat64:
+    return 8;
+  default:
+    return 4;
+  }
+}
+
+/// Collectives over any tile: a dimension that is not outermost, or that is not cut evenly. Pieces
+/// are packed into one block, sent by the call above, and unpacked; padding never reaches the whole
+/// and is zero in the piece. A tile that needs none of this is the plain call.
+ncclResult_t all_gather(ShardLayout tile, const void *piece, void *whole, DType type, Comm comm,
+                        cudaStream_t stream);
+ncclResult_t reduce_scatter(ShardLayout tile, const void *whole, void *piece, DType type, Comm comm,
+                            cudaStream_t stream, ncclRedOp_t op = ncclSum);
+template <class T>
+ncclResult_t all_gather(ShardLayout tile, const T *piece, T *whole, Comm comm, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return all_gather(tile, piece, whole, dtypeOf<T>, comm, stream);
+}
+template <class T>
+ncclResult_t reduce_scatter(ShardLayout tile, const T *whole, T *piece, Comm comm, cudaStream_t stream,
+                            ncclRedOp_t op = ncclSum) {
+  FSDP_NOTE_WORK();
+  return reduce_scatter(tile, whole, piece, dtypeOf<T>, comm, stream, op);
+}
+
+/// True where the plain NCCL calls mean what the tile says, on `ranks` ranks: outermost dimension,
+/// cut evenly, without padding.
+constexpr bool isPlain(ShardLayout tile, std::size_t ranks) {
+  return tile.outer == 1 && tile.local * ranks == tile.total;
+}
+
+/// The part of `whole` that the rank of index `index` keeps, into `piece`, zeros in its padding;
+/// meets nobody.
+cudaError_t all_slice(ShardLayout tile, int index, const void *whole, void *piece, DType type,
+                      cudaStream_t stream);
+template <class T>
+cudaError_t all_slice(ShardLayout tile, int index, const T *whole, T *piece, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return all_slice(tile, index, whole, piece, dtypeOf<T>, stream);
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_COMM_CUDA_COMM_H

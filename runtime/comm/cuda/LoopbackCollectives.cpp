@@ -1,0 +1,285 @@
+#include "runtime/comm/cuda/LoopbackCollectives.h"
+#include "runtime/kernels/cuda/Kernels.h"
+
+#include <atomic>
+#include <string>
+
+namespace fsdp::rt {
+
+namespace {
+
+// How often a rank that waits looks whether the others are still there.
+constexpr double kLook = 0.05;
+
+bool typeOf(ncclDataType_t type, DType &found) {
+  switch (type) {
+  case ncclFloat32:
+    found = DType::F32;
+    return true;
+  case ncclFloat64:
+    found = DType::F64;
+    return true;
+  case ncclInt32:
+    found = DType::I32;
+    return true;
+  case ncclInt64:
+    found = DType::I64;
+    return true;
+  case ncclBfloat16:
+    found = DType::BF16;
+    return true;
+  case ncclUint8:
+    found = DType::Bool;
+    return true;
+  default:
+    return false;
+  }
+}
+
+ncclResult_t asNccl(cudaError_t status) {
+  return status == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+const std::byte *behind(const void *address, std::size_t bytes) {
+  return static_cast<const std::byte *>(address) + bytes;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// One communicator of one rank
+//===----------------------------------------------------------------------===//
+
+class LoopbackCollectives::Member final : public CollectiveBackend {
+public:
+  Member(Context &context, const char *name, std::vector<int> group, int rank, Meeting &meeting)
+      : CollectiveBackend(rank, static_cast<int>(group.size())), context_(context), name_(name),
+        group_(std::move(group)), meeting_(meeting) {
+    // The events are never destroyed: a peer may be about to wait for them when this rank ends.
+    Shown &mine = shownBy(rank);
+    FSDP_CHECK(context, cudaEventCreateWithFlags(&mine.ready, cudaEventDisableTiming));
+    FSDP_CHECK(context, cudaEventCreateWithFlags(&mine.read, cudaEventDisableTiming));
+  }
+
+  std::size_t workspaceBytes() const { return workspace_.bytes() + sums_.bytes(); }
+
+  ncclResult_t allGather(const void *piece, void *whole, std::size_t count, ncclDataType_t type,
+                         cudaStream_t stream) override {
+    const std::size_t bytes = count * bytesOf(type);
+    if (ncclResult_t status = open(Communicator::Kind::AllGather, type, ReduceOp::Sum, 0, count,
+                                   piece, stream))
+      return status;
+    for (int peer = 0; peer < size(); ++peer) {
+      void *target = static_cast<std::byte *>(whole) + std::size_t(peer) * bytes;
+      if (ncclResult_t status = copy(shownBy(peer).source, target, bytes, stream))
+        return status;
+    }
+    return close(stream);
+  }
+
+  ncclResult_t reduceScatter(const void *whole, void *piece, std::size_t count, ncclDataType_t type,
+                             ncclRedOp_t op, cudaStream_t stream) override {
+    ReduceOp reduceOp;
+    DType dtype;
+    if (!typeOf(type, dtype) || !operatorOf(op, reduceOp))
+      return ncclInvalidArgument;
+    if (ncclResult_t status =
+            open(Communicator::Kind::ReduceScatter, type, reduceOp, 0, count, whole, stream))
+      return status;
+    const RankSources sources = sourcesAt(std::size_t(rank()) * count * bytesOf(type));
+    if (cudaError_t status = reduce_in_rank_order(sources, piece, count, dtype, reduceOp, stream))
+      return asNccl(status);
+    return close(stream);
+  }
+
+  ncclResult_t allReduce(const void *source, void *target, std::size_t count, ncclDataType_t type,
+                         ncclRedOp_t op, cudaStream_t stream) override {
+    ReduceOp reduceOp;
+    DType dtype;
+    if (!typeOf(type, dtype) || !operatorOf(op, reduceOp))
+      return ncclInvalidArgument;
+    // In place, the sum has to stand elsewhere until all have read what it replaces.
+    const std::size_t bytes = count * bytesOf(type);
+    void *sum = target;
+    if (source == target && size() > 1)
+      if (cudaError_t status = sums_.reserve(bytes, sum))
+        return asNccl(status);
+    if (ncclResult_t status =
+            open(Communicator::Kind::AllReduce, type, reduceOp, 0, count, source, stream))
+      return status;
+    if (cudaError_t status =
+            reduce_in_rank_order(sourcesAt(0), sum, count, dtype, reduceOp, stream))
+      return asNccl(status);
+    if (ncclResult_t status = close(stream))
+      return status;
+    return copy(sum, target, bytes, stream);
+  }
+
+  ncclResult_t broadcast(const void *source, void *target, std::size_t count, ncclDataType_t type,
+                         int root, cudaStream_t stream) override {
+    if (ncclResult_t status = open(Communicator::Kind::Broadcast, type, ReduceOp::Sum, root, count,
+                                   source, stream))
+      return status;
+    if (ncclResult_t status = copy(shownBy(root).source, target, count * bytesOf(type), stream))
+      return status;
+    return close(stream);
+  }
+
+  cudaError_t staging(std::size_t bytes, cudaStream_t, void *&block) override {
+    return workspace_.reserve(bytes, block);
+  }
+
+private:
+  Shown &shownBy(int rank) const { return meeting_.shown[static_cast<std::size_t>(rank)]; }
+
+  static bool operatorOf(ncclRedOp_t op, ReduceOp &found) {
+    found = op == ncclMax ? ReduceOp::Max : ReduceOp::Sum;
+    return op == ncclMax || op == ncclSum;
+  }
+  static ncclResult_t copy(const void *from, void *to, std::size_t bytes, cudaStream_t stream) {
+    if (from == to || !bytes)
+      return ncclSuccess;
+    return asNccl(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+  }
+  RankSources sourcesAt(std::size_t bytes) const {
+    RankSources sources{};
+    sources.count = size();
+    for (int peer = 0; peer < size(); ++peer)
+      sources.address[peer] = behind(shownBy(peer).source, bytes);
+    return sources;
+  }
+
+  /// Shows what this rank does, and lets its stream wait for the data of all.
+  ncclResult_t open(Communicator::Kind kind, ncclDataType_t type, ReduceOp op, int root,
+                    std::size_t count, const void *source, cudaStream_t stream) {
+    Communicator::Request request{};
+    request.kind = kind;
+    if (!typeOf(type, request.type))
+      return ncclInvalidArgument;
+    request.op = op;
+    request.root = static_cast<std::uint16_t>(root);
+    request.outer = request.inner = 1;
+    request.local = count;
+    request.total = kind == Communicator::Kind::AllReduce || kind == Communicator::Kind::Broadcast
+                        ? count
+                        : count * static_cast<std::size_t>(size());
+    Shown &mine = shownBy(rank());
+    if (cudaError_t status = cudaEventRecord(mine.ready, stream))
+      return asNccl(status);
+    mine.request = request;
+    mine.source = source;
+    meet(request);
+    for (int peer = 0; peer < size(); ++peer) {
+      const Shown &theirs = shownBy(peer);
+      if (!(theirs.request == request))
+        throw Error(format("collectives over '%s' do not match: rank %d of the group got here with "
+                           "'%s', rank %d with '%s'",
+                           name_, rank(), request.describe().c_str(), peer,
+                           theirs.request.describe().c_str()))
+            .at(context_.rank(), context_.action())
+            .byAll();
+      if (peer != rank())
+        if (cudaError_t status = cudaStreamWaitEvent(stream, theirs.ready, 0))
+          return asNccl(status);
+    }
+    return ncclSuccess;
+  }
+
+  /// Lets this rank's stream wait until all have read its data.
+  ncclResult_t close(cudaStream_t stream) {
+    const Communicator::Request request = shownBy(rank()).request;
+    if (cudaError_t status = cudaEventRecord(shownBy(rank()).read, stream))
+      return asNccl(status);
+    meet(request);
+    for (int peer = 0; peer < size(); ++peer)
+      if (peer != rank())
+        if (cudaError_t status = cudaStreamWaitEvent(stream, shownBy(peer).read, 0))
+          return asNccl(status);
+    return ncclSuccess;
+  }
+
+  void meet(const Communicator::Request &request) {
+    if (size() == 1)
+      return;
+    __atomic_store_n(&shownBy(rank()).meetings, ++meetings_, __ATOMIC_RELAXED);
+    meeting_.come.advance();
+    const std::uint64_t all = meetings_ * static_cast<std::uint64_t>(size());
+    const double timeout = context_.job().options().timeoutSeconds, start = now();
+    while (!meeting_.come.waitFor(all, kLook)) {
+      context_.job().failure().check();
+      if (now() - start < timeout)
+        continue;
+      std::string late;
+      for (int peer = 0; peer < size(); ++peer)
+        if (__atomic_load_n(&shownBy(peer).meetings, __ATOMIC_RELAXED) < meetings_)
+          late += (late.empty() ? "" : ", ") + std::to_string(group_[std::size_t(peer)]);
+      throw Error(format("timed out after %g s in '%s' over '%s', waiting for rank %s "
+                         "(FSDP_TIMEOUT sets the timeout in seconds)",
+                         timeout, request.describe().c_str(), name_, late.c_str()))
+          .at(context_.rank(), context_.action())
+          .byAll();
+    }
+  }
+
+  Context &context_;
+  const char *name_;
+  std::vector<int> group_;
+  Meeting &meeting_;
+  std::uint64_t meetings_ = 0;
+  StreamWorkspace workspace_, sums_;
+};
+
+//===----------------------------------------------------------------------===//
+// All communicators of one rank
+//===----------------------------------------------------------------------===//
+
+LoopbackCollectives::LoopbackCollectives(Context &context) : context_(context) {
+  const Mesh &mesh = context.mesh();
+  if (mesh.size() > RankSources::kMost)
+    throw Error(format("--communicator=loopback got %d ranks, expected at most %d on one device",
+                       mesh.size(), RankSources::kMost));
+  const auto communicators = context.program().communicators;
+  members_.resize(communicators.size());
+  // The first rank of the mesh makes the meetings; the others are told where they are.
+  auto hub = std::make_shared<Hub>();
+  if (context.world().rank() == 0)
+    for (std::size_t index = 0; index < communicators.size(); ++index)
+      for (int rank = 0; rank < mesh.size(); ++rank) {
+        const std::vector<int> group = mesh.group(rank, communicators[index].axes);
+        (*hub)[{static_cast<int>(index), group.front()}].shown.resize(group.size());
+      }
+  std::shared_ptr<Hub> *address = &hub;
+  context.world().broadcast(&address, sizeof address, 0);
+  hub_ = *address;
+  context.world().barrier(); // until then the first rank's variable is read
+}
+
+LoopbackCollectives::~LoopbackCollectives() {
+  if (arena_ && !context_.job().failure().raised())
+    cudaFree(arena_);
+}
+
+std::byte *LoopbackCollectives::allocateArena(std::size_t bytes) {
+  FSDP_CHECK(context_, cudaMalloc(&arena_, bytes));
+  return static_cast<std::byte *>(arena_);
+}
+
+CollectiveBackend &LoopbackCollectives::communicator(int index) {
+  auto &member = members_[static_cast<std::size_t>(index)];
+  if (!member) {
+    const CommunicatorSpec &spec = context_.program().communicators[index];
+    const std::vector<int> group = context_.mesh().group(context_.rank(), spec.axes);
+    member = std::make_unique<Member>(context_, spec.name, group, context_.rankIn(index),
+                                      hub_->at({index, group.front()}));
+  }
+  return *member;
+}
+
+std::size_t LoopbackCollectives::workspaceBytes() const {
+  std::size_t bytes = 0;
+  for (const auto &member : members_)
+    bytes += member ? member->workspaceBytes() : 0;
+  return bytes;
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,61 @@
+//===- LoopbackCollectives.h - N ranks as threads on one device -------------===//
+#ifndef FSDP_RUNTIME_COMM_CUDA_LOOPBACKCOLLECTIVES_H
+#define FSDP_RUNTIME_COMM_CUDA_LOOPBACKCOLLECTIVES_H
+
+#include "runtime/device/WaitCounter.h"
+#include "runtime/comm/cuda/Collectives.h"
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// Collectives between threads whose arenas lie on one device: copies and sums that read the peers'
+/// arenas, sums in rank order, so that results are the same bits as on the CPU. For a mesh on a
+/// machine with a single GPU: to check, not to be fast.
+///
+/// [Note: meeting at enqueue] The host threads of a group meet twice in each collective. Each rank
+/// records that its data is there, and meets; then all have shown what they do and where, and each
+/// stream waits for the data of all, and enqueues its part. Each rank records that it has read, and
+/// meets; then each stream waits until all have read what it may overwrite. As the ranks issue the
+/// same program, they meet in the same order, whatever streams their collectives are on.
+class LoopbackCollectives final : public Collectives {
+public:
+  /// Errors: more ranks than a kernel's argument has room for.
+  explicit LoopbackCollectives(Context &context);
+  ~LoopbackCollectives() override;
+
+  std::byte *allocateArena(std::size_t bytes) override;
+  CollectiveBackend &communicator(int index) override;
+  void inspect() override {} // meetings look after themselves
+  void abandon() noexcept override {}
+  std::size_t workspaceBytes() const override;
+
+private:
+  class Member;
+  /// What a rank shows to its group.
+  struct Shown {
+    Communicator::Request request{};
+    const void *source = nullptr;
+    cudaEvent_t ready = nullptr, read = nullptr;
+    std::uint64_t meetings = 0;
+  };
+  /// Where a group meets.
+  struct Meeting {
+    WaitCounter come;
+    std::vector<Shown> shown;
+  };
+  /// The meetings of all groups, by communicator and first rank; one for all ranks.
+  using Hub = std::map<std::pair<int, int>, Meeting>;
+
+  Context &context_;
+  void *arena_ = nullptr;
+  std::shared_ptr<Hub> hub_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_COMM_CUDA_LOOPBACKCOLLECTIVES_H

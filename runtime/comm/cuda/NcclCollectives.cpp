@@ -1,0 +1,277 @@
+#include "runtime/comm/cuda/NcclCollectives.h"
+#include "runtime/device/WaitCounter.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <utility>
+
+namespace fsdp::rt {
+
+/// While one lives, its thread alone uses the communicators, and none is aborted. Throws where they
+/// have been: the job has failed.
+class NcclCollectives::Inside {
+public:
+  explicit Inside(NcclCollectives &all) : lock_(all.calls_) {
+    if (all.abandoned_)
+      all.context_.job().failure().check();
+  }
+
+private:
+  std::lock_guard<std::mutex> lock_;
+};
+
+//===----------------------------------------------------------------------===//
+// One communicator of the program
+//===----------------------------------------------------------------------===//
+
+class NcclCollectives::Member final : public CollectiveBackend {
+public:
+  Member(NcclCollectives &all, CommunicatorSpec spec, std::vector<int> group, int rank)
+      : CollectiveBackend(rank, static_cast<int>(group.size())), all_(all), spec_(spec),
+        group_(std::move(group)) {}
+
+  const char *name() const { return spec_.name; }
+  PendingActions &pending() { return pending_; }
+  std::size_t workspaceBytes() const { return workspace_.bytes(); }
+
+  ncclResult_t allGather(const void *piece, void *whole, std::size_t count, ncclDataType_t type,
+                         cudaStream_t stream) override {
+    return perform(NCCL_CTA_POLICY_ZERO, piece, whole, count, type, stream, [&](ncclComm_t comm) {
+      return ::ncclAllGather(piece, whole, count, type, comm, stream);
+    });
+  }
+  ncclResult_t reduceScatter(const void *whole, void *piece, std::size_t count, ncclDataType_t type,
+                             ncclRedOp_t op, cudaStream_t stream) override {
+    return perform(NCCL_CTA_POLICY_DEFAULT, whole, piece, count, type, stream,
+                   [&](ncclComm_t comm) {
+                     return ::ncclReduceScatter(whole, piece, count, type, op, comm, stream);
+                   });
+  }
+  ncclResult_t allReduce(const void *source, void *target, std::size_t count, ncclDataType_t type,
+                         ncclRedOp_t op, cudaStream_t stream) override {
+    return perform(NCCL_CTA_POLICY_DEFAULT, source, target, count, type, stream,
+                   [&](ncclComm_t comm) {
+                     return ::ncclAllReduce(source, target, count, type, op, comm, stream);
+                   });
+  }
+  ncclResult_t broadcast(const void *source, void *target, std::size_t count, ncclDataType_t type,
+                         int root, cudaStream_t stream) override {
+    return perform(NCCL_CTA_POLICY_DEFAULT, source, target, count, type, stream,
+                   [&](ncclComm_t comm) {
+                     return ::ncclBroadcast(source, target, count, type, root, comm, stream);
+                   });
+  }
+  cudaError_t staging(std::size_t bytes, cudaStream_t, void *&block) override {
+    return workspace_.reserve(bytes, block);
+  }
+
+private:
+  /// Enqueues `collective(communicator)`, having opened the communicator where this is its first. A
+  /// rank by itself copies.
+  template <class Collective>
+  ncclResult_t perform(int policy, const void *from, void *to, std::size_t count,
+                       ncclDataType_t type, cudaStream_t stream, Collective collective) {
+    if (size() == 1 && !all_.always())
+      return copy(from, to, count, type, stream);
+    pending_.begin(all_.context_.action());
+    if (!comm_)
+      comm_ = all_.split(spec_, group_, policy);
+    {
+      Inside inside(all_);
+      if (ncclResult_t status = collective(comm_))
+        return status;
+    }
+    return pending_.enqueued(stream, all_.context_.job().failure()) == cudaSuccess
+               ? ncclSuccess
+               : ncclUnhandledCudaError;
+  }
+  static ncclResult_t copy(const void *from, void *to, std::size_t count, ncclDataType_t type,
+                           cudaStream_t stream) {
+    if (from == to || !count)
+      return ncclSuccess;
+    return cudaMemcpyAsync(to, from, count * bytesOf(type), cudaMemcpyDeviceToDevice, stream) ==
+                   cudaSuccess
+               ? ncclSuccess
+               : ncclUnhandledCudaError;
+  }
+
+  NcclCollectives &all_;
+  CommunicatorSpec spec_;
+  std::vector<int> group_;
+  ncclComm_t comm_ = nullptr;
+  StreamWorkspace workspace_;
+  PendingActions pending_;
+};
+
+//===----------------------------------------------------------------------===//
+// Start
+//===----------------------------------------------------------------------===//
+
+NcclCollectives::NcclCollectives(Context &context)
+    : context_(context), timeout_(context.job().options().timeoutSeconds),
+      always_(std::getenv("FSDP_NCCL_ALWAYS") != nullptr) {
+  members_.resize(context.program().communicators.size());
+}
+
+void NcclCollectives::connect() {
+  if (context_.worldSize() == 1 && !always_)
+    return;
+  static std::once_flag environment;
+  std::call_once(environment, [] {
+    // Kernels of several communicators run in the order of their launches, the same on every rank.
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
+    // It would change what communicators are configured to be.
+    unsetenv("NCCL_COMM_BLOCKING");
+  });
+  ncclUniqueId id{};
+  if (context_.world().rank() == 0) // of the mesh, which may begin with another rank than 0
+    FSDP_CHECK(context_, ncclGetUniqueId(&id));
+  context_.world().broadcast(&id, sizeof id, 0);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  config.commName = "all ranks";
+  Inside inside(*this);
+  joiningSince_ = now();
+  FSDP_CHECK(context_, ncclCommInitRankConfig(&world_, context_.worldSize(), id, context_.rank(),
+                                              &config));
+  joiningSince_ = 0;
+  std::lock_guard<std::mutex> lock(mutex_);
+  comms_.push_back(world_);
+}
+
+NcclCollectives::~NcclCollectives() {
+  // After a failure NCCL may wait for ranks that will not come: the process ends in any case.
+  if (abandoned_ || std::uncaught_exceptions() > 0)
+    return;
+  for (auto [comm, window] : windows_)
+    ncclCommWindowDeregister(comm, window);
+  for (std::size_t i = comms_.size(); i-- > 0;) {
+    if (ncclCommFinalize(comms_[i]) != ncclSuccess)
+      return;
+    ncclCommDestroy(comms_[i]);
+  }
+  if (arena_)
+    world_ ? (void)ncclMemFree(arena_) : (void)cudaFree(arena_);
+}
+
+std::byte *NcclCollectives::allocateArena(std::size_t bytes) {
+  void *memory = nullptr;
+  if (world_)
+    FSDP_CHECK(context_, ncclMemAlloc(&memory, bytes));
+  else
+    FSDP_CHECK(context_, cudaMalloc(&memory, bytes));
+  arena_ = static_cast<std::byte *>(memory);
+  arenaBytes_ = bytes;
+  return arena_;
+}
+
+CollectiveBackend &NcclCollectives::communicator(int index) {
+  auto &member = members_[static_cast<std::size_t>(index)];
+  if (!member) {
+    const CommunicatorSpec &spec = context_.program().communicators[index];
+    auto made = std::make_unique<Member>(*this, spec, context_.mesh().group(context_.rank(), spec.axes),
+                                         context_.rankIn(index));
+    std::lock_guard<std::mutex> lock(mutex_);
+    member = std::move(made);
+  }
+  return *member;
+}
+
+ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vector<int> &group,
+                                  int policy) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  config.commName = spec.name;
+  config.CTAPolicy = policy;
+  int key = 0;
+  while (group[static_cast<std::size_t>(key)] != context_.rank())
+    ++key;
+  ncclComm_t comm = nullptr;
+  Inside inside(*this);
+  // Groups are told apart by their first ranks.
+  FSDP_CHECK(context_, ncclCommSplit(world_, group.front(), key, &comm, &config));
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    comms_.push_back(comm);
+  }
+  registerArena(comm, spec);
+  return comm;
+}
+
+void NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spec) {
+  ncclWindow_t window = nullptr;
+  const ncclResult_t status =
+      ncclCommWindowRegister(comm, arena_, arenaBytes_, &window, NCCL_WIN_COLL_SYMMETRIC);
+  if (status == ncclSuccess && window) {
+    windows_.emplace_back(comm, window);
+    return;
+  }
+  if (status == ncclSystemError || status == ncclUnhandledCudaError || status == ncclRemoteError)
+    FSDP_CHECK(context_, status);
+  if (context_.rank() == 0 && !std::exchange(remarked_, true))
+    std::fprintf(stderr,
+                 "note: NCCL does not register the arena as a symmetric window of '%s' (%s); its "
+                 "collectives go through NCCL's own buffers, which is slower\n",
+                 spec.name,
+                 status == ncclSuccess ? "not supported between these GPUs"
+                                       : ncclGetErrorString(status));
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+void NcclCollectives::inspect() {
+  if (const double since = joiningSince_; since > 0 && now() - since > timeout_)
+    throw Error(format("timed out after %g s waiting for NCCL to connect all ranks (FSDP_TIMEOUT "
+                       "sets the timeout in seconds; NCCL_DEBUG=INFO logs what NCCL does)",
+                       timeout_))
+        .byAll();
+  std::lock_guard<std::mutex> lock(mutex_);
+  // A collective that does not end names itself; an asynchronous error is said to be of the oldest
+  // one that has not ended.
+  const char *unfinished = "";
+  for (auto &member : members_) {
+    double seconds = 0;
+    const char *action = member ? member->pending().oldest(seconds) : nullptr;
+    if (!action)
+      continue;
+    if (seconds > timeout_)
+      throw Error(format("timed out after %.0f s in a collective over '%s': another rank did not "
+                         "join it, or hangs (FSDP_TIMEOUT sets the timeout in seconds)",
+                         seconds, member->name()))
+          .at(context_.rank(), action)
+          .byAll();
+    unfinished = action;
+  }
+  for (ncclComm_t comm : comms_) {
+    ncclResult_t state = ncclSuccess;
+    if (ncclCommGetAsyncError(comm, &state) != ncclSuccess || state == ncclSuccess)
+      continue;
+    throw Error(format("NCCL reports '%s' (%s): a rank has failed, or the connection to it is lost",
+                       ncclGetErrorString(state), ncclGetLastError(comm)))
+        .at(context_.rank(), unfinished)
+        .byAll();
+  }
+}
+
+void NcclCollectives::abandon() noexcept {
+  std::lock_guard<std::mutex> inside(calls_);
+  if (std::exchange(abandoned_, true))
+    return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  ncclGroupStart();
+  for (std::size_t i = comms_.size(); i-- > 0;)
+    ncclCommAbort(comms_[i]);
+  ncclGroupEnd();
+}
+
+std::size_t NcclCollectives::workspaceBytes() const {
+  std::size_t bytes = 0;
+  for (const auto &member : members_)
+    bytes += member ? member->workspaceBytes() : 0;
+  return bytes;
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,76 @@
+//===- NcclCollectives.h - one process and one GPU for each rank ------------===//
+#ifndef FSDP_RUNTIME_COMM_CUDA_NCCLCOLLECTIVES_H
+#define FSDP_RUNTIME_COMM_CUDA_NCCLCOLLECTIVES_H
+
+#include "runtime/comm/cuda/Collectives.h"
+#include "runtime/comm/cuda/PendingActions.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// NCCL between the ranks of a job. Each communicator of the program is an NCCL communicator of its
+/// own, split from one over all ranks when it is first used; the ranks issue the same program, so
+/// they come to it in the same order.
+///
+/// [Note: blocking communicators] All communicators are blocking: a call returns when it is done or
+/// refused, so that what it writes (a window, a communicator) is there and the next call is taken.
+/// The host may stay in a call for as long as another rank stays away; the monitor's thread times
+/// that, and ends the job. In NCCL's sources (2.28.9) a communicator is to be used by one thread at
+/// a time, with one exception for blocking ones: ncclCommGetAsyncError reads their state and changes
+/// nothing (group.cc links jobs, which it would complete and free, to non-blocking ones alone). So
+/// the monitor asks for asynchronous errors whenever it likes, but aborts, which frees, only while
+/// the host is in no call. A host that stays in one ends with its process (runtime/job/Watchdog.h).
+/// All are aborted in one group: the flags of all are set before any is freed, and freeing one waits
+/// for kernels that stand behind those of the others (NCCL_LAUNCH_ORDER_IMPLICIT).
+///
+/// [Note: the arena is a window] The arena comes from ncclMemAlloc and is registered once with each
+/// communicator as a symmetric window: a buffer has the same offset on every rank, as the compiler
+/// has fixed it. Between GPUs of one NVLink domain NCCL then copies all-gathers with the copy
+/// engines, so that they take no multiprocessor from the computation (communicators whose first
+/// collective is an all-gather ask for that with CTA policy zero), and sums reduce-scatters through
+/// the switch. Where NCCL cannot register it says so once, on standard error, and stages.
+class NcclCollectives final : public Collectives {
+public:
+  explicit NcclCollectives(Context &context);
+  ~NcclCollectives() override;
+
+  void connect() override;
+  std::byte *allocateArena(std::size_t bytes) override;
+  CollectiveBackend &communicator(int index) override;
+  void inspect() override;
+  void abandon() noexcept override;
+  std::size_t workspaceBytes() const override;
+
+private:
+  class Member;
+  class Inside;
+
+  /// Whether a communicator of one rank goes through NCCL too.
+  bool always() const { return always_; }
+  /// Splits the world by the groups of a communicator. Every rank calls it.
+  ncclComm_t split(const CommunicatorSpec &spec, const std::vector<int> &group, int policy);
+  void registerArena(ncclComm_t comm, const CommunicatorSpec &spec);
+
+  Context &context_;
+  double timeout_;
+  bool always_;
+  std::byte *arena_ = nullptr;
+  std::size_t arenaBytes_ = 0;
+  ncclComm_t world_ = nullptr;
+  std::atomic<double> joiningSince_{0}; ///< when the host began to wait for all ranks, or 0
+  std::mutex calls_;                    ///< held while a thread is inside of NCCL, but for inspect()
+  bool abandoned_ = false;              ///< guarded by calls_
+  std::mutex mutex_;                    ///< of members_ and comms_: the monitor reads them
+  std::vector<std::unique_ptr<Member>> members_;
+  std::vector<ncclComm_t> comms_; ///< all that are open, the world's first
+  std::vector<std::pair<ncclComm_t, ncclWindow_t>> windows_;
+  bool remarked_ = false;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_COMM_CUDA_NCCLCOLLECTIVES_H

@@ -1,0 +1,51 @@
+//===- PendingActions.h - what a device has been asked for and not done -----===//
+#ifndef FSDP_RUNTIME_COMM_CUDA_PENDINGACTIONS_H
+#define FSDP_RUNTIME_COMM_CUDA_PENDINGACTIONS_H
+
+#include "runtime/job/Failure.h"
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+
+namespace fsdp::rt {
+
+/// The collectives of one stream that the device has not finished, so that one that hangs can be
+/// named. The host thread adds, the monitor's looks.
+class PendingActions {
+public:
+  PendingActions() = default;
+  ~PendingActions();
+  PendingActions(const PendingActions &) = delete;
+  PendingActions &operator=(const PendingActions &) = delete;
+
+  /// The host thread is about to enqueue `action` (a literal), which may itself wait for the device.
+  void begin(const char *action);
+  /// It has been enqueued, on `stream`. Waits when there is no room, until the job has failed at the
+  /// latest.
+  cudaError_t enqueued(cudaStream_t stream, const Failure &failure);
+  /// Forgets what is finished. The oldest action that is not, and how long it has been the oldest,
+  /// in seconds; null when there is none.
+  const char *oldest(double &seconds);
+
+private:
+  static constexpr std::size_t kMost = 256;
+  struct Entry {
+    const char *action = nullptr;
+    cudaEvent_t done = nullptr;
+  };
+
+  void forgetFinished();
+
+  std::mutex mutex_;
+  std::array<Entry, kMost> entries_;
+  const char *begun_ = nullptr; ///< what the host thread is enqueuing
+  std::uint64_t added_ = 0, finished_ = 0;
+  double since_ = 0; ///< when the oldest became the oldest
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_COMM_CUDA_PENDINGACTIONS_H

@@ -1,0 +1,58 @@
+//===- Dataset.h - samples, by number ---------------------------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_DATA_DATASET_H
+#define FSDP_RUNTIME_DATA_DATASET_H
+
+#include "runtime/program/Program.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace fsdp::rt {
+
+/// A data set that has been checked against a program's inputs. Reading is
+/// thread-safe, never fails and never allocates.
+class Dataset {
+public:
+  virtual ~Dataset() = default;
+
+  /// How many samples it has; at least one.
+  virtual std::int64_t samples() const = 0;
+
+  /// Writes one sample of input `input`, contiguous, in the input's own type.
+  /// `sample` is below `samples()`.
+  virtual void read(std::size_t input, std::int64_t sample, void *to) const = 0;
+};
+
+/// Opens the data set at `path`: a safetensors file, or what `openTokens` takes if the inputs are
+/// tokens. Throws an Error that names file, tensor, got and expected if a tensor of `inputs` is
+/// missing or does not fit, or if a value is NaN, infinite or outside of the input's limit.
+std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> inputs);
+
+/// Which sample stands at a position of the training run. Positions count on over the epochs: with
+/// n samples, positions [e n, (e + 1) n) are epoch e, in file order or shuffled. Every sample
+/// stands in each epoch once, and the order depends on seed and epoch alone, not on the ranks.
+class SampleOrder {
+public:
+  SampleOrder() = default;
+  SampleOrder(bool shuffle, std::uint64_t seed) : shuffle(shuffle), seed(seed) {}
+
+  std::int64_t sampleAt(std::int64_t position, std::int64_t samples) const;
+
+private:
+  bool shuffle = false;
+  std::uint64_t seed = 0;
+};
+
+/// Fills `input`'s slice with this rank's samples of the batch that begins at
+/// position `first`. Coordinate r takes samples [r * rows, (r + 1) * rows) of
+/// the batch; those past the batch repeat its last sample and have weight 0 in
+/// every reduction over the batch. `row` is room for one sample.
+void readBatch(const Dataset &data, const SampleOrder &order, const Input &input, std::size_t index,
+               std::int64_t first, int coordinate, void *row, void *slice);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_DATA_DATASET_H

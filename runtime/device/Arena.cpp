@@ -1,0 +1,124 @@
+#include "runtime/device/Arena.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <sys/mman.h>
+#include <utility>
+
+namespace fsdp::rt {
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+constexpr std::size_t roundUp(std::size_t bytes, std::size_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+// Fields stand on lines of their own: they are written by different ranks.
+struct alignas(64) Header {
+  Failure failure;
+  alignas(64) WaitCounter attached;
+};
+struct alignas(64) RankLine {
+  RankRecord record;
+};
+struct alignas(64) MeetingLine {
+  WaitCounter progress;
+};
+
+struct Offsets {
+  std::size_t ranks, meetings, slots, staging, arenas, end, arenaStride;
+};
+
+Offsets offsetsOf(const SharedSegment::Layout &layout) {
+  const std::size_t ranks = layout.ranks, pairs = ranks * layout.communicators;
+  Offsets at;
+  at.ranks = sizeof(Header);
+  at.meetings = at.ranks + ranks * sizeof(RankLine);
+  at.slots = at.meetings + pairs * sizeof(MeetingLine);
+  at.staging = roundUp(at.slots + pairs * sizeof(MeetingSlot), kPage);
+  at.arenas = at.staging + pairs * kStagingBytes;
+  at.arenaStride = roundUp(layout.arenaBytes, kPage);
+  at.end = at.arenas + ranks * at.arenaStride;
+  return at;
+}
+
+Mapping map(int descriptor, std::size_t bytes, int flags) {
+  void *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, descriptor, 0);
+  if (data == MAP_FAILED)
+    throw Error(format("cannot map %zu bytes for the arenas of this machine's ranks: %s", bytes,
+                       std::strerror(errno)));
+  return Mapping(data, bytes);
+}
+
+} // namespace
+
+Mapping Mapping::anonymous(std::size_t bytes) { return map(-1, bytes, MAP_SHARED | MAP_ANONYMOUS); }
+
+Mapping Mapping::ofFile(int descriptor, std::size_t bytes) {
+  return map(descriptor, bytes, MAP_SHARED);
+}
+
+Mapping::Mapping(Mapping &&other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Mapping &Mapping::operator=(Mapping &&other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (data_)
+    munmap(data_, bytes_);
+}
+
+void populate(std::byte *data, std::size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  const auto address = reinterpret_cast<std::uintptr_t>(data), begin = address / kPage * kPage;
+  const std::size_t whole = roundUp(address + bytes - begin, kPage);
+  int status;
+  do
+    status = madvise(reinterpret_cast<void *>(begin), whole, MADV_POPULATE_WRITE);
+  while (status != 0 && (errno == EINTR || errno == EAGAIN));
+  if (status != 0 && errno != EINVAL)
+    throw Error(format("cannot allocate %zu bytes for the arena: %s; each rank needs that much "
+                       "free memory (--report prints the memory of a rank)",
+                       bytes, std::strerror(errno)));
+#else
+  (void)data, (void)bytes;
+#endif
+}
+
+std::size_t SharedSegment::bytesFor(const Layout &layout) { return offsetsOf(layout).end; }
+
+// All state is valid when zero except for wake-up targets, and `waitFor` lowers those only from
+// above: a zero target wakes once for nothing. So no rank needs to lay the segment out before the
+// others.
+SharedSegment::SharedSegment(Mapping mapping, const Layout &layout)
+    : mapping_(std::move(mapping)), layout_(layout) {}
+
+Failure &SharedSegment::failure() const { return at<Header>(0)->failure; }
+WaitCounter &SharedSegment::attached() const { return at<Header>(0)->attached; }
+RankRecord &SharedSegment::rank(int rank) const {
+  return at<RankLine>(offsetsOf(layout_).ranks)[rank].record;
+}
+WaitCounter &SharedSegment::meeting(int communicator, int leader) const {
+  return at<MeetingLine>(offsetsOf(layout_).meetings)[communicator * layout_.ranks + leader]
+      .progress;
+}
+MeetingSlot &SharedSegment::slot(int communicator, int rank) const {
+  return at<MeetingSlot>(offsetsOf(layout_).slots)[communicator * layout_.ranks + rank];
+}
+std::byte *SharedSegment::staging(int communicator, int rank) const {
+  return at<std::byte>(offsetsOf(layout_).staging) +
+         (std::size_t(communicator) * layout_.ranks + rank) * kStagingBytes;
+}
+std::byte *SharedSegment::arena(int rank) const {
+  Offsets offsets = offsetsOf(layout_);
+  return at<std::byte>(offsets.arenas) + rank * offsets.arenaStride;
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,104 @@
+//===- Arena.h - the memory that ranks share --------------------------------===//
+#ifndef FSDP_RUNTIME_DEVICE_ARENA_H
+#define FSDP_RUNTIME_DEVICE_ARENA_H
+
+#include "runtime/comm/Communicator.h"
+#include "runtime/job/Failure.h"
+#include "runtime/device/WaitCounter.h"
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+
+namespace fsdp::rt {
+
+/// Pages of this process, zero at start; unmapped with the object.
+class Mapping {
+public:
+  Mapping() = default;
+  /// Adopts pages that mmap has given.
+  Mapping(void *data, std::size_t bytes) : data_(static_cast<std::byte *>(data)), bytes_(bytes) {}
+  /// Shared with the processes that this one forks later, by nobody else.
+  static Mapping anonymous(std::size_t bytes);
+  /// The file that `descriptor` stands for, shared with whoever maps it.
+  static Mapping ofFile(int descriptor, std::size_t bytes);
+  Mapping(Mapping &&other) noexcept;
+  Mapping &operator=(Mapping &&other) noexcept;
+  ~Mapping();
+
+  std::byte *data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+private:
+  std::byte *data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Takes the pages of [data, data + bytes) from the system now and in one call, instead of at the
+/// first write to each in the first step, which costs a fault a page: two to four times as much
+/// time in the system. Contents stay. A system that cannot (Linux before 5.14) is left to its
+/// faults. Throws an Error where the memory is not there: better here than in the middle of a step.
+void populate(std::byte *data, std::size_t bytes);
+
+/// What a rank says about itself to the others.
+struct RankRecord {
+  enum State : std::int32_t { Absent, Running, Done };
+  std::atomic<std::int32_t> pid{0};
+  std::atomic<std::int32_t> state{Absent};
+  /// now() of the last sign of life.
+  std::atomic<double> heartbeat{0};
+};
+
+/// One communicator as one rank of it sees it; written by that rank only, read by its group between
+/// two meetings.
+struct alignas(64) MeetingSlot {
+  struct Shown {
+    Communicator::Request request;
+    /// Byte offsets of what peers may read in this rank's arena; kOutside: it goes through staging.
+    std::uint64_t source, target;
+  };
+  /// Collectives alternate: a peer may still look at one while this rank opens the next.
+  Shown shown[2];
+  /// How often this rank has come; for the diagnosis of those that do not.
+  std::atomic<std::uint64_t> meetings;
+};
+constexpr std::uint64_t kOutside = ~std::uint64_t(0);
+
+/// Bytes of the area through which a rank shows its peers data that is not in its arena.
+constexpr std::size_t kStagingBytes = std::size_t(1) << 18;
+
+/// One mapping for all ranks of a machine: the job's state, meeting points, and every rank's arena,
+/// so that a rank reads its peers' arenas in place. Pages that nobody touches cost nothing.
+class SharedSegment {
+public:
+  struct Layout {
+    int ranks = 0;
+    int communicators = 0; // channels of each counted, the one over all ranks included
+    std::size_t arenaBytes = 0;
+  };
+  static std::size_t bytesFor(const Layout &layout);
+  /// Takes a mapping of bytesFor(layout) bytes that is still zero, or that a peer has laid out.
+  SharedSegment(Mapping mapping, const Layout &layout);
+
+  const Layout &layout() const { return layout_; }
+  Failure &failure() const;
+  /// Ranks that have the segment mapped.
+  WaitCounter &attached() const;
+  RankRecord &rank(int rank) const;
+  /// Where the group whose first rank is `leader` meets, and what each of its ranks shows there.
+  WaitCounter &meeting(int communicator, int leader) const;
+  MeetingSlot &slot(int communicator, int rank) const;
+  std::byte *staging(int communicator, int rank) const;
+  std::byte *arena(int rank) const;
+
+private:
+  template <class T> T *at(std::size_t offset) const {
+    return reinterpret_cast<T *>(mapping_.data() + offset);
+  }
+  Mapping mapping_;
+  Layout layout_;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_DEVICE_ARENA_H

@@ -1,0 +1,40 @@
+#include "runtime/device/Context.h"
+
+namespace fsdp::rt {
+
+Context::Context(Job &job, Table<const char *> streams, int events)
+    : job_(job), base_(job.arena()), events_(events) {
+  // Every rank makes the same communicators in the same order: making one may be a collective.
+  if (streams.size() > kChannels)
+    throw Error(
+        format("the program has %zu streams, expected at most %d", streams.size(), kChannels));
+  const int world = static_cast<int>(job.options().communicators.size());
+  for (int index = 0; index < world; ++index)
+    for (std::size_t stream = 0; stream < streams.size(); ++stream)
+      communicators_.push_back(job.communicator(index, static_cast<int>(stream)));
+  communicators_.push_back(job.communicator(world));
+  for (const char *name : streams)
+    streams_.push_back(std::make_unique<Stream>(name, job.rank(), job.failure()));
+}
+
+Context::~Context() {
+  // When an exception takes us here, a stream may wait for ranks that will not come.
+  job_.leave(true);
+  for (auto &stream : streams_)
+    stream->stop();
+  for (auto &stream : streams_)
+    stream->close();
+  job_.leave(false);
+}
+
+void Context::synchronize() {
+  for (auto &stream : streams_)
+    stream->synchronize();
+}
+
+void Context::observe(int stream, StreamObserver observer) {
+  streams_[stream]->synchronize();
+  streams_[stream]->observe(observer);
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,96 @@
+//===- Device.h - what the driver asks of a target --------------*- C++ -*-===//
+//
+// The driver is the same for every target. Where it touches the arena, or asks what there is to run
+// on, it goes through this: implemented by runtime/device/CpuDevice.cpp and by runtime/device/cuda/CudaDevice.cpp,
+// one of which a program is linked with.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_DEVICE_DEVICE_H
+#define FSDP_RUNTIME_DEVICE_DEVICE_H
+
+#include "runtime/job/Bootstrap.h"
+#include "runtime/device/InputSource.h"
+#include "runtime/files/OutputPath.h"
+#include "runtime/program/Program.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace fsdp::rt {
+
+/// What one rank computes on: its arena, and the segments that run over it.
+class Device {
+public:
+  virtual ~Device() = default;
+
+  Job &job() const { return job_; }
+  int rank() const { return job_.rank(); }
+
+  /// This rank's index in communicator `index` of the program.
+  virtual int rankIn(int index) const = 0;
+  /// Over all ranks, for memory of the host.
+  virtual Communicator &world() = 0;
+  /// Over the ranks of communicator `index` of the program, for memory of the host. Every rank asks
+  /// for the same ones in the same order.
+  virtual Communicator &communicator(int index) = 0;
+
+  /// `fill` writes the elements of a buffer, of type float, for the arena. Between segments.
+  virtual void write(const Buffer &buffer, const std::function<void(float *)> &fill) = 0;
+  /// The elements of a buffer of floats, until the next call. Between segments.
+  virtual const float *read(const Buffer &buffer) = 0;
+  virtual void setState(const StepState &state) = 0;
+  /// How many samples of the next segment's global batch count: the first ones.
+  virtual void setSamples(std::int64_t samples) = 0;
+  /// As the latest segment left it.
+  virtual const StepState &state() const = 0;
+
+  /// Performs a segment to its end, with the batches that `source` gives. `again`: it will be run
+  /// again from where the source then stands, so that the batches may be fetched in the meantime.
+  virtual void run(const Segment &segment, InputSource *source, bool again) = 0;
+  /// What the latest segment's `output` launches left, by index.
+  virtual const float *outputs() const = 0;
+  /// What the latest evaluate segment's left, likewise.
+  virtual const WeightedSum *sums() const = 0;
+
+  /// Keeps when each action of the segments ran, from now on. All ranks together.
+  virtual void startTrace() = 0;
+  /// Writes what was kept, for all ranks: every rank calls it, between segments.
+  virtual void writeTrace(const OutputPath &path) = 0;
+
+  /// Measured high-water mark of the arena, in bytes.
+  virtual std::size_t peakBytes() const = 0;
+  /// Bytes of scratch memory beside the arena.
+  virtual std::size_t workspaceBytes() const = 0;
+
+protected:
+  explicit Device(Job &job) : job_(job) {}
+
+private:
+  Job &job_;
+};
+
+/// What a program's target decides before there are ranks.
+namespace target {
+
+/// The names that `--communicator` takes: "auto, shm, tcp or mpi".
+extern const char *const communicatorNames;
+/// Options of a job whose ranks talk as `communicator` says. Errors (bad command line): a name that
+/// this target does not take.
+JobOptions jobOptions(const Program &program, const std::string &communicator);
+/// Errors (no device): fewer devices than the job's ranks on this machine need.
+void requireDevices(const JobOptions &options, int ranks);
+/// The libraries that compute and communicate, with their versions: "oneDNN 2.6.3".
+std::string libraries();
+/// The device of a rank, its arena zeroed.
+std::unique_ptr<Device> open(const Program &program, Job &job);
+
+} // namespace target
+
+/// The most numbers that a segment of the program leaves.
+std::size_t mostOutputs(const Program &program);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_DEVICE_DEVICE_H

@@ -1,0 +1,18 @@
+#include "runtime/device/IndexRange.h"
+
+namespace fsdp::rt {
+
+Error labelOutOfRange(std::uint64_t row, std::int64_t got, std::uint64_t classes) {
+  return Error(format("label of row %zu is %lld, expected 0 to %zu; correct the data or the "
+                      "model's number of classes",
+                      std::size_t(row), static_cast<long long>(got), std::size_t(classes) - 1));
+}
+
+Error idOutOfRange(std::uint64_t place, std::int64_t got, std::uint64_t vocabulary) {
+  return Error(format("id %zu of an embedding is %lld, expected 0 to %zu; correct the data or the "
+                      "model's vocabulary",
+                      std::size_t(place), static_cast<long long>(got),
+                      std::size_t(vocabulary) - 1));
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,94 @@
+#include "runtime/device/Stream.h"
+
+namespace fsdp::rt {
+
+namespace {
+// How often a thread that waits looks whether the job has failed.
+constexpr double kLook = 0.05;
+} // namespace
+
+Stream::Stream(std::string name, int rank, Failure &failure)
+    : name_(std::move(name)), rank_(rank), failure_(failure), slots_(new Slot[kSlots]()),
+      thread_([this] { run(); }) {}
+
+Stream::~Stream() { close(); }
+
+void Stream::stop() {
+  if (!stop_.exchange(true))
+    enqueued_.advance(); // wakes the thread, which looks at stop_ first
+}
+
+void Stream::close() {
+  stop();
+  if (thread_.joinable())
+    thread_.join();
+}
+
+// The caller (host or stream thread) waits for some stream to get somewhere.
+void Stream::await(WaitCounter &progress, std::uint64_t target) {
+  while (!progress.waitFor(target, kLook)) {
+    failure_.check();
+    if (stop_.load(std::memory_order_relaxed))
+      throw Aborted("the stream is closing");
+  }
+}
+
+Stream::Slot &Stream::acquire() {
+  failure_.check();
+  std::uint64_t next = enqueued();
+  if (next >= kSlots)
+    await(completed_, next - kSlots + 1);
+  return slots_[next % kSlots];
+}
+
+void Stream::wait(const Event &event) {
+  if (!event.stream || event.stream == this)
+    return; // nothing recorded, or already in order
+  WaitCounter *progress = &event.stream->completed_;
+  push(
+      "wait", [this, progress, target = event.position] { await(*progress, target); },
+      Work{"wait", 0});
+}
+
+void Stream::synchronize() {
+  await(completed_, enqueued());
+  failure_.check();
+}
+
+void Stream::run() {
+  for (std::uint64_t done = 0;; ++done) {
+    while (!enqueued_.waitFor(done + 1, 1.0)) {
+    }
+    if (stop_.load())
+      return;
+    perform(slots_[done % kSlots]);
+    completed_.advance();
+  }
+}
+
+// After a failure the rest of the ring is passed over, so that nobody waits for it.
+void Stream::perform(Slot &slot) {
+  if (failure_.raised())
+    return;
+  const double start = observer_.notify ? now() : 0;
+  const double ran = observer_.notify ? processorSeconds() : 0;
+  try {
+    slot.perform(slot.closure);
+  } catch (const Aborted &) {
+    return;
+  } catch (const Error &error) {
+    failure_.raise(error.at(rank_, slot.what));
+    return;
+  } catch (const std::exception &error) {
+    failure_.raise(Error(error.what()).at(rank_, slot.what));
+    return;
+  } catch (...) {
+    failure_.raise(Error("an exception of unknown type").at(rank_, slot.what));
+    return;
+  }
+  if (observer_.notify)
+    observer_.notify(observer_.user,
+                     {slot.what, slot.work, slot.bytes, start, now(), processorSeconds() - ran});
+}
+
+} // namespace fsdp::rt

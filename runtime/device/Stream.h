@@ -1,0 +1,120 @@
+//===- Stream.h - streams and events with CUDA's meaning -------------------===//
+//
+// A stream is a thread that performs the actions pushed to it in order. The host thread pushes into
+// a ring of fixed-size slots: no allocation, and it only waits when the ring is full. An event is a
+// position in a stream.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_DEVICE_STREAM_H
+#define FSDP_RUNTIME_DEVICE_STREAM_H
+
+#include "runtime/job/Failure.h"
+#include "runtime/program/Limits.h"
+#include "runtime/device/WaitCounter.h"
+#include "runtime/device/Work.h"
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <type_traits>
+
+namespace fsdp::rt {
+
+/// Bytes of closure (kernel, captures, one pointer for each slice) that a launch can hold.
+constexpr std::size_t kClosureBytes = 448;
+static_assert(sizeof(Gemm) + 2 * limits::kMostKernelArguments * sizeof(void *) <= kClosureBytes,
+              "a product and the kernel that goes on with it fit, masks captured");
+
+/// Called on a stream's thread after each action, when set.
+struct StreamObserver {
+  void (*notify)(void *user, const StreamAction &action) = nullptr;
+  void *user = nullptr;
+};
+
+class Stream;
+
+/// The latest point of a stream that was recorded into it (nothing yet: waiting is no work).
+/// Touched by the host thread only.
+struct Event {
+  Stream *stream = nullptr;
+  std::uint64_t position = 0;
+};
+
+class Stream {
+public:
+  /// Starts the thread. `rank` names the place of errors; the first one goes to `failure`.
+  Stream(std::string name, int rank, Failure &failure);
+  /// Closes.
+  ~Stream();
+  Stream(const Stream &) = delete;
+  Stream &operator=(const Stream &) = delete;
+
+  const std::string &name() const { return name_; }
+
+  /// Enqueues `action()`; `what` must outlive it (a literal). `work` and `bytes` are for observers.
+  /// Throws `Aborted` when the job has failed.
+  template <class Action>
+  void push(const char *what, const Action &action, Work work = {}, std::size_t bytes = 0) {
+    static_assert(sizeof(Action) <= kClosureBytes && alignof(Action) <= 16,
+                  "the closure does not fit a slot of the stream: capture or pass less");
+    static_assert(std::is_trivially_copyable_v<Action> && std::is_trivially_destructible_v<Action>,
+                  "closures are copied into the ring as bytes: capture values and pointers only");
+    Slot &slot = acquire();
+    slot.what = what;
+    slot.work = work;
+    slot.bytes = bytes;
+    ::new (static_cast<void *>(slot.closure)) Action(action);
+    slot.perform = [](void *closure) { (*static_cast<Action *>(closure))(); };
+    publish();
+  }
+
+  /// `event` now stands for everything enqueued here so far.
+  void record(Event &event) { event = {this, enqueued()}; }
+  /// What is enqueued after this starts when what `event` stands for *now* is done; later records
+  /// of the event do not change it.
+  void wait(const Event &event);
+  /// Blocks the caller until everything enqueued is done. Throws `Aborted` when the job has failed.
+  void synchronize();
+
+  std::uint64_t enqueued() const { return enqueued_.value(); }
+  std::uint64_t completed() const { return completed_.value(); }
+  /// Performs nothing more after the action under way; a wait under way ends soon.
+  void stop();
+  /// Stops and joins the thread. Streams that may wait for each other are all closed before the
+  /// first of them is destroyed.
+  void close();
+  /// Set while the stream is idle.
+  void observe(StreamObserver observer) { observer_ = observer; }
+
+private:
+  struct Slot {
+    void (*perform)(void *);
+    const char *what;
+    Work work;
+    std::size_t bytes;
+    alignas(16) unsigned char closure[kClosureBytes];
+  };
+  static constexpr std::size_t kSlots = 512;
+
+  Slot &acquire();
+  void publish() { enqueued_.advance(); }
+  void await(WaitCounter &progress, std::uint64_t target);
+  void run();
+  void perform(Slot &slot);
+
+  std::string name_;
+  int rank_;
+  Failure &failure_;
+  StreamObserver observer_;
+  std::unique_ptr<Slot[]> slots_;
+  WaitCounter enqueued_, completed_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_DEVICE_STREAM_H

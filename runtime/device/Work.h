@@ -1,0 +1,61 @@
+//===- Work.h - what a launch does, for traces ------------------*- C++ -*-===//
+//
+// The same for the launches of every target.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_DEVICE_WORK_H
+#define FSDP_RUNTIME_DEVICE_WORK_H
+
+#include "runtime/program/KernelArguments.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fsdp::rt {
+
+/// The kind of a launch, a literal, and its multiplications and additions, 0 where nobody counted
+/// them. A launch that says nothing is a loop that the compiler wrote.
+struct Work {
+  const char *kind = "fused";
+  double flops = 0;
+};
+
+/// Something that a stream has done.
+struct StreamAction {
+  const char *name;
+  Work work;
+  std::size_t bytes; ///< read and written
+  double start, end; ///< seconds of `now()`
+  double processor;  ///< seconds that whoever performed it worked in between
+};
+
+/// Multiplications and additions of a product.
+constexpr double flopsOf(const Gemm &product) {
+  double flops = 2;
+  for (std::int64_t extent :
+       {product.m, product.n, product.k, product.batch[0], product.batch[1], product.batch[2]})
+    flops *= static_cast<double>(extent);
+  return flops;
+}
+constexpr Work gemmWork(const Gemm &product) { return {"gemm", flopsOf(product)}; }
+
+/// Multiplications and additions of the two products forward; backward has five. What the mask
+/// hides is not counted.
+constexpr double flopsOf(const AttentionShape &shape) {
+  const double queries = shape.queries, keys = shape.keys;
+  double pairs = queries * keys;
+  if (shape.causal && keys >= queries)
+    pairs -= queries * (queries - 1) / 2;
+  return 4 * pairs * shape.width * shape.batch * shape.heads;
+}
+constexpr Work attentionWork(const AttentionShape &shape) {
+  return {"attention", flopsOf(shape)};
+}
+constexpr Work attentionGradWork(const AttentionShape &shape) {
+  return {"attention_grad", 2.5 * flopsOf(shape)};
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_DEVICE_WORK_H

@@ -1,0 +1,35 @@
+//===- Workspace.h - scratch memory outside of the arena --------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_DEVICE_WORKSPACE_H
+#define FSDP_RUNTIME_DEVICE_WORKSPACE_H
+
+#include <cstddef>
+
+namespace fsdp::rt {
+
+/// A block that grows to the largest request and stays: after the first step nothing is allocated.
+class Workspace {
+public:
+  Workspace() = default;
+  ~Workspace();
+  Workspace(const Workspace &) = delete;
+  Workspace &operator=(const Workspace &) = delete;
+
+  /// At least `bytes` bytes, aligned to 64, good until the next request. What they held may be
+  /// lost.
+  void *reserve(std::size_t bytes);
+
+  /// The block that kernels on this thread share: theirs until they return.
+  static Workspace &ofThread();
+
+private:
+  void *block = nullptr;
+  std::size_t size = 0;
+};
+
+/// Bytes of all workspaces of this process so far: the library's and the kernels'.
+std::size_t workspaceBytes();
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_DEVICE_WORKSPACE_H

@@ -1,0 +1,202 @@
+#include "runtime/device/cuda/Context.h"
+#include "runtime/device/Device.h"
+#include "runtime/device/IndexRange.h"
+#include "runtime/comm/cuda/Collectives.h"
+#include "runtime/device/cuda/EventTrace.h"
+#include "runtime/device/cuda/InputStaging.h"
+#include "runtime/comm/cuda/Monitor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+namespace fsdp::rt {
+
+namespace {
+
+const char *fileName(const char *path) {
+  const char *slash = std::strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+} // namespace
+
+Context::Context(Job &job, const Program &program)
+    : job_(job), program_(program),
+      world_(job.communicator(static_cast<int>(program.communicators.size()))),
+      workspaces_(program.streams.size()), staging_(std::make_unique<InputStaging>(program)),
+      comms_(program.communicators.size()), streamOf_(program.communicators.size(), -1) {
+  collectives_ = makeCollectives(*this);
+  int device = 0;
+  FSDP_CHECK(*this, cudaGetDevice(&device));
+  monitor_ = std::make_unique<Monitor>(*collectives_, job.failure(), rank(), device);
+  at("join all ranks");
+  collectives_->connect();
+  at("allocate the arena");
+  base_ = collectives_->allocateArena(std::max<std::size_t>(program.arenaBytes, 1));
+  FSDP_CHECK(*this, cudaMemset(base_, 0, std::max<std::size_t>(program.arenaBytes, 1)));
+
+  at("make the streams");
+  // What talks goes first: computation waits for it, and it is the shorter one.
+  int least = 0, greatest = 0;
+  FSDP_CHECK(*this, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  for (const char *name : program.streams) {
+    const bool computes = std::strcmp(name, "compute") == 0;
+    streams_.emplace_back();
+    FSDP_CHECK(*this, cudaStreamCreateWithPriority(&streams_.back(), cudaStreamNonBlocking,
+                                                   computes ? least : greatest));
+    ends_.emplace_back();
+    FSDP_CHECK(*this, cudaEventCreateWithFlags(&ends_.back(), cudaEventDisableTiming));
+  }
+  FSDP_CHECK(*this, cudaStreamCreateWithFlags(&control_, cudaStreamNonBlocking));
+  for (int event = 0; event < program.events; ++event) {
+    events_.emplace_back();
+    FSDP_CHECK(*this, cudaEventCreateWithFlags(&events_.back(), cudaEventDisableTiming));
+  }
+  const std::size_t outputs = std::max<std::size_t>(mostOutputs(program), 1);
+  FSDP_CHECK(*this, cudaHostAlloc(&outputs_, outputs * sizeof(float), cudaHostAllocDefault));
+  FSDP_CHECK(*this, cudaHostAlloc(&sums_, outputs * sizeof(WeightedSum), cudaHostAllocDefault));
+  FSDP_CHECK(*this, cudaHostAlloc(&state_, sizeof(StepState), cudaHostAllocDefault));
+  *state_ = StepState{};
+  FSDP_CHECK(*this, cudaHostAlloc(&fault_, sizeof(BoundsError), cudaHostAllocDefault));
+  FSDP_CHECK(*this, cudaMalloc(&faultThere_, sizeof(BoundsError)));
+  FSDP_CHECK(*this, cudaMemset(faultThere_, 0, sizeof(BoundsError)));
+  for (StreamWorkspace &workspace : workspaces_)
+    workspace.fault = faultThere_;
+  FSDP_CHECK(*this, cudaDeviceSynchronize());
+}
+
+Context::~Context() {
+  monitor_.reset();
+  // When an exception takes us here, the device may wait for ranks that will not come, and freeing
+  // would wait for the device: what it holds goes with the process. Nothing is aborted before the
+  // job's failure is known, or the other ranks would find the effect before the cause.
+  if (std::uncaught_exceptions() > 0 || job_.failure().raised()) {
+    static_cast<void>(staging_.release());
+    static_cast<void>(collectives_.release());
+    new std::deque<StreamWorkspace>(std::move(workspaces_));
+    new std::shared_ptr<Blas>(std::move(blas_));
+    return;
+  }
+  cudaDeviceSynchronize();
+  staging_.reset();
+  collectives_.reset(); // frees the arena
+  for (cudaEvent_t event : events_)
+    cudaEventDestroy(event);
+  for (cudaEvent_t event : ends_)
+    cudaEventDestroy(event);
+  for (cudaStream_t stream : streams_)
+    cudaStreamDestroy(stream);
+  cudaStreamDestroy(control_);
+  cudaFreeHost(outputs_);
+  cudaFreeHost(sums_);
+  cudaFreeHost(state_);
+  cudaFreeHost(fault_);
+  cudaFree(faultThere_);
+}
+
+int Context::rankIn(int index) const {
+  int rank = 0;
+  for (int axis : program_.communicators[static_cast<std::size_t>(index)].axes)
+    rank = rank * mesh().axisSize(axis) + coordinate(axis);
+  return rank;
+}
+
+int Context::sizeOf(int index) const {
+  int ranks = 1;
+  for (int axis : program_.communicators[static_cast<std::size_t>(index)].axes)
+    ranks *= mesh().axisSize(axis);
+  return ranks;
+}
+
+Comm Context::comm(int index, int stream) {
+  const auto i = static_cast<std::size_t>(index);
+  if (streamOf_[i] != stream) {
+    if (streamOf_[i] >= 0)
+      throw Error(format("communicator '%s' got the streams '%s' and '%s', expected one",
+                         program_.communicators[i].name,
+                         program_.streams[static_cast<std::size_t>(streamOf_[i])],
+                         program_.streams[static_cast<std::size_t>(stream)]));
+    comms_[i] = &collectives_->communicator(index);
+    streamOf_[i] = stream;
+  }
+  return Comm{comms_[i]};
+}
+
+const void *Context::staged(int input) { return staging_->next(input); }
+
+void Context::begin(const Segment &segment, InputSource *source) {
+  job_.failure().check();
+  staging_->begin(segment, source);
+}
+
+void Context::stageAhead() {
+  at("stage inputs");
+  staging_->fetchAhead();
+}
+
+void Context::synchronize() {
+  at("wait for the device");
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    FSDP_CHECK(*this, cudaEventRecord(ends_[i], streams_[i]));
+    FSDP_CHECK(*this, cudaStreamWaitEvent(control_, ends_[i], 0));
+  }
+  if (program_.stepState.count)
+    FSDP_CHECK(*this, cudaMemcpyAsync(state_, base_ + program_.stepState.offset, sizeof(StepState),
+                                      cudaMemcpyDeviceToHost, control_));
+  FSDP_CHECK(*this, cudaMemcpyAsync(fault_, faultThere_, sizeof(BoundsError), cudaMemcpyDeviceToHost,
+                                    control_));
+  FSDP_CHECK(*this, cudaStreamSynchronize(control_));
+  job_.failure().check();
+  if (fault_->count == 0)
+    return;
+  if (fault_->kind == BoundsError::Label)
+    throw labelOutOfRange(fault_->place, fault_->got, fault_->limit).at(rank(), "cross_entropy");
+  throw idOutOfRange(fault_->place, fault_->got, fault_->limit).at(rank(), "embedding");
+}
+
+void Context::traceNext(const char *name) { trace_->next(name); }
+void Context::traceStream(int index) const { trace_->on(index); }
+void Context::traceBytes(std::size_t bytes) { trace_->touch(bytes); }
+
+std::size_t Context::workspaceBytes() const {
+  std::size_t bytes = libraryWorkspace_ + collectives_->workspaceBytes();
+  for (const StreamWorkspace &workspace : workspaces_)
+    bytes += workspace.bytes();
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+void Context::fail(cudaError_t status, const char *file, int line) const {
+  job_.failure().check(); // what failed first is the cause
+  throw Error(format("%s (%s) at %s:%d", cudaGetErrorString(status), cudaGetErrorName(status),
+                     fileName(file), line),
+              kExitFailure, file, line)
+      .at(rank(), action());
+}
+
+void Context::fail(ncclResult_t status, const char *file, int line) const {
+  job_.failure().check();
+  std::string detail = ncclGetLastError(nullptr);
+  if (status == ncclUnhandledCudaError)
+    if (cudaError_t cause = cudaPeekAtLastError())
+      detail = cudaGetErrorString(cause);
+  throw Error(format("%s%s%s at %s:%d", ncclGetErrorString(status), detail.empty() ? "" : ": ",
+                     detail.c_str(), fileName(file), line),
+              kExitFailure, file, line)
+      .at(rank(), action());
+}
+
+void Context::fail(cublasStatus_t status, const char *file, int line) const {
+  job_.failure().check();
+  throw Error(format("cuBLASLt says %s at %s:%d", cublasLtGetStatusName(status), fileName(file),
+                     line),
+              kExitFailure, file, line)
+      .at(rank(), action());
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,262 @@
+//===- CudaDevice.cpp - the arena is memory of a GPU ----------------------===//
+
+#include "runtime/device/Device.h"
+#include "runtime/job/Launcher.h"
+#include "runtime/comm/cuda/Collectives.h"
+#include "runtime/device/cuda/EventTrace.h"
+#include "runtime/kernels/cuda/Kernels.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <cublasLt.h>
+#include <map>
+#include <optional>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace fsdp::rt {
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// What there is
+//===----------------------------------------------------------------------===//
+
+/// How many GPUs this process can use, or why it can use none.
+struct Found {
+  int devices = 0;
+  cudaError_t status = cudaSuccess;
+};
+
+Found countDevices() {
+  Found found;
+  found.status = cudaGetDeviceCount(&found.devices);
+  if (found.status != cudaSuccess)
+    found.devices = 0;
+  return found;
+}
+
+/// Counts in a process of its own: one that has called CUDA must not fork the ranks.
+Found countDevicesApart() {
+  int ends[2];
+  const pid_t child = pipe(ends) == 0 ? fork() : -1;
+  if (child < 0)
+    throw Error(format("cannot start a process that counts the GPUs: %s", std::strerror(errno)));
+  Found found;
+  if (child == 0) {
+    found = countDevices();
+    _exit(write(ends[1], &found, sizeof found) == sizeof found ? 0 : 1);
+  }
+  close(ends[1]);
+  const bool told = read(ends[0], &found, sizeof found) == sizeof found;
+  close(ends[0]);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!told)
+    throw Error("the process that counts the GPUs died before it reported their number",
+                kExitNoDevice);
+  return found;
+}
+
+[[noreturn]] void noDevice(cudaError_t status) {
+  throw Error(format("no GPU is usable: %s (%s); this program runs on NVIDIA GPUs only: check "
+                     "nvidia-smi, or compile the model with --target=cpu",
+                     cudaGetErrorString(status == cudaSuccess ? cudaErrorNoDevice : status),
+                     cudaGetErrorName(status == cudaSuccess ? cudaErrorNoDevice : status)),
+              kExitNoDevice);
+}
+
+/// Throws where this program holds no kernels that the calling thread's device can run.
+void requireKernels(int device) {
+  const cudaError_t status = find_kernels();
+  if (status == cudaSuccess)
+    return;
+  if (status != cudaErrorNoKernelImageForDevice && status != cudaErrorUnsupportedPtxVersion)
+    noDevice(status);
+  cudaDeviceProp properties;
+  if (cudaError_t unknown = cudaGetDeviceProperties(&properties, device))
+    noDevice(unknown);
+  const int capability = properties.major * 10 + properties.minor;
+  throw Error(format("this program has no kernels for GPU %d, '%s' of compute capability %d.%d "
+                     "(%s): compile the model with --cuda-arch=%d, or for several GPUs as in "
+                     "--cuda-arch=%d,90",
+                     device, properties.name, properties.major, properties.minor,
+                     cudaGetErrorName(status), capability, capability == 90 ? 80 : capability),
+              kExitNoDevice);
+}
+
+/// The GPU of a rank. A launcher may show each process its own one only.
+int deviceOf(const Job &job, int devices) {
+  if (job.options().transport == Transport::Loopback)
+    return 0;
+  if (devices == 1 && std::getenv("CUDA_VISIBLE_DEVICES"))
+    return 0; // NCCL refuses two ranks on one device
+  return job.localRank();
+}
+
+//===----------------------------------------------------------------------===//
+// The device of a rank
+//===----------------------------------------------------------------------===//
+
+class CudaDevice final : public Device {
+public:
+  CudaDevice(const Program &program, Job &job)
+      : Device(job), program(program), c(taken(job), program) {}
+
+  int rankIn(int index) const override { return c.rankIn(index); }
+  Communicator &world() override { return c.world(); }
+  Communicator &communicator(int index) override {
+    std::unique_ptr<Communicator> &made = communicators[index];
+    if (!made)
+      made = job().communicator(index);
+    return *made;
+  }
+
+  void write(const Buffer &buffer, const std::function<void(float *)> &fill) override {
+    staging.resize(buffer.count);
+    fill(staging.data());
+    c.at("write to the arena");
+    FSDP_CHECK(c, cudaMemcpy(c.base() + buffer.offset, staging.data(),
+                             buffer.count * sizeof(float), cudaMemcpyHostToDevice));
+    arrive();
+  }
+  const float *read(const Buffer &buffer) override {
+    staging.resize(buffer.count);
+    c.at("read from the arena");
+    FSDP_CHECK(c, cudaMemcpy(staging.data(), c.base() + buffer.offset,
+                             buffer.count * sizeof(float), cudaMemcpyDeviceToHost));
+    return staging.data();
+  }
+  void setState(const StepState &state) override {
+    staging = {}; // the parameters have been written
+    c.at("write the step state");
+    FSDP_CHECK(c, cudaMemcpy(c.base() + program.stepState.offset, &state, sizeof state,
+                             cudaMemcpyHostToDevice));
+    arrive();
+    samplesSet = state.samples;
+  }
+  void setSamples(std::int64_t samples) override {
+    if (samples == samplesSet)
+      return;
+    c.at("write the number of samples");
+    FSDP_CHECK(c, cudaMemcpy(c.base() + program.stepState.offset + offsetof(StepState, samples),
+                             &samples, sizeof samples, cudaMemcpyHostToDevice));
+    arrive();
+    samplesSet = samples;
+  }
+  const StepState &state() const override { return c.state(); }
+
+  void run(const Segment &segment, InputSource *source, bool again) override {
+    try {
+      if (trace)
+        trace->begin();
+      c.begin(segment, source);
+      segment.run(c);
+      if (trace)
+        trace->enqueued();
+      if (again)
+        c.stageAhead();
+      c.synchronize();
+      steps += segment.kind == SegmentKind::Train;
+      if (trace)
+        trace->end(segment.kind == SegmentKind::Train ? steps : 0);
+    } catch (const Aborted &) {
+      throw;
+    } catch (const Error &error) {
+      throw error.at(rank(), c.action());
+    }
+  }
+  const float *outputs() const override { return c.outputs(); }
+  const WeightedSum *sums() const override { return c.sums(); }
+
+  void startTrace() override { trace.emplace(c); }
+  void writeTrace(const OutputPath &path) override { trace->write(path); }
+
+  std::size_t peakBytes() const override { return c.peakBytes(); }
+  std::size_t workspaceBytes() const override { return c.workspaceBytes(); }
+
+private:
+  /// A copy out of pageable memory returns when the memory has been read; what is enqueued next,
+  /// on streams that do not wait for the default one, must find it on the device.
+  void arrive() { FSDP_CHECK(c, cudaStreamSynchronize(nullptr)); }
+
+  /// The job, this thread having taken its GPU.
+  static Job &taken(Job &job) {
+    const Found found = countDevices();
+    if (found.devices == 0)
+      noDevice(found.status);
+    const int device = deviceOf(job, found.devices);
+    if (device >= found.devices)
+      throw Error(format("got %d GPU(s) on this machine for local rank %d, expected at least %d: "
+                         "one for each rank",
+                         found.devices, device, device + 1),
+                  kExitNoDevice);
+    if (cudaError_t status = cudaSetDevice(device))
+      noDevice(status);
+    requireKernels(device);
+    return job;
+  }
+
+  const Program &program;
+  std::vector<float> staging; ///< host side of what is written and read
+  std::map<int, std::unique_ptr<Communicator>> communicators;
+  std::int64_t steps = 0;
+  std::int64_t samplesSet = 0; ///< what the arena's step state has
+  Context c;
+  std::optional<EventTrace> trace;
+};
+
+} // namespace
+
+namespace target {
+
+const char *const communicatorNames = "auto, nccl or loopback";
+
+JobOptions jobOptions(const Program &program, const std::string &communicator) {
+  JobOptions options;
+  if (communicator == "auto" || communicator == "nccl")
+    options.transport = Transport::Nccl;
+  else if (communicator == "loopback")
+    options.transport = Transport::Loopback;
+  else
+    throw Error(format("option '--communicator' got '%s', which only programs compiled with "
+                       "--target=cpu have; expected %s",
+                       communicator.c_str(), communicatorNames),
+                kExitBadCommandLine);
+  options.program = program.name;
+  options.communicators = program.communicators; // the arena is not the host's
+  return options;
+}
+
+void requireDevices(const JobOptions &options, int ranks) {
+  const bool apart = ranks > 1 && options.transport != Transport::Loopback && !detectLauncher();
+  const Found found = apart ? countDevicesApart() : countDevices();
+  if (found.devices == 0)
+    noDevice(found.status);
+  if (apart && found.devices < ranks)
+    throw Error(format("got %d GPU(s) on this machine, expected %d: one for each rank; start on "
+                       "more machines with mpirun, srun or torchrun, or run all ranks on one GPU "
+                       "with --communicator=loopback",
+                       found.devices, ranks),
+                kExitNoDevice);
+}
+
+std::unique_ptr<Device> open(const Program &program, Job &job) {
+  return std::make_unique<CudaDevice>(program, job);
+}
+
+std::string libraries() {
+  int nccl = 0, cuda = 0;
+  if (ncclGetVersion(&nccl) != ncclSuccess || cudaRuntimeGetVersion(&cuda) != cudaSuccess)
+    return "";
+  return format("CUDA %d.%d, NCCL %d.%d.%d, cuBLASLt %zu", cuda / 1000, cuda % 1000 / 10, nccl / 10000,
+                nccl / 100 % 100, nccl % 100, cublasLtGetVersion());
+}
+
+} // namespace target
+
+} // namespace fsdp::rt

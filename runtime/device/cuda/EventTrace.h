@@ -1,0 +1,79 @@
+//===- EventTrace.h - when each action of a device ran -----------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_DEVICE_CUDA_EVENTTRACE_H
+#define FSDP_RUNTIME_DEVICE_CUDA_EVENTTRACE_H
+
+#include "runtime/device/Trace.h"
+#include "runtime/device/cuda/Context.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// Times each action of one rank by a pair of events around it on its stream, all by the clock of
+/// one event that each segment begins with, and reads them after the segment. The times are the
+/// device's: an action that the device got before the stream was done with the last one has no
+/// waiting for the host in it. An action ends when the next one is about to be issued; one that
+/// launches a kernel behind a product is two.
+class EventTrace {
+public:
+  /// Begins, with idle streams. Every rank makes its own at the same time.
+  explicit EventTrace(Context &c);
+  /// No action may be under way.
+  ~EventTrace();
+  EventTrace(const EventTrace &) = delete;
+  EventTrace &operator=(const EventTrace &) = delete;
+
+  /// A segment follows, with idle streams.
+  void begin();
+  /// All of it is issued.
+  void enqueued();
+  /// All of it is done. `step` is its number if it was a training step, else 0.
+  void end(std::int64_t step);
+
+  /// What was issued last has ended; `name`, a literal, is next.
+  void next(const char *name);
+  /// The next action is on this stream.
+  void on(int stream);
+  /// It reads or writes so many bytes.
+  void touch(std::size_t bytes) {
+    split();
+    current.bytes += bytes;
+  }
+
+  void write(const OutputPath &path) { trace.write(path); }
+
+private:
+  static constexpr char kUnsaid[] = "fused"; ///< nothing has been noted
+
+  struct Action {
+    const char *name = nullptr;
+    int stream = -1;
+    std::size_t bytes = 0;
+    Work work{kUnsaid};
+  };
+
+  /// What the action under way does next is another launch, if one has been noted.
+  void split() {
+    if (current.stream >= 0 && current.work.kind != kUnsaid)
+      next(current.name);
+  }
+
+  cudaEvent_t event(std::size_t index);
+  double seconds(std::size_t index);
+
+  Context &c;
+  Trace trace;
+  Action current;
+  std::vector<Action> actions;     ///< of the segment
+  std::vector<cudaEvent_t> events; ///< of action i: 2 i at its start and 2 i + 1 at its end
+  cudaEvent_t base = nullptr;      ///< at the segment's begin
+  double based = 0;                ///< when that was; in seconds of the host, as those that follow
+  double started = 0, issued = 0;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_DEVICE_CUDA_EVENTTRACE_H

@@ -1,0 +1,74 @@
+//===- KernelLaunch.h - how kernels are launched -----------------*- C++ -*-===//
+//
+// No triple chevrons, no `extern __shared__`: with these two, a .cu file is C++ with attributes, so
+// that the very same file runs under the emulator of the tests (test/emulator), which brings its
+// own FSDP_DYNAMIC_SHARED.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_DEVICE_CUDA_KERNELLAUNCH_H
+#define FSDP_RUNTIME_DEVICE_CUDA_KERNELLAUNCH_H
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#ifndef FSDP_DYNAMIC_SHARED
+/// Declares `name`, a pointer to the launch's dynamic shared memory, aligned to 128 bytes.
+#define FSDP_DYNAMIC_SHARED(type, name)                                                            \
+  extern __shared__ __align__(128) unsigned char fsdpDynamicShared[];                              \
+  type *name = reinterpret_cast<type *>(fsdpDynamicShared)
+#endif
+
+namespace fsdp::rt::device {
+
+/// A block may have this much shared memory on sm_90, static and dynamic together. More than
+/// kSharedWithoutLeave, again of both, must be asked for.
+constexpr std::size_t kMaxSharedBytes = 227 * 1024;
+constexpr std::size_t kSharedWithoutLeave = 48 * 1024;
+
+template <class T> __host__ __device__ constexpr T ceilDiv(T a, T b) { return (a + b - 1) / b; }
+
+/// Asks for `sharedBytes` of dynamic shared memory where a block of `kernel` would not get them
+/// unasked. Kernels with static memory alone, nearly all of them, cost no call: nvcc refuses more
+/// than 48 KiB of it.
+inline cudaError_t allowShared(const void *kernel, std::size_t sharedBytes) {
+  if (sharedBytes == 0)
+    return cudaSuccess;
+  cudaFuncAttributes attributes;
+  if (cudaError_t status = cudaFuncGetAttributes(&attributes, kernel))
+    return status;
+  if (attributes.sharedSizeBytes + sharedBytes <= kSharedWithoutLeave)
+    return cudaSuccess;
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              static_cast<int>(sharedBytes));
+}
+
+/// Enqueues `kernel(args...)` on `stream`. A grid without blocks is no launch. `sharedBytes` is
+/// dynamic shared memory.
+template <class... Parameters, class... Args>
+cudaError_t launchKernel(void (*kernel)(Parameters...), dim3 grid, unsigned threads,
+                         std::size_t sharedBytes, cudaStream_t stream, Args... args) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0)
+    return cudaSuccess;
+  if (cudaError_t status = allowShared(reinterpret_cast<const void *>(kernel), sharedBytes))
+    return status;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = sharedBytes;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(args)...);
+}
+
+/// Blocks for `items` pieces of work, `perBlock` at a time: no more than keep an H200 busy (132
+/// multiprocessors, 8 blocks of 256 threads each) for loops that stride over the grid.
+constexpr unsigned stridingBlocks(std::size_t items, std::size_t perBlock) {
+  const std::size_t needed = ceilDiv(items, perBlock);
+  return static_cast<unsigned>(needed < 132 * 8 ? needed : 132 * 8);
+}
+
+} // namespace fsdp::rt::device
+
+#endif // FSDP_RUNTIME_DEVICE_CUDA_KERNELLAUNCH_H

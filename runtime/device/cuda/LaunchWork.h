@@ -1,0 +1,51 @@
+//===- LaunchWork.h - what launches say of themselves, for traces -*- C++ -*-===//
+//
+// A function of the runtime that enqueues something notes its kind of work; a trace reads the note
+// after the call. What notes nothing is a kernel of the program's own.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_DEVICE_CUDA_LAUNCHWORK_H
+#define FSDP_RUNTIME_DEVICE_CUDA_LAUNCHWORK_H
+
+#include "runtime/device/Work.h"
+#include "runtime/device/cuda/StreamWorkspace.h"
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+namespace fsdp::rt {
+
+/// Where this thread's launches note their work while it is traced, else null.
+inline thread_local Work *launchWork = nullptr;
+
+inline void noteWork(Work work) {
+  if (launchWork)
+    *launchWork = work;
+}
+/// The kind of work is the name of the calling function.
+#define FSDP_NOTE_WORK() ::fsdp::rt::noteWork({__func__})
+
+// CUDA's own functions as a program calls them, with a stream of its context.
+
+inline cudaError_t cudaStreamWaitEvent(WorkStream stream, cudaEvent_t event, unsigned flags = 0) {
+  noteWork({"wait"});
+  return ::cudaStreamWaitEvent(stream.handle, event, flags);
+}
+/// Takes no time: no trace shows it.
+inline cudaError_t cudaEventRecord(cudaEvent_t event, WorkStream stream) {
+  noteWork({nullptr});
+  return ::cudaEventRecord(event, stream.handle);
+}
+inline cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes,
+                                   cudaMemcpyKind kind, WorkStream stream) {
+  noteWork({kind == cudaMemcpyHostToDevice   ? "load_input"
+            : kind == cudaMemcpyDeviceToHost ? "output"
+                                             : "copy"});
+  return ::cudaMemcpyAsync(to, from, bytes, kind, stream.handle);
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_DEVICE_CUDA_LAUNCHWORK_H

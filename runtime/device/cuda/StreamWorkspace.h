@@ -1,0 +1,70 @@
+//===- StreamWorkspace.h - scratch memory of one stream ----------*- C++ -*-===//
+//
+// Kernels that need scratch memory between their launches are given the workspace of their stream:
+// launches of one stream follow one another, so one block serves all of them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_DEVICE_CUDA_STREAMWORKSPACE_H
+#define FSDP_RUNTIME_DEVICE_CUDA_STREAMWORKSPACE_H
+
+#include "runtime/device/cuda/BoundsError.h"
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+namespace fsdp::rt {
+
+/// A block of device memory that grows to the largest request and stays: nothing is allocated after
+/// the first step.
+class StreamWorkspace {
+public:
+  StreamWorkspace() = default;
+  ~StreamWorkspace() {
+    if (block)
+      cudaFree(block);
+  }
+  StreamWorkspace(const StreamWorkspace &) = delete;
+  StreamWorkspace &operator=(const StreamWorkspace &) = delete;
+
+  /// `memory` gets at least `bytes` bytes, aligned to 256, for launches on the workspace's stream
+  /// until the next request. Growing waits for the device.
+  template <class T> cudaError_t reserve(std::size_t bytes, T *&memory) {
+    if (bytes > size) {
+      if (cudaError_t status = cudaDeviceSynchronize())
+        return status;
+      if (cudaError_t status = cudaFree(block))
+        return status;
+      block = nullptr, size = 0;
+      if (cudaError_t status = cudaMalloc(&block, bytes))
+        return status;
+      size = bytes;
+    }
+    memory = static_cast<T *>(block);
+    return cudaSuccess;
+  }
+
+  std::size_t bytes() const { return size; }
+
+  /// Memory of the device; whoever sets it owns it.
+  BoundsError *fault = nullptr;
+
+private:
+  void *block = nullptr;
+  std::size_t size = 0;
+};
+
+/// A stream as kernels get it: where they are enqueued, and the scratch memory that goes with it.
+struct WorkStream {
+  cudaStream_t handle = nullptr;
+  StreamWorkspace *workspace = nullptr;
+
+  operator cudaStream_t() const { return handle; }
+  /// Where kernels note indices out of range, or null.
+  BoundsError *fault() const { return workspace ? workspace->fault : nullptr; }
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_DEVICE_CUDA_STREAMWORKSPACE_H

@@ -1,0 +1,49 @@
+//===- AtomicFile.h - files that appear whole or not at all -----*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_FILES_ATOMICFILE_H
+#define FSDP_RUNTIME_FILES_ATOMICFILE_H
+
+#include "runtime/files/OutputPath.h"
+
+#include <cstddef>
+#include <string>
+
+namespace fsdp::rt {
+
+/// Writes a file beside its destination and renames it there when it is whole, with the mode and,
+/// where permitted, the owner of the file that it replaces. If anything fails, if `commit` is never
+/// reached, or if the process is ended by SIGHUP, SIGINT or SIGTERM, the destination keeps what it
+/// had and nothing is left beside it. A destination that is a stream is written into as it goes.
+/// Every failure (a full disk, a missing folder) throws an Error that names the file and the
+/// system's reason.
+class AtomicFile {
+public:
+  explicit AtomicFile(const OutputPath &path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile &) = delete;
+  AtomicFile &operator=(const AtomicFile &) = delete;
+
+  /// Appends `bytes` bytes.
+  void write(const void *data, std::size_t bytes);
+
+  /// Flushes to the device and renames over the destination.
+  void commit();
+
+private:
+  void createTemporary();
+  void takeAttributes();
+  void discard();
+  [[noreturn]] void failed(const char *doing, int reason);
+
+  std::string path, target;
+  std::string temporary; ///< empty for a stream
+  int descriptor = -1;
+};
+
+/// Removes what AtomicFiles of this process have begun: for those who end it without unwinding.
+/// Safe in a signal handler.
+void removeTemporaryFiles() noexcept;
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_FILES_ATOMICFILE_H

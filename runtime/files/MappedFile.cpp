@@ -1,0 +1,55 @@
+//===- MappedFile.cpp -----------------------------------------------------===//
+
+#include "runtime/files/MappedFile.h"
+
+#include "runtime/Error.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace fsdp::rt {
+
+static const char *kindOf(mode_t mode) {
+  return S_ISFIFO(mode)   ? "FIFO"
+         : S_ISDIR(mode)  ? "folder"
+         : S_ISSOCK(mode) ? "socket"
+         : S_ISCHR(mode)  ? "character device"
+                          : "block device";
+}
+
+MappedFile::MappedFile(std::string path) : name(std::move(path)) {
+  // Without O_NONBLOCK, opening a FIFO waits for a writer, perhaps for ever.
+  const int descriptor = open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0)
+    throw Error("cannot open '" + name + "': " + strerror(errno));
+  struct stat status;
+  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close(descriptor);
+    throw Error("cannot read '" + name + "': got a " + kindOf(status.st_mode) +
+                ", expected a regular file, which can be read at any place; write what it gives "
+                "to a file first");
+  }
+  bytes = static_cast<std::size_t>(status.st_size);
+  if (bytes == 0) { // nothing to map
+    close(descriptor);
+    return;
+  }
+  void *mapping = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  const int reason = errno;
+  close(descriptor);
+  if (mapping == MAP_FAILED)
+    throw Error("cannot open '" + name + "': " + strerror(reason));
+  base = static_cast<const char *>(mapping);
+}
+
+MappedFile::~MappedFile() {
+  if (base)
+    munmap(const_cast<char *>(base), bytes);
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,261 @@
+//===- Safetensors.cpp ----------------------------------------------------===//
+
+#include "runtime/files/Safetensors.h"
+
+#include "runtime/Error.h"
+#include "runtime/files/JsonNesting.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <utility>
+
+namespace fsdp::rt {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// Bytes of one element; 0 for a name that the format does not have.
+std::size_t elementBytes(std::string_view dtype) {
+  static constexpr std::pair<std::string_view, std::size_t> sizes[] = {
+      {"F64", 8},  {"I64", 8}, {"U64", 8},     {"F32", 4},     {"I32", 4},
+      {"U32", 4},  {"F16", 2}, {"I16", 2},     {"U16", 2},     {"I8", 1},
+      {"BF16", 2}, {"U8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"BOOL", 1}};
+  for (const auto &[name, bytes] : sizes)
+    if (name == dtype)
+      return bytes;
+  return 0;
+}
+
+template <typename T> T load(const char *data, std::size_t index) {
+  T value;
+  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+/// An IEEE half precision number.
+float widenHalf(std::uint16_t half) {
+  const bool special = (half & 0x7c00) == 0x7c00; // infinity or NaN
+  std::uint32_t bits = std::uint32_t(half & 0x7fff) << 13 | (special ? 0x7f800000u : 0);
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  // The exponent is biased by 15 there and 127 here; a product also normalizes subnormals.
+  value *= special ? 1.0f : 0x1p112f;
+  return half & 0x8000 ? -value : value;
+}
+
+/// Calls `visit` with a function from index to element, as float.
+template <typename Visit> auto withFloats(const FileTensor &tensor, Visit visit) {
+  const char *data = tensor.data;
+  if (tensor.dtype == "F32")
+    return visit([data](std::size_t i) { return load<float>(data, i); });
+  if (tensor.dtype == "F64")
+    return visit([data](std::size_t i) { return static_cast<float>(load<double>(data, i)); });
+  if (tensor.dtype == "F16")
+    return visit([data](std::size_t i) { return widenHalf(load<std::uint16_t>(data, i)); });
+  return visit([data](std::size_t i) { return static_cast<float>(load<bf16>(data, i)); });
+}
+
+bool isNatural(const Json &value) { return value.is_number_unsigned(); }
+
+} // namespace
+
+std::string shapeText(const std::int64_t *begin, const std::int64_t *end) {
+  std::string text = "[";
+  for (const std::int64_t *extent = begin; extent != end; ++extent)
+    text += (extent == begin ? "" : ", ") + std::to_string(*extent);
+  return text + "]";
+}
+
+std::size_t FileTensor::elements() const {
+  std::size_t product = 1;
+  for (std::int64_t extent : shape)
+    product *= static_cast<std::size_t>(extent);
+  return product;
+}
+
+template <typename Float>
+void FileTensor::readFloats(std::size_t first, std::size_t count, Float *to) const {
+  withFloats(*this, [&](auto element) {
+    for (std::size_t i = 0; i < count; ++i)
+      to[i] = element(first + i);
+  });
+}
+
+template void FileTensor::readFloats(std::size_t, std::size_t, float *) const;
+template void FileTensor::readFloats(std::size_t, std::size_t, bf16 *) const;
+
+template <typename Int>
+void FileTensor::readIntegers(std::size_t first, std::size_t count, Int *to) const {
+  if (dtype == "I64")
+    for (std::size_t i = 0; i < count; ++i)
+      to[i] = static_cast<Int>(load<std::int64_t>(data, first + i));
+  else
+    for (std::size_t i = 0; i < count; ++i)
+      to[i] = static_cast<Int>(load<std::int32_t>(data, first + i));
+}
+
+template void FileTensor::readIntegers(std::size_t, std::size_t, std::int32_t *) const;
+template void FileTensor::readIntegers(std::size_t, std::size_t, std::int64_t *) const;
+
+std::size_t FileTensor::firstNonfinite() const {
+  const std::size_t count = elements();
+  return withFloats(*this, [&](auto element) {
+    // Blocks without a branch inside are scanned at the speed of memory.
+    constexpr std::size_t block = 1024;
+    for (std::size_t begin = 0; begin < count; begin += block) {
+      const std::size_t end = std::min(count, begin + block);
+      int bad = 0;
+      for (std::size_t i = begin; i < end; ++i)
+        bad |= !(std::fabs(element(i)) <= 3.402823466e38f);
+      for (std::size_t i = begin; bad && i < end; ++i)
+        if (!std::isfinite(element(i)))
+          return i;
+    }
+    return count;
+  });
+}
+
+SafetensorsFile::SafetensorsFile(std::string path) : file(std::move(path)) {
+  if (file.size() < 8)
+    refuse("got " + std::to_string(file.size()) +
+           " bytes, expected at least 8 for the header's length");
+  parse();
+}
+
+const FileTensor *SafetensorsFile::find(std::string_view tensor) const {
+  for (const FileTensor &candidate : list)
+    if (candidate.name == tensor)
+      return &candidate;
+  return nullptr;
+}
+
+void SafetensorsFile::refuse(const std::string &why) const {
+  throw Error("'" + path() + "' is not a whole safetensors file: " + why +
+              "; write or download it again");
+}
+
+void SafetensorsFile::parse() {
+  const std::size_t size = file.size();
+  const auto headerBytes = load<std::uint64_t>(file.data(), 0);
+  if (headerBytes > kLongestHeader || headerBytes > size - 8)
+    refuse("got a header of " + std::to_string(headerBytes) + " bytes, expected at most " +
+           std::to_string(std::min(kLongestHeader, size - 8)));
+  const char *header = file.data() + 8;
+  const char *data = header + headerBytes;
+  const std::size_t dataBytes = size - 8 - headerBytes;
+
+  if (nestingOf(header, data) > kDeepestHeader)
+    refuse("its header is nested deeper than " + std::to_string(kDeepestHeader) + " levels");
+  std::set<std::string> names;
+  std::string twice;
+  const auto sawName = [&](int depth, Json::parse_event_t event, Json &value) {
+    if (depth == 1 && event == Json::parse_event_t::key &&
+        !names.insert(value.get<std::string>()).second)
+      twice = value.get<std::string>();
+    return true;
+  };
+  const Json json = Json::parse(header, data, sawName, /*allow_exceptions=*/false);
+  if (!json.is_object())
+    refuse("its header is not a JSON object");
+  if (!twice.empty())
+    refuse("its header names tensor '" + twice + "' twice");
+
+  for (const auto &[key, value] : json.items()) {
+    if (key == "__metadata__")
+      continue;
+    const auto bad = [&, &key = key](const std::string &why) {
+      refuse("tensor '" + key + "' " + why);
+    };
+    if (!value.is_object() || !value.contains("dtype") || !value["dtype"].is_string())
+      bad("has no 'dtype'");
+    FileTensor tensor;
+    tensor.name = key;
+    tensor.dtype = value["dtype"].get<std::string>();
+    std::size_t bytes = elementBytes(tensor.dtype);
+    if (bytes == 0)
+      bad("has dtype '" + tensor.dtype + "', which the format does not have");
+    if (!value.contains("shape") || !value["shape"].is_array())
+      bad("has no 'shape'");
+    for (const Json &extent : value["shape"]) {
+      if (!isNatural(extent))
+        bad("has a shape that is not a list of extents");
+      const auto number = extent.get<std::uint64_t>();
+      if (__builtin_mul_overflow(bytes, number, &bytes) || number > std::uint64_t(INT64_MAX))
+        bad("has more elements than a file can hold");
+      tensor.shape.push_back(static_cast<std::int64_t>(number));
+    }
+    if (!value.contains("data_offsets") || !value["data_offsets"].is_array() ||
+        value["data_offsets"].size() != 2 || !isNatural(value["data_offsets"][0]) ||
+        !isNatural(value["data_offsets"][1]))
+      bad("has no 'data_offsets' [begin, end]");
+    const auto begin = value["data_offsets"][0].get<std::uint64_t>();
+    const auto end = value["data_offsets"][1].get<std::uint64_t>();
+    if (begin > end || end - begin != bytes)
+      bad("got bytes [" + std::to_string(begin) + ", " + std::to_string(end) + "), expected " +
+          std::to_string(bytes) + " bytes for " + tensor.dtype + " " +
+          shapeText(tensor.shape.data(), tensor.shape.data() + tensor.shape.size()));
+    if (end > dataBytes)
+      bad("is cut off: got " + std::to_string(dataBytes) + " bytes of data, expected at least " +
+          std::to_string(end));
+    tensor.data = data + begin;
+    tensor.bytes = bytes;
+    list.push_back(std::move(tensor));
+  }
+
+  std::sort(list.begin(), list.end(), [](const FileTensor &a, const FileTensor &b) {
+    return std::pair(a.data, a.bytes) < std::pair(b.data, b.bytes);
+  });
+  const char *expected = data;
+  for (const FileTensor &tensor : list) {
+    if (tensor.data != expected)
+      refuse("tensor '" + tensor.name + "' begins at byte " + std::to_string(tensor.data - data) +
+             " of the data, expected " + std::to_string(expected - data) +
+             (tensor.data < expected ? ": it overlaps the one before" : ": there is a hole"));
+    expected += tensor.bytes;
+  }
+  if (expected != data + dataBytes)
+    refuse("got " + std::to_string(dataBytes) + " bytes of data, expected " +
+           std::to_string(expected - data));
+}
+
+SafetensorsWriter::SafetensorsWriter(const OutputPath &path, const std::vector<Tensor> &tensors)
+    : file(path) {
+  nlohmann::ordered_json json;
+  json["__metadata__"] = {{"format", "pt"}};
+  std::size_t offset = 0;
+  for (const Tensor &tensor : tensors) {
+    std::size_t count = 1;
+    for (std::int64_t extent : tensor.shape)
+      count *= static_cast<std::size_t>(extent);
+    const std::size_t end = offset + count * sizeof(float);
+    json[tensor.name] = {
+        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    offset = end;
+    missing += count;
+  }
+  std::string header = json.dump();
+  header.append((8 - header.size() % 8) % 8, ' ');
+  const std::uint64_t length = header.size();
+  file.write(&length, sizeof(length));
+  file.write(header.data(), header.size());
+}
+
+void SafetensorsWriter::write(const float *values, std::size_t count) {
+  if (count > missing)
+    throw Error("more elements written than declared");
+  missing -= count;
+  file.write(values, count * sizeof(float));
+}
+
+void SafetensorsWriter::commit() {
+  if (missing != 0)
+    throw Error(std::to_string(missing) + " declared elements were never written");
+  file.commit();
+}
+
+} // namespace fsdp::rt

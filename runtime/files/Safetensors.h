@@ -1,0 +1,94 @@
+//===- Safetensors.h - the file format of weights and data ------*- C++ -*-===//
+//
+// u64 little-endian length N, N bytes of JSON
+// `{"name": {"dtype": "F32", "shape": […], "data_offsets": [begin, end]}, …}`,
+// then the bytes of the tensors without holes; offsets count from their start.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_FILES_SAFETENSORS_H
+#define FSDP_RUNTIME_FILES_SAFETENSORS_H
+
+#include "runtime/files/AtomicFile.h"
+#include "runtime/numerics/BFloat16.h"
+#include "runtime/files/MappedFile.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// One tensor of a file, mapped; `data` need not be aligned.
+struct FileTensor {
+  std::string name;
+  std::string dtype; ///< as the file spells it: "F32", "I64", …
+  std::vector<std::int64_t> shape;
+  const char *data;
+  std::size_t bytes;
+
+  std::size_t elements() const;
+  /// Whether elements are F64, F32, BF16 or F16, so that `readFloats` applies.
+  bool isFloat() const {
+    return dtype == "F64" || dtype == "F32" || dtype == "BF16" || dtype == "F16";
+  }
+  /// Whether elements are I64 or I32, so that `readIntegers` applies.
+  bool isInteger() const { return dtype == "I64" || dtype == "I32"; }
+
+  /// Converts elements [first, first + count) to `Float`: float or bf16.
+  template <typename Float> void readFloats(std::size_t first, std::size_t count, Float *to) const;
+  /// Converts elements [first, first + count) to `Int`; the caller has checked the range.
+  template <typename Int> void readIntegers(std::size_t first, std::size_t count, Int *to) const;
+  /// The first element that is NaN or infinite, as a float would hold it; `elements()` if none is.
+  std::size_t firstNonfinite() const;
+};
+
+/// A safetensors file, mapped and checked. Throws an Error that names the file
+/// and the tensor if it is truncated, has overlaps, holes or trailing bytes, or
+/// is not such a file at all.
+class SafetensorsFile {
+public:
+  explicit SafetensorsFile(std::string path);
+
+  const std::string &path() const { return file.path(); }
+  const std::vector<FileTensor> &tensors() const { return list; }
+  /// The tensor called `tensor`, or nullptr.
+  const FileTensor *find(std::string_view tensor) const;
+
+private:
+  void parse();
+  [[noreturn]] void refuse(const std::string &why) const;
+
+  MappedFile file;
+  std::vector<FileTensor> list;
+};
+
+/// Writes F32 tensors in the order in which they are declared.
+class SafetensorsWriter {
+public:
+  struct Tensor {
+    std::string name;
+    std::vector<std::int64_t> shape;
+  };
+
+  SafetensorsWriter(const OutputPath &path, const std::vector<Tensor> &tensors);
+
+  /// Appends elements of the tensors, in order.
+  void write(const float *values, std::size_t count);
+
+  /// Makes the file appear. Everything declared must have been written.
+  void commit();
+
+private:
+  AtomicFile file;
+  std::size_t missing = 0; ///< elements still to come
+};
+
+/// `[2, 3]`: a shape as messages print it.
+std::string shapeText(const std::int64_t *begin, const std::int64_t *end);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_FILES_SAFETENSORS_H

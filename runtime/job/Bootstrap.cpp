@@ -1,0 +1,375 @@
+#include "runtime/job/Bootstrap.h"
+#include "runtime/job/Launcher.h"
+#include "runtime/job/MachineMemory.h"
+#include "runtime/job/MpiJob.h"
+#include "runtime/job/NodeLocalGroup.h"
+#include "runtime/job/SharedJob.h"
+#include "runtime/job/TcpJob.h"
+#include "runtime/job/Watchdog.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace fsdp::rt {
+
+Transport parseTransport(const std::string &text) {
+  if (text == "auto")
+    return Transport::Auto;
+  if (text == "shm")
+    return Transport::SharedMemory;
+  if (text == "tcp")
+    return Transport::Tcp;
+  if (text == "mpi")
+    return Transport::Mpi;
+  throw Error(format("option '--communicator' got '%s', expected auto, shm, tcp or mpi", text.c_str()),
+              kExitBadCommandLine);
+}
+
+int report(const Error &error) {
+  // One write, so that lines of several processes do not mix.
+  std::string text = "error: " + error.describe() + "\n";
+  std::fflush(stdout);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+  return error.status();
+}
+
+int reportByFirst(const Error &error, int rank) {
+  if (rank == 0)
+    return report(error);
+  // A launcher ends the whole job with the first process that fails: rank 0 must have had the time
+  // to say why.
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  return error.status();
+}
+
+namespace {
+
+double resolveTimeout(double asked) {
+  if (asked > 0)
+    return asked;
+  const char *text = std::getenv("FSDP_TIMEOUT");
+  if (!text)
+    return 300;
+  char *end = nullptr;
+  double seconds = std::strtod(text, &end);
+  if (end == text || *end || !(seconds > 0 && seconds < 1e9))
+    throw Error(
+        format("environment variable 'FSDP_TIMEOUT' got '%s', expected seconds above 0", text));
+  return seconds;
+}
+
+//===----------------------------------------------------------------------===//
+// The parent of ranks that it forked
+//===----------------------------------------------------------------------===//
+
+class Parent {
+public:
+  Parent(SharedSegment &segment, double timeoutSeconds)
+      : segment_(segment), failure_(segment.failure()), silence_(silenceLimit(timeoutSeconds)),
+        children_(segment.layout().ranks), heard_(children_.size(), 0),
+        silent_(children_.size(), 0) {
+    sigemptyset(&awaited_);
+    sigaddset(&awaited_, SIGCHLD);
+    for (int number : {SIGHUP, SIGINT, SIGTERM})
+      if (endsProcess(number))
+        sigaddset(&awaited_, number);
+    sigprocmask(SIG_BLOCK, &awaited_, &before_);
+  }
+  ~Parent() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+  /// Starts the ranks; `rankMain` runs in each and gives its exit status.
+  void start(const std::function<int(int)> &rankMain) {
+    std::fflush(nullptr); // or every rank would print what is buffered here
+    const pid_t self = getpid();
+    for (std::size_t rank = 0; rank < children_.size(); ++rank) {
+      pid_t pid = fork();
+      if (pid < 0) {
+        failure_.raise(
+            Error(format("cannot start the process of rank %zu: %s", rank, std::strerror(errno))));
+        return;
+      }
+      if (pid == 0) {
+        sigprocmask(SIG_SETMASK, &before_, nullptr);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // no orphans, whatever happens to the parent
+        if (getppid() != self)
+          _exit(kExitFailure);
+        int status = rankMain(static_cast<int>(rank));
+        std::fflush(nullptr);
+        _exit(status);
+      }
+      children_[rank] = pid;
+    }
+  }
+
+  /// Returns when no rank is left. A rank that ends badly or hangs takes the others with it, and so
+  /// does a signal that ends this process: ranks get it first, so that they can clean up.
+  int wait() {
+    double failedAt = 0, last = now();
+    while (reap()) {
+      const double time = now();
+      listen(std::min(time - last, 0.5)); // the parent itself may have been stopped
+      last = time;
+      if ((failure_.raised() || endedBy_) && failedAt == 0)
+        failedAt = time;
+      if (failedAt != 0 && time - failedAt > kGraceSeconds + 1)
+        for (pid_t child : children_)
+          if (child > 0)
+            kill(child, SIGKILL);
+      await(0.1);
+    }
+    await(0); // a signal that ranks got too, and died of before it was looked for here
+    if (endedBy_) {
+      sigprocmask(SIG_SETMASK, &before_, nullptr);
+      std::raise(endedBy_);
+    }
+    if (!failure_.raised())
+      return kExitDone;
+    return report(failure_.error());
+  }
+
+private:
+  static bool endsProcess(int number) {
+    struct sigaction action;
+    return sigaction(number, nullptr, &action) == 0 && !(action.sa_flags & SA_SIGINFO) &&
+           action.sa_handler == SIG_DFL;
+  }
+
+  // Waits for a rank to end or for a signal, which it passes on.
+  void await(double seconds) {
+    timespec pause{0, static_cast<long>(seconds * 1e9)};
+    const int number = sigtimedwait(&awaited_, nullptr, &pause);
+    if (number <= 0 || number == SIGCHLD)
+      return;
+    endedBy_ = number;
+    for (pid_t child : children_)
+      if (child > 0)
+        kill(child, number);
+  }
+
+  // Collects ranks that have ended; false when none is left.
+  bool reap() {
+    bool alive = false;
+    for (std::size_t rank = 0; rank < children_.size(); ++rank) {
+      if (children_[rank] <= 0)
+        continue;
+      int status = 0;
+      pid_t ended = waitpid(children_[rank], &status, WNOHANG);
+      if (ended == 0 || (ended < 0 && errno == EINTR)) {
+        alive = true;
+        continue;
+      }
+      children_[rank] = 0;
+      const bool done = segment_.rank(static_cast<int>(rank)).state == RankRecord::Done;
+      std::string cause;
+      if (WIFSIGNALED(status))
+        cause = format(
+            "was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+            WTERMSIG(status) == SIGKILL ? ", possibly because the machine is out of memory" : "");
+      else if (WEXITSTATUS(status) != 0 || !done)
+        cause = format("exited with status %d before the end of the job", WEXITSTATUS(status));
+      if (!cause.empty())
+        failure_.raise(Error(cause, WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailure)
+                           .at(static_cast<int>(rank), ""));
+    }
+    return alive;
+  }
+
+  // A process that is stopped as a whole gives no sign of life.
+  void listen(double elapsed) {
+    for (std::size_t rank = 0; rank < children_.size(); ++rank) {
+      RankRecord &record = segment_.rank(static_cast<int>(rank));
+      if (children_[rank] <= 0 || record.state != RankRecord::Running ||
+          record.heartbeat != heard_[rank]) {
+        heard_[rank] = record.heartbeat;
+        silent_[rank] = 0;
+        continue;
+      }
+      silent_[rank] += elapsed;
+      if (silent_[rank] <= silence_)
+        continue;
+      failure_.raise(Error(format("not responding: no heartbeat for %.1f s", silent_[rank]))
+                         .at(static_cast<int>(rank), ""));
+      kill(children_[rank], SIGKILL); // works on a stopped process too
+    }
+  }
+
+  SharedSegment &segment_;
+  Failure &failure_;
+  double silence_;
+  std::vector<pid_t> children_;
+  std::vector<double> heard_, silent_;
+  sigset_t awaited_, before_;
+  int endedBy_ = 0;
+};
+
+JobOptions onThisMachine(const JobOptions &options, int localRank) {
+  JobOptions own = options;
+  own.localRank = localRank;
+  return own;
+}
+
+int runThreads(const Mesh &mesh, const JobOptions &options,
+               const std::function<int(Job &)> &body) {
+  requireMemory(MachineMemory::read(), mesh.size(), options.arenaBytes);
+  const SharedSegment::Layout layout = layoutOf(mesh, options);
+  SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < mesh.size(); ++rank)
+    ranks.emplace_back([&, rank] {
+      SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
+      runRank(job, segment, rank, SupervisionMode::Itself, body);
+    });
+  for (std::thread &rank : ranks)
+    rank.join();
+  return segment.failure().raised() ? segment.failure().error().status() : kExitDone;
+}
+
+int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body) {
+  requireMemory(MachineMemory::read(), mesh.size(), options.arenaBytes);
+  const SharedSegment::Layout layout = layoutOf(mesh, options);
+  SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
+  if (mesh.size() == 1) {
+    SharedJob job(mesh, options, 0, segment);
+    return runRank(job, segment, 0, SupervisionMode::Itself, body);
+  }
+  Parent parent(segment, options.timeoutSeconds);
+  parent.start([&](int rank) {
+    SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
+    return runRank(job, segment, rank, SupervisionMode::Parent, body);
+  });
+  return parent.wait();
+}
+
+/// The options' identity behind what every program has.
+RunIdentity identityOf(const Mesh &mesh, const JobOptions &options) {
+  std::string communicators;
+  for (const CommunicatorSpec &spec : options.communicators) {
+    communicators += format("%s%s", communicators.empty() ? "" : " ", spec.name);
+    for (int axis : spec.axes)
+      communicators += "." + mesh.axisName(axis);
+  }
+  RunIdentity identity;
+  identity.add("program", format("'%s'", options.program));
+  identity.add("mesh", mesh.describe());
+  identity.add("an arena of", format("%zu bytes", options.arenaBytes));
+  identity.add("communicators", communicators);
+  for (const RunIdentity::Field &field : options.identity.fields())
+    identity.add(field.name, field.value);
+  return identity;
+}
+
+/// How the ranks of a launcher's job meet. Errors: a way to talk that does not lead there.
+Transport wayToMeet(const JobOptions &options, const LaunchEnvironment &launched) {
+  const bool one = launched.oneMachine();
+  switch (options.transport) {
+  case Transport::SharedMemory:
+    if (!one)
+      throw Error("--communicator=shm connects ranks on one machine, but these are on several: "
+                  "use auto, tcp or mpi");
+    return Transport::SharedMemory;
+  case Transport::Loopback:
+    throw Error(format("--communicator=loopback runs all ranks in one process, but %s started %d: "
+                       "start the program alone, or use nccl",
+                       launched.by.c_str(), launched.size),
+                kExitBadCommandLine);
+  case Transport::Mpi:
+    return Transport::Mpi;
+  case Transport::Tcp:
+    break;
+  default:
+    if (one)
+      return Transport::SharedMemory;
+    // mpirun's processes have MPI.
+    if ((launched.by == "Open MPI" || launched.by == "PMI") && builtWithMpi())
+      return Transport::Mpi;
+    if (!launched.address.empty())
+      return Transport::Tcp;
+    const auto has = [](const char *name) { return std::getenv(name) != nullptr; };
+    if (has("OMPI_COMM_WORLD_RANK") || has("PMI_RANK") || has("SLURM_STEP_ID"))
+      return Transport::Mpi;
+  }
+  if (launched.address.empty())
+    throw Error(
+        "ranks on several machines connect to the address in MASTER_ADDR, which is not set: "
+        "set it to that of rank 0's machine, on every rank");
+  return Transport::Tcp;
+}
+
+int runLaunched(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironment &launched,
+                const std::function<int(Job &)> &body) {
+  JobOptions options = onThisMachine(asked, std::max(launched.localRank, 0));
+  options.identity = identityOf(mesh, asked);
+  if (launched.size != mesh.size()) {
+    Error error(
+        format("the mesh '%s' has %d ranks, but %s started %d: start %d, or compile the program "
+               "for a mesh of %d",
+               mesh.describe().c_str(), mesh.size(), launched.by.c_str(), launched.size,
+               mesh.size(), launched.size));
+    return reportByFirst(error, launched.rank);
+  }
+  Transport way;
+  try {
+    way = wayToMeet(options, launched);
+  } catch (const Error &error) {
+    return reportByFirst(error, launched.rank);
+  }
+  if (way == Transport::Mpi)
+    return runMpiRank(mesh, options, launched, body);
+  if (way == Transport::Tcp)
+    return runTcpRank(mesh, options, launched, body);
+  try {
+    requireMemory(MachineMemory::read(), launched.size, options.arenaBytes);
+  } catch (const Error &error) {
+    return reportByFirst(error, launched.rank);
+  }
+  SharedSegment segment = joinSegment(layoutOf(mesh, options),
+                                      {launched.rank, 0, launched.size, launched.key,
+                                       options.identity},
+                                      options.timeoutSeconds);
+  SharedJob job(mesh, options, launched.rank, segment);
+  return runRank(job, segment, launched.rank, SupervisionMode::Neighbours, body);
+}
+
+} // namespace
+
+int runRanks(const Mesh &mesh, const JobOptions &asked, const std::function<int(Job &)> &body) {
+  try {
+    JobOptions options = asked;
+    options.timeoutSeconds = resolveTimeout(asked.timeoutSeconds);
+    if (std::optional<LaunchEnvironment> launched = detectLauncher())
+      return runLaunched(mesh, options, *launched, body);
+    if (options.transport == Transport::Mpi)
+      throw Error(
+          format("--communicator=mpi needs a launcher: start with 'mpirun -n %d', or leave the "
+                 "option out to fork the ranks on this machine",
+                 mesh.size()),
+          kExitBadCommandLine);
+    if (options.transport == Transport::Tcp)
+      throw Error(
+          format("--communicator=tcp needs a launcher, such as 'torchrun --nproc-per-node=%d "
+                 "--no-python', or its variables; leave the option out to fork the ranks on this "
+                 "machine",
+                 mesh.size()),
+          kExitBadCommandLine);
+    return options.transport == Transport::Loopback ? runThreads(mesh, options, body)
+                                                    : runAlone(mesh, options, body);
+  } catch (const Aborted &error) {
+    // Another rank says why; a launcher ends all with the first that ends badly.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    return error.status();
+  } catch (const Error &error) {
+    return report(error);
+  }
+}
+
+} // namespace fsdp::rt

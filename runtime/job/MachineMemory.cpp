@@ -1,0 +1,99 @@
+#include "runtime/job/MachineMemory.h"
+#include "runtime/Error.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+namespace fsdp::rt {
+
+namespace {
+
+/// The number in a file, or UINT64_MAX where there is none ("max").
+std::uint64_t numberIn(const std::string &path) {
+  std::uint64_t number = 0;
+  std::ifstream file(path);
+  return file >> number ? number : UINT64_MAX;
+}
+
+/// The number behind `key` in a file of lines "key number", or UINT64_MAX.
+std::uint64_t numberAfter(const std::string &path, const std::string &key) {
+  std::ifstream file(path);
+  std::string line, word;
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    std::uint64_t number = 0;
+    if (words >> word && word == key && words >> number)
+      return number;
+  }
+  return UINT64_MAX;
+}
+
+std::uint64_t known(std::uint64_t number) { return number == UINT64_MAX ? 0 : number; }
+
+/// Takes a group's limit where it is lower than those found so far.
+void limitBy(MachineMemory &memory, const std::string &folder, const char *limitFile,
+             const char *usageFile) {
+  const std::uint64_t limit = numberIn(folder + "/" + limitFile);
+  if (limit == UINT64_MAX || limit > memory.total) // version 1 writes a huge number for none
+    return;
+  // Not "cache" or "file": those have shared memory in them too, which stays.
+  const std::string statistics = folder + "/memory.stat";
+  const std::uint64_t files = known(numberAfter(statistics, "inactive_file")) +
+                              known(numberAfter(statistics, "active_file"));
+  const std::uint64_t used = known(numberIn(folder + "/" + usageFile));
+  const std::uint64_t kept = used - std::min(used, files);
+  memory.groupLimit = std::min(memory.groupLimit, limit);
+  memory.groupAvailable = std::min(memory.groupAvailable, limit - std::min(limit, kept));
+}
+
+std::string gib(std::uint64_t bytes) {
+  return format("%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
+} // namespace
+
+MachineMemory MachineMemory::read(const std::string &root) {
+  MachineMemory memory;
+  const auto fromKib = [](std::uint64_t kib) { return kib == UINT64_MAX ? kib : kib * 1024; };
+  memory.total = fromKib(numberAfter(root + "/proc/meminfo", "MemTotal:"));
+  memory.available = fromKib(numberAfter(root + "/proc/meminfo", "MemAvailable:"));
+  // Lines "0::/path" (version 2) and "9:memory:/path" (version 1). A limit of any group above
+  // holds too; inside of a container the path may begin at a root that is not mounted there.
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == line.npos)
+      continue;
+    const std::string kinds = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool unified = kinds == ",,";
+    if (!unified && kinds.find(",memory,") == kinds.npos)
+      continue;
+    const std::string top = root + "/sys/fs/cgroup" + (unified ? "" : "/memory");
+    for (std::string path = line.substr(second + 1);; path.erase(path.rfind('/'))) {
+      if (unified)
+        limitBy(memory, top + path, "memory.max", "memory.current");
+      else
+        limitBy(memory, top + path, "memory.limit_in_bytes", "memory.usage_in_bytes");
+      if (path.find('/') == path.npos)
+        break;
+    }
+  }
+  return memory;
+}
+
+void requireMemory(const MachineMemory &memory, int ranks, std::uint64_t arenaBytes) {
+  const bool group = memory.groupAvailable < memory.available;
+  const std::uint64_t available = group ? memory.groupAvailable : memory.available;
+  if (arenaBytes <= available / static_cast<std::uint64_t>(std::max(ranks, 1)))
+    return;
+  throw Error(format(
+      "the arenas of %d rank(s) on this machine take %.2f GiB (%s each), but %s of memory are "
+      "available (%s %s): start fewer ranks on this machine, free memory, or compile for less: "
+      "a smaller --batch, --accumulate, --remat=full, more ranks (--report shows what a rank takes)",
+      ranks, static_cast<double>(arenaBytes) / (1 << 30) * ranks, gib(arenaBytes).c_str(),
+      gib(available).c_str(), group ? "the limit of this control group is" : "the machine has",
+      gib(group ? memory.groupLimit : memory.total).c_str()));
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,148 @@
+#include "runtime/job/MpiJob.h"
+
+#ifndef FSDP_WITH_MPI
+
+namespace fsdp::rt {
+
+bool builtWithMpi() { return false; }
+
+int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
+               const std::function<int(Job &)> &) {
+  throw Error(
+      "--communicator=mpi: this program was built without MPI; install it (libopenmpi-dev) and "
+      "build again, or set MASTER_ADDR to the address of rank 0's machine to connect over TCP");
+}
+
+} // namespace fsdp::rt
+
+#else
+
+#include "runtime/job/MachineMemory.h"
+#include "runtime/comm/MpiCommunicator.h"
+#include "runtime/job/SharedJob.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+namespace {
+
+class MpiJob final : public Job {
+public:
+  MpiJob(const Mesh &mesh, const JobOptions &options, int rank, SharedSegment &segment)
+      : Job(mesh, options, rank) {
+    arena_ = segment.arena(0);
+    failure_ = &segment.failure();
+  }
+
+  // Splitting the world is a collective over it: all ranks ask for the same communicators in order.
+  std::unique_ptr<Communicator> communicator(int index, int) override {
+    CommunicatorSpec spec = specOf(mesh_, options_, index);
+    return std::make_unique<MpiCommunicator>(spec.name, *this, mesh_.group(rank_, spec.axes),
+                                             options_.timeoutSeconds);
+  }
+};
+
+/// Why this rank must not go on; empty where nothing is wrong.
+std::string faultOf(const JobOptions &options, const LaunchEnvironment &launched, int rank) {
+  // Every rank takes part in the broadcasts, whatever it finds.
+  std::string text = options.identity.text();
+  std::uint64_t bytes = text.size();
+  MPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  text.resize(std::min<std::size_t>(bytes, RunIdentity::kMostBytes));
+  MPI_Bcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+  try {
+    requireMemory(MachineMemory::read(), launched.localSize, options.arenaBytes);
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return options.identity.differenceFrom(RunIdentity::parse(text), rank);
+}
+
+} // namespace
+
+bool builtWithMpi() { return true; }
+
+int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironment &launched,
+               const std::function<int(Job &)> &body) {
+  // Every rank has stream threads beside the one that waits in MPI: a wait that never yields would
+  // take their core. (Open MPI turns this on by itself only for more ranks than cores.)
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);
+  int provided = 0, rank = 0, size = 1;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  auto refuse = [rank](const std::string &message) {
+    int status = reportByFirst(Error(message), rank);
+    MPI_Finalize();
+    return status;
+  };
+  if (size != mesh.size())
+    return refuse(format("the mesh '%s' has %d ranks, but MPI started %d", mesh.describe().c_str(),
+                         mesh.size(), size));
+  if (provided < MPI_THREAD_SERIALIZED)
+    return refuse(
+        format("MPI gives thread level %d, expected at least %d (MPI_THREAD_SERIALIZED), as "
+               "collectives run on streams",
+               provided, MPI_THREAD_SERIALIZED));
+
+  const std::string fault = faultOf(options, launched, rank);
+  int own = fault.empty() ? size : rank, first = size;
+  MPI_Allreduce(&own, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (first < size) {
+    // The first rank with a fault says it, the others only end.
+    const int status = reportByFirst(Error(fault), rank - first);
+    MPI_Finalize();
+    return status;
+  }
+
+  // A segment of this rank alone: its arena, its first error, its watchdog.
+  const SharedSegment::Layout layout{1, 1, options.arenaBytes};
+  SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
+  MpiJob job(mesh, options, rank, segment);
+  std::vector<int> world(size);
+  std::iota(world.begin(), world.end(), 0);
+  // A rank that is done waits here for the others, and not in MPI_Finalize: Open MPI 4's own
+  // process hangs now and then when a rank ends badly while another finalizes. Those that still
+  // work know better what is wrong, so they are given time to say it.
+  auto end =
+      std::make_unique<MpiCommunicator>("end of the job", job, world, 10 * options.timeoutSeconds);
+  int status = runRank(job, segment, 0, SupervisionMode::Itself, [&](Job &started) {
+    try {
+      int result = body(started);
+      if (result == 0 && !started.failure().raised()) {
+        end->barrier();
+        return result;
+      }
+      throw Error(format("ended with status %d", result), result ? result : kExitFailure);
+    } catch (const Error &error) {
+      // Nothing tells the ranks apart that find a fault at the same time: the first of them says it
+      // and ends the job before the others' time has come.
+      const bool byAll =
+          started.failure().raised() ? started.failure().error().isByAll() : error.isByAll();
+      if (byAll && rank > 0)
+        usleep(3'000'000 + static_cast<useconds_t>(std::min(rank, 20)) * 100'000);
+      throw;
+    }
+  });
+  if (status != 0) {
+    // mpirun ends the job when a rank exits before MPI_Finalize; asking it to (MPI_Abort) leaves
+    // Open MPI 4's own process hanging now and then. Slurm has to be asked.
+    if (std::getenv("SLURM_STEP_ID") && !std::getenv("OMPI_COMM_WORLD_RANK"))
+      MPI_Abort(MPI_COMM_WORLD, status);
+    std::fflush(nullptr);
+    _exit(status);
+  }
+  end.reset();
+  MPI_Finalize();
+  return status;
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_WITH_MPI

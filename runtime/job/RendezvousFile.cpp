@@ -1,0 +1,120 @@
+#include "runtime/job/RendezvousFile.h"
+#include "runtime/device/WaitCounter.h"
+
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+namespace {
+
+constexpr std::uint64_t kMagic = 0x66736470'72740002;
+/// How long a writer may take between creating the file and having written it.
+constexpr double kWriting = 2;
+
+/// What the file begins with, behind a digest of all that follows; the identity's text is its end.
+struct FileHeader {
+  std::uint64_t magic, bytes;
+  ProcessIdentity creator;
+  std::int32_t descriptor;
+};
+
+struct Descriptor {
+  int fd = -1;
+  ~Descriptor() {
+    if (fd >= 0)
+      close(fd);
+  }
+};
+
+[[noreturn]] void refuse(const std::string &path, const std::string &why) {
+  throw Error(format("'%s', the rendezvous file of the ranks on this machine, %s: remove it, or "
+                     "set FSDP_JOB_ID to another name on every rank",
+                     path.c_str(), why.c_str()));
+}
+
+} // namespace
+
+std::string RendezvousFile::pathFor(const std::string &key) {
+  std::string name = format("/dev/shm/fsdp-%d-", static_cast<int>(geteuid()));
+  for (char c : key.substr(0, 100))
+    name += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
+  return name + "-" + digestText(contentDigest(key));
+}
+
+RendezvousFile::Found RendezvousFile::read(const std::string &path, RendezvousFile &file) {
+  // A FIFO would block, a link would lead elsewhere.
+  const Descriptor opened{
+      open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)};
+  if (opened.fd < 0) {
+    if (errno == ENOENT)
+      return Absent;
+    refuse(path, format("cannot be opened: %s", std::strerror(errno)));
+  }
+  struct stat status {};
+  fstat(opened.fd, &status);
+  const auto mode = static_cast<unsigned>(status.st_mode & 07777);
+  if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (mode & 0077) ||
+      status.st_nlink > 1)
+    refuse(path, format("is not trusted: got %s of user %d with mode %04o, expected a file of "
+                        "user %d with mode 0600",
+                        S_ISREG(status.st_mode) ? "a file" : "something that is not a regular file",
+                        static_cast<int>(status.st_uid), mode, static_cast<int>(geteuid())));
+  std::uint64_t digest = 0;
+  FileHeader header{};
+  std::string text(sizeof digest + sizeof header + RunIdentity::kMostBytes, '\0');
+  const ssize_t got = ::read(opened.fd, text.data(), text.size());
+  if (got < static_cast<ssize_t>(sizeof digest + sizeof header))
+    return Incomplete;
+  text.resize(static_cast<std::size_t>(got));
+  std::memcpy(&digest, text.data(), sizeof digest);
+  text.erase(0, sizeof digest);
+  std::memcpy(&header, text.data(), sizeof header);
+  if (header.magic != kMagic || digest != contentDigest(text))
+    return Incomplete;
+  header.creator.boot[sizeof header.creator.boot - 1] = 0;
+  file.creator = header.creator;
+  file.descriptor = header.descriptor;
+  file.bytes = header.bytes;
+  file.identity = RunIdentity::parse(std::string_view(text).substr(sizeof header));
+  return Whole;
+}
+
+void RendezvousFile::publish(const std::string &path) const {
+  const double deadline = now() + kWriting;
+  Descriptor made;
+  while ((made.fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                         0600)) < 0) {
+    if (errno != EEXIST)
+      refuse(path, format("cannot be created: %s", std::strerror(errno)));
+    RendezvousFile other;
+    const Found found = read(path, other);
+    if (found == Incomplete && now() < deadline) {
+      usleep(10'000);
+      continue;
+    }
+    const auto liveness = found == Whole ? other.creator.liveness() : ProcessIdentity::Gone;
+    if (found != Absent && liveness != ProcessIdentity::Gone)
+      refuse(path, format("belongs to another job that is starting now (its rank 0 is process "
+                          "%d%s)",
+                          other.creator.pid,
+                          liveness == ProcessIdentity::Alive ? "" : " of another container"));
+    unlink(path.c_str()); // its writer is gone
+  }
+  const FileHeader header{kMagic, bytes, creator, descriptor};
+  std::string text(reinterpret_cast<const char *>(&header), sizeof header);
+  text += identity.text();
+  const std::uint64_t digest = contentDigest(text);
+  const std::string whole = std::string(reinterpret_cast<const char *>(&digest), sizeof digest) + text;
+  if (write(made.fd, whole.data(), whole.size()) != static_cast<ssize_t>(whole.size())) {
+    const int reason = errno;
+    unlink(path.c_str());
+    refuse(path, format("cannot be written: %s", std::strerror(reason)));
+  }
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,82 @@
+#include "runtime/job/SharedJob.h"
+#include "runtime/comm/SharedMemoryCommunicator.h"
+#include "runtime/job/Watchdog.h"
+
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+SharedJob::SharedJob(const Mesh &mesh, const JobOptions &options, int rank, SharedSegment &segment)
+    : Job(mesh, options, rank), segment_(segment) {
+  arena_ = segment.arena(rank);
+  failure_ = &segment.failure();
+}
+
+std::unique_ptr<Communicator> SharedJob::communicator(int index, int channel) {
+  CommunicatorSpec spec = specOf(mesh_, options_, index);
+  return std::make_unique<SharedMemoryCommunicator>(
+      spec.name, *this, segment_, index * kChannels + channel, mesh_.group(rank_, spec.axes),
+      options_.timeoutSeconds);
+}
+
+SharedSegment::Layout layoutOf(const Mesh &mesh, const JobOptions &options) {
+  return {mesh.size(), (static_cast<int>(options.communicators.size()) + 1) * kChannels,
+          options.arenaBytes};
+}
+
+CommunicatorSpec specOf(const Mesh &mesh, const JobOptions &options, int index) {
+  if (index < static_cast<int>(options.communicators.size()))
+    return options.communicators[index];
+  CommunicatorSpec all{"all ranks", {}};
+  for (int axis = 0; axis < mesh.dimensions(); ++axis)
+    all.axes.axis[all.axes.count++] = axis;
+  return all;
+}
+
+void reportOnce(Failure &failure) {
+  if (failure.claimReport())
+    report(failure.error());
+}
+
+int runRank(Job &job, SharedSegment &segment, int recordIndex, SupervisionMode care,
+            const std::function<int(Job &)> &body) {
+  Supervision supervision;
+  if (care == SupervisionMode::Neighbours)
+    supervision.neighbour = (recordIndex + 1) % segment.layout().ranks;
+  if (care != SupervisionMode::Parent)
+    supervision.report = reportOnce;
+  return runRank(job, segment, recordIndex, supervision, body);
+}
+
+int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision &supervision,
+            const std::function<int(Job &)> &body) {
+  RankRecord &record = segment.rank(recordIndex);
+  Failure &failure = job.failure();
+  record.pid = static_cast<int>(getpid());
+  record.heartbeat = now();
+  record.state = RankRecord::Running;
+  Watchdog watchdog(segment, recordIndex, supervision.neighbour, job.options().timeoutSeconds,
+                    supervision.report);
+  try {
+    int status = body(job);
+    if (status != 0)
+      throw Error(format("ended with status %d", status), status);
+    record.state = RankRecord::Done;
+  } catch (const Aborted &error) {
+    if (!failure.raised())
+      failure.raise(error.at(job.rank(), ""));
+  } catch (const Error &error) {
+    failure.raise(error.at(job.rank(), ""));
+  } catch (const std::exception &error) {
+    failure.raise(Error(error.what()).at(job.rank(), ""));
+  } catch (...) {
+    failure.raise(Error("an exception of unknown type").at(job.rank(), ""));
+  }
+  if (!failure.raised())
+    return kExitDone;
+  if (supervision.report)
+    supervision.report(failure);
+  return failure.error().status();
+}
+
+} // namespace fsdp::rt

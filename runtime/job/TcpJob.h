@@ -1,0 +1,17 @@
+//===- TcpJob.h - a rank of several machines that meet over TCP -------------===//
+#ifndef FSDP_RUNTIME_JOB_TCPJOB_H
+#define FSDP_RUNTIME_JOB_TCPJOB_H
+
+#include "runtime/job/Bootstrap.h"
+#include "runtime/job/Launcher.h"
+
+namespace fsdp::rt {
+
+/// Runs `body` as a rank of a launcher's job whose ranks meet at `launched.address`, and returns the
+/// exit status. Ranks of one machine share memory, unless the options ask for TCP everywhere.
+int runTcpRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironment &launched,
+               const std::function<int(Job &)> &body);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_JOB_TCPJOB_H

@@ -1,0 +1,293 @@
+#include "runtime/job/TcpMessages.h"
+#include "runtime/PrintableText.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <random>
+
+namespace fsdp::rt {
+
+namespace {
+
+constexpr std::size_t kMostOfHost = 63, kMostOfJob = 256, kMostOfReason = 768;
+
+/// Appends numbers and text.
+class FieldWriter {
+public:
+  void number(std::uint64_t value) {
+    bytes_.append(reinterpret_cast<const char *>(&value), sizeof value);
+  }
+  void text(std::string_view value, std::size_t most) {
+    value = value.substr(0, most);
+    number(value.size());
+    bytes_.append(value);
+  }
+  std::string take() { return std::move(bytes_); }
+
+private:
+  std::string bytes_;
+};
+
+/// Takes them off again. Whatever does not fit makes it bad, for good.
+class FieldReader {
+public:
+  explicit FieldReader(std::string_view bytes) : left_(bytes) {}
+
+  std::uint64_t number() {
+    std::uint64_t value = 0;
+    const std::string_view bytes = take(sizeof value);
+    std::memcpy(&value, bytes.data(), bytes.size());
+    return value;
+  }
+  int number(int low, int high) {
+    const auto value = static_cast<std::int64_t>(number());
+    good_ = good_ && value >= low && value <= high;
+    return good_ ? static_cast<int>(value) : low;
+  }
+  std::string_view text(std::size_t most) {
+    const std::uint64_t bytes = number();
+    good_ = good_ && bytes <= most;
+    return take(good_ ? bytes : 0);
+  }
+  /// Whether all was there, and nothing else.
+  bool good() const { return good_ && left_.empty(); }
+
+private:
+  std::string_view take(std::size_t bytes) {
+    good_ = good_ && bytes <= left_.size();
+    if (!good_)
+      return "";
+    const std::string_view taken = left_.substr(0, bytes);
+    left_.remove_prefix(bytes);
+    return taken;
+  }
+  std::string_view left_;
+  bool good_ = true;
+};
+
+constexpr int kMostRanks = 65535, kLastPort = 65535;
+
+std::string proofContext(std::string_view context, std::string_view headed) {
+  FieldWriter writer;
+  writer.text(context, context.size());
+  writer.text(headed, headed.size());
+  return writer.take();
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Frames
+//===----------------------------------------------------------------------===//
+
+std::string sealFrame(FrameKind kind, std::string_view payload, std::string_view key,
+                      std::string_view context) {
+  FieldWriter writer;
+  writer.number(static_cast<std::uint64_t>(kind));
+  writer.text(payload, payload.size());
+  std::string frame = writer.take();
+  const Digest256 proof = hmacSha256(key, proofContext(context, frame));
+  return frame.append(reinterpret_cast<const char *>(proof.data()), proof.size());
+}
+
+std::size_t frameBytes(std::string_view got, FrameKind kind, std::size_t most) {
+  // A wrong kind is known before the header is whole.
+  std::uint64_t words[2] = {static_cast<std::uint64_t>(kind), 0};
+  if (got.substr(0, sizeof words[0]) !=
+      std::string_view(reinterpret_cast<const char *>(words), std::min(got.size(), sizeof words[0])))
+    return 0;
+  if (got.size() < kFrameHeader)
+    return kFrameHeader;
+  std::memcpy(words, got.data(), sizeof words);
+  return words[1] <= most ? kFrameOverhead + words[1] : 0;
+}
+
+std::optional<std::string_view> openFrame(std::string_view frame, std::string_view key,
+                                          std::string_view context) {
+  if (frame.size() < kFrameOverhead)
+    return std::nullopt;
+  Digest256 proof;
+  const std::string_view headed = frame.substr(0, frame.size() - sizeof proof);
+  std::memcpy(proof.data(), frame.data() + headed.size(), sizeof proof);
+  if (!sameDigest(proof, hmacSha256(key, proofContext(context, headed))))
+    return std::nullopt;
+  return headed.substr(kFrameHeader);
+}
+
+bool receiveFrame(Socket &socket, FrameKind kind, std::size_t most, double seconds,
+                  std::string &frame) {
+  frame.assign(kFrameHeader, '\0');
+  if (!socket.receiveAll(frame.data(), frame.size(), seconds))
+    return false;
+  const std::size_t whole = frameBytes(frame, kind, most);
+  if (whole == 0)
+    return false;
+  frame.resize(whole);
+  return socket.receiveAll(frame.data() + kFrameHeader, whole - kFrameHeader, seconds);
+}
+
+std::string randomNonce() {
+  std::random_device random;
+  std::string nonce;
+  while (nonce.size() < kNonceBytes) {
+    const std::uint32_t word = random();
+    nonce.append(reinterpret_cast<const char *>(&word), sizeof word);
+  }
+  return nonce;
+}
+
+//===----------------------------------------------------------------------===//
+// Payloads
+//===----------------------------------------------------------------------===//
+
+std::string JoinRequest::encode() const {
+  FieldWriter writer;
+  writer.number(static_cast<std::uint64_t>(rank));
+  writer.number(static_cast<std::uint64_t>(size));
+  writer.number(static_cast<std::uint64_t>(port));
+  writer.text(machine, kMostOfMachine);
+  writer.text(host, kMostOfHost);
+  writer.text(job, kMostOfJob);
+  writer.text(identity.text(), RunIdentity::kMostBytes);
+  writer.text(nonce, kNonceBytes);
+  return writer.take();
+}
+
+std::optional<JoinRequest> JoinRequest::decode(std::string_view payload) {
+  FieldReader reader(payload);
+  JoinRequest request;
+  request.rank = reader.number(0, kMostRanks);
+  request.size = reader.number(1, kMostRanks);
+  request.port = reader.number(1, kLastPort);
+  request.machine = printable(reader.text(kMostOfMachine), kMostOfMachine);
+  request.host = printableHost(reader.text(kMostOfHost));
+  request.job = printable(reader.text(kMostOfJob), kMostOfJob);
+  request.identity = RunIdentity::parse(reader.text(RunIdentity::kMostBytes));
+  request.nonce = reader.text(kNonceBytes);
+  if (!reader.good() || request.nonce.size() != kNonceBytes)
+    return std::nullopt;
+  return request;
+}
+
+std::string JoinAnswer::encode() const {
+  FieldWriter writer;
+  writer.number(what);
+  writer.number(nonce);
+  writer.text(reason, kMostOfReason);
+  writer.number(peers.size());
+  for (const PeerInfo &peer : peers) {
+    writer.number(static_cast<std::uint64_t>(peer.machine));
+    writer.number(static_cast<std::uint64_t>(peer.port));
+    writer.text({reinterpret_cast<const char *>(peer.address.bytes), peer.address.size},
+                sizeof peer.address.bytes);
+    writer.text(peer.host, kMostOfHost);
+  }
+  return writer.take();
+}
+
+std::optional<JoinAnswer> JoinAnswer::decode(std::string_view payload, int size) {
+  FieldReader reader(payload);
+  JoinAnswer answer;
+  answer.what = static_cast<What>(reader.number(Welcome, AllHere));
+  answer.nonce = reader.number();
+  answer.reason = printable(reader.text(kMostOfReason), kMostOfReason);
+  const int peers = answer.what == AllHere ? size : 0;
+  reader.number(peers, peers);
+  for (int rank = 0; rank < peers; ++rank) {
+    PeerInfo peer;
+    peer.machine = reader.number(0, size - 1);
+    peer.port = reader.number(1, kLastPort);
+    const std::string_view address = reader.text(sizeof peer.address.bytes);
+    peer.address.size = static_cast<std::uint32_t>(address.size());
+    std::memcpy(peer.address.bytes, address.data(), address.size());
+    peer.host = printableHost(reader.text(kMostOfHost));
+    if (!peer.address.isValid())
+      return std::nullopt;
+    answer.peers.push_back(std::move(peer));
+  }
+  if (!reader.good())
+    return std::nullopt;
+  return answer;
+}
+
+std::string ConnectRequest::encode() const {
+  FieldWriter writer;
+  for (std::uint64_t value : {nonce, id, std::uint64_t(from), std::uint64_t(to)})
+    writer.number(value);
+  return writer.take();
+}
+
+std::optional<ConnectRequest> ConnectRequest::decode(std::string_view payload, int size) {
+  FieldReader reader(payload);
+  ConnectRequest request;
+  request.nonce = reader.number();
+  request.id = reader.number();
+  request.from = reader.number(0, size - 1);
+  request.to = reader.number(0, size - 1);
+  if (!reader.good())
+    return std::nullopt;
+  return request;
+}
+
+//===----------------------------------------------------------------------===//
+// While the job runs
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct ControlHeader {
+  std::uint32_t kind, bytes;
+};
+
+struct FailureText {
+  std::int32_t rank, status, byAll;
+  char action[128], message[1792];
+};
+static_assert(sizeof(ControlHeader) + sizeof(FailureText) <= ControlMessage::kMost);
+
+} // namespace
+
+std::size_t ControlMessage::encode(Kind kind, const Error *error, char (&to)[kMost]) {
+  ControlHeader header{kind, 0};
+  if (error) {
+    FailureText text{};
+    text.rank = error->rank();
+    text.status = error->status();
+    text.byAll = error->isByAll();
+    std::snprintf(text.action, sizeof text.action, "%s", error->action().c_str());
+    std::snprintf(text.message, sizeof text.message, "%s", error->what());
+    header.bytes = sizeof text;
+    std::memcpy(to + sizeof header, &text, sizeof text);
+  }
+  std::memcpy(to, &header, sizeof header);
+  return sizeof header + header.bytes;
+}
+
+std::size_t ControlMessage::decode(std::string_view got, int size, ControlMessage &message) {
+  ControlHeader header{};
+  if (got.size() < sizeof header)
+    return 0;
+  std::memcpy(&header, got.data(), sizeof header);
+  if (header.kind > AllDone || header.bytes != (header.kind == Failed ? sizeof(FailureText) : 0))
+    return kMalformed;
+  if (got.size() < sizeof header + header.bytes)
+    return 0;
+  message.kind = static_cast<Kind>(header.kind);
+  message.error.reset();
+  if (message.kind == Failed) {
+    FailureText text{};
+    std::memcpy(&text, got.data() + sizeof header, sizeof text);
+    // A status that means success, or that no process can end with, is none of a failure.
+    const int status = std::clamp<int>(text.status, kExitFailure, 255);
+    const int rank = text.rank >= 0 && text.rank < size ? text.rank : -1;
+    const Error error = Error(printable({text.message, sizeof text.message}, sizeof text.message - 1),
+                              status)
+                            .at(rank, printable({text.action, sizeof text.action},
+                                                sizeof text.action - 1));
+    message.error = text.byAll ? error.byAll() : error;
+  }
+  return sizeof header + header.bytes;
+}
+
+} // namespace fsdp::rt

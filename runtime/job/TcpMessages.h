@@ -1,0 +1,131 @@
+//===- TcpMessages.h - what ranks say to each other over TCP ----------------===//
+//
+// Whatever arrives may come from anybody. All of it is read here: sizes are bounded before anything
+// is kept, numbers lie in their ranges, text is printable, or there is no message. Test:
+// TcpMessagesTest.cpp, which also feeds what is none.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FSDP_RUNTIME_JOB_TCPMESSAGES_H
+#define FSDP_RUNTIME_JOB_TCPMESSAGES_H
+
+#include "runtime/Error.h"
+#include "runtime/job/RunIdentity.h"
+#include "runtime/job/Sha256.h"
+#include "runtime/job/Socket.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fsdp::rt {
+
+//===----------------------------------------------------------------------===//
+// Frames: eight bytes that say the kind, the payload's size, the payload, and a proof that the sender
+// knows the job's token and what this connection began with
+//===----------------------------------------------------------------------===//
+
+enum class FrameKind : std::uint64_t {
+  Challenge = 0x66736470'63686c31, ///< rank 0 to whoever connects to it
+  Join = 0x66736470'6a6f6931,      ///< a rank to rank 0
+  Answer = 0x66736470'616e7331,    ///< rank 0 to a rank
+  Connect = 0x66736470'636f6e31,   ///< a rank to another one that it opens a connection to
+};
+
+constexpr std::size_t kFrameHeader = 16, kFrameOverhead = kFrameHeader + sizeof(Digest256);
+
+/// The frame around a payload. `context` is what both ends know beside the key.
+std::string sealFrame(FrameKind kind, std::string_view payload, std::string_view key,
+                      std::string_view context);
+/// Bytes of the frame that `got` begins; kFrameHeader while those are not there. 0: no frame of that
+/// kind with a payload of at most `most` bytes.
+std::size_t frameBytes(std::string_view got, FrameKind kind, std::size_t most);
+/// The payload of a whole frame; nothing where the sender has proved nothing.
+std::optional<std::string_view> openFrame(std::string_view frame, std::string_view key,
+                                          std::string_view context);
+/// Waits for a whole frame. False: something else came, or nothing in time.
+bool receiveFrame(Socket &socket, FrameKind kind, std::size_t most, double seconds,
+                  std::string &frame);
+
+/// 32 random bytes.
+std::string randomNonce();
+constexpr std::size_t kNonceBytes = 32;
+
+//===----------------------------------------------------------------------===//
+// Payloads
+//===----------------------------------------------------------------------===//
+
+/// What a rank says of itself.
+struct JoinRequest {
+  int rank = 0, size = 1;
+  int port = 0; ///< where it listens
+  /// The same for ranks that can share memory, and for no others.
+  std::string machine;
+  std::string host; ///< name of its machine, for messages
+  /// Which of the programs and jobs on these machines it belongs to.
+  std::string job;
+  /// What it was started with.
+  RunIdentity identity;
+  std::string nonce;
+
+  std::string encode() const;
+  static std::optional<JoinRequest> decode(std::string_view payload);
+  static constexpr std::size_t kMost = RunIdentity::kMostBytes + 1024, kMostOfMachine = 160;
+};
+
+/// What all know of a rank.
+struct PeerInfo {
+  int machine = 0;  ///< ranks that can share memory have the same
+  Address address;  ///< where it listens
+  int port = 0;
+  std::string host; ///< name of its machine, for messages
+};
+
+struct JoinAnswer {
+  enum What {
+    Welcome,
+    Refused, ///< this rank is none of the job's
+    Failed,  ///< the job cannot start; rank 0 says why
+    AllHere,
+  };
+  What what = Welcome;
+  std::uint64_t nonce = 0;     ///< AllHere: no other job has the same
+  std::string reason;          ///< Refused, Failed
+  std::vector<PeerInfo> peers; ///< AllHere: by rank. Without an address: where rank 0 was found
+
+  std::string encode() const;
+  static std::optional<JoinAnswer> decode(std::string_view payload, int size);
+  static constexpr std::size_t most(int size) {
+    return 1024 + std::size_t(size) * 160;
+  }
+};
+
+/// Opens a connection for data between two ranks.
+struct ConnectRequest {
+  std::uint64_t nonce = 0, id = 0;
+  int from = 0, to = 0;
+
+  std::string encode() const;
+  static std::optional<ConnectRequest> decode(std::string_view payload, int size);
+  static constexpr std::size_t kBytes = 32;
+};
+
+/// What goes over the connections with rank 0 while the job runs.
+struct ControlMessage {
+  enum Kind : std::uint32_t { Alive, Failed, Done, AllDone };
+  Kind kind = Alive;
+  std::optional<Error> error; ///< Failed
+
+  static constexpr std::size_t kMost = 2048;
+  /// Writes the message to `to`, without allocating, and returns its bytes.
+  static std::size_t encode(Kind kind, const Error *error, char (&to)[kMost]);
+  /// Takes the message that `got` begins with: returns its bytes, 0 where it is not whole yet, and
+  /// kMalformed where it is none.
+  static std::size_t decode(std::string_view got, int size, ControlMessage &message);
+  static constexpr std::size_t kMalformed = ~std::size_t(0);
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_JOB_TCPMESSAGES_H

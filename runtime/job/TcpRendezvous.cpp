@@ -1,0 +1,417 @@
+#include "runtime/job/TcpRendezvous.h"
+#include "runtime/PrintableText.h"
+#include "runtime/job/Process.h"
+#include "runtime/device/WaitCounter.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+namespace {
+
+// What a stranger is given to say something, and a rank to be answered.
+constexpr double kPatience = 5;
+// How long ranks that come late are still told why the job does not start.
+constexpr double kLinger = 5;
+// Strangers that are listened to at the same time.
+constexpr std::size_t kMostGuests = 256;
+
+std::string list(const std::vector<int> &ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i == 16)
+      return text + format(" and %zu more", ranks.size() - i);
+    text += (i ? ", " : "") + std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Rank 0
+//===----------------------------------------------------------------------===//
+
+class Host : public std::enable_shared_from_this<Host> {
+public:
+  Host(const RendezvousPlace &place, const JoinRequest &self, Socket listener, double seconds)
+      : place_(place), self_(self), listener_(std::move(listener)), at_(place.describe()),
+        seconds_(seconds), lines_(static_cast<std::size_t>(self.size)), ranks_(lines_.size()) {
+    ranks_[0] = self;
+    ranks_[0].port = portOf(listener_);
+  }
+
+  Rendezvous run() {
+    const double deadline = now() + seconds_;
+    while (!missing().empty()) {
+      if (now() > deadline)
+        throw failure(format("timed out after %g s at %s, waiting for rank %s of %d%s "
+                             "(FSDP_TIMEOUT sets the timeout in seconds)",
+                             seconds_, at_.c_str(), list(missing()).c_str(), self_.size,
+                             refused_.empty() ? "" : ("; rejected: " + refused_).c_str()));
+      poll();
+      serve();
+      findWhoLeft();
+    }
+    return all();
+  }
+
+  /// After a failure: tells it to those who have still to come.
+  void sendAway(const std::string &message) {
+    failed_ = message;
+    const double deadline = now() + kLinger;
+    while (!missing().empty() && now() < deadline) {
+      poll();
+      serve();
+    }
+  }
+
+private:
+  /// One who has come and not said who he is.
+  struct Guest {
+    Socket socket;
+    double deadline = 0;
+    std::string challenge, bytes;
+  };
+
+  std::vector<int> missing() const {
+    std::vector<int> ranks;
+    for (int rank = 1; rank < self_.size; ++rank)
+      if (!lines_[static_cast<std::size_t>(rank)])
+        ranks.push_back(rank);
+    return ranks;
+  }
+
+  void poll() {
+    entries_.clear();
+    if (guests_.size() < kMostGuests)
+      entries_.push_back({listener_.descriptor(), POLLIN, 0});
+    for (const auto &guest : guests_)
+      entries_.push_back({guest->socket.descriptor(), POLLIN, 0});
+    for (const Socket &line : lines_)
+      if (line && failed_.empty())
+        entries_.push_back({line.descriptor(), POLLIN, 0});
+    ::poll(entries_.data(), entries_.size(), 100);
+  }
+
+  void serve() {
+    acceptConnections();
+    for (auto &guest : guests_)
+      if (!handleGuest(*guest))
+        guest.reset();
+    guests_.erase(std::remove(guests_.begin(), guests_.end(), nullptr), guests_.end());
+  }
+
+  void findWhoLeft() {
+    char nothing;
+    for (std::size_t rank = 1; rank < lines_.size(); ++rank)
+      if (lines_[rank] && lines_[rank].receive(&nothing, 1) == Socket::kEnded)
+        fail(format("rank %zu on '%s' disconnected while the job was starting", rank,
+                    ranks_[rank].host.c_str()));
+  }
+
+  void acceptConnections() {
+    while (guests_.size() < kMostGuests) {
+      Socket taken = acceptFrom(listener_);
+      if (!taken)
+        return;
+      const Address peer = peerOf(taken);
+      if (place_.loopbackOnly && !peer.isLoopback()) {
+        refuse(format("%s connected over the network to a job without FSDP_JOB_TOKEN",
+                      peer.describe().c_str()));
+        continue;
+      }
+      auto guest = std::make_unique<Guest>();
+      guest->socket = std::move(taken);
+      guest->deadline = now() + kPatience;
+      guest->challenge = randomNonce();
+      const std::string frame = sealFrame(FrameKind::Challenge, guest->challenge, "", "");
+      if (guest->socket.sendAll(frame.data(), frame.size(), 0))
+        guests_.push_back(std::move(guest));
+    }
+  }
+
+  /// False when there is no more to hear from a guest.
+  bool handleGuest(Guest &guest) {
+    for (;;) {
+      const std::size_t whole = frameBytes(guest.bytes, FrameKind::Join, JoinRequest::kMost);
+      if (whole == 0 || now() > guest.deadline)
+        return false;
+      const std::size_t got = guest.bytes.size();
+      if (got == whole && whole > kFrameHeader) {
+        handleJoin(guest);
+        return false;
+      }
+      guest.bytes.resize(whole);
+      const long moved = guest.socket.receive(&guest.bytes[got], whole - got);
+      guest.bytes.resize(got + static_cast<std::size_t>(std::max(moved, 0l)));
+      if (moved == Socket::kEnded)
+        return false;
+      if (moved == 0)
+        return true;
+    }
+  }
+
+  void handleJoin(Guest &guest) {
+    const auto payload = openFrame(guest.bytes, place_.token, guest.challenge);
+    const auto request = payload ? JoinRequest::decode(*payload) : std::nullopt;
+    if (!request) {
+      // Nothing that it says is to be believed; it finds that rank 0 knows another token.
+      refuse(format("%s has a different FSDP_JOB_TOKEN", peerOf(guest.socket).describe().c_str()));
+      answer(guest.socket, guest.challenge, {JoinAnswer::Refused, 0, "different token", {}});
+      return;
+    }
+    const std::string stranger = strangerFault(*request);
+    if (!stranger.empty()) {
+      refuse(stranger);
+      answer(guest.socket, request->nonce, {JoinAnswer::Refused, 0, stranger, {}});
+      return;
+    }
+    const auto rank = static_cast<std::size_t>(request->rank);
+    ranks_[rank] = *request;
+    lines_[rank] = std::move(guest.socket);
+    if (!failed_.empty()) {
+      answer(lines_[rank], request->nonce, {JoinAnswer::Failed, 0, failed_, {}});
+      return;
+    }
+    const std::string difference = request->identity.differenceFrom(self_.identity, request->rank);
+    if (!difference.empty())
+      fail(difference);
+    answer(lines_[rank], request->nonce, {JoinAnswer::Welcome, 0, "", {}});
+  }
+
+  void refuse(const std::string &fault) {
+    if (refused_.empty())
+      refused_ = fault;
+  }
+
+  /// Why a guest is none of the ranks that have to come; empty for one of them.
+  std::string strangerFault(const JoinRequest &request) const {
+    const std::string who = format("rank %d on '%s'", request.rank, request.host.c_str());
+    if (request.size != self_.size || request.job != self_.job)
+      return format("%s runs another program, or belongs to another job: got %s on %d ranks, "
+                    "expected %s on %d, at %s",
+                    who.c_str(), request.job.c_str(), request.size, self_.job.c_str(), self_.size,
+                    at_.c_str());
+    if (request.rank < 1 || request.rank >= self_.size)
+      return format("%s is not one of the ranks 1 to %d expected at %s", who.c_str(),
+                    self_.size - 1, at_.c_str());
+    if (lines_[static_cast<std::size_t>(request.rank)])
+      return format("%s has already joined at %s, from '%s': RANK must differ on every process",
+                    who.c_str(), at_.c_str(),
+                    ranks_[static_cast<std::size_t>(request.rank)].host.c_str());
+    return "";
+  }
+
+  bool answer(Socket &to, const std::string &nonce, const JoinAnswer &text) const {
+    const std::string frame = sealFrame(FrameKind::Answer, text.encode(), place_.token, nonce);
+    return to.sendAll(frame.data(), frame.size(), kPatience);
+  }
+
+  /// Ends the job, with an error that lets late ranks know.
+  [[noreturn]] void fail(const std::string &message) {
+    throw failure(message, [self = shared_from_this(), message] { self->sendAway(message); });
+  }
+
+  /// Tells all who have come.
+  RendezvousError failure(const std::string &message, std::function<void()> tellOthers = nullptr) {
+    for (std::size_t rank = 1; rank < lines_.size(); ++rank)
+      if (lines_[rank])
+        answer(lines_[rank], ranks_[rank].nonce, {JoinAnswer::Failed, 0, message, {}});
+    return RendezvousError(message, RendezvousError::FirstRank, std::move(tellOthers));
+  }
+
+  Rendezvous all() {
+    JoinAnswer found;
+    found.what = JoinAnswer::AllHere;
+    const std::string random = randomNonce();
+    std::memcpy(&found.nonce, random.data(), sizeof found.nonce);
+    std::map<std::string, int> machines;
+    for (std::size_t rank = 0; rank < lines_.size(); ++rank) {
+      PeerInfo peer;
+      peer.machine =
+          machines.emplace(ranks_[rank].machine, static_cast<int>(machines.size())).first->second;
+      // Who came through the loopback device is found by all where they have found rank 0.
+      Address seen = rank ? peerOf(lines_[rank]) : Address();
+      if (seen.isLoopback())
+        seen = Address();
+      peer.address = seen;
+      peer.port = ranks_[rank].port;
+      peer.host = ranks_[rank].host;
+      found.peers.push_back(std::move(peer));
+    }
+    for (std::size_t rank = 1; rank < lines_.size(); ++rank)
+      if (!answer(lines_[rank], ranks_[rank].nonce, found))
+        fail(format("rank %zu on '%s' disconnected while the job was starting", rank,
+                    ranks_[rank].host.c_str()));
+    Rendezvous result;
+    result.peers = std::move(found.peers);
+    result.nonce = found.nonce;
+    result.listener = std::move(listener_);
+    result.lines = std::move(lines_);
+    return result;
+  }
+
+  const RendezvousPlace place_;
+  const JoinRequest self_;
+  Socket listener_;
+  std::string at_;
+  double seconds_;
+  std::vector<Socket> lines_;
+  std::vector<JoinRequest> ranks_; ///< as they came; rank 0 is this one
+  std::vector<std::unique_ptr<Guest>> guests_;
+  std::vector<pollfd> entries_;
+  std::string refused_, failed_;
+};
+
+//===----------------------------------------------------------------------===//
+// The others
+//===----------------------------------------------------------------------===//
+
+class Visitor {
+public:
+  Visitor(const RendezvousPlace &place, JoinRequest self) : place_(place), self_(std::move(self)) {}
+
+  Rendezvous run(double seconds) {
+    Rendezvous result;
+    result.listener = listenOn(0);
+    self_.port = portOf(result.listener);
+    Socket line = findHost(seconds);
+    // Rank 0 gives up first, and says who is missing.
+    const std::optional<JoinAnswer> answer = receiveAnswer(line, seconds + kPatience);
+    if (!answer)
+      throw RendezvousError(
+          format("rank 0 at %s disconnected while the job was starting", place_.describe().c_str()),
+          RendezvousError::FirstOfMachine);
+    if (answer->what != JoinAnswer::AllHere)
+      throw RendezvousError(answer->reason, RendezvousError::FirstRank);
+    result.nonce = answer->nonce;
+    result.peers = answer->peers;
+    const Address host = peerOf(line);
+    for (PeerInfo &peer : result.peers)
+      peer.address = (peer.address.size ? peer.address : host).withPort(peer.port);
+    result.lines.push_back(std::move(line));
+    return result;
+  }
+
+private:
+  /// An answer of a rank 0 that knows the token; nothing where none came.
+  std::optional<JoinAnswer> receiveAnswer(Socket &line, double seconds) {
+    std::string frame;
+    if (!receiveFrame(line, FrameKind::Answer, JoinAnswer::most(self_.size), seconds, frame))
+      return std::nullopt;
+    const auto payload = openFrame(frame, place_.token, self_.nonce);
+    if (!payload)
+      throw RendezvousError(format("rank 0 at %s has a different FSDP_JOB_TOKEN than rank %d: set "
+                                   "it to the same secret on every rank",
+                                   place_.describe().c_str(), self_.rank),
+                            RendezvousError::ThisRank);
+    return JoinAnswer::decode(*payload, self_.size);
+  }
+
+  /// Introduces this rank at one address. Nothing: `reason_` says why.
+  Socket introduce(const Address &address, double seconds) {
+    if (place_.loopbackOnly && !address.isLoopback()) {
+      reason_ = "it is not a loopback address, and FSDP_JOB_TOKEN is not set";
+      return {};
+    }
+    Socket line = connectTo(address, seconds, reason_);
+    if (!line)
+      return line;
+    reason_ = "the process that listens there is not a rank of a job";
+    std::string frame;
+    if (!receiveFrame(line, FrameKind::Challenge, kNonceBytes, seconds, frame))
+      return {};
+    const auto challenge = openFrame(frame, "", "");
+    if (!challenge)
+      return {};
+    self_.nonce = randomNonce();
+    const std::string join = sealFrame(FrameKind::Join, self_.encode(), place_.token, *challenge);
+    if (!line.sendAll(join.data(), join.size(), seconds))
+      return {};
+    const std::optional<JoinAnswer> answer = receiveAnswer(line, seconds);
+    if (!answer)
+      return {};
+    if (answer->what != JoinAnswer::Welcome)
+      throw RendezvousError(answer->reason, answer->what == JoinAnswer::Refused
+                                                ? RendezvousError::ThisRank
+                                                : RendezvousError::FirstRank);
+    return line;
+  }
+
+  Socket findHost(double seconds) {
+    const double deadline = now() + seconds;
+    for (useconds_t pause = 20'000; now() < deadline; pause = std::min(2 * pause, 500'000u)) {
+      for (const Address &address : resolve(place_.host, place_.port, reason_))
+        if (Socket line = introduce(address, std::min(kPatience, deadline - now())))
+          return line;
+      usleep(pause);
+    }
+    throw RendezvousError(
+        format("timed out after %g s waiting for rank 0 at %s: %s (MASTER_ADDR and FSDP_PORT give "
+               "its address, FSDP_TIMEOUT sets the timeout in seconds)",
+               seconds, place_.describe().c_str(), reason_.c_str()),
+        RendezvousError::FirstOfMachine);
+  }
+
+  const RendezvousPlace &place_;
+  JoinRequest self_;
+  std::string reason_;
+};
+
+Rendezvous meet(const RendezvousPlace &place, JoinRequest &self, double seconds) {
+  if (self.rank > 0)
+    return Visitor(place, self).run(seconds);
+  Socket listener;
+  try {
+    listener = listenOn(place.port);
+  } catch (const Error &error) {
+    throw RendezvousError(format("%s; it is the port of %s, where the ranks of all machines "
+                                 "connect: set FSDP_PORT to a free one for every rank",
+                                 error.what(), place.describe().c_str()),
+                          RendezvousError::ThisRank);
+  }
+  return std::make_shared<Host>(place, self, std::move(listener), seconds)->run();
+}
+
+} // namespace
+
+std::string RendezvousPlace::describe() const {
+  return format("%s:%d (%s)", host.c_str(), port, portFrom.c_str());
+}
+
+Rendezvous rendezvous(const RendezvousPlace &place, JoinRequest self, double seconds) {
+  // As the others see it.
+  self.machine = printable(self.machine, JoinRequest::kMostOfMachine);
+  self.host = printableHost(self.host);
+  Rendezvous result = meet(place, self, seconds);
+  result.rank = self.rank;
+  result.token = place.token;
+  result.loopbackOnly = place.loopbackOnly;
+  return result;
+}
+
+std::string hostName() {
+  char name[64] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string machineIdentity() {
+  if (const char *given = std::getenv("FSDP_MACHINE"))
+    return given;
+  const std::string boot = bootIdentity();
+  struct stat memory {}, processes {};
+  stat("/dev/shm", &memory);
+  stat("/proc/self/ns/pid", &processes);
+  return format("%s-%zu-%zu-%d", boot.empty() ? hostName().c_str() : boot.c_str(),
+                std::size_t(memory.st_dev), std::size_t(processes.st_ino),
+                static_cast<int>(getuid()));
+}
+
+} // namespace fsdp::rt

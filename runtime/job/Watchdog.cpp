@@ -1,0 +1,66 @@
+#include "runtime/job/Watchdog.h"
+#include "runtime/files/AtomicFile.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+double silenceLimit(double timeoutSeconds) { return std::min(timeoutSeconds, 30.0); }
+
+Watchdog::Watchdog(SharedSegment &segment, int rank, int neighbour, double timeoutSeconds,
+                   std::function<void(Failure &)> report)
+    : segment_(segment), rank_(rank), neighbour_(neighbour), silence_(silenceLimit(timeoutSeconds)),
+      report_(std::move(report)), thread_([this] { run(); }) {}
+
+Watchdog::~Watchdog() {
+  stop_.store(true);
+  wake_.advance();
+  thread_.join();
+}
+
+void Watchdog::run() {
+  double failedAt = 0;
+  while (!wake_.waitFor(1, 0.1)) {
+    const double time = now();
+    segment_.rank(rank_).heartbeat.store(time);
+    if (!segment_.failure().raised()) {
+      if (neighbour_ >= 0)
+        lookAfterNeighbour();
+      if (launcher_.gone())
+        segment_.failure().raise(Error(
+            format("%s has exited: it was killed, or ended before its ranks; its ranks end too",
+                   launcher_.describe().c_str())));
+      continue;
+    }
+    if (failedAt == 0)
+      failedAt = time;
+    if (time - failedAt < kGraceSeconds)
+      continue;
+    Error error = segment_.failure().error();
+    if (report_)
+      report_(segment_.failure());
+    removeTemporaryFiles();
+    _exit(error.status());
+  }
+}
+
+void Watchdog::lookAfterNeighbour() {
+  RankRecord &record = segment_.rank(neighbour_);
+  if (record.state != RankRecord::Running)
+    return;
+  const double silent = now() - record.heartbeat;
+  // A process that is gone gives no sign of life either; asking only for its id would be fooled by
+  // ranks that live in containers of their own.
+  const bool gone = silent > 1 && kill(record.pid, 0) != 0 && errno == ESRCH;
+  if (!gone && silent < silence_)
+    return;
+  Error error =
+      gone ? Error("exited unexpectedly: it was killed, or exited before the end of the job")
+           : Error(format("not responding: no heartbeat for %.0f s", silent));
+  segment_.failure().raise(error.at(neighbour_, ""));
+}
+
+} // namespace fsdp::rt

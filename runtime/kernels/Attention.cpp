@@ -1,0 +1,294 @@
+//===- Attention.cpp ------------------------------------------------------===//
+//
+// Queries are taken in blocks, and for each block keys in blocks. Scores of a block pair lie
+// transposed, scores[key][query]: then only the block of queries needs packing, keys and values are
+// used where they stand, and maxima and sums over keys run over whole vectors of queries.
+//
+// All of that is on floats in dense rows. Keys and values that are none, because they are narrower
+// or lie between other tensors, become such once for all heads of their group: rows a page apart
+// would push each other out of the cache.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/Attention.h"
+
+#include "runtime/kernels/AttentionBf16.h"
+#include "runtime/kernels/AttentionSoftmax.h"
+#include "runtime/kernels/F32MicroKernel.h"
+#include "runtime/numerics/VectorMath.h"
+#include "runtime/device/Workspace.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace fsdp::rt::kernels {
+
+namespace {
+
+using namespace blocks;
+
+/// Four by four numbers, transposed.
+template <class T>
+void transposeFour(const T *rows, std::size_t stride, float factor, float *packed) {
+  using Vector = float __attribute__((vector_size(16)));
+  const auto row = [&](std::size_t r) {
+    const T *at = rows + r * stride;
+    return Vector{float(at[0]), float(at[1]), float(at[2]), float(at[3])} * factor;
+  };
+  const Vector a = row(0), b = row(1), c = row(2), d = row(3);
+  const Vector ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Vector abHigh = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Vector cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Vector cdHigh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Vector columns[] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5),
+                            __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+                            __builtin_shufflevector(abHigh, cdHigh, 0, 1, 4, 5),
+                            __builtin_shufflevector(abHigh, cdHigh, 2, 3, 6, 7)};
+  for (std::size_t i = 0; i < 4; ++i)
+    std::memcpy(packed + i * kQueries, &columns[i], sizeof(Vector));
+}
+
+/// packed[i][r] = factor * rows[r][i]; lanes past the last row are zero.
+template <class T>
+void transpose(const T *rows, std::size_t stride, std::size_t count, std::size_t lanes,
+               std::size_t width, float factor, float *packed) {
+  const std::size_t evenRows = count / 4 * 4, evenWidth = width / 4 * 4;
+  for (std::size_t r = 0; r < evenRows; r += 4)
+    for (std::size_t i = 0; i < evenWidth; i += 4)
+      transposeFour(rows + r * stride + i, stride, factor, packed + i * kQueries + r);
+  for (std::size_t i = 0; i < width; ++i) {
+    for (std::size_t r = i < evenWidth ? evenRows : 0; r < count; ++r)
+      packed[i * kQueries + r] = factor * float(rows[r * stride + i]);
+    std::fill(packed + i * kQueries + count, packed + i * kQueries + lanes, 0.0f);
+  }
+}
+
+void multiplyRow(float *row, std::size_t width, float factor) {
+#pragma omp simd
+  for (std::size_t i = 0; i < width; ++i)
+    row[i] *= factor;
+}
+
+/// Whether rows of T, `stride` numbers apart, are floats in dense rows.
+template <class T> constexpr bool isDense(std::size_t stride, std::size_t width) {
+  return std::is_same_v<T, float> && stride == width;
+}
+
+/// The rows themselves, or where `to` holds them as floats in dense rows.
+template <class T>
+const float *dense(const T *from, std::size_t stride, std::size_t count, std::size_t width,
+                   float *to) {
+  if constexpr (std::is_same_v<T, float>)
+    if (stride == width)
+      return from;
+  for (std::size_t r = 0; r < count; ++r)
+    convert(from + r * stride, width, to + r * width);
+  return to;
+}
+
+/// Where a kernel may leave floats in dense rows: at their place, or in `scratch` until `putBack`.
+template <class T>
+float *denseResult(T *place, std::size_t stride, std::size_t width, float *scratch) {
+  if constexpr (std::is_same_v<T, float>)
+    if (stride == width)
+      return place;
+  return scratch;
+}
+template <class T>
+void putBack(const float *from, std::size_t count, std::size_t width, T *place,
+             std::size_t stride) {
+  if (!isDense<T>(stride, width))
+    for (std::size_t r = 0; r < count; ++r)
+      convert(from + r * width, width, place + r * stride);
+}
+
+/// Scratch memory: floats, handed out one piece after the other.
+class Scratch {
+public:
+  explicit Scratch(std::size_t count)
+      : next(static_cast<float *>(Workspace::ofThread().reserve(count * sizeof(float)))) {}
+  float *take(std::size_t count) { return std::exchange(next, next + count); }
+
+private:
+  float *next;
+};
+
+/// One block of queries of one head. `packed` and `wide` hold width * kQueries numbers, `scores`
+/// kKeys * kQueries.
+template <class T>
+void attendBlock(const AttentionShape &shape, const QueryBlock &block, const T *q, const float *k,
+                 const float *v, T *result, float *logSumExp, float *packed, float *scores,
+                 float *wide) {
+  const std::size_t width = shape.width;
+  float *out = denseResult(result, shape.out.row, width, wide);
+  transpose(q, shape.q.row, block.count, block.lanes, width, shape.scale, packed);
+  std::fill_n(out, block.count * width, 0.0f);
+  Softmax softmax;
+  for (std::size_t first = 0; first < block.keys(); first += kKeys) {
+    const std::size_t count = std::min(kKeys, block.keys() - first);
+    multiply({count, block.lanes, width, width, 1, kQueries, kQueries}, k + first * width, packed,
+             scores, false);
+    if (softmax.advance(block, first, count, scores))
+      for (std::size_t r = 0; r < block.count; ++r)
+        multiplyRow(out + r * width, width, softmax.correction[r]);
+    multiply({block.count, width, count, 1, kQueries, width, width}, scores, v + first * width, out,
+             true);
+  }
+  for (std::size_t r = 0; r < block.count; ++r)
+    if (softmax.sum[r] != 0)
+      multiplyRow(out + r * width, width, static_cast<float>(1 / softmax.sum[r]));
+#pragma omp simd
+  for (std::size_t r = 0; r < block.count; ++r)
+    logSumExp[r] = vectorLog(static_cast<float>(softmax.sum[r])) + softmax.top[r];
+  putBack(out, block.count, width, result, shape.out.row);
+}
+
+/// What a block of queries reads and writes in the gradient.
+template <class T> struct GradientBlock {
+  const T *q, *out;
+  const float *logSumExp;
+  const T *dOut;
+  T *dQ;
+};
+
+/// Scratch memory of a block in the gradient.
+struct GradientScratch {
+  float *packedQ, *packedOut;           ///< width * kQueries
+  float *q, *dOut, *dQ;                 ///< the same, as dense rows
+  float *probabilities, *scoreGradient; ///< kKeys * kQueries
+
+  static std::size_t count(std::size_t width) { return (5 * width + 2 * kKeys) * kQueries; }
+  GradientScratch(Scratch &scratch, std::size_t width) {
+    for (float **rows : {&packedQ, &packedOut, &q, &dOut, &dQ})
+      *rows = scratch.take(width * kQueries);
+    probabilities = scratch.take(kKeys * kQueries);
+    scoreGradient = scratch.take(kKeys * kQueries);
+  }
+};
+
+template <class T>
+void attendBlockGrad(const AttentionShape &shape, const QueryBlock &block,
+                     const GradientBlock<T> &at, const float *k, const float *v, float *dK,
+                     float *dV, const GradientScratch &scratch) {
+  const std::size_t width = shape.width;
+  float *dQ = denseResult(at.dQ, shape.q.row, width, scratch.dQ);
+  const float *q = dense(at.q, shape.q.row, block.count, width, scratch.q);
+  const float *dOut = dense(at.dOut, shape.out.row, block.count, width, scratch.dOut);
+  transpose(at.q, shape.q.row, block.count, block.lanes, width, shape.scale, scratch.packedQ);
+  // Times the scale already, for the gradient of the scores.
+  transpose(at.dOut, shape.out.row, block.count, block.lanes, width, shape.scale,
+            scratch.packedOut);
+  float logSumExp[kQueries] = {}, along[kQueries] = {};
+  for (std::size_t r = 0; r < block.count; ++r) {
+    const T *out = at.out + r * shape.out.row;
+    const float *cotangent = dOut + r * width;
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::size_t i = 0; i < width; ++i)
+      sum += double(float(out[i])) * double(cotangent[i]);
+    along[r] = static_cast<float>(sum) * shape.scale;
+    // A query that sees nothing has -infinity, from which nothing may be subtracted.
+    logSumExp[r] = at.logSumExp[r] == -kInfinity ? 0.0f : at.logSumExp[r] * kLog2e;
+  }
+  std::fill_n(dQ, block.count * width, 0.0f);
+  for (std::size_t first = 0; first < block.keys(); first += kKeys) {
+    const std::size_t count = std::min(kKeys, block.keys() - first), offset = first * width;
+    const F32MicroKernel scores{count, block.lanes, width, width, 1, kQueries, kQueries};
+    multiply(scores, k + offset, scratch.packedQ, scratch.probabilities, false);
+    multiply(scores, v + offset, scratch.packedOut, scratch.scoreGradient, false);
+    scoreGradients(block, first, count, logSumExp, along, scratch.probabilities,
+                   scratch.scoreGradient);
+    const F32MicroKernel overQueries{count, width, block.count, kQueries, 1, width, width};
+    multiply(overQueries, scratch.probabilities, dOut, dV + offset, true);
+    multiply(overQueries, scratch.scoreGradient, q, dK + offset, true);
+    multiply({block.count, width, count, 1, kQueries, width, width}, scratch.scoreGradient,
+             k + offset, dQ, true);
+  }
+  putBack(dQ, block.count, width, at.dQ, shape.q.row);
+}
+
+/// Where a head's rows begin.
+std::size_t startOf(const HeadStrides &strides, std::size_t batch, std::size_t head) {
+  return batch * strides.batch + head * strides.head;
+}
+
+} // namespace
+
+template <class T>
+void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out, float *logSumExp) {
+  if constexpr (std::is_same_v<T, bf16>)
+    if (pairs::attention(shape, q, k, v, out, logSumExp))
+      return;
+  const std::size_t width = shape.width, shared = shape.heads / shape.groups;
+  const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
+  Scratch scratch(2 * numbers + (2 * width + kKeys) * kQueries);
+  float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
+  float *packed = scratch.take(width * kQueries), *wide = scratch.take(width * kQueries);
+  float *scores = scratch.take(kKeys * kQueries);
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t group = 0; group < shape.groups; ++group) {
+      const std::size_t at = startOf(shape.k, batch, group);
+      const float *keys = dense(k + at, shape.k.row, shape.keys, width, wideKeys);
+      const float *values = dense(v + at, shape.k.row, shape.keys, width, wideValues);
+      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
+        const T *headQ = q + startOf(shape.q, batch, head);
+        T *headOut = out + startOf(shape.out, batch, head);
+        float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
+        for (std::size_t first = 0; first < shape.queries; first += kQueries)
+          attendBlock(shape, QueryBlock(shape, first), headQ + first * shape.q.row, keys, values,
+                      headOut + first * shape.out.row, sums + first, packed, scores, wide);
+      }
+    }
+}
+
+template <class T>
+void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, const T *out,
+                   const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV) {
+  if constexpr (std::is_same_v<T, bf16>)
+    if (pairs::attentionGrad(shape, q, k, v, out, logSumExp, dOut, dQ, dK, dV))
+      return;
+  const std::size_t width = shape.width, shared = shape.heads / shape.groups;
+  const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
+  Scratch scratch(4 * numbers + GradientScratch::count(width));
+  float *wideKeys = scratch.take(numbers), *wideValues = scratch.take(numbers);
+  float *wideKeySums = scratch.take(numbers), *wideValueSums = scratch.take(numbers);
+  const GradientScratch blockScratch(scratch, width);
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t group = 0; group < shape.groups; ++group) {
+      const std::size_t at = startOf(shape.k, batch, group);
+      const float *keys = dense(k + at, shape.k.row, shape.keys, width, wideKeys);
+      const float *values = dense(v + at, shape.k.row, shape.keys, width, wideValues);
+      float *keySums = denseResult(dK + at, shape.k.row, width, wideKeySums);
+      float *valueSums = denseResult(dV + at, shape.k.row, width, wideValueSums);
+      std::fill_n(keySums, shape.keys * width, 0.0f);
+      std::fill_n(valueSums, shape.keys * width, 0.0f);
+      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head) {
+        const std::size_t atQ = startOf(shape.q, batch, head);
+        const std::size_t atOut = startOf(shape.out, batch, head);
+        const float *sums = logSumExp + (batch * shape.heads + head) * shape.queries;
+        for (std::size_t first = 0; first < shape.queries; first += kQueries) {
+          const std::size_t rowQ = atQ + first * shape.q.row;
+          const std::size_t rowOut = atOut + first * shape.out.row;
+          attendBlockGrad<T>(
+              shape, QueryBlock(shape, first),
+              {q + rowQ, out + rowOut, sums + first, dOut + rowOut, dQ + rowQ}, keys, values,
+              keySums, valueSums, blockScratch);
+        }
+      }
+      putBack(keySums, shape.keys, width, dK + at, shape.k.row);
+      putBack(valueSums, shape.keys, width, dV + at, shape.k.row);
+    }
+}
+
+#define INSTANTIATE(T)                                                                             \
+  template void attention(AttentionShape, const T *, const T *, const T *, T *, float *);          \
+  template void attentionGrad(AttentionShape, const T *, const T *, const T *, const T *,          \
+                              const float *, const T *, T *, T *, T *);
+INSTANTIATE(float)
+INSTANTIATE(bf16)
+#undef INSTANTIATE
+
+} // namespace fsdp::rt::kernels

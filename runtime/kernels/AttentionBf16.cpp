@@ -1,0 +1,246 @@
+//===- AttentionBf16.cpp - attention on bf16 -----------------------------===//
+//
+// Up to 256 queries of a head are taken together, and keys in blocks, which are packed once for them.
+// Scores of 32 queries lie row by row, a row for each query: what a query sees of a block is the
+// beginning of its row, and probabilities take the place of the scores they are of.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/AttentionBf16.h"
+
+#ifdef __AVX512BF16__
+
+#include "runtime/kernels/VnniPacking.h"
+#include "runtime/numerics/VectorMath.h"
+#include "runtime/device/Workspace.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace fsdp::rt::pairs {
+
+namespace {
+
+constexpr std::size_t kQueries = 256, kKeys = 256; // of a block
+constexpr float kInfinity = __builtin_inff(), kLog2e = 1.44269504f;
+
+/// Scratch memory of a head.
+struct Scratch {
+  float *out;          ///< kQueries rows of the width, not yet divided by the sums
+  float *scores;       ///< 32 rows of kKeys
+  bf16 *queries;       ///< 32 rows of the width, where those of the operand cannot be read
+  bf16 *keys, *values; ///< packed
+
+  explicit Scratch(std::size_t width) {
+    const std::size_t floats = kQueries * width + kPairBlock * kKeys;
+    const std::size_t narrow = (kPairBlock + 2 * kKeys) * width;
+    out = static_cast<float *>(
+        Workspace::ofThread().reserve(floats * sizeof(float) + narrow * sizeof(bf16)));
+    scores = out + kQueries * width;
+    queries = reinterpret_cast<bf16 *>(out + floats);
+    keys = queries + kPairBlock * width;
+    values = keys + kKeys * width;
+  }
+};
+
+/// A vector whose largest number is the largest of a row; a NaN is passed over: it shows in the sum.
+__m512 maxima(const float *row, std::size_t count) {
+  const __m512 none = _mm512_set1_ps(-kInfinity);
+  __m512 a = none, b = none;
+  std::size_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    a = _mm512_max_ps(_mm512_loadu_ps(row + i), a);
+    b = _mm512_max_ps(_mm512_loadu_ps(row + i + 16), b);
+  }
+  for (; i < count; i += 16)
+    a = _mm512_max_ps(_mm512_mask_loadu_ps(none, firstFloats(count - i), row + i), a);
+  return _mm512_max_ps(a, b);
+}
+
+/// The first `count` scores of a row become 2^(factor * score - shift) in bf16, at the beginning of
+/// the row, followed by zeros up to `filled`. Returns a vector that adds up to the sum of what was
+/// rounded.
+__m512 exponentials(float *row, std::size_t count, std::size_t filled, float factor, float shift) {
+  const __m512 factors = _mm512_set1_ps(factor), shifts = _mm512_set1_ps(shift);
+  bf16 *to = reinterpret_cast<bf16 *>(row);
+  __m512 a = _mm512_setzero_ps(), b = a;
+  std::size_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    const __m512 low = exp2(_mm512_fmsub_ps(_mm512_loadu_ps(row + i), factors, shifts));
+    const __m512 high = exp2(_mm512_fmsub_ps(_mm512_loadu_ps(row + i + 16), factors, shifts));
+    a = _mm512_add_ps(a, low);
+    b = _mm512_add_ps(b, high);
+    _mm512_storeu_si512(to + i, narrow(low, high));
+  }
+  if (i < count) {
+    const __mmask16 seen[] = {firstFloats(count - i),
+                              firstFloats(count - i < 16 ? 0 : count - i - 16)};
+    __m512 part[2];
+    for (int half = 0; half < 2; ++half)
+      part[half] = _mm512_maskz_mov_ps(
+          seen[half],
+          exp2(_mm512_fmsub_ps(_mm512_loadu_ps(row + i + 16 * half), factors, shifts)));
+    a = _mm512_add_ps(a, part[0]);
+    b = _mm512_add_ps(b, part[1]);
+    _mm512_storeu_si512(to + i, narrow(part[0], part[1]));
+    i += 32;
+  }
+  for (; i < filled; i += 32)
+    _mm512_storeu_si512(to + i, _mm512_setzero_si512());
+  return _mm512_add_ps(a, b);
+}
+
+void multiplyRow(float *row, std::size_t count, float factor) {
+#pragma omp simd
+  for (std::size_t i = 0; i < count; ++i)
+    row[i] *= factor;
+}
+
+/// Up to kQueries queries of a head: the maximum of each, of its scores as they are multiplied, and
+/// the sum of exponentials.
+struct QueryBlock {
+  const AttentionShape &shape;
+  const Scratch &scratch;
+  std::size_t first, count, width;
+  float negate; ///< scores are multiplied by it first, where the scale is not positive
+  float scale;  ///< and then by it, which is positive
+  float top[kQueries];
+  float sum[kQueries];
+
+  QueryBlock(const AttentionShape &shape, const Scratch &scratch, std::size_t first)
+      : shape(shape), scratch(scratch), first(first),
+        count(std::min<std::size_t>(kQueries, shape.queries - first)), width(roundUp(shape.width)),
+        negate(shape.scale <= 0 ? shape.scale : 1), scale(shape.scale <= 0 ? 1 : shape.scale) {
+    std::fill_n(top, kQueries, -kInfinity);
+    std::fill_n(sum, kQueries, 0.0f);
+  }
+
+  /// How many of all keys a query of the block sees.
+  std::size_t seenBy(std::size_t query) const {
+    if (!shape.causal)
+      return shape.keys;
+    const std::ptrdiff_t seen = static_cast<std::ptrdiff_t>(first + query) + 1 +
+                                std::ptrdiff_t(shape.keys) - std::ptrdiff_t(shape.queries);
+    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(seen, 0));
+  }
+
+  /// Those of them that lie in [key, key + kKeys).
+  std::size_t seenBy(std::size_t query, std::size_t key) const {
+    const std::size_t seen = seenBy(query);
+    return seen < key ? 0 : std::min(seen - key, kKeys);
+  }
+
+  /// Goes on with 16 queries from `query` on, whose scores of the keys from `key` on stand in rows of
+  /// kKeys.
+  void advance(std::size_t query, float *rows, std::size_t key, std::size_t filled) {
+    std::size_t seen[16];
+    __m512 each[16];
+    for (std::size_t r = 0; r < 16; ++r) {
+      seen[r] = query + r < count ? seenBy(query + r, key) : 0;
+      if (negate != 1)
+        multiplyRow(rows + r * kKeys, seen[r], negate);
+      each[r] = maxima(rows + r * kKeys, seen[r]);
+    }
+    const __m512 last = _mm512_loadu_ps(top + query), factor = _mm512_set1_ps(scale * kLog2e);
+    const __m512 now = _mm512_max_ps(
+        reduceEach(each, [](__m512 a, __m512 b) { return _mm512_max_ps(a, b); }), last);
+    // A query that has seen nothing keeps -infinity, from which nothing may be subtracted.
+    const __mmask16 some = _mm512_cmp_ps_mask(now, _mm512_set1_ps(-kInfinity), _CMP_NEQ_OQ);
+    const __mmask16 moved = _mm512_cmp_ps_mask(now, last, _CMP_NEQ_OQ);
+    float shifts[16];
+    _mm512_storeu_ps(shifts, _mm512_maskz_mul_ps(some, now, factor));
+    _mm512_storeu_ps(top + query, now);
+    for (std::size_t r = 0; r < 16; ++r)
+      each[r] = exponentials(rows + r * kKeys, seen[r], filled, scale * kLog2e, shifts[r]);
+    __m512 sums = reduceEach(each, [](__m512 a, __m512 b) { return _mm512_add_ps(a, b); });
+    if (key != 0) {
+      float corrections[16];
+      const __m512 correction = _mm512_mask_mov_ps(
+          _mm512_set1_ps(1.0f), moved, exp2(_mm512_mul_ps(_mm512_sub_ps(last, now), factor)));
+      _mm512_storeu_ps(corrections, correction);
+      sums = _mm512_fmadd_ps(_mm512_loadu_ps(sum + query), correction, sums);
+      for (unsigned left = moved; left != 0; left &= left - 1) {
+        const auto r = static_cast<std::size_t>(__builtin_ctz(left));
+        multiplyRow(scratch.out + (query + r) * width, width, corrections[r]);
+      }
+    }
+    _mm512_storeu_ps(sum + query, sums);
+  }
+};
+
+/// Attention of one head.
+void attendHead(const AttentionShape &shape, const PairMultiplier &multiply, Rows q, Rows k, Rows v,
+                ResultRows out, float *logSumExp) {
+  const std::size_t width = roundUp(shape.width);
+  const Scratch scratch(width);
+  for (std::size_t first = 0; first < shape.queries; first += kQueries) {
+    QueryBlock block(shape, scratch, first);
+    const std::size_t seenByAny = block.seenBy(block.count - 1);
+    for (std::size_t key = 0; key < seenByAny; key += kKeys) {
+      for (std::size_t i = key; i < std::min(key + kKeys, seenByAny); i += kPairBlock) {
+        const std::size_t rows = std::min(kPairBlock, shape.keys - i);
+        packTransposed({k.at(i), k.stride, rows, shape.width}, scratch.keys + (i - key) * width);
+        packPairs({v.at(i), v.stride, rows, shape.width}, scratch.values + (i - key) * 32,
+                  kKeys * 32);
+      }
+      for (std::size_t query = 0; query < block.count; query += kPairBlock) {
+        const std::size_t rows = std::min(kPairBlock, block.count - query);
+        const std::size_t filled = roundUp(block.seenBy(query + rows - 1, key));
+        if (filled == 0)
+          continue;
+        const bf16 *queries = q.at(first + query);
+        std::size_t stride = static_cast<std::size_t>(q.stride);
+        if (rows < kPairBlock || width != shape.width || q.stride < 0) {
+          copyRows({queries, q.stride, rows, shape.width}, scratch.queries, width);
+          queries = scratch.queries;
+          stride = width;
+        }
+        multiply({kPairBlock, filled, width, stride, 32 * width, kKeys}, queries, scratch.keys,
+                 scratch.scores, false);
+        for (std::size_t r = 0; r < rows; r += 16)
+          block.advance(query + r, scratch.scores + r * kKeys, key, filled);
+        multiply({kPairBlock, width, filled, 2 * kKeys, 32 * kKeys, width},
+                 reinterpret_cast<const bf16 *>(scratch.scores), scratch.values,
+                 scratch.out + query * width, key != 0);
+      }
+    }
+    for (std::size_t r = 0; r < block.count; ++r) {
+      const bool some = block.sum[r] != 0;
+      if (!some)
+        std::fill_n(scratch.out + r * width, width, 0.0f);
+      storeRow(scratch.out + r * width, shape.width, some ? 1 / block.sum[r] : 1.0f,
+               out.at(first + r));
+    }
+#pragma omp simd
+    for (std::size_t r = 0; r < block.count; ++r)
+      logSumExp[first + r] = vectorLog(block.sum[r]) + block.top[r] * block.scale;
+  }
+}
+
+} // namespace
+
+bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v, bf16 *out,
+               float *logSumExp) {
+  if (pairInstructions() == PairInstructions::None)
+    return false;
+  const PairMultiplier multiply;
+  const std::size_t shared = shape.heads / shape.groups;
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t head = 0; head < shape.heads; ++head)
+      attendHead(shape, multiply, rowsOf(shape.q, q, batch, head),
+                 rowsOf(shape.k, k, batch, head / shared), rowsOf(shape.k, v, batch, head / shared),
+                 rowsOf(shape.out, out, batch, head),
+                 logSumExp + (batch * shape.heads + head) * shape.queries);
+  return true;
+}
+
+} // namespace fsdp::rt::pairs
+
+#else
+
+bool fsdp::rt::pairs::attention(const AttentionShape &, const bf16 *, const bf16 *, const bf16 *,
+                                bf16 *, float *) {
+  return false;
+}
+
+#endif

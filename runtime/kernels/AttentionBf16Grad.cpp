@@ -1,0 +1,341 @@
+//===- AttentionBf16Grad.cpp - the gradient of attention on bf16 ---------===//
+//
+// Up to 256 queries of a head are taken together, packed once, and keys in blocks of strips of 32.
+// Scores of a strip lie transposed, a row for each key: then the strip of probabilities stands as the
+// products for dK and dV want it, which are sums over queries, and as pairs of rows it stands as
+// the product for dQ wants it, which is one over keys.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/AttentionBf16.h"
+
+#ifdef __AVX512BF16__
+
+#include "runtime/kernels/VnniPacking.h"
+#include "runtime/device/Workspace.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace fsdp::rt::pairs {
+
+namespace {
+
+constexpr std::size_t kQueries = 256, kKeys = 128; // of a block
+constexpr std::size_t kBlock = kPairBlock;
+constexpr float kInfinity = __builtin_inff();
+constexpr float kLog2e = 1.44269504f;
+
+/// The sum of the products of two rows.
+float dot(const bf16 *a, const bf16 *b, std::size_t width) {
+  __m512 sum = _mm512_setzero_ps();
+  for (std::size_t i = 0; i < width; i += 32) {
+    const __mmask32 mask = firstWords(width - i);
+    sum = _mm512_dpbf16_ps(sum, (__m512bh)_mm512_maskz_loadu_epi16(mask, a + i),
+                           (__m512bh)_mm512_maskz_loadu_epi16(mask, b + i));
+  }
+  return _mm512_reduce_add_ps(sum);
+}
+
+/// 32 keys by 32 queries: scores and the gradients of probabilities, and where what comes of them
+/// goes: rows of kQueries, and pairs of rows.
+struct Square {
+  const float *scores, *gradients;
+  const float *logSumExp, *along; ///< of the queries, the former in powers of 2
+  bf16 *probabilities, *scoreGradients, *pairs;
+};
+
+/// probability := 2^(factor * score - logSumExp), score gradient := probability * (gradient -
+/// along), both 0 where the key is not seen: key i is seen by the queries from firstThatSees + i on,
+/// and keys from `keys` on by none. The queries of the pairs stand in the order of `queryOfPair`.
+template <bool Masked>
+void computeScoreGradients(const Square &at, float factor, std::ptrdiff_t firstThatSees,
+                    std::size_t keys) {
+  const __m512 factors = _mm512_set1_ps(factor);
+  const __m512 logs[] = {_mm512_loadu_ps(at.logSumExp), _mm512_loadu_ps(at.logSumExp + 16)};
+  const __m512 along[] = {_mm512_loadu_ps(at.along), _mm512_loadu_ps(at.along + 16)};
+  for (std::size_t key = 0; key < kBlock; key += 2) {
+    __m512i row[2];
+#pragma GCC unroll 2
+    for (std::size_t i = 0; i < 2; ++i) {
+      __m512 p[2], d[2];
+      std::uint32_t seen = ~0u;
+      if (Masked) {
+        const std::ptrdiff_t blind = firstThatSees + static_cast<std::ptrdiff_t>(key + i);
+        seen = blind >= 32 || key + i >= keys ? 0 : blind <= 0 ? ~0u : ~0u << blind;
+      }
+#pragma GCC unroll 2
+      for (std::size_t half = 0; half < 2; ++half) {
+        const std::size_t from = (key + i) * kBlock + 16 * half;
+        p[half] = exp2(_mm512_fmsub_ps(_mm512_loadu_ps(at.scores + from), factors, logs[half]));
+        d[half] = _mm512_mul_ps(
+            p[half], _mm512_sub_ps(_mm512_loadu_ps(at.gradients + from), along[half]));
+        if (Masked) {
+          const auto mask = static_cast<__mmask16>(seen >> (16 * half));
+          p[half] = _mm512_maskz_mov_ps(mask, p[half]);
+          d[half] = _mm512_maskz_mov_ps(mask, d[half]);
+        }
+      }
+      row[i] = narrow(d[0], d[1]);
+      _mm512_storeu_si512(at.probabilities + (key + i) * kQueries, narrow(p[0], p[1]));
+      _mm512_storeu_si512(at.scoreGradients + (key + i) * kQueries, row[i]);
+    }
+    _mm512_storeu_si512(at.pairs + key * 32, _mm512_unpacklo_epi16(row[0], row[1]));
+    _mm512_storeu_si512(at.pairs + key * 32 + 32, _mm512_unpackhi_epi16(row[0], row[1]));
+  }
+}
+
+/// Which query stands at `lane` of the `half`s 16 columns of pairs.
+constexpr std::size_t queryOfPair(std::size_t half, std::size_t lane) {
+  return lane / 4 * 8 + half * 4 + lane % 4;
+}
+
+/// What of one head the gradient reads and writes.
+struct GradientHead {
+  Rows q, out, dOut;
+  const float *logSumExp;
+  ResultRows dQ;
+};
+
+/// The gradient of the heads of one group after the other. Scratch memory grows with the number of
+/// keys.
+class GroupGradient {
+public:
+  GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply);
+
+  void begin(Rows k, Rows v);
+  /// Writes dQ; dK and dV are sums over the heads of the group.
+  void add(const GradientHead &head);
+  void finish(ResultRows dK, ResultRows dV);
+
+private:
+  struct Strip;
+  void packQueries(const GradientHead &head, std::size_t first, std::size_t count);
+  void addKeys(std::size_t firstQuery, std::size_t queries, std::size_t firstKey, std::size_t keys);
+  void addStrip(std::size_t firstQuery, std::size_t queries, const Strip &strip);
+  void writeQueries(const GradientHead &head, std::size_t first, std::size_t count);
+
+  const AttentionShape &shape;
+  const PairMultiplier &multiply;
+  std::size_t width; ///< filled up
+  std::size_t keysBegun = 0; ///< rows of the sums that hold something
+  // Scratch memory; see the constructor.
+  bf16 *qTransposed, *dOutTransposed, *qPairs, *dOutPairs;
+  bf16 *keyRows, *valueRows, *keyColumns; ///< of all keys; columns block after block
+  bf16 *probabilities, *scoreGradients, *scoreGradientPairs;
+  float *scores, *dQ, *dK, *dV, *logSumExp, *along;
+};
+
+/// Up to 32 keys, of a block of keys that begins at `blockKey`.
+struct GroupGradient::Strip {
+  std::size_t blockKey, key, keys;
+  std::size_t firstQuery; ///< of the block of queries: none before it sees any of the keys
+};
+
+GroupGradient::GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply)
+    : shape(shape), multiply(multiply), width(roundUp(shape.width)) {
+  const std::size_t blocks = (shape.keys + kKeys - 1) / kKeys;
+  const std::size_t sums = blocks * kKeys * width; // and rows and columns of keys
+  const std::size_t floats = 4 * kBlock * kBlock + kQueries * width + 2 * sums + 2 * kQueries;
+  const std::size_t narrow = 4 * kQueries * width + 3 * sums +
+                             2 * kBlock * kQueries + kKeys * kQueries;
+  scores = static_cast<float *>(
+      Workspace::ofThread().reserve(floats * sizeof(float) + narrow * sizeof(bf16)));
+  dQ = scores + 4 * kBlock * kBlock;
+  logSumExp = dQ + kQueries * width;
+  along = logSumExp + kQueries;
+  dK = along + kQueries;
+  dV = dK + sums;
+  qTransposed = reinterpret_cast<bf16 *>(dV + sums);
+  dOutTransposed = qTransposed + kQueries * width;
+  qPairs = dOutTransposed + kQueries * width;
+  dOutPairs = qPairs + kQueries * width;
+  keyRows = dOutPairs + kQueries * width;
+  valueRows = keyRows + sums;
+  keyColumns = valueRows + sums;
+  probabilities = keyColumns + sums;
+  scoreGradients = probabilities + kBlock * kQueries;
+  scoreGradientPairs = scoreGradients + kBlock * kQueries;
+}
+
+void GroupGradient::begin(Rows k, Rows v) {
+  keysBegun = 0;
+  for (std::size_t key = 0; key < shape.keys; key += kBlock) {
+    const std::size_t rows = std::min<std::size_t>(kBlock, shape.keys - key);
+    const Block keys{k.at(key), k.stride, rows, shape.width};
+    copyRows(keys, keyRows + key * width, width);
+    copyRows({v.at(key), v.stride, rows, shape.width}, valueRows + key * width, width);
+    packColumns(keys, keyColumns + key / kKeys * kKeys * width + key % kKeys, kKeys);
+  }
+}
+
+void GroupGradient::packQueries(const GradientHead &head, std::size_t first, std::size_t count) {
+  for (std::size_t i = 0; i < count; i += kBlock) {
+    const std::size_t rows = std::min(kBlock, count - i);
+    const Block q{head.q.at(first + i), head.q.stride, rows, shape.width};
+    const Block dOut{head.dOut.at(first + i), head.dOut.stride, rows, shape.width};
+    packTransposed(q, qTransposed + i * width);
+    packTransposed(dOut, dOutTransposed + i * width);
+    packPairs(q, qPairs + i * 32, kQueries * 32);
+    packPairs(dOut, dOutPairs + i * 32, kQueries * 32);
+    for (std::size_t r = i; r < i + kBlock; ++r) {
+      // A query that sees nothing has -infinity, from which nothing may be subtracted.
+      const bool seesSome = r < count && head.logSumExp[first + r] != -kInfinity;
+      logSumExp[r] = seesSome ? head.logSumExp[first + r] * kLog2e : 0.0f;
+      along[r] =
+          r < count ? dot(head.out.at(first + r), head.dOut.at(first + r), shape.width) : 0.0f;
+    }
+  }
+}
+
+void GroupGradient::addStrip(std::size_t firstQuery, std::size_t queries, const Strip &strip) {
+  const std::size_t begin = strip.firstQuery / kBlock * kBlock;
+  const auto products = [&](std::size_t query, float *to) {
+    const Bf16MicroKernel product{kBlock, kBlock, width, width, 0, kBlock};
+    multiply(product, keyRows + strip.key * width, qTransposed + query * width, to, false);
+    multiply(product, valueRows + strip.key * width, dOutTransposed + query * width,
+             to + kBlock * kBlock, false);
+  };
+  // The next square's products run while this one's exponentials are computed.
+  float *square = scores, *next = scores + 2 * kBlock * kBlock;
+  products(begin, square);
+  for (std::size_t query = begin; query < queries; query += kBlock) {
+    if (query + kBlock < queries)
+      products(query + kBlock, next);
+    const Square at{square,
+                    square + kBlock * kBlock,
+                    logSumExp + query,
+                    along + query,
+                    probabilities + query,
+                    scoreGradients + query,
+                    scoreGradientPairs + query * kKeys + (strip.key - strip.blockKey) * 32};
+    const float factor = shape.scale * kLog2e;
+    std::ptrdiff_t firstThatSees = -std::ptrdiff_t(kBlock);
+    if (shape.causal)
+      firstThatSees = static_cast<std::ptrdiff_t>(strip.key) - std::ptrdiff_t(shape.keys) +
+                      std::ptrdiff_t(shape.queries) -
+                      static_cast<std::ptrdiff_t>(firstQuery + query);
+    if (firstThatSees > -std::ptrdiff_t(kBlock) + 1 || strip.keys < kBlock)
+      computeScoreGradients<true>(at, factor, firstThatSees, strip.keys);
+    else
+      computeScoreGradients<false>(at, factor, 0, kBlock);
+    std::swap(square, next);
+  }
+  const bool isFirst = strip.key >= keysBegun;
+  const Bf16MicroKernel overQueries{kBlock, width, queries - begin, kQueries, 32 * kQueries, width};
+  multiply(overQueries, probabilities + begin, dOutPairs + begin * 32, dV + strip.key * width,
+           !isFirst);
+  multiply(overQueries, scoreGradients + begin, qPairs + begin * 32, dK + strip.key * width,
+           !isFirst);
+  if (isFirst)
+    keysBegun = strip.key + kBlock;
+}
+
+void GroupGradient::addKeys(std::size_t firstQuery, std::size_t queries, std::size_t firstKey,
+                            std::size_t keys) {
+  const std::size_t filled = roundUp(queries);
+  std::size_t seen[kQueries / kBlock] = {}; // keys of the block, in whole strips
+  for (std::size_t i = 0; i < keys; i += kBlock) {
+    Strip strip{firstKey, firstKey + i, std::min<std::size_t>(kBlock, shape.keys - firstKey - i),
+                0};
+    if (shape.causal) {
+      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(strip.key) -
+                                   std::ptrdiff_t(shape.keys) + std::ptrdiff_t(shape.queries) -
+                                   static_cast<std::ptrdiff_t>(firstQuery);
+      strip.firstQuery = static_cast<std::size_t>(std::max<std::ptrdiff_t>(first, 0));
+    }
+    addStrip(firstQuery, filled, strip);
+    for (std::size_t j = strip.firstQuery / kBlock; j < filled / kBlock; ++j)
+      seen[j] = i + kBlock;
+  }
+  for (std::size_t j = 0; j < filled / kBlock; ++j)
+    multiply({width, kBlock, seen[j], kKeys, 0, kBlock}, keyColumns + firstKey * width,
+             scoreGradientPairs + j * kBlock * kKeys, dQ + j * kBlock * width, firstKey != 0);
+}
+
+void GroupGradient::writeQueries(const GradientHead &head, std::size_t first, std::size_t count) {
+  const __m512 factors = _mm512_set1_ps(shape.scale);
+  for (std::size_t j = 0; j < count; j += kBlock)
+    for (std::size_t column = 0; column < shape.width; column += 32)
+      for (std::size_t half = 0; half < 2; ++half) {
+        const float *from = dQ + j * width + column * kBlock + 16 * half;
+        __m512i v[16];
+#pragma GCC unroll 16
+        for (std::size_t i = 0; i < 16; ++i) {
+          const __m512 even = _mm512_loadu_ps(from + 2 * i * kBlock);
+          const __m512 odd = _mm512_loadu_ps(from + (2 * i + 1) * kBlock);
+          const __m512i both = narrow(_mm512_mul_ps(factors, even), _mm512_mul_ps(factors, odd));
+          v[i] = interleaveHalves(both);
+        }
+        transpose(v);
+#pragma GCC unroll 16
+        for (std::size_t i = 0; i < 16; ++i) {
+          const std::size_t query = j + queryOfPair(half, i);
+          if (query < count)
+            _mm512_mask_storeu_epi16(head.dQ.at(first + query) + column,
+                                     firstWords(shape.width - column), v[i]);
+        }
+      }
+}
+
+void GroupGradient::add(const GradientHead &head) {
+  for (std::size_t first = 0; first < shape.queries; first += kQueries) {
+    const std::size_t queries = std::min<std::size_t>(kQueries, shape.queries - first);
+    packQueries(head, first, queries);
+    std::ptrdiff_t seen = shape.keys;
+    if (shape.causal)
+      seen += static_cast<std::ptrdiff_t>(first + queries) - std::ptrdiff_t(shape.queries);
+    const auto keys = static_cast<std::size_t>(std::max<std::ptrdiff_t>(seen, 0));
+    if (keys == 0)
+      std::fill_n(dQ, roundUp(queries) * width, 0.0f);
+    for (std::size_t key = 0; key < keys; key += kKeys)
+      addKeys(first, queries, key, std::min(kKeys, keys - key));
+    writeQueries(head, first, queries);
+  }
+}
+
+void GroupGradient::finish(ResultRows newDK, ResultRows newDV) {
+  for (std::size_t key = 0; key < shape.keys; ++key) {
+    if (key >= keysBegun) { // seen by no query
+      std::fill_n(dK + key * width, width, 0.0f);
+      std::fill_n(dV + key * width, width, 0.0f);
+    }
+    storeRow(dK + key * width, shape.width, shape.scale, newDK.at(key));
+    storeRow(dV + key * width, shape.width, 1, newDV.at(key));
+  }
+}
+
+} // namespace
+
+bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,
+                   const bf16 *out, const float *logSumExp, const bf16 *dOut, bf16 *dQ, bf16 *dK,
+                   bf16 *dV) {
+  if (pairInstructions() == PairInstructions::None)
+    return false;
+  const PairMultiplier multiply;
+  const std::size_t shared = shape.heads / shape.groups;
+  GroupGradient gradient(shape, multiply);
+  for (std::size_t batch = 0; batch < shape.batch; ++batch)
+    for (std::size_t group = 0; group < shape.groups; ++group) {
+      gradient.begin(rowsOf(shape.k, k, batch, group), rowsOf(shape.k, v, batch, group));
+      for (std::size_t head = group * shared; head < (group + 1) * shared; ++head)
+        gradient.add({rowsOf(shape.q, q, batch, head), rowsOf(shape.out, out, batch, head),
+                      rowsOf(shape.out, dOut, batch, head),
+                      logSumExp + (batch * shape.heads + head) * shape.queries,
+                      rowsOf(shape.q, dQ, batch, head)});
+      gradient.finish(rowsOf(shape.k, dK, batch, group), rowsOf(shape.k, dV, batch, group));
+    }
+  return true;
+}
+
+} // namespace fsdp::rt::pairs
+
+#else
+
+bool fsdp::rt::pairs::attentionGrad(const AttentionShape &, const bf16 *, const bf16 *,
+                                    const bf16 *, const bf16 *, const float *, const bf16 *, bf16 *,
+                                    bf16 *, bf16 *) {
+  return false;
+}
+
+#endif

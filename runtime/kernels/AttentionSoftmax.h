@@ -1,0 +1,140 @@
+//===- AttentionSoftmax.h - scores of a block of queries --------*- C++ -*-===//
+//
+// What attention on floats does with a block of scores, scores[key][query]: maxima and sums over keys
+// run over whole vectors of queries.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_KERNELS_ATTENTIONSOFTMAX_H
+#define FSDP_RUNTIME_KERNELS_ATTENTIONSOFTMAX_H
+
+#include "runtime/program/KernelArguments.h"
+#include "runtime/numerics/Lanes.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace fsdp::rt::blocks {
+
+constexpr std::size_t kQueries = 32, kKeys = 128; // of a block
+constexpr float kInfinity = __builtin_inff(), kLog2e = 1.44269504f;
+
+/// Consecutive queries of one head.
+struct QueryBlock {
+  std::size_t count;         ///< of queries
+  std::size_t lanes;         ///< count, rounded up to whole vectors
+  std::ptrdiff_t seenOfLast; ///< how many keys the last query sees
+  bool causal;
+
+  QueryBlock(const AttentionShape &shape, std::size_t first)
+      : count(std::min<std::size_t>(kQueries, shape.queries - first)),
+        lanes((count + 15) / 16 * 16), causal(shape.causal) {
+    const std::ptrdiff_t all = shape.keys;
+    seenOfLast = causal ? static_cast<std::ptrdiff_t>(first + count) + all - shape.queries : all;
+  }
+
+  /// How many keys any of the queries sees.
+  std::size_t keys() const {
+    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(seenOfLast, 0));
+  }
+
+  /// The first of the queries that sees key `key`, which is one of `keys()`.
+  std::size_t firstThatSees(std::size_t key) const {
+    if (!causal)
+      return 0;
+    const std::ptrdiff_t seenOfFirst = seenOfLast - static_cast<std::ptrdiff_t>(count) + 1;
+    return static_cast<std::size_t>(
+        std::max<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(key) + 1 - seenOfFirst, 0));
+  }
+};
+
+/// Running maximum and sum of each query of a block.
+struct Softmax {
+  float top[kQueries];
+  float correction[kQueries];
+  double sum[kQueries];
+
+  Softmax() {
+    std::fill_n(top, kQueries, -kInfinity);
+    std::fill_n(sum, kQueries, 0.0);
+  }
+
+  /// Turns the scores of keys [first, first + count) into exp(score - top), 0 where the key is not
+  /// seen. Returns whether earlier results must be multiplied by `correction`.
+  bool advance(const QueryBlock &block, std::size_t first, std::size_t count, float *scores) {
+    for (std::size_t s = 0; s < count; ++s)
+      std::fill_n(scores + s * kQueries, std::min(block.firstThatSees(first + s), block.lanes),
+                  -kInfinity);
+    bool moved = false;
+    for (std::size_t r = 0; r < block.lanes; r += lanes::kLanes)
+      moved |= advance(r, count, scores + r);
+    return moved && first > 0;
+  }
+
+private:
+  /// The same for the queries of one vector, from `query` on.
+  bool advance(std::size_t query, std::size_t count, float *scores) {
+    using namespace lanes;
+    const auto at = [&](std::size_t key) { return scores + key * kQueries; };
+    // Several at once, so that none waits for the one before.
+    Vector tops[4], sums[4] = {};
+    std::fill_n(tops, 4, lanes::load(top + query));
+    std::size_t s = 0;
+    for (; s + 4 <= count; s += 4)
+      for (std::size_t i = 0; i < 4; ++i)
+        tops[i] = larger(load(at(s + i)), tops[i]);
+    for (; s < count; ++s)
+      tops[0] = larger(load(at(s)), tops[0]);
+    const Vector last = load(top + query);
+    const Vector now = larger(larger(tops[0], tops[1]), larger(tops[2], tops[3]));
+    store(top + query, now);
+    // A query that has seen nothing keeps -infinity, from which nothing may be subtracted.
+    const Vector log2e = broadcast(kLog2e);
+    const Vector shift = (now == broadcast(-kInfinity) ? Vector{} : now) * -log2e;
+    const auto step = [&](std::size_t key, Vector &sum) {
+      const Vector value = exp2(multiplyAdd(load(at(key)), log2e, shift));
+      store(at(key), value);
+      sum += value;
+    };
+    for (s = 0; s + 4 <= count; s += 4)
+      for (std::size_t i = 0; i < 4; ++i)
+        step(s + i, sums[i]);
+    for (; s < count; ++s)
+      step(s, sums[0]);
+    float added[kLanes], factors[kLanes];
+    store(added, (sums[0] + sums[1]) + (sums[2] + sums[3]));
+    const Vector ratio = exp2((last - now) * log2e);
+    store(factors, last == now ? broadcast(1) : ratio);
+    bool moved = false;
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      moved |= factors[i] != 1;
+      correction[query + i] = factors[i];
+      sum[query + i] = sum[query + i] * double(factors[i]) + double(added[i]);
+    }
+    return moved;
+  }
+};
+
+/// probabilities := exp(scores) / 2^logSumExp, scoreGradient := probabilities *
+/// (scoreGradient - along), 0 where the key is not seen. `along` holds each query's dOut . out, of
+/// what scoreGradient holds of dOut . v.
+inline void scoreGradients(const QueryBlock &block, std::size_t first, std::size_t count,
+                           const float *logSumExp, const float *along,
+                           float *__restrict probabilities, float *__restrict scoreGradient) {
+  for (std::size_t s = 0; s < count; ++s) {
+    float *p = probabilities + s * kQueries, *d = scoreGradient + s * kQueries;
+    const std::size_t blind = std::min(block.firstThatSees(first + s), block.lanes);
+    std::fill_n(p, blind, -kInfinity);
+    for (std::size_t r = 0; r < block.lanes; r += lanes::kLanes) {
+      const auto value = lanes::exp2(lanes::multiplyAdd(lanes::load(p + r), lanes::broadcast(kLog2e),
+                                                        -lanes::load(logSumExp + r)));
+      lanes::store(p + r, value);
+      lanes::store(d + r, value * (lanes::load(d + r) - lanes::load(along + r)));
+    }
+    std::fill_n(d, blind, 0.0f);
+  }
+}
+
+} // namespace fsdp::rt::blocks
+
+#endif // FSDP_RUNTIME_KERNELS_ATTENTIONSOFTMAX_H

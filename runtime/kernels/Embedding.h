@@ -1,0 +1,51 @@
+//===- Embedding.h - rows of a table, by number -----------------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_KERNELS_EMBEDDING_H
+#define FSDP_RUNTIME_KERNELS_EMBEDDING_H
+
+#include "runtime/program/KernelArguments.h"
+#include "runtime/device/Launch.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fsdp::rt {
+
+namespace kernels {
+/// out[i, :] = table[ids[i], :], for float or bf16. Throws an Error that names place and value if
+/// an id is not in [0, vocabulary).
+template <class T, typename Id>
+void embedding(EmbeddingShape shape, const T *table, const Id *ids, T *out);
+/// dTable[v, :] = sum over the i with ids[i] == v of dOut[i, :], added in float in the order of i,
+/// and rounded once where dTable is bf16.
+template <class T, class Sum, typename Id>
+void embeddingGrad(EmbeddingShape shape, const Id *ids, const T *dOut, Sum *dTable);
+} // namespace kernels
+
+/// The table's rows that `ids` name.
+template <class T, typename Id>
+void embedding(Context &c, int stream, const char *name, EmbeddingShape shape, ArenaSpan<T> table,
+               ArenaSpan<Id> ids, ArenaSpan<T> out) {
+  launch(
+      c, stream, name, reads(table, ids), writes(out),
+      [shape](const T *table, const Id *ids, T *out) {
+        kernels::embedding(shape, table, ids, out);
+      },
+      Work{"embedding"});
+}
+
+/// The gradient of `embedding` for the whole table.
+template <class T, class Sum, typename Id>
+void embedding_grad(Context &c, int stream, const char *name, EmbeddingShape shape, ArenaSpan<Id> ids,
+                    ArenaSpan<T> dOut, ArenaSpan<Sum> dTable) {
+  launch(
+      c, stream, name, reads(ids, dOut), writes(dTable),
+      [shape](const Id *ids, const T *dOut, Sum *dTable) {
+        kernels::embeddingGrad(shape, ids, dOut, dTable);
+      },
+      Work{"embedding_grad"});
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_KERNELS_EMBEDDING_H

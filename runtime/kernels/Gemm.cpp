@@ -1,0 +1,112 @@
+//===- Gemm.cpp - matrix products -----------------------------------------===//
+//
+// Each stream thread keeps its own prepared products, so nothing is shared and nothing is locked.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/Gemm.h"
+
+#include "runtime/Error.h"
+#include "runtime/kernels/GemmPlan.h"
+#include "runtime/kernels/UpcastGemm.h"
+
+#include <array>
+#include <memory>
+#include <type_traits>
+#include <unordered_map>
+
+namespace fsdp::rt {
+
+namespace {
+
+/// Everything of a product but its addresses, as numbers to hash and compare.
+using Key = std::array<std::int64_t, 24>;
+
+Key keyOf(const Gemm &g, DType in, DType out) {
+  Key key{g.m,        g.n,        g.k,        static_cast<std::int64_t>(in),
+          g.batch[0], g.batch[1], g.batch[2], static_cast<std::int64_t>(out),
+          g.beta != 0};
+  std::size_t next = 9;
+  for (const GemmStrides *x : {&g.a, &g.b, &g.c})
+    for (std::int64_t stride : {x->row, x->column, x->batch[0], x->batch[1], x->batch[2]})
+      key[next++] = stride;
+  return key;
+}
+
+struct KeyHash {
+  std::size_t operator()(const Key &key) const {
+    std::size_t hash = 0;
+    for (std::int64_t number : key)
+      hash = (hash ^ static_cast<std::size_t>(number)) * 0x9E3779B97F4A7C15u;
+    return hash ^ (hash >> 32);
+  }
+};
+
+/// A product without terms: zero, or nothing to add.
+template <class Out> void fillZero(const Gemm &g, Out *c) {
+  for (std::int64_t b0 = 0; b0 < g.batch[0]; ++b0)
+    for (std::int64_t b1 = 0; b1 < g.batch[1]; ++b1)
+      for (std::int64_t b2 = 0; b2 < g.batch[2]; ++b2)
+        for (std::int64_t i = 0; i < g.m; ++i)
+          for (std::int64_t j = 0; j < g.n; ++j)
+            c[b0 * g.c.batch[0] + b1 * g.c.batch[1] + b2 * g.c.batch[2] + i * g.c.row +
+              j * g.c.column] = Out(0.0f);
+}
+
+/// The prepared product; none where the library has none for these types on this processor.
+template <class In, class Out>
+std::unique_ptr<GemmPlan> prepare(const Gemm &gemm, const GemmLibrary &library) {
+  try {
+    return std::make_unique<GemmPlan>(gemm, dtypeOf<In>, dtypeOf<Out>, library);
+  } catch (const dnnl::error &error) {
+    if (std::is_same_v<In, bf16> && error.status == dnnl_unimplemented)
+      return nullptr;
+    throw;
+  }
+}
+
+template <class In, class Out>
+void multiply(const Gemm &gemm, const In *a, const In *b, Out *c, EpilogueCallback done) {
+  if (gemm.m == 0 || gemm.n == 0 || gemm.batch[0] * gemm.batch[1] * gemm.batch[2] == 0)
+    return;
+  if (gemm.k == 0) {
+    if (gemm.beta == 0)
+      fillZero(gemm, c);
+    if (done.call)
+      done.call(done.self, 0, gemm.m);
+    return;
+  }
+  thread_local GemmLibrary library;
+  thread_local std::unordered_map<Key, std::unique_ptr<GemmPlan>, KeyHash> plans;
+  const DType in = dtypeOf<In>, out = dtypeOf<Out>;
+  const Key key = keyOf(gemm, in, out);
+  try {
+    auto found = plans.find(key);
+    if (found == plans.end())
+      found = plans.emplace(key, prepare<In, Out>(gemm, library)).first;
+    if (found->second)
+      found->second->run(library, a, b, c, done);
+    else if constexpr (std::is_same_v<In, bf16>)
+      multiplyWidened(gemm, a, b, c, done);
+  } catch (const dnnl::error &error) {
+    throw Error(format("oneDNN refused the matrix product m=%lld n=%lld k=%lld of %s to %s: %s",
+                       static_cast<long long>(gemm.m), static_cast<long long>(gemm.n),
+                       static_cast<long long>(gemm.k), nameOf(in), nameOf(out), error.what()));
+  }
+}
+
+} // namespace
+
+void kernels::gemm(const Gemm &gemm, const float *a, const float *b, float *c, EpilogueCallback done) {
+  multiply(gemm, a, b, c, done);
+}
+
+void kernels::gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, bf16 *c, EpilogueCallback done) {
+  multiply(gemm, a, b, c, done);
+}
+
+void kernels::gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c, EpilogueCallback done) {
+  multiply(gemm, a, b, c, done);
+}
+
+} // namespace fsdp::rt

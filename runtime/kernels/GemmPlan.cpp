@@ -1,0 +1,329 @@
+//===- GemmPlan.cpp - matrix products through oneDNN ----------------------===//
+
+#include "runtime/kernels/GemmPlan.h"
+
+#include "runtime/device/Device.h"
+#include "runtime/device/Workspace.h"
+
+#include <algorithm>
+#include <dlfcn.h>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace fsdp::rt {
+
+using dnnl::memory;
+
+namespace {
+
+/// Rows of a block: the block's result, of some megabytes, stays in the cache for what is
+/// done with it next.
+constexpr std::int64_t kRows = 256;
+/// A smaller product does not repay packing; half as many rows do where the right side is large.
+constexpr std::int64_t kLeastRows = 512, kLeastColumns = 256, kLeastTerms = 64;
+constexpr std::size_t kLargeBytes = std::size_t(8) << 20;
+/// Terms of a sum that is not cut, and of the parts of a longer one.
+constexpr std::int64_t kMostTerms = 1536, kTerms = 768;
+/// Of a packed right side.
+constexpr std::size_t kPackedBytes = std::size_t(12) << 20;
+
+memory::data_type typeOf(DType type) {
+  return type == DType::BF16 ? memory::data_type::bf16 : memory::data_type::f32;
+}
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+dnnl::matmul::primitive_desc descriptor(const memory::desc &a, const memory::desc &b,
+                                        const memory::desc &c, bool accumulate,
+                                        const GemmLibrary &library) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (accumulate) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0f);
+    attributes.set_post_ops(sum);
+  }
+#if DNNL_VERSION_MAJOR >= 3
+  return dnnl::matmul::primitive_desc(library.engine, a, b, c, attributes);
+#else
+  return dnnl::matmul::primitive_desc(dnnl::matmul::desc(a, b, c), attributes, library.engine);
+#endif
+}
+
+bool isFast(const dnnl::matmul::primitive_desc &descriptor) {
+  const std::string name = descriptor.impl_info_str();
+  return name.find("brg") != std::string::npos;
+}
+
+} // namespace
+
+GemmLibrary::GemmLibrary() {
+  // oneDNN parallelizes with OpenMP, whose thread count is a setting of the calling thread.
+  if (auto *setThreads =
+          reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads")))
+    setThreads(1);
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+GemmCall::GemmCall(const dnnl::matmul::primitive_desc &product, const GemmLibrary &library)
+    : primitive(dnnl::matmul(product)) {
+  bind({product.src_desc(), product.weights_desc(), product.dst_desc()},
+       {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, product.scratchpad_desc(), library);
+}
+
+GemmCall::GemmCall(const memory::desc &from, const memory::desc &to, const GemmLibrary &library) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const dnnl::reorder::primitive_desc copy(library.engine, from, library.engine, to, attributes);
+  primitive = dnnl::reorder(copy);
+  bind({from, to}, {DNNL_ARG_FROM, DNNL_ARG_TO}, copy.scratchpad_desc(), library);
+}
+
+void GemmCall::bind(const std::vector<memory::desc> &descriptors, const std::vector<int> &names,
+                    const memory::desc &scratch, const GemmLibrary &library) {
+  operands = static_cast<int>(names.size());
+  for (int i = 0; i < operands; ++i) {
+    memories[i] = memory(descriptors[i], library.engine, nullptr);
+    arguments[i] = {names[i], memories[i].get()};
+  }
+  memories[3] = memory(scratch, library.engine, nullptr);
+  arguments[operands] = {DNNL_ARG_SCRATCHPAD, memories[3].get()};
+  scratchBytes_ = scratch.get_size();
+}
+
+void GemmCall::run(const GemmLibrary &library, std::array<const void *, 3> pointers,
+                   void *scratch) {
+  for (int i = 0; i < operands; ++i)
+    memories[i].set_data_handle(const_cast<void *>(pointers[i]));
+  memories[3].set_data_handle(scratch);
+  const dnnl_status_t status =
+      dnnl_primitive_execute(primitive.get(), library.stream.get(), operands + 1, arguments.data());
+  if (status != dnnl_success)
+    throw dnnl::error(status, "could not execute a primitive");
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+/// Makes the strides of extents of 1 such that one of the two is 1: oneDNN then recognizes a plain
+/// matrix, or its transpose, however the compiler came to write the strides.
+GemmPlan::Operand GemmPlan::normalized(Operand x) {
+  if (x.columns == 1)
+    x.strides.column = 1;
+  else if (x.rows == 1)
+    x.strides.row = x.strides.column == 1 ? x.columns : 1;
+  if (x.columns == 1 && x.rows == 1)
+    x.strides.row = 1;
+  return x;
+}
+
+memory::desc GemmPlan::describe(const Operand &x, std::int64_t batch, std::int64_t batchStride) {
+  if (batch == 1)
+    return {{x.rows, x.columns}, x.type, {x.strides.row, x.strides.column}};
+  return {{batch, x.rows, x.columns}, x.type, {batchStride, x.strides.row, x.strides.column}};
+}
+
+GemmPlan::GemmPlan(const Gemm &g, DType in, DType out, const GemmLibrary &library)
+    : a(normalized({g.m, g.k, g.a, typeOf(in), sizeInBytes(in)})),
+      b(normalized({g.k, g.n, g.b, typeOf(in), sizeInBytes(in)})),
+      c(normalized({g.m, g.n, g.c, typeOf(out), sizeInBytes(out)})), beta(g.beta) {
+  if (c.strides.column != 1) {
+    const auto transposed = [](Operand x) {
+      std::swap(x.rows, x.columns);
+      std::swap(x.strides.row, x.strides.column);
+      return x;
+    };
+    swapped = true;
+    std::swap(a, b);
+    a = transposed(a), b = transposed(b), c = transposed(c);
+  }
+  for (int d = 0; d < 3; ++d)
+    loops[d] = {g.batch[d], a.strides.batch[d], b.strides.batch[d], c.strides.batch[d]};
+  if (const std::optional<PackedBf16Gemm::Shape> shape = packedShape())
+    packedProduct.emplace(*shape);
+  else if (wantsPanels())
+    preparePanels(library);
+  else
+    prepareWhole(library);
+}
+
+void GemmPlan::run(const GemmLibrary &library, const void *left, const void *right, void *result,
+                   EpilogueCallback done) {
+  if (swapped)
+    std::swap(left, right);
+  const auto *from = static_cast<const char *>(left), *by = static_cast<const char *>(right);
+  auto *to = static_cast<char *>(result);
+  const EpilogueCallback perBlock = swapped ? EpilogueCallback() : done;
+  const bool blocks = packedProduct || !panels.empty();
+  if (packedProduct)
+    packedProduct->run(reinterpret_cast<const bf16 *>(from), reinterpret_cast<const bf16 *>(by), to,
+                       Workspace::ofThread().reserve(packedProduct->workspaceBytes()), perBlock);
+  else if (blocks)
+    runPanels(library, from, by, to, perBlock);
+  else
+    runWhole(library, from, by, to);
+  if (done.call && (swapped || !blocks))
+    done.call(done.self, 0, swapped ? c.columns : c.rows);
+}
+
+/// What the processor's own instructions for bf16 compute, if it has them and they repay packing.
+std::optional<PackedBf16Gemm::Shape> GemmPlan::packedShape() const {
+  const auto matrix = [](const Operand &x) { return x.strides.row == 1 || x.strides.column == 1; };
+  if (b.type != memory::data_type::bf16 || c.strides.column != 1 || !matrix(a) || !matrix(b) ||
+      loops[0].extent * loops[1].extent * loops[2].extent != 1)
+    return std::nullopt;
+  const PackedBf16Gemm::Shape shape{c.rows,
+                                   c.columns,
+                                   a.columns,
+                                   {a.strides.row, a.strides.column},
+                                   {b.strides.column, b.strides.row},
+                                   c.strides.row,
+                                   c.type == memory::data_type::bf16 ? DType::BF16 : DType::F32,
+                                   beta != 0};
+  return PackedBf16Gemm::repays(shape) ? std::optional(shape) : std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// One call for each index of the batch
+//===----------------------------------------------------------------------===//
+
+void GemmPlan::prepareWhole(const GemmLibrary &library) {
+  // The innermost batch dimension goes into the primitive where oneDNN is fast at that.
+  int inner = 2;
+  while (inner > 0 && loops[inner].extent == 1)
+    --inner;
+  const Loop batch = loops[inner];
+  const auto prepare = [&](std::int64_t extent) {
+    return descriptor(describe(a, extent, batch.a), describe(b, extent, batch.b),
+                      describe(c, extent, batch.c), beta != 0, library);
+  };
+  if (batch.extent > 1 && batch.a > 0 && batch.b > 0 && batch.c > 0) {
+    const dnnl::matmul::primitive_desc batched = prepare(batch.extent);
+    if (isFast(batched)) {
+      loops[inner].extent = 1;
+      whole = GemmCall(batched, library);
+      return;
+    }
+  }
+  whole = GemmCall(prepare(1), library);
+}
+
+void GemmPlan::runWhole(const GemmLibrary &library, const char *from, const char *by, char *to) {
+  void *scratch = Workspace::ofThread().reserve(whole.scratchBytes());
+  for (std::int64_t i = 0; i < loops[0].extent; ++i)
+    for (std::int64_t j = 0; j < loops[1].extent; ++j)
+      for (std::int64_t k = 0; k < loops[2].extent; ++k) {
+        const auto at = [&](std::int64_t Loop::*stride) {
+          return i * loops[0].*stride + j * loops[1].*stride + k * loops[2].*stride;
+        };
+        whole.run(library,
+                  {from + at(&Loop::a) * std::int64_t(a.bytes),
+                   by + at(&Loop::b) * std::int64_t(b.bytes),
+                   to + at(&Loop::c) * std::int64_t(c.bytes)},
+                  scratch);
+      }
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of rows over packed panels
+//===----------------------------------------------------------------------===//
+
+bool GemmPlan::wantsPanels() const {
+  const std::size_t bytes = std::size_t(c.columns) * std::size_t(a.columns) * b.bytes;
+  const bool large = loops[0].extent == 1 && loops[1].extent == 1 && loops[2].extent == 1 &&
+                     c.rows >= (bytes >= kLargeBytes ? kLeastRows / 2 : kLeastRows) &&
+                     c.columns >= kLeastColumns && a.columns >= kLeastTerms;
+  // A transposed right side of floats oneDNN packs by itself, a part at a time.
+  return large && (b.type == memory::data_type::bf16 || b.strides.column == 1);
+}
+
+void GemmPlan::preparePanels(const GemmLibrary &library) {
+  // A long sum is cut where its parts can be added up without rounding in between: what is read of
+  // both sides then stays in the cache, and panels have columns enough.
+  std::int64_t terms = a.columns;
+  if (terms > kMostTerms && c.type == memory::data_type::f32) {
+    const std::int64_t parts = (terms + kTerms - 1) / kTerms;
+    terms = ((terms + parts - 1) / parts + 63) / 64 * 64;
+  }
+  const auto fit = static_cast<std::int64_t>(kPackedBytes / (std::size_t(terms) * b.bytes));
+  const std::int64_t columns = std::clamp<std::int64_t>(fit / 64 * 64, 64, c.columns);
+  // oneDNN is slower at reading a transposed left side than at copying it: by a sixth for floats,
+  // twice as slow for bf16, which is read in pairs of terms.
+  const bool transposes = a.strides.column != 1;
+  const std::int64_t rest = c.rows % kRows;
+
+  for (std::int64_t column = 0; column < c.columns; column += columns)
+    for (std::int64_t term = 0; term < a.columns; term += terms) {
+      Panel panel{column, term, {}, {}, {}, {}, {}};
+      Operand by = b;
+      by.rows = std::min(terms, a.columns - term);
+      by.columns = std::min(columns, c.columns - column);
+      const memory::desc free({by.rows, by.columns}, b.type, memory::format_tag::any);
+      memory::desc packed;
+      const auto prepare = [&](std::int64_t rows, const memory::desc &layout, GemmCall &transpose) {
+        Operand from = a, to = c;
+        from.rows = to.rows = rows;
+        from.columns = by.rows, to.columns = by.columns;
+        if (transposes) {
+          const memory::desc before = describe(from);
+          from.strides.row = from.columns, from.strides.column = 1;
+          transpose = GemmCall(before, describe(from), library);
+          transposedBytes = std::max(transposedBytes, aligned(describe(from).get_size()));
+          scratchBytes = std::max(scratchBytes, transpose.scratchBytes());
+        }
+        const auto product =
+            descriptor(describe(from), layout, describe(to), beta != 0 || term > 0, library);
+        packed = product.weights_desc();
+        GemmCall call(product, library);
+        scratchBytes = std::max(scratchBytes, call.scratchBytes());
+        return call;
+      };
+      panel.product = prepare(std::min(kRows, c.rows), free, panel.transpose);
+      panel.pack = GemmCall(describe(by), packed, library);
+      packedBytes = std::max(packedBytes, aligned(packed.get_size()));
+      scratchBytes = std::max(scratchBytes, panel.pack.scratchBytes());
+      if (rest != 0 && c.rows > kRows)
+        panel.productRest = prepare(rest, memory::desc(packed), panel.transposeRest);
+      panels.push_back(std::move(panel));
+    }
+}
+
+void GemmPlan::runPanels(const GemmLibrary &library, const char *from, const char *by, char *to,
+                         EpilogueCallback done) {
+  char *packed = static_cast<char *>(
+      Workspace::ofThread().reserve(packedBytes + transposedBytes + scratchBytes));
+  char *transposed = packed + packedBytes, *scratch = transposed + transposedBytes;
+  const auto offset = [](const Operand &x, std::int64_t row, std::int64_t column) {
+    return (row * x.strides.row + column * x.strides.column) * std::int64_t(x.bytes);
+  };
+  for (Panel &panel : panels) {
+    panel.pack.run(library, {by + offset(b, panel.term, panel.column), packed, nullptr}, scratch);
+    for (std::int64_t row = 0; row < c.rows; row += kRows) {
+      const std::int64_t end = std::min(row + kRows, c.rows);
+      const bool full = end - row == std::min(kRows, c.rows);
+      const char *left = from + offset(a, row, panel.term);
+      if (transposedBytes) {
+        (full ? panel.transpose : panel.transposeRest)
+            .run(library, {left, transposed, nullptr}, scratch);
+        left = transposed;
+      }
+      (full ? panel.product : panel.productRest)
+          .run(library, {left, packed, to + offset(c, row, panel.column)}, scratch);
+      if (done.call && &panel == &panels.back())
+        done.call(done.self, row, end);
+    }
+  }
+}
+
+std::string target::libraries() {
+  const dnnl_version_t *version = dnnl_version();
+  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+         std::to_string(version->patch);
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,105 @@
+//===- GemmPlan.h - a matrix product, prepared ------------------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_KERNELS_GEMMPLAN_H
+#define FSDP_RUNTIME_KERNELS_GEMMPLAN_H
+
+#include "runtime/kernels/Gemm.h"
+#include "runtime/kernels/PackedBf16Gemm.h"
+#include "runtime/program/ArenaSpan.h"
+
+#include <dnnl.hpp>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// What a thread needs to call oneDNN, which then computes on that thread alone: ranks are the
+/// parallelism here.
+struct GemmLibrary {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  GemmLibrary();
+};
+
+/// One call of oneDNN, whose operands may lie elsewhere each time.
+class GemmCall {
+public:
+  GemmCall() = default;
+  /// c = a * b, or c += a * b.
+  GemmCall(const dnnl::matmul::primitive_desc &product, const GemmLibrary &library);
+  /// A copy in another layout.
+  GemmCall(const dnnl::memory::desc &from, const dnnl::memory::desc &to,
+           const GemmLibrary &library);
+
+  std::size_t scratchBytes() const { return scratchBytes_; }
+  /// `operands`: a, b, c of a product; from, to of a copy.
+  void run(const GemmLibrary &library, std::array<const void *, 3> operands, void *scratch);
+
+private:
+  void bind(const std::vector<dnnl::memory::desc> &operands, const std::vector<int> &names,
+            const dnnl::memory::desc &scratch, const GemmLibrary &library);
+
+  dnnl::primitive primitive;
+  std::array<dnnl::memory, 4> memories; ///< the last one is scratch
+  std::array<dnnl_exec_arg_t, 4> arguments{};
+  int operands = 0;
+  std::size_t scratchBytes_ = 0;
+};
+
+/// How a product is computed: by one call for each index of its batch dimensions, or, where it is
+/// large, by blocks of rows over a right side that is packed before. Large products of bf16 are our
+/// own (PackedBf16Gemm) where the processor has instructions for them.
+///
+/// oneDNN reads a right side of floats that stands row by row where it lies, and then waits for
+/// the processor's table of pages: packing costs a few percent and makes a product 1.5 to 2.5
+/// times as fast. The choice hangs on types, shapes and strides alone, so that equal products are
+/// equal bit by bit.
+class GemmPlan {
+public:
+  GemmPlan(const Gemm &gemm, DType in, DType out, const GemmLibrary &library);
+
+  /// Calls `done` as rows of c become complete; all rows at once where the product is one call.
+  void run(const GemmLibrary &library, const void *a, const void *b, void *c, EpilogueCallback done);
+
+private:
+  struct Operand {
+    std::int64_t rows, columns;
+    GemmStrides strides;
+    dnnl::memory::data_type type;
+    std::size_t bytes; ///< of an element
+  };
+  struct Loop {
+    std::int64_t extent, a, b, c;
+  };
+  /// Columns [first, first + count) of the sum over [firstTerm, ...): one packed right side.
+  struct Panel {
+    std::int64_t column, term;
+    GemmCall pack, transpose, transposeRest, product, productRest;
+  };
+
+  static Operand normalized(Operand x);
+  static dnnl::memory::desc describe(const Operand &x, std::int64_t batch = 1,
+                                     std::int64_t batchStride = 0);
+  std::optional<PackedBf16Gemm::Shape> packedShape() const;
+  void prepareWhole(const GemmLibrary &library);
+  bool wantsPanels() const;
+  void preparePanels(const GemmLibrary &library);
+  void runWhole(const GemmLibrary &library, const char *a, const char *b, char *c);
+  void runPanels(const GemmLibrary &library, const char *a, const char *b, char *c, EpilogueCallback done);
+
+  Operand a, b, c;
+  float beta;
+  bool swapped = false; ///< computes c^T = b^T a^T, whose rows are contiguous
+  Loop loops[3];
+  std::optional<PackedBf16Gemm> packedProduct;
+  GemmCall whole;
+  std::vector<Panel> panels;
+  std::size_t packedBytes = 0, transposedBytes = 0, scratchBytes = 0;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_KERNELS_GEMMPLAN_H

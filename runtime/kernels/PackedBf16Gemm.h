@@ -1,0 +1,60 @@
+//===- PackedBf16Gemm.h - a large product of bf16, by blocks -----*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_KERNELS_PACKEDBF16GEMM_H
+#define FSDP_RUNTIME_KERNELS_PACKEDBF16GEMM_H
+
+#include "runtime/kernels/Gemm.h"
+#include "runtime/kernels/Bf16MicroKernel.h"
+#include "runtime/program/ArenaSpan.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fsdp::rt {
+
+/// c = a * b (+ c) of bf16 on a processor with instructions for it, to bf16 or float.
+///
+/// Both sides are packed, whichever way they lie: rows of a, as many as the cache holds, and one
+/// panel of columns of b after the other, or all of b at once where several blocks of rows use it.
+/// A sum too long for that is taken in parts, which are added up in float. How a product is cut
+/// hangs on its shape alone, so that equal products are equal bit by bit.
+class PackedBf16Gemm {
+public:
+  /// One side, seen as lines: rows of a, columns of b. Strides are in elements; one of them is 1.
+  struct Side {
+    std::int64_t line, term;
+  };
+  struct Shape {
+    std::int64_t rows, columns, terms;
+    Side left, right;
+    std::int64_t stride; ///< between rows of c, whose elements are neighbours
+    DType out;
+    bool add;
+  };
+
+  /// Whether the processor has the instructions, and the product is large enough to be packed.
+  static bool repays(const Shape &shape);
+
+  explicit PackedBf16Gemm(const Shape &shape, PairInstructions instructions = pairInstructions());
+
+  /// At most 17 MiB.
+  std::size_t workspaceBytes() const;
+  /// Calls `done` as blocks of rows become complete. `workspace` is aligned to 64 bytes; what it
+  /// held does not matter.
+  void run(const bf16 *a, const bf16 *b, void *c, void *workspace, EpilogueCallback done) const;
+
+private:
+  struct Block;
+  void multiply(const Block &block) const;
+
+  Shape shape;
+  PairInstructions instructions;
+  /// Extents of blocks: multiples of 32, but for what is left at the end.
+  std::int64_t blockRows, groupColumns, panelColumns, blockTerms;
+  bool keepsRight;                              ///< packs all of b at once
+  std::int64_t leftCount, rightCount, sumCount; ///< elements of the workspace
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_KERNELS_PACKEDBF16GEMM_H

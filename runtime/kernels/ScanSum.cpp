@@ -1,0 +1,43 @@
+//===- ScanSum.cpp - cumulative sums --------------------------------------===//
+
+#include "runtime/kernels/UnaryKernels.h"
+
+#include <algorithm>
+
+namespace fsdp::rt::kernels {
+
+namespace {
+
+constexpr std::size_t kLinesAtOnce = 256; ///< whose sums stay in the first cache
+
+/// `count` lines that lie side by side. Of each the number at `i` is read before its sum is
+/// written.
+template <bool exclusive, class T>
+void scanLines(ScanShape shape, std::size_t count, const T *x, T *y) {
+  float sums[kLinesAtOnce] = {};
+  for (std::size_t i = 0; i < shape.size; ++i) {
+    const std::size_t at = (shape.reverse ? shape.size - 1 - i : i) * shape.inner;
+#pragma omp simd
+    for (std::size_t line = 0; line < count; ++line) {
+      const float before = sums[line], after = before + float(x[at + line]);
+      sums[line] = after;
+      y[at + line] = exclusive ? before : after;
+    }
+  }
+}
+
+} // namespace
+
+/// Sums are formed in float, one number after another.
+template <class T> void scan_sum(ScanShape shape, const T *x, T *y) {
+  const auto scan = shape.exclusive ? scanLines<true, T> : scanLines<false, T>;
+  const std::size_t block = shape.size * shape.inner;
+  for (std::size_t o = 0; o < shape.outer; ++o, x += block, y += block)
+    for (std::size_t line = 0; line < shape.inner; line += kLinesAtOnce)
+      scan(shape, std::min(kLinesAtOnce, shape.inner - line), x + line, y + line);
+}
+
+template void scan_sum(ScanShape, const float *, float *);
+template void scan_sum(ScanShape, const bf16 *, bf16 *);
+
+} // namespace fsdp::rt::kernels

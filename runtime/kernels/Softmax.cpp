@@ -1,0 +1,24 @@
+//===- Softmax.cpp - rows of probabilities --------------------------------===//
+
+#include "runtime/kernels/RowReduction.h"
+#include "runtime/kernels/UnaryKernels.h"
+
+namespace fsdp::rt::kernels {
+
+/// y[r, j] = exp(x[r, j]) / sum over k of exp(x[r, k]).
+template <class T> void softmax(SoftmaxRows shape, const T *x, T *y) {
+  const std::size_t width = shape.width;
+  for (std::size_t r = 0; r < shape.rows && width > 0; ++r, x += width, y += width) {
+    // Computed twice rather than kept: an exponential costs less than a rounding to bf16 would.
+    const float top = largest(x, width);
+    const auto factor = static_cast<float>(1 / sumOfExponentials(x, width, top));
+#pragma omp simd
+    for (std::size_t j = 0; j < width; ++j)
+      y[j] = vectorExp(float(x[j]) - top) * factor;
+  }
+}
+
+template void softmax(SoftmaxRows, const float *, float *);
+template void softmax(SoftmaxRows, const bf16 *, bf16 *);
+
+} // namespace fsdp::rt::kernels

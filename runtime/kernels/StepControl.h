@@ -1,0 +1,80 @@
+//===- StepControl.h - launches that carry a step to the next ---*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_KERNELS_STEPCONTROL_H
+#define FSDP_RUNTIME_KERNELS_STEPCONTROL_H
+
+#include "runtime/device/Launch.h"
+#include "runtime/program/Program.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fsdp::rt {
+
+namespace kernels {
+/// The learning rate of the step being performed (see Schedule).
+float learningRate(Schedule schedule, const StepState &state);
+/// Moves on to the next step.
+void advance(StepState &state, bool ok);
+} // namespace kernels
+
+/// lr = the schedule's rate for this step.
+inline void learning_rate(Context &c, int stream, const char *name, Schedule schedule,
+                          ArenaSpan<StepState> state, ArenaSpan<float> lr) {
+  launch(
+      c, stream, name, reads(state), writes(lr),
+      [schedule](const StepState *state, float *lr) {
+        *lr = kernels::learningRate(schedule, *state);
+      },
+      Work{"learning_rate"});
+}
+
+/// ok = all of the scalars are finite. They must be equal on every rank, so that all agree.
+template <typename... Scalar>
+void all_finite(Context &c, int stream, const char *name, ArenaSpan<bool> ok, ArenaSpan<Scalar>... values) {
+  launch(
+      c, stream, name, reads(values...), writes(ok),
+      [](const Scalar *...values, bool *ok) { *ok = (... && __builtin_isfinite(*values)); },
+      Work{"all_finite"});
+}
+
+/// Leaves a number for the log, as output `index` of the segment. The slice may be reused after it.
+inline void output(Context &c, int stream, const char *name, int index, ArenaSpan<float> value) {
+  launch(
+      c, stream, name, reads(value), writes(),
+      [outputs = c.outputs, index](const float *value) { outputs[index] = *value; },
+      Work{"output"});
+}
+
+/// Leaves a sum and its weight, as output `index` of a segment that evaluates.
+inline void output(Context &c, int stream, const char *name, int index, ArenaSpan<double> sum,
+                   ArenaSpan<double> weight) {
+  launch(
+      c, stream, name, reads(sum, weight), writes(),
+      [sums = c.sums, index](const double *sum, const double *weight) {
+        sums[index] = {*sum, *weight};
+      },
+      Work{"output"});
+}
+
+/// count = how many samples of the batch being performed count.
+inline void sample_count(Context &c, int stream, const char *name, ArenaSpan<StepState> state,
+                         ArenaSpan<std::int64_t> count) {
+  launch(
+      c, stream, name, reads(state), writes(count),
+      [](const StepState *state, std::int64_t *count) { *count = state->samples; },
+      Work{"sample_count"});
+}
+
+/// Ends the step: counts it, and the update if there was one.
+inline void advance(Context &c, int stream, const char *name, ArenaSpan<StepState> state,
+                    ArenaSpan<bool> ok) {
+  launch(
+      c, stream, name, reads(state, ok), writes(state),
+      [](const StepState *, const bool *ok, StepState *state) { kernels::advance(*state, *ok); },
+      Work{"advance"});
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_KERNELS_STEPCONTROL_H

@@ -1,0 +1,373 @@
+//===- AttentionFloat.cu - attention of f32 by blocks ---------------------===//
+//
+// The same walks as Attention.cu and AttentionGrad.cu, in float throughout: no tensor core computes
+// f32. 256 threads take blocks of 64 queries and 64 keys from shared memory; a thread has every
+// 16th row and column of a block of scores, so that 32 numbers loaded give 64 fused multiply-adds.
+//
+// Floor: the flops of the bf16 kernels (4 and 14 b h q k w, half of it where causal) at 67 Tflop/s.
+// These kernels load from shared memory as much as they multiply: half of that rate at best. f32 is
+// for checking.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/cuda/AttentionBlocks.h"
+#include "runtime/kernels/cuda/BlockReduce.h"
+#include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/kernels/cuda/Kernels.h"
+
+namespace fsdp::rt {
+
+namespace {
+
+using namespace device;
+
+constexpr int kThreads = 256, kRows = 64; ///< of every block, of queries or keys
+constexpr int kScoreStride = kRows + 4;
+constexpr float kInfinity = __builtin_huge_valf();
+
+/// kRows rows of D floats in shared memory; four more keep the 16-byte parts of eight rows in
+/// different banks.
+template <int D> constexpr int kStride = D + 4;
+template <int D> constexpr int kTile = kRows *kStride<D>;
+
+/// Copies rows [first, first + kRows) of `matrix`; all else becomes zero.
+template <int D>
+__device__ void fill(float *tile, const float *matrix, std::size_t stride, int first,
+                     std::size_t rows, int width) {
+  for (int i = threadIdx.x; i < kRows * D; i += kThreads) {
+    const int row = i / D, column = i % D;
+    const bool there = std::size_t(first + row) < rows && column < width;
+    tile[row * kStride<D> + column] =
+        there ? matrix[std::size_t(first + row) * stride + column] : 0.0f;
+  }
+}
+
+/// A thread's place: rows y, y + 16, ... and columns x, x + 16, ... of scores; of results of width
+/// D the same rows and columns 4 x to 4 x + 3, 64 further on again.
+struct Place {
+  int x, y;
+  __device__ Place() : x(threadIdx.x % 16), y(threadIdx.x / 16) {}
+};
+template <int D> constexpr int kColumns = D < 64 ? 1 : D / 64;
+template <int D> using Result = float[4][kColumns<D>][4];
+
+/// out[i][j] = row y + 16 i of `a` times row x + 16 j of `b`.
+template <int D>
+__device__ void rowsByRows(Place at, const float *a, const float *b, float (&out)[4][4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      out[i][j] = 0;
+#pragma unroll 2
+  for (int d = 0; d < D; d += 4) {
+    float4 left[4], right[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      left[i] = *reinterpret_cast<const float4 *>(a + (at.y + 16 * i) * kStride<D> + d);
+      right[i] = *reinterpret_cast<const float4 *>(b + (at.x + 16 * i) * kStride<D> + d);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        float sum = fmaf(left[i].x, right[j].x, out[i][j]);
+        sum = fmaf(left[i].y, right[j].y, sum);
+        sum = fmaf(left[i].z, right[j].z, sum);
+        out[i][j] = fmaf(left[i].w, right[j].w, sum);
+      }
+  }
+}
+
+/// acc += weights * rows, where weight (r, s) stands at weights[r * rowStride + s * columnStride].
+template <int D>
+__device__ void timesRows(Place at, const float *weights, int rowStride, int columnStride,
+                          const float *rows, Result<D> &acc) {
+  if (4 * at.x >= D)
+    return;
+#pragma unroll 4
+  for (int s = 0; s < kRows; ++s) {
+    float weight[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      weight[i] = weights[(at.y + 16 * i) * rowStride + s * columnStride];
+#pragma unroll
+    for (int c = 0; c < kColumns<D>; ++c) {
+      const float4 row =
+          *reinterpret_cast<const float4 *>(rows + s * kStride<D> + 4 * at.x + 64 * c);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        acc[i][c][0] = fmaf(weight[i], row.x, acc[i][c][0]);
+        acc[i][c][1] = fmaf(weight[i], row.y, acc[i][c][1]);
+        acc[i][c][2] = fmaf(weight[i], row.z, acc[i][c][2]);
+        acc[i][c][3] = fmaf(weight[i], row.w, acc[i][c][3]);
+      }
+    }
+  }
+}
+
+/// Row y + 16 i of the block that begins with row `first` is multiplied by factor[i] and stored.
+template <int D>
+__device__ void write(Place at, const Result<D> &acc, const float (&factor)[4], float *matrix,
+                      std::size_t stride, int first, std::size_t rows, int width) {
+  if (4 * at.x >= D)
+    return;
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (const std::size_t row = first + at.y + 16 * i; row < rows)
+#pragma unroll
+      for (int c = 0; c < kColumns<D>; ++c)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          if (const int column = 4 * at.x + 64 * c + e; column < width)
+            matrix[row * stride + column] = acc[i][c][e] * factor[i];
+}
+
+/// Over the 16 threads of a row of the block, which are half of a warp.
+template <class Op> __device__ float overRow(float value) {
+#pragma unroll
+  for (int distance = 8; distance > 0; distance /= 2)
+    value = Op::apply(value, __shfl_xor_sync(kAllLanes, value, distance));
+  return value;
+}
+
+template <int D>
+__global__ void __launch_bounds__(kThreads)
+    attend(AttentionShape s, int queryBlocks, const float *q, const float *k, const float *v,
+           float *out, float *logSumExp) {
+  FSDP_DYNAMIC_SHARED(float, qTile);
+  float *kTileAt = qTile + kTile<D>, *vTile = kTileAt + kTile<D>, *weights = vTile + kTile<D>;
+  const Place at;
+  const int width = static_cast<int>(s.width), keys = static_cast<int>(s.keys);
+  const Head head = headOf(s, blockIdx.x / queryBlocks);
+  const int first = (queryBlocks - 1 - int(blockIdx.x % queryBlocks)) * kRows;
+  fill<D>(qTile, q + head.q, s.q.row, first, s.queries, width);
+  Result<D> acc = {};
+  float tops[4], sums[4] = {};
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    tops[i] = -kInfinity;
+  const int blocks = keyBlocks(s, first, kRows, kRows);
+  for (int block = 0; block < blocks; ++block) {
+    __syncthreads(); // nobody reads the last block any more
+    fill<D>(kTileAt, k + head.k, s.k.row, block * kRows, keys, width);
+    fill<D>(vTile, v + head.k, s.k.row, block * kRows, keys, width);
+    __syncthreads();
+    float scores[4][4];
+    rowsByRows<D>(at, qTile, kTileAt, scores);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int seen = keysSeen(s, first + at.y + 16 * i);
+      float larger = tops[i];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int key = block * kRows + at.x + 16 * j;
+        scores[i][j] = key < seen && key < keys ? scores[i][j] * s.scale : -kInfinity;
+        larger = fmaxf(larger, scores[i][j]);
+      }
+      larger = overRow<Larger>(larger);
+      // A row that has seen nothing yet keeps -infinity, from which nothing may be subtracted.
+      const float base = larger == -kInfinity ? 0.0f : larger, correction = expf(tops[i] - base);
+      tops[i] = larger;
+      float sum = 0;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float weight = expf(scores[i][j] - base);
+        sum += weight;
+        weights[(at.y + 16 * i) * kScoreStride + at.x + 16 * j] = weight;
+      }
+      sums[i] = sums[i] * correction + overRow<Plus>(sum);
+#pragma unroll
+      for (int c = 0; c < kColumns<D>; ++c)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          acc[i][c][e] *= correction;
+    }
+    __syncwarp(); // a warp reads the weights that it wrote
+    timesRows<D>(at, weights, kScoreStride, 1, vTile, acc);
+  }
+  float inverse[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    inverse[i] = sums[i] == 0 ? 0.0f : 1 / sums[i];
+    const int query = first + at.y + 16 * i;
+    if (at.x == 0 && query < static_cast<int>(s.queries))
+      logSumExp[head.sums + query] = sums[i] == 0 ? -kInfinity : logf(sums[i]) + tops[i];
+  }
+  write<D>(at, acc, inverse, out + head.out, s.out.row, first, s.queries, width);
+}
+
+struct Gradients {
+  AttentionShape s;
+  const float *q, *k, *v, *out, *logSumExp, *dOut;
+  float *along; ///< dOut . out of each query: written by queryGradients, read by keyGradients
+  float *dQ, *dK, *dV;
+};
+
+/// Of a block of queries and keys whose scores and dOut . v are given: probabilities, and the
+/// gradients of the scores.
+__device__ inline void scoreGradients(const AttentionShape &s, Place at, int firstQuery,
+                                      int firstKey, const float *logSumExp, const float *along,
+                                      float (&scores)[4][4], float (&dScores)[4][4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int query = firstQuery + at.y + 16 * i;
+    const bool there = query < static_cast<int>(s.queries);
+    const int seen = there ? keysSeen(s, query) : 0;
+    const float sum = there ? logSumExp[query] : 0.0f, base = sum == -kInfinity ? 0.0f : sum;
+    const float product = there ? along[query] : 0.0f;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int key = firstKey + at.x + 16 * j;
+      const bool sees = key < seen && key < static_cast<int>(s.keys);
+      scores[i][j] = sees ? expf(scores[i][j] * s.scale - base) : 0.0f;
+      dScores[i][j] = s.scale * scores[i][j] * (dScores[i][j] - product);
+    }
+  }
+}
+
+__device__ inline void keep(Place at, const float (&values)[4][4], float *tile) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      tile[(at.y + 16 * i) * kScoreStride + at.x + 16 * j] = values[i][j];
+}
+
+template <int D>
+__global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int queryBlocks) {
+  FSDP_DYNAMIC_SHARED(float, qTile);
+  float *dOutTile = qTile + kTile<D>, *kTileAt = dOutTile + kTile<D>, *vTile = kTileAt + kTile<D>,
+        *weights = vTile + kTile<D>;
+  const Place place;
+  const AttentionShape &s = at.s;
+  const int width = static_cast<int>(s.width);
+  const Head head = headOf(s, blockIdx.x / queryBlocks);
+  const int first = (queryBlocks - 1 - int(blockIdx.x % queryBlocks)) * kRows;
+  fill<D>(qTile, at.q + head.q, s.q.row, first, s.queries, width);
+  fill<D>(dOutTile, at.dOut + head.out, s.out.row, first, s.queries, width);
+  // Every fourth element of a row by each of four threads.
+  const int row = threadIdx.x / 4, query = first + row;
+  float sum = 0;
+  if (query < static_cast<int>(s.queries))
+    for (int i = threadIdx.x % 4; i < width; i += 4) {
+      const std::size_t element = head.out + query * s.out.row + i;
+      sum = fmaf(at.out[element], at.dOut[element], sum);
+    }
+  sum += __shfl_xor_sync(kAllLanes, sum, 1);
+  sum += __shfl_xor_sync(kAllLanes, sum, 2);
+  __shared__ float alongs[kRows];
+  alongs[row] = sum;
+  if (threadIdx.x % 4 == 0 && query < static_cast<int>(s.queries))
+    at.along[head.sums + query] = sum;
+  Result<D> acc = {};
+  const int blocks = keyBlocks(s, first, kRows, kRows);
+  for (int block = 0; block < blocks; ++block) {
+    __syncthreads();
+    fill<D>(kTileAt, at.k + head.k, s.k.row, block * kRows, s.keys, width);
+    fill<D>(vTile, at.v + head.k, s.k.row, block * kRows, s.keys, width);
+    __syncthreads();
+    float scores[4][4], dScores[4][4];
+    rowsByRows<D>(place, qTile, kTileAt, scores);
+    rowsByRows<D>(place, dOutTile, vTile, dScores);
+    scoreGradients(s, place, first, block * kRows, at.logSumExp + head.sums, alongs - first,
+                   scores, dScores);
+    keep(place, dScores, weights);
+    __syncwarp(); // a warp reads the weights that it wrote
+    timesRows<D>(place, weights, kScoreStride, 1, kTileAt, acc);
+  }
+  write<D>(place, acc, {1, 1, 1, 1}, at.dQ + head.q, s.q.row, first, s.queries, width);
+}
+
+template <int D>
+__global__ void __launch_bounds__(kThreads) keyGradients(Gradients at, int keyBlocks) {
+  FSDP_DYNAMIC_SHARED(float, kTileAt);
+  float *vTile = kTileAt + kTile<D>, *qTile = vTile + kTile<D>, *dOutTile = qTile + kTile<D>,
+        *weights = dOutTile + kTile<D>, *dWeights = weights + kRows * kScoreStride;
+  const Place place;
+  const AttentionShape &s = at.s;
+  const int width = static_cast<int>(s.width), queries = static_cast<int>(s.queries);
+  const std::size_t group = blockIdx.x / keyBlocks, shared = s.heads / s.groups;
+  const int first = static_cast<int>(blockIdx.x % keyBlocks) * kRows;
+  const std::size_t start = headOf(s, group * shared).k;
+  fill<D>(kTileAt, at.k + start, s.k.row, first, s.keys, width);
+  fill<D>(vTile, at.v + start, s.k.row, first, s.keys, width);
+  Result<D> dK = {}, dV = {};
+  for (std::size_t number = group * shared; number < (group + 1) * shared; ++number) {
+    const Head head = headOf(s, number);
+    for (int from = firstQueryBlock(s, first, kRows) * kRows; from < queries; from += kRows) {
+      __syncthreads();
+      fill<D>(qTile, at.q + head.q, s.q.row, from, queries, width);
+      fill<D>(dOutTile, at.dOut + head.out, s.out.row, from, queries, width);
+      __syncthreads();
+      float scores[4][4], dScores[4][4];
+      rowsByRows<D>(place, qTile, kTileAt, scores);
+      rowsByRows<D>(place, dOutTile, vTile, dScores);
+      scoreGradients(s, place, from, first, at.logSumExp + head.sums, at.along + head.sums,
+                     scores, dScores);
+      keep(place, scores, weights);
+      keep(place, dScores, dWeights);
+      __syncthreads();
+      timesRows<D>(place, weights, 1, kScoreStride, dOutTile, dV);
+      timesRows<D>(place, dWeights, 1, kScoreStride, qTile, dK);
+    }
+  }
+  write<D>(place, dK, {1, 1, 1, 1}, at.dK + start, s.k.row, first, s.keys, width);
+  write<D>(place, dV, {1, 1, 1, 1}, at.dV + start, s.k.row, first, s.keys, width);
+}
+
+template <int D> constexpr std::size_t sharedBytes(int tiles, int scores) {
+  return (tiles * kTile<D> + scores * kRows * kScoreStride) * sizeof(float);
+}
+
+template <int D>
+cudaError_t launch(const AttentionShape &s, const float *q, const float *k, const float *v,
+                   float *out, float *logSumExp, cudaStream_t stream) {
+  const unsigned blocks = ceilDiv<unsigned>(s.queries, kRows);
+  return launchKernel(attend<D>, dim3(blocks * s.batch * s.heads), kThreads, sharedBytes<D>(3, 1),
+                      stream, s, blocks, q, k, v, out, logSumExp);
+}
+
+template <int D> cudaError_t launchGrad(const Gradients &at, cudaStream_t stream) {
+  const AttentionShape &s = at.s;
+  const unsigned queryBlocks = ceilDiv<unsigned>(s.queries, kRows),
+                 keyBlocks = ceilDiv<unsigned>(s.keys, kRows);
+  if (cudaError_t status = launchKernel(queryGradients<D>, dim3(queryBlocks * s.batch * s.heads),
+                                        kThreads, sharedBytes<D>(4, 1), stream, at, queryBlocks))
+    return status;
+  return launchKernel(keyGradients<D>, dim3(keyBlocks * s.batch * s.groups), kThreads,
+                      sharedBytes<D>(4, 2), stream, at, keyBlocks);
+}
+
+} // namespace
+
+cudaError_t attention(AttentionShape s, const float *q, const float *k, const float *v, float *out,
+                      float *logSumExp, cudaStream_t stream) {
+  noteWork(attentionWork(s));
+  if (!takes(s))
+    return cudaErrorInvalidValue;
+  if (s.width <= 32)
+    return launch<32>(s, q, k, v, out, logSumExp, stream);
+  if (s.width <= 64)
+    return launch<64>(s, q, k, v, out, logSumExp, stream);
+  return launch<128>(s, q, k, v, out, logSumExp, stream);
+}
+
+cudaError_t attention_grad(AttentionShape s, const float *q, const float *k, const float *v,
+                           const float *out, const float *logSumExp, const float *dOut, float *dQ,
+                           float *dK, float *dV, WorkStream stream) {
+  noteWork(attentionGradWork(s));
+  if (!takes(s))
+    return cudaErrorInvalidValue;
+  Gradients at = {s, q, k, v, out, logSumExp, dOut, nullptr, dQ, dK, dV};
+  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
+  if (cudaError_t status = stream.workspace->reserve(rows * sizeof(float), at.along))
+    return status;
+  if (s.width <= 32)
+    return launchGrad<32>(at, stream);
+  if (s.width <= 64)
+    return launchGrad<64>(at, stream);
+  return launchGrad<128>(at, stream);
+}
+
+} // namespace fsdp::rt

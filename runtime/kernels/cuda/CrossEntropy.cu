@@ -1,0 +1,110 @@
+//===- CrossEntropy.cu - softmax cross-entropy of rows --------------------===//
+//
+// A block takes a row. Floors (s: bytes of an element, n: logits): s n forward, which reads the
+// logits once and keeps a running maximum and sum; 2 s n for the gradient, which writes them once.
+// Rows of an odd number of classes start at any address: what stands before the first full 16 bytes
+// goes one by one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/kernels/cuda/Kernels.h"
+#include "runtime/kernels/cuda/ReportBoundsError.h"
+#include "runtime/kernels/cuda/RowExponentials.h"
+
+namespace fsdp::rt {
+
+namespace {
+
+using namespace device;
+
+template <class Label> __device__ bool isClass(Label label, std::size_t classes) {
+  return label >= 0 && static_cast<std::uint64_t>(label) < classes;
+}
+
+template <class T, class Label>
+__global__ void __launch_bounds__(512)
+    crossEntropyRows(LogitRows shape, const T *logits, const Label *labels, float *losses,
+                     float *logSumExp, BoundsError *fault) {
+  __shared__ float tops[kMaxWarps];
+  __shared__ double sums[kMaxWarps];
+  const std::size_t r = blockIdx.x;
+  const T *row = logits + r * shape.classes;
+  OnlineSum mine;
+  scanRow(
+      row, shape.classes, true,
+      [&](std::size_t, float value) {
+        const float values[1] = {value};
+        mine.add(values);
+      },
+      [&](std::size_t, const float(&values)[kPack<T>]) { mine.add(values); });
+  const OnlineSum all = mine.overBlock(tops, sums);
+  if (threadIdx.x > 0)
+    return;
+  const double value = log(all.sum) + double(all.top);
+  const Label label = labels[r];
+  if (logSumExp)
+    logSumExp[r] = static_cast<float>(value);
+  if (!isClass(label, shape.classes))
+    reportBoundsError(fault, BoundsError::Label, r, static_cast<std::int64_t>(label), shape.classes);
+  losses[r] = isClass(label, shape.classes)
+                  ? static_cast<float>(value - double(toFloat(row[label])))
+                  : __uint_as_float(0x7fc00000u);
+}
+
+template <class T, class Label>
+__global__ void __launch_bounds__(512)
+    crossEntropyGradRows(LogitRows shape, const T *logits, const Label *labels,
+                         const float *logSumExp, const float *upstream, T *gradients) {
+  const std::size_t r = blockIdx.x, start = r * shape.classes;
+  const float base = logSumExp[r], factor = upstream[r];
+  const auto label = static_cast<std::uint64_t>(labels[r]); // a negative one is no column
+  T *out = gradients + start;
+  const bool vectors =
+      (reinterpret_cast<std::uintptr_t>(logits) - reinterpret_cast<std::uintptr_t>(gradients)) %
+          16 ==
+      0;
+  const auto gradient = [&](std::size_t j, float value) {
+    return factor * exponential(value, base) - (j == label ? factor : 0.0f);
+  };
+  scanRow(
+      logits + start, shape.classes, vectors,
+      [&](std::size_t j, float value) { out[j] = fromFloat<T>(gradient(j, value)); },
+      [&](std::size_t j, float(&values)[kPack<T>]) {
+#pragma unroll
+        for (int i = 0; i < kPack<T>; ++i)
+          values[i] = gradient(j + i, values[i]);
+        storeFloats(values, out + j);
+      });
+}
+
+} // namespace
+
+#define INSTANTIATE(T, Label)                                                                      \
+  cudaError_t cross_entropy(LogitRows shape, const T *logits, const Label *labels, float *losses,  \
+                            float *logSumExp, WorkStream stream) {                                 \
+    FSDP_NOTE_WORK();                                                                              \
+    return launchKernel(crossEntropyRows<T, Label>, dim3(shape.rows),                              \
+                        scanThreads<T>(shape.classes), 0, stream, shape, logits, labels, losses,   \
+                        logSumExp, stream.fault());                                                \
+  }                                                                                                \
+  cudaError_t cross_entropy(LogitRows shape, const T *logits, const Label *labels, float *losses,  \
+                            WorkStream stream) {                                                   \
+    FSDP_NOTE_WORK();                                                                              \
+    return cross_entropy(shape, logits, labels, losses, nullptr, stream);                          \
+  }                                                                                                \
+  cudaError_t cross_entropy_grad(LogitRows shape, const T *logits, const Label *labels,            \
+                                 const float *logSumExp, const float *upstream, T *gradients,      \
+                                 cudaStream_t stream) {                                            \
+    FSDP_NOTE_WORK();                                                                              \
+    return launchKernel(crossEntropyGradRows<T, Label>, dim3(shape.rows),                          \
+                        scanThreads<T>(shape.classes), 0, stream, shape, logits, labels,           \
+                        logSumExp, upstream, gradients);                                           \
+  }
+INSTANTIATE(float, std::int32_t)
+INSTANTIATE(float, std::int64_t)
+INSTANTIATE(bf16, std::int32_t)
+INSTANTIATE(bf16, std::int64_t)
+#undef INSTANTIATE
+
+} // namespace fsdp::rt

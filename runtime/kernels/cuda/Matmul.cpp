@@ -1,0 +1,331 @@
+//===- Matmul.cpp - matrix products through cuBLASLt -----------------------===//
+//
+// cuBLASLt speaks of matrices in column order. A row-major c is, read so, c^T = b^T a^T: the operands
+// trade places and nothing is copied. Of the batch dimensions cuBLASLt has one; dimensions that lie
+// evenly behind one another become one, the largest goes into the call, the others are loops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/cuda/Matmul.h"
+
+#include "runtime/device/cuda/Context.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+namespace fsdp::rt {
+
+namespace {
+
+#define FSDP_TRY(call)                                                                             \
+  if (const cublasStatus_t status = (call); status != CUBLAS_STATUS_SUCCESS)                       \
+  return status
+
+/// A matrix as it lies in memory: columns of `rows` elements, `ld` apart. `transposed`: it stands for its
+/// transpose.
+struct Operand {
+  std::int64_t rows, columns, ld;
+  bool transposed;
+};
+
+/// rows x columns elements with these strides. False where they are no matrix in column or row order.
+bool describe(std::int64_t rows, std::int64_t columns, std::int64_t rowStride,
+              std::int64_t columnStride, Operand &operand) {
+  // A stride over an extent of 1 says nothing: one that makes a matrix of what remains.
+  if (rows == 1)
+    rowStride = columnStride == 1 ? columns : 1;
+  if (columns == 1)
+    columnStride = rowStride == 1 ? rows : 1;
+  if (rowStride == 1 && columnStride >= rows) {
+    operand = {rows, columns, columnStride, false};
+    return true;
+  }
+  if (columnStride == 1 && rowStride >= columns) {
+    operand = {columns, rows, rowStride, true};
+    return true;
+  }
+  return false;
+}
+
+/// One batch dimension: how many, and what lies between two of them, in elements.
+struct Loop {
+  std::int64_t extent = 1, a = 0, b = 0, c = 0;
+};
+
+/// A product as cuBLASLt gets it: x and y are a and b, or b and a.
+struct Arrangement {
+  Operand x, y, c;
+  bool swapped = false;
+  Loop batch;    ///< inside of the call
+  Loop outer[2]; ///< around it
+};
+
+bool shapeOf(const Gemm &g, Arrangement &shape) {
+  if (!describe(g.m, g.n, g.c.row, g.c.column, shape.c))
+    return false;
+  Operand a, b;
+  if (!describe(g.m, g.k, g.a.row, g.a.column, a) || !describe(g.k, g.n, g.b.row, g.b.column, b))
+    return false;
+  shape.swapped = shape.c.transposed;
+  if (shape.swapped) { // c^T = b^T a^T; what lies in memory is the same
+    a.transposed = !a.transposed;
+    b.transposed = !b.transposed;
+    shape.c.transposed = false;
+    shape.x = b, shape.y = a;
+  } else {
+    shape.x = a, shape.y = b;
+  }
+
+  Loop loops[3];
+  int count = 0;
+  for (int d = 0; d < 3; ++d) {
+    const Loop next = {g.batch[d], g.a.batch[d], g.b.batch[d], g.c.batch[d]};
+    if (next.extent == 1)
+      continue;
+    if (next.c <= 0)
+      return false;
+    Loop *last = count ? &loops[count - 1] : nullptr;
+    if (last && last->a == next.a * next.extent && last->b == next.b * next.extent &&
+        last->c == next.c * next.extent)
+      *last = {last->extent * next.extent, next.a, next.b, next.c};
+    else
+      loops[count++] = next;
+  }
+  std::sort(loops, loops + count, [](const Loop &p, const Loop &q) { return p.extent > q.extent; });
+  shape.batch = loops[0];
+  shape.outer[0] = loops[1];
+  shape.outer[1] = loops[2];
+  return true;
+}
+
+/// Largest power of two, up to 256, that divides the address and every step that is taken from it.
+std::uint32_t alignmentOf(const void *data, std::size_t elementBytes, std::int64_t step0,
+                          std::int64_t step1) {
+  const std::uint64_t bits = reinterpret_cast<std::uintptr_t>(data) |
+                             static_cast<std::uint64_t>(step0) * elementBytes |
+                             static_cast<std::uint64_t>(step1) * elementBytes | 256;
+  return static_cast<std::uint32_t>(bits & (~bits + 1));
+}
+
+std::size_t bytesOf(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }
+
+/// What cuBLASLt has prepared for a product.
+struct Plan {
+  Arrangement shape;
+  cublasLtMatmulDesc_t desc = nullptr;
+  cublasLtMatrixLayout_t x = nullptr, y = nullptr, c = nullptr;
+  cublasLtMatmulAlgo_t algo;
+  std::size_t workspace = 0;
+
+  Plan() = default;
+  Plan(Plan &&other) noexcept { *this = std::move(other); }
+  Plan &operator=(Plan &&other) noexcept {
+    std::swap(shape, other.shape);
+    std::swap(desc, other.desc);
+    std::swap(x, other.x);
+    std::swap(y, other.y);
+    std::swap(c, other.c);
+    std::swap(algo, other.algo);
+    std::swap(workspace, other.workspace);
+    return *this;
+  }
+  ~Plan() {
+    for (cublasLtMatrixLayout_t layout : {x, y, c})
+      if (layout)
+        cublasLtMatrixLayoutDestroy(layout);
+    if (desc)
+      cublasLtMatmulDescDestroy(desc);
+  }
+};
+
+cublasStatus_t makeLayout(cublasLtMatrixLayout_t &layout, const Operand &x, cudaDataType_t type,
+                          std::int64_t batch, std::int64_t stride) {
+  FSDP_TRY(cublasLtMatrixLayoutCreate(&layout, type, static_cast<std::uint64_t>(x.rows),
+                                      static_cast<std::uint64_t>(x.columns), x.ld));
+  if (batch == 1)
+    return CUBLAS_STATUS_SUCCESS;
+  const std::int32_t count = static_cast<std::int32_t>(batch);
+  FSDP_TRY(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                            sizeof(count)));
+  return cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                          &stride, sizeof(stride));
+}
+
+struct Alignments {
+  std::uint32_t x, y, c;
+};
+
+cublasStatus_t prepare(cublasLtHandle_t handle, cudaDataType_t in, cudaDataType_t out,
+                       Alignments aligned, Plan &plan) {
+  const Arrangement &s = plan.shape;
+  const Loop &batch = s.batch;
+  FSDP_TRY(cublasLtMatmulDescCreate(&plan.desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  const std::int32_t opX = s.x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const std::int32_t opY = s.y.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  FSDP_TRY(cublasLtMatmulDescSetAttribute(plan.desc, CUBLASLT_MATMUL_DESC_TRANSA, &opX,
+                                          sizeof(opX)));
+  FSDP_TRY(cublasLtMatmulDescSetAttribute(plan.desc, CUBLASLT_MATMUL_DESC_TRANSB, &opY,
+                                          sizeof(opY)));
+  FSDP_TRY(makeLayout(plan.x, s.x, in, batch.extent, s.swapped ? batch.b : batch.a));
+  FSDP_TRY(makeLayout(plan.y, s.y, in, batch.extent, s.swapped ? batch.a : batch.b));
+  FSDP_TRY(makeLayout(plan.c, s.c, out, batch.extent, batch.c));
+
+  struct Preference {
+    cublasLtMatmulPreference_t handle = nullptr;
+    ~Preference() {
+      if (handle)
+        cublasLtMatmulPreferenceDestroy(handle);
+    }
+  } preference;
+  FSDP_TRY(cublasLtMatmulPreferenceCreate(&preference.handle));
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+    return cublasLtMatmulPreferenceSetAttribute(preference.handle, attribute, &value,
+                                                sizeof(value));
+  };
+  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t(Blas::kMostWorkspace)));
+  // Parts of a sum are kept in f32: the other schemes round them to the type of c.
+  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+               std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
+  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned.x));
+  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned.y));
+  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned.c));
+  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, aligned.c));
+
+  cublasLtMatmulHeuristicResult_t found = {};
+  int count = 0;
+  FSDP_TRY(cublasLtMatmulAlgoGetHeuristic(handle, plan.desc, plan.x, plan.y, plan.c, plan.c,
+                                          preference.handle, 1, &found, &count));
+  if (count == 0)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  FSDP_TRY(found.state);
+  plan.algo = found.algo;
+  plan.workspace = found.workspaceSize;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// A product without terms.
+cudaError_t fillZero(const Gemm &g, std::size_t elementBytes, void *c, cudaStream_t stream) {
+  Operand operand;
+  if (!describe(g.m, g.n, g.c.row, g.c.column, operand))
+    return cudaErrorInvalidValue;
+  for (std::int64_t b0 = 0; b0 < g.batch[0]; ++b0)
+    for (std::int64_t b1 = 0; b1 < g.batch[1]; ++b1)
+      for (std::int64_t b2 = 0; b2 < g.batch[2]; ++b2) {
+        const std::int64_t at = b0 * g.c.batch[0] + b1 * g.c.batch[1] + b2 * g.c.batch[2];
+        const auto bytes = [&](std::int64_t n) { return static_cast<std::size_t>(n) * elementBytes; };
+        if (const cudaError_t status = cudaMemset2DAsync(
+                static_cast<char *>(c) + bytes(at), bytes(operand.ld), 0, bytes(operand.rows),
+                static_cast<std::size_t>(operand.columns), stream);
+            status != cudaSuccess)
+          return status;
+      }
+  return cudaSuccess;
+}
+
+/// Everything that a plan depends on.
+using Key = std::array<std::int64_t, 26>;
+
+Key keyOf(const Gemm &g, cudaDataType_t in, cudaDataType_t out, std::uint32_t a, std::uint32_t b,
+          std::uint32_t c) {
+  Key key{g.m, g.n, g.k, g.batch[0], g.batch[1], g.batch[2], in, out, a, b, c};
+  std::size_t next = 11;
+  for (const GemmStrides *x : {&g.a, &g.b, &g.c})
+    for (std::int64_t stride : {x->row, x->column, x->batch[0], x->batch[1], x->batch[2]})
+      key[next++] = stride;
+  return key;
+}
+
+} // namespace
+
+struct Blas::State {
+  cublasLtHandle_t handle = nullptr;
+  std::map<Key, Plan> plans;
+};
+
+Blas::Blas() : state(std::make_unique<State>()) {}
+
+Blas::~Blas() {
+  state->plans.clear();
+  if (state->handle)
+    cublasLtDestroy(state->handle);
+}
+
+std::size_t Blas::plans() const { return state->plans.size(); }
+
+cublasStatus_t Blas::multiply(const Gemm &g, cudaDataType_t in, cudaDataType_t out, const void *a,
+                              const void *b, void *c, WorkStream stream) {
+  noteWork(gemmWork(g));
+  if (g.m == 0 || g.n == 0 || g.batch[0] * g.batch[1] * g.batch[2] == 0)
+    return CUBLAS_STATUS_SUCCESS;
+  const std::size_t inBytes = bytesOf(in), outBytes = bytesOf(out);
+  if (g.k == 0) {
+    if (g.beta != 0)
+      return CUBLAS_STATUS_SUCCESS;
+    return fillZero(g, outBytes, c, stream) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
+                                                           : CUBLAS_STATUS_EXECUTION_FAILED;
+  }
+  if (!state->handle)
+    FSDP_TRY(cublasLtCreate(&state->handle));
+
+  Arrangement shape;
+  if (!shapeOf(g, shape))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const Loop *outer = shape.outer;
+  const auto step = [](const Loop &loop, std::int64_t Loop::*stride) {
+    return loop.extent > 1 ? loop.*stride : 0;
+  };
+  const std::uint32_t alignA =
+      alignmentOf(a, inBytes, step(outer[0], &Loop::a), step(outer[1], &Loop::a));
+  const std::uint32_t alignB =
+      alignmentOf(b, inBytes, step(outer[0], &Loop::b), step(outer[1], &Loop::b));
+  const std::uint32_t alignC =
+      alignmentOf(c, outBytes, step(outer[0], &Loop::c), step(outer[1], &Loop::c));
+  const Key key = keyOf(g, in, out, alignA, alignB, alignC);
+  auto found = state->plans.find(key);
+  if (found == state->plans.end()) {
+    Plan plan;
+    plan.shape = shape;
+    const Alignments aligned = shape.swapped ? Alignments{alignB, alignA, alignC}
+                                             : Alignments{alignA, alignB, alignC};
+    FSDP_TRY(prepare(state->handle, in, out, aligned, plan));
+    found = state->plans.emplace(key, std::move(plan)).first;
+  }
+  const Plan &plan = found->second;
+  void *workspace = nullptr;
+  if (plan.workspace) {
+    if (!stream.workspace)
+      return CUBLAS_STATUS_INVALID_VALUE;
+    if (stream.workspace->reserve(plan.workspace, workspace) != cudaSuccess)
+      return CUBLAS_STATUS_ALLOC_FAILED;
+  }
+
+  const float alpha = 1, beta = g.beta;
+  for (std::int64_t i = 0; i < outer[0].extent; ++i)
+    for (std::int64_t j = 0; j < outer[1].extent; ++j) {
+      const auto at = [&](const void *data, std::size_t bytes, std::int64_t Loop::*stride) {
+        return static_cast<const char *>(data) +
+               (i * outer[0].*stride + j * outer[1].*stride) * static_cast<std::int64_t>(bytes);
+      };
+      const void *x = at(a, inBytes, &Loop::a), *y = at(b, inBytes, &Loop::b);
+      if (shape.swapped)
+        std::swap(x, y);
+      void *to = const_cast<char *>(at(c, outBytes, &Loop::c));
+      FSDP_TRY(cublasLtMatmul(state->handle, plan.desc, &alpha, x, plan.x, y, plan.y, &beta, to,
+                              plan.c, to, plan.c, &plan.algo, workspace, plan.workspace,
+                              stream));
+    }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+#undef FSDP_TRY
+
+Blas &Context::blas() {
+  if (!blas_)
+    blas_ = std::make_shared<Blas>();
+  return *blas_;
+}
+
+} // namespace fsdp::rt

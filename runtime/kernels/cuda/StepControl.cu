@@ -1,0 +1,80 @@
+//===- StepControl.cu - kernels that carry a step to the next -------------===//
+//
+// One thread each: what they cost is their launch. And the sum over the ranks of one device.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/cuda/Element.h"
+#include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/kernels/cuda/Kernels.h"
+
+namespace fsdp::rt {
+
+namespace {
+
+using namespace device;
+
+__global__ void setRate(Schedule schedule, const StepState *state, float *lr) {
+  const double base = state->baseLearningRate, warmup = schedule.warmup;
+  const auto step = static_cast<double>(state->step + 1);
+  const double length = fmax(static_cast<double>(state->totalSteps) - warmup, 1.0);
+  const double progress = fmin((step - warmup) / length, 1.0);
+  double rate = base;
+  if (step <= warmup)
+    rate = base * step / warmup;
+  else if (schedule.kind == Schedule::Linear)
+    rate = base * (1 - progress);
+  else if (schedule.kind == Schedule::Cosine)
+    rate = base * 0.5 * (1 + cos(3.14159265358979323846 * progress));
+  *lr = static_cast<float>(rate);
+}
+
+__global__ void checkFinite(FiniteScalars scalars, bool *ok) {
+  bool all = true;
+  for (int i = 0; i < scalars.count; ++i)
+    all = all && (scalars.isDouble[i] ? isfinite(*static_cast<const double *>(scalars.address[i]))
+                                      : isfinite(*static_cast<const float *>(scalars.address[i])));
+  *ok = all;
+}
+
+__global__ void countSamples(const StepState *state, std::int64_t *count) {
+  *count = state->samples;
+}
+
+__global__ void nextStep(const bool *ok, StepState *state) {
+  ++state->step;
+  state->updates += *ok;
+  state->badSteps = *ok ? 0 : state->badSteps + 1;
+  if (*ok)
+    state->firstBad = -1;
+}
+
+} // namespace
+
+cudaError_t learning_rate(Schedule schedule, const StepState *state, float *lr,
+                          cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return launchKernel(setRate, dim3(1), 1, 0, stream, schedule, state, lr);
+}
+
+cudaError_t device::all_finite(const FiniteScalars &scalars, bool *ok, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return launchKernel(checkFinite, dim3(1), 1, 0, stream, scalars, ok);
+}
+
+cudaError_t sample_count(const StepState *state, std::int64_t *count, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return launchKernel(countSamples, dim3(1), 1, 0, stream, state, count);
+}
+
+cudaError_t advance(const StepState *, const bool *ok, StepState *next, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return launchKernel(nextStep, dim3(1), 1, 0, stream, ok, next);
+}
+
+cudaError_t find_kernels() {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, nextStep);
+}
+
+} // namespace fsdp::rt

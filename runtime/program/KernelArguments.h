@@ -1,0 +1,164 @@
+//===- KernelArguments.h - what kernels are told -------------------*- C++ -*-===//
+//
+// Plain data: shapes, strides and constants of a launch, the same for the CPU's kernels, CUDA's and
+// the recording of either. Sizes are in elements.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_PROGRAM_KERNELARGUMENTS_H
+#define FSDP_RUNTIME_PROGRAM_KERNELARGUMENTS_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fsdp::rt {
+
+/// Strides of one operand, in elements.
+struct GemmStrides {
+  std::int64_t row = 0, column = 0;
+  std::int64_t batch[3] = {}; ///< 0 where the operand does not vary along a batch dimension
+};
+
+/// c[..., i, j] = beta * c[..., i, j] + sum over l of a[..., i, l] * b[..., l, j], for up to three
+/// batch dimensions. Any extent may be 0 or 1; with k = 0 the sum is 0. Of an operand's row and
+/// column stride one must be 1 unless the extent it steps over is 1; c's strides must not overlap.
+struct Gemm {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t batch[3] = {1, 1, 1};
+  GemmStrides a, b, c;
+  float beta = 0; ///< 0 or 1
+};
+
+/// A matrix, row-major, each row of which is normalized.
+struct NormRows {
+  std::size_t rows;
+  std::size_t width;
+  double epsilon; ///< added to the variance, or to the mean square
+};
+
+/// A matrix, row-major.
+struct SoftmaxRows {
+  std::size_t rows;
+  std::size_t width;
+};
+
+/// Elements from one index to the next of an operand of attention; rows are contiguous.
+struct HeadStrides {
+  std::size_t batch = 0, head = 0, row = 0;
+};
+
+/// Queries have batch, heads, positions and width; keys and values groups for heads. Consecutive
+/// heads / groups heads share a group's keys and values. Gradients lie like what they are gradients
+/// of; logSumExp is (batch, heads, queries), row-major.
+struct AttentionShape {
+  std::uint32_t batch;
+  std::uint32_t heads;
+  std::uint32_t groups; ///< divides heads
+  std::uint32_t queries;
+  std::uint32_t keys;
+  std::uint32_t width;
+  float scale; ///< of the scores
+  bool causal; ///< query t sees keys 0 to t + keys - queries
+  HeadStrides q = {};
+  HeadStrides k = {}; ///< and v
+  HeadStrides out = {};
+  std::size_t part = 0; ///< from queries to keys and from keys to values, where one operand is all
+};
+
+/// The shape with the strides of row-major operands, the width inside of positions, those of heads.
+constexpr AttentionShape rowMajor(AttentionShape s) {
+  const auto strides = [&](std::size_t heads, std::size_t rows) {
+    return HeadStrides{heads * rows * s.width, rows * s.width, s.width};
+  };
+  s.q = s.out = strides(s.heads, s.queries);
+  s.k = strides(s.groups, s.keys);
+  return s;
+}
+
+/// A matrix of logits, row-major, one row for each label.
+struct LogitRows {
+  std::size_t rows;
+  std::size_t classes;
+};
+
+/// A table of `vocabulary` rows of `width` numbers, and how many of them are looked up.
+struct EmbeddingShape {
+  std::size_t ids;
+  std::size_t vocabulary;
+  std::size_t width;
+};
+
+/// `blocks` sequences of `positions` times `inner` vectors of `width` numbers; the width is even.
+struct RopeShape {
+  std::size_t blocks;
+  std::size_t positions;
+  std::size_t inner; ///< vectors of one position, such as heads
+  std::size_t width;
+  double theta;
+  bool inverse; ///< rotate back, as the gradient does
+};
+
+/// `outer` times `inner` lines of `size` numbers that lie `inner` apart, each of which is summed up.
+struct ScanShape {
+  std::size_t outer;
+  std::size_t size;
+  std::size_t inner;
+  bool exclusive; ///< a sum leaves out the number at its own place
+  bool reverse;   ///< from the last number down
+};
+
+/// `size` pieces of a tensor that lie `stride` elements of the whole tensor apart.
+struct DropoutExtent {
+  std::size_t size;
+  std::size_t stride;
+};
+
+/// Which elements of a whole tensor this rank holds, and how they are drawn.
+template <std::size_t N> struct DropoutMask {
+  double rate;
+  std::uint64_t name;       ///< hashName of what the draws go by
+  std::int64_t first;       ///< index in the whole tensor of the first element
+  DropoutExtent extents[N]; ///< outermost first; the last has stride 1
+};
+
+/// A piece of each of `outer` runs: elements [start, start + size) of `whole`.
+struct Part {
+  std::size_t outer;
+  std::size_t whole;
+  std::size_t start;
+  std::size_t size;
+};
+
+/// N tensors one after another in each of `outer` runs; `sizes`: elements of a run of each.
+template <std::size_t N> struct Join {
+  std::size_t outer;
+  std::size_t sizes[N];
+};
+
+/// Kernels of one operand and one result of its size, in place or not, for float and bf16: the name that
+/// both targets call, and the shape that it is told. The CPU's functions (UnaryKernels.h), CUDA's
+/// (cuda/Kernels.h) and those that record them (cuda/Record.h) are all declared from this list.
+#define FSDP_UNARY_KERNELS(KERNEL)                                                                 \
+  KERNEL(rope, RopeShape)                                                                          \
+  KERNEL(scan_sum, ScanShape)                                                                      \
+  KERNEL(softmax, SoftmaxRows)
+
+/// buffer = momentum * buffer + g;  p -= lr * buffer, where g includes
+/// weightDecay * p. Without momentum there is no buffer.
+struct Sgd {
+  float momentum = 0;
+  float weightDecay = 0;
+};
+
+/// Kingma & Ba, bias-corrected. `adam` adds weightDecay * p to the gradient;
+/// `adamw` (Loshchilov & Hutter) shrinks p by 1 - lr * weightDecay instead.
+struct Adam {
+  float beta1 = 0.9f;
+  float beta2 = 0.999f;
+  float epsilon = 1e-8f;
+  float weightDecay = 0;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_PROGRAM_KERNELARGUMENTS_H

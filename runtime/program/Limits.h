@@ -1,0 +1,28 @@
+//===- Limits.h - numbers that the compiler plans with ----------*- C++ -*-===//
+//
+// What programs and the runtime that they link must agree on. The compiler includes this header and no
+// other of the runtime; it has a namespace of its own, since `fsdp` is another one there.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_PROGRAM_LIMITS_H
+#define FSDP_RUNTIME_PROGRAM_LIMITS_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace limits {
+
+/// Bytes of the step state (StepState.h).
+constexpr std::size_t kStepStateBytes = 128;
+
+/// A launch hands a kernel that the compiler wrote this many addresses and masks at most: its closure
+/// then fits a slot of a stream (Stream.h).
+constexpr std::size_t kMostKernelArguments = 12;
+
+/// The widest heads that the attention kernels of CUDA take (cuda/AttentionBlocks.h).
+constexpr std::uint32_t kMostHeadWidth = 128;
+
+} // namespace limits
+
+#endif // FSDP_RUNTIME_PROGRAM_LIMITS_H

@@ -1,0 +1,87 @@
+#include "runtime/program/Mesh.h"
+#include "runtime/Error.h"
+
+namespace fsdp::rt {
+
+Mesh::Mesh(Table<MeshAxis> axes, Table<int> order) {
+  int ranks = 1;
+  for (const MeshAxis &axis : axes) {
+    if (axis.size < 1)
+      throw Error(format("mesh axis '%s' got size %d, expected at least 1", axis.name, axis.size));
+    if (axisNamed(axis.name) >= 0)
+      throw Error(format("mesh axis '%s' is named twice, expected distinct names", axis.name));
+    names_.push_back(axis.name);
+    sizes_.push_back(axis.size);
+    ranks *= axis.size;
+  }
+  if (!order.empty() && order.size() != static_cast<std::size_t>(ranks))
+    throw Error(format("device order got %zu ranks, expected %d", order.size(), ranks));
+  position_.assign(ranks, -1);
+  for (int p = 0; p < ranks; ++p) {
+    int rank = order.empty() ? p : order[p];
+    if (rank < 0 || rank >= ranks || position_[rank] >= 0)
+      throw Error(format("device order got rank %d at position %d, expected each of 0..%d once",
+                         rank, p, ranks - 1));
+    order_.push_back(rank);
+    position_[rank] = p;
+  }
+}
+
+int Mesh::axisNamed(const std::string &name) const {
+  for (std::size_t a = 0; a < names_.size(); ++a)
+    if (names_[a] == name)
+      return static_cast<int>(a);
+  return -1;
+}
+
+int Mesh::coordinate(int rank, int axis) const {
+  int stride = 1;
+  for (int a = dimensions() - 1; a > axis; --a)
+    stride *= sizes_[a];
+  return position_[rank] / stride % sizes_[axis];
+}
+
+std::vector<int> Mesh::coordinates(int rank) const {
+  std::vector<int> result(dimensions());
+  for (int a = 0; a < dimensions(); ++a)
+    result[a] = coordinate(rank, a);
+  return result;
+}
+
+int Mesh::rankAt(const std::vector<int> &coordinates) const {
+  int position = 0;
+  for (int a = 0; a < dimensions(); ++a)
+    position = position * sizes_[a] + coordinates[a];
+  return order_[position];
+}
+
+std::vector<int> Mesh::group(int rank, const AxisList &axes) const {
+  std::vector<bool> seen(dimensions(), false);
+  int ranks = 1;
+  for (int axis : axes) {
+    if (axis < 0 || axis >= dimensions() || seen[axis])
+      throw Error(format("communicator got axis %d, expected distinct axes of the mesh '%s'", axis,
+                         describe().c_str()));
+    seen[axis] = true;
+    ranks *= sizes_[axis];
+  }
+  std::vector<int> at = coordinates(rank), result;
+  for (int i = 0; i < ranks; ++i) {
+    int rest = i;
+    for (int k = axes.count - 1; k >= 0; --k) {
+      at[axes.axis[k]] = rest % sizes_[axes.axis[k]];
+      rest /= sizes_[axes.axis[k]];
+    }
+    result.push_back(rankAt(at));
+  }
+  return result;
+}
+
+std::string Mesh::describe() const {
+  std::string text;
+  for (int a = 0; a < dimensions(); ++a)
+    text += (a ? "," : "") + names_[a] + "=" + std::to_string(sizes_[a]);
+  return text;
+}
+
+} // namespace fsdp::rt

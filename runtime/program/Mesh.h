@@ -1,0 +1,75 @@
+//===- Mesh.h - named axes of ranks -----------------------------------------===//
+#ifndef FSDP_RUNTIME_PROGRAM_MESH_H
+#define FSDP_RUNTIME_PROGRAM_MESH_H
+
+#include "runtime/program/Table.h"
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// One axis of a mesh, as a program's tables spell it.
+struct MeshAxis {
+  const char *name;
+  int size;
+};
+
+/// Some axes of a mesh by index, major to minor: `{0, 2}`. At most eight.
+struct AxisList {
+  int count = 0;
+  int axis[8] = {};
+
+  constexpr AxisList() = default;
+  constexpr AxisList(std::initializer_list<int> axes) {
+    for (int a : axes)
+      axis[count++] = a;
+  }
+  constexpr const int *begin() const { return axis; }
+  constexpr const int *end() const { return axis + count; }
+};
+
+/// A communicator of a program: its ranks are those that differ only on `axes`.
+struct CommunicatorSpec {
+  const char *name;
+  AxisList axes;
+};
+
+/// An n-dimensional grid of ranks. Positions are row-major over the axes; `order[position]` is the
+/// rank that stands there (the identity unless the program says otherwise).
+class Mesh {
+public:
+  /// Errors: an axis without ranks, an order that is no permutation of the ranks.
+  explicit Mesh(Table<MeshAxis> axes, Table<int> order = {});
+
+  int size() const { return static_cast<int>(order_.size()); }
+  int dimensions() const { return static_cast<int>(sizes_.size()); }
+  int axisSize(int axis) const { return sizes_[axis]; }
+  const std::string &axisName(int axis) const { return names_[axis]; }
+  /// Index of the axis of that name, or -1.
+  int axisNamed(const std::string &name) const;
+
+  /// Coordinate of `rank` on `axis`.
+  int coordinate(int rank, int axis) const;
+  std::vector<int> coordinates(int rank) const;
+  /// The rank at these coordinates, one for each axis.
+  int rankAt(const std::vector<int> &coordinates) const;
+
+  /// The ranks that agree with `rank` on every other axis, row-major over `axes` as listed (major
+  /// to minor). Contains `rank`; its index is the rank within the group.
+  std::vector<int> group(int rank, const AxisList &axes) const;
+
+  /// "fsdp=2,tensor=3"
+  std::string describe() const;
+
+private:
+  std::vector<std::string> names_;
+  std::vector<int> sizes_;
+  std::vector<int> order_;    // position -> rank
+  std::vector<int> position_; // rank -> position
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_PROGRAM_MESH_H

@@ -1,0 +1,121 @@
+//===- Program.h - the tables of a generated program ------------*- C++ -*-===//
+//
+// A generated program is a handful of functions that enqueue launches, and one
+// constant table, `Program`, that says what stands where in the arena. The
+// table is all that the driver (`runTraining`) knows about the model. It is
+// plain constexpr data: views of constant arrays, inline short lists, and
+// string literals, so that a program starts without running constructors.
+//
+// test/e2e/handwritten/ has one that was written by hand.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_PROGRAM_PROGRAM_H
+#define FSDP_RUNTIME_PROGRAM_PROGRAM_H
+
+#include "runtime/program/Mesh.h"
+#include "runtime/program/ArenaSpan.h"
+#include "runtime/program/StepState.h"
+#include "runtime/program/Storage.h"
+#include "runtime/program/Table.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fsdp::rt {
+
+// What the segments run against: runtime/device/Context.h, or runtime/device/cuda/Context.h, or the recording
+// variant of either.
+#ifdef FSDP_RECORD
+inline namespace recording {
+class Context;
+}
+#else
+class Context;
+#endif
+
+/// Where the samples of an input come from.
+enum class Source {
+  Tensor,  ///< a tensor of a safetensors file
+  Tokens,  ///< tokens [i T, i T + T) of a token file are sample i
+  Targets, ///< those one further on: what follows each of the tokens
+};
+
+/// An input of the step, one row of the data set per sample. Tokens and targets have samples of
+/// shape {T}, T being the context, and a `limit`: the vocabulary. All inputs of a program have
+/// tensors as their source, or none has.
+struct Input {
+  const char *name;   ///< the tensor's name in a data file
+  Shape sample;       ///< extents of one sample, without the sample dimension
+  int sampleDim;      ///< where the sample dimension stands among the slice's dimensions
+  Buffer slice;       ///< this rank's samples
+  std::int64_t batch; ///< global batch, in samples
+  std::int64_t rows;  ///< samples on this rank: ceil(batch / ranks over the axes)
+  AxisList axes;      ///< the axes over which samples are split
+  std::int64_t limit; ///< labels and tokens: values lie in [0, limit); 0 where any value is good
+  Source source = Source::Tensor;
+};
+
+enum class SegmentKind {
+  Train,    ///< one step: loss, gradients, update, and the step state advanced
+  Evaluate, ///< loss and metrics of one batch; leaves parameters and step state alone
+};
+
+/// A straight-line piece of the program, enqueued whole. The streams are idle before and after it.
+struct Segment {
+  const char *name;
+  SegmentKind kind;
+  void (*run)(Context &);
+  /// What `output` launches leave for the log, in the order of their indices. Equal on every rank.
+  /// A train segment has "loss", "grad_norm" (before clipping) and "lr" among them, an evaluate
+  /// segment "loss"; the others are metrics. Those of a train segment are numbers, those of an evaluate
+  /// segment sums and weights, which the driver adds up over batches before it divides.
+  Table<const char *> outputs;
+  /// Of an evaluate segment: sums and weights are those of the first `StepState::samples` samples of
+  /// the batch. Without it the segment takes whole batches only.
+  bool countsSamples = false;
+};
+
+/// Everything the driver knows about a generated program.
+struct Program {
+  const char *name;
+  Table<MeshAxis> axes;
+  Table<int> deviceOrder;                ///< ranks in mesh order; empty for 0, 1, 2, …
+  std::size_t arenaBytes;                ///< the compiler's plan for one rank
+  Table<const char *> streams;           ///< names
+  int events;                            ///< how many
+  Table<CommunicatorSpec> communicators; ///< each over some axes
+  Table<Storage> storages;
+  Table<Input> inputs;
+  Table<Segment> segments; ///< one of kind Train, at most one of kind Evaluate
+  ArenaSpan<StepState> stepState;
+  float defaultLearningRate;    ///< `--lr` overrides it
+  std::int64_t tokensPerSample; ///< for the rate in the log; 1 where samples are not token rows
+  const char *report;           ///< the compiler's memory report, a table that `--report` prints
+  /// How ranks talk unless `--communicator` says otherwise: "auto", "shm", "tcp" or "mpi".
+  const char *communicator = "auto";
+  std::int64_t warmup = 0; ///< steps over which the learning rate rises
+  /// Of the emitted source; 0: not known. Programs that differ, if only in a constant, have another.
+  std::uint64_t digest = 0;
+  const char *options = ""; ///< of the compiler, for people
+};
+
+/// The number of ranks over `axes`.
+constexpr int ranksOver(const Program &program, const AxisList &axes) {
+  int ranks = 1;
+  for (int axis : axes)
+    ranks *= program.axes[axis].size;
+  return ranks;
+}
+
+/// The number of ranks of the whole mesh.
+constexpr int worldSize(const Program &program) {
+  int ranks = 1;
+  for (const MeshAxis &axis : program.axes)
+    ranks *= axis.size;
+  return ranks;
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_PROGRAM_PROGRAM_H

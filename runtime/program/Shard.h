@@ -1,0 +1,32 @@
+//===- Shard.h - which elements of which parameter a rank holds -*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_PROGRAM_SHARD_H
+#define FSDP_RUNTIME_PROGRAM_SHARD_H
+
+#include "runtime/program/Program.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// Consecutive elements of a parameter that stand consecutively in a shard.
+struct Run {
+  std::size_t member;      ///< index into `Storage::members`
+  std::size_t inShard;     ///< first element within the shard
+  std::size_t inParameter; ///< first element within the whole parameter
+  std::size_t count;
+};
+
+/// What coordinate `coordinate` along the storage's axes holds of it, in shard
+/// order. Elements of the shard outside of every run are padding.
+std::vector<Run> shardRuns(const Storage &storage, int coordinate);
+
+/// Writes the first value of every element of the shard; padding becomes zero.
+/// The result does not depend on how many pieces there are.
+void initializeShard(const Storage &storage, int coordinate, std::uint64_t seed, float *shard);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_PROGRAM_SHARD_H

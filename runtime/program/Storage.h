@@ -1,0 +1,130 @@
+//===- Storage.h - how parameters are stored -----------------------*- C++ -*-===//
+//
+// The part of a program's tables that kernels know too: plain constexpr data.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_RUNTIME_PROGRAM_STORAGE_H
+#define FSDP_RUNTIME_PROGRAM_STORAGE_H
+
+#include "runtime/program/Mesh.h"
+#include "runtime/program/ArenaSpan.h"
+#include "runtime/program/Table.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+namespace fsdp::rt {
+
+/// Extents of a tensor, in elements, row-major; at most eight: `{768, 3, 12, 64}`.
+class Shape {
+public:
+  constexpr Shape() = default;
+  constexpr Shape(std::initializer_list<std::int64_t> extents) {
+    for (std::int64_t extent : extents)
+      values[count++] = extent;
+  }
+
+  constexpr std::size_t size() const { return count; }
+  constexpr bool empty() const { return count == 0; }
+  constexpr const std::int64_t *begin() const { return values; }
+  constexpr const std::int64_t *end() const { return values + count; }
+  constexpr std::int64_t operator[](std::size_t i) const { return values[i]; }
+
+private:
+  std::int64_t values[8] = {};
+  std::size_t count = 0;
+};
+
+/// The number of elements of `shape`; one for a scalar.
+constexpr std::int64_t elements(const Shape &shape) {
+  std::int64_t product = 1;
+  for (std::int64_t extent : shape)
+    product *= extent;
+  return product;
+}
+
+/// A slice of the arena whose element type stands in a table.
+struct Buffer {
+  constexpr Buffer() = default;
+  template <typename T>
+  constexpr Buffer(ArenaSpan<T> slice) : offset(slice.offset), count(slice.count), dtype(dtypeOf<T>) {}
+
+  std::size_t offset = 0; ///< bytes from the start of the arena
+  std::size_t count = 0;  ///< elements
+  DType dtype = DType::F32;
+};
+
+/// How a parameter gets its first value. The value of an element depends on
+/// the seed, the parameter's name and the element's index in the whole tensor:
+/// never on the mesh.
+struct Initializer {
+  enum Kind { Constant, Normal, Uniform };
+
+  static constexpr Initializer zeros() { return {Constant, 0, 0}; }
+  static constexpr Initializer ones() { return {Constant, 1, 0}; }
+  static constexpr Initializer constant(double value) { return {Constant, value, 0}; }
+  static constexpr Initializer normal(double mean, double deviation) {
+    return {Normal, mean, deviation};
+  }
+  /// Uniform in [low, high).
+  static constexpr Initializer uniform(double low, double high) { return {Uniform, low, high}; }
+
+  Kind kind;
+  double a; ///< constant, mean or low
+  double b; ///< standard deviation or high
+};
+
+/// One parameter within a storage.
+struct Parameter {
+  const char *name;   ///< its name in weight files
+  const char *alias;  ///< a second name accepted on reading, or nullptr
+  Shape shape;        ///< in memory, factors apart
+  Shape fileShape;    ///< in weight files: the same elements in the same order
+  std::size_t offset; ///< first element within the flat unit; 0 unless the storage is flat
+  Initializer init;
+  bool decay; ///< whether weight decay applies
+  int position = 0; ///< among all parameters, as the model declares them
+};
+
+/// An optimizer state of a storage, laid out exactly as the parameter shard.
+struct State {
+  const char *name; ///< such as "exp_avg"
+  Buffer shard;
+};
+
+/// How a storage is cut over the ranks of its axes.
+enum class Layout {
+  Flat,       ///< members one after another in one vector, which is cut in equal pieces
+  Dimension,  ///< one member, cut along one dimension
+  Replicated, ///< one member or several one after another, whole on each rank
+};
+
+/// Parameters that are stored, gathered and updated together: a unit. An extent
+/// of d elements is cut over the n ranks of the axes in pieces of p >= d / n
+/// elements, as the shard's size says; coordinate r holds [r p, (r + 1) p), and
+/// what lies past d is padding, which stays zero.
+struct Storage {
+  const char *name; ///< the unit's name
+  Layout layout;
+  AxisList axes;      ///< the axes it is cut over; empty when replicated
+  int communicator;   ///< index of the communicator over these axes; -1 when replicated
+  int dim;            ///< the dimension that is cut (Layout::Dimension); 0 otherwise
+  std::size_t size;   ///< elements of the whole, without padding
+  int firstParameter; ///< how many parameters the storages before this one have
+  Buffer shard;       ///< this rank's piece, padding included
+  Table<State> states;
+  Table<Parameter> members;
+};
+
+/// Which part of a shard a kernel works on: the storage's table (a constant of
+/// the program) and this rank's coordinate, which say where weight decay applies.
+struct ShardOf {
+  const Storage *storage;
+  int coordinate;
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_PROGRAM_STORAGE_H

@@ -1,0 +1,109 @@
+//===- CommandLine.cpp ----------------------------------------------------===//
+
+#include "runtime/train/CommandLine.h"
+
+#include "cli/Options.h"
+#include "runtime/device/Device.h"
+#include "runtime/Error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+namespace fsdp::rt {
+
+namespace {
+
+/// A command line that makes no sense.
+struct Misuse : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+} // namespace
+
+std::optional<int> parseCommandLine(const Program &program, int argc, char **argv,
+                                    Options &options) {
+  CLI::App app("trains '" + std::string(program.name) + "' on " +
+                   std::to_string(worldSize(program)) + " rank(s)",
+               program.name);
+  const bool tokens =
+      std::any_of(program.inputs.begin(), program.inputs.end(),
+                  [](const Input &input) { return input.source != Source::Tensor; });
+  const std::string kind =
+      tokens ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
+  constexpr cli::IntegerRange<std::int64_t> counted = {1, INT64_MAX};
+  cli::addText(app, "--data", "FILE", options.data, "data set to train on" + kind);
+  cli::addInteger(app, "--steps", "N", options.steps, "number of steps", counted);
+  cli::addNumber(app, "--epochs", "E", options.epochs,
+                 "number of passes over the data, instead of --steps",
+                 {/*least=*/0, /*aboveLeast=*/true, /*limit=*/INFINITY, /*isF32=*/false});
+  cli::addText(app, "--init", "FILE", options.init,
+               "initial weights (a safetensors file, an index of several, or their folder)");
+  cli::addText(app, "--export", "FILE", options.exportTo,
+               "file for the trained weights (safetensors); replaced atomically");
+  cli::addInteger(app, "--seed", "S", options.seed, "seed of the initial weights",
+                  cli::IntegerRange<std::uint64_t>());
+  cli::addNumber(app, "--lr", "X", options.learningRate,
+                 "learning rate, instead of the compiled one", {});
+  cli::addText(app, "--val-data", "FILE", options.valData, "data set to evaluate on" + kind);
+  cli::addInteger(app, "--eval-every", "K", options.evalEvery,
+                  "evaluate after every K steps and after the last one", counted);
+  cli::addFlag(app, "--shuffle", options.shuffle,
+               "visit the samples of each epoch in a random order derived from the seed");
+  cli::addText(app, "--log", "FILE", options.log,
+               "write one JSON object per step to this file; an existing file is renamed FILE.1");
+  cli::addFlag(app, "--log-header", options.logHeader,
+               "begin the log with a line that says what the run is: {\"run\": {...}}");
+  cli::addText(app, "--trace", "FILE", options.trace,
+               "write a timeline of the launches of the latest steps to this file (for Perfetto)");
+  cli::addFlag(app, "--report", options.report,
+               "print the memory table; without --data, exit after it");
+  options.communicator = program.communicator;
+  cli::addChoice(app, "--communicator", options.communicator,
+                 std::string("transport between ranks: ") + target::communicatorNames,
+                 {"auto", "shm", "tcp", "mpi", "nccl", "loopback"})
+      ->type_name("NAME");
+  cli::addFlag(app, "--trust-network", options.trustNetwork,
+               "let ranks connect over the network without FSDP_JOB_TOKEN: any host that reaches "
+               "the port of rank 0 can join");
+
+  const auto misused = [&](const std::string &why) {
+    std::fprintf(stderr, "%s: error: %s; see --help\n", program.name, why.c_str());
+    return int(kExitBadCommandLine);
+  };
+  try {
+    cli::parse<Misuse>(app, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+  } catch (const CLI::CallForHelp &) {
+    std::fputs(app.help().c_str(), stdout);
+    return int(kExitDone);
+  } catch (const Misuse &why) {
+    return misused(why.what());
+  }
+
+  const auto isGiven = [&](const char *name) { return app.count(name) > 0; };
+  const bool trains = isGiven("--steps") || isGiven("--epochs") || isGiven("--init") ||
+                      isGiven("--export") || isGiven("--val-data") || isGiven("--log") || isGiven("--log-header") ||
+                      isGiven("--trace");
+  if (options.report && options.data.empty() && !trains)
+    return std::nullopt;
+  if (options.data.empty() && !program.inputs.empty())
+    return misused("--data is missing: name the file to train on");
+  if (options.steps && options.epochs)
+    return misused("got both --steps and --epochs, expected one of them");
+  if (!options.steps && !options.epochs)
+    return misused("--steps is missing: give the number of steps to train");
+  const auto evaluates = [](const Segment &segment) {
+    return segment.kind == SegmentKind::Evaluate;
+  };
+  if (!options.valData.empty() &&
+      std::none_of(program.segments.begin(), program.segments.end(), evaluates))
+    return misused("got --val-data, but this program was compiled without an evaluation");
+  if (options.logHeader && options.log.empty())
+    return misused("got --log-header without --log: name the file of the log");
+  if (options.evalEvery && options.valData.empty())
+    return misused("got --eval-every without --val-data: name the file to evaluate on");
+  return std::nullopt;
+}
+
+} // namespace fsdp::rt

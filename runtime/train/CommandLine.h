@@ -1,0 +1,43 @@
+//===- CommandLine.h - the options of a generated program -------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_TRAIN_COMMANDLINE_H
+#define FSDP_RUNTIME_TRAIN_COMMANDLINE_H
+
+#include "runtime/program/Program.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace fsdp::rt {
+
+/// What the command line asks for.
+struct Options {
+  std::string data;
+  std::string valData;
+  std::string init;
+  std::string exportTo;
+  std::string log;
+  bool logHeader = false;
+  std::string trace;
+  std::string communicator = "auto";
+  std::optional<std::int64_t> steps;
+  std::optional<double> epochs;
+  std::optional<double> learningRate;
+  std::int64_t evalEvery = 0; ///< steps; 0: only after the last one
+  std::uint64_t seed = 0;
+  bool shuffle = false;
+  bool report = false;
+  bool trustNetwork = false;
+};
+
+/// Reads the command line into `options`. Returns nothing if the program is to
+/// go on; otherwise the exit status (0 after `--help`, 2 for an unknown or
+/// ill-formed option, one given twice or a number outside of its range), the message having been
+/// printed.
+std::optional<int> parseCommandLine(const Program &program, int argc, char **argv,
+                                    Options &options);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_TRAIN_COMMANDLINE_H

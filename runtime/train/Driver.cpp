@@ -1,0 +1,450 @@
+//===- Driver.cpp ---------------------------------------------------------===//
+
+#include "runtime/train/Driver.h"
+
+#include "runtime/job/Bootstrap.h"
+#include "runtime/train/CommandLine.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/device/Device.h"
+#include "runtime/Error.h"
+#include "runtime/job/Launcher.h"
+#include "runtime/train/LogFile.h"
+#include "runtime/PrintableText.h"
+#include "runtime/device/WaitCounter.h"
+#include "runtime/train/RunHeader.h"
+#include "runtime/program/Shard.h"
+#include "runtime/files/StandardStreams.h"
+#include "runtime/train/TrainingIdentity.h"
+#include "runtime/train/Weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fsdp::rt {
+
+namespace {
+
+/// What is read and checked once, before there are ranks.
+struct Sources {
+  std::unique_ptr<Dataset> data;
+  std::unique_ptr<Dataset> valData;
+  std::unique_ptr<WeightFiles> weights;
+};
+
+/// What is written; open, where that is needed, before there are ranks.
+struct Outputs {
+  OutputPath exported, trace, log;
+};
+
+/// The samples of one data set, batch after batch, for one rank.
+class Batches final : public InputSource {
+public:
+  Batches(const Program &program, const Dataset &data, SampleOrder order, const Job &job)
+      : program(program), data(data), order(order), next(program.inputs.size(), 0) {
+    std::size_t widest = 0;
+    for (const Input &input : program.inputs) {
+      coordinates.push_back(coordinateOver(program, input.axes, job));
+      widest = std::max(widest, static_cast<std::size_t>(elements(input.sample)) *
+                                    sizeInBytes(input.slice.dtype));
+    }
+    rows.assign(program.inputs.size(), std::vector<std::byte>(widest));
+  }
+
+  void load(int index, void *target, std::size_t) override {
+    const auto i = static_cast<std::size_t>(index);
+    const Input &input = program.inputs[i];
+    readBatch(data, order, input, i, next[i], coordinates[i], rows[i].data(), target);
+    next[i] += input.batch;
+  }
+
+  /// Goes back to the first sample.
+  void rewind() { std::fill(next.begin(), next.end(), 0); }
+
+private:
+  static int coordinateOver(const Program &program, const AxisList &axes, const Job &job) {
+    int coordinate = 0;
+    for (int axis : axes)
+      coordinate = coordinate * program.axes[axis].size + job.mesh().coordinate(job.rank(), axis);
+    return coordinate;
+  }
+
+  const Program &program;
+  const Dataset &data;
+  SampleOrder order;
+  std::vector<std::int64_t> next; ///< position of the first sample of each input's next batch
+  std::vector<int> coordinates;
+  std::vector<std::vector<std::byte>> rows; ///< room for a sample of each input
+};
+
+/// The samples of a batch, over all ranks.
+std::int64_t globalBatch(const Program &program) {
+  return program.inputs.empty() ? 1 : program.inputs[0].batch;
+}
+
+/// One rank's training run.
+class Training {
+public:
+  Training(const Program &program, const Options &options, const Sources &sources,
+           const Outputs &outputs, std::int64_t steps, Job &job)
+      : program(program), options(options), sources(sources), outputs(outputs), steps(steps),
+        job(job) {
+    for (const Segment &segment : program.segments)
+      (segment.kind == SegmentKind::Train ? train : evaluate) = &segment;
+    if (sources.data)
+      batches.emplace(program, *sources.data, SampleOrder(options.shuffle, options.seed), job);
+    if (sources.valData)
+      valBatches.emplace(program, *sources.valData, SampleOrder(), job);
+    values.resize(train->outputs.size());
+    sums.resize(evaluate ? evaluate->outputs.size() : 0);
+    device = target::open(program, job);
+  }
+
+  int run() {
+    fillParameters();
+    startState();
+    if (job.rank() == 0) {
+      printHeader();
+      progress.emplace(steps, program.tokensPerSample > 1 ? "tokens" : "samples");
+      if (!outputs.log.empty())
+        openLog();
+    }
+    device->world().barrier();
+    if (!outputs.trace.empty())
+      device->startTrace();
+    for (std::int64_t step = 1; step <= steps; ++step)
+      trainStep(step);
+    if (job.rank() == 0) {
+      printSummary();
+      warnOfLastStep();
+    }
+    if (!outputs.trace.empty()) {
+      device->writeTrace(outputs.trace);
+      sayWrote(outputs.trace);
+    }
+    if (!outputs.exported.empty()) {
+      exportWeights(outputs.exported, program, *device);
+      sayWrote(outputs.exported);
+    }
+    if (log)
+      log->finish();
+    return kExitDone;
+  }
+
+private:
+  /// What the latest step left as output `name`.
+  double valueOf(std::string_view name) const {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (train->outputs[i] == name)
+        return values[i];
+    return NAN;
+  }
+
+  void fillParameters() {
+    for (const Storage &storage : program.storages) {
+      const int coordinate = storage.communicator < 0 ? 0 : device->rankIn(storage.communicator);
+      device->write(storage.shard, [&](float *shard) {
+        if (sources.weights)
+          loadShard(*sources.weights, storage, coordinate, shard);
+        else
+          initializeShard(storage, coordinate, options.seed, shard);
+      });
+    }
+  }
+
+  void startState() {
+    StepState start{};
+    start.totalSteps = steps;
+    start.seed = options.seed;
+    start.baseLearningRate =
+        static_cast<float>(options.learningRate.value_or(program.defaultLearningRate));
+    start.firstBad = -1;
+    start.samples = batchSize();
+    device->setState(start);
+  }
+
+  std::int64_t batchSize() const { return globalBatch(program); }
+
+  void trainStep(std::int64_t step) {
+    const double begin = now();
+    device->run(*train, batches ? &*batches : nullptr, /*again=*/step < steps);
+    const double seconds = now() - begin;
+    std::copy_n(device->outputs(), values.size(), values.begin());
+    stopIfBad(step);
+    const double rate =
+        static_cast<double>(batchSize() * program.tokensPerSample) / std::max(seconds, 1e-9);
+    if (log)
+      describe(step, seconds, rate);
+    if (progress)
+      progress->step(step, valueOf("loss"), valueOf("grad_norm"), valueOf("lr"), seconds, rate);
+    if (valBatches && (step == steps || (options.evalEvery && step % options.evalEvery == 0)))
+      runEvaluation(step);
+    if (log)
+      log->write(line, step);
+  }
+
+  void describe(std::int64_t step, double seconds, double rate) {
+    line.add("step", step);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      line.add(train->outputs[i], values[i]);
+    line.add("tokens_per_s", rate);
+    line.add("step_ms", seconds * 1e3);
+    line.add("peak_bytes", static_cast<std::int64_t>(device->peakBytes()));
+    line.add("workspace", static_cast<std::int64_t>(device->workspaceBytes()));
+  }
+
+  /// Ends the job when too many steps in a row were skipped. Loss and norm are the same on every
+  /// rank, so all come here together.
+  void stopIfBad(std::int64_t step) {
+    const StepState &state = device->state();
+    if (state.badSteps < kBadStepsInARow)
+      return;
+    constexpr std::int64_t none = INT32_MAX;
+    std::int64_t first = state.firstBad < 0 ? -none : -std::int64_t(state.firstBad);
+    device->world().allReduce(&first, &first, 1, ReduceOp::Max);
+    std::string culprit = "every gradient is finite";
+    for (const Storage &storage : program.storages) {
+      const std::int64_t member = -first - storage.firstParameter;
+      if (-first != none && member >= 0 && member < std::int64_t(storage.members.size()))
+        culprit = std::string("the first gradient that is not finite is that of '") +
+                  storage.members[static_cast<std::size_t>(member)].name + "'";
+    }
+    throw Error(
+        format("got loss %g and gradient norm %g in step %lld, the last of %d in a row that "
+               "are not finite and whose updates were skipped; %s; lower the learning "
+               "rate, clip the gradients, or look at the data",
+               shownNumber(valueOf("loss")), shownNumber(valueOf("grad_norm")),
+               static_cast<long long>(step), kBadStepsInARow,
+               culprit.c_str()));
+  }
+
+  /// Loss and metrics over the validation set, every sample once. Of the last batch only the samples
+  /// that the set still has count; those after them repeat the first ones.
+  void runEvaluation(std::int64_t step) {
+    const std::int64_t samples = sources.valData->samples(), batch = batchSize();
+    valBatches->rewind();
+    std::fill(sums.begin(), sums.end(), WeightedSum());
+    for (std::int64_t first = 0; first < samples; first += batch) {
+      device->setSamples(std::min(batch, samples - first));
+      device->run(*evaluate, &*valBatches, /*again=*/first + batch < samples);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        sums[i].sum += device->sums()[i].sum;
+        sums[i].weight += device->sums()[i].weight;
+      }
+    }
+    device->setSamples(batch);
+    for (std::size_t i = 0; log && i < sums.size(); ++i)
+      line.add("val_", evaluate->outputs[i], sums[i].sum / sums[i].weight);
+    if (progress && options.evalEvery) {
+      progress->end();
+      std::printf("step %lld/%lld  ", static_cast<long long>(step), static_cast<long long>(steps));
+      printValidation();
+    }
+  }
+
+  void printValidation() {
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      std::printf("%sval_%s %.6g", i ? "  " : "", evaluate->outputs[i],
+                  shownNumber(sums[i].sum / sums[i].weight));
+    std::printf("\n");
+  }
+
+  RunHeader header() const {
+    return {program, options, steps, job.mesh().describe(), target::libraries()};
+  }
+
+  void printHeader() {
+    std::fputs(header().text().c_str(), stdout);
+    if (options.report)
+      std::fputs(program.report, stdout);
+    showOutput();
+  }
+
+  void openLog() {
+    log.emplace(outputs.log,
+                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()});
+    if (!log->kept().empty())
+      std::printf("kept the existing log as '%s'\n", log->kept().c_str());
+    if (options.logHeader)
+      log->writeHeader(header().json());
+    showOutput();
+  }
+
+  void sayWrote(const OutputPath &path) {
+    if (job.rank() != 0)
+      return;
+    std::printf("wrote '%s'\n", path.name().c_str());
+    showOutput();
+  }
+
+  /// Fewer bad steps in a row than end the job may stand at its end.
+  void warnOfLastStep() {
+    if (device->state().badSteps == 0)
+      return;
+    std::fprintf(stderr,
+                 "%s: warning: got loss %g and gradient norm %g in the last step, which are not "
+                 "finite: its update was skipped, and the weights are those before it; lower the "
+                 "learning rate, clip the gradients, or look at the data\n",
+                 program.name, shownNumber(valueOf("loss")), shownNumber(valueOf("grad_norm")));
+  }
+
+  void printSummary() {
+    progress->end();
+    std::printf("done:");
+    for (std::size_t i = 0; i < values.size(); ++i)
+      std::printf("  %s %.6g", train->outputs[i], shownNumber(values[i]));
+    std::printf("\n");
+    if (valBatches)
+      printValidation();
+    std::printf("memory: arena peak %zu of %zu bytes (%s), workspace %zu bytes\n",
+                device->peakBytes(), program.arenaBytes,
+                formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
+                device->workspaceBytes());
+    showOutput();
+  }
+
+  const Program &program;
+  const Options &options;
+  const Sources &sources;
+  const Outputs &outputs;
+  std::int64_t steps;
+  const Segment *train = nullptr, *evaluate = nullptr;
+  Job &job;
+  // What the device's streams use outlives it.
+  std::optional<Batches> batches, valBatches;
+  std::unique_ptr<Device> device;
+  std::optional<ProgressLine> progress; // rank 0 only, like the log
+  std::optional<LogFile> log;
+  JsonLine line;
+  std::vector<float> values; ///< those of the latest step
+  std::vector<WeightedSum> sums; ///< of the outputs of the latest evaluation
+};
+
+/// Refuses a validation set that does not fill its last batch where the model needs that.
+void checkWholeBatches(const Program &program, const std::string &path, const Dataset &data) {
+  const std::int64_t batch = globalBatch(program), rest = data.samples() % batch;
+  for (const Segment &segment : program.segments)
+    if (rest && segment.kind == SegmentKind::Evaluate && !segment.countsSamples)
+      throw Error(format("'%s': got %lld samples to evaluate on, expected a multiple of the batch, "
+                         "%lld: the model mixes the samples of a batch, so it can only be "
+                         "evaluated on full batches; remove the last %lld samples",
+                         path.c_str(), static_cast<long long>(data.samples()),
+                         static_cast<long long>(batch), static_cast<long long>(rest)));
+}
+
+Sources openSources(const Program &program, const Options &options) {
+  Sources sources;
+  if (!options.data.empty())
+    sources.data = openDataset(options.data, program.inputs);
+  if (!options.valData.empty())
+    sources.valData = openDataset(options.valData, program.inputs);
+  if (sources.valData)
+    checkWholeBatches(program, options.valData, *sources.valData);
+  if (!options.init.empty()) {
+    sources.weights = std::make_unique<WeightFiles>(options.init);
+    const std::string remark = checkWeights(*sources.weights, program);
+    if (!remark.empty())
+      std::fprintf(stderr, "note: %s\n", printable(remark).c_str());
+  }
+  return sources;
+}
+
+/// Refuses now what would fail after the last step, or would overwrite an input. `files` becomes
+/// what the command line names.
+Outputs openOutputs(const Options &options, std::vector<NamedFile> &files) {
+  Outputs outputs;
+  const auto input = [&](const char *option, const std::string &path) {
+    if (!path.empty())
+      files.push_back(NamedFile::input(option, path));
+  };
+  const auto open = [&](const char *option, const std::string &path, OutputPath &to) {
+    if (path.empty())
+      return;
+    to = OutputPath(path);
+    files.push_back(NamedFile::output(option, to));
+  };
+  input("--data", options.data);
+  input("--val-data", options.valData);
+  input("--init", options.init);
+  open("--export", options.exportTo, outputs.exported);
+  open("--log", options.log, outputs.log);
+  open("--trace", options.trace, outputs.trace);
+  checkDistinct(files);
+  for (const OutputPath *replaced : {&outputs.exported, &outputs.trace})
+    requireNoLogOfARun(*replaced);
+  keepOutputOutOf(files);
+  return outputs;
+}
+
+std::int64_t stepCount(const Program &program, const Options &options, const Sources &sources) {
+  if (options.steps)
+    return *options.steps;
+  const double batch = static_cast<double>(globalBatch(program));
+  const double samples = sources.data ? double(sources.data->samples()) : batch;
+  const double steps = std::ceil(*options.epochs * samples / batch);
+  if (!(steps < 0x1p63)) // the least number that is none of std::int64_t
+    throw Error(format("--epochs got %g, which is %g steps of %g samples, expected at most %lld "
+                       "steps",
+                       *options.epochs, steps, batch, static_cast<long long>(INT64_MAX)),
+                kExitBadCommandLine);
+  return std::max<std::int64_t>(static_cast<std::int64_t>(steps), 1);
+}
+
+/// Says so where a run ends before its learning rate has risen to what was asked for.
+void warnOfWarmup(const Program &program, std::int64_t steps) {
+  if (program.warmup > steps)
+    std::fprintf(stderr,
+                 "%s: warning: the learning rate rises over %lld steps (--warmup of the compiler), "
+                 "and this run has %lld; train longer or compile with a smaller --warmup\n",
+                 program.name, static_cast<long long>(program.warmup),
+                 static_cast<long long>(steps));
+}
+
+} // namespace
+
+std::size_t mostOutputs(const Program &program) {
+  std::size_t most = 0;
+  for (const Segment &segment : program.segments)
+    most = std::max(most, segment.outputs.size());
+  return most;
+}
+
+int runTraining(const Program &program, int argc, char **argv) {
+  prepareStandardStreams();
+  Options options;
+  if (const std::optional<int> status = parseCommandLine(program, argc, argv, options))
+    return *status;
+  try {
+    if (options.report && options.data.empty()) {
+      std::fputs(program.report, stdout);
+      finishOutput();
+      return kExitDone;
+    }
+    JobOptions job = target::jobOptions(program, options.communicator);
+    target::requireDevices(job, worldSize(program));
+    std::vector<NamedFile> files;
+    const Outputs outputs = openOutputs(options, files);
+    const Sources sources = openSources(program, options);
+    if (sources.weights) // an index or a folder leads to other files
+      for (const std::string &path : sources.weights->files())
+        files.push_back(NamedFile::input("--init", path));
+    checkDistinct(files);
+    const std::int64_t steps = stepCount(program, options, sources);
+    warnOfWarmup(program, steps);
+    job.trustNetwork = options.trustNetwork;
+    if (detectLauncher()) // or ranks are forked, with these very options
+      job.identity = identityOfTraining(program, options, steps, sources.weights.get());
+    return runRanks(Mesh(program.axes, program.deviceOrder), job, [&](Job &rank) {
+      return Training(program, options, sources, outputs, steps, rank).run();
+    });
+  } catch (const Error &error) {
+    return report(error);
+  }
+}
+
+} // namespace fsdp::rt

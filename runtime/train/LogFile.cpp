@@ -1,0 +1,166 @@
+//===- LogFile.cpp --------------------------------------------------------===//
+
+#include "runtime/train/LogFile.h"
+
+#include "runtime/Error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace fsdp::rt {
+
+namespace {
+
+/// Renames to a name that must be free. Returns the error number, or 0.
+int renameWithoutReplacing(const std::string &from, const std::string &to) {
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)
+    return 0;
+  if (errno != EINVAL)
+    return errno;
+  // A file system that has no such move.
+  if (access(to.c_str(), F_OK) == 0)
+    return EEXIST;
+  return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+/// Gives `file` a name that nothing has or will have: `.1` added to its own, or the first number
+/// that is free and none of `others`.
+std::string renameAside(const std::string &file, const std::vector<FileIdentity> &others) {
+  for (int number = 1;; ++number) {
+    const std::string aside = file + "." + std::to_string(number);
+    const FileIdentity identity = identityOf(aside);
+    if (std::find(others.begin(), others.end(), identity) != others.end())
+      continue;
+    const int reason = renameWithoutReplacing(file, aside);
+    if (reason == 0)
+      return aside;
+    if (reason != EEXIST)
+      throw Error("cannot rename '" + file + "' to '" + aside + "': " + std::strerror(reason));
+  }
+}
+
+} // namespace
+
+void requireNoLogOfARun(const OutputPath &output) {
+  if (output.empty() || output.stream() >= 0)
+    return;
+  const int file = open(output.file().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0)
+    return; // nothing there, or nothing to be read
+  const bool locked = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(file);
+  if (locked)
+    throw Error("cannot write '" + output.name() +
+                "': another run writes its log there; wait for its end or choose another file");
+}
+
+LogFile::LogFile(const OutputPath &output, const std::vector<FileIdentity> &others)
+    : path(output.name()) {
+  if (output.stream() < 0) {
+    replaceFile(output.file(), others);
+    return;
+  }
+  descriptor = fcntl(output.stream(), F_DUPFD_CLOEXEC, 3);
+  if (descriptor < 0)
+    throw Error("cannot write '" + path + "': " + std::strerror(errno));
+}
+
+LogFile::~LogFile() {
+  if (descriptor >= 0)
+    close(descriptor);
+}
+
+/// Only who has locked the file that stands there now renames it or begins to write: of runs that
+/// start at once, one gets the lock and the others end here.
+void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentity> &others) {
+  regular = true;
+  mode_t mode = 0666;
+  for (;;) {
+    descriptor = open(file.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC);
+    const bool exists = descriptor >= 0;
+    if (!exists && errno == ENOENT)
+      descriptor = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (descriptor < 0 && errno == EEXIST)
+      continue; // made in the meantime
+    if (descriptor < 0)
+      throw Error("cannot create '" + path + "': " + std::strerror(errno));
+    const bool locked = lock(descriptor);
+    struct stat status, named;
+    if (locked && fstat(descriptor, &status) == 0 && stat(file.c_str(), &named) == 0 &&
+        status.st_dev == named.st_dev && status.st_ino == named.st_ino) {
+      if (status.st_size == 0) {
+        if (!exists && mode != 0666)
+          fchmod(descriptor, mode);
+        return;
+      }
+      mode = status.st_mode & 0777;
+      keptAs = renameAside(file, others);
+    }
+    close(std::exchange(descriptor, -1));
+    if (!locked)
+      throw Error("cannot write '" + path +
+                  "': another run writes this log; wait for its end or choose another file");
+  }
+}
+
+bool LogFile::lock(int file) {
+  if (flock(file, LOCK_EX | LOCK_NB) == 0)
+    return true;
+  if (errno == EWOULDBLOCK)
+    return false;
+  std::fprintf(stderr, "note: '%s' cannot be locked against other runs: %s\n", path.c_str(),
+               std::strerror(errno));
+  return true;
+}
+
+void LogFile::write(JsonLine &line, std::int64_t step) {
+  std::size_t left;
+  const char *text = line.finish(left);
+  writeLine(text, left, step);
+}
+
+void LogFile::writeHeader(const std::string &line) { writeLine(line.data(), line.size(), 1); }
+
+void LogFile::writeLine(const char *next, std::size_t left, std::int64_t step) {
+  if (lostFrom)
+    return;
+  const auto length = static_cast<std::int64_t>(left);
+  while (left > 0) {
+    const ssize_t written = ::write(descriptor, next, left);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return lose(step, errno);
+    next += written;
+    left -= static_cast<std::size_t>(written);
+  }
+  bytes += length;
+}
+
+void LogFile::lose(std::int64_t step, int reason) {
+  lostFrom = step;
+  lostBy = reason;
+  std::string half;
+  if (regular && ftruncate(descriptor, bytes) != 0)
+    half = "; its last line may be cut off";
+  std::fprintf(stderr, "note: cannot write '%s' in step %lld: %s%s; training goes on without it\n",
+               path.c_str(), static_cast<long long>(step), std::strerror(reason), half.c_str());
+}
+
+void LogFile::finish() {
+  if (!lostFrom && regular && fsync(descriptor) != 0)
+    throw Error("cannot write '" + path + "': " + std::strerror(errno));
+  if (lostFrom)
+    throw Error("cannot write '" + path + "': " + std::strerror(lostBy) +
+                "; training is done, but the log lacks the steps from " + std::to_string(lostFrom) +
+                " on; free some space or choose another location");
+}
+
+} // namespace fsdp::rt

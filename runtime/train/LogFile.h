@@ -1,0 +1,59 @@
+//===- LogFile.h - the file of --log ----------------------------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_TRAIN_LOGFILE_H
+#define FSDP_RUNTIME_TRAIN_LOGFILE_H
+
+#include "runtime/train/Log.h"
+#include "runtime/files/OutputPath.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// One object a line, there as soon as its step is done. A log that cannot be written any more is
+/// given up, after the last whole line, and training goes on; `finish` says so again.
+class LogFile {
+public:
+  /// Begins a log. One that is there already is renamed: `.1` is added to its name, or the first
+  /// number that is free and none of `others`, which this run will write. The file is locked until
+  /// the process ends. Errors: another run has it locked; it cannot be created or renamed.
+  explicit LogFile(const OutputPath &path, const std::vector<FileIdentity> &others = {});
+  ~LogFile();
+  LogFile(const LogFile &) = delete;
+  LogFile &operator=(const LogFile &) = delete;
+
+  /// The new name of the log that was there before, or empty.
+  const std::string &kept() const { return keptAs; }
+
+  /// Writes the line of a step. Where that is impossible, such as when the disk is full, says so on
+  /// standard error; later lines are not written, so that the log has no gap.
+  void write(JsonLine &line, std::int64_t step);
+
+  /// Writes a line before that of the first step, likewise.
+  void writeHeader(const std::string &line);
+
+  /// Flushes to the device. Error: the log is not complete.
+  void finish();
+
+private:
+  void writeLine(const char *next, std::size_t left, std::int64_t step);
+  void replaceFile(const std::string &file, const std::vector<FileIdentity> &others);
+  bool lock(int file);
+  void lose(std::int64_t step, int reason);
+
+  std::string path, keptAs;
+  int descriptor = -1;
+  bool regular = false;
+  std::int64_t bytes = 0;    ///< of whole lines
+  std::int64_t lostFrom = 0; ///< the first step that is not in it; 0: none
+  int lostBy = 0;
+};
+
+/// Error where `output` is a log that another run writes, and would be replaced.
+void requireNoLogOfARun(const OutputPath &output);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_TRAIN_LOGFILE_H

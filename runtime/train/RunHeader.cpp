@@ -1,0 +1,78 @@
+//===- RunHeader.cpp ------------------------------------------------------===//
+//
+// FSDP_VERSION is defined by CMakeLists.txt.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/RunHeader.h"
+
+#include "runtime/Error.h"
+#include "runtime/train/Log.h"
+#include "runtime/job/RunIdentity.h"
+
+#include <nlohmann/json.hpp>
+
+namespace fsdp::rt {
+
+namespace {
+
+std::int64_t globalBatch(const Program &program) {
+  return program.inputs.empty() ? 1 : program.inputs[0].batch;
+}
+
+double learningRate(const Program &program, const Options &options) {
+  return options.learningRate.value_or(program.defaultLearningRate);
+}
+
+} // namespace
+
+const char *runtimeVersion() { return FSDP_VERSION; }
+
+std::int64_t RunHeader::parameters() const {
+  std::int64_t count = 0;
+  for (const Storage &storage : program.storages)
+    for (const Parameter &member : storage.members)
+      count += elements(member.shape);
+  return count;
+}
+
+std::string RunHeader::text() const {
+  const int ranks = worldSize(program);
+  std::string text = format("%s: %s parameters, %d rank%s, mesh %s, arena %s per rank, %lld steps of %lld samples\n",
+                            program.name, formatCount(static_cast<double>(parameters())).c_str(), ranks,
+                            ranks == 1 ? "" : "s", mesh.c_str(),
+                            formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
+                            static_cast<long long>(steps), static_cast<long long>(globalBatch(program)));
+  text += format("fsdpc %s", FSDP_VERSION);
+  if (*program.options)
+    text += std::string("  ") + program.options;
+  text += format("  --seed=%llu  --lr=%g", static_cast<unsigned long long>(options.seed),
+                 learningRate(program, options));
+  if (!libraries.empty())
+    text += "  " + libraries;
+  return text + "\n";
+}
+
+std::string RunHeader::json() const {
+  nlohmann::ordered_json run;
+  run["model"] = program.name;
+  run["version"] = FSDP_VERSION;
+  run["parameters"] = parameters();
+  run["mesh"] = mesh;
+  run["ranks"] = worldSize(program);
+  run["steps"] = steps;
+  run["batch"] = globalBatch(program);
+  run["arena_bytes"] = program.arenaBytes;
+  run["compiled"] = program.options;
+  run["seed"] = options.seed;
+  run["lr"] = learningRate(program, options);
+  run["data"] = options.data;
+  run["libraries"] = libraries;
+  run["digest"] = digestText(program.digest);
+  nlohmann::ordered_json line;
+  line["run"] = run;
+  // Paths need not be UTF-8.
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,36 @@
+//===- RunHeader.h - what a training run is, for people and logs ------------===//
+
+#ifndef FSDP_RUNTIME_TRAIN_RUNHEADER_H
+#define FSDP_RUNTIME_TRAIN_RUNHEADER_H
+
+#include "runtime/train/CommandLine.h"
+
+#include <cstdint>
+#include <string>
+
+namespace fsdp::rt {
+
+/// Shown when training starts; `--log-header` writes it into the log as well.
+struct RunHeader {
+  const Program &program;
+  const Options &options;
+  std::int64_t steps;
+  std::string mesh;      ///< "fsdp=2"
+  std::string libraries; ///< "oneDNN 2.6.3"
+
+  /// The number of trained and frozen elements of all parameters.
+  std::int64_t parameters() const;
+  /// Lines for people.
+  std::string text() const;
+  /// One line: `{"run": {"model": ..., "version": ..., "parameters": ..., "mesh": ..., "ranks": ...,
+  /// "steps": ..., "batch": ..., "arena_bytes": ..., "compiled": ..., "seed": ..., "lr": ..., "data": ...,
+  /// "libraries": ..., "digest": ...}}`
+  std::string json() const;
+};
+
+/// The version of the runtime, and where it is known its commit: "0.1.0 (f88a390)".
+const char *runtimeVersion();
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_TRAIN_RUNHEADER_H

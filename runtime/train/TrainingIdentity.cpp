@@ -1,0 +1,63 @@
+//===- TrainingIdentity.cpp -----------------------------------------------===//
+
+#include "runtime/train/TrainingIdentity.h"
+
+#include "runtime/Error.h"
+#include "runtime/files/MappedFile.h"
+
+namespace fsdp::rt {
+
+namespace {
+
+using Value = std::optional<std::string>;
+
+Value flag(bool given) { return given ? Value("") : std::nullopt; }
+
+Value contentOf(const std::string &path) {
+  if (path.empty())
+    return std::nullopt;
+  const MappedFile file(path);
+  return format("of %zu bytes, digest %s", file.size(),
+                digestText(sampledDigest({file.data(), file.size()})).c_str());
+}
+
+Value contentOf(const WeightFiles *weights) {
+  if (!weights)
+    return std::nullopt;
+  std::uint64_t digest = 0;
+  std::size_t bytes = 0;
+  const std::vector<const FileTensor *> tensors = weights->tensors();
+  for (const FileTensor *tensor : tensors) {
+    std::string text = tensor->name + " " + tensor->dtype;
+    for (std::int64_t extent : tensor->shape)
+      text += " " + std::to_string(extent);
+    digest = sampledDigest({tensor->data, tensor->bytes}, contentDigest(text, digest));
+    bytes += tensor->bytes;
+  }
+  return format("of %zu tensors, %zu bytes, digest %s", tensors.size(), bytes,
+                digestText(digest).c_str());
+}
+
+} // namespace
+
+RunIdentity identityOfTraining(const Program &program, const Options &options, std::int64_t steps,
+                               const WeightFiles *weights) {
+  RunIdentity identity;
+  const auto number = [](auto value) { return std::to_string(value); };
+  identity.add("source digest", digestText(program.digest));
+  identity.add("--communicator", options.communicator);
+  identity.add("--steps", number(steps));
+  identity.add("--seed", number(options.seed));
+  const double rate = options.learningRate.value_or(program.defaultLearningRate);
+  identity.add("--lr", format("%.9g", double(static_cast<float>(rate)))); // what training uses
+  identity.add("--shuffle", flag(options.shuffle));
+  identity.add("--data", contentOf(options.data));
+  identity.add("--val-data", contentOf(options.valData));
+  identity.add("--eval-every", options.evalEvery ? Value(number(options.evalEvery)) : std::nullopt);
+  identity.add("--init", contentOf(weights));
+  identity.add("--export", flag(!options.exportTo.empty()));
+  identity.add("--trace", flag(!options.trace.empty()));
+  return identity;
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,106 @@
+//===- WeightFiles.cpp ----------------------------------------------------===//
+
+#include "runtime/train/WeightFiles.h"
+
+#include "runtime/Error.h"
+#include "runtime/files/JsonNesting.h"
+#include "runtime/files/MappedFile.h"
+
+#include <nlohmann/json.hpp>
+
+#include <sys/stat.h>
+
+namespace fsdp::rt {
+
+namespace {
+
+constexpr std::string_view kIndexEnding = ".index.json";
+
+bool exists(const std::string &path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0;
+}
+
+bool isFolder(const std::string &path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool isIndex(std::string_view path) {
+  return path.size() > kIndexEnding.size() &&
+         path.substr(path.size() - kIndexEnding.size()) == kIndexEnding;
+}
+
+} // namespace
+
+WeightFiles::WeightFiles(const std::string &path) : name(path) {
+  if (!isFolder(path)) {
+    isIndex(path) ? openIndex(path) : open(path);
+    return;
+  }
+  const std::string whole = path + "/model.safetensors", index = whole + std::string(kIndexEnding);
+  if (exists(index))
+    openIndex(index);
+  else if (exists(whole))
+    open(whole);
+  else
+    throw Error("'" + path + "' has no 'model.safetensors' and no 'model.safetensors" +
+                std::string(kIndexEnding) + "'; name the file itself");
+}
+
+void WeightFiles::open(const std::string &file) {
+  paths.push_back(file);
+  opened.push_back(std::make_unique<SafetensorsFile>(file));
+  for (const FileTensor &tensor : opened.back()->tensors())
+    byName.emplace(tensor.name, &tensor);
+}
+
+void WeightFiles::openIndex(const std::string &file) {
+  paths.push_back(file);
+  const MappedFile bytes(file);
+  const auto refuse = [&](const std::string &why) {
+    throw Error("'" + file + "' is not an index of safetensors files: " + why);
+  };
+  const char *end = bytes.data() + bytes.size();
+  if (bytes.size() > kLongestHeader)
+    refuse("it has " + std::to_string(bytes.size()) + " bytes, expected at most " +
+           std::to_string(kLongestHeader));
+  if (nestingOf(bytes.data(), end) > kDeepestHeader)
+    refuse("it is nested deeper than " + std::to_string(kDeepestHeader) + " levels");
+  const auto json = nlohmann::json::parse(bytes.data(), end, nullptr, false);
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
+    refuse("it has no object 'weight_map'");
+  const std::size_t slash = file.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : file.substr(0, slash + 1);
+  std::map<std::string, const SafetensorsFile *> parts;
+  for (const auto &[tensor, where] : json["weight_map"].items()) {
+    const std::string part = where.is_string() ? where.get<std::string>() : "";
+    if (part.empty() || part.find('/') != std::string::npos)
+      refuse("tensor '" + tensor + "' is not in a file beside it");
+    const SafetensorsFile *&at = parts[part];
+    if (!at) {
+      paths.push_back(folder + part);
+      opened.push_back(std::make_unique<SafetensorsFile>(paths.back()));
+      at = opened.back().get();
+    }
+    const FileTensor *found = at->find(tensor);
+    if (!found)
+      throw Error("'" + folder + part + "': got no tensor '" + tensor +
+                  "', expected it there as '" + file + "' says");
+    byName.emplace(tensor, found);
+  }
+}
+
+const FileTensor *WeightFiles::find(std::string_view tensor) const {
+  const auto found = byName.find(tensor);
+  return found == byName.end() ? nullptr : found->second;
+}
+
+std::vector<const FileTensor *> WeightFiles::tensors() const {
+  std::vector<const FileTensor *> list;
+  for (const auto &[name, tensor] : byName)
+    list.push_back(tensor);
+  return list;
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,2 @@
+#include "runtime/job/Bootstrap.h"
+#include "runtime/numerics/Lanes.h"
