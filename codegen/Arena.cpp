@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 LogicalResult Arena::add(Value buffer, StringRef segment, Names &names,
-                         std::vector<ArenaSpan> &slices) {
+                         std::vector<Declaration> &slices) {
   if (spelling.count(buffer))
     return success();
   ArenaSpan span = program.spanOf(buffer);
@@ -47,7 +47,7 @@ LogicalResult Arena::create() {
       return failure();
   for (const Timeline &timeline : program.timelines) {
     const std::string &segment = program.names.segment(timeline.segment);
-    std::vector<ArenaSpan> &slices = segments.emplace_back();
+    std::vector<Declaration> &slices = segments.emplace_back();
     Names names(/*qualified=*/true);
     for (const Action &action : timeline.actions) {
       SmallVector<Value> used(action.launch.getIns());
@@ -61,11 +61,11 @@ LogicalResult Arena::create() {
 }
 
 void Arena::declarePersistent(Writer &writer) const {
-  for (const ArenaSpan &slice : persistent)
+  for (const Declaration &slice : persistent)
     writer.line(slice.declaration + slice.note);
 }
 
 void Arena::declareSegment(Writer &writer, const Timeline &timeline) const {
-  for (const ArenaSpan &slice : segments[&timeline - program.timelines.data()])
+  for (const Declaration &slice : segments[&timeline - program.timelines.data()])
     writer.line(slice.declaration + slice.note);
 }

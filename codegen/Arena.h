@@ -27,15 +27,15 @@ public:
   void declareSegment(Writer &writer, const Timeline &timeline) const;
 
 private:
-  struct ArenaSpan {
+  struct Declaration {
     std::string name, declaration, note;
   };
-  LogicalResult add(Value buffer, StringRef segment, Names &names, std::vector<ArenaSpan> &slices);
+  LogicalResult add(Value buffer, StringRef segment, Names &names, std::vector<Declaration> &slices);
 
   const ScheduledProgram &program;
   llvm::DenseMap<Value, std::string> spelling, outside, types;
-  std::vector<ArenaSpan> persistent;
-  std::vector<std::vector<ArenaSpan>> segments;
+  std::vector<Declaration> persistent;
+  std::vector<std::vector<Declaration>> segments;
 };
 
 } // namespace mlir::fsdp

@@ -307,14 +307,6 @@ LogicalResult ReverseMode::run() {
 static void buildOutput(StepOp step, OpBuilder &builder, Location loc, StringRef name, Value sum,
                         Value weight) {
   if (step.getKind() == StepKind::evaluate) {
-    // What a launch leaves for the log lies in a buffer; constants are in none until something is computed
-    // of them.
-    for (Value *number : {&sum, &weight})
-      if (number->getDefiningOp<arith::ConstantOp>()) {
-        auto type = cast<RankedTensorType>(number->getType());
-        Value zero = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, 0.0));
-        *number = arith::AddFOp::create(builder, loc, *number, zero);
-      }
     OutputSumOp::create(builder, loc, name, sum, weight);
     return;
   }

@@ -40,6 +40,20 @@ bool mlir::fsdp::isReshape(nn::RearrangeOp op) {
   return inOrder(pattern.operands.front()) == inOrder(pattern.result);
 }
 
+/// True where `op` runs with the constant `operand` in its body: loops do, and an update by the gradient as it
+/// is; functions of the runtime and collectives read buffers.
+static bool takesConstant(Operation *op, Value operand) {
+  if (auto step = dyn_cast<OptimizerStepOp>(op))
+    return operand == step.getScale() && matchPattern(operand, m_OneFloat());
+  if (isa<CollectiveOpInterface, OutputOp, OutputSumOp, DropoutOp, SquareSumOp>(op))
+    return false;
+  auto kernel = dyn_cast<nn::KernelOpInterface>(op);
+  if (!kernel)
+    return true;
+  nn::KernelCall call = kernel.getKernelCall();
+  return call.callee.empty() || call.hasLoops;
+}
+
 /// Elements of one index of dimension `dim`, where those outside of it have one index only: then a
 /// range of `dim` is one piece of memory.
 static std::optional<int64_t> piece(Value whole, uint64_t dim) {
@@ -305,8 +319,7 @@ private:
         makeLaunch(getLaunchName(op), getStream(op), op->getLoc(), getStructure(op));
     for (Value operand : op->getOperands()) {
       Operation *maker = operand.getDefiningOp();
-      // A collective stands alone in its body.
-      if (maker && isa<arith::ConstantOp>(maker) && !isa<CollectiveOpInterface>(op)) {
+      if (maker && isa<arith::ConstantOp>(maker) && takesConstant(op, operand)) {
         if (!llvm::is_contained(launch.body, maker))
           launch.body.push_back(maker);
         continue;
