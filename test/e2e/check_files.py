@@ -290,7 +290,7 @@ def no_output_overwrites_a_log(runs):
     log, aside = runs.at("log"), runs.at("log.1")
     for option in ("--export", "--trace"):
         log.write_text("old\n")
-        runs.run("--log", log, option, aside, says="is now '" + str(runs.at("log.2")))
+        runs.run("--log", log, option, aside, says="kept the existing log as '" + str(runs.at("log.2")))
         expect(runs.at("log.2").read_text() == "old\n", f"{option}: the old log is gone")
         for name in runs.left():
             runs.at(name).unlink()

@@ -43,7 +43,7 @@ TEST(CudaProgram, RunsItsStepsThroughTheDriver) {
   EXPECT_TRUE(one.says("arena peak 132 of 192 bytes (192 B), ")) << one.output;
   Finished four = runProgram("-emulated", 4, "--steps=3 --communicator=loopback");
   EXPECT_EQ(four.status, 0) << four.output;
-  EXPECT_TRUE(four.says("nothing: 4 rank(s), mesh fsdp=4, ")) << four.output;
+  EXPECT_TRUE(four.says("nothing: 0 parameters, 4 ranks, mesh fsdp=4, ")) << four.output;
 }
 
 TEST(CudaProgram, SaysHowManyGpusItNeeds) {
