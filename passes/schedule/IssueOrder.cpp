@@ -88,7 +88,8 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
                                                   int64_t prefetch) {
   std::vector<Launch> &launches = segment.launches;
   int count = static_cast<int>(launches.size());
-  // Sort key: after which launch of the computation, then whether it is that launch itself.
+  // Sort key: after which launch of the computation, then whether it is that launch itself (0) or
+  // which gather.
   std::vector<std::pair<int, int>> key(count);
   for (int l = 0; l < count; ++l)
     key[l] = {l, 0};
@@ -113,7 +114,12 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
       unit.needed = gathers.back();
     units.push_back(unit);
   }
-  int previous = -1;
+  // Units are asked for in the order in which they are needed, whatever the order of the gathers: else
+  // one would wait, on their stream, for a later one's budget, which may wait for its users.
+  std::sort(units.begin(), units.end(), [](const UnshardedUnit &a, const UnshardedUnit &b) {
+    return std::make_pair(a.needed, a.makers.front()) < std::make_pair(b.needed, b.makers.front());
+  });
+  int previous = -1, asked = 0;
   PrefetchWindow gatherBudget(units, prefetch);
   for (size_t i = 0; i < units.size(); ++i) {
     std::vector<int> done = gatherBudget.mustBeDone(i);
@@ -129,7 +135,7 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
         for (int l : uses.writesOf(read.buffer))
           if (l < gather)
             after = std::max(after, key[l].first);
-      key[gather] = {after, 1};
+      key[gather] = {after, ++asked};
       previous = after;
     }
   }

@@ -10,7 +10,7 @@ namespace mlir::fsdp::schedule {
 /// What issue order treats apart.
 struct IssueGroups {
   std::vector<int> early; ///< launches that come first: inputs
-  /// The gathers of one unit each, in the order of the computation.
+  /// The gathers of one unit each, each list in the order of the computation.
   std::vector<std::vector<int>> gathers;
   /// The buffers that hold the gradient of one unit each before it is reduced.
   std::vector<std::vector<int>> gradients;
@@ -18,7 +18,7 @@ struct IssueGroups {
 
 /// Brings the launches of `segment` from the order of the computation into issue order:
 /// - those of `early` first;
-/// - gathers as early as the budget allows: of the units that are done with before a unit is
+/// - gathers in the order in which their units are needed, as early as the budget allows: of the units that are done with before a unit is
 ///   needed, all but the last `prefetch` have been used to the end when its gathers start. So at
 ///   most `prefetch` + 1 units are whole at once, where the computation itself needs only one;
 /// - everything else stays in order, but the launches that write a gradient wait, by the same

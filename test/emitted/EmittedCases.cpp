@@ -153,8 +153,11 @@ static LogicalResult generate(const Arguments &arguments) {
     wanted.totalSteps = 4;
     wanted.evaluated = 1 + static_cast<int64_t>(seed % 11);
     interpreter::DataSet data = fill(random, wanted);
-    if (failed(lower(*random.module, random.options)))
+    if (failed(lower(*random.module, random.options))) {
+      if (arguments.print)
+        llvm::outs() << *random.module << "\n";
       return fail("is not compiled");
+    }
     // An evaluation of its own has a batch of its own.
     random.module->walk([&](SampleCountOp count) {
       wanted.evaluated = std::min<int64_t>(wanted.evaluated, count.getBatch());
