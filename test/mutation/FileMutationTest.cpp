@@ -30,14 +30,14 @@ constexpr Parameter kMembers[] = {
     {"table", nullptr, {2, 3}, {2, 3}, 0, Initializer::zeros(), true},
     {"bias", nullptr, {3}, {3}, 6, Initializer::zeros(), false}};
 constexpr Storage kStorages[] = {
-    {"unit", Layout::Flat, {0}, 0, 0, 9, 0, Slice<float>{0, 5}, {}, kMembers}};
+    {"unit", Layout::Flat, {0}, 0, 0, 9, 0, ArenaSpan<float>{0, 5}, {}, kMembers}};
 constexpr Input kTensors[] = {
-    {"x", {2}, 0, Slice<float>{0, 6}, 4, 3, {0}, 0},
-    {"label", {}, 0, Slice<std::int32_t>{64, 3}, 4, 3, {0}, 3},
+    {"x", {2}, 0, ArenaSpan<float>{0, 6}, 4, 3, {0}, 0},
+    {"label", {}, 0, ArenaSpan<std::int32_t>{64, 3}, 4, 3, {0}, 3},
 };
 constexpr Input kTokens[] = {
-    {"tokens", {4}, 0, Slice<std::int32_t>{0, 8}, 2, 2, {}, 61, Source::Tokens},
-    {"targets", {4}, 0, Slice<std::int32_t>{64, 8}, 2, 2, {}, 61, Source::Targets},
+    {"tokens", {4}, 0, ArenaSpan<std::int32_t>{0, 8}, 2, 2, {}, 61, Source::Tokens},
+    {"targets", {4}, 0, ArenaSpan<std::int32_t>{64, 8}, 2, 2, {}, 61, Source::Targets},
 };
 
 enum Kind { kWeights, kIndex, kData, kTokenFile, kKinds };
