@@ -10,7 +10,7 @@
 // CHECK: enum : int { kInput, kInputX_2 };
 // CHECK: constexpr ArenaSpan<float> NULL_{128, 16};
 // CHECK-NEXT: constexpr ArenaSpan<float> NULL_2_{192, 16};
-// CHECK-NEXT: constexpr ArenaSpan<float> Slice_2{256, 16};
+// CHECK-NEXT: constexpr ArenaSpan<float> ArenaSpan_2{256, 16};
 // CHECK: constexpr State b_1_states[] = {{[{][{]}}"momentum", persistent::NULL_2_}};
 // CHECK: constexpr Parameter b_1_members[] =
 // CHECK: constexpr Parameter b1_members[] =

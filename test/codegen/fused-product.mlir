@@ -48,8 +48,9 @@
 // CHECK-NEXT: writes(arena::plain), fused::plain);
 // How many rows are real is a matter of the rank.
 // CHECK: gemm(c, kCompute, "masked",
-// CHECK: [held = ShardLayout{1, 2, 1, 3}.held(c.coordinate(kAxisFsdp))](std::int64_t begin, std::int64_t end,
-// CHECK-NEXT: const float *p0, float *p1) { fused::masked(begin, end, std::int64_t(held), p0, p1); });
+// CHECK: [held = ShardLayout{1, 2, 1, 3}.held(c.coordinate(kAxisFsdp))](std::int64_t begin,
+// CHECK-NEXT: std::int64_t end, const float *p0,
+// CHECK-NEXT: float *p1) { fused::masked(begin, end, std::int64_t(held), p0, p1); });
 
 // CUDA: InOrder{matmul(c.blas(), Gemm{/*m=*/16, /*n=*/4, /*k=*/6,
 // CUDA-NEXT: c.in(arena::input_g),

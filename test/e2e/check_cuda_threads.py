@@ -36,7 +36,7 @@ JOBS = [
     ("fsdp=3", "leave", "devices=3,deadlock=100,deferred,seed=3", 1, "in a collective over 'all axes'"),
     ("fsdp=3", "leave", "devices=3,deadlock=100", 1, "in a collective over 'all axes'"),
     ("fsdp=2", "remote", "devices=2", 1, "NCCL reports '"),
-    ("fsdp=2", "join", "devices=2,deadlock=100", 1, "for NCCL to join all ranks"),
+    ("fsdp=2", "join", "devices=2,deadlock=100", 1, "for NCCL to connect all ranks"),
 ]
 
 

@@ -158,10 +158,8 @@ fsdp.step @metric train optimizer <sgd, lr = 0.1> {
 // CHECK-LABEL: fsdp.step @evaluate
 // CHECK-NOT: fsdp.gradient
 // CHECK-NOT: arith.divf
-// Constant weights are computed into buffers.
-// CHECK: %[[OTHER:.*]] = arith.addf
-// CHECK-NEXT: fsdp.output_sum "other" %[[W:.*]] over %[[OTHER]]
-// CHECK: %[[WEIGHT:.*]] = arith.addf
+// CHECK: %[[WEIGHT:.*]] = arith.constant dense<8.0
+// CHECK-NEXT: fsdp.output_sum "other" %[[W:.*]] over %[[WEIGHT]]
 // CHECK-NEXT: fsdp.output_sum "loss" %[[W]] over %[[WEIGHT]]
 // CLEAN-LABEL: fsdp.step @evaluate
 fsdp.param @w : tensor<f64> unit "w" init <constant, 0.0>

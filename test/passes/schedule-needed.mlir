@@ -20,11 +20,11 @@ module attributes {fsdp.phase = "local"} {
   fsdp.program @all role {} {
     fsdp.segment @evaluate evaluate next [@evaluate] {
       %cs = fsdp.load @c.flat "parameter" : tensor<16xf32>
-      %c = fsdp.all_gather %cs dim 0 over ["fsdp"] : tensor<16xf32> -> tensor<32xf32>
+      %c = fsdp.all_gather %cs dim 0 over ["fsdp"] {fsdp.gathers = @c.flat, fsdp.structure = #fsdp.structure<"c">} : tensor<16xf32> -> tensor<32xf32> loc("c.flat")
       %as = fsdp.load @a.flat "parameter" : tensor<16xf32>
-      %a = fsdp.all_gather %as dim 0 over ["fsdp"] : tensor<16xf32> -> tensor<32xf32>
+      %a = fsdp.all_gather %as dim 0 over ["fsdp"] {fsdp.gathers = @a.flat, fsdp.structure = #fsdp.structure<"a">} : tensor<16xf32> -> tensor<32xf32> loc("a.flat")
       %bs = fsdp.load @b.flat "parameter" : tensor<16xf32>
-      %b = fsdp.all_gather %bs dim 0 over ["fsdp"] : tensor<16xf32> -> tensor<32xf32>
+      %b = fsdp.all_gather %bs dim 0 over ["fsdp"] {fsdp.gathers = @b.flat, fsdp.structure = #fsdp.structure<"b">} : tensor<16xf32> -> tensor<32xf32> loc("b.flat")
       %1 = math.tanh %c : tensor<32xf32> loc("first")
       %2 = arith.addf %1, %b : tensor<32xf32> loc("second")
       %3 = arith.addf %2, %c : tensor<32xf32> loc("third")
