@@ -12,5 +12,6 @@ function(fsdpc_add_program name model)
   set(program ${CMAKE_CURRENT_BINARY_DIR}/${name})
   add_custom_command(OUTPUT ${program} COMMAND ${model} ${ARGN} -o ${program} DEPENDS ${model} VERBATIM
                      COMMENT "Compiling the model ${model} to the program ${name}")
-  add_custom_target(${name} ALL DEPENDS ${program})
+  # Not called like the file: make would see a circle.
+  add_custom_target(${name}-program ALL DEPENDS ${program})
 endfunction()
