@@ -108,6 +108,11 @@ constexpr int ranksOver(const Program &program, const AxisList &axes) {
   return ranks;
 }
 
+/// The samples of a batch, over all ranks.
+constexpr std::int64_t globalBatch(const Program &program) {
+  return program.inputs.empty() ? 1 : program.inputs[0].batch;
+}
+
 /// The number of ranks of the whole mesh.
 constexpr int worldSize(const Program &program) {
   int ranks = 1;

@@ -82,11 +82,6 @@ private:
   std::vector<std::vector<std::byte>> rows; ///< room for a sample of each input
 };
 
-/// The samples of a batch, over all ranks.
-std::int64_t globalBatch(const Program &program) {
-  return program.inputs.empty() ? 1 : program.inputs[0].batch;
-}
-
 /// One rank's training run.
 class Training {
 public:

@@ -16,10 +16,6 @@ namespace fsdp::rt {
 
 namespace {
 
-std::int64_t globalBatch(const Program &program) {
-  return program.inputs.empty() ? 1 : program.inputs[0].batch;
-}
-
 double learningRate(const Program &program, const Options &options) {
   return options.learningRate.value_or(program.defaultLearningRate);
 }

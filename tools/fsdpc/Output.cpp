@@ -4,6 +4,7 @@
 
 #include "tools/fsdpc/Options.h"
 #include "tools/output/TemporaryFolder.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -19,6 +20,13 @@ namespace fsdpc {
 const char *const markerName = ".written-by-fsdpc";
 
 static std::string quoted(const files::path &path) { return "'" + path.string() + "'"; }
+
+std::string readFile(const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    throw Failure("cannot read '" + path + "': " + buffer.getError().message());
+  return (*buffer)->getBuffer().str();
+}
 
 OutputFile openOutput(const std::string &path) {
   llvm::Expected<OutputFile> file = OutputFile::open(path);

@@ -15,6 +15,9 @@ using Files = std::map<std::string, std::string>;
 /// The file that says that this tool wrote the folder it stands in.
 extern const char *const markerName;
 
+/// All of the file at `path`. Throws Failure.
+std::string readFile(const std::string &path);
+
 /// The destination at `path` ("-" is standard output). Throws Failure where nothing can be written.
 OutputFile openOutput(const std::string &path);
 /// Writes all of it; `mode` is that of a new file. Throws Failure.

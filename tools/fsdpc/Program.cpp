@@ -8,7 +8,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include <algorithm>
 #include <filesystem>
@@ -21,13 +20,6 @@ namespace files = std::filesystem;
 namespace ir = mlir::fsdp;
 
 namespace fsdpc {
-
-static std::string readFile(const files::path &path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path.string());
-  if (!buffer)
-    throw Failure("cannot read '" + path.string() + "': " + buffer.getError().message());
-  return (*buffer)->getBuffer().str();
-}
 
 static ir::TargetKind targetOf(const Options &options) {
   return options.target == "cuda" ? ir::TargetKind::Cuda : ir::TargetKind::Cpu;
@@ -62,7 +54,7 @@ static void addFolder(Files &content, const std::string &name,
     files::path inside = entry.path().lexically_relative(folder);
     if (entry.is_regular_file() && extensions.count(entry.path().extension().string()) &&
         isWanted(inside))
-      content[name + "/" + inside.generic_string()] = readFile(entry.path());
+      content[name + "/" + inside.generic_string()] = readFile(entry.path().string());
   }
   if (error)
     throw Failure("cannot read the runtime's folder '" + folder.string() + "': " + error.message());

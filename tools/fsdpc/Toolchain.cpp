@@ -7,11 +7,11 @@
 #include "tools/fsdpc/Toolchain.h"
 
 #include "tools/fsdpc/Options.h"
+#include "tools/fsdpc/Output.h"
 #include "tools/output/TemporaryFolder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MD5.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
@@ -43,13 +43,6 @@ const std::string &findRuntimeSources() {
   return found;
 }
 
-static std::string readWhole(const files::path &path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path.string());
-  if (!buffer)
-    throw Failure("cannot read '" + path.string() + "': " + buffer.getError().message());
-  return (*buffer)->getBuffer().str();
-}
-
 //===----------------------------------------------------------------------===//
 // The runtime of an installed compiler
 //===----------------------------------------------------------------------===//
@@ -78,7 +71,7 @@ static std::string digestOfRuntime(const std::string &sources, const std::string
   for (const char *part : {"runtime", "cli"})
     for (const auto &entry : files::recursive_directory_iterator(files::path(sources) / part))
       if (entry.is_regular_file())
-        texts[entry.path().string()] = readWhole(entry.path());
+        texts[entry.path().string()] = readFile(entry.path().string());
   for (const auto &[path, text] : texts) {
     digest.update(path);
     digest.update(text);
@@ -125,7 +118,7 @@ static void runStep(const std::vector<std::string> &command, const std::string &
   place.removeProcess(process.Pid);
   if (done.ReturnCode == 0)
     return;
-  std::string text = readWhole(log);
+  std::string text = readFile(log);
   throw Failure("the runtime library of programs does not build:\n" +
                 text.substr(text.size() > 4000 ? text.size() - 4000 : 0));
 }
@@ -161,7 +154,7 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
            std::to_string(std::max(1u, std::thread::hardware_concurrency()))},
           log, folder);
   const std::string file = build + "/toolchain.json";
-  std::string text = readWhole(file);
+  std::string text = readFile(file);
   for (size_t at = 0; (at = text.find(build, at)) != std::string::npos; at += built.string().size())
     text.replace(at, build.size(), built.string());
   llvm::raw_fd_ostream out(file, error);
@@ -189,7 +182,7 @@ static std::vector<std::string> stringsOf(const llvm::json::Object &object, llvm
 }
 
 static llvm::json::Object readToolchain(const std::string &path) {
-  auto parsed = llvm::json::parse(readWhole(path));
+  auto parsed = llvm::json::parse(readFile(path));
   if (parsed && parsed->getAsObject())
     return std::move(*parsed->getAsObject());
   llvm::consumeError(parsed.takeError());
