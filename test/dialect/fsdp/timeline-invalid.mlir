@@ -30,7 +30,7 @@ fsdp.program @p role {} {
 // -----
 
 fsdp.program @p role {} {
-  // expected-error @below {{'b' holds "gradient", expected "parameter" or a state as it is persistent}}
+  // expected-error @below {{'b' holds "gradient", expected "parameter", a state or "accumulator" as it is persistent}}
   %b = fsdp.buffer "b" persistent holds @u "gradient" : !fsdp.buffer<tensor<8xf32>>
 }
 
