@@ -29,6 +29,8 @@ private:
   LogicalResult output(OutputOp op);
   LogicalResult outputSum(OutputSumOp op);
   LogicalResult sampleCount(SampleCountOp op);
+  LogicalResult microbatchSamples(MicrobatchSamplesOp op);
+  LogicalResult nextMicrobatch(NextMicrobatchOp op);
   LogicalResult collective(Operation *op, StringRef kind, Value from, Value to, ArrayAttr over);
   LogicalResult allSlice(AllSliceOp op);
   LogicalResult tiled(Operation *op, RankedTensorType piece, RankedTensorType whole, uint64_t dim);
@@ -164,6 +166,27 @@ LogicalResult CallFinder::sampleCount(SampleCountOp op) {
     return failure();
   read(launch.getStepState());
   write(target(op.getCount()));
+  return success();
+}
+
+LogicalResult CallFinder::microbatchSamples(MicrobatchSamplesOp op) {
+  call.function = "microbatch_samples";
+  if (failed(needBuffers(op)))
+    return failure();
+  const int64_t batch = op.getBatch();
+  const int64_t rows = llvm::divideCeil(batch, program.mesh.getSize(getAxisNames(op.getOver())));
+  pass("Microbatches{/*part=*/" + std::to_string(llvm::divideCeil(rows, op.getMicrobatches())) +
+       ", /*samples=*/samplesOfRank(" + std::to_string(batch) + ", " + std::to_string(rows) + ", " +
+       rankIndex(program, op.getOver()) + ")}");
+  read(launch.getStepState());
+  write(target(op.getCount()));
+  return success();
+}
+
+LogicalResult CallFinder::nextMicrobatch(NextMicrobatchOp) {
+  call.function = "next_microbatch";
+  read(launch.getStepState());
+  call.writes.push_back(launch.getStepState());
   return success();
 }
 
@@ -308,7 +331,7 @@ LogicalResult CallFinder::dropout(DropoutOp op) {
   for (int64_t dim = type.getRank() - 1; dim >= 0; stride *= whole[dim--])
     if (SmallVector<StringAttr> axes = op.getAxes(dim); !axes.empty())
       first += (first.empty() ? "" : " + ") +
-               ("std::int64_t{" + std::to_string(type.getDimSize(dim) * stride) + "} * (") +
+               ("std::int64_t{" + std::to_string(op.getRankDimSize(dim) * stride) + "} * (") +
                rankIndex(program, getAxisArray(op.getContext(), axes)) + ")";
   pass(dropoutMask(op, first.empty() ? "0" : first));
   read(launch.getStepState());
@@ -424,6 +447,8 @@ LogicalResult CallFinder::find(Operation *op) {
       .Case([&](OutputOp op) { return output(op); })
       .Case([&](OutputSumOp op) { return outputSum(op); })
       .Case([&](SampleCountOp op) { return sampleCount(op); })
+      .Case([&](MicrobatchSamplesOp op) { return microbatchSamples(op); })
+      .Case([&](NextMicrobatchOp op) { return nextMicrobatch(op); })
       .Case([&](AllGatherOp op) {
         if (failed(collective(op, "all_gather", op.getInput(), op.getResult(), op.getOver())))
           return failure();

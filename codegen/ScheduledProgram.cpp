@@ -52,12 +52,12 @@ std::string mlir::fsdp::bufferName(Value buffer) {
 }
 
 bool mlir::fsdp::readsStepState(LaunchOp launch) {
-  return isa_and_nonnull<OptimizerStepOp, LearningRateOp, AdvanceOp, DropoutOp, SampleCountOp>(
-      onlyOp(launch));
+  return isa_and_nonnull<OptimizerStepOp, LearningRateOp, AdvanceOp, DropoutOp, SampleCountOp,
+                         MicrobatchSamplesOp, NextMicrobatchOp>(onlyOp(launch));
 }
 
 bool mlir::fsdp::writesStepState(LaunchOp launch) {
-  return isa_and_nonnull<AdvanceOp>(onlyOp(launch));
+  return isa_and_nonnull<AdvanceOp, NextMicrobatchOp>(onlyOp(launch));
 }
 
 int ScheduledProgram::events() const {

@@ -41,6 +41,14 @@ std::string mlir::fsdp::spell(const nn::ShapeArgument &shape, MLIRContext *conte
 }
 
 std::string mlir::fsdp::dropoutMask(DropoutOp op, std::string first) {
+  // By how much the first index grows from one microbatch to the next.
+  std::string microbatch;
+  if (std::optional<uint64_t> along = op.getAlong()) {
+    int64_t step = cast<RankedTensorType>(op.getType()).getDimSize(*along);
+    for (int64_t size : op.getGlobalShape().drop_front(*along + 1))
+      step *= size;
+    microbatch = ", " + field("microbatch", std::to_string(step));
+  }
   // From the innermost dimension on; dimensions that lie together in the whole tensor are joined.
   ArrayRef<int64_t> part = cast<RankedTensorType>(op.getType()).getShape(),
                     whole = op.getGlobalShape();
@@ -60,5 +68,5 @@ std::string mlir::fsdp::dropoutMask(DropoutOp op, std::string first) {
   return "DropoutMask<" + std::to_string(extents.size()) + ">{" +
          field("rate", literal(op.getRate().convertToDouble(), f64)) + ", " +
          field("name", "hashName(\"" + escaped(op.getName()) + "\")") + ", " +
-         field("first", first) + ", " + field("extents", "{" + list + "}") + "}";
+         field("first", first) + ", " + field("extents", "{" + list + "}") + microbatch + "}";
 }

@@ -48,7 +48,7 @@ Tensor Model::input(const std::string &name, const Shape &shape, ElementType ele
                                 std::to_string(sampleDim) + ", expected a dimension below " +
                                 std::to_string(shape.size()));
   auto op = ir::InputOp::create(b.builder, b.location(name, where), type, name, sampleDim,
-                                IntegerAttr(), ArrayAttr());
+                                IntegerAttr(), ArrayAttr(), IntegerAttr());
   b.check([&] { return mlir::verify(op); }, "input '" + ir::shownName(name) + "'", where);
   return b.wrap(op, name, Origin());
 }

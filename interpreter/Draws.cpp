@@ -52,14 +52,19 @@ std::array<uint32_t, 4> Draws::words(uint64_t group) const {
 }
 
 Tensor interpreter::drop(DropoutOp op, Numerics numerics, const Draws &draws, const Tensor &input,
+                         int64_t microbatch,
                          llvm::function_ref<int64_t(ArrayRef<StringAttr>)> rankIndex) {
   RankedTensorType type = input.getType();
   Rounding round(type.getElementType(), numerics);
   ArrayRef<int64_t> whole = op.getGlobalShape();
   double rate = op.getRate().convertToDouble(), scale = round(1 / (1 - rate));
   SmallVector<int64_t> first;
-  for (int64_t dim = 0; dim < type.getRank(); ++dim)
-    first.push_back(rankIndex(op.getAxes(dim)) * type.getDimSize(dim));
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    bool isCut = op.getAlong() && static_cast<int64_t>(*op.getAlong()) == dim;
+    int64_t rows = op.getOver() ? op.getRankDimSize(dim) : type.getDimSize(dim);
+    first.push_back(rankIndex(op.getAxes(dim)) * rows +
+                    (isCut ? microbatch * type.getDimSize(dim) : 0));
+  }
   Tensor result(type);
   Element *to = result.mutableData();
   for (int64_t i = 0; i < result.size(); ++i) {

@@ -120,7 +120,8 @@ static Kernel compileDistribution(Operation *op, Numerics numerics) {
       .Case([=](DropoutOp dropout) -> Kernel {
         return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
           Draws draws(/*seed=*/0, DropoutOp(dropout).getName(), /*step=*/1);
-          out[0] = drop(dropout, numerics, draws, in[0], [](ArrayRef<StringAttr>) { return 0; });
+          out[0] = drop(dropout, numerics, draws, in[0], /*microbatch=*/0,
+                        [](ArrayRef<StringAttr>) { return 0; });
         };
       })
       .Default([](Operation *) { return Kernel(); });

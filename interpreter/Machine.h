@@ -39,6 +39,7 @@ struct StepState {
   int64_t step = 0;     ///< steps finished
   int64_t updates = 0;  ///< steps whose update was applied
   int64_t badSteps = 0; ///< consecutive steps that were skipped
+  int64_t microbatch = 0; ///< of the step, the one being performed
 };
 
 /// What a step logs, by name.

@@ -133,7 +133,7 @@ static RankKernel compileOptimizerStep(OptimizerStepOp op, Numerics numerics) {
 static RankKernel compileDropout(DropoutOp op, Numerics numerics) {
   return [=](RankContext &context, In in, Out out) {
     Draws draws(context.options->seed, DropoutOp(op).getName(), context.stepState.step + 1);
-    out[0] = drop(op, numerics, draws, in[0], [&](ArrayRef<StringAttr> axes) {
+    out[0] = drop(op, numerics, draws, in[0], context.stepState.microbatch, [&](ArrayRef<StringAttr> axes) {
       return context.mesh.getIndexIn(context.rank, axes);
     });
     return success();
@@ -183,6 +183,25 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
           return success();
         };
       })
+      .Case([](MicrobatchSamplesOp samples) -> RankKernel {
+        RankedTensorType type = tensorType(samples.getCount());
+        int64_t batch = samples.getBatch(), parts = samples.getMicrobatches();
+        SmallVector<StringAttr> axes = getAxisNames(samples.getOver());
+        return [=](RankContext &context, In, Out out) {
+          int64_t rows = llvm::divideCeil(batch, context.mesh.getSize(axes));
+          int64_t part = llvm::divideCeil(rows, parts);
+          int64_t ofRank = std::min(rows, batch - rows * context.mesh.getIndexIn(context.rank, axes));
+          int64_t left = ofRank - part * context.stepState.microbatch;
+          out[0] = Tensor::splat(type, std::clamp<int64_t>(left, 0, part));
+          return success();
+        };
+      })
+      .Case([](NextMicrobatchOp) -> RankKernel {
+        return [](RankContext &context, In, Out) {
+          ++context.stepState.microbatch;
+          return success();
+        };
+      })
       .Case([=](LearningRateOp rate) -> RankKernel {
         RankedTensorType type = tensorType(rate.getLr());
         return [=](RankContext &context, In, Out out) mutable {
@@ -197,6 +216,7 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
           StepState &state = context.stepState;
           bool ok = in[0].getInt(0);
           ++state.step;
+          state.microbatch = 0;
           state.updates += ok;
           state.badSteps = ok ? 0 : state.badSteps + 1;
           return success();
@@ -211,6 +231,24 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
       })
       .Case([](StoreOp store) -> RankKernel {
         std::pair<std::string, std::string> key(store.getStorage().str(), store.getWhat().str());
+        return [=](RankContext &context, In in, Out) {
+          context.kept[key] = in[0];
+          return success();
+        };
+      })
+      .Case([](CarryLoadOp load) -> RankKernel {
+        std::pair<std::string, std::string> key(load.getCarried().str(), "carried");
+        return [=](RankContext &context, In, Out out) -> LogicalResult {
+          auto found = context.kept.find(key);
+          if (found == context.kept.end())
+            return CarryLoadOp(load).emitOpError()
+                   << "loads '" << key.first << "', in which nothing has been stored";
+          out[0] = found->second;
+          return success();
+        };
+      })
+      .Case([](CarryStoreOp store) -> RankKernel {
+        std::pair<std::string, std::string> key(store.getCarried().str(), "carried");
         return [=](RankContext &context, In in, Out) {
           context.kept[key] = in[0];
           return success();

@@ -38,6 +38,32 @@ StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> bat
   return StringAttr();
 }
 
+FailureOr<MeshAttr> mlir::fsdp::withMicrobatches(MeshAttr mesh, int64_t microbatches) {
+  if (mesh.getAxisIndex(kMicrobatchAxis) >= 0)
+    return failure();
+  SmallVector<StringAttr> names(mesh.getAxisNames());
+  SmallVector<int64_t> sizes(mesh.getAxisSizes()), devices;
+  names.push_back(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
+  sizes.push_back(microbatches);
+  for (int64_t device : mesh.getDevices())
+    for (int64_t part = 0; part < microbatches; ++part)
+      devices.push_back(device * microbatches + part);
+  return MeshAttr::get(mesh.getContext(), names, sizes, devices);
+}
+
+MeshAttr mlir::fsdp::withoutMicrobatches(MeshAttr mesh) {
+  int64_t index = mesh.getAxisIndex(kMicrobatchAxis);
+  if (index < 0)
+    return mesh;
+  int64_t parts = mesh.getAxisSizes()[index];
+  SmallVector<int64_t> devices;
+  for (auto [position, device] : llvm::enumerate(mesh.getDevices()))
+    if (position % parts == 0)
+      devices.push_back(device / parts);
+  return MeshAttr::get(mesh.getContext(), mesh.getAxisNames().drop_back(),
+                       mesh.getAxisSizes().drop_back(), devices);
+}
+
 std::string mlir::fsdp::describeAxes(MeshAttr mesh) {
   std::string text;
   for (auto [name, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes()))

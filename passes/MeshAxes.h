@@ -22,6 +22,15 @@ SmallVector<StringAttr> getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others
 /// An axis of the module's mesh that nothing uses; null where there is none.
 StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes);
 
+/// The axis over which the microbatches of a step follow one another in time, from `fsdp-propagate` to
+/// `fsdp-partition`: no rank has a coordinate on it.
+constexpr llvm::StringLiteral kMicrobatchAxis = "microbatch";
+
+/// `mesh` with this axis, innermost; fails where it has one of that name, or too many parts.
+FailureOr<MeshAttr> withMicrobatches(MeshAttr mesh, int64_t microbatches);
+/// `mesh` without it.
+MeshAttr withoutMicrobatches(MeshAttr mesh);
+
 /// "data=2,fsdp=4"
 std::string describeAxes(MeshAttr mesh);
 

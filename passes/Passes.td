@@ -53,8 +53,15 @@ def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
     A value that depends on parameters alone does not live from forward into backward: every
     backward op that uses one has its own `fsdp.read` right before it.
 
+    With `of-sum`, gradients are those of the sum alone, and `fsdp.gradient` names the weight that divides them later: what
+    gradient accumulation adds up.
+
     Example: `fsdp-opt --fsdp-differentiate model.mlir`
   }];
+  let options = [
+    Option<"ofSum", "of-sum", "bool", "false",
+           "Gradients of the sum of losses instead of sum / weight">,
+  ];
 }
 
 def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
@@ -134,13 +141,17 @@ def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
     After this pass every op with tensor results has the attribute `fsdp.shardings`, one sharding for
     each result, that its operands can give it. Inputs are split along their sample dimension over the mesh axes
     `data` and `fsdp` and those of the option `batch-axes`; an axis that nothing uses is an error. Parameters are whole, constraints hold first, and the rest follows the sharding rules
-    of the ops to a fixed point. `unreduced` marks the ops that leave partial sums.
+    of the ops to a fixed point. `unreduced` marks the ops that leave partial sums. With `accumulate` K above 1, steps that train
+    are split over one more axis, `microbatch` of size K, which the mesh has until `fsdp-partition`: the parts are not on different ranks
+    but follow one another in time.
 
     Example: `fsdp-opt --fsdp-propagate=batch-axes=node model.mlir`
   }];
   let options = [
     ListOption<"batchAxes", "batch-axes", "std::string",
                "Axes that split the batch besides data and fsdp">,
+    Option<"accumulate", "accumulate", "::mlir::fsdp::Count", "::mlir::fsdp::Count{1}",
+           "Microbatches of a step that trains">,
   ];
 }
 
@@ -153,9 +164,19 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
     and reduced right after the last one is complete, and padding is masked before it is reduced over. A value
     that has to change its sharding otherwise is reported as a remark, with the collective and its bytes.
 
+    A step that is split over the axis `microbatch` becomes the segments `first`, `middle`, `last` and `update` of one `fsdp.walk`:
+    the first three compute one microbatch each and add up gradients and sums in `fsdp.carried` tensors; `last` completes
+    the gradients and `update` does what follows once. `accumulate-reduce` says when gradients are reduced over ranks: in `each` microbatch, shards are
+    added up; with `last`, gradients are added up before they are reduced. `auto` is `each` for storages that are split, `last` for
+    replicated ones. A value that depends on the samples of more than one microbatch and that forward needs (batch statistics) is an error.
+
     Example: `fsdp-opt --fsdp-shard-parameters --fsdp-differentiate --fsdp-apply-optimizer --fsdp-propagate --fsdp-partition model.mlir`
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let options = [
+    Option<"accumulateReduce", "accumulate-reduce", "std::string", "\"auto\"",
+           "each, last or auto: the microbatches that reduce gradients">,
+  ];
 }
 
 def FusePass : Pass<"fsdp-fuse", "::mlir::ModuleOp"> {

@@ -32,21 +32,26 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   // Once casts stand, since they are values to mask; loss and metrics are still sums over weights.
   manager.addPass(createCountSamplesPass());
   // Reads of one parameter are distinct from here on: backward gets its own.
-  manager.addPass(createDifferentiatePass());
+  // Over microbatches, sums of losses add up; their weight is known after the last one.
+  DifferentiatePassOptions gradients;
+  gradients.ofSum = options.accumulate > 1;
+  manager.addPass(createDifferentiatePass(gradients));
   manager.addPass(createApplyOptimizerPass());
   // Once all that computes stands in the step, and before anything changes shape.
   PropagatePassOptions propagation;
   propagation.batchAxes.assign(options.batchAxes.begin(), options.batchAxes.end());
+  propagation.accumulate = Count{options.accumulate};
   manager.addPass(createPropagatePass(propagation));
   manager.addPass(createVerifyPhasePass());
 }
 
 void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOptions &options) {
-  manager.addPass(createPartitionPass());
+  // Microbatches too: they are a split of the batch, over time.
+  PartitionPassOptions partition;
+  partition.accumulateReduce = options.accumulateReduce;
+  manager.addPass(createPartitionPass(partition));
   // After partitioning, so that masks and broadcasts of local shape join kernels.
   manager.addPass(createFusePass());
-  // Later, here: fsdp-rematerialize, after fusion so that recomputing calls the same kernels, and
-  // fsdp-accumulate, which repeats the segment for microbatches.
   manager.addPass(createVerifyPhasePass());
 }
 
@@ -80,6 +85,11 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<Count> prefetch{*this, "prefetch", llvm::cl::desc("gathers that may run ahead"),
                          llvm::cl::init(Count{1})};
 
+  Option<Count> accumulate{*this, "accumulate", llvm::cl::desc("microbatches of a step"),
+                           llvm::cl::init(Count{1})};
+  Option<std::string> accumulateReduce{
+      *this, "accumulate-reduce", llvm::cl::desc("microbatches that reduce gradients: each, last or auto"),
+      llvm::cl::init("auto")};
   Option<std::string> precision{*this, "precision", llvm::cl::desc("f32 or bf16"),
                                 llvm::cl::init("f32")};
   Option<std::string> reducePrecision{*this, "reduce-precision", llvm::cl::desc("f32 or bf16"),
@@ -95,6 +105,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
     options.minShardSize = minShardSize.value;
     options.shardPatterns.assign(shard.begin(), shard.end());
     options.prefetch = prefetch.value;
+    options.accumulate = accumulate.value;
+    options.accumulateReduce = accumulateReduce;
     return options;
   }
 };

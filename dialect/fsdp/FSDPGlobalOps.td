@@ -12,11 +12,13 @@ def FSDP_InputOp : FSDP_Op<"input", [Pure, InGlobalPhase, InLocalPhase, InSchedu
     Dimension `sample_dim` counts samples. In the global phase the value is the whole batch. From the
     local phase on, `shard_of` is the global batch size B and `over` the axes that split it
     into R parts: rank index r takes samples [r*c, (r+1)*c) with c = ceil(B/R) = the local size; those
-    past B repeat the last sample and have weight 0.
+    past B repeat the last sample and have weight 0. With `microbatches` K the value is one of K consecutive parts of the
+    rank's samples, of ceil(c/K) each: each time that a segment with the op runs, the next one. Samples past c or B have weight 0.
 
     Constraints:
     - (C1) `shard_of` and `over` stand together; the local size is the ceil-divided batch, of at least one
-      sample; axes are distinct axes of the mesh.
+      sample, ceil-divided once more by `microbatches`; axes are distinct axes of the mesh.
+    - (C4) `microbatches` is at least 1, and stands with `shard_of`.
     - (C2) `sample_dim` is a dimension of the type.
     - (C3) the name is not `__metadata__`.
 
@@ -31,10 +33,11 @@ def FSDP_InputOp : FSDP_Op<"input", [Pure, InGlobalPhase, InLocalPhase, InSchedu
     ```
   }];
   let arguments = (ins StrAttr:$name, I64Attr:$sample_dim, OptionalAttr<I64Attr>:$global_batch,
-                       OptionalAttr<StrArrayAttr>:$over);
+                       OptionalAttr<StrArrayAttr>:$over, OptionalAttr<I64Attr>:$microbatches);
   let results = (outs FSDP_Tensor:$result);
   let assemblyFormat = [{
-    $name `sample_dim` $sample_dim (`shard_of` $global_batch^ `over` $over)? attr-dict `:` type($result)
+    $name `sample_dim` $sample_dim (`shard_of` $global_batch^ `over` $over)? (`microbatches` $microbatches^)?
+    attr-dict `:` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -118,7 +121,8 @@ def FSDP_GradientOp : FSDP_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserO
   let summary = "The gradient of the loss with respect to a parameter";
   let description = [{
     Written by `fsdp-differentiate`, one for each parameter that is not frozen, in the order
-    in which backward completes them; turned into an update by `fsdp-apply-optimizer`.
+    in which backward completes them; turned into an update by `fsdp-apply-optimizer`. With `over` the value is the gradient
+    of the sum of losses, and that of the loss is the value divided by this weight: with gradient accumulation the weight is known after the last microbatch only.
 
     Constraints:
     - (C1) the value has the shape of the parameter, in the `reduce` type of its placement where there is one.
@@ -132,8 +136,8 @@ def FSDP_GradientOp : FSDP_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserO
     }
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$param, FSDP_FloatTensor:$value);
-  let assemblyFormat = "$param `,` $value attr-dict `:` type($value)";
+  let arguments = (ins FlatSymbolRefAttr:$param, FSDP_FloatTensor:$value, Optional<FSDP_ScalarF64>:$weight);
+  let assemblyFormat = "$param `,` $value (`over` $weight^)? attr-dict `:` type($value)";
 }
 
 def FSDP_GlobalNormOp : FSDP_Op<"global_norm", [Pure, InGlobalPhase]> {

@@ -46,6 +46,54 @@ def FSDP_StoreOp : FSDP_Op<"store", [DeclareOpInterfaceMethods<SymbolUserOpInter
   let assemblyFormat = "$value `,` $storage $what attr-dict `:` type($value)";
 }
 
+def FSDP_CarryLoadOp : FSDP_Op<"carry_load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    InLocalPhase, MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
+  let summary = "What was stored last in a carried tensor";
+  let description = [{
+    The contents that an earlier segment, or this one before, has stored.
+
+    Constraints:
+    - (C1) the symbol names a `fsdp.carried` of the result's type.
+
+    Example: see `fsdp.carry_store`.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$carried);
+  let results = (outs FSDP_Tensor:$result);
+  let assemblyFormat = "$carried attr-dict `:` type($result)";
+}
+
+def FSDP_CarryStoreOp : FSDP_Op<"carry_store", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    InLocalPhase, MemoryEffects<[MemWrite<FSDP_ParameterResource>]>]> {
+  let summary = "Replace the contents of a carried tensor";
+  let description = [{
+    The op that makes the value computes it where the carried tensor lies, so that nothing is copied. It may read what was
+    there before, element by element; nothing else reads that later.
+
+    Constraints:
+    - (C1) the symbol names a `fsdp.carried` of the value's type.
+
+    Example:
+    ```mlir
+    fsdp.carried @loss.sum : tensor<f64>
+    fsdp.program @all role {} {
+      fsdp.segment @first train next [@last] {
+        %one = arith.constant dense<1.0> : tensor<f64>
+        %x = arith.negf %one : tensor<f64>
+        fsdp.carry_store %x, @loss.sum : tensor<f64>
+      }
+      fsdp.segment @last train next [@first] {
+        %x = arith.constant dense<1.0> : tensor<f64>
+        %sum = fsdp.carry_load @loss.sum : tensor<f64>
+        %new = arith.addf %sum, %x : tensor<f64>
+        fsdp.carry_store %new, @loss.sum : tensor<f64>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_Tensor:$value, FlatSymbolRefAttr:$carried);
+  let assemblyFormat = "$value `,` $carried attr-dict `:` type($value)";
+}
+
 def FSDP_ViewOp : FSDP_Op<"view", [Pure, InLocalPhase]> {
   let summary = "One parameter out of a flat unit, without a copy";
   let description = [{

@@ -147,6 +147,27 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
   }];
 }
 
+def FSDP_CarriedOp : FSDP_Op<"carried", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    Symbol, HasParent<"::mlir::ModuleOp">, InLocalPhase]> {
+  let summary = "Declare a tensor that a rank carries from segment to segment";
+  let description = [{
+    Written and read by `fsdp.carry_store` and `fsdp.carry_load`, in segments that follow one another: sums over microbatches, and
+    what a segment leaves for the next one. Holds nothing before it is first stored. In the scheduled phase it is a persistent
+    `fsdp.buffer`. `of` names the storage whose gradients it sums up.
+
+    Constraints:
+    - (C1) `of` names a `fsdp.storage`.
+
+    Example: see `fsdp.carry_store`.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FSDP_Tensor>:$type,
+                       OptionalAttr<FlatSymbolRefAttr>:$storage);
+  let assemblyFormat = "$sym_name `:` $type (`of` $storage^)? attr-dict";
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
+  }];
+}
+
 def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SymbolTable, SingleBlock, NoTerminator,
                                          HasParent<"::mlir::ModuleOp">, IsolatedFromAbove,
                                          InLocalPhase, InScheduledPhase]> {

@@ -23,14 +23,17 @@ def FSDP_DropoutOp : FSDP_Op<"dropout", [InGlobalPhase, InLocalPhase, InSchedule
     evaluates has no dropout (`fsdp-derive-evaluation`).
 
     In the local form dimension i is this rank's part of a dimension of the i-th size of `part_of`, split
-    over the i-th list of `over`; the global index follows from them. Without them the tensor is whole.
+    over the i-th list of `over`; the global index follows from them. Without them the tensor is whole. With
+    `microbatches` K `along` D, the rank's part of dimension D is cut once more into K consecutive parts, of which the step
+    state says which one it is (`fsdp.next_microbatch`).
 
     Constraints:
     - (C1) 0 <= `rate` < 1.
     - (C2) `name` is not empty.
     - (C3) `part_of` and `over` have one entry per dimension.
     - (C4) the axes in `over` are axes of the mesh, each named once.
-    - (C5) each dimension is its size in `part_of` ceil-divided by the ranks over its axes.
+    - (C5) each dimension is its size in `part_of` ceil-divided by the ranks over its axes, dimension `along` once more by
+      `microbatches`, which is at least 1.
 
     Example:
     ```mlir
@@ -50,10 +53,12 @@ def FSDP_DropoutOp : FSDP_Op<"dropout", [InGlobalPhase, InLocalPhase, InSchedule
   }];
   let arguments = (ins FSDP_FloatTensor:$input, F64Attr:$rate, StrAttr:$name,
                        OptionalAttr<DenseI64ArrayAttr>:$part_of,
-                       OptionalAttr<FSDP_AxesOfDimensions>:$over);
+                       OptionalAttr<FSDP_AxesOfDimensions>:$over, OptionalAttr<I64Attr>:$microbatches,
+                       OptionalAttr<I64Attr>:$along);
   let results = (outs FSDP_FloatTensor:$result);
   let assemblyFormat = [{
-    $input `rate` custom<PlainF64>($rate) `name` $name (`part_of` $part_of^ `over` $over)? attr-dict
+    $input `rate` custom<PlainF64>($rate) `name` $name (`part_of` $part_of^ `over` $over)?
+    (`microbatches` $microbatches^ `along` $along)? attr-dict
     `:` type($result)
   }];
   let hasVerifier = 1;
@@ -64,6 +69,8 @@ def FSDP_DropoutOp : FSDP_Op<"dropout", [InGlobalPhase, InLocalPhase, InSchedule
     }
     /// The axes that dimension `dim` is split over, major first.
     ::llvm::SmallVector<::mlir::StringAttr> getAxes(int64_t dim);
+    /// The size of dimension `dim` of what one rank holds of all microbatches, padding included.
+    int64_t getRankDimSize(int64_t dim);
   }];
 }
 

@@ -34,6 +34,48 @@ def FSDP_SampleCountOp : FSDP_Op<"sample_count", [InGlobalPhase, InLocalPhase, I
   let hasVerifier = 1;
 }
 
+def FSDP_MicrobatchSamplesOp : FSDP_Op<"microbatch_samples", [InLocalPhase, InScheduledPhase,
+    MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
+  let summary = "How many samples of this rank's part of this microbatch count";
+  let description = [{
+    Of a batch of `of` samples, a rank takes c = ceil(of / ranks over `over`), as `fsdp.input` says, in `microbatches` K consecutive
+    parts of p = ceil(c / K). Part m, which the step state holds, has max(0, min(p, min(c, of - r*c) - m*p)) samples of the
+    batch on the rank with index r; they come first, and those after them have weight 0.
+
+    Constraints:
+    - (C1) `of` is 1 to 2^48, `microbatches` at least 1.
+    - (C2) axes are distinct axes of the mesh.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["fsdp"=4]>
+    fsdp.program @all role {} {
+      fsdp.segment @middle train next [@middle] {
+        %n = fsdp.microbatch_samples of 10 over ["fsdp"] microbatches 2
+        %x = fsdp.input "x" sample_dim 0 shard_of 10 over ["fsdp"] microbatches 2 : tensor<2x64xf32>
+        %m = fsdp.mask_samples %x, %n dim 0 fill 0.0 : tensor<2x64xf32>
+        fsdp.next_microbatch
+      }
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$batch, StrArrayAttr:$over, I64Attr:$microbatches);
+  let results = (outs FSDP_ScalarI64:$count);
+  let assemblyFormat = "`of` $batch `over` $over `microbatches` $microbatches attr-dict";
+  let hasVerifier = 1;
+}
+
+def FSDP_NextMicrobatchOp : FSDP_Op<"next_microbatch", [InLocalPhase, InScheduledPhase,
+    MemoryEffects<[MemRead<FSDP_StepStateResource>, MemWrite<FSDP_StepStateResource>]>]> {
+  let summary = "Go on to the next microbatch of the step";
+  let description = [{
+    Increments the index of the microbatch in the step state, which `fsdp.advance` sets to 0.
+
+    Example: see `fsdp.microbatch_samples`.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def FSDP_MaskSamplesOp : FSDP_Op<"mask_samples", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase,
     AllTypesMatch<["input", "result"]>, DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["isElementwise", "isCheap"]>]> {

@@ -67,6 +67,10 @@ LogicalResult InputOp::verify() {
       return emitOpError() << "takes tokens, got " << type << " with samples along dimension "
                            << dim << ", expected integers in samples by positions";
   }
+  int64_t microbatches = static_cast<int64_t>(getMicrobatches().value_or(1));
+  if (microbatches < 1 || (getMicrobatches() && !getOver()))
+    return emitOpError() << "is one of " << microbatches
+                         << " microbatches, expected at least 1 and 'shard_of' beside them";
   if (!getOver())
     return success();
   SmallVector<StringAttr> axes = getAxisNames(*getOver());
@@ -76,10 +80,15 @@ LogicalResult InputOp::verify() {
   if (batch < 1)
     return emitOpError() << "is part of a batch of " << batch << " samples, expected at least 1";
   int64_t ranks = getMesh(*this).getSize(axes);
-  int64_t expected = llvm::divideCeil(batch, ranks);
-  if (type.getDimSize(dim) != expected)
-    return emitOpError() << "holds " << type.getDimSize(dim) << " samples, expected " << expected
-                         << " (" << batch << " over " << ranks << " ranks)";
+  int64_t expected = llvm::divideCeil(llvm::divideCeil(batch, ranks), microbatches);
+  if (type.getDimSize(dim) != expected) {
+    InFlightDiagnostic diagnostic = emitOpError()
+                                    << "holds " << type.getDimSize(dim) << " samples, expected "
+                                    << expected << " (" << batch << " over " << ranks << " ranks";
+    if (getMicrobatches())
+      diagnostic << " and " << microbatches << " microbatches";
+    return diagnostic << ")";
+  }
   return success();
 }
 

@@ -49,6 +49,33 @@ LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyStorage(symbols, *this, getStorageAttr(), getWhat(), getValue().getType());
 }
 
+LogicalResult CarriedOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!getStorage())
+    return success();
+  return fsdp::detail::findStorage(symbols, *this, getStorageAttr());
+}
+
+/// Fails unless `symbol` names a carried tensor of `type`.
+static LogicalResult verifyCarried(SymbolTableCollection &symbols, Operation *op,
+                                   FlatSymbolRefAttr symbol, Type type) {
+  auto module = op->getParentOfType<ModuleOp>();
+  auto carried = module ? symbols.lookupSymbolIn<CarriedOp>(module, symbol) : CarriedOp();
+  if (!carried)
+    return op->emitOpError() << "names '" << symbol.getValue() << "', which is no 'fsdp.carried'";
+  if (carried.getTensorType() != type)
+    return op->emitOpError() << "has type " << type << ", expected " << carried.getTensorType()
+                             << ", the type of '" << symbol.getValue() << "'";
+  return success();
+}
+
+LogicalResult CarryLoadOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyCarried(symbols, *this, getCarriedAttr(), getType());
+}
+
+LogicalResult CarryStoreOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyCarried(symbols, *this, getCarriedAttr(), getValue().getType());
+}
+
 LogicalResult ViewOp::verify() {
   auto flat = cast<RankedTensorType>(getFlat().getType());
   auto type = cast<RankedTensorType>(getType());

@@ -11,6 +11,10 @@ SmallVector<StringAttr> DropoutOp::getAxes(int64_t dim) {
   return getOver() ? getAxisNames(cast<ArrayAttr>((*getOver())[dim])) : SmallVector<StringAttr>();
 }
 
+int64_t DropoutOp::getRankDimSize(int64_t dim) {
+  return llvm::divideCeil(getGlobalShape()[dim], getMesh(*this).getSize(getAxes(dim)));
+}
+
 LogicalResult DropoutOp::verify() {
   // (C1)
   double rate = getRate().convertToDouble();
@@ -24,6 +28,12 @@ LogicalResult DropoutOp::verify() {
   size_t rank = type.getRank();
   if (getPartOf().has_value() != getOver().has_value())
     return emitOpError() << "has one of 'part_of' and 'over', expected both or none";
+  int64_t microbatches = static_cast<int64_t>(getMicrobatches().value_or(1));
+  if (getMicrobatches().has_value() != getAlong().has_value() ||
+      (getMicrobatches() && (!getPartOf() || microbatches < 1 || *getAlong() >= rank)))
+    return emitOpError() << "has 'microbatches', 'along' and 'part_of' that do not fit, expected all "
+                            "of them: at least 1, along a dimension below "
+                         << rank;
   if (!getPartOf())
     return success();
   if (getPartOf()->size() != rank || getOver()->size() != rank)
@@ -47,11 +57,19 @@ LogicalResult DropoutOp::verify() {
                              << "' twice; name it for one dimension";
     }
     // (C5)
+    bool isCut = getAlong() && *getAlong() == dim;
     int64_t ranks = mesh.getSize(axes), expected = llvm::divideCeil(whole, ranks);
-    if (type.getDimSize(dim) != expected)
-      return emitOpError() << "holds " << type.getDimSize(dim) << " elements of dimension " << dim
-                           << ", expected " << expected << " (" << whole << " over " << ranks
-                           << " ranks)";
+    if (isCut)
+      expected = llvm::divideCeil(expected, microbatches);
+    if (type.getDimSize(dim) == expected)
+      continue;
+    InFlightDiagnostic diagnostic = emitOpError()
+                                    << "holds " << type.getDimSize(dim) << " elements of dimension "
+                                    << dim << ", expected " << expected << " (" << whole << " over "
+                                    << ranks << " ranks";
+    if (isCut)
+      diagnostic << " and " << microbatches << " microbatches";
+    return diagnostic << ")";
   }
   return success();
 }
@@ -73,7 +91,8 @@ LogicalResult DropoutOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> res
   Value input;
   if (resultCotangents[0] && needed[0])
     input = DropoutOp::create(builder, getLoc(), getType(), resultCotangents[0], getRateAttr(),
-                              getNameAttr(), getPartOfAttr(), getOverAttr());
+                              getNameAttr(), getPartOfAttr(), getOverAttr(), getMicrobatchesAttr(),
+                              getAlongAttr());
   operandCotangents.push_back(input);
   return success();
 }

@@ -14,6 +14,16 @@ LogicalResult SampleCountOp::verify() {
   return success();
 }
 
+LogicalResult MicrobatchSamplesOp::verify() {
+  // (C1)
+  if (int64_t batch = getBatch(), parts = getMicrobatches();
+      batch < 1 || batch > nn::kMostTensorBytes || parts < 1 || parts > nn::kMostTensorBytes)
+    return emitOpError() << "counts samples of a batch of " << batch << " in " << parts
+                         << " microbatches, expected 1 to 2^48";
+  // (C2)
+  return fsdp::detail::verifyAxes(*this, getAxisNames(getOver()), "is split over");
+}
+
 LogicalResult MaskSamplesOp::verify() {
   auto type = cast<RankedTensorType>(getType());
   int64_t dim = getDim(), rows = getRows();

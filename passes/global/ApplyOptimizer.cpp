@@ -36,6 +36,20 @@ static Value buildScale(OpBuilder &builder, Location loc, Value norm, double cli
   return arith::MinimumFOp::create(builder, loc, one, ratio);
 }
 
+/// 1 / weight, divided in double, where `gradient` is that of the sum of losses; else null.
+static Value buildShare(OpBuilder &builder, GradientOp gradient) {
+  Value weight = gradient.getWeight();
+  if (!weight)
+    return Value();
+  Location loc = gradient.getLoc();
+  auto type = cast<RankedTensorType>(weight.getType());
+  Value one = arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, builder.getF64FloatAttr(1).getValue()));
+  Value share = arith::DivFOp::create(builder, loc, one, weight);
+  return arith::TruncFOp::create(builder, loc, RankedTensorType::get({}, builder.getF32Type()),
+                                 share);
+}
+
 static LogicalResult applyOptimizer(StepOp step, const SymbolTable &symbols) {
   Block &body = step.getBody().front();
   Value loss = findLoss(step);
@@ -56,10 +70,16 @@ static LogicalResult applyOptimizer(StepOp step, const SymbolTable &symbols) {
   const Structure update = Structure().in(Direction::update);
   StructureScope scope(builder, update);
   Value norm = GlobalNormOp::create(builder, loc, builder.getArrayAttr(params), values);
+  // Gradients of the sum of losses become those of the loss before anything looks at them.
+  Value share = gradients.empty() ? Value() : buildShare(builder, gradients.front());
+  if (share)
+    norm = arith::MulFOp::create(builder, loc, norm, share);
   OutputOp::create(builder, loc, "grad_norm", norm);
   Value lr = LearningRateOp::create(builder, loc, optimizer);
   OutputOp::create(builder, loc, "lr", lr);
   Value scale = buildScale(builder, loc, norm, optimizer.getClip());
+  if (share)
+    scale = arith::MulFOp::create(builder, loc, scale, share);
   Value ok = AllFiniteOp::create(builder, loc, ValueRange{loss, norm});
   for (GradientOp gradient : gradients) {
     auto param = symbols.lookup<ParamOp>(gradient.getParam());

@@ -40,8 +40,9 @@ namespace {
 /// Differentiates the loss of one step with respect to the parameters that are not frozen.
 class ReverseMode {
 public:
-  ReverseMode(StepOp step, LossOp loss)
-      : step(step), loss(loss), builder(OpBuilder::atBlockEnd(&step.getBody().front())) {}
+  /// `ofSum`: of the sum of the loss instead of the loss, sum / weight.
+  ReverseMode(StepOp step, LossOp loss, bool ofSum)
+      : step(step), loss(loss), ofSum(ofSum), builder(OpBuilder::atBlockEnd(&step.getBody().front())) {}
 
   LogicalResult run();
 
@@ -60,6 +61,7 @@ private:
 
   StepOp step;
   LossOp loss;
+  bool ofSum;
   OpBuilder builder;
   /// Float values that depend on a trainable parameter, with the first such parameter.
   DenseMap<Value, StringAttr> active;
@@ -261,12 +263,14 @@ LogicalResult ReverseMode::completeAt(Operation *op) {
       diagnostic.attachNote(op->getLoc()) << "nothing flows back through this op";
       return diagnostic;
     }
-    GradientOp::create(builder, gradient.getLoc(), FlatSymbolRefAttr::get(param), gradient);
+    GradientOp::create(builder, gradient.getLoc(), FlatSymbolRefAttr::get(param), gradient,
+                       ofSum ? loss.getWeight() : Value());
   }
   return success();
 }
 
-/// The loss is sum / weight, so the cotangent of the sum is 1 / weight. Returns the first op of
+/// The loss is sum / weight, so the cotangent of the sum is 1 / weight; or 1, where gradients are divided
+/// by the weight later. Returns the first op of
 /// backward, or null where a gradient is missing.
 Operation *ReverseMode::beginAt(LossOp loss) {
   StructureScope scope(builder, getStructure(loss).in(Direction::backward));
@@ -274,8 +278,11 @@ Operation *ReverseMode::beginAt(LossOp loss) {
   Value one = arith::ConstantOp::create(
       builder, loss.getLoc(),
       DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 1).getValue()));
-  Value seed = arith::DivFOp::create(builder, loss.getLoc(), one, loss.getWeight());
-  renewReads(seed.getDefiningOp());
+  Value seed = one;
+  if (!ofSum) {
+    seed = arith::DivFOp::create(builder, loss.getLoc(), one, loss.getWeight());
+    renewReads(seed.getDefiningOp());
+  }
   if (active.contains(loss.getSum()))
     addCotangent(loss.getSum(), seed);
   if (failed(completeAt(loss)))
@@ -335,6 +342,8 @@ static void lowerMeasures(StepOp step) {
 
 namespace {
 struct Differentiate : fsdp::impl::DifferentiatePassBase<Differentiate> {
+  using Base::Base;
+
   void runOnOperation() override {
     for (StepOp step : getOperation().getOps<StepOp>()) {
       auto losses = step.getBody().front().getOps<LossOp>();
@@ -343,7 +352,7 @@ struct Differentiate : fsdp::impl::DifferentiatePassBase<Differentiate> {
           step.emitOpError("has no loss to differentiate; mark it with 'fsdp.loss'");
           return signalPassFailure();
         }
-        if (failed(ReverseMode(step, *losses.begin()).run()))
+        if (failed(ReverseMode(step, *losses.begin(), ofSum).run()))
           return signalPassFailure();
       }
       lowerMeasures(step);

@@ -19,7 +19,7 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     std::vector<std::string> others(batchAxes.begin(), batchAxes.end());
-    if (failed(checkAxes(module, others)))
+    if (failed(checkAxes(module, others)) || failed(addMicrobatches(module)))
       return signalPassFailure();
     for (StepOp step : module.getOps<StepOp>()) {
       if (!getMeshOp(step)) {
@@ -27,8 +27,10 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
                               "'fsdp.mesh @mesh <[\"fsdp\"=1]>'";
         return signalPassFailure();
       }
-      FailureOr<StepShardings> shardings =
-          StepShardings::propagate(step, getBatchAxes(getMesh(step), others));
+      SmallVector<StringAttr> batchAxes = getBatchAxes(getMesh(step), others);
+      if (accumulate.value > 1 && step.getKind() == StepKind::train)
+        batchAxes.push_back(StringAttr::get(step.getContext(), kMicrobatchAxis));
+      FailureOr<StepShardings> shardings = StepShardings::propagate(step, batchAxes);
       if (failed(shardings) || failed(shardings->verify()))
         return signalPassFailure();
       shardings->write();
@@ -38,6 +40,23 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
   }
 
 private:
+  /// Gives the mesh the axis over which microbatches follow one another, innermost.
+  LogicalResult addMicrobatches(ModuleOp module) {
+    if (accumulate.value == 1)
+      return success();
+    auto meshes = module.getOps<MeshOp>();
+    if (accumulate.value < 1 || meshes.empty())
+      return module.emitError() << "option 'accumulate' is " << accumulate.value
+                                << ", expected at least 1 and a module with a mesh";
+    MeshOp mesh = *meshes.begin();
+    FailureOr<MeshAttr> extended = withMicrobatches(mesh.getMesh(), accumulate.value);
+    if (failed(extended))
+      return mesh.emitError() << "has an axis '" << kMicrobatchAxis
+                              << "', which names the parts of a batch; give it another name";
+    mesh.setMeshAttr(*extended);
+    return success();
+  }
+
   /// Fails for an axis that would do nothing, or that is to split the batch and is not there.
   static LogicalResult checkAxes(ModuleOp module, ArrayRef<std::string> others) {
     auto meshes = module.getOps<MeshOp>();

@@ -227,6 +227,13 @@ bool Group::mayBeginWith(nn::EinsumOp op) const {
         return side.getDefiningOp<arith::ConstantOp>() || members.contains(side.getDefiningOp());
       }))
     return false;
+  // A product is computed in the place of the result before the chain reads anything: where the result
+  // replaces what was carried, that would be gone.
+  auto isCarried = [](Value operand) { return operand.getDefiningOp<CarryLoadOp>() != nullptr; };
+  if (llvm::any_of(members, [&](Operation *member) {
+        return llvm::any_of(member->getOperands(), isCarried);
+      }))
+    return false;
   bool stays = false;
   for (Operation *user : op->getUsers()) {
     if (!members.contains(user))

@@ -2,12 +2,15 @@
 //
 // The jobs, one file each in partition/: StorageLayout (what a rank keeps), GatherPlan and Gathers
 // (parameters into compute), LocalOps (compute and its padding), LocalValues (resharding),
-// Gradients (sums into shards), Optimizer (norms and updates).
+// Gradients (sums into shards), Optimizer (norms and updates), Microbatches (steps in several parts).
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/MeshAxes.h"
+#include "passes/local/partition/Microbatches.h"
 #include "passes/local/partition/StepPartitioner.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_PARTITIONPASS
@@ -19,6 +22,8 @@ using namespace mlir::fsdp;
 
 namespace {
 struct Partition : fsdp::impl::PartitionPassBase<Partition> {
+  using Base::Base;
+
   void runOnOperation() override;
 };
 } // namespace
@@ -42,6 +47,16 @@ void Partition::runOnOperation() {
                           "'fsdp.mesh @mesh <[\"fsdp\"=1]>'";
     return signalPassFailure();
   }
+  auto when = llvm::StringSwitch<std::optional<AccumulateReduce>>(accumulateReduce)
+                  .Case("auto", AccumulateReduce::automatic)
+                  .Case("each", AccumulateReduce::each)
+                  .Case("last", AccumulateReduce::last)
+                  .Default(std::nullopt);
+  if (!when) {
+    module.emitError() << "option 'accumulate-reduce' is '" << accumulateReduce
+                       << "', expected auto, each or last";
+    return signalPassFailure();
+  }
   // Everything that the steps say is read before anything changes.
   SmallVector<StepShardings> shardings;
   for (StepOp step : steps) {
@@ -62,16 +77,37 @@ void Partition::runOnOperation() {
   symbols.insert(program, builder.getInsertionPoint());
   Block *segments = builder.createBlock(&program.getBody());
   SmallVector<Attribute> next;
+  MeshOp mesh = getMeshOp(module);
+  const int64_t microbatches = mesh.getMesh().getAxisSize(kMicrobatchAxis);
+  auto inMicrobatches = [&](StepOp step) {
+    return microbatches > 1 && step.getKind() == StepKind::train;
+  };
+  // Steps keep their names as walks, if one of them has several segments.
+  bool walks = llvm::any_of(steps, inMicrobatches);
+  auto segmentOf = [&](StepOp step) {
+    StringRef name = step.getSymName();
+    return !walks ? name.str() : getMicrobatchSegment(name, inMicrobatches(step) ? "first" : "batch");
+  };
   for (StepOp step : steps)
-    next.push_back(FlatSymbolRefAttr::get(step.getSymNameAttr()));
+    next.push_back(FlatSymbolRefAttr::get(module.getContext(), segmentOf(step)));
   for (auto [step, shardings] : llvm::zip_equal(steps, shardings)) {
     builder.setInsertionPointToEnd(segments);
-    auto segment = SegmentOp::create(builder, step.getLoc(), step.getSymName(), step.getKind(),
+    if (walks && !inMicrobatches(step))
+      WalkOp::create(builder, step.getLoc(), step.getSymName(), step.getKind(),
+                     builder.getArrayAttr(FlatSymbolRefAttr::get(module.getContext(), segmentOf(step))),
+                     ArrayRef<int64_t>(1));
+    StringRef whole = step.getSymName();
+    auto segment = SegmentOp::create(builder, step.getLoc(),
+                                     inMicrobatches(step) ? whole.str() : segmentOf(step), step.getKind(),
                                      /*async=*/false, builder.getArrayAttr(next));
     builder.createBlock(&segment.getBody());
-    if (failed(StepPartitioner(step, shardings, *layout, builder).run()))
+    if (failed(StepPartitioner(step, shardings, *layout, *when, builder).run()))
+      return signalPassFailure();
+    if (inMicrobatches(step) &&
+        failed(cutIntoMicrobatches(segment, microbatches, builder.getArrayAttr(next), symbols)))
       return signalPassFailure();
   }
+  mesh.setMeshAttr(withoutMicrobatches(mesh.getMesh()));
   for (StepOp step : steps)
     step.erase();
   setPhase(module, Phase::local);

@@ -225,6 +225,9 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
     for (auto program : module.getOps<ProgramOp>())
       if (failed(runOnProgram(program, symbols)))
         return signalPassFailure();
+    // Carried tensors are buffers from here on.
+    for (CarriedOp carried : llvm::make_early_inc_range(module.getOps<CarriedOp>()))
+      carried.erase();
     setPhase(module, Phase::scheduled);
   }
 };

@@ -149,8 +149,9 @@ private:
       launch.inPlace.push_back(pair);
     if (Value state = op.getStepState()) {
       launch.reads.push_back(access(state));
-      launch.step = writesStepState(op) ? schedule::StepUse::advances : schedule::StepUse::reads;
-      if (launch.step == schedule::StepUse::advances) {
+      launch.step = op.getBody().getOps<AdvanceOp>().empty() ? schedule::StepUse::reads
+                                                             : schedule::StepUse::advances;
+      if (writesStepState(op)) {
         launch.inPlace.push_back({static_cast<int>(launch.reads.size()) - 1,
                                   static_cast<int>(launch.writes.size())});
         launch.writes.push_back(access(state));

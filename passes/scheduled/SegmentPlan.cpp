@@ -23,6 +23,12 @@ std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
     for (auto state : storage.getStates().getAsRange<StringAttr>())
       add(state.getValue());
   }
+  for (auto carried : module.getOps<CarriedOp>()) {
+    std::string storage = carried.getStorage().value_or("").str();
+    std::string what = storage.empty() ? "" : BufferOp::accumulator.str();
+    buffers.push_back({carried.getSymName().str(), carried.getTensorType(), carried.getLoc(),
+                       storage, what});
+  }
   return buffers;
 }
 
@@ -75,7 +81,9 @@ public:
     plan.buffers.assign(persistent.begin(), persistent.end());
     for (auto [index, buffer] : llvm::enumerate(persistent)) {
       bufferNames.get(buffer.name);
-      persistentIndex[buffer.storage + "." + buffer.what] = static_cast<int>(index);
+      persistentByName[buffer.name] = static_cast<int>(index);
+      if (buffer.what != BufferOp::accumulator)
+        persistentIndex[buffer.storage + "." + buffer.what] = static_cast<int>(index);
     }
     for (auto store : segment.getOps<StoreOp>())
       stores[(store.getStorage() + "." + store.getWhat()).str()].push_back(store);
@@ -85,6 +93,8 @@ public:
     for (Operation &op : segment.getBody().front())
       if (failed(checkStorages(&op)))
         return failure();
+    for (auto store : segment.getOps<CarryStoreOp>())
+      placeCarried(store);
     for (Operation &op : segment.getBody().front())
       if (auto flatten = dyn_cast<FlattenOp>(op))
         placeParts(flatten);
@@ -145,16 +155,32 @@ private:
     return found->second;
   }
 
+  BufferView carriedPlace(StringRef name) const {
+    int buffer = persistentByName.lookup(name);
+    return {buffer, 0, plan.buffers[buffer].type};
+  }
+
+  /// Lets what is stored be computed where it is carried.
+  void placeCarried(CarryStoreOp store) {
+    Value value = store.getValue();
+    bool flattens = value.getDefiningOp<FlattenOp>() != nullptr;
+    if (flattens || isLaunched(value, store->getBlock()))
+      places.try_emplace(value, carriedPlace(store.getCarried()));
+  }
+
   /// Gives the operands of `flatten` their places in its buffer, so that they are computed there.
   void placeParts(FlattenOp flatten) {
-    int buffer = addBuffer(getLaunchName(flatten), flatten.getResult());
+    auto carried = places.find(flatten.getResult());
+    int buffer = carried != places.end()
+                     ? carried->second.buffer
+                     : addBuffer(getLaunchName(flatten), flatten.getResult());
     places[flatten.getResult()] = {buffer, 0, plan.buffers[buffer].type};
     int64_t offset = 0;
     for (Value part : flatten.getInputs()) {
       auto type = cast<RankedTensorType>(part.getType());
       Operation *maker = part.getDefiningOp();
       bool launched = maker && maker->getBlock() == flatten->getBlock() &&
-                      !isa<LoadOp, ViewOp, FlattenOp, OptimizerStepOp, arith::ConstantOp>(maker);
+                      !isa<LoadOp, CarryLoadOp, ViewOp, FlattenOp, OptimizerStepOp, arith::ConstantOp>(maker);
       if (launched)
         places.try_emplace(part, BufferView{buffer, offset, type});
       offset += type.getNumElements();
@@ -165,8 +191,8 @@ private:
   bool isLaunched(Value value, Block *block) const {
     Operation *maker = value.getDefiningOp();
     return maker && maker->getBlock() == block && !places.contains(value) &&
-           !isa<LoadOp, ViewOp, FlattenOp, InputOp, OptimizerStepOp, nn::ConcatOp, nn::SliceOp,
-                arith::ConstantOp>(maker);
+           !isa<LoadOp, CarryLoadOp, ViewOp, FlattenOp, InputOp, OptimizerStepOp, nn::ConcatOp,
+                nn::SliceOp, arith::ConstantOp>(maker);
   }
 
   /// Where the operands of `concat` lie one after the other in its result, and all of them can be
@@ -273,6 +299,17 @@ private:
                                    << "' what its 'fsdp.optimizer_step' did not compute in place";
       return success();
     }
+    if (auto load = dyn_cast<CarryLoadOp>(op)) {
+      places[load.getResult()] = carriedPlace(load.getCarried());
+      for (auto store : segment.getOps<CarryStoreOp>())
+        if (store.getCarried() == load.getCarried() && load->isBeforeInBlock(store))
+          return checkNotReadAfter(load, store.getValue().getDefiningOp(), store.getCarried());
+      return success();
+    }
+    if (auto store = dyn_cast<CarryStoreOp>(op)) {
+      copyCarried(store);
+      return success();
+    }
     if (auto view = dyn_cast<ViewOp>(op)) {
       BufferView flat = getPlace(view.getFlat(), view);
       places[view.getResult()] = {flat.buffer, flat.offset + static_cast<int64_t>(view.getOffset()),
@@ -299,18 +336,40 @@ private:
     for (StoreOp store : stores.lookup((load.getStorage() + "." + load.getWhat()).str()))
       if (load->isBeforeInBlock(store) && (!update || store->isBeforeInBlock(update)))
         update = store.getValue().getDefiningOp();
+    return checkNotReadAfter(load, update, load.getStorage());
+  }
+
+  /// Fails where something reads what `load` has loaded after `update`, which replaces it.
+  static LogicalResult checkNotReadAfter(Operation *load, Operation *update, StringRef name) {
     if (!update)
       return success();
-    SmallVector<Value> aliases{load.getResult()};
+    SmallVector<Value> aliases{load->getResult(0)};
     while (!aliases.empty())
       for (Operation *user : aliases.pop_back_val().getUsers()) {
         if (isa<ViewOp>(user))
           aliases.push_back(user->getResult(0));
         else if (update->isBeforeInBlock(user))
-          return user->emitOpError() << "reads what storage '" << load.getStorage()
+          return user->emitOpError() << "reads what storage '" << name
                                      << "' held before its update; load it after the update";
       }
     return success();
+  }
+
+  /// Copies what is stored to where it is carried, if it was computed elsewhere.
+  void copyCarried(CarryStoreOp store) {
+    BufferView from = getPlace(store.getValue(), store), to = carriedPlace(store.getCarried());
+    if (from == to)
+      return;
+    OpBuilder builder(store);
+    to.type = RankedTensorType::get({to.type.getNumElements()}, to.type.getElementType());
+    Operation *copy = FlattenOp::create(builder, store.getLoc(), to.type, ValueRange{store.getValue()});
+    PlannedLaunch launch = makeLaunch(getLaunchName(copy), streams::compute, store.getLoc(), getStructure(store));
+    launch.body = {copy};
+    launch.values = {store.getValue()};
+    launch.ins = {from};
+    places[copy->getResult(0)] = to;
+    addResult(launch, copy->getResult(0));
+    plan.launches.push_back(std::move(launch));
   }
 
   void addLaunch(Operation *op) {
@@ -421,6 +480,7 @@ private:
   const SymbolTable &symbols;
   int persistentCount;
   llvm::StringMap<int> persistentIndex;                ///< by storage and what, with a dot
+  llvm::StringMap<int> persistentByName;
   llvm::StringMap<SmallVector<StoreOp, 1>> stores;     ///< likewise
   SegmentPlan plan;
   DenseMap<Value, BufferView> places;

@@ -27,7 +27,8 @@ void dropout(Context &c, int stream, const char *name, DropoutMask<N> mask, Aren
   launch(
       c, stream, name, reads(state, x), writes(y),
       [mask](const StepState *state, const T *x, T *y) {
-        kernels::dropout(mask.rate, mask.name, static_cast<std::uint64_t>(mask.first), mask.extents,
+        const std::int64_t first = mask.first + state->microbatch * mask.microbatch;
+        kernels::dropout(mask.rate, mask.name, static_cast<std::uint64_t>(first), mask.extents,
                          N, *state, x, y);
       },
       Work{"dropout"});

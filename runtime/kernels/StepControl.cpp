@@ -28,10 +28,16 @@ float learningRate(Schedule schedule, const StepState &state) {
 
 void advance(StepState &state, bool ok) {
   ++state.step;
+  state.microbatch = 0;
   state.updates += ok;
   state.badSteps = ok ? 0 : state.badSteps + 1;
   if (ok)
     state.firstBad = -1;
+}
+
+std::int64_t microbatchSamples(Microbatches batches, const StepState &state) {
+  const std::int64_t left = batches.samples - state.microbatch * batches.part;
+  return std::clamp<std::int64_t>(left, 0, batches.part);
 }
 
 } // namespace fsdp::rt::kernels

@@ -4,6 +4,7 @@
 #define FSDP_RUNTIME_KERNELS_STEPCONTROL_H
 
 #include "runtime/device/Launch.h"
+#include "runtime/program/KernelArguments.h"
 #include "runtime/program/Program.h"
 
 #include <cstddef>
@@ -16,6 +17,8 @@ namespace kernels {
 float learningRate(Schedule schedule, const StepState &state);
 /// Moves on to the next step.
 void advance(StepState &state, bool ok);
+/// How many samples of the microbatch being performed count.
+std::int64_t microbatchSamples(Microbatches batches, const StepState &state);
 } // namespace kernels
 
 /// lr = the schedule's rate for this step.
@@ -64,6 +67,24 @@ inline void sample_count(Context &c, int stream, const char *name, ArenaSpan<Ste
       c, stream, name, reads(state), writes(count),
       [](const StepState *state, std::int64_t *count) { *count = state->samples; },
       Work{"sample_count"});
+}
+
+/// count = how many samples of the microbatch being performed count.
+inline void microbatch_samples(Context &c, int stream, const char *name, Microbatches batches,
+                               ArenaSpan<StepState> state, ArenaSpan<std::int64_t> count) {
+  launch(
+      c, stream, name, reads(state), writes(count),
+      [batches](const StepState *state, std::int64_t *count) {
+        *count = kernels::microbatchSamples(batches, *state);
+      },
+      Work{"microbatch_samples"});
+}
+
+/// Goes on to the next microbatch of the step.
+inline void next_microbatch(Context &c, int stream, const char *name, ArenaSpan<StepState> state) {
+  launch(
+      c, stream, name, reads(state), writes(state),
+      [](const StepState *, StepState *state) { ++state->microbatch; }, Work{"next_microbatch"});
 }
 
 /// Ends the step: counts it, and the update if there was one.

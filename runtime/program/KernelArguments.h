@@ -119,7 +119,20 @@ template <std::size_t N> struct DropoutMask {
   std::uint64_t name;       ///< hashName of what the draws go by
   std::int64_t first;       ///< index in the whole tensor of the first element
   DropoutExtent extents[N]; ///< outermost first; the last has stride 1
+  std::int64_t microbatch = 0; ///< by how much the first element's index grows from one to the next
 };
+
+/// The samples of a rank, in parts that follow one another.
+struct Microbatches {
+  std::int64_t part;    ///< samples of one of them
+  std::int64_t samples; ///< samples of the batch on this rank; those behind them repeat others
+};
+
+/// The samples of a batch of `batch` that the rank with this `index` has of its `rows` rows.
+constexpr std::int64_t samplesOfRank(std::int64_t batch, std::int64_t rows, std::int64_t index) {
+  const std::int64_t behind = batch - rows * index;
+  return behind < 0 ? 0 : behind < rows ? behind : rows;
+}
 
 /// A piece of each of `outer` runs: elements [start, start + size) of `whole`.
 struct Part {

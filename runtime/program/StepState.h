@@ -43,7 +43,8 @@ struct alignas(64) StepState {
   std::int32_t reserved;
   std::int64_t samples; ///< of the global batch being performed, how many count: the first ones. Set by
                         ///< the driver before the segment; read on the device, never passed by value
-  std::int32_t rest[18]; ///< for later use
+  std::int64_t microbatch; ///< of the step, the one being performed, from 0
+  std::int32_t rest[16]; ///< for later use
 };
 
 static_assert(sizeof(StepState) == limits::kStepStateBytes, "the compiler plans so many bytes");

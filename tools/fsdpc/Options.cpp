@@ -177,10 +177,11 @@ static void declareDistribution(CLI::App &app, Options &o) {
          {"f32", "bf16"});
   choice("--reduce-precision", o.pipeline.reducePrecision, "element type of gradient reductions",
          {"f32", "bf16"});
-  cli::addInteger(group, "--accumulate", "K", o.accumulate, "microbatches per step", fromOne)
+  cli::addInteger(group, "--accumulate", "K", o.pipeline.accumulate, "microbatches per step", fromOne)
       ->default_str("1");
-  choice("--accumulate-reduce", o.accumulateReduce, "which microbatches reduce gradients",
-         {"each", "last"});
+  choice("--accumulate-reduce", o.pipeline.accumulateReduce,
+         "which microbatches reduce gradients; auto: each, of replicated parameters last",
+         {"auto", "each", "last"});
   cli::add(group, "--reshard-after-forward", "always|never",
            "when gathered parameters are released",
            [&o](const std::string &text) {
@@ -273,7 +274,6 @@ void Options::check() const {
   if (!communicators.count(communicator))
     throw UsageError("--target=" + target + " has no --communicator=" + communicator +
                      "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm, tcp or mpi"));
-  require(accumulate == 1, "--accumulate=" + std::to_string(accumulate) + "; use 1");
   require(remat == "none", "--remat=" + remat + "; use none");
   require(memoryLimit.empty(), "--memory-limit; leave it out");
   require(pipeline.prefetch != automatic, "--prefetch=auto; give a number");

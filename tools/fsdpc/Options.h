@@ -62,8 +62,6 @@ struct Options {
   mlir::fsdp::PipelineOptions pipeline;
   static constexpr int64_t automatic = -1;
   bool strategyGiven = false;
-  int64_t accumulate = 1;
-  std::string accumulateReduce = "last";
   std::string remat = "none";
   std::string memoryLimit;
   std::string buckets = "unit";

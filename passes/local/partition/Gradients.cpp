@@ -2,6 +2,7 @@
 
 #include "passes/local/partition/StepPartitioner.h"
 #include "dialect/fsdp/Precision.h"
+#include "passes/MeshAxes.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -167,6 +168,28 @@ StepPartitioner::commonPartialAxes(ArrayRef<Value> gradients) const {
   return values.inMeshOrder(*common);
 }
 
+bool StepPartitioner::reducesEach(Storage *storage) const {
+  return accumulateReduce == AccumulateReduce::automatic
+             ? storage->placement.getKind() != StorageKind::replicated
+             : accumulateReduce == AccumulateReduce::each;
+}
+
+/// `sum` over microbatches where `partial` has their axis, which is removed: added up in the type of
+/// what is stored, and in the type of the wire again if it is to be sent.
+Value StepPartitioner::accumulate(Value sum, SmallVectorImpl<StringAttr> &partial,
+                                  Storage *storage) {
+  if (!llvm::is_contained(partial, kMicrobatchAxis))
+    return sum;
+  auto narrow = cast<RankedTensorType>(sum.getType());
+  RankedTensorType wide = narrow.clone(storage->shard.getElementType());
+  if (wide != narrow)
+    sum = arith::ExtFOp::create(builder, nameLoc(storage, "widen", sum.getLoc()), wide, sum);
+  sum = values.overMicrobatches(sum, ReduceKind::sum, partial);
+  if (wide != narrow && !reducesEach(storage))
+    sum = arith::TruncFOp::create(builder, nameLoc(storage, "narrow", sum.getLoc()), narrow, sum);
+  return sum;
+}
+
 /// The sum over all ranks of the joined gradients, of which a flat storage keeps a shard.
 Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradients,
                                   Operation *user) {
@@ -201,6 +224,13 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradient
     whole = whole.clone(storage->shard.getNumElements() * ranks);
   Value sum = FlattenOp::create(builder, loc, whole, locals);
   ArrayAttr over = values.axisArray(axes);
+  SmallVector<StringAttr> rest;
+  if (together)
+    rest = *partial;
+  llvm::erase_if(rest, [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
+  bool each = reducesEach(storage);
+  if (!each)
+    sum = accumulate(sum, rest, storage);
   if (split && together) {
     sum = ReduceScatterOp::create(builder, loc, storage->getReducedShard(), sum, 0, over);
   } else if (split) {
@@ -209,10 +239,8 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradient
         << "' are not all partial sums over its axes: each is reduced whole, then cut";
     sum = AllSliceOp::create(builder, loc, storage->getReducedShard(), sum, 0, over);
   }
-  if (!together)
-    return sum;
-  SmallVector<StringAttr> rest(*partial);
-  llvm::erase_if(rest, [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
+  if (each)
+    sum = accumulate(sum, rest, storage);
   if (!rest.empty())
     sum = AllReduceOp::create(builder, loc, ReduceKind::sum, sum, values.axisArray(rest));
   return sum;
@@ -226,7 +254,9 @@ Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Operation *use
   DimAxes axes(storage->whole.getRank());
   axes[dim] = AxisList(storage->getAxes());
   ShardingAttr stored = values.sharding(axes);
+  values.scatterEach = reducesEach(storage);
   LocalValue local = values.as(gradient, stored, user);
+  values.scatterEach = false;
   // The padding of a shard is zero: it enters the norm and the update.
   if (local.padding != Padding::zeros && values.isUneven(gradient, stored, dim))
     local = values.masked(gradient, local, dim, 0);

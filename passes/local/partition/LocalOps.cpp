@@ -1,9 +1,19 @@
 //===- LocalOps.cpp - compute on what one rank holds ----------------------===//
 
+#include "passes/MeshAxes.h"
 #include "passes/local/partition/StepPartitioner.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
+
+/// Removes the axis of microbatches from `axes`; their number, or null where it is not among them.
+IntegerAttr StepPartitioner::takeMicrobatches(SmallVectorImpl<StringAttr> &axes) const {
+  auto axis = llvm::find(axes, kMicrobatchAxis);
+  if (axis == axes.end())
+    return IntegerAttr();
+  axes.erase(axis);
+  return builder.getI64IntegerAttr(mesh.getAxisSize(kMicrobatchAxis));
+}
 
 void StepPartitioner::convertInput(InputOp input) {
   ShardingAttr sharding = shardings.lookup(input.getResult());
@@ -13,9 +23,11 @@ void StepPartitioner::convertInput(InputOp input) {
   // An input that no axis splits is the whole batch on every rank.
   IntegerAttr batch =
       axes.empty() ? IntegerAttr() : builder.getI64IntegerAttr(type.getDimSize(dim));
-  ArrayAttr over = axes.empty() ? ArrayAttr() : values.axisArray(axes);
+  IntegerAttr microbatches = takeMicrobatches(axes);
+  ArrayAttr over = batch ? values.axisArray(axes) : ArrayAttr();
   auto local = InputOp::create(builder, input.getLoc(), values.localType(input, sharding),
-                               input.getNameAttr(), input.getSampleDimAttr(), batch, over);
+                               input.getNameAttr(), input.getSampleDimAttr(), batch, over,
+                               microbatches);
   for (NamedAttribute attribute : input->getDiscardableAttrs())
     if (attribute.getName() != FSDPDialect::shardingsAttrName)
       local->setDiscardableAttr(attribute.getName(), attribute.getValue());
@@ -79,14 +91,17 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
 //===----------------------------------------------------------------------===//
 
 /// Says which part of the whole tensor `op` has, so that its draws go by the global index.
-static void localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sharding,
-                          LocalValues &values) {
+void StepPartitioner::localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sharding) {
   SmallVector<Attribute> over;
   bool isSplit = false;
   for (int64_t dim = 0; dim < whole.getRank(); ++dim) {
     SmallVector<StringAttr> axes = sharding.getAxes(dim);
-    over.push_back(values.axisArray(axes));
     isSplit |= !axes.empty();
+    if (IntegerAttr microbatches = takeMicrobatches(axes)) {
+      op.setMicrobatchesAttr(microbatches);
+      op.setAlong(dim);
+    }
+    over.push_back(values.axisArray(axes));
   }
   if (!isSplit)
     return;
@@ -109,8 +124,11 @@ static void localizeSamples(MaskSamplesOp op, int64_t size, ShardingAttr shardin
 void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local,
                                        ArrayRef<StringAttr> axes) {
   cast<nn::ReduceOp>(local).setKind(nn::Reduction::sum);
-  Value sum = AllReduceOp::create(builder, op.getLoc(), ReduceKind::sum, local->getResult(0),
-                                  values.axisArray(values.inMeshOrder(axes)));
+  SmallVector<StringAttr> partial(axes);
+  Value sum = values.overMicrobatches(local->getResult(0), ReduceKind::sum, partial);
+  if (!partial.empty())
+    sum = AllReduceOp::create(builder, op.getLoc(), ReduceKind::sum, sum,
+                              values.axisArray(values.inMeshOrder(partial)));
   auto type = cast<RankedTensorType>(sum.getType());
   double count = static_cast<double>(op.getInput().getType().getNumElements()) /
                  static_cast<double>(op.getType().getNumElements());
@@ -157,7 +175,7 @@ void StepPartitioner::convertCompute(Operation *op) {
   cast<nn::ShardingRuleOpInterface>(local).setLocalSizes(rule, parts);
   if (auto dropout = dyn_cast<DropoutOp>(local))
     localizeDraws(dropout, cast<RankedTensorType>(op->getResult(0).getType()),
-                  shardings.lookup(op->getResult(0)), values);
+                  shardings.lookup(op->getResult(0)));
   if (auto mask = dyn_cast<MaskSamplesOp>(local))
     localizeSamples(mask, cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(mask.getDim()),
                     shardings.lookup(op->getResult(0)), values);

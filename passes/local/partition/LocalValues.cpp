@@ -2,6 +2,7 @@
 
 #include "passes/local/partition/LocalValues.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/MeshAxes.h"
 #include "passes/global/StepShardings.h"
 
 using namespace mlir;
@@ -75,6 +76,44 @@ void LocalValues::remark(Operation *consumer, Value global, Operation *collectiv
   diag << "] of " << interface.getBytes() << " bytes";
 }
 
+Value LocalValues::overMicrobatches(Value local, ReduceKind kind,
+                                    SmallVectorImpl<StringAttr> &partial) {
+  auto axis = llvm::find(partial, kMicrobatchAxis);
+  if (axis == partial.end())
+    return local;
+  ArrayAttr over = axisArray(*axis);
+  partial.erase(axis);
+  Value &sum = microbatchSums[local];
+  if (!sum)
+    sum = AllReduceOp::create(builder, local.getLoc(), kind, local, over);
+  return sum;
+}
+
+Value LocalValues::samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes, Location loc) {
+  SmallVector<StringAttr> ranks(axes);
+  llvm::erase(ranks, kMicrobatchAxis);
+  Value &count = microbatchSamples[{batch, axisArray(ranks)}];
+  if (!count)
+    count = MicrobatchSamplesOp::create(builder, loc,
+                                        RankedTensorType::get({}, builder.getI64Type()), batch,
+                                        axisArray(ranks), mesh.getAxisSize(kMicrobatchAxis));
+  return count;
+}
+
+/// Fails where `global` would have to move between microbatches.
+bool LocalValues::moves(Value global, ArrayRef<StringAttr> axes, Operation *consumer) {
+  if (!llvm::is_contained(axes, kMicrobatchAxis))
+    return true;
+  if (!failed)
+    consumer->emitError() << "'" << consumer->getName() << "' needs all samples of '"
+                          << nameOf(global)
+                          << "' at once, but with gradient accumulation a step computes them in "
+                          << mesh.getAxisSize(kMicrobatchAxis)
+                          << " microbatches, one after another; train without accumulation";
+  failed = true;
+  return false;
+}
+
 /// Reduces partial sums: straight into the wanted split where that is possible, else everywhere.
 LocalValue LocalValues::reduced(Value global, LocalValue local, const DimAxes &wanted,
                                 Operation *consumer) {
@@ -82,6 +121,9 @@ LocalValue LocalValues::reduced(Value global, LocalValue local, const DimAxes &w
   DimAxes axes = axesOf(local.sharding);
   SmallVector<StringAttr> partial(local.sharding.getUnreduced());
   bool maximum = reducesByMaximum(global.getDefiningOp());
+  const ReduceKind kind = maximum ? ReduceKind::max : ReduceKind::sum;
+  if (!scatterEach || maximum)
+    local.value = overMicrobatches(local.value, kind, partial);
   for (size_t dim = 0; dim < wanted.size(); ++dim) {
     const AxisList &target = wanted[dim];
     bool scatters =
@@ -97,13 +139,13 @@ LocalValue LocalValues::reduced(Value global, LocalValue local, const DimAxes &w
     local.sharding = scattered;
     local.padding = isUneven(global, scattered, dim) ? Padding::zeros : local.padding;
   }
-  if (partial.empty())
-    return local;
   ShardingAttr complete = sharding(axes);
   if (LocalValue known = resharded.lookup({global, complete}); known.value)
     return known;
-  local.value = AllReduceOp::create(builder, loc, maximum ? ReduceKind::max : ReduceKind::sum,
-                                    local.value, axisArray(inMeshOrder(partial)));
+  local.value = overMicrobatches(local.value, kind, partial);
+  if (!partial.empty())
+    local.value =
+        AllReduceOp::create(builder, loc, kind, local.value, axisArray(inMeshOrder(partial)));
   local.sharding = complete;
   resharded[{global, complete}] = local;
   return local;
@@ -138,6 +180,8 @@ LocalValue LocalValues::gathered(Value global, LocalValue local, const DimAxes &
     if (keep == current.size())
       continue;
     SmallVector<StringAttr> over(all.drop_front(keep));
+    if (!moves(global, over, consumer))
+      return local;
     current.resize(keep);
     ShardingAttr sharding = this->sharding(axes);
     Operation *gather = AllGatherOp::create(builder, global.getLoc(), localType(global, sharding),
@@ -156,6 +200,8 @@ LocalValue LocalValues::sliced(Value global, LocalValue local, const DimAxes &wa
     if (axes[dim] == target)
       continue;
     SmallVector<StringAttr> over(ArrayRef<StringAttr>(target).drop_front(axes[dim].size()));
+    if (!moves(global, over, consumer))
+      return local;
     axes[dim] = target;
     ShardingAttr sharding = this->sharding(axes);
     Operation *slice = AllSliceOp::create(builder, global.getLoc(), localType(global, sharding),
@@ -207,6 +253,13 @@ bool LocalValues::hasMasked(LocalValue local, int64_t dim, double fill) const {
 
 LocalValue LocalValues::masked(Value global, LocalValue local, int64_t dim, double fill) {
   Value &mask = (fill == 0 ? zeroMasks : extremeMasks)[{local.value, dim}];
+  SmallVector<StringAttr> axes = local.sharding.getAxes(dim);
+  if (!mask && llvm::is_contained(axes, kMicrobatchAxis)) {
+    int64_t size = cast<RankedTensorType>(global.getType()).getDimSize(dim);
+    Value count = samplesOfMicrobatch(size, axes, local.value.getLoc());
+    mask = MaskSamplesOp::create(builder, local.value.getLoc(), local.value.getType(), local.value,
+                                 count, dim, /*rows=*/1, IntegerAttr(), ArrayAttr(), APFloat(fill));
+  }
   if (!mask)
     mask = MaskPaddingOp::create(builder, local.value.getLoc(), local.value, dim,
                                  cast<RankedTensorType>(global.getType()).getDimSize(dim),

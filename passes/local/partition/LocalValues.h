@@ -54,6 +54,16 @@ public:
   bool isUneven(Value global, ShardingAttr sharding, int64_t dim) const;
   bool isUneven(Value global, ShardingAttr sharding) const;
 
+  /// `local`, a partial sum over `partial`, with the sum over microbatches taken, if that is among
+  /// them: an all_reduce over the axis of microbatches, which Microbatches.h replaces.
+  Value overMicrobatches(Value local, ReduceKind kind, SmallVectorImpl<StringAttr> &partial);
+  /// How many samples of a batch of `batch`, split over `axes`, count in the microbatch at hand.
+  Value samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes, Location loc);
+  /// Partial sums are scattered over ranks in each microbatch, and the parts added up; else the other way round.
+  bool scatterEach = false;
+  /// False after a diagnostic: an op needs a value of several microbatches at once.
+  bool succeeded() const { return !failed; }
+
   /// `axes` in the order of the mesh.
   SmallVector<StringAttr> inMeshOrder(ArrayRef<StringAttr> axes) const;
   ArrayAttr axisArray(ArrayRef<StringAttr> axes) const {
@@ -70,9 +80,14 @@ private:
   LocalValue sliced(Value global, LocalValue local, const DimAxes &wanted, Operation *consumer);
   void remark(Operation *consumer, Value global, Operation *collective) const;
 
+  bool moves(Value global, ArrayRef<StringAttr> axes, Operation *consumer);
+
   OpBuilder &builder;
   MeshAttr mesh;
   FlatSymbolRefAttr meshName;
+  bool failed = false;
+  DenseMap<std::pair<int64_t, Attribute>, Value> microbatchSamples;
+  DenseMap<Value, Value> microbatchSums;
   DenseMap<Value, LocalValue> defined;
   DenseMap<std::pair<Value, Attribute>, LocalValue> resharded;
   /// Local value and dimension -> the mask with the fill 0, and with another.

@@ -7,8 +7,10 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 StepPartitioner::StepPartitioner(StepOp step, const StepShardings &shardings,
-                                 const StorageLayout &layout, OpBuilder &builder)
-    : step(step), mesh(getMesh(step)), shardings(shardings), layout(layout), builder(builder),
+                                 const StorageLayout &layout, AccumulateReduce accumulateReduce,
+                                 OpBuilder &builder)
+    : step(step), mesh(getMesh(step)), shardings(shardings), layout(layout),
+      accumulateReduce(accumulateReduce), builder(builder),
       values(builder, mesh, FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr())),
       plan(step, layout) {}
 
@@ -81,6 +83,8 @@ LogicalResult StepPartitioner::run() {
             return failure();
       reduce(*reduction, part, &op, user);
     }
+    if (!values.succeeded())
+      return failure();
   }
   return success();
 }

@@ -11,6 +11,10 @@
 
 namespace mlir::fsdp {
 
+/// The microbatches in which gradients are reduced over ranks; `automatic`: each for storages that are
+/// split, the last one for replicated ones.
+enum class AccumulateReduce { automatic, each, last };
+
 /// Builds the segment of one step. The ops of the step are taken in order; what an op needs (a
 /// gathered parameter, a value in another sharding) is made right before it, and gradients are
 /// reduced right after the op that completes them.
@@ -18,7 +22,7 @@ class StepPartitioner {
 public:
   /// Ops are built at `builder`, which stands in the segment.
   StepPartitioner(StepOp step, const StepShardings &shardings, const StorageLayout &layout,
-                  OpBuilder &builder);
+                  AccumulateReduce accumulateReduce, OpBuilder &builder);
 
   LogicalResult run();
 
@@ -44,7 +48,9 @@ private:
   LogicalResult convert(Operation *op);
 
   // LocalOps.cpp: compute.
+  IntegerAttr takeMicrobatches(SmallVectorImpl<StringAttr> &axes) const;
   void convertInput(InputOp input);
+  void localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sharding);
   void convertCompute(Operation *op);
   /// An op on scalars without a sharding rule: the same on every rank.
   void convertScalar(Operation *op);
@@ -66,8 +72,11 @@ private:
                                                     ValueRange gradients, bool complete);
   void splitIntoParts(Reduction &reduction);
   void reduce(Reduction &reduction, unsigned part, Operation *last, Operation *user);
+  /// True where the gradients of `storage` are reduced over ranks in each microbatch.
+  bool reducesEach(Storage *storage) const;
   Value reduceAlongDimension(Reduction &reduction, Operation *user);
   Value reduceFlat(Reduction &reduction, ArrayRef<Value> gradients, Operation *user);
+  Value accumulate(Value sum, SmallVectorImpl<StringAttr> &partial, Storage *storage);
   /// The axes that all gradients are partial over, if they are alike and not split.
   std::optional<SmallVector<StringAttr>> commonPartialAxes(ArrayRef<Value> gradients) const;
 
@@ -84,6 +93,7 @@ private:
   MeshAttr mesh;
   const StepShardings &shardings;
   const StorageLayout &layout;
+  AccumulateReduce accumulateReduce;
   OpBuilder &builder;
   LocalValues values;
   GatherPlan plan;

@@ -25,11 +25,13 @@ struct DropoutRuns {
   std::size_t size;   ///< elements of a run
   std::size_t runs;   ///< how many
   std::size_t groups; ///< draws that a run may meet: one more where it starts within a group
+  std::uint64_t microbatch = 0; ///< by how much `first` grows from one microbatch to the next
 
   template <std::size_t N> static DropoutRuns of(const DropoutMask<N> &mask) {
     static_assert(N >= 1 && N <= kMost + 1, "more extents than a kernel takes");
     DropoutRuns r = {
         mask.rate, mask.name, static_cast<std::uint64_t>(mask.first), int(N) - 1, {}, 0, 1, 0};
+    r.microbatch = static_cast<std::uint64_t>(mask.microbatch);
     for (std::size_t e = 0; e + 1 < N; ++e)
       r.runs *= (r.extents[e] = mask.extents[e]).size;
     r.size = mask.extents[N - 1].size;

@@ -131,6 +131,11 @@ cudaError_t learning_rate(Schedule schedule, const StepState *state, float *lr,
 /// How many samples of the batch being performed count.
 cudaError_t sample_count(const StepState *state, std::int64_t *count, cudaStream_t stream);
 /// Moves the state on: `next` is `state`.
+/// How many samples of the microbatch being performed count.
+cudaError_t microbatch_samples(Microbatches batches, const StepState *state, std::int64_t *count,
+                               cudaStream_t stream);
+/// Goes on to the next microbatch of the step.
+cudaError_t next_microbatch(const StepState *state, StepState *next, cudaStream_t stream);
 cudaError_t advance(const StepState *state, const bool *ok, StepState *next, cudaStream_t stream);
 
 namespace device {

@@ -41,8 +41,16 @@ __global__ void countSamples(const StepState *state, std::int64_t *count) {
   *count = state->samples;
 }
 
+__global__ void countMicrobatch(Microbatches batches, const StepState *state, std::int64_t *count) {
+  const std::int64_t left = batches.samples - state->microbatch * batches.part;
+  *count = left < 0 ? 0 : left < batches.part ? left : batches.part;
+}
+
+__global__ void nextMicrobatch(StepState *state) { ++state->microbatch; }
+
 __global__ void nextStep(const bool *ok, StepState *state) {
   ++state->step;
+  state->microbatch = 0;
   state->updates += *ok;
   state->badSteps = *ok ? 0 : state->badSteps + 1;
   if (*ok)
@@ -65,6 +73,17 @@ cudaError_t device::all_finite(const FiniteScalars &scalars, bool *ok, cudaStrea
 cudaError_t sample_count(const StepState *state, std::int64_t *count, cudaStream_t stream) {
   FSDP_NOTE_WORK();
   return launchKernel(countSamples, dim3(1), 1, 0, stream, state, count);
+}
+
+cudaError_t microbatch_samples(Microbatches batches, const StepState *state, std::int64_t *count,
+                               cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return launchKernel(countMicrobatch, dim3(1), 1, 0, stream, batches, state, count);
+}
+
+cudaError_t next_microbatch(const StepState *, StepState *next, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return launchKernel(nextMicrobatch, dim3(1), 1, 0, stream, next);
 }
 
 cudaError_t advance(const StepState *, const bool *ok, StepState *next, cudaStream_t stream) {

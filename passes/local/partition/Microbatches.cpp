@@ -1,0 +1,276 @@
+//===- Microbatches.cpp - a step in parts that follow one another ---------===//
+
+#include "passes/local/partition/Microbatches.h"
+
+#include "dialect/fsdp/Structure.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/LaunchNames.h"
+#include "passes/MeshAxes.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+std::string mlir::fsdp::getMicrobatchSegment(StringRef step, StringRef part) {
+  return (step + "." + part).str();
+}
+
+namespace {
+
+/// Where an op is computed.
+enum class Part {
+  free,       ///< the same in every microbatch: wherever it is needed
+  microbatch, ///< depends on samples
+  sum,        ///< an all_reduce over microbatches
+  last,       ///< reduces gradients, once they are sums over all microbatches
+  update      ///< once, after the last microbatch
+};
+
+/// Which of the microbatches a segment computes.
+enum class Place { first, middle, last };
+
+class Cutter {
+public:
+  Cutter(SegmentOp whole, SymbolTable &symbols)
+      : whole(whole), symbols(symbols), builder(whole.getContext()) {}
+
+  LogicalResult run(int64_t count, ArrayAttr next);
+
+private:
+  LogicalResult classify(Operation *op);
+  CarriedOp declare(Value value, FlatSymbolRefAttr storage);
+  void declareAll();
+  SegmentOp create(StringRef part, ArrayRef<StringRef> next);
+  void buildMicrobatch(SegmentOp segment, Place place);
+  void buildUpdate(SegmentOp segment);
+  void clone(Operation *op, IRMapping &mapping);
+  Value add(AllReduceOp sum, Value term);
+  bool isUsedBy(Value value, Part part) const {
+    return llvm::any_of(value.getUsers(),
+                        [&](Operation *user) { return parts.lookup(user) == part; });
+  }
+
+  SegmentOp whole;
+  SymbolTable &symbols;
+  OpBuilder builder;
+  DenseMap<Operation *, Part> parts;
+  /// The tensor in which a sum, or what `last` leaves for `update`, is carried.
+  llvm::MapVector<Value, CarriedOp> carried;
+  bool readsMicrobatch = false; ///< an op asks the step state which microbatch it is
+};
+
+} // namespace
+
+static bool isSumOverMicrobatches(Operation *op) {
+  auto reduce = dyn_cast<AllReduceOp>(op);
+  SmallVector<StringAttr> axes;
+  if (reduce)
+    axes = cast<CollectiveOpInterface>(op).getAxes();
+  return axes.size() == 1 && axes.front() == kMicrobatchAxis;
+}
+
+/// True where `op` does more than to compute its results.
+static bool hasConsequences(Operation *op) {
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
+    interface.getEffects(effects);
+  return llvm::any_of(effects, [](const MemoryEffects::EffectInstance &effect) {
+    return isa<MemoryEffects::Write>(effect.getEffect());
+  });
+}
+
+LogicalResult Cutter::classify(Operation *op) {
+  bool ofSums = false, ofSamples = isa<InputOp, MicrobatchSamplesOp>(op), afterSums = true;
+  if (auto dropout = dyn_cast<DropoutOp>(op))
+    ofSamples |= dropout.getMicrobatches().has_value();
+  readsMicrobatch |= ofSamples && !isa<InputOp>(op);
+  Value sum;
+  for (Value operand : op->getOperands()) {
+    Part part = parts.lookup(operand.getDefiningOp());
+    ofSamples |= part == Part::microbatch;
+    if (part == Part::sum || part == Part::last || part == Part::update) {
+      ofSums = true;
+      sum = operand;
+    }
+    afterSums &= part != Part::update;
+  }
+  if (ofSums && ofSamples) {
+    std::string name = getLocationName(sum.getLoc());
+    return op->emitError() << "'" << op->getName() << "' needs "
+                           << (name.empty() ? "a value" : "'" + name + "'")
+                           << ", which depends on the samples of the whole batch, in each "
+                              "microbatch; train without gradient accumulation";
+  }
+  Part &part = parts[op];
+  if (isSumOverMicrobatches(op))
+    part = Part::sum;
+  else if (ofSums)
+    part = afterSums && op->hasAttr(FSDPDialect::reducesAttrName) ? Part::last : Part::update;
+  else if (ofSamples)
+    part = Part::microbatch;
+  else
+    part = hasConsequences(op) ? Part::update : Part::free;
+  return success();
+}
+
+CarriedOp Cutter::declare(Value value, FlatSymbolRefAttr storage) {
+  std::string name = getLocationName(value.getLoc());
+  if (storage)
+    name = (storage.getValue() +
+            (parts.lookup(value.getDefiningOp()) == Part::sum ? ".accumulator" : ".reduced"))
+               .str();
+  else
+    name = (name.empty() ? "value" : name) + ".total";
+  auto declared = CarriedOp::create(builder, value.getLoc(), builder.getStringAttr(name),
+                                    TypeAttr::get(value.getType()), storage);
+  symbols.insert(declared, builder.getInsertionPoint());
+  return declared;
+}
+
+/// Declares a carried tensor for each sum, and for each result of `last` that `update` uses. A sum
+/// that is reduced over ranks and used no further leaves its own to the result, if that has its type.
+void Cutter::declareAll() {
+  for (Operation &op : whole.getBody().front()) {
+    auto storage = op.getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::reducesAttrName);
+    if (parts.lookup(&op) == Part::sum)
+      carried[op.getResult(0)] = declare(op.getResult(0), storage);
+    if (parts.lookup(&op) != Part::last)
+      continue;
+    for (Value result : op.getResults()) {
+      if (!isUsedBy(result, Part::update))
+        continue;
+      Value operand = op.getNumOperands() == 1 ? op.getOperand(0) : Value();
+      auto known = carried.find(operand);
+      bool replaces = operand && known != carried.end() && operand.hasOneUse() &&
+                      operand.getType() == result.getType() && isa<AllReduceOp>(op);
+      carried[result] = replaces ? known->second : declare(result, storage);
+    }
+  }
+}
+
+SegmentOp Cutter::create(StringRef part, ArrayRef<StringRef> next) {
+  auto name = [&](StringRef part) { return getMicrobatchSegment(whole.getSymName(), part); };
+  SmallVector<Attribute> names;
+  for (StringRef part : next)
+    names.push_back(FlatSymbolRefAttr::get(builder.getContext(), name(part)));
+  builder.setInsertionPoint(whole);
+  auto segment = SegmentOp::create(builder, whole.getLoc(), name(part), whole.getKind(),
+                                   /*async=*/false, builder.getArrayAttr(names));
+  builder.createBlock(&segment.getBody());
+  return segment;
+}
+
+/// Clones `op`, and before it what it needs and is free to be anywhere.
+void Cutter::clone(Operation *op, IRMapping &mapping) {
+  for (Value operand : op->getOperands())
+    if (!mapping.contains(operand))
+      clone(operand.getDefiningOp(), mapping);
+  builder.clone(*op, mapping);
+}
+
+/// `term` and what was added up before.
+Value Cutter::add(AllReduceOp sum, Value term) {
+  CarriedOp tensor = carried.lookup(sum.getResult());
+  Location loc = sum.getLoc();
+  Value old = CarryLoadOp::create(builder, loc, term.getType(), tensor.getSymName());
+  bool isInteger = isa<IntegerType>(getElementTypeOrSelf(term.getType()));
+  if (sum.getKind() == ReduceKind::max)
+    return isInteger ? arith::MaxSIOp::create(builder, loc, old, term).getResult()
+                     : arith::MaximumFOp::create(builder, loc, old, term).getResult();
+  return isInteger ? arith::AddIOp::create(builder, loc, old, term).getResult()
+                   : arith::AddFOp::create(builder, loc, old, term).getResult();
+}
+
+void Cutter::buildMicrobatch(SegmentOp segment, Place place) {
+  builder.setInsertionPointToEnd(&segment.getBody().front());
+  IRMapping mapping;
+  auto store = [&](Value global) {
+    CarryStoreOp::create(builder, global.getLoc(), mapping.lookup(global),
+                         carried.lookup(global).getSymName());
+  };
+  for (Operation &op : whole.getBody().front()) {
+    Part part = parts.lookup(&op);
+    if (part == Part::microbatch)
+      clone(&op, mapping);
+    if (part == Part::sum) {
+      auto sum = cast<AllReduceOp>(op);
+      StructureScope scope(builder, getStructure(&op));
+      Value term = op.getOperand(0);
+      if (!mapping.contains(term))
+        clone(term.getDefiningOp(), mapping);
+      Value partial = mapping.lookup(term);
+      mapping.map(sum.getResult(), place == Place::first ? partial : add(sum, partial));
+      store(sum.getResult());
+    }
+    if (part != Part::last || place != Place::last)
+      continue;
+    clone(&op, mapping);
+    StructureScope scope(builder, getStructure(&op));
+    for (Value result : op.getResults())
+      if (carried.contains(result))
+        store(result);
+  }
+  if (readsMicrobatch && place != Place::last)
+    NextMicrobatchOp::create(builder, whole.getLoc());
+}
+
+void Cutter::buildUpdate(SegmentOp segment) {
+  builder.setInsertionPointToEnd(&segment.getBody().front());
+  IRMapping mapping;
+  for (Operation &op : whole.getBody().front()) {
+    if (parts.lookup(&op) != Part::update)
+      continue;
+    for (Value operand : op.getOperands()) {
+      auto known = carried.find(operand);
+      if (known == carried.end() || mapping.contains(operand))
+        continue;
+      StructureScope scope(builder, getStructure(&op));
+      mapping.map(operand, CarryLoadOp::create(builder, operand.getLoc(), operand.getType(),
+                                               known->second.getSymName()));
+    }
+    clone(&op, mapping);
+  }
+}
+
+LogicalResult Cutter::run(int64_t count, ArrayAttr next) {
+  for (Operation &op : whole.getBody().front())
+    if (failed(classify(&op)))
+      return failure();
+  builder.setInsertionPoint(whole->getParentOp());
+  declareAll();
+
+  bool hasMiddle = count > 2;
+  SmallVector<StringRef> fromMiddle{"last"};
+  if (count > 3)
+    fromMiddle.insert(fromMiddle.begin(), "middle");
+  SmallVector<Attribute> walked;
+  auto add = [&](StringRef part, ArrayRef<StringRef> following) {
+    SegmentOp segment = create(part, following);
+    walked.push_back(FlatSymbolRefAttr::get(segment.getSymNameAttr()));
+    return segment;
+  };
+  buildMicrobatch(add("first", {hasMiddle ? "middle" : "last"}), Place::first);
+  if (hasMiddle)
+    buildMicrobatch(add("middle", fromMiddle), Place::middle);
+  buildMicrobatch(add("last", {"update"}), Place::last);
+  SegmentOp update = add("update", {});
+  update.setNextAttr(next);
+  buildUpdate(update);
+
+  SmallVector<int64_t> times{1, 1, 1};
+  if (hasMiddle)
+    times.insert(times.begin() + 1, count - 2);
+  builder.setInsertionPointToStart(whole->getBlock());
+  WalkOp::create(builder, whole.getLoc(), whole.getSymName(), whole.getKind(),
+                 builder.getArrayAttr(walked), times);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(whole.getBody().front())))
+    op.erase();
+  whole.erase();
+  return success();
+}
+
+LogicalResult mlir::fsdp::cutIntoMicrobatches(SegmentOp whole, int64_t count, ArrayAttr next,
+                                              SymbolTable &symbols) {
+  return Cutter(whole, symbols).run(count, next);
+}
