@@ -19,7 +19,7 @@ void Arena::poison(int64_t begin, int64_t end) {
   std::fill(widths.begin() + begin, widths.begin() + end, 0);
 }
 
-void Arena::write(int64_t offset, const Tensor &tensor, uint32_t owner) {
+void Arena::write(int64_t offset, const Tensor &tensor, uint64_t owner) {
   int64_t bytes = elementBytes(tensor.getType());
   poison(offset, offset + bytes * tensor.size());
   for (int64_t i = 0; i < tensor.size(); ++i) {
@@ -29,7 +29,7 @@ void Arena::write(int64_t offset, const Tensor &tensor, uint32_t owner) {
   }
 }
 
-Tensor Arena::read(int64_t offset, RankedTensorType type, uint32_t owner,
+Tensor Arena::read(int64_t offset, RankedTensorType type, uint64_t owner,
                    std::optional<int64_t> &unready) const {
   int64_t bytes = elementBytes(type);
   Tensor result(type);

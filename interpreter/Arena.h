@@ -23,9 +23,9 @@ public:
   }
 
   /// Writes into the buffer number `owner`.
-  void write(int64_t offset, const Tensor &tensor, uint32_t owner);
+  void write(int64_t offset, const Tensor &tensor, uint64_t owner);
   /// The tensor at `offset`; on failure the first byte that holds no such element of `owner`.
-  Tensor read(int64_t offset, RankedTensorType type, uint32_t owner,
+  Tensor read(int64_t offset, RankedTensorType type, uint64_t owner,
               std::optional<int64_t> &unready) const;
   /// Forgets what stands in [begin, end).
   void poison(int64_t begin, int64_t end);
@@ -36,7 +36,7 @@ private:
   std::vector<Element> values;
   /// At the first byte of an element its size; 0 elsewhere.
   std::vector<uint8_t> widths;
-  std::vector<uint32_t> owners;
+  std::vector<uint64_t> owners;
 };
 
 } // namespace mlir::fsdp::interpreter

@@ -2,6 +2,8 @@
 
 #include "interpreter/DataSet.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::interpreter;
@@ -20,7 +22,7 @@ LogicalResult DataSet::add(Location location, StringRef name, const Tensor &tens
   return success();
 }
 
-FailureOr<Tensor> DataSet::take(InputOp input, int64_t step, int64_t index, int64_t counted,
+FailureOr<Tensor> DataSet::take(InputOp input, BatchPosition at, Shard shard, int64_t counted,
                                 bool poison) const {
   auto it = inputs.find(input.getName().str());
   if (it == inputs.end())
@@ -29,7 +31,10 @@ FailureOr<Tensor> DataSet::take(InputOp input, int64_t step, int64_t index, int6
   const Tensor &all = it->second;
   auto type = cast<RankedTensorType>(input.getType());
   int64_t dim = input.getSampleDim(), count = type.getDimSize(dim);
-  int64_t batch = input.getGlobalBatch().value_or(count);
+  auto microbatches = input->getAttrOfType<IntegerAttr>("microbatches");
+  int64_t parts = microbatches ? microbatches.getInt() : 1;
+  int64_t batch = input.getGlobalBatch().value_or(count * parts);
+  int64_t perShard = llvm::divideCeil(batch, shard.count);
 
   Tensor result(type);
   if (all.isFloat() != result.isFloat())
@@ -48,11 +53,12 @@ FailureOr<Tensor> DataSet::take(InputOp input, int64_t step, int64_t index, int6
     (i < dim ? outer : inner) *= i == dim ? 1 : type.getDimSize(i);
   Element *to = result.mutableData();
   for (int64_t i = 0; i < count; ++i) {
-    int64_t position = index * count + i;
-    if (position >= std::min(batch, counted) && poison)
+    int64_t inShard = at.part % parts * count + i;
+    int64_t position = shard.index * perShard + std::min(inShard, perShard - 1);
+    if ((position >= std::min(batch, counted) || inShard >= perShard) && poison)
       position = 0;
     position = std::min(position, batch - 1);
-    const Element *sample = all.data() + (step * batch + position) % samples * outer * inner;
+    const Element *sample = all.data() + (at.step * batch + position) % samples * outer * inner;
     for (int64_t o = 0; o < outer; ++o)
       std::copy(sample + o * inner, sample + (o + 1) * inner, to + (o * count + i) * inner);
   }

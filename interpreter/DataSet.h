@@ -10,6 +10,17 @@
 
 namespace mlir::fsdp::interpreter {
 
+/// Which samples an input takes: those of the batch of step `step` (from 0); where a batch is cut in
+/// parts, part number `part` of it.
+struct BatchPosition {
+  int64_t step = 0, part = 0;
+};
+
+/// One of `count` equal shares.
+struct Shard {
+  int64_t index = 0, count = 1;
+};
+
 /// One tensor per input, whose first dimension counts the samples.
 class DataSet {
 public:
@@ -17,12 +28,14 @@ public:
   /// those before.
   LogicalResult add(Location location, StringRef name, const Tensor &samples);
 
-  /// The part of the batch of step `step` (from 0) that `input` stands for: samples [step*B,
-  /// (step+1)*B) of the global batch size B, wrapping at the end; of these the rank at `index`
-  /// along the axes of the input takes [index*c, (index+1)*c), c being the local size. Those past B
-  /// repeat the last sample. No result may depend on them, nor on any from `counted` on: with
-  /// `poison` they repeat the first. Fails, emitting on the op, where the data do not fit.
-  FailureOr<Tensor> take(InputOp input, int64_t step, int64_t index, int64_t counted,
+  /// The part of the batch of step s = `batch.step` that `input` stands for: samples [s*B,
+  /// (s+1)*B) of the global batch size B, wrapping at the end; of these the rank at `shard.index`
+  /// along the axes of the input takes [index*n, (index+1)*n), n = ceil(B / shard.count). An input with
+  /// `microbatches` = K takes of them part m = `batch.part` modulo K, [m*p, (m+1)*p), p being the local
+  /// size; without it p = n. Positions past n or B repeat the last sample. No result may depend on
+  /// them, nor on any from `counted` on: with `poison` they repeat the first. Fails, emitting on the
+  /// op, where the data do not fit.
+  FailureOr<Tensor> take(InputOp input, BatchPosition batch, Shard shard, int64_t counted,
                          bool poison) const;
 
   /// All samples, by the name of the input.

@@ -110,7 +110,7 @@ public:
           CompiledBlock::compile(step.getBody().front(), options.numerics);
       if (failed(block))
         return failure();
-      segments.push_back(step.getSymName().str());
+      walks.push_back(step.getSymName().str());
       blocks.push_back(std::move(*block));
       step.walk([&](UpdateOp update) {
         for (StringRef state : update.getOptimizer().getStateNames())
@@ -120,12 +120,13 @@ public:
     return initialize();
   }
 
-  FailureOr<Outputs> run(StringRef segment, const DataSet &data) override {
-    auto it = llvm::find(segments, segment);
-    if (it == segments.end())
-      return module.emitError() << "has no step '" << segment << "'";
-    const CompiledBlock &block = blocks[it - segments.begin()];
+  FailureOr<Outputs> run(StringRef step, const DataSet &data) override {
+    auto it = llvm::find(walks, step);
+    if (it == walks.end())
+      return module.emitError() << "has no step '" << step << "'";
+    const CompiledBlock &block = blocks[it - walks.begin()];
     context.data = &data;
+    context.batch = {stepState.step, 0};
     context.outputs.clear();
     context.stepState = stepState;
     std::vector<Tensor> values(block.numValues);

@@ -23,25 +23,25 @@ public:
     if (failed(collectPrograms()))
       return failure();
     for (ProgramOp program : programs) {
-      blocks.emplace_back();
+      compiled.emplace_back();
       for (const std::string &segment : segments) {
         auto op = program.lookupSymbol<SegmentOp>(segment);
-        if (!op) {
-          blocks.back().emplace_back();
+        Segment &added = compiled.back().emplace_back();
+        if (!op)
           continue;
-        }
         FailureOr<CompiledBlock> block =
             CompiledBlock::compile(op.getBody().front(), options.numerics);
         if (failed(block))
           return failure();
-        blocks.back().push_back(std::move(*block));
+        added.block = std::move(*block);
+        added.loadsInputs = !op.getOps<InputOp>().empty();
       }
     }
     return initialize();
   }
 
 protected:
-  LogicalResult runRanks(size_t segment) override;
+  LogicalResult runRanks(ArrayRef<SmallVector<size_t>> runs) override;
   const Tensor &shard(int64_t rank, StringRef storage, StringRef what) override {
     return ranks[rank].kept[{storage.str(), what.str()}];
   }
@@ -50,15 +50,22 @@ protected:
   }
 
 private:
-  /// Where a rank stands in its segment.
+  /// A segment of a program.
+  struct Segment {
+    CompiledBlock block;
+    bool loadsInputs = false;
+  };
+
+  /// Where a rank stands in its walk.
   struct Cursor {
-    const CompiledBlock *block;
-    size_t next = 0;
+    SmallVector<const Segment *> runs; ///< the segment under way and those that follow
+    size_t run = 0, next = 0;
     std::vector<Tensor> values;
 
-    bool done() const { return next == block->instructions.size(); }
+    bool done() const { return run == runs.size(); }
+    const Instruction &instruction() const { return runs[run]->block.instructions[next]; }
     /// The collective that the rank waits at, or null when it is done.
-    Operation *waitsAt() const { return done() ? nullptr : block->instructions[next].op; }
+    Operation *waitsAt() const { return done() ? nullptr : instruction().op; }
   };
 
   LogicalResult advanceTo(int64_t rank, Cursor &cursor);
@@ -66,19 +73,24 @@ private:
   LogicalResult reportNoProgress(ArrayRef<Cursor> cursors);
 
   /// By program, then by segment.
-  std::vector<std::vector<CompiledBlock>> blocks;
+  std::vector<std::vector<Segment>> compiled;
 };
 
 } // namespace
 
 /// Runs up to the next collective or to the end.
 LogicalResult LocalMachine::advanceTo(int64_t rank, Cursor &cursor) {
-  for (; !cursor.done(); ++cursor.next) {
-    const Instruction &instruction = cursor.block->instructions[cursor.next];
-    if (!instruction.kernel)
-      return success();
-    if (failed(CompiledBlock::run(instruction, ranks[rank], cursor.values)))
-      return failure();
+  for (; !cursor.done(); ++cursor.run, cursor.next = 0) {
+    const Segment &segment = *cursor.runs[cursor.run];
+    if (cursor.next == 0)
+      cursor.values.assign(segment.block.numValues, Tensor());
+    for (; cursor.next < segment.block.instructions.size(); ++cursor.next) {
+      if (!cursor.instruction().kernel)
+        return success();
+      if (failed(CompiledBlock::run(cursor.instruction(), ranks[rank], cursor.values)))
+        return failure();
+    }
+    ranks[rank].batch.part += segment.loadsInputs;
   }
   return success();
 }
@@ -96,7 +108,7 @@ FailureOr<bool> LocalMachine::meet(int64_t rank, MutableArrayRef<Cursor> cursors
   SmallVector<Tensor> operands;
   for (int64_t member : group) {
     Cursor &cursor = cursors[member];
-    const Instruction &instruction = cursor.block->instructions[cursor.next];
+    const Instruction &instruction = cursor.instruction();
     if (failed(checkSame(rank, op, member, instruction.op)))
       return failure();
     operands.push_back(cursor.values[instruction.operands[0]]);
@@ -105,7 +117,8 @@ FailureOr<bool> LocalMachine::meet(int64_t rank, MutableArrayRef<Cursor> cursors
   performCollective(op, operands, results, options.numerics);
   for (auto [member, result] : llvm::zip_equal(group, results)) {
     Cursor &cursor = cursors[member];
-    const Instruction &instruction = cursor.block->instructions[cursor.next++];
+    const Instruction &instruction = cursor.instruction();
+    ++cursor.next;
     cursor.values[instruction.firstResult] = std::move(result);
     for (unsigned dead : instruction.dead)
       cursor.values[dead] = Tensor();
@@ -145,11 +158,12 @@ LogicalResult LocalMachine::reportNoProgress(ArrayRef<Cursor> cursors) {
   return diagnostic;
 }
 
-LogicalResult LocalMachine::runRanks(size_t segment) {
+LogicalResult LocalMachine::runRanks(ArrayRef<SmallVector<size_t>> runs) {
   std::vector<Cursor> cursors(ranks.size());
   for (auto [rank, cursor] : llvm::enumerate(cursors)) {
-    cursor.block = &blocks[programOf[rank]][segment];
-    cursor.values.resize(cursor.block->numValues);
+    size_t program = programOf[rank];
+    for (size_t segment : runs[program])
+      cursor.runs.push_back(&compiled[program][segment]);
     if (failed(advanceTo(rank, cursor)))
       return failure();
   }

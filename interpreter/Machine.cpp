@@ -44,7 +44,7 @@ static LogicalResult checkSize(ModuleOp module, Phase phase) {
       auto bytes = RankedTensorType::get({static_cast<int64_t>(buffer.getOffset().value_or(0)) +
                                           buffer.getType().getSizeInBytes()},
                                          IntegerType::get(op->getContext(), 8));
-      need(bytes, sizeof(Element) + 5);
+      need(bytes, sizeof(Element) + 9);
     }
   });
   int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);

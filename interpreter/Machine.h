@@ -52,20 +52,26 @@ public:
   static FailureOr<std::unique_ptr<Machine>> create(ModuleOp module, const MachineOptions &options);
   virtual ~Machine() = default;
 
-  /// Runs one step or segment on the batch of the current step. Fails, emitting diagnostics, where
-  /// inputs do not fit, ranks do not meet, or ranks log different outputs.
-  virtual FailureOr<Outputs> run(StringRef segment, const DataSet &data) = 0;
+  /// Runs one step or walk on the batch of the current step, until its outputs are there. What does
+  /// not lead to them may go on behind the runs that follow, as segments allow: `data` must live until
+  /// `finish`. Fails, emitting diagnostics, where inputs do not fit, ranks do not meet, launches race, or
+  /// ranks log different outputs.
+  virtual FailureOr<Outputs> run(StringRef walk, const DataSet &data) = 0;
+  /// Runs what is still under way to its end.
+  virtual LogicalResult finish() { return success(); }
 
-  /// The whole value of a parameter (`what` = "parameter") or of one of its optimizer states.
-  /// Fails where replicas on different ranks differ.
+  /// The whole value of a parameter (`what` = "parameter") or of one of its optimizer states, once
+  /// all is finished. Fails where replicas on different ranks differ.
   virtual FailureOr<Tensor> get(StringRef parameter, StringRef what) = 0;
   /// Replaces it on every rank. `value` has the type of the parameter.
   virtual LogicalResult set(StringRef parameter, StringRef what, const Tensor &value) = 0;
 
-  /// The names of the steps or segments, in the order of the text.
-  ArrayRef<std::string> getSegments() const { return segments; }
+  /// The names of what can be run, in the order of the text: the steps of the global phase, else the
+  /// walks, or the segments of programs without walks.
+  ArrayRef<std::string> getWalks() const { return walks; }
   /// The names of the optimizer states that are kept.
   ArrayRef<std::string> getStates() const { return states; }
+  /// As the last run left it, once it is finished.
   const StepState &getStepState() const { return stepState; }
 
 protected:
@@ -77,7 +83,7 @@ protected:
 
   ModuleOp module;
   MachineOptions options;
-  SmallVector<std::string> segments, states;
+  SmallVector<std::string> walks, states;
   StepState stepState;
 };
 

@@ -21,6 +21,7 @@ struct RankContext {
   MeshAttr mesh;
   const MachineOptions *options = nullptr;
   const DataSet *data = nullptr;
+  BatchPosition batch;
   StepState stepState;
   Outputs outputs;
   /// Tensors that stay from step to step, by name and "parameter" or state.

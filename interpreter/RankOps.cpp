@@ -156,12 +156,13 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
         if (input.getOver())
           axes = getAxisNames(*input.getOver());
         bool counts = countsSamples(input);
+        int64_t shards = input.getOver() ? getMesh(input).getSize(axes) : 1;
         return [=](RankContext &context, In, Out out) -> LogicalResult {
           int64_t counted =
               counts ? context.options->samples : std::numeric_limits<int64_t>::max();
-          FailureOr<Tensor> batch = context.data->take(input, context.stepState.step,
-                                                       context.mesh.getIndexIn(context.rank, axes),
-                                                       counted, context.options->poison);
+          FailureOr<Tensor> batch = context.data->take(
+              input, context.batch, {context.mesh.getIndexIn(context.rank, axes), shards}, counted,
+              context.options->poison);
           if (failed(batch))
             return failure();
           out[0] = std::move(*batch);

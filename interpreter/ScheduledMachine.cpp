@@ -1,16 +1,20 @@
 //===- ScheduledMachine.cpp - streams interleaved adversarially -----------===//
 //
-// A launch begins and ends as two events. At its beginning it reads its operands and its outs
-// become unreadable; at its end they hold the results. Between the two, other streams and ranks may
-// do anything that the timepoints allow: the order is drawn from the seed, with some streams held
-// back for as long as anything else can happen. Whoever touches what is in flight, or reads what
-// was never written, is reported.
+// The host of each rank issues segments; a launch begins and ends as two events. At its beginning it
+// reads its operands and its outs become unreadable; at its end they hold the results. Between the
+// two, other streams and ranks may do anything that the timepoints allow: the order is drawn from the
+// seed, with some streams held back for as long as anything else can happen. Whoever touches what is in
+// flight, or reads what was never written, is reported.
+//
+// A host waits at the end of a segment that is joined, and at the end of a walk for what leaves outputs.
+// All else may still be in flight while the launches of later segments and walks run.
 //
 //===----------------------------------------------------------------------===//
 
 #include "interpreter/Arena.h"
 #include "interpreter/ShardedMachine.h"
 #include "interpreter/Timeline.h"
+#include <deque>
 #include <random>
 
 using namespace mlir;
@@ -19,16 +23,37 @@ using namespace mlir::fsdp::interpreter;
 
 namespace {
 
-/// What one stream of one rank is doing.
-struct StreamState {
-  size_t next = 0; ///< position in the order of the stream
-  bool inFlight = false;
-  /// Begins, or ends, its launches only when nothing else can happen.
-  bool lateToBegin = false, lateToEnd = false;
-  /// Of the launch in flight: the operands read at its beginning; for a collective, the result
-  /// once all ranks of the group have begun.
+/// One run of a segment on one rank.
+struct SegmentRun {
+  const Timeline *timeline;
+  uint64_t number; ///< from 0, of all runs of the rank
+  BatchPosition batch;
+  const DataSet *data;
+};
+
+/// A launch that the host has issued.
+struct Issued {
+  const CompiledLaunch *launch;
+  SegmentRun run;
+  SmallVector<std::shared_ptr<Issued>> waits; ///< until it begins
+  bool inFlight = false, done = false;
+  /// While in flight: the step state and the operands as they were at the beginning; for a collective,
+  /// the result once all ranks of the group have begun.
+  StepState stepState;
   SmallVector<Tensor> operands;
   Tensor result;
+
+  /// Buffers of a segment are unwritten in each of its runs: what stands in them belongs to one run.
+  uint64_t ownerOf(const BufferRange &range) const {
+    return range.persistent ? range.number : (run.number + 1) << 32 | range.number;
+  }
+};
+
+/// One stream of one rank.
+struct StreamState {
+  std::deque<std::shared_ptr<Issued>> queue; ///< what is not done; the first may be in flight
+  /// Begins, or ends, its launches only when nothing else can happen.
+  bool lateToBegin = false, lateToEnd = false;
 };
 
 class ScheduledMachine : public ShardedMachine {
@@ -39,28 +64,40 @@ public:
   LogicalResult compile();
 
 protected:
-  LogicalResult runRanks(size_t segment) override;
+  LogicalResult runRanks(ArrayRef<SmallVector<size_t>> runs) override;
+  LogicalResult drain() override;
   const Tensor &shard(int64_t rank, StringRef storage, StringRef what) override;
   void setShard(int64_t rank, StringRef storage, StringRef what, const Tensor &value) override;
 
 private:
   struct RankState {
-    const Timeline *timeline = nullptr;
     std::vector<StreamState> streams;
-    std::vector<bool> done; ///< by launch
+    std::vector<std::shared_ptr<Issued>> events; ///< who recorded each last; null: nobody
+    std::deque<SegmentRun> toIssue;
+    /// The segment issued last, where the host waits for its end.
+    const Timeline *joining = nullptr;
+    size_t unfinished = 0;     ///< launches that are issued and not done
+    size_t outputsMissing = 0; ///< of the walk, launches that leave outputs
+    uint64_t segmentsRun = 0;
+
+    bool isIdle() const { return unfinished == 0 && toIssue.empty(); }
+    /// The host has what it needs before it starts the next walk.
+    bool isThrough() const {
+      return toIssue.empty() && outputsMissing == 0 && (!joining || unfinished == 0);
+    }
   };
 
-  const CompiledLaunch *nextOf(int64_t rank, size_t stream) const {
-    const RankState &state = states[rank];
-    const SmallVector<unsigned> &order = state.timeline->order[stream];
-    size_t next = state.streams[stream].next;
-    return next == order.size() ? nullptr : &state.timeline->launches[order[next]];
+  Issued *nextOf(int64_t rank, size_t stream) const {
+    const auto &queue = states[rank].streams[stream].queue;
+    return queue.empty() ? nullptr : queue.front().get();
   }
   bool canBegin(int64_t rank, size_t stream) const;
   FailureOr<bool> canEnd(int64_t rank, size_t stream);
   LogicalResult begin(int64_t rank, size_t stream);
   LogicalResult end(int64_t rank, size_t stream);
-  LogicalResult checkConflicts(int64_t rank, const CompiledLaunch &launch);
+  LogicalResult checkConflicts(int64_t rank, const Issued &issued);
+  void issue(int64_t rank);
+  LogicalResult runUntil(llvm::function_ref<bool(const RankState &)> through);
   LogicalResult reportNoProgress();
   std::optional<BufferRange> rangeOf(int64_t rank, StringRef storage, StringRef what) const;
 
@@ -97,12 +134,12 @@ LogicalResult ScheduledMachine::compile() {
       timelines.back().push_back(std::move(*timeline));
     }
   }
-  for (std::vector<Timeline> &ofProgram : timelines)
-    for (Timeline &timeline : ofProgram)
-      timeline.order.resize(streams.size());
-  for (size_t program : programOf)
+  for (size_t program : programOf) {
     arenas.emplace_back(layouts[program].getSize());
-  states.resize(ranks.size());
+    RankState &state = states.emplace_back();
+    state.streams.resize(streams.size());
+    state.events.resize(layouts[program].getNumEvents());
+  }
   return initialize();
 }
 
@@ -142,19 +179,31 @@ void ScheduledMachine::setShard(int64_t rank, StringRef storage, StringRef what,
 //===----------------------------------------------------------------------===//
 
 bool ScheduledMachine::canBegin(int64_t rank, size_t stream) const {
-  const StreamState &state = states[rank].streams[stream];
-  const CompiledLaunch *launch = nextOf(rank, stream);
-  return launch && !state.inFlight &&
-         llvm::all_of(launch->waits, [&](unsigned wait) { return states[rank].done[wait]; });
+  const Issued *issued = nextOf(rank, stream);
+  return issued && !issued->inFlight &&
+         llvm::all_of(issued->waits, [](const auto &wait) { return wait->done; });
 }
 
-/// Fails if `launch` touches what a launch in flight on the rank writes, or writes what one reads.
-LogicalResult ScheduledMachine::checkConflicts(int64_t rank, const CompiledLaunch &launch) {
-  for (size_t stream = 0; stream < states[rank].streams.size(); ++stream) {
-    if (!states[rank].streams[stream].inFlight)
+/// Says where `other` comes from where that is not the run of `issued`.
+static std::string describeRun(const Issued &other, const Issued &issued) {
+  if (other.run.number == issued.run.number)
+    return "";
+  SegmentOp segment = other.run.timeline->segment;
+  return (other.run.timeline == issued.run.timeline ? ", in another run of segment '"
+                                                    : ", in segment '") +
+         segment.getSymName().str() + "'";
+}
+
+/// Fails if `issued` touches what a launch in flight on the rank writes, or writes what one reads.
+LogicalResult ScheduledMachine::checkConflicts(int64_t rank, const Issued &issued) {
+  const CompiledLaunch &launch = *issued.launch;
+  for (size_t stream = 0; stream < streams.size(); ++stream) {
+    const Issued *inFlight = nextOf(rank, stream);
+    if (!inFlight || !inFlight->inFlight)
       continue;
-    const CompiledLaunch &other = *nextOf(rank, stream);
-    auto conflict = [&](ArrayRef<BufferRange> mine, ArrayRef<BufferRange> theirs) -> const BufferRange * {
+    const CompiledLaunch &other = *inFlight->launch;
+    auto conflict = [&](ArrayRef<BufferRange> mine,
+                        ArrayRef<BufferRange> theirs) -> const BufferRange * {
       for (const BufferRange &place : mine)
         for (const BufferRange &taken : theirs)
           if (place.overlaps(taken))
@@ -177,23 +226,24 @@ LogicalResult ScheduledMachine::checkConflicts(int64_t rank, const CompiledLaunc
                                     << "'" << op.getName() << "' races with '" << otherOp.getName()
                                     << "' on rank " << rank << ": both use bytes of buffer '"
                                     << buffer.getName() << "'; let the later one wait";
-    diagnostic.attachNote(otherOp.getLoc()) << "'" << otherOp.getName() << "' is in flight here";
+    diagnostic.attachNote(otherOp.getLoc())
+        << "'" << otherOp.getName() << "' is in flight here" << describeRun(*inFlight, issued);
     return diagnostic;
   }
   return success();
 }
 
 LogicalResult ScheduledMachine::begin(int64_t rank, size_t stream) {
-  const CompiledLaunch &launch = *nextOf(rank, stream);
-  if (failed(checkConflicts(rank, launch)))
+  Issued &issued = *nextOf(rank, stream);
+  const CompiledLaunch &launch = *issued.launch;
+  if (failed(checkConflicts(rank, issued)))
     return failure();
-  StreamState &state = states[rank].streams[stream];
-  state.inFlight = true;
-  state.operands.clear();
-  state.result = Tensor();
+  issued.inFlight = true;
+  issued.waits.clear();
+  issued.stepState = ranks[rank].stepState;
   for (const BufferRange &in : launch.ins) {
     std::optional<int64_t> unready;
-    state.operands.push_back(arenas[rank].read(in.begin, in.type, in.number, unready));
+    issued.operands.push_back(arenas[rank].read(in.begin, in.type, issued.ownerOf(in), unready));
     if (!unready)
       continue;
     LaunchOp op = launch.op;
@@ -210,52 +260,60 @@ LogicalResult ScheduledMachine::begin(int64_t rank, size_t stream) {
 
 /// A collective can end once all ranks of its group have begun it.
 FailureOr<bool> ScheduledMachine::canEnd(int64_t rank, size_t stream) {
-  StreamState &state = states[rank].streams[stream];
-  if (!state.inFlight)
+  Issued *issued = nextOf(rank, stream);
+  if (!issued || !issued->inFlight)
     return false;
-  const CompiledLaunch &launch = *nextOf(rank, stream);
-  if (!launch.collective || state.result)
+  Operation *collective = issued->launch->collective;
+  if (!collective || issued->result)
     return true;
 
-  SmallVector<StreamState *> members;
+  SmallVector<Issued *> members;
   SmallVector<Tensor> operands;
-  for (int64_t member : groupOf(launch.collective, rank)) {
-    const CompiledLaunch *otherLaunch = nextOf(member, stream);
-    StreamState &otherState = states[member].streams[stream];
+  for (int64_t member : groupOf(collective, rank)) {
+    Issued *other = nextOf(member, stream);
     // A rank whose result is there but who has not ended is still in the collective before.
-    if (!otherLaunch || !otherState.inFlight || otherState.result || !otherLaunch->collective ||
-        !sameAxes(launch.collective, otherLaunch->collective))
+    if (!other || !other->inFlight || other->result || !other->launch->collective ||
+        !sameAxes(collective, other->launch->collective))
       return false;
-    if (failed(checkSame(rank, launch.collective, member, otherLaunch->collective)))
+    if (failed(checkSame(rank, collective, member, other->launch->collective)))
       return failure();
-    members.push_back(&otherState);
-    operands.push_back(otherState.operands[0]);
+    members.push_back(other);
+    operands.push_back(other->operands[0]);
   }
   SmallVector<Tensor> results(members.size());
-  performCollective(launch.collective, operands, results, options.numerics);
+  performCollective(collective, operands, results, options.numerics);
   for (auto [member, result] : llvm::zip_equal(members, results))
     member->result = std::move(result);
   return true;
 }
 
 LogicalResult ScheduledMachine::end(int64_t rank, size_t stream) {
-  RankState &rankState = states[rank];
-  StreamState &state = rankState.streams[stream];
-  const CompiledLaunch &launch = *nextOf(rank, stream);
+  RankState &state = states[rank];
+  std::shared_ptr<Issued> issued = state.streams[stream].queue.front();
+  const CompiledLaunch &launch = *issued->launch;
+  RankContext &context = ranks[rank];
+  context.data = issued->run.data;
+  context.batch = issued->run.batch;
+  StepState latest = std::exchange(context.stepState, issued->stepState);
   std::vector<Tensor> values(launch.body.numValues);
-  llvm::copy(state.operands, values.begin());
+  llvm::copy(issued->operands, values.begin());
   for (const Instruction &instruction : launch.body.instructions) {
     if (instruction.op == launch.collective)
-      values[instruction.firstResult] = state.result;
-    else if (failed(CompiledBlock::run(instruction, ranks[rank], values)))
+      values[instruction.firstResult] = issued->result;
+    else if (failed(CompiledBlock::run(instruction, context, values)))
       return failure();
   }
+  if (!launch.writesStepState)
+    context.stepState = latest;
   for (auto [out, value] : llvm::zip_equal(launch.outs, launch.body.yielded))
-    arenas[rank].write(out.begin, values[value], out.number);
-  rankState.done[rankState.timeline->order[stream][state.next]] = true;
-  state.inFlight = false;
-  state.operands.clear();
-  ++state.next;
+    arenas[rank].write(out.begin, values[value], issued->ownerOf(out));
+  issued->done = true;
+  issued->operands.clear();
+  issued->result = Tensor();
+  state.streams[stream].queue.pop_front();
+  state.outputsMissing -= launch.leavesOutputs;
+  if (--state.unfinished == 0)
+    issue(rank);
   return success();
 }
 
@@ -263,69 +321,103 @@ LogicalResult ScheduledMachine::end(int64_t rank, size_t stream) {
 // Order
 //===----------------------------------------------------------------------===//
 
+/// Issues what the host of `rank` can issue before it has to wait.
+void ScheduledMachine::issue(int64_t rank) {
+  RankState &state = states[rank];
+  while (!state.toIssue.empty() && !(state.joining && state.unfinished)) {
+    SegmentRun run = state.toIssue.front();
+    state.toIssue.pop_front();
+    state.joining = run.timeline->joined ? run.timeline : nullptr;
+    std::vector<std::shared_ptr<Issued>> ofSegment;
+    for (const CompiledLaunch &launch : run.timeline->launches) {
+      auto issued = std::make_shared<Issued>();
+      issued->launch = &launch;
+      issued->run = run;
+      for (unsigned wait : launch.waits)
+        issued->waits.push_back(ofSegment[wait]);
+      for (unsigned event : launch.awaits)
+        if (state.events[event])
+          issued->waits.push_back(state.events[event]);
+      for (unsigned event : launch.records)
+        state.events[event] = issued;
+      state.streams[launch.stream].queue.push_back(issued);
+      ++state.unfinished;
+      ofSegment.push_back(std::move(issued));
+    }
+  }
+}
+
 LogicalResult ScheduledMachine::reportNoProgress() {
   std::optional<InFlightDiagnostic> diagnostic;
-  for (size_t rank = 0; rank < ranks.size(); ++rank)
-    for (size_t stream = 0; stream < states[rank].streams.size(); ++stream) {
-      const CompiledLaunch *launch = nextOf(rank, stream);
-      if (!launch)
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const RankState &state = states[rank];
+    for (size_t stream = 0; stream < streams.size(); ++stream) {
+      const Issued *issued = nextOf(rank, stream);
+      if (!issued)
         continue;
-      LaunchOp op = launch->op;
+      LaunchOp op = issued->launch->op;
       if (!diagnostic)
         diagnostic.emplace(op.emitOpError() << "'" << op.getName() << "': no rank can go on");
       Diagnostic &note = diagnostic->attachNote(op.getLoc());
       note << "rank " << rank << ", stream '" << streams[stream] << "': '" << op.getName() << "' ";
-      if (states[rank].streams[stream].inFlight) {
-        note << "waits in '" << signatureOf(launch->collective) << "' for ranks [";
-        llvm::interleaveComma(groupOf(launch->collective, rank), note);
+      if (issued->inFlight) {
+        Operation *collective = issued->launch->collective;
+        note << "waits in '" << signatureOf(collective) << "' for ranks [";
+        llvm::interleaveComma(groupOf(collective, rank), note);
         note << "]";
         continue;
       }
       note << "waits for";
-      for (unsigned wait : launch->waits)
-        if (!states[rank].done[wait]) {
-          LaunchOp awaited = states[rank].timeline->launches[wait].op;
-          note << " '" << awaited.getName() << "'";
+      for (const std::shared_ptr<Issued> &wait : issued->waits)
+        if (!wait->done) {
+          LaunchOp awaited = wait->launch->op;
+          note << " '" << awaited.getName() << "'" << describeRun(*wait, *issued);
         }
     }
+    if (state.toIssue.empty())
+      continue;
+    SegmentOp joined = state.joining->segment, following = state.toIssue.front().timeline->segment;
+    diagnostic->attachNote(joined.getLoc())
+        << "rank " << rank << ": segment '" << following.getSymName()
+        << "' is issued once all of segment '" << joined.getSymName() << "' is done";
+  }
   return *diagnostic;
 }
 
-LogicalResult ScheduledMachine::runRanks(size_t segment) {
+LogicalResult ScheduledMachine::runRanks(ArrayRef<SmallVector<size_t>> runs) {
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     RankState &state = states[rank];
-    state.timeline = &timelines[programOf[rank]][segment];
-    state.streams.assign(streams.size(), StreamState());
-    state.done.assign(state.timeline->launches.size(), false);
     for (StreamState &stream : state.streams) {
       unsigned mood = random() % 4;
       stream.lateToBegin = mood == 1;
       stream.lateToEnd = mood >= 2;
     }
-    // Only persistent buffers keep what they hold from segment to segment.
-    const ArenaLayout &layout = layouts[programOf[rank]];
-    SmallVector<BufferRange> persistent(layout.getPersistent());
-    llvm::sort(persistent, [](const BufferRange &a, const BufferRange &b) { return a.begin < b.begin; });
-    int64_t end = 0;
-    for (const BufferRange &place : persistent) {
-      arenas[rank].poison(end, std::max(end, place.begin));
-      end = std::max(end, place.end);
+    BatchPosition batch = ranks[rank].batch;
+    for (size_t segment : runs[programOf[rank]]) {
+      const Timeline &timeline = timelines[programOf[rank]][segment];
+      state.toIssue.push_back({&timeline, state.segmentsRun++, batch, ranks[rank].data});
+      batch.part += timeline.loadsInputs;
+      state.outputsMissing += llvm::count_if(
+          timeline.launches, [](const CompiledLaunch &launch) { return launch.leavesOutputs; });
     }
-    arenas[rank].poison(end, arenas[rank].size());
+    issue(rank);
   }
+  return runUntil([](const RankState &state) { return state.isThrough(); });
+}
 
+LogicalResult ScheduledMachine::drain() {
+  return runUntil([](const RankState &state) { return state.isIdle(); });
+}
+
+LogicalResult ScheduledMachine::runUntil(llvm::function_ref<bool(const RankState &)> through) {
   size_t pairs = ranks.size() * streams.size();
-  while (true) {
+  while (!llvm::all_of(states, through)) {
     // Looks around from a random place for something that can happen.
     std::optional<size_t> late, found;
-    bool done = true;
-    for (size_t i = 0, first = random() % std::max<size_t>(pairs, 1); i < pairs && !found; ++i) {
+    for (size_t i = 0, first = random() % pairs; i < pairs && !found; ++i) {
       size_t pair = (first + i) % pairs;
       int64_t rank = pair / streams.size();
       size_t stream = pair % streams.size();
-      if (!nextOf(rank, stream))
-        continue;
-      done = false;
       FailureOr<bool> ends = canEnd(rank, stream);
       if (failed(ends))
         return failure();
@@ -337,17 +429,15 @@ LogicalResult ScheduledMachine::runRanks(size_t segment) {
       else
         found = pair;
     }
-    if (done)
-      return success();
     if (!found && !late)
       return reportNoProgress();
     size_t pair = found ? *found : *late;
     int64_t rank = pair / streams.size();
     size_t stream = pair % streams.size();
-    bool inFlight = states[rank].streams[stream].inFlight;
-    if (failed(inFlight ? end(rank, stream) : begin(rank, stream)))
+    if (failed(nextOf(rank, stream)->inFlight ? end(rank, stream) : begin(rank, stream)))
       return failure();
   }
+  return success();
 }
 
 FailureOr<std::unique_ptr<Machine>>

@@ -32,6 +32,17 @@ LogicalResult ShardedMachine::collectPrograms() {
         segments.push_back(segment.getSymName().str());
     programs.push_back(program);
   }
+  for (auto [number, program] : llvm::enumerate(programs)) {
+    for (WalkOp walk : program.getOps<WalkOp>()) {
+      WalkRuns &runs = addWalk(walk.getSymName());
+      for (auto [name, times] : llvm::zip_equal(walk.getSegments().getAsRange<FlatSymbolRefAttr>(),
+                                                walk.getTimes()))
+        addSegment(runs, number, program.lookupSymbol<SegmentOp>(name.getAttr()), times);
+    }
+    if (program.getOps<WalkOp>().empty())
+      for (SegmentOp segment : program.getOps<SegmentOp>())
+        addSegment(addWalk(segment.getSymName()), number, segment, 1);
+  }
   if (programs.empty())
     return module.emitError() << "has no 'fsdp.program' to run, expected one for every rank";
   for (StorageOp storage : module.getOps<StorageOp>()) {
@@ -40,6 +51,23 @@ LogicalResult ShardedMachine::collectPrograms() {
       addState(cast<StringAttr>(state).getValue());
   }
   return success();
+}
+
+ShardedMachine::WalkRuns &ShardedMachine::addWalk(StringRef name) {
+  auto it = llvm::find(walks, name);
+  if (it == walks.end()) {
+    it = walks.insert(it, name.str());
+    walkRuns.emplace_back().ofProgram.resize(programs.size());
+    walkRuns.back().advances.resize(programs.size());
+  }
+  return walkRuns[it - walks.begin()];
+}
+
+void ShardedMachine::addSegment(WalkRuns &walk, size_t program, SegmentOp segment, int64_t times) {
+  size_t number = llvm::find(segments, segment.getSymName()) - segments.begin();
+  walk.ofProgram[program].append(times, number);
+  walk.evaluates |= segment.getKind() == StepKind::evaluate;
+  segment.walk([&](AdvanceOp) { walk.advances[program] += times; });
 }
 
 FailureOr<std::pair<const StorageLayout *, const StorageLayout::Member *>>
@@ -59,7 +87,7 @@ static bool keeps(const StorageLayout &storage, StringRef what) {
 
 FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
   auto found = find(parameter);
-  if (failed(found))
+  if (failed(found) || failed(finish()))
     return failure();
   auto [storage, member] = *found;
   ParamOp param = member->param;
@@ -96,7 +124,7 @@ FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
 
 LogicalResult ShardedMachine::set(StringRef parameter, StringRef what, const Tensor &value) {
   auto found = find(parameter);
-  if (failed(found))
+  if (failed(found) || failed(finish()))
     return failure();
   auto [storage, member] = *found;
   if (!keeps(*storage, what))
@@ -161,16 +189,29 @@ FailureOr<Outputs> ShardedMachine::joinOutputs() {
   return joined;
 }
 
-FailureOr<Outputs> ShardedMachine::run(StringRef segment, const DataSet &data) {
-  auto it = llvm::find(segments, segment);
-  if (it == segments.end())
-    return module.emitError() << "has no segment '" << segment << "'";
+FailureOr<Outputs> ShardedMachine::run(StringRef name, const DataSet &data) {
+  auto it = llvm::find(walks, name);
+  if (it == walks.end())
+    return module.emitError() << "has no segment '" << name << "'";
+  const WalkRuns &walk = walkRuns[it - walks.begin()];
+  // The driver says how many samples count, which it can do only while no launch asks.
+  if ((walk.evaluates || evaluating) && failed(finish()))
+    return failure();
+  evaluating = walk.evaluates;
   for (RankContext &context : ranks) {
     context.data = &data;
+    context.batch = {issuedSteps, 0};
     context.outputs.clear();
-    context.stepState = stepState;
   }
-  if (failed(runRanks(it - segments.begin())))
+  // Programs finish steps together; where they do not, `finish` says so.
+  issuedSteps += *llvm::max_element(walk.advances);
+  if (failed(runRanks(walk.ofProgram)))
+    return failure();
+  return joinOutputs();
+}
+
+LogicalResult ShardedMachine::finish() {
+  if (failed(drain()))
     return failure();
   for (RankContext &context : ranks)
     if (context.stepState.step != ranks[0].stepState.step ||
@@ -178,5 +219,5 @@ FailureOr<Outputs> ShardedMachine::run(StringRef segment, const DataSet &data) {
       return module.emitError() << "ranks 0 and " << context.rank
                                 << " disagree on the number of steps or updates done";
   stepState = ranks[0].stepState;
-  return joinOutputs();
+  return success();
 }

@@ -14,15 +14,19 @@ class ShardedMachine : public Machine {
 public:
   ShardedMachine(ModuleOp module, const MachineOptions &options);
 
-  FailureOr<Outputs> run(StringRef segment, const DataSet &data) override;
+  FailureOr<Outputs> run(StringRef walk, const DataSet &data) override;
+  LogicalResult finish() override;
   FailureOr<Tensor> get(StringRef parameter, StringRef what) override;
   LogicalResult set(StringRef parameter, StringRef what, const Tensor &value) override;
 
 protected:
-  /// Finds the programs, which rank runs which, the segments, the storages and their states.
+  /// Finds the programs, which rank runs which, the segments, the walks, the storages and their states.
   LogicalResult collectPrograms();
-  /// Runs segment number `segment` of every rank's program to its end.
-  virtual LogicalResult runRanks(size_t segment) = 0;
+  /// Runs a walk of every rank's program until its outputs are there; `runs` are the numbers of its
+  /// segments, by program.
+  virtual LogicalResult runRanks(ArrayRef<SmallVector<size_t>> runs) = 0;
+  /// Runs what is still under way to its end.
+  virtual LogicalResult drain() { return success(); }
   /// What `rank` keeps of a storage; a null tensor before it is first set.
   virtual const Tensor &shard(int64_t rank, StringRef storage, StringRef what) = 0;
   virtual void setShard(int64_t rank, StringRef storage, StringRef what, const Tensor &value) = 0;
@@ -37,17 +41,29 @@ protected:
 
   MeshAttr mesh;
   SmallVector<ProgramOp> programs;
+  SmallVector<std::string> segments; ///< the names of the segments of all programs
   /// The number of the program of each rank.
   SmallVector<size_t> programOf;
   std::vector<RankContext> ranks;
   std::vector<StorageLayout> storages;
 
 private:
+  /// What is run under one name.
+  struct WalkRuns {
+    bool evaluates = false;
+    std::vector<int64_t> advances; ///< how many steps each program finishes
+    std::vector<SmallVector<size_t>> ofProgram; ///< numbers of segments, each as often as it runs
+  };
+  WalkRuns &addWalk(StringRef name);
+  void addSegment(WalkRuns &walk, size_t program, SegmentOp segment, int64_t times);
   /// The storage of a parameter and the parameter's place in it.
   FailureOr<std::pair<const StorageLayout *, const StorageLayout::Member *>>
   find(StringRef parameter);
   FailureOr<Outputs> joinOutputs();
 
+  std::vector<WalkRuns> walkRuns; ///< as `walks`
+  bool evaluating = false;        ///< the last walk evaluated
+  int64_t issuedSteps = 0;
   /// The groups of all ranks, by collective.
   DenseMap<Operation *, std::vector<SmallVector<int64_t>>> groups;
 };

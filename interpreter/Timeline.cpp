@@ -29,12 +29,14 @@ FailureOr<ArenaLayout> ArenaLayout::compute(ProgramOp program) {
                << ", expected at most " << *program.getArena() << ", the size of the arena";
     }
     BufferRange place{begin, begin + bytes, buffer.getResult().getType().getTensor(), buffer,
-                static_cast<uint32_t>(layout.places.size())};
+                static_cast<uint32_t>(layout.places.size()), buffer.getPersistent()};
     layout.size = std::max(layout.size, static_cast<int64_t>(llvm::alignTo(place.end, 64)));
     layout.places[buffer.getResult()] = place;
     if (buffer.getPersistent())
       layout.persistent.push_back(place);
   }
+  for (EventOp event : program.getOps<EventOp>())
+    layout.events[event.getTimepoint()] = layout.events.size();
   program.walk([&](SubviewOp subview) {
     BufferRange place = layout.lookup(subview.getBuffer());
     place.type = subview.getResult().getType().getTensor();
@@ -49,6 +51,8 @@ FailureOr<ArenaLayout> ArenaLayout::compute(ProgramOp program) {
 FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layout,
                                       Numerics numerics, SmallVectorImpl<std::string> &streams) {
   Timeline timeline;
+  timeline.segment = segment;
+  timeline.joined = !segment.getAsync();
   DenseMap<Value, unsigned> numbers;
   for (LaunchOp op : segment.getBody().front().getOps<LaunchOp>()) {
     CompiledLaunch launch;
@@ -56,12 +60,13 @@ FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layo
     launch.stream = llvm::find(streams, op.getStream()) - streams.begin();
     if (launch.stream == streams.size())
       streams.push_back(op.getStream().str());
-    timeline.order.resize(streams.size());
-    for (Value wait : op.getWait()) { // of this segment: programs hold no launches beside segments
+    for (Value wait : op.getWait()) // of this segment: programs hold no launches beside segments
       if (wait.getDefiningOp<EventOp>())
-        return op.emitOpError() << "waits for an event";
-      launch.waits.push_back(numbers.at(wait));
-    }
+        launch.awaits.push_back(layout.lookupEvent(wait));
+      else
+        launch.waits.push_back(numbers.at(wait));
+    for (Value event : op.getRecords())
+      launch.records.push_back(layout.lookupEvent(event));
     for (Value in : op.getIns())
       launch.ins.push_back(layout.lookup(in));
     for (Value out : op.getOuts())
@@ -77,13 +82,14 @@ FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layo
       if (isMeeting(&inner))
         launch.collective = &inner;
       launch.writesStepState |= isa<AdvanceOp>(inner);
+      launch.leavesOutputs |= isa<OutputOp, OutputSumOp>(inner);
+      timeline.loadsInputs |= isa<InputOp>(inner);
       if (isa<AdvanceOp, LearningRateOp, OptimizerStepOp, DropoutOp, SampleCountOp>(inner) &&
           !launch.stepState)
         return op.emitOpError() << "'" << op.getName() << "' uses the step state but does not "
                                 << "name its buffer in 'step_state'";
     }
     numbers[op.getDone()] = timeline.launches.size();
-    timeline.order[launch.stream].push_back(timeline.launches.size());
     timeline.launches.push_back(std::move(launch));
   }
   return timeline;

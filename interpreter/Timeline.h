@@ -13,6 +13,7 @@ struct BufferRange {
   RankedTensorType type;
   BufferOp buffer;
   uint32_t number = 0; ///< of the buffer
+  bool persistent = false;
 
   bool overlaps(const BufferRange &other) const { return begin < other.end && other.begin < end; }
 };
@@ -29,10 +30,14 @@ public:
   int64_t getSize() const { return size; }
   /// The persistent buffers, in order.
   ArrayRef<BufferRange> getPersistent() const { return persistent; }
+  /// The number of an event of the program, from 0.
+  unsigned lookupEvent(Value event) const { return events.find(event)->second; }
+  size_t getNumEvents() const { return events.size(); }
 
 private:
   DenseMap<Value, BufferRange> places;
   SmallVector<BufferRange> persistent;
+  DenseMap<Value, unsigned> events;
   int64_t size = 0;
 };
 
@@ -41,19 +46,23 @@ struct CompiledLaunch {
   LaunchOp op;
   unsigned stream;
   SmallVector<unsigned> waits; ///< numbers of launches of the same segment
+  SmallVector<unsigned> awaits, records; ///< numbers of events
   SmallVector<BufferRange> ins, outs;
   /// The step state, if the body reads it, and whether it writes it.
   std::optional<BufferRange> stepState;
   bool writesStepState = false;
   CompiledBlock body;
   Operation *collective = nullptr;
+  bool leavesOutputs = false; ///< for which the host waits
 };
 
 /// A segment of a program in the scheduled phase.
 struct Timeline {
+  SegmentOp segment; ///< null where the program has none of the name
   std::vector<CompiledLaunch> launches;
-  /// For each stream its launches, in order.
-  std::vector<SmallVector<unsigned>> order;
+  bool loadsInputs = false;
+  /// All of its launches end before the next segment is issued.
+  bool joined = true;
 
   /// Streams are numbered by their place in `streams`, to which new names are added.
   static FailureOr<Timeline> compile(SegmentOp segment, const ArenaLayout &layout,

@@ -243,9 +243,11 @@ private:
         if (failed(data.add(module.getLoc(), input.getKey(), tensor)))
           return failure();
       }
-      for (const std::string &segment : (*machine)->getSegments())
-        if (failed((*machine)->run(segment, data)))
+      for (const std::string &walk : (*machine)->getWalks())
+        if (failed((*machine)->run(walk, data)))
           return failure();
+      if (failed((*machine)->finish()))
+        return failure();
       for (ParamOp param : module.getOps<ParamOp>())
         if (failed((*machine)->get(param.getSymName(), "parameter")))
           return failure();

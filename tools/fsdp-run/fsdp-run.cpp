@@ -9,6 +9,7 @@
 #include "mlir/Parser/Parser.h"
 #include "tools/output/FileTool.h"
 #include "tools/output/OutputFile.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Format.h"
@@ -51,7 +52,8 @@ static cl::opt<std::string> samplesText("samples",
                                                  "segment evaluates (default: all)"),
                                         cl::value_desc("n"), cl::cat(category));
 static cl::opt<std::string> segmentName("segment",
-                                        cl::desc("The step or segment to run (default: the first)"),
+                                        cl::desc("The step, walk or segment to run, or several in turn "
+                                                 "each step, as in 'train,evaluate' (default: the first)"),
                                         cl::value_desc("name"), cl::cat(category));
 static cl::opt<Numerics>
     numerics("numerics", cl::desc("How floats are computed"), cl::init(Numerics::exact),
@@ -94,10 +96,17 @@ static std::optional<int> parseNumbers(Numbers &numbers) {
 /// Refuses a number of samples that `segment` would not look at, or does not have.
 static std::string checkSamples(ModuleOp module, StringRef segment, int64_t samples) {
   std::optional<int64_t> batch;
+  llvm::SmallPtrSet<Operation *, 4> parts; // of the walk of that name
+  module.walk([&](WalkOp walk) {
+    for (auto part : walk.getSegments().getAsRange<FlatSymbolRefAttr>())
+      if (walk.getSymName() == segment)
+        parts.insert(SymbolTable::lookupSymbolIn(walk->getParentOp(), part.getAttr()));
+  });
   module.walk([&](SampleCountOp count) {
     auto step = count->getParentOfType<StepOp>();
     auto part = count->getParentOfType<SegmentOp>();
-    if ((step && step.getSymName() == segment) || (part && part.getSymName() == segment))
+    if ((step && step.getSymName() == segment) ||
+        (part && (parts.empty() ? part.getSymName() == segment : parts.contains(part))))
       batch = count.getBatch();
   });
   std::string got = "--samples: got '" + std::to_string(samples) + "', ";
@@ -184,19 +193,37 @@ static LogicalResult addData(ModuleOp module, DataSet &data, const TensorFile &f
   return success();
 }
 
+/// True where each output is finite. Whether a step was bad can be told by what it logs, as its loss
+/// and its norm are among that.
+static bool allFinite(const Outputs &outputs) {
+  return llvm::all_of(outputs, [](const auto &output) {
+    const Tensor &tensor = output.second;
+    return !tensor.isFloat() || llvm::all_of(llvm::seq<int64_t>(0, tensor.size()), [&](int64_t i) {
+      return std::isfinite(tensor.getFloat(i));
+    });
+  });
+}
+
 /// Runs the steps, prints what they log, and adds it to `file`.
-static int runSteps(Machine &machine, StringRef segment, int64_t steps, const DataSet &data,
-                    TensorFile &file, llvm::raw_ostream &shown) {
+static int runSteps(Machine &machine, ArrayRef<std::string> walks, int64_t steps,
+                    const DataSet &data, TensorFile &file, llvm::raw_ostream &shown) {
   for (int64_t step = 0; step < steps; ++step) {
-    FailureOr<Outputs> outputs = machine.run(segment, data);
-    if (failed(outputs))
-      return 1;
-    for (const auto &[name, tensor] : *outputs) {
-      file["output." + name] = forFile(tensor, tensor.getType().getShape());
-      if (tensor.size() == 1)
-        shown << "step " << step + 1 << " " << name << " "
-              << llvm::format("%.17g", tensor.getNumber(0)) << "\n";
+    bool finite = true;
+    for (const std::string &walk : walks) {
+      FailureOr<Outputs> outputs = machine.run(walk, data);
+      if (failed(outputs))
+        return 1;
+      finite &= !outputs->empty() && allFinite(*outputs);
+      std::string prefix = walks.size() > 1 ? walk + " " : "";
+      for (const auto &[name, tensor] : *outputs) {
+        file["output." + name] = forFile(tensor, tensor.getType().getShape());
+        if (tensor.size() == 1)
+          shown << "step " << step + 1 << " " << prefix << name << " "
+                << llvm::format("%.17g", tensor.getNumber(0)) << "\n";
+      }
     }
+    if (!finite && failed(machine.finish()))
+      return 1;
     if (machine.getStepState().badSteps >= 3)
       return fail(
           "loss or gradient norm was not finite in three steps in a row; the last is step " +
@@ -269,16 +296,21 @@ static int run(int argc, char **argv) {
   FailureOr<std::unique_ptr<Machine>> machine = Machine::create(*module, options);
   if (failed(machine))
     return 1;
-  if ((*machine)->getSegments().empty())
+  if ((*machine)->getWalks().empty())
     return fail("'" + inputFile + "' has no step and no segment to run");
 
-  std::string segment =
-      segmentName.empty() ? (*machine)->getSegments().front() : segmentName.getValue();
-  if (samplesText.getNumOccurrences() && llvm::is_contained((*machine)->getSegments(), segment))
-    if (std::string wrong = checkSamples(*module, segment, numbers.samples); !wrong.empty()) {
-      fail(wrong);
-      return 2;
-    }
+  SmallVector<std::string> walks;
+  if (segmentName.empty())
+    walks.push_back((*machine)->getWalks().front());
+  else
+    for (StringRef name : llvm::split(segmentName.getValue(), ','))
+      walks.push_back(name.str());
+  for (const std::string &walk : walks)
+    if (samplesText.getNumOccurrences() && llvm::is_contained((*machine)->getWalks(), walk))
+      if (std::string wrong = checkSamples(*module, walk, numbers.samples); !wrong.empty()) {
+        fail(wrong);
+        return 2;
+      }
 
   if (!paramsFile.empty()) {
     auto file = readSafetensors(paramsFile, &context);
@@ -300,10 +332,10 @@ static int run(int argc, char **argv) {
   // What people read stays out of a result that goes to standard output.
   bool taken = outputs && outputs->identity() &&
                outputs->identity() == fsdpc::identityOfDescriptor(STDOUT_FILENO);
-  if (int status = runSteps(**machine, segment, numbers.steps, data, results,
+  if (int status = runSteps(**machine, walks, numbers.steps, data, results,
                             taken ? llvm::errs() : llvm::outs()))
     return status;
-  if (failed(collectParameters(*module, **machine, results)))
+  if (failed((*machine)->finish()) || failed(collectParameters(*module, **machine, results)))
     return 1;
   if (outputs)
     if (llvm::Error error = outputs->write(encodeSafetensors(results)))

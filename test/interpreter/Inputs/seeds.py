@@ -1,0 +1,27 @@
+"""Runs a command with --seed=0, 1, ...: `seeds.py all|some N COMMAND...`.
+
+all: every run succeeds and prints the same, which is printed once.
+some: at least one run fails with status 1, and the message of the first that does is printed.
+"""
+import subprocess
+import sys
+
+mode, count, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+program = sys.stdin.read() if "-" in command else None
+printed, refused = set(), []
+for seed in range(count):
+    run = subprocess.run(command + [f"--seed={seed}"], input=program, capture_output=True, text=True)
+    if run.returncode == 0:
+        printed.add(run.stdout)
+    elif run.returncode == 1:
+        refused.append(run.stderr)
+    else:
+        sys.exit(f"seed {seed}: status {run.returncode}\n{run.stderr}")
+if mode == "all":
+    if refused or len(printed) != 1:
+        sys.exit(f"{len(refused)} refused, {len(printed)} different results\n{''.join(refused[:1])}")
+    print(printed.pop(), end="")
+else:
+    if not refused:
+        sys.exit(f"none of {count} seeds is refused")
+    print(f"refused with {len(refused)} of {count} seeds\n{refused[0]}", end="")
