@@ -81,10 +81,11 @@ FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layo
     for (Operation &inner : body) {
       if (isMeeting(&inner))
         launch.collective = &inner;
-      launch.writesStepState |= isa<AdvanceOp>(inner);
+      launch.writesStepState |= isa<AdvanceOp, NextMicrobatchOp>(inner);
       launch.leavesOutputs |= isa<OutputOp, OutputSumOp>(inner);
       timeline.loadsInputs |= isa<InputOp>(inner);
-      if (isa<AdvanceOp, LearningRateOp, OptimizerStepOp, DropoutOp, SampleCountOp>(inner) &&
+      if (isa<AdvanceOp, LearningRateOp, OptimizerStepOp, DropoutOp, SampleCountOp,
+              MicrobatchSamplesOp, NextMicrobatchOp>(inner) &&
           !launch.stepState)
         return op.emitOpError() << "'" << op.getName() << "' uses the step state but does not "
                                 << "name its buffer in 'step_state'";

@@ -220,6 +220,17 @@ def PlanMemoryPass : Pass<"fsdp-plan-memory", "::mlir::ModuleOp"> {
   }];
 }
 
+def LinkSegmentsPass : Pass<"fsdp-link-segments", "::mlir::ModuleOp"> {
+  let summary = "Replace joins between segments by the waits that are needed";
+  let description = [{
+    After this pass the segments of walks through several segments are `async`: nothing waits at their ends. A launch that uses bytes
+    of the arena, or a communicator, that launches of an earlier segment may still be using waits for the `fsdp.event`s that these
+    record; what these waits and the order on streams imply is left out. Needs planned memory.
+
+    Example: `fsdp-opt --fsdp-schedule --fsdp-plan-memory --fsdp-link-segments local.mlir`
+  }];
+}
+
 def VerifySchedulePass : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
   let summary = "Prove that a schedule has no race, no deadlock and no overlap in memory";
   let description = [{

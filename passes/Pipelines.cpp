@@ -61,7 +61,9 @@ void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOp
   manager.addPass(createSchedulePass(schedule));
   // After the waits: buffers may share bytes only where streams and waits keep their lives apart.
   manager.addPass(createPlanMemoryPass());
-  // On every compile, by code that shares nothing with the two passes above.
+  // Once offsets are known: what follows waits for bytes, not for the end of a segment.
+  manager.addPass(createLinkSegmentsPass());
+  // On every compile, by code that shares nothing with the passes above.
   manager.addPass(createVerifySchedulePass());
   manager.addPass(createVerifyPhasePass());
 }

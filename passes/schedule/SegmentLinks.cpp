@@ -1,0 +1,256 @@
+//===- SegmentLinks.cpp - waits across the ends of segments ---------------===//
+//
+// What may still run at a segment's start is found by going through the graph of segments to a fixed
+// point. For each range of bytes it is the last launches that wrote it and those that have read it
+// since: whatever comes next at these bytes comes behind them, and they came behind all earlier
+// ones.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedule/SegmentLinks.h"
+#include "passes/schedule/HappensBefore.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+
+using namespace mlir::fsdp::schedule;
+
+namespace {
+
+/// A launch that may still run: the latest run of it.
+struct Pending {
+  int segment, launch;
+
+  bool operator<(const Pending &other) const {
+    return std::make_pair(segment, launch) < std::make_pair(other.segment, other.launch);
+  }
+  bool operator==(const Pending &other) const {
+    return segment == other.segment && launch == other.launch;
+  }
+};
+
+/// Who wrote a range of bytes last, and who has read it since.
+struct Users {
+  std::set<Pending> writers, readers;
+
+  bool operator==(const Users &other) const {
+    return writers == other.writers && readers == other.readers;
+  }
+};
+
+/// The users of each range of bytes, by where it begins; a range ends where the next one begins.
+class ByteMap {
+public:
+  explicit ByteMap(int64_t size = 0) : ranges{{0, {}}}, size(size) {}
+
+  template <class Function> void visit(int64_t begin, int64_t end, Function &&function) {
+    if (begin >= end)
+      return;
+    split(begin);
+    split(end);
+    for (auto at = ranges.find(begin); at != ranges.end() && at->first < end; ++at)
+      function(at->second);
+  }
+
+  /// Adds the users of `other`; true if there was a new one.
+  bool merge(const ByteMap &other) {
+    bool changed = false;
+    for (auto at = other.ranges.begin(); at != other.ranges.end(); ++at) {
+      const Users &from = at->second;
+      if (from.writers.empty() && from.readers.empty())
+        continue;
+      auto next = std::next(at);
+      visit(at->first, next == other.ranges.end() ? other.size : next->first, [&](Users &users) {
+        for (const Pending &writer : from.writers)
+          changed |= users.writers.insert(writer).second;
+        for (const Pending &reader : from.readers)
+          changed |= users.readers.insert(reader).second;
+      });
+    }
+    return changed;
+  }
+
+private:
+  void split(int64_t at) {
+    auto next = ranges.upper_bound(at);
+    const Users &users = std::prev(next)->second;
+    ranges.try_emplace(at, users);
+  }
+
+  std::map<int64_t, Users> ranges;
+  int64_t size;
+};
+
+/// What may still run when a segment starts.
+struct State {
+  ByteMap bytes;
+  std::map<int, std::set<Pending>> collectives; ///< the last ones, by communicator
+
+  bool merge(const State &other) {
+    bool changed = bytes.merge(other.bytes);
+    for (const auto &[communicator, last] : other.collectives)
+      for (const Pending &pending : last)
+        changed |= collectives[communicator].insert(pending).second;
+    return changed;
+  }
+};
+
+class Linker {
+public:
+  Linker(Role &role, const std::vector<bool> &async) : role(role) {
+    for (size_t s = 0; s < role.segments.size(); ++s) {
+      role.segments[s].joined &= !async[s];
+      orders.emplace_back(role.segments[s].launches);
+      streams.emplace_back(orders.back().getNumStreams());
+      for (size_t l = 0; l < role.segments[s].launches.size(); ++l)
+        streams.back()[orders.back().streamOf(static_cast<int>(l))] =
+            role.segments[s].launches[l].stream;
+    }
+  }
+
+  void run() {
+    const size_t count = role.segments.size();
+    std::vector<State> entries(count, State{ByteMap(role.arena), {}});
+    std::deque<int> work;
+    for (size_t s = 0; s < count; ++s)
+      work.push_back(static_cast<int>(s));
+    while (!work.empty()) {
+      int segment = work.front();
+      work.pop_front();
+      if (role.segments[segment].joined)
+        continue; // leaves nothing
+      State exit = pass(segment, entries[segment], nullptr);
+      for (int next : role.segments[segment].next)
+        if (entries[next].merge(exit) && !std::count(work.begin(), work.end(), next))
+          work.push_back(next);
+    }
+    for (size_t s = 0; s < count; ++s) {
+      std::vector<std::set<Pending>> needed(role.segments[s].launches.size());
+      pass(static_cast<int>(s), entries[s], &needed);
+      await(static_cast<int>(s), needed);
+    }
+  }
+
+private:
+  /// Runs a segment from `state` on; what its launches conflict with of earlier ones goes to
+  /// `needed`.
+  State pass(int segment, State state, std::vector<std::set<Pending>> *needed) {
+    // Of this run of the segment, not of the one before.
+    const int own = static_cast<int>(role.segments.size());
+    auto note = [&](int launch, const std::set<Pending> &earlier) {
+      if (!needed)
+        return;
+      for (const Pending &pending : earlier)
+        if (pending.segment != own)
+          (*needed)[launch].insert(pending);
+    };
+    const std::vector<Launch> &launches = role.segments[segment].launches;
+    for (int l = 0; l < static_cast<int>(launches.size()); ++l) {
+      const Pending self{own, l};
+      auto visit = [&](const Access &access, auto &&function) {
+        int64_t base = role.buffers[access.buffer].offset;
+        state.bytes.visit(base + access.begin, base + access.end, function);
+      };
+      for (const Access &read : launches[l].reads)
+        visit(read, [&](Users &users) {
+          note(l, users.writers);
+          users.readers.insert(self);
+        });
+      for (const Access &write : launches[l].writes)
+        visit(write, [&](Users &users) {
+          note(l, users.writers);
+          note(l, users.readers);
+          users = {{self}, {}};
+        });
+      if (const std::optional<Collective> &collective = launches[l].collective) {
+        std::set<Pending> &last = state.collectives[collective->communicator];
+        note(l, last);
+        last = {self};
+      }
+    }
+    rename(state, own, segment);
+    return state;
+  }
+
+  /// What ran as `own` is the latest run of `segment`.
+  void rename(State &state, int own, int segment) {
+    auto renamed = [&](std::set<Pending> &all) {
+      std::set<Pending> result;
+      for (Pending pending : all)
+        result.insert({pending.segment == own ? segment : pending.segment, pending.launch});
+      all = std::move(result);
+    };
+    state.bytes.visit(0, std::max<int64_t>(role.arena, 0), [&](Users &users) {
+      renamed(users.writers);
+      renamed(users.readers);
+    });
+    for (auto &[communicator, last] : state.collectives)
+      renamed(last);
+  }
+
+  /// Lets the launches of `segment` await what they need and what nothing else implies.
+  void await(int segment, const std::vector<std::set<Pending>> &needed) {
+    std::vector<Launch> &launches = role.segments[segment].launches;
+    const size_t numStreams = role.streams.size(), count = role.segments.size();
+    // For each launch, how many launches of each stream of each segment are complete when it starts.
+    std::vector<std::vector<int>> known(launches.size());
+    std::map<int, int> previous; // on each stream
+    for (size_t l = 0; l < launches.size(); ++l) {
+      Launch &launch = launches[l];
+      std::vector<int> &own = known[l];
+      own.assign(count * numStreams, 0);
+      for (size_t s = 0; s < count; ++s)
+        own[s * numStreams + launch.stream] = static_cast<int>(role.segments[s].launches.size());
+      auto learn = [&](const std::vector<int> &other) {
+        for (size_t i = 0; i < own.size(); ++i)
+          own[i] = std::max(own[i], other[i]);
+      };
+      if (auto before = previous.find(launch.stream); before != previous.end())
+        learn(known[before->second]);
+      previous[launch.stream] = static_cast<int>(l);
+      for (int wait : launch.waits)
+        learn(known[wait]);
+      // Later launches first: they imply more.
+      for (auto at = needed[l].rbegin(); at != needed[l].rend(); ++at) {
+        const HappensBefore &order = orders[at->segment];
+        const int stream = role.segments[at->segment].launches[at->launch].stream;
+        int *base = own.data() + at->segment * numStreams;
+        if (base[stream] > order.positionOf(at->launch))
+          continue;
+        launch.awaits.push_back(eventOf(*at));
+        base[stream] = order.positionOf(at->launch) + 1;
+        for (int local = 0; local < order.getNumStreams(); ++local) {
+          int &complete = base[streams[at->segment][local]];
+          complete = std::max(complete, order.clockOf(at->launch)[local]);
+        }
+      }
+      std::sort(launch.awaits.begin(), launch.awaits.end());
+      launch.awaits.erase(std::unique(launch.awaits.begin(), launch.awaits.end()),
+                          launch.awaits.end());
+    }
+  }
+
+  /// The event that `pending` records.
+  int eventOf(const Pending &pending) {
+    Launch &launch = role.segments[pending.segment].launches[pending.launch];
+    auto [entry, isNew] = events.try_emplace({launch.stream, launch.name}, role.events.size());
+    if (isNew)
+      role.events.push_back(launch.name);
+    if (!std::count(launch.records.begin(), launch.records.end(), entry->second))
+      launch.records.push_back(entry->second);
+    return entry->second;
+  }
+
+  Role &role;
+  std::vector<HappensBefore> orders;
+  std::vector<std::vector<int>> streams; ///< of the role, by segment and number in its order
+  std::map<std::pair<int, std::string>, int> events;
+};
+
+} // namespace
+
+void mlir::fsdp::schedule::linkSegments(Role &role, const std::vector<bool> &async) {
+  Linker(role, async).run();
+}

@@ -1,0 +1,71 @@
+//===- LinkSegments.cpp - write waits across segments into the IR ---------===//
+
+#include "passes/Passes.h"
+#include "passes/schedule/SegmentLinks.h"
+#include "passes/scheduled/ScheduleProblem.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_LINKSEGMENTSPASS
+#include "passes/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The segments of walks through several segments, by number: between others the driver has the
+/// results of a step to wait for anyway.
+static std::vector<bool> findAsync(const schedule::Role &role) {
+  std::vector<bool> async(role.segments.size(), false);
+  for (const schedule::Walk &walk : role.walks)
+    if (walk.segments.size() > 1)
+      for (int segment : walk.segments)
+        async[segment] = true;
+  return async;
+}
+
+namespace {
+struct LinkSegments : fsdp::impl::LinkSegmentsPassBase<LinkSegments> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (getPhase(module) != Phase::scheduled) {
+      module.emitError() << "links segments of the scheduled phase, got the "
+                         << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-schedule' first";
+      return signalPassFailure();
+    }
+    if (failed(verifyPhase(module, Phase::scheduled)))
+      return signalPassFailure();
+    ScheduleProblem schedule(module);
+    for (auto [index, role] : llvm::enumerate(schedule.problem.roles)) {
+      ProgramOp program = schedule.programs[index];
+      if (role.arena < 0 || !role.events.empty()) {
+        program.emitError() << (role.arena < 0 ? "has no memory plan; run 'fsdp-plan-memory' first"
+                                               : "has events already; link its segments once");
+        return signalPassFailure();
+      }
+      schedule::linkSegments(role, findAsync(role));
+      write(program, role, schedule.segments[index], schedule.launches[index]);
+    }
+  }
+
+private:
+  static void write(ProgramOp program, const schedule::Role &role, ArrayRef<SegmentOp> segments,
+                    ArrayRef<std::vector<LaunchOp>> launches) {
+    OpBuilder builder = OpBuilder::atBlockBegin(&program.getBody().front());
+    if (!segments.empty())
+      builder.setInsertionPoint(SegmentOp(segments.front()));
+    SmallVector<Value> events;
+    for (const std::string &name : role.events)
+      events.push_back(EventOp::create(builder, program.getLoc(), name));
+    auto pick = [&](ArrayRef<int> numbers) {
+      return llvm::map_to_vector(numbers, [&](int number) { return events[number]; });
+    };
+    for (auto [segment, op, ops] : llvm::zip_equal(role.segments, segments, launches)) {
+      SegmentOp(op).setAsync(!segment.joined);
+      for (auto [launch, target] : llvm::zip_equal(segment.launches, ops)) {
+        LaunchOp(target).getWaitMutable().append(pick(launch.awaits));
+        LaunchOp(target).getRecordsMutable().append(pick(launch.records));
+      }
+    }
+  }
+};
+} // namespace
