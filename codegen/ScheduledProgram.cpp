@@ -5,6 +5,7 @@
 #include "codegen/Names.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -141,16 +142,16 @@ static LogicalResult readTimeline(const llvm::MapVector<Value, int> &programEven
   timeline.events = static_cast<int>(programEvents.size());
   llvm::DenseMap<Operation *, int> events;
   for (Action &action : timeline.actions) {
+    llvm::SmallSetVector<int, 4> waits;
     for (Value wait : action.launch.getWait()) {
       auto ofProgram = programEvents.find(wait);
       if (ofProgram != programEvents.end())
-        action.waits.push_back(ofProgram->second);
+        waits.insert(ofProgram->second);
       else if (auto event = events.find(wait.getDefiningOp());
                event != events.end() && onOtherStream(event->first, action.launch))
-        action.waits.push_back(event->second);
+        waits.insert(event->second);
     }
-    llvm::sort(action.waits);
-    action.waits.erase(llvm::unique(action.waits), action.waits.end());
+    llvm::append_range(action.waits, waits);
     for (Value record : action.launch.getRecords())
       action.records.push_back(programEvents.lookup(record));
     if (awaited.contains(action.launch)) {
