@@ -72,6 +72,9 @@ void SegmentChecker::read(const Access &access) {
                     [&](int64_t begin, int64_t end, Cell &cell) {
     if (findings) {
       bool right = cell.owners.size() == 1 && cell.owners[0] == access.buffer;
+      bool taken = llvm::any_of(cell.owners, [&](int owner) {
+        return owner != access.buffer && owner != Cell::unwritten;
+      });
       if (!right && wrongEnd == begin && wrong.owners == cell.owners &&
           wrong.writers == cell.writers) {
         wrongEnd = end;
@@ -81,7 +84,9 @@ void SegmentChecker::read(const Access &access) {
         wrongBegin = begin;
         wrongEnd = end;
       }
-      addConflict(conflicts, cell.writers, /*write=*/true, begin, end);
+      // Where another buffer stands, its writer has been named.
+      if (!taken)
+        addConflict(conflicts, cell.writers, /*write=*/true, begin, end);
     }
     // Who follows this launch follows those as well.
     llvm::erase_if(cell.readers, [&](int reader) { return isDone(reader); });

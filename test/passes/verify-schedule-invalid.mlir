@@ -9,8 +9,10 @@ module {
 // A gather that is still in flight when its result is used.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["fsdp"=2]>
+  fsdp.param @w4f32 : tensor<4xf32> unit "u4f32" init <constant, 0.0>
+  fsdp.storage @p4f32 : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w4f32 at 0>]
   fsdp.program @all role {} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<4xf32>>
+    %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       %w = fsdp.buffer "w" : !fsdp.buffer<tensor<8xf32>>
       %n = fsdp.buffer "n" : !fsdp.buffer<tensor<8xf32>>
@@ -35,8 +37,10 @@ module attributes {fsdp.phase = "scheduled"} {
 // The next unit is gathered over one that is in use.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["fsdp"=2]>
+  fsdp.param @w4f32 : tensor<4xf32> unit "u4f32" init <constant, 0.0>
+  fsdp.storage @p4f32 : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w4f32 at 0>]
   fsdp.program @all role {} arena 192 {
-    %p = fsdp.buffer "p" persistent offset 0 : !fsdp.buffer<tensor<4xf32>>
+    %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" offset 0 : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       %w = fsdp.buffer "w" offset 64 : !fsdp.buffer<tensor<8xf32>>
       %v = fsdp.buffer "v" offset 64 : !fsdp.buffer<tensor<8xf32>>
@@ -67,8 +71,12 @@ module attributes {fsdp.phase = "scheduled"} {
 // Two roles that would wait for one another for ever.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.param @w4f32 : tensor<4xf32> unit "u4f32" init <constant, 0.0>
+  fsdp.storage @p4f32 : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w4f32 at 0>]
+  fsdp.param @w8f32 : tensor<8xf32> unit "u8f32" init <constant, 0.0>
+  fsdp.storage @p8f32 : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w8f32 at 0>]
   fsdp.program @first role {pipeline = 0 : i64} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<4xf32>>
+    %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<4xf32>>
       // expected-error@below {{as number 0 on communicator 'reduce over [pipeline]' in segment 'train', role 'first' issues 'reduce' (all_reduce sum of 4 f32, 16 bytes), but role 'second' issues 'reduce' (all_reduce sum of 8 f32, 32 bytes)}}
@@ -80,7 +88,7 @@ module attributes {fsdp.phase = "scheduled"} {
     }
   }
   fsdp.program @second role {pipeline = 1 : i64} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<8xf32>>
+    %p = fsdp.buffer "p" persistent holds @p8f32 "parameter" : !fsdp.buffer<tensor<8xf32>>
     fsdp.segment @train train next [@train] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<8xf32>>
       // expected-note@below {{the other end is here}}
