@@ -1,12 +1,19 @@
 //===- RoleAutomata.cpp - collectives that meet over every path -----------===//
 
 #include "passes/schedule/RoleAutomata.h"
+
+#include "llvm/ADT/STLExtras.h"
 #include "passes/schedule/RoleChecker.h"
 #include "passes/schedule/Wording.h"
 
 #include <algorithm>
 
 using namespace mlir::fsdp::schedule;
+
+void RoleAutomata::add(Fault fault, std::string message, End first, End second) {
+  if (llvm::none_of(findings, [&](const Finding &known) { return known.message == message; }))
+    findings.push_back({fault, std::move(message), first, second});
+}
 
 std::string RoleAutomata::describeEnd(End end) const {
   const Launch &launch = launchAt(end);

@@ -77,9 +77,8 @@ private:
   const Segment &segmentOf(int role, const std::string &name) const {
     return problem.roles[role].segments[segments[role].at(name)];
   }
-  void add(Fault fault, std::string message, End first, End second) {
-    findings.push_back({fault, std::move(message), first, second});
-  }
+  /// Adds a finding, unless another path has led to it before.
+  void add(Fault fault, std::string message, End first, End second);
 
   const Problem &problem;
   const std::vector<std::vector<Reachability>> &orders;
