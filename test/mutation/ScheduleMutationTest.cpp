@@ -286,6 +286,13 @@ TEST(ScheduleMutationTest, TheCheckerRefusesWhatGoesWrong) {
     std::printf("  %-32s %7lld, %7lld go wrong\n", what.c_str(),
                 static_cast<long long>(count.first), static_cast<long long>(count.second));
   EXPECT_GT(harmful, mutants / 8);
+  // Each of these has done harm, so that the checker was asked about it.
+  if (mutants >= 10000)
+    for (const char *what :
+         {"a wait dropped", "an await dropped", "a record dropped", "a record moved", "a join dropped",
+          "an edge rewired", "another next segment", "collectives swapped", "a buffer moved",
+          "a buffer not filled", "an advance dropped", "a condition not cleared"})
+      EXPECT_GT(kinds[what].second, 0) << what;
 }
 
 } // namespace

@@ -27,7 +27,7 @@ TEST(CheckerFuzzTest, AcceptsRightCycles) {
     ASSERT_EQ(describeAll(checkSchedule(problem)), "") << "case " << i;
     for (const Segment &segment : problem.roles[0].segments)
       unjoined += !segment.joined;
-    skewed += problem.roles[0].segments[0].name == "fill";
+    skewed += problem.roles[0].segments[0].name == "fill 0";
   }
   EXPECT_GT(unjoined, 500);
   EXPECT_GT(skewed, 100);

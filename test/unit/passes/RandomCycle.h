@@ -21,15 +21,12 @@ public:
   explicit RandomCycle(std::mt19937 &random) : random(random) {}
 
   Problem make() {
-    isSkewed = draw(4) == 0;
-    int numRoles = isSkewed ? 2 : 1 + draw(2);
-    isSkewed ? drawPipelineGraph() : drawGraph();
-    for (int s = 1; s < kStreams; ++s) {
-      problem.communicators.push_back({"over s" + std::to_string(s), {}});
-      for (int role = 0; role < numRoles; ++role)
-        problem.communicators.back().roles.push_back(role);
-    }
-    drawCollectives();
+    bool isSkewed = draw(4) == 0;
+    int numRoles = isSkewed ? 2 + draw(2) : 1 + draw(3);
+    collectives.resize(numRoles);
+    for (int s = 1; s < kStreams; ++s)
+      problem.communicators.push_back({"over s" + std::to_string(s), drawMembers(numRoles)});
+    isSkewed ? drawPipeline(numRoles) : drawGraph();
     for (int role = 0; role < numRoles; ++role)
       problem.roles.push_back(makeRole(role));
     return problem;
@@ -64,15 +61,49 @@ private:
         connect(s, s);
         walks.push_back({"walk " + std::to_string(s), {s}, {1}});
       }
+      Requests requests = drawRequests(5);
+      for (std::vector<Requests> &own : collectives)
+        own.push_back(requests);
     }
     walks.insert(walks.begin(), walk);
     for (int more = draw(size + 1); more > 0; --more)
       connect(draw(size), draw(size));
   }
 
-  void drawPipelineGraph() {
-    graph = {{"fill", {}, {1}, false}, {"steady", {}, {1, 2}, false}, {"drain", {}, {0}, true}};
-    walks = {{"walk", {0, 1, 2}, {1, 2, 1}}};
+  /// Each role issues the same some segments after the one before: fill, steady, drain.
+  void drawPipeline(int numRoles) {
+    Walk walk{"walk", {}, {}};
+    int steady = numRoles - 1, last = 2 * steady;
+    Requests unit = drawRequests(5);
+    for (int s = 0; s <= last; ++s) {
+      bool isSteady = s == steady;
+      graph.push_back({(isSteady ? "steady" : s < steady ? "fill " : "drain ") + std::to_string(s), {}, {}, s == last});
+      graph[s].next = {s == last ? 0 : s + 1};
+      if (isSteady)
+        graph[s].next.push_back(s);
+      walk.segments.push_back(s);
+      walk.times.push_back(isSteady ? 2 : 1);
+      // What all issue at the same time comes before what the first issues ahead, and behind what the second
+      // makes up for: in one order for both, but there is none for three.
+      Requests common = numRoles == 2 ? drawRequests(2) : Requests();
+      for (int role = 0; role < numRoles; ++role) {
+        Requests own = common;
+        if (role <= s && s <= role + steady)
+          own.insert(role == 0 ? own.end() : own.begin(), unit.begin(), unit.end());
+        collectives[role].push_back(own);
+      }
+    }
+    walks = {walk};
+  }
+
+  /// Who belongs to a communicator: some roles, mostly all.
+  std::vector<int> drawMembers(int numRoles) {
+    std::vector<int> members;
+    int without = draw(2 * numRoles);
+    for (int role = 0; role < numRoles; ++role)
+      if (role != without || numRoles == 1)
+        members.push_back(role);
+    return members;
   }
 
   Requests drawRequests(int most) {
@@ -81,23 +112,6 @@ private:
     for (int n = draw(most); n > 0; --n)
       requests.push_back({draw(kStreams - 1), kinds[draw(3)], 4 * (1 + draw(3))});
     return requests;
-  }
-
-  void drawCollectives() {
-    collectives.assign(2, std::vector<Requests>(graph.size()));
-    Requests unit = drawRequests(4);
-    for (size_t s = 0; s < graph.size(); ++s) {
-      Requests common = drawRequests(isSkewed ? 2 : 5);
-      for (int role : {0, 1}) {
-        collectives[role][s] = common;
-        // The first role issues a unit after what both issue at the same time, the other one a segment later
-        // and before: in both the order is the same.
-        if (isSkewed && s != (role == 0 ? 2 : 0))
-          collectives[role][s].insert(role == 0 ? collectives[role][s].end()
-                                                : collectives[role][s].begin(),
-                                      unit.begin(), unit.end());
-      }
-    }
   }
 
   Role makeRole(int number) {
@@ -115,7 +129,13 @@ private:
       segment.name = graph[s].name;
       segment.next = graph[s].next;
       segment.joined = graph[s].joined;
-      placeCollectives(segment, collectives[number][s]);
+      Requests own;
+      for (const Collective &request : collectives[number][s]) {
+        const std::vector<int> &members = problem.communicators[request.communicator].roles;
+        if (std::count(members.begin(), members.end(), number))
+          own.push_back(request);
+      }
+      placeCollectives(segment, own);
     }
     for (Buffer &buffer : role.buffers)
       buffer.filled = !buffer.isPersistent() || draw(3) != 0;
@@ -254,7 +274,6 @@ private:
   }
 
   std::mt19937 &random;
-  bool isSkewed = false;
   Problem problem;
   std::vector<Segment> graph;
   std::vector<Walk> walks;
