@@ -1,6 +1,6 @@
 //===- Checker.h - what is wrong with a schedule ----------------*- C++ -*-===//
 //
-// Independent of the planner and of the wait elision: it sees only their results.
+// Shares Problem.h with the planner and the wait elision, and nothing else: it sees only their results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@ enum class Fault {
   members,     ///< an access across the members of a flat storage, or to its padding
   advanced,    ///< a use of the step's number after it was advanced
   collectives, ///< ranks that issue different collectives on a communicator
-  segments     ///< roles that go through different segments
+  segments,    ///< roles that go through different segments, or a segment that is never reached
+  updated      ///< a storage that is updated twice in a step
 };
 
 struct Finding {
@@ -36,13 +37,14 @@ struct Finding {
   End first, second;
 };
 
-/// Everything that is wrong: waits in a circle or for what is not issued yet; races; reads of
-/// bytes that were never written, or were overwritten through another buffer; buffers
-/// outside the arena; accesses across members of flat storages; uses of the step's number after it
-/// was advanced; collectives of which the order is open on one rank or differs between roles; roles
-/// whose segments follow one another differently.
-/// On edges to `next` segments too. Memory is checked where the role has an arena. Empty: the
-/// schedule is right.
+/// Everything that is wrong, on any path through the segments, for ever. Independent of what makes
+/// schedules. Each role is run in issue order on what may be in flight, which bytes hold what and who
+/// touched them last, to a fixed point over its segment graph: races; reads of bytes that
+/// were never written, or were overwritten through another buffer; collectives in no fixed order;
+/// uses of the step's number after it was advanced, and storages updated twice in a step; and, where the role
+/// has an arena, buffers outside it or on what the driver fills. Then the segment graphs of all roles are
+/// run together: the same segments, the same requests on each communicator in one order, no waits in
+/// a circle. Empty: the schedule is right.
 std::vector<Finding> checkSchedule(const Problem &problem);
 
 } // namespace mlir::fsdp::schedule

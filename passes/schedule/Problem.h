@@ -89,6 +89,11 @@ struct Launch {
   /// The buffers' storage whose parameter the launch updates; empty for other launches. A storage
   /// is updated at most once between two launches that advance the step.
   std::string updates = {};
+  /// Of an update: the index in `reads` of the flag without which it changes nothing, or -1.
+  int condition = -1;
+  /// Indices in `writes` of flags that the launch sets to false. An update on condition of a flag
+  /// that is false does not count.
+  std::vector<int> clears = {};
 };
 
 /// A straight line of launches in issue order.

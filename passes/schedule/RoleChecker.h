@@ -4,7 +4,7 @@
 #define PASSES_SCHEDULE_ROLECHECKER_H
 
 #include "passes/schedule/Checker.h"
-#include "passes/schedule/HappensBefore.h"
+#include "passes/schedule/Reachability.h"
 
 namespace mlir::fsdp::schedule {
 
@@ -16,50 +16,37 @@ public:
 
   /// False where indices or ranges do not exist: then nothing else may be asked.
   bool checkForm();
-  void checkArena();
-  /// Waits, races, unwritten reads, overlaps and order of collectives of one segment; false where
-  /// its waits have no meaning.
-  bool checkSegment(int segment);
-  /// Races between a segment that is not joined and one that follows it.
-  void checkEdge(int from, int to);
+  /// Waits in a circle, or for what is not issued yet; false where there are any: then the order of
+  /// launches says nothing.
+  bool checkWaits(const std::vector<Reachability> &orders);
+  /// Accesses over the whole segment graph: the state at the start of each segment, merged over all
+  /// edges, is followed until it changes no more; then each segment is checked once.
+  void checkAccesses(const std::vector<Reachability> &orders);
+  /// Which bytes of flat storages launches touch.
+  void checkMembers();
+  /// Uses of the step's number after it was advanced, and storages updated twice.
+  void checkSteps();
 
 private:
-  struct Use {
-    int launch;
-    Access access;
-    bool write;
-    int index; ///< in reads or writes of the launch
-  };
-  /// Launches of one or two segments in issue order, and their accesses by buffer.
-  struct Line {
-    std::vector<Launch> launches;
-    std::vector<std::pair<int, int>> origin; ///< segment and index of each launch
-    std::vector<bool> second;                ///< of the second segment, on an edge
-    std::vector<std::vector<Use>> uses;      ///< per buffer
-  };
-
-  Line makeLine(const std::vector<int> &segments) const;
-  bool checkWaits(int segment);
-  void checkSameBuffer(const Line &line, const HappensBefore &order, bool acrossOnly);
-  /// True where buffers that share bytes plainly follow one another. False says nothing yet.
-  bool areApart(const Line &line, const HappensBefore &order) const;
-  /// True iff `second` takes the place of `first` in a launch that may work in place, and else
-  /// follows it.
-  bool isReplaced(const Line &line, const HappensBefore &order, int first, int second) const;
-  void checkOverlaps(const Line &line, const HappensBefore &order, bool acrossOnly);
-  void checkWritten(const Line &line, const HappensBefore &order);
-  void checkCollectiveOrder(const Line &line, const HappensBefore &order, bool acrossOnly);
-  void checkMembers(int segment);
-  void checkAdvance(int segment, const HappensBefore &order);
-  bool mayWorkInPlace(const Line &line, const Use &read, const Use &write) const;
-  End endOf(const Line &line, const Use &use) const;
-  void add(Fault fault, std::string message, End first, End second);
+  void checkLaunchForm(int segment, int launch);
+  void checkWalkForm();
+  /// False where buffers do not stand in the arena, or on what the driver has filled.
+  bool checkArena();
+  void checkAdvances();
+  void checkUpdates();
+  void add(Fault fault, std::string message, End first, End second) {
+    findings.push_back({fault, std::move(message), first, second});
+  }
 
   const Problem &problem;
   const Role &role;
   int roleIndex;
   std::vector<Finding> &findings;
 };
+
+/// The segments with which the program of `role` may start: the first of each walk. Without walks
+/// each segment is one.
+std::vector<int> getEntries(const Role &role);
 
 } // namespace mlir::fsdp::schedule
 

@@ -41,9 +41,9 @@ struct Users {
 };
 
 /// The users of each range of bytes, by where it begins; a range ends where the next one begins.
-class ByteMap {
+class UsersByByte {
 public:
-  explicit ByteMap(int64_t size = 0) : ranges{{0, {}}}, size(size) {}
+  explicit UsersByByte(int64_t size = 0) : ranges{{0, {}}}, size(size) {}
 
   template <class Function> void visit(int64_t begin, int64_t end, Function &&function) {
     if (begin >= end)
@@ -55,7 +55,7 @@ public:
   }
 
   /// Adds the users of `other`; true if there was a new one.
-  bool merge(const ByteMap &other) {
+  bool merge(const UsersByByte &other) {
     bool changed = false;
     for (auto at = other.ranges.begin(); at != other.ranges.end(); ++at) {
       const Users &from = at->second;
@@ -85,7 +85,7 @@ private:
 
 /// What may still run when a segment starts.
 struct State {
-  ByteMap bytes;
+  UsersByByte bytes;
   std::map<int, std::set<Pending>> collectives; ///< the last ones, by communicator
 
   bool merge(const State &other) {
@@ -112,7 +112,7 @@ public:
 
   void run() {
     const size_t count = role.segments.size();
-    std::vector<State> entries(count, State{ByteMap(role.arena), {}});
+    std::vector<State> entries(count, State{UsersByByte(role.arena), {}});
     std::deque<int> work;
     for (size_t s = 0; s < count; ++s)
       work.push_back(static_cast<int>(s));

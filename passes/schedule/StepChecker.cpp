@@ -1,17 +1,18 @@
-//===- StepChecker.cpp - what launches read: members, the step ------------===//
+//===- StepChecker.cpp - what launches use: members, the step -------------===//
 
 #include "passes/schedule/RoleChecker.h"
+#include "passes/schedule/Wording.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <set>
 
 using namespace mlir::fsdp::schedule;
 
-static std::string quote(const std::string &name) { return "'" + name + "'"; }
-
 /// A launch may touch a flat storage as a whole, a part of one member, or, to fill it, padding.
-void RoleChecker::checkMembers(int segment) {
-  const std::vector<Launch> &launches = role.segments[segment].launches;
-  auto check = [&](int number, const Access &access, bool write) {
+void RoleChecker::checkMembers() {
+  auto check = [&](int segment, int number, const Access &access, bool write) {
     const Buffer &buffer = role.buffers[access.buffer];
     bool whole = access.begin == 0 && access.end == buffer.size;
     if (buffer.members.empty() || whole || access.begin == access.end)
@@ -25,31 +26,144 @@ void RoleChecker::checkMembers(int segment) {
     if (padding && write)
       return;
     add(Fault::members,
-        quote(launches[number].name) + (write ? " writes" : " reads") + " bytes [" +
-            std::to_string(access.begin) + ", " + std::to_string(access.end) + ") of " +
-            quote(buffer.name) + ", which are " +
+        quote(role.segments[segment].launches[number].name) + (write ? " writes " : " reads ") +
+            describeBytes(access.begin, access.end) + " of " + quote(buffer.name) +
+            ", which are " +
             (padding ? "padding behind its members" : "not inside one of its members"),
         {roleIndex, segment, number, access.buffer}, {roleIndex, buffer.segment, -1, access.buffer});
   };
-  for (int l = 0; l < static_cast<int>(launches.size()); ++l) {
-    for (const Access &access : launches[l].reads)
-      check(l, access, false);
-    for (const Access &access : launches[l].writes)
-      check(l, access, true);
+  for (int s = 0; s < static_cast<int>(role.segments.size()); ++s)
+    for (int l = 0; l < static_cast<int>(role.segments[s].launches.size()); ++l) {
+      for (const Access &access : role.segments[s].launches[l].reads)
+        check(s, l, access, false);
+      for (const Access &access : role.segments[s].launches[l].writes)
+        check(s, l, access, true);
+    }
+}
+
+/// The number of the step is advanced once in a step, a walk, and nothing uses it from there to the
+/// end of the walk. (Uses that may run at the same time are races.)
+void RoleChecker::checkAdvances() {
+  std::vector<std::vector<int>> walks;
+  std::set<int> walked;
+  for (const Walk &walk : role.walks) {
+    std::vector<int> &segments = walks.emplace_back();
+    for (size_t i = 0; i < walk.segments.size(); ++i) {
+      segments.push_back(walk.segments[i]);
+      if (walk.times[i] > 1)
+        segments.push_back(walk.segments[i]);
+      walked.insert(walk.segments[i]);
+    }
+  }
+  for (int s = 0; s < static_cast<int>(role.segments.size()); ++s)
+    if (!walked.count(s))
+      walks.push_back({s});
+  std::set<std::array<int, 4>> known;
+  for (const std::vector<int> &walk : walks) {
+    End advance;
+    for (int s : walk)
+      for (int l = 0; l < static_cast<int>(role.segments[s].launches.size()); ++l) {
+        const Launch &launch = role.segments[s].launches[l];
+        if (launch.step == StepUse::none)
+          continue;
+        End here{roleIndex, s, l, -1};
+        if (advance.role >= 0 && known.insert({s, l, advance.segment, advance.launch}).second)
+          add(Fault::advanced,
+              quote(launch.name) + " uses the step's number after " +
+                  quote(role.segments[advance.segment].launches[advance.launch].name) +
+                  " has advanced it; advance last",
+              here, advance);
+        if (launch.step == StepUse::advances)
+          advance = here;
+      }
   }
 }
 
-/// What uses the step's number is complete before it is advanced. (Uses without an order are races.)
-void RoleChecker::checkAdvance(int segment, const HappensBefore &order) {
-  const std::vector<Launch> &launches = role.segments[segment].launches;
-  for (int a = 0; a < static_cast<int>(launches.size()); ++a) {
-    if (launches[a].step != StepUse::advances)
-      continue;
-    for (int l = 0; l < static_cast<int>(launches.size()); ++l)
-      if (launches[l].step != StepUse::none && order.before(a, l))
-        add(Fault::advanced,
-            quote(launches[l].name) + " uses the step's number after " + quote(launches[a].name) +
-                " has advanced it; advance last",
-            {roleIndex, segment, l, -1}, {roleIndex, segment, a, -1});
+namespace {
+/// For each storage the launches, segment and index, that may have updated it since the last advance.
+using Updated = std::map<std::string, std::set<std::pair<int, int>>>;
+
+/// As seen by an update under the condition of a buffer, or -1: under none. A condition that has been
+/// cleared since hides what was updated before.
+using Updates = std::map<int, Updated>;
+} // namespace
+
+/// A storage is updated once between two advances, over all paths; what runs again and again must
+/// therefore advance between.
+void RoleChecker::checkUpdates() {
+  Updates nothing{{-1, {}}};
+  bool any = false;
+  for (const Segment &segment : role.segments)
+    for (const Launch &launch : segment.launches)
+      if (!launch.updates.empty()) {
+        any = true;
+        nothing[launch.condition < 0 ? -1 : launch.reads[launch.condition].buffer];
+      }
+  if (!any)
+    return;
+  auto run = [&](int s, Updates state, bool report) {
+    const std::vector<Launch> &launches = role.segments[s].launches;
+    for (int l = 0; l < static_cast<int>(launches.size()); ++l) {
+      const Launch &launch = launches[l];
+      if (launch.step == StepUse::advances)
+        state = nothing;
+      if (!launch.updates.empty()) {
+        int condition = launch.condition < 0 ? -1 : launch.reads[launch.condition].buffer;
+        End own{roleIndex, s, l, -1};
+        for (auto [segment, index] : state[condition][launch.updates]) {
+          if (!report)
+            break;
+          const std::string &first = role.segments[segment].launches[index].name;
+          std::string text = segment == s && index == l
+                                 ? " again, but nothing advances the step between; end the step with "
+                                   "'fsdp.advance'"
+                                 : " in the step in which " + quote(first) +
+                                       " has updated it; update it once before each advance";
+          add(Fault::updated, quote(launch.name) + " updates storage " + quote(launch.updates) + text,
+              own, {roleIndex, segment, index, -1});
+        }
+        for (auto &[buffer, updated] : state)
+          updated[launch.updates] = {{s, l}};
+      }
+      for (size_t w = 0; w < launch.writes.size(); ++w) {
+        auto condition = state.find(launch.writes[w].buffer);
+        if (condition == state.end())
+          continue;
+        bool clears = std::count(launch.clears.begin(), launch.clears.end(), static_cast<int>(w));
+        condition->second = clears ? Updated() : state[-1];
+      }
+    }
+    return state;
+  };
+  std::vector<Updates> starts(role.segments.size());
+  std::vector<int> open;
+  for (int entry : getEntries(role)) {
+    starts[entry] = nothing;
+    open.push_back(entry);
   }
+  while (!open.empty()) {
+    int segment = open.back();
+    open.pop_back();
+    Updates end = run(segment, starts[segment], false);
+    for (int next : role.segments[segment].next) {
+      Updates both = starts[next];
+      for (const auto &[condition, updated] : end) {
+        both[condition];
+        for (const auto &[storage, launches] : updated)
+          both[condition][storage].insert(launches.begin(), launches.end());
+      }
+      if (both != starts[next]) {
+        starts[next] = std::move(both);
+        open.push_back(next);
+      }
+    }
+  }
+  for (size_t s = 0; s < role.segments.size(); ++s)
+    if (!starts[s].empty())
+      run(static_cast<int>(s), starts[s], true);
+}
+
+void RoleChecker::checkSteps() {
+  checkAdvances();
+  checkUpdates();
 }

@@ -3,6 +3,7 @@
 #include "passes/scheduled/ScheduleProblem.h"
 #include "passes/scheduled/InPlace.h"
 
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -157,8 +158,14 @@ private:
         launch.writes.push_back(access(state));
       }
     }
-    for (auto update : op.getBody().getOps<OptimizerStepOp>())
+    for (auto update : op.getBody().getOps<OptimizerStepOp>()) {
       launch.updates = update.getStorage().str();
+      if (auto condition = dyn_cast<BlockArgument>(update.getOk()))
+        launch.condition = static_cast<int>(condition.getArgNumber());
+    }
+    for (auto [index, value] : llvm::enumerate(op.getBody().front().getTerminator()->getOperands()))
+      if (matchPattern(value, m_Zero()))
+        launch.clears.push_back(static_cast<int>(index));
     for (auto collective : op.getBody().getOps<CollectiveOpInterface>())
       if (!isa<AllSliceOp>(collective)) // moves nothing between ranks
         launch.collective = translate(op, collective);

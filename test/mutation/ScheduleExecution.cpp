@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 using namespace mlir::fsdp::schedule;
@@ -15,13 +16,13 @@ namespace {
 using Tag = int;
 constexpr Tag kUnwritten = -1, kInFlight = -2;
 
-/// A launch of the run: of which segment of the walk, and its number there.
+/// A launch of the run.
 struct Instance {
   const Launch *launch;
   std::vector<int> waits;               ///< instances
   std::vector<std::vector<Tag>> expected; ///< per read, per byte
   int firstTag;                         ///< of its writes
-  size_t part;                          ///< of the walk
+  size_t part;                          ///< the number of its segment on the path
 };
 
 /// One rank.
@@ -34,6 +35,7 @@ struct Rank {
   // While it runs:
   std::vector<size_t> next;      ///< position in each stream
   std::vector<int> state;        ///< 0 waits, 1 in flight, 2 complete
+  std::vector<int> running;      ///< what is in flight
   std::map<int, int> collectives; ///< how many have begun on each communicator
   std::vector<bool> lateToBegin, lateToEnd;
 };
@@ -54,44 +56,106 @@ public:
 
   void run() {
     choosePath();
+    remaining.assign(path[0].size(), 0);
     for (size_t r = 0; r < problem.roles.size(); ++r)
       ranks.push_back(prepare(static_cast<int>(r)));
+    for (const Rank &rank : ranks)
+      for (const Instance &instance : rank.instances)
+        ++remaining[instance.part];
     while (step()) {
     }
     for (const Rank &rank : ranks)
       for (size_t i = 0; i < rank.instances.size(); ++i)
-        if (rank.state[i] != 2)
+        if (rank.state[i] != 2 && !isCut())
           throw Violation{"'" + rank.instances[i].launch->name + "' never ends"};
   }
 
 private:
   int draw(size_t below) { return static_cast<int>(random() % below); }
 
-  /// Two segments, by name, that every role goes through.
+  static int findSegment(const Role &role, const std::string &name) {
+    for (size_t s = 0; s < role.segments.size(); ++s)
+      if (role.segments[s].name == name)
+        return static_cast<int>(s);
+    throw Violation{"a role has no segment '" + name + "'"};
+  }
+
+  /// The next segment on a shortest way to the end of one that is joined; any where there is none.
+  int goHome(const Role &role, int from) {
+    std::vector<int> distance(role.segments.size(), 1 << 20);
+    for (size_t round = 0; round <= role.segments.size(); ++round)
+      for (size_t s = 0; s < role.segments.size(); ++s)
+        for (int next : role.segments[s].next)
+          distance[s] = role.segments[s].joined ? 0 : std::min(distance[s], distance[next] + 1);
+    std::vector<int> next = role.segments[from].next;
+    return *std::min_element(next.begin(), next.end(),
+                             [&](int a, int b) { return distance[a] < distance[b]; });
+  }
+
+  /// Some segments, by name, that every role goes through; the last is joined if that can be.
   void choosePath() {
     const Role &first = problem.roles[0];
-    int segment = draw(first.segments.size());
+    std::vector<int> entries;
+    for (const Walk &walk : first.walks)
+      entries.push_back(walk.segments[0]);
+    int segment = first.walks.empty() ? draw(first.segments.size()) : entries[draw(entries.size())];
     path.assign(problem.roles.size(), {});
-    for (int part = 0; part < 2; ++part) {
+    size_t least = 2 + draw(5), most = least + first.segments.size();
+    while (true) {
       const std::string &name = first.segments[segment].name;
       for (size_t r = 0; r < problem.roles.size(); ++r) {
         const Role &role = problem.roles[r];
-        int found = -1;
-        for (size_t s = 0; s < role.segments.size(); ++s)
-          if (role.segments[s].name == name)
-            found = static_cast<int>(s);
-        if (found < 0)
-          throw Violation{"a role has no segment '" + name + "'"};
-        if (part == 1) {
-          const std::vector<int> &next = role.segments[path[r][0]].next;
+        int found = findSegment(role, name);
+        if (!path[r].empty()) {
+          const std::vector<int> &next = role.segments[path[r].back()].next;
           if (!std::count(next.begin(), next.end(), found))
             throw Violation{"a role does not go on with '" + name + "'"};
         }
+        if (role.segments[found].joined != first.segments[segment].joined)
+          throw Violation{"a role joins '" + name + "', another one does not"};
         path[r].push_back(found);
       }
+      if (path[0].size() >= most || (path[0].size() >= least && first.segments[segment].joined))
+        return;
       const std::vector<int> &next = first.segments[segment].next;
-      segment = next[draw(next.size())];
+      segment = path[0].size() < least ? next[draw(next.size())] : goHome(first, segment);
     }
+  }
+
+  /// True where something waits for what another role would issue behind the end of the path.
+  bool isCut() const {
+    for (const Rank &rank : ranks)
+      for (int i : rank.running) {
+        const std::optional<Collective> &collective = rank.instances[i].launch->collective;
+        if (!collective)
+          continue;
+        int r = static_cast<int>(&rank - ranks.data()), number = matchOf.at({r, i});
+        for (int role : problem.communicators[collective->communicator].roles) {
+          int issued = 0;
+          for (const Instance &instance : ranks[role].instances)
+            issued += instance.launch->collective &&
+                      instance.launch->collective->communicator == collective->communicator;
+          if (issued <= number && !problem.roles[role].segments[path[role].back()].joined)
+            return true;
+        }
+      }
+    return false;
+  }
+
+  /// Updates of storages and advances, in issue order: no storage twice in a step.
+  void checkUpdate(const Launch &launch, const std::vector<std::vector<Tag>> &contents,
+                   const std::set<Tag> &falsehoods, std::set<std::string> &updated) {
+    if (launch.step == StepUse::advances)
+      updated.clear();
+    if (launch.updates.empty())
+      return;
+    if (launch.condition >= 0) {
+      const Access &flag = launch.reads[launch.condition];
+      if (flag.begin < flag.end && falsehoods.count(contents[flag.buffer][flag.begin]))
+        return;
+    }
+    if (!updated.insert(launch.updates).second)
+      throw Violation{"'" + launch.name + "' updates '" + launch.updates + "' twice in a step"};
   }
 
   Rank prepare(int number) {
@@ -112,12 +176,16 @@ private:
     Tag tag = 0;
     for (size_t b = 0; b < role.buffers.size(); ++b) {
       const Buffer &buffer = role.buffers[b];
-      contents.emplace_back(buffer.size, buffer.isPersistent() ? tag : kUnwritten);
-      if (buffer.isPersistent()) {
+      bool filled = buffer.isPersistent() && buffer.filled;
+      contents.emplace_back(buffer.size, filled ? tag : kUnwritten);
+      if (filled) {
         std::fill_n(rank.memory.begin() + rank.base[b], buffer.size, tag);
         ++tag;
       }
     }
+    std::vector<int> recorded(role.events.size(), -1); // instances
+    std::set<Tag> falsehoods;
+    std::set<std::string> updated;
     for (size_t part = 0; part < path[number].size(); ++part) {
       const Segment &segment = role.segments[path[number][part]];
       for (size_t b = 0; b < role.buffers.size(); ++b)
@@ -126,11 +194,15 @@ private:
       int start = static_cast<int>(rank.instances.size());
       for (const Launch &launch : segment.launches) {
         Instance instance{&launch, {}, {}, tag, part};
+        int own = static_cast<int>(rank.instances.size());
         for (int wait : launch.waits)
           instance.waits.push_back(start + wait);
-        if (part > 0 && role.segments[path[number][part - 1]].joined)
-          for (int before = 0; before < start; ++before)
-            instance.waits.push_back(before);
+        for (int event : launch.awaits)
+          if (recorded[event] >= 0)
+            instance.waits.push_back(recorded[event]);
+        for (int event : launch.records)
+          recorded[event] = own;
+        checkUpdate(launch, contents, falsehoods, updated);
         for (const Access &read : launch.reads) {
           const std::vector<Tag> &from = contents[read.buffer];
           instance.expected.emplace_back(from.begin() + read.begin, from.begin() + read.end);
@@ -138,18 +210,22 @@ private:
             if (byte == kUnwritten)
               throw Violation{"'" + launch.name + "' reads what nothing wrote"};
         }
-        for (const Access &write : launch.writes) {
+        for (size_t w = 0; w < launch.writes.size(); ++w) {
+          const Access &write = launch.writes[w];
           std::vector<Tag> &to = contents[write.buffer];
+          if (std::count(launch.clears.begin(), launch.clears.end(), static_cast<int>(w)))
+            falsehoods.insert(tag);
           std::fill(to.begin() + write.begin, to.begin() + write.end, tag++);
         }
-        rank.streams[launch.stream].push_back(static_cast<int>(rank.instances.size()));
+        rank.streams[launch.stream].push_back(own);
         rank.instances.push_back(std::move(instance));
       }
     }
     rank.next.assign(rank.streams.size(), 0);
     rank.state.assign(rank.instances.size(), 0);
+    bool isLate = draw(4) == 0;
     for (size_t s = 0; s < rank.streams.size(); ++s) {
-      rank.lateToBegin.push_back(draw(3) == 0);
+      rank.lateToBegin.push_back(isLate || draw(3) == 0);
       rank.lateToEnd.push_back(draw(2) == 0);
     }
     return rank;
@@ -185,9 +261,20 @@ private:
     return true;
   }
 
-  static bool canBegin(const Rank &rank, int i) {
+  bool canBegin(const Rank &rank, int i) const {
+    // All ranks meet where a segment is joined.
+    for (size_t part = firstOpen; part < rank.instances[i].part; ++part)
+      if (remaining[part] > 0 && joinedBetween(part, rank.instances[i].part))
+        return false;
     return std::all_of(rank.instances[i].waits.begin(), rank.instances[i].waits.end(),
                        [&](int wait) { return rank.state[wait] == 2; });
+  }
+
+  bool joinedBetween(size_t part, size_t end) const {
+    for (; part < end; ++part)
+      if (problem.roles[0].segments[path[0][part]].joined)
+        return true;
+    return false;
   }
 
   bool canEnd(int r, int i) {
@@ -203,9 +290,8 @@ private:
     Rank &rank = ranks[r];
     const Instance &instance = rank.instances[i];
     const Launch &launch = *instance.launch;
-    for (size_t other = 0; other < rank.instances.size(); ++other)
-      if (rank.state[other] == 1)
-        checkApart(rank, launch, *rank.instances[other].launch);
+    for (int other : rank.running)
+      checkApart(rank, launch, *rank.instances[other].launch);
     checkItself(rank, launch);
     for (size_t a = 0; a < launch.reads.size(); ++a) {
       const Access &read = launch.reads[a];
@@ -217,6 +303,7 @@ private:
       std::fill(rank.memory.begin() + rank.base[write.buffer] + write.begin,
                 rank.memory.begin() + rank.base[write.buffer] + write.end, kInFlight);
     rank.state[i] = 1;
+    rank.running.push_back(i);
     if (!launch.collective)
       return;
     int communicator = launch.collective->communicator;
@@ -238,6 +325,10 @@ private:
       ++tag;
     }
     rank.state[i] = 2;
+    rank.running.erase(std::find(rank.running.begin(), rank.running.end(), i));
+    --remaining[instance.part];
+    while (firstOpen < remaining.size() && remaining[firstOpen] == 0)
+      ++firstOpen;
   }
 
   static bool overlap(const Rank &rank, const Access &a, const Access &b) {
@@ -279,6 +370,8 @@ private:
   const Problem &problem;
   std::mt19937 &random;
   std::vector<std::vector<int>> path; ///< per role
+  std::vector<int> remaining;         ///< launches of all ranks in each part of the path
+  size_t firstOpen = 0;               ///< the first part with any
   std::vector<Rank> ranks;
   std::map<std::pair<int, int>, Match> matches; ///< by communicator and number
   std::map<std::pair<int, int>, int> matchOf;    ///< by role and instance

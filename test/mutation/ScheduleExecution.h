@@ -3,7 +3,8 @@
 // The independent judge of the checker. A schedule is run on simulated ranks, one for each role: a
 // launch begins and ends as two events, in between anything may happen that streams and waits allow.
 // Bytes of memory hold who wrote them last; what a launch reads must be what it would read if all ran
-// one after the other in issue order, each buffer in memory of its own.
+// one after the other in issue order, each buffer in memory of its own. Ranks go on with the next segment
+// as soon as they can; all meet at the end of one that is joined.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +18,8 @@
 
 namespace fsdp::mutation {
 
-/// Runs `problem`, whose indices are in range, in `orders` random orders through two segments each;
-/// returns what went wrong, or nothing.
+/// Runs `problem`, whose indices are in range, in `orders` random orders, each through some
+/// segments from the start of a walk on; returns what went wrong, or nothing.
 std::string execute(const mlir::fsdp::schedule::Problem &problem, std::mt19937 &random, int orders);
 
 } // namespace fsdp::mutation

@@ -9,12 +9,14 @@ module {
 // A gather that is still in flight when its result is used.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["fsdp"=2]>
+  fsdp.param @w4f32 : tensor<4xf32> unit "u4f32" init <constant, 0.0>
+  fsdp.storage @p4f32 : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w4f32 at 0>]
   fsdp.program @all role {} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<4xf32>>
+    %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       %w = fsdp.buffer "w" : !fsdp.buffer<tensor<8xf32>>
       %n = fsdp.buffer "n" : !fsdp.buffer<tensor<8xf32>>
-      // expected-error@below {{'gather' writes bytes [0, 32) of 'w' while 'use' may read them; let one wait for the other}}
+      // expected-error@below {{'gather' writes bytes [0, 32) of 'w' while 'use' may read them; let the second wait for the first}}
       %t0 = fsdp.launch "gather" on "gather" ins(%p : !fsdp.buffer<tensor<4xf32>>) outs(%w : !fsdp.buffer<tensor<8xf32>>) {
       ^bb0(%a: tensor<4xf32>):
         %0 = fsdp.all_gather %a dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
@@ -35,24 +37,26 @@ module attributes {fsdp.phase = "scheduled"} {
 // The next unit is gathered over one that is in use.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["fsdp"=2]>
+  fsdp.param @w4f32 : tensor<4xf32> unit "u4f32" init <constant, 0.0>
+  fsdp.storage @p4f32 : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w4f32 at 0>]
   fsdp.program @all role {} arena 192 {
-    %p = fsdp.buffer "p" persistent offset 0 : !fsdp.buffer<tensor<4xf32>>
+    %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" offset 0 : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       %w = fsdp.buffer "w" offset 64 : !fsdp.buffer<tensor<8xf32>>
       %v = fsdp.buffer "v" offset 64 : !fsdp.buffer<tensor<8xf32>>
       %n = fsdp.buffer "n" offset 128 : !fsdp.buffer<tensor<8xf32>>
-      // expected-note@below {{the other end is here}}
       %t0 = fsdp.launch "gather" on "gather" ins(%p : !fsdp.buffer<tensor<4xf32>>) outs(%w : !fsdp.buffer<tensor<8xf32>>) {
       ^bb0(%a: tensor<4xf32>):
         %0 = fsdp.all_gather %a dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
         fsdp.yield %0 : tensor<8xf32>
       }
-      // expected-error@below {{'w' and 'v' share bytes [64, 96) of the arena, but 'gather 2' uses 'v' and 'gather' uses 'w' while both are live}}
+      // expected-note@below {{the other end is here}}
       %t1 = fsdp.launch "gather 2" on "gather" ins(%p : !fsdp.buffer<tensor<4xf32>>) outs(%v : !fsdp.buffer<tensor<8xf32>>) {
       ^bb0(%a: tensor<4xf32>):
         %0 = fsdp.all_gather %a dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
         fsdp.yield %0 : tensor<8xf32>
       }
+      // expected-error@below {{'use' reads bytes [0, 32) of 'w', over which 'gather 2' has written 'v'; move one buffer, or read before}}
       %t2 = fsdp.launch "use" on "compute" wait(%t0) ins(%w : !fsdp.buffer<tensor<8xf32>>) outs(%n : !fsdp.buffer<tensor<8xf32>>) {
       ^bb0(%a: tensor<8xf32>):
         %0 = arith.negf %a : tensor<8xf32>
@@ -67,8 +71,12 @@ module attributes {fsdp.phase = "scheduled"} {
 // Two roles that would wait for one another for ever.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.param @w4f32 : tensor<4xf32> unit "u4f32" init <constant, 0.0>
+  fsdp.storage @p4f32 : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w4f32 at 0>]
+  fsdp.param @w8f32 : tensor<8xf32> unit "u8f32" init <constant, 0.0>
+  fsdp.storage @p8f32 : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w8f32 at 0>]
   fsdp.program @first role {pipeline = 0 : i64} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<4xf32>>
+    %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<4xf32>>
       // expected-error@below {{as number 0 on communicator 'reduce over [pipeline]' in segment 'train', role 'first' issues 'reduce' (all_reduce sum of 4 f32, 16 bytes), but role 'second' issues 'reduce' (all_reduce sum of 8 f32, 32 bytes)}}
@@ -80,7 +88,7 @@ module attributes {fsdp.phase = "scheduled"} {
     }
   }
   fsdp.program @second role {pipeline = 1 : i64} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<8xf32>>
+    %p = fsdp.buffer "p" persistent holds @p8f32 "parameter" : !fsdp.buffer<tensor<8xf32>>
     fsdp.segment @train train next [@train] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<8xf32>>
       // expected-note@below {{the other end is here}}
@@ -204,9 +212,9 @@ module attributes {fsdp.phase = "scheduled"} {
         %c = arith.constant dense<true> : tensor<i1>
         fsdp.yield %a, %b, %c : tensor<16xf32>, tensor<f32>, tensor<i1>
       }
+      // expected-error@below {{'update 1' updates storage 's' again, but nothing advances the step between; end the step with 'fsdp.advance'}}
       %u1 = fsdp.launch "update 1" on "c" ins(%w, %g, %r, %k : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) outs(%w : !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
       ^bb0(%p: tensor<16xf32>, %d: tensor<16xf32>, %l: tensor<f32>, %i: tensor<i1>):
-        // expected-error@below {{updates storage 's', but nothing advances the step; end the segment with 'fsdp.advance'}}
         %n = fsdp.optimizer_step <sgd, lr = 0.1> @s %p, %d states() lr %l scale %l if %i : tensor<16xf32> states 0
         fsdp.yield %n : tensor<16xf32>
       }
@@ -234,15 +242,15 @@ module attributes {fsdp.phase = "scheduled"} {
         %c = arith.constant dense<true> : tensor<i1>
         fsdp.yield %a, %b, %c : tensor<16xf32>, tensor<f32>, tensor<i1>
       }
+      // expected-note@below {{the other end is here}}
       %u1 = fsdp.launch "update 1" on "c" ins(%w, %g, %r, %k : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) outs(%w : !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
       ^bb0(%p: tensor<16xf32>, %d: tensor<16xf32>, %l: tensor<f32>, %i: tensor<i1>):
-        // expected-note@below {{the first update is here}}
         %n = fsdp.optimizer_step <sgd, lr = 0.1> @s %p, %d states() lr %l scale %l if %i : tensor<16xf32> states 0
         fsdp.yield %n : tensor<16xf32>
       }
+      // expected-error@below {{'update 2' updates storage 's' in the step in which 'update 1' has updated it; update it once before each advance}}
       %u2 = fsdp.launch "update 2" on "c" ins(%w, %g, %r, %k : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) outs(%w : !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
       ^bb0(%p: tensor<16xf32>, %d: tensor<16xf32>, %l: tensor<f32>, %i: tensor<i1>):
-        // expected-error@below {{updates storage 's' twice in a step; update it once before each advance}}
         %n = fsdp.optimizer_step <sgd, lr = 0.1> @s %p, %d states() lr %l scale %l if %i : tensor<16xf32> states 0
         fsdp.yield %n : tensor<16xf32>
       }

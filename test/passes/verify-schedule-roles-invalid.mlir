@@ -5,8 +5,10 @@
 // otherwise.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.param @w4f32 : tensor<4xf32> unit "u4f32" init <constant, 0.0>
+  fsdp.storage @p4f32 : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w4f32 at 0>]
   fsdp.program @first role {pipeline = 0 : i64} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<4xf32>>
+    %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @evaluate evaluate next [@train] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<4xf32>>
       // expected-error@below {{in segment 'evaluate', role 'first' issues 'reduce' (all_reduce sum of 4 f32, 16 bytes) on communicator 'reduce over [pipeline]', but role 'second' has no such segment}}
@@ -50,8 +52,12 @@ module attributes {fsdp.phase = "scheduled"} {
 // Equal bytes, but another type.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.param @w4f32 : tensor<4xf32> unit "u4f32" init <constant, 0.0>
+  fsdp.storage @p4f32 : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w4f32 at 0>]
+  fsdp.param @w8bf16 : tensor<8xbf16> unit "u8bf16" init <constant, 0.0>
+  fsdp.storage @p8bf16 : tensor<8xbf16> replicated over [] states [] members [#fsdp.member<@w8bf16 at 0>]
   fsdp.program @first role {pipeline = 0 : i64} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<4xf32>>
+    %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<4xf32>>
       // expected-error@below {{role 'first' issues 'reduce' (all_reduce sum of 4 f32, 16 bytes), but role 'second' issues 'reduce' (all_reduce sum of 8 bf16, 16 bytes)}}
@@ -63,7 +69,7 @@ module attributes {fsdp.phase = "scheduled"} {
     }
   }
   fsdp.program @second role {pipeline = 1 : i64} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<8xbf16>>
+    %p = fsdp.buffer "p" persistent holds @p8bf16 "parameter" : !fsdp.buffer<tensor<8xbf16>>
     fsdp.segment @train train next [@train] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<8xbf16>>
       // expected-note@below {{the other end is here}}
@@ -81,8 +87,10 @@ module attributes {fsdp.phase = "scheduled"} {
 // A sum on one rank, a maximum on the other.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.param @w4f32 : tensor<4xf32> unit "u4f32" init <constant, 0.0>
+  fsdp.storage @p4f32 : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w4f32 at 0>]
   fsdp.program @first role {pipeline = 0 : i64} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<4xf32>>
+    %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<4xf32>>
       // expected-error@below {{role 'first' issues 'reduce' (all_reduce sum of 4 f32, 16 bytes), but role 'second' issues 'reduce' (all_reduce max of 4 f32, 16 bytes)}}
@@ -94,7 +102,7 @@ module attributes {fsdp.phase = "scheduled"} {
     }
   }
   fsdp.program @second role {pipeline = 1 : i64} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<4xf32>>
+    %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<4xf32>>
       // expected-note@below {{the other end is here}}
@@ -112,8 +120,10 @@ module attributes {fsdp.phase = "scheduled"} {
 // One sum of all elements on one rank, parts of it on the other.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.param @w4f32 : tensor<4xf32> unit "u4f32" init <constant, 0.0>
+  fsdp.storage @p4f32 : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w4f32 at 0>]
   fsdp.program @first role {pipeline = 0 : i64} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<4xf32>>
+    %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<2xf32>>
       // expected-error@below {{role 'first' issues 'reduce' (reduce_scatter of 4 f32, 16 bytes, in parts of 2 along dimension 0), but role 'second' issues 'reduce' (reduce_scatter of 4 f32, 16 bytes, in parts of 3 along dimension 0)}}
@@ -125,7 +135,7 @@ module attributes {fsdp.phase = "scheduled"} {
     }
   }
   fsdp.program @second role {pipeline = 1 : i64} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<4xf32>>
+    %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<3xf32>>
       // expected-note@below {{the other end is here}}

@@ -7,8 +7,12 @@
 // CHECK: fsdp.program @second
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["pipeline"=2, "fsdp"=2]>
+  fsdp.param @w4f32 : tensor<4xf32> unit "u4f32" init <constant, 0.0>
+  fsdp.storage @p4f32 : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w4f32 at 0>]
+  fsdp.param @w8f32 : tensor<8xf32> unit "u8f32" init <constant, 0.0>
+  fsdp.storage @p8f32 : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w8f32 at 0>]
   fsdp.program @first role {pipeline = 0 : i64} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<4xf32>>
+    %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@evaluate] {
       %w = fsdp.buffer "w" : !fsdp.buffer<tensor<8xf32>>
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<8xf32>>
@@ -27,7 +31,7 @@ module attributes {fsdp.phase = "scheduled"} {
     }
   }
   fsdp.program @second role {pipeline = 1 : i64} {
-    %p = fsdp.buffer "p" persistent : !fsdp.buffer<tensor<8xf32>>
+    %p = fsdp.buffer "p" persistent holds @p8f32 "parameter" : !fsdp.buffer<tensor<8xf32>>
     fsdp.segment @train train next [@evaluate] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<8xf32>>
       %t1 = fsdp.launch "reduce" on "reduce" ins(%p : !fsdp.buffer<tensor<8xf32>>) outs(%r : !fsdp.buffer<tensor<8xf32>>) {

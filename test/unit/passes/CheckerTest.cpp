@@ -53,8 +53,8 @@ TEST(CheckerTest, RefusesAReadWithoutAWait) {
   Problem problem = makeRight();
   launches(problem)[1].waits.clear();
   expectFinding(problem, Fault::race,
-                "'gather' writes bytes [0, 128) of 'whole' while 'use' may read them; let one wait "
-                "for the other");
+                "'gather' writes bytes [0, 128) of 'whole' while 'use' may read them; let the second "
+                "wait for the first");
 }
 
 TEST(CheckerTest, RefusesAWriteUnderAReader) {
@@ -62,8 +62,8 @@ TEST(CheckerTest, RefusesAWriteUnderAReader) {
   launches(problem)[3].waits.clear();
   launches(problem)[1].waits.clear(); // so that nothing orders the update after the gather
   expectFinding(problem, Fault::race,
-                "'gather' reads bytes [0, 64) of 'shard' while 'update' may write them; let one "
-                "wait for the other");
+                "'gather' reads bytes [0, 64) of 'shard' while 'update' may write them; let the second "
+                "wait for the first");
 }
 
 TEST(CheckerTest, RefusesToWorkInPlaceWhereTheKernelCannot) {
@@ -110,10 +110,59 @@ TEST(CheckerTest, RefusesLiveBuffersThatOverlap) {
   problem.roles[0].buffers[2].offset = problem.roles[0].buffers[1].offset;
   int64_t at = problem.roles[0].buffers[1].offset;
   expectFinding(problem, Fault::overlap,
-                "'whole' and 'gradient' share bytes [" + std::to_string(at) + ", " +
-                    std::to_string(at + 128) +
-                    ") of the arena, but 'use' uses 'gradient' and 'gather' uses 'whole' while "
-                    "both are live");
+                "'use' reads 'whole' and writes 'gradient', which share bytes [" +
+                    std::to_string(at) + ", " + std::to_string(at + 128) +
+                    ") of the arena, but cannot work in place there");
+}
+
+/// Two results on two streams, and a use of the first.
+Problem makeTwoResults(bool ordered) {
+  Role role{"all", {"compute", "gather"}, {}, {}, 128};
+  role.buffers = {{"a", 64, 0, 0}, {"b", 64, 0, 64}};
+  Launch first{"first", 0, {}, {}, {{0, 0, 64}}, {}, {}};
+  Launch second{"second", 1, {}, {}, {{1, 0, 64}}, {}, {}};
+  Launch use{"use", 0, {}, {{0, 0, 64}}, {}, {}, {}};
+  if (ordered)
+    second.waits = {0};
+  role.segments.push_back({"train", {first, second, use}, {0}, true});
+  return {{}, {role}};
+}
+
+TEST(CheckerTest, RefusesToWriteWhereAnotherBufferIsInUse) {
+  Problem problem = makeTwoResults(/*ordered=*/false);
+  EXPECT_EQ(checkSchedule(problem).size(), 0u);
+  problem.roles[0].buffers[1].offset = 0;
+  expectFinding(problem, Fault::overlap,
+                "'a' and 'b' share bytes [0, 64) of the arena, but 'first' writes 'a' while 'second' "
+                "may write 'b'; let the second wait for the first, or move one buffer");
+}
+
+TEST(CheckerTest, RefusesToReadWhatAnotherBufferHasTakenThePlaceOf) {
+  Problem problem = makeTwoResults(/*ordered=*/true);
+  EXPECT_EQ(checkSchedule(problem).size(), 0u);
+  problem.roles[0].buffers[1].offset = 0;
+  expectFinding(problem, Fault::overlap,
+                "'use' reads bytes [0, 64) of 'a', over which 'second' has written 'b'; move one "
+                "buffer, or read before");
+}
+
+TEST(CheckerTest, RefusesToWriteTwoBuffersInOnePlace) {
+  Problem problem = makeTwoResults(/*ordered=*/true);
+  launches(problem)[0].writes.push_back({1, 0, 64});
+  EXPECT_EQ(checkSchedule(problem).size(), 0u);
+  problem.roles[0].buffers[1].offset = 0;
+  expectFinding(problem, Fault::overlap,
+                "'first' writes 'a' and writes 'b', which share bytes [0, 64) of the arena");
+}
+
+// What lives again after it was overwritten is written again: its bytes are free between.
+TEST(CheckerTest, AcceptsABufferThatIsWrittenAgain) {
+  Problem problem = makeTwoResults(/*ordered=*/true);
+  problem.roles[0].buffers[1].offset = 0;
+  launches(problem)[2].waits = {1};
+  launches(problem)[2].reads.clear();
+  launches(problem)[2].writes = {{0, 0, 64}};
+  EXPECT_EQ(checkSchedule(problem).size(), 0u);
 }
 
 TEST(CheckerTest, RefusesToShareWithPersistentBuffers) {
@@ -222,13 +271,19 @@ TEST(CheckerTest, RefusesCollectivesInASegmentThatARoleLacks) {
   problem.roles[0].segments[1].launches = {launches(problem)[0]};
   for (Access &write : problem.roles[0].segments[1].launches[0].writes)
     write = {0, 0, 0};
+  problem.roles[0].segments[1].next = problem.roles[0].segments[0].next = {0, 1};
   expectFinding(problem, Fault::collectives,
                 "in segment 'evaluate', role 'first' issues 'gather' (all_gather of 128 bytes) on "
                 "communicator 'gather over [fsdp]', but role 'second' has no such segment");
-  // Where the other role has no part in the communicator, it need not be there.
+  // Also where the other role has no part in the communicator: the driver runs it on all ranks.
   problem.communicators[0].roles = {0};
   launches(problem, 1)[0].collective.reset();
-  EXPECT_EQ(checkSchedule(problem).size(), 0u);
+  expectFinding(problem, Fault::segments,
+                "role 'second' has no segment 'evaluate', which role 'first' goes through");
+  std::swap(problem.roles[0], problem.roles[1]);
+  problem.communicators[0].roles = {1};
+  expectFinding(problem, Fault::segments,
+                "role 'second' has no segment 'evaluate', which role 'first' goes through");
 }
 
 TEST(CheckerTest, RefusesRolesWhoseSegmentsFollowOneAnotherDifferently) {
@@ -258,7 +313,7 @@ TEST(CheckerTest, RefusesCollectivesInNoOrderOnAnEdge) {
   Problem problem{{{"c", {0}}}, {role}};
   expectFinding(problem, Fault::collectives,
                 "'on s' and 'on t' meet other ranks on communicator 'c' in no fixed order; let the "
-                "second wait for the first");
+                "second wait for an event that the first, of the run of segment 'a' before, records");
   problem.roles[0].segments[0].joined = true;
   EXPECT_EQ(checkSchedule(problem).size(), 0u);
 }
@@ -334,8 +389,8 @@ TEST(CheckerTest, RefusesRacesOverAnEdge) {
   problem.roles[0].segments[0].joined = false;
   // The next step's gather reads the shard while the update may still write it.
   expectFinding(problem, Fault::race,
-                "'update' writes bytes [0, 64) of 'shard' while 'gather' may read them; let one "
-                "wait for the other");
+                "'update' writes bytes [0, 64) of 'shard' while 'gather' may read them; let the second "
+                "wait for an event that the first, of the run of segment 'train' before, records");
 }
 
 TEST(CheckerTest, RefusesMalformedProblems) {
