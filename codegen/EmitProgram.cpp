@@ -160,14 +160,15 @@ LogicalResult Emitter::emitSegment(const Timeline &timeline, Writer &writer) con
   writer.line("namespace arena {");
   arena.declareSegment(writer, timeline);
   writer.line("} // namespace arena");
-  writer.line();
   std::vector<std::string> slots;
   for (auto [i, name, slot] : llvm::enumerate(timeline.outputs, timeline.slots))
     slots.push_back(program.names.output(timeline.segment, name) +
                     (slot == (i ? timeline.slots[i - 1] + 1 : 0) ? ""
                                                                  : " = " + std::to_string(slot)));
-  if (!slots.empty())
+  if (!slots.empty()) {
+    writer.line();
     writer.list("enum : int { ", slots, " };");
+  }
   std::vector<std::string> calls;
   if (failed(emitFunctions(timeline, calls, writer)))
     return failure();
