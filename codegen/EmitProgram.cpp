@@ -73,11 +73,15 @@ LogicalResult Emitter::emitAction(const Action &action, Spelling &spelling, Writ
   };
   SpelledLaunch spelled{launch, *call, program.names.stream(launch.getStreamAttr()),
                         spelling.launchName("\"" + escaped(launch.getName()) + "\""), slice};
+  auto spellEvent = [&](int event) {
+    bool isOfProgram = event < static_cast<int>(program.programEvents.size());
+    return spelling.event(isOfProgram ? program.names.event(event) : std::to_string(event));
+  };
   for (int event : action.waits)
-    target->wait(spelled, spelling.event(event), writer);
+    target->wait(spelled, spellEvent(event), writer);
   target->launch(spelled, kernels, writer);
   for (int event : action.records)
-    target->record(spelled, spelling.event(event), writer);
+    target->record(spelled, spellEvent(event), writer);
   return success();
 }
 
@@ -156,17 +160,14 @@ LogicalResult Emitter::emitSegment(const Timeline &timeline, Writer &writer) con
   writer.line("namespace arena {");
   arena.declareSegment(writer, timeline);
   writer.line("} // namespace arena");
-  writer.line();
-  std::vector<std::string> slots, titles;
-  for (StringAttr name : timeline.outputs) {
-    slots.push_back(program.names.output(timeline.segment, name));
-    titles.push_back("\"" + escaped(name) + "\"");
-  }
-  if (slots.empty()) {
-    writer.line("constexpr Table<const char *> outputs;");
-  } else {
+  std::vector<std::string> slots;
+  for (auto [i, name, slot] : llvm::enumerate(timeline.outputs, timeline.slots))
+    slots.push_back(program.names.output(timeline.segment, name) +
+                    (slot == (i ? timeline.slots[i - 1] + 1 : 0) ? ""
+                                                                 : " = " + std::to_string(slot)));
+  if (!slots.empty()) {
+    writer.line();
     writer.list("enum : int { ", slots, " };");
-    writer.list("constexpr const char *outputs[] = {", titles, "};");
   }
   std::vector<std::string> calls;
   if (failed(emitFunctions(timeline, calls, writer)))

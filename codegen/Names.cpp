@@ -49,7 +49,7 @@ static constexpr llvm::StringLiteral used[] = {
     "ReduceOp",
     "Schedule",
     "Segment",
-    "SegmentKind",
+    "SegmentRuns",
     "Sgd",
     "ShardOf",
     "Source",

@@ -26,6 +26,13 @@ void ProgramNames::create(const ScheduledProgram &program) {
     storages[storage.getSymNameAttr()] = enumerator("storage", storage.getSymName());
   for (const auto &[input, entry] : program.inputs)
     inputs[input] = enumerator("input", input);
+  for (EventOp event : program.programEvents)
+    events.push_back(enumerator("event", event.getName()));
+  for (const ProgramWalk &walk : program.walks) {
+    std::string name = identifierFor(walk.name.getValue());
+    runTables[walk.name] = names.unique(name + "_runs");
+    outputTables[walk.name] = names.unique(name + "_outputs");
+  }
   for (StorageOp storage : program.storages) {
     std::string name = identifierFor(storage.getSymName());
     memberTables[storage.getSymNameAttr()] = names.unique(name + "_members");

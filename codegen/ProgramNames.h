@@ -6,12 +6,13 @@
 #include "dialect/fsdp/FSDPDialect.h"
 #include "llvm/ADT/DenseMap.h"
 #include <string>
+#include <vector>
 
 namespace mlir::fsdp {
 
 struct ScheduledProgram;
 
-/// What emitted code calls streams, communicators, axes, storages, inputs, segments and outputs: for
+/// What emitted code calls streams, communicators, axes, storages, inputs, events, segments and outputs: for
 /// each an identifier of its own, however near the names of the model are to one another.
 class ProgramNames {
 public:
@@ -25,6 +26,8 @@ public:
   const std::string &axis(StringAttr name) const { return get(axes, name); }
   const std::string &input(StringAttr name) const { return get(inputs, name); }
   const std::string &storage(StringAttr symbol) const { return get(storages, symbol); }
+  /// An event of the program, by its number.
+  const std::string &event(int number) const { return events[number]; }
   /// In the namespace of its segment.
   const std::string &output(SegmentOp segment, StringAttr name) const {
     return get(outputs, {segment, name});
@@ -32,6 +35,8 @@ public:
   // Tables.
   const std::string &members(StringAttr symbol) const { return get(memberTables, symbol); }
   const std::string &states(StringAttr symbol) const { return get(stateTables, symbol); }
+  const std::string &walkRuns(StringAttr walk) const { return get(runTables, walk); }
+  const std::string &walkOutputs(StringAttr walk) const { return get(outputTables, walk); }
   // A namespace.
   const std::string &segment(SegmentOp op) const { return get(segments, op); }
 
@@ -44,7 +49,8 @@ private:
   }
 
   llvm::DenseMap<StringAttr, std::string> streams, axes, inputs, storages, memberTables,
-      stateTables;
+      stateTables, runTables, outputTables;
+  std::vector<std::string> events;
   llvm::DenseMap<std::pair<StringAttr, ArrayAttr>, std::string> communicators;
   llvm::DenseMap<Operation *, std::string> segments;
   llvm::DenseMap<std::pair<Operation *, StringAttr>, std::string> outputs;

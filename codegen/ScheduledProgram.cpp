@@ -230,6 +230,53 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
   return success();
 }
 
+/// Numbers the outputs of the walk `added`, those of one name once, whichever segments write them.
+static LogicalResult numberOutputs(ScheduledProgram &program, ProgramWalk &added) {
+  for (auto [index, times] : added.runs) {
+    Timeline &timeline = program.timelines[index];
+    SmallVector<int> slots;
+    for (StringAttr name : timeline.outputs) {
+      auto slot = llvm::find(added.outputs, name);
+      slots.push_back(static_cast<int>(slot - added.outputs.begin()));
+      if (slot == added.outputs.end())
+        added.outputs.push_back(name);
+    }
+    if (!timeline.slots.empty() && timeline.slots != slots)
+      return timeline.segment.emitOpError()
+             << "'" << timeline.segment.getSymName()
+             << "' writes outputs in several walks, whose other segments write other ones; give "
+                "each walk a segment of its own";
+    timeline.slots = slots;
+    added.countsSamples |= timeline.countsSamples;
+  }
+  return success();
+}
+
+static LogicalResult readWalks(ScheduledProgram &program) {
+  llvm::StringMap<int> numbers;
+  for (auto [number, timeline] : llvm::enumerate(program.timelines))
+    numbers[timeline.segment.getSymName()] = static_cast<int>(number);
+  for (auto walk : program.program.getBody().front().getOps<WalkOp>()) {
+    ProgramWalk &added = program.walks.emplace_back();
+    added.name = walk.getSymNameAttr();
+    added.kind = walk.getKind();
+    for (auto [segment, times] :
+         llvm::zip_equal(walk.getSegments().getAsRange<FlatSymbolRefAttr>(), walk.getTimes()))
+      added.runs.push_back({numbers.lookup(segment.getValue()), times});
+  }
+  if (program.walks.empty())
+    for (auto [number, timeline] : llvm::enumerate(program.timelines))
+      program.walks.push_back({timeline.segment.getSymNameAttr(), timeline.segment.getKind(),
+                               {{static_cast<int>(number), 1}}, {}, false});
+  for (ProgramWalk &walk : program.walks)
+    if (failed(numberOutputs(program, walk)))
+      return failure();
+  for (Timeline &timeline : program.timelines) // what no walk runs is written down all the same
+    for (size_t slot = timeline.slots.size(); slot < timeline.outputs.size(); ++slot)
+      timeline.slots.push_back(static_cast<int>(slot));
+  return success();
+}
+
 static LogicalResult checkOffsets(ProgramOp program) {
   WalkResult result = program.walk([](BufferOp buffer) {
     if (buffer.getOffset())
@@ -276,8 +323,10 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
                << "has no persistent buffer that holds its '" << what << "'; run fsdp-schedule";
   }
   llvm::MapVector<Value, int> programEvents;
-  for (auto event : result.program.getBody().front().getOps<EventOp>())
+  for (auto event : result.program.getBody().front().getOps<EventOp>()) {
     programEvents.insert({event.getTimepoint(), static_cast<int>(programEvents.size())});
+    result.programEvents.push_back(event);
+  }
   for (auto segment : result.program.getBody().front().getOps<SegmentOp>()) {
     Timeline &timeline = result.timelines.emplace_back();
     timeline.segment = segment;
@@ -287,6 +336,8 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
       if (failed(readLaunch(result, timeline, action.launch)))
         return failure();
   }
+  if (failed(readWalks(result)))
+    return failure();
   // A storage's part is found by the rank over its axes, gathered or not.
   for (StorageOp storage : result.storages)
     if (storage.getKind() != StorageKind::replicated &&

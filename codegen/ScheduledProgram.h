@@ -26,9 +26,19 @@ struct Action {
 struct Timeline {
   mutable SegmentOp segment;
   SmallVector<Action> actions;
-  SmallVector<StringAttr> outputs; ///< their names, in the order of their slots
+  SmallVector<StringAttr> outputs; ///< their names, in issue order
+  SmallVector<int> slots;          ///< of the outputs, in the walks that the segment belongs to
   int events = 0; ///< one past the last that it uses
   bool countsSamples = false; ///< takes batches of which only some samples count
+};
+
+/// What the driver runs for one step.
+struct ProgramWalk {
+  StringAttr name;
+  StepKind kind;
+  SmallVector<std::pair<int, int64_t>> runs; ///< numbers of timelines, and how often each runs
+  SmallVector<StringAttr> outputs;           ///< by slot
+  bool countsSamples = false;
 };
 
 /// A piece of the arena.
@@ -55,7 +65,9 @@ struct ScheduledProgram {
   MeshAttr mesh;
   mutable BufferOp stepState;
   SmallVector<StorageOp> storages;
-  SmallVector<Timeline> timelines;
+  SmallVector<EventOp> programEvents; ///< by number; those of segments follow
+  std::vector<Timeline> timelines;
+  std::vector<ProgramWalk> walks;
   /// Numbered in order of first use.
   llvm::MapVector<StringAttr, int> streams;
   /// A communicator serves one stream and one list of axes.
@@ -63,6 +75,7 @@ struct ScheduledProgram {
   llvm::MapVector<StringAttr, InputEntry> inputs;
   ProgramNames names;
 
+  /// How many events the program has, those of segments included.
   int events() const;
   /// Where the buffer `value` (a buffer or a subview of one) lies.
   ArenaSpan spanOf(Value value) const;

@@ -36,7 +36,7 @@ public:
     return spell("ArenaSpan<" + type + ">", value);
   }
   std::string launchName(const std::string &quoted) { return spell("const char *", quoted); }
-  std::string event(int number) { return spell("int", std::to_string(number)); }
+  std::string event(const std::string &number) { return spell("int", number); }
 
   const std::vector<Field> &getFields() const { return fields; }
 

@@ -35,7 +35,7 @@ static void emitEnum(ArrayRef<std::string> names, StringRef what, Writer &writer
 }
 
 void mlir::fsdp::emitEnumerators(const ScheduledProgram &program, Writer &writer) {
-  std::vector<std::string> streams, communicators, axes, storages, inputs;
+  std::vector<std::string> streams, communicators, axes, storages, inputs, events;
   const ProgramNames &names = program.names;
   for (const auto &[stream, index] : program.streams)
     streams.push_back(names.stream(stream));
@@ -47,12 +47,15 @@ void mlir::fsdp::emitEnumerators(const ScheduledProgram &program, Writer &writer
     storages.push_back(names.storage(storage.getSymNameAttr()));
   for (const auto &[input, entry] : program.inputs)
     inputs.push_back(names.input(input));
+  for (size_t event = 0; event < program.programEvents.size(); ++event)
+    events.push_back(names.event(static_cast<int>(event)));
   emitEnum(streams, "Streams", writer);
   emitEnum(communicators, "Communicators: each over some axes of the mesh, and for one stream",
            writer);
   emitEnum(axes, "Axes of the mesh", writer);
   emitEnum(storages, "Storages: state that a rank keeps from step to step", writer);
   emitEnum(inputs, "Inputs: tensors that a step reads from the data set", writer);
+  emitEnum(events, "Events: completions that later segments wait for", writer);
 }
 
 //===----------------------------------------------------------------------===//
@@ -184,18 +187,41 @@ static void emitInputs(const ScheduledProgram &program, const Arena &arena, Writ
     SmallVector<int64_t> sample(type.getShape());
     int64_t rows = sample[op.getSampleDim()];
     sample.erase(sample.begin() + op.getSampleDim());
-    int64_t batch = op.getGlobalBatch() ? *op.getGlobalBatch() : rows;
+    auto microbatches = op->getAttrOfType<IntegerAttr>("microbatches");
+    int64_t parts = microbatches ? microbatches.getInt() : 1;
+    int64_t batch = op.getGlobalBatch() ? *op.getGlobalBatch() : rows * parts;
     std::string element = elementType(type.getElementType()).str();
-    writer.list("{",
-                {"/*name=*/" + quoted(name.getValue()), "/*sample=*/" + braced(sample),
-                 "/*sampleDim=*/" + std::to_string(op.getSampleDim()),
-                 arena.spellOutside(op->getParentOfType<LaunchOp>().getOuts().front()),
-                 "/*batch=*/" + std::to_string(batch), "/*rows=*/" + std::to_string(rows),
-                 "/*axes=*/" + (op.getOver() ? axisList(program, *op.getOver()) : "{}"),
-                 "/*limit=*/" + std::to_string(entry.limit), "/*source=*/" + sourceName(op)},
-                "},");
+    std::vector<std::string> items = {
+        "/*name=*/" + quoted(name.getValue()),
+        "/*sample=*/" + braced(sample),
+        "/*sampleDim=*/" + std::to_string(op.getSampleDim()),
+        arena.spellOutside(op->getParentOfType<LaunchOp>().getOuts().front()),
+        "/*batch=*/" + std::to_string(batch),
+        "/*rows=*/" + std::to_string(rows),
+        "/*axes=*/" + (op.getOver() ? axisList(program, *op.getOver()) : "{}"),
+        "/*limit=*/" + std::to_string(entry.limit),
+        "/*source=*/" + sourceName(op)};
+    if (parts > 1)
+      items.push_back("/*parts=*/" + std::to_string(parts));
+    writer.list("{", items, "},");
   }
   writer.close(";");
+}
+
+/// Writes the tables of `walk`; what the table of the program says of it.
+static std::string emitWalk(const ScheduledProgram &program, const ProgramWalk &walk,
+                            Writer &writer) {
+  std::vector<std::string> runs, outputs;
+  for (auto [segment, times] : walk.runs)
+    runs.push_back("{" + std::to_string(segment) + ", " + std::to_string(times) + "}");
+  for (StringAttr output : walk.outputs)
+    outputs.push_back(quoted(output));
+  const std::string &runTable = program.names.walkRuns(walk.name);
+  const std::string &outputTable = program.names.walkOutputs(walk.name);
+  emitTable("SegmentRuns", runTable, runs, writer);
+  emitTable("const char *", outputTable, outputs, writer);
+  return "{" + quoted(walk.name) + ", " + runTable + ", " + outputTable +
+         (walk.countsSamples ? ", /*countsSamples=*/true}" : "}");
 }
 
 /// Samples of whole numbers are rows of tokens.
@@ -238,14 +264,13 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   emitInputs(program, arena, writer);
   for (const Timeline &timeline : program.timelines) {
     SegmentOp segment = timeline.segment;
-    const std::string &space = program.names.segment(segment);
-    bool trains = segment.getKind() == StepKind::train;
-    segments.push_back("{" + quoted(segment.getSymName()) +
-                       ", SegmentKind::" + (trains ? "Train" : "Evaluate") + ", " + space +
-                       "::run, " + space + "::outputs" +
-                       (timeline.countsSamples ? ", /*countsSamples=*/true}" : "}"));
+    segments.push_back("{" + quoted(segment.getSymName()) + ", " + program.names.segment(segment) +
+                       "::run" + (segment.getAsync() ? ", /*joined=*/false}" : "}"));
   }
   emitTable("Segment", "segments", segments, writer);
+  std::string train = "{}", evaluate = "{}";
+  for (const ProgramWalk &walk : program.walks)
+    (walk.kind == StepKind::train ? train : evaluate) = emitWalk(program, walk, writer);
   writer.line();
   writer.open("constexpr Program program =");
   auto field = [&](StringRef label, const llvm::Twine &value) {
@@ -263,6 +288,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("storages", "storages");
   field("inputs", "inputs");
   field("segments", "segments");
+  field("train", train);
+  field("evaluate", evaluate);
   field("stepState", "persistent::step_state");
   field("defaultLearningRate", literal(optimizer ? optimizer.getLr() : 0.0, f32));
   field("tokensPerSample", llvm::Twine(tokensPerSample(program)));

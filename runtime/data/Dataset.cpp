@@ -165,8 +165,14 @@ std::int64_t SampleOrder::sampleAt(std::int64_t position, std::int64_t samples) 
   return static_cast<std::int64_t>(number);
 }
 
+BatchRows rowsOf(const Input &input, int ranks, int coordinate, std::int64_t part) {
+  const std::int64_t each = (input.batch + ranks - 1) / ranks;
+  return {coordinate * each + part * input.rows,
+          std::min((coordinate + 1) * each, input.batch)};
+}
+
 void readBatch(const Dataset &data, const SampleOrder &order, const Input &input, std::size_t index,
-               std::int64_t first, int coordinate, void *row, void *slice) {
+               std::int64_t first, BatchRows taken, void *row, void *slice) {
   const std::size_t item = sizeInBytes(input.slice.dtype);
   std::size_t outer = 1; // elements of a sample that stand before the sample dimension
   for (int d = 0; d < input.sampleDim; ++d)
@@ -178,7 +184,7 @@ void readBatch(const Dataset &data, const SampleOrder &order, const Input &input
 
   for (std::size_t r = 0; r < rows; ++r) {
     const std::int64_t inBatch =
-        std::min(coordinate * input.rows + static_cast<std::int64_t>(r), input.batch - 1);
+        std::min(taken.begin + static_cast<std::int64_t>(r), taken.end - 1);
     const std::int64_t sample = order.sampleAt(first + inBatch, data.samples());
     if (outer == 1) {
       data.read(index, sample, to + r * inner);

@@ -46,12 +46,32 @@ private:
   std::uint64_t seed = 0;
 };
 
-/// Fills `input`'s slice with this rank's samples of the batch that begins at
-/// position `first`. Coordinate r takes samples [r * rows, (r + 1) * rows) of
-/// the batch; those past the batch repeat its last sample and have weight 0 in
-/// every reduction over the batch. `row` is room for one sample.
+/// A range of positions in a batch.
+struct BatchRows {
+  std::int64_t begin, end;
+};
+
+/// The samples of a batch that part `part` of `input` takes at `coordinate` of `ranks`, of which each has
+/// n = ceil(batch / ranks): of its samples [coordinate * n, (coordinate + 1) * n) those from part * rows on, as
+/// far as there are any in the batch. The end is that of all parts.
+BatchRows rowsOf(const Input &input, int ranks, int coordinate, std::int64_t part = 0);
+
+/// Where the loads of an input stand: part after part of batch after batch.
+struct LoadPosition {
+  std::int64_t first = 0; ///< position of the first sample of the batch
+  std::int64_t part = 0;
+
+  void next(const Input &input) {
+    if (++part == input.parts)
+      part = 0, first += input.batch;
+  }
+};
+
+/// Fills `input`'s slice with `rows` of the batch that begins at position `first`. Samples of the slice past
+/// their end repeat the last of them and have weight 0 in every reduction over the batch. `row` is room for
+/// one sample.
 void readBatch(const Dataset &data, const SampleOrder &order, const Input &input, std::size_t index,
-               std::int64_t first, int coordinate, void *row, void *slice);
+               std::int64_t first, BatchRows rows, void *row, void *slice);
 
 } // namespace fsdp::rt
 

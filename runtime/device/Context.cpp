@@ -3,7 +3,7 @@
 namespace fsdp::rt {
 
 Context::Context(Job &job, Table<const char *> streams, int events)
-    : job_(job), base_(job.arena()), events_(events) {
+    : job_(job), base_(job.arena()), events_(events), outputsLeft_(streams.size()) {
   // Every rank makes the same communicators in the same order: making one may be a collective.
   if (streams.size() > kChannels)
     throw Error(
@@ -30,6 +30,12 @@ Context::~Context() {
 void Context::synchronize() {
   for (auto &stream : streams_)
     stream->synchronize();
+}
+
+void Context::awaitOutputs() {
+  for (const Event &left : outputsLeft_)
+    if (left.stream)
+      left.stream->synchronize(left.position);
 }
 
 void Context::observe(int stream, StreamObserver observer) {

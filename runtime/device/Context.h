@@ -56,6 +56,10 @@ public:
 
   /// Waits for every stream. Throws `Aborted` when the job has failed.
   void synchronize();
+  /// What is enqueued on `stream` so far leaves outputs.
+  void leftOutput(int stream) { streams_[stream]->record(outputsLeft_[stream]); }
+  /// Waits for what leaves outputs. Throws as synchronize().
+  void awaitOutputs();
 
   /// Highest byte that any launch so far has touched.
   std::size_t peakBytes() const { return peakBytes_; }
@@ -68,7 +72,7 @@ public:
   /// Calls the observer after every action on a stream. Waits for the stream first.
   void observe(int stream, StreamObserver observer);
 
-  /// Where `load_input` gets a step's samples from, on a stream's thread. Set before a segment runs.
+  /// Where `load_input` gets a step's samples from, on a stream's thread. Set before a walk is enqueued.
   InputSource *inputs = nullptr;
   /// Where `output` leaves numbers, by index. Set by the driver before the first step.
   float *outputs = nullptr;
@@ -80,6 +84,7 @@ private:
   std::byte *base_;
   std::size_t peakBytes_ = 0;
   std::vector<Event> events_;
+  std::vector<Event> outputsLeft_; ///< by stream
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<std::unique_ptr<Stream>> streams_;
 };

@@ -28,24 +28,49 @@ public:
   Communicator &communicator(int index) override { return c.comm(index); }
 
   void write(const Buffer &buffer, const std::function<void(float *)> &fill) override {
+    finish();
     fill(reinterpret_cast<float *>(c.base() + buffer.offset));
   }
   const float *read(const Buffer &buffer) override {
+    finish();
     return reinterpret_cast<const float *>(c.base() + buffer.offset);
   }
-  void setState(const StepState &state) override { *c.data(program.stepState) = state; }
-  void setSamples(std::int64_t samples) override { c.data(program.stepState)->samples = samples; }
-  const StepState &state() const override { return *c.data(program.stepState); }
+  void setState(const StepState &state) override {
+    finish();
+    *c.data(program.stepState) = state;
+    samplesSet = state.samples;
+  }
+  void setSamples(std::int64_t samples) override {
+    if (samples == samplesSet)
+      return;
+    finish();
+    c.data(program.stepState)->samples = samplesSet = samples;
+  }
+  const StepState &state() override {
+    finish();
+    return *c.data(program.stepState);
+  }
 
-  void run(const Segment &segment, InputSource *source, bool) override {
+  void run(const Walk &walk, InputSource *source, bool) override {
     c.inputs = source;
     const double begin = now();
-    segment.run(c);
+    forEachSegment(program, walk, [&](const Segment &segment, bool wait) {
+      if (wait)
+        c.synchronize();
+      segment.run(c);
+    });
     const double enqueued = now();
-    c.synchronize();
-    steps += segment.kind == SegmentKind::Train;
-    if (trace && segment.kind == SegmentKind::Train)
+    underWay = !endsJoined(program, walk);
+    underWay ? c.awaitOutputs() : c.synchronize();
+    const bool trains = &walk == &program.train;
+    steps += trains;
+    if (trace && trains)
       trace->step(steps, begin, enqueued, now());
+  }
+  void finish() override {
+    if (underWay)
+      c.synchronize();
+    underWay = false;
   }
   const float *outputs() const override { return left.data(); }
   const WeightedSum *sums() const override { return leftSums.data(); }
@@ -61,7 +86,10 @@ public:
     for (int stream = 0; stream < c.streamCount(); ++stream)
       c.observe(stream, {keep, &trace->track(static_cast<std::size_t>(stream))});
   }
-  void writeTrace(const OutputPath &path) override { trace->write(path); }
+  void writeTrace(const OutputPath &path) override {
+    finish();
+    trace->write(path);
+  }
 
   std::size_t peakBytes() const override { return c.peakBytes(); }
   std::size_t workspaceBytes() const override { return rt::workspaceBytes(); }
@@ -69,6 +97,8 @@ public:
 private:
   const Program &program;
   std::int64_t steps = 0;
+  std::int64_t samplesSet = 0; ///< what the arena's step state has
+  bool underWay = false;       ///< what was enqueued may still run
   // What the context's streams write outlives it.
   std::vector<float> left;
   std::vector<WeightedSum> leftSums;

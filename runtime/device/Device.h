@@ -20,7 +20,8 @@
 
 namespace fsdp::rt {
 
-/// What one rank computes on: its arena, and the segments that run over it.
+/// What one rank computes on: its arena, and the segments that run over it. Whatever looks at the arena
+/// waits for all that runs.
 class Device {
 public:
   virtual ~Device() = default;
@@ -36,27 +37,30 @@ public:
   /// for the same ones in the same order.
   virtual Communicator &communicator(int index) = 0;
 
-  /// `fill` writes the elements of a buffer, of type float, for the arena. Between segments.
+  /// `fill` writes the elements of a buffer, of type float, for the arena.
   virtual void write(const Buffer &buffer, const std::function<void(float *)> &fill) = 0;
-  /// The elements of a buffer of floats, until the next call. Between segments.
+  /// The elements of a buffer of floats, until the next call.
   virtual const float *read(const Buffer &buffer) = 0;
   virtual void setState(const StepState &state) = 0;
-  /// How many samples of the next segment's global batch count: the first ones.
+  /// How many samples of the next walk's global batch count: the first ones.
   virtual void setSamples(std::int64_t samples) = 0;
-  /// As the latest segment left it.
-  virtual const StepState &state() const = 0;
+  /// As the latest walk left it.
+  virtual const StepState &state() = 0;
 
-  /// Performs a segment to its end, with the batches that `source` gives. `again`: it will be run
-  /// again from where the source then stands, so that the batches may be fetched in the meantime.
-  virtual void run(const Segment &segment, InputSource *source, bool again) = 0;
-  /// What the latest segment's `output` launches left, by index.
+  /// Enqueues a walk, with the batches that `source` gives, and waits until its outputs are there; after a
+  /// segment that is joined, until all is done. What else is enqueued goes on behind the walks that
+  /// follow. `again`: the walk will be run again from where the source then stands, so that the batches may
+  /// be fetched in the meantime.
+  virtual void run(const Walk &walk, InputSource *source, bool again) = 0;
+  /// Waits for all that is enqueued.
+  virtual void finish() = 0;
+  /// What the latest walk's `output` launches left, by index: numbers, or sums and weights.
   virtual const float *outputs() const = 0;
-  /// What the latest evaluate segment's left, likewise.
   virtual const WeightedSum *sums() const = 0;
 
   /// Keeps when each action of the segments ran, from now on. All ranks together.
   virtual void startTrace() = 0;
-  /// Writes what was kept, for all ranks: every rank calls it, between segments.
+  /// Writes what was kept, for all ranks: every rank calls it.
   virtual void writeTrace(const OutputPath &path) = 0;
 
   /// Measured high-water mark of the arena, in bytes.
@@ -88,7 +92,27 @@ std::unique_ptr<Device> open(const Program &program, Job &job);
 
 } // namespace target
 
-/// The most numbers that a segment of the program leaves.
+/// Calls `visit(segment, wait)` for each run of a segment of `walk`, in order; `wait`: all that was enqueued
+/// before has to be done first.
+template <class Visit> void forEachSegment(const Program &program, const Walk &walk, Visit visit) {
+  bool wait = false;
+  for (const SegmentRuns &runs : walk.runs)
+    for (std::int64_t run = 0; run < runs.times; ++run) {
+      const Segment &segment = program.segments[static_cast<std::size_t>(runs.segment)];
+      visit(segment, wait);
+      wait = segment.joined;
+    }
+}
+
+/// True where nothing of `walk` goes on behind what follows it.
+inline bool endsJoined(const Program &program, const Walk &walk) {
+  if (walk.runs.empty())
+    return true;
+  const SegmentRuns &last = walk.runs[walk.runs.size() - 1];
+  return program.segments[static_cast<std::size_t>(last.segment)].joined;
+}
+
+/// The most numbers that a walk of the program leaves.
 std::size_t mostOutputs(const Program &program);
 
 } // namespace fsdp::rt

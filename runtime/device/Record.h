@@ -66,6 +66,7 @@ public:
   template <class T> T *data(ArenaSpan<T>) const { return nullptr; }
   float *outputs = nullptr;
   WeightedSum *sums = nullptr;
+  void leftOutput(int) {}
 
 private:
   Table<MeshAxis> axes_;

@@ -50,8 +50,8 @@ void Stream::wait(const Event &event) {
       Work{"wait", 0});
 }
 
-void Stream::synchronize() {
-  await(completed_, enqueued());
+void Stream::synchronize(std::uint64_t position) {
+  await(completed_, position);
   failure_.check();
 }
 

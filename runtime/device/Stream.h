@@ -77,7 +77,9 @@ public:
   /// of the event do not change it.
   void wait(const Event &event);
   /// Blocks the caller until everything enqueued is done. Throws `Aborted` when the job has failed.
-  void synchronize();
+  void synchronize() { synchronize(enqueued()); }
+  /// The same for the first `position` of it.
+  void synchronize(std::uint64_t position);
 
   std::uint64_t enqueued() const { return enqueued_.value(); }
   std::uint64_t completed() const { return completed_.value(); }

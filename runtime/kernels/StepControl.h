@@ -41,15 +41,16 @@ void all_finite(Context &c, int stream, const char *name, ArenaSpan<bool> ok, Ar
       Work{"all_finite"});
 }
 
-/// Leaves a number for the log, as output `index` of the segment. The slice may be reused after it.
+/// Leaves a number for the log, as output `index` of the walk. The slice may be reused after it.
 inline void output(Context &c, int stream, const char *name, int index, ArenaSpan<float> value) {
   launch(
       c, stream, name, reads(value), writes(),
       [outputs = c.outputs, index](const float *value) { outputs[index] = *value; },
       Work{"output"});
+  c.leftOutput(stream);
 }
 
-/// Leaves a sum and its weight, as output `index` of a segment that evaluates.
+/// Leaves a sum and its weight, as output `index` of a walk that evaluates.
 inline void output(Context &c, int stream, const char *name, int index, ArenaSpan<double> sum,
                    ArenaSpan<double> weight) {
   launch(
@@ -58,6 +59,7 @@ inline void output(Context &c, int stream, const char *name, int index, ArenaSpa
         sums[index] = {*sum, *weight};
       },
       Work{"output"});
+  c.leftOutput(stream);
 }
 
 /// count = how many samples of the batch being performed count.

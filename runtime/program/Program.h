@@ -50,29 +50,36 @@ struct Input {
   int sampleDim;      ///< where the sample dimension stands among the slice's dimensions
   Buffer slice;       ///< this rank's samples
   std::int64_t batch; ///< global batch, in samples
-  std::int64_t rows;  ///< samples on this rank: ceil(batch / ranks over the axes)
+  std::int64_t rows;  ///< samples of one load: ceil(ceil(batch / ranks over the axes) / parts)
   AxisList axes;      ///< the axes over which samples are split
   std::int64_t limit; ///< labels and tokens: values lie in [0, limit); 0 where any value is good
   Source source = Source::Tensor;
+  std::int64_t parts = 1; ///< microbatches: loads that take a rank's samples of a batch, one after another
 };
 
-enum class SegmentKind {
-  Train,    ///< one step: loss, gradients, update, and the step state advanced
-  Evaluate, ///< loss and metrics of one batch; leaves parameters and step state alone
-};
-
-/// A straight-line piece of the program, enqueued whole. The streams are idle before and after it.
+/// A straight-line piece of the program, enqueued whole.
 struct Segment {
   const char *name;
-  SegmentKind kind;
   void (*run)(Context &);
+  /// The streams are idle before what follows is enqueued. Otherwise its launches may still be running
+  /// then, and later ones wait for events where they must.
+  bool joined = true;
+};
+
+/// A segment, and how often it runs.
+struct SegmentRuns {
+  int segment; ///< in the table of the program
+  std::int64_t times;
+};
+
+/// What is enqueued for one step: segments in order.
+struct Walk {
+  const char *name = nullptr;
+  Table<SegmentRuns> runs; ///< none: the program does not do this
   /// What `output` launches leave for the log, in the order of their indices. Equal on every rank.
-  /// A train segment has "loss", "grad_norm" (before clipping) and "lr" among them, an evaluate
-  /// segment "loss"; the others are metrics. Those of a train segment are numbers, those of an evaluate
-  /// segment sums and weights, which the driver adds up over batches before it divides.
   Table<const char *> outputs;
-  /// Of an evaluate segment: sums and weights are those of the first `StepState::samples` samples of
-  /// the batch. Without it the segment takes whole batches only.
+  /// Sums and weights are those of the first `StepState::samples` samples of the batch. Without it the
+  /// walk takes whole batches only.
   bool countsSamples = false;
 };
 
@@ -87,7 +94,13 @@ struct Program {
   Table<CommunicatorSpec> communicators; ///< each over some axes
   Table<Storage> storages;
   Table<Input> inputs;
-  Table<Segment> segments; ///< one of kind Train, at most one of kind Evaluate
+  Table<Segment> segments;
+  /// One step: loss, gradients, update, and the step state advanced. It leaves numbers: "loss",
+  /// "grad_norm" (before clipping) and "lr" are among them, the others are metrics.
+  Walk train;
+  /// One batch; leaves parameters and step state alone. Its outputs, "loss" among them, are sums and
+  /// weights, which the driver adds up over batches before it divides.
+  Walk evaluate;
   ArenaSpan<StepState> stepState;
   float defaultLearningRate;    ///< `--lr` overrides it
   std::int64_t tokensPerSample; ///< for the rate in the log; 1 where samples are not token rows

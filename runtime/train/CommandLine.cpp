@@ -93,11 +93,7 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
     return misused("got both --steps and --epochs, expected one of them");
   if (!options.steps && !options.epochs)
     return misused("--steps is missing: give the number of steps to train");
-  const auto evaluates = [](const Segment &segment) {
-    return segment.kind == SegmentKind::Evaluate;
-  };
-  if (!options.valData.empty() &&
-      std::none_of(program.segments.begin(), program.segments.end(), evaluates))
+  if (!options.valData.empty() && program.evaluate.runs.empty())
     return misused("got --val-data, but this program was compiled without an evaluation");
   if (options.logHeader && options.log.empty())
     return misused("got --log-header without --log: name the file of the log");

@@ -46,7 +46,7 @@ struct Outputs {
 class Batches final : public InputSource {
 public:
   Batches(const Program &program, const Dataset &data, SampleOrder order, const Job &job)
-      : program(program), data(data), order(order), next(program.inputs.size(), 0) {
+      : program(program), data(data), order(order), next(program.inputs.size()) {
     std::size_t widest = 0;
     for (const Input &input : program.inputs) {
       coordinates.push_back(coordinateOver(program, input.axes, job));
@@ -59,12 +59,14 @@ public:
   void load(int index, void *target, std::size_t) override {
     const auto i = static_cast<std::size_t>(index);
     const Input &input = program.inputs[i];
-    readBatch(data, order, input, i, next[i], coordinates[i], rows[i].data(), target);
-    next[i] += input.batch;
+    const BatchRows taken =
+        rowsOf(input, ranksOver(program, input.axes), coordinates[i], next[i].part);
+    readBatch(data, order, input, i, next[i].first, taken, rows[i].data(), target);
+    next[i].next(input);
   }
 
   /// Goes back to the first sample.
-  void rewind() { std::fill(next.begin(), next.end(), 0); }
+  void rewind() { std::fill(next.begin(), next.end(), LoadPosition()); }
 
 private:
   static int coordinateOver(const Program &program, const AxisList &axes, const Job &job) {
@@ -77,7 +79,7 @@ private:
   const Program &program;
   const Dataset &data;
   SampleOrder order;
-  std::vector<std::int64_t> next; ///< position of the first sample of each input's next batch
+  std::vector<LoadPosition> next; ///< of each input
   std::vector<int> coordinates;
   std::vector<std::vector<std::byte>> rows; ///< room for a sample of each input
 };
@@ -89,14 +91,12 @@ public:
            const Outputs &outputs, std::int64_t steps, Job &job)
       : program(program), options(options), sources(sources), outputs(outputs), steps(steps),
         job(job) {
-    for (const Segment &segment : program.segments)
-      (segment.kind == SegmentKind::Train ? train : evaluate) = &segment;
     if (sources.data)
       batches.emplace(program, *sources.data, SampleOrder(options.shuffle, options.seed), job);
     if (sources.valData)
       valBatches.emplace(program, *sources.valData, SampleOrder(), job);
-    values.resize(train->outputs.size());
-    sums.resize(evaluate ? evaluate->outputs.size() : 0);
+    values.resize(program.train.outputs.size());
+    sums.resize(program.evaluate.outputs.size());
     device = target::open(program, job);
   }
 
@@ -114,6 +114,7 @@ public:
       device->startTrace();
     for (std::int64_t step = 1; step <= steps; ++step)
       trainStep(step);
+    device->finish();
     if (job.rank() == 0) {
       printSummary();
       warnOfLastStep();
@@ -135,7 +136,7 @@ private:
   /// What the latest step left as output `name`.
   double valueOf(std::string_view name) const {
     for (std::size_t i = 0; i < values.size(); ++i)
-      if (train->outputs[i] == name)
+      if (program.train.outputs[i] == name)
         return values[i];
     return NAN;
   }
@@ -167,7 +168,7 @@ private:
 
   void trainStep(std::int64_t step) {
     const double begin = now();
-    device->run(*train, batches ? &*batches : nullptr, /*again=*/step < steps);
+    device->run(program.train, batches ? &*batches : nullptr, /*again=*/step < steps);
     const double seconds = now() - begin;
     std::copy_n(device->outputs(), values.size(), values.begin());
     stopIfBad(step);
@@ -186,7 +187,7 @@ private:
   void describe(std::int64_t step, double seconds, double rate) {
     line.add("step", step);
     for (std::size_t i = 0; i < values.size(); ++i)
-      line.add(train->outputs[i], values[i]);
+      line.add(program.train.outputs[i], values[i]);
     line.add("tokens_per_s", rate);
     line.add("step_ms", seconds * 1e3);
     line.add("peak_bytes", static_cast<std::int64_t>(device->peakBytes()));
@@ -194,8 +195,11 @@ private:
   }
 
   /// Ends the job when too many steps in a row were skipped. Loss and norm are the same on every
-  /// rank, so all come here together.
+  /// rank, so all come here together. While they are finite nothing was skipped, and the step may go on
+  /// behind the next one.
   void stopIfBad(std::int64_t step) {
+    if (std::isfinite(valueOf("loss")) && std::isfinite(valueOf("grad_norm")))
+      return;
     const StepState &state = device->state();
     if (state.badSteps < kBadStepsInARow)
       return;
@@ -222,11 +226,12 @@ private:
   /// that the set still has count; those after them repeat the first ones.
   void runEvaluation(std::int64_t step) {
     const std::int64_t samples = sources.valData->samples(), batch = batchSize();
+    device->finish();
     valBatches->rewind();
     std::fill(sums.begin(), sums.end(), WeightedSum());
     for (std::int64_t first = 0; first < samples; first += batch) {
       device->setSamples(std::min(batch, samples - first));
-      device->run(*evaluate, &*valBatches, /*again=*/first + batch < samples);
+      device->run(program.evaluate, &*valBatches, /*again=*/first + batch < samples);
       for (std::size_t i = 0; i < sums.size(); ++i) {
         sums[i].sum += device->sums()[i].sum;
         sums[i].weight += device->sums()[i].weight;
@@ -234,7 +239,7 @@ private:
     }
     device->setSamples(batch);
     for (std::size_t i = 0; log && i < sums.size(); ++i)
-      line.add("val_", evaluate->outputs[i], sums[i].sum / sums[i].weight);
+      line.add("val_", program.evaluate.outputs[i], sums[i].sum / sums[i].weight);
     if (progress && options.evalEvery) {
       progress->end();
       std::printf("step %lld/%lld  ", static_cast<long long>(step), static_cast<long long>(steps));
@@ -244,7 +249,7 @@ private:
 
   void printValidation() {
     for (std::size_t i = 0; i < sums.size(); ++i)
-      std::printf("%sval_%s %.6g", i ? "  " : "", evaluate->outputs[i],
+      std::printf("%sval_%s %.6g", i ? "  " : "", program.evaluate.outputs[i],
                   shownNumber(sums[i].sum / sums[i].weight));
     std::printf("\n");
   }
@@ -292,7 +297,7 @@ private:
     progress->end();
     std::printf("done:");
     for (std::size_t i = 0; i < values.size(); ++i)
-      std::printf("  %s %.6g", train->outputs[i], shownNumber(values[i]));
+      std::printf("  %s %.6g", program.train.outputs[i], shownNumber(values[i]));
     std::printf("\n");
     if (valBatches)
       printValidation();
@@ -308,7 +313,6 @@ private:
   const Sources &sources;
   const Outputs &outputs;
   std::int64_t steps;
-  const Segment *train = nullptr, *evaluate = nullptr;
   Job &job;
   // What the device's streams use outlives it.
   std::optional<Batches> batches, valBatches;
@@ -323,13 +327,12 @@ private:
 /// Refuses a validation set that does not fill its last batch where the model needs that.
 void checkWholeBatches(const Program &program, const std::string &path, const Dataset &data) {
   const std::int64_t batch = globalBatch(program), rest = data.samples() % batch;
-  for (const Segment &segment : program.segments)
-    if (rest && segment.kind == SegmentKind::Evaluate && !segment.countsSamples)
-      throw Error(format("'%s': got %lld samples to evaluate on, expected a multiple of the batch, "
-                         "%lld: the model mixes the samples of a batch, so it can only be "
-                         "evaluated on full batches; remove the last %lld samples",
-                         path.c_str(), static_cast<long long>(data.samples()),
-                         static_cast<long long>(batch), static_cast<long long>(rest)));
+  if (rest && !program.evaluate.countsSamples)
+    throw Error(format("'%s': got %lld samples to evaluate on, expected a multiple of the batch, "
+                       "%lld: the model mixes the samples of a batch, so it can only be "
+                       "evaluated on full batches; remove the last %lld samples",
+                       path.c_str(), static_cast<long long>(data.samples()),
+                       static_cast<long long>(batch), static_cast<long long>(rest)));
 }
 
 Sources openSources(const Program &program, const Options &options) {
@@ -403,10 +406,7 @@ void warnOfWarmup(const Program &program, std::int64_t steps) {
 } // namespace
 
 std::size_t mostOutputs(const Program &program) {
-  std::size_t most = 0;
-  for (const Segment &segment : program.segments)
-    most = std::max(most, segment.outputs.size());
-  return most;
+  return std::max(program.train.outputs.size(), program.evaluate.outputs.size());
 }
 
 int runTraining(const Program &program, int argc, char **argv) {

@@ -14,7 +14,7 @@ namespace fsdp::rt {
 #ifndef FSDP_RECORD
 
 /// Trains: reads the command line, checks the files, starts the ranks, and runs
-/// the train segment once a step. Returns the exit status (see ExitStatus).
+/// the train walk once a step. Returns the exit status (see ExitStatus).
 int runTraining(const Program &program, int argc, char **argv);
 
 #else

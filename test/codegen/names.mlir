@@ -24,7 +24,7 @@
 // CHECK-NEXT: fc2_forward(c);
 // CHECK: } // namespace train
 // CHECK: namespace default_2 {
-// CHECK: {"default", SegmentKind::Evaluate, default_2::run, default_2::outputs}
+// CHECK: {"default", default_2::run}
 
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.program @all role {} arena 512 {

@@ -233,6 +233,34 @@ module attributes {fsdp.phase = "scheduled"} {
 
 // -----
 
+// A segment of two walks whose outputs have other numbers in the one than in the other.
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.program @all role {} arena 512 {
+    %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
+    fsdp.walk @long train [@one, @two] times [1, 1]
+    fsdp.walk @short train [@two] times [1]
+    fsdp.segment @one train next [@two] {
+      %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<f32>>
+      %t0 = fsdp.launch "one" on "compute" ins(%a : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%v: tensor<f32>):
+        fsdp.output "accuracy" %v
+        fsdp.yield
+      }
+    }
+    // expected-error @below {{'two' writes outputs in several walks, whose other segments write other ones; give each walk a segment of its own}}
+    fsdp.segment @two train next [@one, @two] {
+      %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<f32>>
+      %t0 = fsdp.launch "two" on "compute" ins(%a : !fsdp.buffer<tensor<f32>>) {
+      ^bb0(%v: tensor<f32>):
+        fsdp.output "loss" %v
+        fsdp.yield
+      }
+    }
+  }
+}
+
+// -----
+
 // A number where a sum and its weight belong, and the other way round.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.program @all role {} arena 256 {

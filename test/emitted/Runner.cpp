@@ -117,12 +117,12 @@ private:
 class Batches final : public InputSource {
 public:
   Batches(const Program &program, const Case &wanted, const Job &job)
-      : program(program), data(program, wanted), job(job), next(program.inputs.size(), 0) {}
+      : program(program), data(program, wanted), job(job), next(program.inputs.size()) {}
 
   /// Goes to the batch of step `step`, from 0, of every input.
   void seek(std::int64_t step) {
     for (std::size_t i = 0; i < next.size(); ++i)
-      next[i] = step * program.inputs[i].batch;
+      next[i] = {step * program.inputs[i].batch, 0};
   }
 
   void load(int index, void *target, std::size_t) override {
@@ -133,15 +133,17 @@ public:
       coordinate = coordinate * program.axes[axis].size + job.mesh().coordinate(job.rank(), axis);
     std::vector<std::byte> row(static_cast<std::size_t>(elements(input.sample)) *
                                sizeInBytes(input.slice.dtype));
-    readBatch(data, SampleOrder(), input, i, next[i], coordinate, row.data(), target);
-    next[i] += input.batch;
+    const BatchRows taken =
+        rowsOf(input, ranksOver(program, input.axes), coordinate, next[i].part);
+    readBatch(data, SampleOrder(), input, i, next[i].first, taken, row.data(), target);
+    next[i].next(input);
   }
 
 private:
   const Program &program;
   Samples data;
   const Job &job;
-  std::vector<std::int64_t> next; ///< position of the first sample of each input's next batch
+  std::vector<LoadPosition> next; ///< of each input
 };
 
 /// One rank of a case.
@@ -152,20 +154,17 @@ public:
         device(target::open(program, job)) {}
 
   void run() {
-    const Segment *train = nullptr, *evaluate = nullptr;
-    for (const Segment &segment : program.segments)
-      (segment.kind == SegmentKind::Train ? train : evaluate) = &segment;
     const std::int64_t batch = program.inputs.empty() ? 1 : program.inputs[0].batch;
     fill(batch);
     device->world().barrier();
     for (std::size_t step = 0; step < 2; ++step) {
-      device->run(*train, &batches, /*again=*/step == 0);
-      compareOutputs(step, *train, [&](std::size_t i) { return double(device->outputs()[i]); });
+      device->run(program.train, &batches, /*again=*/step == 0);
+      compareOutputs(step, program.train, [&](std::size_t i) { return double(device->outputs()[i]); });
     }
     device->setSamples(wanted.evaluated);
     batches.seek(2);
-    device->run(*evaluate, &batches, /*again=*/false);
-    compareOutputs(2, *evaluate, [&](std::size_t i) {
+    device->run(program.evaluate, &batches, /*again=*/false);
+    compareOutputs(2, program.evaluate, [&](std::size_t i) {
       const WeightedSum &sum = device->sums()[i];
       return double(float(sum.sum / sum.weight));
     });
@@ -205,14 +204,14 @@ private:
   }
 
   template <class Value>
-  void compareOutputs(std::size_t step, const Segment &segment, Value value) {
+  void compareOutputs(std::size_t step, const Walk &walk, Value value) {
     const char *const names[] = {"step 1", "step 2", "the evaluation"};
     const std::vector<Expected> &expected = wanted.outputs[step];
-    if (segment.outputs.size() != expected.size())
-      say(format("%s logs %zu numbers, expected %zu", names[step], segment.outputs.size(),
+    if (walk.outputs.size() != expected.size())
+      say(format("%s logs %zu numbers, expected %zu", names[step], walk.outputs.size(),
                  expected.size()));
-    for (std::size_t i = 0; i < segment.outputs.size(); ++i) {
-      const char *name = segment.outputs[i];
+    for (std::size_t i = 0; i < walk.outputs.size(); ++i) {
+      const char *name = walk.outputs[i];
       const Expected *e = findExpected(expected, name);
       if (!e)
         say(format("%s logs '%s', which the interpreter does not", names[step], name));

@@ -7,6 +7,7 @@
 #include "runtime/comm/cuda/Monitor.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <utility>
@@ -20,12 +21,18 @@ const char *fileName(const char *path) {
   return slash ? slash + 1 : path;
 }
 
+std::array<cudaEvent_t *, 5> eventsOf(HostCopies &copies) {
+  return {&copies.toHost, &copies.fromHost[0], &copies.fromHost[1], &copies.fromHost[2],
+          &copies.fromHost[3]};
+}
+
 } // namespace
 
 Context::Context(Job &job, const Program &program)
     : job_(job), program_(program),
       world_(job.communicator(static_cast<int>(program.communicators.size()))),
-      workspaces_(program.streams.size()), staging_(std::make_unique<InputStaging>(program)),
+      workspaces_(program.streams.size()),
+      staging_(std::make_unique<InputStaging>(program, workspaces_)),
       comms_(program.communicators.size()), streamOf_(program.communicators.size(), -1) {
   collectives_ = makeCollectives(*this);
   int device = 0;
@@ -62,8 +69,11 @@ Context::Context(Job &job, const Program &program)
   FSDP_CHECK(*this, cudaHostAlloc(&fault_, sizeof(BoundsError), cudaHostAllocDefault));
   FSDP_CHECK(*this, cudaMalloc(&faultThere_, sizeof(BoundsError)));
   FSDP_CHECK(*this, cudaMemset(faultThere_, 0, sizeof(BoundsError)));
-  for (StreamWorkspace &workspace : workspaces_)
+  for (StreamWorkspace &workspace : workspaces_) {
     workspace.fault = faultThere_;
+    for (cudaEvent_t *event : eventsOf(workspace.copies))
+      FSDP_CHECK(*this, cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+  }
   FSDP_CHECK(*this, cudaDeviceSynchronize());
 }
 
@@ -86,6 +96,9 @@ Context::~Context() {
     cudaEventDestroy(event);
   for (cudaEvent_t event : ends_)
     cudaEventDestroy(event);
+  for (StreamWorkspace &workspace : workspaces_)
+    for (cudaEvent_t *event : eventsOf(workspace.copies))
+      cudaEventDestroy(*event);
   for (cudaStream_t stream : streams_)
     cudaStreamDestroy(stream);
   cudaStreamDestroy(control_);
@@ -126,9 +139,11 @@ Comm Context::comm(int index, int stream) {
 
 const void *Context::staged(int input) { return staging_->next(input); }
 
-void Context::begin(const Segment &segment, InputSource *source) {
+void Context::begin(const Walk &walk, InputSource *source) {
   job_.failure().check();
-  staging_->begin(segment, source);
+  const int place = staging_->begin(walk, source);
+  for (StreamWorkspace &workspace : workspaces_)
+    workspace.copies.place = place;
 }
 
 void Context::stageAhead() {
@@ -145,6 +160,18 @@ void Context::synchronize() {
   if (program_.stepState.count)
     FSDP_CHECK(*this, cudaMemcpyAsync(state_, base_ + program_.stepState.offset, sizeof(StepState),
                                       cudaMemcpyDeviceToHost, control_));
+  awaitFault();
+}
+
+void Context::awaitOutputs() {
+  at("wait for the outputs");
+  for (const StreamWorkspace &workspace : workspaces_)
+    FSDP_CHECK(*this, cudaStreamWaitEvent(control_, workspace.copies.toHost, 0));
+  awaitFault();
+}
+
+/// Waits for the control stream, and looks whether a launch before that found an index out of range.
+void Context::awaitFault() {
   FSDP_CHECK(*this, cudaMemcpyAsync(fault_, faultThere_, sizeof(BoundsError), cudaMemcpyDeviceToHost,
                                     control_));
   FSDP_CHECK(*this, cudaStreamSynchronize(control_));

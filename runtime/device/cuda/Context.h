@@ -75,7 +75,7 @@ public:
   /// cuBLASLt on this device, made at the first call (Matmul.cpp).
   Blas &blas();
 
-  /// Pinned host memory for number `slot` of the segment, read after synchronize().
+  /// Pinned host memory for number `slot` of the walk, read after awaitOutputs().
   float *output(int slot) { return outputs_ + slot; }
   const float *outputs() const { return outputs_; }
   /// Likewise for a sum and its weight.
@@ -85,9 +85,9 @@ public:
   /// Pinned host memory with this rank's part of the next (micro)batch of input `input`.
   const void *staged(int input);
 
-  /// Before a segment's actions: its inputs come from `source`.
-  void begin(const Segment &segment, InputSource *source);
-  /// Fetches the inputs that the segment under way will ask for when it runs again, while the device
+  /// Before a walk's actions: its inputs come from `source`.
+  void begin(const Walk &walk, InputSource *source);
+  /// Fetches the inputs that the walk under way will ask for when it runs again, while the device
   /// works.
   void stageAhead();
 
@@ -128,6 +128,9 @@ public:
   /// label or an id out of range, and `Aborted`
   /// when the job has failed elsewhere.
   void synchronize();
+  /// Waits for the copies to the host that are enqueued. Throws as synchronize(), as far as launches before
+  /// those copies have failed.
+  void awaitOutputs();
   /// The step state as synchronize() found it.
   const StepState &state() const { return *state_; }
   /// Highest byte that any action so far has touched.
@@ -148,6 +151,7 @@ private:
       traceBytes(slice.bytes());
     return reinterpret_cast<T *>(base_ + slice.offset);
   }
+  void awaitFault();
   void traceNext(const char *name);
   void traceStream(int index) const;
   void traceBytes(std::size_t bytes);
@@ -164,7 +168,7 @@ private:
   std::size_t libraryWorkspace_ = 0;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_, ends_; ///< the program's; one for the end of each stream
-  cudaStream_t control_ = nullptr;         ///< comes after all others in synchronize()
+  cudaStream_t control_ = nullptr;         ///< comes after what the host waits for
   float *outputs_ = nullptr;
   WeightedSum *sums_ = nullptr;
   StepState *state_ = nullptr;

@@ -117,6 +117,7 @@ public:
   }
 
   void write(const Buffer &buffer, const std::function<void(float *)> &fill) override {
+    finish();
     staging.resize(buffer.count);
     fill(staging.data());
     c.at("write to the arena");
@@ -125,6 +126,7 @@ public:
     arrive();
   }
   const float *read(const Buffer &buffer) override {
+    finish();
     staging.resize(buffer.count);
     c.at("read from the arena");
     FSDP_CHECK(c, cudaMemcpy(staging.data(), c.base() + buffer.offset,
@@ -132,6 +134,7 @@ public:
     return staging.data();
   }
   void setState(const StepState &state) override {
+    finish();
     staging = {}; // the parameters have been written
     c.at("write the step state");
     FSDP_CHECK(c, cudaMemcpy(c.base() + program.stepState.offset, &state, sizeof state,
@@ -142,44 +145,70 @@ public:
   void setSamples(std::int64_t samples) override {
     if (samples == samplesSet)
       return;
+    finish();
     c.at("write the number of samples");
     FSDP_CHECK(c, cudaMemcpy(c.base() + program.stepState.offset + offsetof(StepState, samples),
                              &samples, sizeof samples, cudaMemcpyHostToDevice));
     arrive();
     samplesSet = samples;
   }
-  const StepState &state() const override { return c.state(); }
+  const StepState &state() override {
+    finish();
+    return c.state();
+  }
 
-  void run(const Segment &segment, InputSource *source, bool again) override {
-    try {
+  void run(const Walk &walk, InputSource *source, bool again) override {
+    guarded([&] {
       if (trace)
         trace->begin();
-      c.begin(segment, source);
-      segment.run(c);
+      c.begin(walk, source);
+      forEachSegment(program, walk, [&](const Segment &segment, bool wait) {
+        if (wait)
+          c.synchronize();
+        segment.run(c);
+      });
       if (trace)
         trace->enqueued();
       if (again)
         c.stageAhead();
-      c.synchronize();
-      steps += segment.kind == SegmentKind::Train;
+      // What is traced is timed from idle streams on.
+      underWay = !trace && !endsJoined(program, walk);
+      underWay ? c.awaitOutputs() : c.synchronize();
+      const bool trains = &walk == &program.train;
+      steps += trains;
       if (trace)
-        trace->end(segment.kind == SegmentKind::Train ? steps : 0);
-    } catch (const Aborted &) {
-      throw;
-    } catch (const Error &error) {
-      throw error.at(rank(), c.action());
-    }
+        trace->end(trains ? steps : 0);
+    });
+  }
+  void finish() override {
+    if (underWay)
+      guarded([&] { c.synchronize(); });
+    underWay = false;
   }
   const float *outputs() const override { return c.outputs(); }
   const WeightedSum *sums() const override { return c.sums(); }
 
-  void startTrace() override { trace.emplace(c); }
+  void startTrace() override {
+    finish();
+    trace.emplace(c);
+  }
   void writeTrace(const OutputPath &path) override { trace->write(path); }
 
   std::size_t peakBytes() const override { return c.peakBytes(); }
   std::size_t workspaceBytes() const override { return c.workspaceBytes(); }
 
 private:
+  /// Performs `action`; errors name what was enqueued last.
+  template <class Action> void guarded(Action action) {
+    try {
+      action();
+    } catch (const Aborted &) {
+      throw;
+    } catch (const Error &error) {
+      throw error.at(rank(), c.action());
+    }
+  }
+
   /// A copy out of pageable memory returns when the memory has been read; what is enqueued next,
   /// on streams that do not wait for the default one, must find it on the device.
   void arrive() { FSDP_CHECK(c, cudaStreamSynchronize(nullptr)); }
@@ -206,6 +235,7 @@ private:
   std::map<int, std::unique_ptr<Communicator>> communicators;
   std::int64_t steps = 0;
   std::int64_t samplesSet = 0; ///< what the arena's step state has
+  bool underWay = false;       ///< what was enqueued may still run
   Context c;
   std::optional<EventTrace> trace;
 };

@@ -7,8 +7,8 @@
 
 namespace fsdp::rt {
 
-InputStaging::InputStaging(const Program &program)
-    : program_(program), plans_(program.segments.size()) {}
+InputStaging::InputStaging(const Program &program, const std::deque<StreamWorkspace> &workspaces)
+    : program_(program), workspaces_(workspaces) {}
 
 InputStaging::~InputStaging() {
   for (Plan &plan : plans_)
@@ -17,12 +17,23 @@ InputStaging::~InputStaging() {
         cudaFreeHost(memory);
 }
 
-void InputStaging::begin(const Segment &segment, InputSource *source) {
-  current_ = &plans_[static_cast<std::size_t>(&segment - program_.segments.begin())];
+int InputStaging::begin(const Walk &walk, InputSource *source) {
+  current_ = &plans_[&walk == &program_.evaluate];
   current_->half ^= 1;
   source_ = source;
   position_ = 0;
   ready_ = std::exchange(current_->fetched, false);
+  if (!ready_)
+    awaitCopies(current_->half);
+  return placeOf(current_->half);
+}
+
+void InputStaging::awaitCopies(int half) {
+  for (const StreamWorkspace &workspace : workspaces_)
+    if (const cudaEvent_t copied = workspace.copies.fromHost[placeOf(half)])
+      if (cudaError_t status = cudaEventSynchronize(copied))
+        throw Error(format("cannot wait for the copies of the inputs: %s",
+                           cudaGetErrorString(status)));
 }
 
 void InputStaging::load(const Batch &batch, int half) {
@@ -46,7 +57,7 @@ const void *InputStaging::next(int input) {
   }
   const Batch &batch = current_->batches[position_++];
   if (batch.input != input)
-    throw Error(format("a segment asks for input %d where it asked for input %d before", input,
+    throw Error(format("a walk asks for input %d where it asked for input %d before", input,
                        batch.input));
   if (!ready_)
     load(batch, current_->half);
@@ -54,6 +65,7 @@ const void *InputStaging::next(int input) {
 }
 
 void InputStaging::fetchAhead() {
+  awaitCopies(current_->half ^ 1);
   for (const Batch &batch : current_->batches)
     load(batch, current_->half ^ 1);
   current_->fetched = true;

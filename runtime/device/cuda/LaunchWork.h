@@ -43,7 +43,15 @@ inline cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes
   noteWork({kind == cudaMemcpyHostToDevice   ? "load_input"
             : kind == cudaMemcpyDeviceToHost ? "output"
                                              : "copy"});
-  return ::cudaMemcpyAsync(to, from, bytes, kind, stream.handle);
+  if (cudaError_t status = ::cudaMemcpyAsync(to, from, bytes, kind, stream.handle))
+    return status;
+  if (!stream.workspace)
+    return cudaSuccess;
+  const HostCopies &copies = stream.workspace->copies;
+  const cudaEvent_t copied = kind == cudaMemcpyDeviceToHost   ? copies.toHost
+                             : kind == cudaMemcpyHostToDevice ? copies.fromHost[copies.place]
+                                                              : nullptr;
+  return copied ? ::cudaEventRecord(copied, stream.handle) : cudaSuccess;
 }
 
 } // namespace fsdp::rt

@@ -16,6 +16,15 @@
 
 namespace fsdp::rt {
 
+/// The latest copies of a stream between the device and pinned memory of the host, as events on which the
+/// host can wait. An event that nothing has recorded is reached. Whoever sets them owns them.
+struct HostCopies {
+  cudaEvent_t toHost = nullptr;
+  /// From each of the places between which the host's batches alternate, and which is in use.
+  cudaEvent_t fromHost[4] = {};
+  int place = 0;
+};
+
 /// A block of device memory that grows to the largest request and stays: nothing is allocated after
 /// the first step.
 class StreamWorkspace {
@@ -49,6 +58,7 @@ public:
 
   /// Memory of the device; whoever sets it owns it.
   BoundsError *fault = nullptr;
+  HostCopies copies;
 
 private:
   void *block = nullptr;

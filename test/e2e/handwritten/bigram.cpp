@@ -169,10 +169,8 @@ constexpr Input inputs[] = {
 
 constexpr const char *train_outputs[] = {"loss", "grad_norm", "lr"};
 constexpr const char *evaluate_outputs[] = {"loss"};
-constexpr Segment segments[] = {
-    {"train", SegmentKind::Train, train, train_outputs},
-    {"evaluate", SegmentKind::Evaluate, evaluate, evaluate_outputs},
-};
+constexpr Segment segments[] = {{"train", train}, {"evaluate", evaluate}};
+constexpr SegmentRuns train_runs[] = {{0, 1}}, evaluate_runs[] = {{1, 1}};
 
 constexpr Program program = {
     /*name=*/"bigram",
@@ -185,6 +183,8 @@ constexpr Program program = {
     storages,
     inputs,
     segments,
+    /*train=*/{"train", train_runs, train_outputs},
+    /*evaluate=*/{"evaluate", evaluate_runs, evaluate_outputs},
     arena::step_state,
     /*defaultLearningRate=*/10.0f,
     /*tokensPerSample=*/kContext,

@@ -75,9 +75,12 @@ void step(Context &c) {
   wait(c, 0, 0);
 }
 
-constexpr Segment segments[] = {{"step", SegmentKind::Train, step, outputs}};
-constexpr Program program = {"every_call", axes, {},       1024,  streams, 1, communicators,
-                             storages,     {},   segments, state, 0,       1, "{}"};
+constexpr Segment segments[] = {{"step", step}};
+constexpr SegmentRuns runs[] = {{0, 1}};
+constexpr Walk train{"step", runs, outputs}, evaluate;
+constexpr Program program = {"every_call", axes,     {},    1024,     streams, 1, communicators,
+                             storages,     {},       segments, train, evaluate, state, 0, 1,
+                             "{}"};
 
 } // namespace
 

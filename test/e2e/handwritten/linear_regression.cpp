@@ -247,10 +247,8 @@ constexpr Input inputs[] = {
 
 constexpr const char *train_outputs[] = {"loss", "largest_error", "grad_norm", "lr"};
 constexpr const char *evaluate_outputs[] = {"loss", "largest_error"};
-constexpr Segment segments[] = {
-    {"train", SegmentKind::Train, train, train_outputs},
-    {"evaluate", SegmentKind::Evaluate, evaluate, evaluate_outputs, /*countsSamples=*/true},
-};
+constexpr Segment segments[] = {{"train", train}, {"evaluate", evaluate}};
+constexpr SegmentRuns train_runs[] = {{0, 1}}, evaluate_runs[] = {{1, 1}};
 
 constexpr Program program = {
     /*name=*/"linear_regression",
@@ -263,6 +261,8 @@ constexpr Program program = {
     storages,
     inputs,
     segments,
+    /*train=*/{"train", train_runs, train_outputs},
+    /*evaluate=*/{"evaluate", evaluate_runs, evaluate_outputs, /*countsSamples=*/true},
     arena::step_state,
     /*defaultLearningRate=*/0.1f,
     /*tokensPerSample=*/1,

@@ -17,7 +17,8 @@ void train(Context &c) {
                                        cudaMemcpyDeviceToHost, c.stream(0)));
 }
 
-constexpr Segment segments[] = {{"train", SegmentKind::Train, train, outputs}};
+constexpr Segment segments[] = {{"train", train}};
+constexpr SegmentRuns runs[] = {{0, 1}};
 
 Program program() {
   Program program{};
@@ -26,6 +27,7 @@ Program program() {
   program.arenaBytes = 192;
   program.streams = streams;
   program.segments = segments;
+  program.train = {"train", runs, outputs};
   program.stepState = {0, 1};
   program.tokensPerSample = 1;
   program.report = "";

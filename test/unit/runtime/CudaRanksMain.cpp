@@ -302,29 +302,29 @@ int steps(Job &job, Context &c, const std::string &mode) {
   return 0;
 }
 
-/// A segment that does not ask for the same inputs each time, or for more than there is room for.
+/// A walk that does not ask for the same inputs each time, or for more than there is room for.
 int stage(Context &c, const Program &program, const std::string &mode) {
   struct Numbers final : InputSource {
     char next = 0;
     void load(int, void *target, std::size_t bytes) override { std::memset(target, ++next, bytes); }
   } numbers;
-  const Segment &segment = program.segments[0];
+  const Walk &walk = program.train;
   if (mode == "pin") {
-    c.begin(segment, &numbers);
+    c.begin(walk, &numbers);
     c.staged(1);
     return 0;
   }
   // Two microbatches a run; those of the next are fetched while the device copies.
   char expected = 0;
   for (int run = 0; run < 4; ++run) {
-    c.begin(segment, &numbers);
+    c.begin(walk, &numbers);
     for (int i = 0; i < 2; ++i)
       if (static_cast<const char *>(c.staged(0))[3] != ++expected)
         throw Error("got another batch than the next");
     if (run > 0)
       c.stageAhead();
   }
-  c.begin(segment, &numbers);
+  c.begin(walk, &numbers);
   if (static_cast<const char *>(c.staged(0))[0] != ++expected || numbers.next != expected + 1)
     throw Error("got a batch that was not fetched ahead");
   c.staged(1);
@@ -365,13 +365,11 @@ int main(int argc, char **argv) {
   options.communicators = text.communicators();
   const char *timeout = std::getenv("FSDP_TIMEOUT");
   options.timeoutSeconds = timeout ? std::atof(timeout) : 60;
-  static constexpr Segment segments[] = {{"train", SegmentKind::Train, nullptr, {}}};
   Program program{};
   program.streams = kStreams;
   program.communicators = options.communicators;
   program.events = 2;
   program.arenaBytes = kArena;
-  program.segments = segments;
   static constexpr Input inputs[] = {
       {"x", {4}, 0, ArenaSpan<float>{0, 4}, 1, 1, {}, 0},
       {"huge", {4}, 0, ArenaSpan<float>{0, std::size_t(1) << 50}, 1, 1, {}, 0}};

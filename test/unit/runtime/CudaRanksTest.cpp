@@ -79,7 +79,7 @@ TEST_P(CudaRanks, TellOfWhatIsWrong) {
                        "the data or the model's number of classes\n"},
         Fault{"id", "error: rank 1, 'embedding': id 0 of an embedding is 7, expected 0 to 1; correct "
                     "the data or the model's vocabulary\n"},
-        Fault{"inputs", "a segment asks for input 1 where it asked for input 0 before\n"},
+        Fault{"inputs", "a walk asks for input 1 where it asked for input 0 before\n"},
         Fault{"pin", "cannot pin 4503599627370496 bytes of host memory for input 'huge': "}}) {
     Finished job = run("fsdp=2", fault.mode);
     EXPECT_NE(job.status, 0) << job.output;

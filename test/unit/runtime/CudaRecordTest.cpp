@@ -93,12 +93,10 @@ TEST(CudaRecord, StandsAtTheFirstCoordinate) {
 }
 
 TEST(CudaRecord, WritesTheSegmentsOfAProgram) {
-  static constexpr Segment segments[] = {{"train", SegmentKind::Train,
-                                          [](Context &c) {
+  static constexpr Segment segments[] = {{"train", [](Context &c) {
                                             CHECK(c, "fc1 relu",
                                                   fused::relu(c.in(kWhole), c.stream(kCompute)));
-                                          },
-                                          {}}};
+                                          }}};
   Program program{};
   program.axes = kAxes;
   program.streams = kStreams;

@@ -61,7 +61,8 @@ TEST(DatasetTest, BatchesWrapAndRepeatTheLastSample) {
   const auto dataset = openDataset(file.path, kInputs);
   float row[2], slice[6];
   const auto firsts = [&](std::int64_t first, int coordinate) {
-    readBatch(*dataset, SampleOrder(), kInputs[0], 0, first, coordinate, row, slice);
+    readBatch(*dataset, SampleOrder(), kInputs[0], 0, first,
+              {coordinate * kRows, std::min((coordinate + 1) * kRows, kBatch)}, row, slice);
     return std::vector<float>{slice[0], slice[2], slice[4]};
   };
   EXPECT_EQ(firsts(0, 0), (std::vector<float>{0, 2, 4}));
@@ -69,6 +70,38 @@ TEST(DatasetTest, BatchesWrapAndRepeatTheLastSample) {
   EXPECT_EQ(firsts(4, 0), (std::vector<float>{8, 0, 2}));
   EXPECT_EQ(firsts(4, 1), (std::vector<float>{4, 4, 4}));
   EXPECT_EQ(firsts(3, 5), (std::vector<float>{2, 2, 2})) << "a rank that holds repeats only";
+}
+
+// A batch of 10 over three ranks of 4 samples, in three parts of 2: the last part has repeats only, and the
+// third rank has two samples.
+TEST(DatasetTest, PartsTakeARanksSamplesOneAfterAnother) {
+  TemporaryFile file;
+  file.write(safetensors(kHeader, data()));
+  const Input input{"x", {2}, 0, ArenaSpan<float>{0, 4}, /*batch=*/10, /*rows=*/2, {0}, 0,
+                    Source::Tensor, /*parts=*/3};
+  const Input inputs[] = {input};
+  const auto dataset = openDataset(file.path, inputs);
+  float row[2], slice[4];
+  std::vector<std::int64_t> firsts[3];
+  for (int coordinate = 0; coordinate < 3; ++coordinate) {
+    LoadPosition at;
+    for (int load = 0; load < 4; ++load, at.next(input)) {
+      EXPECT_EQ(at.first, load / 3 * 10);
+      EXPECT_EQ(at.part, load % 3);
+      readBatch(*dataset, SampleOrder(), input, 0, at.first,
+                rowsOf(input, /*ranks=*/3, coordinate, at.part), row, slice);
+      for (float value : {slice[0], slice[2]}) // twice the sample, of which there are five
+        firsts[coordinate].push_back(static_cast<std::int64_t>(value) / 2);
+    }
+  }
+  const auto of = [](std::vector<std::int64_t> positions) {
+    for (std::int64_t &position : positions)
+      position %= 5;
+    return positions;
+  };
+  EXPECT_EQ(firsts[0], of({0, 1, 2, 3, 3, 3, 10, 11}));
+  EXPECT_EQ(firsts[1], of({4, 5, 6, 7, 7, 7, 14, 15}));
+  EXPECT_EQ(firsts[2], of({8, 9, 9, 9, 9, 9, 18, 19}));
 }
 
 TEST(DatasetTest, ShufflingPermutesEachEpoch) {
@@ -102,7 +135,7 @@ TEST(DatasetTest, SamplesMayStandInAnyDimension) {
   const Input inputs[] = {columns};
   const auto dataset = openDataset(file.path, inputs);
   float row[2], slice[6];
-  readBatch(*dataset, SampleOrder(), columns, 0, 0, 0, row, slice);
+  readBatch(*dataset, SampleOrder(), columns, 0, 0, {0, kRows}, row, slice);
   EXPECT_EQ((std::vector<float>(slice, slice + 6)), (std::vector<float>{0, 2, 4, 1, 3, 5}));
 }
 

@@ -95,7 +95,7 @@ TEST(LogTest, TheProgressLineHasRateAndTimeLeft) {
 }
 
 constexpr MeshAxis kAxes[] = {{"fsdp", 2}};
-constexpr Segment kSegments[] = {{"evaluate", SegmentKind::Evaluate, nullptr, {}}};
+constexpr SegmentRuns kEvaluate[] = {{0, 1}};
 constexpr Input kInputs[] = {{"x", {2}, 0, ArenaSpan<float>{0, 4}, 4, 2, {0}, 0}};
 
 /// Parses the words; returns the exit status or -1, the complaint in `said`.
@@ -106,7 +106,7 @@ int parse(std::vector<std::string> words, Options &options, std::string &said,
   program.axes = kAxes;
   program.inputs = kInputs;
   if (evaluates)
-    program.segments = kSegments;
+    program.evaluate.runs = kEvaluate;
   std::vector<char *> arguments{const_cast<char *>("train")};
   for (std::string &word : words)
     arguments.push_back(word.data());

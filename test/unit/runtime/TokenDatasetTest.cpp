@@ -84,7 +84,8 @@ TEST(TokenDatasetTest, BatchesAreTheSameOnAnyNumberOfRanks) {
   ASSERT_EQ(data->samples(), 7);
   const auto firsts = [&](std::int64_t first, int coordinate) {
     std::int32_t slice[kRows * kContext];
-    readBatch(*data, SampleOrder(), inputs[1], 1, first, coordinate, nullptr, slice);
+    readBatch(*data, SampleOrder(), inputs[1], 1, first,
+              {coordinate * kRows, std::min((coordinate + 1) * kRows, kBatch)}, nullptr, slice);
     return std::vector<std::int32_t>{slice[0], slice[5], slice[10]};
   };
   EXPECT_EQ(firsts(0, 0), (std::vector<std::int32_t>{1, 6, 11}));
