@@ -141,7 +141,7 @@ def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
     After this pass every op with tensor results has the attribute `fsdp.shardings`, one sharding for
     each result, that its operands can give it. Inputs are split along their sample dimension over the mesh axes
     `data` and `fsdp` and those of the option `batch-axes`; an axis that nothing uses is an error. Parameters are whole, constraints hold first, and the rest follows the sharding rules
-    of the ops to a fixed point. `unreduced` marks the ops that leave partial sums. With `accumulate` K above 1, steps that train
+    of the ops to a fixed point. `unreduced` marks the ops that leave partial sums. With `accumulate` K above 1, steps
     are split over one more axis, `microbatch` of size K, which the mesh has until `fsdp-partition`: the parts are not on different ranks
     but follow one another in time.
 
@@ -151,7 +151,7 @@ def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
     ListOption<"batchAxes", "batch-axes", "std::string",
                "Axes that split the batch besides data and fsdp">,
     Option<"accumulate", "accumulate", "::mlir::fsdp::Count", "::mlir::fsdp::Count{1}",
-           "Microbatches of a step that trains">,
+           "Microbatches of a step">,
   ];
 }
 

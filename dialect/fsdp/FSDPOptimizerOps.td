@@ -67,7 +67,7 @@ def FSDP_AdvanceOp : FSDP_Op<"advance", [InGlobalPhase, InLocalPhase, InSchedule
   let summary = "Advance the step state";
   let description = [{
     Increments the step; when `ok` increments the optimizer's update count and clears the count of bad steps,
-    otherwise increments the count of bad steps. Goes back to the first microbatch. The last action of a training step: what follows it
+    otherwise increments the count of bad steps. The last action of a training step: what follows it
     would see the next step.
 
     Constraints:

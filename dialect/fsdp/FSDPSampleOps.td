@@ -39,8 +39,9 @@ def FSDP_MicrobatchSamplesOp : FSDP_Op<"microbatch_samples", [InLocalPhase, InSc
   let summary = "How many samples of this rank's part of this microbatch count";
   let description = [{
     Of a batch of `of` samples, a rank takes c = ceil(of / ranks over `over`), as `fsdp.input` says, in `microbatches` K consecutive
-    parts of p = ceil(c / K). Part m, which the step state holds, has max(0, min(p, min(c, of - r*c) - m*p)) samples of the
-    batch on the rank with index r; they come first, and those after them have weight 0.
+    parts of p = ceil(c / K). Part m, which the step state holds, has max(0, min(p, min(c, n - r*c) - m*p)) samples of the
+    batch on the rank with index r, n being `of` or, where fewer samples of an evaluation count (`fsdp.sample_count`), their number; they come
+    first, and those after them have weight 0.
 
     Constraints:
     - (C1) `of` is 1 to 2^48, `microbatches` at least 1.
@@ -54,7 +55,7 @@ def FSDP_MicrobatchSamplesOp : FSDP_Op<"microbatch_samples", [InLocalPhase, InSc
         %n = fsdp.microbatch_samples of 10 over ["fsdp"] microbatches 2
         %x = fsdp.input "x" sample_dim 0 shard_of 10 over ["fsdp"] microbatches 2 : tensor<2x64xf32>
         %m = fsdp.mask_samples %x, %n dim 0 fill 0.0 : tensor<2x64xf32>
-        fsdp.next_microbatch
+        fsdp.next_microbatch of 2
       }
     }
     ```
@@ -69,11 +70,15 @@ def FSDP_NextMicrobatchOp : FSDP_Op<"next_microbatch", [InLocalPhase, InSchedule
     MemoryEffects<[MemRead<FSDP_StepStateResource>, MemWrite<FSDP_StepStateResource>]>]> {
   let summary = "Go on to the next microbatch of the step";
   let description = [{
-    Increments the index of the microbatch in the step state, which `fsdp.advance` sets to 0.
+    Increments the index of the microbatch in the step state; after the last of `of` microbatches it is that of the first one again.
+
+    Constraints:
+    - (C1) `of` is at least 1.
 
     Example: see `fsdp.microbatch_samples`.
   }];
-  let assemblyFormat = "attr-dict";
+  let arguments = (ins ConfinedAttr<I64Attr, [IntPositive]>:$microbatches);
+  let assemblyFormat = "`of` $microbatches attr-dict";
 }
 
 def FSDP_MaskSamplesOp : FSDP_Op<"mask_samples", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase,

@@ -28,7 +28,7 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
         return signalPassFailure();
       }
       SmallVector<StringAttr> batchAxes = getBatchAxes(getMesh(step), others);
-      if (accumulate.value > 1 && step.getKind() == StepKind::train)
+      if (accumulate.value > 1)
         batchAxes.push_back(StringAttr::get(step.getContext(), kMicrobatchAxis));
       FailureOr<StepShardings> shardings = StepShardings::propagate(step, batchAxes);
       if (failed(shardings) || failed(shardings->verify()))
