@@ -234,10 +234,13 @@ def LinkSegmentsPass : Pass<"fsdp-link-segments", "::mlir::ModuleOp"> {
 def VerifySchedulePass : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
   let summary = "Prove that a schedule has no race, no deadlock and no overlap in memory";
   let description = [{
-    After this pass: conflicting accesses are ordered by streams and waits; nothing is read that was not written
-    or was overwritten since; waits go round in no circle, on one rank or between roles; all
-    ranks issue the same collectives in one order on each communicator; and, once memory is planned, every
-    buffer is inside the arena and live ones do not overlap. Each error names both launches.
+    After this pass, on every path through the segments, for ever: conflicting accesses are ordered by streams, waits and
+    events, also those of different segments where no join stands between; nothing is read that was not written, or over which another
+    buffer was written since; all roles go through the same segments and issue the same collectives in one order on each communicator, one
+    role perhaps some segments ahead of another, but not where streams are joined; waits go round in no circle, on one rank or between
+    roles; a storage is updated once between two advances of the step, and nothing uses the step's number after it was advanced in its
+    walk; and, once memory is planned, every buffer is inside the arena and nothing stands on what the driver fills. Each error names both
+    launches.
 
     Example: `fsdp-opt --fsdp-verify-schedule scheduled.mlir`
   }];
