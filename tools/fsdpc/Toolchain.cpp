@@ -43,6 +43,10 @@ const std::string &findRuntimeSources() {
   return found;
 }
 
+std::string readVersion() {
+  return llvm::StringRef(readFile(findRuntimeSources() + "/version.txt")).rtrim().str();
+}
+
 //===----------------------------------------------------------------------===//
 // The runtime of an installed compiler
 //===----------------------------------------------------------------------===//
@@ -63,7 +67,18 @@ static std::string findTool(const char *name, const char *package) {
                 "' is not here; install " + package);
 }
 
-/// Names all that the library depends on: sources, compiler, processor.
+/// nvcc where the runtime's Cuda.cmake looks for it, or an empty string.
+static std::string findNvcc() {
+  const char *home = std::getenv("CUDA_HOME");
+  const std::string inHome = std::string(home ? home : "") + "/bin";
+  if (auto found = llvm::sys::findProgramByName("nvcc", {"/usr/local/cuda/bin", inHome}))
+    return *found;
+  auto found = llvm::sys::findProgramByName("nvcc");
+  return found ? *found : "";
+}
+
+/// A digest of all that the library depends on: sources, compilers, MPI, processor. MPI or CUDA that is
+/// installed later changes it, so that the library is built again.
 static std::string digestOfRuntime(const std::string &sources, const std::string &compiler,
                                    ir::TargetKind target) {
   llvm::MD5 digest;
@@ -76,9 +91,13 @@ static std::string digestOfRuntime(const std::string &sources, const std::string
     digest.update(path);
     digest.update(text);
   }
-  digest.update(compiler);
-  if (llvm::sys::fs::file_status status; !llvm::sys::fs::status(compiler, status))
-    digest.update(std::to_string(status.getLastModificationTime().time_since_epoch().count()));
+  const bool cuda = target == ir::TargetKind::Cuda;
+  const auto mpi = llvm::sys::findProgramByName("mpicxx");
+  for (const std::string &program : {compiler, mpi ? *mpi : "", cuda ? findNvcc() : ""}) {
+    digest.update(program + ";");
+    if (llvm::sys::fs::file_status status; !llvm::sys::fs::status(program, status))
+      digest.update(std::to_string(status.getLastModificationTime().time_since_epoch().count()));
+  }
   digest.update(llvm::sys::getHostCPUName());
   std::map<std::string, bool> features;
   for (const auto &feature : llvm::sys::getHostCPUFeatures())
@@ -86,20 +105,20 @@ static std::string digestOfRuntime(const std::string &sources, const std::string
   for (const auto &[feature, there] : features)
     if (there)
       digest.update(feature);
-  digest.update(target == ir::TargetKind::Cuda ? "cuda" : "cpu");
+  digest.update(cuda ? "cuda" : "cpu");
   llvm::MD5::MD5Result result;
   digest.final(result);
   return result.digest().str().str();
 }
 
 static files::path cacheFolder() {
-  if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+  // A relative path is invalid and ignored, as the XDG specification says.
+  if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache == '/')
     return files::path(cache) / "fsdpc";
   if (const char *home = std::getenv("HOME"); home && *home)
     return files::path(home) / ".cache" / "fsdpc";
-  throw Failure("there is no folder for the runtime library of programs, which is built on first "
-                "use; set HOME or "
-                "XDG_CACHE_HOME");
+  throw Failure("there is no cache folder for the runtime library, which is built on first use; set HOME, or "
+                "XDG_CACHE_HOME to an absolute path");
 }
 
 /// Runs `command` to its end, its output in `log`. Throws Failure with its last lines.
@@ -123,6 +142,13 @@ static void runStep(const std::vector<std::string> &command, const std::string &
                 text.substr(text.size() > 4000 ? text.size() - 4000 : 0));
 }
 
+/// `files`: "nvcc, nccl.h".
+static Failure missingCuda(const std::string &files) {
+  return Failure("--target=cuda needs the CUDA toolkit and NCCL; not found: " + files +
+                 "; install them (CUDA_HOME names another folder than /usr/local/cuda), or use --emit=source and "
+                 "build the source where they are installed");
+}
+
 /// The toolchain.json of a runtime for this processor, which is built if it is not in the cache.
 static std::string cachedToolchain(const std::string &sources, ir::TargetKind target) {
   const bool cuda = target == ir::TargetKind::Cuda;
@@ -134,7 +160,9 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   std::error_code error;
   files::create_directories(cache, error);
   if (error)
-    throw Failure("cannot make the folder '" + cache.string() + "': " + error.message());
+    throw Failure("cannot create the folder '" + cache.string() + "': " + error.message());
+  if (cuda && findNvcc().empty())
+    throw missingCuda("nvcc");
   const std::string cmake = findTool("cmake", "cmake");
   const bool ninja = bool(llvm::sys::findProgramByName("ninja"));
   if (!ninja)
@@ -149,7 +177,13 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
                                         std::string("-DFSDP_TARGETS=") + (cuda ? "cuda" : "cpu")};
   if (ninja)
     configure.insert(configure.end(), {"-G", "Ninja"});
-  runStep(configure, log, folder);
+  try {
+    runStep(configure, log, folder);
+  } catch (const Failure &) {
+    if (cuda && files::exists(build + "/missing.txt"))
+      throw missingCuda(readFile(build + "/missing.txt"));
+    throw;
+  }
   runStep({cmake, "--build", build, "--parallel",
            std::to_string(std::max(1u, std::thread::hardware_concurrency()))},
           log, folder);
@@ -211,8 +245,8 @@ Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) 
     found.program.includes = stringsOf(object, "cuda_includes");
     found.architectures = stringsOf(object, "cuda_architectures");
     if (found.program.nvcc.empty())
-      throw Failure("--target=cuda needs the CUDA toolkit and NCCL, and nvcc was not found when this compiler was built; "
-                    "install it and build again, or write --emit=source and build that where they are");
+      throw Failure("--target=cuda needs the CUDA toolkit and NCCL, which were not found when this compiler was built; "
+                    "install them and build it again, or use --emit=source and build the source where they are installed");
   }
   // Ranks that are forked or meet over TCP need no MPI: this takes the place of the part that
   // would.
