@@ -155,9 +155,9 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   const std::string compiler = findCompiler();
   const files::path cache = cacheFolder(),
                     built = cache / digestOfRuntime(sources, compiler, target);
-  if (files::exists(built / "toolchain.json"))
-    return (built / "toolchain.json").string();
   std::error_code error;
+  if (files::exists(built / "toolchain.json", error))
+    return (built / "toolchain.json").string();
   files::create_directories(cache, error);
   if (error)
     throw Failure("cannot create the folder '" + cache.string() + "': " + error.message());
@@ -180,7 +180,7 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   try {
     runStep(configure, log, folder);
   } catch (const Failure &) {
-    if (cuda && files::exists(build + "/missing.txt"))
+    if (cuda && files::exists(build + "/missing.txt", error))
       throw missingCuda(readFile(build + "/missing.txt"));
     throw;
   }
@@ -197,7 +197,7 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   if (out.has_error())
     throw Failure("cannot write '" + file + "': " + out.error().message());
   files::rename(build, built, error);
-  if (error && !files::exists(built / "toolchain.json"))
+  if (std::error_code ignored; error && !files::exists(built / "toolchain.json", ignored))
     throw Failure("cannot write '" + built.string() + "': " + error.message());
   return (built / "toolchain.json").string();
 }
