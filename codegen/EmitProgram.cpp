@@ -76,8 +76,8 @@ LogicalResult Emitter::emitAction(const Action &action, Spelling &spelling, Writ
   for (int event : action.waits)
     target->wait(spelled, spelling.event(event), writer);
   target->launch(spelled, kernels, writer);
-  if (action.event >= 0)
-    target->record(spelled, spelling.event(action.event), writer);
+  for (int event : action.records)
+    target->record(spelled, spelling.event(event), writer);
   return success();
 }
 

@@ -40,8 +40,8 @@ LogicalResult mlir::fsdp::emitRecord(ModuleOp module, llvm::raw_ostream &out) {
         out << " over=" << program->communicatorName(launch.getStreamAttr(), call->over)
             << " kind=" << call->collective;
       out << "\n";
-      if (action.event >= 0)
-        out << "record " << launch.getStream() << " " << action.event << "\n";
+      for (int event : action.records)
+        out << "record " << launch.getStream() << " " << event << "\n";
     }
   }
   return success();

@@ -5,6 +5,7 @@
 #include "codegen/Names.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -118,9 +119,14 @@ int ScheduledProgram::communicatorOver(ArrayAttr axes) const {
 // Reading the module
 //===----------------------------------------------------------------------===//
 
-/// Numbers the completions that other streams wait for, in issue order.
-static LogicalResult readTimeline(Timeline &timeline) {
+/// Numbers the completions that other streams wait for, in issue order, after the events of the
+/// program. An event is awaited before the launch records it.
+static LogicalResult readTimeline(const llvm::MapVector<Value, int> &programEvents,
+                                  Timeline &timeline) {
   llvm::DenseSet<Operation *> awaited;
+  auto onOtherStream = [](Operation *producer, LaunchOp launch) {
+    return cast<LaunchOp>(producer).getStreamAttr() != launch.getStreamAttr();
+  };
   for (Operation &op : timeline.segment.getBody().front()) {
     if (isa<BufferOp, SubviewOp>(op))
       continue;
@@ -128,24 +134,29 @@ static LogicalResult readTimeline(Timeline &timeline) {
     if (!launch)
       return op.emitOpError() << "stands in a scheduled segment, expected buffers, subviews and "
                                  "launches; run fsdp-schedule";
-    for (Value wait : launch.getWait()) {
-      auto producer = cast<LaunchOp>(wait.getDefiningOp()); // nothing else in a segment makes timepoints
-      if (producer.getStreamAttr() != launch.getStreamAttr())
+    for (Value wait : launch.getWait())
+      if (auto producer = wait.getDefiningOp<LaunchOp>(); producer && onOtherStream(producer, launch))
         awaited.insert(producer);
-    }
-    timeline.actions.push_back({launch, {}, -1});
+    timeline.actions.push_back({launch, {}, {}});
   }
+  timeline.events = static_cast<int>(programEvents.size());
   llvm::DenseMap<Operation *, int> events;
   for (Action &action : timeline.actions) {
+    llvm::SmallSetVector<int, 4> waits;
     for (Value wait : action.launch.getWait()) {
-      auto event = events.find(wait.getDefiningOp());
-      if (event != events.end() && !llvm::is_contained(action.waits, event->second) &&
-          cast<LaunchOp>(event->first).getStreamAttr() != action.launch.getStreamAttr())
-        action.waits.push_back(event->second);
+      auto ofProgram = programEvents.find(wait);
+      if (ofProgram != programEvents.end())
+        waits.insert(ofProgram->second);
+      else if (auto event = events.find(wait.getDefiningOp());
+               event != events.end() && onOtherStream(event->first, action.launch))
+        waits.insert(event->second);
     }
+    llvm::append_range(action.waits, waits);
+    for (Value record : action.launch.getRecords())
+      action.records.push_back(programEvents.lookup(record));
     if (awaited.contains(action.launch)) {
-      action.event = timeline.events++;
-      events[action.launch] = action.event;
+      action.records.push_back(timeline.events++);
+      events[action.launch] = action.records.back();
     }
   }
   return success();
@@ -264,10 +275,13 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
         return storage.emitOpError()
                << "has no persistent buffer that holds its '" << what << "'; run fsdp-schedule";
   }
+  llvm::MapVector<Value, int> programEvents;
+  for (auto event : result.program.getBody().front().getOps<EventOp>())
+    programEvents.insert({event.getTimepoint(), static_cast<int>(programEvents.size())});
   for (auto segment : result.program.getBody().front().getOps<SegmentOp>()) {
     Timeline &timeline = result.timelines.emplace_back();
     timeline.segment = segment;
-    if (failed(readTimeline(timeline)))
+    if (failed(readTimeline(programEvents, timeline)))
       return failure();
     for (Action &action : timeline.actions)
       if (failed(readLaunch(result, timeline, action.launch)))

@@ -18,15 +18,16 @@ namespace mlir::fsdp {
 struct Action {
   mutable LaunchOp launch; // its accessors are not const
   SmallVector<int> waits;  ///< events, in order, each once
-  int event = -1;          ///< recorded after the launch
+  SmallVector<int> records; ///< events recorded after the launch
 };
 
-/// A segment as its actions in issue order. Its events are numbered from 0.
+/// A segment as its actions in issue order. Events of the program come first, then those of the
+/// segment.
 struct Timeline {
   mutable SegmentOp segment;
   SmallVector<Action> actions;
   SmallVector<StringAttr> outputs; ///< their names, in the order of their slots
-  int events = 0;
+  int events = 0; ///< one past the last that it uses
   bool countsSamples = false; ///< takes batches of which only some samples count
 };
 

@@ -57,8 +57,11 @@ FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layo
     if (launch.stream == streams.size())
       streams.push_back(op.getStream().str());
     timeline.order.resize(streams.size());
-    for (Value wait : op.getWait()) // of this segment: programs hold no launches beside segments
+    for (Value wait : op.getWait()) { // of this segment: programs hold no launches beside segments
+      if (wait.getDefiningOp<EventOp>())
+        return op.emitOpError() << "waits for an event";
       launch.waits.push_back(numbers.at(wait));
+    }
     for (Value in : op.getIns())
       launch.ins.push_back(layout.lookup(in));
     for (Value out : op.getOuts())

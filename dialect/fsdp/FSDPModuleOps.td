@@ -153,14 +153,14 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SymbolTable, SingleBlock, NoTer
   let summary = "The program of the ranks of one role";
   let description = [{
     `role` gives the coordinates that the ranks of this program have on axes whose ranks
-    run different programs (such as `pipeline`); an empty role is every rank. The body holds segments, and, in the
-    scheduled phase, first the buffers that persist from segment to segment. `arena` is the
+    run different programs (such as `pipeline`); an empty role is every rank. The body holds segments and walks, and, in the
+    scheduled phase, first the buffers that persist from segment to segment and the events. `arena` is the
     number of bytes that every rank allocates, once memory is planned.
 
     Constraints:
     - (C1) axes of `role` are axes of the mesh, coordinates below their size.
     - (C2) programs cover every rank once.
-    - (C3) the body has no arguments and holds buffers and segments only; `arena` is not negative.
+    - (C3) the body has no arguments and holds buffers, events, walks and segments only; `arena` is not negative.
 
     Example:
     ```mlir
@@ -188,7 +188,10 @@ def FSDP_SegmentOp : FSDP_Op<"segment", [Symbol, SingleBlock, NoTerminator, HasP
   let summary = "A straight line of a program; `next` names the segments that may follow";
   let description = [{
     Time is cyclic: a program runs its segments one after another for ever. At the end of a
-    segment every stream is idle and no transient buffer is live, so every edge of `next` holds the same state.
+    segment every stream is idle and no transient buffer is live, so every edge of `next` holds the same state. At the end
+    of an `async` segment launches may still be running: those of the segments that follow are issued behind them on the same streams, and
+    wait for `fsdp.event`s where they need more order than that. What it leaves running, and what it leaves in persistent buffers, is what
+    it carries into the segments of `next`. Buffers of a segment are unwritten each time it starts.
 
     Constraints:
     - (C1) `next` is not empty and names segments of the same program.
@@ -205,9 +208,41 @@ def FSDP_SegmentOp : FSDP_Op<"segment", [Symbol, SingleBlock, NoTerminator, HasP
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FSDP_StepKindAttr:$kind,
-                       TypedArrayAttrBase<FlatSymbolRefAttr, "segments">:$next);
+                       UnitAttr:$async, TypedArrayAttrBase<FlatSymbolRefAttr, "segments">:$next);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name `` $kind `next` $next attr-dict-with-keyword custom<Body>($body)";
+  let assemblyFormat = "$sym_name `` $kind (`async` $async^)? `next` $next attr-dict-with-keyword custom<Body>($body)";
+  let hasVerifier = 1;
+}
+
+def FSDP_WalkOp : FSDP_Op<"walk", [Symbol, HasParent<"ProgramOp">, InLocalPhase, InScheduledPhase]> {
+  let summary = "The segments that the driver runs for one step, and how often";
+  let description = [{
+    The driver knows walks, not segments: to train one step or to evaluate one batch it runs the segments of a walk in order,
+    each as many `times` as given. The outputs of a walk are those of its segments. In a program without walks each segment is a walk of
+    its own, with the segment's name and kind.
+
+    Constraints:
+    - (C1) a walk has segments of the same program, one number for each, which is at least 1.
+    - (C2) each segment is followed by the one after it (`next`), and by itself where it runs more than once; and the last one by
+      the first.
+    - (C3) a walk that trains has segments that train, one that evaluates has segments that evaluate.
+
+    Example:
+    ```mlir
+    fsdp.program @all role {} {
+      fsdp.walk @train train [@first, @middle, @last] times [1, 2, 1]
+      fsdp.segment @first train async next [@middle] {
+      }
+      fsdp.segment @middle train async next [@middle, @last] {
+      }
+      fsdp.segment @last train next [@first] {
+      }
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FSDP_StepKindAttr:$kind,
+                       TypedArrayAttrBase<FlatSymbolRefAttr, "segments">:$segments, DenseI64ArrayAttr:$times);
+  let assemblyFormat = "$sym_name `` $kind $segments `times` $times attr-dict";
   let hasVerifier = 1;
 }
 

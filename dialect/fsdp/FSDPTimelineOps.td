@@ -9,8 +9,8 @@ def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase,
                                        DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A place in the arena";
   let description = [{
-    A `persistent` buffer stands in the program before its segments and keeps its contents from segment to segment (parameter and
-    state shards, the step state); a buffer of a segment lives from its first write to its last use there. `offset` is in bytes
+    A `persistent` buffer stands in the program before its segments and keeps its contents from segment to segment. The driver fills
+    parameter and state shards and the step state before the first segment; others (accumulators) are unwritten until a launch writes them; a buffer of a segment lives from its first write to its last use there. `offset` is in bytes
     from the start of the arena and is set by `fsdp-plan-memory`. `storage` and `what` say which shard a persistent buffer
     holds: "parameter" or a state; in a buffer of a segment stand all members of the storage, "gathered", or their "gradient" before
     it is reduced.
@@ -18,8 +18,8 @@ def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase,
     Constraints:
     - (C1) offsets are multiples of 64, not negative.
     - (C2) buffers directly in a program are persistent.
-    - (C3) `holds` names a storage; a persistent buffer has its type and holds "parameter" or one of its states, another one
-      holds "gathered" or "gradient", and all members fit.
+    - (C3) `holds` names a storage; a persistent buffer has its type and holds "parameter" or one of its states, or it holds
+      "accumulator", the sum of its gradients over microbatches; another one holds "gathered" or "gradient", and all members fit.
 
     Example:
     ```mlir
@@ -41,6 +41,8 @@ def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase,
   let extraClassDeclaration = [{
     /// What a buffer of a segment holds of a storage: all its members, or their gradients.
     static constexpr ::llvm::StringLiteral gathered = "gathered", gradient = "gradient";
+    /// What a persistent buffer holds of a storage besides its parameter and states.
+    static constexpr ::llvm::StringLiteral accumulator = "accumulator";
   }];
 }
 
@@ -69,13 +71,44 @@ def FSDP_SubviewOp : FSDP_Op<"subview", [Pure, InScheduledPhase]> {
   let hasVerifier = 1;
 }
 
+def FSDP_EventOp : FSDP_Op<"event", [InScheduledPhase, HasParent<"::mlir::fsdp::ProgramOp">]> {
+  let summary = "A completion for which launches of later segments can wait";
+  let description = [{
+    The timepoint at which the launch that recorded the event last, in issue order, is complete; reached from the start
+    while nothing has recorded it. Timepoints of launches end with their segment. An event carries one into the segments
+    that follow, on every path that leads to them: it is what a segment without a join at its end hands over. Same as an event of CUDA.
+
+    Constraints:
+    - (C1) stands directly in a program.
+    - (C2) its name can be printed.
+
+    Example:
+    ```mlir
+    fsdp.program @all role {} {
+      %sum = fsdp.buffer "sum" persistent offset 0 : !fsdp.buffer<tensor<8xf32>>
+      %done = fsdp.event "sum.done"
+      fsdp.segment @train train async next [@train] {
+        %t = fsdp.launch "sum" on "compute" wait(%done) records(%done) outs(%sum : !fsdp.buffer<tensor<8xf32>>) {
+          %x = arith.constant dense<1.0> : tensor<8xf32>
+          fsdp.yield %x : tensor<8xf32>
+        }
+      }
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name);
+  let results = (outs FSDP_TimepointType:$timepoint);
+  let assemblyFormat = "$name attr-dict";
+}
+
 def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegments,
                                        SingleBlockImplicitTerminator<"YieldOp">,
                                        IsolatedFromAbove]> {
   let summary = "Run one kernel or collective on a stream";
   let description = [{
     Launches on one stream run in program order. This one starts when it is its turn and every timepoint of `wait` is
-    reached; the result is the timepoint of its completion. The block holds local IR on tensors: its
+    reached; the result is the timepoint of its completion, which the events in `records` stand for from then on: a wait
+    for an event means the launch that recorded it last before the waiting one was issued. The block holds local IR on tensors: its
     arguments are the contents of `ins`, what `fsdp.yield` yields becomes the contents of
     `outs`. A buffer may stand in both where the kernel works in place. Launches
     whose body reads or writes the step state name its buffer as `step_state`; it is no block argument. `of` is the
@@ -84,8 +117,8 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
     Constraints:
     - (C1) block arguments have the tensor types of `ins`, yielded values those of `outs`.
     - (C2) the body holds at most one collective, and then nothing else.
-    - (C3) `ins`, `outs` and `step_state` are buffers or subviews, `wait` are launches, all of this program;
-      the step state is a `tensor<16xi64>`.
+    - (C3) `ins`, `outs` and `step_state` are buffers or subviews of this program, `wait` are launches of this segment and
+      events, `records` are events, each once; the step state is a `tensor<16xi64>`.
 
     Example:
     ```mlir
@@ -107,13 +140,13 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
     ```
   }];
   let arguments = (ins StrAttr:$name, StrAttr:$stream, OptionalAttr<FSDP_StructureAttr>:$structure,
-                       Variadic<FSDP_TimepointType>:$wait,
+                       Variadic<FSDP_TimepointType>:$wait, Variadic<FSDP_TimepointType>:$records,
                        Variadic<FSDP_BufferType>:$ins, Variadic<FSDP_BufferType>:$outs,
                        Optional<FSDP_BufferType>:$step_state);
   let results = (outs FSDP_TimepointType:$done);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $name `on` $stream (`of` custom<Structure>($structure)^)? (`wait` `(` $wait^ `)`)? (`ins` `(` $ins^ `:` type($ins) `)`)?
+    $name `on` $stream (`of` custom<Structure>($structure)^)? (`wait` `(` $wait^ `)`)? (`records` `(` $records^ `)`)? (`ins` `(` $ins^ `:` type($ins) `)`)?
     (`outs` `(` $outs^ `:` type($outs) `)`)? (`step_state` `(` $step_state^ `:` type($step_state) `)`)?
     attr-dict-with-keyword custom<LaunchBody>($body)
   }];

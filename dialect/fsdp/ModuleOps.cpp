@@ -169,8 +169,9 @@ LogicalResult ProgramOp::verify() {
   if (failed(verifyNoArguments(*this)))
     return failure();
   for (Operation &op : getBody().front())
-    if (!isa<BufferOp, SubviewOp, SegmentOp>(op))
-      return op.emitOpError() << "stands in 'fsdp.program', which holds buffers and segments";
+    if (!isa<BufferOp, SubviewOp, EventOp, WalkOp, SegmentOp>(op))
+      return op.emitOpError()
+             << "stands in 'fsdp.program', which holds buffers, events, walks and segments";
   // A buffer begins at 2^48 at most, and has as many bytes at most.
   if (getArena() && *getArena() > static_cast<uint64_t>(2 * nn::kMostTensorBytes))
     return emitOpError() << "has an arena of " << static_cast<int64_t>(*getArena())
@@ -211,6 +212,46 @@ LogicalResult ProgramOp::verify() {
   if (covered != mesh.getNumRanks())
     return emitOpError() << "and its siblings cover " << covered << " ranks, expected "
                          << mesh.getNumRanks();
+  return success();
+}
+
+LogicalResult WalkOp::verify() {
+  if (getSegments().empty())
+    return emitOpError() << "has no segment to run";
+  if (getSegments().size() != getTimes().size())
+    return emitOpError() << "has " << getTimes().size() << " numbers of times, expected "
+                         << getSegments().size() << " as it has segments";
+  auto program = cast<ProgramOp>((*this)->getParentOp());
+  SmallVector<SegmentOp> segments;
+  for (auto [attribute, times] : llvm::zip_equal(getSegments(), getTimes())) {
+    auto symbol = cast<FlatSymbolRefAttr>(attribute);
+    SegmentOp segment;
+    for (SegmentOp candidate : program.getOps<SegmentOp>())
+      if (candidate.getSymNameAttr() == symbol.getAttr())
+        segment = candidate;
+    if (!segment)
+      return emitOpError() << "runs segment '" << symbol.getValue() << "', which program '"
+                           << program.getSymName() << "' lacks";
+    if (segment.getKind() != getKind())
+      return emitOpError() << "runs segment '" << symbol.getValue() << "' of kind '"
+                           << stringifyStepKind(segment.getKind()) << "', expected kind '"
+                           << stringifyStepKind(getKind()) << "' as the walk's";
+    if (times < 1)
+      return emitOpError() << "runs segment '" << symbol.getValue() << "' " << times
+                           << " times, expected at least 1";
+    segments.push_back(segment);
+  }
+  auto follows = [&](SegmentOp from, SegmentOp to) {
+    return llvm::is_contained(from.getNext(), FlatSymbolRefAttr::get(to.getSymNameAttr()));
+  };
+  for (size_t i = 0; i < segments.size(); ++i) {
+    SegmentOp from = segments[i], to = segments[(i + 1) % segments.size()];
+    if (getTimes()[i] > 1 && !follows(from, from))
+      to = from;
+    if (!follows(from, to))
+      return emitOpError() << "runs segment '" << to.getSymName() << "' after '"
+                           << from.getSymName() << "', whose 'next' does not name it";
+  }
   return success();
 }
 

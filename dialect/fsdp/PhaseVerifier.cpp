@@ -50,7 +50,7 @@ static bool mayHold(Operation *container, Operation *op) {
 
 LogicalResult mlir::fsdp::detail::verifyContainer(Operation *op) {
   // Their parents are given.
-  if (isa<StepOp, ProgramOp, SegmentOp>(op))
+  if (isa<StepOp, ProgramOp, WalkOp, EventOp, SegmentOp>(op))
     return success();
   Operation *container = op->getParentOp();
   while (isa_and_nonnull<nn::FusedOp>(container))

@@ -20,7 +20,7 @@ LogicalResult BufferOp::verify() {
   if (getStorage() && getPersistent() == holdsWhole)
     return emitOpError() << "'" << getName() << "' holds \"" << getWhat().value_or("")
                          << (getPersistent()
-                                 ? "\", expected \"parameter\" or a state as it is persistent"
+                                 ? "\", expected \"parameter\", a state or \"accumulator\" as it is persistent"
                                  : "\", expected \"gathered\" or \"gradient\" as it is "
                                    "not persistent");
   return success();
@@ -48,11 +48,13 @@ static LogicalResult verifyWhole(SymbolTableCollection &symbols, BufferOp buffer
 LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!getStorage())
     return success();
-  if (getPersistent())
+  if (getPersistent() && getWhat() != accumulator)
     return fsdp::detail::verifyStorage(symbols, *this, getStorageAttr(), getWhat().value_or(""),
                                        getType().getTensor());
   FailureOr<StorageOp> storage = fsdp::detail::findStorage(symbols, *this, getStorageAttr());
-  return failed(storage) ? failure() : verifyWhole(symbols, *this, *storage);
+  if (failed(storage) || getWhat() == accumulator) // of a shard, or of all members
+    return storage;
+  return verifyWhole(symbols, *this, *storage);
 }
 
 LogicalResult SubviewOp::verify() {
@@ -94,8 +96,16 @@ RankedTensorType mlir::fsdp::getStepStateType(MLIRContext *context) {
 /// Fails where an operand is not what a segment of this program declares.
 static LogicalResult verifyOperands(LaunchOp launch) {
   for (Value wait : launch.getWait())
-    if (!wait.getDefiningOp<LaunchOp>())
-      return launch.emitOpError() << "waits for what is no 'fsdp.launch'";
+    if (!wait.getDefiningOp<LaunchOp>() && !wait.getDefiningOp<EventOp>())
+      return launch.emitOpError() << "waits for what is no 'fsdp.launch' and no 'fsdp.event'";
+  llvm::SmallPtrSet<Operation *, 4> recorded;
+  for (Value record : launch.getRecords()) {
+    auto event = record.getDefiningOp<EventOp>();
+    if (!event)
+      return launch.emitOpError() << "records what is no 'fsdp.event'";
+    if (!recorded.insert(event).second)
+      return launch.emitOpError() << "records event '" << event.getName() << "' twice";
+  }
   SmallVector<Value> buffers(launch.getIns());
   llvm::append_range(buffers, launch.getOuts());
   if (Value state = launch.getStepState()) {

@@ -67,7 +67,7 @@ void Partition::runOnOperation() {
   for (auto [step, shardings] : llvm::zip_equal(steps, shardings)) {
     builder.setInsertionPointToEnd(segments);
     auto segment = SegmentOp::create(builder, step.getLoc(), step.getSymName(), step.getKind(),
-                                     builder.getArrayAttr(next));
+                                     /*async=*/false, builder.getArrayAttr(next));
     builder.createBlock(&segment.getBody());
     if (failed(StepPartitioner(step, shardings, *layout, builder).run()))
       return signalPassFailure();

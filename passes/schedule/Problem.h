@@ -20,8 +20,8 @@ namespace mlir::fsdp::schedule {
 /// Every offset in the arena is a multiple of this many bytes.
 constexpr int64_t kAlignment = 64;
 
-/// A place in the arena. A persistent buffer (segment -1) is full from the start and keeps its
-/// contents from segment to segment; another belongs to one segment and is empty at its start.
+/// A range of the arena. A persistent buffer (segment -1) keeps its contents from segment to
+/// segment; another one belongs to one segment and is unwritten each time that segment starts.
 struct Buffer {
   std::string name;
   int64_t size = 0;    ///< bytes
@@ -30,6 +30,9 @@ struct Buffer {
   /// The byte ranges [begin, end) of the members of a flat storage, in order; empty for other
   /// buffers. What lies between them is padding.
   std::vector<std::pair<int64_t, int64_t>> members = {};
+  /// Persistent buffers only: written before the first segment starts (parameters, optimizer
+  /// states, the step state). Others (accumulators) are unwritten until a launch writes them.
+  bool filled = true;
 
   bool isPersistent() const { return segment < 0; }
 };
@@ -68,8 +71,8 @@ struct Collective {
 /// How a launch uses the number of the step, which changes once, at the end of a step.
 enum class StepUse { none, reads, advances };
 
-/// One kernel or collective. It starts when all earlier launches of its stream and all of `waits`
-/// are complete.
+/// One kernel or collective. It starts when all earlier launches of its stream, all of `waits` and
+/// the latest launch so far that recorded each event of `awaits` are complete.
 struct Launch {
   std::string name;
   int stream = 0;         ///< index in the role
@@ -80,6 +83,12 @@ struct Launch {
   std::vector<std::pair<int, int>> inPlace;
   std::optional<Collective> collective;
   StepUse step = StepUse::none;
+  /// Indices of events of the role. A launch that both awaits and records an event awaits the launch
+  /// that recorded it before. What nothing has recorded is complete.
+  std::vector<int> awaits = {}, records = {};
+  /// The buffers' storage whose parameter the launch updates; empty for other launches. A storage
+  /// is updated at most once between two launches that advance the step.
+  std::string updates = {};
 };
 
 /// A straight line of launches in issue order.
@@ -91,6 +100,13 @@ struct Segment {
   std::string kind = {}; ///< what the segment is for
 };
 
+/// What the driver runs for one step: segments of the role in order, each `times` times.
+struct Walk {
+  std::string name;
+  std::vector<int> segments;
+  std::vector<int64_t> times;
+};
+
 /// The program of the ranks of one role.
 struct Role {
   std::string name;
@@ -98,6 +114,8 @@ struct Role {
   std::vector<Buffer> buffers;
   std::vector<Segment> segments;
   int64_t arena = -1; ///< bytes, or -1: memory is not planned yet
+  std::vector<std::string> events = {}; ///< names
+  std::vector<Walk> walks = {};
 };
 
 /// Ranks that meet in collectives: a stream and a set of mesh axes.

@@ -166,7 +166,8 @@ private:
     Value state = planned.readsState || planned.writesState ? persistent.front() : Value();
     auto launch = LaunchOp::create(
         builder, planned.location, TimepointType::get(builder.getContext()), planned.name,
-        planned.stream, planned.structure.getAttr(builder.getContext()), waits, ins, outs, state);
+        planned.stream, planned.structure.getAttr(builder.getContext()), waits,
+        /*records=*/ValueRange(), ins, outs, state);
     OpBuilder::InsertionGuard guard(builder);
     Block *body = builder.createBlock(&launch.getBody());
     IRMapping mapping;

@@ -26,7 +26,7 @@ BufferRange mlir::fsdp::resolveBuffer(Value buffer) {
 /// The storage of which all members, or their gradients, stand in `buffer`; null for other buffers.
 static StorageOp wholeIn(BufferOp buffer, const SymbolTable &symbols) {
   FlatSymbolRefAttr symbol = buffer.getStorageAttr();
-  if (!symbol)
+  if (!symbol || buffer.getWhat() == BufferOp::accumulator)
     return nullptr;
   auto storage = symbols.lookup<StorageOp>(symbol.getAttr());
   // Persistent are the parts of a rank.
@@ -52,6 +52,14 @@ static std::vector<std::pair<int64_t, int64_t>> getMembers(BufferOp buffer,
   return ranges;
 }
 
+/// True where the driver writes what `buffer` holds before the first segment: what storages declare,
+/// and the step state.
+static bool isFilled(BufferOp buffer) {
+  if (!buffer.getPersistent() || buffer.getStorage())
+    return buffer.getWhat() != BufferOp::accumulator;
+  return buffer.getType().getTensor() == getStepStateType(buffer.getContext());
+}
+
 namespace {
 
 /// Builds one role.
@@ -75,10 +83,22 @@ public:
     }
     for (auto buffer : program.getOps<BufferOp>())
       addBuffer(buffer, -1);
+    for (auto [index, event] : llvm::enumerate(program.getOps<EventOp>())) {
+      eventIndex[event.getTimepoint()] = static_cast<int>(index);
+      role.events.push_back(event.getName().str());
+    }
+    for (auto walk : program.getOps<WalkOp>()) {
+      schedule::Walk &added = role.walks.emplace_back();
+      added.name = walk.getSymName().str();
+      for (auto segment : walk.getSegments().getAsRange<FlatSymbolRefAttr>())
+        added.segments.push_back(segmentIndex.lookup(segment.getValue()));
+      llvm::append_range(added.times, walk.getTimes());
+    }
     for (auto [index, op] : llvm::enumerate(result.segments.back())) {
       schedule::Segment segment;
       segment.name = op.getSymName().str();
       segment.kind = stringifyStepKind(op.getKind()).str();
+      segment.joined = !op.getAsync();
       for (auto next : op.getNext().getAsRange<FlatSymbolRefAttr>())
         segment.next.push_back(segmentIndex.lookup(next.getValue()));
       for (auto buffer : op.getOps<BufferOp>())
@@ -100,7 +120,7 @@ private:
     bufferIndex[op] = static_cast<int>(role.buffers.size());
     int64_t offset = op.getOffset() ? static_cast<int64_t>(*op.getOffset()) : -1;
     role.buffers.push_back({op.getName().str(), op.getType().getSizeInBytes(), segment, offset,
-                            getMembers(op, symbols)});
+                            getMembers(op, symbols), isFilled(op)});
     result.buffers.back().push_back(op);
   }
 
@@ -113,8 +133,14 @@ private:
     schedule::Launch launch;
     launch.name = op.getName().str();
     launch.stream = indexOf(role.streams, op.getStream());
-    for (Value wait : op.getWait())
-      launch.waits.push_back(launchIndex.lookup(wait));
+    for (Value wait : op.getWait()) {
+      if (wait.getDefiningOp<EventOp>())
+        launch.awaits.push_back(eventIndex.lookup(wait));
+      else
+        launch.waits.push_back(launchIndex.lookup(wait));
+    }
+    for (Value event : op.getRecords())
+      launch.records.push_back(eventIndex.lookup(event));
     for (Value buffer : op.getIns())
       launch.reads.push_back(access(buffer));
     for (Value buffer : op.getOuts())
@@ -130,6 +156,8 @@ private:
         launch.writes.push_back(access(state));
       }
     }
+    for (auto update : op.getBody().getOps<OptimizerStepOp>())
+      launch.updates = update.getStorage().str();
     for (auto collective : op.getBody().getOps<CollectiveOpInterface>())
       if (!isa<AllSliceOp>(collective)) // moves nothing between ranks
         launch.collective = translate(op, collective);
@@ -201,7 +229,7 @@ private:
   const SymbolTable &symbols;   ///< of the module
   schedule::Role role;
   DenseMap<Operation *, int> bufferIndex;
-  DenseMap<Value, int> launchIndex;
+  DenseMap<Value, int> launchIndex, eventIndex;
 };
 
 } // namespace

@@ -44,7 +44,7 @@ fsdp.program @all role {} {
 // -----
 
 fsdp.program @all role {} {
-  // expected-error @below {{stands in 'fsdp.program', which holds buffers and segments}}
+  // expected-error @below {{stands in 'fsdp.program', which holds buffers, events, walks and segments}}
   %c = arith.constant dense<1.0> : tensor<4xf32>
 }
 

@@ -30,7 +30,7 @@ fsdp.program @p role {} {
 // -----
 
 fsdp.program @p role {} {
-  // expected-error @below {{'b' holds "gradient", expected "parameter" or a state as it is persistent}}
+  // expected-error @below {{'b' holds "gradient", expected "parameter", a state or "accumulator" as it is persistent}}
   %b = fsdp.buffer "b" persistent holds @u "gradient" : !fsdp.buffer<tensor<8xf32>>
 }
 
@@ -121,5 +121,131 @@ fsdp.program @p role {} {
       %s = fsdp.all_reduce sum %n over ["fsdp"] : tensor<8xf32>
       fsdp.yield %s : tensor<8xf32>
     }
+  }
+}
+
+// -----
+
+// launch C3: what launches record.
+
+fsdp.program @p role {} {
+  %b = fsdp.buffer "b" persistent offset 0 : !fsdp.buffer<tensor<8xf32>>
+  fsdp.segment @s train next [@s] {
+    %t = fsdp.launch "a" on "compute" outs(%b : !fsdp.buffer<tensor<8xf32>>) {
+      %x = arith.constant dense<1.0> : tensor<8xf32>
+      fsdp.yield %x : tensor<8xf32>
+    }
+    // expected-error @below {{records what is no 'fsdp.event'}}
+    fsdp.launch "c" on "compute" records(%t) outs(%b : !fsdp.buffer<tensor<8xf32>>) {
+      %x = arith.constant dense<1.0> : tensor<8xf32>
+      fsdp.yield %x : tensor<8xf32>
+    }
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  %b = fsdp.buffer "b" persistent offset 0 : !fsdp.buffer<tensor<8xf32>>
+  %e = fsdp.event "e"
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{records event 'e' twice}}
+    fsdp.launch "c" on "compute" records(%e, %e) outs(%b : !fsdp.buffer<tensor<8xf32>>) {
+      %x = arith.constant dense<1.0> : tensor<8xf32>
+      fsdp.yield %x : tensor<8xf32>
+    }
+  }
+}
+
+// -----
+
+// event C1 and C2.
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{'fsdp.event' op expects parent op 'fsdp.program'}}
+    %e = fsdp.event "e"
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  // expected-error @below {{name 'name' is empty; give it a name}}
+  %e = fsdp.event ""
+  fsdp.segment @s train next [@s] {
+  }
+}
+
+// -----
+
+// walk C1: segments and times.
+
+fsdp.program @p role {} {
+  // expected-error @below {{has no segment to run}}
+  fsdp.walk @w train [] times []
+  fsdp.segment @s train next [@s] {
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  // expected-error @below {{has 2 numbers of times, expected 1 as it has segments}}
+  fsdp.walk @w train [@s] times [1, 2]
+  fsdp.segment @s train next [@s] {
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  // expected-error @below {{runs segment 't', which program 'p' lacks}}
+  fsdp.walk @w train [@t] times [1]
+  fsdp.segment @s train next [@s] {
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  // expected-error @below {{runs segment 's' 0 times, expected at least 1}}
+  fsdp.walk @w train [@s] times [0]
+  fsdp.segment @s train next [@s] {
+  }
+}
+
+// -----
+
+// walk C2: every step of a walk is an edge.
+
+fsdp.program @p role {} {
+  // expected-error @below {{runs segment 's' after 's', whose 'next' does not name it}}
+  fsdp.walk @w train [@s, @t] times [2, 1]
+  fsdp.segment @s train next [@t] {
+  }
+  fsdp.segment @t train next [@s] {
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  // expected-error @below {{runs segment 's' after 't', whose 'next' does not name it}}
+  fsdp.walk @w train [@s, @t] times [1, 1]
+  fsdp.segment @s train next [@t] {
+  }
+  fsdp.segment @t train next [@t] {
+  }
+}
+
+// -----
+
+// walk C3: kinds.
+
+fsdp.program @p role {} {
+  // expected-error @below {{runs segment 's' of kind 'evaluate', expected kind 'train' as the walk's}}
+  fsdp.walk @w train [@s] times [1]
+  fsdp.segment @s evaluate next [@s] {
   }
 }

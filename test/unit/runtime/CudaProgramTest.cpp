@@ -24,7 +24,7 @@ TEST(CudaProgram, EndsAtOnceWhereNoGpuIsUsable) {
       EXPECT_TRUE(job.says("error: no GPU is usable: CUDA driver version is insufficient") ||
                   job.says("error: no GPU is usable: no CUDA-capable device is detected"))
           << job.output;
-      EXPECT_LT(job.seconds, 20); // it waits for nothing; a loaded machine takes seconds
+      EXPECT_LT(job.seconds, 60); // no timeout of a job is shorter: nothing was waited for
     }
 }
 
