@@ -139,7 +139,7 @@ LogicalResult ShardedMachine::checkSame(int64_t rank, Operation *op, int64_t oth
   if (mine == others)
     return success();
   InFlightDiagnostic diagnostic = op->emitError()
-                                  << "ranks meet at different collectives: rank " << rank << " at '"
+                                  << "ranks call different collectives: rank " << rank << " at '"
                                   << mine << "', rank " << otherRank << " at '" << others << "'";
   diagnostic.attachNote(other->getLoc()) << "rank " << otherRank << " is here";
   return diagnostic;

@@ -93,7 +93,7 @@ void Driver::State::openOutputs() {
     checkFolderOutput(options.output);
     named.push_back({"-o", options.output, identityOf(options.output), /*output=*/true});
     if (standsInFolder(input, options.output))
-      throw UsageError("model '" + input + "' stands in the folder that -o replaces, '" +
+      throw UsageError("model '" + input + "' is in the folder that -o replaces, '" +
                        options.output + "'; choose another location");
   } else if (!options.onlyReport()) {
     result = openOutput(options.output.empty() ? "-" : options.output);
@@ -154,7 +154,8 @@ void Driver::State::write(ModuleOp module) {
   } catch (const Failure &failure) {
     if (options.onlyReport()) // the table is all that was asked for
       throw;
-    std::cerr << name << ": note: " << failure.what() << "; the table is lost, the rest is written\n";
+    std::cerr << name << ": note: " << failure.what()
+              << "; the table was not printed, all other output was written\n";
   }
 }
 

@@ -36,8 +36,9 @@ const std::string &findRuntimeSources() {
       self = files::canonical(info.dli_fname, error);
     const files::path share = self.parent_path().parent_path() / "share" / "fsdpc";
     if (!files::exists(share / "runtime" / "Runtime.h", error))
-      throw Failure("the runtime's sources are not in '" + share.string() + "', where those of '" +
-                    self.string() + "' belong; install the package as a whole");
+      throw Failure("the sources of the runtime library are not in '" + share.string() +
+                    "', where those of '" + self.string() +
+                    "' are installed; install the complete package");
     return share.string();
   }();
   return found;
@@ -57,14 +58,14 @@ static std::string findCompiler() {
   for (const char *name : {FSDP_COMPILER, "clang++-22", "clang++", "g++", "c++"})
     if (auto found = llvm::sys::findProgramByName(name))
       return *found;
-  throw Failure("there is no C++ compiler to compile programs with; install clang-22 or g++");
+  throw Failure("no C++ compiler was found; install clang-22 or g++");
 }
 
 static std::string findTool(const char *name, const char *package) {
   if (auto found = llvm::sys::findProgramByName(name))
     return *found;
-  throw Failure(std::string("the runtime library of programs is built on first use, and '") + name +
-                "' is not here; install " + package);
+  throw Failure(std::string("the runtime library is built on first use, and '") + name +
+                "' was not found; install " + package);
 }
 
 /// nvcc where the runtime's Cuda.cmake looks for it, or an empty string.
@@ -138,7 +139,7 @@ static void runStep(const std::vector<std::string> &command, const std::string &
   if (done.ReturnCode == 0)
     return;
   std::string text = readFile(log);
-  throw Failure("the runtime library of programs does not build:\n" +
+  throw Failure("the runtime library could not be built:\n" +
                 text.substr(text.size() > 4000 ? text.size() - 4000 : 0));
 }
 
