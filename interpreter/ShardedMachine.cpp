@@ -48,7 +48,7 @@ ShardedMachine::find(StringRef parameter) {
     for (const StorageLayout::Member &member : storage.getMembers())
       if (ParamOp(member.param).getSymName() == parameter)
         return std::make_pair(&storage, &member);
-  return module.emitError() << "stores parameter '" << parameter << "' nowhere";
+  return module.emitError() << "has no storage for parameter '" << parameter << "'";
 }
 
 static bool keeps(const StorageLayout &storage, StringRef what) {

@@ -218,8 +218,9 @@ void MixedPrecision::runOnOperation() {
   for (ParamOp param : module.getOps<ParamOp>()) {
     PlacementAttr placement = param.getPlacementAttr();
     if (!placement) {
-      param.emitOpError("has no placement to write its precision to; run --fsdp-shard-parameters "
-                        "first");
+      param.emitOpError(
+          "has no placement, which its precision is part of; run --fsdp-shard-parameters "
+          "first");
       return signalPassFailure();
     }
     if (!param.getTensorType().getElementType().isF32()) {

@@ -143,7 +143,7 @@ module attributes {fsdp.phase = "scheduled"} {
     fsdp.segment @train train next [@train] {
       %t = fsdp.launch "output" on "compute" {
         %c = arith.constant dense<1.0> : tensor<f32>
-        // expected-error @below {{takes operand #0 that is not in a buffer; store the constant in a buffer first}}
+        // expected-error @below {{has operand #0 that is not in a buffer; store the constant in a buffer first}}
         fsdp.output "loss" %c
       }
     }
@@ -158,7 +158,7 @@ module attributes {fsdp.phase = "scheduled"} {
     %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
     fsdp.segment @train train next [@train] {
       %t = fsdp.launch "x" on "input" {
-        // expected-error @below {{leaves result #0 outside of a buffer; yield it}}
+        // expected-error @below {{has result #0 that is not in a buffer; yield it}}
         %v = fsdp.input "x" sample_dim 0 : tensor<8xf32>
       }
     }

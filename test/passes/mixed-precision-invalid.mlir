@@ -10,7 +10,7 @@
 // WIRE: error: option 'reduce' got 'f64', expected f32 or bf16
 
 //--- placement.mlir
-// PLACEMENT: error: 'fsdp.param' op has no placement to write its precision to; run --fsdp-shard-parameters first
+// PLACEMENT: error: 'fsdp.param' op has no placement, which its precision is part of; run --fsdp-shard-parameters first
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
 

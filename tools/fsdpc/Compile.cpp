@@ -51,7 +51,7 @@ OwningOpRef<ModuleOp> readModel(Context &context, const std::string &path) {
   context.sources().AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(context.sources(), &context.get());
   if (!module)
-    throw Failure("'" + path + "' is not a model");
+    throw Failure("'" + path + "' is not a valid model");
   return module;
 }
 

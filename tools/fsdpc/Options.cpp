@@ -158,7 +158,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
              o.pipeline.batchAxes = parseAxes(text, message);
              return message;
            });
-  choice("--strategy", o.pipeline.strategy, "sharding strategy",
+  choice("--strategy", o.pipeline.strategy,
+         "sharding strategy (zero1 and zero2 are not available yet)",
          {"ddp", "zero1", "zero2", "fsdp", "hsdp"})
       ->each([&o](const std::string &) { o.strategyGiven = true; });
   group
@@ -197,7 +198,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
              o.memoryLimit = text;
              return checkByteCount(text);
            });
-  cli::add(group, "--prefetch", "auto|K", "number of all-gathers issued ahead of the unit in use",
+  cli::add(group, "--prefetch", "auto|K",
+           "number of all-gathers issued ahead of the unit in use (auto is not available yet)",
            [&o](const std::string &text) {
              if (text != "auto")
                return cli::parseInteger(text, fromZero, o.pipeline.prefetch).empty()
@@ -207,8 +209,10 @@ static void declareDistribution(CLI::App &app, Options &o) {
              return std::string();
            })
       ->default_str("1");
-  choice("--buckets", o.buckets, "what one all-gather transfers", {"unit", "parameter"});
-  choice("--communicator", o.communicator, "transport between ranks",
+  choice("--buckets", o.buckets, "what one all-gather transfers (parameter is not available yet)",
+         {"unit", "parameter"});
+  choice("--communicator", o.communicator,
+         "transport between ranks: auto, shm, tcp or mpi; for --target=cuda auto, nccl or loopback",
          {"auto", "shm", "tcp", "mpi", "nccl", "loopback"});
   group.callback([&o, &group] {
     for (const CLI::Option *option : group.get_options())
@@ -345,9 +349,9 @@ ir::OptimizerAttr OptimizerOptions::apply(ir::OptimizerAttr optimizer) const {
   // An option that the rule does not read would be lost without a word.
   auto requireOf = [&](bool given, const char *option, bool reads, const char *rules) {
     if (given && !reads)
-      throw UsageError(std::string(option) + " is of " + rules + ", got the optimizer " +
+      throw UsageError(std::string(option) + " applies to " + rules + " only, got optimizer " +
                        ir::stringifyOptimizerKind(rule).str() +
-                       "; leave it out or choose with --optimizer");
+                       "; leave it out or change --optimizer");
   };
   const bool isSgd = rule == ir::OptimizerKind::sgd;
   requireOf(momentum.has_value(), "--momentum", isSgd, "sgd");

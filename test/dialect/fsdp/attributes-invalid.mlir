@@ -143,13 +143,13 @@ fsdp.step @train train optimizer <sgd, rate = 0.1> {
 
 // -----
 
-// expected-error @below {{optimizer constant 'momentum' is of sgd, got the optimizer adam; leave it out}}
+// expected-error @below {{optimizer constant 'momentum' applies to sgd only, got optimizer adam; leave it out}}
 fsdp.step @train train optimizer <adam, lr = 0.1, momentum = 0.9> {
 }
 
 // -----
 
-// expected-error @below {{optimizer constant 'beta2' is of adam and adamw, got the optimizer sgd; leave it out}}
+// expected-error @below {{optimizer constant 'beta2' applies to adam and adamw only, got optimizer sgd; leave it out}}
 fsdp.step @train train optimizer <sgd, lr = 0.1, beta2 = 0.9> {
 }
 
