@@ -94,11 +94,11 @@ bool CallFinder::allFromBuffers(Operation *op) {
 LogicalResult CallFinder::needBuffers(Operation *op, unsigned optional) {
   for (auto [index, operand] : llvm::enumerate(op->getOperands()))
     if (!source(operand))
-      return op->emitOpError() << "takes operand #" << index
-                               << " from no buffer; store the constant in one first";
+      return op->emitOpError() << "has operand #" << index
+                               << " that is not in a buffer; store the constant in a buffer first";
   for (auto [index, result] : llvm::enumerate(op->getResults().drop_back(optional)))
     if (!target(result))
-      return op->emitOpError() << "leaves result #" << index << " in no buffer; yield it";
+      return op->emitOpError() << "has result #" << index << " that is not in a buffer; yield it";
   return success();
 }
 

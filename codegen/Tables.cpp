@@ -84,7 +84,7 @@ static LogicalResult emitMembers(StorageOp storage, const SymbolTable &symbols,
     auto param = symbols.lookup<ParamOp>(member.getParam().getValue());
     if (!param)
       return storage.emitOpError() << "has the member '" << member.getParam().getValue()
-                                   << "', which is no parameter of the module";
+                                   << "', which is not a parameter of the module";
     RankedTensorType type = param.getTensorType();
     ArrayRef<int64_t> shape = type.getShape();
     ArrayRef<int64_t> fileShape = param.getFileShape() ? *param.getFileShape() : shape;

@@ -19,12 +19,12 @@ Shape Tensor::shape() const {
 
 Located::Located(const Tensor &tensor, Where where) : tensor(tensor), where(where) {
   if (!tensor.model)
-    throw ModelError(where, "this tensor holds no value; assign one before it is used");
+    throw ModelError(where, "this tensor has no value; assign one before it is used");
 }
 
 Located::Located(const Parameter &parameter, Where where) : where(where) {
   if (!parameter.model)
-    throw ModelError(where, "this parameter was not declared; make it with 'Scope::parameter'");
+    throw ModelError(where, "this parameter was not declared; create it with 'Scope::parameter'");
   tensor = parameter.model->read(parameter, where);
 }
 
@@ -134,7 +134,7 @@ Parameter Scope::parameter(const std::string &name, const Shape &shape, Init ini
 void Model::loss(const Average &average, Where where) {
   ModelBuilder &b = *builder;
   if (!b.step.getOps<ir::LossOp>().empty())
-    throw ModelError(where, "the model has two losses; add them up first");
+    throw ModelError(where, "the model has two losses; add them first");
   ir::LossOp::create(b.builder, b.location("loss", where), valueOf(average.sum),
                      valueOf(average.weight));
 }

@@ -51,7 +51,7 @@ Tensor pad(Located input, int64_t dim, int64_t low, int64_t high) {
 
 Tensor concat(const std::vector<Located> &inputs, int64_t dim, Where where) {
   if (inputs.empty())
-    throw ModelError(where, "concat of nothing: expected at least one tensor to join");
+    throw ModelError(where, "concat got no tensors: expected at least one tensor to join");
   std::string what = "concat along dimension " + std::to_string(dim);
   std::vector<Tensor> operands;
   SmallVector<Value> values;
@@ -170,7 +170,8 @@ Tensor dropout(Located input, double rate, const std::string &name) {
         std::string base = name.empty() ? cast<NameLoc>(loc).getName().str() : name, own = base;
         if (!name.empty() && isTaken(name))
           ModelBuilder::fail("dropout", {input.tensor}, input.where,
-                      "the draws of '" + name + "' are another dropout's; give each its own name");
+                             "dropout name '" + name +
+                                 "' is already in use; give each dropout its own name");
         for (int number = 1; isTaken(own); ++number)
           own = base + "." + std::to_string(number);
         return mlir::fsdp::DropoutOp::create(builder, loc, typeOf(input.tensor),

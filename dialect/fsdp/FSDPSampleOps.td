@@ -1,7 +1,7 @@
-//===- FSDPSampleOps.td - which samples of a batch count ------------------===//
+//===- FSDPSampleOps.td - the number of valid samples of a batch ----------===//
 //
-// The last batch of a validation set may hold fewer samples than the program is made for. How many count is
-// known at run time only: it stands in the step state, and what runs over samples asks for it.
+// The last batch of a validation set may have fewer samples than the batch size of the program. The number of valid samples
+// is known at run time only: it is in the step state, which ops over samples read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,10 +13,10 @@ include "dialect/nn/NNInterfaces.td"
 
 def FSDP_SampleCountOp : FSDP_Op<"sample_count", [InGlobalPhase, InLocalPhase, InScheduledPhase,
     MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
-  let summary = "How many samples of this batch count";
+  let summary = "The number of valid samples in this batch";
   let description = [{
-    Reads from the step state how many of the `of` samples of the global batch count: the first ones.
-    The others repeat samples and must have no effect on what is logged.
+    Reads from the step state how many of the `of` samples of the global batch are valid; they come first.
+    The others repeat samples and must not affect logged values.
 
     Constraints:
     - (C1) `of` is at least 1 and at most 2^48.
@@ -84,17 +84,17 @@ def FSDP_NextMicrobatchOp : FSDP_Op<"next_microbatch", [InLocalPhase, InSchedule
 def FSDP_MaskSamplesOp : FSDP_Op<"mask_samples", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase,
     AllTypesMatch<["input", "result"]>, DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["isElementwise", "isCheap"]>]> {
-  let summary = "Overwrite the samples that do not count";
+  let summary = "Overwrite invalid samples";
   let description = [{
     Dimension `dim` runs over the samples of the batch, `rows` elements for each of them, one sample after
-    another. Elements that belong to sample `count` or a later one become `fill`. Stands before every
-    reduction over samples in a step that evaluates (0 for sums, -inf for maxima).
+    another. Elements that belong to sample `count` or a later one become `fill`. Required before every
+    reduction over samples in an evaluation step (0 for sums, -inf for maxima).
 
     In the local form the dimension is this rank's part of one of `shard_of` elements, split over `over`.
 
     Constraints:
-    - (C1) `dim` is a dimension of the value and its whole size is a multiple of `rows`, which is at least 1.
-    - (C2) `shard_of` and `over` stand together; the local size is `shard_of` ceil-divided by the ranks over `over`.
+    - (C1) `dim` is a dimension of the value and its global size is a multiple of `rows`, which is at least 1.
+    - (C2) `shard_of` and `over` are given together; the local size is `shard_of` ceil-divided by the ranks over `over`.
     - (C3) `fill` is an infinity or a value of the element type.
 
     Example:
@@ -127,10 +127,10 @@ def FSDP_MaskSamplesOp : FSDP_Op<"mask_samples", [Pure, InGlobalPhase, InLocalPh
 
 def FSDP_OutputSumOp : FSDP_Op<"output_sum", [InGlobalPhase, InLocalPhase, InScheduledPhase,
     MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
-  let summary = "Hand over a number of an evaluation as a sum and a weight";
+  let summary = "Output a value of an evaluation as a sum and a weight";
   let description = [{
     The host adds up sums and weights over all batches of the validation set and logs the quotient of the two under
-    `name`, so that every sample counts once and a batch of weight 0 does no harm.
+    `name`, so that every sample counts once and a batch may have weight 0.
 
     Example:
     ```mlir

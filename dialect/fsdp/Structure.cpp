@@ -70,8 +70,7 @@ LogicalResult StructureAttr::verify(function_ref<InFlightDiagnostic()> emitError
     return emitError() << "stage is " << stage << ", expected 0 to " << mostStages;
   if (Structure{unit, direction, stage} == Structure())
     return emitError()
-           << "structure names no unit, no other direction than forward and no stage but "
-              "0, which is meant without it; leave it out";
+           << "structure has only default values (no unit, forward, stage 0); leave it out";
   return success();
 }
 
@@ -137,13 +136,13 @@ LogicalResult mlir::fsdp::detail::verifyStructure(Operation *op, NamedAttribute 
       isa_and_nonnull<SegmentOp>(container) || (isStructure && isa_and_nonnull<StepOp>(container));
   if (!computes || !stands)
     return op->emitOpError() << "has '" << attribute.getName().getValue()
-                             << "', expected it only on what computes in a "
+                             << "', expected it only on computations in a "
                              << (isStructure ? "step or segment" : "segment")
-                             << "; constants and what stands in a kernel belong to what uses them, "
-                                "launches say 'of'";
+                             << "; constants and the ops in a kernel have the structure of their "
+                                "users, launches have 'of'";
   if (!isStructure && !getStructure(op).unit)
     return op->emitOpError() << "has '" << attribute.getName().getValue() << "' "
-                             << attribute.getValue() << " for no unit; name it in '"
+                             << attribute.getValue() << " without a unit; name the unit in '"
                              << FSDPDialect::structureAttrName << "'";
   return success();
 }

@@ -12,7 +12,7 @@ def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
   let description = [{
     For each row: `log_sum_exp = log(sum(exp(logits)))` and
     `loss = log_sum_exp - logits[label]`, computed stably with the row's maximum; the
-    one-hot and the softmax never exist. The last dimension of `logits` holds the
+    one-hot and the softmax are never materialized. The last dimension of `logits` holds the
     classes, all others are rows.
 
     Constraints:

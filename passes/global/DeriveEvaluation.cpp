@@ -21,8 +21,8 @@ struct DeriveEvaluation : fsdp::impl::DeriveEvaluationPassBase<DeriveEvaluation>
     constexpr StringLiteral name = "evaluate";
     if (Operation *taken = SymbolTable(module).lookup(name)) {
       train.emitOpError("cannot derive its evaluation: the symbol '")
-          << name << "' is taken; rename it or write the evaluation step";
-      taken->emitRemark("taken here");
+          << name << "' is already used; rename it or write the evaluation step";
+      taken->emitRemark("used here");
       return signalPassFailure();
     }
     OpBuilder builder(train);

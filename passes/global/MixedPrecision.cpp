@@ -211,21 +211,22 @@ void MixedPrecision::runOnOperation() {
   for (StepOp step : module.getOps<StepOp>())
     for (Operation &op : step.getBody().front())
       if (isa<GradientOp, UpdateOp>(op)) {
-        op.emitOpError("stands in a step whose precision is to be chosen; run "
+        op.emitOpError("is in a step whose precision is not chosen yet; run "
                        "--fsdp-mixed-precision before --fsdp-differentiate");
         return signalPassFailure();
       }
   for (ParamOp param : module.getOps<ParamOp>()) {
     PlacementAttr placement = param.getPlacementAttr();
     if (!placement) {
-      param.emitOpError("has no placement to write its precision to; run --fsdp-shard-parameters "
-                        "first");
+      param.emitOpError(
+          "has no placement, which its precision is part of; run --fsdp-shard-parameters "
+          "first");
       return signalPassFailure();
     }
     if (!param.getTensorType().getElementType().isF32()) {
       param.emitOpError() << "of type " << param.getType()
-                          << " is to be trained in another precision than it is stored in, "
-                             "expected f32 to be stored";
+                          << " is trained in another precision than it is stored in, expected it "
+                             "to be stored in f32";
       return signalPassFailure();
     }
     param.setPlacementAttr(PlacementAttr::get(&getContext(), placement.getKind(),

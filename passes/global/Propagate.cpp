@@ -87,7 +87,7 @@ private:
     if (samples < ranks)
       input.emitWarning() << "a step has " << samples << " samples, and the mesh splits them over "
                           << ranks
-                          << " ranks, some of which get none that count; use a batch of at "
+                          << " ranks, some of which get only padding; use a batch of at "
                              "least "
                           << ranks << " or fewer ranks";
   }
