@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptions &options) {
-  // Before differentiation, so that evaluation holds nothing of backward.
+  // Before differentiation, so that evaluation holds nothing of backward, and no checkpoints.
   manager.addPass(createDeriveEvaluationPass());
   // Placements first: they are the user's decisions, and everything later reads them.
   ShardParametersPassOptions placements;
@@ -31,6 +31,14 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   manager.addPass(createMixedPrecisionPass(precision));
   // Once casts stand, since they are values to mask; loss and metrics are still sums over weights.
   manager.addPass(createCountSamplesPass());
+  // Regions hold the values that backward would keep: casts among them, so after mixed precision. Models
+  // may have fsdp.checkpoint regions of their own before, which the passes above step into or leave alone;
+  // differentiation ends all regions, so that no pass below sees one.
+  if (options.remat != "none") {
+    RematerializePassOptions remat;
+    remat.policy = options.remat;
+    manager.addPass(createRematerializePass(remat));
+  }
   // Reads of one parameter are distinct from here on: backward gets its own.
   manager.addPass(createDifferentiatePass());
   manager.addPass(createApplyOptimizerPass());
@@ -45,8 +53,7 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   manager.addPass(createPartitionPass());
   // After partitioning, so that masks and broadcasts of local shape join kernels.
   manager.addPass(createFusePass());
-  // Later, here: fsdp-rematerialize, after fusion so that recomputing calls the same kernels, and
-  // fsdp-accumulate, which repeats the segment for microbatches.
+  // Later, here: fsdp-accumulate, which repeats the segment for microbatches.
   manager.addPass(createVerifyPhasePass());
 }
 
@@ -82,6 +89,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
 
   Option<std::string> precision{*this, "precision", llvm::cl::desc("f32 or bf16"),
                                 llvm::cl::init("f32")};
+  Option<std::string> remat{*this, "remat", llvm::cl::desc("none, full, selective or every:K"),
+                            llvm::cl::init("none")};
   Option<std::string> reducePrecision{*this, "reduce-precision", llvm::cl::desc("f32 or bf16"),
                                       llvm::cl::init("f32")};
 
@@ -89,6 +98,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
     PipelineOptions options;
     options.precision = precision;
     options.reducePrecision = reducePrecision;
+    options.remat = remat;
     options.strategy = strategy;
     options.reshard = reshard;
     options.batchAxes.assign(batchAxes.begin(), batchAxes.end());

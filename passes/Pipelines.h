@@ -31,6 +31,8 @@ struct PipelineOptions {
   /// `f32` or `bf16`: of gathers and of compute, and of gradients until they are reduced. What is stored
   /// is f32.
   std::string precision = "f32", reducePrecision = "f32";
+  /// What backward computes again: `none`, `full`, `selective` or `every:K`.
+  std::string remat = "none";
   /// How many gathers may run ahead of the unit in use.
   int64_t prefetch = 1;
 };

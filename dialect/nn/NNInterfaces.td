@@ -86,6 +86,8 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
                     "bool", "isElementwise", (ins), "", "return false;">,
     InterfaceMethod<"True where a loop may compute an element again in every iteration rather than store it.",
                     "bool", "isCheap", (ins), "", "return false;">,
+    InterfaceMethod<"True where it sums products: work that selective rematerialization keeps the results of.",
+                    "bool", "isContraction", (ins), "", "return false;">,
     InterfaceMethod<"The number of things that the integers of operand `operand` number, which are checked when data is "
                     "read; 0 where it numbers none or they are not checked.",
                     "int64_t", "getIndexBound", (ins "unsigned":$operand), "", "return 0;">,

@@ -64,7 +64,6 @@ struct Options {
   bool strategyGiven = false;
   int64_t accumulate = 1;
   std::string accumulateReduce = "last";
-  std::string remat = "none";
   std::string memoryLimit;
   std::string buckets = "unit";
   std::string communicator = "auto";
