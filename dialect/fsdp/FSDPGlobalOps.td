@@ -258,7 +258,7 @@ def FSDP_CheckpointOp : FSDP_Op<"checkpoint", [InGlobalPhase, RecursiveMemoryEff
   let arguments = (ins FSDP_CheckpointPolicyAttr:$policy);
   let results = (outs Variadic<FSDP_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$policy attr-dict (`:` type($results)^)? custom<LaunchBody>($body)";
+  let assemblyFormat = "`` $policy attr-dict-with-keyword (`:` type($results)^)? custom<LaunchBody>($body)";
   let hasVerifier = 1;
 }
 
