@@ -4,6 +4,7 @@
 #include "dsl/Operations.h"
 
 #include "dialect/nn/NNDialect.h"
+#include "llvm/ADT/StringSet.h"
 #include <cmath>
 
 using namespace mlir;
@@ -162,11 +163,11 @@ Tensor dropout(Located input, double rate, const std::string &name) {
     return input.tensor;
   return builderOf(input.tensor).create(
       "dropout", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        auto isTaken = [&](const std::string &wanted) {
-          return llvm::any_of(
-              builder.getInsertionBlock()->getOps<mlir::fsdp::DropoutOp>(),
-              [&](mlir::fsdp::DropoutOp other) { return other.getName() == wanted; });
-        };
+        llvm::StringSet<> taken;
+        builderOf(input.tensor).step.walk([&](mlir::fsdp::DropoutOp other) {
+          taken.insert(other.getName());
+        });
+        auto isTaken = [&](const std::string &wanted) { return taken.contains(wanted); };
         std::string base = name.empty() ? cast<NameLoc>(loc).getName().str() : name, own = base;
         if (!name.empty() && isTaken(name))
           ModelBuilder::fail("dropout", {input.tensor}, input.where,

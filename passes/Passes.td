@@ -19,7 +19,7 @@ def DeriveEvaluationPass : Pass<"fsdp-derive-evaluation", "::mlir::ModuleOp"> {
   let summary = "Add an evaluation step to a module that has only a training step";
   let description = [{
     After this pass a module whose only step is of kind `train` has a second step `@evaluate` with the
-    same computation, without optimizer and without `fsdp.dropout`, so that a trained program can measure
+    same computation, without optimizer, `fsdp.dropout` and `fsdp.checkpoint`, so that a trained program can measure
     loss and metrics on validation data.
     Modules with other steps do not change. Runs before differentiation.
 
@@ -42,6 +42,24 @@ def CountSamplesPass : Pass<"fsdp-count-samples", "::mlir::ModuleOp"> {
   }];
 }
 
+def RematerializePass : Pass<"fsdp-rematerialize", "::mlir::ModuleOp"> {
+  let summary = "Decide which parts of forward backward computes again";
+  let description = [{
+    After this pass the blocks of a step that trains stand in `fsdp.checkpoint` regions. A block reaches from the first use of a
+    run of reads of one unit (as gathers do) to that of the next run; the first and the last run, embedding and head, stand outside.
+    The option `policy` says what regions are: `none` adds none; `full` makes a region of each block, which keeps its
+    inputs and results; `every:K` does so of K blocks in a row, the last region having what is left; `selective` is `full`
+    with the results of contractions and attention kept as well. Blocks that hold a checkpoint of the model stay as they
+    are. A step without any region is a warning. Runs before differentiation.
+
+    Example: `fsdp-opt --fsdp-rematerialize=policy=every:2 --fsdp-differentiate model.mlir`
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", "\"full\"",
+           "none, full, selective or every:K">,
+  ];
+}
+
 def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
   let summary = "Compute gradients by reverse mode, and log loss and metrics";
   let description = [{
@@ -55,6 +73,9 @@ def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
 
     With `of-sum`, gradients are those of the sum alone, and `fsdp.gradient` names the weight that divides them later: what
     gradient accumulation adds up.
+
+    The bodies of `fsdp.checkpoint` regions stand in the step. What backward needs of one and it does not keep is computed
+    again, directly before the backward of the region, by ops that are backward.
 
     Example: `fsdp-opt --fsdp-differentiate model.mlir`
   }];

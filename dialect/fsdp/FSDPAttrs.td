@@ -112,6 +112,12 @@ def FSDP_Reshard : I32EnumAttr<"Reshard", "when a gathered unit is freed", [
   let genSpecializedAttr = 0;
 }
 
+def FSDP_CheckpointPolicy : I32EnumAttr<"CheckpointPolicy", "what a region of forward keeps for backward", [
+    I32EnumAttrCase<"full", 0>, I32EnumAttrCase<"selective", 1>]> {
+  let cppNamespace = "::mlir::fsdp";
+  let genSpecializedAttr = 0;
+}
+
 def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
   let summary = "How a parameter, its gradient and its optimizer state are stored";
   let description = [{

@@ -222,4 +222,48 @@ def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperands
   let hasVerifier = 1;
 }
 
+def FSDP_CheckpointPolicyAttr : EnumAttr<FSDP_Dialect, FSDP_CheckpointPolicy, "checkpoint_policy">;
+
+def FSDP_CheckpointOp : FSDP_Op<"checkpoint", [InGlobalPhase, RecursiveMemoryEffects,
+                                              SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "A part of forward of which backward keeps little and computes the rest again";
+  let description = [{
+    Computes what its body computes, and yields the values that are used outside. The body uses values from outside
+    as they are. `policy` says what is kept for backward: with `full` the values that the body takes from
+    outside and the results; with `selective` the results of the contractions in the body, attention among
+    them, as well (`isContraction` of the Kernel interface). `fsdp-differentiate` puts the body in the place of the
+    op, and computes what else backward needs of it again, directly before its backward. The values are those of
+    the first time, draws of `fsdp.dropout` included.
+
+    The DSL's `checkpoint` and `fsdp-rematerialize` build it.
+
+    Constraints:
+    - (C1) it stands in a step of kind `train`, in no other checkpoint.
+    - (C2) its body reads parameters and computes; inputs, losses, metrics and whatever writes stand outside.
+    - (C3) results have the types of the yielded values; the body has no arguments.
+
+    Example:
+    ```mlir
+    fsdp.param @w : tensor<4x4xf32> unit "w" init <normal, 0.02>
+    fsdp.step @train train optimizer <sgd, lr = 0.1> {
+      %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+      %y = fsdp.checkpoint full : tensor<8x4xf32> {
+        %w = fsdp.read @w : tensor<4x4xf32>
+        %p = nn.einsum "bi,io->bo" %x, %w : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+        %t = math.tanh %p : tensor<8x4xf32>
+        fsdp.yield %t : tensor<8x4xf32>
+      }
+      %sum = nn.reduce sum "b o ->" %y : tensor<8x4xf32> -> tensor<f64>
+      %weight = arith.constant dense<32.0> : tensor<f64>
+      fsdp.loss %sum over %weight
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_CheckpointPolicyAttr:$policy);
+  let results = (outs Variadic<FSDP_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`` $policy attr-dict-with-keyword (`:` type($results)^)? custom<LaunchBody>($body)";
+  let hasVerifier = 1;
+}
+
 #endif // FSDP_GLOBAL_OPS_TD

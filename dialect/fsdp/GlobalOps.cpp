@@ -178,3 +178,40 @@ LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> 
         ConstraintOp::create(builder, getLoc(), resultCotangents[0], getSharding()));
   return success();
 }
+
+/// Fails where `op` of the body of a checkpoint cannot be computed again.
+static LogicalResult verifyComputedAgain(Operation *op) {
+  auto fail = [&](StringRef why) {
+    return op->emitOpError() << why << " inside 'fsdp.checkpoint', whose body is computed twice; "
+                             << "put it outside";
+  };
+  if (isa<CheckpointOp>(op))
+    return fail("stands");
+  if (isa<InputOp>(op))
+    return fail("takes a batch");
+  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects = getEffectsRecursively(op);
+  if (!effects)
+    return fail("has effects that are not known");
+  bool writes = llvm::any_of(*effects, [](const MemoryEffects::EffectInstance &effect) {
+    return isa<MemoryEffects::Write, MemoryEffects::Free>(effect.getEffect());
+  });
+  return writes ? fail("writes") : success();
+}
+
+LogicalResult CheckpointOp::verify() {
+  auto step = dyn_cast<StepOp>((*this)->getParentOp());
+  if (step && step.getKind() != StepKind::train)
+    return emitOpError() << "stands in a step of kind '" << stringifyStepKind(step.getKind())
+                         << "', which has no backward, expected 'train'; put its body in its place";
+  Block &body = getBody().front();
+  if (unsigned count = body.getNumArguments())
+    return emitOpError() << "has a body with " << count << " arguments, expected none";
+  for (Operation &op : body.without_terminator())
+    if (failed(verifyComputedAgain(&op)))
+      return failure();
+  auto yield = cast<YieldOp>(body.getTerminator());
+  if (yield.getValues().getTypes() != getResultTypes())
+    return emitOpError() << "has results " << getResultTypes() << ", expected "
+                         << yield.getValues().getTypes() << ", which it yields";
+  return success();
+}

@@ -207,6 +207,7 @@ ShardingRule RopeOp::getShardingRule() {
 //===----------------------------------------------------------------------===//
 
 PrecisionClass AttentionOp::getPrecisionClass() { return PrecisionClass::narrow; }
+bool AttentionOp::isContraction() { return true; }
 PrecisionClass RopeOp::getPrecisionClass() { return PrecisionClass::first; }
 
 template <typename Op> static KernelCall attentionCall(Op op) {

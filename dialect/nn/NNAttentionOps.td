@@ -7,7 +7,7 @@ include "dialect/nn/NNBase.td"
 
 def NN_AttentionOp : NN_ComputeOp<"attention",
     [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
-    ["getKernelCall", "getPrecisionClass", "verifyCuda"]> {
+    ["getKernelCall", "getPrecisionClass", "isContraction", "verifyCuda"]> {
   let summary = "Softmax attention, causal or not, with grouped heads";
   let description = [{
     The inputs are queries `q`, keys `k` and values `v`, or one tensor that contains all three. `order`

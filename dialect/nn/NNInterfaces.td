@@ -86,6 +86,8 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
                     "bool", "isElementwise", (ins), "", "return false;">,
     InterfaceMethod<"True if a loop may recompute an element in every iteration instead of storing it.",
                     "bool", "isCheap", (ins), "", "return false;">,
+    InterfaceMethod<"True for a sum of products: selective rematerialization keeps the results.",
+                    "bool", "isContraction", (ins), "", "return false;">,
     InterfaceMethod<"The exclusive upper bound of the integers in operand `operand`, which are checked when data is "
                     "read; 0 if they are not indices or are not checked.",
                     "int64_t", "getIndexBound", (ins "unsigned":$operand), "", "return 0;">,

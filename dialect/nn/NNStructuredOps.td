@@ -6,7 +6,7 @@
 include "dialect/nn/NNBase.td"
 
 def NN_EinsumOp : NN_ComputeOp<"einsum", [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
-    ["getPrecisionClass"], ["getLinearity"]> {
+    ["getPrecisionClass", "isContraction"], ["getLinearity"]> {
   let summary = "Contract two tensors, given by an einsum string";
   let description = [{
     Multiplies `lhs` and `rhs` over the iteration space that the notation names

@@ -1,6 +1,7 @@
 //===- DeriveEvaluation.cpp - a step that only measures -------------------===//
 
 #include "passes/Passes.h"
+#include "passes/global/CheckpointRegions.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_DERIVEEVALUATIONPASS
@@ -31,6 +32,9 @@ struct DeriveEvaluation : fsdp::impl::DeriveEvaluationPassBase<DeriveEvaluation>
     evaluate.setSymName(name);
     evaluate.setKind(StepKind::evaluate);
     evaluate.removeOptimizerAttr();
+    // Without backward there is nothing to keep.
+    for (auto checkpoint : llvm::make_early_inc_range(evaluate.getOps<CheckpointOp>()))
+      inlineCheckpoint(checkpoint);
     // What is measured is the whole model, the same for every seed.
     evaluate.walk([](DropoutOp dropout) {
       dropout.getResult().replaceAllUsesWith(dropout.getInput());

@@ -192,8 +192,9 @@ static void declareDistribution(CLI::App &app, Options &o) {
       ->default_str("always");
   cli::add(group, "--remat", "none|full|selective|auto|every:K",
            "which activations are recomputed in backward",
-           choiceOrInteger(o.remat, {"none", "full", "selective", "auto"}, "every:", fromOne))
-      ->default_str(o.remat);
+           choiceOrInteger(o.pipeline.remat, {"none", "full", "selective", "auto"}, "every:",
+                           fromOne))
+      ->default_str(o.pipeline.remat);
   cli::add(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB",
            [&o](const std::string &text) {
              o.memoryLimit = text;
@@ -277,7 +278,7 @@ void Options::check() const {
   if (!communicators.count(communicator))
     throw UsageError("--target=" + target + " has no --communicator=" + communicator +
                      "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm, tcp or mpi"));
-  require(remat == "none", "--remat=" + remat + "; use none");
+  require(pipeline.remat != "auto", "--remat=auto; use none, full, selective or every:K");
   require(memoryLimit.empty(), "--memory-limit; leave it out");
   require(pipeline.prefetch != automatic, "--prefetch=auto; give a number");
   require(buckets == "unit", "--buckets=" + buckets + "; use unit");

@@ -55,6 +55,52 @@ std::string at(int line) { return "ModelErrorTest.cpp:" + std::to_string(line) +
     EXPECT_NE(message.find(words), std::string::npos) << message;                                  \
   } while (false)
 
+TEST_F(ModelErrorTest, CheckpointsThatLeakOrHoldWhatStandsOutside) {
+  Tensor inside;
+  model->checkpoint([&] {
+    inside = relu(x);
+    return inside * inside;
+  });
+  EXPECT_MISTAKE(relu(inside), "relu: 'relu' was computed in a checkpoint that does not return it; "
+                               "return it from the function");
+  EXPECT_MISTAKE(model->checkpoint([&] { return inside; }),
+                 "the checkpoint: 'relu' was computed in a checkpoint that does not return it; return "
+                 "it from the function");
+  Average average;
+  model->checkpoint([&] {
+    average = mean(x);
+    return relu(x);
+  });
+  EXPECT_MISTAKE_HAS(model->loss(average), "was computed in a checkpoint that does not return it");
+  EXPECT_MISTAKE_HAS(model->metric("m", average),
+                     "was computed in a checkpoint that does not return it");
+  EXPECT_MISTAKE(model->checkpoint([&] { return std::vector<Tensor>(); }),
+                 "the checkpoint returns no tensor; return what is used outside");
+  EXPECT_MISTAKE(model->checkpoint([&] { return Tensor(); }),
+                 "the checkpoint returns a tensor that holds no value");
+  Model other(context);
+  Tensor foreign = other.input("x", {10, 64});
+  EXPECT_MISTAKE(model->checkpoint([&] { return foreign; }),
+                 "the checkpoint returns 'x' of another model");
+}
+
+TEST_F(ModelErrorTest, CheckpointsThatHoldMoreThanOperations) {
+  const std::string words = " stands in a checkpoint, whose operations are computed twice; put it outside";
+  auto within = [&](const std::function<void()> &mistake) {
+    return said([&] {
+      model->checkpoint([&] {
+        mistake();
+        return relu(x);
+      });
+    });
+  };
+  EXPECT_EQ(within([&] { model->input("z", {10}); }), at(__LINE__) + "input 'z'" + words);
+  EXPECT_EQ(within([&] { model->loss(mean(x)); }), at(__LINE__) + "the loss" + words);
+  EXPECT_EQ(within([&] { model->metric("m", mean(x)); }), at(__LINE__) + "metric 'm'" + words);
+  EXPECT_EQ(within([&] { model->checkpoint([&] { return x; }); }),
+            at(__LINE__) + "a checkpoint" + words);
+}
+
 TEST_F(ModelErrorTest, TokensThatAreNoRows) {
   EXPECT_MISTAKE(model->tokens("tokens", {6}, 61),
                  "tokens 'tokens' have 1 dimensions and a vocabulary of 61, expected samples by "
