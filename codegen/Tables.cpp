@@ -1,6 +1,7 @@
 //===- Tables.cpp ---------------------------------------------------------===//
 
 #include "codegen/Tables.h"
+#include "codegen/TraceTables.h"
 
 #include "codegen/Elementwise.h"
 #include "dialect/fsdp/TokenSource.h"
@@ -243,7 +244,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
     segments.push_back("{" + quoted(segment.getSymName()) +
                        ", SegmentKind::" + (trains ? "Train" : "Evaluate") + ", " + space +
                        "::run, " + space + "::outputs" +
-                       (timeline.countsSamples ? ", /*countsSamples=*/true}" : "}"));
+                       ", /*countsSamples=*/" + (timeline.countsSamples ? "true, " : "false, ") +
+                       space + "::trace}");
   }
   emitTable("Segment", "segments", segments, writer);
   writer.line();
@@ -266,12 +268,16 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("stepState", "persistent::step_state");
   field("defaultLearningRate", literal(optimizer ? optimizer.getLr() : 0.0, f32));
   field("tokensPerSample", llvm::Twine(tokensPerSample(program)));
-  field("report", "R\"(" + options.report + ")\"");
+  writer.line("/*report=*/");
+  for (StringRef line : llvm::split(StringRef(options.report).rtrim('\n'), '\n'))
+    writer.line("\"" + escaped(line) + "\\n\"");
+  writer.line(",");
   field("communicator", quoted(options.communicator));
   field("warmup", llvm::Twine(optimizer ? optimizer.getWarmup() : 0));
   // Ranks of programs that differ, if only in a constant of the optimizer, refuse one another.
   uint64_t digest = llvm::xxh3_64bits(kernels) * 3 + llvm::xxh3_64bits(writer.text());
   field("digest", "0x" + llvm::utohexstr(digest, /*LowerCase=*/true));
   field("options", quoted(options.options));
+  field("persistentBytes", llvm::Twine(persistentBytes(program)));
   writer.close(";");
 }

@@ -188,7 +188,8 @@ def FSDP_StructureAttr : FSDP_Attr<"Structure", "structure"> {
   let summary = "Which part of a step an op belongs to";
   let description = [{
     `unit` is the unit of the model that the op computes for, `direction` says whether it is part of forward,
-    backward or the update, `stage` is the stage of a pipeline. Ops of steps and segments carry it as the
+    backward or the update, `stage` is the stage of a pipeline. `recomputed` marks what backward computes again although
+    forward has computed it, rather than keep it. Ops of steps and segments carry it as the
     discardable attribute `fsdp.structure`, launches as `of`. What has none computes for the module
     itself, in forward, in stage 0; constants have none, they belong to what uses them. Passes keep it: an op that is made
     for another takes the structure of that one.
@@ -197,14 +198,16 @@ def FSDP_StructureAttr : FSDP_Attr<"Structure", "structure"> {
     - (C1) a unit has a name that can be printed, of at most 1024 bytes.
     - (C2) stages are 0 to 2^20.
     - (C3) it differs from what an op without it has.
+    - (C4) what is recomputed is part of backward.
 
-    Example: `#fsdp.structure<"h.0" backward>`, `#fsdp.structure<update>` and
-    `#fsdp.structure<"h.0" stage 1>`
+    Example: `#fsdp.structure<"h.0" backward>`, `#fsdp.structure<update>`,
+    `#fsdp.structure<"h.0" backward recomputed>` and `#fsdp.structure<"h.0" stage 1>`
   }];
   let parameters = (ins
     OptionalParameter<"::mlir::StringAttr">:$unit,
     EnumParameter<FSDP_Direction>:$direction,
-    "int64_t":$stage);
+    "int64_t":$stage,
+    "bool":$recomputed);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }

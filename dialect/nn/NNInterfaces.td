@@ -89,6 +89,9 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
     InterfaceMethod<"The number of things that the integers of operand `operand` number, which are checked when data is "
                     "read; 0 where it numbers none or they are not checked.",
                     "int64_t", "getIndexBound", (ins "unsigned":$operand), "", "return 0;">,
+    InterfaceMethod<"True where operand `operand` holds the scores of classes that a loss is computed from: by far the "
+                    "largest value of many models. A result of its type is their cotangent.",
+                    "bool", "readsLogits", (ins "unsigned":$operand), "", "return false;">,
     InterfaceMethod<"Fails with a diagnostic where the CUDA target's function does not take the op.",
                     "::llvm::LogicalResult", "verifyCuda", (ins), "", "return ::mlir::success();">,
   ];

@@ -39,27 +39,28 @@ public:
 
   void run(const Segment &segment, InputSource *source, bool) override {
     c.inputs = source;
-    const double begin = now();
+    if (trace)
+      traceBegin(segment);
     segment.run(c);
-    const double enqueued = now();
+    if (trace)
+      trace->enqueued(now());
     c.synchronize();
-    steps += segment.kind == SegmentKind::Train;
-    if (trace && segment.kind == SegmentKind::Train)
-      trace->step(steps, begin, enqueued, now());
+    if (trace)
+      trace->end(now());
   }
   const float *outputs() const override { return left.data(); }
   const WeightedSum *sums() const override { return leftSums.data(); }
 
   void startTrace() override {
-    std::vector<std::string> names;
-    for (int stream = 0; stream < c.streamCount(); ++stream)
-      names.push_back(c.stream(stream).name());
-    trace.emplace(c.world(), names);
+    trace.emplace(c.world(), program);
     const auto keep = [](void *track, const StreamAction &action) {
       static_cast<Trace::Track *>(track)->add(action);
     };
-    for (int stream = 0; stream < c.streamCount(); ++stream)
+    for (int stream = 0; stream < c.streamCount(); ++stream) {
       c.observe(stream, {keep, &trace->track(static_cast<std::size_t>(stream))});
+      traced.push_back(c.stream(stream).enqueued());
+    }
+    positions.resize(traced.size());
   }
   void writeTrace(const OutputPath &path) override { trace->write(path); }
 
@@ -67,12 +68,19 @@ public:
   std::size_t workspaceBytes() const override { return rt::workspaceBytes(); }
 
 private:
+  void traceBegin(const Segment &segment) {
+    trace->begin(marked, now());
+    for (std::size_t stream = 0; stream < traced.size(); ++stream)
+      positions[stream] = c.stream(static_cast<int>(stream)).enqueued() - traced[stream];
+    trace->segment(segment, positions);
+  }
+
   const Program &program;
-  std::int64_t steps = 0;
   // What the context's streams write outlives it.
   std::vector<float> left;
   std::vector<WeightedSum> leftSums;
   std::optional<Trace> trace;
+  std::vector<std::uint64_t> traced, positions; ///< actions of each stream before the trace, and in it
   Context c;
 };
 

@@ -11,6 +11,7 @@
 
 #include "runtime/job/Bootstrap.h"
 #include "runtime/device/InputSource.h"
+#include "runtime/device/Work.h"
 #include "runtime/files/OutputPath.h"
 #include "runtime/program/Program.h"
 
@@ -46,6 +47,8 @@ public:
   /// As the latest segment left it.
   virtual const StepState &state() const = 0;
 
+  /// What the segments that run from now on belong to, in a trace.
+  void mark(Mark mark) { marked = mark; }
   /// Performs a segment to its end, with the batches that `source` gives. `again`: it will be run
   /// again from where the source then stands, so that the batches may be fetched in the meantime.
   virtual void run(const Segment &segment, InputSource *source, bool again) = 0;
@@ -66,6 +69,8 @@ public:
 
 protected:
   explicit Device(Job &job) : job_(job) {}
+
+  Mark marked{"run"};
 
 private:
   Job &job_;

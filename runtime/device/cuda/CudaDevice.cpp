@@ -153,7 +153,7 @@ public:
   void run(const Segment &segment, InputSource *source, bool again) override {
     try {
       if (trace)
-        trace->begin();
+        trace->begin(marked, segment);
       c.begin(segment, source);
       segment.run(c);
       if (trace)
@@ -161,9 +161,8 @@ public:
       if (again)
         c.stageAhead();
       c.synchronize();
-      steps += segment.kind == SegmentKind::Train;
       if (trace)
-        trace->end(segment.kind == SegmentKind::Train ? steps : 0);
+        trace->end();
     } catch (const Aborted &) {
       throw;
     } catch (const Error &error) {
@@ -204,7 +203,6 @@ private:
   const Program &program;
   std::vector<float> staging; ///< host side of what is written and read
   std::map<int, std::unique_ptr<Communicator>> communicators;
-  std::int64_t steps = 0;
   std::int64_t samplesSet = 0; ///< what the arena's step state has
   Context c;
   std::optional<EventTrace> trace;
