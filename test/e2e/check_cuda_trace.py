@@ -3,7 +3,7 @@
 
 gpt2 on two ranks, three steps. For each rank, stream and kind of work, both targets name as many launches, bytes
 and flops, where a product with a kernel in its wake counts as one launch, whose bytes are the CPU's own
-business; each action lies in its step and after the one before it on its stream, whatever order
+business, as do the copies of one output; each action lies in its step and after the one before it on its stream, whatever order
 streams run in; waits are named, gathers have arrows to their uses, bytes are counted and evaluations marked as on the CPU
 (trace_events.py); numbers are those of a run that is not traced; bench/trace-summary sums it.
 """
@@ -48,11 +48,12 @@ def sums(actions, begun):
     products alone count, without their bytes."""
     found = collections.defaultdict(lambda: [0, 0, 0.0])
     for (rank, stream), events in actions.items():
-        for event in events:
+        for before, event in zip([None, *events], events):
             if event["cat"] == "wait" or (event["name"] in begun and event["cat"] == "fused"):
                 continue
             row = found[rank, stream, event["cat"]]
-            row[0] += 1
+            # A sum and its weight are two copies of one launch.
+            row[0] += not (before and before["name"] == event["name"] and before["cat"] == event["cat"] == "output")
             row[1] += event["args"]["bytes"] if event["name"] not in begun else 0
             row[2] += event["args"]["flops"]
     return {key: tuple(row) for key, row in found.items()}

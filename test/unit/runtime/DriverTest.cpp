@@ -354,7 +354,8 @@ TEST_F(DriverTest, TracesEvaluationApart) {
             0)
       << said;
   std::vector<std::string> names;
-  for (const auto &event : nlohmann::json::parse(textOf(at("trace")))["traceEvents"])
+  const auto events = nlohmann::json::parse(textOf(at("trace")))["traceEvents"];
+  for (const auto &event : events)
     if (event["ph"] == "X" && event["tid"] == 0 && event["cat"] != "enqueue") {
       names.push_back(event["name"]);
       EXPECT_EQ(names.back().rfind(event["cat"].get<std::string>(), 0), 0u);
