@@ -24,7 +24,8 @@
 // CHECK-NEXT: fc2_forward(c);
 // CHECK: } // namespace train
 // CHECK: namespace default_2 {
-// CHECK: {"default", SegmentKind::Evaluate, default_2::run, default_2::outputs}
+// CHECK: {"default", SegmentKind::Evaluate, default_2::run, default_2::outputs, /*countsSamples=*/false,
+// CHECK-NEXT: default_2::trace}
 
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.program @all role {} arena 512 {
