@@ -23,19 +23,21 @@ static BufferOp bufferOf(Value buffer) {
   return buffer.getDefiningOp<BufferOp>();
 }
 
-/// The lives of the buffers of a segment, in the order in which they begin. Those that take each other's place
-/// in a launch that works in place are one.
+/// The lives of the buffers of a segment, in the order in which they begin. Those that take each
+/// other's place in a launch that works in place are one.
 static std::vector<Life> livesOf(const ScheduledProgram &program, const Timeline &timeline) {
   llvm::MapVector<Operation *, Life> touched;
   for (auto [number, action] : llvm::enumerate(timeline.actions))
-    for (ValueRange buffers : {ValueRange(action.launch.getIns()), ValueRange(action.launch.getOuts())})
+    for (ValueRange buffers :
+         {ValueRange(action.launch.getIns()), ValueRange(action.launch.getOuts())})
       for (Value value : buffers) {
         BufferOp buffer = bufferOf(value);
         if (buffer.getPersistent())
           continue;
         ArenaSpan span = program.spanOf(buffer);
         const int launch = static_cast<int>(number);
-        touched.try_emplace(buffer, Life{span.offset, span.bytes, launch, launch}).first->second.last = launch;
+        touched.try_emplace(buffer, Life{span.offset, span.bytes, launch, launch})
+            .first->second.last = launch;
       }
   std::vector<Life> lives;
   llvm::DenseMap<int64_t, size_t> latest; ///< life at each offset
@@ -92,7 +94,8 @@ void mlir::fsdp::emitTraceTables(const ScheduledProgram &program, const Timeline
                     std::to_string(life.last) + "}");
   for (auto [gather, use] : gatherUses(timeline))
     uses.push_back("{" + std::to_string(gather) + ", " + std::to_string(use) + "}");
-  writer.line("// For --trace: the stream of each launch; bytes that are alive from one launch to another; gathers "
+  writer.line("// For --trace: the stream of each launch; bytes that are alive from one launch to "
+              "another; gathers "
               "and");
   writer.line("// their first uses.");
   writer.line("namespace traced {");

@@ -8,8 +8,8 @@
 
 namespace mlir::fsdp {
 
-/// Declares `trace`, the `SegmentTrace` of a segment (runtime/program/SegmentTrace.h), and the arrays that it
-/// consists of.
+/// Declares `trace`, the `SegmentTrace` of a segment (runtime/program/SegmentTrace.h), and the
+/// arrays that it consists of.
 void emitTraceTables(const ScheduledProgram &program, const Timeline &timeline, Writer &writer);
 
 /// Bytes of the buffers that persist from segment to segment.

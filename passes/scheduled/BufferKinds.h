@@ -1,7 +1,8 @@
 //===- BufferKinds.h - what the buffers of a rank are for -------*- C++ -*-===//
 //
-// Memory is reported by what it is spent on. Each buffer has exactly one kind, which follows from the structure that
-// ops carry, from the storage that it holds, and from what its launches do: never from names.
+// Memory is reported by what it is spent on. Each buffer has exactly one kind, which follows from
+// the structure that ops carry, from the storage that it holds, and from what its launches do:
+// never from names.
 //
 //===----------------------------------------------------------------------===//
 

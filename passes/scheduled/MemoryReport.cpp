@@ -157,17 +157,17 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
 MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module) {
   ScheduleProblem schedule(module);
   MemoryReport report;
-  MeshAttr mesh = getMesh(module.getBody()->empty() ? module.getOperation()
-                                                    : &module.getBody()->front());
+  MeshAttr mesh =
+      getMesh(module.getBody()->empty() ? module.getOperation() : &module.getBody()->front());
   report.mesh = describeAxes(mesh);
   report.ranks = mesh.getNumRanks();
   addReplicated(module, report);
   for (int index = 0, end = static_cast<int>(schedule.programs.size()); index < end; ++index) {
     MemoryReport role = measureRole(schedule, index);
-    for (auto field : {&MemoryReport::parameters, &MemoryReport::gradients,
-                       &MemoryReport::optimizer, &MemoryReport::gathered,
-                       &MemoryReport::activations, &MemoryReport::persistent,
-                       &MemoryReport::transient, &MemoryReport::arena, &MemoryReport::lowerBound})
+    for (auto field :
+         {&MemoryReport::parameters, &MemoryReport::gradients, &MemoryReport::optimizer,
+          &MemoryReport::gathered, &MemoryReport::activations, &MemoryReport::persistent,
+          &MemoryReport::transient, &MemoryReport::arena, &MemoryReport::lowerBound})
       report.*field = std::max(report.*field, role.*field);
     if (role.peak.bytes > report.peak.bytes)
       report.peak = role.peak;

@@ -26,8 +26,8 @@ struct LiveBuffer {
   int64_t bytes;
 };
 
-/// What is alive when the arena is fullest (passes/schedule/Peak.h). All bytes of `kinds` and `alignment` together are
-/// `bytes`, the lower bound of the arena.
+/// What is alive when the arena is fullest (passes/schedule/Peak.h). All bytes of `kinds` and
+/// `alignment` together are `bytes`, the lower bound of the arena.
 struct MemoryPeak {
   int64_t bytes = 0;
   std::array<int64_t, kBufferKinds> kinds = {}; ///< bytes of the buffers of each kind
@@ -57,8 +57,8 @@ struct MemoryReport {
   std::vector<CollectiveCount> evaluateCollectives; ///< of an evaluation step
 
   llvm::json::Value toJSON() const;
-  /// Tables for people, at most 100 columns wide: replicated against sharded, what is alive at the peak, the
-  /// collectives.
+  /// Tables for people, at most 100 columns wide: replicated against sharded, what is alive at the
+  /// peak, the collectives.
   void print(llvm::raw_ostream &os) const;
 };
 

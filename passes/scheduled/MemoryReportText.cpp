@@ -36,10 +36,10 @@ static llvm::json::Object toJSON(const MemoryPeak &peak) {
                                          {"unit", buffer.unit},
                                          {"kind", stringifyBufferKind(buffer.kind)},
                                          {"bytes", buffer.bytes}});
-  return llvm::json::Object{{"bytes", peak.bytes},       {"segment", peak.segment},
-                            {"launch", peak.launch},     {"stream", peak.stream},
-                            {"unit", peak.unit},         {"direction", peak.direction},
-                            {"buffers", std::move(buffers)}};
+  return llvm::json::Object{
+      {"bytes", peak.bytes},          {"segment", peak.segment}, {"launch", peak.launch},
+      {"stream", peak.stream},        {"unit", peak.unit},       {"direction", peak.direction},
+      {"buffers", std::move(buffers)}};
 }
 
 llvm::json::Value MemoryReport::toJSON() const {
@@ -152,7 +152,8 @@ static std::string unitsOf(const BufferRow &row) {
   StringRef first = row.first->unit, last = row.last->unit;
   if (first == last)
     return first.str();
-  if (std::make_pair(last.size(), last) < std::make_pair(first.size(), first)) // gathers of backward
+  if (std::make_pair(last.size(), last) <
+      std::make_pair(first.size(), first)) // gathers of backward
     std::swap(first, last);
   auto [prefix, number] = last.rsplit('.');
   bool isNumbered = first.rsplit('.').first == prefix && prefix != last;
@@ -186,15 +187,15 @@ static void printBuffers(const MemoryPeak &peak, llvm::raw_ostream &os) {
     }
     rest -= row.count;
     const bool several = row.count > 1;
-    std::string name =
-        several ? std::to_string(row.count) + " x *." + row.name : row.first->name;
-    std::string line = llvm::formatv("  {0,16}{1,11}  {2,-13}{3,-15} ", group(row.bytes),
-                                     shorten(row.bytes), nameFor(row.first->kind),
-                                     fit(unitsOf(row), 15));
+    std::string name = several ? std::to_string(row.count) + " x *." + row.name : row.first->name;
+    std::string line =
+        llvm::formatv("  {0,16}{1,11}  {2,-13}{3,-15} ", group(row.bytes), shorten(row.bytes),
+                      nameFor(row.first->kind), fit(unitsOf(row), 15));
     os << line << fit(name, kWidth - line.size()) << "\n";
   }
   if (rest > 0)
-    os << llvm::formatv("  {0,16}{1,11}  in {2} others\n", group(restBytes), shorten(restBytes), rest);
+    os << llvm::formatv("  {0,16}{1,11}  in {2} others\n", group(restBytes), shorten(restBytes),
+                        rest);
 }
 
 static void printPeak(const MemoryPeak &peak, int64_t arena, llvm::raw_ostream &os) {
@@ -242,7 +243,8 @@ void MemoryReport::print(llvm::raw_ostream &os) const {
       parameters + gradients + optimizer);
   row("gathered", "", gathered, "peak unsharded parameters");
   row("activations", "", activations, "peak of all other transient buffers");
-  row("arena", "", arena, shorten(persistent) + " persistent, " + shorten(transient) + " transient");
+  row("arena", "", arena,
+      shorten(persistent) + " persistent, " + shorten(transient) + " transient");
   row("lower bound", "", lowerBound, "of the arena, for this schedule");
   printPeak(peak, arena, os);
   for (auto [title, counts] :

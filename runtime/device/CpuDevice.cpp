@@ -3,8 +3,8 @@
 #include "runtime/device/Arena.h"
 #include "runtime/device/Context.h"
 #include "runtime/device/Device.h"
-#include "runtime/device/WaitCounter.h"
 #include "runtime/device/Trace.h"
+#include "runtime/device/WaitCounter.h"
 #include "runtime/device/Workspace.h"
 
 #include <optional>
@@ -80,7 +80,8 @@ private:
   std::vector<float> left;
   std::vector<WeightedSum> leftSums;
   std::optional<Trace> trace;
-  std::vector<std::uint64_t> traced, positions; ///< actions of each stream before the trace, and in it
+  std::vector<std::uint64_t> traced,
+      positions; ///< actions of each stream before the trace, and in it
   Context c;
 };
 

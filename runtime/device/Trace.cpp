@@ -149,9 +149,10 @@ std::string Trace::name(const StreamAction &action) const {
 
 void Trace::addHost(std::string &to, double from) const {
   const auto add = [&](const std::string &name, const char *kind, double start, double end) {
-    to += format(R"({"name":%s,"cat":"%s","ph":"X","pid":%d,"tid":0,"ts":%.3f,"dur":%.3f},)"
-                 "\n",
-                 quoted(name).c_str(), kind, world.rank(), microseconds(start), (end - start) * 1e6);
+    to +=
+        format(R"({"name":%s,"cat":"%s","ph":"X","pid":%d,"tid":0,"ts":%.3f,"dur":%.3f},)"
+               "\n",
+               quoted(name).c_str(), kind, world.rank(), microseconds(start), (end - start) * 1e6);
   };
   for (std::uint64_t i = spanCount > kSpans ? spanCount - kSpans : 0; i < spanCount; ++i) {
     const Span &span = spans[i % kSpans];
@@ -195,14 +196,14 @@ void Trace::addSpan(std::string &to, const Mark &mark, const std::vector<Times> 
     }
   for (const auto &[phase, time] : {std::make_pair('b', start), std::make_pair('e', end)})
     if (!isEmpty)
-      to += format(R"({"name":%s,"cat":"%s","ph":"%c","id":%)" PRIu64
-                   R"(,"pid":%d,"tid":0,"ts":%.3f},)"
-                   "\n",
-                   quoted(textOf(mark)).c_str(), mark.name, phase, id, world.rank(),
-                   microseconds(time));
+      to += format(
+          R"({"name":%s,"cat":"%s","ph":"%c","id":%)" PRIu64 R"(,"pid":%d,"tid":0,"ts":%.3f},)"
+          "\n",
+          quoted(textOf(mark)).c_str(), mark.name, phase, id, world.rank(), microseconds(time));
 }
 
-/// From the end of a gather to the begin of its first use. Each end lies within the event that it belongs to.
+/// From the end of a gather to the begin of its first use. Each end lies within the event that it
+/// belongs to.
 void Trace::addArrows(std::string &to, const SegmentTrace &plan, const Times &launches,
                       std::uint64_t &id) const {
   const auto add = [&](const char *phase, int launch, double time) {
@@ -254,9 +255,10 @@ void Trace::addRuns(std::string &to) const {
     }
   }
   alive.forEach([&](double time, std::int64_t bytes) {
-    to += format(R"({"name":"arena bytes alive","ph":"C","pid":%d,"tid":0,"ts":%.3f,"args":{"bytes":%)" PRId64
-                 "}},\n",
-                 world.rank(), microseconds(time), bytes);
+    to += format(
+        R"({"name":"arena bytes alive","ph":"C","pid":%d,"tid":0,"ts":%.3f,"args":{"bytes":%)" PRId64
+        "}},\n",
+        world.rank(), microseconds(time), bytes);
   });
 }
 

@@ -52,20 +52,22 @@ public:
 
   /// The host begins with what it calls `mark`: one or several segments.
   void begin(Mark mark, double time);
-  /// It enqueues `segment` next: of each track, what follows its first `positions[i]` actions. The trace shows a span
-  /// from the first to the last of its launches where it has a mark of its own, as a microbatch.
+  /// It enqueues `segment` next: of each track, what follows its first `positions[i]` actions. The
+  /// trace shows a span from the first to the last of its launches where it has a mark of its own,
+  /// as a microbatch.
   void segment(const Segment &segment, const std::vector<std::uint64_t> &positions, Mark mark = {});
   /// All is enqueued.
   void enqueued(double time);
   /// All is done.
   void end(double time);
 
-  /// Writes what is still known in full to `path`, as trace events for Perfetto or chrome://tracing: a process for
-  /// each rank, a thread for its host and each of its streams; `cat` is the kind of work, `tdur` the time worked,
-  /// `args` has the bytes that a launch names and its flops where they are known. A wait is named after the stream and
-  /// the launch that it waits for. Where the program has the tables (runtime/program/SegmentTrace.h), arrows lead from
-  /// gathers to their first uses, and a counter has the bytes of the arena that are alive. Every rank calls it, with
-  /// idle streams; rank 0 writes.
+  /// Writes what is still known in full to `path`, as trace events for Perfetto or
+  /// chrome://tracing: a process for each rank, a thread for its host and each of its streams;
+  /// `cat` is the kind of work, `tdur` the time worked, `args` has the bytes that a launch names
+  /// and its flops where they are known. A wait is named after the stream and the launch that it
+  /// waits for. Where the program has the tables (runtime/program/SegmentTrace.h), arrows lead from
+  /// gathers to their first uses, and a counter has the bytes of the arena that are alive. Every
+  /// rank calls it, with idle streams; rank 0 writes.
   void write(const OutputPath &path);
 
 private:

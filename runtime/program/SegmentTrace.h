@@ -1,6 +1,7 @@
 //===- SegmentTrace.h - what a trace shows of a segment's plan --*- C++ -*-===//
 //
-// Constant tables that nothing reads unless a run is traced. Launches are numbered in issue order from 0.
+// Constant tables that nothing reads unless a run is traced. Launches are numbered in issue order
+// from 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +14,8 @@
 
 namespace fsdp::rt {
 
-/// A range of the arena that holds something from the start of launch `first` to the end of launch `last`.
+/// A range of the arena that holds something from the start of launch `first` to the end of launch
+/// `last`.
 struct BufferLife {
   std::int64_t bytes;
   int first, last;

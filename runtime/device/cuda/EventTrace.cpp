@@ -2,8 +2,8 @@
 
 #include "runtime/device/cuda/EventTrace.h"
 
-#include "runtime/device/WaitCounter.h"
 #include "runtime/comm/cuda/Collectives.h"
+#include "runtime/device/WaitCounter.h"
 #include "runtime/device/cuda/LaunchWork.h"
 
 #include <string_view>
@@ -56,7 +56,7 @@ void EventTrace::segment(const Segment &segment, Mark mark) {
 }
 
 void EventTrace::next(const char *name) {
-  Action done = std::exchange(current, {}); // asking for a stream is no action meanwhile
+  Action done = std::exchange(current, {});  // asking for a stream is no action meanwhile
   if (done.stream >= 0 && !done.work.kind) { // recording an event takes no time
     recorded[done.event] = {latest[static_cast<std::size_t>(done.stream)], done.stream};
   } else if (done.stream >= 0) {
@@ -109,7 +109,8 @@ void EventTrace::end() {
     const bool waits = std::string_view(action.work.kind) == "wait";
     trace.track(static_cast<std::size_t>(action.stream))
         .add({action.name, action.work, action.bytes, start, end, waits ? 0 : end - start,
-              action.awaited < 0 ? nullptr : c.program().streams[static_cast<std::size_t>(action.awaited)]});
+              action.awaited < 0 ? nullptr
+                                 : c.program().streams[static_cast<std::size_t>(action.awaited)]});
   }
   trace.end(done);
 }

@@ -13,8 +13,8 @@
 namespace fsdp::rt {
 
 /// Times each action of one rank by a pair of events around it on its stream, all by the clock of
-/// one event that is recorded when the host begins, and reads them when all is done. The times are the
-/// device's: an action that the device got before the stream was done with the last one has no
+/// one event that is recorded when the host begins, and reads them when all is done. The times are
+/// the device's: an action that the device got before the stream was done with the last one has no
 /// waiting for the host in it. An action ends when the next one is about to be issued; one that
 /// launches a kernel behind a product is two.
 class EventTrace {
@@ -84,8 +84,8 @@ private:
   Context &c;
   Trace trace;
   Action current;
-  std::vector<Action> actions;     ///< since `begin`
-  std::vector<Issued> segments;    ///< likewise
+  std::vector<Action> actions;      ///< since `begin`
+  std::vector<Issued> segments;     ///< likewise
   std::vector<const char *> latest; ///< the launch that each stream was given last
   std::map<cudaEvent_t, Recorded> recorded;
   std::vector<cudaEvent_t> events; ///< of action i: 2 i at its start and 2 i + 1 at its end

@@ -141,10 +141,11 @@ TEST_F(MemoryReportTest, FitsIntoATerminal) {
   report.peak.launch = report.peak.unit = report.peak.segment = name;
   report.peak.buffers.clear();
   for (int i = 0; i < 40; ++i)
-    report.peak.buffers.push_back({name + std::to_string(i), name, BufferKind::temporaries, 1000 - i});
+    report.peak.buffers.push_back(
+        {name + std::to_string(i), name, BufferKind::temporaries, 1000 - i});
   for (int i = 0; i < 3; ++i)
-    report.peak.buffers.push_back({"h." + std::to_string(i) + ".attn", "h." + std::to_string(i),
-                                   BufferKind::saved, 800});
+    report.peak.buffers.push_back(
+        {"h." + std::to_string(i) + ".attn", "h." + std::to_string(i), BufferKind::saved, 800});
   std::string table;
   llvm::raw_string_ostream os(table);
   report.print(os);
@@ -159,7 +160,8 @@ TEST_F(MemoryReportTest, FitsIntoATerminal) {
   }
   EXPECT_LT(rows, 50);
   // Buffers of several units that are alike are one row, which counts as much as they do together.
-  EXPECT_NE(table.find("2,400   2.34 KiB  saved        h.0..2          3 x *.attn\n"), std::string::npos)
+  EXPECT_NE(table.find("2,400   2.34 KiB  saved        h.0..2          3 x *.attn\n"),
+            std::string::npos)
       << table;
   EXPECT_NE(table.find(" in 29 others\n"), std::string::npos) << table;
 }

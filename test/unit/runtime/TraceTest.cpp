@@ -51,7 +51,8 @@ struct TraceTest : testing::Test {
     trace.track(kGather).add(action("u all_gather", time, time + 20, "all_gather"));
     trace.track(kCompute).add(action("u all_gather", time, time + 25, "wait", "gather"));
     trace.track(kCompute).add(action("product", time + 30, time + 40, "gemm"));
-    trace.track(kCompute).add(action("product", time + 40, time + 50)); // the kernel that goes on with it
+    trace.track(kCompute).add(
+        action("product", time + 40, time + 50)); // the kernel that goes on with it
     trace.track(kCompute).add(action("negate", time + 50, time + 60));
     trace.track(kCompute).add(action("use", time + 70, time + 100));
   }
@@ -140,7 +141,9 @@ TEST_F(TraceTest, SegmentsWithMarksAreSpansThatMayOverlap) {
   EXPECT_NE(select(found, "s", id)[0], select(found, "s", id)[1]);
   EXPECT_EQ(select(found, "s", id), select(found, "f", id));
   int most = 0;
-  for (int bytes : select(found, "C", [](const auto &event) { return event["args"]["bytes"].template get<int>(); }))
+  for (int bytes : select(found, "C", [](const auto &event) {
+         return event["args"]["bytes"].template get<int>();
+       }))
     most = std::max(most, bytes);
   EXPECT_EQ(most, 1000 + 30 + 100);
 }
