@@ -14,8 +14,8 @@
 
 namespace mlir::fsdp {
 
-/// The unit, direction and stage of an op, and whether it computes again what forward has computed. The default is that of an op which says nothing: of the
-/// module itself, forward.
+/// The unit, direction and stage of an op, and whether it computes again what forward has computed.
+/// The default is that of an op which says nothing: of the module itself, forward.
 struct Structure {
   StringAttr unit; ///< null: of the module itself
   Direction direction = Direction::forward;
