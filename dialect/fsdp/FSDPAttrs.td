@@ -194,7 +194,8 @@ def FSDP_StructureAttr : FSDP_Attr<"Structure", "structure"> {
   let summary = "Which part of a step an op belongs to";
   let description = [{
     `unit` is the unit of the model that the op computes for, `direction` whether it is part of forward,
-    backward or the update, `stage` is the stage of a pipeline. Ops of steps and segments carry it as the
+    backward or the update, `stage` is the stage of a pipeline. `recomputed` marks what backward computes again instead of
+    keeping it from forward. Ops of steps and segments carry it as the
     discardable attribute `fsdp.structure`, launches as `of`. An op without it belongs to the module
     itself, forward, stage 0; constants have none and belong to their users. Passes preserve it: an op that is created
     for another op gets the structure of that op.
@@ -203,14 +204,16 @@ def FSDP_StructureAttr : FSDP_Attr<"Structure", "structure"> {
     - (C1) the name of the unit is printable and has at most 1024 bytes.
     - (C2) stages are 0 to 2^20.
     - (C3) it is not the default (no unit, forward, stage 0).
+    - (C4) what is recomputed is part of backward.
 
-    Example: `#fsdp.structure<"h.0" backward>`, `#fsdp.structure<update>` and
-    `#fsdp.structure<"h.0" stage 1>`
+    Example: `#fsdp.structure<"h.0" backward>`, `#fsdp.structure<update>`,
+    `#fsdp.structure<"h.0" backward recomputed>` and `#fsdp.structure<"h.0" stage 1>`
   }];
   let parameters = (ins
     OptionalParameter<"::mlir::StringAttr">:$unit,
     EnumParameter<FSDP_Direction>:$direction,
-    "int64_t":$stage);
+    "int64_t":$stage,
+    "bool":$recomputed);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }

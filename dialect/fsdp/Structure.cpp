@@ -26,11 +26,12 @@ ParseResult mlir::fsdp::parseStructure(AsmParser &parser, StructureAttr &structu
       direction = each;
       break;
     }
+  const bool recomputed = succeeded(parser.parseOptionalKeyword("recomputed"));
   int64_t stage = 0;
   if (succeeded(parser.parseOptionalKeyword("stage")) && parser.parseInteger(stage))
     return failure();
   structure = StructureAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
-                                        unit, direction, stage);
+                                        unit, direction, stage, recomputed);
   return success(bool(structure));
 }
 
@@ -42,6 +43,10 @@ void mlir::fsdp::printStructure(AsmPrinter &printer, StructureAttr structure) {
   }
   if (structure.getDirection() != Direction::forward) {
     printer << separator << stringifyDirection(structure.getDirection());
+    separator = " ";
+  }
+  if (structure.getRecomputed()) {
+    printer << separator << "recomputed";
     separator = " ";
   }
   if (structure.getStage() != 0)
@@ -62,13 +67,16 @@ void StructureAttr::print(AsmPrinter &printer) const {
 }
 
 LogicalResult StructureAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr unit,
-                                    Direction direction, int64_t stage) {
+                                    Direction direction, int64_t stage, bool recomputed) {
   if (unit)
     if (std::string fault = faultOfGivenName(unit.getValue()); !fault.empty())
       return emitError() << "unit " << fault;
   if (stage < 0 || stage > mostStages)
     return emitError() << "stage is " << stage << ", expected 0 to " << mostStages;
-  if (Structure{unit, direction, stage} == Structure())
+  if (recomputed && direction != Direction::backward)
+    return emitError() << "what is recomputed is part of " << stringifyDirection(direction)
+                       << ", expected backward";
+  if (Structure{unit, direction, stage, recomputed} == Structure())
     return emitError()
            << "structure has only default values (no unit, forward, stage 0); leave it out";
   return success();
@@ -81,12 +89,13 @@ LogicalResult StructureAttr::verify(function_ref<InFlightDiagnostic()> emitError
 Structure Structure::get(StructureAttr attribute) {
   if (!attribute)
     return {};
-  return {attribute.getUnit(), attribute.getDirection(), attribute.getStage()};
+  return {attribute.getUnit(), attribute.getDirection(), attribute.getStage(),
+          attribute.getRecomputed()};
 }
 
 StructureAttr Structure::getAttr(MLIRContext *context) const {
   return *this == Structure() ? StructureAttr()
-                              : StructureAttr::get(context, unit, direction, stage);
+                              : StructureAttr::get(context, unit, direction, stage, recomputed);
 }
 
 Structure mlir::fsdp::getStructure(Operation *op) {

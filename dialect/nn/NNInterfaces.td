@@ -91,6 +91,9 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
     InterfaceMethod<"The exclusive upper bound of the integers in operand `operand`, which are checked when data is "
                     "read; 0 if they are not indices or are not checked.",
                     "int64_t", "getIndexBound", (ins "unsigned":$operand), "", "return 0;">,
+    InterfaceMethod<"True if operand `operand` contains the scores of classes from which a loss is computed: by far the "
+                    "largest value of many models. A result of its type is their cotangent.",
+                    "bool", "readsLogits", (ins "unsigned":$operand), "", "return false;">,
     InterfaceMethod<"Fails with a diagnostic if the CUDA target does not support the op.",
                     "::llvm::LogicalResult", "verifyCuda", (ins), "", "return ::mlir::success();">,
   ];

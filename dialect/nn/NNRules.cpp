@@ -140,6 +140,9 @@ int64_t CrossEntropyOp::getIndexBound(unsigned operand) {
   return operand == 1 ? getLogits().getType().getShape().back() : 0;
 }
 
+bool CrossEntropyOp::readsLogits(unsigned operand) { return operand == 0; }
+bool CrossEntropyGradOp::readsLogits(unsigned operand) { return operand == 0; }
+
 //===----------------------------------------------------------------------===//
 // Costs
 //===----------------------------------------------------------------------===//

@@ -81,7 +81,7 @@ void CheckpointRegions::recompute(const Region &region, const DenseSet<Value> &p
     for (Value result : op->getResults())
       if (kept.contains(result))
         mapping.erase(result);
-    setStructure(clone, getStructure(op).in(Direction::backward));
+    setStructure(clone, getStructure(op).again());
     if (std::string name = getLocationName(op->getLoc()); !name.empty())
       clone->setLoc(NameLoc::get(builder.getStringAttr(name + ".again"), op->getLoc()));
     renewReads(clone);

@@ -129,7 +129,7 @@ Value Recompute::cloneAt(OpBuilder &builder, Value value, IRMapping &again) cons
     if (!stored.contains(operand) && isRecomputable(operand))
       cloneAt(builder, operand, again);
   Operation *clone = builder.clone(*op, again);
-  setStructure(clone, getStructure(op).in(Direction::backward));
+  setStructure(clone, getStructure(op).again());
   if (std::string name = getLocationName(op->getLoc()); !name.empty())
     clone->setLoc(NameLoc::get(builder.getStringAttr(name + ".grad"), op->getLoc()));
   return again.lookup(value);
