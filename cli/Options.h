@@ -103,8 +103,8 @@ inline CLI::Option *addFlag(CLI::App &app, const std::string &name, bool &value,
   return app.add_flag(name, value, description)->disable_flag_override();
 }
 
-/// Parses `arguments`, the program's own name not among them. Throws CLI::CallForHelp where help is
-/// asked for, and `Misuse`, an exception made of a message, for everything else that is wrong.
+/// Parses `arguments`, the program's own name not among them. Throws CLI::CallForHelp or
+/// CLI::CallForVersion if one of them is asked for, and `Misuse`, an exception made of a message, for every error.
 template <typename Misuse> void parse(CLI::App &app, std::vector<std::string> arguments) {
   for (const std::string &argument : arguments) {
     if (argument.empty())
@@ -116,7 +116,7 @@ template <typename Misuse> void parse(CLI::App &app, std::vector<std::string> ar
   std::reverse(arguments.begin(), arguments.end()); // CLI11 takes a vector from its back
   try {
     app.parse(std::move(arguments));
-  } catch (const CLI::CallForHelp &) {
+  } catch (const CLI::Success &) { // help or version
     throw;
   } catch (const CLI::ExtrasError &error) {
     const std::vector<std::string> unknown = app.remaining();

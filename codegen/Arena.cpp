@@ -20,7 +20,7 @@ LogicalResult Arena::add(Value buffer, StringRef segment, Names &names,
   if (type.empty())
     return buffer.getDefiningOp()->emitOpError()
            << "has element type " << span.type.getElementType()
-           << ", which the runtime of this target does not know; use f32";
+           << ", which the runtime of this target does not support; use f32";
   std::string name = isState ? "step_state" : names.unique(bufferName(buffer));
   std::string shape;
   for (int64_t size : span.type.getShape())

@@ -94,11 +94,11 @@ bool CallFinder::allFromBuffers(Operation *op) {
 LogicalResult CallFinder::needBuffers(Operation *op, unsigned optional) {
   for (auto [index, operand] : llvm::enumerate(op->getOperands()))
     if (!source(operand))
-      return op->emitOpError() << "takes operand #" << index
-                               << " from no buffer; store the constant in one first";
+      return op->emitOpError() << "has operand #" << index
+                               << " that is not in a buffer; store the constant in a buffer first";
   for (auto [index, result] : llvm::enumerate(op->getResults().drop_back(optional)))
     if (!target(result))
-      return op->emitOpError() << "leaves result #" << index << " in no buffer; yield it";
+      return op->emitOpError() << "has result #" << index << " that is not in a buffer; yield it";
   return success();
 }
 
@@ -176,15 +176,16 @@ LogicalResult CallFinder::microbatchSamples(MicrobatchSamplesOp op) {
   const int64_t batch = op.getBatch();
   const int64_t rows = llvm::divideCeil(batch, program.mesh.getSize(getAxisNames(op.getOver())));
   pass("Microbatches{/*part=*/" + std::to_string(llvm::divideCeil(rows, op.getMicrobatches())) +
-       ", /*samples=*/samplesOfRank(" + std::to_string(batch) + ", " + std::to_string(rows) + ", " +
-       rankIndex(program, op.getOver()) + ")}");
+       ", /*batch=*/" + std::to_string(batch) + ", /*rows=*/" + std::to_string(rows) +
+       ", /*index=*/" + rankIndex(program, op.getOver()) + "}");
   read(launch.getStepState());
   write(target(op.getCount()));
   return success();
 }
 
-LogicalResult CallFinder::nextMicrobatch(NextMicrobatchOp) {
+LogicalResult CallFinder::nextMicrobatch(NextMicrobatchOp op) {
   call.function = "next_microbatch";
+  pass(std::to_string(op.getMicrobatches()));
   read(launch.getStepState());
   call.writes.push_back(launch.getStepState());
   return success();

@@ -34,7 +34,7 @@ CudaArchitectures mlir::fsdp::parseCudaArchitectures(StringRef text, std::string
     const int number = numberOf(item);
     if (number == 0)
       message = "got '" + item.str() +
-                "', expected compute capabilities joined by commas, such as 90 or 80,90a,100";
+                "', expected compute capabilities separated by commas, such as 90 or 80,90a,100";
     else if (number < kOldest)
       message = "got '" + item.str() + "', expected compute capabilities of at least " +
                 std::to_string(kOldest) + ", which the kernels need";

@@ -7,6 +7,7 @@
 #include "codegen/SharedFunctions.h"
 #include "codegen/Tables.h"
 #include "codegen/Target.h"
+#include "codegen/TraceTables.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -118,6 +119,8 @@ LogicalResult Emitter::emitFunctions(const Timeline &timeline, std::vector<std::
   Names names;
   names.unique("run");
   names.unique("at");
+  names.unique("trace");
+  names.unique("traced");
   for (auto [i, range] : llvm::enumerate(ranges)) {
     Group &group = groups[bodies[i]];
     std::string name = names.unique(range.name);
@@ -169,6 +172,8 @@ LogicalResult Emitter::emitSegment(const Timeline &timeline, Writer &writer) con
     writer.line();
     writer.list("enum : int { ", slots, " };");
   }
+  writer.line();
+  emitTraceTables(program, timeline, writer);
   std::vector<std::string> calls;
   if (failed(emitFunctions(timeline, calls, writer)))
     return failure();

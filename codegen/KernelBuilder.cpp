@@ -110,7 +110,7 @@ LogicalResult KernelBuilder::chooseLoops(ValueRange yielded) {
       continue;
     if (owner)
       return launch.emitOpError() << "'" << launch.getName()
-                                  << "' ends in two reductions, expected one a kernel";
+                                  << "' ends in two reductions, expected one per kernel";
     owner = op;
   }
   Operation *first = resolveFused(yielded.front()).getDefiningOp();
@@ -358,14 +358,14 @@ FailureOr<int> KernelBuilder::build(Operation *op, const Indices &indices) {
   if (auto grad = dyn_cast<nn::CrossEntropyGradOp>(op))
     return buildCrossEntropyGrad(grad, indices);
   if (isa<nn::ReduceOp, nn::EinsumOp>(op))
-    return op->emitOpError() << "stands in the middle of a kernel, expected it at its end";
-  return op->emitOpError() << "has no form in C++; it cannot stand in a launch of this target";
+    return op->emitOpError() << "is in the middle of a kernel, expected it at the end";
+  return op->emitOpError() << "has no C++ form; it cannot be in a launch of this target";
 }
 
 FailureOr<int> KernelBuilder::buildElementwise(Operation *op, const Indices &indices) {
   std::string text = elementwiseExpression(op);
   if (text.empty())
-    return op->emitOpError() << "has no form in C++; it cannot stand in a launch of this target";
+    return op->emitOpError() << "has no C++ form; it cannot be in a launch of this target";
   SmallVector<int> operands;
   for (Value operand : op->getOperands()) {
     // A select may have one condition for all elements.
@@ -402,7 +402,7 @@ FailureOr<int> KernelBuilder::buildByRule(Operation *op, const nn::ShardingRule 
   SmallVector<Index> factors(rule.factors.size());
   for (auto [dim, index] : llvm::enumerate(indices))
     if (failed(split(index, rule.results.front()[dim], rule, kernel.loops, factors)))
-      return op->emitOpError() << "does not fit the loops of its kernel; launch it apart";
+      return op->emitOpError() << "does not fit the loops of its kernel; use a separate launch";
   if (auto einsum = dyn_cast<nn::EinsumOp>(op))
     return product(einsum, rule, factors);
   Indices operand;

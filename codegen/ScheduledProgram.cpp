@@ -132,7 +132,7 @@ static LogicalResult readTimeline(const llvm::MapVector<Value, int> &programEven
       continue;
     auto launch = dyn_cast<LaunchOp>(op);
     if (!launch)
-      return op.emitOpError() << "stands in a scheduled segment, expected buffers, subviews and "
+      return op.emitOpError() << "is in a scheduled segment, expected buffers, subviews and "
                                  "launches; run fsdp-schedule";
     for (Value wait : launch.getWait())
       if (auto producer = wait.getDefiningOp<LaunchOp>(); producer && onOtherStream(producer, launch))
@@ -212,7 +212,7 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
     if (isa<OutputOp, OutputSumOp>(op)) {
       bool evaluates = timeline.segment.getKind() == StepKind::evaluate;
       if (evaluates != isa<OutputSumOp>(op))
-        return op.emitOpError() << "stands in a segment that "
+        return op.emitOpError() << "is in a segment that "
                                 << (evaluates ? "evaluates, expected 'fsdp.output_sum'"
                                               : "trains, expected 'fsdp.output'");
       auto name = op.getAttrOfType<StringAttr>("name");
@@ -221,7 +221,7 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
                                 << "' is written twice in a segment; give each its own name";
       timeline.outputs.push_back(name);
     }
-    timeline.countsSamples |= isa<SampleCountOp>(op);
+    timeline.countsSamples |= isa<SampleCountOp, MicrobatchSamplesOp>(op);
   }
   if ((readsStepState(launch) || writesStepState(launch)) &&
       (!launch.getStepState() || launch.getStepState() != program.stepState))

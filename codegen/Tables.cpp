@@ -1,6 +1,7 @@
 //===- Tables.cpp ---------------------------------------------------------===//
 
 #include "codegen/Tables.h"
+#include "codegen/TraceTables.h"
 
 #include "codegen/Elementwise.h"
 #include "dialect/fsdp/TokenSource.h"
@@ -84,7 +85,7 @@ static LogicalResult emitMembers(StorageOp storage, const SymbolTable &symbols,
     auto param = symbols.lookup<ParamOp>(member.getParam().getValue());
     if (!param)
       return storage.emitOpError() << "has the member '" << member.getParam().getValue()
-                                   << "', which is no parameter of the module";
+                                   << "', which is not a parameter of the module";
     RankedTensorType type = param.getTensorType();
     ArrayRef<int64_t> shape = type.getShape();
     ArrayRef<int64_t> fileShape = param.getFileShape() ? *param.getFileShape() : shape;
@@ -264,8 +265,9 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   emitInputs(program, arena, writer);
   for (const Timeline &timeline : program.timelines) {
     SegmentOp segment = timeline.segment;
-    segments.push_back("{" + quoted(segment.getSymName()) + ", " + program.names.segment(segment) +
-                       "::run" + (segment.getAsync() ? ", /*joined=*/false}" : "}"));
+    const std::string &space = program.names.segment(segment);
+    segments.push_back("{" + quoted(segment.getSymName()) + ", " + space + "::run, /*joined=*/" +
+                       (segment.getAsync() ? "false, " : "true, ") + space + "::trace}");
   }
   emitTable("Segment", "segments", segments, writer);
   std::string train = "{}", evaluate = "{}";
@@ -293,12 +295,16 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("stepState", "persistent::step_state");
   field("defaultLearningRate", literal(optimizer ? optimizer.getLr() : 0.0, f32));
   field("tokensPerSample", llvm::Twine(tokensPerSample(program)));
-  field("report", "R\"(" + options.report + ")\"");
+  writer.line("/*report=*/");
+  for (StringRef line : llvm::split(StringRef(options.report).rtrim('\n'), '\n'))
+    writer.line("\"" + escaped(line) + "\\n\"");
+  writer.line(",");
   field("communicator", quoted(options.communicator));
   field("warmup", llvm::Twine(optimizer ? optimizer.getWarmup() : 0));
   // Ranks of programs that differ, if only in a constant of the optimizer, refuse one another.
   uint64_t digest = llvm::xxh3_64bits(kernels) * 3 + llvm::xxh3_64bits(writer.text());
   field("digest", "0x" + llvm::utohexstr(digest, /*LowerCase=*/true));
   field("options", quoted(options.options));
+  field("persistentBytes", llvm::Twine(persistentBytes(program)));
   writer.close(";");
 }

@@ -19,12 +19,12 @@ Shape Tensor::shape() const {
 
 Located::Located(const Tensor &tensor, Where where) : tensor(tensor), where(where) {
   if (!tensor.model)
-    throw ModelError(where, "this tensor holds no value; assign one before it is used");
+    throw ModelError(where, "this tensor has no value; assign one before it is used");
 }
 
 Located::Located(const Parameter &parameter, Where where) : where(where) {
   if (!parameter.model)
-    throw ModelError(where, "this parameter was not declared; make it with 'Scope::parameter'");
+    throw ModelError(where, "this parameter was not declared; create it with 'Scope::parameter'");
   tensor = parameter.model->read(parameter, where);
 }
 
@@ -38,6 +38,7 @@ Model::~Model() = default;
 Tensor Model::input(const std::string &name, const Shape &shape, ElementType elementType,
                     int64_t sampleDim, Where where) {
   ModelBuilder &b = *builder;
+  b.requireOutside("input '" + name + "'", where);
   RankedTensorType type =
       ModelBuilder::checkedType("input '" + name + "'", shape, b.typeOf(elementType), where);
   for (auto other : b.step.getOps<ir::InputOp>())
@@ -133,14 +134,20 @@ Parameter Scope::parameter(const std::string &name, const Shape &shape, Init ini
 
 void Model::loss(const Average &average, Where where) {
   ModelBuilder &b = *builder;
+  b.requireOutside("the loss", where);
   if (!b.step.getOps<ir::LossOp>().empty())
-    throw ModelError(where, "the model has two losses; add them up first");
+    throw ModelError(where, "the model has two losses; add them first");
+  b.requireVisible("the loss", average.sum, where);
+  b.requireVisible("the loss", average.weight, where);
   ir::LossOp::create(b.builder, b.location("loss", where), valueOf(average.sum),
                      valueOf(average.weight));
 }
 
 void Model::metric(const std::string &name, const Average &average, Where where) {
   ModelBuilder &b = *builder;
+  b.requireOutside("metric '" + name + "'", where);
+  b.requireVisible("metric '" + name + "'", average.sum, where);
+  b.requireVisible("metric '" + name + "'", average.weight, where);
   for (auto other : b.step.getOps<ir::MetricOp>())
     if (other.getName() == name)
       throw ModelError(where, "metric '" + name + "' is given twice; give each its own name");

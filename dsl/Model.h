@@ -13,6 +13,7 @@
 #define DSL_MODEL_H
 
 #include "dsl/Tensor.h"
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -53,6 +54,12 @@ struct Optimizer {
 struct Average {
   Tensor sum;    ///< f64, rank 0
   Tensor weight; ///< f64, rank 0
+};
+
+/// What a checkpoint keeps for backward besides what it takes and returns.
+enum class Keep {
+  Nothing,
+  Contractions, ///< the results of products and of attention
 };
 
 /// Where parameters are declared: a unit (what is gathered together), and a prefix of names
@@ -101,6 +108,15 @@ public:
   /// The unit called `name`, its parameters' names beginning with `prefix`, or bare where that is
   /// empty. What computes with them is named after the unit.
   Scope unit(const std::string &name, const std::string &prefix);
+
+  /// What `function` returns. Backward keeps little of what it computes, and computes the rest again:
+  ///   x = model.checkpoint([&] { return block(x); });
+  /// Inside are operations only; inputs, losses, metrics and other checkpoints stand outside. A tensor that
+  /// is computed inside is used outside only if it is returned.
+  Tensor checkpoint(const std::function<Tensor()> &function, Keep keep = Keep::Nothing,
+                    Where where = Where::here());
+  std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>()> &function,
+                                 Keep keep = Keep::Nothing, Where where = Where::here());
 
   /// What training minimizes. Once per model.
   void loss(const Average &average, Where where = Where::here());

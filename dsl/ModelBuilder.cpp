@@ -141,6 +141,7 @@ Tensor ModelBuilder::create(const std::string &what, llvm::ArrayRef<Tensor> oper
   for (const Tensor &operand : operands) {
     if (operand.model != this)
       fail(what, operands, where, "operands belong to different models");
+    requireVisible(what, operand, where);
     // The last operand wins when it is a parameter: in x * w it is w's layer that computes.
     bool parameter = dsl::valueOf(operand).getDefiningOp<ir::ReadOp>() != nullptr;
     if (origin.path.empty() || parameter)

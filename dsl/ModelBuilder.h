@@ -26,6 +26,13 @@ public:
   Tensor read(const Parameter &parameter, Where where);
   /// A constant of rank 0.
   Tensor scalar(double value, ElementType elementType, Where where);
+  /// What `function` returns, computed in an `fsdp.checkpoint`.
+  std::vector<Tensor> checkpoint(llvm::function_ref<std::vector<Tensor>()> function,
+                                 mlir::fsdp::CheckpointPolicy policy, Where where);
+  /// Throws ModelError while the function of a checkpoint runs.
+  void requireOutside(const std::string &what, Where where);
+  /// Throws ModelError for a tensor of a checkpoint that has ended.
+  void requireVisible(const std::string &what, const Tensor &tensor, Where where);
   /// Throws ModelError saying `message` of operation `what` on `operands`.
   [[noreturn]] static void fail(const std::string &what, llvm::ArrayRef<Tensor> operands,
                                 Where where, const std::string &message);
@@ -52,6 +59,8 @@ public:
   mlir::OpBuilder builder; ///< at the end of the step
 
 private:
+  bool isInCheckpoint() { return builder.getInsertionBlock() != &step.getBody().front(); }
+  bool isVisible(const Tensor &tensor);
   mlir::fsdp::Structure structureOf(const Origin &origin);
 };
 

@@ -43,9 +43,10 @@ static SmallVector<Value> align(const std::string &what, ArrayRef<Tensor> operan
   for (const Tensor &operand : operands) {
     ArrayRef<int64_t> own = typeOf(operand).getShape();
     if (shape.take_back(own.size()) != own)
-      ModelBuilder::fail(what, operands, where,
-                  "shapes do not fit; expected equal shapes, or one that is the trailing part of "
-                  "the other ('repeat' says anything else)");
+      ModelBuilder::fail(
+          what, operands, where,
+          "shapes do not fit; expected equal shapes, or one that is the trailing part of "
+          "the other (use 'repeat' for any other broadcast)");
     values.push_back(broadcast(builder, loc, valueOf(operand), shape));
   }
   return values;

@@ -4,6 +4,7 @@
 #include "dsl/Operations.h"
 
 #include "dialect/nn/NNDialect.h"
+#include "llvm/ADT/StringSet.h"
 #include <cmath>
 
 using namespace mlir;
@@ -51,7 +52,7 @@ Tensor pad(Located input, int64_t dim, int64_t low, int64_t high) {
 
 Tensor concat(const std::vector<Located> &inputs, int64_t dim, Where where) {
   if (inputs.empty())
-    throw ModelError(where, "concat of nothing: expected at least one tensor to join");
+    throw ModelError(where, "concat got no tensors: expected at least one tensor to join");
   std::string what = "concat along dimension " + std::to_string(dim);
   std::vector<Tensor> operands;
   SmallVector<Value> values;
@@ -162,15 +163,16 @@ Tensor dropout(Located input, double rate, const std::string &name) {
     return input.tensor;
   return builderOf(input.tensor).create(
       "dropout", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        auto isTaken = [&](const std::string &wanted) {
-          return llvm::any_of(
-              builder.getInsertionBlock()->getOps<mlir::fsdp::DropoutOp>(),
-              [&](mlir::fsdp::DropoutOp other) { return other.getName() == wanted; });
-        };
+        llvm::StringSet<> taken;
+        builderOf(input.tensor).step.walk([&](mlir::fsdp::DropoutOp other) {
+          taken.insert(other.getName());
+        });
+        auto isTaken = [&](const std::string &wanted) { return taken.contains(wanted); };
         std::string base = name.empty() ? cast<NameLoc>(loc).getName().str() : name, own = base;
         if (!name.empty() && isTaken(name))
           ModelBuilder::fail("dropout", {input.tensor}, input.where,
-                      "the draws of '" + name + "' are another dropout's; give each its own name");
+                             "dropout name '" + name +
+                                 "' is already in use; give each dropout its own name");
         for (int number = 1; isTaken(own); ++number)
           own = base + "." + std::to_string(number);
         return mlir::fsdp::DropoutOp::create(builder, loc, typeOf(input.tensor),

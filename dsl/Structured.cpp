@@ -43,7 +43,7 @@ static FailureOr<RankedTensorType> inferResult(bool compact, const std::string &
   for (const nn::NotationDim &dim : notation->result)
     for (const std::string &name : dim)
       if (!solved->count(name))
-        return emitError() << "notation '" << text << "' does not tell the size of '" << name
+        return emitError() << "notation '" << text << "' does not determine the size of '" << name
                            << "'; give it";
   return RankedTensorType::get(nn::shapeOf(notation->result, *solved),
                                operands[0].getElementType());

@@ -65,7 +65,7 @@ FailureOr<Tensor> DataSet::take(InputOp input, BatchPosition at, Shard shard, in
   if (!result.isFloat())
     for (int64_t i = 0; i < result.size(); ++i)
       if (wrapTo(to[i].i, type.getElementType()) != to[i].i)
-        return input.emitOpError() << "has data with value " << to[i].i << ", which "
-                                   << type.getElementType() << " cannot hold";
+        return input.emitOpError() << "has data with value " << to[i].i << ", which does not fit "
+                                   << type.getElementType();
   return result;
 }

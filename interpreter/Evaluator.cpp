@@ -171,8 +171,8 @@ FailureOr<Kernel> interpreter::compile(Operation *op, Numerics numerics) {
   if (!kernel)
     kernel = compileDistribution(op, numerics);
   if (!kernel)
-    return op->emitError("cannot be interpreted: the meaning of '")
-           << op->getName() << "' is not known; add it to the evaluator";
+    return op->emitError("cannot be interpreted: the evaluator does not implement '")
+           << op->getName() << "'; add it there";
   return kernel;
 }
 

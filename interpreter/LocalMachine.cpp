@@ -142,8 +142,8 @@ LogicalResult LocalMachine::reportNoProgress(ArrayRef<Cursor> cursors) {
       os << " is done";
   };
   InFlightDiagnostic diagnostic = cursors[first].waitsAt()->emitError()
-                                  << "no rank can go on: rank " << first
-                                  << " waits for a collective that does not come";
+                                  << "deadlock: no rank can continue: rank " << first
+                                  << " waits for a collective that other ranks do not join";
   for (auto [rank, cursor] : llvm::enumerate(cursors)) {
     reasons.clear();
     describe(rank);

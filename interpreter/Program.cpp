@@ -49,17 +49,20 @@ static FailureOr<RankKernel> compileKernel(Operation *op, Numerics numerics) {
       });
 }
 
-FailureOr<CompiledBlock>
-CompiledBlock::compile(Block &block, llvm::function_ref<Numerics(Operation *)> numericsOf) {
-  CompiledBlock result;
-  DenseMap<Value, unsigned> numbers;
-  for (Value argument : block.getArguments())
-    numbers[argument] = result.numValues++;
+/// Appends the ops of `block` to `result`; those of a checkpoint stand in its place.
+static LogicalResult append(Block &block, llvm::function_ref<Numerics(Operation *)> numericsOf,
+                            CompiledBlock &result, DenseMap<Value, unsigned> &numbers) {
   for (Operation &op : block) {
-    if (op.hasTrait<OpTrait::IsTerminator>()) {
-      for (Value operand : op.getOperands())
-        result.yielded.push_back(numbers.lookup(operand));
+    if (op.hasTrait<OpTrait::IsTerminator>())
       break;
+    if (auto checkpoint = dyn_cast<CheckpointOp>(op)) {
+      Block &body = checkpoint.getBody().front();
+      if (failed(append(body, numericsOf, result, numbers)))
+        return failure();
+      for (auto [value, yielded] :
+           llvm::zip_equal(op.getResults(), body.getTerminator()->getOperands()))
+        numbers[value] = numbers.lookup(yielded);
+      continue;
     }
     Instruction instruction{&op, nullptr, {}, result.numValues, op.getNumResults(), {}};
     if (!isMeeting(&op)) {
@@ -74,6 +77,20 @@ CompiledBlock::compile(Block &block, llvm::function_ref<Numerics(Operation *)> n
       numbers[value] = result.numValues++;
     result.instructions.push_back(std::move(instruction));
   }
+  return success();
+}
+
+FailureOr<CompiledBlock>
+CompiledBlock::compile(Block &block, llvm::function_ref<Numerics(Operation *)> numericsOf) {
+  CompiledBlock result;
+  DenseMap<Value, unsigned> numbers;
+  for (Value argument : block.getArguments())
+    numbers[argument] = result.numValues++;
+  if (failed(append(block, numericsOf, result, numbers)))
+    return failure();
+  if (!block.empty() && block.back().hasTrait<OpTrait::IsTerminator>())
+    for (Value operand : block.back().getOperands())
+      result.yielded.push_back(numbers.lookup(operand));
   // Values are dropped after their last use, so that whole models fit into memory.
   std::vector<bool> used(result.numValues, false);
   for (unsigned value : result.yielded)

@@ -142,11 +142,14 @@ static RankKernel compileDropout(DropoutOp op, Numerics numerics) {
 
 /// True where the step or segment of `op` asks how many samples count.
 static bool countsSamples(Operation *op) {
-  Operation *whole = op->getParentOfType<SegmentOp>();
-  if (!whole)
-    whole = op->getParentOfType<StepOp>();
-  return whole &&
-         whole->walk([](SampleCountOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  auto segment = op->getParentOfType<SegmentOp>();
+  Operation *whole = segment ? segment.getOperation() : op->getParentOfType<StepOp>();
+  bool evaluates = segment && segment.getKind() == StepKind::evaluate;
+  auto counts = [&](Operation *inner) {
+    bool found = isa<SampleCountOp>(inner) || (evaluates && isa<MicrobatchSamplesOp>(inner));
+    return found ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  return whole && whole->walk(counts).wasInterrupted();
 }
 
 RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) {
@@ -188,18 +191,22 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
         RankedTensorType type = tensorType(samples.getCount());
         int64_t batch = samples.getBatch(), parts = samples.getMicrobatches();
         SmallVector<StringAttr> axes = getAxisNames(samples.getOver());
+        auto segment = samples->getParentOfType<SegmentOp>();
+        bool evaluates = segment && segment.getKind() == StepKind::evaluate;
         return [=](RankContext &context, In, Out out) {
           int64_t rows = llvm::divideCeil(batch, context.mesh.getSize(axes));
           int64_t part = llvm::divideCeil(rows, parts);
-          int64_t ofRank = std::min(rows, batch - rows * context.mesh.getIndexIn(context.rank, axes));
+          int64_t counted = evaluates ? std::min(batch, context.options->samples) : batch;
+          int64_t ofRank = std::min(rows, counted - rows * context.mesh.getIndexIn(context.rank, axes));
           int64_t left = ofRank - part * context.stepState.microbatch;
           out[0] = Tensor::splat(type, std::clamp<int64_t>(left, 0, part));
           return success();
         };
       })
-      .Case([](NextMicrobatchOp) -> RankKernel {
-        return [](RankContext &context, In, Out) {
-          ++context.stepState.microbatch;
+      .Case([](NextMicrobatchOp next) -> RankKernel {
+        int64_t count = next.getMicrobatches();
+        return [=](RankContext &context, In, Out) {
+          context.stepState.microbatch = (context.stepState.microbatch + 1) % count;
           return success();
         };
       })
@@ -217,7 +224,6 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
           StepState &state = context.stepState;
           bool ok = in[0].getInt(0);
           ++state.step;
-          state.microbatch = 0;
           state.updates += ok;
           state.badSteps = ok ? 0 : state.badSteps + 1;
           return success();

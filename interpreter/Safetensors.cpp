@@ -154,7 +154,7 @@ static llvm::Expected<Tensor> readTensor(StringRef path, StringRef name, const J
   for (const Json &extent : *sizes) {
     std::optional<int64_t> size = asNatural(extent);
     if (!size || __builtin_mul_overflow(bytes, *size, &bytes))
-      return fail(path, "tensor '" + name + "' has a shape that is no list of sizes");
+      return fail(path, "tensor '" + name + "' has a shape that is not a list of sizes");
     shape.push_back(*size);
   }
   std::optional<int64_t> begin = asNatural((*offsets)[0]), end = asNatural((*offsets)[1]);
@@ -181,7 +181,7 @@ static llvm::Error checkExtents(StringRef path, std::vector<Extent> &extents, in
       return fail(path, "tensor '" + extent.name + "' begins at byte " + Twine(extent.begin) +
                             " of the data, expected " + Twine(expected) +
                             (extent.begin < expected ? ": it overlaps the one before"
-                                                     : ": there is a hole"));
+                                                     : ": there is a gap"));
     expected = extent.end;
   }
   if (expected != size)
@@ -203,9 +203,9 @@ static llvm::Expected<Json> parseHeader(StringRef path, StringRef text) {
   };
   Json header = Json::parse(text.begin(), text.end(), sawName, /*allow_exceptions=*/false);
   if (header.is_discarded())
-    return fail(path, "has a header that is no JSON");
+    return fail(path, "has a header that is not JSON");
   if (!header.is_object())
-    return fail(path, "has a header that is no JSON object");
+    return fail(path, "has a header that is not a JSON object");
   if (!twice.empty())
     return fail(path, "names tensor '" + twice + "' twice");
   return header;
@@ -224,8 +224,7 @@ llvm::Expected<TensorFile> mlir::fsdp::interpreter::readSafetensors(StringRef pa
   uint64_t length = llvm::support::endian::read64le(bytes.data());
   if (length > bytes.size() - 8)
     return fail(path, "has a header of " + Twine(length) + " bytes, but only " +
-                          Twine(bytes.size() - 8) +
-                          " follow; is it a safetensors file, and whole?");
+                          Twine(bytes.size() - 8) + " follow; is it a complete safetensors file?");
   if (length > kLongestHeader)
     return fail(path, "has a header of " + Twine(length) + " bytes, expected at most " +
                           Twine(kLongestHeader));

@@ -76,7 +76,7 @@ ShardedMachine::find(StringRef parameter) {
     for (const StorageLayout::Member &member : storage.getMembers())
       if (ParamOp(member.param).getSymName() == parameter)
         return std::make_pair(&storage, &member);
-  return module.emitError() << "stores parameter '" << parameter << "' nowhere";
+  return module.emitError() << "has no storage for parameter '" << parameter << "'";
 }
 
 static bool keeps(const StorageLayout &storage, StringRef what) {
@@ -167,7 +167,7 @@ LogicalResult ShardedMachine::checkSame(int64_t rank, Operation *op, int64_t oth
   if (mine == others)
     return success();
   InFlightDiagnostic diagnostic = op->emitError()
-                                  << "ranks meet at different collectives: rank " << rank << " at '"
+                                  << "ranks call different collectives: rank " << rank << " at '"
                                   << mine << "', rank " << otherRank << " at '" << others << "'";
   diagnostic.attachNote(other->getLoc()) << "rank " << otherRank << " is here";
   return diagnostic;

@@ -6,55 +6,76 @@
 include "mlir/Pass/PassBase.td"
 
 def VerifyPhasePass : Pass<"fsdp-verify-phase", "::mlir::ModuleOp"> {
-  let summary = "Check that every op of the module belongs to the phase the module says it is in";
+  let summary = "Check that every op of the module belongs to the phase of the module";
   let description = [{
-    After this pass the module holds only ops of the phase that its attribute `fsdp.phase` names (global
-    when absent); the first op of another phase is an error. Runs between the stages.
+    After this pass the module contains only ops of the phase in its attribute `fsdp.phase` (global
+    if absent); the first op of another phase is an error. Runs between the stages.
 
     Example: `fsdp-opt --fsdp-verify-phase model.mlir`
   }];
 }
 
 def DeriveEvaluationPass : Pass<"fsdp-derive-evaluation", "::mlir::ModuleOp"> {
-  let summary = "Give a module that only trains a step that evaluates";
+  let summary = "Add an evaluation step to a module that has only a training step";
   let description = [{
     After this pass a module whose only step is of kind `train` has a second step `@evaluate` with the
-    same computation, without optimizer and without `fsdp.dropout`, so that a trained program can measure
+    same computation, without optimizer, `fsdp.dropout` and `fsdp.checkpoint`, so that a trained program can measure
     loss and metrics on validation data.
-    Modules with other steps are left as they are. Runs before differentiation.
+    Modules with other steps do not change. Runs before differentiation.
 
     Example: `fsdp-opt --fsdp-derive-evaluation model.mlir`
   }];
 }
 
 def CountSamplesPass : Pass<"fsdp-count-samples", "::mlir::ModuleOp"> {
-  let summary = "Let evaluation run over the samples of a batch that count";
+  let summary = "Make evaluation steps correct for partial batches";
   let description = [{
-    After this pass the steps of kind `evaluate` are right for batches of which only the first samples count
+    After this pass the steps of kind `evaluate` are correct for batches of which only the first samples are valid
     (`fsdp.sample_count`): reductions over samples are masked (`fsdp.mask_samples`), means divide by the number of
-    samples that count, and sums and weights of loss and metrics that do not depend on samples (a constant weight) are
-    scaled to that number. So sums and weights may be added up over the batches of a validation set of any size.
-    A step in which that cannot be done (an op needs all samples of a batch, or a sum or weight is not linear in sums over
-    samples: a quotient, a product or a maximum of two such sums) stays as it is, with a warning; its program takes
-    validation sets of whole batches only. Runs before differentiation.
+    valid samples, and sums and weights of loss and metrics that do not depend on samples (a constant weight) are
+    scaled to that number. So sums and weights can be added over the batches of a validation set of any size.
+    A step for which this is not possible (an op needs all samples of a batch, or a sum or weight is not linear in sums over
+    samples: a quotient, a product or a maximum of two such sums) does not change, with a warning; its program accepts
+    validation sets of full batches only. Runs before differentiation.
 
     Example: `fsdp-opt --fsdp-derive-evaluation --fsdp-count-samples model.mlir`
   }];
 }
 
+def RematerializePass : Pass<"fsdp-rematerialize", "::mlir::ModuleOp"> {
+  let summary = "Decide which parts of forward backward computes again";
+  let description = [{
+    After this pass the blocks of a step that trains stand in `fsdp.checkpoint` regions. A block reaches from the first use of a
+    run of reads of one unit (as gathers do) to that of the next run; the first and the last run, embedding and head, stand outside.
+    The option `policy` says what regions are: `none` adds none; `full` makes a region of each block, which keeps its
+    inputs and results; `every:K` does so of K blocks in a row, the last region having what is left; `selective` is `full`
+    with the results of contractions and attention kept as well. Blocks that hold a checkpoint of the model stay as they
+    are. A step without any region is a warning. Runs before differentiation.
+
+    Example: `fsdp-opt --fsdp-rematerialize=policy=every:2 --fsdp-differentiate model.mlir`
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", "\"full\"",
+           "none, full, selective or every:K">,
+  ];
+}
+
 def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
   let summary = "Compute gradients by reverse mode, and log loss and metrics";
   let description = [{
-    After this pass each `train` step ends with backward and has one `fsdp.gradient` for each parameter that
-    is not frozen, in the order in which backward completes them; loss and metrics of a step that trains are
-    quotients computed in double and logged by `fsdp.output`, after backward; those of a step that evaluates are handed
-    over as sum and weight by `fsdp.output_sum`. Gradients are those of the loss, sum / weight.
+    After this pass each `train` step contains backward and has one `fsdp.gradient` for each parameter that
+    is not frozen, in the order in which backward completes them; loss and metrics of a training step are
+    quotients, computed in double and logged by `fsdp.output`, after backward; those of an evaluation step are
+    output as sum and weight by `fsdp.output_sum`. Gradients are those of the loss, sum / weight.
 
-    A value that depends on parameters alone does not live from forward into backward: every
-    backward op that uses one has its own `fsdp.read` right before it.
+    A value that depends on parameters only is not kept from forward to backward: every
+    backward op that uses one has its own `fsdp.read` directly before it.
 
     With `of-sum`, gradients are those of the sum alone, and `fsdp.gradient` names the weight that divides them later: what
     gradient accumulation adds up.
+
+    The bodies of `fsdp.checkpoint` regions stand in the step. What backward needs of one and it does not keep is computed
+    again, directly before the backward of the region, by ops that are backward.
 
     Example: `fsdp-opt --fsdp-differentiate model.mlir`
   }];
@@ -65,25 +86,25 @@ def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
 }
 
 def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
-  let summary = "Turn gradients into updates of the parameters";
+  let summary = "Create the updates of the parameters from their gradients";
   let description = [{
     After this pass each `fsdp.gradient` is a `fsdp.update` at the learning rate of the step,
-    scaled by clipping where the optimizer asks for it; norm and rate are logged, and a loss or
-    norm that is not finite skips every update. `fsdp.advance` ends the step.
+    scaled if the optimizer clips gradients; norm and learning rate are logged, and all updates are skipped
+    if the loss or the norm is not finite. `fsdp.advance` ends the step.
 
     Example: `fsdp-opt --fsdp-differentiate --fsdp-apply-optimizer model.mlir`
   }];
 }
 
 def ShardParametersPass : Pass<"fsdp-shard-parameters", "::mlir::ModuleOp"> {
-  let summary = "Decide how every parameter is stored";
+  let summary = "Assign a placement to every parameter";
   let description = [{
-    After this pass every parameter has a placement. A `PATTERN:SPEC` of the option `shard` whose glob
-    matches the parameter's name decides; else a placement that stands in the module stays; else the
-    strategy decides: `fsdp` and `hsdp` store flat per unit over the mesh axis `fsdp` (other axes replicate), `ddp`
-    replicates. What is gathered is given up after its use; `fsdp-reshard-after-forward` may say otherwise. Parameters
-    with fewer than `min-shard-size` elements, and all where the mesh has no axis `fsdp`, are replicated. A pattern that matches nothing
-    and two patterns that want one parameter stored in different ways are errors.
+    After this pass every parameter has a placement. It is given by the `PATTERN:SPEC` of the option `shard` whose glob
+    matches the parameter's name; otherwise by the placement in the module; otherwise by the
+    strategy: `fsdp` and `hsdp` store flat per unit over the mesh axis `fsdp` (other axes replicate), `ddp`
+    replicates. Gathered units are freed after their use, unless `fsdp-reshard-after-forward` changes that. Parameters
+    with fewer than `min-shard-size` elements, and all where the mesh has no axis `fsdp`, are replicated. A pattern that matches no parameter
+    and two patterns that give a parameter different storages are errors.
 
     Example: `fsdp-opt --fsdp-shard-parameters="strategy=fsdp min-shard-size=1024 shard=*.bias:replicated,head.weight:1" model.mlir`
   }];
@@ -91,23 +112,23 @@ def ShardParametersPass : Pass<"fsdp-shard-parameters", "::mlir::ModuleOp"> {
     Option<"strategy", "strategy", "std::string", "\"fsdp\"",
            "fsdp, hsdp or ddp">,
     Option<"minShardSize", "min-shard-size", "::mlir::fsdp::Count", "::mlir::fsdp::Count{0}",
-           "Elements below which a parameter is replicated">,
+           "parameters with fewer elements are replicated">,
     ListOption<"shard", "shard", "std::string",
                "PATTERN:SPEC, with SPEC flat, replicated or the number of a dimension">,
   ];
 }
 
 def ReshardAfterForwardPass : Pass<"fsdp-reshard-after-forward", "::mlir::ModuleOp"> {
-  let summary = "Decide whether gathered units are kept from forward to backward";
+  let summary = "Set whether gathered units are kept from forward to backward";
   let description = [{
-    After this pass every placement says what the option `when` does: `always` gives a gathered unit up after forward and gathers
-    it again in backward, `never` keeps it. Placements that the model states are no exception.
+    After this pass every placement has the value of the option `when`: `always` frees a gathered unit after forward and gathers
+    it again in backward, `never` keeps it. This includes placements that are given in the model.
 
     Example: `fsdp-opt --fsdp-shard-parameters --fsdp-reshard-after-forward=when=never model.mlir`
   }];
   let options = [
     Option<"when", "when", "::mlir::fsdp::Reshard", "::mlir::fsdp::Reshard::always",
-           "Whether gathered units are given up after forward",
+           "when gathered units are freed",
            [{::llvm::cl::values(
                clEnumValN(::mlir::fsdp::Reshard::always, "always", "gathered again in backward"),
                clEnumValN(::mlir::fsdp::Reshard::never, "never", "kept for backward"))}]>,
@@ -115,13 +136,13 @@ def ReshardAfterForwardPass : Pass<"fsdp-reshard-after-forward", "::mlir::Module
 }
 
 def MixedPrecisionPass : Pass<"fsdp-mixed-precision", "::mlir::ModuleOp"> {
-  let summary = "Decide which values have 16 bits, and put casts between them and the others";
+  let summary = "Compute in bf16: assign types to values and insert casts";
   let description = [{
-    After this pass placements say in which type parameters are gathered (`compute`) and gradients reduced
-    (`reduce`), reads have that type, and so has what is computed from them. Parameters stay stored in f32. With
-    `compute=bf16` contractions, attention and lookups work on bf16; elementwise ops on the widest type of
-    their operands (a constant takes any type that it is exact in); norms on what they are given; sums, statistics
-    of rows and losses are f32 or f64. Inputs keep their type and are cast where they meet a contraction. Runs
+    After this pass placements have the types in which parameters are gathered (`compute`) and gradients reduced
+    (`reduce`), reads have that type, and so have the values computed from them. Parameters remain stored in f32. With
+    `compute=bf16` contractions, attention and lookups use bf16; elementwise ops use the widest type of
+    their operands (a constant has any type in which it is exact); norms use the type of their input; sums, statistics
+    of rows and losses are f32 or f64. Inputs keep their type and are cast at the first contraction. Runs
     before differentiation.
 
     Example: `fsdp-opt --fsdp-shard-parameters --fsdp-mixed-precision="compute=bf16 reduce=f32" model.mlir`
@@ -129,40 +150,40 @@ def MixedPrecisionPass : Pass<"fsdp-mixed-precision", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = [
     Option<"compute", "compute", "std::string", "\"bf16\"",
-           "f32 or bf16: of gathers and of what is computed from them">,
+           "f32 or bf16: type of gathers and of computation">,
     Option<"reduce", "reduce", "std::string", "\"f32\"",
-           "f32 or bf16: of gradients until they are reduced">,
+           "f32 or bf16: type of gradients until they are reduced">,
   ];
 }
 
 def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
-  let summary = "Give every value of every step a sharding";
+  let summary = "Assign a sharding to every value of every step";
   let description = [{
     After this pass every op with tensor results has the attribute `fsdp.shardings`, one sharding for
-    each result, that its operands can give it. Inputs are split along their sample dimension over the mesh axes
-    `data` and `fsdp` and those of the option `batch-axes`; an axis that nothing uses is an error. Parameters are whole, constraints hold first, and the rest follows the sharding rules
-    of the ops to a fixed point. `unreduced` marks the ops that leave partial sums. With `accumulate` K above 1, steps that train
-    are split over one more axis, `microbatch` of size K, which the mesh has until `fsdp-partition`: the parts are not on different ranks
+    each result, which it can have given its operands. Inputs are split along their sample dimension over the mesh axes
+    `data` and `fsdp` and those of the option `batch-axes`; an unused axis is an error. Parameters are unsharded in compute, constraints are applied first, and all other values follow from the
+    sharding rules of the ops by iteration to a fixed point. `unreduced` marks results that are partial sums. With `accumulate` K above 1, steps
+    are also split over the axis `microbatch` of size K, which the mesh has until `fsdp-partition`: its parts are not on different ranks
     but follow one another in time.
 
     Example: `fsdp-opt --fsdp-propagate=batch-axes=node model.mlir`
   }];
   let options = [
     ListOption<"batchAxes", "batch-axes", "std::string",
-               "Axes that split the batch besides data and fsdp">,
+               "axes that split the batch, in addition to data and fsdp">,
     Option<"accumulate", "accumulate", "::mlir::fsdp::Count", "::mlir::fsdp::Count{1}",
-           "Microbatches of a step that trains">,
+           "microbatches of a step">,
   ];
 }
 
 def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
   let summary = "Turn the program of one device into the program of one rank";
   let description = [{
-    After this pass the module is in the local phase: storages hold the shards of parameters and optimizer states,
-    steps have become segments of one program, every value has the shape that one rank holds, and every
-    collective is explicit. A unit is gathered at its first use in each run of uses, its gradients are joined
-    and reduced right after the last one is complete, and padding is masked before it is reduced over. A value
-    that has to change its sharding otherwise is reported as a remark, with the collective and its bytes.
+    After this pass the module is in the local phase: storages contain the shards of parameters and optimizer states,
+    steps are segments of one program, every value has the shape of one rank, and every
+    collective is explicit. A unit is gathered at its first use in each run of uses, its gradients are concatenated
+    and reduced directly after the last one is complete, and padding is masked before reductions over it. Any other change
+    of the sharding of a value is reported as a remark, with the collective and its bytes.
 
     A step that is split over the axis `microbatch` becomes the segments `first`, `middle`, `last` and `update` of one `fsdp.walk`:
     the first three compute one microbatch each and add up gradients and sums in `fsdp.carried` tensors; `last` completes
@@ -180,41 +201,41 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
 }
 
 def FusePass : Pass<"fsdp-fuse", "::mlir::ModuleOp"> {
-  let summary = "Make single kernels of elementwise chains and what feeds and ends them";
+  let summary = "Fuse elementwise chains with their producers and reductions";
   let description = [{
-    After this pass elementwise ops of one shape that feed one another stand in one `nn.fused`, with the
-    broadcasts, masks, constants and scalar arithmetic that feed them and, at the end, at most one
-    `nn.reduce`. Where a chain goes on with the rows of a matrix product, as a bias, a GELU or a residual
-    does, the `nn.einsum` begins the `nn.fused`. A value that is used inside alone is never stored; one that is used elsewhere as well
-    is a further result. Nothing but cheap arithmetic is computed twice, nothing moves past a
-    collective, and every op stays what it was, so results are the same bits.
+    After this pass connected elementwise ops of one shape are in one `nn.fused`, with the
+    broadcasts, masks, constants and scalar arithmetic that they use and, at the end, at most one
+    `nn.reduce`. If a chain continues with the rows of a matrix product, like a bias, a GELU or a residual,
+    the `nn.einsum` is the first op of the `nn.fused`. A value that is used only inside is not stored; one that is also used elsewhere
+    is an additional result. Only cheap arithmetic is computed twice, nothing moves past a
+    collective, and the ops themselves do not change, so results are bitwise equal.
 
     Example: `fsdp-opt --fsdp-fuse local.mlir`
   }];
 }
 
 def SchedulePass : Pass<"fsdp-schedule", "::mlir::ModuleOp"> {
-  let summary = "Turn local IR into launches on streams that wait for one another";
+  let summary = "Schedule local IR as launches on streams, with the waits between them";
   let description = [{
-    After this pass the module is in the scheduled phase: values are `fsdp.buffer`s without offsets, ops stand in
+    After this pass the module is in the scheduled phase: values are `fsdp.buffer`s without offsets, ops are in
     `fsdp.launch`es in issue order. Inputs come first; the gather of a unit is issued as soon as all units used
-    before it but the last `prefetch` are done with, so that at most `prefetch` + 1 are whole
-    at once; gradients before their reduction keep the same budget. Every wait between streams that
-    the accesses ask for is there, except those that other waits imply.
+    before it except the last `prefetch` are no longer needed, so that at most `prefetch` + 1 units are unsharded
+    at any time; the same limit applies to gradients before their reduction. Launches have all waits between streams that
+    their accesses require, except those that other waits imply.
 
     Example: `fsdp-opt --fsdp-schedule=prefetch=0 local.mlir`
   }];
   let options = [
     Option<"prefetch", "prefetch", "::mlir::fsdp::Count", /*default=*/"::mlir::fsdp::Count{1}",
-           "units gathered ahead of the one in use; 0 gathers each when the last is done with">];
+           "number of units gathered ahead of the unit in use; 0 gathers each unit after the last use of the one before">];
 }
 
 def PlanMemoryPass : Pass<"fsdp-plan-memory", "::mlir::ModuleOp"> {
-  let summary = "Give every buffer its place in the arena";
+  let summary = "Assign an offset in the arena to every buffer";
   let description = [{
     After this pass every `fsdp.buffer` has an offset and every program the size of its arena in bytes. Persistent
-    buffers stand first; two others share bytes only where all accesses of one are complete before any of
-    the other starts, or where an elementwise launch writes over an operand whose life ends there.
+    buffers come first; two other buffers share bytes only if all accesses of one are complete before any access of
+    the other starts, or if an elementwise launch overwrites an operand that is not used later.
 
     Example: `fsdp-opt --fsdp-schedule --fsdp-plan-memory local.mlir`
   }];
@@ -232,12 +253,15 @@ def LinkSegmentsPass : Pass<"fsdp-link-segments", "::mlir::ModuleOp"> {
 }
 
 def VerifySchedulePass : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
-  let summary = "Prove that a schedule has no race, no deadlock and no overlap in memory";
+  let summary = "Verify that a schedule has no race, no deadlock and no overlap in memory";
   let description = [{
-    After this pass: conflicting accesses are ordered by streams and waits; nothing is read that was not written
-    or was overwritten since; waits go round in no circle, on one rank or between roles; all
-    ranks issue the same collectives in one order on each communicator; and, once memory is planned, every
-    buffer is inside the arena and live ones do not overlap. Each error names both launches.
+    After this pass, on every path through the segments: conflicting accesses are ordered by streams, waits and
+    events, also those of different segments without a join between them; nothing is read before it is written or after another
+    buffer overwrote it; all roles execute the same segments and issue the same collectives in one order on each communicator, one
+    role possibly some segments ahead of another, except where streams are joined; waits have no cycle, on one rank or between
+    roles; a storage is updated once between two advances of the step, and the step's number is not used after it was advanced in its
+    walk; and, once memory is planned, every buffer is inside the arena and does not overlap what the driver fills. Each error names both
+    launches.
 
     Example: `fsdp-opt --fsdp-verify-schedule scheduled.mlir`
   }];

@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptions &options) {
-  // Before differentiation, so that evaluation holds nothing of backward.
+  // Before differentiation, so that evaluation holds nothing of backward, and no checkpoints.
   manager.addPass(createDeriveEvaluationPass());
   // Placements first: they are the user's decisions, and everything later reads them.
   ShardParametersPassOptions placements;
@@ -31,6 +31,14 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   manager.addPass(createMixedPrecisionPass(precision));
   // Once casts stand, since they are values to mask; loss and metrics are still sums over weights.
   manager.addPass(createCountSamplesPass());
+  // Regions hold the values that backward would keep: casts among them, so after mixed precision. Models
+  // may have fsdp.checkpoint regions of their own before, which the passes above step into or leave alone;
+  // differentiation ends all regions, so that no pass below sees one.
+  if (options.remat != "none") {
+    RematerializePassOptions remat;
+    remat.policy = options.remat;
+    manager.addPass(createRematerializePass(remat));
+  }
   // Reads of one parameter are distinct from here on: backward gets its own.
   // Over microbatches, sums of losses add up; their weight is known after the last one.
   DifferentiatePassOptions gradients;
@@ -94,6 +102,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
       llvm::cl::init("auto")};
   Option<std::string> precision{*this, "precision", llvm::cl::desc("f32 or bf16"),
                                 llvm::cl::init("f32")};
+  Option<std::string> remat{*this, "remat", llvm::cl::desc("none, full, selective or every:K"),
+                            llvm::cl::init("none")};
   Option<std::string> reducePrecision{*this, "reduce-precision", llvm::cl::desc("f32 or bf16"),
                                       llvm::cl::init("f32")};
 
@@ -101,6 +111,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
     PipelineOptions options;
     options.precision = precision;
     options.reducePrecision = reducePrecision;
+    options.remat = remat;
     options.strategy = strategy;
     options.reshard = reshard;
     options.batchAxes.assign(batchAxes.begin(), batchAxes.end());

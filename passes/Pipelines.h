@@ -31,9 +31,11 @@ struct PipelineOptions {
   /// `f32` or `bf16`: of gathers and of compute, and of gradients until they are reduced. What is stored
   /// is f32.
   std::string precision = "f32", reducePrecision = "f32";
-  /// Microbatches of a step that trains, and which of them reduce gradients over ranks: `each`, `last` or `auto`.
+  /// Microbatches of a step, and which of them reduce gradients over ranks: `each`, `last` or `auto`.
   int64_t accumulate = 1;
   std::string accumulateReduce = "auto";
+  /// What backward computes again: `none`, `full`, `selective` or `every:K`.
+  std::string remat = "none";
   /// How many gathers may run ahead of the unit in use.
   int64_t prefetch = 1;
 };

@@ -57,15 +57,15 @@ def FSDP_MeshAttr : FSDP_Attr<"Mesh", "mesh"> {
 //===----------------------------------------------------------------------===//
 
 def FSDP_ShardingAttr : FSDP_Attr<"Sharding", "sharding"> {
-  let summary = "How a value is spread over a mesh";
+  let summary = "How a value is sharded over a mesh";
   let description = [{
     For each dimension the mesh axes that split it, major to minor; `?` ends the list of
     a dimension that propagation may split further. `unreduced` names the axes over
     which the value is still a partial sum. Rank i along a split into n parts of a
-    dimension of size s holds elements [i*c, (i+1)*c) with c = ceil(s/n), those past s
-    being padding without meaning. Axes not mentioned replicate.
+    dimension of size s holds elements [i*c, (i+1)*c) with c = ceil(s/n); those past s
+    are padding. Axes not mentioned replicate.
 
-    Constraints: (C1) no axis stands twice; (C2) `unreduced` is in the order of the names
+    Constraints: (C1) no axis appears twice; (C2) `unreduced` is in the order of the names
     and absent when empty.
 
     Example: `#fsdp.sharding<@mesh, [{"fsdp"}, {}, {?} ], unreduced = {"data"}>`
@@ -106,22 +106,28 @@ def FSDP_StorageKind : I32EnumAttr<"StorageKind", "how a parameter is stored ove
   let genSpecializedAttr = 0;
 }
 
-def FSDP_Reshard : I32EnumAttr<"Reshard", "when a gathered unit is given up", [
+def FSDP_Reshard : I32EnumAttr<"Reshard", "when a gathered unit is freed", [
     I32EnumAttrCase<"always", 0>, I32EnumAttrCase<"never", 1>]> {
   let cppNamespace = "::mlir::fsdp";
   let genSpecializedAttr = 0;
 }
 
+def FSDP_CheckpointPolicy : I32EnumAttr<"CheckpointPolicy", "what a region of forward keeps for backward", [
+    I32EnumAttrCase<"full", 0>, I32EnumAttrCase<"selective", 1>]> {
+  let cppNamespace = "::mlir::fsdp";
+  let genSpecializedAttr = 0;
+}
+
 def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
-  let summary = "Where a parameter, its gradient and its optimizer state live";
+  let summary = "How a parameter, its gradient and its optimizer state are stored";
   let description = [{
     How a parameter is *stored*: `flat` joins it with the others of its unit into one
     vector that is split over `axes`; `dimension` splits dimension `dim` over `axes`;
-    `replicated` keeps it whole on every rank (`axes` empty). How it is *used in compute* is
-    whole, or as the shardings of the step's values say; storage axes never enter the
-    propagation of compute. What is stored has the type of the parameter; `gather` is the one in which it is gathered and
-    read, `reduce` the one of its gradient until that is reduced; `reshard` says whether a unit gathered in forward is
-    given up before backward (`always`) or kept (`never`).
+    `replicated` keeps a copy on every rank (`axes` empty). In *compute* it is used
+    unsharded, or as specified by the shardings of the step's values; storage axes do not take part in
+    sharding propagation. It is stored in the type of the parameter; `gather` is the type in which it is gathered and
+    read, `reduce` the type of its gradient until it is reduced; `reshard` is whether a unit gathered in forward is
+    freed before backward (`always`) or kept (`never`).
 
     Constraints: (C1) `replicated` has no axes, the others at least one; (C2) `dim` is given
     for `dimension` only (-1 otherwise); (C3) types are f32, f64, bf16 or f16.
@@ -165,7 +171,7 @@ def FSDP_InitAttr : FSDP_Attr<"Init", "init"> {
 def FSDP_MemberAttr : FSDP_Attr<"Member", "member"> {
   let summary = "A parameter inside a storage";
   let description = [{
-    The parameter `param` occupies the elements [offset, offset + size) of the unsplit
+    The parameter `param` occupies the elements [offset, offset + size) of the unsharded
     storage, in row-major order; size is the number of elements of its type.
 
     Example: `#fsdp.member<@"fc1.weight" at 0>`
@@ -178,7 +184,7 @@ def FSDP_MemberAttr : FSDP_Attr<"Member", "member"> {
 // Structure
 //===----------------------------------------------------------------------===//
 
-def FSDP_Direction : I32EnumAttr<"Direction", "which way a step runs through the model", [
+def FSDP_Direction : I32EnumAttr<"Direction", "forward, backward or update", [
     I32EnumAttrCase<"forward", 0>, I32EnumAttrCase<"backward", 1>, I32EnumAttrCase<"update", 2>]> {
   let cppNamespace = "::mlir::fsdp";
   let genSpecializedAttr = 0;
@@ -187,24 +193,27 @@ def FSDP_Direction : I32EnumAttr<"Direction", "which way a step runs through the
 def FSDP_StructureAttr : FSDP_Attr<"Structure", "structure"> {
   let summary = "Which part of a step an op belongs to";
   let description = [{
-    `unit` is the unit of the model that the op computes for, `direction` says whether it is part of forward,
-    backward or the update, `stage` is the stage of a pipeline. Ops of steps and segments carry it as the
-    discardable attribute `fsdp.structure`, launches as `of`. What has none computes for the module
-    itself, in forward, in stage 0; constants have none, they belong to what uses them. Passes keep it: an op that is made
-    for another takes the structure of that one.
+    `unit` is the unit of the model that the op computes for, `direction` whether it is part of forward,
+    backward or the update, `stage` is the stage of a pipeline. `recomputed` marks what backward computes again instead of
+    keeping it from forward. Ops of steps and segments carry it as the
+    discardable attribute `fsdp.structure`, launches as `of`. An op without it belongs to the module
+    itself, forward, stage 0; constants have none and belong to their users. Passes preserve it: an op that is created
+    for another op gets the structure of that op.
 
     Constraints:
-    - (C1) a unit has a name that can be printed, of at most 1024 bytes.
+    - (C1) the name of the unit is printable and has at most 1024 bytes.
     - (C2) stages are 0 to 2^20.
-    - (C3) it differs from what an op without it has.
+    - (C3) it is not the default (no unit, forward, stage 0).
+    - (C4) what is recomputed is part of backward.
 
-    Example: `#fsdp.structure<"h.0" backward>`, `#fsdp.structure<update>` and
-    `#fsdp.structure<"h.0" stage 1>`
+    Example: `#fsdp.structure<"h.0" backward>`, `#fsdp.structure<update>`,
+    `#fsdp.structure<"h.0" backward recomputed>` and `#fsdp.structure<"h.0" stage 1>`
   }];
   let parameters = (ins
     OptionalParameter<"::mlir::StringAttr">:$unit,
     EnumParameter<FSDP_Direction>:$direction,
-    "int64_t":$stage);
+    "int64_t":$stage,
+    "bool":$recomputed);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -239,7 +248,7 @@ def FSDP_OptimizerAttr : FSDP_Attr<"Optimizer", "optimizer"> {
     Constraints: (C1) rates, eps, decay, clip and warmup are finite and not negative, momentum and betas in [0, 1).
 
     Example: `#fsdp.optimizer<adamw, lr = 3.000000e-04, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-08, weight_decay = 0.01>`;
-    values that are not printed have the defaults momentum 0, beta1 0.9, beta2 0.999, eps 1e-8,
+    omitted values have the defaults momentum 0, beta1 0.9, beta2 0.999, eps 1e-8,
     weight_decay 0, clip 0, constant, warmup 0.
   }];
   let parameters = (ins

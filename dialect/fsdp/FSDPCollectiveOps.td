@@ -1,4 +1,4 @@
-//===- FSDPCollectiveOps.td - what ranks do together ----------------------===//
+//===- FSDPCollectiveOps.td - collectives ---------------------------------===//
 
 #ifndef FSDP_COLLECTIVE_OPS_TD
 #define FSDP_COLLECTIVE_OPS_TD
@@ -7,14 +7,14 @@ include "dialect/fsdp/FSDPModuleOps.td"
 
 def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let description = [{
-    What all collectives share. A collective runs over the ranks that differ only along `over`;
+    What all collectives have in common. A collective runs over the ranks that differ only along `over`;
     its shared rules (known axes, at least one, none twice) are verified once, here.
   }];
   let cppNamespace = "::mlir::fsdp";
   let methods = [
     InterfaceMethod<"The mesh axes that the collective runs over, major first.",
                     "::llvm::SmallVector<::mlir::StringAttr>", "getAxes">,
-    InterfaceMethod<"Bytes of the whole (gathered or reduced) value of one call.",
+    InterfaceMethod<"Bytes of the unsharded (gathered or reduced) value of one call.",
                     "int64_t", "getBytes">,
   ];
   let verify = [{ return ::mlir::fsdp::detail::verifyCollective($_op); }];
@@ -32,11 +32,11 @@ def FSDP_ReduceKind : I32EnumAttr<"ReduceKind", "how ranks' values are combined"
 def FSDP_ReduceKindAttr : EnumAttr<FSDP_Dialect, FSDP_ReduceKind, "reduce_kind">;
 
 def FSDP_AllGatherOp : FSDP_CollectiveOp<"all_gather"> {
-  let summary = "Join the shards of all ranks along a dimension";
+  let summary = "Concatenate the shards of all ranks along a dimension";
   let description = [{
     Rank i of n holds elements [i*c, (i+1)*c) of dimension `dim`, c being the operand's size
-    there; the result has all, on every rank. Padding past the result's size is dropped, so sizes
-    that do not divide need no other op.
+    there; the result has all of them, on every rank. Padding past the result's size is dropped, so uneven
+    sizes need no other op.
 
         before:  rank 0 [a0 a1]   rank 1 [a2 a3]   rank 2 [a4 --]
         after:   every rank [a0 a1 a2 a3 a4]

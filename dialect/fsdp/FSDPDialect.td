@@ -16,39 +16,39 @@ def FSDP_Dialect : Dialect {
   let cppNamespace = "::mlir::fsdp";
   let summary = "Distribution: meshes, shardings, parameters, collectives, timeline";
   let description = [{
-    The `fsdp` dialect says where values live and when things happen; what is computed
-    is the business of `nn`, `arith` and `math`. A module goes through three phases,
+    The `fsdp` dialect describes how values are distributed and when work is executed; the computation itself
+    is expressed in `nn`, `arith` and `math`. A module goes through three phases,
     named by the module attribute `fsdp.phase` and checked by `fsdp-verify-phase`:
 
-    - **global**: `fsdp.step` ops hold the program of one imaginary device on whole
+    - **global**: `fsdp.step` ops contain the program for a single device, on unsharded
       tensors. Parameters are symbols (`fsdp.param`) with a *placement*; `fsdp.read` is
-      the use of one. `fsdp.loss`, `fsdp.metric`, `fsdp.gradient` and `fsdp.update` mark what
-      the step is for. Values carry shardings (attribute `fsdp.shardings`) once propagated.
-    - **local**: `fsdp.program` ops, one per role, hold `fsdp.segment`s in which values
-      are what one rank holds. Parameters live in `fsdp.storage`, are read by
-      `fsdp.load`, gathered by `fsdp.all_gather` and cut up by `fsdp.view`; gradients are
-      joined by `fsdp.flatten` and leave through `fsdp.reduce_scatter`.
+      the use of one. `fsdp.loss`, `fsdp.metric`, `fsdp.gradient` and `fsdp.update` mark the
+      results of the step. Values carry shardings (attribute `fsdp.shardings`) after propagation.
+    - **local**: `fsdp.program` ops, one per role, contain `fsdp.segment`s in which values
+      are the tensors of one rank. Parameters are stored in `fsdp.storage`, read by
+      `fsdp.load`, gathered by `fsdp.all_gather` and split into views by `fsdp.view`; gradients are
+      concatenated by `fsdp.flatten` and reduced by `fsdp.reduce_scatter`.
     - **scheduled**: the same programs and segments, but values are `fsdp.buffer`s at
-      fixed offsets of one arena, and work is `fsdp.launch`es on named streams which wait
-      on and produce timepoints. The body of a launch is local IR on tensors.
+      fixed offsets of one arena, and work consists of `fsdp.launch`es on named streams, which wait
+      for and produce timepoints. The body of a launch is local IR on tensors.
 
-    Ops say which part of a step they belong to (`fsdp.structure`, see `#fsdp.structure`). In the local phase what gathers the
-    parameters of a storage says so as well (`fsdp.gathers = @fc1.flat`), and what reduces their gradients
-    (`fsdp.reduces = @fc1.flat`); `fsdp-schedule` chooses streams and groups by it.
+    The attribute `fsdp.structure` of an op is the part of the step that it belongs to (see `#fsdp.structure`). In the local
+    phase, ops that gather the parameters of a storage have `fsdp.gathers = @fc1.flat`, and ops that reduce their gradients have
+    `fsdp.reduces = @fc1.flat`; `fsdp-schedule` assigns streams and groups accordingly.
 
     An all-gather is not `Pure`: it allocates its result. Otherwise `--cse` would merge the
-    forward and the backward gather of a unit into one that lives across the whole step,
-    and ZeRO-3 would be silently undone. The same holds for `fsdp.read`.
+    forward and the backward gather of a unit into one whose result is kept for the whole step,
+    which would silently disable ZeRO-3. The same holds for `fsdp.read`.
 
-    Names (of parameters, units, inputs, metrics, steps, streams, launches: whatever stands in a string or
-    symbol attribute of an op of this dialect, and in the location of an op inside a step) are any text
-    that can be printed: valid UTF-8 without control characters, not empty; those of parameters, units,
+    Names (of parameters, units, inputs, metrics, steps, streams, launches: everything in a string or
+    symbol attribute of an op of this dialect, and in the location of an op inside a step) are any
+    printable text: valid UTF-8 without control characters, not empty; those of parameters, units,
     inputs and metrics have at most 1024 bytes. Quotes, backslashes, blanks and other scripts are legal;
-    what prints a name escapes it for the language that it prints, and gives identifiers of their own to
-    names that differ. Some names have a meaning already and are refused: `__metadata__`, which a
-    safetensors file keeps for itself, as a parameter or an input; the keys of a training log (`step`,
+    code that prints a name escapes it for the output language, and different names get
+    different identifiers. Reserved names are refused: `__metadata__`, which is reserved in
+    safetensors files, for a parameter or an input; the keys of a training log (`step`,
     `loss`, `grad_norm`, `lr`, `tokens_per_s`, `step_ms`, `peak_bytes`, `workspace`, `run`, and all that
-    begin with `val_`) as a metric. Axes of a mesh are words of a command line: a letter, then letters,
+    begin with `val_`) for a metric. Axes of a mesh are identifiers: a letter, then letters,
     digits and `_`.
 
     Order of the files: FSDPAttrs.td (mesh, sharding, placement, initializer, structure, optimizer),

@@ -1,4 +1,4 @@
-//===- FSDPGlobalOps.td - what a step is for ------------------------------===//
+//===- FSDPGlobalOps.td - ops of the global phase -------------------------===//
 
 #ifndef FSDP_GLOBAL_OPS_TD
 #define FSDP_GLOBAL_OPS_TD
@@ -7,18 +7,18 @@ include "dialect/fsdp/FSDPModuleOps.td"
 include "dialect/nn/NNInterfaces.td"
 
 def FSDP_InputOp : FSDP_Op<"input", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase]> {
-  let summary = "The batch of this step, or the rows of it that this rank takes";
+  let summary = "The batch of this step, or the samples of it that this rank processes";
   let description = [{
-    Dimension `sample_dim` counts samples. In the global phase the value is the whole batch. From the
+    Dimension `sample_dim` is the sample dimension. In the global phase the value is the global batch. From the
     local phase on, `shard_of` is the global batch size B and `over` the axes that split it
     into R parts: rank index r takes samples [r*c, (r+1)*c) with c = ceil(B/R) = the local size; those
     past B repeat the last sample and have weight 0. With `microbatches` K the value is one of K consecutive parts of the
     rank's samples, of ceil(c/K) each: each time that a segment with the op runs, the next one. Samples past c or B have weight 0.
 
     Constraints:
-    - (C1) `shard_of` and `over` stand together; the local size is the ceil-divided batch, of at least one
+    - (C1) `shard_of` and `over` are given together; the local size is the ceil-divided batch, of at least one
       sample, ceil-divided once more by `microbatches`; axes are distinct axes of the mesh.
-    - (C4) `microbatches` is at least 1, and stands with `shard_of`.
+    - (C4) `microbatches` is at least 1, and given together with `shard_of`.
     - (C2) `sample_dim` is a dimension of the type.
     - (C3) the name is not `__metadata__`.
 
@@ -47,9 +47,9 @@ def FSDP_ReadOp : FSDP_Op<"read", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
   let summary = "Use a parameter in compute";
   let description = [{
-    Yields the whole parameter in the type in which it is gathered: a cast and a gather that are to come.
-    There is one read per use in forward and one per use in backward, each of which may become a gather; like
-    the gather, a read allocates its result: two are never merged or hoisted, only removed when unused.
+    Returns the unsharded parameter in the type in which it is gathered; partitioning turns it into a cast and a gather.
+    There is one read per use in forward and one per use in backward, each of which may become a gather. Like
+    the gather, a read allocates its result: reads are never merged or hoisted, only removed when unused.
 
     Constraints:
     - (C1) the result has the shape of the `fsdp.param`, in the `gather` type of its placement where there is one.
@@ -70,7 +70,7 @@ def FSDP_ReadOp : FSDP_Op<"read", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
 def FSDP_LossOp : FSDP_Op<"loss", [InGlobalPhase, MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
   let summary = "The loss of the step as a sum and a weight";
   let description = [{
-    The loss is sum / weight over the global batch. The weight counts what the sum runs over
+    The loss is sum / weight over the global batch. The weight is the number of terms of the sum
     (samples, tokens that are not ignored) and depends on no parameter.
 
     Constraints:
@@ -92,13 +92,13 @@ def FSDP_LossOp : FSDP_Op<"loss", [InGlobalPhase, MemoryEffects<[MemWrite<FSDP_O
 }
 
 def FSDP_MetricOp : FSDP_Op<"metric", [InGlobalPhase, MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
-  let summary = "A further number of the step as a sum and a weight";
+  let summary = "A metric of the step as a sum and a weight";
   let description = [{
     Logged under its name as sum / weight over the global batch; nothing is differentiated
     through it.
 
     Constraints:
-    - (C1) no other metric of the step has the name, and the log has no key of that name.
+    - (C1) the name is unique among the metrics of the step and is not a key of the log.
     - (C2) a weight that is a constant is finite and above 0.
 
     Example:
@@ -120,7 +120,7 @@ def FSDP_GradientOp : FSDP_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserO
     MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
   let summary = "The gradient of the loss with respect to a parameter";
   let description = [{
-    Written by `fsdp-differentiate`, one for each parameter that is not frozen, in the order
+    Created by `fsdp-differentiate`, one for each parameter that is not frozen, in the order
     in which backward completes them; turned into an update by `fsdp-apply-optimizer`. With `over` the value is the gradient
     of the sum of losses, and that of the loss is the value divided by this weight: with gradient accumulation the weight is known after the last microbatch only.
 
@@ -143,11 +143,11 @@ def FSDP_GradientOp : FSDP_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserO
 def FSDP_GlobalNormOp : FSDP_Op<"global_norm", [Pure, InGlobalPhase]> {
   let summary = "The L2 norm of all gradients together";
   let description = [{
-    sqrt(sum of squares of every element of every gradient), summed in double. `params` says
-    which gradient belongs to which parameter, so that partitioning can sum over shards.
+    sqrt(sum of squares of every element of every gradient), summed in double. `params` names
+    the parameter of each gradient, so that partitioning can sum over shards.
 
     Constraints:
-    - (C1) as many parameters as gradients, each of its parameter's shape.
+    - (C1) there are as many gradients as parameters, each of the shape of its parameter.
 
     Example:
     ```mlir
@@ -170,8 +170,8 @@ def FSDP_UpdateOp : FSDP_Op<"update", [DeclareOpInterfaceMethods<SymbolUserOpInt
     MemoryEffects<[MemRead<FSDP_ParameterResource>, MemWrite<FSDP_ParameterResource>]>]> {
   let summary = "Update a parameter and its optimizer state in place";
   let description = [{
-    Applies the optimizer's rule to `param` with `gradient` times `scale` at the rate `lr`,
-    if `ok`; otherwise leaves parameter and state untouched.
+    Applies the optimizer's rule to `param` with `gradient` times `scale` and the learning rate `lr`
+    if `ok` is true; otherwise parameter and state do not change.
 
     Constraints:
     - (C1) the gradient has the shape of the parameter, in the `reduce` type of its placement where there is one.
@@ -199,10 +199,10 @@ def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperands
     DeclareOpInterfaceMethods<ShardingRuleOpInterface, ["getLinearity"]>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["getPrecisionClass"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
-  let summary = "Ask for a sharding of a value";
+  let summary = "Require a sharding of a value";
   let description = [{
-    The identity; propagation takes `sharding` as given on its result. Its cotangent is
-    constrained alike.
+    The identity; propagation gives its result the sharding `sharding`. Its cotangent has the same
+    constraint.
 
     Constraints:
     - (C1) the sharding has the rank of the value, names axes of the mesh, no `unreduced`.
@@ -219,6 +219,50 @@ def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperands
   let arguments = (ins FSDP_Tensor:$input, FSDP_ShardingAttr:$sharding);
   let results = (outs FSDP_Tensor:$result);
   let assemblyFormat = "$input $sharding attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def FSDP_CheckpointPolicyAttr : EnumAttr<FSDP_Dialect, FSDP_CheckpointPolicy, "checkpoint_policy">;
+
+def FSDP_CheckpointOp : FSDP_Op<"checkpoint", [InGlobalPhase, RecursiveMemoryEffects,
+                                              SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "A part of forward of which backward keeps little and computes the rest again";
+  let description = [{
+    Computes what its body computes, and yields the values that are used outside. The body uses values from outside
+    as they are. `policy` says what is kept for backward: with `full` the values that the body takes from
+    outside and the results; with `selective` the results of the contractions in the body, attention among
+    them, as well (`isContraction` of the Kernel interface). `fsdp-differentiate` puts the body in the place of the
+    op, and computes what else backward needs of it again, directly before its backward. The values are those of
+    the first time, draws of `fsdp.dropout` included.
+
+    The DSL's `checkpoint` and `fsdp-rematerialize` build it.
+
+    Constraints:
+    - (C1) it stands in a step of kind `train`, in no other checkpoint.
+    - (C2) its body reads parameters and computes; inputs, losses, metrics and whatever writes stand outside.
+    - (C3) results have the types of the yielded values; the body has no arguments.
+
+    Example:
+    ```mlir
+    fsdp.param @w : tensor<4x4xf32> unit "w" init <normal, 0.02>
+    fsdp.step @train train optimizer <sgd, lr = 0.1> {
+      %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+      %y = fsdp.checkpoint full : tensor<8x4xf32> {
+        %w = fsdp.read @w : tensor<4x4xf32>
+        %p = nn.einsum "bi,io->bo" %x, %w : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+        %t = math.tanh %p : tensor<8x4xf32>
+        fsdp.yield %t : tensor<8x4xf32>
+      }
+      %sum = nn.reduce sum "b o ->" %y : tensor<8x4xf32> -> tensor<f64>
+      %weight = arith.constant dense<32.0> : tensor<f64>
+      fsdp.loss %sum over %weight
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_CheckpointPolicyAttr:$policy);
+  let results = (outs Variadic<FSDP_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`` $policy attr-dict-with-keyword (`:` type($results)^)? custom<LaunchBody>($body)";
   let hasVerifier = 1;
 }
 

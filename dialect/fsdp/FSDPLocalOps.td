@@ -95,9 +95,9 @@ def FSDP_CarryStoreOp : FSDP_Op<"carry_store", [DeclareOpInterfaceMethods<Symbol
 }
 
 def FSDP_ViewOp : FSDP_Op<"view", [Pure, InLocalPhase]> {
-  let summary = "One parameter out of a flat unit, without a copy";
+  let summary = "A parameter inside a flat unit, without a copy";
   let description = [{
-    The elements [offset, offset + size) of the flat value, seen in row-major order as a tensor.
+    The elements [offset, offset + size) of the flat value as a tensor in row-major order.
 
     Constraints:
     - (C1) the range lies inside the flat value, which has rank one; element types are equal.
@@ -119,10 +119,10 @@ def FSDP_ViewOp : FSDP_Op<"view", [Pure, InLocalPhase]> {
 }
 
 def FSDP_FlattenOp : FSDP_Op<"flatten", [Pure, InLocalPhase, InScheduledPhase]> {
-  let summary = "Join tensors into one flat unit, padded with zeros";
+  let summary = "Concatenate tensors into one flat unit, padded with zeros";
   let description = [{
     The operands in row-major order, one after the other, then zeros up to the size of the result. Each operand
-    can be computed in its place, so that nothing is copied.
+    can be computed at its offset, so that nothing is copied.
 
     Constraints:
     - (C1) the operands fit; element types are equal; the result has rank one.
@@ -149,7 +149,7 @@ def FSDP_MaskPaddingOp : FSDP_Op<"mask_padding", [Pure, InLocalPhase, InSchedule
   let summary = "Overwrite the padding of an unevenly split dimension";
   let description = [{
     Dimension `dim` is this rank's part of a global dimension of `size` elements split over
-    `over`. Elements whose global index is `size` or more become `fill`; stands before every
+    `over`. Elements whose global index is `size` or more become `fill`. Required before every
     reduction along such a dimension (0 for sums, -inf for maxima).
 
     Constraints:

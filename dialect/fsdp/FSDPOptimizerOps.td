@@ -7,10 +7,10 @@ include "dialect/fsdp/FSDPLocalOps.td"
 
 def FSDP_OutputOp : FSDP_Op<"output", [InGlobalPhase, InLocalPhase, InScheduledPhase,
     MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
-  let summary = "Log a number of the step under a name";
+  let summary = "Log a value of the step under a name";
   let description = [{
     The host reads it after the step and writes it into the log: `loss`, `grad_norm`, `lr` and the
-    metrics of a step that trains. One that evaluates has `fsdp.output_sum`.
+    metrics of a training step. An evaluation step has `fsdp.output_sum`.
 
     Example:
     ```mlir
@@ -45,9 +45,9 @@ def FSDP_LearningRateOp : FSDP_Op<"learning_rate", [InGlobalPhase, InLocalPhase,
 }
 
 def FSDP_AllFiniteOp : FSDP_Op<"all_finite", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase]> {
-  let summary = "True when every one of the scalars is finite";
+  let summary = "True if all scalars are finite";
   let description = [{
-    Guards the update: a loss or gradient norm that is not finite skips it.
+    Condition of the update, which is skipped if the loss or the gradient norm is not finite.
 
     Example:
     ```mlir
@@ -67,11 +67,11 @@ def FSDP_AdvanceOp : FSDP_Op<"advance", [InGlobalPhase, InLocalPhase, InSchedule
   let summary = "Advance the step state";
   let description = [{
     Increments the step; when `ok` increments the optimizer's update count and clears the count of bad steps,
-    otherwise increments the count of bad steps. Goes back to the first microbatch. The last action of a training step: what follows it
-    would see the next step.
+    otherwise increments the count of bad steps. The last action of a training step: ops after it
+    would read the state of the next step.
 
     Constraints:
-    - (C1) nothing that reads the step state, and no update, follows in its block.
+    - (C1) no op that reads the step state and no update follows it in its block.
 
     Example:
     ```mlir
@@ -89,7 +89,7 @@ def FSDP_AdvanceOp : FSDP_Op<"advance", [InGlobalPhase, InLocalPhase, InSchedule
 def FSDP_SquareSumOp : FSDP_Op<"square_sum", [Pure, InLocalPhase, InScheduledPhase]> {
   let summary = "Sum of the squares of all elements of a shard, in double";
   let description = [{
-    Padding of a shard is zero and adds nothing.
+    The padding of a shard is zero and does not contribute.
 
     Example:
     ```mlir
@@ -109,15 +109,15 @@ def FSDP_SquareSumOp : FSDP_Op<"square_sum", [Pure, InLocalPhase, InScheduledPha
 def FSDP_OptimizerStepOp : FSDP_Op<"optimizer_step", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     InLocalPhase, InScheduledPhase,
     MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
-  let summary = "The optimizer's rule on one shard";
+  let summary = "Apply the optimizer's rule to one shard";
   let description = [{
     Takes parameter shard, gradient shard and state shards and yields the new parameter and states;
-    with `ok` false they are the old ones. Every step of it is elementwise, so results may take the
-    place of the operands. Bias correction uses the count of updates in the step state. Weight
+    with `ok` false they are the old ones. It is elementwise, so results may be written to the
+    buffers of the operands. Bias correction uses the count of updates in the step state. Weight
     decay applies to the elements of the members of `storage` whose file rank is two or more.
 
     Constraints:
-    - (C1) as many states as the optimizer names, each of the shard's type.
+    - (C1) there are as many states as the optimizer has, each of the shard's type.
     - (C2) `storage` names a `fsdp.storage` of the shard's type.
 
     Example:

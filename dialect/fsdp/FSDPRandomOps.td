@@ -1,4 +1,4 @@
-//===- FSDPRandomOps.td - what is drawn anew in every step ----------------===//
+//===- FSDPRandomOps.td - random numbers that differ in every step ----------------===//
 
 #ifndef FSDP_RANDOM_OPS_TD
 #define FSDP_RANDOM_OPS_TD
@@ -16,16 +16,16 @@ def FSDP_DropoutOp : FSDP_Op<"dropout", [InGlobalPhase, InLocalPhase, InSchedule
     DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "Replace random elements by zero";
   let description = [{
-    Each element draws a number from [0, 1): where that is below `rate` the result is 0, elsewhere the
-    element times 1 / (1 - `rate`). The draw is a function of the seed and the step, which are read from
+    For each element a random number in [0, 1) is drawn: if it is below `rate` the result is 0, otherwise the
+    element times 1 / (1 - `rate`). The random number is a function of the seed and the step, which are read from
     the step state, of `name`, and of the row-major index of the element in the global tensor: it is the
-    same on every mesh, in every schedule, and in backward, whose op has the same name. A step that
-    evaluates has no dropout (`fsdp-derive-evaluation`).
+    same on every mesh, in every schedule, and in backward, whose op has the same name. An
+    evaluation step has no dropout (`fsdp-derive-evaluation`).
 
     In the local form dimension i is this rank's part of a dimension of the i-th size of `part_of`, split
-    over the i-th list of `over`; the global index follows from them. Without them the tensor is whole. With
-    `microbatches` K `along` D, the rank's part of dimension D is cut once more into K consecutive parts, of which the step
-    state says which one it is (`fsdp.next_microbatch`).
+    over the i-th list of `over`; the global index follows from them. Without them the tensor is unsharded. With
+    `microbatches` K `along` D, the rank's part of dimension D is cut once more into K consecutive parts; the step
+    state contains the number of the current one (`fsdp.next_microbatch`).
 
     Constraints:
     - (C1) 0 <= `rate` < 1.

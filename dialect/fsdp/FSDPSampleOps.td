@@ -1,7 +1,7 @@
-//===- FSDPSampleOps.td - which samples of a batch count ------------------===//
+//===- FSDPSampleOps.td - the number of valid samples of a batch ----------===//
 //
-// The last batch of a validation set may hold fewer samples than the program is made for. How many count is
-// known at run time only: it stands in the step state, and what runs over samples asks for it.
+// The last batch of a validation set may have fewer samples than the batch size of the program. The number of valid samples
+// is known at run time only: it is in the step state, which ops over samples read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,10 +13,10 @@ include "dialect/nn/NNInterfaces.td"
 
 def FSDP_SampleCountOp : FSDP_Op<"sample_count", [InGlobalPhase, InLocalPhase, InScheduledPhase,
     MemoryEffects<[MemRead<FSDP_StepStateResource>]>]> {
-  let summary = "How many samples of this batch count";
+  let summary = "The number of valid samples in this batch";
   let description = [{
-    Reads from the step state how many of the `of` samples of the global batch count: the first ones.
-    The others repeat samples and must have no effect on what is logged.
+    Reads from the step state how many of the `of` samples of the global batch are valid; they come first.
+    The others repeat samples and must not affect logged values.
 
     Constraints:
     - (C1) `of` is at least 1 and at most 2^48.
@@ -39,8 +39,9 @@ def FSDP_MicrobatchSamplesOp : FSDP_Op<"microbatch_samples", [InLocalPhase, InSc
   let summary = "How many samples of this rank's part of this microbatch count";
   let description = [{
     Of a batch of `of` samples, a rank takes c = ceil(of / ranks over `over`), as `fsdp.input` says, in `microbatches` K consecutive
-    parts of p = ceil(c / K). Part m, which the step state holds, has max(0, min(p, min(c, of - r*c) - m*p)) samples of the
-    batch on the rank with index r; they come first, and those after them have weight 0.
+    parts of p = ceil(c / K). Part m, which the step state holds, has max(0, min(p, min(c, n - r*c) - m*p)) samples of the
+    batch on the rank with index r, n being `of` or, where fewer samples of an evaluation count (`fsdp.sample_count`), their number; they come
+    first, and those after them have weight 0.
 
     Constraints:
     - (C1) `of` is 1 to 2^48, `microbatches` at least 1.
@@ -54,7 +55,7 @@ def FSDP_MicrobatchSamplesOp : FSDP_Op<"microbatch_samples", [InLocalPhase, InSc
         %n = fsdp.microbatch_samples of 10 over ["fsdp"] microbatches 2
         %x = fsdp.input "x" sample_dim 0 shard_of 10 over ["fsdp"] microbatches 2 : tensor<2x64xf32>
         %m = fsdp.mask_samples %x, %n dim 0 fill 0.0 : tensor<2x64xf32>
-        fsdp.next_microbatch
+        fsdp.next_microbatch of 2
       }
     }
     ```
@@ -69,27 +70,31 @@ def FSDP_NextMicrobatchOp : FSDP_Op<"next_microbatch", [InLocalPhase, InSchedule
     MemoryEffects<[MemRead<FSDP_StepStateResource>, MemWrite<FSDP_StepStateResource>]>]> {
   let summary = "Go on to the next microbatch of the step";
   let description = [{
-    Increments the index of the microbatch in the step state, which `fsdp.advance` sets to 0.
+    Increments the index of the microbatch in the step state; after the last of `of` microbatches it is that of the first one again.
+
+    Constraints:
+    - (C1) `of` is at least 1.
 
     Example: see `fsdp.microbatch_samples`.
   }];
-  let assemblyFormat = "attr-dict";
+  let arguments = (ins ConfinedAttr<I64Attr, [IntPositive]>:$microbatches);
+  let assemblyFormat = "`of` $microbatches attr-dict";
 }
 
 def FSDP_MaskSamplesOp : FSDP_Op<"mask_samples", [Pure, InGlobalPhase, InLocalPhase, InScheduledPhase,
     AllTypesMatch<["input", "result"]>, DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["isElementwise", "isCheap"]>]> {
-  let summary = "Overwrite the samples that do not count";
+  let summary = "Overwrite invalid samples";
   let description = [{
     Dimension `dim` runs over the samples of the batch, `rows` elements for each of them, one sample after
-    another. Elements that belong to sample `count` or a later one become `fill`. Stands before every
-    reduction over samples in a step that evaluates (0 for sums, -inf for maxima).
+    another. Elements that belong to sample `count` or a later one become `fill`. Required before every
+    reduction over samples in an evaluation step (0 for sums, -inf for maxima).
 
     In the local form the dimension is this rank's part of one of `shard_of` elements, split over `over`.
 
     Constraints:
-    - (C1) `dim` is a dimension of the value and its whole size is a multiple of `rows`, which is at least 1.
-    - (C2) `shard_of` and `over` stand together; the local size is `shard_of` ceil-divided by the ranks over `over`.
+    - (C1) `dim` is a dimension of the value and its global size is a multiple of `rows`, which is at least 1.
+    - (C2) `shard_of` and `over` are given together; the local size is `shard_of` ceil-divided by the ranks over `over`.
     - (C3) `fill` is an infinity or a value of the element type.
 
     Example:
@@ -122,10 +127,10 @@ def FSDP_MaskSamplesOp : FSDP_Op<"mask_samples", [Pure, InGlobalPhase, InLocalPh
 
 def FSDP_OutputSumOp : FSDP_Op<"output_sum", [InGlobalPhase, InLocalPhase, InScheduledPhase,
     MemoryEffects<[MemWrite<FSDP_OutputResource>]>]> {
-  let summary = "Hand over a number of an evaluation as a sum and a weight";
+  let summary = "Output a value of an evaluation as a sum and a weight";
   let description = [{
     The host adds up sums and weights over all batches of the validation set and logs the quotient of the two under
-    `name`, so that every sample counts once and a batch of weight 0 does no harm.
+    `name`, so that every sample counts once and a batch may have weight 0.
 
     Example:
     ```mlir

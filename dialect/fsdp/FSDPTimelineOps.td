@@ -153,12 +153,13 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
   let hasVerifier = 1;
 }
 
-def FSDP_YieldOp : FSDP_Op<"yield", [Pure, Terminator, InScheduledPhase, HasParent<"LaunchOp">]> {
-  let summary = "End the body of a launch with the contents of its outs";
+def FSDP_YieldOp : FSDP_Op<"yield", [Pure, Terminator, InGlobalPhase, InScheduledPhase,
+                                     ParentOneOf<["LaunchOp", "CheckpointOp"]>]> {
+  let summary = "End the body of a launch or a checkpoint with what it leaves";
   let description = [{
-    Names, in order, the tensors that the launch leaves in its `outs`.
+    Names, in order, the tensors that a launch leaves in its `outs`, or the results of a checkpoint.
 
-    Example: see `fsdp.launch`.
+    Example: see `fsdp.launch` and `fsdp.checkpoint`.
   }];
   let arguments = (ins Variadic<FSDP_Tensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";

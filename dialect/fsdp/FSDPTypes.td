@@ -7,9 +7,9 @@ include "dialect/fsdp/FSDPDialect.td"
 
 def FSDP_BufferType : TypeDef<FSDP_Dialect, "Buffer"> {
   let mnemonic = "buffer";
-  let summary = "A place in the arena that holds one tensor";
+  let summary = "A range of the arena that contains one tensor";
   let description = [{
-    Row-major and dense. Its offset is the property of the op that defines it.
+    Row-major and dense. Its offset is an attribute of the op that defines it.
 
     Constraints: (C1) the tensor has a static shape and at most 2^48 bytes.
 

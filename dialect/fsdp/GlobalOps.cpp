@@ -27,7 +27,7 @@ static LogicalResult verifyParameter(SymbolTableCollection &symbols, Operation *
                                      RankedTensorType (*typeOf)(ParamOp), StringRef what) {
   auto param = symbols.lookupNearestSymbolFrom<ParamOp>(op, symbol);
   if (!param)
-    return op->emitOpError() << "names '" << symbol.getValue() << "', which is no parameter";
+    return op->emitOpError() << "names '" << symbol.getValue() << "', which is not a parameter";
   RankedTensorType expected = typeOf(param);
   if (expected == type)
     return success();
@@ -47,7 +47,7 @@ LogicalResult InputOp::verify() {
     return failure();
   if (getName() == reservedTensorName)
     return emitOpError() << "is called '" << reservedTensorName
-                         << "', which data files keep for themselves; choose another name";
+                         << "', a name that is reserved in data files; choose another";
   auto type = cast<RankedTensorType>(getType());
   int64_t dim = getSampleDim();
   if (dim < 0 || dim >= type.getRank())
@@ -115,7 +115,7 @@ LogicalResult LossOp::verify() {
   for (LossOp other : (*this)->getBlock()->getOps<LossOp>()) {
     if (other == *this)
       break;
-    InFlightDiagnostic diag = emitOpError() << "stands twice in a step; add the sums up first";
+    InFlightDiagnostic diag = emitOpError() << "appears twice in a step; add the losses first";
     diag.attachNote(other.getLoc()) << "the first loss is here";
     return diag;
   }
@@ -136,7 +136,7 @@ LogicalResult GlobalNormOp::verify() {
        llvm::zip_equal(getParams().getAsRange<FlatSymbolRefAttr>(), getGradients())) {
     auto param = module ? module.lookupSymbol<ParamOp>(symbol) : ParamOp();
     if (!param)
-      return emitOpError() << "names '" << symbol.getValue() << "', which is no parameter";
+      return emitOpError() << "names '" << symbol.getValue() << "', which is not a parameter";
     auto type = cast<RankedTensorType>(gradient.getType());
     if (type.getShape() != param.getTensorType().getShape())
       return emitOpError() << "has a gradient of " << type << " for parameter '"
@@ -157,7 +157,7 @@ LogicalResult ConstraintOp::verify() {
     return emitOpError() << "has a sharding of " << sharding.getRank() << " dimensions, expected "
                          << type.getRank();
   if (!sharding.getUnreduced().empty())
-    return emitOpError() << "cannot ask for partial sums; leave 'unreduced' out";
+    return emitOpError() << "cannot request partial sums; leave 'unreduced' out";
   SmallVector<StringAttr> axes;
   for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
     llvm::append_range(axes, sharding.getAxes(dim));
@@ -176,5 +176,42 @@ LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> 
   else
     operandCotangents.push_back(
         ConstraintOp::create(builder, getLoc(), resultCotangents[0], getSharding()));
+  return success();
+}
+
+/// Fails where `op` of the body of a checkpoint cannot be computed again.
+static LogicalResult verifyComputedAgain(Operation *op) {
+  auto fail = [&](StringRef why) {
+    return op->emitOpError() << why << " inside 'fsdp.checkpoint', whose body is computed twice; "
+                             << "put it outside";
+  };
+  if (isa<CheckpointOp>(op))
+    return fail("stands");
+  if (isa<InputOp>(op))
+    return fail("takes a batch");
+  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects = getEffectsRecursively(op);
+  if (!effects)
+    return fail("has effects that are not known");
+  bool writes = llvm::any_of(*effects, [](const MemoryEffects::EffectInstance &effect) {
+    return isa<MemoryEffects::Write, MemoryEffects::Free>(effect.getEffect());
+  });
+  return writes ? fail("writes") : success();
+}
+
+LogicalResult CheckpointOp::verify() {
+  auto step = dyn_cast<StepOp>((*this)->getParentOp());
+  if (step && step.getKind() != StepKind::train)
+    return emitOpError() << "stands in a step of kind '" << stringifyStepKind(step.getKind())
+                         << "', which has no backward, expected 'train'; put its body in its place";
+  Block &body = getBody().front();
+  if (unsigned count = body.getNumArguments())
+    return emitOpError() << "has a body with " << count << " arguments, expected none";
+  for (Operation &op : body.without_terminator())
+    if (failed(verifyComputedAgain(&op)))
+      return failure();
+  auto yield = cast<YieldOp>(body.getTerminator());
+  if (yield.getValues().getTypes() != getResultTypes())
+    return emitOpError() << "has results " << getResultTypes() << ", expected "
+                         << yield.getValues().getTypes() << ", which it yields";
   return success();
 }

@@ -18,7 +18,7 @@ FailureOr<StorageOp> mlir::fsdp::detail::findStorage(SymbolTableCollection &symb
   auto module = op->getParentOfType<ModuleOp>();
   auto storage = module ? symbols.lookupSymbolIn<StorageOp>(module, symbol) : StorageOp();
   if (!storage)
-    return op->emitOpError() << "names '" << symbol.getValue() << "', which is no storage";
+    return op->emitOpError() << "names '" << symbol.getValue() << "', which is not a storage";
   return storage;
 }
 
@@ -84,7 +84,7 @@ LogicalResult ViewOp::verify() {
   int64_t offset = getOffset();
   if (offset < 0 || offset > flat.getNumElements() - type.getNumElements())
     return emitOpError() << "covers " << type.getNumElements() << " elements from " << offset
-                         << " on, expected them within 0 to " << flat.getNumElements();
+                         << ", expected a range within 0 to " << flat.getNumElements();
   return success();
 }
 
@@ -155,9 +155,11 @@ LogicalResult AdvanceOp::verify() {
     });
     if (!reads && !isa<UpdateOp>(op))
       continue;
-    InFlightDiagnostic diag = emitOpError() << "stands before '" << op->getName()
-                                            << "', which would see the next step; advance last";
-    diag.attachNote(op->getLoc()) << "what comes too late is here";
+    InFlightDiagnostic diag =
+        emitOpError()
+        << "precedes '" << op->getName()
+        << "', which would read the state of the next step; move it after all other uses";
+    diag.attachNote(op->getLoc()) << "the op that must come first is here";
     return diag;
   }
   return success();

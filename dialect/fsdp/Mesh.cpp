@@ -31,7 +31,7 @@ LogicalResult MeshOp::verify() {
   auto meshes = (*this)->getParentOfType<ModuleOp>().getOps<MeshOp>();
   if (*meshes.begin() == *this)
     return success();
-  InFlightDiagnostic diag = emitOpError() << "stands twice in a module, expected one mesh";
+  InFlightDiagnostic diag = emitOpError() << "appears twice in a module, expected one mesh";
   diag.attachNote((*meshes.begin()).getLoc()) << "the first mesh is here";
   return diag;
 }
@@ -92,17 +92,18 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   int64_t ranks = 1;
   for (auto [name, size] : llvm::zip_equal(names, sizes)) {
     if (!isAxisName(name.getValue()))
-      return emitError() << "mesh axis '" << shownName(name.getValue())
-                         << "' is no word, expected a letter, then letters, digits and '_'";
+      return emitError()
+             << "mesh axis '" << shownName(name.getValue())
+             << "' is not an identifier, expected a letter, then letters, digits and '_'";
     if (!seen.insert(name.getValue()).second)
       return emitError() << "mesh axis '" << name.getValue()
-                         << "' stands twice; give each axis its own name";
+                         << "' appears twice; give each axis its own name";
     if (size < 1)
       return emitError() << "mesh axis '" << name.getValue() << "' has size " << size
                          << ", expected at least 1";
     if (__builtin_mul_overflow(ranks, size, &ranks) || ranks > mostRanks)
       return emitError() << "mesh axis '" << name.getValue() << "' of size " << size
-                         << " makes more ranks than a mesh may have, expected at most " << mostRanks;
+                         << "gives the mesh too many ranks, expected at most " << mostRanks;
   }
   if (devices.empty())
     return success();

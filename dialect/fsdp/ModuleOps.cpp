@@ -48,7 +48,7 @@ LogicalResult ParamOp::verify() {
     return failure();
   if (getSymName() == reservedTensorName)
     return emitOpError() << "is called '" << reservedTensorName
-                         << "', which weight files keep for themselves; choose another name";
+                         << "', a name that is reserved in weight files; choose another";
   RankedTensorType type = getTensorType();
   if (!nn::countBytes(type))
     return emitOpError() << "'" << getSymName() << "' of type " << type << " "
@@ -56,8 +56,9 @@ LogicalResult ParamOp::verify() {
   if (auto fileShape = getFileShape()) {
     std::optional<int64_t> elements = nn::countElements(*fileShape);
     if (!elements)
-      return emitOpError() << "'file_shape' [" << *fileShape
-                           << "] is no shape, expected sizes of at most 2^48 elements together";
+      return emitOpError()
+             << "'file_shape' [" << *fileShape
+             << "] is not a valid shape, expected sizes of at most 2^48 elements together";
     if (*elements != type.getNumElements())
       return emitOpError() << "'file_shape' has " << *elements << " elements, expected "
                            << type.getNumElements() << " as the type has";
@@ -114,7 +115,7 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
     ParamOp param = lookup(member);
     if (!param)
       return emitOpError() << "has member '" << member.getParam().getValue()
-                           << "', which is no parameter";
+                           << "', which is not a parameter";
     if (param.getTensorType().getElementType() != shard.getElementType())
       return emitOpError() << "has member '" << param.getSymName() << "' of element type "
                            << param.getTensorType().getElementType() << ", expected "
@@ -171,7 +172,7 @@ LogicalResult ProgramOp::verify() {
   for (Operation &op : getBody().front())
     if (!isa<BufferOp, SubviewOp, EventOp, WalkOp, SegmentOp>(op))
       return op.emitOpError()
-             << "stands in 'fsdp.program', which holds buffers, events, walks and segments";
+             << "is in 'fsdp.program', which contains only buffers, events, walks and segments";
   // A buffer begins at 2^48 at most, and has as many bytes at most.
   if (getArena() && *getArena() > static_cast<uint64_t>(2 * nn::kMostTensorBytes))
     return emitOpError() << "has an arena of " << static_cast<int64_t>(*getArena())

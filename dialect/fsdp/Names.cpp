@@ -119,8 +119,9 @@ LogicalResult mlir::fsdp::verifyMetric(MetricOp metric) {
   if (failed(verifyNames(metric)))
     return failure();
   if (isLogKey(metric.getName()))
-    return metric.emitOpError() << "is called '" << metric.getName()
-                                << "', a key that the training log writes itself; choose another name";
+    return metric.emitOpError()
+           << "is called '" << metric.getName()
+           << "', a key that is reserved in the training log; choose another name";
   for (MetricOp other : metric->getBlock()->getOps<MetricOp>()) {
     if (other == metric)
       break;
@@ -128,7 +129,7 @@ LogicalResult mlir::fsdp::verifyMetric(MetricOp metric) {
       continue;
     InFlightDiagnostic diag = metric.emitOpError()
                               << "'" << metric.getName()
-                              << "' stands twice in a step; give each its own name";
+                              << "' appears twice in a step; give each its own name";
     diag.attachNote(other.getLoc()) << "the first metric is here";
     return diag;
   }
@@ -147,14 +148,14 @@ LogicalResult mlir::fsdp::verifyOutputs(Operation *container) {
       return WalkResult::advance();
     if (isLogKey(name) && !isStepKey(name)) {
       op->emitOpError() << "is called '" << name
-                        << "', a key that the training log writes itself; choose another name";
+                        << "', a key that is reserved in the training log; choose another name";
       return WalkResult::interrupt();
     }
     auto [first, added] = firstOf.try_emplace(name, op);
     if (added)
       return WalkResult::advance();
     InFlightDiagnostic diag = op->emitOpError()
-                              << "'" << name << "' stands twice; give each its own name";
+                              << "'" << name << "' appears twice; give each its own name";
     diag.attachNote(first->second->getLoc()) << "the first output is here";
     return WalkResult::interrupt();
   });

@@ -132,8 +132,8 @@ LogicalResult OptimizerAttr::verify(function_ref<InFlightDiagnostic()> emitError
     // A constant that the rule does not read would be lost without a word.
     bool ofSgd = name == "momentum", ofAdam = name.starts_with("beta") || name == "eps";
     if (succeeded(result) && value != unset && (isSgd ? ofAdam : ofSgd))
-      result = emitError() << "optimizer constant '" << name << "' is of "
-                           << (ofSgd ? "sgd" : "adam and adamw") << ", got the optimizer "
+      result = emitError() << "optimizer constant '" << name << "' applies to "
+                           << (ofSgd ? "sgd" : "adam and adamw") << " only, got optimizer "
                            << stringifyOptimizerKind(kind) << "; leave it out";
   });
   if (failed(result))

@@ -39,7 +39,7 @@ static bool mayHold(Operation *container, Operation *op) {
     return false;
   if (isa<ProgramOp>(container))
     return place;
-  if (isa<StepOp>(container))
+  if (isa<StepOp, CheckpointOp>(container))
     return op->hasTrait<InGlobalPhase>();
   if (isa<SegmentOp>(container))
     return op->hasTrait<InLocalPhase>() || place || isa<LaunchOp>(op);
@@ -57,7 +57,7 @@ LogicalResult mlir::fsdp::detail::verifyContainer(Operation *op) {
     container = container->getParentOp();
   if (!container || mayHold(container, op))
     return success();
-  return op->emitOpError() << "stands in '" << container->getName() << "', expected "
+  return op->emitOpError() << "is in '" << container->getName() << "', expected "
                            << describeContainers(op);
 }
 
@@ -75,7 +75,7 @@ LogicalResult mlir::fsdp::verifyPhase(ModuleOp module, Phase phase) {
     bool computes = !isa<BufferOp, SubviewOp, LaunchOp>(op) &&
                     isa_and_nonnull<SegmentOp>(op->getParentOp());
     if (phase == Phase::scheduled && computes) {
-      op->emitOpError() << "computes outside a launch in the scheduled phase";
+      op->emitOpError() << "is computed outside of a launch in the scheduled phase";
       return WalkResult::interrupt();
     }
     return WalkResult::advance();

@@ -22,12 +22,13 @@ LogicalResult DropoutOp::verify() {
     return emitOpError() << "has rate " << rate << ", expected at least 0 and less than 1";
   // (C2)
   if (getName().empty())
-    return emitOpError() << "has an empty name, expected the one that its draws go by";
+    return emitOpError()
+           << "has an empty name, expected the name that its random numbers are derived from";
   // (C3)
   auto type = cast<RankedTensorType>(getType());
   size_t rank = type.getRank();
   if (getPartOf().has_value() != getOver().has_value())
-    return emitOpError() << "has one of 'part_of' and 'over', expected both or none";
+    return emitOpError() << "has one of 'part_of' and 'over', expected both or neither";
   int64_t microbatches = static_cast<int64_t>(getMicrobatches().value_or(1));
   if (getMicrobatches().has_value() != getAlong().has_value() ||
       (getMicrobatches() && (!getPartOf() || microbatches < 1 || *getAlong() >= rank)))
@@ -37,12 +38,13 @@ LogicalResult DropoutOp::verify() {
   if (!getPartOf())
     return success();
   if (getPartOf()->size() != rank || getOver()->size() != rank)
-    return emitOpError() << "is part of " << getPartOf()->size() << " sizes over "
-                         << getOver()->size() << " lists of axes, expected " << rank
+    return emitOpError() << "has " << getPartOf()->size() << " sizes in 'part_of' and "
+                         << getOver()->size() << " lists of axes in 'over', expected " << rank
                          << " of each (one for each dimension)";
   if (!nn::countElements(*getPartOf()))
-    return emitOpError() << "is part of [" << *getPartOf()
-                         << "], which is no shape, expected sizes of at most 2^48 elements together";
+    return emitOpError()
+           << "has 'part_of' [" << *getPartOf()
+           << "], which is not a valid shape, expected sizes of at most 2^48 elements together";
   MeshAttr mesh = getMesh(*this);
   llvm::SmallPtrSet<Attribute, 4> seen;
   for (auto [dim, whole] : llvm::enumerate(*getPartOf())) {

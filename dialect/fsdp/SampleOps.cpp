@@ -33,7 +33,7 @@ LogicalResult MaskSamplesOp::verify() {
                          << type.getRank();
   // (C2)
   if (getShardOf().has_value() != getOver().has_value())
-    return emitOpError() << "has one of 'shard_of' and 'over', expected both or none";
+    return emitOpError() << "has one of 'shard_of' and 'over', expected both or neither";
   int64_t local = type.getDimSize(dim), whole = local;
   if (getShardOf()) {
     whole = *getShardOf();

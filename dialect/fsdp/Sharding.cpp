@@ -87,7 +87,7 @@ LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   auto add = [&](StringAttr axis) -> LogicalResult {
     if (!seen.insert(axis.getValue()).second)
       return emitError() << "axis '" << axis.getValue()
-                         << "' stands twice in a sharding; an axis splits at most one dimension";
+                         << "' appears twice in a sharding; an axis splits at most one dimension";
     return success();
   };
   for (ArrayAttr axes : dimAxes)

@@ -26,11 +26,12 @@ ParseResult mlir::fsdp::parseStructure(AsmParser &parser, StructureAttr &structu
       direction = each;
       break;
     }
+  const bool recomputed = succeeded(parser.parseOptionalKeyword("recomputed"));
   int64_t stage = 0;
   if (succeeded(parser.parseOptionalKeyword("stage")) && parser.parseInteger(stage))
     return failure();
   structure = StructureAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
-                                        unit, direction, stage);
+                                        unit, direction, stage, recomputed);
   return success(bool(structure));
 }
 
@@ -42,6 +43,10 @@ void mlir::fsdp::printStructure(AsmPrinter &printer, StructureAttr structure) {
   }
   if (structure.getDirection() != Direction::forward) {
     printer << separator << stringifyDirection(structure.getDirection());
+    separator = " ";
+  }
+  if (structure.getRecomputed()) {
+    printer << separator << "recomputed";
     separator = " ";
   }
   if (structure.getStage() != 0)
@@ -62,16 +67,18 @@ void StructureAttr::print(AsmPrinter &printer) const {
 }
 
 LogicalResult StructureAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr unit,
-                                    Direction direction, int64_t stage) {
+                                    Direction direction, int64_t stage, bool recomputed) {
   if (unit)
     if (std::string fault = faultOfGivenName(unit.getValue()); !fault.empty())
       return emitError() << "unit " << fault;
   if (stage < 0 || stage > mostStages)
     return emitError() << "stage is " << stage << ", expected 0 to " << mostStages;
-  if (Structure{unit, direction, stage} == Structure())
+  if (recomputed && direction != Direction::backward)
+    return emitError() << "what is recomputed is part of " << stringifyDirection(direction)
+                       << ", expected backward";
+  if (Structure{unit, direction, stage, recomputed} == Structure())
     return emitError()
-           << "structure names no unit, no other direction than forward and no stage but "
-              "0, which is meant without it; leave it out";
+           << "structure has only default values (no unit, forward, stage 0); leave it out";
   return success();
 }
 
@@ -82,12 +89,13 @@ LogicalResult StructureAttr::verify(function_ref<InFlightDiagnostic()> emitError
 Structure Structure::get(StructureAttr attribute) {
   if (!attribute)
     return {};
-  return {attribute.getUnit(), attribute.getDirection(), attribute.getStage()};
+  return {attribute.getUnit(), attribute.getDirection(), attribute.getStage(),
+          attribute.getRecomputed()};
 }
 
 StructureAttr Structure::getAttr(MLIRContext *context) const {
   return *this == Structure() ? StructureAttr()
-                              : StructureAttr::get(context, unit, direction, stage);
+                              : StructureAttr::get(context, unit, direction, stage, recomputed);
 }
 
 Structure mlir::fsdp::getStructure(Operation *op) {
@@ -131,19 +139,19 @@ LogicalResult mlir::fsdp::detail::verifyStructure(Operation *op, NamedAttribute 
     return op->emitOpError() << "has '" << attribute.getName().getValue() << "' "
                              << attribute.getValue() << ", expected "
                              << (isStructure ? "a '#fsdp.structure'" : "the name of a storage");
-  bool computes = !isa<LaunchOp, BufferOp, SubviewOp>(op) && !op->hasTrait<OpTrait::ConstantLike>();
+  bool computes = !isa<LaunchOp, BufferOp, SubviewOp, YieldOp, CheckpointOp>(op) && !op->hasTrait<OpTrait::ConstantLike>();
   Operation *container = op->getParentOp();
   bool stands =
-      isa_and_nonnull<SegmentOp>(container) || (isStructure && isa_and_nonnull<StepOp>(container));
+      isa_and_nonnull<SegmentOp>(container) || (isStructure && isa_and_nonnull<StepOp, CheckpointOp>(container));
   if (!computes || !stands)
     return op->emitOpError() << "has '" << attribute.getName().getValue()
-                             << "', expected it only on what computes in a "
+                             << "', expected it only on computations in a "
                              << (isStructure ? "step or segment" : "segment")
-                             << "; constants and what stands in a kernel belong to what uses them, "
-                                "launches say 'of'";
+                             << "; constants and the ops in a kernel have the structure of their "
+                                "users, launches have 'of'";
   if (!isStructure && !getStructure(op).unit)
     return op->emitOpError() << "has '" << attribute.getName().getValue() << "' "
-                             << attribute.getValue() << " for no unit; name it in '"
+                             << attribute.getValue() << " without a unit; name the unit in '"
                              << FSDPDialect::structureAttrName << "'";
   return success();
 }

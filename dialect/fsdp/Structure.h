@@ -14,18 +14,22 @@
 
 namespace mlir::fsdp {
 
-/// The unit, direction and stage of an op. The default is that of an op which says nothing: of the
-/// module itself, forward.
+/// The unit, direction and stage of an op, and whether it computes again what forward has computed.
+/// The default is that of an op which says nothing: of the module itself, forward.
 struct Structure {
   StringAttr unit; ///< null: of the module itself
   Direction direction = Direction::forward;
   int64_t stage = 0;
+  bool recomputed = false; ///< only in backward
 
   static Structure get(StructureAttr attribute);
-  Structure in(StringAttr unit) const { return {unit, direction, stage}; }
+  Structure in(StringAttr unit) const { return {unit, direction, stage, recomputed}; }
   Structure in(Direction direction) const { return {unit, direction, stage}; }
+  /// That of a copy in backward of an op of forward which has this one.
+  Structure again() const { return {unit, Direction::backward, stage, /*recomputed=*/true}; }
   bool operator==(const Structure &other) const {
-    return unit == other.unit && direction == other.direction && stage == other.stage;
+    return unit == other.unit && direction == other.direction && stage == other.stage &&
+           recomputed == other.recomputed;
   }
   /// Null for the default.
   StructureAttr getAttr(MLIRContext *context) const;

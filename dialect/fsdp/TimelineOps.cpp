@@ -15,7 +15,7 @@ LogicalResult BufferOp::verify() {
   if (inProgram && !getPersistent())
     return emitOpError()
            << "'" << getName()
-           << "' stands directly in a program; mark it persistent or move it into a segment";
+           << "' is directly in a program; mark it persistent or move it into a segment";
   bool holdsWhole = getWhat() == gathered || getWhat() == gradient;
   if (getStorage() && getPersistent() == holdsWhole)
     return emitOpError() << "'" << getName() << "' holds \"" << getWhat().value_or("")
@@ -68,7 +68,7 @@ LogicalResult SubviewOp::verify() {
   int64_t offset = getOffset();
   if (offset < 0 || offset > whole.getNumElements() - part.getNumElements())
     return emitOpError() << "covers " << part.getNumElements() << " elements from " << offset
-                         << " on, expected them within 0 to " << whole.getNumElements();
+                         << ", expected a range within 0 to " << whole.getNumElements();
   return success();
 }
 
@@ -131,6 +131,6 @@ LogicalResult LaunchOp::verify() {
   bool collective =
       llvm::any_of(body, [](Operation &op) { return isa<CollectiveOpInterface>(op); });
   if (collective && body.getOperations().size() != 2)
-    return emitOpError() << "holds a collective and something else; launch them apart";
+    return emitOpError() << "contains a collective and other ops; use separate launches";
   return success();
 }

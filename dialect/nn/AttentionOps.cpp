@@ -135,7 +135,8 @@ LogicalResult RopeOp::verify() {
            << dim << " of " << type << ", expected a dimension before its last";
   if (type.getShape().back() % 2 != 0)
     return emitOpError("has width ")
-           << type.getShape().back() << ", expected an even number to turn pairs of";
+           << type.getShape().back()
+           << ", expected an even number, because pairs of elements are rotated";
   // (C2)
   double theta = getTheta().convertToDouble();
   if (!(theta > 0))
@@ -206,6 +207,7 @@ ShardingRule RopeOp::getShardingRule() {
 //===----------------------------------------------------------------------===//
 
 PrecisionClass AttentionOp::getPrecisionClass() { return PrecisionClass::narrow; }
+bool AttentionOp::isContraction() { return true; }
 PrecisionClass RopeOp::getPrecisionClass() { return PrecisionClass::first; }
 
 template <typename Op> static KernelCall attentionCall(Op op) {

@@ -7,29 +7,29 @@ include "dialect/nn/NNBase.td"
 
 def NN_AttentionOp : NN_ComputeOp<"attention",
     [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
-    ["getKernelCall", "getPrecisionClass", "verifyCuda"]> {
+    ["getKernelCall", "getPrecisionClass", "isContraction", "verifyCuda"]> {
   let summary = "Softmax attention, causal or not, with grouped heads";
   let description = [{
-    The inputs are queries `q`, keys `k` and values `v`, or one tensor that holds all three. `order`
+    The inputs are queries `q`, keys `k` and values `v`, or one tensor that contains all three. `order`
     names their dimensions, outermost first: `b` batch, `h` heads, `t` positions, `d` width, and `n` which
-    of the three. `k` and `v` have groups in the place of heads; head h attends to group
+    of the three. `k` and `v` have groups instead of heads; head h attends to group
     `h / (heads / groups)`. `out` has the dimensions of the queries in the same order. For each query:
     `out = sum_s softmax_s(scale * q . k[s]) * v[s]`; `log_sum_exp` (batch, heads, queries) is that of
-    the scaled products. With `causal`, query t sees the keys `s <= t + keys - queries`. Computed by
-    blocks: a matrix of queries by keys never exists. Nothing flows back through `log_sum_exp`, which
-    is there for backward.
+    the scaled products. With `causal`, query t attends to the keys `s <= t + keys - queries`. It is computed in
+    blocks: the matrix of queries by keys is never materialized. `log_sum_exp` is used in backward; it has
+    no derivative.
 
-    The order is there so that nothing is transposed in memory: a projection leaves "b t h d", or
-    "b t n h d" where it makes queries, keys and values at once.
+    The order avoids transpositions in memory: the result of a projection is "b t h d", or
+    "b t n h d" if it computes queries, keys and values together.
 
     Constraints:
     - (C1) `order` has `b`, `h` and `t` once each, may have `n`, and ends with `d`.
-    - (C2) there are three inputs, or with `n` in the order one, which has size 3 there.
+    - (C2) there are three inputs, or with `n` in the order one, whose dimension `n` has size 3.
     - (C3) inputs have as many dimensions as the order; `q` and `k` have the same batch and width, `k` and
       `v` one shape.
     - (C4) the groups divide the heads.
     - (C5) `out` has the sizes of the queries, `log_sum_exp` is (batch, heads, queries).
-    - (C6) there is a key, and with `causal` as many keys as queries or more.
+    - (C6) there is at least one key, and with `causal` at least as many keys as queries.
     - (C7) the element types of the inputs and `out` are equal; `log_sum_exp` has that of their sums
       (f32 for 16 bits).
 
@@ -50,7 +50,7 @@ def NN_AttentionOp : NN_ComputeOp<"attention",
     functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
-    /// Sizes, and where elements lie.
+    /// Sizes and element strides.
     ::mlir::nn::AttentionLayout getLayout();
   }];
   let hasVerifier = 1;
@@ -63,8 +63,8 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
   let description = [{
     Recomputes the probabilities `p = exp(scale * q . k - log_sum_exp)` by blocks. With
     `d_p = d_out . v` and `d_s = p * (d_p - sum(d_out * out))`: `d_q = scale * d_s . k`,
-    `d_k = scale * d_s . q`, `d_v = p . d_out`, the last two summed over the heads of a group. Where
-    one input holds queries, keys and values, one result holds their gradients likewise.
+    `d_k = scale * d_s . q`, `d_v = p . d_out`, the last two summed over the heads of a group. If
+    one input contains queries, keys and values, one result contains their gradients.
 
     Constraints:
     - (C1) to (C7) of `nn.attention`.
@@ -88,7 +88,7 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
     functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
-    /// Sizes, and where elements lie.
+    /// Sizes and element strides.
     ::mlir::nn::AttentionLayout getLayout();
   }];
   let hasVerifier = 1;
@@ -100,8 +100,8 @@ def NN_RopeOp : NN_ComputeOp<"rope", [
   let summary = "Rotate pairs of elements by angles that grow with the position";
   let description = [{
     The last dimension of `x` is a row, and `dim` are positions. The elements i and i + width/2 of a row
-    are a point in the plane that is turned by `t * theta^(-2 i / width)` at position t: `(a, b)` becomes
-    `(a cos - b sin, b cos + a sin)`. With `inverse` it is turned back, which is also the cotangent.
+    are rotated as a point in the plane by the angle `t * theta^(-2 i / width)` at position t: `(a, b)` becomes
+    `(a cos - b sin, b cos + a sin)`. With `inverse` the rotation is reversed, which is also the cotangent.
 
     Constraints:
     - (C1) `dim` is a dimension of `x` before the last, whose size is even.

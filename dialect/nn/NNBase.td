@@ -14,15 +14,15 @@ def NN_Dialect : Dialect {
   let cppNamespace = "::mlir::nn";
   let summary = "Tensor compute in einops notation";
   let description = [{
-    The `nn` dialect holds what a model computes, on ranked tensors and without side
+    The `nn` dialect contains the computation of a model, on ranked tensors and without side
     effects. Every structured op names its dimensions in the notation of einsum and
-    einops; autodiff, sharding propagation, partitioning, cost and codegen all read
-    that one notation through four interfaces (`ShardingRule`, `Differentiable`,
+    einops; differentiation, sharding propagation, partitioning, cost and code generation use
+    this notation through four interfaces (`ShardingRule`, `Differentiable`,
     `Cost`, `Kernel`). Elementwise arithmetic is upstream `arith` and `math` on tensors, which
     implement the same interfaces through external models.
 
-    The ops mean the same in the global phase (whole tensors), in the local phase
-    (the part one rank holds) and inside the launches of the scheduled phase.
+    The ops have the same semantics in the global phase (unsharded tensors), in the local phase
+    (the shard of one rank) and inside the launches of the scheduled phase.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let hasConstantMaterializer = 1;
@@ -31,8 +31,8 @@ def NN_Dialect : Dialect {
 class NN_Op<string mnemonic, list<Trait> traits = []>
     : Op<NN_Dialect, mnemonic, traits>;
 
-/// `kernel` and `rule` are the methods of the Kernel and the ShardingRule interface that the op has of its
-/// own, beyond those that every op must have.
+/// `kernel` and `rule` are the methods of the Kernel and ShardingRule interfaces that the op overrides,
+/// in addition to those that every op must implement.
 class NN_ComputeOp<string mnemonic, list<Trait> traits = [], list<string> kernel = [],
                    list<string> rule = []>
     : NN_Op<mnemonic, !listconcat([Pure,

@@ -8,9 +8,9 @@ include "dialect/nn/NNBase.td"
 def NN_EmbeddingOp : NN_ComputeOp<"embedding",
     [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
     ["getKernelCall", "getPrecisionClass"]> {
-  let summary = "Look rows of a table up";
+  let summary = "Look up rows of a table";
   let description = [{
-    Row `ids[...]` of `table` at every position of `ids`. An id that is no row gives NaN in the
+    Row `ids[...]` of `table` at every position of `ids`. An id outside of the table gives NaN in the
     interpreter and ends a generated program with an error that names the sample and the id.
 
     Constraints:
@@ -35,7 +35,7 @@ def NN_EmbeddingGradOp : NN_ComputeOp<"embedding_grad", [], ["getKernelCall"]> {
   let summary = "Cotangent of the table of an embedding";
   let description = [{
     Row v of the result is the sum of the rows of `d_out` whose id is v, added in the order of their
-    index, so that it is the same for any number of threads. Where the ids are split, it is a
+    index, so that it is the same for any number of threads. If the ids are sharded, it is a
     partial sum.
 
     Constraints:

@@ -1,4 +1,4 @@
-//===- NNFusionOps.td - many ops as one kernel ---------------------------===//
+//===- NNFusionOps.td - several ops as one kernel ------------------------===//
 
 #ifndef NN_FUSION_OPS_TD
 #define NN_FUSION_OPS_TD
@@ -9,10 +9,10 @@ def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlock,
                                  DeclareOpInterfaceMethods<CostOpInterface>]> {
   let summary = "A chain of ops that runs as one kernel";
   let description = [{
-    The block computes the results from its arguments (one per operand); nothing inside is
-    ever stored to memory but what the block yields. `fsdp-fuse` builds it from
-    elementwise chains, the broadcasts that feed them, the matrix product whose rows they go on with and the
-    reduction that ends them. A product is computed where the first result of its type will stand.
+    The block computes the results from its arguments (one per operand); only the yielded values
+    are stored to memory. `fsdp-fuse` builds it from
+    elementwise chains, the broadcasts that they use, the matrix product whose rows they continue with and the
+    reduction at their end. A product is computed in the buffer of the first result of its type.
 
     Constraints:
     - (C1) block arguments have the types of the operands, yielded values those of the results.

@@ -1,7 +1,7 @@
-//===- NNInterfaces.td - what every compute op says of itself -------------===//
+//===- NNInterfaces.td - interfaces of compute ops -----------------------===//
 //
-// Autodiff, sharding propagation, partitioning, cost and codegen read nothing
-// of an op but these interfaces. Ops of `arith` and `math` on tensors implement
+// Differentiation, sharding propagation, partitioning, cost and code generation query
+// ops through these interfaces only. Ops of `arith` and `math` on tensors implement
 // them through external models (ElementwiseModels.cpp).
 //
 //===----------------------------------------------------------------------===//
@@ -23,11 +23,11 @@ def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let methods = [
     InterfaceMethod<"The factors of this op, with sizes read off its types.",
                     "::mlir::nn::ShardingRule", "getShardingRule">,
-    InterfaceMethod<"What becomes of its operands' factors and sums.",
+    InterfaceMethod<"How the op acts on partial sums of its operands.",
                     "::mlir::nn::Linearity", "getLinearity", (ins), "",
                     "return ::mlir::nn::Linearity::none;">,
-    InterfaceMethod<"Sets the sizes that the attributes of this op, one rank's part, state to those of the part: "
-                    "factor i of `rule`, that of the whole op, is split into `parts[i]`.",
+    InterfaceMethod<"Replaces global sizes in the attributes of this op by the sizes of one rank: "
+                    "factor i of `rule`, the rule of the unsharded op, is split into `parts[i]`.",
                     "void", "setLocalSizes",
                     (ins "const ::mlir::nn::ShardingRule &":$rule,
                          "::llvm::ArrayRef<int64_t>":$parts), "", "return;">,
@@ -37,12 +37,12 @@ def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
 def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let description = [{
     Builds the cotangents of the operands (reverse mode) from the cotangents of
-    the results. `resultCotangents[i]` is null where nothing flows back into
+    the results. `resultCotangents[i]` is null if the loss does not depend on
     result i. The method appends one value per operand to `operandCotangents`,
     null where the operand is not differentiable (integers, labels) or its entry
-    in `needed` is false. It builds nothing that no needed cotangent uses, and emits a diagnostic
-    where it fails. An op without float results needs no such interface: nothing flows
-    back through it.
+    in `needed` is false. It builds only what a needed cotangent uses, and emits a diagnostic
+    if it fails. An op without float results does not need this interface: it is not
+    differentiated.
   }];
   let cppNamespace = "::mlir::nn";
   let methods = [
@@ -57,8 +57,8 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
 
 def CostOpInterface : OpInterface<"CostOpInterface"> {
   let description = [{
-    Floating-point operations and bytes moved by one execution, read off the
-    types: the arithmetic of the roofline model.
+    Floating-point operations and bytes moved by one execution, computed from the
+    types, as in the roofline model.
   }];
   let cppNamespace = "::mlir::nn";
   let methods = [
@@ -69,27 +69,32 @@ def CostOpInterface : OpInterface<"CostOpInterface"> {
 
 def KernelOpInterface : OpInterface<"KernelOpInterface"> {
   let description = [{
-    How an op runs: which function of the runtime it calls and what that is told, what it may
-    overwrite, and which float types it takes. Passes and code generation ask this instead of knowing
-    ops by name.
+    How an op is executed: the function of the runtime and its arguments, which operands results may
+    overwrite, and the supported float types. Passes and code generation use this interface instead of the
+    names of ops.
   }];
   let cppNamespace = "::mlir::nn";
   let methods = [
     InterfaceMethod<"The function of the runtime; none by default.",
                     "::mlir::nn::KernelCall", "getKernelCall", (ins), "", "return {};">,
-    InterfaceMethod<"Operands that results may overwrite, beyond those of elementwise ops.",
+    InterfaceMethod<"Operands that results may overwrite, in addition to those of elementwise ops.",
                     "::mlir::nn::InPlacePairs", "getInPlacePairs", (ins), "", "return {};">,
-    InterfaceMethod<"Which float types it takes in mixed precision.",
+    InterfaceMethod<"The float types that it uses in mixed precision.",
                     "::mlir::nn::PrecisionClass", "getPrecisionClass", (ins), "",
                     "return ::mlir::nn::PrecisionClass::fixed;">,
-    InterfaceMethod<"True where element i of the one result needs no other element of the operands of its type.",
+    InterfaceMethod<"True if element i of the result depends on element i only of the operands of its type.",
                     "bool", "isElementwise", (ins), "", "return false;">,
-    InterfaceMethod<"True where a loop may compute an element again in every iteration rather than store it.",
+    InterfaceMethod<"True if a loop may recompute an element in every iteration instead of storing it.",
                     "bool", "isCheap", (ins), "", "return false;">,
-    InterfaceMethod<"The number of things that the integers of operand `operand` number, which are checked when data is "
-                    "read; 0 where it numbers none or they are not checked.",
+    InterfaceMethod<"True for a sum of products: selective rematerialization keeps the results.",
+                    "bool", "isContraction", (ins), "", "return false;">,
+    InterfaceMethod<"The exclusive upper bound of the integers in operand `operand`, which are checked when data is "
+                    "read; 0 if they are not indices or are not checked.",
                     "int64_t", "getIndexBound", (ins "unsigned":$operand), "", "return 0;">,
-    InterfaceMethod<"Fails with a diagnostic where the CUDA target's function does not take the op.",
+    InterfaceMethod<"True if operand `operand` contains the scores of classes from which a loss is computed: by far the "
+                    "largest value of many models. A result of its type is their cotangent.",
+                    "bool", "readsLogits", (ins "unsigned":$operand), "", "return false;">,
+    InterfaceMethod<"Fails with a diagnostic if the CUDA target does not support the op.",
                     "::llvm::LogicalResult", "verifyCuda", (ins), "", "return ::mlir::success();">,
   ];
 }

@@ -17,7 +17,7 @@ def NN_SoftmaxOp : NN_ComputeOp<"softmax", [
     ["getKernelCall", "getInPlacePairs", "getPrecisionClass"]> {
   let summary = "Exponentials of each row, divided by their sum";
   let description = [{
-    `exp(x - max) / sum(exp(x - max))` over the last dimension, which stays whole under sharding.
+    `exp(x - max) / sum(exp(x - max))` over the last dimension, which is not sharded.
 
     Constraints:
     - (C1) `x` has a last dimension.
@@ -41,7 +41,7 @@ def NN_LayerNormOp : NN_ComputeOp<"layer_norm", [
   let description = [{
     `y = (x - mean) * rstd * scale + bias` for each row, with `mean` and `rstd = 1 / sqrt(variance +
     eps)` of the row (population variance). Both are results so that backward needs no second
-    reduction; nothing flows back through them. Sums are accumulated at least in f32.
+    reduction; they have no derivative. Sums are accumulated at least in f32.
 
     Constraints:
     - (C1) `x` has a last dimension.
@@ -72,8 +72,8 @@ def NN_LayerNormGradOp : NN_ComputeOp<"layer_norm_grad", [
   let summary = "Cotangents of the operands of a layer norm";
   let description = [{
     With `n = (x - mean) * rstd` and `g = d_y * scale`: `d_x = rstd * (g - mean(g) - n * mean(g * n))` for each
-    row; `d_scale = sum(d_y * n)` and `d_bias = sum(d_y)` over all rows, in their order. Where rows are
-    split, the last two are partial sums.
+    row; `d_scale = sum(d_y * n)` and `d_bias = sum(d_y)` over all rows, in their order. If rows are
+    sharded, the last two are partial sums.
 
     Constraints:
     - (C1) `x` has a last dimension.
@@ -103,7 +103,7 @@ def NN_RmsNormOp : NN_ComputeOp<"rms_norm", [
   let summary = "Rows of mean square 1, scaled";
   let description = [{
     `y = x * rstd * scale` for each row, with `rstd = 1 / sqrt(mean(x * x) + eps)` of the row. It is a
-    result so that backward needs no second reduction; nothing flows back through it. Sums are
+    result so that backward needs no second reduction; it has no derivative. Sums are
     accumulated at least in f32.
 
     Constraints:

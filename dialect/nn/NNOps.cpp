@@ -72,7 +72,7 @@ static LogicalResult verifyDistinct(Operation *op, const Notation &pattern) {
     for (const NotationDim &dim : tensor)
       for (const std::string &name : dim)
         if (!seen.insert(name).second)
-          return op->emitOpError("name '") << name << "' stands twice in " << what;
+          return op->emitOpError("name '") << name << "' appears twice in " << what;
     return success();
   };
   for (auto [index, operand] : llvm::enumerate(pattern.operands))
@@ -126,11 +126,11 @@ LogicalResult EinsumOp::verify() {
   either.append(rhs);
   lhsUses.append(rhs);
   rhsUses.append(lhs);
-  StringRef lone = "stands in one operand only; sum it away with 'nn.reduce' first";
+  StringRef lone = "appears in one operand only; sum over it with 'nn.reduce' first";
   if (failed(verifyContained(*this, lhs, lhsUses, lone)) ||
       failed(verifyContained(*this, rhs, rhsUses, lone)) ||
       failed(verifyContained(*this, pattern->result, either,
-                             "of the result stands in no operand; add it with 'nn.repeat'")))
+                             "of the result appears in no operand; add it with 'nn.repeat'")))
     return failure();
   // (C4)
   return solve(*this, *pattern, {}, emitError);
@@ -185,7 +185,7 @@ LogicalResult RepeatOp::verify() {
   // (C2)
   if (failed(verifyDistinct(*this, *pattern)) ||
       failed(verifyContained(*this, pattern->operands.front(), pattern->result,
-                             "is missing from the result; sum it away with 'nn.reduce'")))
+                             "is missing from the result; reduce over it with 'nn.reduce'")))
     return failure();
   // (C3)
   return solve(*this, *pattern, {}, emitError);
@@ -328,7 +328,7 @@ LogicalResult FusedOp::verify() {
     return emitOpError("block does not end with 'nn.yield'");
   for (Operation &op : body)
     if (!isMemoryEffectFree(&op))
-      return op.emitOpError("has side effects and cannot stand in 'nn.fused'");
+      return op.emitOpError("has side effects and cannot be in 'nn.fused'");
   // (C1)
   if (!llvm::equal(yield.getOperandTypes(), getResultTypes()))
     return yield.emitOpError("yields ")

@@ -7,12 +7,12 @@ include "dialect/nn/NNBase.td"
 
 def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
     [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
-    ["getKernelCall", "getPrecisionClass", "getIndexBound"]> {
+    ["getKernelCall", "getPrecisionClass", "getIndexBound", "readsLogits"]> {
   let summary = "Softmax cross-entropy of rows of logits with integer labels";
   let description = [{
     For each row: `log_sum_exp = log(sum(exp(logits)))` and
     `loss = log_sum_exp - logits[label]`, computed stably with the row's maximum; the
-    one-hot and the softmax never exist. The last dimension of `logits` holds the
+    one-hot and the softmax are never materialized. The last dimension of `logits` holds the
     classes, all others are rows.
 
     Constraints:
@@ -37,7 +37,7 @@ def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
 
 def NN_CrossEntropyGradOp : NN_ComputeOp<"cross_entropy_grad",
     [AllTypesMatch<["logits", "result"]>],
-    ["getKernelCall", "getInPlacePairs"]> {
+    ["getKernelCall", "getInPlacePairs", "readsLogits"]> {
   let summary = "Cotangent of the logits of a cross-entropy";
   let description = [{
     `(exp(logits - log_sum_exp) - one_hot(labels)) * d_loss`, row by row.

@@ -99,6 +99,12 @@ void RearrangeOp::setLocalSizes(const ShardingRule &rule, ArrayRef<int64_t> part
 //===----------------------------------------------------------------------===//
 
 PrecisionClass EinsumOp::getPrecisionClass() { return PrecisionClass::narrow; }
+/// A product of elements alone is cheap.
+bool EinsumOp::isContraction() {
+  return llvm::any_of(getShardingRule().factors, [](const Factor &factor) {
+    return factor.kind == FactorKind::sumReduction;
+  });
+}
 PrecisionClass RearrangeOp::getPrecisionClass() { return PrecisionClass::first; }
 PrecisionClass RepeatOp::getPrecisionClass() { return PrecisionClass::first; }
 PrecisionClass ReduceOp::getPrecisionClass() {
@@ -133,6 +139,9 @@ InPlacePairs CrossEntropyGradOp::getInPlacePairs() { return {{0, 0}}; }
 int64_t CrossEntropyOp::getIndexBound(unsigned operand) {
   return operand == 1 ? getLogits().getType().getShape().back() : 0;
 }
+
+bool CrossEntropyOp::readsLogits(unsigned operand) { return operand == 0; }
+bool CrossEntropyGradOp::readsLogits(unsigned operand) { return operand == 0; }
 
 //===----------------------------------------------------------------------===//
 // Costs

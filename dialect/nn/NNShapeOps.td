@@ -11,10 +11,10 @@ class NN_ShapeOp<string mnemonic, list<Trait> traits = []>
         ["getKernelCall", "getPrecisionClass"], ["getLinearity"]>;
 
 def NN_SliceOp : NN_ShapeOp<"slice", [AllElementTypesMatch<["input", "result"]>]> {
-  let summary = "Cut a range out of one dimension";
+  let summary = "Extract a range of one dimension";
   let description = [{
     The elements whose index along `dim` is at least `start`, as many as the result has there.
-    That dimension stays whole under sharding.
+    That dimension is not sharded.
 
     Constraints:
     - (C1) `dim` is a dimension of the input, and the result has the input's rank.
@@ -36,8 +36,8 @@ def NN_SliceOp : NN_ShapeOp<"slice", [AllElementTypesMatch<["input", "result"]>]
 def NN_PadOp : NN_ShapeOp<"pad", [AllElementTypesMatch<["input", "result"]>]> {
   let summary = "Extend one dimension with zeros";
   let description = [{
-    The input with `low` zeros before it along `dim`, and as many after it as the result has
-    room for. That dimension stays whole under sharding.
+    The input with `low` zeros before it along `dim`, and zeros after it up to the size of the
+    result. That dimension is not sharded.
 
     Constraints:
     - (C1) `dim` is a dimension of the input, and the result has the input's rank.
@@ -57,12 +57,12 @@ def NN_PadOp : NN_ShapeOp<"pad", [AllElementTypesMatch<["input", "result"]>]> {
 }
 
 def NN_ConcatOp : NN_ShapeOp<"concat"> {
-  let summary = "Join tensors along one dimension";
+  let summary = "Concatenate tensors along one dimension";
   let description = [{
-    The inputs one after the other along `dim`. That dimension stays whole under sharding.
+    The inputs one after the other along `dim`. That dimension is not sharded.
 
     Constraints:
-    - (C1) there is an input, and `dim` is a dimension of the result.
+    - (C1) there is at least one input, and `dim` is a dimension of the result.
     - (C2) inputs and result have one element type, one rank, and equal sizes in all other
       dimensions.
     - (C3) the sizes of the inputs along `dim` add up to the result's.

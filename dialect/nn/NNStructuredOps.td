@@ -6,19 +6,19 @@
 include "dialect/nn/NNBase.td"
 
 def NN_EinsumOp : NN_ComputeOp<"einsum", [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
-    ["getPrecisionClass"], ["getLinearity"]> {
-  let summary = "Contract two tensors as an einsum string says";
+    ["getPrecisionClass", "isContraction"], ["getLinearity"]> {
+  let summary = "Contract two tensors, given by an einsum string";
   let description = [{
     Multiplies `lhs` and `rhs` over the iteration space that the notation names
-    (one letter per dimension) and sums over the names that the result lacks.
+    (one letter per dimension) and sums over the names that the result does not have.
     Products are accumulated at least in f32 and rounded once to the result's
     element type.
 
     Constraints:
     - (C1) the notation has two operands and is in canonical spelling (no spaces).
-    - (C2) no name stands twice in one tensor.
-    - (C3) every name of an operand stands in the other operand or in the result
-      (sum it away with `nn.reduce` first), every name of the result in an operand.
+    - (C2) no name appears twice in one tensor.
+    - (C3) every name of an operand appears in the other operand or in the result
+      (otherwise sum over it with `nn.reduce` first), every name of the result in an operand.
     - (C4) each name has one size.
 
     Example:
@@ -45,9 +45,9 @@ def NN_RearrangeOp : NN_ComputeOp<"rearrange", [
     ["getPrecisionClass"], ["getLinearity", "setLocalSizes"]> {
   let summary = "Reshape and transpose in one op";
   let description = [{
-    Splits dimensions into factors, reorders the factors and merges them again, as the
-    einops pattern says; `1` names a dimension of size one. Sizes that neither shape tells
-    stand in `sizes`.
+    Splits dimensions into factors, reorders the factors and merges them again, as given by
+    the einops pattern; `1` is a dimension of size one. Sizes that do not follow from the shapes
+    are in `sizes`.
 
     Constraints:
     - (C1) canonical spelling (single spaces, no group of fewer than two names).
@@ -82,12 +82,12 @@ def NN_RepeatOp : NN_ComputeOp<"repeat", [
     ["getPrecisionClass", "isCheap"], ["getLinearity"]> {
   let summary = "Broadcast along new dimensions";
   let description = [{
-    Every element of the input stands at each position of the names that only the
-    result has. The size of a new name is read off the result type.
+    Every element of the input is repeated at each position of the names that only the
+    result has. The size of a new name is that of the result type.
 
     Constraints:
     - (C1) canonical spelling; every dimension has one name (no groups, no `1`).
-    - (C2) every name of the operand stands in the result, in any order; no name twice
+    - (C2) every name of the operand appears in the result, in any order; no name twice
       in one tensor.
     - (C3) each name has one size.
 
@@ -113,18 +113,18 @@ def NN_ReduceOp : NN_ComputeOp<"reduce", [DeclareOpInterfaceMethods<Differentiab
     ["getPrecisionClass"], ["getLinearity"]> {
   let summary = "Sum, average or maximize over named dimensions";
   let description = [{
-    Combines all elements along the names that the result lacks. The result may have a
+    Combines all elements along the names that the result does not have. The result may have a
     wider float type than the input (`f32` to `f64`): elements are then widened before
     they are combined, as losses, metrics and norms require. Sums of f32 into f32 are
-    accumulated in f32, in the order of the index. The maximum of nothing is -inf;
-    the mean of nothing is NaN. The cotangent of a maximum goes in equal parts to the elements that attain it.
+    accumulated in f32, in the order of the index. The maximum of no elements is -inf,
+    the mean of no elements is NaN. The cotangent of a maximum is divided equally among the elements that attain it.
 
     Constraints:
     - (C1) canonical spelling; every dimension has one name (no groups, no `1`).
-    - (C2) every name of the result stands in the operand; no name twice in one tensor.
+    - (C2) every name of the result appears in the operand; no name twice in one tensor.
     - (C3) each name has one size.
-    - (C4) the element types are equal, or both float and the result's is the wider; `mean`
-      takes floats, nothing takes i1.
+    - (C4) the element types are equal, or both float and that of the result is wider; `mean`
+      needs floats; i1 is not supported.
 
     Example:
     ```mlir
@@ -149,14 +149,14 @@ def NN_ScanSumOp : NN_ComputeOp<"scan_sum", [
   let summary = "Cumulative sum along a dimension";
   let description = [{
     Each element of the result is the sum of the elements of the input from the first one to that at its own
-    position along `along`; with `exclusive` it leaves out its own, so that the first is 0. With
-    `reverse` sums begin at the last element and go down. They are formed in f32 (f64 for f64), in that
-    order, and each is rounded once to the element type. That dimension stays whole under
-    sharding. The cotangent is the same sum of the result's cotangent in the other direction.
+    position along `along`; with `exclusive` the element itself is left out, so that the first is 0. With
+    `reverse` sums begin at the last element. They are computed in f32 (f64 for f64), in that
+    order, and each is rounded once to the element type. That dimension is not
+    sharded. The cotangent is the cumulative sum of the result's cotangent in the other direction.
 
     Constraints:
     - (C1) the notation has a name for each dimension, with single spaces between them.
-    - (C2) no name stands twice.
+    - (C2) no name appears twice.
     - (C3) `along` is one of the names.
 
     Example:
@@ -173,7 +173,7 @@ def NN_ScanSumOp : NN_ComputeOp<"scan_sum", [
     type($input)
   }];
   let extraClassDeclaration = [{
-    /// The number of the dimension called `along`.
+    /// The index of the dimension `along`.
     int64_t getDim();
   }];
   let hasVerifier = 1;

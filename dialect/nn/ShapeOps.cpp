@@ -30,7 +30,7 @@ static LogicalResult verifyRange(Operation *op, int64_t start, int64_t size, int
     return success();
   return op->emitOpError("has a range of ")
          << size << " elements from " << start << " on in a dimension of " << within
-         << ", expected it to lie inside";
+         << ", expected a range inside of the dimension";
 }
 
 LogicalResult SliceOp::verify() {

@@ -81,7 +81,7 @@ private:
                       ArrayRef<int64_t> rowsOfFactor) const;
   LogicalResult checkMeasure(Operation *op);
   InFlightDiagnostic warn(Operation *op) const {
-    return op->emitWarning() << "evaluation takes whole batches only: ";
+    return op->emitWarning() << "evaluation uses full batches only: ";
   }
 
   Value masked(Value value, int64_t dim, int64_t rows, double fill);
@@ -177,7 +177,7 @@ LogicalResult SampleCounter::addMask(Operation *op, int64_t factor, const nn::Sh
   }
   if (!chosen)
     return warn(op) << "'" << op->getName()
-                    << "' reduces over samples that do not stand one after another; put samples "
+                    << "' reduces over samples that are not contiguous; put samples "
                        "first where dimensions are merged";
   masks.push_back(*chosen);
   return success();
@@ -202,7 +202,7 @@ LogicalResult SampleCounter::visit(nn::ShardingRuleOpInterface op) {
       continue;
     if (factor.kind == nn::FactorKind::whole)
       return warn(op) << "'" << op->getName() << "' needs all samples of a batch along '"
-                      << factor.name << "', where those that do not count cannot be left out";
+                      << factor.name << "', where invalid samples cannot be excluded";
     if (failed(addMask(op, index, rule, rowsOfFactor)))
       return failure();
     if (isMean(op))
@@ -316,8 +316,8 @@ LogicalResult SampleCounter::checkMeasure(Operation *op) {
     if (dependence == Dependence::perSample || dependence == Dependence::batch)
       return warn(op) << "the " << what << " of '"
                       << (isa<LossOp>(op) ? StringRef("loss") : cast<MetricOp>(op).getName())
-                      << "' is no sum over samples and no mean of them, so that those of several "
-                         "batches cannot be added up";
+                      << "' is neither a sum nor a mean over samples, so that the results of "
+                         "several batches cannot be combined";
   }
   measures.push_back(op);
   return success();
@@ -344,7 +344,7 @@ LogicalResult SampleCounter::analyze(Operation *op) {
   });
   if (overSamples)
     return warn(op) << "'" << op->getName()
-                    << "' does not say what it does along the samples of a batch";
+                    << "' does not declare how it acts along the samples of a batch";
   for (Value result : op->getResults())
     dependences[result] = ofOperands(op);
   return success();

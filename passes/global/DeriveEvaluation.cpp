@@ -1,6 +1,7 @@
 //===- DeriveEvaluation.cpp - a step that only measures -------------------===//
 
 #include "passes/Passes.h"
+#include "passes/global/CheckpointRegions.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_DERIVEEVALUATIONPASS
@@ -21,8 +22,8 @@ struct DeriveEvaluation : fsdp::impl::DeriveEvaluationPassBase<DeriveEvaluation>
     constexpr StringLiteral name = "evaluate";
     if (Operation *taken = SymbolTable(module).lookup(name)) {
       train.emitOpError("cannot derive its evaluation: the symbol '")
-          << name << "' is taken; rename it or write the evaluation step";
-      taken->emitRemark("taken here");
+          << name << "' is already used; rename it or write the evaluation step";
+      taken->emitRemark("used here");
       return signalPassFailure();
     }
     OpBuilder builder(train);
@@ -31,6 +32,9 @@ struct DeriveEvaluation : fsdp::impl::DeriveEvaluationPassBase<DeriveEvaluation>
     evaluate.setSymName(name);
     evaluate.setKind(StepKind::evaluate);
     evaluate.removeOptimizerAttr();
+    // Without backward there is nothing to keep.
+    for (auto checkpoint : llvm::make_early_inc_range(evaluate.getOps<CheckpointOp>()))
+      inlineCheckpoint(checkpoint);
     // What is measured is the whole model, the same for every seed.
     evaluate.walk([](DropoutOp dropout) {
       dropout.getResult().replaceAllUsesWith(dropout.getInput());

@@ -1,6 +1,6 @@
 //===- Differentiate.cpp - reverse mode of a training step ----------------===//
 //
-// Reverse mode in one sweep. Four things are particular to sharded training:
+// Reverse mode in one sweep. Five things are particular to sharded training:
 //
 // - A value that is computed from parameters alone (a read, its casts, its broadcasts) is
 //   never carried from forward into backward: the backward op that uses it gets a read of its
@@ -11,6 +11,8 @@
 //   start while backward goes on.
 // - What elementwise ops of backward need of forward is computed again where that keeps less
 //   (Recompute.h).
+// - Of a checkpoint backward computes again what it needs and the checkpoint does not keep
+//   (CheckpointRegions.h). That comes last: it computes again what is left to be stored.
 //
 // What is made is backward, in the unit of the op that it is derived from.
 //
@@ -19,6 +21,7 @@
 #include "dialect/fsdp/Precision.h"
 #include "dialect/fsdp/Structure.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/global/CheckpointRegions.h"
 #include "passes/global/Recompute.h"
 #include "passes/LaunchNames.h"
 #include "passes/global/ConcatGradients.h"
@@ -42,7 +45,8 @@ class ReverseMode {
 public:
   /// `ofSum`: of the sum of the loss instead of the loss, sum / weight.
   ReverseMode(StepOp step, LossOp loss, bool ofSum)
-      : step(step), loss(loss), ofSum(ofSum), builder(OpBuilder::atBlockEnd(&step.getBody().front())) {}
+      : step(step), loss(loss), ofSum(ofSum), checkpoints(step),
+        builder(OpBuilder::atBlockEnd(&step.getBody().front())) {}
 
   LogicalResult run();
 
@@ -62,6 +66,7 @@ private:
   StepOp step;
   LossOp loss;
   bool ofSum;
+  CheckpointRegions checkpoints;
   OpBuilder builder;
   /// Float values that depend on a trainable parameter, with the first such parameter.
   DenseMap<Value, StringAttr> active;
@@ -301,11 +306,13 @@ LogicalResult ReverseMode::run() {
     return failure();
   for (Operation *op : llvm::reverse(path)) {
     StructureScope scope(builder, getStructure(op).in(Direction::backward));
+    checkpoints.beginBackward(op, builder);
     if (failed(differentiate(op)) || failed(completeAt(op)))
       return failure();
   }
   concatenateGradients(first);
-  recomputeInBackward(first, parameterOnly);
+  recomputeInBackward(first, parameterOnly, checkpoints.getKept());
+  checkpoints.recompute(first, parameterOnly, [&](Operation *clone) { renewReads(clone); });
   return success();
 }
 

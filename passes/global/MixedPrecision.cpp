@@ -16,6 +16,7 @@
 #include "dialect/fsdp/Structure.h"
 #include "passes/LaunchNames.h"
 #include "passes/Passes.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_MIXEDPRECISIONPASS
@@ -54,9 +55,11 @@ public:
   explicit Narrowing(StepOp step)
       : builder(step.getContext()), f32(builder.getF32Type()), bf16(builder.getBF16Type()) {}
 
-  void convert(Operation *op);
+  void convert(Block &block);
 
 private:
+  void convert(Operation *op);
+  void convertCheckpoint(CheckpointOp checkpoint);
   void convertElementwise(Operation *op);
   void computeWide(Operation *op);
   void keepTypes(Operation *op);
@@ -191,6 +194,29 @@ void Narrowing::convert(Operation *op) {
   narrowResult(op);
 }
 
+/// Results have the types of what the body yields.
+void Narrowing::convertCheckpoint(CheckpointOp checkpoint) {
+  Block &body = checkpoint.getBody().front();
+  // What is cast inside is not there behind it.
+  llvm::SaveAndRestore outside(casts, DenseMap<std::pair<Value, Type>, Value>(casts));
+  convert(body);
+  for (auto [result, yielded] :
+       llvm::zip_equal(checkpoint.getResults(), body.getTerminator()->getOperands())) {
+    result.setType(yielded.getType());
+    if (isNarrowed(yielded))
+      narrowed.insert(result);
+  }
+}
+
+void Narrowing::convert(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (auto checkpoint = dyn_cast<CheckpointOp>(op))
+      convertCheckpoint(checkpoint);
+    else if (!isa<YieldOp>(op))
+      convert(&op);
+  }
+}
+
 void MixedPrecision::runOnOperation() {
   ModuleOp module = getOperation();
   Builder builder(&getContext());
@@ -211,21 +237,22 @@ void MixedPrecision::runOnOperation() {
   for (StepOp step : module.getOps<StepOp>())
     for (Operation &op : step.getBody().front())
       if (isa<GradientOp, UpdateOp>(op)) {
-        op.emitOpError("stands in a step whose precision is to be chosen; run "
+        op.emitOpError("is in a step whose precision is not chosen yet; run "
                        "--fsdp-mixed-precision before --fsdp-differentiate");
         return signalPassFailure();
       }
   for (ParamOp param : module.getOps<ParamOp>()) {
     PlacementAttr placement = param.getPlacementAttr();
     if (!placement) {
-      param.emitOpError("has no placement to write its precision to; run --fsdp-shard-parameters "
-                        "first");
+      param.emitOpError(
+          "has no placement, which its precision is part of; run --fsdp-shard-parameters "
+          "first");
       return signalPassFailure();
     }
     if (!param.getTensorType().getElementType().isF32()) {
       param.emitOpError() << "of type " << param.getType()
-                          << " is to be trained in another precision than it is stored in, "
-                             "expected f32 to be stored";
+                          << " is trained in another precision than it is stored in, expected it "
+                             "to be stored in f32";
       return signalPassFailure();
     }
     param.setPlacementAttr(PlacementAttr::get(&getContext(), placement.getKind(),
@@ -235,12 +262,11 @@ void MixedPrecision::runOnOperation() {
   if (!narrows)
     return;
   for (StepOp step : module.getOps<StepOp>()) {
-    Narrowing narrowing(step);
-    for (Operation &op : llvm::make_early_inc_range(step.getBody().front()))
-      narrowing.convert(&op);
+    Narrowing(step).convert(step.getBody().front());
     // Constants that stand in another type now.
-    for (Operation &op : llvm::make_early_inc_range(step.getBody().front()))
-      if (isa<arith::ConstantOp>(op) && op.use_empty())
-        op.erase();
+    step.walk([](arith::ConstantOp constant) {
+      if (constant->use_empty())
+        constant.erase();
+    });
   }
 }

@@ -28,7 +28,7 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
         return signalPassFailure();
       }
       SmallVector<StringAttr> batchAxes = getBatchAxes(getMesh(step), others);
-      if (accumulate.value > 1 && step.getKind() == StepKind::train)
+      if (accumulate.value > 1)
         batchAxes.push_back(StringAttr::get(step.getContext(), kMicrobatchAxis));
       FailureOr<StepShardings> shardings = StepShardings::propagate(step, batchAxes);
       if (failed(shardings) || failed(shardings->verify()))
@@ -87,7 +87,7 @@ private:
     if (samples < ranks)
       input.emitWarning() << "a step has " << samples << " samples, and the mesh splits them over "
                           << ranks
-                          << " ranks, some of which get none that count; use a batch of at "
+                          << " ranks, some of which get only padding; use a batch of at "
                              "least "
                           << ranks << " or fewer ranks";
   }

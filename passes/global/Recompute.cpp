@@ -19,8 +19,10 @@ namespace {
 
 class Recompute {
 public:
-  Recompute(Operation *firstBackward, const DenseSet<Value> &parameterOnly)
-      : block(firstBackward->getBlock()), begin(firstBackward), parameterOnly(parameterOnly) {}
+  Recompute(Operation *firstBackward, const DenseSet<Value> &parameterOnly,
+            const DenseSet<Value> &kept)
+      : block(firstBackward->getBlock()), begin(firstBackward), parameterOnly(parameterOnly),
+        kept(kept) {}
 
   void collectStored();
   void choose();
@@ -41,7 +43,7 @@ private:
 
   Block *block;
   Operation *begin;
-  const DenseSet<Value> &parameterOnly;
+  const DenseSet<Value> &parameterOnly, &kept;
   SmallVector<Value> candidates; ///< in program order
   DenseSet<Value> stored, recomputed;
 };
@@ -57,10 +59,16 @@ static int64_t bytesOf(Value value) {
 /// them that turn out to be computed again.
 void Recompute::collectStored() {
   DenseSet<Value> usedByKernels;
+  auto isStored = [&](Value value) {
+    return isForward(value) && !value.getDefiningOp<arith::ConstantOp>() &&
+           !parameterOnly.contains(value);
+  };
+  for (Value value : kept)
+    if (isStored(value))
+      stored.insert(value);
   for (Operation *op = begin; op; op = op->getNextNode())
     for (Value operand : op->getOperands()) {
-      if (!isForward(operand) || operand.getDefiningOp<arith::ConstantOp>() ||
-          parameterOnly.contains(operand))
+      if (!isStored(operand))
         continue;
       stored.insert(operand);
       if (!joinsKernel(op) && !isa<nn::ReduceOp>(op))
@@ -68,7 +76,8 @@ void Recompute::collectStored() {
     }
   for (Operation &op : *block)
     for (Value result : op.getResults())
-      if (stored.contains(result) && !usedByKernels.contains(result) && isRecomputable(result))
+      if (stored.contains(result) && !usedByKernels.contains(result) && !kept.contains(result) &&
+          isRecomputable(result))
         candidates.push_back(result);
 }
 
@@ -120,7 +129,7 @@ Value Recompute::cloneAt(OpBuilder &builder, Value value, IRMapping &again) cons
     if (!stored.contains(operand) && isRecomputable(operand))
       cloneAt(builder, operand, again);
   Operation *clone = builder.clone(*op, again);
-  setStructure(clone, getStructure(op).in(Direction::backward));
+  setStructure(clone, getStructure(op).again());
   if (std::string name = getLocationName(op->getLoc()); !name.empty())
     clone->setLoc(NameLoc::get(builder.getStringAttr(name + ".grad"), op->getLoc()));
   return again.lookup(value);
@@ -140,8 +149,9 @@ void Recompute::rewrite() {
 }
 
 void mlir::fsdp::recomputeInBackward(Operation *firstBackward,
-                                      const DenseSet<Value> &parameterOnly) {
-  Recompute values(firstBackward, parameterOnly);
+                                      const DenseSet<Value> &parameterOnly,
+                                      const DenseSet<Value> &kept) {
+  Recompute values(firstBackward, parameterOnly, kept);
   values.collectStored();
   values.choose();
   values.rewrite();

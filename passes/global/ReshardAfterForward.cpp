@@ -19,7 +19,7 @@ struct ReshardAfterForward : fsdp::impl::ReshardAfterForwardPassBase<ReshardAfte
       PlacementAttr placement = param.getPlacementAttr();
       if (!placement) {
         param.emitOpError() << "'" << param.getSymName()
-                            << "' is not placed yet; run --fsdp-shard-parameters first";
+                            << "' has no placement yet; run --fsdp-shard-parameters first";
         return signalPassFailure();
       }
       param.setPlacementAttr(PlacementAttr::get(

@@ -43,10 +43,9 @@ LogicalResult ShardParameters::checkStrategy(MeshOp mesh) {
   MeshAttr axes = mesh.getMesh();
   StringRef scheme = strategy;
   if (scheme == "zero1" || scheme == "zero2")
-    return mesh.emitError()
-           << "strategy '" << scheme
-           << "' places gradients and optimizer state apart from their parameters, "
-              "which this version cannot; use fsdp, hsdp or ddp";
+    return mesh.emitError() << "strategy '" << scheme
+                            << "' shards gradients and optimizer state differently from "
+                               "parameters, which is not available yet; use fsdp, hsdp or ddp";
   if (scheme != "fsdp" && scheme != "ddp" && scheme != "hsdp")
     return mesh.emitError() << "unknown strategy '" << scheme << "', expected fsdp, hsdp or ddp";
   if (scheme == "hsdp" && (axes.getAxisIndex(storageAxis) < 0 || axes.getAxisIndex("data") < 0))

@@ -56,6 +56,8 @@ private:
 } // namespace
 
 LogicalResult Propagation::seed(Operation *op) {
+  if (isa<CheckpointOp>(op))
+    return op->emitOpError() << "is still there; run --fsdp-differentiate before --fsdp-propagate";
   if (op->getNumRegions() != 0)
     return op->emitOpError() << "has a region, which propagation does not enter; run "
                                 "--fsdp-propagate before --fsdp-fuse";

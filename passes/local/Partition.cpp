@@ -79,31 +79,19 @@ void Partition::runOnOperation() {
   SmallVector<Attribute> next;
   MeshOp mesh = getMeshOp(module);
   const int64_t microbatches = mesh.getMesh().getAxisSize(kMicrobatchAxis);
-  auto inMicrobatches = [&](StepOp step) {
-    return microbatches > 1 && step.getKind() == StepKind::train;
-  };
-  // Steps keep their names as walks, if one of them has several segments.
-  bool walks = llvm::any_of(steps, inMicrobatches);
-  auto segmentOf = [&](StepOp step) {
-    StringRef name = step.getSymName();
-    return !walks ? name.str() : getMicrobatchSegment(name, inMicrobatches(step) ? "first" : "batch");
-  };
-  for (StepOp step : steps)
-    next.push_back(FlatSymbolRefAttr::get(module.getContext(), segmentOf(step)));
+  for (StepOp step : steps) {
+    std::string name = step.getSymName().str();
+    next.push_back(FlatSymbolRefAttr::get(
+        module.getContext(), microbatches > 1 ? getMicrobatchSegment(name) : name));
+  }
   for (auto [step, shardings] : llvm::zip_equal(steps, shardings)) {
     builder.setInsertionPointToEnd(segments);
-    if (walks && !inMicrobatches(step))
-      WalkOp::create(builder, step.getLoc(), step.getSymName(), step.getKind(),
-                     builder.getArrayAttr(FlatSymbolRefAttr::get(module.getContext(), segmentOf(step))),
-                     ArrayRef<int64_t>(1));
-    StringRef whole = step.getSymName();
-    auto segment = SegmentOp::create(builder, step.getLoc(),
-                                     inMicrobatches(step) ? whole.str() : segmentOf(step), step.getKind(),
+    auto segment = SegmentOp::create(builder, step.getLoc(), step.getSymName(), step.getKind(),
                                      /*async=*/false, builder.getArrayAttr(next));
     builder.createBlock(&segment.getBody());
     if (failed(StepPartitioner(step, shardings, *layout, *when, builder).run()))
       return signalPassFailure();
-    if (inMicrobatches(step) &&
+    if (microbatches > 1 &&
         failed(cutIntoMicrobatches(segment, microbatches, builder.getArrayAttr(next), symbols)))
       return signalPassFailure();
   }

@@ -234,12 +234,16 @@ std::vector<int> Interference::heaviestTogether(const std::vector<int64_t> &weig
   return together;
 }
 
-int64_t Interference::lowerBound() const {
+std::vector<int> Interference::heaviestTogether() const {
   std::vector<int64_t> sizes;
   for (const Block &block : blocks)
     sizes.push_back(block.size);
+  return heaviestTogether(sizes);
+}
+
+int64_t Interference::bytesTogether(const std::vector<int> &together) const {
   int64_t sum = 0, slack = 0;
-  for (int x : heaviestTogether(sizes)) {
+  for (int x : together) {
     sum += blocks[x].size;
     slack = std::max(slack, blocks[x].size - blocks[x].bytes);
   }

@@ -49,9 +49,14 @@ public:
   /// maximum flow from earlier blocks to later ones; the cut says which.)
   std::vector<int> heaviestTogether(const std::vector<int64_t> &weights) const;
 
+  /// Those with the largest sum of sizes.
+  std::vector<int> heaviestTogether() const;
+  /// Bytes of the blocks `together`, of which each two interfere. Only the one on top need not be rounded up.
+  int64_t bytesTogether(const std::vector<int> &together) const;
+
   /// No plan needs fewer bytes than this, parts of buffers and choices of operands to replace
-  /// aside. Only the block on top need not be rounded up.
-  int64_t lowerBound() const;
+  /// aside.
+  int64_t lowerBound() const { return bytesTogether(heaviestTogether()); }
 
 private:
   /// The blocks that `x` is before with no other between, for each x.

@@ -166,21 +166,6 @@ void mlir::fsdp::schedule::applyPlan(const MemoryPlan &plan, Role &role) {
   role.arena = plan.arena;
 }
 
-int64_t mlir::fsdp::schedule::lowerBoundOf(const Role &role) {
-  int64_t persistent = 0, most = 0;
-  for (const Buffer &buffer : role.buffers)
-    if (buffer.isPersistent()) {
-      most = persistent + buffer.size;
-      persistent += roundUp(buffer.size);
-    }
-  for (size_t s = 0; s < role.segments.size(); ++s) {
-    Interference interference(role, static_cast<int>(s));
-    if (!interference.getBlocks().empty())
-      most = std::max(most, persistent + interference.lowerBound());
-  }
-  return most;
-}
-
 int64_t mlir::fsdp::schedule::peakOf(const Role &role, int segment,
                                      const std::vector<bool> &wanted) {
   Interference interference(role, segment, &wanted);

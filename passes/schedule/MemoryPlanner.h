@@ -27,9 +27,6 @@ MemoryPlan planMemory(const Role &role);
 /// Writes offsets and arena of `plan` into `role`.
 void applyPlan(const MemoryPlan &plan, Role &role);
 
-/// `MemoryPlan::lowerBound` alone.
-int64_t lowerBoundOf(const Role &role);
-
 /// The most bytes of the buffers marked in `wanted` that are live together in `segment`.
 int64_t peakOf(const Role &role, int segment, const std::vector<bool> &wanted);
 

@@ -1,14 +1,13 @@
 //===- MemoryReport.cpp - sums over a scheduled module --------------------===//
 
 #include "passes/scheduled/MemoryReport.h"
+#include "dialect/fsdp/Structure.h"
 #include "passes/MeshAxes.h"
-#include "passes/scheduled/ScheduleProblem.h"
-#include "passes/scheduled/SegmentPlan.h"
 #include "passes/schedule/MemoryPlanner.h"
+#include "passes/schedule/Peak.h"
+#include "passes/scheduled/ScheduleProblem.h"
 
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -65,41 +64,81 @@ static void joinCollectives(std::vector<CollectiveCount> &all,
   }
 }
 
+/// What is alive at the peak of one role.
+static MemoryPeak measurePeak(const ScheduleProblem &schedule, int index,
+                              ArrayRef<BufferKind> kinds) {
+  const schedule::Role &role = schedule.problem.roles[index];
+  schedule::Peak found = schedule::findPeak(role);
+  MemoryPeak peak;
+  peak.bytes = peak.alignment = found.bytes;
+  if (found.segment >= 0)
+    peak.segment = role.segments[found.segment].name;
+  if (found.launch >= 0) {
+    LaunchOp launch = schedule.launches[index][found.segment][found.launch];
+    Structure structure = getStructure(launch);
+    peak.launch = launch.getName().str();
+    peak.stream = launch.getStream().str();
+    peak.unit = structure.unit ? structure.unit.str() : "";
+    peak.direction = stringifyDirection(structure.direction).str();
+  }
+  std::vector<LaunchOp> writers = findFirstWriters(schedule, index);
+  SymbolTable symbols(schedule.programs[index]->getParentOp());
+  for (int b : found.buffers) {
+    BufferOp op = schedule.buffers[index][b];
+    StringAttr unit;
+    if (FlatSymbolRefAttr symbol = op.getStorageAttr()) {
+      auto storage = symbols.lookup<StorageOp>(symbol.getAttr());
+      for (auto member : storage.getMembers().getAsRange<MemberAttr>())
+        unit = symbols.lookup<ParamOp>(member.getParam().getAttr()).getUnitAttr();
+    } else if (writers[b] && !role.buffers[b].isPersistent()) {
+      unit = getStructure(writers[b]).unit;
+    }
+    const int64_t bytes = role.buffers[b].size;
+    peak.buffers.push_back({role.buffers[b].name, unit ? unit.str() : "", kinds[b], bytes});
+    peak.kinds[static_cast<int>(kinds[b])] += bytes;
+    peak.alignment -= bytes;
+  }
+  // Of the same size, in their order in the role.
+  std::vector<std::pair<int64_t, size_t>> order;
+  for (auto [i, buffer] : llvm::enumerate(peak.buffers))
+    order.push_back({-buffer.bytes, i});
+  llvm::sort(order);
+  std::vector<LiveBuffer> sorted;
+  for (auto [bytes, i] : order)
+    sorted.push_back(std::move(peak.buffers[i]));
+  peak.buffers = std::move(sorted);
+  return peak;
+}
+
 /// The numbers of one role.
 static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
   const schedule::Role &role = schedule.problem.roles[index];
+  const std::vector<BufferKind> kinds = classifyBuffers(schedule, index);
   MemoryReport report;
-  for (auto [op, buffer] : llvm::zip_equal(schedule.buffers[index], role.buffers)) {
-    BufferOp declared = op;
+  for (auto [buffer, kind] : llvm::zip_equal(role.buffers, kinds)) {
     if (!buffer.isPersistent())
       continue;
     report.persistent += llvm::alignTo(buffer.size, schedule::kAlignment);
-    if (declared.getStorage())
-      (*declared.getWhat() == "parameter" ? report.parameters : report.optimizer) += buffer.size;
+    if (kind == BufferKind::parameters)
+      report.parameters += buffer.size;
+    if (kind == BufferKind::optimizer)
+      report.optimizer += buffer.size;
   }
   for (size_t s = 0; s < role.segments.size(); ++s) {
-    std::vector<bool> gathered(role.buffers.size()), gradient(role.buffers.size());
-    std::vector<bool> other(role.buffers.size());
+    std::vector<bool> gathered(role.buffers.size()), other(role.buffers.size(), true);
+    for (size_t b = 0; b < role.buffers.size(); ++b) {
+      gathered[b] = kinds[b] == BufferKind::gathered;
+      other[b] = !gathered[b];
+    }
     int64_t gradients = 0;
     for (auto [op, launch] :
-         llvm::zip_equal(schedule.launches[index][s], role.segments[s].launches)) {
-      LaunchOp launchOp = op;
-      if (launchOp.getStream() == streams::gather) {
-        // A shard that is cast to be gathered is not whole.
-        for (const schedule::Access &shard : launch.reads)
-          gathered[shard.buffer] = false;
-        for (const schedule::Access &whole : launch.writes)
-          gathered[whole.buffer] = true;
-      }
-      for (auto step : launchOp.getBody().getOps<OptimizerStepOp>())
+         llvm::zip_equal(schedule.launches[index][s], role.segments[s].launches))
+      for (auto step : LaunchOp(op).getBody().getOps<OptimizerStepOp>())
         if (auto argument = dyn_cast<BlockArgument>(step.getGradient())) {
           const schedule::Access &access = launch.reads[argument.getArgNumber()];
-          gradient[access.buffer] = true;
+          other[access.buffer] = false;
           gradients += access.end - access.begin;
         }
-    }
-    for (size_t b = 0; b < role.buffers.size(); ++b)
-      other[b] = !gathered[b] && !gradient[b];
     int segment = static_cast<int>(s);
     report.gradients = std::max(report.gradients, gradients);
     report.gathered = std::max(report.gathered, schedule::peakOf(role, segment, gathered));
@@ -108,7 +147,8 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
   for (SegmentOp segment : schedule.segments[index])
     countCollectives(segment, segment.getKind() == StepKind::train ? report.collectives
                                                                    : report.evaluateCollectives);
-  report.lowerBound = schedule::lowerBoundOf(role);
+  report.peak = measurePeak(schedule, index, kinds);
+  report.lowerBound = report.peak.bytes;
   report.arena = role.arena >= 0 ? role.arena : schedule::planMemory(role).arena;
   report.transient = report.arena - report.persistent;
   return report;
@@ -117,104 +157,22 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
 MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module) {
   ScheduleProblem schedule(module);
   MemoryReport report;
-  MeshAttr mesh = getMesh(module.getBody()->empty() ? module.getOperation()
-                                                    : &module.getBody()->front());
+  MeshAttr mesh =
+      getMesh(module.getBody()->empty() ? module.getOperation() : &module.getBody()->front());
   report.mesh = describeAxes(mesh);
   report.ranks = mesh.getNumRanks();
   addReplicated(module, report);
   for (int index = 0, end = static_cast<int>(schedule.programs.size()); index < end; ++index) {
     MemoryReport role = measureRole(schedule, index);
-    for (auto field : {&MemoryReport::parameters, &MemoryReport::gradients,
-                       &MemoryReport::optimizer, &MemoryReport::gathered,
-                       &MemoryReport::activations, &MemoryReport::persistent,
-                       &MemoryReport::transient, &MemoryReport::arena, &MemoryReport::lowerBound})
+    for (auto field :
+         {&MemoryReport::parameters, &MemoryReport::gradients, &MemoryReport::optimizer,
+          &MemoryReport::gathered, &MemoryReport::activations, &MemoryReport::persistent,
+          &MemoryReport::transient, &MemoryReport::arena, &MemoryReport::lowerBound})
       report.*field = std::max(report.*field, role.*field);
+    if (role.peak.bytes > report.peak.bytes)
+      report.peak = role.peak;
     joinCollectives(report.collectives, role.collectives);
     joinCollectives(report.evaluateCollectives, role.evaluateCollectives);
   }
   return report;
-}
-
-static llvm::json::Array toJSON(const std::vector<CollectiveCount> &counts) {
-  llvm::json::Array array;
-  for (const CollectiveCount &call : counts)
-    array.push_back(llvm::json::Object{{"kind", call.kind},
-                                       {"axes", llvm::json::Array(call.axes)},
-                                       {"bytes", call.bytes},
-                                       {"count", call.count}});
-  return array;
-}
-
-llvm::json::Value MemoryReport::toJSON() const {
-  return llvm::json::Object{
-      {"mesh", mesh},
-      {"ranks", ranks},
-      {"parameters", parameters},
-      {"gradients", gradients},
-      {"optimizer", optimizer},
-      {"gathered", gathered},
-      {"activations", activations},
-      {"persistent", persistent},
-      {"transient", transient},
-      {"arena", arena},
-      {"lower_bound", lowerBound},
-      {"replicated_parameters", replicatedParameters},
-      {"replicated_gradients", replicatedGradients},
-      {"replicated_optimizer", replicatedOptimizer},
-      {"collectives", ::toJSON(collectives)},
-      {"evaluate_collectives", ::toJSON(evaluateCollectives)},
-  };
-}
-
-/// 1234567 as "1.18 MiB", with three digits.
-static std::string shorten(int64_t bytes) {
-  static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  auto size = static_cast<double>(bytes);
-  int unit = 0;
-  for (; size >= 1024 && unit < 5; ++unit)
-    size /= 1024;
-  const int digits = unit == 0 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%.*f %s", digits, size, units[unit]);
-  return text;
-}
-
-/// 1234567 as "1,234,567".
-static std::string group(int64_t number) {
-  std::string digits = std::to_string(number);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
-  return digits;
-}
-
-void MemoryReport::print(llvm::raw_ostream &os) const {
-  auto row = [&](StringRef what, const std::string &left, int64_t right, StringRef note = "") {
-    os << llvm::formatv("  {0,-14}{1,16}{2,16}{3,11}", what, left, group(right), shorten(right));
-    if (!note.empty())
-      os << "  " << note;
-    os << "\n";
-  };
-  os << "memory of each of " << ranks << (ranks == 1 ? " rank" : " ranks") << " (" << mesh
-     << "), in bytes\n";
-  os << llvm::formatv("  {0,-14}{1,16}{2,16}\n", "", "replicated", "sharded");
-  row("parameters", group(replicatedParameters), parameters);
-  row("gradients", group(replicatedGradients), gradients);
-  row("optimizer", group(replicatedOptimizer), optimizer);
-  row("total", group(replicatedParameters + replicatedGradients + replicatedOptimizer),
-      parameters + gradients + optimizer);
-  row("gathered", "", gathered, "peak unsharded parameters");
-  row("activations", "", activations, "peak of all other transient buffers");
-  row("arena", "", arena,
-      "allocated once: " + group(persistent) + " persistent, " + group(transient) + " transient");
-  row("lower bound", "", lowerBound, "of the arena, for this schedule");
-  for (auto [title, counts] :
-       {std::make_pair("collectives of a training step", &collectives),
-        std::make_pair("collectives of an evaluation step", &evaluateCollectives)}) {
-    if (counts->empty())
-      continue;
-    os << title << "\n";
-    for (const CollectiveCount &call : *counts)
-      os << llvm::formatv("  {0,4} x {1,-15}over {2}, {3} bytes per call\n", call.count, call.kind,
-                          llvm::join(call.axes, ", "), group(call.bytes));
-  }
 }

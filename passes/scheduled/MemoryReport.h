@@ -4,7 +4,10 @@
 #define PASSES_SCHEDULED_MEMORYREPORT_H
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "passes/scheduled/BufferKinds.h"
 #include "llvm/Support/JSON.h"
+
+#include <array>
 
 namespace mlir::fsdp {
 
@@ -14,6 +17,24 @@ struct CollectiveCount {
   std::vector<std::string> axes;
   int64_t bytes = 0; ///< of the whole value, per call
   int64_t count = 0;
+};
+
+/// A buffer that is alive at the peak.
+struct LiveBuffer {
+  std::string name, unit; ///< the unit that it belongs to; empty for those of the module itself
+  BufferKind kind;
+  int64_t bytes;
+};
+
+/// What is alive when the arena is fullest (passes/schedule/Peak.h). All bytes of `kinds` and
+/// `alignment` together are `bytes`, the lower bound of the arena.
+struct MemoryPeak {
+  int64_t bytes = 0;
+  std::array<int64_t, kBufferKinds> kinds = {}; ///< bytes of the buffers of each kind
+  int64_t alignment = 0;                        ///< bytes between them
+  std::string segment, launch, stream;          ///< where that is; empty where nothing is launched
+  std::string unit, direction;                  ///< of the launch
+  std::vector<LiveBuffer> buffers;              ///< the largest first
 };
 
 /// Memory in bytes per rank, the maximum over roles, read off a scheduled module.
@@ -29,13 +50,15 @@ struct MemoryReport {
   int64_t transient = 0;   ///< the rest of the arena; its parts peak at different times
   int64_t arena = 0;       ///< what a rank allocates
   int64_t lowerBound = 0;  ///< what no plan can do without
+  MemoryPeak peak;         ///< of the role that needs most
   /// What each rank would hold without sharding.
   int64_t replicatedParameters = 0, replicatedGradients = 0, replicatedOptimizer = 0;
   std::vector<CollectiveCount> collectives;         ///< of a training step
   std::vector<CollectiveCount> evaluateCollectives; ///< of an evaluation step
 
   llvm::json::Value toJSON() const;
-  /// A table for people: replicated against sharded, then the arena and the collectives.
+  /// Tables for people, at most 100 columns wide: replicated against sharded, what is alive at the
+  /// peak, the collectives.
   void print(llvm::raw_ostream &os) const;
 };
 

@@ -77,8 +77,8 @@ std::string Communicator::Request::describe() const {
 }
 
 void Communicator::mismatch(const Request &mine, int other, const Request &theirs) const {
-  throw Error(format("collectives over '%s' do not match: rank %d of the group got here with '%s', "
-                     "rank %d with '%s'",
+  throw Error(format("collectives over '%s' do not match: rank %d of the group called '%s', rank "
+                     "%d called '%s'",
                      name_.c_str(), rank_, mine.describe().c_str(), other,
                      theirs.describe().c_str()))
       .byAll();

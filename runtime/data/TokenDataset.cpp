@@ -104,7 +104,7 @@ private:
     refuse("not a token file: got magic number " + std::to_string(magic) + ", expected " +
            std::to_string(kForms[0].magic) + " (16-bit tokens) or " +
            std::to_string(kForms[1].magic) +
-           " (32-bit tokens); bytes as they are suit a vocabulary of 256, this model's has " +
+           " (32-bit tokens); plain bytes need a vocabulary of 256, this model has " +
            std::to_string(vocabulary));
   }
 

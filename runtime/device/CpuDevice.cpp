@@ -3,8 +3,8 @@
 #include "runtime/device/Arena.h"
 #include "runtime/device/Context.h"
 #include "runtime/device/Device.h"
-#include "runtime/device/WaitCounter.h"
 #include "runtime/device/Trace.h"
+#include "runtime/device/WaitCounter.h"
 #include "runtime/device/Workspace.h"
 
 #include <optional>
@@ -53,19 +53,22 @@ public:
 
   void run(const Walk &walk, InputSource *source, bool) override {
     c.inputs = source;
-    const double begin = now();
+    if (trace)
+      trace->begin(marked, now());
+    std::int64_t number = 0;
     forEachSegment(program, walk, [&](const Segment &segment, bool wait) {
       if (wait)
         c.synchronize();
+      if (trace)
+        traceSegment(segment, isOneSegment(walk) ? Mark() : Mark{segment.name, ++number});
       segment.run(c);
     });
-    const double enqueued = now();
+    if (trace)
+      trace->enqueued(now());
     underWay = !endsJoined(program, walk);
     underWay ? c.awaitOutputs() : c.synchronize();
-    const bool trains = &walk == &program.train;
-    steps += trains;
-    if (trace && trains)
-      trace->step(steps, begin, enqueued, now());
+    if (trace)
+      trace->end(now());
   }
   void finish() override {
     if (underWay)
@@ -76,15 +79,15 @@ public:
   const WeightedSum *sums() const override { return leftSums.data(); }
 
   void startTrace() override {
-    std::vector<std::string> names;
-    for (int stream = 0; stream < c.streamCount(); ++stream)
-      names.push_back(c.stream(stream).name());
-    trace.emplace(c.world(), names);
+    trace.emplace(c.world(), program);
     const auto keep = [](void *track, const StreamAction &action) {
       static_cast<Trace::Track *>(track)->add(action);
     };
-    for (int stream = 0; stream < c.streamCount(); ++stream)
+    for (int stream = 0; stream < c.streamCount(); ++stream) {
       c.observe(stream, {keep, &trace->track(static_cast<std::size_t>(stream))});
+      traced.push_back(c.stream(stream).enqueued());
+    }
+    positions.resize(traced.size());
   }
   void writeTrace(const OutputPath &path) override {
     finish();
@@ -95,14 +98,21 @@ public:
   std::size_t workspaceBytes() const override { return rt::workspaceBytes(); }
 
 private:
+  void traceSegment(const Segment &segment, Mark mark) {
+    for (std::size_t stream = 0; stream < traced.size(); ++stream)
+      positions[stream] = c.stream(static_cast<int>(stream)).enqueued() - traced[stream];
+    trace->segment(segment, positions, mark);
+  }
+
   const Program &program;
-  std::int64_t steps = 0;
   std::int64_t samplesSet = 0; ///< what the arena's step state has
   bool underWay = false;       ///< what was enqueued may still run
   // What the context's streams write outlives it.
   std::vector<float> left;
   std::vector<WeightedSum> leftSums;
   std::optional<Trace> trace;
+  std::vector<std::uint64_t> traced,
+      positions; ///< actions of each stream before the trace, and in it
   Context c;
 };
 

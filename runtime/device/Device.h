@@ -11,6 +11,7 @@
 
 #include "runtime/job/Bootstrap.h"
 #include "runtime/device/InputSource.h"
+#include "runtime/device/Work.h"
 #include "runtime/files/OutputPath.h"
 #include "runtime/program/Program.h"
 
@@ -47,6 +48,8 @@ public:
   /// As the latest walk left it.
   virtual const StepState &state() = 0;
 
+  /// What the walks that run from now on belong to, in a trace.
+  void mark(Mark mark) { marked = mark; }
   /// Enqueues a walk, with the batches that `source` gives, and waits until its outputs are there; after a
   /// segment that is joined, until all is done. What else is enqueued goes on behind the walks that
   /// follow. `again`: the walk will be run again from where the source then stands, so that the batches may
@@ -70,6 +73,8 @@ public:
 
 protected:
   explicit Device(Job &job) : job_(job) {}
+
+  Mark marked{"run"};
 
 private:
   Job &job_;
@@ -102,6 +107,11 @@ template <class Visit> void forEachSegment(const Program &program, const Walk &w
       visit(segment, wait);
       wait = segment.joined;
     }
+}
+
+/// True where `walk` is one run of one segment.
+inline bool isOneSegment(const Walk &walk) {
+  return walk.runs.size() == 1 && walk.runs[0].times == 1;
 }
 
 /// True where nothing of `walk` goes on behind what follows it.

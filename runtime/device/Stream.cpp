@@ -45,9 +45,9 @@ void Stream::wait(const Event &event) {
   if (!event.stream || event.stream == this)
     return; // nothing recorded, or already in order
   WaitCounter *progress = &event.stream->completed_;
-  push(
-      "wait", [this, progress, target = event.position] { await(*progress, target); },
-      Work{"wait", 0});
+  enqueue(
+      event.what, [this, progress, target = event.position] { await(*progress, target); },
+      Work{"wait", 0}, 0, event.stream);
 }
 
 void Stream::synchronize(std::uint64_t position) {
@@ -88,7 +88,8 @@ void Stream::perform(Slot &slot) {
   }
   if (observer_.notify)
     observer_.notify(observer_.user,
-                     {slot.what, slot.work, slot.bytes, start, now(), processorSeconds() - ran});
+                     {slot.what, slot.work, slot.bytes, start, now(), processorSeconds() - ran,
+                      slot.awaited ? slot.awaited->name_.c_str() : nullptr});
 }
 
 } // namespace fsdp::rt

@@ -41,6 +41,7 @@ class Stream;
 struct Event {
   Stream *stream = nullptr;
   std::uint64_t position = 0;
+  const char *what = nullptr; ///< the launch that was enqueued last, for traces
 };
 
 class Stream {
@@ -58,21 +59,12 @@ public:
   /// Throws `Aborted` when the job has failed.
   template <class Action>
   void push(const char *what, const Action &action, Work work = {}, std::size_t bytes = 0) {
-    static_assert(sizeof(Action) <= kClosureBytes && alignof(Action) <= 16,
-                  "the closure does not fit a slot of the stream: capture or pass less");
-    static_assert(std::is_trivially_copyable_v<Action> && std::is_trivially_destructible_v<Action>,
-                  "closures are copied into the ring as bytes: capture values and pointers only");
-    Slot &slot = acquire();
-    slot.what = what;
-    slot.work = work;
-    slot.bytes = bytes;
-    ::new (static_cast<void *>(slot.closure)) Action(action);
-    slot.perform = [](void *closure) { (*static_cast<Action *>(closure))(); };
-    publish();
+    latest_ = what;
+    enqueue(what, action, work, bytes, nullptr);
   }
 
   /// `event` now stands for everything enqueued here so far.
-  void record(Event &event) { event = {this, enqueued()}; }
+  void record(Event &event) { event = {this, enqueued(), latest_}; }
   /// What is enqueued after this starts when what `event` stands for *now* is done; later records
   /// of the event do not change it.
   void wait(const Event &event);
@@ -95,11 +87,29 @@ private:
   struct Slot {
     void (*perform)(void *);
     const char *what;
+    const Stream *awaited; ///< where it waits
     Work work;
     std::size_t bytes;
     alignas(16) unsigned char closure[kClosureBytes];
   };
   static constexpr std::size_t kSlots = 512;
+
+  template <class Action>
+  void enqueue(const char *what, const Action &action, Work work, std::size_t bytes,
+               const Stream *awaited) {
+    static_assert(sizeof(Action) <= kClosureBytes && alignof(Action) <= 16,
+                  "the closure does not fit a slot of the stream: capture or pass less");
+    static_assert(std::is_trivially_copyable_v<Action> && std::is_trivially_destructible_v<Action>,
+                  "closures are copied into the ring as bytes: capture values and pointers only");
+    Slot &slot = acquire();
+    slot.what = what;
+    slot.awaited = awaited;
+    slot.work = work;
+    slot.bytes = bytes;
+    ::new (static_cast<void *>(slot.closure)) Action(action);
+    slot.perform = [](void *closure) { (*static_cast<Action *>(closure))(); };
+    publish();
+  }
 
   Slot &acquire();
   void publish() { enqueued_.advance(); }
@@ -111,6 +121,7 @@ private:
   int rank_;
   Failure &failure_;
   StreamObserver observer_;
+  const char *latest_ = "start"; ///< the launch that was enqueued last
   std::unique_ptr<Slot[]> slots_;
   WaitCounter enqueued_, completed_;
   std::atomic<bool> stop_{false};

@@ -21,13 +21,20 @@ struct Work {
   double flops = 0;
 };
 
+/// What the host calls something that it has a device do: "step 12", "evaluate 12". A trace shows it.
+struct Mark {
+  const char *name = nullptr; ///< a literal
+  std::int64_t number = 0;
+};
+
 /// Something that a stream has done.
 struct StreamAction {
-  const char *name;
+  const char *name; ///< of the launch; where it waits, of the launch that it waits for
   Work work;
   std::size_t bytes; ///< read and written
   double start, end; ///< seconds of `now()`
   double processor;  ///< seconds that whoever performed it worked in between
+  const char *awaited = nullptr; ///< where it waits: the stream that it waits for
 };
 
 /// Multiplications and additions of a product.

@@ -31,7 +31,7 @@ MappedFile::MappedFile(std::string path) : name(std::move(path)) {
   if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(descriptor);
     throw Error("cannot read '" + name + "': got a " + kindOf(status.st_mode) +
-                ", expected a regular file, which can be read at any place; write what it gives "
+                ", expected a regular file, because it is read at any position; write its content "
                 "to a file first");
   }
   bytes = static_cast<std::size_t>(status.st_size);

@@ -135,7 +135,7 @@ const FileTensor *SafetensorsFile::find(std::string_view tensor) const {
 }
 
 void SafetensorsFile::refuse(const std::string &why) const {
-  throw Error("'" + path() + "' is not a whole safetensors file: " + why +
+  throw Error("'" + path() + "' is not a complete safetensors file: " + why +
               "; write or download it again");
 }
 
@@ -215,7 +215,7 @@ void SafetensorsFile::parse() {
     if (tensor.data != expected)
       refuse("tensor '" + tensor.name + "' begins at byte " + std::to_string(tensor.data - data) +
              " of the data, expected " + std::to_string(expected - data) +
-             (tensor.data < expected ? ": it overlaps the one before" : ": there is a hole"));
+             (tensor.data < expected ? ": it overlaps the one before" : ": there is a gap"));
     expected += tensor.bytes;
   }
   if (expected != data + dataBytes)

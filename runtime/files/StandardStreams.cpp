@@ -54,7 +54,7 @@ void showOutput() {
   told = true;
   std::fprintf(stderr,
                "note: cannot write to standard output: %s; progress is no longer shown, training "
-               "goes on\n",
+               "continues\n",
                std::strerror(reason));
 }
 

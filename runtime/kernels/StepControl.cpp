@@ -28,7 +28,6 @@ float learningRate(Schedule schedule, const StepState &state) {
 
 void advance(StepState &state, bool ok) {
   ++state.step;
-  state.microbatch = 0;
   state.updates += ok;
   state.badSteps = ok ? 0 : state.badSteps + 1;
   if (ok)
@@ -36,7 +35,8 @@ void advance(StepState &state, bool ok) {
 }
 
 std::int64_t microbatchSamples(Microbatches batches, const StepState &state) {
-  const std::int64_t left = batches.samples - state.microbatch * batches.part;
+  const std::int64_t samples = samplesOfRank(std::min(batches.batch, state.samples), batches.rows, batches.index);
+  const std::int64_t left = samples - state.microbatch * batches.part;
   return std::clamp<std::int64_t>(left, 0, batches.part);
 }
 

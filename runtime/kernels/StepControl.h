@@ -82,11 +82,15 @@ inline void microbatch_samples(Context &c, int stream, const char *name, Microba
       Work{"microbatch_samples"});
 }
 
-/// Goes on to the next microbatch of the step.
-inline void next_microbatch(Context &c, int stream, const char *name, ArenaSpan<StepState> state) {
+/// Goes on to the next of `count` microbatches of the step, after the last to the first.
+inline void next_microbatch(Context &c, int stream, const char *name, std::int64_t count,
+                            ArenaSpan<StepState> state) {
   launch(
       c, stream, name, reads(state), writes(state),
-      [](const StepState *, StepState *state) { ++state->microbatch; }, Work{"next_microbatch"});
+      [count](const StepState *, StepState *state) {
+        state->microbatch = (state->microbatch + 1) % count;
+      },
+      Work{"next_microbatch"});
 }
 
 /// Ends the step: counts it, and the update if there was one.

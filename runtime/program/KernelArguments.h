@@ -124,8 +124,10 @@ template <std::size_t N> struct DropoutMask {
 
 /// The samples of a rank, in parts that follow one another.
 struct Microbatches {
-  std::int64_t part;    ///< samples of one of them
-  std::int64_t samples; ///< samples of the batch on this rank; those behind them repeat others
+  std::int64_t part;  ///< samples of one of them
+  std::int64_t batch; ///< samples on all ranks together
+  std::int64_t rows;  ///< samples of a rank: ceil(batch / ranks)
+  std::int64_t index; ///< of this rank among those that share the batch
 };
 
 /// The samples of a batch of `batch` that the rank with this `index` has of its `rows` rows.

@@ -15,6 +15,7 @@
 
 #include "runtime/program/Mesh.h"
 #include "runtime/program/ArenaSpan.h"
+#include "runtime/program/SegmentTrace.h"
 #include "runtime/program/StepState.h"
 #include "runtime/program/Storage.h"
 #include "runtime/program/Table.h"
@@ -81,6 +82,7 @@ struct Walk {
   /// Sums and weights are those of the first `StepState::samples` samples of the batch. Without it the
   /// walk takes whole batches only.
   bool countsSamples = false;
+  SegmentTrace trace = {}; ///< read where a run is traced only
 };
 
 /// Everything the driver knows about a generated program.
@@ -111,6 +113,7 @@ struct Program {
   /// Of the emitted source; 0: not known. Programs that differ, if only in a constant, have another.
   std::uint64_t digest = 0;
   const char *options = ""; ///< of the compiler, for people
+  std::int64_t persistentBytes = 0; ///< of the arena: alive in every segment; for traces
 };
 
 /// The number of ranks over `axes`.

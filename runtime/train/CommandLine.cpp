@@ -5,6 +5,7 @@
 #include "cli/Options.h"
 #include "runtime/device/Device.h"
 #include "runtime/Error.h"
+#include "runtime/train/RunHeader.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,9 +25,14 @@ struct Misuse : std::runtime_error {
 
 std::optional<int> parseCommandLine(const Program &program, int argc, char **argv,
                                     Options &options) {
-  CLI::App app("trains '" + std::string(program.name) + "' on " +
-                   std::to_string(worldSize(program)) + " rank(s)",
+  const int ranks = worldSize(program);
+  CLI::App app("trains '" + std::string(program.name) + "' on " + std::to_string(ranks) +
+                   (ranks == 1 ? " rank" : " ranks"),
                program.name);
+  app.set_help_flag("-h,--help", "print this help and exit");
+  app.set_version_flag("--version", std::string(program.name) + " (fsdpc " + runtimeVersion() + ")",
+                       "print the version of fsdpc that compiled this program and exit")
+      ->disable_flag_override();
   const bool tokens =
       std::any_of(program.inputs.begin(), program.inputs.end(),
                   [](const Input &input) { return input.source != Source::Tensor; });
@@ -74,8 +80,8 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
   };
   try {
     cli::parse<Misuse>(app, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
-  } catch (const CLI::CallForHelp &) {
-    std::fputs(app.help().c_str(), stdout);
+  } catch (const CLI::Success &asked) { // help or version
+    app.exit(asked);
     return int(kExitDone);
   } catch (const Misuse &why) {
     return misused(why.what());

@@ -168,6 +168,7 @@ private:
 
   void trainStep(std::int64_t step) {
     const double begin = now();
+    device->mark({"step", step});
     device->run(program.train, batches ? &*batches : nullptr, /*again=*/step < steps);
     const double seconds = now() - begin;
     std::copy_n(device->outputs(), values.size(), values.begin());
@@ -228,6 +229,7 @@ private:
     const std::int64_t samples = sources.valData->samples(), batch = batchSize();
     device->finish();
     valBatches->rewind();
+    device->mark({"evaluate", step});
     std::fill(sums.begin(), sums.end(), WeightedSum());
     for (std::int64_t first = 0; first < samples; first += batch) {
       device->setSamples(std::min(batch, samples - first));

@@ -150,7 +150,8 @@ void LogFile::lose(std::int64_t step, int reason) {
   std::string half;
   if (regular && ftruncate(descriptor, bytes) != 0)
     half = "; its last line may be cut off";
-  std::fprintf(stderr, "note: cannot write '%s' in step %lld: %s%s; training goes on without it\n",
+  std::fprintf(stderr,
+               "note: cannot write '%s' in step %lld: %s%s; training continues without it\n",
                path.c_str(), static_cast<long long>(step), std::strerror(reason), half.c_str());
 }
 

@@ -12,12 +12,20 @@
 
 #include <nlohmann/json.hpp>
 
+#include <charconv>
+
 namespace fsdp::rt {
 
 namespace {
 
+/// The number with the fewest digits that reads back as the f32 that training uses: 0.1, not 0.10000000149011612.
 double learningRate(const Program &program, const Options &options) {
-  return options.learningRate.value_or(program.defaultLearningRate);
+  const auto used = static_cast<float>(options.learningRate.value_or(program.defaultLearningRate));
+  char digits[32];
+  const char *end = std::to_chars(digits, digits + sizeof(digits), used).ptr;
+  double shortest = 0;
+  std::from_chars(digits, end, shortest);
+  return shortest;
 }
 
 } // namespace
@@ -34,11 +42,12 @@ std::int64_t RunHeader::parameters() const {
 
 std::string RunHeader::text() const {
   const int ranks = worldSize(program);
-  std::string text = format("%s: %s parameters, %d rank%s, mesh %s, arena %s per rank, %lld steps of %lld samples\n",
+  std::string text = format("%s: %s parameters, %d rank%s, mesh %s, arena %s per rank, %lld step%s of %lld sample%s\n",
                             program.name, formatCount(static_cast<double>(parameters())).c_str(), ranks,
                             ranks == 1 ? "" : "s", mesh.c_str(),
                             formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
-                            static_cast<long long>(steps), static_cast<long long>(globalBatch(program)));
+                            static_cast<long long>(steps), steps == 1 ? "" : "s",
+                            static_cast<long long>(globalBatch(program)), globalBatch(program) == 1 ? "" : "s");
   text += format("fsdpc %s", FSDP_VERSION);
   if (*program.options)
     text += std::string("  ") + program.options;

@@ -24,7 +24,7 @@
 // CHECK-NEXT: fc2_forward(c);
 // CHECK: } // namespace train
 // CHECK: namespace default_2 {
-// CHECK: {"default", default_2::run}
+// CHECK: {"default", default_2::run, /*joined=*/true, default_2::trace}
 
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.program @all role {} arena 512 {

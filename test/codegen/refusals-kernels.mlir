@@ -27,7 +27,7 @@ module attributes {fsdp.phase = "scheduled"} {
       %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<8xf32>>
       %t = fsdp.launch "floor" on "compute" ins(%a : !fsdp.buffer<tensor<8xf32>>) outs(%a : !fsdp.buffer<tensor<8xf32>>) {
       ^bb0(%x: tensor<8xf32>):
-        // expected-error @below {{has no form in C++; it cannot stand in a launch of this target}}
+        // expected-error @below {{has no C++ form; it cannot be in a launch of this target}}
         %v = math.floor %x : tensor<8xf32>
         fsdp.yield %v : tensor<8xf32>
       }
@@ -46,7 +46,7 @@ module attributes {fsdp.phase = "scheduled"} {
       %b = fsdp.buffer "b" offset 192 : !fsdp.buffer<tensor<f32>>
       %t = fsdp.launch "root" on "compute" ins(%a : !fsdp.buffer<tensor<8xf32>>) outs(%b : !fsdp.buffer<tensor<f32>>) {
       ^bb0(%x: tensor<8xf32>):
-        // expected-error @below {{stands in the middle of a kernel, expected it at its end}}
+        // expected-error @below {{is in the middle of a kernel, expected it at the end}}
         %v = nn.reduce sum "a ->" %x : tensor<8xf32> -> tensor<f32>
         %w = math.sqrt %v : tensor<f32>
         fsdp.yield %w : tensor<f32>
@@ -65,7 +65,7 @@ module attributes {fsdp.phase = "scheduled"} {
       %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<8xf32>>
       %b = fsdp.buffer "b" offset 192 : !fsdp.buffer<tensor<f32>>
       %c = fsdp.buffer "c" offset 256 : !fsdp.buffer<tensor<f32>>
-      // expected-error @below {{'both' ends in two reductions, expected one a kernel}}
+      // expected-error @below {{'both' ends in two reductions, expected one per kernel}}
       %t = fsdp.launch "both" on "compute" ins(%a : !fsdp.buffer<tensor<8xf32>>) outs(%b, %c : !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<f32>>) {
       ^bb0(%x: tensor<8xf32>):
         %v = nn.reduce sum "a ->" %x : tensor<8xf32> -> tensor<f32>
@@ -107,7 +107,7 @@ module attributes {fsdp.phase = "scheduled"} {
       %b = fsdp.buffer "b" offset 192 : !fsdp.buffer<tensor<8xf32>>
       %t = fsdp.launch "join" on "compute" ins(%a : !fsdp.buffer<tensor<2x4xf32>>) outs(%b : !fsdp.buffer<tensor<8xf32>>) {
       ^bb0(%x: tensor<2x4xf32>):
-        // expected-error @below {{does not fit the loops of its kernel; launch it apart}}
+        // expected-error @below {{does not fit the loops of its kernel; use a separate launch}}
         %v = nn.rearrange "a b -> (a b)" %x : tensor<2x4xf32> -> tensor<8xf32>
         %w = arith.negf %v : tensor<8xf32>
         fsdp.yield %w : tensor<8xf32>
@@ -123,7 +123,7 @@ module attributes {fsdp.phase = "scheduled"} {
   fsdp.program @all role {} arena 512 {
     %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
     fsdp.segment @train train next [@train] {
-      // expected-error @below {{has element type 'f16', which the runtime of this target does not know; use f32}}
+      // expected-error @below {{has element type 'f16', which the runtime of this target does not support; use f32}}
       %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<8xf16>>
       %t = fsdp.launch "neg" on "compute" ins(%a : !fsdp.buffer<tensor<8xf16>>) outs(%a : !fsdp.buffer<tensor<8xf16>>) {
       ^bb0(%x: tensor<8xf16>):

@@ -70,7 +70,7 @@ module attributes {fsdp.phase = "scheduled"} {
   fsdp.program @all role {} arena 128 {
     %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
     fsdp.segment @train train next [@train] {
-      // expected-error @below {{stands in a scheduled segment, expected buffers, subviews and launches; run fsdp-schedule}}
+      // expected-error @below {{is in a scheduled segment, expected buffers, subviews and launches; run fsdp-schedule}}
       %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
     }
   }
@@ -143,7 +143,7 @@ module attributes {fsdp.phase = "scheduled"} {
     fsdp.segment @train train next [@train] {
       %t = fsdp.launch "output" on "compute" {
         %c = arith.constant dense<1.0> : tensor<f32>
-        // expected-error @below {{takes operand #0 from no buffer; store the constant in one first}}
+        // expected-error @below {{has operand #0 that is not in a buffer; store the constant in a buffer first}}
         fsdp.output "loss" %c
       }
     }
@@ -158,7 +158,7 @@ module attributes {fsdp.phase = "scheduled"} {
     %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
     fsdp.segment @train train next [@train] {
       %t = fsdp.launch "x" on "input" {
-        // expected-error @below {{leaves result #0 in no buffer; yield it}}
+        // expected-error @below {{has result #0 that is not in a buffer; yield it}}
         %v = fsdp.input "x" sample_dim 0 : tensor<8xf32>
       }
     }
@@ -269,7 +269,7 @@ module attributes {fsdp.phase = "scheduled"} {
       %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<f32>>
       %t = fsdp.launch "loss" on "compute" ins(%a : !fsdp.buffer<tensor<f32>>) {
       ^bb0(%x: tensor<f32>):
-        // expected-error @below {{stands in a segment that evaluates, expected 'fsdp.output_sum'}}
+        // expected-error @below {{is in a segment that evaluates, expected 'fsdp.output_sum'}}
         fsdp.output "loss" %x
         fsdp.yield
       }
@@ -286,7 +286,7 @@ module attributes {fsdp.phase = "scheduled"} {
       %a = fsdp.buffer "a" offset 128 : !fsdp.buffer<tensor<f64>>
       %t = fsdp.launch "loss" on "compute" ins(%a : !fsdp.buffer<tensor<f64>>) {
       ^bb0(%x: tensor<f64>):
-        // expected-error @below {{stands in a segment that trains, expected 'fsdp.output'}}
+        // expected-error @below {{is in a segment that trains, expected 'fsdp.output'}}
         fsdp.output_sum "loss" %x over %x
         fsdp.yield
       }

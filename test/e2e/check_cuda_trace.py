@@ -3,8 +3,9 @@
 
 gpt2 on two ranks, three steps. For each rank, stream and kind of work, both targets name as many launches, bytes
 and flops, where a product with a kernel in its wake counts as one launch, whose bytes are the CPU's own
-business; each action lies in its step and after the one before it on its stream, whatever order
-streams run in; numbers are those of a run that is not traced; bench/trace-summary sums it.
+business, as do the copies of one output; each action lies in its step and after the one before it on its stream, whatever order
+streams run in; waits are named, gathers have arrows to their uses, bytes are counted and evaluations marked as on the CPU
+(trace_events.py); numbers are those of a run that is not traced; bench/trace-summary sums it.
 """
 
 import collections
@@ -14,6 +15,7 @@ import sys
 
 import check_cuda
 import emulated
+import trace_events
 import training
 
 STEPS, RANKS = 3, 2
@@ -28,7 +30,7 @@ def read(path):
     for event in events:
         if event["ph"] != "X" or event["cat"] == "enqueue":
             continue
-        if event["cat"] == "step":
+        if event["cat"] in ("step", "evaluate"):
             steps[event["pid"]].append(event)
         else:
             actions[event["pid"], streams[event["pid"], event["tid"]]].append(event)
@@ -46,22 +48,23 @@ def sums(actions, begun):
     products alone count, without their bytes."""
     found = collections.defaultdict(lambda: [0, 0, 0.0])
     for (rank, stream), events in actions.items():
-        for event in events:
+        for before, event in zip([None, *events], events):
             if event["cat"] == "wait" or (event["name"] in begun and event["cat"] == "fused"):
                 continue
             row = found[rank, stream, event["cat"]]
-            row[0] += 1
+            # A sum and its weight are two copies of one launch.
+            row[0] += not (before and before["name"] == event["name"] and before["cat"] == event["cat"] == "output")
             row[1] += event["args"]["bytes"] if event["name"] not in begun else 0
             row[2] += event["args"]["flops"]
     return {key: tuple(row) for key, row in found.items()}
 
 
-def check(path, cpu_actions):
+def check(path, cpu_actions, expected_steps):
     steps, actions = read(path)
     begun = begun_by_products(actions)
     expected = sums(cpu_actions, begun)
     for rank in range(RANKS):
-        if [s["name"] for s in steps[rank]] != [f"step {n}" for n in range(1, STEPS + 1)]:
+        if [s["name"] for s in steps[rank]] != expected_steps:
             raise SystemExit(f"{path}: rank {rank} has {[s['name'] for s in steps[rank]]}")
     got = sums(actions, begun)
     for key in sorted(expected.keys() | got.keys()):
@@ -88,21 +91,28 @@ def check(path, cpu_actions):
 def main(scratch):
     folder = pathlib.Path(scratch)
     options, init, data = check_cuda.inputs("gpt2")
-    cpu = training.compile_model("gpt2", folder, *options, ranks=RANKS)
-    training.train(cpu, "cpu", STEPS, init, data, "--trace", folder / "cpu.trace")
-    cpu_actions = read(folder / "cpu.trace")[1]
+    cpu = training.compile_model("gpt2", folder, *options, f"--report={folder / 'report.json'}", ranks=RANKS)
+    report = json.loads((folder / "report.json").read_text())
+    evaluate = ["--val-data", data, "--eval-every", 2]
+    training.train(cpu, "cpu", STEPS, init, data, *evaluate, "--trace", folder / "cpu.trace")
+    cpu_steps, cpu_actions = read(folder / "cpu.trace")
+    names = [event["name"] for event in cpu_steps[0]]
+    if [name for name in names if name.startswith("step")] != [f"step {n}" for n in range(1, STEPS + 1)] \
+            or {name for name in names if not name.startswith("step")} != {"evaluate 2", f"evaluate {STEPS}"}:
+        raise SystemExit(f"the CPU's trace has the steps {names}")
     for kind in ("gemm", "attention", "attention_grad"):
         if not any(key[2] == kind and row[2] > 0 for key, row in sums(cpu_actions, ()).items()):
             raise SystemExit(f"the CPU's trace has no flops of '{kind}'")
     program = emulated.compile_model("gpt2", folder, *options, ranks=RANKS)
-    log, weights = emulated.train(program, "plain", STEPS, init, data, ranks=RANKS)
+    log, weights = emulated.train(program, "plain", STEPS, init, data, *evaluate, ranks=RANKS)
     for mode in ("guard", "deferred,seed=3"):
         path = folder / f"{mode}.trace"
-        traced, traced_weights = emulated.train(program, "traced", STEPS, init, data, "--trace", path, mode=mode,
-                                                ranks=RANKS)
+        traced, traced_weights = emulated.train(program, "traced", STEPS, init, data, *evaluate, "--trace", path,
+                                                mode=mode, ranks=RANKS)
         training.compare_log(traced, log, "--loss=0", "--grad_norm=0")
         training.same_bytes(traced_weights, weights)
-        check(path, cpu_actions)
+        check(path, cpu_actions, names)
+        trace_events.check(path, report, names)
     summary = training.run([sys.executable, "-B", training.HERE.parent.parent / "bench" / "trace-summary", path]).stdout
     print(summary)
 

@@ -138,7 +138,7 @@ def statistics(folder):
     program = folder / "statistics"
     compiled = subprocess.run([training.tool("branches"), f"--width={check_branches.WIDTH}", "--batch=10", "-o", program],
                               capture_output=True, text=True, check=True)
-    expected = "evaluation takes whole batches only: the sum of 'loss' is no sum over samples"
+    expected = "evaluation uses full batches only: the sum of 'loss' is neither a sum nor a mean over samples"
     if expected not in compiled.stderr:
         sys.exit(f"evaluation: statistics over the batch: got {compiled.stderr!r}, expected '{expected}'")
     tensors = safetensors.read(check_branches.dataset(folder))

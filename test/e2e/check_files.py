@@ -307,7 +307,7 @@ def no_output_overwrites_a_log(runs):
 @case
 def a_full_disk_under_the_log_does_not_end_training(runs):
     exported = runs.exported()
-    says = ["cannot write '", "training goes on without it", "the log lacks the steps from"]
+    says = ["cannot write '", "training continues without it", "the log lacks the steps from"]
 
     def small():
         resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))

@@ -8,7 +8,7 @@
 
 //--- absent.mlir
 // One role has a collective that the other lacks.
-// ABSENT: error: no rank can go on: rank 0 waits for a collective that does not come
+// ABSENT: error: deadlock: no rank can continue: rank 0 waits for a collective that other ranks do not join
 // ABSENT: note: rank 0 waits at 'fsdp.all_reduce sum over ["pipeline"] : tensor<f64> -> tensor<f64>', to meet ranks [0, 1]
 // ABSENT: note: rank 1 is done
 fsdp.mesh @mesh <["pipeline"=2]>
@@ -25,7 +25,7 @@ fsdp.program @second role {pipeline = 1 : i64} {
 
 //--- crossed.mlir
 // Two axes in opposite orders: each rank waits for another group.
-// CROSSED: error: no rank can go on
+// CROSSED: error: deadlock: no rank can continue
 // CROSSED: note: rank 0 waits at 'fsdp.all_reduce sum over ["data"]
 // CROSSED-SAME: to meet ranks [0, 2]
 // CROSSED: note: rank 2 waits at 'fsdp.all_reduce sum over ["fsdp"]
@@ -61,7 +61,7 @@ fsdp.program @fourth role {data = 1 : i64, fsdp = 1 : i64} {
 }
 
 //--- mismatch.mlir
-// MISMATCH: error: ranks meet at different collectives: rank 0 at 'fsdp.all_reduce sum over ["pipeline"] : tensor<f64> -> tensor<f64>', rank 1 at 'fsdp.all_reduce max over ["pipeline"] : tensor<f64> -> tensor<f64>'
+// MISMATCH: error: ranks call different collectives: rank 0 at 'fsdp.all_reduce sum over ["pipeline"] : tensor<f64> -> tensor<f64>', rank 1 at 'fsdp.all_reduce max over ["pipeline"] : tensor<f64> -> tensor<f64>'
 // MISMATCH: note: rank 1 is here
 fsdp.mesh @mesh <["pipeline"=2]>
 fsdp.program @first role {pipeline = 0 : i64} {

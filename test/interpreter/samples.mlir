@@ -15,7 +15,7 @@
 // RUN: not %{run} --samples=11 %t.scheduled.mlir 2>&1 | FileCheck %s --check-prefix=MORE
 // MORE: --samples: got '11', expected at most 10, the batch of 'evaluate'
 // RUN: not %{run} --samples=3 --segment=train %t.scheduled.mlir 2>&1 | FileCheck %s --check-prefix=TRAIN
-// TRAIN: --samples: got '3', but 'train' takes whole batches; leave it out
+// TRAIN: --samples: got '3', but 'train' uses full batches; leave it out
 // ALL: step 1 loss 8.6590106119
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.param @kernel : tensor<5x3xf32> unit "m" init <normal, 0.02>

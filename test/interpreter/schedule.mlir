@@ -198,7 +198,7 @@ fsdp.program @all role {} {
 }
 
 //--- another.mlir
-// ANOTHER: error: 'fsdp.launch' op stands in 'fsdp.program', which holds buffers, events, walks and segments
+// ANOTHER: error: 'fsdp.launch' op is in 'fsdp.program', which contains only buffers, events, walks and segments
 fsdp.program @all role {} {
   %t0 = fsdp.launch "outside" on "compute" {
     fsdp.yield

@@ -253,13 +253,13 @@ std::string mutate(Problem &problem, std::mt19937 &random) {
 }
 
 TEST(ScheduleMutationTest, TheCheckerRefusesWhatGoesWrong) {
-  int64_t mutants = getNumMutants(10000), harmful = 0, refused = 0;
+  int64_t mutants = getNumMutants(6000), harmful = 0, refused = 0;
   std::map<std::string, std::pair<int64_t, int64_t>> kinds; // all, harmful
   for (int64_t number = 0; number < mutants; ++number) {
     std::mt19937 random = randomFor(number);
     Problem problem = makeRight(random);
     ASSERT_EQ(checkSchedule(problem).size(), 0u) << "mutant " << number;
-    if (draw(random, 6) == 0)
+    if (draw(random, 12) == 0)
       dropNeedlessAwaits(problem);
     if (number % 8 == 0)
       ASSERT_EQ(execute(problem, random, 8), "") << "mutant " << number << " before it is changed";
@@ -271,7 +271,7 @@ TEST(ScheduleMutationTest, TheCheckerRefusesWhatGoesWrong) {
     std::vector<Finding> findings = checkSchedule(problem);
     // Where indices and ranges do not exist there is nothing to run.
     bool malformed = !findings.empty() && findings[0].fault == Fault::malformed;
-    std::string wrong = malformed ? "malformed" : execute(problem, random, 24);
+    std::string wrong = malformed ? "malformed" : execute(problem, random, 20);
     ++kinds[what].first;
     kinds[what].second += !wrong.empty();
     harmful += !wrong.empty();
@@ -287,7 +287,7 @@ TEST(ScheduleMutationTest, TheCheckerRefusesWhatGoesWrong) {
                 static_cast<long long>(count.first), static_cast<long long>(count.second));
   EXPECT_GT(harmful, mutants / 8);
   // Each of these has done harm, so that the checker was asked about it.
-  if (mutants >= 10000)
+  if (mutants >= 6000)
     for (const char *what :
          {"a wait dropped", "an await dropped", "a record dropped", "a record moved", "a join dropped",
           "an edge rewired", "another next segment", "collectives swapped", "a buffer moved",

@@ -4,7 +4,7 @@
 
 fsdp.step @shares evaluate {
   %x = fsdp.input "x" sample_dim 1 : tensor<3x8xf32>
-  // expected-warning@+1 {{evaluation takes whole batches only: 'nn.softmax' needs all samples of a batch along 'row', where those that do not count cannot be left out}}
+  // expected-warning@+1 {{evaluation uses full batches only: 'nn.softmax' needs all samples of a batch along 'row', where invalid samples cannot be excluded}}
   %y = nn.softmax %x : tensor<3x8xf32>
   %sum = nn.reduce sum "o b ->" %y : tensor<3x8xf32> -> tensor<f64>
   %weight = arith.constant dense<8.0> : tensor<f64>
@@ -16,7 +16,7 @@ fsdp.step @shares evaluate {
 fsdp.step @interleaved evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<4x6xf32>
   %rows = nn.rearrange "b t -> (t b)" %x : tensor<4x6xf32> -> tensor<24xf32>
-  // expected-warning@+1 {{evaluation takes whole batches only: 'nn.reduce' reduces over samples that do not stand one after another; put samples first where dimensions are merged}}
+  // expected-warning@+1 {{evaluation uses full batches only: 'nn.reduce' reduces over samples that are not contiguous; put samples first where dimensions are merged}}
   %sum = nn.reduce sum "r ->" %rows : tensor<24xf32> -> tensor<f64>
   %weight = arith.constant dense<4.0> : tensor<f64>
   fsdp.loss %sum over %weight
@@ -29,7 +29,7 @@ fsdp.step @squared evaluate {
   %sum = nn.reduce sum "b ->" %x : tensor<4xf32> -> tensor<f64>
   %square = arith.mulf %sum, %sum : tensor<f64>
   %weight = arith.constant dense<4.0> : tensor<f64>
-  // expected-warning@+1 {{evaluation takes whole batches only: the sum of 'loss' is no sum over samples and no mean of them, so that those of several batches cannot be added up}}
+  // expected-warning@+1 {{evaluation uses full batches only: the sum of 'loss' is neither a sum nor a mean over samples, so that the results of several batches cannot be combined}}
   fsdp.loss %square over %weight
 }
 
@@ -41,7 +41,7 @@ fsdp.step @metric evaluate {
   %weight = arith.constant dense<4.0> : tensor<f64>
   fsdp.loss %sum over %weight
   %root = math.sqrt %sum : tensor<f64>
-  // expected-warning@+1 {{evaluation takes whole batches only: the weight of 'root' is no sum over samples}}
+  // expected-warning@+1 {{evaluation uses full batches only: the weight of 'root' is neither a sum nor a mean over samples}}
   fsdp.metric "root" %sum over %root
 }
 
@@ -49,7 +49,7 @@ fsdp.step @metric evaluate {
 
 fsdp.step @two evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<4xf32>
-  // expected-warning@+1 {{evaluation takes whole batches only: input 'y' has 8 samples, another one 4}}
+  // expected-warning@+1 {{evaluation uses full batches only: input 'y' has 8 samples, another one 4}}
   %y = fsdp.input "y" sample_dim 0 : tensor<8xf32>
   %sum = nn.reduce sum "b ->" %x : tensor<4xf32> -> tensor<f64>
   %weight = arith.constant dense<4.0> : tensor<f64>
@@ -60,7 +60,7 @@ fsdp.step @two evaluate {
 
 fsdp.step @unruled evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<4xf32>
-  // expected-warning@+1 {{evaluation takes whole batches only: 'fsdp.all_finite' does not say what it does along the samples of a batch}}
+  // expected-warning@+1 {{evaluation uses full batches only: 'fsdp.all_finite' does not declare how it acts along the samples of a batch}}
   %ok = fsdp.all_finite %x : tensor<4xf32>
   %sum = nn.reduce sum "b ->" %x : tensor<4xf32> -> tensor<f64>
   %weight = arith.constant dense<4.0> : tensor<f64>
@@ -77,7 +77,7 @@ fsdp.step @quotient evaluate {
   %a = nn.reduce sum "b ->" %x : tensor<4xf32> -> tensor<f64>
   %c = nn.reduce sum "b ->" %w : tensor<4xf32> -> tensor<f64>
   %t = arith.divf %a, %c : tensor<f64>
-  // expected-warning@+1 {{evaluation takes whole batches only: the sum of 'loss' is no sum over samples}}
+  // expected-warning@+1 {{evaluation uses full batches only: the sum of 'loss' is neither a sum nor a mean over samples}}
   fsdp.loss %t over %n
 }
 
@@ -91,7 +91,7 @@ fsdp.step @larger evaluate {
   %a = nn.reduce sum "b ->" %x : tensor<4xf32> -> tensor<f64>
   %c = nn.reduce sum "b ->" %w : tensor<4xf32> -> tensor<f64>
   %t = arith.maximumf %a, %c : tensor<f64>
-  // expected-warning@+1 {{evaluation takes whole batches only: the sum of 'loss' is no sum over samples}}
+  // expected-warning@+1 {{evaluation uses full batches only: the sum of 'loss' is neither a sum nor a mean over samples}}
   fsdp.loss %t over %n
 }
 
@@ -106,7 +106,7 @@ fsdp.step @choice evaluate {
   %c = nn.reduce sum "b ->" %w : tensor<4xf32> -> tensor<f64>
   %less = arith.cmpf olt, %a, %c : tensor<f64>
   %t = arith.select %less, %a, %c : tensor<i1>, tensor<f64>
-  // expected-warning@+1 {{evaluation takes whole batches only: the sum of 'loss' is no sum over samples}}
+  // expected-warning@+1 {{evaluation uses full batches only: the sum of 'loss' is neither a sum nor a mean over samples}}
   fsdp.loss %t over %n
 }
 
@@ -121,7 +121,7 @@ fsdp.step @square_over_sum evaluate {
   %c = nn.reduce sum "b ->" %w : tensor<4xf32> -> tensor<f64>
   %square = arith.mulf %a, %a : tensor<f64>
   %t = arith.divf %square, %c : tensor<f64>
-  // expected-warning@+1 {{evaluation takes whole batches only: the sum of 'loss' is no sum over samples}}
+  // expected-warning@+1 {{evaluation uses full batches only: the sum of 'loss' is neither a sum nor a mean over samples}}
   fsdp.loss %t over %n
 }
 
@@ -135,7 +135,7 @@ fsdp.step @scaled evaluate {
   %a = nn.reduce sum "b ->" %x : tensor<4xf32> -> tensor<f64>
   %m = nn.reduce mean "b ->" %w : tensor<4xf32> -> tensor<f64>
   %t = arith.mulf %a, %m : tensor<f64>
-  // expected-warning@+1 {{evaluation takes whole batches only: the sum of 'loss' is no sum over samples}}
+  // expected-warning@+1 {{evaluation uses full batches only: the sum of 'loss' is neither a sum nor a mean over samples}}
   fsdp.loss %t over %n
 }
 
@@ -148,7 +148,7 @@ fsdp.step @function_of_mean evaluate {
   %n = arith.constant dense<4.0> : tensor<f64>
   %m = nn.reduce mean "b ->" %x : tensor<4xf32> -> tensor<f64>
   %t = math.exp %m : tensor<f64>
-  // expected-warning@+1 {{evaluation takes whole batches only: the sum of 'loss' is no sum over samples}}
+  // expected-warning@+1 {{evaluation uses full batches only: the sum of 'loss' is neither a sum nor a mean over samples}}
   fsdp.loss %t over %n
 }
 
@@ -161,7 +161,7 @@ fsdp.step @largest evaluate {
   %n = arith.constant dense<4.0> : tensor<f64>
   %m = nn.reduce max "b ->" %x : tensor<4xf32> -> tensor<f32>
   %t = arith.extf %m : tensor<f32> to tensor<f64>
-  // expected-warning@+1 {{evaluation takes whole batches only: the sum of 'loss' is no sum over samples}}
+  // expected-warning@+1 {{evaluation uses full batches only: the sum of 'loss' is neither a sum nor a mean over samples}}
   fsdp.loss %t over %n
 }
 
@@ -176,7 +176,7 @@ fsdp.step @statistics evaluate {
   %each = nn.repeat "-> b" %m : tensor<f32> -> tensor<4xf32>
   %scaled = arith.mulf %x, %each : tensor<4xf32>
   %t = nn.reduce sum "b ->" %scaled : tensor<4xf32> -> tensor<f64>
-  // expected-warning@+1 {{evaluation takes whole batches only: the sum of 'loss' is no sum over samples}}
+  // expected-warning@+1 {{evaluation uses full batches only: the sum of 'loss' is neither a sum nor a mean over samples}}
   fsdp.loss %t over %n
 }
 
@@ -189,6 +189,6 @@ fsdp.step @pairs evaluate {
   %n = arith.constant dense<4.0> : tensor<f64>
   %gram = nn.einsum "b,c->bc" %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
   %t = nn.reduce sum "b c ->" %gram : tensor<4x4xf32> -> tensor<f64>
-  // expected-warning@+1 {{evaluation takes whole batches only: the sum of 'loss' is no sum over samples}}
+  // expected-warning@+1 {{evaluation uses full batches only: the sum of 'loss' is neither a sum nor a mean over samples}}
   fsdp.loss %t over %n
 }

@@ -27,3 +27,25 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
 }
 fsdp.step @mine evaluate {
 }
+
+// -----
+
+// Without backward nothing is kept or computed again: bodies of checkpoints stand in their place.
+// CHECK-LABEL: fsdp.step @train
+// CHECK: fsdp.checkpoint full
+// CHECK-LABEL: fsdp.step @evaluate
+// CHECK-NOT: fsdp.checkpoint
+// CHECK: %[[W:.*]] = fsdp.read @w
+// CHECK-NEXT: %[[T:.*]] = math.tanh %[[W]]
+// CHECK-NEXT: nn.reduce sum "a ->" %[[T]]
+fsdp.param @w : tensor<3xf32> unit "w" init <constant, 0.0>
+fsdp.step @train train optimizer <sgd, lr = 0.1> {
+  %t = fsdp.checkpoint full : tensor<3xf32> {
+    %w = fsdp.read @w : tensor<3xf32>
+    %h = math.tanh %w : tensor<3xf32>
+    fsdp.yield %h : tensor<3xf32>
+  }
+  %sum = nn.reduce sum "a ->" %t : tensor<3xf32> -> tensor<f64>
+  %weight = arith.constant dense<3.0> : tensor<f64>
+  fsdp.loss %sum over %weight
+}

@@ -11,8 +11,8 @@
 // CHECK: %[[DY:.*]] = nn.einsum "bo,ho->bh"
 // CHECK: nn.einsum "bh,bo->ho" %[[Y]],
 // CHECK-NOT: %[[TANH]]
-// CHECK: %[[HALF_AGAIN:.*]] = arith.mulf %[[X]], %{{.*}} {fsdp.structure = #fsdp.structure<"one" backward>}
-// CHECK: %[[TANH_AGAIN:.*]] = math.tanh %[[HALF_AGAIN]] {fsdp.structure = #fsdp.structure<"one" backward>}
+// CHECK: %[[HALF_AGAIN:.*]] = arith.mulf %[[X]], %{{.*}} {fsdp.structure = #fsdp.structure<"one" backward recomputed>}
+// CHECK: %[[TANH_AGAIN:.*]] = math.tanh %[[HALF_AGAIN]] {fsdp.structure = #fsdp.structure<"one" backward recomputed>}
 // CHECK: arith.mulf %[[DY]], %[[TANH_AGAIN]]
 // CHECK-NOT: math.tanh
 // CHECK-NOT: %[[TANH]]{{[^_]}}

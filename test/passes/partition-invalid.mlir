@@ -3,6 +3,7 @@
 // RUN: not fsdp-opt %t/precision.mlir --fsdp-propagate --fsdp-partition 2>&1 | FileCheck %s --check-prefix=PRECISION
 // RUN: not fsdp-opt %t/elements.mlir --fsdp-propagate --fsdp-partition 2>&1 | FileCheck %s --check-prefix=ELEMENTS
 // RUN: not fsdp-opt %t/loss.mlir --fsdp-propagate --fsdp-partition 2>&1 | FileCheck %s --check-prefix=LOSS
+// RUN: not fsdp-opt %t/checkpoint.mlir --fsdp-partition 2>&1 | FileCheck %s --check-prefix=CHECKPOINT
 // RUN: not fsdp-opt %t/gradient.mlir --fsdp-propagate --fsdp-partition 2>&1 | FileCheck %s --check-prefix=GRADIENT
 // RUN: not fsdp-opt %t/part.mlir --fsdp-propagate --fsdp-partition 2>&1 | FileCheck %s --check-prefix=PART
 // RUN: not fsdp-opt %t/differs.mlir --fsdp-propagate --fsdp-partition 2>&1 | FileCheck %s --check-prefix=DIFFERS
@@ -48,6 +49,14 @@ fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.step @evaluate evaluate {
   %one = arith.constant dense<1.0> : tensor<f64>
   fsdp.loss %one over %one
+}
+
+//--- checkpoint.mlir
+// CHECKPOINT: error: 'fsdp.checkpoint' op is still there; run --fsdp-differentiate before --fsdp-partition
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.step @train train optimizer <sgd, lr = 0.1> {
+  fsdp.checkpoint full {
+  }
 }
 
 //--- gradient.mlir

@@ -1,6 +1,7 @@
 // RUN: split-file %s %t
 // RUN: not fsdp-opt %t/rule.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=RULE
 // RUN: not fsdp-opt %t/region.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=REGION
+// RUN: not fsdp-opt %t/checkpoint.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=CHECKPOINT
 // RUN: not fsdp-opt %t/mesh.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=MESH
 // RUN: not fsdp-opt %t/dynamic.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=DYNAMIC
 
@@ -10,6 +11,14 @@ fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
   %y = math.cbrt %x : tensor<8xf32>
+}
+
+//--- checkpoint.mlir
+// CHECKPOINT: error: 'fsdp.checkpoint' op is still there; run --fsdp-differentiate before --fsdp-propagate
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.step @train train optimizer <sgd, lr = 0.1> {
+  fsdp.checkpoint full {
+  }
 }
 
 //--- region.mlir

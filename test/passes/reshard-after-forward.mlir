@@ -8,7 +8,7 @@
 // NEVER: @free {{.*}}placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = never>
 // ALWAYS: @given {{.*}}placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always>
 // ALWAYS: @free {{.*}}placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
-// EARLY: error: 'fsdp.param' op 'free' is not placed yet; run --fsdp-shard-parameters first
+// EARLY: error: 'fsdp.param' op 'free' has no placement yet; run --fsdp-shard-parameters first
 // WORD: Cannot find option named 'sometimes'!
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.param @given : tensor<8xf32> unit "u" init <constant, 0.0> placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always>

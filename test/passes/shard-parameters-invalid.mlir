@@ -15,7 +15,7 @@
 // RUN: not fsdp-opt %t/no-mesh.mlir --fsdp-shard-parameters 2>&1 | FileCheck %s --check-prefix=MESH
 
 //--- model.mlir
-// ZERO: error: strategy 'zero{{[12]}}' places gradients and optimizer state apart from their parameters, which this version cannot; use fsdp, hsdp or ddp
+// ZERO: error: strategy 'zero{{[12]}}' shards gradients and optimizer state differently from parameters, which is not available yet; use fsdp, hsdp or ddp
 // UNKNOWN: error: unknown strategy 'shard', expected fsdp, hsdp or ddp
 // NEVER: error: unknown strategy 'fsdp:never', expected fsdp, hsdp or ddp
 // ODDS: error: 'fsdp.param' op 'w' is matched by '*:0' and by 'w:flat', which differ; give each parameter one storage, with patterns that do not overlap

@@ -121,7 +121,7 @@ module attributes {fsdp.phase = "scheduled"} {
       }
       %t1 = fsdp.launch "second" on "c" ins(%a : !fsdp.buffer<tensor<f32>>) {
       ^bb0(%v: tensor<f32>):
-        // expected-error@below {{'accuracy' stands twice; give each its own name}}
+        // expected-error@below {{'accuracy' appears twice; give each its own name}}
         fsdp.output "accuracy" %v
       }
     }
@@ -143,7 +143,7 @@ module attributes {fsdp.phase = "scheduled"} {
       }
       %t0 = fsdp.launch "first" on "c" ins(%a : !fsdp.buffer<tensor<f32>>) {
       ^bb0(%v: tensor<f32>):
-        // expected-error@below {{is called 'step', a key that the training log writes itself; choose another name}}
+        // expected-error@below {{is called 'step', a key that is reserved in the training log; choose another name}}
         fsdp.output "step" %v
       }
     }

@@ -23,8 +23,8 @@ int main(int argc, char **argv) {
 #ifdef FSDP_HAVE_PASSES
   mlir::fsdp::registerPasses();
 #endif
-  auto [input, output] =
-      mlir::registerAndParseCLIOptions(argc, argv, "fully sharded training optimizer\n", registry);
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv, "runs passes on modules of the dialects nn and fsdp\n", registry);
   mlir::MlirOptMainConfig config = mlir::MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())
     return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));

@@ -31,35 +31,34 @@ static cl::OptionCategory category("fsdp-run options");
 static cl::opt<std::string> inputFile(cl::Positional, cl::desc("FILE.mlir"), cl::init("-"),
                                       cl::cat(category));
 static cl::opt<std::string> paramsFile("params",
-                                       cl::desc("Initial parameters (safetensors, by name)"),
-                                       cl::value_desc("file"), cl::cat(category));
-static cl::opt<std::string> inputsFile("inputs",
-                                       cl::desc("One tensor per input, samples first "
-                                                "(safetensors)"),
+                                       cl::desc("initial parameters (safetensors, by name)"),
                                        cl::value_desc("file"), cl::cat(category));
 static cl::opt<std::string>
+    inputsFile("inputs", cl::desc("data: one tensor per input, samples first (safetensors)"),
+               cl::value_desc("file"), cl::cat(category));
+static cl::opt<std::string>
     outputsFile("outputs",
-                cl::desc("Where parameters, optimizer states ('NAME.STATE') and outputs "
-                         "('output.NAME') are written after the last step (safetensors)"),
+                cl::desc("file for parameters, optimizer states ('NAME.STATE') and outputs "
+                         "('output.NAME') after the last step (safetensors)"),
                 cl::value_desc("file"), cl::cat(category));
-static cl::opt<std::string> seedText(
-    "seed", cl::desc("Of initial values and of the order in which streams run"), cl::value_desc("n"),
-    cl::init("0"), cl::cat(category));
-static cl::opt<std::string> stepsText("steps", cl::desc("Number of steps"), cl::value_desc("n"),
+static cl::opt<std::string>
+    seedText("seed", cl::desc("seed of the initial values and of the order in which streams run"),
+             cl::value_desc("n"), cl::init("0"), cl::cat(category));
+static cl::opt<std::string> stepsText("steps", cl::desc("number of steps"), cl::value_desc("n"),
                                       cl::init("1"), cl::cat(category));
-static cl::opt<std::string> samplesText("samples",
-                                        cl::desc("How many samples of a batch count where a "
-                                                 "segment evaluates (default: all)"),
-                                        cl::value_desc("n"), cl::cat(category));
+static cl::opt<std::string>
+    samplesText("samples",
+                cl::desc("number of valid samples in a batch of an evaluation (default: all)"),
+                cl::value_desc("n"), cl::cat(category));
 static cl::opt<std::string> segmentName("segment",
-                                        cl::desc("The step, walk or segment to run, or several in turn "
+                                        cl::desc("the step, walk or segment to run, or several in turn "
                                                  "each step, as in 'train,evaluate' (default: the first)"),
                                         cl::value_desc("name"), cl::cat(category));
-static cl::opt<Numerics>
-    numerics("numerics", cl::desc("How floats are computed"), cl::init(Numerics::exact),
-             cl::values(clEnumValN(Numerics::exact, "exact", "in double, whatever the types say"),
-                        clEnumValN(Numerics::typed, "typed", "rounded as the types say")),
-             cl::cat(category));
+static cl::opt<Numerics> numerics(
+    "numerics", cl::desc("precision of floating-point arithmetic"), cl::init(Numerics::exact),
+    cl::values(clEnumValN(Numerics::exact, "exact", "double precision, whatever the types"),
+               clEnumValN(Numerics::typed, "typed", "rounded to the types")),
+    cl::cat(category));
 
 static int fail(const Twine &message) {
   llvm::errs() << "fsdp-run: " << message << "\n";
@@ -111,7 +110,7 @@ static std::string checkSamples(ModuleOp module, StringRef segment, int64_t samp
   });
   std::string got = "--samples: got '" + std::to_string(samples) + "', ";
   if (!batch)
-    return got + "but '" + segment.str() + "' takes whole batches; leave it out";
+    return got + "but '" + segment.str() + "' uses full batches; leave it out";
   return samples <= *batch ? "" : got + "expected at most " + std::to_string(*batch) +
                                       ", the batch of '" + segment.str() + "'";
 }
@@ -263,8 +262,8 @@ static std::optional<int> openFiles(std::optional<fsdpc::OutputFile> &outputs) {
 static int run(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   if (!cl::ParseCommandLineOptions(argc, argv,
-                                   "Runs a module of any phase on simulated ranks, slowly and "
-                                   "obviously.\n",
+                                   "interprets a module of any phase on simulated ranks (slow; the "
+                                   "reference of all other components)\n",
                                    &llvm::errs()))
     return 2;
   Numbers numbers;

@@ -24,21 +24,22 @@ static cl::OptionCategory category("fsdp-translate options");
 
 static cl::opt<std::string> inputFile(cl::Positional, cl::desc("FILE.mlir"), cl::init("-"),
                                       cl::cat(category));
-static cl::opt<std::string> outputFile("o", cl::desc("Where the text goes"), cl::value_desc("file"),
+static cl::opt<std::string> outputFile("o", cl::desc("output file"), cl::value_desc("file"),
                                        cl::init("-"), cl::cat(category));
 static cl::opt<Language> language(
-    cl::desc("What to write:"), cl::Required,
+    cl::desc("output:"), cl::Required,
     cl::values(clEnumValN(Language::Cpp, "fsdp-to-cpp", "the C++ program of a scheduled module"),
                clEnumValN(Language::Record, "fsdp-to-record",
                           "the log that the program prints when compiled with -DFSDP_RECORD"),
                clEnumValN(Language::Cuda, "fsdp-to-cuda",
                           "the CUDA program of a scheduled module")),
     cl::cat(category));
-static cl::opt<bool> splitInput("split-input-file",
-                                cl::desc("Translate the parts between lines of '// -----' apart"),
-                                cl::cat(category));
+static cl::opt<bool>
+    splitInput("split-input-file",
+               cl::desc("translate the parts between lines of '// -----' separately"),
+               cl::cat(category));
 static cl::opt<bool> verifyDiagnostics("verify-diagnostics",
-                                       cl::desc("Compare diagnostics with 'expected-*' comments"),
+                                       cl::desc("compare diagnostics with 'expected-*' comments"),
                                        cl::cat(category));
 
 static LogicalResult translate(ModuleOp module, raw_ostream &out) {
@@ -82,7 +83,8 @@ static LogicalResult translatePart(std::unique_ptr<llvm::MemoryBuffer> text, raw
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(argc, argv, "fully sharded training translator\n");
+  cl::ParseCommandLineOptions(argc, argv,
+                              "generates programs from modules in the scheduled phase\n");
   return fsdpc::runFileTool("fsdp-translate", inputFile, outputFile,
                             [](std::unique_ptr<llvm::MemoryBuffer> text, raw_ostream &out) {
                               return succeeded(

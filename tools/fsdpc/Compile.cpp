@@ -47,11 +47,11 @@ OwningOpRef<ModuleOp> readModel(Context &context, const std::string &path) {
     throw Failure("cannot read '" + path + "': " + buffer.getError().message());
   // A diagnostic would show a line of it.
   if (!isText((*buffer)->getBuffer()) && !isBytecode((*buffer)->getMemBufferRef()))
-    throw Failure("'" + path + "' is no text, expected a model (.mlir)");
+    throw Failure("'" + path + "' is not text, expected a model (.mlir)");
   context.sources().AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(context.sources(), &context.get());
   if (!module)
-    throw Failure("'" + path + "' is not a model");
+    throw Failure("'" + path + "' is not a valid model");
   return module;
 }
 
@@ -93,7 +93,7 @@ void configure(ModuleOp module, const std::string &name, const Options &options)
     setMesh(module, axes);
   options.checkMesh(module);
   if (failed(verify(module)))
-    throw Failure("the model does not fit the options");
+    throw Failure("the options do not fit the model");
 }
 
 void lower(ModuleOp module, const Options &options, Emit done, Emit phase) {

@@ -8,6 +8,7 @@
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
 #include "tools/fsdpc/Program.h"
+#include "tools/fsdpc/Toolchain.h"
 
 #include "passes/scheduled/MemoryReport.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -47,7 +48,16 @@ struct Driver::State {
 Driver::Driver(std::string name, std::string description)
     : state(std::make_unique<State>(name, std::move(description))) {
   state->app.name(name);
-  state->app.set_help_flag("-h,--help", "print this and end");
+  state->app.set_help_flag("-h,--help", "print this help and exit");
+  state->app
+      .set_version_flag(
+          "--version",
+          [name] {
+            const std::string version = readVersion();
+            return name == "fsdpc" ? "fsdpc " + version : name + " (fsdpc " + version + ")";
+          },
+          "print the version of fsdpc and exit")
+      ->disable_flag_override();
 }
 
 Driver::~Driver() = default;
@@ -83,7 +93,7 @@ void Driver::State::openOutputs() {
     checkFolderOutput(options.output);
     named.push_back({"-o", options.output, identityOf(options.output), /*output=*/true});
     if (standsInFolder(input, options.output))
-      throw UsageError("model '" + input + "' stands in the folder that -o replaces, '" +
+      throw UsageError("model '" + input + "' is in the folder that -o replaces, '" +
                        options.output + "'; choose another location");
   } else if (!options.onlyReport()) {
     result = openOutput(options.output.empty() ? "-" : options.output);
@@ -144,7 +154,8 @@ void Driver::State::write(ModuleOp module) {
   } catch (const Failure &failure) {
     if (options.onlyReport()) // the table is all that was asked for
       throw;
-    std::cerr << name << ": note: " << failure.what() << "; the table is lost, the rest is written\n";
+    std::cerr << name << ": note: " << failure.what()
+              << "; the table was not printed, all other output was written\n";
   }
 }
 
@@ -160,8 +171,8 @@ int Driver::State::compile(int argc, char **argv,
   try {
     try {
       cli::parse<UsageError>(app, normalizeArguments(argc, argv));
-    } catch (const CLI::CallForHelp &help) {
-      return app.exit(help);
+    } catch (const CLI::Success &asked) { // help or version
+      return app.exit(asked);
     }
     options.check();
     Emit emit = options.getEmit();

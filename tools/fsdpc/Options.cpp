@@ -76,9 +76,9 @@ static std::vector<std::string> parseAxes(const std::string &text, std::string &
     size_t end = std::min(text.find(',', begin), text.size());
     std::string name = text.substr(begin, end - begin);
     if (!isAxisName(name))
-      message = cli::mismatch(text, "names of mesh axes joined by commas");
+      message = cli::mismatch(text, "names of mesh axes, separated by commas");
     else if (std::find(names.begin(), names.end(), name) != names.end())
-      message = "axis '" + name + "' stands twice; name each once";
+      message = "axis '" + name + "' appears twice; name each once";
     names.push_back(name);
     begin = end + 1;
   }
@@ -97,17 +97,16 @@ std::vector<std::pair<std::string, int64_t>> parseMesh(const std::string &text,
     int64_t size = 0;
     bool spelled = isAxisName(name);
     if (!spelled || equals == std::string::npos)
-      message = cli::mismatch(axis, "AXIS=SIZE, several joined by commas");
+      message = cli::mismatch(axis, "AXIS=SIZE, separated by commas");
     else if (std::string wrong = cli::parseInteger(axis.substr(equals + 1),
                                                    cli::IntegerRange<int64_t>{1, mostRanks}, size);
              !wrong.empty())
       message = "size of axis '" + name + "': " + wrong;
     else if (std::any_of(axes.begin(), axes.end(),
                          [&](auto &other) { return other.first == name; }))
-      message = "axis '" + name + "' stands twice; give each axis its own name";
+      message = "axis '" + name + "' appears twice; give each axis its own name";
     else if ((ranks *= size) > mostRanks) // both are at most 2^20
-      message = "'" + text + "' has more ranks than the " + std::to_string(mostRanks) +
-                " that are possible";
+      message = "'" + text + "' has more ranks than the maximum of " + std::to_string(mostRanks);
     if (!message.empty())
       return {};
     axes.emplace_back(name, size);
@@ -159,7 +158,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
              o.pipeline.batchAxes = parseAxes(text, message);
              return message;
            });
-  choice("--strategy", o.pipeline.strategy, "sharding strategy",
+  choice("--strategy", o.pipeline.strategy,
+         "sharding strategy (zero1 and zero2 are not available yet)",
          {"ddp", "zero1", "zero2", "fsdp", "hsdp"})
       ->each([&o](const std::string &) { o.strategyGiven = true; });
   group
@@ -192,14 +192,16 @@ static void declareDistribution(CLI::App &app, Options &o) {
       ->default_str("always");
   cli::add(group, "--remat", "none|full|selective|auto|every:K",
            "which activations are recomputed in backward",
-           choiceOrInteger(o.remat, {"none", "full", "selective", "auto"}, "every:", fromOne))
-      ->default_str(o.remat);
+           choiceOrInteger(o.pipeline.remat, {"none", "full", "selective", "auto"}, "every:",
+                           fromOne))
+      ->default_str(o.pipeline.remat);
   cli::add(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB",
            [&o](const std::string &text) {
              o.memoryLimit = text;
              return checkByteCount(text);
            });
-  cli::add(group, "--prefetch", "auto|K", "number of all-gathers issued ahead of the unit in use",
+  cli::add(group, "--prefetch", "auto|K",
+           "number of all-gathers issued ahead of the unit in use (auto is not available yet)",
            [&o](const std::string &text) {
              if (text != "auto")
                return cli::parseInteger(text, fromZero, o.pipeline.prefetch).empty()
@@ -209,8 +211,10 @@ static void declareDistribution(CLI::App &app, Options &o) {
              return std::string();
            })
       ->default_str("1");
-  choice("--buckets", o.buckets, "what one all-gather transfers", {"unit", "parameter"});
-  choice("--communicator", o.communicator, "transport between ranks",
+  choice("--buckets", o.buckets, "what one all-gather transfers (parameter is not available yet)",
+         {"unit", "parameter"});
+  choice("--communicator", o.communicator,
+         "transport between ranks: auto, shm, tcp or mpi; for --target=cuda auto, nccl or loopback",
          {"auto", "shm", "tcp", "mpi", "nccl", "loopback"});
   group.callback([&o, &group] {
     for (const CLI::Option *option : group.get_options())
@@ -274,7 +278,7 @@ void Options::check() const {
   if (!communicators.count(communicator))
     throw UsageError("--target=" + target + " has no --communicator=" + communicator +
                      "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm, tcp or mpi"));
-  require(remat == "none", "--remat=" + remat + "; use none");
+  require(pipeline.remat != "auto", "--remat=auto; use none, full, selective or every:K");
   require(memoryLimit.empty(), "--memory-limit; leave it out");
   require(pipeline.prefetch != automatic, "--prefetch=auto; give a number");
   require(buckets == "unit", "--buckets=" + buckets + "; use unit");
@@ -306,7 +310,7 @@ void Options::checkMesh(mlir::ModuleOp module) const {
   for (llvm::StringRef name : {"tensor", "context", "pipeline"})
     if (llvm::is_contained(pipeline.batchAxes, name))
       throw UsageError("--batch-axes names axis '" + name.str() +
-                       "', which has another meaning; name the axis otherwise");
+                       "', which is reserved; choose another name for the axis");
   if (mlir::StringAttr unused = ir::findUnusedAxis(module, pipeline.batchAxes))
     throw UsageError("nothing uses axis '" + unused.str() +
                      "' of the mesh: 'data' and 'fsdp' split the "
@@ -346,9 +350,9 @@ ir::OptimizerAttr OptimizerOptions::apply(ir::OptimizerAttr optimizer) const {
   // An option that the rule does not read would be lost without a word.
   auto requireOf = [&](bool given, const char *option, bool reads, const char *rules) {
     if (given && !reads)
-      throw UsageError(std::string(option) + " is of " + rules + ", got the optimizer " +
+      throw UsageError(std::string(option) + " applies to " + rules + " only, got optimizer " +
                        ir::stringifyOptimizerKind(rule).str() +
-                       "; leave it out or choose with --optimizer");
+                       "; leave it out or change --optimizer");
   };
   const bool isSgd = rule == ir::OptimizerKind::sgd;
   requireOf(momentum.has_value(), "--momentum", isSgd, "sgd");

@@ -62,7 +62,6 @@ struct Options {
   mlir::fsdp::PipelineOptions pipeline;
   static constexpr int64_t automatic = -1;
   bool strategyGiven = false;
-  std::string remat = "none";
   std::string memoryLimit;
   std::string buckets = "unit";
   std::string communicator = "auto";

@@ -111,7 +111,8 @@ void writeFolder(const std::string &text, const Files &content) {
     files::create_directories(file.parent_path(), error);
     writeNew(file, words, path / name);
   }
-  writeNew(temporary / markerName, "This folder is replaced whole when it is written again.\n",
+  writeNew(temporary / markerName,
+           "This folder is replaced, with all files in it, when it is written again.\n",
            path / markerName);
   // Where a folder stands already, both change places in one move, and the old one ends with the
   // temporary one.

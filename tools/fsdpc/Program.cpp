@@ -189,7 +189,7 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options, Outp
     }
     auto found = llvm::sys::findProgramByName(command[0]);
     if (!found || !llvm::sys::fs::can_execute(*found))
-      throw Failure("there is no compiler '" + command[0] +
+      throw Failure("cannot find the compiler '" + command[0] +
                     "'; install it, or name another one in the environment variable CXX");
   }
   llvm::ArrayRef<ir::BuildCommand> all(commands);

@@ -36,11 +36,16 @@ const std::string &findRuntimeSources() {
       self = files::canonical(info.dli_fname, error);
     const files::path share = self.parent_path().parent_path() / "share" / "fsdpc";
     if (!files::exists(share / "runtime" / "Runtime.h", error))
-      throw Failure("the runtime's sources are not in '" + share.string() + "', where those of '" +
-                    self.string() + "' belong; install the package as a whole");
+      throw Failure("the sources of the runtime library are not in '" + share.string() +
+                    "', where those of '" + self.string() +
+                    "' are installed; install the complete package");
     return share.string();
   }();
   return found;
+}
+
+std::string readVersion() {
+  return llvm::StringRef(readFile(findRuntimeSources() + "/version.txt")).rtrim().str();
 }
 
 //===----------------------------------------------------------------------===//
@@ -53,17 +58,28 @@ static std::string findCompiler() {
   for (const char *name : {FSDP_COMPILER, "clang++-22", "clang++", "g++", "c++"})
     if (auto found = llvm::sys::findProgramByName(name))
       return *found;
-  throw Failure("there is no C++ compiler to compile programs with; install clang-22 or g++");
+  throw Failure("no C++ compiler was found; install clang-22 or g++");
 }
 
 static std::string findTool(const char *name, const char *package) {
   if (auto found = llvm::sys::findProgramByName(name))
     return *found;
-  throw Failure(std::string("the runtime library of programs is built on first use, and '") + name +
-                "' is not here; install " + package);
+  throw Failure(std::string("the runtime library is built on first use, and '") + name +
+                "' was not found; install " + package);
 }
 
-/// Names all that the library depends on: sources, compiler, processor.
+/// nvcc where the runtime's Cuda.cmake looks for it, or an empty string.
+static std::string findNvcc() {
+  const char *home = std::getenv("CUDA_HOME");
+  const std::string inHome = std::string(home ? home : "") + "/bin";
+  if (auto found = llvm::sys::findProgramByName("nvcc", {"/usr/local/cuda/bin", inHome}))
+    return *found;
+  auto found = llvm::sys::findProgramByName("nvcc");
+  return found ? *found : "";
+}
+
+/// A digest of all that the library depends on: sources, compilers, MPI, processor. MPI or CUDA that is
+/// installed later changes it, so that the library is built again.
 static std::string digestOfRuntime(const std::string &sources, const std::string &compiler,
                                    ir::TargetKind target) {
   llvm::MD5 digest;
@@ -76,9 +92,13 @@ static std::string digestOfRuntime(const std::string &sources, const std::string
     digest.update(path);
     digest.update(text);
   }
-  digest.update(compiler);
-  if (llvm::sys::fs::file_status status; !llvm::sys::fs::status(compiler, status))
-    digest.update(std::to_string(status.getLastModificationTime().time_since_epoch().count()));
+  const bool cuda = target == ir::TargetKind::Cuda;
+  const auto mpi = llvm::sys::findProgramByName("mpicxx");
+  for (const std::string &program : {compiler, mpi ? *mpi : "", cuda ? findNvcc() : ""}) {
+    digest.update(program + ";");
+    if (llvm::sys::fs::file_status status; !llvm::sys::fs::status(program, status))
+      digest.update(std::to_string(status.getLastModificationTime().time_since_epoch().count()));
+  }
   digest.update(llvm::sys::getHostCPUName());
   std::map<std::string, bool> features;
   for (const auto &feature : llvm::sys::getHostCPUFeatures())
@@ -86,20 +106,20 @@ static std::string digestOfRuntime(const std::string &sources, const std::string
   for (const auto &[feature, there] : features)
     if (there)
       digest.update(feature);
-  digest.update(target == ir::TargetKind::Cuda ? "cuda" : "cpu");
+  digest.update(cuda ? "cuda" : "cpu");
   llvm::MD5::MD5Result result;
   digest.final(result);
   return result.digest().str().str();
 }
 
 static files::path cacheFolder() {
-  if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+  // A relative path is invalid and ignored, as the XDG specification says.
+  if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache == '/')
     return files::path(cache) / "fsdpc";
   if (const char *home = std::getenv("HOME"); home && *home)
     return files::path(home) / ".cache" / "fsdpc";
-  throw Failure("there is no folder for the runtime library of programs, which is built on first "
-                "use; set HOME or "
-                "XDG_CACHE_HOME");
+  throw Failure("there is no cache folder for the runtime library, which is built on first use; set HOME, or "
+                "XDG_CACHE_HOME to an absolute path");
 }
 
 /// Runs `command` to its end, its output in `log`. Throws Failure with its last lines.
@@ -119,8 +139,15 @@ static void runStep(const std::vector<std::string> &command, const std::string &
   if (done.ReturnCode == 0)
     return;
   std::string text = readFile(log);
-  throw Failure("the runtime library of programs does not build:\n" +
+  throw Failure("the runtime library could not be built:\n" +
                 text.substr(text.size() > 4000 ? text.size() - 4000 : 0));
+}
+
+/// `files`: "nvcc, nccl.h".
+static Failure missingCuda(const std::string &files) {
+  return Failure("--target=cuda needs the CUDA toolkit and NCCL; not found: " + files +
+                 "; install them (CUDA_HOME names another folder than /usr/local/cuda), or use --emit=source and "
+                 "build the source where they are installed");
 }
 
 /// The toolchain.json of a runtime for this processor, which is built if it is not in the cache.
@@ -129,12 +156,14 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   const std::string compiler = findCompiler();
   const files::path cache = cacheFolder(),
                     built = cache / digestOfRuntime(sources, compiler, target);
-  if (files::exists(built / "toolchain.json"))
-    return (built / "toolchain.json").string();
   std::error_code error;
+  if (files::exists(built / "toolchain.json", error))
+    return (built / "toolchain.json").string();
   files::create_directories(cache, error);
   if (error)
-    throw Failure("cannot make the folder '" + cache.string() + "': " + error.message());
+    throw Failure("cannot create the folder '" + cache.string() + "': " + error.message());
+  if (cuda && findNvcc().empty())
+    throw missingCuda("nvcc");
   const std::string cmake = findTool("cmake", "cmake");
   const bool ninja = bool(llvm::sys::findProgramByName("ninja"));
   if (!ninja)
@@ -149,7 +178,13 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
                                         std::string("-DFSDP_TARGETS=") + (cuda ? "cuda" : "cpu")};
   if (ninja)
     configure.insert(configure.end(), {"-G", "Ninja"});
-  runStep(configure, log, folder);
+  try {
+    runStep(configure, log, folder);
+  } catch (const Failure &) {
+    if (cuda && files::exists(build + "/missing.txt", error))
+      throw missingCuda(readFile(build + "/missing.txt"));
+    throw;
+  }
   runStep({cmake, "--build", build, "--parallel",
            std::to_string(std::max(1u, std::thread::hardware_concurrency()))},
           log, folder);
@@ -163,7 +198,7 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   if (out.has_error())
     throw Failure("cannot write '" + file + "': " + out.error().message());
   files::rename(build, built, error);
-  if (error && !files::exists(built / "toolchain.json"))
+  if (std::error_code ignored; error && !files::exists(built / "toolchain.json", ignored))
     throw Failure("cannot write '" + built.string() + "': " + error.message());
   return (built / "toolchain.json").string();
 }
@@ -211,8 +246,8 @@ Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) 
     found.program.includes = stringsOf(object, "cuda_includes");
     found.architectures = stringsOf(object, "cuda_architectures");
     if (found.program.nvcc.empty())
-      throw Failure("--target=cuda needs the CUDA toolkit and NCCL, and nvcc was not found when this compiler was built; "
-                    "install it and build again, or write --emit=source and build that where they are");
+      throw Failure("--target=cuda needs the CUDA toolkit and NCCL, which were not found when this compiler was built; "
+                    "install them and build it again, or use --emit=source and build the source where they are installed");
   }
   // Ranks that are forked or meet over TCP need no MPI: this takes the place of the part that
   // would.

@@ -20,6 +20,9 @@ namespace fsdpc {
 /// is not.
 const std::string &findRuntimeSources();
 
+/// "0.1.0", with the commit in parentheses if it was built from a clone. Throws Failure as above.
+std::string readVersion();
+
 /// What `toolchain.json` says for one target.
 struct Toolchain {
   mlir::fsdp::ProgramToolchain program;

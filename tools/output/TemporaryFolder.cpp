@@ -98,7 +98,7 @@ void TemporaryFolder::make(std::string pattern) {
   handleSignals();
   pattern += "XXXXXX";
   if (!mkdtemp(pattern.data()))
-    throw std::runtime_error("cannot make a temporary folder '" + pattern +
+    throw std::runtime_error("cannot create the temporary folder '" + pattern +
                              "': " + std::strerror(errno));
   folder = pattern;
   standing().folders.push_back(this);

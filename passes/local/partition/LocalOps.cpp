@@ -110,10 +110,14 @@ void StepPartitioner::localizeDraws(DropoutOp op, RankedTensorType whole, Shardi
 }
 
 /// Says which part of the samples `op` has. What it leaves needs no other mask.
-static void localizeSamples(MaskSamplesOp op, int64_t size, ShardingAttr sharding,
-                            LocalValues &values) {
+void StepPartitioner::localizeSamples(MaskSamplesOp op, int64_t size, ShardingAttr sharding) {
   int64_t dim = op.getDim();
-  if (SmallVector<StringAttr> axes = sharding.getAxes(dim); !axes.empty()) {
+  SmallVector<StringAttr> axes = sharding.getAxes(dim);
+  if (takeMicrobatches(axes)) {
+    // Of its own samples: which microbatch it is, is not known before it runs.
+    int64_t batch = size / static_cast<int64_t>(op.getRows());
+    op.getCountMutable().set(values.samplesOfMicrobatch(batch, axes, op.getLoc()));
+  } else if (!axes.empty()) {
     op.setShardOf(size);
     op.setOverAttr(values.axisArray(axes));
   }
@@ -178,7 +182,7 @@ void StepPartitioner::convertCompute(Operation *op) {
                   shardings.lookup(op->getResult(0)));
   if (auto mask = dyn_cast<MaskSamplesOp>(local))
     localizeSamples(mask, cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(mask.getDim()),
-                    shardings.lookup(op->getResult(0)), values);
+                    shardings.lookup(op->getResult(0)));
   builder.insert(local);
 
   if (auto reduce = dyn_cast<nn::ReduceOp>(op); reduce && reduce.getKind() == nn::Reduction::mean)

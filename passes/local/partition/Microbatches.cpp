@@ -32,10 +32,10 @@ enum class Place { first, middle, last };
 
 class Cutter {
 public:
-  Cutter(SegmentOp whole, SymbolTable &symbols)
-      : whole(whole), symbols(symbols), builder(whole.getContext()) {}
+  Cutter(SegmentOp whole, int64_t microbatches, SymbolTable &symbols)
+      : whole(whole), microbatches(microbatches), symbols(symbols), builder(whole.getContext()) {}
 
-  LogicalResult run(int64_t count, ArrayAttr next);
+  LogicalResult run(ArrayAttr next);
 
 private:
   LogicalResult classify(Operation *op);
@@ -52,6 +52,7 @@ private:
   }
 
   SegmentOp whole;
+  int64_t microbatches;
   SymbolTable &symbols;
   OpBuilder builder;
   DenseMap<Operation *, Part> parts;
@@ -211,8 +212,8 @@ void Cutter::buildMicrobatch(SegmentOp segment, Place place) {
       if (carried.contains(result))
         store(result);
   }
-  if (readsMicrobatch && place != Place::last)
-    NextMicrobatchOp::create(builder, whole.getLoc());
+  if (readsMicrobatch)
+    NextMicrobatchOp::create(builder, whole.getLoc(), microbatches);
 }
 
 void Cutter::buildUpdate(SegmentOp segment) {
@@ -233,16 +234,16 @@ void Cutter::buildUpdate(SegmentOp segment) {
   }
 }
 
-LogicalResult Cutter::run(int64_t count, ArrayAttr next) {
+LogicalResult Cutter::run(ArrayAttr next) {
   for (Operation &op : whole.getBody().front())
     if (failed(classify(&op)))
       return failure();
   builder.setInsertionPoint(whole->getParentOp());
   declareAll();
 
-  bool hasMiddle = count > 2;
+  bool hasMiddle = microbatches > 2;
   SmallVector<StringRef> fromMiddle{"last"};
-  if (count > 3)
+  if (microbatches > 3)
     fromMiddle.insert(fromMiddle.begin(), "middle");
   SmallVector<Attribute> walked;
   auto add = [&](StringRef part, ArrayRef<StringRef> following) {
@@ -260,8 +261,8 @@ LogicalResult Cutter::run(int64_t count, ArrayAttr next) {
 
   SmallVector<int64_t> times{1, 1, 1};
   if (hasMiddle)
-    times.insert(times.begin() + 1, count - 2);
-  builder.setInsertionPointToStart(whole->getBlock());
+    times.insert(times.begin() + 1, microbatches - 2);
+  builder.setInsertionPoint(*whole->getBlock()->getOps<SegmentOp>().begin());
   WalkOp::create(builder, whole.getLoc(), whole.getSymName(), whole.getKind(),
                  builder.getArrayAttr(walked), times);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(whole.getBody().front())))
@@ -272,5 +273,5 @@ LogicalResult Cutter::run(int64_t count, ArrayAttr next) {
 
 LogicalResult mlir::fsdp::cutIntoMicrobatches(SegmentOp whole, int64_t count, ArrayAttr next,
                                               SymbolTable &symbols) {
-  return Cutter(whole, symbols).run(count, next);
+  return Cutter(whole, count, symbols).run(next);
 }

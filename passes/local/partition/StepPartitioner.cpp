@@ -48,7 +48,7 @@ LogicalResult StepPartitioner::convert(Operation *op) {
         convertUpdate(update);
         return success();
       })
-      .Case<LossOp, MetricOp>(
+      .Case<LossOp, MetricOp, CheckpointOp>(
           [&](auto op) {
             return op.emitOpError()
                    << "is still there; run --fsdp-differentiate before --fsdp-partition";

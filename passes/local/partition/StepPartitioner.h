@@ -50,6 +50,7 @@ private:
   // LocalOps.cpp: compute.
   IntegerAttr takeMicrobatches(SmallVectorImpl<StringAttr> &axes) const;
   void convertInput(InputOp input);
+  void localizeSamples(MaskSamplesOp op, int64_t size, ShardingAttr sharding);
   void localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sharding);
   void convertCompute(Operation *op);
   /// An op on scalars without a sharding rule: the same on every rank.

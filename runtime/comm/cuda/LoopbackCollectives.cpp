@@ -172,8 +172,8 @@ private:
     for (int peer = 0; peer < size(); ++peer) {
       const Shown &theirs = shownBy(peer);
       if (!(theirs.request == request))
-        throw Error(format("collectives over '%s' do not match: rank %d of the group got here with "
-                           "'%s', rank %d with '%s'",
+        throw Error(format("collectives over '%s' do not match: rank %d of the group called '%s', "
+                           "rank %d called '%s'",
                            name_, rank(), request.describe().c_str(), peer,
                            theirs.request.describe().c_str()))
             .at(context_.rank(), context_.action())

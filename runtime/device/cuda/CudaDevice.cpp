@@ -160,11 +160,14 @@ public:
   void run(const Walk &walk, InputSource *source, bool again) override {
     guarded([&] {
       if (trace)
-        trace->begin();
+        trace->begin(marked);
       c.begin(walk, source);
+      std::int64_t number = 0;
       forEachSegment(program, walk, [&](const Segment &segment, bool wait) {
         if (wait)
           c.synchronize();
+        if (trace)
+          trace->segment(segment, isOneSegment(walk) ? Mark() : Mark{segment.name, ++number});
         segment.run(c);
       });
       if (trace)
@@ -174,10 +177,8 @@ public:
       // What is traced is timed from idle streams on.
       underWay = !trace && !endsJoined(program, walk);
       underWay ? c.awaitOutputs() : c.synchronize();
-      const bool trains = &walk == &program.train;
-      steps += trains;
       if (trace)
-        trace->end(trains ? steps : 0);
+        trace->end();
     });
   }
   void finish() override {
@@ -233,7 +234,6 @@ private:
   const Program &program;
   std::vector<float> staging; ///< host side of what is written and read
   std::map<int, std::unique_ptr<Communicator>> communicators;
-  std::int64_t steps = 0;
   std::int64_t samplesSet = 0; ///< what the arena's step state has
   bool underWay = false;       ///< what was enqueued may still run
   Context c;

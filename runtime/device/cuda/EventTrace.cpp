@@ -2,8 +2,8 @@
 
 #include "runtime/device/cuda/EventTrace.h"
 
-#include "runtime/device/WaitCounter.h"
 #include "runtime/comm/cuda/Collectives.h"
+#include "runtime/device/WaitCounter.h"
 #include "runtime/device/cuda/LaunchWork.h"
 
 #include <string_view>
@@ -11,24 +11,19 @@
 
 namespace fsdp::rt {
 
-namespace {
-
-std::vector<std::string> namesOf(Table<const char *> streams) {
-  return std::vector<std::string>(streams.begin(), streams.end());
-}
-
-} // namespace
-
-EventTrace::EventTrace(Context &c) : c(c), trace(c.world(), namesOf(c.program().streams)) {
+EventTrace::EventTrace(Context &c)
+    : c(c), trace(c.world(), c.program()), latest(c.program().streams.size(), "start") {
   c.at("begin the trace");
   FSDP_CHECK(c, cudaEventCreate(&base));
   launchWork = &current.work;
+  launchEvent = &current.event;
   c.observe(this);
 }
 
 EventTrace::~EventTrace() {
   c.observe(nullptr);
   launchWork = nullptr;
+  launchEvent = nullptr;
   for (cudaEvent_t event : events)
     cudaEventDestroy(event);
   cudaEventDestroy(base);
@@ -43,19 +38,34 @@ cudaEvent_t EventTrace::event(std::size_t index) {
   return events[index];
 }
 
-void EventTrace::begin() {
+void EventTrace::begin(Mark mark) {
   actions.clear();
+  segments.clear();
   current = {};
-  started = now();
+  const double started = now();
+  trace.begin(mark, started);
   FSDP_CHECK(c, cudaEventRecord(base, c.stream(0).handle));
   FSDP_CHECK(c, cudaEventSynchronize(base)); // or another stream could be ahead of it
   based = (started + now()) / 2;
 }
 
+void EventTrace::segment(const Segment &segment, Mark mark) {
+  next(nullptr);
+  segments.push_back({&segment, mark, actions.size()});
+}
+
 void EventTrace::next(const char *name) {
-  const Action done = std::exchange(current, {}); // asking for a stream is no action meanwhile
-  // Recording an event is an action without a kind.
-  if (done.stream >= 0 && done.work.kind) {
+  Action done = std::exchange(current, {});  // asking for a stream is no action meanwhile
+  if (done.stream >= 0 && !done.work.kind) { // recording an event takes no time
+    recorded[done.event] = {latest[static_cast<std::size_t>(done.stream)], done.stream};
+  } else if (done.stream >= 0) {
+    if (done.event) { // it waits
+      const Recorded &awaited = recorded[done.event];
+      done.name = awaited.name;
+      done.awaited = awaited.stream;
+    } else {
+      latest[static_cast<std::size_t>(done.stream)] = done.name;
+    }
     FSDP_CHECK(c, cudaEventRecord(event(2 * actions.size() + 1), c.stream(done.stream).handle));
     actions.push_back(done);
   }
@@ -72,7 +82,7 @@ void EventTrace::on(int stream) {
 
 void EventTrace::enqueued() {
   next(nullptr);
-  issued = now();
+  trace.enqueued(now());
 }
 
 double EventTrace::seconds(std::size_t index) {
@@ -81,19 +91,27 @@ double EventTrace::seconds(std::size_t index) {
   return based + 1e-3 * static_cast<double>(milliseconds);
 }
 
-void EventTrace::end(std::int64_t step) {
+void EventTrace::end() {
   const double done = now();
   c.at("read the trace");
+  std::vector<std::uint64_t> positions(latest.size());
+  auto segment = segments.begin();
   for (std::size_t i = 0; i < actions.size(); ++i) {
+    for (; segment != segments.end() && segment->first == i; ++segment) {
+      for (std::size_t stream = 0; stream < positions.size(); ++stream)
+        positions[stream] = trace.track(stream).added();
+      trace.segment(*segment->segment, positions, segment->mark);
+    }
     const Action &action = actions[i];
     const double start = seconds(2 * i), end = seconds(2 * i + 1);
     // A stream that waits for another one does nothing.
     const bool waits = std::string_view(action.work.kind) == "wait";
     trace.track(static_cast<std::size_t>(action.stream))
-        .add({action.name, action.work, action.bytes, start, end, waits ? 0 : end - start});
+        .add({action.name, action.work, action.bytes, start, end, waits ? 0 : end - start,
+              action.awaited < 0 ? nullptr
+                                 : c.program().streams[static_cast<std::size_t>(action.awaited)]});
   }
-  if (step)
-    trace.step(step, started, issued, done);
+  trace.end(done);
 }
 
 } // namespace fsdp::rt

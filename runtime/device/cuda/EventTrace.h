@@ -7,14 +7,14 @@
 #include "runtime/device/cuda/Context.h"
 
 #include <cstdint>
-#include <string>
+#include <map>
 #include <vector>
 
 namespace fsdp::rt {
 
 /// Times each action of one rank by a pair of events around it on its stream, all by the clock of
-/// one event that each segment begins with, and reads them after the segment. The times are the
-/// device's: an action that the device got before the stream was done with the last one has no
+/// one event that is recorded when the host begins, and reads them when all is done. The times are
+/// the device's: an action that the device got before the stream was done with the last one has no
 /// waiting for the host in it. An action ends when the next one is about to be issued; one that
 /// launches a kernel behind a product is two.
 class EventTrace {
@@ -26,12 +26,14 @@ public:
   EventTrace(const EventTrace &) = delete;
   EventTrace &operator=(const EventTrace &) = delete;
 
-  /// A segment follows, with idle streams.
-  void begin();
+  /// The host begins with `mark`, on idle streams.
+  void begin(Mark mark);
+  /// `segment` is issued next; a trace names it where it has a `mark`.
+  void segment(const Segment &segment, Mark mark = {});
   /// All of it is issued.
   void enqueued();
-  /// All of it is done. `step` is its number if it was a training step, else 0.
-  void end(std::int64_t step);
+  /// All of it is done.
+  void end();
 
   /// What was issued last has ended; `name`, a literal, is next.
   void next(const char *name);
@@ -53,6 +55,21 @@ private:
     int stream = -1;
     std::size_t bytes = 0;
     Work work{kUnsaid};
+    cudaEvent_t event = nullptr; ///< that it records or waits for
+    int awaited = -1;            ///< the stream that it waits for
+  };
+
+  /// The launch that an event stands for.
+  struct Recorded {
+    const char *name = "start";
+    int stream = -1;
+  };
+
+  /// A segment, and how many actions were issued before it.
+  struct Issued {
+    const Segment *segment;
+    Mark mark;
+    std::size_t first;
   };
 
   /// What the action under way does next is another launch, if one has been noted.
@@ -67,11 +84,13 @@ private:
   Context &c;
   Trace trace;
   Action current;
-  std::vector<Action> actions;     ///< of the segment
+  std::vector<Action> actions;      ///< since `begin`
+  std::vector<Issued> segments;     ///< likewise
+  std::vector<const char *> latest; ///< the launch that each stream was given last
+  std::map<cudaEvent_t, Recorded> recorded;
   std::vector<cudaEvent_t> events; ///< of action i: 2 i at its start and 2 i + 1 at its end
-  cudaEvent_t base = nullptr;      ///< at the segment's begin
+  cudaEvent_t base = nullptr;      ///< at `begin`
   double based = 0;                ///< when that was; in seconds of the host, as those that follow
-  double started = 0, issued = 0;
 };
 
 } // namespace fsdp::rt

@@ -24,6 +24,13 @@ inline void noteWork(Work work) {
   if (launchWork)
     *launchWork = work;
 }
+/// Likewise the event that a stream records or waits for.
+inline thread_local cudaEvent_t *launchEvent = nullptr;
+
+inline void noteEvent(cudaEvent_t event) {
+  if (launchEvent)
+    *launchEvent = event;
+}
 /// The kind of work is the name of the calling function.
 #define FSDP_NOTE_WORK() ::fsdp::rt::noteWork({__func__})
 
@@ -31,11 +38,13 @@ inline void noteWork(Work work) {
 
 inline cudaError_t cudaStreamWaitEvent(WorkStream stream, cudaEvent_t event, unsigned flags = 0) {
   noteWork({"wait"});
+  noteEvent(event);
   return ::cudaStreamWaitEvent(stream.handle, event, flags);
 }
 /// Takes no time: no trace shows it.
 inline cudaError_t cudaEventRecord(cudaEvent_t event, WorkStream stream) {
   noteWork({nullptr});
+  noteEvent(event);
   return ::cudaEventRecord(event, stream.handle);
 }
 inline cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes,

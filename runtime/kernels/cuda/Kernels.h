@@ -134,8 +134,9 @@ cudaError_t sample_count(const StepState *state, std::int64_t *count, cudaStream
 /// How many samples of the microbatch being performed count.
 cudaError_t microbatch_samples(Microbatches batches, const StepState *state, std::int64_t *count,
                                cudaStream_t stream);
-/// Goes on to the next microbatch of the step.
-cudaError_t next_microbatch(const StepState *state, StepState *next, cudaStream_t stream);
+/// Goes on to the next of `count` microbatches of the step, after the last to the first.
+cudaError_t next_microbatch(std::int64_t count, const StepState *state, StepState *next,
+                            cudaStream_t stream);
 cudaError_t advance(const StepState *state, const bool *ok, StepState *next, cudaStream_t stream);
 
 namespace device {

@@ -42,15 +42,19 @@ __global__ void countSamples(const StepState *state, std::int64_t *count) {
 }
 
 __global__ void countMicrobatch(Microbatches batches, const StepState *state, std::int64_t *count) {
-  const std::int64_t left = batches.samples - state->microbatch * batches.part;
+  const std::int64_t batch = batches.batch < state->samples ? batches.batch : state->samples;
+  const std::int64_t behind = batch - batches.rows * batches.index;
+  const std::int64_t samples = behind < batches.rows ? behind : batches.rows;
+  const std::int64_t left = samples - state->microbatch * batches.part;
   *count = left < 0 ? 0 : left < batches.part ? left : batches.part;
 }
 
-__global__ void nextMicrobatch(StepState *state) { ++state->microbatch; }
+__global__ void nextMicrobatch(std::int64_t count, StepState *state) {
+  state->microbatch = (state->microbatch + 1) % count;
+}
 
 __global__ void nextStep(const bool *ok, StepState *state) {
   ++state->step;
-  state->microbatch = 0;
   state->updates += *ok;
   state->badSteps = *ok ? 0 : state->badSteps + 1;
   if (*ok)
@@ -81,9 +85,10 @@ cudaError_t microbatch_samples(Microbatches batches, const StepState *state, std
   return launchKernel(countMicrobatch, dim3(1), 1, 0, stream, batches, state, count);
 }
 
-cudaError_t next_microbatch(const StepState *, StepState *next, cudaStream_t stream) {
+cudaError_t next_microbatch(std::int64_t count, const StepState *, StepState *next,
+                            cudaStream_t stream) {
   FSDP_NOTE_WORK();
-  return launchKernel(nextMicrobatch, dim3(1), 1, 0, stream, next);
+  return launchKernel(nextMicrobatch, dim3(1), 1, 0, stream, count, next);
 }
 
 cudaError_t advance(const StepState *, const bool *ok, StepState *next, cudaStream_t stream) {

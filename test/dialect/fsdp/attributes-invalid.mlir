@@ -2,12 +2,12 @@
 
 // Mesh C1: axis names are distinct words, sizes positive.
 
-// expected-error @below {{mesh axis '' is no word, expected a letter, then letters, digits and '_'}}
+// expected-error @below {{mesh axis '' is not an identifier, expected a letter, then letters, digits and '_'}}
 fsdp.mesh @mesh <[""=2]>
 
 // -----
 
-// expected-error @below {{mesh axis 'fsdp' stands twice; give each axis its own name}}
+// expected-error @below {{mesh axis 'fsdp' appears twice; give each axis its own name}}
 fsdp.mesh @mesh <["fsdp"=2, "fsdp"=4]>
 
 // -----
@@ -17,7 +17,7 @@ fsdp.mesh @mesh <["fsdp"=0]>
 
 // -----
 
-// expected-error @below {{mesh axis 'a' of size 4611686018427387904 makes more ranks than a mesh may have, expected at most 1048576}}
+// expected-error @below {{mesh axis 'a' of size 4611686018427387904gives the mesh too many ranks, expected at most 1048576}}
 fsdp.mesh @mesh <["a"=4611686018427387904, "b"=4]>
 
 // -----
@@ -44,7 +44,7 @@ fsdp.mesh @mesh <["fsdp"=2], devices = [0, 1]>
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.step @eval evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
-  // expected-error @below {{axis 'fsdp' stands twice in a sharding; an axis splits at most one dimension}}
+  // expected-error @below {{axis 'fsdp' appears twice in a sharding; an axis splits at most one dimension}}
   %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {"fsdp"}]> : tensor<8x4xf32>
 }
 
@@ -143,13 +143,13 @@ fsdp.step @train train optimizer <sgd, rate = 0.1> {
 
 // -----
 
-// expected-error @below {{optimizer constant 'momentum' is of sgd, got the optimizer adam; leave it out}}
+// expected-error @below {{optimizer constant 'momentum' applies to sgd only, got optimizer adam; leave it out}}
 fsdp.step @train train optimizer <adam, lr = 0.1, momentum = 0.9> {
 }
 
 // -----
 
-// expected-error @below {{optimizer constant 'beta2' is of adam and adamw, got the optimizer sgd; leave it out}}
+// expected-error @below {{optimizer constant 'beta2' applies to adam and adamw only, got optimizer sgd; leave it out}}
 fsdp.step @train train optimizer <sgd, lr = 0.1, beta2 = 0.9> {
 }
 

@@ -2,7 +2,7 @@
 
 // Ops stand in a container of their phase.
 
-// expected-error @below {{'fsdp.input' op stands in 'builtin.module', expected a step or a segment or a launch}}
+// expected-error @below {{'fsdp.input' op is in 'builtin.module', expected a step or a segment or a launch}}
 %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
 
 // -----
@@ -10,7 +10,7 @@
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<4xf32>
-  // expected-error @below {{'fsdp.all_gather' op stands in 'fsdp.step', expected a segment or a launch}}
+  // expected-error @below {{'fsdp.all_gather' op is in 'fsdp.step', expected a segment or a launch}}
   %g = fsdp.all_gather %x dim 0 over ["fsdp"] : tensor<4xf32> -> tensor<8xf32>
 }
 
@@ -19,7 +19,7 @@ fsdp.step @evaluate evaluate {
 fsdp.param @w : tensor<4xf32> unit "w" init <constant, 0.0>
 fsdp.program @all role {} {
   fsdp.segment @train train next [@train] {
-    // expected-error @below {{'fsdp.read' op stands in 'fsdp.segment', expected a step}}
+    // expected-error @below {{'fsdp.read' op is in 'fsdp.segment', expected a step}}
     %w = fsdp.read @w : tensor<4xf32>
   }
 }
@@ -29,7 +29,7 @@ fsdp.program @all role {} {
 fsdp.program @all role {} {
   fsdp.segment @train train next [@train] {
     %t = fsdp.launch "l" on "compute" {
-      // expected-error @below {{'fsdp.buffer' op stands in 'fsdp.launch', expected a program or a segment}}
+      // expected-error @below {{'fsdp.buffer' op is in 'fsdp.launch', expected a program or a segment}}
       %b = fsdp.buffer "b" : !fsdp.buffer<tensor<4xf32>>
     }
   }
@@ -37,14 +37,14 @@ fsdp.program @all role {} {
 
 // -----
 
-// expected-error @below {{'fsdp.launch' op stands in 'builtin.module', expected a segment}}
+// expected-error @below {{'fsdp.launch' op is in 'builtin.module', expected a segment}}
 %t = fsdp.launch "l" on "compute" {
 }
 
 // -----
 
 fsdp.program @all role {} {
-  // expected-error @below {{stands in 'fsdp.program', which holds buffers, events, walks and segments}}
+  // expected-error @below {{is in 'fsdp.program', which contains only buffers, events, walks and segments}}
   %c = arith.constant dense<1.0> : tensor<4xf32>
 }
 
@@ -70,7 +70,7 @@ fsdp.step @evaluate evaluate {
 
 // expected-note @below {{the first mesh is here}}
 fsdp.mesh @one <["fsdp"=2]>
-// expected-error @below {{stands twice in a module, expected one mesh}}
+// expected-error @below {{appears twice in a module, expected one mesh}}
 fsdp.mesh @two <["fsdp"=4]>
 
 // -----
@@ -132,7 +132,7 @@ fsdp.program @all role {} {
 // buffer C3: what it holds exists and has its type.
 
 fsdp.program @all role {} {
-  // expected-error @below {{names 's', which is no storage}}
+  // expected-error @below {{names 's', which is not a storage}}
   %p = fsdp.buffer "p" persistent holds @s "parameter" : !fsdp.buffer<tensor<4xf32>>
 }
 
@@ -151,9 +151,9 @@ fsdp.program @all role {} {
 
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %ok = arith.constant dense<true> : tensor<i1>
-  // expected-error @below {{stands before 'fsdp.learning_rate', which would see the next step; advance last}}
+  // expected-error @below {{precedes 'fsdp.learning_rate', which would read the state of the next step; move it after all other uses}}
   fsdp.advance if %ok
-  // expected-note @below {{what comes too late is here}}
+  // expected-note @below {{the op that must come first is here}}
   %lr = fsdp.learning_rate <sgd, lr = 0.1>
 }
 
@@ -163,7 +163,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
 
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %g = arith.constant dense<1.0> : tensor<3xf32>
-  // expected-error @below {{names 'w', which is no parameter}}
+  // expected-error @below {{names 'w', which is not a parameter}}
   %n = fsdp.global_norm [@w] %g : tensor<3xf32>
 }
 

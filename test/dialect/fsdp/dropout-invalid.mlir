@@ -21,7 +21,7 @@ func.func @negative(%x: tensor<8xf32>) {
 // C2
 
 func.func @name(%x: tensor<8xf32>) {
-  // expected-error @below {{has an empty name, expected the one that its draws go by}}
+  // expected-error @below {{has an empty name, expected the name that its random numbers are derived from}}
   %0 = fsdp.dropout %x rate 0.1 name "" : tensor<8xf32>
   return
 }
@@ -32,7 +32,7 @@ func.func @name(%x: tensor<8xf32>) {
 
 fsdp.mesh @mesh <["fsdp"=4]>
 func.func @sizes(%x: tensor<2x3xf32>) {
-  // expected-error @below {{is part of 1 sizes over 2 lists of axes, expected 2 of each (one for each dimension)}}
+  // expected-error @below {{has 1 sizes in 'part_of' and 2 lists of axes in 'over', expected 2 of each (one for each dimension)}}
   %0 = fsdp.dropout %x rate 0.1 name "d" part_of [8] over [["fsdp"], []] : tensor<2x3xf32>
   return
 }
@@ -41,7 +41,7 @@ func.func @sizes(%x: tensor<2x3xf32>) {
 
 fsdp.mesh @mesh <["fsdp"=4]>
 func.func @lists(%x: tensor<2x3xf32>) {
-  // expected-error @below {{is part of 2 sizes over 1 lists of axes}}
+  // expected-error @below {{has 2 sizes in 'part_of' and 1 lists of axes}}
   %0 = fsdp.dropout %x rate 0.1 name "d" part_of [8, 3] over [["fsdp"]] : tensor<2x3xf32>
   return
 }
@@ -49,7 +49,7 @@ func.func @lists(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @one_of_two(%x: tensor<2xf32>) {
-  // expected-error @below {{has one of 'part_of' and 'over', expected both or none}}
+  // expected-error @below {{has one of 'part_of' and 'over', expected both or neither}}
   %0 = "fsdp.dropout"(%x) <{rate = 0.1, name = "d", part_of = array<i64: 2>}> : (tensor<2xf32>) -> tensor<2xf32>
   return
 }

@@ -52,7 +52,7 @@ fsdp.step @eval evaluate {
 // read C1.
 
 fsdp.step @eval evaluate {
-  // expected-error @below {{names 'w', which is no parameter}}
+  // expected-error @below {{names 'w', which is not a parameter}}
   %w = fsdp.read @w : tensor<4xf32>
 }
 
@@ -96,7 +96,7 @@ fsdp.step @eval evaluate {
   %c = arith.constant dense<1.0> : tensor<f64>
   // expected-note @below {{the first loss is here}}
   fsdp.loss %c over %c
-  // expected-error @below {{stands twice in a step; add the sums up first}}
+  // expected-error @below {{appears twice in a step; add the losses first}}
   fsdp.loss %c over %c
 }
 
@@ -126,7 +126,7 @@ fsdp.step @eval evaluate {
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.step @eval evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
-  // expected-error @below {{cannot ask for partial sums; leave 'unreduced' out}}
+  // expected-error @below {{cannot request partial sums; leave 'unreduced' out}}
   %y = fsdp.constraint %x <@mesh, [{}, {}], unreduced = {"fsdp"}> : tensor<8x4xf32>
 }
 

@@ -4,7 +4,7 @@
 
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
-    // expected-error @below {{names 'u', which is no storage}}
+    // expected-error @below {{names 'u', which is not a storage}}
     %p = fsdp.load @u "parameter" : tensor<8xf32>
   }
 }
@@ -38,7 +38,7 @@ fsdp.program @p role {} {
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<8xf32>
-    // expected-error @below {{names 'u', which is no storage}}
+    // expected-error @below {{names 'u', which is not a storage}}
     fsdp.store %c, @u "parameter" : tensor<8xf32>
   }
 }
@@ -50,7 +50,7 @@ fsdp.program @p role {} {
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<8xf32>
-    // expected-error @below {{covers 6 elements from 4 on, expected them within 0 to 8}}
+    // expected-error @below {{covers 6 elements from 4, expected a range within 0 to 8}}
     %v = fsdp.view %c at 4 : tensor<8xf32> -> tensor<2x3xf32>
   }
 }
@@ -161,7 +161,7 @@ fsdp.program @p role {} {
     %p = arith.constant dense<1.0> : tensor<8xf32>
     %r = arith.constant dense<1.0> : tensor<f32>
     %ok = arith.constant dense<true> : tensor<i1>
-    // expected-error @below {{names 'u', which is no storage}}
+    // expected-error @below {{names 'u', which is not a storage}}
     %n = fsdp.optimizer_step <sgd, lr = 0.1> @u %p, %p states() lr %r scale %r if %ok : tensor<8xf32> states 0
   }
 }

@@ -94,7 +94,7 @@ fsdp.storage @u : tensor<8xf32> replicated over [] states [] members [3]
 
 // -----
 
-// expected-error @below {{has member 'w', which is no parameter}}
+// expected-error @below {{has member 'w', which is not a parameter}}
 fsdp.storage @u : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
 
 // -----

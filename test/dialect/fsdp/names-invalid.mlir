@@ -35,14 +35,14 @@ fsdp.param @"" : tensor<4xf32> unit "u" init <constant, 0.0>
 // -----
 
 // Param C6.
-// expected-error @below {{is called '__metadata__', which weight files keep for themselves; choose another name}}
+// expected-error @below {{is called '__metadata__', a name that is reserved in weight files; choose another}}
 fsdp.param @__metadata__ : tensor<4xf32> unit "u" init <constant, 0.0>
 
 // -----
 
 // Input C3.
 fsdp.step @evaluate evaluate {
-  // expected-error @below {{is called '__metadata__', which data files keep for themselves; choose another name}}
+  // expected-error @below {{is called '__metadata__', a name that is reserved in data files; choose another}}
   %x = fsdp.input "__metadata__" sample_dim 0 : tensor<4xf32>
 }
 
@@ -58,7 +58,7 @@ fsdp.step @evaluate evaluate {
 // Metric C1.
 fsdp.step @evaluate evaluate {
   %n = arith.constant dense<1.0> : tensor<f64>
-  // expected-error @below {{is called 'tokens_per_s', a key that the training log writes itself; choose another name}}
+  // expected-error @below {{is called 'tokens_per_s', a key that is reserved in the training log; choose another name}}
   fsdp.metric "tokens_per_s" %n over %n
 }
 
@@ -66,7 +66,7 @@ fsdp.step @evaluate evaluate {
 
 fsdp.step @evaluate evaluate {
   %n = arith.constant dense<1.0> : tensor<f64>
-  // expected-error @below {{is called 'val_accuracy', a key that the training log writes itself}}
+  // expected-error @below {{is called 'val_accuracy', a key that is reserved in the training log}}
   fsdp.metric "val_accuracy" %n over %n
 }
 
@@ -76,7 +76,7 @@ fsdp.step @evaluate evaluate {
   %n = arith.constant dense<1.0> : tensor<f64>
   // expected-note @below {{the first metric is here}}
   fsdp.metric "accuracy" %n over %n
-  // expected-error @below {{'accuracy' stands twice in a step; give each its own name}}
+  // expected-error @below {{'accuracy' appears twice in a step; give each its own name}}
   fsdp.metric "accuracy" %n over %n
 }
 
@@ -103,10 +103,10 @@ fsdp.step @evaluate evaluate {
 // -----
 
 // Mesh C1: a word of the command line.
-// expected-error @below {{mesh axis 'a b' is no word, expected a letter, then letters, digits and '_'}}
+// expected-error @below {{mesh axis 'a b' is not an identifier, expected a letter, then letters, digits and '_'}}
 fsdp.mesh @mesh <["a b"=2]>
 
 // -----
 
-// expected-error @below {{mesh axis '2x' is no word}}
+// expected-error @below {{mesh axis '2x' is not an identifier}}
 fsdp.mesh @mesh <["2x"=2]>

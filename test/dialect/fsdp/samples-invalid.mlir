@@ -69,7 +69,7 @@ fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.step @evaluate evaluate {
   %n = fsdp.sample_count of 10
   %x = fsdp.input "x" sample_dim 0 : tensor<3xf32>
-  // expected-error @below {{has one of 'shard_of' and 'over', expected both or none}}
+  // expected-error @below {{has one of 'shard_of' and 'over', expected both or neither}}
   %m = "fsdp.mask_samples"(%x, %n) {dim = 0 : i64, shard_of = 10 : i64, fill = 0.0 : f64} : (tensor<3xf32>, tensor<i64>) -> tensor<3xf32>
 }
 

@@ -43,7 +43,7 @@ fsdp.program @all role {} {
 fsdp.program @all role {} {
   fsdp.segment @train train next [@train] {
     %b = fsdp.buffer "b" : !fsdp.buffer<tensor<8xf32>>
-    // expected-error @below {{covers 4 elements from 9223372036854775806 on, expected them within 0 to 8}}
+    // expected-error @below {{covers 4 elements from 9223372036854775806, expected a range within 0 to 8}}
     %v = fsdp.subview %b at 9223372036854775806 : !fsdp.buffer<tensor<8xf32>> -> !fsdp.buffer<tensor<4xf32>>
   }
 }
@@ -53,7 +53,7 @@ fsdp.program @all role {} {
 fsdp.program @all role {} {
   fsdp.segment @train train next [@train] {
     %c = arith.constant dense<1.0> : tensor<8xf32>
-    // expected-error @below {{covers 4 elements from 9223372036854775806 on, expected them within 0 to 8}}
+    // expected-error @below {{covers 4 elements from 9223372036854775806, expected a range within 0 to 8}}
     %v = fsdp.view %c at 9223372036854775806 : tensor<8xf32> -> tensor<4xf32>
   }
 }
@@ -66,7 +66,7 @@ fsdp.program @all role {} arena -64 {
 
 // -----
 
-// expected-error @below {{is no shape, expected sizes of at most 2^48 elements together}}
+// expected-error @below {{is not a valid shape, expected sizes of at most 2^48 elements together}}
 fsdp.param @w : tensor<2x3xf32> unit "u" init <constant, 0.0> file_shape [-2, -3]
 
 // -----
@@ -136,7 +136,7 @@ fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.program @all role {} {
   fsdp.segment @train train next [@train] {
     %c = arith.constant dense<1.0> : tensor<8xf32>
-    // expected-error @below {{is part of [-8], which is no shape, expected sizes of at most 2^48 elements together}}
+    // expected-error @below {{has 'part_of' [-8], which is not a valid shape, expected sizes of at most 2^48 elements together}}
     %d = fsdp.dropout %c rate 1.0e-01 name "d" part_of [-8] over [["fsdp"]] : tensor<8xf32>
   }
 }

@@ -26,13 +26,25 @@ module attributes {test.structure = #fsdp.structure<stage 1048577>} {}
 
 // structure C3: what is meant without it.
 
-// expected-error @below {{structure names no unit, no other direction than forward and no stage but 0, which is meant without it; leave it out}}
+// expected-error @below {{structure has only default values (no unit, forward, stage 0); leave it out}}
 module attributes {test.structure = #fsdp.structure<>} {}
 
 // -----
 
-// expected-error @below {{structure names no unit}}
+// expected-error @below {{structure has only default values}}
 module attributes {test.structure = #fsdp.structure<forward stage 0>} {}
+
+// -----
+
+// structure C4: what is recomputed.
+
+// expected-error @below {{what is recomputed is part of forward, expected backward}}
+module attributes {test.structure = #fsdp.structure<"h.0" recomputed>} {}
+
+// -----
+
+// expected-error @below {{what is recomputed is part of update, expected backward}}
+module attributes {test.structure = #fsdp.structure<"h.0" update recomputed>} {}
 
 // -----
 
@@ -46,13 +58,13 @@ fsdp.step @evaluate evaluate {
 
 // -----
 
-// expected-error @below {{has 'fsdp.structure', expected it only on what computes in a step or segment; constants and what stands in a kernel belong to what uses them, launches say 'of'}}
+// expected-error @below {{has 'fsdp.structure', expected it only on computations in a step or segment; constants and the ops in a kernel have the structure of their users, launches have 'of'}}
 fsdp.mesh @mesh <["fsdp"=4]> {fsdp.structure = #fsdp.structure<"h.0">}
 
 // -----
 
 fsdp.step @evaluate evaluate {
-  // expected-error @below {{has 'fsdp.structure', expected it only on what computes}}
+  // expected-error @below {{has 'fsdp.structure', expected it only on computations}}
   %x = arith.constant {fsdp.structure = #fsdp.structure<"h.0">} dense<1.0> : tensor<4xf32>
 }
 
@@ -63,7 +75,7 @@ fsdp.program @all role {} {
     %x = fsdp.input "x" sample_dim 0 : tensor<4xf32>
     %y = nn.fused %x : (tensor<4xf32>) -> tensor<4xf32> {
     ^bb0(%a: tensor<4xf32>):
-      // expected-error @below {{has 'fsdp.structure', expected it only on what computes}}
+      // expected-error @below {{has 'fsdp.structure', expected it only on computations}}
       %n = arith.negf %a {fsdp.structure = #fsdp.structure<"h.0">} : tensor<4xf32>
       nn.yield %n : tensor<4xf32>
     }
@@ -74,7 +86,7 @@ fsdp.program @all role {} {
 
 fsdp.program @all role {} {
   fsdp.segment @s train next [@s] {
-    // expected-error @below {{has 'fsdp.structure', expected it only on what computes}}
+    // expected-error @below {{has 'fsdp.structure', expected it only on computations}}
     %t = fsdp.launch "l" on "compute" attributes {fsdp.structure = #fsdp.structure<"h.0">} {
       fsdp.yield
     }
@@ -87,7 +99,7 @@ fsdp.program @all role {} {
 
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<4xf32>
-  // expected-error @below {{has 'fsdp.gathers', expected it only on what computes in a segment}}
+  // expected-error @below {{has 'fsdp.gathers', expected it only on computations in a segment}}
   %y = arith.negf %x {fsdp.gathers = @u.flat, fsdp.structure = #fsdp.structure<"u">} : tensor<4xf32>
 }
 
@@ -106,7 +118,7 @@ fsdp.program @all role {} {
 fsdp.program @all role {} {
   fsdp.segment @s train next [@s] {
     %x = fsdp.input "x" sample_dim 0 : tensor<4xf32>
-    // expected-error @below {{has 'fsdp.reduces' @u.flat for no unit; name it in 'fsdp.structure'}}
+    // expected-error @below {{has 'fsdp.reduces' @u.flat without a unit; name the unit in 'fsdp.structure'}}
     %y = fsdp.flatten %x {fsdp.reduces = @u.flat, fsdp.structure = #fsdp.structure<backward>} : (tensor<4xf32>) -> tensor<4xf32>
   }
 }

@@ -10,6 +10,8 @@
 // CHECK: arith.negf %[[X]] {fsdp.structure = #fsdp.structure<"h.0">}
 // CHECK: arith.negf %[[X]] {fsdp.structure = #fsdp.structure<"h.0" backward>}
 // CHECK: arith.negf %[[X]] {fsdp.structure = #fsdp.structure<backward>}
+// CHECK: arith.negf %[[X]] {fsdp.structure = #fsdp.structure<"h.0" backward recomputed stage 3>}
+// CHECK: arith.negf %[[X]] {fsdp.structure = #fsdp.structure<backward recomputed>}
 // CHECK: arith.negf %[[X]] {fsdp.structure = #fsdp.structure<"h.0" update stage 3>}
 // CHECK: arith.negf %[[X]] {fsdp.structure = #fsdp.structure<stage 3>}
 // CHECK: arith.negf %[[X]] {fsdp.structure = #fsdp.structure<"h.0">}
@@ -20,6 +22,8 @@
 // CLEAN: arith.negf {{.*}}<"h.0">}
 // CLEAN: arith.negf {{.*}}<"h.0" backward>}
 // CLEAN: arith.negf {{.*}}<backward>}
+// CLEAN: arith.negf {{.*}}<"h.0" backward recomputed stage 3>}
+// CLEAN: arith.negf {{.*}}<backward recomputed>}
 // CLEAN: arith.negf {{.*}}<"h.0" update stage 3>}
 // CLEAN: arith.negf {{.*}}<stage 3>}
 // CLEAN-NOT: "h.0">}
@@ -31,12 +35,14 @@ fsdp.step @evaluate evaluate {
   %0 = arith.negf %x {fsdp.structure = #fsdp.structure<"h.0">} : tensor<4xf32>
   %1 = arith.negf %x {fsdp.structure = #fsdp.structure<"h.0" backward>} : tensor<4xf32>
   %2 = arith.negf %x {fsdp.structure = #fsdp.structure<backward>} : tensor<4xf32>
+  %7 = arith.negf %x {fsdp.structure = #fsdp.structure<"h.0" backward recomputed stage 3>} : tensor<4xf32>
+  %8 = arith.negf %x {fsdp.structure = #fsdp.structure<backward recomputed>} : tensor<4xf32>
   %3 = arith.negf %x {fsdp.structure = #fsdp.structure<"h.0" update stage 3>} : tensor<4xf32>
   %4 = arith.negf %x {fsdp.structure = #fsdp.structure<forward stage 3>} : tensor<4xf32>
   %5 = arith.negf %x {fsdp.structure = #fsdp.structure<"h.0" forward stage 0>} : tensor<4xf32>
   %6 = arith.negf %x : tensor<4xf32>
-  %sum = nn.fused %0, %1, %2, %3, %4, %5, %6, %c, %d : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<f64> {
-  ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>, %e: tensor<4xf32>, %f: tensor<4xf32>, %g: tensor<4xf32>, %h: tensor<4xf32>, %i: tensor<4xf32>, %j: tensor<4xf32>, %k: tensor<4xf32>):
+  %sum = nn.fused %0, %1, %2, %3, %4, %5, %6, %7, %8, %c, %d : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<f64> {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>, %e: tensor<4xf32>, %f: tensor<4xf32>, %g: tensor<4xf32>, %h: tensor<4xf32>, %i: tensor<4xf32>, %j: tensor<4xf32>, %k: tensor<4xf32>, %l: tensor<4xf32>, %m: tensor<4xf32>):
     %r = nn.reduce sum "a ->" %a : tensor<4xf32> -> tensor<f64>
     nn.yield %r : tensor<f64>
   }
@@ -50,6 +56,7 @@ fsdp.step @evaluate evaluate {
 // CHECK: %[[B:.*]] = fsdp.launch "b" on "compute" of "of" backward {
 // CHECK: fsdp.launch "c" on "compute" of update wait(%[[B]]) {
 // CHECK: fsdp.launch "d" on "compute" of "h.0" stage 2 {
+// CHECK: fsdp.launch "e" on "compute" of "h.0" backward recomputed {
 fsdp.program @all role {} {
   fsdp.segment @s train next [@s] {
     fsdp.launch "plain" on "compute" {
@@ -61,6 +68,8 @@ fsdp.program @all role {} {
     fsdp.launch "c" on "compute" of update wait(%b) {
     }
     fsdp.launch "d" on "compute" of "h.0" stage 2 {
+    }
+    fsdp.launch "e" on "compute" of "h.0" backward recomputed {
     }
   }
 }

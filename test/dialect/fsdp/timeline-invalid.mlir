@@ -12,7 +12,7 @@ fsdp.program @p role {} {
 // buffer C2: persistent buffers stand in programs.
 
 fsdp.program @p role {} {
-  // expected-error @below {{'b' stands directly in a program; mark it persistent or move it into a segment}}
+  // expected-error @below {{'b' is directly in a program; mark it persistent or move it into a segment}}
   %b = fsdp.buffer "b" : !fsdp.buffer<tensor<8xf32>>
 }
 
@@ -38,7 +38,7 @@ fsdp.program @p role {} {
 
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
-    // expected-error @below {{names 'u', which is no storage}}
+    // expected-error @below {{names 'u', which is not a storage}}
     %b = fsdp.buffer "b" holds @u "gathered" : !fsdp.buffer<tensor<8xf32>>
   }
 }
@@ -64,7 +64,7 @@ fsdp.program @p role {} {
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %b = fsdp.buffer "b" : !fsdp.buffer<tensor<8xf32>>
-    // expected-error @below {{covers 4 elements from 6 on, expected them within 0 to 8}}
+    // expected-error @below {{covers 4 elements from 6, expected a range within 0 to 8}}
     %v = fsdp.subview %b at 6 : !fsdp.buffer<tensor<8xf32>> -> !fsdp.buffer<tensor<4xf32>>
   }
 }
@@ -114,7 +114,7 @@ fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %b = fsdp.buffer "b" : !fsdp.buffer<tensor<8xf32>>
-    // expected-error @below {{holds a collective and something else; launch them apart}}
+    // expected-error @below {{contains a collective and other ops; use separate launches}}
     %t = fsdp.launch "l" on "reduce" ins(%b : !fsdp.buffer<tensor<8xf32>>) outs(%b : !fsdp.buffer<tensor<8xf32>>) {
     ^bb0(%x: tensor<8xf32>):
       %n = arith.negf %x : tensor<8xf32>

@@ -233,7 +233,7 @@ func.func @rope_c1_last(%x: tensor<8x6xf32>) {
 // -----
 
 func.func @rope_c1_odd(%x: tensor<8x7xf32>) {
-  // expected-error @below {{has width 7, expected an even number to turn pairs of}}
+  // expected-error @below {{has width 7, expected an even number, because pairs of elements are rotated}}
   %0 = nn.rope %x dim 0 theta 1.0e+04 : tensor<8x7xf32>
   return
 }

@@ -41,7 +41,7 @@ func.func @einsum_c1_spelling(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @einsum_c2(%x: tensor<2x2xf32>) {
-  // expected-error @below {{name 'a' stands twice in operand 0}}
+  // expected-error @below {{name 'a' appears twice in operand 0}}
   %0 = nn.einsum "aa,ab->ab" %x, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
   return
 }
@@ -49,7 +49,7 @@ func.func @einsum_c2(%x: tensor<2x2xf32>) {
 // -----
 
 func.func @einsum_c2_result(%x: tensor<2x2xf32>) {
-  // expected-error @below {{name 'a' stands twice in the result}}
+  // expected-error @below {{name 'a' appears twice in the result}}
   %0 = nn.einsum "ab,ab->aa" %x, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
   return
 }
@@ -57,7 +57,7 @@ func.func @einsum_c2_result(%x: tensor<2x2xf32>) {
 // -----
 
 func.func @einsum_c3_lone(%x: tensor<2x3xf32>) {
-  // expected-error @below {{name 'b' stands in one operand only; sum it away with 'nn.reduce' first}}
+  // expected-error @below {{name 'b' appears in one operand only; sum over it with 'nn.reduce' first}}
   %0 = nn.einsum "ab,ac->ac" %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   return
 }
@@ -65,7 +65,7 @@ func.func @einsum_c3_lone(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @einsum_c3_result(%x: tensor<2x3xf32>) {
-  // expected-error @below {{name 'c' of the result stands in no operand; add it with 'nn.repeat'}}
+  // expected-error @below {{name 'c' of the result appears in no operand; add it with 'nn.repeat'}}
   %0 = nn.einsum "ab,ab->abc" %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3x4xf32>
   return
 }

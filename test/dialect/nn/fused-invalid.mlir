@@ -37,7 +37,7 @@ fsdp.step @s evaluate {
   %x = arith.constant dense<1.0> : tensor<f32>
   nn.fused %x : (tensor<f32>) -> () {
   ^bb0(%a: tensor<f32>):
-    // expected-error @below {{has side effects and cannot stand in 'nn.fused'}}
+    // expected-error @below {{has side effects and cannot be in 'nn.fused'}}
     fsdp.output "x" %a
     nn.yield
   }

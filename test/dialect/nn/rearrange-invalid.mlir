@@ -49,7 +49,7 @@ func.func @rearrange_c2_operand(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @rearrange_c2_twice(%x: tensor<2x2xf32>) {
-  // expected-error @below {{name 'a' stands twice in operand 0}}
+  // expected-error @below {{name 'a' appears twice in operand 0}}
   %0 = nn.rearrange "a a -> a" %x : tensor<2x2xf32> -> tensor<2xf32>
   return
 }

@@ -25,7 +25,7 @@ func.func @reduce_c2(%x: tensor<6xf32>) {
 // -----
 
 func.func @reduce_c2_twice(%x: tensor<6x6xf32>) {
-  // expected-error @below {{name 'a' stands twice in operand 0}}
+  // expected-error @below {{name 'a' appears twice in operand 0}}
   %0 = nn.reduce sum "a a -> a" %x : tensor<6x6xf32> -> tensor<6xf32>
   return
 }

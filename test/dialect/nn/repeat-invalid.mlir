@@ -25,7 +25,7 @@ func.func @repeat_c1_spelling(%x: tensor<2xf32>) {
 // -----
 
 func.func @repeat_c2(%x: tensor<2x3xf32>) {
-  // expected-error @below {{name 'b' is missing from the result; sum it away with 'nn.reduce'}}
+  // expected-error @below {{name 'b' is missing from the result; reduce over it with 'nn.reduce'}}
   %0 = nn.repeat "a b -> a c" %x : tensor<2x3xf32> -> tensor<2x4xf32>
   return
 }
@@ -33,7 +33,7 @@ func.func @repeat_c2(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @repeat_c2_twice(%x: tensor<2xf32>) {
-  // expected-error @below {{name 'b' stands twice in the result}}
+  // expected-error @below {{name 'b' appears twice in the result}}
   %0 = nn.repeat "a -> a b b" %x : tensor<2xf32> -> tensor<2x4x4xf32>
   return
 }

@@ -25,7 +25,7 @@ func.func @slice_c2(%x: tensor<8x16xf32>) {
 // -----
 
 func.func @slice_c3_end(%x: tensor<8x16xf32>) {
-  // expected-error @below {{has a range of 5 elements from 12 on in a dimension of 16, expected it to lie inside}}
+  // expected-error @below {{has a range of 5 elements from 12 on in a dimension of 16, expected a range inside of the dimension}}
   %0 = nn.slice %x dim 1 start 12 : tensor<8x16xf32> -> tensor<8x5xf32>
   return
 }
@@ -33,7 +33,7 @@ func.func @slice_c3_end(%x: tensor<8x16xf32>) {
 // -----
 
 func.func @slice_c3_last(%x: tensor<8x16xf32>) {
-  // expected-error @below {{has a range of 5 elements from 9223372036854775807 on in a dimension of 16, expected it to lie inside}}
+  // expected-error @below {{has a range of 5 elements from 9223372036854775807 on in a dimension of 16, expected a range inside of the dimension}}
   %0 = nn.slice %x dim 1 start 9223372036854775807 : tensor<8x16xf32> -> tensor<8x5xf32>
   return
 }
@@ -65,7 +65,7 @@ func.func @pad_c2(%x: tensor<8x16xf32>) {
 // -----
 
 func.func @pad_c3(%x: tensor<8x16xf32>) {
-  // expected-error @below {{has a range of 16 elements from 5 on in a dimension of 20, expected it to lie inside}}
+  // expected-error @below {{has a range of 16 elements from 5 on in a dimension of 20, expected a range inside of the dimension}}
   %0 = nn.pad %x dim 1 low 5 : tensor<8x16xf32> -> tensor<8x20xf32>
   return
 }

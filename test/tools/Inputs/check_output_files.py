@@ -108,7 +108,7 @@ def what_is_no_model_is_refused(compiler):
     os.mkfifo(fifo)
     binary.write_bytes(b"\x02\0\0\0\0\0\0\0{}\x1b[31m\xff")
     compiler.run("--emit=global", model=fifo, status=1, says="got a FIFO, expected a regular file")
-    done = compiler.run("--emit=global", model=binary, status=1, says="is no text, expected a model")
+    done = compiler.run("--emit=global", model=binary, status=1, says="is not text, expected a model")
     expect(done.stderr.count(b"\n") == 1 and b"\x1b" not in done.stderr, f"got {done.stderr}")
 
 
@@ -193,7 +193,7 @@ def one_file_is_not_two(compiler):
     inside = compiler.at("source/model.mlir")
     shutil.copy(model, inside)
     compiler.run("--emit=source", "-o", compiler.at("source"), model=inside, status=2,
-                 says="stands in the folder that -o replaces")
+                 says="is in the folder that -o replaces")
     expect(inside.exists(), "the model is gone")
 
 

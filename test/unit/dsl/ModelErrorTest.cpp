@@ -55,6 +55,52 @@ std::string at(int line) { return "ModelErrorTest.cpp:" + std::to_string(line) +
     EXPECT_NE(message.find(words), std::string::npos) << message;                                  \
   } while (false)
 
+TEST_F(ModelErrorTest, CheckpointsThatLeakOrHoldWhatStandsOutside) {
+  Tensor inside;
+  model->checkpoint([&] {
+    inside = relu(x);
+    return inside * inside;
+  });
+  EXPECT_MISTAKE(relu(inside), "relu: 'relu' was computed in a checkpoint that does not return it; "
+                               "return it from the function");
+  EXPECT_MISTAKE(model->checkpoint([&] { return inside; }),
+                 "the checkpoint: 'relu' was computed in a checkpoint that does not return it; return "
+                 "it from the function");
+  Average average;
+  model->checkpoint([&] {
+    average = mean(x);
+    return relu(x);
+  });
+  EXPECT_MISTAKE_HAS(model->loss(average), "was computed in a checkpoint that does not return it");
+  EXPECT_MISTAKE_HAS(model->metric("m", average),
+                     "was computed in a checkpoint that does not return it");
+  EXPECT_MISTAKE(model->checkpoint([&] { return std::vector<Tensor>(); }),
+                 "the checkpoint returns no tensor; return what is used outside");
+  EXPECT_MISTAKE(model->checkpoint([&] { return Tensor(); }),
+                 "the checkpoint returns a tensor that holds no value");
+  Model other(context);
+  Tensor foreign = other.input("x", {10, 64});
+  EXPECT_MISTAKE(model->checkpoint([&] { return foreign; }),
+                 "the checkpoint returns 'x' of another model");
+}
+
+TEST_F(ModelErrorTest, CheckpointsThatHoldMoreThanOperations) {
+  const std::string words = " stands in a checkpoint, whose operations are computed twice; put it outside";
+  auto within = [&](const std::function<void()> &mistake) {
+    return said([&] {
+      model->checkpoint([&] {
+        mistake();
+        return relu(x);
+      });
+    });
+  };
+  EXPECT_EQ(within([&] { model->input("z", {10}); }), at(__LINE__) + "input 'z'" + words);
+  EXPECT_EQ(within([&] { model->loss(mean(x)); }), at(__LINE__) + "the loss" + words);
+  EXPECT_EQ(within([&] { model->metric("m", mean(x)); }), at(__LINE__) + "metric 'm'" + words);
+  EXPECT_EQ(within([&] { model->checkpoint([&] { return x; }); }),
+            at(__LINE__) + "a checkpoint" + words);
+}
+
 TEST_F(ModelErrorTest, TokensThatAreNoRows) {
   EXPECT_MISTAKE(model->tokens("tokens", {6}, 61),
                  "tokens 'tokens' have 1 dimensions and a vocabulary of 61, expected samples by "
@@ -76,7 +122,7 @@ TEST_F(ModelErrorTest, EinsumOfTheWrongNotation) {
 }
 
 TEST_F(ModelErrorTest, SizeThatNothingTells) {
-  EXPECT_MISTAKE_HAS(repeat("b i -> b i k", x, {}), "does not tell the size of 'k'; give it");
+  EXPECT_MISTAKE_HAS(repeat("b i -> b i k", x, {}), "does not determine the size of 'k'; give it");
   EXPECT_MISTAKE_HAS(rearrange("b (h d) -> b h d", x), "rearrange 'b (h d) -> b h d' of 'x'");
   EXPECT_MISTAKE_HAS(rearrange("b (h d) -> b h d", x, {{"h", 7}}), "64");
   EXPECT_MISTAKE_HAS(rearrange("(c e) (h d) -> c (e h) d", x, {{"c", 2}}),
@@ -96,8 +142,8 @@ TEST_F(ModelErrorTest, ReduceOfAnotherRank) {
 
 TEST_F(ModelErrorTest, ShapesThatDoNotFit) {
   EXPECT_MISTAKE(x + y, "add of 'x' (10x64xf32) and 'y' (10x3xf32): shapes do not fit; expected "
-                        "equal shapes, or one that is the trailing part of the other ('repeat' "
-                        "says anything else)");
+                        "equal shapes, or one that is the trailing part of the other (use 'repeat' "
+                        "for any other broadcast)");
 }
 
 TEST_F(ModelErrorTest, ResultsAreNamedAfterTheirLayer) {
@@ -133,7 +179,7 @@ TEST_F(ModelErrorTest, PartsThatAreNotThere) {
                      "has a range of 4 elements from 62 on in a dimension of 64");
   EXPECT_MISTAKE_HAS(pad(x, 1, -1, 1), "pad of dimension 1 of 'x' (10x64xf32): ");
   EXPECT_MISTAKE_HAS(concat({x, y}, 0), "concat along dimension 0 of 'x' (10x64xf32) and 'y'");
-  EXPECT_MISTAKE(concat({}, 0), "concat of nothing: expected at least one tensor to join");
+  EXPECT_MISTAKE(concat({}, 0), "concat got no tensors: expected at least one tensor to join");
 }
 
 TEST_F(ModelErrorTest, RowsThatDoNotFit) {
@@ -154,7 +200,8 @@ TEST_F(ModelErrorTest, RowsThatDoNotFit) {
                      "got the order 'b t h d', expected b, h, t and n with spaces between them, "
                      "then d, such as 'b t n h d'");
   EXPECT_MISTAKE_HAS(attention("b t n h d", x), "expected the dimensions 'b t n h d'");
-  EXPECT_MISTAKE_HAS(rope(y), "has width 3, expected an even number to turn pairs of");
+  EXPECT_MISTAKE_HAS(rope(y),
+                     "has width 3, expected an even number, because pairs of elements are rotated");
   EXPECT_MISTAKE_HAS(rope("b s d", y), "got the order 'b s d', expected a letter for each "
                                        "dimension, t for the positions");
   EXPECT_MISTAKE_HAS(rope("d t", x), "has no positions in dimension 1");
@@ -168,7 +215,7 @@ TEST_F(ModelErrorTest, ScanSum) {
 TEST_F(ModelErrorTest, Dropout) {
   dropout(x, 0.1, "drop");
   EXPECT_MISTAKE_HAS(dropout(x, 0.1, "drop"),
-                     "the draws of 'drop' are another dropout's; give each its own name");
+                     "dropout name 'drop' is already in use; give each dropout its own name");
   EXPECT_MISTAKE_HAS(dropout(x, 1), "has rate 1.000000e+00, expected at least 0 and less than 1");
 }
 
@@ -197,9 +244,9 @@ TEST_F(ModelErrorTest, OperandsOfTwoModels) {
 TEST_F(ModelErrorTest, ValuesThatAreNot) {
   Tensor none;
   Parameter undeclared;
-  EXPECT_MISTAKE(relu(none), "this tensor holds no value; assign one before it is used");
+  EXPECT_MISTAKE(relu(none), "this tensor has no value; assign one before it is used");
   EXPECT_MISTAKE(relu(undeclared),
-                 "this parameter was not declared; make it with 'Scope::parameter'");
+                 "this parameter was not declared; create it with 'Scope::parameter'");
 }
 
 TEST_F(ModelErrorTest, Inputs) {
@@ -237,7 +284,7 @@ TEST_F(ModelErrorTest, Parameters) {
 TEST_F(ModelErrorTest, LossesAndMetrics) {
   EXPECT_MISTAKE(take(*model), "the model has no loss; call 'Model::loss'");
   model->loss(mean(x));
-  EXPECT_MISTAKE(model->loss(mean(y)), "the model has two losses; add them up first");
+  EXPECT_MISTAKE(model->loss(mean(y)), "the model has two losses; add them first");
   model->metric("accuracy", mean(x));
   EXPECT_MISTAKE(model->metric("accuracy", mean(y)),
                  "metric 'accuracy' is given twice; give each its own name");
@@ -257,15 +304,15 @@ TEST_F(ModelErrorTest, NamesThatCannotBePrinted) {
 
 TEST_F(ModelErrorTest, NamesThatMeanSomething) {
   EXPECT_MISTAKE(model->input("__metadata__", {4}),
-                 "input '__metadata__': is called '__metadata__', which data files keep for "
-                 "themselves; choose another name");
+                 "input '__metadata__': is called '__metadata__', a name that is reserved in data "
+                 "files; choose another");
   EXPECT_MISTAKE_HAS(model->unit("u", "").parameter("__metadata__", {4}, zeros()),
-                     "which weight files keep for themselves; choose another name");
+                     "a name that is reserved in weight files; choose another");
   for (const char *key : {"step", "loss", "grad_norm", "lr", "tokens_per_s", "step_ms",
                           "peak_bytes", "workspace", "run", "val_loss", "val_"})
     EXPECT_MISTAKE(model->metric(key, mean(x)),
                    "metric '" + std::string(key) + "': is called '" + key +
-                       "', a key that the training log writes itself; choose another name");
+                       "', a key that is reserved in the training log; choose another name");
   model->metric("value", mean(x));
 }
 

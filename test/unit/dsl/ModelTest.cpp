@@ -57,6 +57,31 @@ TEST_F(ModelTest, InputsOfTokensSayHowLargeTheVocabularyIs) {
   EXPECT_EQ(count(text(*module), "{fsdp.targets = 61 : i64} : tensor<6x16xi32>"), 1);
 }
 
+TEST_F(ModelTest, ACheckpointIsARegionWithItsResults) {
+  Model model(context);
+  Tensor x = model.input("x", {6, 4});
+  Scope unit = model.unit("block");
+  Parameter in = unit.parameter("in", {4, 4}, normal(0.02)),
+            out = unit.parameter("out", {4, 4}, normal(0.02));
+  Tensor y = model.checkpoint(
+      [&] { return einsum("bi,io->bo", tanh(einsum("bi,io->bo", x, in)), out); },
+      Keep::Contractions);
+  auto both = model.checkpoint(
+      [&] { return std::vector<Tensor>{dropout(y, 0.1), dropout(y, 0.2)}; });
+  EXPECT_EQ(y.shape(), (Shape{6, 4}));
+  EXPECT_EQ(y.name(), "block.einsum");
+  model.loss(mean(square(both[0] + both[1])));
+  auto module = take(model);
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  std::string ir = text(*module);
+  EXPECT_EQ(count(ir, "fsdp.checkpoint selective : tensor<6x4xf32> {"), 1) << ir;
+  EXPECT_EQ(count(ir, "fsdp.checkpoint full : tensor<6x4xf32>, tensor<6x4xf32> {"), 1) << ir;
+  EXPECT_LT(ir.find("fsdp.checkpoint"), ir.find("fsdp.read @block.in")) << ir;
+  // Draws are told apart inside of regions too.
+  EXPECT_EQ(count(ir, "name \"block.dropout\""), 1) << ir;
+  EXPECT_EQ(count(ir, "name \"block.dropout.1\""), 1) << ir;
+}
+
 TEST_F(ModelTest, NamesOfParametersComeFromScopes) {
   Model model(context);
   Scope block = model.unit("h0");

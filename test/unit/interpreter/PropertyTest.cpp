@@ -2,7 +2,8 @@
 //
 // Random modules x random meshes x random placements x random precisions: the global phase on one device, the local
 // phase on N ranks and the scheduled phase on N ranks with streams and an arena must log the same
-// numbers and leave the same parameters and states behind. A case is a function of its seed:
+// numbers and leave the same parameters and states behind. Rematerialization, and checkpoints of the model, change no
+// bit in the global phase. A case is a function of its seed:
 //
 //   property-tests --cases=20000            many cases (or FSDP_PROPERTY_CASES)
 //   property-tests --seed=123 --cases=1     one case again (or FSDP_PROPERTY_SEED)
@@ -15,6 +16,7 @@
 #include "interpreter/Machine.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/Pipelines.h"
+#include "passes/global/CheckpointRegions.h"
 #include "llvm/Support/Format.h"
 #include <chrono>
 #include <gtest/gtest.h>
@@ -57,15 +59,18 @@ public:
 
 private:
   using Stage = void (*)(OpPassManager &, const PipelineOptions &);
-  bool lower(Stage stage) {
+  bool lower(Stage stage) { return lower(stage, random.options); }
+  bool lower(Stage stage, const PipelineOptions &options) {
     PassManager manager(random.module->getContext());
     manager.enableVerifier(false);
-    stage(manager, random.options);
+    stage(manager, options);
     if (printModules)
       llvm::errs() << *random.module << "\n";
     return succeeded(manager.run(*random.module)) && succeeded(verify(*random.module));
   }
   FailureOr<Trace> trace(Numerics numerics, bool poison);
+  std::string compareModel(const Trace &global);
+  FailureOr<Trace> traceWithoutRegions();
   /// Equal up to `tolerance`, relative; the first difference as text.
   std::string compare(const Trace &expected, const Trace &got, StringRef phase, double tolerance);
   void cover(Coverage &coverage);
@@ -150,6 +155,40 @@ std::string Case::compare(const Trace &expected, const Trace &got, StringRef pha
   return {};
 }
 
+/// Runs the step as it was before any pass, up to its loss: the first of `global` is the same.
+std::string Case::compareModel(const Trace &global) {
+  MachineOptions options;
+  options.seed = seed;
+  options.totalSteps = 4;
+  auto machine = Machine::create(*random.module, options);
+  if (failed(machine))
+    return "the model is not compiled";
+  FailureOr<Outputs> outputs = (*machine)->run("train", random.data);
+  if (failed(outputs))
+    return "the model does not run";
+  for (const auto &[name, value] : *outputs)
+    if (std::string text = compareTensors(value, global.outputs.front().at(name), 1e-6);
+        !text.empty())
+      return "global: '" + name + "'" + text;
+  return {};
+}
+
+/// What the global phase leaves behind where nothing is computed again; the module stays as it is.
+FailureOr<Trace> Case::traceWithoutRegions() {
+  OwningOpRef<ModuleOp> module = random.module->clone();
+  std::swap(random.module, module);
+  SmallVector<CheckpointOp> checkpoints;
+  random.module->walk([&](CheckpointOp checkpoint) { checkpoints.push_back(checkpoint); });
+  llvm::for_each(checkpoints, inlineCheckpoint);
+  PipelineOptions options = random.options;
+  options.remat = "none";
+  FailureOr<Trace> plain = failure();
+  if (lower(buildGlobalPipeline, options))
+    plain = trace(Numerics::exact, /*poison=*/false);
+  std::swap(random.module, module);
+  return plain;
+}
+
 void Case::cover(Coverage &coverage) {
   std::set<std::string> ops;
   random.module->walk([&](Operation *op) {
@@ -179,11 +218,21 @@ std::string Case::check(Coverage &coverage) {
   auto failure = [&](StringRef what) { return (what + messages).str(); };
   if (failed(verify(*random.module)))
     return failure("the generated module is invalid");
+  OwningOpRef<ModuleOp> model = random.module->clone();
+  FailureOr<Trace> plain = traceWithoutRegions();
+  if (failed(plain))
+    return failure("the global phase without regions does not run");
   if (!lower(buildGlobalPipeline))
     return failure("the global stage fails");
   FailureOr<Trace> global = trace(Numerics::exact, /*poison=*/false);
   if (failed(global))
     return failure("the global phase does not run");
+  if (std::string text = compare(*plain, *global, "rematerialized", 0); !text.empty())
+    return failure(text);
+  std::swap(random.module, model);
+  if (std::string text = compareModel(*global); !text.empty())
+    return failure(text);
+  std::swap(random.module, model);
   Coverage covered;
   cover(covered);
 

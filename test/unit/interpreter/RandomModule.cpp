@@ -90,6 +90,41 @@ static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
   return options;
 }
 
+/// Puts some ops of `step` that follow one another into a checkpoint, as an author may.
+static void addCheckpoint(StepOp step, Draw draw) {
+  auto canStandInside = [](Operation *op) {
+    return op && !isa<InputOp, LossOp, MetricOp, CheckpointOp>(op);
+  };
+  Block &body = step.getBody().front();
+  SmallVector<Operation *> ops;
+  Operation *next = &*std::next(
+      body.begin(), draw.between(0, static_cast<int64_t>(body.getOperations().size()) - 1));
+  for (int64_t most = draw.between(1, 30); canStandInside(next) && most > 0; --most) {
+    ops.push_back(next);
+    next = next->getNextNode();
+  }
+  if (ops.empty())
+    return;
+  SmallVector<Value> results;
+  for (Operation *op : ops)
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(),
+                       [&](Operation *user) { return !llvm::is_contained(ops, user); }))
+        results.push_back(result);
+  OpBuilder builder(ops.front());
+  auto checkpoint = CheckpointOp::create(
+      builder, step.getLoc(), ValueRange(results).getTypes(),
+      draw.chance(50) ? CheckpointPolicy::full : CheckpointPolicy::selective);
+  Block &inside = checkpoint.getBody().emplaceBlock();
+  for (Operation *op : ops)
+    op->moveBefore(&inside, inside.end());
+  builder.setInsertionPointToEnd(&inside);
+  YieldOp::create(builder, step.getLoc(), results);
+  for (auto [value, result] : llvm::zip_equal(results, checkpoint.getResults()))
+    value.replaceUsesWithIf(
+        result, [&](OpOperand &use) { return !checkpoint->isProperAncestor(use.getOwner()); });
+}
+
 RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64_t mostRanks) {
   std::mt19937_64 random(seed);
   Draw draw{random};
@@ -112,6 +147,11 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
     RandomStep(builder, *result.module, evaluate, random, result.data, &body).build();
   }
   result.options = makeOptions(*result.module, draw);
+  // Last, so that what a seed draws besides stays.
+  constexpr const char *policies[] = {"full", "selective", "every:2", "every:3"};
+  result.options.remat = draw.chance(50) ? policies[draw.between(0, 3)] : "none";
+  for (int64_t regions = draw.between(0, 2); regions > 0; --regions)
+    addCheckpoint(step, draw);
   int64_t shares = 1;
   for (auto [name, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes()))
     if (name.getValue() != "tensor")

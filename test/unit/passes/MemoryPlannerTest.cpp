@@ -3,6 +3,7 @@
 #include "passes/schedule/MemoryPlanner.h"
 #include "passes/schedule/Checker.h"
 #include "passes/schedule/HappensBefore.h"
+#include "passes/schedule/Peak.h"
 #include "test/unit/passes/RandomProblem.h"
 
 #include <algorithm>
@@ -201,6 +202,89 @@ TEST(MemoryPlannerTest, SegmentsShareAndPersistentBuffersDoNot) {
   EXPECT_EQ(plan.arena, 192 + 512);
   applyPlan(plan, role);
   EXPECT_EQ(describe(checkSchedule(problem)), "");
+}
+
+TEST(PeakTest, NamesWhatIsAliveAndSince) {
+  // b0 -> b1 -> b2 on one stream; b0 is needed again at the end: all three are alive from launch 2 on.
+  Role role{"all", {"s"}, {{"p", 100, -1, -1}}, {}, -1};
+  Segment segment{"g", {}, {0}, true};
+  for (int b = 0; b < 4; ++b)
+    role.buffers.push_back({"b" + std::to_string(b), 64 + b, 0, -1});
+  auto add = [&](std::vector<Access> reads, std::vector<Access> writes) {
+    segment.launches.push_back({"l", 0, {}, std::move(reads), std::move(writes), {}, {}});
+  };
+  add({{0, 0, 100}}, {{1, 0, 64}});
+  add({{1, 0, 64}}, {{2, 0, 65}});
+  add({{2, 0, 65}}, {{3, 0, 66}});
+  add({{1, 0, 64}, {3, 0, 66}}, {});
+  add({}, {{4, 0, 67}});
+  role.segments.push_back(segment);
+  Peak peak = findPeak(role);
+  EXPECT_EQ(peak.buffers, (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(peak.segment, 0);
+  EXPECT_EQ(peak.launch, 2);
+  // In whole 64 bytes, but for one of the two that end between: 128 + 64 + 128 + 128 - 63.
+  EXPECT_EQ(peak.bytes, 385);
+}
+
+TEST(PeakTest, OfBuffersInOnePlaceTheLatestIsAlive) {
+  Role role{"all", {"s"}, {}, {}, -1};
+  Segment segment{"g", {}, {0}, true};
+  for (int b = 0; b < 3; ++b)
+    role.buffers.push_back({"b" + std::to_string(b), 64, 0, -1});
+  segment.launches.push_back({"make", 0, {}, {}, {{0, 0, 64}}, {}, {}});
+  segment.launches.push_back({"negate", 0, {}, {{0, 0, 64}}, {{1, 0, 64}}, {{0, 0}}, {}});
+  segment.launches.push_back({"other", 0, {}, {}, {{2, 0, 64}}, {}, {}});
+  segment.launches.push_back({"use", 0, {}, {{1, 0, 64}, {2, 0, 64}}, {}, {}, {}});
+  role.segments.push_back(segment);
+  Peak peak = findPeak(role);
+  EXPECT_EQ(peak.buffers, (std::vector<int>{1, 2}));
+  EXPECT_EQ(peak.launch, 2);
+  EXPECT_EQ(peak.bytes, 128);
+}
+
+TEST(PeakTest, WithoutTransientBuffersNoLaunchIsThePeak) {
+  Role role{"all", {"s"}, {{"p", 100, -1, -1}, {"q", 10, -1, -1}}, {}, -1};
+  role.segments.push_back({"g", {{"read", 0, {}, {{0, 0, 100}}, {}, {}, {}}}, {0}, true});
+  Peak peak = findPeak(role);
+  EXPECT_EQ(peak.buffers, (std::vector<int>{0, 1}));
+  EXPECT_EQ(peak.launch, -1);
+  EXPECT_EQ(peak.segment, -1);
+  EXPECT_EQ(peak.bytes, 138);
+}
+
+// No plan may put two buffers of the peak on one byte, and together they are the lower bound.
+TEST(PeakTest, BuffersOfThePeakShareNothing) {
+  std::mt19937 random(5);
+  int touched = 0;
+  for (int i = 0; i < 500; ++i) {
+    RandomShape shape;
+    shape.launches = 3 + static_cast<int>(random() % 30);
+    shape.buffers = 1 + static_cast<int>(random() % 20);
+    shape.streams = 1 + static_cast<int>(random() % 4);
+    shape.persistent = 1 + static_cast<int>(random() % 3);
+    shape.segments = 1 + static_cast<int>(random() % 2);
+    Problem problem = makeScheduledProblem(random, shape);
+    Role &role = problem.roles[0];
+    Peak peak = findPeak(role);
+    MemoryPlan plan = planMemory(role);
+    ASSERT_EQ(peak.bytes, plan.lowerBound) << "case " << i;
+    int64_t sum = 0;
+    std::vector<std::pair<int64_t, int64_t>> ranges;
+    for (int b : peak.buffers) {
+      const Buffer &buffer = role.buffers[b];
+      ASSERT_TRUE(buffer.isPersistent() || buffer.segment == peak.segment) << "case " << i;
+      sum += buffer.size;
+      ranges.push_back({plan.offsets[b], plan.offsets[b] + buffer.size});
+    }
+    std::sort(ranges.begin(), ranges.end());
+    for (size_t r = 1; r < ranges.size(); ++r)
+      ASSERT_LE(ranges[r - 1].second, ranges[r].first) << "case " << i;
+    ASSERT_LE(sum, peak.bytes) << "case " << i;
+    ASSERT_LT(peak.bytes, sum + kAlignment * static_cast<int64_t>(peak.buffers.size() + 1));
+    touched += peak.launch >= 0;
+  }
+  EXPECT_GT(touched, 400);
 }
 
 TEST(MemoryPlannerTest, PlansTwiceAlike) {

@@ -99,9 +99,71 @@ TEST_F(MemoryReportTest, WritesJsonAndATable) {
   EXPECT_NE(table.find("memory of each of 2 ranks (fsdp=2), in bytes\n"), std::string::npos);
   EXPECT_NE(table.find("  parameters                 176             192      192 B\n"),
             std::string::npos);
-  EXPECT_NE(table.find("       1,234,567   1.18 MiB  allocated once: "), std::string::npos);
+  EXPECT_NE(table.find("       1,234,567   1.18 MiB  512 B persistent, "), std::string::npos);
   EXPECT_NE(table.find("     3 x all_gather     over fsdp, 80 bytes per call\n"),
             std::string::npos);
+}
+
+// Every byte of the lower bound is of one kind, or lies between buffers.
+TEST_F(MemoryReportTest, SplitsThePeakByKind) {
+  for (int prefetch : {0, 1, 9}) {
+    MemoryReport report = measure(prefetch);
+    const MemoryPeak &peak = report.peak;
+    EXPECT_EQ(peak.bytes, report.lowerBound);
+    int64_t sum = peak.alignment;
+    for (int64_t bytes : peak.kinds)
+      sum += bytes;
+    EXPECT_EQ(sum, report.lowerBound);
+    auto bytesOf = [&](BufferKind kind) { return peak.kinds[static_cast<int>(kind)]; };
+    EXPECT_EQ(bytesOf(BufferKind::parameters), report.parameters);
+    EXPECT_EQ(bytesOf(BufferKind::optimizer), report.optimizer);
+    EXPECT_EQ(bytesOf(BufferKind::stepState), 128);
+    EXPECT_LE(bytesOf(BufferKind::gathered), report.gathered);
+    EXPECT_EQ(peak.segment, "train");
+    EXPECT_FALSE(peak.launch.empty());
+    std::array<int64_t, kBufferKinds> ofBuffers = {};
+    for (size_t i = 0; i < peak.buffers.size(); ++i) {
+      ofBuffers[static_cast<int>(peak.buffers[i].kind)] += peak.buffers[i].bytes;
+      if (i)
+        EXPECT_LE(peak.buffers[i].bytes, peak.buffers[i - 1].bytes);
+    }
+    EXPECT_EQ(ofBuffers, peak.kinds);
+  }
+}
+
+// Names of any length leave the tables within a terminal.
+TEST_F(MemoryReportTest, FitsIntoATerminal) {
+  MemoryReport report = measure(1);
+  report.arena = report.lowerBound = report.persistent = report.transient = 987'654'321'098;
+  std::string name;
+  for (int i = 0; i < 60; ++i)
+    name += "\u00e4b"; // a letter of two bytes, and one of one
+  report.peak.launch = report.peak.unit = report.peak.segment = name;
+  report.peak.buffers.clear();
+  for (int i = 0; i < 40; ++i)
+    report.peak.buffers.push_back(
+        {name + std::to_string(i), name, BufferKind::temporaries, 1000 - i});
+  for (int i = 0; i < 3; ++i)
+    report.peak.buffers.push_back(
+        {"h." + std::to_string(i) + ".attn", "h." + std::to_string(i), BufferKind::saved, 800});
+  std::string table;
+  llvm::raw_string_ostream os(table);
+  report.print(os);
+  StringRef rest = table;
+  int rows = 0;
+  while (!rest.empty()) {
+    auto [line, after] = rest.split('\n');
+    EXPECT_LE(line.size(), 100u) << line.str();
+    EXPECT_TRUE(llvm::json::isUTF8(line)) << line.str();
+    rest = after;
+    ++rows;
+  }
+  EXPECT_LT(rows, 50);
+  // Buffers of several units that are alike are one row, which counts as much as they do together.
+  EXPECT_NE(table.find("2,400   2.34 KiB  saved        h.0..2          3 x *.attn\n"),
+            std::string::npos)
+      << table;
+  EXPECT_NE(table.find(" in 29 others\n"), std::string::npos) << table;
 }
 
 /// A chain of units of the given widths over `ranks` ranks: weight and bias each, squared error.

@@ -221,8 +221,8 @@ TEST_F(AtomicFileTest, InputsThatAreNoFilesAreRefusedAtOnce) {
                                    {"/dev/zero", "character device"}})
     EXPECT_EQ(messageOf([&, path = path] { MappedFile input(path); }),
               "cannot read '" + path + "': got a " + kind +
-                  ", expected a regular file, which can be read at any place; write what it gives "
-                  "to a file first");
+                  ", expected a regular file, because it is read at any position; write its "
+                  "content to a file first");
 }
 
 } // namespace

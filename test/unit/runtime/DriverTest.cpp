@@ -339,12 +339,34 @@ TEST_F(DriverTest, TracesEveryLaunchOfEveryRank) {
   EXPECT_EQ(begins[1].size(), 3u);
   EXPECT_LT(std::abs(begins[0][0] - begins[1][0]), 10e6) << "the ranks' clocks begin together";
   EXPECT_EQ(kinds["enqueue"], 6);
+  EXPECT_EQ(kinds["evaluate"], 0);
   EXPECT_EQ(kinds["all_gather"], 6);
   // Forward and the weight's gradient: 4 samples of 5 to 3 on each of the two ranks.
   EXPECT_EQ(flops, 3 * 2 * (2.0 * 4 * 5 * 3));
   EXPECT_EQ(bytes, 3 * 2 * 4.0 * (4 * 5 + 5 * 3 + 4 * 3));
   EXPECT_TRUE(threads.count("0/host") && threads.count("1/host"));
   EXPECT_TRUE(threads.count("0/compute") && threads.count("1/compute"));
+}
+
+TEST_F(DriverTest, TracesEvaluationApart) {
+  ASSERT_EQ(train(1, dataAndInit() + " --steps 2 --val-data " + at("data") +
+                         " --eval-every 1 --trace " + at("trace")),
+            0)
+      << said;
+  std::vector<std::string> names;
+  const auto events = nlohmann::json::parse(textOf(at("trace")))["traceEvents"];
+  for (const auto &event : events)
+    if (event["ph"] == "X" && event["tid"] == 0 && event["cat"] != "enqueue") {
+      names.push_back(event["name"]);
+      EXPECT_EQ(names.back().rfind(event["cat"].get<std::string>(), 0), 0u);
+    }
+  std::vector<std::string> expected;
+  for (const std::string step : {"1", "2"}) {
+    expected.push_back("step " + step);
+    for (int batch = 0; batch < 2; ++batch) // 13 samples, 8 at a time
+      expected.push_back("evaluate " + step);
+  }
+  EXPECT_EQ(names, expected);
 }
 
 TEST_F(DriverTest, PrintsItsMemoryTable) {

@@ -147,7 +147,7 @@ TEST_F(LogFileTest, AFullDiskEndsTheLogNotTheRun) {
   writeStep(log, 7);
   writeStep(log, 8);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "note: cannot write '/dev/full' in step 7: No space left on device; training goes on "
+            "note: cannot write '/dev/full' in step 7: No space left on device; training continues "
             "without it\n");
   EXPECT_EQ(messageOf([&] { log.finish(); }),
             "cannot write '/dev/full': No space left on device; training is done, but the log "

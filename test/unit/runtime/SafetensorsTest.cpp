@@ -82,7 +82,7 @@ TEST(SafetensorsTest, FindsTheFirstNonfinite) {
 
 TEST(SafetensorsTest, RefusesWhatIsNotWhole) {
   EXPECT_EQ(complaint(safetensors(kGood, kData)), "no error");
-  refused("abc", "is not a whole safetensors file: got 3 bytes, expected at least 8");
+  refused("abc", "is not a complete safetensors file: got 3 bytes, expected at least 8");
   refused(safetensors(kGood, kData.substr(0, 20)),
           "is cut off: got 20 bytes of data, expected at least 24");
   refused(safetensors(kGood, kData + "x"), "got 25 bytes of data, expected 24");
@@ -118,7 +118,7 @@ TEST(SafetensorsTest, RefusesHeadersThatLie) {
   refused(safetensors("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})", eight),
           "it overlaps the one before");
   refused(safetensors("{" + a + R"(,"b":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})", eight),
-          "there is a hole");
+          "there is a gap");
   refused(safetensors("{" + a + "," + a + "}", four), "its header names tensor 'a' twice");
 }
 

@@ -195,6 +195,31 @@ TEST_F(Streams, AnObserverSeesEachAction) {
   EXPECT_LT(seen.processor, 0.02) << "a thread that sleeps does not run";
 }
 
+TEST_F(Streams, AnObserverSeesWhatAWaitIsFor) {
+  struct Seen {
+    std::vector<std::string> names, kinds, awaited;
+  } seen;
+  b.observe({[](void *user, const StreamAction &action) {
+               static_cast<Seen *>(user)->names.push_back(action.name);
+               static_cast<Seen *>(user)->kinds.push_back(action.work.kind);
+               static_cast<Seen *>(user)->awaited.push_back(action.awaited ? action.awaited : "");
+             },
+             &seen});
+  Event early, event;
+  a.record(early);
+  a.push("first", [] {});
+  a.record(event);
+  b.wait(event);
+  a.push("second", [] {}); // for nobody
+  b.push("use", [] {});
+  b.wait(early);
+  b.synchronize();
+  EXPECT_EQ(seen.names, (std::vector<std::string>{"first", "use", "start"}));
+  EXPECT_EQ(seen.kinds, (std::vector<std::string>{"wait", "fused", "wait"}));
+  EXPECT_EQ(seen.awaited, (std::vector<std::string>{"a", "", "a"}));
+  a.synchronize();
+}
+
 TEST(WaitCounter, WaitEndsAtItsLimit) {
   WaitCounter progress;
   double start = now();

@@ -118,7 +118,7 @@ TEST(TokenDatasetTest, RefusesFilesThatAreNotWhole) {
 TEST(TokenDatasetTest, RefusesFilesOfAnotherKind) {
   refused(tokenFile(20240521, 1, counting<std::uint16_t>(20)), 5000,
           "not a token file: got magic number 20240521, expected 20240520 (16-bit tokens) or "
-          "20240801 (32-bit tokens); bytes as they are suit a vocabulary of 256, this model's has "
+          "20240801 (32-bit tokens); plain bytes need a vocabulary of 256, this model has "
           "5000");
   refused("", 5000, "not a token file: got magic number 0");
   // Tensors would be read as text where every byte is a token.

@@ -1,0 +1,119 @@
+//===- TraceTables.cpp ----------------------------------------------------===//
+
+#include "codegen/TraceTables.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+/// From the first launch that touches a range of the arena to the last one.
+struct Life {
+  int64_t offset = 0, bytes = 0;
+  int first = 0, last = 0; ///< launches, in issue order
+};
+
+} // namespace
+
+static BufferOp bufferOf(Value buffer) {
+  while (auto subview = buffer.getDefiningOp<SubviewOp>())
+    buffer = subview.getBuffer();
+  return buffer.getDefiningOp<BufferOp>();
+}
+
+/// The lives of the buffers of a segment, in the order in which they begin. Those that take each
+/// other's place in a launch that works in place are one.
+static std::vector<Life> livesOf(const ScheduledProgram &program, const Timeline &timeline) {
+  llvm::MapVector<Operation *, Life> touched;
+  for (auto [number, action] : llvm::enumerate(timeline.actions))
+    for (ValueRange buffers :
+         {ValueRange(action.launch.getIns()), ValueRange(action.launch.getOuts())})
+      for (Value value : buffers) {
+        BufferOp buffer = bufferOf(value);
+        if (buffer.getPersistent())
+          continue;
+        ArenaSpan span = program.spanOf(buffer);
+        const int launch = static_cast<int>(number);
+        touched.try_emplace(buffer, Life{span.offset, span.bytes, launch, launch})
+            .first->second.last = launch;
+      }
+  std::vector<Life> lives;
+  llvm::DenseMap<int64_t, size_t> latest; ///< life at each offset
+  for (const auto &[buffer, life] : touched) {
+    auto [at, isNew] = latest.try_emplace(life.offset, lives.size());
+    Life *before = isNew ? nullptr : &lives[at->second];
+    if (before && before->last == life.first && before->bytes == life.bytes) {
+      before->last = life.last;
+      continue;
+    }
+    at->second = lives.size();
+    lives.push_back(life);
+  }
+  return lives;
+}
+
+/// Each launch that gathers, and the first on another stream that reads what it leaves.
+static std::vector<std::pair<int, int>> gatherUses(const Timeline &timeline) {
+  struct Gather {
+    int number;
+    StringRef stream;
+  };
+  llvm::DenseMap<Operation *, Gather> gathered; ///< by buffer, until it is used
+  std::vector<std::pair<int, int>> uses;
+  for (auto [index, action] : llvm::enumerate(timeline.actions)) {
+    const int number = static_cast<int>(index);
+    LaunchOp launch = action.launch;
+    for (Value value : launch.getIns()) {
+      auto found = gathered.find(bufferOf(value));
+      if (found == gathered.end() || found->second.stream == launch.getStream())
+        continue;
+      uses.push_back({found->second.number, number});
+      gathered.erase(found);
+    }
+    if (isa_and_nonnull<AllGatherOp>(onlyOp(launch)))
+      for (Value value : launch.getOuts())
+        gathered[bufferOf(value)] = {number, launch.getStream()};
+  }
+  return uses;
+}
+
+static void emitArray(StringRef declaration, ArrayRef<std::string> items, Writer &writer) {
+  if (!items.empty())
+    writer.list(declaration, items, "};");
+}
+
+void mlir::fsdp::emitTraceTables(const ScheduledProgram &program, const Timeline &timeline,
+                                 Writer &writer) {
+  std::vector<std::string> streams, lives, uses;
+  for (const Action &action : timeline.actions)
+    streams.push_back(program.names.stream(action.launch.getStreamAttr()));
+  for (const Life &life : livesOf(program, timeline))
+    lives.push_back("{" + std::to_string(life.bytes) + ", " + std::to_string(life.first) + ", " +
+                    std::to_string(life.last) + "}");
+  for (auto [gather, use] : gatherUses(timeline))
+    uses.push_back("{" + std::to_string(gather) + ", " + std::to_string(use) + "}");
+  writer.line("// For --trace: the stream of each launch; bytes that are alive from one launch to "
+              "another; gathers "
+              "and");
+  writer.line("// their first uses.");
+  writer.line("namespace traced {");
+  emitArray("constexpr std::uint8_t streams[] = {", streams, writer);
+  emitArray("constexpr BufferLife lives[] = {", lives, writer);
+  emitArray("constexpr GatherUse uses[] = {", uses, writer);
+  writer.line("} // namespace traced");
+  writer.list("constexpr SegmentTrace trace = {",
+              {streams.empty() ? "{}" : "traced::streams", lives.empty() ? "{}" : "traced::lives",
+               uses.empty() ? "{}" : "traced::uses"},
+              "};");
+}
+
+int64_t mlir::fsdp::persistentBytes(const ScheduledProgram &program) {
+  int64_t bytes = 0;
+  program.program.walk([&](BufferOp buffer) {
+    if (buffer.getPersistent())
+      bytes += program.spanOf(buffer).bytes;
+  });
+  return bytes;
+}

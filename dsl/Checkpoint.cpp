@@ -1,0 +1,80 @@
+//===- Checkpoint.cpp - parts of a model that backward computes again -----===//
+
+#include "dsl/ModelBuilder.h"
+
+using namespace mlir;
+namespace ir = mlir::fsdp;
+
+namespace fsdp::dsl {
+
+void ModelBuilder::requireOutside(const std::string &what, Where where) {
+  if (isInCheckpoint())
+    throw ModelError(where, what + " stands in a checkpoint, whose operations are computed twice; put "
+                                   "it outside");
+}
+
+bool ModelBuilder::isVisible(const Tensor &tensor) {
+  Block *block = valueOf(tensor).getParentBlock();
+  return block == &step.getBody().front() || block == builder.getInsertionBlock();
+}
+
+void ModelBuilder::requireVisible(const std::string &what, const Tensor &tensor, Where where) {
+  if (!isVisible(tensor))
+    throw ModelError(where, what + ": '" + tensor.label +
+                                "' was computed in a checkpoint that does not return it; return it "
+                                "from the function");
+}
+
+std::vector<Tensor>
+ModelBuilder::checkpoint(llvm::function_ref<std::vector<Tensor>()> function,
+                         ir::CheckpointPolicy policy, Where where) {
+  requireOutside("a checkpoint", where);
+  OpBuilder::InsertionGuard guard(builder);
+  // What the results are is known once the function has run.
+  auto open = ir::CheckpointOp::create(builder, location("checkpoint", where), TypeRange(), policy);
+  builder.setInsertionPointToStart(&open.getBody().emplaceBlock());
+  std::vector<Tensor> tensors = function();
+  llvm::SmallVector<Value> values;
+  for (const Tensor &tensor : tensors) {
+    if (!tensor.model)
+      throw ModelError(where, "the checkpoint returns a tensor that holds no value");
+    if (tensor.model != this)
+      throw ModelError(where, "the checkpoint returns '" + tensor.label + "' of another model");
+    requireVisible("the checkpoint", tensor, where);
+    values.push_back(valueOf(tensor));
+  }
+  if (values.empty())
+    throw ModelError(where, "the checkpoint returns no tensor; return what is used outside");
+  ir::YieldOp::create(builder, open.getLoc(), values);
+  builder.setInsertionPoint(open);
+  auto checkpoint =
+      ir::CheckpointOp::create(builder, open.getLoc(), ValueRange(values).getTypes(), policy);
+  checkpoint.getBody().takeBody(open.getBody());
+  open.erase();
+  for (auto [tensor, result] : llvm::zip_equal(tensors, checkpoint.getResults()))
+    tensor = wrap(result, tensor.label, tensor.origin);
+  return tensors;
+}
+
+static ir::CheckpointPolicy policyOf(Keep keep) {
+  switch (keep) {
+  case Keep::Nothing:
+    return ir::CheckpointPolicy::full;
+  case Keep::Contractions:
+    return ir::CheckpointPolicy::selective;
+  }
+  llvm_unreachable("unknown choice of what is kept");
+}
+
+Tensor Model::checkpoint(const std::function<Tensor()> &function, Keep keep, Where where) {
+  return builder
+      ->checkpoint([&] { return std::vector<Tensor>{function()}; }, policyOf(keep), where)
+      .front();
+}
+
+std::vector<Tensor> Model::checkpoint(const std::function<std::vector<Tensor>()> &function,
+                                      Keep keep, Where where) {
+  return builder->checkpoint(function, policyOf(keep), where);
+}
+
+} // namespace fsdp::dsl

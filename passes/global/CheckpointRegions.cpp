@@ -1,0 +1,110 @@
+//===- CheckpointRegions.cpp ----------------------------------------------===//
+
+#include "passes/global/CheckpointRegions.h"
+#include "dialect/fsdp/Structure.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/LaunchNames.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+void mlir::fsdp::inlineCheckpoint(CheckpointOp checkpoint) {
+  Block &body = checkpoint.getBody().front();
+  Operation *yield = body.getTerminator();
+  checkpoint.replaceAllUsesWith(yield->getOperands());
+  yield->erase();
+  Block *outer = checkpoint->getBlock();
+  outer->getOperations().splice(checkpoint->getIterator(), body.getOperations());
+  checkpoint.erase();
+}
+
+static bool isContraction(Operation *op) {
+  auto kernel = dyn_cast<nn::KernelOpInterface>(op);
+  return kernel && kernel.isContraction();
+}
+
+CheckpointRegions::CheckpointRegions(StepOp step) {
+  for (auto checkpoint :
+       llvm::make_early_inc_range(step.getBody().front().getOps<CheckpointOp>())) {
+    const bool selective = checkpoint.getPolicy() == CheckpointPolicy::selective;
+    Region &region = regions.emplace_back();
+    Block &body = checkpoint.getBody().front();
+    for (Operation &op : body.without_terminator()) {
+      for (Value operand : op.getOperands())
+        if (operand.getParentBlock() != &body)
+          kept.insert(operand);
+      if (op.hasTrait<OpTrait::ConstantLike>())
+        continue;
+      region.ops.push_back(&op);
+      regionOf[&op] = regions.size() - 1;
+      if (selective && isContraction(&op))
+        kept.insert_range(op.getResults());
+    }
+    kept.insert_range(body.getTerminator()->getOperands());
+    inlineCheckpoint(checkpoint);
+  }
+}
+
+void CheckpointRegions::beginBackward(Operation *op, OpBuilder &builder) {
+  auto it = regionOf.find(op);
+  if (it == regionOf.end() || regions[it->second].begin)
+    return;
+  auto type = RankedTensorType::get({}, builder.getI1Type());
+  regions[it->second].begin = arith::ConstantOp::create(builder, op->getLoc(),
+                                                        DenseElementsAttr::get(type, false));
+}
+
+void CheckpointRegions::recompute(const Region &region, const DenseSet<Value> &parameterOnly,
+                                  llvm::function_ref<void(Operation *)> renewReads) {
+  DenseSet<Operation *> again;
+  SmallVector<Operation *> pending;
+  auto need = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    if (op && !kept.contains(value) && !parameterOnly.contains(value) && regionOf.contains(op) &&
+        again.insert(op).second)
+      pending.push_back(op);
+  };
+  for (OpOperand *use : region.uses)
+    need(use->get());
+  while (!pending.empty())
+    for (Value operand : pending.pop_back_val()->getOperands())
+      need(operand);
+
+  OpBuilder builder(region.begin);
+  IRMapping mapping;
+  for (Operation *op : region.ops) {
+    if (!again.contains(op))
+      continue;
+    Operation *clone = builder.clone(*op, mapping);
+    // Of several results some may be kept.
+    for (Value result : op->getResults())
+      if (kept.contains(result))
+        mapping.erase(result);
+    setStructure(clone, getStructure(op).again());
+    if (std::string name = getLocationName(op->getLoc()); !name.empty())
+      clone->setLoc(NameLoc::get(builder.getStringAttr(name + ".again"), op->getLoc()));
+    renewReads(clone);
+  }
+  for (OpOperand *use : region.uses)
+    use->set(mapping.lookup(use->get()));
+}
+
+void CheckpointRegions::recompute(Operation *firstBackward, const DenseSet<Value> &parameterOnly,
+                                  llvm::function_ref<void(Operation *)> renewReads) {
+  if (regions.empty())
+    return;
+  for (Operation *op = firstBackward; op; op = op->getNextNode())
+    for (OpOperand &operand : op->getOpOperands()) {
+      Operation *producer = operand.get().getDefiningOp();
+      auto it = producer ? regionOf.find(producer) : regionOf.end();
+      if (it == regionOf.end() || kept.contains(operand.get()))
+        continue;
+      regions[it->second].uses.push_back(&operand);
+    }
+  for (const Region &region : regions)
+    if (region.begin) {
+      recompute(region, parameterOnly, renewReads);
+      region.begin->erase();
+    }
+}

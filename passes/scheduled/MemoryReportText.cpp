@@ -1,0 +1,260 @@
+//===- MemoryReportText.cpp - the report as JSON and as tables ------------===//
+
+#include "passes/scheduled/MemoryReport.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Columns of a terminal.
+static constexpr size_t kWidth = 100;
+/// Rows of the list of buffers.
+static constexpr size_t kMostRows = 12;
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+static llvm::json::Array toJSON(const std::vector<CollectiveCount> &counts) {
+  llvm::json::Array array;
+  for (const CollectiveCount &call : counts)
+    array.push_back(llvm::json::Object{{"kind", call.kind},
+                                       {"axes", llvm::json::Array(call.axes)},
+                                       {"bytes", call.bytes},
+                                       {"count", call.count}});
+  return array;
+}
+
+static llvm::json::Object toJSON(const MemoryPeak &peak) {
+  llvm::json::Array buffers;
+  for (const LiveBuffer &buffer : peak.buffers)
+    buffers.push_back(llvm::json::Object{{"name", buffer.name},
+                                         {"unit", buffer.unit},
+                                         {"kind", stringifyBufferKind(buffer.kind)},
+                                         {"bytes", buffer.bytes}});
+  return llvm::json::Object{
+      {"bytes", peak.bytes},          {"segment", peak.segment}, {"launch", peak.launch},
+      {"stream", peak.stream},        {"unit", peak.unit},       {"direction", peak.direction},
+      {"buffers", std::move(buffers)}};
+}
+
+llvm::json::Value MemoryReport::toJSON() const {
+  llvm::json::Object report{
+      {"mesh", mesh},
+      {"ranks", ranks},
+      {"parameters", parameters},
+      {"gradients", gradients},
+      {"optimizer", optimizer},
+      {"gathered", gathered},
+      {"activations", activations},
+      {"persistent", persistent},
+      {"transient", transient},
+      {"arena", arena},
+      {"lower_bound", lowerBound},
+      {"replicated_parameters", replicatedParameters},
+      {"replicated_gradients", replicatedGradients},
+      {"replicated_optimizer", replicatedOptimizer},
+      {"peak", ::toJSON(peak)},
+      {"collectives", ::toJSON(collectives)},
+      {"evaluate_collectives", ::toJSON(evaluateCollectives)},
+  };
+  for (int kind = 0; kind < kBufferKinds; ++kind)
+    report[("peak_" + stringifyBufferKind(static_cast<BufferKind>(kind))).str()] = peak.kinds[kind];
+  report["peak_alignment"] = peak.alignment;
+  return report;
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+/// 1234567 as "1.18 MiB", with three digits.
+static std::string shorten(int64_t bytes) {
+  static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  auto size = static_cast<double>(bytes);
+  int unit = 0;
+  for (; size >= 1024 && unit < 5; ++unit)
+    size /= 1024;
+  const int digits = unit == 0 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.*f %s", digits, size, units[unit]);
+  return text;
+}
+
+/// 1234567 as "1,234,567".
+static std::string group(int64_t number) {
+  std::string digits = std::to_string(number);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+/// The beginning of `text`, whole characters of UTF-8 in at most `width` bytes.
+static std::string fit(StringRef text, size_t width) {
+  if (text.size() <= width)
+    return text.str();
+  size_t end = std::max<size_t>(width, 3) - 3;
+  while (end > 0 && (text[end] & 0xc0) == 0x80)
+    --end;
+  return (text.take_front(end) + "...").str();
+}
+
+/// What the bytes of a kind are, where its name does not say it.
+static StringRef noteOn(BufferKind kind) {
+  switch (kind) {
+  case BufferKind::accumulators:
+    return "gradients over microbatches";
+  case BufferKind::gathered:
+    return "unsharded parameters";
+  case BufferKind::gradients:
+    return "whole, then reduced to shards";
+  case BufferKind::logits:
+    return "and their cotangent";
+  case BufferKind::recomputed:
+    return "activations computed again";
+  case BufferKind::saved:
+    return "activations kept for backward";
+  default:
+    return "";
+  }
+}
+
+static std::string nameFor(BufferKind kind) {
+  std::string name = stringifyBufferKind(kind).str();
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+namespace {
+/// Buffers of several units that are alike, as one row.
+struct BufferRow {
+  size_t number;
+  const LiveBuffer *first, *last;
+  int64_t count = 0, bytes = 0;
+  std::string name; ///< without the unit
+};
+} // namespace
+
+/// The name of `buffer` within its unit; all of it where it does not begin with the unit's.
+static StringRef nameInUnit(const LiveBuffer &buffer) {
+  StringRef name = buffer.name;
+  if (!buffer.unit.empty() && name.consume_front(buffer.unit) && name.consume_front("."))
+    return name;
+  return buffer.name;
+}
+
+/// "h.0..11" for buffers of the units h.0 to h.11.
+static std::string unitsOf(const BufferRow &row) {
+  StringRef first = row.first->unit, last = row.last->unit;
+  if (first == last)
+    return first.str();
+  if (std::make_pair(last.size(), last) <
+      std::make_pair(first.size(), first)) // gathers of backward
+    std::swap(first, last);
+  auto [prefix, number] = last.rsplit('.');
+  bool isNumbered = first.rsplit('.').first == prefix && prefix != last;
+  return (first + ".." + (isNumbered ? number : last)).str();
+}
+
+static void printBuffers(const MemoryPeak &peak, llvm::raw_ostream &os) {
+  std::vector<BufferRow> rows;
+  llvm::StringMap<size_t> known;
+  for (const LiveBuffer &buffer : peak.buffers) {
+    std::string alike = llvm::formatv("{0}\n{1}\n{2}", nameInUnit(buffer),
+                                      stringifyBufferKind(buffer.kind), buffer.bytes);
+    auto [at, isNew] = known.try_emplace(alike, rows.size());
+    if (isNew)
+      rows.push_back({rows.size(), &buffer, &buffer, 0, 0, nameInUnit(buffer).str()});
+    BufferRow &row = rows[at->second];
+    ++row.count;
+    row.last = &buffer;
+    row.bytes += buffer.bytes;
+  }
+  llvm::sort(rows, [](const BufferRow &a, const BufferRow &b) {
+    return std::make_pair(-a.bytes, a.number) < std::make_pair(-b.bytes, b.number);
+  });
+  os << "  largest of " << peak.buffers.size() << " buffers (the JSON report has all of them)\n";
+  auto rest = static_cast<int64_t>(peak.buffers.size());
+  int64_t restBytes = 0;
+  for (auto [i, row] : llvm::enumerate(rows)) {
+    if (i >= kMostRows) {
+      restBytes += row.bytes;
+      continue;
+    }
+    rest -= row.count;
+    const bool several = row.count > 1;
+    std::string name = several ? std::to_string(row.count) + " x *." + row.name : row.first->name;
+    std::string line =
+        llvm::formatv("  {0,16}{1,11}  {2,-13}{3,-15} ", group(row.bytes), shorten(row.bytes),
+                      nameFor(row.first->kind), fit(unitsOf(row), 15));
+    os << line << fit(name, kWidth - line.size()) << "\n";
+  }
+  if (rest > 0)
+    os << llvm::formatv("  {0,16}{1,11}  in {2} others\n", group(restBytes), shorten(restBytes),
+                        rest);
+}
+
+static void printPeak(const MemoryPeak &peak, int64_t arena, llvm::raw_ostream &os) {
+  if (peak.launch.empty())
+    return;
+  std::string title = "alive at the peak of " + fit(peak.segment, 24) + ": at the start of '";
+  os << title << fit(peak.launch, kWidth - title.size() - 1) << "'\n";
+  std::string of = peak.unit.empty() ? "" : ", unit " + fit(peak.unit, 16);
+  std::string where = "stream " + fit(peak.stream, 12) + of + ", " + peak.direction;
+  os << llvm::formatv("  {0,-57}{1,8}\n", where, "of arena");
+  auto row = [&](StringRef what, int64_t bytes, StringRef note) {
+    if (bytes == 0)
+      return;
+    double share = 100.0 * static_cast<double>(bytes) / static_cast<double>(arena);
+    std::string percent;
+    llvm::raw_string_ostream(percent) << llvm::format("%.1f%%", share);
+    os << llvm::formatv("  {0,-14}{1,32}{2,11}{3,8}", what, group(bytes), shorten(bytes), percent);
+    if (!note.empty())
+      os << "  " << note;
+    os << "\n";
+  };
+  for (int i = 0; i < kBufferKinds; ++i) {
+    auto kind = static_cast<BufferKind>(i);
+    row(nameFor(kind), peak.kinds[i], noteOn(kind));
+  }
+  row("alignment", peak.alignment, "");
+  row("gaps", arena - peak.bytes, "in the plan of this arena");
+  printBuffers(peak, os);
+}
+
+void MemoryReport::print(llvm::raw_ostream &os) const {
+  auto row = [&](StringRef what, const std::string &left, int64_t right, StringRef note = "") {
+    os << llvm::formatv("  {0,-14}{1,16}{2,16}{3,11}", what, left, group(right), shorten(right));
+    if (!note.empty())
+      os << "  " << note;
+    os << "\n";
+  };
+  os << "memory of each of " << ranks << (ranks == 1 ? " rank" : " ranks") << " (" << mesh
+     << "), in bytes\n";
+  os << llvm::formatv("  {0,-14}{1,16}{2,16}\n", "", "replicated", "sharded");
+  row("parameters", group(replicatedParameters), parameters);
+  row("gradients", group(replicatedGradients), gradients);
+  row("optimizer", group(replicatedOptimizer), optimizer);
+  row("total", group(replicatedParameters + replicatedGradients + replicatedOptimizer),
+      parameters + gradients + optimizer);
+  row("gathered", "", gathered, "peak unsharded parameters");
+  row("activations", "", activations, "peak of all other transient buffers");
+  row("arena", "", arena,
+      shorten(persistent) + " persistent, " + shorten(transient) + " transient");
+  row("lower bound", "", lowerBound, "of the arena, for this schedule");
+  printPeak(peak, arena, os);
+  for (auto [title, counts] :
+       {std::make_pair("collectives of a training step", &collectives),
+        std::make_pair("collectives of an evaluation step", &evaluateCollectives)}) {
+    if (counts->empty())
+      continue;
+    os << title << "\n";
+    for (const CollectiveCount &call : *counts)
+      os << llvm::formatv("  {0,4} x {1,-15}over {2}, {3} bytes per call\n", call.count, call.kind,
+                          llvm::join(call.axes, ", "), group(call.bytes));
+  }
+}
