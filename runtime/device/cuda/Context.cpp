@@ -32,7 +32,7 @@ Context::Context(Job &job, const Program &program)
     : job_(job), program_(program),
       world_(job.communicator(static_cast<int>(program.communicators.size()))),
       workspaces_(program.streams.size()),
-      staging_(std::make_unique<InputStaging>(program, workspaces_)),
+      staging_(std::make_unique<InputStaging>(program)),
       comms_(program.communicators.size()), streamOf_(program.communicators.size(), -1) {
   collectives_ = makeCollectives(*this);
   int device = 0;
@@ -141,13 +141,22 @@ const void *Context::staged(int input) { return staging_->next(input); }
 
 void Context::begin(const Walk &walk, InputSource *source) {
   job_.failure().check();
-  const int place = staging_->begin(walk, source);
+  staging_->begin(walk, source);
+  if (!staging_->isFetched())
+    awaitCopiesFrom(staging_->place());
   for (StreamWorkspace &workspace : workspaces_)
-    workspace.copies.place = place;
+    workspace.copies.place = staging_->place();
+}
+
+/// Waits until the batches of the host at `place` (see HostCopies) may be replaced.
+void Context::awaitCopiesFrom(int place) {
+  for (const StreamWorkspace &workspace : workspaces_)
+    FSDP_CHECK(*this, cudaEventSynchronize(workspace.copies.fromHost[place]));
 }
 
 void Context::stageAhead() {
   at("stage inputs");
+  awaitCopiesFrom(staging_->nextPlace());
   staging_->fetchAhead();
 }
 

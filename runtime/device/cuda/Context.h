@@ -152,6 +152,7 @@ private:
     return reinterpret_cast<T *>(base_ + slice.offset);
   }
   void awaitFault();
+  void awaitCopiesFrom(int place);
   void traceNext(const char *name);
   void traceStream(int index) const;
   void traceBytes(std::size_t bytes);

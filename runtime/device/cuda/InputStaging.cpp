@@ -7,8 +7,7 @@
 
 namespace fsdp::rt {
 
-InputStaging::InputStaging(const Program &program, const std::deque<StreamWorkspace> &workspaces)
-    : program_(program), workspaces_(workspaces) {}
+InputStaging::InputStaging(const Program &program) : program_(program) {}
 
 InputStaging::~InputStaging() {
   for (Plan &plan : plans_)
@@ -17,23 +16,12 @@ InputStaging::~InputStaging() {
         cudaFreeHost(memory);
 }
 
-int InputStaging::begin(const Walk &walk, InputSource *source) {
+void InputStaging::begin(const Walk &walk, InputSource *source) {
   current_ = &plans_[&walk == &program_.evaluate];
   current_->half ^= 1;
   source_ = source;
   position_ = 0;
   ready_ = std::exchange(current_->fetched, false);
-  if (!ready_)
-    awaitCopies(current_->half);
-  return placeOf(current_->half);
-}
-
-void InputStaging::awaitCopies(int half) {
-  for (const StreamWorkspace &workspace : workspaces_)
-    if (const cudaEvent_t copied = workspace.copies.fromHost[placeOf(half)])
-      if (cudaError_t status = cudaEventSynchronize(copied))
-        throw Error(format("cannot wait for the copies of the inputs: %s",
-                           cudaGetErrorString(status)));
 }
 
 void InputStaging::load(const Batch &batch, int half) {
@@ -65,7 +53,6 @@ const void *InputStaging::next(int input) {
 }
 
 void InputStaging::fetchAhead() {
-  awaitCopies(current_->half ^ 1);
   for (const Batch &batch : current_->batches)
     load(batch, current_->half ^ 1);
   current_->fetched = true;
