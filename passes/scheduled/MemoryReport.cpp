@@ -32,19 +32,21 @@ static void addReplicated(ModuleOp module, MemoryReport &report) {
     }
 }
 
-/// Adds the collectives of `segment` to `counts`, in the order of their first call.
-static void countCollectives(SegmentOp segment, std::vector<CollectiveCount> &counts) {
+/// Adds the collectives of `segment`, which a step runs `times` times, to `counts`, in the order of their
+/// first call.
+static void countCollectives(SegmentOp segment, int64_t times,
+                             std::vector<CollectiveCount> &counts) {
   segment.walk([&](CollectiveOpInterface op) {
     if (isa<AllSliceOp>(op))
       return; // moves nothing
-    CollectiveCount call{op->getName().stripDialect().str(), {}, op.getBytes(), 1};
+    CollectiveCount call{op->getName().stripDialect().str(), {}, op.getBytes(), times};
     for (StringAttr axis : op.getAxes())
       call.axes.push_back(axis.getValue().str());
     auto same = llvm::find_if(counts, [&](const CollectiveCount &other) {
       return other.kind == call.kind && other.axes == call.axes && other.bytes == call.bytes;
     });
     if (same != counts.end())
-      ++same->count;
+      same->count += times;
     else
       counts.push_back(call);
   });
@@ -144,9 +146,14 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
     report.gathered = std::max(report.gathered, schedule::peakOf(role, segment, gathered));
     report.activations = std::max(report.activations, schedule::peakOf(role, segment, other));
   }
-  for (SegmentOp segment : schedule.segments[index])
-    countCollectives(segment, segment.getKind() == StepKind::train ? report.collectives
-                                                                   : report.evaluateCollectives);
+  std::vector<int64_t> times(role.segments.size(), 1);
+  for (const schedule::Walk &walk : role.walks)
+    for (size_t i = 0; i < walk.segments.size(); ++i)
+      times[walk.segments[i]] = walk.times[i];
+  for (auto [segment, runs] : llvm::zip_equal(schedule.segments[index], times))
+    countCollectives(segment, runs,
+                     SegmentOp(segment).getKind() == StepKind::train ? report.collectives
+                                                                     : report.evaluateCollectives);
   report.peak = measurePeak(schedule, index, kinds);
   report.lowerBound = report.peak.bytes;
   report.arena = role.arena >= 0 ? role.arena : schedule::planMemory(role).arena;

@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// One line of the list of collectives: calls that are alike, counted over one run of a segment.
+/// One line of the list of collectives: calls that are alike, counted over a step or an evaluation of a batch.
 struct CollectiveCount {
   std::string kind; ///< mnemonic of the op
   std::vector<std::string> axes;

@@ -65,6 +65,7 @@ struct Segment {
   /// The streams are idle before what follows is enqueued. Otherwise its launches may still be running
   /// then, and later ones wait for events where they must.
   bool joined = true;
+  SegmentTrace trace = {}; ///< read where a run is traced only
 };
 
 /// A segment, and how often it runs.
@@ -82,7 +83,6 @@ struct Walk {
   /// Sums and weights are those of the first `StepState::samples` samples of the batch. Without it the
   /// walk takes whole batches only.
   bool countsSamples = false;
-  SegmentTrace trace = {}; ///< read where a run is traced only
 };
 
 /// Everything the driver knows about a generated program.

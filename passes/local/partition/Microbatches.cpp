@@ -129,8 +129,7 @@ CarriedOp Cutter::declare(Value value, FlatSymbolRefAttr storage) {
   return declared;
 }
 
-/// Declares a carried tensor for each sum, and for each result of `last` that `update` uses. A sum
-/// that is reduced over ranks and used no further leaves its own to the result, if that has its type.
+/// Declares a carried tensor for each sum, and for each result of `last` that `update` uses.
 void Cutter::declareAll() {
   for (Operation &op : whole.getBody().front()) {
     auto storage = op.getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::reducesAttrName);
@@ -138,15 +137,9 @@ void Cutter::declareAll() {
       carried[op.getResult(0)] = declare(op.getResult(0), storage);
     if (parts.lookup(&op) != Part::last)
       continue;
-    for (Value result : op.getResults()) {
-      if (!isUsedBy(result, Part::update))
-        continue;
-      Value operand = op.getNumOperands() == 1 ? op.getOperand(0) : Value();
-      auto known = carried.find(operand);
-      bool replaces = operand && known != carried.end() && operand.hasOneUse() &&
-                      operand.getType() == result.getType() && isa<AllReduceOp>(op);
-      carried[result] = replaces ? known->second : declare(result, storage);
-    }
+    for (Value result : op.getResults())
+      if (isUsedBy(result, Part::update))
+        carried[result] = declare(result, storage);
   }
 }
 

@@ -33,6 +33,32 @@ TEST(CheckerFuzzTest, AcceptsRightCycles) {
   EXPECT_GT(skewed, 100);
 }
 
+// What is linked is right, and most awaits are needed (others are implied over segments).
+TEST(CheckerFuzzTest, NeedsWhatLinksSegments) {
+  std::mt19937 random(13);
+  int dropped = 0, refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    Problem problem = RandomCycle(random).make();
+    relink(problem);
+    ASSERT_EQ(describeAll(checkSchedule(problem)), "") << "case " << i;
+    Role &role = problem.roles[0];
+    for (size_t s = 0; s < role.segments.size(); ++s)
+      for (size_t l = 0; l < role.segments[s].launches.size(); ++l) {
+        std::vector<int> &awaits = role.segments[s].launches[l].awaits;
+        if (awaits.empty())
+          continue;
+        int event = awaits.back();
+        awaits.pop_back();
+        std::vector<Finding> findings = checkSchedule(problem);
+        awaits.push_back(event);
+        ++dropped;
+        refused += !findings.empty();
+      }
+  }
+  EXPECT_GT(dropped, 500);
+  EXPECT_GT(refused, dropped / 2) << refused << " of " << dropped;
+}
+
 // The segments of a path, one behind the other as one line, in which awaits are waits: what the planner's
 // clocks say of it is what the checker knows, segment by segment.
 TEST(CheckerFuzzTest, KnowsTheSameOrderAsThePlanner) {

@@ -9,6 +9,7 @@
 #define TEST_UNIT_PASSES_RANDOMCYCLE_H
 
 #include "passes/schedule/MemoryPlanner.h"
+#include "passes/schedule/SegmentLinks.h"
 #include "test/unit/passes/RandomProblem.h"
 
 #include <algorithm>
@@ -279,6 +280,25 @@ private:
   std::vector<Walk> walks;
   std::vector<std::vector<Requests>> collectives; ///< by role and segment
 };
+
+/// The same accesses, with memory, and with the waits across segments that `linkSegments` finds.
+inline void relink(Problem &problem) {
+  for (Role &role : problem.roles) {
+    std::vector<bool> async;
+    for (Segment &segment : role.segments) {
+      async.push_back(!segment.joined);
+      segment.joined = true;
+      for (Launch &launch : segment.launches) {
+        launch.awaits.clear();
+        launch.records.clear();
+      }
+    }
+    role.events.clear();
+    if (role.arena < 0)
+      applyPlan(planMemory(role), role);
+    linkSegments(role, async);
+  }
+}
 
 } // namespace mlir::fsdp::schedule
 
