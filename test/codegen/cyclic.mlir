@@ -30,8 +30,8 @@
 // CHECK-NEXT:  record(c, kCompute, kEventConsumed);
 // CHECK:       /*batch=*/4, /*rows=*/1,
 // CHECK-NEXT:  /*axes=*/{}, /*limit=*/0, /*source=*/Source::Tensor, /*parts=*/4},
-// CHECK:       constexpr Segment segments[] = {{[{][{]}}"first", first::run, /*joined=*/false},
-// CHECK:       {"squares", squares::run}};
+// CHECK:       constexpr Segment segments[] = {{[{][{]}}"first", first::run, /*joined=*/false, first::trace},
+// CHECK:       {"squares", squares::run, /*joined=*/true, squares::trace}};
 // CHECK-NEXT:  constexpr SegmentRuns train_runs[] = {{[{][{]}}0, 1}, {1, 2}, {2, 1}, {3, 1}};
 // CHECK-NEXT:  constexpr const char *train_outputs[] = {"loss", "grad_norm", "lr"};
 // CHECK-NEXT:  constexpr SegmentRuns evaluate_runs[] = {{[{][{]}}4, 1}};
@@ -80,11 +80,11 @@ module attributes {fsdp.phase = "scheduled"} {
       %g = fsdp.buffer "gradient" offset 832 : !fsdp.buffer<tensor<5x3xf32>>
       %accw = fsdp.subview %acc at 0 : !fsdp.buffer<tensor<15xf32>> -> !fsdp.buffer<tensor<5x3xf32>>
       %t0 = fsdp.launch "x" on "input" wait(%consumed) outs(%x : !fsdp.buffer<tensor<1x5xf32>>) {
-        %v = fsdp.input "x" sample_dim 0 {microbatches = 4 : i64} : tensor<1x5xf32>
+        %v = fsdp.input "x" sample_dim 0 shard_of 4 over [] microbatches 4 : tensor<1x5xf32>
         fsdp.yield %v : tensor<1x5xf32>
       }
       %t1 = fsdp.launch "y" on "input" outs(%y : !fsdp.buffer<tensor<1x3xf32>>) {
-        %v = fsdp.input "y" sample_dim 0 {microbatches = 4 : i64} : tensor<1x3xf32>
+        %v = fsdp.input "y" sample_dim 0 shard_of 4 over [] microbatches 4 : tensor<1x3xf32>
         fsdp.yield %v : tensor<1x3xf32>
       }
       %t2 = fsdp.launch "w.gather" on "gather" of "w" forward wait(%updated, %consumed) ins(%p : !fsdp.buffer<tensor<16xf32>>) outs(%f : !fsdp.buffer<tensor<15xf32>>) {
@@ -126,11 +126,11 @@ module attributes {fsdp.phase = "scheduled"} {
       %g = fsdp.buffer "gradient" offset 832 : !fsdp.buffer<tensor<5x3xf32>>
       %accw = fsdp.subview %acc at 0 : !fsdp.buffer<tensor<15xf32>> -> !fsdp.buffer<tensor<5x3xf32>>
       %t0 = fsdp.launch "x" on "input" wait(%consumed) outs(%x : !fsdp.buffer<tensor<1x5xf32>>) {
-        %v = fsdp.input "x" sample_dim 0 {microbatches = 4 : i64} : tensor<1x5xf32>
+        %v = fsdp.input "x" sample_dim 0 shard_of 4 over [] microbatches 4 : tensor<1x5xf32>
         fsdp.yield %v : tensor<1x5xf32>
       }
       %t1 = fsdp.launch "y" on "input" outs(%y : !fsdp.buffer<tensor<1x3xf32>>) {
-        %v = fsdp.input "y" sample_dim 0 {microbatches = 4 : i64} : tensor<1x3xf32>
+        %v = fsdp.input "y" sample_dim 0 shard_of 4 over [] microbatches 4 : tensor<1x3xf32>
         fsdp.yield %v : tensor<1x3xf32>
       }
       %t2 = fsdp.launch "w.gather" on "gather" of "w" forward wait(%consumed) ins(%p : !fsdp.buffer<tensor<16xf32>>) outs(%f : !fsdp.buffer<tensor<15xf32>>) {
@@ -179,11 +179,11 @@ module attributes {fsdp.phase = "scheduled"} {
       %g = fsdp.buffer "gradient" offset 832 : !fsdp.buffer<tensor<5x3xf32>>
       %accw = fsdp.subview %acc at 0 : !fsdp.buffer<tensor<15xf32>> -> !fsdp.buffer<tensor<5x3xf32>>
       %t0 = fsdp.launch "x" on "input" wait(%consumed) outs(%x : !fsdp.buffer<tensor<1x5xf32>>) {
-        %v = fsdp.input "x" sample_dim 0 {microbatches = 4 : i64} : tensor<1x5xf32>
+        %v = fsdp.input "x" sample_dim 0 shard_of 4 over [] microbatches 4 : tensor<1x5xf32>
         fsdp.yield %v : tensor<1x5xf32>
       }
       %t1 = fsdp.launch "y" on "input" outs(%y : !fsdp.buffer<tensor<1x3xf32>>) {
-        %v = fsdp.input "y" sample_dim 0 {microbatches = 4 : i64} : tensor<1x3xf32>
+        %v = fsdp.input "y" sample_dim 0 shard_of 4 over [] microbatches 4 : tensor<1x3xf32>
         fsdp.yield %v : tensor<1x3xf32>
       }
       %t2 = fsdp.launch "w.gather" on "gather" of "w" forward wait(%consumed) ins(%p : !fsdp.buffer<tensor<16xf32>>) outs(%f : !fsdp.buffer<tensor<15xf32>>) {

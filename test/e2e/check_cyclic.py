@@ -4,7 +4,8 @@
 IR is a scheduled module that accumulates over four microbatches (test/codegen/cyclic.mlir). On one and two ranks
 its programs for CPUs and for an emulated GPU log what the interpreter logs, to 1e-5, and an evaluation after each
 step, for which the driver waits for all that runs, sees that step's update and changes no bit of the weights.
-Streams that run late and in a random order change no bit either. COUNTER counts allocations as in check_allocations.py.
+Streams that run late and in a random order change no bit either, but where a wait across segments is left out.
+COUNTER counts allocations as in check_allocations.py.
 """
 
 import json
@@ -104,12 +105,28 @@ def check(folder, text, data, ranks, counter):
             training.same_bytes(weights, late_weights)
 
 
+def check_missing_wait(folder, text, data):
+    """Without the waits of the loads for those who use what was loaded before, the order of streams shows."""
+    module, source, program = folder / "missing.mlir", folder / "missing.cpp", folder / "missing"
+    module.write_text(text.replace('["fsdp"=2]', '["fsdp"=1]').replace("wait(%consumed) outs(%x", "outs(%x"))
+    source.write_text(training.run([training.tool("fsdp-translate"), "--fsdp-to-cuda", module]).stdout)
+    compile_for_emulator(source, program)
+    seen = set()
+    for seed in range(6):
+        os.environ["FSDP_EMULATOR"] = f"deferred,seed={seed}"
+        seen.add(train(program, f"missing-{seed}", data)[1].read_bytes())
+        del os.environ["FSDP_EMULATOR"]
+    if len(seen) == 1:
+        sys.exit("a missing wait changes nothing in 6 orders of the streams, expected different weights")
+
+
 def main(scratch, ir, counter):
     folder = pathlib.Path(scratch)
     folder.mkdir(parents=True, exist_ok=True)
     text, data = pathlib.Path(ir).read_text(), dataset(folder)
     for ranks in (1, 2):
         check(folder, text, data, ranks, counter)
+    check_missing_wait(folder, text, data)
 
 
 if __name__ == "__main__":

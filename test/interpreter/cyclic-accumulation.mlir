@@ -54,7 +54,7 @@ module attributes {fsdp.phase = "scheduled"} {
       %x = fsdp.buffer "x" offset 320 : !fsdp.buffer<tensor<1x5xf32>>
       %f = fsdp.buffer "w.gathered" offset 384 : !fsdp.buffer<tensor<5xf32>>
       %t0 = fsdp.launch "load" on "input" wait(%consumed) outs(%x : !fsdp.buffer<tensor<1x5xf32>>) {
-        %a = fsdp.input "x" sample_dim 0 {microbatches = 4 : i64} : tensor<1x5xf32>
+        %a = fsdp.input "x" sample_dim 0 shard_of 4 over [] microbatches 4 : tensor<1x5xf32>
         fsdp.yield %a : tensor<1x5xf32>
       }
       %t1 = fsdp.launch "gather" on "gather" wait(%updated, %consumed) ins(%p : !fsdp.buffer<tensor<16xf32>>) outs(%f : !fsdp.buffer<tensor<5xf32>>) {
@@ -78,7 +78,7 @@ module attributes {fsdp.phase = "scheduled"} {
       %x = fsdp.buffer "x" offset 320 : !fsdp.buffer<tensor<1x5xf32>>
       %f = fsdp.buffer "w.gathered" offset 384 : !fsdp.buffer<tensor<5xf32>>
       %t0 = fsdp.launch "load" on "input" wait(%consumed) outs(%x : !fsdp.buffer<tensor<1x5xf32>>) {
-        %a = fsdp.input "x" sample_dim 0 {microbatches = 4 : i64} : tensor<1x5xf32>
+        %a = fsdp.input "x" sample_dim 0 shard_of 4 over [] microbatches 4 : tensor<1x5xf32>
         fsdp.yield %a : tensor<1x5xf32>
       }
       %t1 = fsdp.launch "gather" on "gather" wait(%consumed) ins(%p : !fsdp.buffer<tensor<16xf32>>) outs(%f : !fsdp.buffer<tensor<5xf32>>) {
@@ -104,7 +104,7 @@ module attributes {fsdp.phase = "scheduled"} {
       %x = fsdp.buffer "x" offset 320 : !fsdp.buffer<tensor<1x5xf32>>
       %f = fsdp.buffer "w.gathered" offset 384 : !fsdp.buffer<tensor<5xf32>>
       %t0 = fsdp.launch "load" on "input" wait(%consumed) outs(%x : !fsdp.buffer<tensor<1x5xf32>>) {
-        %a = fsdp.input "x" sample_dim 0 {microbatches = 4 : i64} : tensor<1x5xf32>
+        %a = fsdp.input "x" sample_dim 0 shard_of 4 over [] microbatches 4 : tensor<1x5xf32>
         fsdp.yield %a : tensor<1x5xf32>
       }
       %t1 = fsdp.launch "gather" on "gather" wait(%consumed) ins(%p : !fsdp.buffer<tensor<16xf32>>) outs(%f : !fsdp.buffer<tensor<5xf32>>) {

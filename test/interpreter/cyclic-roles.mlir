@@ -27,7 +27,7 @@
 
 // The roles do not do the same.
 // RUN: sed '/"take"/,/yield/s/all_reduce sum/all_reduce max/' %s | %{seeds} some 2 fsdp-run - | FileCheck %s --check-prefix=DIFFER
-// DIFFER: error: ranks meet at different collectives: rank 0 at 'fsdp.all_reduce sum over ["pipeline"] : tensor<f32> -> tensor<f32>', rank 1 at 'fsdp.all_reduce max over ["pipeline"] : tensor<f32> -> tensor<f32>'
+// DIFFER: error: ranks call different collectives: rank 0 at 'fsdp.all_reduce sum over ["pipeline"] : tensor<f32> -> tensor<f32>', rank 1 at 'fsdp.all_reduce max over ["pipeline"] : tensor<f32> -> tensor<f32>'
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["pipeline"=2]>
   fsdp.program @first role {pipeline = 0 : i64} {

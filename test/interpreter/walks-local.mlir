@@ -25,7 +25,7 @@ module attributes {fsdp.phase = "local"} {
       fsdp.store %zero, @sum "parameter" : tensor<2xf32>
     }
     fsdp.segment @part train next [@part, @end] {
-      %x = fsdp.input "x" sample_dim 0 {microbatches = 2 : i64} : tensor<1x5xf32>
+      %x = fsdp.input "x" sample_dim 0 shard_of 2 over [] microbatches 2 : tensor<1x5xf32>
       %rows = nn.reduce sum "b i ->" %x : tensor<1x5xf32> -> tensor<f32>
       fsdp.output "second" %rows
       %row = nn.repeat "-> n" %rows {n = 2 : i64} : tensor<f32> -> tensor<2xf32>
