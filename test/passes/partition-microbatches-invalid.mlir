@@ -16,6 +16,7 @@ fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
   %square = arith.mulf %y, %y : tensor<4x3xf32>
   %sum = nn.reduce sum "b o ->" %square : tensor<4x3xf32> -> tensor<f64>
   %count = arith.constant dense<12.0> : tensor<f64>
+  // expected-warning @below {{evaluation uses full batches only}}
   fsdp.loss %sum over %count
 }
 

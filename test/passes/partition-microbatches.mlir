@@ -62,7 +62,8 @@ fsdp.step @train train optimizer <sgd, lr = 1.0e-01, clip = 1.0> {
 // LAST: fsdp.segment @train.first
 // LAST-NOT: fsdp.reduce_scatter
 // LAST: fsdp.segment @train.last
-// LAST: %[[NEW:.*]] = arith.addf
+// LAST: fsdp.carry_load @layer.flat.accumulator
+// LAST-NEXT: %[[NEW:.*]] = arith.addf
 // LAST-NEXT: fsdp.carry_store %[[NEW]], @layer.flat.accumulator
 // LAST-NEXT: %[[REDUCED:.*]] = fsdp.reduce_scatter %[[NEW]]
 // LAST-NEXT: fsdp.carry_store %[[REDUCED]], @layer.flat.reduced
