@@ -16,7 +16,6 @@
 #include "dialect/fsdp/Structure.h"
 #include "passes/LaunchNames.h"
 #include "passes/Passes.h"
-#include "llvm/Support/SaveAndRestore.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_MIXEDPRECISIONPASS
@@ -88,7 +87,8 @@ void Narrowing::castOperand(OpOperand &operand, Type element) {
     return;
   Value &cast = casts[{value, element}];
   if (!cast) {
-    builder.setInsertionPoint(operand.getOwner());
+    // A value from outside of a checkpoint is cast outside, once for all that need it.
+    builder.setInsertionPoint(value.getParentBlock()->findAncestorOpInBlock(*operand.getOwner()));
     StructureScope scope(builder, getStructure(operand.getOwner()));
     Location location = value.getLoc();
     if (std::string name = getLocationName(location); !name.empty())
@@ -197,8 +197,6 @@ void Narrowing::convert(Operation *op) {
 /// Results have the types of what the body yields.
 void Narrowing::convertCheckpoint(CheckpointOp checkpoint) {
   Block &body = checkpoint.getBody().front();
-  // What is cast inside is not there behind it.
-  llvm::SaveAndRestore outside(casts, DenseMap<std::pair<Value, Type>, Value>(casts));
   convert(body);
   for (auto [result, yielded] :
        llvm::zip_equal(checkpoint.getResults(), body.getTerminator()->getOperands())) {

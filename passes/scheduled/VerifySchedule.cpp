@@ -55,13 +55,32 @@ static LogicalResult verifyStepState(LaunchOp launch) {
   return success();
 }
 
+/// Fails where `launch` does more than one thing to the step: its order is that of launches.
+static LogicalResult verifyOneUpdate(LaunchOp launch) {
+  Operation *first = nullptr;
+  WalkResult result = launch.getBody().walk([&](Operation *op) {
+    if (!isa<OptimizerStepOp, AdvanceOp>(op))
+      return WalkResult::advance();
+    if (!first) {
+      first = op;
+      return WalkResult::advance();
+    }
+    InFlightDiagnostic diagnostic =
+        op->emitOpError() << "stands in a launch with '" << first->getName()
+                          << "'; launch each update, and the advance, by itself";
+    diagnostic.attachNote(first->getLoc()) << "the first one is here";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// The rules of segments that no order of launches can make right.
 static LogicalResult verifySegments(ProgramOp program) {
   for (SegmentOp segment : program.getOps<SegmentOp>()) {
     if (failed(verifyInputs(segment)) || failed(verifyOutputs(segment)))
       return failure();
     for (LaunchOp launch : segment.getOps<LaunchOp>())
-      if (failed(verifyStepState(launch)))
+      if (failed(verifyStepState(launch)) || failed(verifyOneUpdate(launch)))
         return failure();
   }
   return success();

@@ -16,7 +16,7 @@
 // CHECK-NEXT: } // namespace traced
 // CHECK-NEXT: constexpr SegmentTrace trace = {{[{][{][}]}}, {}, {}};
 
-// CHECK: idle::outputs, /*countsSamples=*/false, idle::trace}
+// CHECK: {"idle", idle::run, /*joined=*/true, idle::trace}
 // CHECK: /*persistentBytes=*/160,
 module @traced attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["fsdp"=2]>

@@ -13,8 +13,8 @@
 // CHECK-NOT: %[[H]]{{[^_0-9]}}
 // CHECK: %[[DY:.*]] = arith.addf {{.*}} {fsdp.structure = #fsdp.structure<backward>}
 // CHECK-NEXT: %[[A:.*]] = fsdp.read @a {fsdp.structure = #fsdp.structure<"one" backward>}
-// CHECK-NEXT: %[[P2:.*]] = nn.einsum "bi,io->bo" %[[X]], %[[A]] {fsdp.structure = #fsdp.structure<"one" backward>}
-// CHECK-NEXT: %[[H2:.*]] = math.tanh %[[P2]] {fsdp.structure = #fsdp.structure<"one" backward>}
+// CHECK-NEXT: %[[P2:.*]] = nn.einsum "bi,io->bo" %[[X]], %[[A]] {fsdp.structure = #fsdp.structure<"one" backward recomputed>}
+// CHECK-NEXT: %[[H2:.*]] = math.tanh %[[P2]] {fsdp.structure = #fsdp.structure<"one" backward recomputed>}
 // CHECK-NEXT: fsdp.read @b
 // CHECK-NEXT: nn.einsum "bo,io->bi"
 // CHECK: nn.einsum "bi,bo->io" %[[H2]], %[[DY]]
@@ -50,8 +50,8 @@ fsdp.step @full train optimizer <sgd, lr = 0.1> {
 // CHECK: %[[H:.*]] = math.tanh %[[S]] {fsdp
 // CHECK-NOT: %[[S]]{{[^_0-9]}}
 // CHECK: arith.addf {{.*}} {fsdp.structure = #fsdp.structure<backward>}
-// CHECK: %[[S2:.*]] = nn.einsum "bo,b->bo" %[[P]], %[[SCALE]] {fsdp.structure = #fsdp.structure<"one" backward>}
-// CHECK-NEXT: %[[H2:.*]] = math.tanh %[[S2]] {fsdp.structure = #fsdp.structure<"one" backward>}
+// CHECK: %[[S2:.*]] = nn.einsum "bo,b->bo" %[[P]], %[[SCALE]] {fsdp.structure = #fsdp.structure<"one" backward recomputed>}
+// CHECK-NEXT: %[[H2:.*]] = math.tanh %[[S2]] {fsdp.structure = #fsdp.structure<"one" backward recomputed>}
 // CHECK-NOT: nn.einsum "bi,io->bo"
 // CHECK: nn.einsum "bi,bo->io" %[[H2]],
 // CHECK: fsdp.gradient @a
@@ -82,12 +82,12 @@ fsdp.step @selective train optimizer <sgd, lr = 0.1> {
 // by the name. A chain of elementwise ops is computed from what its region computes again, not from forward.
 // CHECK-LABEL: fsdp.step @order
 // CHECK: arith.addf {{.*}} {fsdp.structure = #fsdp.structure<backward>}
-// CHECK: math.exp {{.*}}<"two" backward>
-// CHECK: fsdp.dropout {{.*}} name "two.drop" {fsdp.structure = #fsdp.structure<"two" backward>}
+// CHECK: math.exp {{.*}}<"two" backward recomputed>
+// CHECK: fsdp.dropout {{.*}} name "two.drop" {fsdp.structure = #fsdp.structure<"two" backward recomputed>}
 // CHECK: nn.einsum "bi,bo->io"
 // CHECK: fsdp.gradient @b
-// CHECK: nn.einsum "bi,io->bo" {{.*}}<"one" backward>
-// CHECK: math.tanh {{.*}}<"one" backward>
+// CHECK: nn.einsum "bi,io->bo" {{.*}}<"one" backward recomputed>
+// CHECK: math.tanh {{.*}}<"one" backward recomputed>
 // CHECK: fsdp.gradient @a
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @a : tensor<4x4xf32> unit "one" init <normal, 2.0e-02>

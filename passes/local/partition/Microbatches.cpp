@@ -38,6 +38,7 @@ public:
   LogicalResult run(ArrayAttr next);
 
 private:
+  void joinSums();
   LogicalResult classify(Operation *op);
   CarriedOp declare(Value value, FlatSymbolRefAttr storage);
   void declareAll();
@@ -58,6 +59,8 @@ private:
   DenseMap<Operation *, Part> parts;
   /// The tensor in which a sum, or what `last` leaves for `update`, is carried.
   llvm::MapVector<Value, CarriedOp> carried;
+  /// Sums that go on with the terms of another one, which comes before.
+  DenseMap<Operation *, AllReduceOp> continues;
   bool readsMicrobatch = false; ///< an op asks the step state which microbatch it is
 };
 
@@ -79,6 +82,46 @@ static bool hasConsequences(Operation *op) {
   return llvm::any_of(effects, [](const MemoryEffects::EffectInstance &effect) {
     return isa<MemoryEffects::Write>(effect.getEffect());
   });
+}
+
+/// The sum over microbatches that `value` follows from by ops of one operand which nothing else uses; these
+/// go to `chain`, the last one first. Null where there is none.
+static AllReduceOp findSum(Value value, SmallVectorImpl<Operation *> &chain) {
+  for (Operation *op = value.getDefiningOp(); op && op->hasOneUse();
+       op = op->getOperand(0).getDefiningOp()) {
+    if (isSumOverMicrobatches(op))
+      return cast<AllReduceOp>(op);
+    if (op->getNumOperands() != 1 || !op->hasAttr(FSDPDialect::reducesAttrName))
+      break;
+    chain.push_back(op);
+  }
+  return nullptr;
+}
+
+/// The terms of a tied weight's gradient are summed up in one tensor, not in one each: what is done with both sums
+/// before they are added is linear, and done once.
+void Cutter::joinSums() {
+  for (Operation &op : llvm::make_early_inc_range(whole.getBody().front())) {
+    auto add = dyn_cast<arith::AddFOp>(op);
+    if (!add || !add->hasAttr(FSDPDialect::reducesAttrName))
+      continue;
+    SmallVector<Operation *> firstChain, secondChain;
+    AllReduceOp first = findSum(add.getLhs(), firstChain), second = findSum(add.getRhs(), secondChain);
+    bool alike = first && second && first->isBeforeInBlock(second) &&
+                 first.getType() == second.getType() && firstChain.size() == secondChain.size() &&
+                 llvm::all_of(llvm::zip(firstChain, secondChain), [](auto pair) {
+                   auto [a, b] = pair;
+                   return a->getName() == b->getName() && a->getAttrs() == b->getAttrs() &&
+                          a->getResultTypes() == b->getResultTypes();
+                 });
+    if (!alike)
+      continue;
+    continues[second] = first;
+    add.getResult().replaceAllUsesWith(add.getRhs());
+    add.erase();
+    for (Operation *unused : firstChain)
+      unused->erase();
+  }
 }
 
 LogicalResult Cutter::classify(Operation *op) {
@@ -134,7 +177,9 @@ void Cutter::declareAll() {
   for (Operation &op : whole.getBody().front()) {
     auto storage = op.getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::reducesAttrName);
     if (parts.lookup(&op) == Part::sum)
-      carried[op.getResult(0)] = declare(op.getResult(0), storage);
+      carried[op.getResult(0)] = continues.contains(&op)
+                                     ? carried.lookup(continues.lookup(&op).getResult())
+                                     : declare(op.getResult(0), storage);
     if (parts.lookup(&op) != Part::last)
       continue;
     for (Value result : op.getResults())
@@ -194,7 +239,8 @@ void Cutter::buildMicrobatch(SegmentOp segment, Place place) {
       if (!mapping.contains(term))
         clone(term.getDefiningOp(), mapping);
       Value partial = mapping.lookup(term);
-      mapping.map(sum.getResult(), place == Place::first ? partial : add(sum, partial));
+      bool begins = place == Place::first && !continues.contains(&op);
+      mapping.map(sum.getResult(), begins ? partial : add(sum, partial));
       store(sum.getResult());
     }
     if (part != Part::last || place != Place::last)
@@ -228,6 +274,7 @@ void Cutter::buildUpdate(SegmentOp segment) {
 }
 
 LogicalResult Cutter::run(ArrayAttr next) {
+  joinSums();
   for (Operation &op : whole.getBody().front())
     if (failed(classify(&op)))
       return failure();

@@ -25,7 +25,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
 
 fsdp.program @all role {} {
   fsdp.segment @train train next [@train] {
-    // expected-error @below {{'fsdp.checkpoint' op stands in 'fsdp.segment', expected a step}}
+    // expected-error @below {{'fsdp.checkpoint' op is in 'fsdp.segment', expected a step}}
     fsdp.checkpoint full {
     }
   }
@@ -88,7 +88,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
 // Regions themselves compute nothing: what is in them belongs to units.
 
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
-  // expected-error @below {{has 'fsdp.structure', expected it only on what computes in a step or segment}}
+  // expected-error @below {{has 'fsdp.structure', expected it only on computations in a step or segment}}
   fsdp.checkpoint full attributes {fsdp.structure = #fsdp.structure<"h.0">} {
   }
 }

@@ -2,8 +2,8 @@
 //
 // Random modules x random meshes x random placements x random precisions: the global phase on one device, the local
 // phase on N ranks and the scheduled phase on N ranks with streams and an arena must log the same
-// numbers and leave the same parameters and states behind. Rematerialization, and checkpoints of the model, change no
-// bit in the global phase. A case is a function of its seed:
+// numbers and leave the same parameters and states behind. Rematerialization, and in f32 checkpoints of the model too, change
+// no bit in the global phase. A case is a function of its seed:
 //
 //   property-tests --cases=20000            many cases (or FSDP_PROPERTY_CASES)
 //   property-tests --seed=123 --cases=1     one case again (or FSDP_PROPERTY_SEED)
@@ -189,6 +189,10 @@ FailureOr<Trace> Case::traceWithoutRegions() {
   return plain;
 }
 
+static bool hasCheckpoint(ModuleOp module) {
+  return module.walk([](CheckpointOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 void Case::cover(Coverage &coverage) {
   std::set<std::string> ops;
   random.module->walk([&](Operation *op) {
@@ -227,7 +231,11 @@ std::string Case::check(Coverage &coverage) {
   FailureOr<Trace> global = trace(Numerics::exact, /*poison=*/false);
   if (failed(global))
     return failure("the global phase does not run");
-  if (std::string text = compare(*plain, *global, "rematerialized", 0); !text.empty())
+  // A result of a checkpoint of the model may be cast on both sides of its border: a sum of two cotangents
+  // more, in another order.
+  bool regroups = random.options.precision == "bf16" && hasCheckpoint(*model);
+  if (std::string text = compare(*plain, *global, "rematerialized", regroups ? 1e-9 : 0);
+      !text.empty())
     return failure(text);
   std::swap(random.module, model);
   if (std::string text = compareModel(*global); !text.empty())

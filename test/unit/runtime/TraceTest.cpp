@@ -68,7 +68,7 @@ struct TraceTest : testing::Test {
   }
 
   Program program{};
-  Segment planned{"train", SegmentKind::Train, nullptr, {}};
+  Segment planned{"train", nullptr};
 };
 
 TEST_F(TraceTest, ShowsThePlanOfASegment) {
@@ -163,7 +163,7 @@ TEST_F(TraceTest, ARunThatFailedHasNoArrows) {
 }
 
 TEST_F(TraceTest, ASegmentWithoutTablesHasItsActionsOnly) {
-  const Segment plain{"train", SegmentKind::Train, nullptr, {}};
+  const Segment plain{"train", nullptr};
   const auto found = events([&](Trace &trace) {
     trace.begin({"step", 1}, 0);
     trace.segment(plain, {0, 0});

@@ -1,0 +1,36 @@
+// What needs several microbatches at once is refused.
+// RUN: fsdp-opt --split-input-file --verify-diagnostics --fsdp-to-local=accumulate=2 %s
+
+// Batch statistics: backward of the first microbatch needs the mean over all.
+fsdp.mesh @mesh <["fsdp"=1]>
+fsdp.param @scale : tensor<3xf32> unit "layer" init <constant, 1.0>
+fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
+  %x = fsdp.input "x" sample_dim 0 : tensor<4x3xf32>
+  %mean = nn.reduce mean "b o -> o" %x : tensor<4x3xf32> -> tensor<3xf32>
+  %means = nn.repeat "o -> b o" %mean : tensor<3xf32> -> tensor<4x3xf32>
+  // expected-error @below {{'arith.subf' needs a value, which depends on the samples of the whole batch, in each microbatch; train without gradient accumulation}}
+  %centered = arith.subf %x, %means : tensor<4x3xf32>
+  %scale = fsdp.read @scale : tensor<3xf32>
+  %scales = nn.repeat "o -> b o" %scale : tensor<3xf32> -> tensor<4x3xf32>
+  %y = arith.mulf %centered, %scales : tensor<4x3xf32>
+  %square = arith.mulf %y, %y : tensor<4x3xf32>
+  %sum = nn.reduce sum "b o ->" %square : tensor<4x3xf32> -> tensor<f64>
+  %count = arith.constant dense<12.0> : tensor<f64>
+  // expected-warning @below {{evaluation uses full batches only}}
+  fsdp.loss %sum over %count
+}
+
+// -----
+
+// expected-error @below {{has an axis 'microbatch', which names the parts of a batch; give it another name}}
+fsdp.mesh @mesh <["fsdp"=1, "microbatch"=2]>
+fsdp.param @scale : tensor<3xf32> unit "layer" init <constant, 1.0> placement <flat over ["microbatch"], gather = f32, reduce = f32, reshard = always>
+fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
+  %x = fsdp.input "x" sample_dim 0 : tensor<4x3xf32>
+  %scale = fsdp.read @scale : tensor<3xf32>
+  %scales = nn.repeat "o -> b o" %scale : tensor<3xf32> -> tensor<4x3xf32>
+  %y = arith.mulf %x, %scales : tensor<4x3xf32>
+  %sum = nn.reduce sum "b o ->" %y : tensor<4x3xf32> -> tensor<f64>
+  %count = arith.constant dense<12.0> : tensor<f64>
+  fsdp.loss %sum over %count
+}
