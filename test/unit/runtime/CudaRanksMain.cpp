@@ -331,6 +331,34 @@ int stage(Context &c, const Program &program, const std::string &mode) {
   return 0;
 }
 
+/// Walks that are not joined: what the host fetches for later ones replaces no batch that is still to be
+/// copied, however late the stream runs.
+int stageBehind(Context &c, const Program &program) {
+  struct Numbers final : InputSource {
+    float next = 0;
+    void load(int, void *target, std::size_t bytes) override {
+      std::fill_n(static_cast<float *>(target), bytes / sizeof(float), ++next);
+    }
+  } numbers;
+  constexpr int runs = 8;
+  for (int run = 0; run < runs; ++run) {
+    c.begin(program.train, &numbers);
+    const ArenaSpan<float> place{static_cast<std::size_t>(run) * 64, 4};
+    CHECK(c, "load", cudaMemcpyAsync(c.out(place), c.staged(0), place.bytes(), cudaMemcpyHostToDevice,
+                                     c.stream(1)));
+    if (run % 3) // else the next walk fetches its batches itself
+      c.stageAhead();
+  }
+  c.synchronize();
+  for (int run = 0; run < runs; ++run) {
+    float got = 0;
+    CHECK(c, "read", cudaMemcpy(&got, c.base() + run * 64, sizeof got, cudaMemcpyDeviceToHost));
+    if (got != static_cast<float>(run + 1))
+      throw Error(format("walk %d got batch %g", run + 1, got));
+  }
+  return 0;
+}
+
 int body(Job &job, const Program &program, const std::string &mode) {
   if (cudaError_t status =
           cudaSetDevice(job.options().transport == Transport::Nccl ? job.rank() : 0))
@@ -342,6 +370,8 @@ int body(Job &job, const Program &program, const std::string &mode) {
   Context c(job, program);
   if (mode == "inputs" || mode == "pin")
     return stage(c, program, mode);
+  if (mode == "behind")
+    return stageBehind(c, program);
   if (mode != "conformance")
     return steps(job, c, mode);
   DeviceJob device(job, c);

@@ -68,6 +68,11 @@ TEST_P(CudaRanks, NameTheCallThatFails) {
   EXPECT_LT(job.seconds, 20);
 }
 
+TEST_P(CudaRanks, ReplaceNoBatchThatIsStillToBeCopied) {
+  Finished job = run("fsdp=1", "behind");
+  EXPECT_EQ(job.status, 0) << job.output;
+}
+
 TEST_P(CudaRanks, TellOfWhatIsWrong) {
   struct Fault {
     const char *mode, *says;
