@@ -30,7 +30,7 @@ ALLOWED = [
     (("passes/global/ConcatGradients.cpp",), {"nn::PadOp", "arith::AddFOp"}, "a sum of padded pieces is their join"),
     (("passes/global/CountSamples.cpp", "passes/global/StepShardings.cpp", "passes/local/partition/LocalOps.cpp",
       "passes/local/partition/StepPartitioner.h"), {"nn::ReduceOp"}, "a mean becomes a sum and a division"),
-    (("passes/global/StepShardings.cpp", "passes/local/partition/Gradients.cpp"), {"arith::AddFOp"},
+    (("passes/global/StepShardings.cpp", "passes/local/partition/Gradients.cpp", "passes/local/partition/Microbatches.cpp"), {"arith::AddFOp"},
      "gradients of a parameter that is used twice are added up"),
     (("passes/global/Differentiate.cpp",), {"nn::EinsumOp", "arith::TruncFOp"}, "a product is rounded to any type at once"),
     # Where values lie.

@@ -165,3 +165,32 @@ fsdp.program @p role {} {
     %n = fsdp.optimizer_step <sgd, lr = 0.1> @u %p, %p states() lr %r scale %r if %ok : tensor<8xf32> states 0
   }
 }
+
+// -----
+
+// carry_load C1 and carry_store C1: the tensor exists and has the type.
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{names 'sum', which is no 'fsdp.carried'}}
+    %sum = fsdp.carry_load @sum : tensor<8xf32>
+  }
+}
+
+// -----
+
+fsdp.carried @sum : tensor<8xf32>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %x = arith.constant dense<1.0> : tensor<4xf32>
+    // expected-error @below {{has type 'tensor<4xf32>', expected 'tensor<8xf32>', the type of 'sum'}}
+    fsdp.carry_store %x, @sum : tensor<4xf32>
+  }
+}
+
+// -----
+
+// carried C1: the storage exists.
+
+// expected-error @below {{names 'u', which is not a storage}}
+fsdp.carried @sum : tensor<8xf32> of @u
