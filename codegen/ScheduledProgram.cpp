@@ -221,7 +221,9 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
                                 << "' is written twice in a segment; give each its own name";
       timeline.outputs.push_back(name);
     }
-    timeline.countsSamples |= isa<SampleCountOp, MicrobatchSamplesOp>(op);
+    if (auto samples = dyn_cast<MicrobatchSamplesOp>(op))
+      timeline.countsSamples |= samples.getCounted();
+    timeline.countsSamples |= isa<SampleCountOp>(op);
   }
   if ((readsStepState(launch) || writesStepState(launch)) &&
       (!launch.getStepState() || launch.getStepState() != program.stepState))

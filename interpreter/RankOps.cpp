@@ -142,11 +142,12 @@ static RankKernel compileDropout(DropoutOp op, Numerics numerics) {
 
 /// True where the step or segment of `op` asks how many samples count.
 static bool countsSamples(Operation *op) {
-  auto segment = op->getParentOfType<SegmentOp>();
-  Operation *whole = segment ? segment.getOperation() : op->getParentOfType<StepOp>();
-  bool evaluates = segment && segment.getKind() == StepKind::evaluate;
-  auto counts = [&](Operation *inner) {
-    bool found = isa<SampleCountOp>(inner) || (evaluates && isa<MicrobatchSamplesOp>(inner));
+  Operation *whole = op->getParentOfType<SegmentOp>();
+  if (!whole)
+    whole = op->getParentOfType<StepOp>();
+  auto counts = [](Operation *inner) {
+    auto samples = dyn_cast<MicrobatchSamplesOp>(inner);
+    bool found = isa<SampleCountOp>(inner) || (samples && samples.getCounted());
     return found ? WalkResult::interrupt() : WalkResult::advance();
   };
   return whole && whole->walk(counts).wasInterrupted();
@@ -191,12 +192,11 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
         RankedTensorType type = tensorType(samples.getCount());
         int64_t batch = samples.getBatch(), parts = samples.getMicrobatches();
         SmallVector<StringAttr> axes = getAxisNames(samples.getOver());
-        auto segment = samples->getParentOfType<SegmentOp>();
-        bool evaluates = segment && segment.getKind() == StepKind::evaluate;
+        bool counts = samples.getCounted();
         return [=](RankContext &context, In, Out out) {
           int64_t rows = llvm::divideCeil(batch, context.mesh.getSize(axes));
           int64_t part = llvm::divideCeil(rows, parts);
-          int64_t counted = evaluates ? std::min(batch, context.options->samples) : batch;
+          int64_t counted = counts ? std::min(batch, context.options->samples) : batch;
           int64_t ofRank = std::min(rows, counted - rows * context.mesh.getIndexIn(context.rank, axes));
           int64_t left = ofRank - part * context.stepState.microbatch;
           out[0] = Tensor::splat(type, std::clamp<int64_t>(left, 0, part));

@@ -40,7 +40,7 @@ def FSDP_MicrobatchSamplesOp : FSDP_Op<"microbatch_samples", [InLocalPhase, InSc
   let description = [{
     Of a batch of `of` samples, a rank takes c = ceil(of / ranks over `over`), as `fsdp.input` says, in `microbatches` K consecutive
     parts of p = ceil(c / K). Part m, which the step state holds, has max(0, min(p, min(c, n - r*c) - m*p)) samples of the
-    batch on the rank with index r, n being `of` or, where fewer samples of an evaluation count (`fsdp.sample_count`), their number; they come
+    batch on the rank with index r, n being `of`, or with `counted` the number of samples that count (`fsdp.sample_count`) if that is less; they come
     first, and those after them have weight 0.
 
     Constraints:
@@ -60,9 +60,9 @@ def FSDP_MicrobatchSamplesOp : FSDP_Op<"microbatch_samples", [InLocalPhase, InSc
     }
     ```
   }];
-  let arguments = (ins I64Attr:$batch, StrArrayAttr:$over, I64Attr:$microbatches);
+  let arguments = (ins I64Attr:$batch, UnitAttr:$counted, StrArrayAttr:$over, I64Attr:$microbatches);
   let results = (outs FSDP_ScalarI64:$count);
-  let assemblyFormat = "`of` $batch `over` $over `microbatches` $microbatches attr-dict";
+  let assemblyFormat = "`of` $batch (`counted` $counted^)? `over` $over `microbatches` $microbatches attr-dict";
   let hasVerifier = 1;
 }
 

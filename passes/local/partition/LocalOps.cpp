@@ -116,7 +116,7 @@ void StepPartitioner::localizeSamples(MaskSamplesOp op, int64_t size, ShardingAt
   if (takeMicrobatches(axes)) {
     // Of its own samples: which microbatch it is, is not known before it runs.
     int64_t batch = size / static_cast<int64_t>(op.getRows());
-    op.getCountMutable().set(values.samplesOfMicrobatch(batch, axes, op.getLoc()));
+    op.getCountMutable().set(values.samplesOfMicrobatch(batch, axes, /*counted=*/true, op.getLoc()));
   } else if (!axes.empty()) {
     op.setShardOf(size);
     op.setOverAttr(values.axisArray(axes));

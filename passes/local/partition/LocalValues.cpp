@@ -89,18 +89,19 @@ Value LocalValues::overMicrobatches(Value local, ReduceKind kind,
   return sum;
 }
 
-Value LocalValues::samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes, Location loc) {
+Value LocalValues::samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes, bool counted,
+                                       Location loc) {
   SmallVector<StringAttr> ranks(axes);
   llvm::erase(ranks, kMicrobatchAxis);
-  Value &count = microbatchSamples[{batch, axisArray(ranks)}];
+  Value &count = microbatchSamples[{batch, counted}][axisArray(ranks)];
   if (!count)
-    count = MicrobatchSamplesOp::create(builder, loc,
-                                        RankedTensorType::get({}, builder.getI64Type()), batch,
-                                        axisArray(ranks), mesh.getAxisSize(kMicrobatchAxis));
+    count = MicrobatchSamplesOp::create(
+        builder, loc, RankedTensorType::get({}, builder.getI64Type()), batch, counted,
+        axisArray(ranks), mesh.getAxisSize(kMicrobatchAxis));
   return count;
 }
 
-/// Fails where `global` would have to move between microbatches.
+/// False, after a diagnostic, where `global` would have to move between microbatches.
 bool LocalValues::moves(Value global, ArrayRef<StringAttr> axes, Operation *consumer) {
   if (!llvm::is_contained(axes, kMicrobatchAxis))
     return true;
@@ -233,7 +234,13 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
     if (!local.sharding.getUnreduced().empty())
       local = reduced(global, local, axes, consumer);
     local = gathered(global, local, axes, consumer);
-    local = sliced(global, local, axes, consumer);
+    if (!failed)
+      local = sliced(global, local, axes, consumer);
+    if (failed) { // the step is refused; what follows has a value of the right type
+      RankedTensorType type = localType(global, wanted);
+      local = {arith::ConstantOp::create(builder, global.getLoc(), builder.getZeroAttr(type)), wanted,
+               Padding::unknown};
+    }
   }
   resharded[{global, wanted}] = local;
   return local;
@@ -256,7 +263,7 @@ LocalValue LocalValues::masked(Value global, LocalValue local, int64_t dim, doub
   SmallVector<StringAttr> axes = local.sharding.getAxes(dim);
   if (!mask && llvm::is_contained(axes, kMicrobatchAxis)) {
     int64_t size = cast<RankedTensorType>(global.getType()).getDimSize(dim);
-    Value count = samplesOfMicrobatch(size, axes, local.value.getLoc());
+    Value count = samplesOfMicrobatch(size, axes, /*counted=*/false, local.value.getLoc());
     mask = MaskSamplesOp::create(builder, local.value.getLoc(), local.value.getType(), local.value,
                                  count, dim, /*rows=*/1, IntegerAttr(), ArrayAttr(), APFloat(fill));
   }

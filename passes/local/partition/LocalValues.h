@@ -5,6 +5,7 @@
 
 #include "passes/global/OpSplit.h"
 #include "llvm/ADT/DenseMap.h"
+#include <map>
 
 namespace mlir::fsdp {
 
@@ -57,8 +58,9 @@ public:
   /// `local`, a partial sum over `partial`, with the sum over microbatches taken, if that is among
   /// them: an all_reduce over the axis of microbatches, which Microbatches.h replaces.
   Value overMicrobatches(Value local, ReduceKind kind, SmallVectorImpl<StringAttr> &partial);
-  /// How many samples of a batch of `batch`, split over `axes`, count in the microbatch at hand.
-  Value samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes, Location loc);
+  /// How many samples of a batch of `batch`, split over `axes`, the microbatch at hand has; with `counted`,
+  /// of those that count in an evaluation.
+  Value samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes, bool counted, Location loc);
   /// Partial sums are scattered over ranks in each microbatch, and the parts added up; else the other way round.
   bool scatterEach = false;
   /// False after a diagnostic: an op needs a value of several microbatches at once.
@@ -86,7 +88,7 @@ private:
   MeshAttr mesh;
   FlatSymbolRefAttr meshName;
   bool failed = false;
-  DenseMap<std::pair<int64_t, Attribute>, Value> microbatchSamples;
+  std::map<std::pair<int64_t, bool>, DenseMap<Attribute, Value>> microbatchSamples;
   DenseMap<Value, Value> microbatchSums;
   DenseMap<Value, LocalValue> defined;
   DenseMap<std::pair<Value, Attribute>, LocalValue> resharded;

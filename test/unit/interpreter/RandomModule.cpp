@@ -152,6 +152,9 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   result.options.remat = draw.chance(50) ? policies[draw.between(0, 3)] : "none";
   for (int64_t regions = draw.between(0, 2); regions > 0; --regions)
     addCheckpoint(step, draw);
+  constexpr const char *reductions[] = {"auto", "each", "last"};
+  result.options.accumulate = draw.chance(50) ? draw.between(2, 5) : 1;
+  result.options.accumulateReduce = reductions[draw.between(0, 2)];
   int64_t shares = 1;
   for (auto [name, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes()))
     if (name.getValue() != "tensor")
