@@ -22,6 +22,9 @@ std::optional<Phase> symbolizePhase(StringRef name);
 Phase getPhase(ModuleOp module);
 void setPhase(ModuleOp module, Phase phase);
 
+/// How often a walk runs a segment, and into how many microbatches a step is cut, at most.
+constexpr int64_t kMostMicrobatches = 1 << 20;
+
 /// Fails, emitting on the first such op, unless every op of `module` belongs to `phase`.
 LogicalResult verifyPhase(ModuleOp module, Phase phase);
 

@@ -243,7 +243,7 @@ def FSDP_WalkOp : FSDP_Op<"walk", [Symbol, HasParent<"ProgramOp">, InLocalPhase,
     its own, with the segment's name and kind.
 
     Constraints:
-    - (C1) a walk has segments of the same program, one number for each, which is at least 1.
+    - (C1) a walk has segments of the same program, one number for each, from 1 to 2^20.
     - (C2) each segment is followed by the one after it (`next`), and by itself where it runs more than once; and the last one by
       the first.
     - (C3) a walk that trains has segments that train, one that evaluates has segments that evaluate.

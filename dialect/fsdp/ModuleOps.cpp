@@ -237,9 +237,9 @@ LogicalResult WalkOp::verify() {
       return emitOpError() << "runs segment '" << symbol.getValue() << "' of kind '"
                            << stringifyStepKind(segment.getKind()) << "', expected kind '"
                            << stringifyStepKind(getKind()) << "' as the walk's";
-    if (times < 1)
+    if (times < 1 || times > kMostMicrobatches)
       return emitOpError() << "runs segment '" << symbol.getValue() << "' " << times
-                           << " times, expected at least 1";
+                           << " times, expected 1 to " << kMostMicrobatches;
     segments.push_back(segment);
   }
   auto follows = [&](SegmentOp from, SegmentOp to) {

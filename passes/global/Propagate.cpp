@@ -45,9 +45,9 @@ private:
     if (accumulate.value == 1)
       return success();
     auto meshes = module.getOps<MeshOp>();
-    if (accumulate.value < 1 || meshes.empty())
-      return module.emitError() << "option 'accumulate' is " << accumulate.value
-                                << ", expected at least 1 and a module with a mesh";
+    if (accumulate.value < 1 || accumulate.value > kMostMicrobatches || meshes.empty())
+      return module.emitError() << "option 'accumulate' is " << accumulate.value << ", expected 1 to "
+                                << kMostMicrobatches << " and a module with a mesh";
     MeshOp mesh = *meshes.begin();
     FailureOr<MeshAttr> extended = withMicrobatches(mesh.getMesh(), accumulate.value);
     if (failed(extended))
@@ -84,6 +84,12 @@ private:
       return;
     InputOp input = *inputs.begin();
     int64_t samples = cast<RankedTensorType>(input.getType()).getDimSize(input.getSampleDim());
+    int64_t parts = mesh.getAxisSize(kMicrobatchAxis), ofRank = llvm::divideCeil(samples, ranks);
+    if (parts > ofRank)
+      input.emitWarning() << "a rank has " << ofRank << " of the " << samples
+                          << " samples of a step, in " << parts
+                          << " microbatches, some of which get only padding; use at most " << ofRank
+                          << " microbatches";
     if (samples < ranks)
       input.emitWarning() << "a step has " << samples << " samples, and the mesh splits them over "
                           << ranks

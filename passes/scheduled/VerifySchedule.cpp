@@ -3,6 +3,7 @@
 #include "passes/Passes.h"
 #include "dialect/fsdp/Names.h"
 #include "passes/scheduled/ScheduleProblem.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_VERIFYSCHEDULEPASS
@@ -74,8 +75,41 @@ static LogicalResult verifyOneUpdate(LaunchOp launch) {
   return failure(result.wasInterrupted());
 }
 
+/// Fails where a walk loads an input, or goes on to the next microbatch, more or less often than what it
+/// runs is for.
+static LogicalResult verifyWalk(WalkOp walk) {
+  llvm::MapVector<StringAttr, int64_t> loads; // of inputs in microbatches
+  int64_t advances = 0;
+  SmallVector<Operation *> counting;
+  auto program = cast<ProgramOp>(walk->getParentOp());
+  for (auto [symbol, times] : llvm::zip_equal(walk.getSegments(), walk.getTimes()))
+    program.lookupSymbol<SegmentOp>(cast<FlatSymbolRefAttr>(symbol).getAttr())
+        .walk([&, times = times](Operation *op) {
+          if (isa<InputOp, MicrobatchSamplesOp, NextMicrobatchOp>(op))
+            counting.push_back(op);
+          if (auto input = dyn_cast<InputOp>(op))
+            loads[input.getNameAttr()] += times;
+          advances += isa<NextMicrobatchOp>(op) ? times : 0;
+        });
+  for (Operation *op : counting) {
+    auto parts = op->getAttrOfType<IntegerAttr>("microbatches");
+    auto input = dyn_cast<InputOp>(op);
+    int64_t got = input ? loads[input.getNameAttr()] : advances;
+    if (parts && parts.getInt() != got)
+      return op->emitOpError() << "is for " << parts.getInt() << " microbatches, but walk '"
+                               << walk.getSymName() << "' "
+                               << (input ? "loads '" + input.getName().str() + "' "
+                                         : std::string("goes on to the next microbatch "))
+                               << got << " times";
+  }
+  return success();
+}
+
 /// The rules of segments that no order of launches can make right.
 static LogicalResult verifySegments(ProgramOp program) {
+  for (WalkOp walk : program.getOps<WalkOp>())
+    if (failed(verifyWalk(walk)))
+      return failure();
   for (SegmentOp segment : program.getOps<SegmentOp>()) {
     if (failed(verifyInputs(segment)) || failed(verifyOutputs(segment)))
       return failure();

@@ -20,7 +20,7 @@ from check_dropout import HIDDEN, initial, numbers
 STEPS = 6
 MLP = ["--in=12", "--hidden=17", "--classes=10", "--batch=10", "--lr=0.1", "--clip=0.5", "--optimizer=sgd"]
 RUNS = (
-    ("fsdp=1", 2, []), ("fsdp=1", 5, []), ("fsdp=2", 2, []), ("fsdp=2", 3, ["--accumulate-reduce=last"]),
+    ("fsdp=1", 5, []), ("fsdp=2", 3, ["--accumulate-reduce=last"]),
     ("fsdp=3", 3, ["--prefetch=0"]), ("data=2,fsdp=2", 3, ["--strategy=hsdp"]),
     ("data=2", 4, ["--strategy=ddp"]), ("fsdp=2", 3, ["--shard=*.weight:0", "--min-shard-size=30"]),
 )

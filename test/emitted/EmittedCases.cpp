@@ -90,6 +90,16 @@ static LogicalResult lower(ModuleOp module, const PipelineOptions &options) {
   return manager.run(module);
 }
 
+/// False where the model of `random` cannot be computed in microbatches. Says nothing, changes nothing.
+static bool isCompiled(RandomCase &random) {
+  if (random.options.accumulate == 1)
+    return true;
+  ScopedDiagnosticHandler handler(random.module->getContext(),
+                                  [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> module = ModuleOp(*random.module).clone();
+  return succeeded(lower(*module, random.options));
+}
+
 /// The text of the program of `module` as a namespace without a `main`.
 static FailureOr<std::string> programOf(ModuleOp module, TargetKind target, uint64_t seed) {
   EmitOptions options;
@@ -148,6 +158,8 @@ static LogicalResult generate(const Arguments &arguments) {
     random.options.precision = arguments.precision;
     if (arguments.precision == "f32")
       random.options.reducePrecision = "f32";
+    if (!isCompiled(random)) // its forward needs the whole batch
+      random.options.accumulate = 1;
     Case wanted;
     wanted.seed = seed;
     wanted.totalSteps = 4;
@@ -160,6 +172,9 @@ static LogicalResult generate(const Arguments &arguments) {
     }
     // An evaluation of its own has a batch of its own.
     random.module->walk([&](SampleCountOp count) {
+      wanted.evaluated = std::min<int64_t>(wanted.evaluated, count.getBatch());
+    });
+    random.module->walk([&](MicrobatchSamplesOp count) {
       wanted.evaluated = std::min<int64_t>(wanted.evaluated, count.getBatch());
     });
     if (arguments.print)

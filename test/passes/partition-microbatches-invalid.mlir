@@ -34,3 +34,35 @@ fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
   %count = arith.constant dense<12.0> : tensor<f64>
   fsdp.loss %sum over %count
 }
+
+// -----
+
+// A softmax over the samples.
+fsdp.mesh @mesh <["fsdp"=1]>
+fsdp.param @scale : tensor<4xf32> unit "layer" init <constant, 1.0>
+fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
+  %x = fsdp.input "x" sample_dim 0 : tensor<4xf32>
+  %scale = fsdp.read @scale : tensor<4xf32>
+  %y = nn.einsum "b,a->ab" %x, %scale : (tensor<4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+  // expected-warning @below {{evaluation uses full batches only}}
+  // expected-error @below {{'nn.softmax' needs all samples of}}
+  %s = nn.softmax %y : tensor<4x4xf32>
+  %sum = nn.reduce sum "a b ->" %s : tensor<4x4xf32> -> tensor<f64>
+  %count = arith.constant dense<4.0> : tensor<f64>
+  fsdp.loss %sum over %count
+}
+
+// -----
+
+// More microbatches than samples.
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @scale : tensor<3xf32> unit "layer" init <constant, 1.0>
+fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
+  // expected-warning @below {{a rank has 1 of the 2 samples of a step, in 2 microbatches, some of which get only padding; use at most 1 microbatches}}
+  %x = fsdp.input "x" sample_dim 0 : tensor<2x3xf32>
+  %scale = fsdp.read @scale : tensor<3xf32>
+  %y = nn.einsum "bi,i->b" %x, %scale : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2xf32>
+  %sum = nn.reduce sum "b ->" %y : tensor<2xf32> -> tensor<f64>
+  %count = arith.constant dense<2.0> : tensor<f64>
+  fsdp.loss %sum over %count
+}

@@ -21,7 +21,7 @@ fsdp.step @train train optimizer <sgd, lr = 1.0e-01, clip = 1.0> {
 // CHECK-DAG: fsdp.carried @layer.flat.accumulator : tensor<16xf32> of @layer.flat
 // CHECK-DAG: fsdp.carried @[[LOSS:.*]] : tensor<f64>
 // CHECK: fsdp.walk @train train [@train.first, @train.middle, @train.last, @train.update] times [1, 2, 1, 1]
-// CHECK: fsdp.walk @evaluate evaluate [@evaluate.first, @evaluate.middle, @evaluate.last, @evaluate.update] times [1, 2, 1, 1]
+// CHECK: fsdp.walk @evaluate evaluate [@evaluate.first, @evaluate.middle, @evaluate.last, @evaluate.end] times [1, 2, 1, 1]
 
 // 5 samples of a rank in parts of 2: some of the last part count, known when it runs.
 // CHECK: fsdp.segment @train.first train next [@train.middle]
@@ -53,7 +53,7 @@ fsdp.step @train train optimizer <sgd, lr = 1.0e-01, clip = 1.0> {
 // CHECK: fsdp.optimizer_step
 // CHECK: fsdp.advance
 // CHECK: fsdp.segment @evaluate.first evaluate
-// CHECK: fsdp.segment @evaluate.update evaluate next [@train.first, @evaluate.first]
+// CHECK: fsdp.segment @evaluate.end evaluate next [@train.first, @evaluate.first]
 // CHECK: fsdp.output_sum "loss"
 
 // Gradients of all members are added up before they are reduced, once.

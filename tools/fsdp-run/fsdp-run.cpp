@@ -51,8 +51,9 @@ static cl::opt<std::string>
                 cl::desc("number of valid samples in a batch of an evaluation (default: all)"),
                 cl::value_desc("n"), cl::cat(category));
 static cl::opt<std::string> segmentName("segment",
-                                        cl::desc("the step, walk or segment to run, or several in turn "
-                                                 "each step, as in 'train,evaluate' (default: the first)"),
+                                        cl::desc("the step or walk to run (the segment, in a program without "
+                                                 "walks), or several in turn, as in 'train,evaluate' "
+                                                 "(default: the first)"),
                                         cl::value_desc("name"), cl::cat(category));
 static cl::opt<Numerics> numerics(
     "numerics", cl::desc("precision of floating-point arithmetic"), cl::init(Numerics::exact),

@@ -177,7 +177,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
          {"f32", "bf16"});
   choice("--reduce-precision", o.pipeline.reducePrecision, "element type of gradient reductions",
          {"f32", "bf16"});
-  cli::addInteger(group, "--accumulate", "K", o.pipeline.accumulate, "microbatches per step", fromOne)
+  cli::addInteger(group, "--accumulate", "K", o.pipeline.accumulate, "microbatches per step",
+                  cli::IntegerRange<int64_t>{1, ir::kMostMicrobatches})
       ->default_str("1");
   choice("--accumulate-reduce", o.pipeline.accumulateReduce,
          "which microbatches reduce gradients; auto: each, of replicated parameters last",

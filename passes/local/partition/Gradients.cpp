@@ -239,6 +239,12 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradient
         << "' are not all partial sums over its axes: each is reduced whole, then cut";
     sum = AllSliceOp::create(builder, loc, storage->getReducedShard(), sum, 0, over);
   }
+  // A shard is added up before it is reduced over the axes of its replicas, what is replicated after.
+  if (each && !split && llvm::is_contained(rest, kMicrobatchAxis) && rest.size() > 1) {
+    llvm::erase(rest, kMicrobatchAxis);
+    sum = AllReduceOp::create(builder, loc, ReduceKind::sum, sum, values.axisArray(rest));
+    rest.assign({builder.getStringAttr(kMicrobatchAxis)});
+  }
   if (each)
     sum = accumulate(sum, rest, storage);
   if (!rest.empty())

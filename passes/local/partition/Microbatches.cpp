@@ -294,8 +294,10 @@ LogicalResult Cutter::run(ArrayAttr next) {
   buildMicrobatch(add("first", {hasMiddle ? "middle" : "last"}), Place::first);
   if (hasMiddle)
     buildMicrobatch(add("middle", fromMiddle), Place::middle);
-  buildMicrobatch(add("last", {"update"}), Place::last);
-  SegmentOp update = add("update", {});
+  // An evaluation updates nothing.
+  StringRef end = whole.getKind() == StepKind::train ? "update" : "end";
+  buildMicrobatch(add("last", {end}), Place::last);
+  SegmentOp update = add(end, {});
   update.setNextAttr(next);
   buildUpdate(update);
 

@@ -14,7 +14,7 @@ std::string getMicrobatchSegment(StringRef step, StringRef part = "first");
 /// Replaces `whole`, a segment that computes one of `count` (at least 2) microbatches and in which
 /// all_reduces over `kMicrobatchAxis` stand for sums over all of them, by
 ///
-///   first  -> middle* -> last -> update -> `next`
+///   first  -> middle* -> last -> update (of an evaluation: end) -> `next`
 ///
 /// and a walk through these. What depends on samples is computed in each of the first three; what
 /// reduces sums of gradients in `last` alone, where the sums are complete; everything else in

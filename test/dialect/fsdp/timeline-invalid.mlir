@@ -209,7 +209,7 @@ fsdp.program @p role {} {
 // -----
 
 fsdp.program @p role {} {
-  // expected-error @below {{runs segment 's' 0 times, expected at least 1}}
+  // expected-error @below {{runs segment 's' 0 times, expected 1 to 1048576}}
   fsdp.walk @w train [@s] times [0]
   fsdp.segment @s train next [@s] {
   }

@@ -70,6 +70,8 @@ void step(Context &c) {
   output(c, 0, "output", 0, lr);
   output(c, 0, "output sum", 0, sum, sum);
   sample_count(c, 0, "sample_count", state, wide_label);
+  microbatch_samples(c, 0, "microbatch_samples", Microbatches{1, 2, 2, 0}, state, wide_label);
+  next_microbatch(c, 0, "next_microbatch", 2, state);
   advance(c, 0, "advance", state, ok);
   record(c, 0, 0);
   wait(c, 0, 0);

@@ -2,6 +2,7 @@
 #include "runtime/kernels/StepControl.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace fsdp::rt;
@@ -199,6 +200,29 @@ TEST_F(UpdateKernels, StepsAreThoseOfTheCpu) {
         const StepState got = state.values()[0];
         EXPECT_EQ(std::memcmp(&got, &expected, sizeof(got)), 0) << "step " << step;
       }
+    }
+}
+
+TEST_F(UpdateKernels, MicrobatchesCountTheirSamples) {
+  // 10 samples on 3 ranks of 4 rows, in parts of 2, 7 of them counting in the last round.
+  for (std::int64_t samples : {10, 7})
+    for (std::int64_t index : {0, 1, 2}) {
+      const Microbatches batches{/*part=*/2, /*batch=*/10, /*rows=*/4, index};
+      StepState expected{};
+      expected.samples = samples;
+      Device<StepState> state(std::vector<StepState>{expected});
+      Device<std::int64_t> count(1);
+      std::int64_t all = 0;
+      for (int part = 0; part < 2; ++part) {
+        OK(microbatch_samples(batches, state, count, stream));
+        EXPECT_EQ(count.values()[0], kernels::microbatchSamples(batches, expected));
+        all += count.values()[0];
+        OK(next_microbatch(2, state, state, stream));
+        expected.microbatch = (expected.microbatch + 1) % 2;
+        EXPECT_EQ(state.values()[0].microbatch, expected.microbatch);
+      }
+      EXPECT_EQ(all, std::clamp<std::int64_t>(samples - 4 * index, 0, 4));
+      EXPECT_EQ(expected.microbatch, 0);
     }
 }
 
