@@ -34,14 +34,21 @@ struct LinkSegments : fsdp::impl::LinkSegmentsPassBase<LinkSegments> {
     }
     if (failed(verifyPhase(module, Phase::scheduled)))
       return signalPassFailure();
+    bool links = false;
+    for (ProgramOp program : module.getOps<ProgramOp>()) {
+      if (!program.getArena() || !program.getOps<EventOp>().empty()) {
+        program.emitError() << (!program.getArena() ? "has no memory plan; run 'fsdp-plan-memory' first"
+                                                    : "has events already; link its segments once");
+        return signalPassFailure();
+      }
+      for (WalkOp walk : program.getOps<WalkOp>())
+        links |= walk.getSegments().size() > 1;
+    }
+    if (!links)
+      return;
     ScheduleProblem schedule(module);
     for (auto [index, role] : llvm::enumerate(schedule.problem.roles)) {
       ProgramOp program = schedule.programs[index];
-      if (role.arena < 0 || !role.events.empty()) {
-        program.emitError() << (role.arena < 0 ? "has no memory plan; run 'fsdp-plan-memory' first"
-                                               : "has events already; link its segments once");
-        return signalPassFailure();
-      }
       schedule::linkSegments(role, findAsync(role));
       write(program, role, schedule.segments[index], schedule.launches[index]);
     }
