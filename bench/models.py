@@ -15,6 +15,9 @@ MODELS = {
              "batch": 4, "data": "bible/train.txt"},
     "124m": {"model": {"layers": 12, "width": 768, "heads": 12, "context": 512, "vocab": 50257},
              "batch": 2, "data": "pieces.bin"},
+    # GPT-2's own context, for memory: with --remat and --accumulate.
+    "124m-1024": {"model": {"layers": 12, "width": 768, "heads": 12, "context": 1024, "vocab": 50257},
+                  "batch": 8, "data": "pieces.bin"},
 }
 OPTIMIZER = {"lr": 3e-4, "eps": 1e-8, "decay": 0.01, "clip": 1.0}
 PIECES = 8192

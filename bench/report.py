@@ -35,24 +35,30 @@ def circumstances(root):
                      **{name: importlib.metadata.version(name) for name in ("torch", "jax", "numpy")}}}
 
 
-def fastest_peer(forms, precision, by):
-    """The peer's form with the shortest step of one precision; `by` is "step" or "core_step"."""
-    peers = [form for form in forms
-             if form.split()[0] not in OURS and form.endswith(" bf16") == (precision == "bf16")]
-    return min(peers, key=lambda form: forms[form][by], default=None)
+def setting(form):
+    """What forms must have in common to be compared: precision, rematerialization, microbatches."""
+    return tuple(word for word in form.split()[2:])
 
 
-def precision(form):
-    return "bf16" if form.endswith(" bf16") else "f32"
+def fastest_peer(forms, form, by):
+    """The peer's form with the shortest step among those of `form`'s setting; `by` is "step" or "core_step"."""
+    peers = [other for other in forms if other.split()[0] not in OURS and setting(other) == setting(form)]
+    return min(peers, key=lambda other: forms[other][by], default=None)
+
+
+def smallest_peer(forms, form):
+    """The peer's form with the least memory among those of `form`'s mesh and setting."""
+    peers = [other for other in forms if other.split()[0] not in OURS and other.split()[1:] == form.split()[1:]]
+    return min(peers, key=lambda other: min(forms[other]["memory"]), default=None)
 
 
 def table(name, model, by):
     forms = model["forms"]
     lines = [f"### {name}: {model['parameters']:,} parameters, {model['tokens']} tokens a step", "",
              "| form | s/step | spread | core s | tokens/s | of the fastest peer | first step, cold | again "
-             "| memory, MiB | loss off by |", "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
+             "| memory, MiB | of the smallest peer | loss off by |", "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
     for form, r in forms.items():
-        best = fastest_peer(forms, precision(form), by)
+        best, smallest = fastest_peer(forms, form, by), smallest_peer(forms, form)
         every = [s for seconds in r["seconds"] for s in seconds]
         cold, again = r["first_step"][0], r["first_step"][1:]
         if "compile" in r:
@@ -64,7 +70,9 @@ def table(name, model, by):
             f"| {model['tokens'] / r['step']:.0f} | "
             + (f"{forms[best][by] / r[by]:.2f}" if best else "-")
             + f" | {cold_text} | " + (f"{min(again):.1f}" if again else "-")
-            + f" | {min(r['memory']) / 2**20:.0f} | {r['off']:.0e} |")
+            + f" | {min(r['memory']) / 2**20:.0f} | "
+            + (f"{min(r['memory']) / min(forms[smallest]['memory']):.2f}" if smallest else "-")
+            + f" | {r['off']:.0e} |")
     return lines
 
 
@@ -78,9 +86,9 @@ def plot(result, path):
     for ratio_axes, loss_axes, (name, model) in zip(*rows, models.items()):
         forms = model["forms"]
         labels = list(forms)[::-1]
-        best = {p: fastest_peer(forms, p, by) for p in ("f32", "bf16")}
-        labels = [form for form in labels if best[precision(form)]]  # nothing to compare the others with
-        ratios = [forms[best[precision(f)]][by] / forms[f][by] for f in labels]
+        best = {form: fastest_peer(forms, form, by) for form in labels}
+        labels = [form for form in labels if best[form]]  # nothing to compare the others with
+        ratios = [forms[best[form]][by] / forms[form][by] for form in labels]
         bars = ratio_axes.barh(labels, ratios, color=[WHO[f.split()[0]] for f in labels])
         ratio_axes.bar_label(bars, fmt="%.2f", padding=2, fontsize=8)
         ratio_axes.axvline(1, color="black", linewidth=0.8)

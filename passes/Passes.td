@@ -200,6 +200,25 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
   ];
 }
 
+def ChunkLossPass : Pass<"fsdp-chunk-loss", "::mlir::ModuleOp"> {
+  let summary = "Compute logits, their loss and their cotangent in chunks of rows";
+  let description = [{
+    After this pass no tensor has all rows of logits from which a loss is computed (operands of ops that read
+    logits, by their kernel interface): the ops that compute such tensors, and those that use them, are
+    repeated once per chunk of the first dimension of rows that allows it, preferably one that the
+    number of chunks divides. A chunk's forward and backward stand together, so its logits are dead before the next chunk's exist. Results with
+    rows are concatenated; sums over rows, such as the gradient of the weight, are added up, so they agree with those of one
+    chunk to rounding; the loss is the same sum of the same values.
+    It is an error if rows depend on each other (a loss that is not a sum over rows), if another op needs all
+    logits, or if nothing reads logits. With `chunks=1` nothing changes.
+
+    Example: `fsdp-opt --fsdp-chunk-loss=chunks=4 local.mlir`
+  }];
+  let options = [
+    Option<"chunks", "chunks", "::mlir::fsdp::Count", /*default=*/"::mlir::fsdp::Count{1}",
+           "number of chunks">];
+}
+
 def FusePass : Pass<"fsdp-fuse", "::mlir::ModuleOp"> {
   let summary = "Fuse elementwise chains with their producers and reductions";
   let description = [{

@@ -58,6 +58,12 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   PartitionPassOptions partition;
   partition.accumulateReduce = options.accumulateReduce;
   manager.addPass(createPartitionPass(partition));
+  // Of the rows that one rank has in one microbatch, forward and backward at once; before chunks become kernels.
+  if (options.lossChunks != 1) {
+    ChunkLossPassOptions loss;
+    loss.chunks = Count{options.lossChunks};
+    manager.addPass(createChunkLossPass(loss));
+  }
   // After partitioning, so that masks and broadcasts of local shape join kernels.
   manager.addPass(createFusePass());
   manager.addPass(createVerifyPhasePass());
@@ -104,6 +110,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
                                 llvm::cl::init("f32")};
   Option<std::string> remat{*this, "remat", llvm::cl::desc("none, full, selective or every:K"),
                             llvm::cl::init("none")};
+  Option<Count> lossChunks{*this, "loss-chunks", llvm::cl::desc("chunks of logits"),
+                           llvm::cl::init(Count{1})};
   Option<std::string> reducePrecision{*this, "reduce-precision", llvm::cl::desc("f32 or bf16"),
                                       llvm::cl::init("f32")};
 
@@ -112,6 +120,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
     options.precision = precision;
     options.reducePrecision = reducePrecision;
     options.remat = remat;
+    options.lossChunks = lossChunks.value;
     options.strategy = strategy;
     options.reshard = reshard;
     options.batchAxes.assign(batchAxes.begin(), batchAxes.end());

@@ -36,6 +36,8 @@ struct PipelineOptions {
   std::string accumulateReduce = "auto";
   /// What backward computes again: `none`, `full`, `selective` or `every:K`.
   std::string remat = "none";
+  /// In how many chunks of rows logits, their loss and their cotangent are computed.
+  int64_t lossChunks = 1;
   /// How many gathers may run ahead of the unit in use.
   int64_t prefetch = 1;
 };

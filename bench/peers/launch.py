@@ -15,13 +15,18 @@ OURS = ("fsdpc", "before")  # this build of the project and, where one is given,
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """Who computes (`fsdpc`, `before`, `torch`, `torch.compile`, `jax`), how, and in which precision."""
+    """Who computes (`fsdpc`, `before`, `torch`, `torch.compile`, `jax`), how, in which precision, with each
+    block of the model computed again in backward or not, and in how many microbatches."""
     who: str
     how: str  # "one": one process; "ddp", "fsdp": on `ranks`
     precision: str = "f32"
+    remat: bool = False
+    accumulate: int = 1
 
     def __str__(self):
-        return f"{self.who} {self.how}" + ("" if self.precision == "f32" else f" {self.precision}")
+        return (f"{self.who} {self.how}" + (" remat" if self.remat else "")
+                + (f" accumulate={self.accumulate}" if self.accumulate > 1 else "")
+                + ("" if self.precision == "f32" else f" {self.precision}"))
 
 
 @dataclasses.dataclass
@@ -71,6 +76,7 @@ def peer(form, job, ranks, caches):
     script = HERE / ("jax_gpt2.py" if form.who == "jax" else "torch_gpt2.py")
     processes = ranks if form.who != "jax" and form.how != "one" else 1
     job = {**job, "form": form.how, "precision": form.precision, "ranks": ranks,
+           "remat": form.remat, "accumulate": form.accumulate,
            "threads": ranks // processes, "compiled": {"torch.compile": "blocks", "torch.compile-whole": "whole"}.get(form.who, "")}
     settings = environment(form, ranks, caches)
     if processes > 1:
@@ -172,6 +178,10 @@ def compile_ours(form, compiler, model, job, ranks, folder):
                *mesh[form.how], "-o", folder / "train"]
     if form.precision != "f32":
         command.append(f"--precision={form.precision}")
+    if form.remat:
+        command.append("--remat=full")
+    if form.accumulate > 1:
+        command.append(f"--accumulate={form.accumulate}")
     begin = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:

@@ -1,4 +1,5 @@
-"""GPT-2 in PyTorch: one process, DDP or FSDP2 over gloo; eager or compiled; f32 or bf16 compute."""
+"""GPT-2 in PyTorch: one process, DDP or FSDP2 over gloo; eager or compiled; f32 or bf16 compute; with and without
+activation checkpointing of each block; in one or several microbatches."""
 
 import importlib
 import os
@@ -8,6 +9,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 import protocol
@@ -95,7 +97,11 @@ def build():
 
 def distributed(model):
     """The form's wrapper around `model`. With `compiled` "blocks", one block (all share its code) and
-    the head are compiled, as FSDP2 recommends; with "whole", the model as one graph."""
+    the head are compiled, as FSDP2 recommends; with "whole", the model as one graph. Activation checkpointing,
+    compilation and sharding are applied to a block in this order, as torchtitan does."""
+    if JOB["remat"]:
+        for layer, block in enumerate(model.h):
+            model.h[layer] = checkpoint_wrapper(block)
     if JOB["compiled"] == "blocks":
         model.head = torch.compile(head)
         for block in model.h:
@@ -130,16 +136,20 @@ def main():
 
     def step(rows):
         mine = torch.from_numpy(rows[RANK * per_rank:(RANK + 1) * per_rank]).long()
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=BF16 and FORM != "fsdp"):
-            loss = model(mine[:, :-1], mine[:, 1:])
-        loss.backward()
+        total = 0.0
+        # Microbatches of one size: their means count alike. Gradients are reduced and added up shard by shard after
+        # each, FSDP2's way that needs least memory (and what `fsdpc --accumulate` does with fsdp by default).
+        for part in mine.chunk(JOB["accumulate"]):
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=BF16 and FORM != "fsdp"):
+                loss = model(part[:, :-1], part[:, 1:]) / JOB["accumulate"]
+            loss.backward()
+            total += loss.detach()
         nn.utils.clip_grad_norm_(model.parameters(), JOB["clip"], foreach=True)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        loss = loss.detach()
         if RANKS > 1:
-            dist.all_reduce(loss)
-        return loss.item() / RANKS
+            dist.all_reduce(total)
+        return total.item() / RANKS
 
     protocol.train(step, JOB)
     if RANKS > 1:

@@ -46,6 +46,22 @@ static bool isCheap(Operation *op) {
   return kernel && kernel.isCheap();
 }
 
+/// A product of the shape of `op` that nothing else uses.
+static Operation *ownProduct(Operation *op) {
+  for (Value operand : op->getOperands())
+    if (auto einsum = operand.getDefiningOp<nn::EinsumOp>();
+        einsum && einsum->hasOneUse() && shapeOf(operand) == shapeOf(op->getResult(0)))
+      return einsum;
+  return nullptr;
+}
+
+/// True for two steps of a sum of products, which stay apart: each product, or the kernel that begins with it, is
+/// followed by its addition. In one kernel behind the last product all others would stay in memory until then.
+static bool addProductsOneByOne(Operation *producer, Operation *user) {
+  Operation *first = ownProduct(producer), *second = ownProduct(user);
+  return first && second && first->isBeforeInBlock(second);
+}
+
 /// True where the input's dimensions are the outer ones of the result: what is computed from them
 /// stands outside of the inner loops, and runs once.
 static bool repeatsInner(nn::RepeatOp op) {
@@ -166,7 +182,8 @@ bool Group::isLegal() const {
 
 bool Group::tryAdd(Operation *producer, Operation *user) {
   if (!producer || members.contains(producer) || !isMap(producer) ||
-      producer->getBlock() != root->getBlock() || regions.lookup(producer) != regions.lookup(root))
+      producer->getBlock() != root->getBlock() || regions.lookup(producer) != regions.lookup(root) ||
+      addProductsOneByOne(producer, user))
     return false;
   bool isMapped = mapped.contains(user) || isa<nn::RepeatOp, nn::RearrangeOp>(user);
   if (isMapped && !isTransposition(user)) {

@@ -47,6 +47,11 @@ MappedFile::MappedFile(std::string path) : name(std::move(path)) {
   base = static_cast<const char *>(mapping);
 }
 
+void MappedFile::releasePages() const {
+  if (base)
+    madvise(const_cast<char *>(base), bytes, MADV_DONTNEED); // only advice: failing changes nothing
+}
+
 MappedFile::~MappedFile() {
   if (base)
     munmap(const_cast<char *>(base), bytes);

@@ -19,6 +19,8 @@ public:
   const std::string &path() const { return name; }
   const char *data() const { return base; }
   std::size_t size() const { return bytes; }
+  /// Gives back the memory of what was read so far; data() is valid as before, and is read from the file again.
+  void releasePages() const;
 
 private:
   std::string name;

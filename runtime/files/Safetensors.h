@@ -56,6 +56,8 @@ public:
   const std::vector<FileTensor> &tensors() const { return list; }
   /// The tensor called `tensor`, or nullptr.
   const FileTensor *find(std::string_view tensor) const;
+  /// See MappedFile.
+  void releasePages() const { file.releasePages(); }
 
 private:
   void parse();

@@ -150,6 +150,9 @@ private:
         else
           initializeShard(storage, coordinate, options.seed, shard);
       });
+      // Not a second copy of the parameters in each rank.
+      if (sources.weights)
+        sources.weights->releasePages();
     }
   }
 
@@ -350,6 +353,7 @@ Sources openSources(const Program &program, const Options &options) {
     const std::string remark = checkWeights(*sources.weights, program);
     if (!remark.empty())
       std::fprintf(stderr, "note: %s\n", printable(remark).c_str());
+    sources.weights->releasePages(); // checked; ranks read what they need
   }
   return sources;
 }

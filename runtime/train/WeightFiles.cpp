@@ -96,6 +96,11 @@ const FileTensor *WeightFiles::find(std::string_view tensor) const {
   return found == byName.end() ? nullptr : found->second;
 }
 
+void WeightFiles::releasePages() const {
+  for (const std::unique_ptr<SafetensorsFile> &file : opened)
+    file->releasePages();
+}
+
 std::vector<const FileTensor *> WeightFiles::tensors() const {
   std::vector<const FileTensor *> list;
   for (const auto &[name, tensor] : byName)

@@ -29,6 +29,8 @@ public:
   const FileTensor *find(std::string_view tensor) const;
   /// All of them, in the order of their names.
   std::vector<const FileTensor *> tensors() const;
+  /// Gives back the memory of what was read so far. Everything is valid as before.
+  void releasePages() const;
 
 private:
   void open(const std::string &file);

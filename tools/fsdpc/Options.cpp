@@ -196,6 +196,9 @@ static void declareDistribution(CLI::App &app, Options &o) {
            choiceOrInteger(o.pipeline.remat, {"none", "full", "selective", "auto"}, "every:",
                            fromOne))
       ->default_str(o.pipeline.remat);
+  cli::addInteger(group, "--loss-chunks", "K", o.pipeline.lossChunks,
+                  "chunks of rows in which logits and their gradient are computed", fromOne)
+      ->default_str("1");
   cli::add(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB",
            [&o](const std::string &text) {
              o.memoryLimit = text;
