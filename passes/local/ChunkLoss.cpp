@@ -47,11 +47,24 @@ static std::optional<int64_t> factorOf(const nn::TensorFactors &tensor, int64_t 
 
 /// True for ops of the `fsdp` dialect whose result depends on the position along `dim`.
 static bool dependsOnPosition(Operation *op, int64_t dim) {
-  if (auto mask = dyn_cast<MaskPaddingOp>(op))
-    return static_cast<int64_t>(mask.getDim()) == dim;
   if (auto mask = dyn_cast<MaskSamplesOp>(op))
     return static_cast<int64_t>(mask.getDim()) == dim;
   return isa<DropoutOp>(op);
+}
+
+static RankedTensorType resized(RankedTensorType type, int64_t dim, int64_t size) {
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] = size;
+  return type.clone(shape);
+}
+
+/// The elements of `whole` from `begin` on along `dim`, `size` of them.
+static Value makeSlice(OpBuilder &builder, Location loc, Value whole, int64_t dim, int64_t begin, int64_t size) {
+  RankedTensorType type = resized(typeOf(whole), dim, size);
+  if (auto constant = whole.getDefiningOp<arith::ConstantOp>())
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      return arith::ConstantOp::create(builder, loc, splat.resizeSplat(type));
+  return nn::SliceOp::create(builder, loc, type, whole, dim, begin);
 }
 
 namespace {
@@ -102,7 +115,7 @@ std::string Region::add(Operation *op, int64_t rowFactor, std::optional<int64_t>
     std::optional<int64_t> classes = classFactor ? dimOf(tensor, *classFactor) : -1;
     if (!classes)
       return false;
-    if (*row >= 0 && *classes >= 0)
+    if (*row >= 0 && *classes >= 0 && !value.getDefiningOp<arith::ConstantOp>())
       both.push_back({value, *row, *classes});
     return true;
   };
@@ -139,6 +152,9 @@ bool Region::takesAnySize(Operation *op, const Plan &plan) const {
 
 /// Adds the op that computes `value` and those that use it: of a chunk, nothing else can have it.
 std::string Region::addMember(Value value, int64_t rows, int64_t classes) {
+  // What is whole in any case, such as an input, is cut.
+  if (!members.empty() && !isa_and_nonnull<nn::ShardingRuleOpInterface>(value.getDefiningOp()))
+    return "";
   if (!members.insert(value).second)
     return "";
   auto follow = [&](Operation *op, bool result, unsigned index) -> std::string {
@@ -256,10 +272,7 @@ void Region::emit(Value logits, int64_t rows, int64_t chunks) {
         } else {
           Value &slice = slices[{operand, dim}];
           if (!slice) {
-            RankedTensorType type = typeOf(operand);
-            SmallVector<int64_t> shape(type.getShape());
-            shape[dim] = here;
-            slice = nn::SliceOp::create(builder, op->getLoc(), type.clone(shape), operand, dim, begin);
+            slice = makeSlice(builder, op->getLoc(), operand, dim, begin, here);
           }
           operands.push_back(slice);
         }
@@ -268,14 +281,10 @@ void Region::emit(Value logits, int64_t rows, int64_t chunks) {
       part->setOperands(operands);
       SmallVector<int64_t> divisors(plan.rule.factors.size(), 1);
       divisors[plan.factor] = chunks; // read only where chunks are equal
+      for (auto [result, dim] : llvm::zip_equal(part->getResults(), plan.results))
+        if (dim >= 0)
+          result.setType(resized(typeOf(result), dim, here));
       cast<nn::ShardingRuleOpInterface>(part).setLocalSizes(plan.rule, divisors);
-      for (auto [result, dim] : llvm::zip_equal(part->getResults(), plan.results)) {
-        if (dim < 0)
-          continue;
-        SmallVector<int64_t> shape(typeOf(result).getShape());
-        shape[dim] = here;
-        result.setType(typeOf(result).clone(shape));
-      }
       builder.insert(part);
       for (auto [whole, result, dim] : llvm::zip_equal(op->getResults(), part->getResults(), plan.results)) {
         if (dim >= 0) {

@@ -58,6 +58,8 @@ static Operation *ownProduct(Operation *op) {
 /// True for two steps of a sum of products, which stay apart: each product, or the kernel that begins with it, is
 /// followed by its addition. In one kernel behind the last product all others would stay in memory until then.
 static bool addProductsOneByOne(Operation *producer, Operation *user) {
+  if (!isa<arith::AddFOp>(producer) || !isa<arith::AddFOp>(user))
+    return false;
   Operation *first = ownProduct(producer), *second = ownProduct(user);
   return first && second && first->isBeforeInBlock(second);
 }

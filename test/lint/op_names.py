@@ -15,6 +15,7 @@ LOOPS = {"nn::EinsumOp", "nn::ReduceOp", "nn::RepeatOp", "nn::RearrangeOp", "nn:
 ALLOWED = [
     # What loops over factors are made of: the ops in einops notation, and the kernel that holds them.
     (("passes/local/Fuse.cpp",), LOOPS - {"nn::FusedOp", "nn::YieldOp"}, "draws them into kernels"),
+    (("passes/local/Fuse.cpp",), {"arith::AddFOp"}, "a sum of products is added up product by product"),
     (("passes/scheduled/InPlace.cpp",), LOOPS - {"nn::RearrangeOp"}, "follows elements through a kernel's loops"),
     (("passes/global/Recompute.cpp",), {"nn::RearrangeOp", "nn::RepeatOp", "nn::ReduceOp"}, "knows what joins a kernel"),
     (("passes/LaunchNames.cpp",), {"nn::FusedOp"}, "a kernel is called what its root is"),
