@@ -110,6 +110,8 @@ def write(result, folder, name):
     lines = [f"{result['date']}, commit {result['commit']}. {machine['processor']}, {machine['cores']} cores, "
              f"{machine['memory']}; {', '.join(machine['extensions'])}. "
              + ", ".join(f"{k} {v}" for k, v in result["versions"].items()) + ".", ""]
+    if result["ours"]:
+        lines += [f"Our program was compiled with {result['ours']}.", ""]
     if result["by"] == "core_step":
         lines += ["The machine was crowded: ratios are of core seconds, all other times mean little.", ""]
     for model in result["models"]:

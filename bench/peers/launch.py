@@ -168,14 +168,14 @@ def ours(form, job, program, folder):
     return Run([s["loss"] for s in steps], [s["step_ms"] / 1e3 for s in steps], core_seconds, first_step, memory)
 
 
-def compile_ours(form, compiler, model, job, ranks, folder):
-    """(the program, seconds from the model to it)"""
+def compile_ours(form, compiler, model, job, ranks, folder, more=()):
+    """(the program, seconds from the model to it); `more`: options of the compiler"""
     folder.mkdir(parents=True, exist_ok=True)
     sizes = [f"--{name}={value}" for name, value in model.items()]
     mesh = {"one": [], "ddp": [f"--mesh=data={ranks}", "--strategy=ddp"], "fsdp": [f"--mesh=fsdp={ranks}"]}
     command = [compiler, *sizes, f"--batch={job['batch']}", "--optimizer=adamw", f"--lr={job['lr']}",
                f"--eps={job['eps']}", f"--weight-decay={job['decay']}", f"--clip={job['clip']}",
-               *mesh[form.how], "-o", folder / "train"]
+               *mesh[form.how], *more, "-o", folder / "train"]
     if form.precision != "f32":
         command.append(f"--precision={form.precision}")
     if form.remat:
