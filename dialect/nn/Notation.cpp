@@ -41,8 +41,7 @@ FailureOr<Notation> Notation::parseEinsum(StringRef text, EmitError emitError) {
   auto sides = splitAtArrow(text, emitError);
   if (failed(sides))
     return failure();
-  auto parseTensor = [&](StringRef letters) -> FailureOr<NotationTensor> {
-    NotationTensor tensor;
+  auto parseTensor = [&](StringRef letters, NotationTensor &tensor) -> LogicalResult {
     for (char c : letters) {
       if (c == ' ')
         continue;
@@ -51,22 +50,18 @@ FailureOr<Notation> Notation::parseEinsum(StringRef text, EmitError emitError) {
                     "notation '" + text + "' has '" + Twine(c) + "' where a letter is expected");
       tensor.emplace_back(1, std::string(1, c));
     }
-    return tensor;
+    return success();
   };
 
-  Notation notation;
+  // In place: every verification of an einsum parses one.
+  FailureOr<Notation> notation = Notation();
   SmallVector<StringRef> operands;
   sides->first.split(operands, ',');
-  for (StringRef operand : operands) {
-    FailureOr<NotationTensor> tensor = parseTensor(operand);
-    if (failed(tensor))
+  for (StringRef operand : operands)
+    if (failed(parseTensor(operand, notation->operands.emplace_back())))
       return failure();
-    notation.operands.push_back(std::move(*tensor));
-  }
-  FailureOr<NotationTensor> result = parseTensor(sides->second);
-  if (failed(result))
+  if (failed(parseTensor(sides->second, notation->result)))
     return failure();
-  notation.result = std::move(*result);
   return notation;
 }
 
