@@ -33,6 +33,7 @@ private:
   LogicalResult add(Value buffer, StringRef segment, Names &names, std::vector<Declaration> &slices);
 
   const ScheduledProgram &program;
+  SymbolTable symbols{program.module};
   llvm::DenseMap<Value, std::string> spelling, outside, types;
   std::vector<Declaration> persistent;
   std::vector<std::vector<Declaration>> segments;

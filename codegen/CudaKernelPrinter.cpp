@@ -359,7 +359,7 @@ FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &pr
     return printArgmax(argmax);
   if (auto flatten = dyn_cast_or_null<FlattenOp>(op))
     return printFlatten(flatten, launch);
-  FailureOr<Kernel> kernel = Kernel::create(launch, Traversal::whole);
+  FailureOr<Kernel> kernel = Kernel::create(launch, Traversal::whole, anonymous);
   if (failed(kernel))
     return failure();
   SmallVector<Value> buffers(launch.getIns());

@@ -39,6 +39,8 @@ private:
   Arena arena;
   std::unique_ptr<Target> target;
   KernelTable kernels;
+  /// Of every launch; each is printed twice or more.
+  llvm::DenseMap<Operation *, std::unique_ptr<const Call>> calls;
 };
 
 } // namespace
@@ -59,6 +61,7 @@ LogicalResult Emitter::collectKernels() {
       FailureOr<Call> call = callFor(program, action.launch);
       if (failed(call) || (call->callsKernel() && failed(kernels.insert(action.launch))))
         return failure();
+      calls[action.launch] = std::make_unique<const Call>(std::move(*call));
     }
   kernels.assignNames();
   return success();
@@ -66,13 +69,11 @@ LogicalResult Emitter::collectKernels() {
 
 LogicalResult Emitter::emitAction(const Action &action, Spelling &spelling, Writer &writer) const {
   LaunchOp launch = action.launch;
-  FailureOr<Call> call = callFor(program, launch);
-  if (failed(call))
-    return failure();
+  const Call &call = *calls.find(launch)->second;
   auto slice = [&](Value buffer) {
     return spelling.slice(arena.spell(buffer), arena.typeOf(buffer));
   };
-  SpelledLaunch spelled{launch, *call, program.names.stream(launch.getStreamAttr()),
+  SpelledLaunch spelled{launch, call, program.names.stream(launch.getStreamAttr()),
                         spelling.launchName("\"" + escaped(launch.getName()) + "\""), slice};
   auto spellEvent = [&](int event) {
     bool isOfProgram = event < static_cast<int>(program.programEvents.size());

@@ -107,8 +107,8 @@ struct Kernel {
   std::optional<KernelReduction> reduction;
 
   /// The kernel of the body of `launch`, without a product that it begins with. Fails with a diagnostic that names the op that has no
-  /// form in C++ or does not fit one nest of loops.
-  static FailureOr<Kernel> create(LaunchOp launch, Traversal traversal);
+  /// form in C++ or does not fit one nest of loops. Where it is `anonymous`, buffers have no names.
+  static FailureOr<Kernel> create(LaunchOp launch, Traversal traversal, bool anonymous = false);
 
   /// Drops loops of one iteration and joins neighbours that no address tells apart, rows and columns
   /// for themselves.

@@ -27,8 +27,9 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 
 class KernelBuilder {
 public:
-  KernelBuilder(LaunchOp launch, Traversal traversal)
-      : launch(launch), traversal(traversal), begin(FusedProduct::of(launch)) {}
+  KernelBuilder(LaunchOp launch, Traversal traversal, bool anonymous)
+      : launch(launch), traversal(traversal), anonymous(anonymous), begin(FusedProduct::of(launch)) {
+  }
   FailureOr<Kernel> build();
 
 private:
@@ -63,6 +64,7 @@ private:
 
   LaunchOp launch;
   Traversal traversal;
+  bool anonymous;
   Kernel kernel;
   std::optional<FusedProduct> begin; ///< what is complete, in memory, before the kernel starts
   SmallVector<Value> sources;        ///< buffers of the inputs, without the product's
@@ -205,10 +207,13 @@ LogicalResult KernelBuilder::store(Value value, int output) {
 }
 
 void KernelBuilder::declare() {
+  auto name = [&](Value buffer) {
+    return anonymous ? std::string() : actionOf(bufferName(buffer)).str();
+  };
   sources = begin ? begin->ins : llvm::to_vector(launch.getIns());
   for (Value in : sources) {
     kernel.inputs.push_back(cast<BufferType>(in.getType()).getTensor());
-    kernel.inputNames.push_back(actionOf(bufferName(in)).str());
+    kernel.inputNames.push_back(name(in));
   }
   if (begin) {
     kernel.inputs.push_back(typeOf(begin->product));
@@ -217,7 +222,7 @@ void KernelBuilder::declare() {
   }
   for (Value out : launch.getOuts()) {
     kernel.outputs.push_back(cast<BufferType>(out.getType()).getTensor());
-    kernel.outputNames.push_back(actionOf(bufferName(out)).str());
+    kernel.outputNames.push_back(name(out));
   }
 }
 
@@ -239,8 +244,8 @@ FailureOr<Kernel> KernelBuilder::build() {
   return std::move(kernel);
 }
 
-FailureOr<Kernel> Kernel::create(LaunchOp launch, Traversal traversal) {
-  return KernelBuilder(launch, traversal).build();
+FailureOr<Kernel> Kernel::create(LaunchOp launch, Traversal traversal, bool anonymous) {
+  return KernelBuilder(launch, traversal, anonymous).build();
 }
 
 //===----------------------------------------------------------------------===//

@@ -407,7 +407,7 @@ FailureOr<KernelFunction> mlir::fsdp::printKernel(LaunchOp launch, bool anonymou
     return printArgmax(argmax);
   if (auto flatten = dyn_cast_or_null<FlattenOp>(op))
     return printFlatten(flatten, launch);
-  FailureOr<Kernel> kernel = Kernel::create(launch, Traversal::rows);
+  FailureOr<Kernel> kernel = Kernel::create(launch, Traversal::rows, anonymous);
   if (failed(kernel))
     return failure();
   return Printer(*kernel, anonymous).print();

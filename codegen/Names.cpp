@@ -125,16 +125,26 @@ static constexpr llvm::StringLiteral used[] = {
     "writes",
 };
 
-Names::Names(bool qualified) {
-  for (llvm::StringLiteral word : keywords)
-    taken.insert(word);
-  for (llvm::StringLiteral word : declaring)
-    taken.insert(word);
-  if (qualified)
-    return;
-  for (llvm::StringLiteral word : used)
-    taken.insert(word);
+/// Built once for all scopes: every kernel has one.
+static const llvm::StringSet<> &wordsTaken(bool qualified) {
+  auto collect = [](bool qualified) {
+    llvm::StringSet<> words;
+    for (llvm::StringLiteral word : keywords)
+      words.insert(word);
+    for (llvm::StringLiteral word : declaring)
+      words.insert(word);
+    if (!qualified)
+      for (llvm::StringLiteral word : used)
+        words.insert(word);
+    return words;
+  };
+  static const llvm::StringSet<> behindColons = collect(true), bare = collect(false);
+  return qualified ? behindColons : bare;
 }
+
+Names::Names(bool qualified) : reserved(&wordsTaken(qualified)) {}
+
+bool Names::isTaken(StringRef name) const { return reserved->contains(name) || taken.contains(name); }
 
 std::string Names::unique(StringRef text, llvm::ArrayRef<std::string> endings) {
   std::string wanted = identifierFor(text);
@@ -142,8 +152,8 @@ std::string Names::unique(StringRef text, llvm::ArrayRef<std::string> endings) {
   const char *tail = isLikeMacro ? "_" : "";
   std::string name = wanted + tail;
   auto isFree = [&] {
-    return !taken.contains(name) && llvm::none_of(endings, [&](const std::string &ending) {
-      return taken.contains(name + ending);
+    return !isTaken(name) && llvm::none_of(endings, [&](const std::string &ending) {
+      return isTaken(name + ending);
     });
   };
   for (unsigned number = 2; !isFree(); ++number)

@@ -44,7 +44,10 @@ public:
   void reserveWordsOf(llvm::StringRef code);
 
 private:
-  llvm::StringSet<> taken;
+  bool isTaken(llvm::StringRef name) const;
+
+  const llvm::StringSet<> *reserved; ///< from the start
+  llvm::StringSet<> taken;           ///< since
 };
 
 } // namespace mlir::fsdp

@@ -24,17 +24,20 @@ Operation *mlir::fsdp::onlyOp(LaunchOp launch) {
 }
 
 /// The parameter, or its gradient, that a part of a flat unit is; "" for other parts.
-static std::string memberName(SubviewOp subview) {
+static std::string memberName(SubviewOp subview, const SymbolTable *symbols) {
   auto buffer = subview.getBuffer().getDefiningOp<BufferOp>();
   if (!buffer || !buffer.getStorageAttr() || buffer.getPersistent())
     return "";
   bool isGradient = buffer.getWhat() == BufferOp::gradient;
   auto module = buffer->getParentOfType<ModuleOp>();
-  auto storage = module.lookupSymbol<StorageOp>(buffer.getStorageAttr());
+  auto lookup = [&](FlatSymbolRefAttr symbol) {
+    return symbols ? symbols->lookup(symbol.getAttr()) : module.lookupSymbol(symbol);
+  };
+  auto storage = cast<StorageOp>(lookup(buffer.getStorageAttr()));
   for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
     if (member.getOffset() != static_cast<int64_t>(subview.getOffset()))
       continue;
-    auto param = module.lookupSymbol<ParamOp>(member.getParam());
+    auto param = dyn_cast_or_null<ParamOp>(lookup(member.getParam()));
     if (param &&
         param.getTensorType().getNumElements() == subview.getType().getTensor().getNumElements())
       return param.getSymName().str() + (isGradient ? ".grad" : "");
@@ -42,13 +45,13 @@ static std::string memberName(SubviewOp subview) {
   return "";
 }
 
-std::string mlir::fsdp::bufferName(Value buffer) {
+std::string mlir::fsdp::bufferName(Value buffer, const SymbolTable *symbols) {
   if (auto op = buffer.getDefiningOp<BufferOp>())
     return op.getName().str();
   auto subview = buffer.getDefiningOp<SubviewOp>();
-  if (std::string name = memberName(subview); !name.empty())
+  if (std::string name = memberName(subview, symbols); !name.empty())
     return name;
-  return bufferName(subview.getBuffer()) + ".at." + std::to_string(subview.getOffset());
+  return bufferName(subview.getBuffer(), symbols) + ".at." + std::to_string(subview.getOffset());
 }
 
 bool mlir::fsdp::readsStepState(LaunchOp launch) {

@@ -92,8 +92,8 @@ struct ScheduledProgram {
 Operation *onlyOp(LaunchOp launch);
 
 /// The name of a buffer or subview: that of the buffer, or of the place in the model that the
-/// subview stands for.
-std::string bufferName(Value buffer);
+/// subview stands for. Whoever asks for many gives the `symbols` of the module, which are indexed.
+std::string bufferName(Value buffer, const SymbolTable *symbols = nullptr);
 
 /// Whether the body of `launch` reads or writes the step state.
 bool readsStepState(LaunchOp launch);

@@ -19,6 +19,14 @@ static SmallVector<Phase> allowedPhases(Operation *op) {
   return phases;
 }
 
+/// As allowedPhases says, without a list: this is asked of every op, by several passes.
+static bool mayStandIn(Operation *op, Phase phase) {
+  const bool global = op->hasTrait<InGlobalPhase>(), local = op->hasTrait<InLocalPhase>(),
+             scheduled = op->hasTrait<InScheduledPhase>();
+  return (phase == Phase::global && global) || (phase == Phase::local && local) ||
+         (phase == Phase::scheduled && scheduled) || (!global && !local && !scheduled);
+}
+
 /// The containers that `op` may stand in, for an error message.
 static std::string describeContainers(Operation *op) {
   if (isa<BufferOp, SubviewOp>(op))
@@ -63,8 +71,8 @@ LogicalResult mlir::fsdp::detail::verifyContainer(Operation *op) {
 
 LogicalResult mlir::fsdp::verifyPhase(ModuleOp module, Phase phase) {
   WalkResult result = module.walk([&](Operation *op) {
-    SmallVector<Phase> allowed = allowedPhases(op);
-    if (!allowed.empty() && !llvm::is_contained(allowed, phase)) {
+    if (!mayStandIn(op, phase)) {
+      SmallVector<Phase> allowed = allowedPhases(op);
       op->emitOpError() << "belongs to the "
                         << llvm::join(llvm::map_range(allowed, stringifyPhase), " or ")
                         << " phase, but the module is in the " << stringifyPhase(phase)

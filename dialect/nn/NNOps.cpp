@@ -68,11 +68,13 @@ static llvm::StringSet<> namesOf(const NotationTensor &tensor) {
 /// No name stands twice in one tensor.
 static LogicalResult verifyDistinct(Operation *op, const Notation &pattern) {
   auto verifyTensor = [&](const NotationTensor &tensor, const Twine &what) -> LogicalResult {
-    llvm::StringSet<> seen;
+    SmallVector<StringRef, 8> seen;
     for (const NotationDim &dim : tensor)
-      for (const std::string &name : dim)
-        if (!seen.insert(name).second)
+      for (const std::string &name : dim) {
+        if (llvm::is_contained(seen, name))
           return op->emitOpError("name '") << name << "' appears twice in " << what;
+        seen.push_back(name);
+      }
     return success();
   };
   for (auto [index, operand] : llvm::enumerate(pattern.operands))
@@ -91,13 +93,17 @@ static LogicalResult verifyUngrouped(Operation *op, const Notation &pattern) {
   return success();
 }
 
-/// Every name of `inner` stands in `outer`.
+static bool contains(const NotationTensor &tensor, StringRef name) {
+  return llvm::any_of(tensor, [&](const NotationDim &dim) { return llvm::is_contained(dim, name); });
+}
+
+/// Every name of `inner` stands in `outer`, or in `other` where that is given.
 static LogicalResult verifyContained(Operation *op, const NotationTensor &inner,
-                                     const NotationTensor &outer, const Twine &message) {
-  llvm::StringSet<> names = namesOf(outer);
+                                     const NotationTensor &outer, const Twine &message,
+                                     const NotationTensor *other = nullptr) {
   for (const NotationDim &dim : inner)
     for (const std::string &name : dim)
-      if (!names.contains(name))
+      if (!contains(outer, name) && !(other && contains(*other, name)))
         return op->emitOpError("name '") << name << "' " << message;
   return success();
 }
@@ -121,16 +127,12 @@ LogicalResult EinsumOp::verify() {
   if (failed(verifyDistinct(*this, *pattern)))
     return failure();
   // (C3)
-  NotationTensor &lhs = pattern->operands[0], &rhs = pattern->operands[1];
-  NotationTensor either(lhs), lhsUses(pattern->result), rhsUses(pattern->result);
-  either.append(rhs);
-  lhsUses.append(rhs);
-  rhsUses.append(lhs);
+  const NotationTensor &lhs = pattern->operands[0], &rhs = pattern->operands[1];
   StringRef lone = "appears in one operand only; sum over it with 'nn.reduce' first";
-  if (failed(verifyContained(*this, lhs, lhsUses, lone)) ||
-      failed(verifyContained(*this, rhs, rhsUses, lone)) ||
-      failed(verifyContained(*this, pattern->result, either,
-                             "of the result appears in no operand; add it with 'nn.repeat'")))
+  if (failed(verifyContained(*this, lhs, pattern->result, lone, &rhs)) ||
+      failed(verifyContained(*this, rhs, pattern->result, lone, &lhs)) ||
+      failed(verifyContained(*this, pattern->result, lhs,
+                             "of the result appears in no operand; add it with 'nn.repeat'", &rhs)))
     return failure();
   // (C4)
   return solve(*this, *pattern, {}, emitError);

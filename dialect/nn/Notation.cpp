@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
+#include <optional>
 
 using namespace mlir;
 using namespace mlir::nn;
@@ -40,32 +41,27 @@ FailureOr<Notation> Notation::parseEinsum(StringRef text, EmitError emitError) {
   auto sides = splitAtArrow(text, emitError);
   if (failed(sides))
     return failure();
-  auto parseTensor = [&](StringRef letters) -> FailureOr<NotationTensor> {
-    NotationTensor tensor;
+  auto parseTensor = [&](StringRef letters, NotationTensor &tensor) -> LogicalResult {
     for (char c : letters) {
       if (c == ' ')
         continue;
       if (!llvm::isAlpha(c))
         return fail(emitError,
                     "notation '" + text + "' has '" + Twine(c) + "' where a letter is expected");
-      tensor.push_back({std::string(1, c)});
+      tensor.emplace_back(1, std::string(1, c));
     }
-    return tensor;
+    return success();
   };
 
-  Notation notation;
+  // In place: every verification of an einsum parses one.
+  FailureOr<Notation> notation = Notation();
   SmallVector<StringRef> operands;
   sides->first.split(operands, ',');
-  for (StringRef operand : operands) {
-    FailureOr<NotationTensor> tensor = parseTensor(operand);
-    if (failed(tensor))
+  for (StringRef operand : operands)
+    if (failed(parseTensor(operand, notation->operands.emplace_back())))
       return failure();
-    notation.operands.push_back(*tensor);
-  }
-  FailureOr<NotationTensor> result = parseTensor(sides->second);
-  if (failed(result))
+  if (failed(parseTensor(sides->second, notation->result)))
     return failure();
-  notation.result = *result;
   return notation;
 }
 
@@ -112,11 +108,11 @@ FailureOr<Notation> Notation::parseEinops(StringRef text, EmitError emitError) {
   FailureOr<NotationTensor> operand = parseTensor(sides->first);
   if (failed(operand))
     return failure();
-  notation.operands.push_back(*operand);
+  notation.operands.push_back(std::move(*operand));
   FailureOr<NotationTensor> result = parseTensor(sides->second);
   if (failed(result))
     return failure();
-  notation.result = *result;
+  notation.result = std::move(*result);
   return notation;
 }
 
@@ -188,7 +184,14 @@ namespace {
 struct Equation {
   const NotationDim &names;
   int64_t size;
-  std::string where;
+  std::optional<size_t> operand; ///< of the result where there is none
+  size_t dimension;
+};
+
+/// The size of a name, and the equation that gave it; none gave a known one.
+struct Solved {
+  int64_t size;
+  const Equation *origin;
 };
 } // namespace
 
@@ -196,79 +199,95 @@ FailureOr<llvm::StringMap<int64_t>> Notation::solveSizes(ArrayRef<ArrayRef<int64
                                                          ArrayRef<int64_t> resultShape,
                                                          const llvm::StringMap<int64_t> &known,
                                                          EmitError emitError) const {
+  // Texts are for diagnostics only: every verification of a structured op comes through here.
+  auto describe = [&](std::optional<size_t> operand) -> std::string {
+    if (!operand)
+      return "the result";
+    return operands.size() == 1 ? "the operand" : ("operand " + Twine(*operand)).str();
+  };
+  auto where = [&](const Equation &equation) {
+    return ("dimension " + Twine(equation.dimension) + " of " + describe(equation.operand)).str();
+  };
   if (operandShapes.size() != operands.size())
     return fail(emitError, "notation has " + Twine(operands.size()) + " operands, got " +
                                Twine(operandShapes.size()));
-  SmallVector<Equation> equations;
+  SmallVector<Equation, 12> equations;
   auto collect = [&](const NotationTensor &tensor, ArrayRef<int64_t> shape,
-                     const Twine &what) -> LogicalResult {
+                     std::optional<size_t> operand) -> LogicalResult {
     if (tensor.size() != shape.size())
-      return fail(emitError, what + " has rank " + Twine(shape.size()) + ", the notation names " +
-                                 Twine(tensor.size()) + " dimensions");
+      return fail(emitError, describe(operand) + " has rank " + Twine(shape.size()) +
+                                 ", the notation names " + Twine(tensor.size()) + " dimensions");
     for (auto [index, dim] : llvm::enumerate(tensor))
-      equations.push_back({dim, shape[index], ("dimension " + Twine(index) + " of " + what).str()});
+      equations.push_back({dim, shape[index], operand, index});
     return success();
   };
-  for (auto [index, operand] : llvm::enumerate(operands)) {
-    std::string what = operands.size() == 1 ? "the operand" : ("operand " + Twine(index)).str();
-    if (failed(collect(operand, operandShapes[index], what)))
+  for (auto [index, operand] : llvm::enumerate(operands))
+    if (failed(collect(operand, operandShapes[index], index)))
       return failure();
-  }
-  if (failed(collect(result, resultShape, "the result")))
+  if (failed(collect(result, resultShape, std::nullopt)))
     return failure();
 
   auto tooMany = [&](const Equation &equation) {
-    return fail(emitError, equation.where + ": got " + Twine(equation.size) +
+    return fail(emitError, where(equation) + ": got " + Twine(equation.size) +
                                ", the sizes of its names multiply to 2^63 or more");
   };
   // Every round solves the dimensions that lack one size; each solved size may
   // make another dimension solvable.
-  llvm::StringMap<int64_t> sizes(known);
-  llvm::StringMap<std::string> origins;
+  llvm::StringMap<Solved> solved;
   for (const auto &entry : known)
-    origins[entry.first()] = "sizes";
+    solved.try_emplace(entry.first(), Solved{entry.second, nullptr});
   for (bool changed = true; changed;) {
     changed = false;
     for (const Equation &equation : equations) {
       int64_t product = 1;
-      SmallVector<StringRef, 2> unknown;
+      StringRef unknown;
+      size_t unknowns = 0;
       for (StringRef name : equation.names) {
-        auto it = sizes.find(name);
-        if (it == sizes.end())
-          unknown.push_back(name);
-        else if (__builtin_mul_overflow(product, it->second, &product))
+        auto it = solved.find(name);
+        if (it == solved.end()) {
+          unknown = unknowns == 0 ? name : unknown;
+          ++unknowns;
+        } else if (__builtin_mul_overflow(product, it->second.size, &product)) {
           return tooMany(equation);
+        }
       }
-      if (unknown.size() != 1 || product == 0)
+      if (unknowns != 1 || product == 0)
         continue;
       if (equation.size % product != 0)
-        return fail(emitError, equation.where + " is " + Twine(equation.size) +
+        return fail(emitError, where(equation) + " is " + Twine(equation.size) +
                                    ", expected a multiple of " + Twine(product) + " to solve '" +
-                                   unknown.front() + "'");
-      sizes[unknown.front()] = equation.size / product;
-      origins[unknown.front()] = equation.where;
+                                   unknown + "'");
+      solved.try_emplace(unknown, Solved{equation.size / product, &equation});
       changed = true;
     }
   }
   for (const Equation &equation : equations) {
     int64_t product = 1;
-    std::string reason;
     for (StringRef name : equation.names) {
-      auto it = sizes.find(name);
-      if (it == sizes.end())
+      auto it = solved.find(name);
+      if (it == solved.end())
         return fail(emitError, "the size of '" + name +
                                    "' does not follow from the shapes; give it in 'sizes'");
-      if (__builtin_mul_overflow(product, it->second, &product))
+      if (__builtin_mul_overflow(product, it->second.size, &product))
         return tooMany(equation);
-      if (origins[name] != equation.where)
-        reason += (reason.empty() ? "'" : ", '") + name.str() + "' is " +
-                  std::to_string(it->second) + " by " + origins[name];
     }
-    if (product != equation.size)
-      return fail(emitError, equation.where + ": got " + Twine(equation.size) + ", expected " +
-                                 Twine(product) +
-                                 (reason.empty() ? Twine() : " (" + Twine(reason) + ")"));
+    if (product == equation.size)
+      continue;
+    std::string reason;
+    for (StringRef name : equation.names) {
+      const Solved &entry = solved.find(name)->second;
+      if (entry.origin != &equation)
+        reason += (reason.empty() ? "'" : ", '") + name.str() + "' is " +
+                  std::to_string(entry.size) + " by " +
+                  (entry.origin ? where(*entry.origin) : "sizes");
+    }
+    return fail(emitError, where(equation) + ": got " + Twine(equation.size) + ", expected " +
+                               Twine(product) +
+                               (reason.empty() ? Twine() : " (" + Twine(reason) + ")"));
   }
+  llvm::StringMap<int64_t> sizes(solved.size());
+  for (const auto &entry : solved)
+    sizes.try_emplace(entry.first(), entry.second.size);
   return sizes;
 }
 

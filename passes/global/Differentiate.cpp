@@ -66,6 +66,7 @@ private:
   StepOp step;
   LossOp loss;
   bool ofSum;
+  SymbolTableCollection symbols; ///< indexed: every gradient of every layer looks a parameter up
   CheckpointRegions checkpoints;
   OpBuilder builder;
   /// Float values that depend on a trainable parameter, with the first such parameter.
@@ -248,7 +249,7 @@ LogicalResult ReverseMode::differentiate(Operation *op) {
     if (!cotangent)
       continue;
     if (auto read = operand.getDefiningOp<ReadOp>()) {
-      auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(step, read.getParamAttr());
+      auto param = symbols.lookupNearestSymbolFrom<ParamOp>(step, read.getParamAttr());
       cotangent = asGradient(cotangent, getGradientType(param).getElementType(), last);
     }
     addCotangent(operand, cotangent);
