@@ -155,6 +155,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   constexpr const char *reductions[] = {"auto", "each", "last"};
   result.options.accumulate = draw.chance(50) ? draw.between(2, 5) : 1;
   result.options.accumulateReduce = reductions[draw.between(0, 2)];
+  result.options.deferUpdates = draw.chance(50) ? DeferUpdates::on : DeferUpdates::off;
   int64_t shares = 1;
   for (auto [name, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes()))
     if (name.getValue() != "tensor")
