@@ -1,6 +1,7 @@
 //===- Calls.cpp ----------------------------------------------------------===//
 
 #include "codegen/Calls.h"
+#include "dialect/fsdp/Deferred.h"
 
 #include "codegen/Elementwise.h"
 #include "codegen/FusedProduct.h"
@@ -380,14 +381,14 @@ LogicalResult CallFinder::allFinite(AllFiniteOp op) {
   return success();
 }
 
-static std::string updateConstants(OptimizerAttr optimizer) {
+static std::string updateConstants(OptimizerAttr optimizer, bool deferred) {
   Type f32 = Builder(optimizer.getContext()).getF32Type();
-  std::string decay = "/*weightDecay=*/" + literal(optimizer.getWeightDecay(), f32) + "}";
+  std::string decay = "/*weightDecay=*/" + literal(optimizer.getWeightDecay(), f32);
   if (optimizer.getKind() == OptimizerKind::sgd)
-    return "Sgd{/*momentum=*/" + literal(optimizer.getMomentum(), f32) + ", " + decay;
+    return "Sgd{/*momentum=*/" + literal(optimizer.getMomentum(), f32) + ", " + decay + "}";
   return "Adam{/*beta1=*/" + literal(optimizer.getBeta1(), f32) + ", /*beta2=*/" +
          literal(optimizer.getBeta2(), f32) + ", /*epsilon=*/" + literal(optimizer.getEps(), f32) +
-         ", " + decay;
+         ", " + decay + (deferred ? ", /*deferred=*/true}" : "}");
 }
 
 /// True where `value` is the constant 1: then a gradient is not scaled.
@@ -415,7 +416,7 @@ LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
   call.arguments.push_back({CallArgument::storage,
                             {},
                             "storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]"});
-  pass(updateConstants(op.getOptimizer()));
+  pass(updateConstants(op.getOptimizer(), isDeferred(op)));
   read(source(op.getParameter()));
   read(source(op.getGradient()));
   for (Value state : op.getStates())

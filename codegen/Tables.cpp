@@ -4,6 +4,7 @@
 #include "codegen/TraceTables.h"
 
 #include "codegen/Elementwise.h"
+#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
@@ -270,9 +271,13 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
                        (segment.getAsync() ? "false, " : "true, ") + space + "::trace}");
   }
   emitTable("Segment", "segments", segments, writer);
-  std::string train = "{}", evaluate = "{}";
-  for (const ProgramWalk &walk : program.walks)
-    (walk.kind == StepKind::train ? train : evaluate) = emitWalk(program, walk, writer);
+  std::string train = "{}", evaluate = "{}", drain;
+  for (const ProgramWalk &walk : program.walks) {
+    bool drains = isDrain(program.timelines[walk.runs.front().first].segment);
+    (drains                           ? drain
+     : walk.kind == StepKind::train ? train
+                                      : evaluate) = emitWalk(program, walk, writer);
+  }
   writer.line();
   writer.open("constexpr Program program =");
   auto field = [&](StringRef label, const llvm::Twine &value) {
@@ -306,5 +311,7 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("digest", "0x" + llvm::utohexstr(digest, /*LowerCase=*/true));
   field("options", quoted(options.options));
   field("persistentBytes", llvm::Twine(persistentBytes(program)));
+  if (!drain.empty())
+    field("drain", drain);
   writer.close(";");
 }

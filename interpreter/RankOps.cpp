@@ -1,5 +1,6 @@
 //===- RankOps.cpp - ops that depend on the rank, the step or storage -----===//
 
+#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Fill.h"
 #include "interpreter/Draws.h"
 #include "interpreter/Optimizer.h"
@@ -113,6 +114,7 @@ static RankKernel compileOptimizerStep(OptimizerStepOp op, Numerics numerics) {
   auto storage = op->getParentOfType<ModuleOp>().lookupSymbol<StorageOp>(op.getStorage());
   auto layout = std::make_shared<StorageLayout>(storage);
   OptimizerAttr optimizer = op.getOptimizer();
+  bool deferred = isDeferred(op); // the step state has counted the update
   return [=](RankContext &context, In in, Out out) {
     // parameter, gradient, states..., lr, scale, ok
     size_t numStates = in.size() - 5;
@@ -124,7 +126,7 @@ static RankKernel compileOptimizerStep(OptimizerStepOp op, Numerics numerics) {
     std::vector<bool> decays =
         layout->decays(context.mesh.getIndexIn(context.rank, layout->getAxes()));
     Update update{optimizer, in[2 + numStates].getFloat(0), in[3 + numStates].getFloat(0),
-                  context.stepState.updates + 1, numerics};
+                  context.stepState.updates + (deferred ? 0 : 1), numerics};
     applyUpdate(update, out[0], in[1], out.drop_front(), [&](int64_t i) { return decays[i]; });
     return success();
   };
@@ -245,8 +247,13 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
       })
       .Case([](CarryLoadOp load) -> RankKernel {
         std::pair<std::string, std::string> key(load.getCarried().str(), "carried");
+        auto carried = load->getParentOfType<ModuleOp>().lookupSymbol<CarriedOp>(load.getCarried());
+        RankedTensorType type = carried.getTensorType();
+        bool zeroed = isZeroed(carried);
         return [=](RankContext &context, In, Out out) -> LogicalResult {
           auto found = context.kept.find(key);
+          if (found == context.kept.end() && zeroed)
+            found = context.kept.try_emplace(key, Tensor(type)).first;
           if (found == context.kept.end())
             return CarryLoadOp(load).emitOpError()
                    << "loads '" << key.first << "', in which nothing has been stored";

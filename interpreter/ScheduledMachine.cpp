@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/fsdp/Deferred.h"
 #include "interpreter/Arena.h"
 #include "interpreter/ShardedMachine.h"
 #include "interpreter/Timeline.h"
@@ -139,6 +140,9 @@ LogicalResult ScheduledMachine::compile() {
     RankState &state = states.emplace_back();
     state.streams.resize(streams.size());
     state.events.resize(layouts[program].getNumEvents());
+    for (const BufferRange &place : layouts[program].getPersistent())
+      if (isZeroed(place.buffer))
+        arenas.back().write(place.begin, Tensor(place.type), place.number);
   }
   return initialize();
 }

@@ -2,6 +2,9 @@
 
 #include "interpreter/ShardedMachine.h"
 
+#include "dialect/fsdp/Deferred.h"
+#include <utility>
+
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::interpreter;
@@ -67,6 +70,7 @@ void ShardedMachine::addSegment(WalkRuns &walk, size_t program, SegmentOp segmen
   size_t number = llvm::find(segments, segment.getSymName()) - segments.begin();
   walk.ofProgram[program].append(times, number);
   walk.evaluates |= segment.getKind() == StepKind::evaluate;
+  walk.drains |= isDrain(segment);
   segment.walk([&](AdvanceOp) { walk.advances[program] += times; });
 }
 
@@ -87,7 +91,7 @@ static bool keeps(const StorageLayout &storage, StringRef what) {
 
 FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
   auto found = find(parameter);
-  if (failed(found) || failed(finish()))
+  if (failed(found) || failed(performDeferred()) || failed(finish()))
     return failure();
   auto [storage, member] = *found;
   ParamOp param = member->param;
@@ -124,7 +128,7 @@ FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
 
 LogicalResult ShardedMachine::set(StringRef parameter, StringRef what, const Tensor &value) {
   auto found = find(parameter);
-  if (failed(found) || failed(finish()))
+  if (failed(found) || failed(performDeferred()) || failed(finish()))
     return failure();
   auto [storage, member] = *found;
   if (!keeps(*storage, what))
@@ -189,15 +193,27 @@ FailureOr<Outputs> ShardedMachine::joinOutputs() {
   return joined;
 }
 
+LogicalResult ShardedMachine::performDeferred() {
+  if (!std::exchange(deferred, false))
+    return success();
+  for (const WalkRuns &walk : walkRuns)
+    if (walk.drains && failed(runRanks(walk.ofProgram)))
+      return failure();
+  return success();
+}
+
 FailureOr<Outputs> ShardedMachine::run(StringRef name, const DataSet &data) {
   auto it = llvm::find(walks, name);
   if (it == walks.end())
     return module.emitError() << "has no segment '" << name << "'";
   const WalkRuns &walk = walkRuns[it - walks.begin()];
   // The driver says how many samples count, which it can do only while no launch asks.
+  if (walk.evaluates && failed(performDeferred()))
+    return failure();
   if ((walk.evaluates || evaluating) && failed(finish()))
     return failure();
   evaluating = walk.evaluates;
+  deferred = !walk.evaluates && !walk.drains;
   for (RankContext &context : ranks) {
     context.data = &data;
     context.batch = {issuedSteps, 0};

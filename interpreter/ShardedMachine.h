@@ -50,7 +50,7 @@ protected:
 private:
   /// What is run under one name.
   struct WalkRuns {
-    bool evaluates = false;
+    bool evaluates = false, drains = false;
     std::vector<int64_t> advances; ///< how many steps each program finishes
     std::vector<SmallVector<size_t>> ofProgram; ///< numbers of segments, each as often as it runs
   };
@@ -60,9 +60,13 @@ private:
   FailureOr<std::pair<const StorageLayout *, const StorageLayout::Member *>>
   find(StringRef parameter);
   FailureOr<Outputs> joinOutputs();
+  /// Performs the updates that the last step has left for the next one, as the driver does before
+  /// anything looks at parameters.
+  LogicalResult performDeferred();
 
   std::vector<WalkRuns> walkRuns; ///< as `walks`
   bool evaluating = false;        ///< the last walk evaluated
+  bool deferred = false;          ///< the last step may have left updates
   int64_t issuedSteps = 0;
   /// The groups of all ranks, by collective.
   DenseMap<Operation *, std::vector<SmallVector<int64_t>>> groups;

@@ -219,6 +219,23 @@ def ChunkLossPass : Pass<"fsdp-chunk-loss", "::mlir::ModuleOp"> {
            "number of chunks">];
 }
 
+def DeferUpdatesPass : Pass<"fsdp-defer-updates", "::mlir::ModuleOp"> {
+  let summary = "Move updates into the next step, before the parameters are used there";
+  let description = [{
+    After this pass an update of a training step stands in the next step, directly before the first load of its storage's parameter, if
+    the step has computed with parameters of another storage before: with that computation the update can overlap. It runs on a
+    stream of its own. The update of the storage that is used first would delay the step wherever it stood, and stays at the end of its step, as does that of a
+    parameter that the first segment does not load.
+
+    What a deferred update needs of its own step is carried: the gradient, which a microbatch's sum carries anyway, learning rate, scale and
+    `ok`. These are zero at the start (`fsdp.zeroed`), so the updates in the first step, for which there is no step before, do nothing. A segment with `fsdp.drain` performs
+    the same updates and makes `ok` false. It comes between training and evaluation, and at the end of a run. A module in
+    which no update is deferred does not change.
+
+    Example: `fsdp-opt --fsdp-partition --fsdp-defer-updates --fsdp-fuse global.mlir`
+  }];
+}
+
 def FusePass : Pass<"fsdp-fuse", "::mlir::ModuleOp"> {
   let summary = "Fuse elementwise chains with their producers and reductions";
   let description = [{

@@ -64,6 +64,9 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
     loss.chunks = Count{options.lossChunks};
     manager.addPass(createChunkLossPass(loss));
   }
+  // Once gathers stand in their places, and before kernels are formed: what is carried is computed in place.
+  if (options.deferUpdates == DeferUpdates::on)
+    manager.addPass(createDeferUpdatesPass());
   // After partitioning, so that masks and broadcasts of local shape join kernels.
   manager.addPass(createFusePass());
   manager.addPass(createVerifyPhasePass());
@@ -106,6 +109,10 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> accumulateReduce{
       *this, "accumulate-reduce", llvm::cl::desc("microbatches that reduce gradients: each, last or auto"),
       llvm::cl::init("auto")};
+  Option<DeferUpdates> deferUpdates{
+      *this, "defer-updates", llvm::cl::desc("where updates stand"), llvm::cl::init(DeferUpdates::off),
+      llvm::cl::values(clEnumValN(DeferUpdates::off, "off", "at the end of their step"),
+                       clEnumValN(DeferUpdates::on, "on", "before the gathers of the next step"))};
   Option<std::string> precision{*this, "precision", llvm::cl::desc("f32 or bf16"),
                                 llvm::cl::init("f32")};
   Option<std::string> remat{*this, "remat", llvm::cl::desc("none, full, selective or every:K"),
@@ -129,6 +136,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
     options.prefetch = prefetch.value;
     options.accumulate = accumulate.value;
     options.accumulateReduce = accumulateReduce;
+    options.deferUpdates = deferUpdates;
     return options;
   }
 };

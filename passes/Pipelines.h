@@ -15,6 +15,9 @@
 
 namespace mlir::fsdp {
 
+/// Whether updates of a step may stand in the next one.
+enum class DeferUpdates { off, on };
+
 /// What the user chooses about distribution. Names and meanings are those of the command line.
 struct PipelineOptions {
   /// `ddp`, `fsdp` or `hsdp` (`zero1`, `zero2` where they are implemented).
@@ -34,6 +37,8 @@ struct PipelineOptions {
   /// Microbatches of a step, and which of them reduce gradients over ranks: `each`, `last` or `auto`.
   int64_t accumulate = 1;
   std::string accumulateReduce = "auto";
+  /// Whether updates stand before the gathers of the next step.
+  DeferUpdates deferUpdates = DeferUpdates::off;
   /// What backward computes again: `none`, `full`, `selective` or `every:K`.
   std::string remat = "none";
   /// In how many chunks of rows logits, their loss and their cotangent are computed.

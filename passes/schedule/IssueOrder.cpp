@@ -119,6 +119,15 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   std::sort(units.begin(), units.end(), [](const UnshardedUnit &a, const UnshardedUnit &b) {
     return std::make_pair(a.needed, a.makers.front()) < std::make_pair(b.needed, b.makers.front());
   });
+  std::set<int> updates(groups.updates.begin(), groups.updates.end());
+  // After which launch, at least `after`, all is there that `launch` reads.
+  auto writtenBefore = [&](int launch, int after) {
+    for (const Access &read : launches[launch].reads)
+      for (int l : uses.writesOf(read.buffer))
+        if (l < launch)
+          after = std::max(after, key[l].first);
+    return after;
+  };
   int previous = -1, asked = 0;
   PrefetchWindow gatherBudget(units, prefetch);
   for (size_t i = 0; i < units.size(); ++i) {
@@ -132,9 +141,13 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
       }
       // Not before what it reads is there.
       for (const Access &read : launches[gather].reads)
-        for (int l : uses.writesOf(read.buffer))
-          if (l < gather)
-            after = std::max(after, key[l].first);
+        for (int l : uses.writesOf(read.buffer)) {
+          if (l >= gather)
+            continue;
+          if (updates.erase(l)) // for the first gather
+            key[l] = {writtenBefore(l, previous), ++asked};
+          after = std::max(after, key[l].first);
+        }
       key[gather] = {after, ++asked};
       previous = after;
     }

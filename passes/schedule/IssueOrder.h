@@ -10,6 +10,8 @@ namespace mlir::fsdp::schedule {
 /// What issue order treats apart.
 struct IssueGroups {
   std::vector<int> early; ///< launches that come first: inputs
+  /// Launches of which a gather reads what they write, and which are issued directly before it: deferred updates.
+  std::vector<int> updates;
   /// The gathers of one unit each, each list in the order of the computation.
   std::vector<std::vector<int>> gathers;
   /// The buffers that hold the gradient of one unit each before it is reduced.
@@ -21,6 +23,7 @@ struct IssueGroups {
 /// - gathers in the order in which their units are needed, as early as the budget allows: of the units that are done with before a unit is
 ///   needed, all but the last `prefetch` have been used to the end when its gathers start. So at
 ///   most `prefetch` + 1 units are whole at once, where the computation itself needs only one;
+/// - each of `updates` directly before the first gather that reads what it writes;
 /// - everything else stays in order, but the launches that write a gradient wait, by the same
 ///   rule, until earlier ones are reduced.
 /// Adds the waits that keep the budgets. Requires launches without waits. Returns where each launch

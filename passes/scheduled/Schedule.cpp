@@ -1,5 +1,6 @@
 //===- Schedule.cpp - from local IR to launches on streams ----------------===//
 
+#include "dialect/fsdp/Deferred.h"
 #include "passes/Passes.h"
 #include "passes/scheduled/ScheduleProblem.h"
 #include "passes/scheduled/SegmentPlan.h"
@@ -44,7 +45,7 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
 
 namespace {
 
-/// Inputs, and the gathers and gradients of each unit.
+/// Inputs, deferred updates, and the gathers and gradients of each unit.
 schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
   schedule::IssueGroups groups;
   StringAttr gatheredUnit, reducedUnit;
@@ -55,6 +56,8 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
     StringAttr unit = launch.structure.unit;
     if (launch.stream == streams::input)
       groups.early.push_back(number);
+    if (launch.stream == streams::update)
+      groups.updates.push_back(number);
     if (launch.stream == streams::compute)
       for (const BufferView &place : launch.outs)
         seen.try_emplace(place.buffer, false);
@@ -94,11 +97,14 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
 BufferOp create(OpBuilder &builder, const PlannedBuffer &planned, UnitAttr persistent) {
   MLIRContext *context = builder.getContext();
   bool holds = !planned.storage.empty();
-  return BufferOp::create(
+  auto buffer = BufferOp::create(
       builder, planned.location, BufferType::get(context, planned.type),
       builder.getStringAttr(planned.name), persistent,
       holds ? FlatSymbolRefAttr::get(context, planned.storage) : FlatSymbolRefAttr(),
       holds ? builder.getStringAttr(planned.what) : StringAttr(), IntegerAttr());
+  if (planned.zeroed)
+    buffer->setDiscardableAttr(kZeroedAttrName, builder.getUnitAttr());
+  return buffer;
 }
 
 /// Writes a plan into its segment in place of the local IR.

@@ -1,6 +1,7 @@
 //===- ScheduleProblem.cpp - from scheduled IR to plain data --------------===//
 
 #include "passes/scheduled/ScheduleProblem.h"
+#include "dialect/fsdp/Deferred.h"
 #include "passes/scheduled/InPlace.h"
 
 #include "mlir/IR/Matchers.h"
@@ -53,9 +54,11 @@ static std::vector<std::pair<int64_t, int64_t>> getMembers(BufferOp buffer,
   return ranges;
 }
 
-/// True where the driver writes what `buffer` holds before the first segment: what storages declare,
-/// and the step state.
+/// True where `buffer` is written before the first segment: what storages declare and the step state, by the
+/// driver, and what is zeroed.
 static bool isFilled(BufferOp buffer) {
+  if (isZeroed(buffer))
+    return true;
   if (!buffer.getPersistent() || buffer.getStorage())
     return buffer.getWhat() != BufferOp::accumulator;
   return buffer.getType().getTensor() == getStepStateType(buffer.getContext());

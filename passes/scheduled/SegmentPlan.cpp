@@ -1,6 +1,7 @@
 //===- SegmentPlan.cpp - one launch per op, one place per value -----------===//
 
 #include "passes/scheduled/SegmentPlan.h"
+#include "dialect/fsdp/Deferred.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -27,7 +28,7 @@ std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
     std::string storage = carried.getStorage().value_or("").str();
     std::string what = storage.empty() ? "" : BufferOp::accumulator.str();
     buffers.push_back({carried.getSymName().str(), carried.getTensorType(), carried.getLoc(),
-                       storage, what});
+                       storage, what, isZeroed(carried)});
   }
   return buffers;
 }
@@ -357,6 +358,16 @@ private:
 
   /// Copies what is stored to where it is carried, if it was computed elsewhere.
   void copyCarried(CarryStoreOp store) {
+    Operation *constant = store.getValue().getDefiningOp();
+    if (isa_and_nonnull<arith::ConstantOp>(constant)) {
+      PlannedLaunch launch = makeLaunch((store.getCarried() + " constant").str(), streams::compute,
+                                        store.getLoc(), getStructure(store));
+      launch.body = {constant};
+      launch.results = {store.getValue()};
+      launch.outs = {carriedPlace(store.getCarried())};
+      plan.launches.push_back(std::move(launch));
+      return;
+    }
     BufferView from = getPlace(store.getValue(), store), to = carriedPlace(store.getCarried());
     if (from == to)
       return;
@@ -415,6 +426,8 @@ private:
   static StringRef getStream(Operation *op) {
     if (isa<InputOp>(op))
       return streams::input;
+    if (auto step = dyn_cast<OptimizerStepOp>(op); step && isDeferred(step))
+      return streams::update;
     if (op->getDiscardableAttr(FSDPDialect::gathersAttrName))
       return streams::gather;
     if (isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op))

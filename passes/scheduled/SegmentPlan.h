@@ -17,8 +17,8 @@ namespace mlir::fsdp {
 /// The streams of a program.
 namespace streams {
 constexpr llvm::StringLiteral compute = "compute", gather = "gather", reduce = "reduce",
-                              input = "input";
-constexpr llvm::StringLiteral all[] = {compute, gather, reduce, input};
+                              input = "input", update = "update";
+constexpr llvm::StringLiteral all[] = {compute, gather, reduce, input, update};
 } // namespace streams
 
 /// True where `op` changes the shape alone and leaves the elements in their order: it then moves
@@ -42,6 +42,7 @@ struct PlannedBuffer {
   Location location;
   /// What `fsdp.buffer` says that it holds: a storage and which of its tensors. Empty for others.
   std::string storage, what;
+  bool zeroed = false; ///< holds zeros before the first segment
 };
 
 struct PlannedLaunch {

@@ -52,7 +52,7 @@ void adamPart(const AdamTerms &t, std::size_t begin, std::size_t end, float *__r
 }
 
 AdamTerms termsOf(const Adam &options, float lr, const float *scale, std::int64_t update) {
-  const auto t = static_cast<double>(update);
+  const auto t = static_cast<double>(update - options.deferred);
   return {options.beta1,
           options.beta2,
           options.epsilon,

@@ -29,7 +29,7 @@ namespace kernels {
 /// `buffer` is null when momentum is 0; `scale` null stands for 1.
 void sgd(ShardOf shard, Sgd options, float *parameter, const float *gradient, float *buffer,
          float lr, const float *scale);
-/// `update` is the number of this update, from 1.
+/// `update` is the number of this update, from 1; that of the next one where it is deferred.
 void adam(ShardOf shard, Adam options, float *parameter, const float *gradient, float *first,
           float *second, float lr, const float *scale, std::int64_t update);
 void adamw(ShardOf shard, Adam options, float *parameter, const float *gradient, float *first,

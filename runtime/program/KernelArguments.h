@@ -172,6 +172,8 @@ struct Adam {
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
   float weightDecay = 0;
+  /// The step state has counted the update already.
+  bool deferred = false;
 };
 
 } // namespace fsdp::rt

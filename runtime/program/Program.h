@@ -114,6 +114,9 @@ struct Program {
   std::uint64_t digest = 0;
   const char *options = ""; ///< of the compiler, for people
   std::int64_t persistentBytes = 0; ///< of the arena: alive in every segment; for traces
+  /// The updates that a step has left for the next one, which then does not perform them: before anything but
+  /// the next step looks at parameters. Leaves no outputs. None where updates stand in their own step.
+  Walk drain = {};
 };
 
 /// The number of ranks over `axes`.

@@ -24,6 +24,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fsdp::rt {
@@ -114,6 +115,7 @@ public:
       device->startTrace();
     for (std::int64_t step = 1; step <= steps; ++step)
       trainStep(step);
+    drain();
     device->finish();
     if (job.rank() == 0) {
       printSummary();
@@ -169,10 +171,19 @@ private:
 
   std::int64_t batchSize() const { return globalBatch(program); }
 
+  /// Performs the updates that the latest step has left for the next one.
+  void drain() {
+    if (!left)
+      return;
+    device->mark({"drain", std::exchange(left, 0)});
+    device->run(program.drain, nullptr, /*again=*/false);
+  }
+
   void trainStep(std::int64_t step) {
     const double begin = now();
     device->mark({"step", step});
     device->run(program.train, batches ? &*batches : nullptr, /*again=*/step < steps);
+    left = program.drain.runs.empty() ? 0 : step;
     const double seconds = now() - begin;
     std::copy_n(device->outputs(), values.size(), values.begin());
     stopIfBad(step);
@@ -204,9 +215,10 @@ private:
   void stopIfBad(std::int64_t step) {
     if (std::isfinite(valueOf("loss")) && std::isfinite(valueOf("grad_norm")))
       return;
-    const StepState &state = device->state();
-    if (state.badSteps < kBadStepsInARow)
+    if (device->state().badSteps < kBadStepsInARow)
       return;
+    drain(); // an update that is skipped notes the gradient
+    const StepState &state = device->state();
     constexpr std::int64_t none = INT32_MAX;
     std::int64_t first = state.firstBad < 0 ? -none : -std::int64_t(state.firstBad);
     device->world().allReduce(&first, &first, 1, ReduceOp::Max);
@@ -230,6 +242,7 @@ private:
   /// that the set still has count; those after them repeat the first ones.
   void runEvaluation(std::int64_t step) {
     const std::int64_t samples = sources.valData->samples(), batch = batchSize();
+    drain();
     device->finish();
     valBatches->rewind();
     device->mark({"evaluate", step});
@@ -325,6 +338,7 @@ private:
   std::optional<ProgressLine> progress; // rank 0 only, like the log
   std::optional<LogFile> log;
   JsonLine line;
+  std::int64_t left = 0;     ///< the step that has left updates for the next one; 0: none has
   std::vector<float> values; ///< those of the latest step
   std::vector<WeightedSum> sums; ///< of the outputs of the latest evaluation
 };

@@ -161,6 +161,8 @@ public:
       device->run(program.train, &batches, /*again=*/step == 0);
       compareOutputs(step, program.train, [&](std::size_t i) { return double(device->outputs()[i]); });
     }
+    if (!program.drain.runs.empty())
+      device->run(program.drain, nullptr, /*again=*/false);
     device->setSamples(wanted.evaluated);
     batches.seek(2);
     device->run(program.evaluate, &batches, /*again=*/false);

@@ -183,6 +183,13 @@ static void declareDistribution(CLI::App &app, Options &o) {
   choice("--accumulate-reduce", o.pipeline.accumulateReduce,
          "which microbatches reduce gradients; auto: each, of replicated parameters last",
          {"auto", "each", "last"});
+  cli::add(group, "--defer-updates", "on|off",
+           "whether updates overlap with the forward pass of the next step",
+           [&o](const std::string &text) {
+             o.pipeline.deferUpdates = text == "on" ? ir::DeferUpdates::on : ir::DeferUpdates::off;
+             return text == "on" || text == "off" ? "" : cli::mismatch(text, "on or off");
+           })
+      ->default_str("off");
   cli::add(group, "--reshard-after-forward", "always|never",
            "when gathered parameters are released",
            [&o](const std::string &text) {

@@ -17,6 +17,8 @@ InputStaging::~InputStaging() {
 }
 
 void InputStaging::begin(const Walk &walk, InputSource *source) {
+  if (!source)
+    return; // the walk loads nothing: what was fetched is for a later one
   current_ = &plans_[&walk == &program_.evaluate];
   current_->half ^= 1;
   source_ = source;

@@ -57,11 +57,11 @@ struct SgdRule {
 
 struct AdamRule {
   float beta1, beta2, epsilon, weightDecay;
-  bool decoupled;
+  bool decoupled, deferred;
   float scale, rate, secondFix, shrink;
 
   __device__ void prepare(const Update &u) {
-    const double t = static_cast<double>(u.state->updates + 1), lr = *u.lr;
+    const double t = static_cast<double>(u.state->updates + !deferred), lr = *u.lr;
     scale = u.scale ? *u.scale : 1.0f;
     rate = static_cast<float>(lr / (1 - pow(double(beta1), t)));
     secondFix = static_cast<float>(1 / sqrt(1 - pow(double(beta2), t)));
@@ -151,8 +151,9 @@ cudaError_t launch(const Rule &rule, ShardOf shard, const Update &u, int states,
 }
 
 AdamRule ruleOf(const Adam &options, bool decoupled) {
-  return {
-      options.beta1, options.beta2, options.epsilon, options.weightDecay, decoupled, 0, 0, 0, 0};
+  return {options.beta1, options.beta2,    options.epsilon, options.weightDecay,
+          decoupled,     options.deferred, 0,               0,
+          0,             0};
 }
 
 constexpr std::size_t kStretch = 16384; ///< elements that one block squares

@@ -59,6 +59,30 @@ fsdp.step @eval evaluate optimizer <sgd, lr = 0.1> {
 
 // -----
 
+// What marks deferred updates.
+
+fsdp.program @p role {} {
+  // expected-error @below {{has 'fsdp.drain' unit, expected it without a value on an 'fsdp.segment' of kind 'train'}}
+  fsdp.segment @s evaluate next [@s] attributes {fsdp.drain} {
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{has 'fsdp.deferred' unit, expected it without a value on an 'fsdp.optimizer_step'}}
+    %b = fsdp.buffer "b" {fsdp.deferred} : !fsdp.buffer<tensor<8xf32>>
+  }
+}
+
+// -----
+
+// expected-error @below {{has 'fsdp.zeroed' 1 : i64, expected it without a value on an 'fsdp.carried' or a persistent 'fsdp.buffer'}}
+fsdp.carried @c : tensor<f32> {fsdp.zeroed = 1}
+
+// -----
+
 // storage C1: flat members do not overlap, are in order and fit.
 
 fsdp.mesh @mesh <["fsdp"=2]>

@@ -29,6 +29,31 @@ fsdp.program @p role {} {
 
 // -----
 
+// What is zeroed is persistent, and the driver fills it with nothing else.
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{'b' has 'fsdp.zeroed', but it is not persistent; let a launch write it}}
+    %b = fsdp.buffer "b" {fsdp.zeroed} : !fsdp.buffer<tensor<8xf32>>
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  // expected-error @below {{'b' has 'fsdp.zeroed', but the driver fills it with what it holds}}
+  %b = fsdp.buffer "b" persistent holds @u "parameter" {fsdp.zeroed} : !fsdp.buffer<tensor<8xf32>>
+}
+
+// -----
+
+fsdp.program @p role {} {
+  // expected-error @below {{'b' has 'fsdp.zeroed', but the driver fills it with what it holds}}
+  %b = fsdp.buffer "b" persistent {fsdp.zeroed} : !fsdp.buffer<tensor<16xi64>>
+}
+
+// -----
+
 fsdp.program @p role {} {
   // expected-error @below {{'b' holds "gradient", expected "parameter", a state or "accumulator" as it is persistent}}
   %b = fsdp.buffer "b" persistent holds @u "gradient" : !fsdp.buffer<tensor<8xf32>>

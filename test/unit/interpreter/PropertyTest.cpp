@@ -39,7 +39,7 @@ constexpr size_t numColumns = std::size(columns);
 /// How often each op stood in a case of each kind.
 using Coverage = std::map<std::string, std::array<int64_t, numColumns>>;
 
-/// What a run of three segments (two training steps, one evaluation) leaves behind.
+/// What a run of two training steps and an evaluation, and another step where updates are deferred, leaves behind.
 struct Trace {
   std::vector<Outputs> outputs;
   std::map<std::string, Tensor> tensors;
@@ -98,7 +98,10 @@ FailureOr<Trace> Case::trace(Numerics numerics, bool poison) {
   if (failed(machine))
     return failure();
   Trace trace;
-  for (StringRef segment : {"train", "train", "evaluate"}) {
+  SmallVector<StringRef> segments{"train", "train", "evaluate"};
+  if (random.options.deferUpdates == DeferUpdates::on) // a step after a drain
+    segments.push_back("train");
+  for (StringRef segment : segments) {
     FailureOr<Outputs> outputs = (*machine)->run(segment, random.data);
     if (failed(outputs))
       return failure();
