@@ -162,12 +162,24 @@ static LogicalResult readTimeline(const llvm::MapVector<Value, int> &programEven
   return success();
 }
 
-/// The number of things that the integers in `buffer` number, 0 where nothing says.
+/// The buffer of which `part` is.
+static Value baseOf(Value part) {
+  while (auto subview = part.getDefiningOp<SubviewOp>())
+    part = subview.getBuffer();
+  return part;
+}
+
+/// The number of things that the integers in `buffer`, or in a copy of it, number; 0 where nothing says.
 static int64_t indexLimit(Value buffer) {
   for (Operation *user : buffer.getUsers()) {
     auto launch = dyn_cast<LaunchOp>(user);
     if (!launch)
       continue;
+    bool copies = isa_and_nonnull<FlattenOp>(onlyOp(launch)) && launch.getIns().size() == 1 &&
+                  launch.getIns().front() == buffer && baseOf(launch.getOuts().front()) != buffer;
+    if (copies)
+      if (int64_t bound = indexLimit(baseOf(launch.getOuts().front())))
+        return bound;
     for (auto kernel : launch.getBody().getOps<nn::KernelOpInterface>())
       for (OpOperand &operand : kernel->getOpOperands())
         if (int64_t bound = kernel.getIndexBound(operand.getOperandNumber())) {

@@ -42,6 +42,8 @@ struct PlannedBuffer {
   Location location;
   /// What `fsdp.buffer` says that it holds: a storage and which of its tensors. Empty for others.
   std::string storage, what;
+  /// The input whose next batch is staged here; null for others.
+  StringAttr staged = {};
 };
 
 struct PlannedLaunch {
@@ -56,7 +58,8 @@ struct PlannedLaunch {
   bool readsState = false, writesState = false;
 };
 
-/// The persistent buffers of a program: the step state first, then every storage of the module.
+/// The persistent buffers of a program: the step state first, then every storage of the module, what is
+/// carried, and a place for the next batch of each input that a walk loads several times.
 std::vector<PlannedBuffer> planPersistent(ProgramOp program);
 
 struct SegmentPlan {
