@@ -285,6 +285,14 @@ static LogicalResult readWalks(ScheduledProgram &program) {
   for (ProgramWalk &walk : program.walks)
     if (failed(numberOutputs(program, walk)))
       return failure();
+  for (size_t i = 0; i < program.walks.size(); ++i)
+    for (size_t j = i + 1; j < program.walks.size(); ++j)
+      if (program.walks[i].kind == program.walks[j].kind)
+        return program.program.emitOpError()
+               << "has the walks '" << program.walks[i].name.getValue() << "' and '"
+               << program.walks[j].name.getValue() << "', which both "
+               << stringifyStepKind(program.walks[i].kind)
+               << ", expected one; a step of the driver has one walk, remove the other";
   for (Timeline &timeline : program.timelines) // what no walk runs is written down all the same
     for (size_t slot = timeline.slots.size(); slot < timeline.outputs.size(); ++slot)
       timeline.slots.push_back(static_cast<int>(slot));
