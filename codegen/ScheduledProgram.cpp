@@ -165,12 +165,24 @@ static LogicalResult readTimeline(const llvm::MapVector<Value, int> &programEven
   return success();
 }
 
-/// The number of things that the integers in `buffer` number, 0 where nothing says.
+/// The buffer of which `part` is.
+static Value baseOf(Value part) {
+  while (auto subview = part.getDefiningOp<SubviewOp>())
+    part = subview.getBuffer();
+  return part;
+}
+
+/// The number of things that the integers in `buffer`, or in a copy of it, number; 0 where nothing says.
 static int64_t indexLimit(Value buffer) {
   for (Operation *user : buffer.getUsers()) {
     auto launch = dyn_cast<LaunchOp>(user);
     if (!launch)
       continue;
+    bool copies = isa_and_nonnull<FlattenOp>(onlyOp(launch)) && launch.getIns().size() == 1 &&
+                  launch.getIns().front() == buffer && baseOf(launch.getOuts().front()) != buffer;
+    if (copies)
+      if (int64_t bound = indexLimit(baseOf(launch.getOuts().front())))
+        return bound;
     for (auto kernel : launch.getBody().getOps<nn::KernelOpInterface>())
       for (OpOperand &operand : kernel->getOpOperands())
         if (int64_t bound = kernel.getIndexBound(operand.getOperandNumber())) {
@@ -276,6 +288,14 @@ static LogicalResult readWalks(ScheduledProgram &program) {
   for (ProgramWalk &walk : program.walks)
     if (failed(numberOutputs(program, walk)))
       return failure();
+  for (size_t i = 0; i < program.walks.size(); ++i)
+    for (size_t j = i + 1; j < program.walks.size(); ++j)
+      if (program.walks[i].kind == program.walks[j].kind)
+        return program.program.emitOpError()
+               << "has the walks '" << program.walks[i].name.getValue() << "' and '"
+               << program.walks[j].name.getValue() << "', which both "
+               << stringifyStepKind(program.walks[i].kind)
+               << ", expected one; a step of the driver has one walk, remove the other";
   for (Timeline &timeline : program.timelines) // what no walk runs is written down all the same
     for (size_t slot = timeline.slots.size(); slot < timeline.outputs.size(); ++slot)
       timeline.slots.push_back(static_cast<int>(slot));

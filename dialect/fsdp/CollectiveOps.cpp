@@ -1,6 +1,7 @@
 //===- CollectiveOps.cpp - the shared rules of collectives ----------------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/ReduceInPlace.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -8,6 +9,20 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 #include "dialect/fsdp/CollectiveOpInterface.cpp.inc"
+
+Value mlir::fsdp::findReducedInPlace(Value result) {
+  Operation *collective = result.getDefiningOp<CollectiveOpInterface>();
+  auto kernel = dyn_cast_or_null<nn::KernelOpInterface>(collective);
+  if (!kernel)
+    return nullptr;
+  for (auto [operand, number] : kernel.getInPlacePairs()) {
+    Value replaced = collective->getOperand(operand);
+    if (collective->getResult(number) == result && replaced.hasOneUse() &&
+        replaced.getType() == result.getType())
+      return replaced;
+  }
+  return nullptr;
+}
 
 LogicalResult mlir::fsdp::detail::verifyCollective(Operation *op) {
   SmallVector<StringAttr> axes = cast<CollectiveOpInterface>(op).getAxes();

@@ -24,6 +24,12 @@ struct KeepConstants : DialectFoldInterface {
     return isa<StepOp, SegmentOp, LaunchOp>(region->getParentOp());
   }
 };
+
+/// Every communicator of the runtime reduces in place.
+struct ReducesInPlace
+    : nn::KernelOpInterface::ExternalModel<ReducesInPlace, AllReduceOp> {
+  nn::InPlacePairs getInPlacePairs(Operation *) const { return {{0, 0}}; }
+};
 } // namespace
 
 void FSDPDialect::initialize() {
@@ -31,6 +37,7 @@ void FSDPDialect::initialize() {
   registerAttributes();
   registerTypes();
   registerFSDPDialectOperations(this);
+  AllReduceOp::attachInterface<ReducesInPlace>(*getContext());
 }
 
 LogicalResult FSDPDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {

@@ -51,8 +51,9 @@ private:
     MeshOp mesh = *meshes.begin();
     FailureOr<MeshAttr> extended = withMicrobatches(mesh.getMesh(), accumulate.value);
     if (failed(extended))
-      return mesh.emitError() << "has an axis '" << kMicrobatchAxis
-                              << "', which names the parts of a batch; give it another name";
+      return mesh.emitError() << "the mesh has an axis '" << kMicrobatchAxis
+                              << "', which names the parts of a batch where gradients are accumulated; "
+                                 "give it another name";
     mesh.setMeshAttr(*extended);
     return success();
   }

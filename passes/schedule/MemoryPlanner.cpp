@@ -53,8 +53,67 @@ Placement place(const Interference &interference, const std::vector<int> &order,
   return result;
 }
 
-/// The improvement stops after about this many comparisons of blocks: a fraction of a second.
+/// An improvement stops after about this many comparisons of blocks: a fraction of a second.
 constexpr int64_t kEffort = 40'000'000;
+/// Others are tried while the result is more than the lower bound and this part of it.
+constexpr int64_t kFairShare = 64;
+
+/// An order of blocks, and where it places them.
+struct Start {
+  std::vector<int> order;
+  Fit fit;
+  Placement placement;
+};
+
+/// Searches for orders that need less.
+class Improvement {
+public:
+  /// `good`: bytes with which it is content.
+  Improvement(const Interference &interference, int64_t good)
+      : interference(interference), blocks(interference.getBlocks()), good(good) {}
+
+  /// The block that stands highest was placed too late: move it forward, at first by a fixed stride
+  /// and then by others, as long as the result gets no worse.
+  Placement run(const Start &start, int64_t rounds) {
+    const int count = static_cast<int>(blocks.size());
+    std::vector<int> order = start.order;
+    Placement best = start.placement, current = best;
+    for (int64_t round = 0; round < rounds && best.height > good; ++round) {
+      std::vector<int> candidate = order;
+      int top = 0;
+      for (int i = 0; i < count; ++i)
+        if (current.offsets[order[i]] + blocks[order[i]].bytes == current.height)
+          top = i;
+      if (round % 4 == 3 || top == 0) // now and then a change without a reason
+        std::swap(candidate[draw(count)], candidate[draw(count)]);
+      else {
+        int to = draw(top);
+        std::rotate(candidate.begin() + to, candidate.begin() + top, candidate.begin() + top + 1);
+      }
+      Placement placement = place(interference, candidate, start.fit);
+      if (placement.height > current.height)
+        continue;
+      order = std::move(candidate);
+      if (placement.height < best.height)
+        best = placement;
+      current = std::move(placement);
+    }
+    return best;
+  }
+
+private:
+  int draw(int below) {
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    return static_cast<int>(random % static_cast<uint64_t>(below));
+  }
+
+  const Interference &interference;
+  const std::vector<Block> &blocks;
+  int64_t good;
+  uint64_t random = 0x9e3779b97f4a7c15u;
+};
 
 Placement placeWell(const Interference &interference, int64_t lowerBound) {
   const std::vector<Block> &blocks = interference.getBlocks();
@@ -78,57 +137,29 @@ Placement placeWell(const Interference &interference, int64_t lowerBound) {
   std::vector<int> bySize = decreasing([&](int x) { return blocks[x].size; });
   std::vector<int> byPressure = decreasing([&](int x) { return pressure[x]; });
 
-  Placement best;
-  std::vector<int> bestOrder;
-  Fit bestFit = Fit::tightest;
   // Which block is on top, and so how much of it is padding, is not worth a search.
-  int64_t good = roundUp(lowerBound);
+  const int64_t good = roundUp(lowerBound);
+  std::vector<Start> starts;
   for (const std::vector<int> &order : {bySize, byPressure, byTime})
     for (Fit fit : {Fit::tightest, Fit::lowest}) {
-      if (!bestOrder.empty() && best.height <= good)
-        break;
       Placement placement = place(interference, order, fit);
-      if (bestOrder.empty() || placement.height < best.height) {
-        best = std::move(placement);
-        bestOrder = order;
-        bestFit = fit;
-      }
+      if (placement.height <= good)
+        return placement;
+      starts.push_back({order, fit, std::move(placement)});
     }
+  for (size_t i = 0; i < starts.size(); ++i) // the first of equals first
+    for (size_t j = i; j > 0 && starts[j].placement.height < starts[j - 1].placement.height; --j)
+      std::swap(starts[j], starts[j - 1]);
 
-  // The block that stands highest was placed too late: move it forward, at first by a fixed stride
-  // and then by others, as long as the result gets no worse.
-  uint64_t random = 0x9e3779b97f4a7c15u;
-  auto draw = [&](int below) {
-    random ^= random << 13;
-    random ^= random >> 7;
-    random ^= random << 17;
-    return static_cast<int>(random % static_cast<uint64_t>(below));
-  };
   int64_t rounds = count < 2 ? 0 : kEffort / (static_cast<int64_t>(count) * count);
   rounds = std::min<int64_t>(rounds, 2000);
-  std::vector<int> order = bestOrder;
-  int64_t height = best.height;
-  Placement current = best;
-  for (int64_t round = 0; round < rounds && best.height > good; ++round) {
-    std::vector<int> candidate = order;
-    int top = 0;
-    for (int i = 0; i < count; ++i)
-      if (current.offsets[order[i]] + blocks[order[i]].bytes == current.height)
-        top = i;
-    if (round % 4 == 3 || top == 0) // now and then a change without a reason
-      std::swap(candidate[draw(count)], candidate[draw(count)]);
-    else {
-      int to = draw(top);
-      std::rotate(candidate.begin() + to, candidate.begin() + top, candidate.begin() + top + 1);
-    }
-    Placement placement = place(interference, candidate, bestFit);
-    if (placement.height > height)
-      continue;
-    order = candidate;
-    height = placement.height;
-    if (placement.height < best.height)
-      best = placement;
-    current = std::move(placement);
+  Improvement improvement(interference, good);
+  Placement best = improvement.run(starts.front(), rounds);
+  // Where little is won, another start may win more: most schedules never come here.
+  for (size_t i = 1; i < starts.size() && best.height > good + good / kFairShare; ++i) {
+    Placement other = improvement.run(starts[i], rounds);
+    if (other.height < best.height)
+      best = std::move(other);
   }
   return best;
 }

@@ -68,6 +68,13 @@ struct Collective {
   }
 };
 
+/// What one run of a launch costs a rank, for models of time. Bytes are those of the arena: each operand is
+/// read once, each result written once; what a collective moves is `Collective::bytes`.
+struct LaunchCost {
+  int64_t flops = 0; ///< a multiplication with an addition counts two
+  int64_t bytesRead = 0, bytesWritten = 0;
+};
+
 /// How a launch uses the number of the step, which changes once, at the end of a step.
 enum class StepUse { none, reads, advances };
 
@@ -94,6 +101,10 @@ struct Launch {
   /// Indices in `writes` of flags that the launch sets to false. An update on condition of a flag
   /// that is false does not count.
   std::vector<int> clears = {};
+  std::string unit = {};      ///< of the model; empty for what belongs to none
+  std::string direction = {}; ///< "forward", "backward" or "update"
+  std::string kind = {};      ///< the op that it runs: "nn.einsum"; empty for constants
+  LaunchCost cost = {};
 };
 
 /// A straight line of launches in issue order.

@@ -49,7 +49,7 @@ public:
     for (size_t b = 0; b < kinds.size(); ++b) {
       BufferOp op = schedule.buffers[index][b];
       if (role.buffers[b].isPersistent())
-        kinds[b] = kindOfPersistent(op);
+        kinds[b] = kindOfPersistent(op, kinds[b]);
       else if (op.getWhat() == BufferOp::gradient)
         set(static_cast<int>(b), BufferKind::gradients);
       else if (gathered[b])
@@ -62,13 +62,15 @@ private:
   /// The kind that comes first in their order counts.
   void set(int buffer, BufferKind kind) { kinds[buffer] = std::min(kinds[buffer], kind); }
 
-  BufferKind kindOfPersistent(BufferOp op) const {
+  /// `used`: what its launches say.
+  BufferKind kindOfPersistent(BufferOp op, BufferKind used) const {
     if (op.getStorage())
       return *op.getWhat() == "parameter"     ? BufferKind::parameters
              : *op.getWhat() == "accumulator" ? BufferKind::accumulators
                                               : BufferKind::optimizer;
-    return op.getType().getTensor() == getStepStateType(op.getContext()) ? BufferKind::stepState
-                                                                         : BufferKind::temporaries;
+    if (op.getType().getTensor() == getStepStateType(op.getContext()))
+      return BufferKind::stepState;
+    return used == BufferKind::inputs ? used : BufferKind::temporaries;
   }
 
   void visit(LaunchOp op, const schedule::Launch &launch) {
@@ -99,7 +101,13 @@ private:
                  ? launch.reads[argument.getArgNumber()].buffer
                  : -1;
     };
-    if (isa<InputOp>(op))
+    // Loaded, or copied from where they are staged for the next microbatch.
+    auto isStaged = [&](Value operand) {
+      int buffer = readBy(operand);
+      return buffer >= 0 && role.buffers[buffer].isPersistent() &&
+             kinds[buffer] == BufferKind::inputs;
+    };
+    if (isa<InputOp>(op) || (isa<FlattenOp>(op) && llvm::all_of(op->getOperands(), isStaged)))
       for (const schedule::Access &write : launch.writes)
         set(write.buffer, BufferKind::inputs);
     if (auto step = dyn_cast<OptimizerStepOp>(op))

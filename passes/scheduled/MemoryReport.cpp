@@ -52,6 +52,24 @@ static void countCollectives(SegmentOp segment, int64_t times,
   });
 }
 
+/// Adds the launches of `segment`, which a step runs `times` times.
+static void countWork(const schedule::Segment &segment, int64_t times,
+                      std::vector<WorkCount> &work) {
+  for (const schedule::Launch &launch : segment.launches) {
+    if (launch.kind.empty())
+      continue;
+    auto same = llvm::find_if(work, [&](const WorkCount &other) {
+      return other.kind == launch.kind && other.direction == launch.direction;
+    });
+    if (same == work.end())
+      same = work.insert(work.end(), {launch.kind, launch.direction, 0, {}});
+    same->count += times;
+    same->cost.flops += times * launch.cost.flops;
+    same->cost.bytesRead += times * launch.cost.bytesRead;
+    same->cost.bytesWritten += times * launch.cost.bytesWritten;
+  }
+}
+
 /// Joins what two roles do: calls of the same kind happen at once.
 static void joinCollectives(std::vector<CollectiveCount> &all,
                             const std::vector<CollectiveCount> &counts) {
@@ -154,6 +172,9 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
     countCollectives(segment, runs,
                      SegmentOp(segment).getKind() == StepKind::train ? report.collectives
                                                                      : report.evaluateCollectives);
+  for (size_t s = 0; s < role.segments.size(); ++s)
+    if (SegmentOp(schedule.segments[index][s]).getKind() == StepKind::train)
+      countWork(role.segments[s], times[s], report.work);
   report.peak = measurePeak(schedule, index, kinds);
   report.lowerBound = report.peak.bytes;
   report.arena = role.arena >= 0 ? role.arena : schedule::planMemory(role).arena;
@@ -178,6 +199,8 @@ MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module) {
       report.*field = std::max(report.*field, role.*field);
     if (role.peak.bytes > report.peak.bytes)
       report.peak = role.peak;
+    if (index == 0)
+      report.work = role.work;
     joinCollectives(report.collectives, role.collectives);
     joinCollectives(report.evaluateCollectives, role.evaluateCollectives);
   }

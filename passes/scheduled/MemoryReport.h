@@ -19,6 +19,13 @@ struct CollectiveCount {
   int64_t count = 0;
 };
 
+/// One line of the list of work: launches that are alike, counted over a training step of a rank.
+struct WorkCount {
+  std::string kind, direction; ///< "nn.einsum", "backward"
+  int64_t count = 0;           ///< launches
+  schedule::LaunchCost cost;   ///< of all of them
+};
+
 /// A buffer that is alive at the peak.
 struct LiveBuffer {
   std::string name, unit; ///< the unit that it belongs to; empty for those of the module itself
@@ -55,6 +62,7 @@ struct MemoryReport {
   int64_t replicatedParameters = 0, replicatedGradients = 0, replicatedOptimizer = 0;
   std::vector<CollectiveCount> collectives;         ///< of a training step
   std::vector<CollectiveCount> evaluateCollectives; ///< of an evaluation step
+  std::vector<WorkCount> work; ///< of a training step, in the order of the first launch; of the first role
 
   llvm::json::Value toJSON() const;
   /// Tables for people, at most 100 columns wide: replicated against sharded, what is alive at the

@@ -29,6 +29,18 @@ static llvm::json::Array toJSON(const std::vector<CollectiveCount> &counts) {
   return array;
 }
 
+static llvm::json::Array toJSON(const std::vector<WorkCount> &work) {
+  llvm::json::Array array;
+  for (const WorkCount &launches : work)
+    array.push_back(llvm::json::Object{{"kind", launches.kind},
+                                       {"direction", launches.direction},
+                                       {"count", launches.count},
+                                       {"flops", launches.cost.flops},
+                                       {"bytes_read", launches.cost.bytesRead},
+                                       {"bytes_written", launches.cost.bytesWritten}});
+  return array;
+}
+
 static llvm::json::Object toJSON(const MemoryPeak &peak) {
   llvm::json::Array buffers;
   for (const LiveBuffer &buffer : peak.buffers)
@@ -61,6 +73,7 @@ llvm::json::Value MemoryReport::toJSON() const {
       {"peak", ::toJSON(peak)},
       {"collectives", ::toJSON(collectives)},
       {"evaluate_collectives", ::toJSON(evaluateCollectives)},
+      {"work", ::toJSON(work)},
   };
   for (int kind = 0; kind < kBufferKinds; ++kind)
     report[("peak_" + stringifyBufferKind(static_cast<BufferKind>(kind))).str()] = peak.kinds[kind];

@@ -139,7 +139,10 @@ public:
         waits.push_back(done[wait]);
       done.push_back(emit(plan.launches[number], waits));
     }
-    for (Operation *op : llvm::reverse(old))
+    // Copies of inputs stand before what they copy.
+    for (Operation *op : old)
+      op->dropAllReferences();
+    for (Operation *op : old)
       op->erase();
   }
 

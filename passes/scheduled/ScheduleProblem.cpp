@@ -4,6 +4,8 @@
 #include "dialect/fsdp/Deferred.h"
 #include "passes/scheduled/InPlace.h"
 
+#include "dialect/fsdp/Structure.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -172,7 +174,26 @@ private:
     for (auto collective : op.getBody().getOps<CollectiveOpInterface>())
       if (!isa<AllSliceOp>(collective)) // moves nothing between ranks
         launch.collective = translate(op, collective);
+    describe(op, launch);
     return launch;
+  }
+
+  /// What `op` is part of, and what it costs.
+  static void describe(LaunchOp op, schedule::Launch &launch) {
+    const Structure structure = getStructure(op);
+    launch.unit = structure.unit ? structure.unit.str() : "";
+    launch.direction = stringifyDirection(structure.direction).str();
+    for (Operation &body : op.getBody().front().without_terminator()) {
+      if (isa<arith::ConstantOp>(body))
+        continue;
+      launch.kind = body.getName().getStringRef().str();
+      if (auto costs = dyn_cast<nn::CostOpInterface>(body))
+        launch.cost.flops += costs.getCost().flops;
+    }
+    for (const schedule::Access &read : launch.reads)
+      launch.cost.bytesRead += read.end - read.begin;
+    for (const schedule::Access &write : launch.writes)
+      launch.cost.bytesWritten += write.end - write.begin;
   }
 
   schedule::Collective translate(LaunchOp launch, CollectiveOpInterface op) {

@@ -2,6 +2,7 @@
 
 #include "passes/scheduled/SegmentPlan.h"
 #include "dialect/fsdp/Deferred.h"
+#include "dialect/fsdp/ReduceInPlace.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -9,6 +10,39 @@
 
 using namespace mlir;
 using namespace mlir::fsdp;
+
+/// How often a walk that runs `segment` loads the input `name`, at most.
+static int64_t countLoads(SegmentOp segment, StringAttr name) {
+  auto program = cast<ProgramOp>(segment->getParentOp());
+  int64_t most = 0;
+  for (auto walk : program.getOps<WalkOp>()) {
+    int64_t loads = 0;
+    bool runsSegment = false;
+    for (auto [symbol, times] : llvm::zip_equal(walk.getSegments(), walk.getTimes())) {
+      auto other = program.lookupSymbol<SegmentOp>(cast<FlatSymbolRefAttr>(symbol).getAttr());
+      runsSegment |= other == segment;
+      // In launches, where the segment is scheduled already.
+      other.walk([&, times = times](InputOp input) {
+        loads += input.getNameAttr() == name ? times : 0;
+      });
+    }
+    if (runsSegment)
+      most = std::max(most, loads);
+  }
+  return most;
+}
+
+/// True where the next batch of `input` is loaded while the segment still uses the one before.
+static bool isStaged(InputOp input) {
+  return countLoads(cast<SegmentOp>(input->getParentOp()), input.getNameAttr()) > 1;
+}
+
+static int findStaged(ArrayRef<PlannedBuffer> buffers, InputOp input) {
+  auto found = llvm::find_if(buffers, [&](const PlannedBuffer &buffer) {
+    return buffer.staged == input.getNameAttr() && buffer.type == input.getType();
+  });
+  return found == buffers.end() ? -1 : static_cast<int>(found - buffers.begin());
+}
 
 std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
   std::vector<PlannedBuffer> buffers;
@@ -30,6 +64,12 @@ std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
     buffers.push_back({carried.getSymName().str(), carried.getTensorType(), carried.getLoc(),
                        storage, what, isZeroed(carried)});
   }
+  for (auto segment : program.getOps<SegmentOp>())
+    for (auto input : segment.getOps<InputOp>())
+      if (isStaged(input) && findStaged(buffers, input) < 0)
+        buffers.push_back({("input." + input.getName() + ".staged").str(),
+                           cast<RankedTensorType>(input.getType()), input.getLoc(), "", "",
+                           input.getNameAttr()});
   return buffers;
 }
 
@@ -161,12 +201,17 @@ private:
     return {buffer, 0, plan.buffers[buffer].type};
   }
 
-  /// Lets what is stored be computed where it is carried.
+  /// Lets what is stored be computed where it is carried, and before it what is reduced in place there.
   void placeCarried(CarryStoreOp store) {
-    Value value = store.getValue();
-    bool flattens = value.getDefiningOp<FlattenOp>() != nullptr;
-    if (flattens || isLaunched(value, store->getBlock()))
+    bool isLoaded = llvm::any_of(segment.getOps<CarryLoadOp>(), [&](CarryLoadOp load) {
+      return load.getCarried() == store.getCarried();
+    });
+    for (Value value = store.getValue(); value; value = isLoaded ? Value() : findReducedInPlace(value)) {
+      bool flattens = value.getDefiningOp<FlattenOp>() != nullptr;
+      if (!flattens && !isLaunched(value, store->getBlock()))
+        return;
       places.try_emplace(value, carriedPlace(store.getCarried()));
+    }
   }
 
   /// Gives the operands of `flatten` their places in its buffer, so that they are computed there.
@@ -304,11 +349,16 @@ private:
       places[load.getResult()] = carriedPlace(load.getCarried());
       for (auto store : segment.getOps<CarryStoreOp>())
         if (store.getCarried() == load.getCarried() && load->isBeforeInBlock(store))
-          return checkNotReadAfter(load, store.getValue().getDefiningOp(), store.getCarried());
+          return checkNotReadAfter(load.getResult(), store.getValue().getDefiningOp(),
+                                   store.getCarried());
       return success();
     }
     if (auto store = dyn_cast<CarryStoreOp>(op)) {
       copyCarried(store);
+      for (auto later : segment.getOps<CarryStoreOp>())
+        if (later.getCarried() == store.getCarried() && store->isBeforeInBlock(later))
+          return checkNotReadAfter(store.getValue(), later.getValue().getDefiningOp(),
+                                   store.getCarried());
       return success();
     }
     if (auto view = dyn_cast<ViewOp>(op)) {
@@ -328,7 +378,30 @@ private:
     if (placeView(op))
       return success();
     addLaunch(op);
+    if (auto input = dyn_cast<InputOp>(op); input && isStaged(input))
+      addCopyOfStaged(input);
     return success();
+  }
+
+  /// Lets `input` be loaded where it is staged, and be read from a copy: the next batch is loaded as soon as
+  /// this one is copied.
+  void addCopyOfStaged(InputOp input) {
+    PlannedLaunch &load = plan.launches.back();
+    auto type = cast<RankedTensorType>(input.getType());
+    const int staged = findStaged(plan.buffers, input);
+    const BufferView target = places.lookup(input.getResult());
+    load.outs.front() = {staged, 0, type};
+    OpBuilder builder(input);
+    auto flat = RankedTensorType::get({type.getNumElements()}, type.getElementType());
+    Operation *copy =
+        FlattenOp::create(builder, input.getLoc(), flat, ValueRange{input.getResult()});
+    PlannedLaunch launch = makeLaunch(load.name + " copy", streams::compute, input.getLoc(), getStructure(input));
+    launch.body = {copy};
+    launch.values = {input.getResult()};
+    launch.ins = {load.outs.front()};
+    places[copy->getResult(0)] = {target.buffer, 0, flat};
+    addResult(launch, copy->getResult(0));
+    plan.launches.push_back(std::move(launch));
   }
 
   /// A buffer changes under the value that was loaded from it once the storage is updated.
@@ -337,19 +410,20 @@ private:
     for (StoreOp store : stores.lookup((load.getStorage() + "." + load.getWhat()).str()))
       if (load->isBeforeInBlock(store) && (!update || store->isBeforeInBlock(update)))
         update = store.getValue().getDefiningOp();
-    return checkNotReadAfter(load, update, load.getStorage());
+    return checkNotReadAfter(load.getResult(), update, load.getStorage());
   }
 
-  /// Fails where something reads what `load` has loaded after `update`, which replaces it.
-  static LogicalResult checkNotReadAfter(Operation *load, Operation *update, StringRef name) {
+  /// Fails where something reads `held`, which a storage or a carried tensor holds, after `update`, which
+  /// replaces it.
+  static LogicalResult checkNotReadAfter(Value held, Operation *update, StringRef name) {
     if (!update)
       return success();
-    SmallVector<Value> aliases{load->getResult(0)};
+    SmallVector<Value> aliases{held};
     while (!aliases.empty())
       for (Operation *user : aliases.pop_back_val().getUsers()) {
         if (isa<ViewOp>(user))
           aliases.push_back(user->getResult(0));
-        else if (update->isBeforeInBlock(user))
+        else if (!isa<CarryStoreOp>(user) && update->isBeforeInBlock(user))
           return user->emitOpError() << "reads what storage '" << name
                                      << "' held before its update; load it after the update";
       }

@@ -43,6 +43,8 @@ struct PlannedBuffer {
   /// What `fsdp.buffer` says that it holds: a storage and which of its tensors. Empty for others.
   std::string storage, what;
   bool zeroed = false; ///< holds zeros before the first segment
+  /// The input whose next batch is staged here; null for others.
+  StringAttr staged = {};
 };
 
 struct PlannedLaunch {
@@ -57,7 +59,8 @@ struct PlannedLaunch {
   bool readsState = false, writesState = false;
 };
 
-/// The persistent buffers of a program: the step state first, then every storage of the module.
+/// The persistent buffers of a program: the step state first, then every storage of the module, what is
+/// carried, and a place for the next batch of each input that a walk loads several times.
 std::vector<PlannedBuffer> planPersistent(ProgramOp program);
 
 struct SegmentPlan {

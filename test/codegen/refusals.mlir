@@ -261,6 +261,22 @@ module attributes {fsdp.phase = "scheduled"} {
 
 // -----
 
+// Which of two walks is the driver's step?
+module attributes {fsdp.phase = "scheduled"} {
+  // expected-error @below {{has the walks 'long' and 'short', which both train, expected one; a step of the driver has one walk, remove the other}}
+  fsdp.program @all role {} arena 512 {
+    %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
+    fsdp.walk @long train [@one, @two] times [1, 1]
+    fsdp.walk @short train [@two] times [1]
+    fsdp.segment @one train next [@two] {
+    }
+    fsdp.segment @two train next [@one, @two] {
+    }
+  }
+}
+
+// -----
+
 // A number where a sum and its weight belong, and the other way round.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.program @all role {} arena 256 {

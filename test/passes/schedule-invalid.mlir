@@ -62,3 +62,21 @@ module attributes {fsdp.phase = "local"} {
     }
   }
 }
+
+// -----
+
+// A value that is carried until another one takes its place is not read behind that.
+module attributes {fsdp.phase = "local"} {
+  fsdp.carried @sum : tensor<8xf32>
+  fsdp.program @all role {} {
+    fsdp.segment @train train next [@train] {
+      %one = arith.constant dense<1.0> : tensor<8xf32>
+      %a = arith.negf %one : tensor<8xf32>
+      fsdp.carry_store %a, @sum : tensor<8xf32>
+      %b = math.exp %a : tensor<8xf32>
+      fsdp.carry_store %b, @sum : tensor<8xf32>
+      // expected-error@below {{reads what storage 'sum' held before its update; load it after the update}}
+      %s = nn.reduce sum "a ->" %a : tensor<8xf32> -> tensor<f64>
+    }
+  }
+}

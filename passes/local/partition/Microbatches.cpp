@@ -2,6 +2,7 @@
 
 #include "passes/local/partition/Microbatches.h"
 
+#include "dialect/fsdp/ReduceInPlace.h"
 #include "dialect/fsdp/Structure.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -183,8 +184,10 @@ void Cutter::declareAll() {
     if (parts.lookup(&op) != Part::last)
       continue;
     for (Value result : op.getResults())
-      if (isUsedBy(result, Part::update))
-        carried[result] = declare(result, storage);
+      if (isUsedBy(result, Part::update)) {
+        CarriedOp place = carried.lookup(findReducedInPlace(result));
+        carried[result] = place ? place : declare(result, storage);
+      }
   }
 }
 

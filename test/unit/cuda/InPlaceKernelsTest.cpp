@@ -1,7 +1,9 @@
-// Every kernel of the device that may write over an operand (KernelOpInterface says which) gives the same
-// bits there as beside it, in both element types: rows held in registers, rows too wide for that, and
-// addresses that are no multiple of a vector.
+// Every kernel of the device that may write over an operand (KernelOpInterface says which,
+// test/unit/InPlacePairs.h lists them) gives the same bits there as beside it, in both element types: rows
+// held in registers, rows too wide for that, and addresses that are no multiple of a vector. A pair without
+// a case fails.
 
+#include "test/unit/InPlacePairs.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 using namespace fsdp::rt;
@@ -10,13 +12,30 @@ namespace {
 
 template <class T> class InPlaceKernels : public DeviceKernels {
 protected:
-  /// `kernel(x, y)` beside its operand and in its place.
-  template <class Kernel> void expectSame(const Floats &x, std::size_t offset, Kernel kernel) {
+  static void SetUpTestSuite() { coverage = {}; }
+  /// All tests have run, unless a filter left some out.
+  static void TearDownTestSuite() {
+    const ::testing::TestSuite &suite = *::testing::UnitTest::GetInstance()->current_test_suite();
+    if (suite.test_to_run_count() != suite.total_test_count())
+      return;
+    EXPECT_EQ(coverage.missing(), "") << "no kernel was run in place for these; add a case";
+  }
+
+  /// Of op `op`: `kernel(x, y)` beside its operand 0 and in its place.
+  template <class Kernel>
+  void expectSame(const char *op, const Floats &x, std::size_t offset, Kernel kernel) {
     Device<T> from(x, offset), apart(x.size(), offset);
     OK(kernel(from, apart));
     OK(kernel(from, from));
-    EXPECT_EQ(from.floats(), apart.floats());
+    expectFloats(op, 0, from, apart);
   }
+  static void expectFloats(const char *op, unsigned operand, Device<T> &got,
+                           Device<T> &expected) {
+    coverage.add(op, operand);
+    EXPECT_EQ(got.floats(), expected.floats()) << op << " in place of operand " << operand;
+  }
+
+  inline static fsdp::test::InPlaceCoverage coverage;
 };
 using Elements = ::testing::Types<float, bf16>;
 TYPED_TEST_SUITE(InPlaceKernels, Elements);
@@ -29,7 +48,7 @@ const Extent kExtents[] = {{1, 1, 0},   {3, 8, 0},    {37, 130, 0}, {7, 256, 0},
 
 TYPED_TEST(InPlaceKernels, Softmax) {
   for (const Extent &e : kExtents)
-    this->expectSame(normal(e.rows * e.width, this->random), e.offset,
+    this->expectSame("nn.softmax", normal(e.rows * e.width, this->random), e.offset,
                      [&](Device<TypeParam> &x, Device<TypeParam> &y) {
                        return softmax({e.rows, e.width}, x, y, this->stream);
                      });
@@ -39,7 +58,7 @@ TYPED_TEST(InPlaceKernels, Rope) {
   for (const RopeShape &shape :
        {RopeShape{3, 5, 1, 16, 10000, false}, RopeShape{2, 9, 3, 6, 10000, true}})
     this->expectSame(
-        normal(shape.blocks * shape.positions * shape.inner * shape.width, this->random), 0,
+        "nn.rope", normal(shape.blocks * shape.positions * shape.inner * shape.width, this->random), 0,
         [&](Device<TypeParam> &x, Device<TypeParam> &y) { return rope(shape, x, y, this->stream); });
 }
 
@@ -47,7 +66,7 @@ TYPED_TEST(InPlaceKernels, ScanSum) {
   for (const ScanShape &shape :
        {ScanShape{3, 40, 1, false, false}, ScanShape{2, 9, 300, true, false},
         ScanShape{2, 9, 5, true, true}, ScanShape{2, 3000, 1, true, true}})
-    this->expectSame(normal(shape.outer * shape.size * shape.inner, this->random), 0,
+    this->expectSame("nn.scan_sum", normal(shape.outer * shape.size * shape.inner, this->random), 0,
                      [&](Device<TypeParam> &x, Device<TypeParam> &y) {
                        return scan_sum(shape, x, y, this->stream);
                      });
@@ -59,7 +78,7 @@ TYPED_TEST(InPlaceKernels, Dropout) {
   Device<StepState> state(1);
   state.set(0, start);
   const DropoutMask<2> mask{0.3, 123, 5, {{18, 40}, {34, 1}}};
-  this->expectSame(normal(18 * 34, this->random), 0,
+  this->expectSame("fsdp.dropout", normal(18 * 34, this->random), 0,
                    [&](Device<TypeParam> &x, Device<TypeParam> &y) {
                      return dropout(mask, static_cast<const StepState *>(state),
                                     static_cast<const TypeParam *>(x), static_cast<TypeParam *>(y),
@@ -74,10 +93,10 @@ TYPED_TEST(InPlaceKernels, Norms) {
     const Floats x = normal(e.rows * e.width, this->random);
     Device<T> scale(normal(e.width, this->random)), bias(normal(e.width, this->random));
     Device<float> mean(e.rows), rstd(e.rows);
-    this->expectSame(x, e.offset, [&](Device<T> &x, Device<T> &y) {
+    this->expectSame("nn.layer_norm", x, e.offset, [&](Device<T> &x, Device<T> &y) {
       return layer_norm(shape, x, scale, bias, y, mean, rstd, this->stream);
     });
-    this->expectSame(x, e.offset, [&](Device<T> &x, Device<T> &y) {
+    this->expectSame("nn.rms_norm", x, e.offset, [&](Device<T> &x, Device<T> &y) {
       return rms_norm(shape, x, scale, y, rstd, this->stream);
     });
   }
@@ -108,8 +127,9 @@ TYPED_TEST(InPlaceKernels, GradientsOfNorms) {
       gradient(x_, dY_, apart, sums[0]);
       gradient(overX, dY_, overX, sums[1]);
       gradient(x_, overDY, overDY, sums[2]);
-      EXPECT_EQ(overX.floats(), apart.floats());
-      EXPECT_EQ(overDY.floats(), apart.floats());
+      const char *op = layer ? "nn.layer_norm_grad" : "nn.rms_norm_grad";
+      this->expectFloats(op, 0, overX, apart);
+      this->expectFloats(op, layer ? 4 : 3, overDY, apart);
       EXPECT_EQ(sums[1], sums[0]);
       EXPECT_EQ(sums[2], sums[0]);
     }
@@ -126,7 +146,7 @@ TYPED_TEST(InPlaceKernels, GradientOfCrossEntropy) {
       Device<std::int32_t> labels(drawn);
       Device<float> sums(normal(shape.rows, this->random, 3)),
           upstream(normal(shape.rows, this->random));
-      this->expectSame(logits, offset, [&](Device<TypeParam> &x, Device<TypeParam> &y) {
+      this->expectSame("nn.cross_entropy_grad", logits, offset, [&](Device<TypeParam> &x, Device<TypeParam> &y) {
         return cross_entropy_grad(shape, x, labels, sums, upstream, y, this->stream);
       });
     }

@@ -3,6 +3,7 @@
 #include "passes/schedule/Checker.h"
 #include "passes/schedule/HappensBefore.h"
 #include "passes/schedule/InFlight.h"
+#include "test/unit/passes/Findings.h"
 #include "test/unit/passes/RandomCycle.h"
 
 #include <ctime>
@@ -11,13 +12,6 @@
 using namespace mlir::fsdp::schedule;
 
 namespace {
-
-std::string describeAll(const std::vector<Finding> &findings) {
-  std::string text;
-  for (const Finding &finding : findings)
-    text += finding.message + "\n";
-  return text;
-}
 
 TEST(CheckerFuzzTest, AcceptsRightCycles) {
   std::mt19937 random(11);

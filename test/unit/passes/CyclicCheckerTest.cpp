@@ -6,19 +6,13 @@
 
 #include "passes/schedule/Checker.h"
 #include "test/unit/passes/CyclicProblems.h"
+#include "test/unit/passes/Findings.h"
 
 #include <gtest/gtest.h>
 
 using namespace mlir::fsdp::schedule;
 
 namespace {
-
-std::string describeAll(const std::vector<Finding> &findings) {
-  std::string text;
-  for (const Finding &finding : findings)
-    text += finding.message + "\n";
-  return text;
-}
 
 struct Twin {
   const char *what;

@@ -77,6 +77,26 @@ TEST_F(MemoryReportTest, CountsCollectives) {
   EXPECT_TRUE(report.evaluateCollectives.empty());
 }
 
+// Flops are those that ops say; bytes those of the operands and results of launches.
+TEST_F(MemoryReportTest, CountsWork) {
+  llvm::json::Value value = measure(1).toJSON();
+  std::string text;
+  for (const llvm::json::Value &entry : *value.getAsObject()->getArray("work")) {
+    const llvm::json::Object &work = *entry.getAsObject();
+    llvm::StringRef kind = *work.getString("kind");
+    if (kind != "nn.einsum" && kind != "fsdp.all_gather")
+      continue;
+    text += kind.str() + " " + work.getString("direction")->str();
+    for (const char *key : {"count", "flops", "bytes_read", "bytes_written"})
+      text += " " + std::to_string(*work.getInteger(key));
+    text += "\n";
+  }
+  EXPECT_EQ(text, "fsdp.all_gather forward 3 0 192 176\n"
+                  "nn.einsum forward 3 576 528 288\n"
+                  "fsdp.all_gather backward 1 0 64 80\n"
+                  "nn.einsum backward 5 896 912 400\n");
+}
+
 TEST_F(MemoryReportTest, WritesJsonAndATable) {
   MemoryReport report = measure(1);
   llvm::json::Value value = report.toJSON();

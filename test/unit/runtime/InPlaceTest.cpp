@@ -1,12 +1,13 @@
-// Every kernel that may write over an operand (KernelOpInterface says which) gives the same bits there as
-// beside it, in both element types. Kernels that the compiler writes are run both ways by
-// test/e2e/check_emitted.py.
+// Every kernel that may write over an operand (KernelOpInterface says which, test/unit/InPlacePairs.h lists
+// them) gives the same bits there as beside it, in both element types; a pair without a case fails. Kernels
+// that the compiler writes are run both ways by test/e2e/check_emitted.py.
 
 #include "runtime/kernels/CrossEntropy.h"
 #include "runtime/kernels/Dropout.h"
 #include "runtime/numerics/Random.h"
 #include "runtime/kernels/RowNorm.h"
 #include "runtime/kernels/UnaryKernels.h"
+#include "test/unit/InPlacePairs.h"
 
 #include <gtest/gtest.h>
 
@@ -30,19 +31,31 @@ protected:
     return values;
   }
 
-  /// `kernel(x, y)` beside its operand and in its place.
-  template <class Kernel> void expectSame(const Values &x, Kernel kernel) {
+  static void SetUpTestSuite() { coverage = {}; }
+  /// All tests have run, unless a filter left some out.
+  static void TearDownTestSuite() {
+    const ::testing::TestSuite &suite = *::testing::UnitTest::GetInstance()->current_test_suite();
+    if (suite.test_to_run_count() != suite.total_test_count())
+      return;
+    EXPECT_EQ(coverage.missing(), "") << "no kernel was run in place for these; add a case";
+  }
+
+  /// Of op `op`: `kernel(x, y)` beside its operand 0 and in its place.
+  template <class Kernel> void expectSame(const char *op, const Values &x, Kernel kernel) {
     Values apart(x.size()), inPlace = x;
     kernel(x.data(), apart.data());
     kernel(inPlace.data(), inPlace.data());
-    expectBits(inPlace, apart);
+    expectBits(op, 0, inPlace, apart);
   }
-  template <class V> static void expectBits(const V &got, const V &expected) {
+  static void expectBits(const char *op, unsigned operand, const Values &got,
+                         const Values &expected) {
+    coverage.add(op, operand);
     ASSERT_EQ(got.size(), expected.size());
-    EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(got[0])), 0);
+    EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(got[0])), 0)
+        << op << " in place of operand " << operand;
   }
-
   std::mt19937 random{1};
+  inline static fsdp::test::InPlaceCoverage coverage;
 };
 using Elements = ::testing::Types<float, bf16>;
 TYPED_TEST_SUITE(InPlace, Elements);
@@ -51,7 +64,7 @@ constexpr std::size_t kExtents[][2] = {{1, 1}, {3, 7}, {5, 16}, {4, 33}, {2, 768
 
 TYPED_TEST(InPlace, Softmax) {
   for (const auto &[rows, width] : kExtents)
-    this->expectSame(this->draw(rows * width),
+    this->expectSame("nn.softmax", this->draw(rows * width),
                      [rows = rows, width = width](const TypeParam *x, TypeParam *y) {
                        kernels::softmax({rows, width}, x, y);
                      });
@@ -60,7 +73,8 @@ TYPED_TEST(InPlace, Softmax) {
 TYPED_TEST(InPlace, Rope) {
   for (const RopeShape &shape :
        {RopeShape{2, 9, 1, 34, 10000, false}, RopeShape{2, 9, 3, 6, 10000, true}})
-    this->expectSame(this->draw(shape.blocks * shape.positions * shape.inner * shape.width),
+    this->expectSame("nn.rope",
+                     this->draw(shape.blocks * shape.positions * shape.inner * shape.width),
                      [&](const TypeParam *x, TypeParam *y) { kernels::rope(shape, x, y); });
 }
 
@@ -68,7 +82,7 @@ TYPED_TEST(InPlace, ScanSum) {
   for (const ScanShape &shape :
        {ScanShape{3, 40, 1, false, false}, ScanShape{2, 9, 300, true, false},
         ScanShape{2, 9, 5, true, true}, ScanShape{1, 1000, 1, true, true}})
-    this->expectSame(this->draw(shape.outer * shape.size * shape.inner),
+    this->expectSame("nn.scan_sum", this->draw(shape.outer * shape.size * shape.inner),
                      [&](const TypeParam *x, TypeParam *y) { kernels::scan_sum(shape, x, y); });
 }
 
@@ -76,7 +90,7 @@ TYPED_TEST(InPlace, Dropout) {
   StepState state{};
   state.seed = 7;
   const DropoutExtent extents[] = {{18, 40}, {34, 1}};
-  this->expectSame(this->draw(18 * 34), [&](const TypeParam *x, TypeParam *y) {
+  this->expectSame("fsdp.dropout", this->draw(18 * 34), [&](const TypeParam *x, TypeParam *y) {
     kernels::dropout(0.3, hashName("drop"), 5, extents, 2, state, x, y);
   });
 }
@@ -86,10 +100,10 @@ TYPED_TEST(InPlace, Norms) {
     const NormRows shape{rows, width, 1e-5};
     const auto x = this->draw(rows * width), scale = this->draw(width), bias = this->draw(width);
     std::vector<float> mean(rows), rstd(rows);
-    this->expectSame(x, [&](const TypeParam *x, TypeParam *y) {
+    this->expectSame("nn.layer_norm", x, [&](const TypeParam *x, TypeParam *y) {
       kernels::layerNorm(shape, x, scale.data(), bias.data(), y, mean.data(), rstd.data());
     });
-    this->expectSame(x, [&](const TypeParam *x, TypeParam *y) {
+    this->expectSame("nn.rms_norm", x, [&](const TypeParam *x, TypeParam *y) {
       kernels::rmsNorm(shape, x, scale.data(), y, rstd.data());
     });
   }
@@ -120,10 +134,11 @@ TYPED_TEST(InPlace, GradientsOfNorms) {
       };
       Values apart(x.size()), overX = x, overDY = dY;
       const std::vector<float> sums = gradient(x, dY, apart);
+      const char *op = layer ? "nn.layer_norm_grad" : "nn.rms_norm_grad";
       EXPECT_EQ(gradient(overX, dY, overX), sums);
-      this->expectBits(overX, apart);
+      this->expectBits(op, 0, overX, apart);
       EXPECT_EQ(gradient(x, overDY, overDY), sums);
-      this->expectBits(overDY, apart);
+      this->expectBits(op, layer ? 4 : 3, overDY, apart);
     }
   }
 }
@@ -137,9 +152,11 @@ TYPED_TEST(InPlace, GradientOfCrossEntropy) {
     std::vector<float> losses(rows), sums(rows), upstream(rows, 0.37f);
     kernels::crossEntropy({rows, classes}, logits.data(), labels.data(), losses.data(),
                           sums.data());
-    this->expectSame(logits, [&, rows = rows, classes = classes](const TypeParam *x, TypeParam *y) {
-      kernels::crossEntropyGrad({rows, classes}, x, labels.data(), sums.data(), upstream.data(), y);
-    });
+    this->expectSame("nn.cross_entropy_grad", logits,
+                     [&, rows = rows, classes = classes](const TypeParam *x, TypeParam *y) {
+                       kernels::crossEntropyGrad({rows, classes}, x, labels.data(), sums.data(),
+                                                 upstream.data(), y);
+                     });
   }
 }
 

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""check_memory_random.py SCRATCH [--cases N] [--seed S] [--plans]: predicted memory is measured memory, whatever the options.
+
+Random models, meshes, strategies and schedules, always the same ones. Each program runs one step: the arena of the report is
+the high-water mark that the program measures. Over all cases the arena is at most 1.02 times its lower bound in the median and
+1.05 times at worst. `--plans` looks at the plans alone, for many cases. Programs are compiled without optimization: where
+they touch the arena does not depend on it.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+
+import training
+
+MEDIAN, WORST = 1.02, 1.05
+Case = collections.namedtuple("Case", "model mesh batch options")
+
+
+def draw(rng):
+    model = rng.choice(("mlp", "gpt2", "gpt2", "llama"))
+    mesh = rng.choice(("fsdp=1", "fsdp=2", "fsdp=3", "fsdp=4", "data=2,fsdp=2"))
+    strategy = rng.choice(("fsdp", "ddp", "hsdp") if mesh.startswith("data") else ("fsdp", "fsdp", "ddp"))
+    batch = rng.randint(3, 9)
+    accumulate = rng.randint(1, 5)
+    options = [f"--strategy={strategy}", f"--prefetch={rng.randint(0, 3)}", f"--accumulate={accumulate}",
+               f"--accumulate-reduce={rng.choice(('each', 'last'))}", f"--precision={rng.choice(('f32', 'bf16'))}",
+               f"--reshard-after-forward={rng.choice(('always', 'never'))}",
+               f"--optimizer={rng.choice(('sgd', 'adamw'))}", f"--clip={rng.choice((0, 1))}"]
+    if model == "mlp":
+        options += ["--in=12", "--classes=10", f"--hidden={rng.randint(5, 40)}"]
+    else:
+        heads = rng.choice((2, 4))
+        options += [f"--layers={rng.randint(1, 4)}", f"--heads={heads}", f"--width={heads * rng.choice((4, 8, 12))}",
+                    f"--context={rng.randint(3, 12)}", "--vocab=256",
+                    f"--remat={rng.choice(('none', 'full', 'selective', 'every:2'))}"]
+        if model == "llama":
+            options += [f"--kv-heads={rng.choice((1, heads))}", f"--ffn={rng.randint(9, 50)}"]
+    return Case(model, mesh, batch, options)
+
+
+def command(case, report, *rest):
+    return [training.tool(case.model), *case.options, f"--mesh={case.mesh}", f"--batch={case.batch}",
+            f"--report={report}", *rest]
+
+
+def run(words, **environment):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, env={**os.environ, **environment})
+    if done.returncode != 0:
+        raise SystemExit(f"failed with {done.returncode}: {' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
+
+
+def check(folder, number, case, plans):
+    """(the arena over its lower bound, what is wrong or None)"""
+    report, program, log = (folder / f"{number}{end}" for end in (".json", "", ".jsonl"))
+    if plans:
+        run(command(case, report, "--emit=scheduled", "-o", program))
+    else:
+        run(command(case, report, "-o", program), CXX=folder / "compiler")
+        data = training.GOLDEN / "mlp" / "data.safetensors" if case.model == "mlp" else folder / "tokens.bin"
+        run([program, "--data", data, "--steps", 1, "--log", log])
+    numbers = json.loads(report.read_text())
+    wrong = None
+    if not plans:
+        measured = json.loads(log.read_text().splitlines()[-1])["peak_bytes"]
+        if measured != numbers["arena"]:
+            wrong = f"measured a peak of {measured} bytes, expected the arena of the report, {numbers['arena']}"
+        program.unlink()
+    kinds = sum(value for key, value in numbers.items() if key.startswith("peak_"))
+    if kinds != numbers["lower_bound"]:
+        wrong = f"the kinds of bytes at the peak are {kinds} together, expected the lower bound, {numbers['lower_bound']}"
+    return numbers["arena"] / numbers["lower_bound"], wrong
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("scratch", type=pathlib.Path)
+    parser.add_argument("--cases", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--plans", action="store_true")
+    options = parser.parse_args()
+    folder = options.scratch
+    folder.mkdir(parents=True, exist_ok=True)
+    compiler = folder / "compiler"
+    compiler.write_text('#!/bin/sh\nexec c++ "$@" -O0\n')
+    compiler.chmod(0o755)
+    rng = random.Random(options.seed)
+    (folder / "tokens.bin").write_bytes(bytes(rng.randrange(256) for _ in range(4000)))
+    cases = [draw(rng) for _ in range(options.cases)]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda item: check(folder, *item, options.plans), enumerate(cases)))
+    failures = []
+    for (ratio, wrong), case in sorted(zip(results, cases), reverse=True, key=lambda item: item[0][0]):
+        text = f"{case.model} --mesh={case.mesh} --batch={case.batch} {' '.join(case.options)}"
+        print(f"{ratio:.4f}  {text}")
+        if wrong:
+            failures.append(f"{text}: {wrong}")
+    ratios = [ratio for ratio, _ in results]
+    print(f"{len(cases)} cases: arena over lower bound {statistics.median(ratios):.4f} in the median, {max(ratios):.4f} at worst")
+    if statistics.median(ratios) > MEDIAN or max(ratios) > WORST:
+        failures.append(f"expected at most {MEDIAN} in the median and {WORST} at worst")
+    if failures:
+        sys.exit("memory: " + "\n".join(failures))
+
+
+if __name__ == "__main__":
+    main()

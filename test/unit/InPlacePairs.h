@@ -1,0 +1,59 @@
+//===- InPlacePairs.h - what kernels may write over what they read -*- C++ -*-===//
+//
+// The pairs of operand and result that may share bytes, as ops state them. unit/dialect compares this list
+// with what every registered op says; the tests of the kernels run each of them both ways. So an op with a
+// new pair fails the first until it is listed, and the others until its kernels are run in place.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TEST_UNIT_INPLACEPAIRS_H
+#define TEST_UNIT_INPLACEPAIRS_H
+
+#include <set>
+#include <string>
+#include <tuple>
+
+namespace fsdp::test {
+
+/// Op, number of the operand, number of the result.
+using InPlacePair = std::tuple<std::string, unsigned, unsigned>;
+
+/// Of ops that call a kernel of the runtime, for both targets.
+inline const std::set<InPlacePair> kKernelPairs = {
+    {"nn.cross_entropy_grad", 0, 0}, {"nn.layer_norm", 0, 0}, {"nn.layer_norm_grad", 0, 0},
+    {"nn.layer_norm_grad", 4, 0},    {"nn.rms_norm", 0, 0},   {"nn.rms_norm_grad", 0, 0},
+    {"nn.rms_norm_grad", 3, 0},      {"nn.rope", 0, 0},       {"nn.scan_sum", 0, 0},
+    {"nn.softmax", 0, 0},
+};
+
+/// Of collectives: test/unit/runtime/Conformance.cpp runs them in place with every communicator.
+inline const std::set<InPlacePair> kCollectivePairs = {{"fsdp.all_reduce", 0, 0}};
+
+/// "nn.softmax 0 -> 0, nn.rope 0 -> 0"
+inline std::string describe(const std::set<InPlacePair> &pairs) {
+  std::string text;
+  for (const auto &[op, operand, result] : pairs)
+    text += (text.empty() ? "" : ", ") + op + " " + std::to_string(operand) + " -> " +
+            std::to_string(result);
+  return text;
+}
+
+/// The pairs that a suite of tests has compared.
+class InPlaceCoverage {
+public:
+  void add(const char *op, unsigned operand) { compared.insert({op, operand, 0u}); }
+  /// Kernels' pairs that were not compared, "" for none.
+  std::string missing() const {
+    std::set<InPlacePair> pairs = kKernelPairs;
+    for (const InPlacePair &pair : compared)
+      pairs.erase(pair);
+    return describe(pairs);
+  }
+
+private:
+  std::set<InPlacePair> compared;
+};
+
+} // namespace fsdp::test
+
+#endif // TEST_UNIT_INPLACEPAIRS_H
