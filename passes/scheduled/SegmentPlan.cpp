@@ -69,7 +69,7 @@ std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
       if (isStaged(input) && findStaged(buffers, input) < 0)
         buffers.push_back({("input." + input.getName() + ".staged").str(),
                            cast<RankedTensorType>(input.getType()), input.getLoc(), "", "",
-                           input.getNameAttr()});
+                           /*zeroed=*/false, input.getNameAttr()});
   return buffers;
 }
 
