@@ -102,7 +102,7 @@ def check_frozen(folder):
     init = write(folder / "frozen.safetensors", {"base.weight": tensor(6, 5), "base.shift.bias": tensor(5),
                                                  "head.scale": tensor(5), "head.weight": tensor(5, 3), "head.bias": tensor(3)})
     data = write(folder / "frozen-data.safetensors", {"x": tensor(14, 6), "y": tensor(14, 3)})
-    compare(folder, "frozen", [("fsdp=2", ["--optimizer=adam", "--lr=0.05"])], data, init, "--val-data", data)
+    compare(folder, "frozen", [("fsdp=2", ["--optimizer=adam", "--lr=0.05"])], data, init, "--val-data", data, "--eval-every", 2)
 
 
 def check_bad_steps(folder):
