@@ -310,7 +310,7 @@ ncclResult_t ncclGroupEnd() {
   }
   for (ncclComm_t comm : aborted)
     release(comm);
-  return ncclSuccess;
+  return flushPointToPoint();
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
