@@ -101,7 +101,8 @@ LogicalResult ReduceScatterOp::verify() {
 
 // A reduce-scatter and an all-gather of the parts.
 int64_t AllReduceOp::getReceivedBytes() {
-  return 2 * (getGroupSize() - 1) * llvm::divideCeil(bytesOf(getInput()), getGroupSize());
+  int64_t elements = cast<RankedTensorType>(getType()).getNumElements(), ranks = getGroupSize();
+  return elements ? 2 * (ranks - 1) * llvm::divideCeil(elements, ranks) * (bytesOf(getInput()) / elements) : 0;
 }
 
 bool AllSliceOp::meets() { return false; }

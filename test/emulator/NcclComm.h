@@ -104,6 +104,7 @@ struct ncclComm {
   int rank = 0, device = 0;
   bool blocking = true;
   std::uint64_t next = 0, nextSplit = 0, nextWindow = 0;
+  bool posts = false; ///< it has sent or received
   std::atomic<int> unfinished{0}; ///< collectives that a stream has not come past
   std::atomic<bool> aborted{false}, freed{false};
   std::atomic<const char *> inside{nullptr}; ///< the call in which a thread is

@@ -127,7 +127,7 @@ ncclResult_t flushPointToPoint() {
       continue;
     }
     ++batch.comm->unfinished;
-    ++batch.comm->next;
+    batch.comm->posts = true;
     const ncclResult_t status = perform(batch.comm, [batch] {
       enqueue(batch.stream, "ncclSend and ncclRecv",
               [batch](const PointRef &done) { return start(batch, done); });
