@@ -80,7 +80,8 @@ struct Plan {
 /// `from` is: no reshard makes a sum out of a value.
 std::string validate(const Problem &problem);
 
-/// The plan that takes the fewest seconds; among these, the one of fewest steps. Seconds are latency plus bytes
+/// The plan that takes the fewest seconds; among these, the one of fewest steps: of all plans where at most three
+/// parts of axes move apart, else of those that Atoms::kExhaustive says. Seconds are latency plus bytes
 /// received by bandwidth, of rings: (n-1) messages in a group of n, twice as many in an all-reduce; the slowest link
 /// of a group counts. With links of equal bandwidth without latency that is the fewest bytes.
 /// The problem is valid.
