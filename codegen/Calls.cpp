@@ -32,7 +32,7 @@ private:
   LogicalResult sampleCount(SampleCountOp op);
   LogicalResult microbatchSamples(MicrobatchSamplesOp op);
   LogicalResult nextMicrobatch(NextMicrobatchOp op);
-  LogicalResult collective(Operation *op, StringRef kind, Value from, Value to, ArrayAttr over);
+  LogicalResult collective(CollectiveOpInterface op);
   LogicalResult allSlice(AllSliceOp op);
   LogicalResult tiled(Operation *op, RankedTensorType piece, RankedTensorType whole, uint64_t dim);
   LogicalResult einsum(nn::EinsumOp op);
@@ -192,25 +192,91 @@ LogicalResult CallFinder::nextMicrobatch(NextMicrobatchOp op) {
   return success();
 }
 
-LogicalResult CallFinder::collective(Operation *op, StringRef kind, Value from, Value to,
-                                     ArrayAttr over) {
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+static int64_t product(ArrayRef<int64_t> sizes) {
+  int64_t result = 1;
+  for (int64_t size : sizes)
+    result *= size;
+  return result;
+}
+
+/// "Name{/*field=*/value, ...}"
+static std::string spellFields(StringRef name, ArrayRef<std::pair<StringRef, int64_t>> fields) {
+  std::string text = (name + "{").str();
+  for (auto [index, field] : llvm::enumerate(fields))
+    text += (index ? ", /*" : "/*") + field.first.str() + "=*/" + std::to_string(field.second);
+  return text + "}";
+}
+
+/// The runtime's layout of what the ranks exchange (runtime/program/ExchangeLayout.h).
+static std::string exchangeLayout(AllToAllOp op) {
+  ArrayRef<int64_t> from = typeOf(op.getInput()).getShape(), to = typeOf(op.getResult()).getShape();
+  size_t split = op.getSplit(), concat = op.getConcat();
+  size_t first = std::min(split, concat), last = std::max(split, concat);
+  int64_t outer = product(from.take_front(first)), inner = product(from.drop_front(last + 1));
+  if (split == concat)
+    return spellFields("RecutLayout",
+                       {{"outer", outer}, {"given", from[split]}, {"inner", inner}, {"received", to[split]}});
+  std::string text = spellFields(
+      "AllToAllLayout", {{"outer", outer},
+                         {"middle", product(from.slice(first + 1, last - first - 1))},
+                         {"inner", inner},
+                         {"splitLocal", to[split]},
+                         {"splitTotal", from[split]},
+                         {"concatLocal", from[concat]},
+                         {"concatTotal", to[concat]}});
+  text.pop_back();
+  return text + ", /*splitFirst=*/" + (split < concat ? "true}" : "false}");
+}
+
+static std::string sourceRanks(ArrayRef<int64_t> from) {
+  std::string text = "SourceRanks<";
+  for (auto [index, rank] : llvm::enumerate(from))
+    text += (index ? ", " : "") + std::to_string(rank);
+  return text + ">()";
+}
+
+/// Every collective in which ranks meet: one operand, one result, its axes, and what is its own.
+LogicalResult CallFinder::collective(CollectiveOpInterface op) {
   if (failed(needBuffers(op)))
     return failure();
-  call.function = call.collective = kind;
-  call.over = over;
+  call.function = call.collective = op->getName().stripDialect();
+  call.over = getAxisArray(op.getContext(), op.getAxes());
+  Value from = op->getOperand(0), to = op->getResult(0);
   read(source(from));
   write(target(to));
-  return success();
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](AllGatherOp op) { return tiled(op, typeOf(from), typeOf(to), op.getDim()); })
+      .Case([&](ReduceScatterOp op) { return tiled(op, typeOf(to), typeOf(from), op.getDim()); })
+      .Case([&](AllReduceOp op) {
+        call.maximum = op.getKind() == ReduceKind::max;
+        if (call.maximum)
+          pass("ReduceOp::Max");
+        return success();
+      })
+      .Case([&](AllToAllOp op) {
+        pass(exchangeLayout(op));
+        return success();
+      })
+      .Case([&](CollectivePermuteOp op) {
+        pass(sourceRanks(op.getFrom()));
+        return success();
+      })
+      .Case([&](BroadcastOp op) {
+        pass("/*root=*/" + std::to_string(op.getFrom()));
+        return success();
+      })
+      .Default([](Operation *op) {
+        return op->emitOpError() << "is a collective that the runtime has no function for";
+      });
 }
 
 /// The dimension that is cut, as the runtime sees it: what lies outside of it and inside of it.
 LogicalResult CallFinder::tiled(Operation *op, RankedTensorType piece, RankedTensorType whole,
                                 uint64_t dim) {
-  int64_t outer = 1, inner = 1;
-  for (uint64_t d = 0; d < dim; ++d)
-    outer *= whole.getDimSize(d);
-  for (uint64_t d = dim + 1; d < static_cast<uint64_t>(whole.getRank()); ++d)
-    inner *= whole.getDimSize(d);
+  int64_t outer = product(whole.getShape().take_front(dim)),
+          inner = product(whole.getShape().drop_front(dim + 1));
   call.tile = {outer, piece.getDimSize(dim), inner, whole.getDimSize(dim)};
   pass(call.tile->spell());
   return success();
@@ -451,27 +517,8 @@ LogicalResult CallFinder::find(Operation *op) {
       .Case([&](SampleCountOp op) { return sampleCount(op); })
       .Case([&](MicrobatchSamplesOp op) { return microbatchSamples(op); })
       .Case([&](NextMicrobatchOp op) { return nextMicrobatch(op); })
-      .Case([&](AllGatherOp op) {
-        if (failed(collective(op, "all_gather", op.getInput(), op.getResult(), op.getOver())))
-          return failure();
-        return tiled(op, cast<RankedTensorType>(op.getInput().getType()),
-                     cast<RankedTensorType>(op.getType()), op.getDim());
-      })
-      .Case([&](ReduceScatterOp op) {
-        if (failed(collective(op, "reduce_scatter", op.getInput(), op.getResult(), op.getOver())))
-          return failure();
-        return tiled(op, cast<RankedTensorType>(op.getType()),
-                     cast<RankedTensorType>(op.getInput().getType()), op.getDim());
-      })
-      .Case([&](AllReduceOp op) {
-        if (failed(collective(op, "all_reduce", op.getInput(), op.getResult(), op.getOver())))
-          return failure();
-        call.maximum = op.getKind() == ReduceKind::max;
-        if (call.maximum)
-          pass("ReduceOp::Max");
-        return success();
-      })
       .Case([&](AllSliceOp op) { return allSlice(op); })
+      .Case([&](CollectiveOpInterface op) { return collective(op); })
       .Case([&](nn::EinsumOp op) { return einsum(op); })
       .Case([&](nn::FusedOp op) { return fused(op); })
       .Case([&](DropoutOp op) { return dropout(op); })

@@ -142,6 +142,14 @@ std::string CudaTarget::ncclCall(const SpelledLaunch &launch) const {
   if (call.collective == "all_reduce")
     return "ncclAllReduce(" + buffers + ", " + std::to_string(elements(source)) + type +
            (call.maximum ? ", ncclMax" : ", ncclSum") + end;
+  if (call.collective == "broadcast")
+    return "ncclBroadcast(" + buffers + ", " + std::to_string(elements(source)) + type + ", " +
+           call.arguments.back().text + end;
+  if (call.collective == "collective_permute")
+    return "collective_permute(" + call.arguments.back().text +
+           ", /*count=*/" + std::to_string(elements(source)) + ", " + buffers + end;
+  if (!call.tile)
+    return (call.function + "(" + call.arguments.back().text + ", ").str() + buffers + end;
   const CallTile &tile = *call.tile;
   if (tile.outer != 1 || tile.local * ranksOver(call.over) != tile.total)
     return (call.function + "(").str() + tile.spell() + ", " + buffers + end;

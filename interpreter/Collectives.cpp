@@ -68,6 +68,26 @@ static void copyPart(RankedTensorType wholeType, RankedTensorType partType, int6
         copy((o * whole[dim] + index * part[dim] + i) * inner + k, (o * part[dim] + i) * inner + k);
 }
 
+/// The value whose parts the ranks hold, cut anew: what no rank holds is zero.
+static void allToAll(AllToAllOp op, RankedTensorType type, ArrayRef<Tensor> operands,
+                     MutableArrayRef<Tensor> results) {
+  int64_t split = op.getSplit(), concat = op.getConcat();
+  RankedTensorType part = operands.front().getType();
+  SmallVector<int64_t> shape(part.getShape());
+  shape[concat] = split == concat ? part.getDimSize(concat) * static_cast<int64_t>(operands.size())
+                                  : type.getDimSize(concat);
+  Tensor whole(part.clone(shape));
+  Element *to = whole.mutableData();
+  for (auto [index, operand] : llvm::enumerate(operands))
+    copyPart(whole.getType(), part, concat, index,
+             [&, from = operand.data()](int64_t w, int64_t p) { to[w] = from[p]; });
+  for (auto [index, result] : llvm::enumerate(results)) {
+    result = Tensor(type);
+    copyPart(whole.getType(), type, split, index,
+             [from = whole.data(), to = result.mutableData()](int64_t w, int64_t p) { to[p] = from[w]; });
+  }
+}
+
 void interpreter::performCollective(Operation *op, ArrayRef<Tensor> operands,
                                     MutableArrayRef<Tensor> results, Numerics numerics) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
@@ -96,6 +116,15 @@ void interpreter::performCollective(Operation *op, ArrayRef<Tensor> operands,
         for (Tensor &result : results)
           result = sum;
       })
+      .Case([&](AllToAllOp exchange) { allToAll(exchange, type, operands, results); })
+      .Case([&](CollectivePermuteOp permute) {
+        for (auto [source, result] : llvm::zip_equal(permute.getFrom(), results))
+          result = source < 0 ? Tensor(type) : operands[source];
+      })
+      .Case([&](BroadcastOp broadcast) {
+        for (Tensor &result : results)
+          result = operands[broadcast.getFrom()];
+      })
       .Default([](Operation *) { llvm_unreachable("a collective without a meaning"); });
 }
 
@@ -103,12 +132,11 @@ std::string interpreter::signatureOf(Operation *op) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << op->getName();
-  if (auto reduce = dyn_cast<AllReduceOp>(op))
-    os << " " << stringifyReduceKind(reduce.getKind());
-  if (auto dim = op->getAttrOfType<IntegerAttr>("dim"))
-    os << " dim " << dim.getInt();
+  auto collective = cast<CollectiveOpInterface>(op);
+  if (std::string arguments = collective.getArguments(); !arguments.empty())
+    os << " " << arguments;
   os << " over [";
-  llvm::interleaveComma(cast<CollectiveOpInterface>(op).getAxes(), os);
+  llvm::interleaveComma(collective.getAxes(), os);
   os << "] : " << op->getOperand(0).getType() << " -> " << op->getResult(0).getType();
   return text;
 }

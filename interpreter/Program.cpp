@@ -6,10 +6,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::interpreter;
 
-bool interpreter::isMeeting(Operation *op) {
-  return isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op);
-}
-
 /// A fused kernel may mask padding, so that its body knows the rank.
 static FailureOr<RankKernel> compileFused(nn::FusedOp op, Numerics numerics) {
   FailureOr<CompiledBlock> block = CompiledBlock::compile(

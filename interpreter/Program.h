@@ -61,9 +61,6 @@ struct CompiledBlock {
   static SmallVector<Tensor, 4> operandsOf(const Instruction &instruction, ArrayRef<Tensor> values);
 };
 
-/// True for a collective that ranks must meet for (an all_slice moves nothing).
-bool isMeeting(Operation *op);
-
 /// The results of a collective for the operands of all ranks of a group, in the group's order.
 void performCollective(Operation *op, ArrayRef<Tensor> operands, MutableArrayRef<Tensor> results,
                        Numerics numerics);

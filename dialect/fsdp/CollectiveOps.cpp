@@ -3,6 +3,9 @@
 #include "dialect/fsdp/FSDPDialect.h"
 #include "dialect/fsdp/ReduceInPlace.h"
 
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/InterleavedRange.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -31,15 +34,64 @@ LogicalResult mlir::fsdp::detail::verifyCollective(Operation *op) {
   return verifyAxes(op, axes, "runs over");
 }
 
+static int64_t bytesOf(Value value) {
+  return BufferType::get(value.getContext(), cast<RankedTensorType>(value.getType()))
+      .getSizeInBytes();
+}
+
+int64_t mlir::fsdp::detail::getGroupSize(Operation *op) {
+  return getMesh(op).getSize(cast<CollectiveOpInterface>(op).getAxes());
+}
+
+int64_t mlir::fsdp::detail::getCollectiveBytes(Operation *op) {
+  if (!isMeeting(op))
+    return 0;
+  return std::max(bytesOf(op->getOperand(0)), bytesOf(op->getResult(0)));
+}
+
+std::string mlir::fsdp::detail::getCollectiveArguments(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::ListSeparator blank(" ");
+  for (StringAttr name : op->getName().getAttributeNames()) {
+    Attribute value = op->getAttr(name);
+    if (name == "over" || !value)
+      continue;
+    os << blank;
+    if (auto kind = dyn_cast<ReduceKindAttr>(value)) {
+      os << stringifyReduceKind(kind.getValue());
+      continue;
+    }
+    os << name.getValue() << " ";
+    if (auto list = dyn_cast<DenseI64ArrayAttr>(value))
+      os << "[" << llvm::interleaved(list.asArrayRef()) << "]";
+    else
+      os << cast<IntegerAttr>(value).getInt();
+  }
+  return text;
+}
+
+bool mlir::fsdp::isMeeting(Operation *op) {
+  auto collective = dyn_cast<CollectiveOpInterface>(op);
+  return collective && collective.meets();
+}
+
+/// Fails unless `dim` is a dimension of `type`.
+static LogicalResult verifyDim(Operation *op, RankedTensorType type, int64_t dim) {
+  if (dim >= 0 && dim < type.getRank())
+    return success();
+  return op->emitOpError() << "works along dimension " << dim << ", expected a dimension below "
+                           << type.getRank();
+}
+
 /// Fails unless `part` is one rank's part of `whole` along `dim`. A flat unit's shard (rank one)
 /// may be longer.
 static LogicalResult verifyPart(Operation *op, Type wholeType, Type partType, int64_t dim,
                                 ArrayAttr over, bool mayBeLonger) {
   auto whole = cast<RankedTensorType>(wholeType);
   auto part = cast<RankedTensorType>(partType);
-  if (dim < 0 || dim >= whole.getRank())
-    return op->emitOpError() << "works along dimension " << dim << ", expected a dimension below "
-                             << whole.getRank();
+  if (failed(verifyDim(op, whole, dim)))
+    return failure();
   int64_t ranks = getMesh(op).getSize(getAxisNames(over));
   SmallVector<int64_t> shape(whole.getShape());
   shape[dim] = llvm::divideCeil(shape[dim], ranks);
@@ -52,28 +104,95 @@ static LogicalResult verifyPart(Operation *op, Type wholeType, Type partType, in
   return success();
 }
 
-static int64_t bytesOf(Value value) {
-  return BufferType::get(value.getContext(), cast<RankedTensorType>(value.getType()))
-      .getSizeInBytes();
-}
-
-SmallVector<StringAttr> AllGatherOp::getAxes() { return getAxisNames(getOver()); }
-int64_t AllGatherOp::getBytes() { return bytesOf(getResult()); }
+int64_t AllGatherOp::getReceivedBytes() { return bytesOf(getInput()) * (getGroupSize() - 1); }
 LogicalResult AllGatherOp::verify() {
   return verifyPart(*this, getType(), getInput().getType(), getDim(), getOver(), true);
 }
 
-SmallVector<StringAttr> ReduceScatterOp::getAxes() { return getAxisNames(getOver()); }
-int64_t ReduceScatterOp::getBytes() { return bytesOf(getInput()); }
+int64_t ReduceScatterOp::getReceivedBytes() { return bytesOf(getResult()) * (getGroupSize() - 1); }
 LogicalResult ReduceScatterOp::verify() {
   return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver(), true);
 }
 
-SmallVector<StringAttr> AllReduceOp::getAxes() { return getAxisNames(getOver()); }
-int64_t AllReduceOp::getBytes() { return bytesOf(getInput()); }
+// A reduce-scatter and an all-gather of the parts.
+int64_t AllReduceOp::getReceivedBytes() {
+  int64_t elements = cast<RankedTensorType>(getType()).getNumElements(), ranks = getGroupSize();
+  return elements ? 2 * (ranks - 1) * llvm::divideCeil(elements, ranks) * (bytesOf(getInput()) / elements) : 0;
+}
 
-SmallVector<StringAttr> AllSliceOp::getAxes() { return getAxisNames(getOver()); }
-int64_t AllSliceOp::getBytes() { return 0; }
+bool AllSliceOp::meets() { return false; }
+int64_t AllSliceOp::getReceivedBytes() { return 0; }
 LogicalResult AllSliceOp::verify() {
   return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver(), false);
+}
+
+int64_t AllToAllOp::getReceivedBytes() {
+  int64_t ranks = getGroupSize();
+  auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getType());
+  int64_t bytes = bytesOf(getResult());
+  if (getSplit() != getConcat()) {
+    // The last rank holds the least of what it gets.
+    int64_t size = to.getDimSize(getConcat()), part = from.getDimSize(getConcat());
+    return size ? bytes / size * std::min(size, (ranks - 1) * part) : 0;
+  }
+  int64_t size = to.getDimSize(getSplit()), held = from.getDimSize(getSplit()), most = 0;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    int64_t begin = std::max(rank * size, rank * held);
+    int64_t end = std::min((rank + 1) * size, (rank + 1) * held);
+    int64_t exists = std::min((rank + 1) * size, ranks * held) - rank * size;
+    most = std::max(most, std::max<int64_t>(exists, 0) - std::max<int64_t>(end - begin, 0));
+  }
+  return size ? bytes / size * most : 0;
+}
+LogicalResult AllToAllOp::verify() {
+  auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getType());
+  int64_t split = getSplit(), concat = getConcat();
+  if (failed(verifyDim(*this, from, split)) || failed(verifyDim(*this, from, concat)))
+    return failure();
+  SmallVector<int64_t> shape(from.getShape());
+  if (from.getRank() == to.getRank()) {
+    int64_t ranks = getMesh(*this).getSize(getAxes());
+    shape[concat] = to.getDimSize(concat);
+    if (split != concat) {
+      shape[split] = llvm::divideCeil(from.getDimSize(split), ranks);
+      if (int64_t part = llvm::divideCeil(shape[concat], ranks); from.getDimSize(concat) != part)
+        return emitOpError() << "has " << from.getDimSize(concat) << " elements along dimension "
+                             << concat << ", which are to be " << shape[concat] << " over " << ranks
+                             << " ranks, expected " << part;
+    }
+  }
+  if (RankedTensorType expected = RankedTensorType::get(shape, from.getElementType()); to != expected)
+    return emitOpError() << "makes " << to << " of " << from << ", expected " << expected;
+  return success();
+}
+
+int64_t CollectivePermuteOp::getReceivedBytes() {
+  for (auto [rank, source] : llvm::enumerate(getFrom()))
+    if (source >= 0 && source != static_cast<int64_t>(rank))
+      return bytesOf(getResult());
+  return 0;
+}
+LogicalResult CollectivePermuteOp::verify() {
+  int64_t ranks = getMesh(*this).getSize(getAxes());
+  if (static_cast<int64_t>(getFrom().size()) != ranks)
+    return emitOpError() << "has " << getFrom().size() << " sources, expected one for each of "
+                         << ranks << " ranks; -1 stands for none";
+  llvm::SmallDenseSet<int64_t> seen;
+  for (int64_t source : getFrom()) {
+    if (source < -1 || source >= ranks)
+      return emitOpError() << "takes from rank " << source << ", expected -1 or a rank below " << ranks;
+    if (source >= 0 && !seen.insert(source).second)
+      return emitOpError() << "takes from rank " << source
+                           << " twice, expected each rank once at most; use 'fsdp.broadcast'";
+  }
+  return success();
+}
+
+int64_t BroadcastOp::getReceivedBytes() { return bytesOf(getResult()); }
+LogicalResult BroadcastOp::verify() {
+  int64_t ranks = getMesh(*this).getSize(getAxes());
+  if (getFrom() >= static_cast<uint64_t>(ranks))
+    return emitOpError() << "takes from rank " << static_cast<int64_t>(getFrom())
+                         << ", expected a rank below " << ranks;
+  return success();
 }

@@ -7,22 +7,38 @@ include "dialect/fsdp/FSDPModuleOps.td"
 
 def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let description = [{
-    What all collectives have in common. A collective runs over the ranks that differ only along `over`;
-    its shared rules (known axes, at least one, none twice) are verified once, here.
+    What all collectives have in common. A collective runs over the ranks that differ only along `over`: its
+    group, in which a rank's index is row-major over these axes, the first one major. Its shared rules (known
+    axes, at least one, none twice) are verified once, here. Passes, checkers, interpreter and code generation
+    ask collectives through this interface and know none by name, except where they create one.
   }];
   let cppNamespace = "::mlir::fsdp";
   let methods = [
     InterfaceMethod<"The mesh axes that the collective runs over, major first.",
-                    "::llvm::SmallVector<::mlir::StringAttr>", "getAxes">,
-    InterfaceMethod<"Bytes of the unsharded (gathered or reduced) value of one call.",
-                    "int64_t", "getBytes">,
+                    "::llvm::SmallVector<::mlir::StringAttr>", "getAxes", (ins), "",
+                    [{ return ::mlir::fsdp::getAxisNames($_op.getOver()); }]>,
+    InterfaceMethod<"The number of ranks that a collective of this op runs over.",
+                    "int64_t", "getGroupSize", (ins), "",
+                    [{ return ::mlir::fsdp::detail::getGroupSize($_op); }]>,
+    InterfaceMethod<"Whether ranks meet: false for one that moves nothing between them.",
+                    "bool", "meets", (ins), "", [{ return true; }]>,
+    InterfaceMethod<"Bytes of the value of one call: the larger of operand and result, which for a gather or a "
+                    "scatter is the unsharded one; 0 where ranks do not meet.",
+                    "int64_t", "getBytes", (ins), "",
+                    [{ return ::mlir::fsdp::detail::getCollectiveBytes($_op); }]>,
+    InterfaceMethod<"Bytes that a rank receives in one call, at most, by the algorithm that moves least.",
+                    "int64_t", "getReceivedBytes">,
+    InterfaceMethod<"Everything besides axes and types that must be the same on all ranks, as the op is "
+                    "written: 'dim 0', 'from [1, 0]'.",
+                    "std::string", "getArguments", (ins), "",
+                    [{ return ::mlir::fsdp::detail::getCollectiveArguments($_op); }]>,
   ];
   let verify = [{ return ::mlir::fsdp::detail::verifyCollective($_op); }];
 }
 
-class FSDP_CollectiveOp<string mnemonic, list<Trait> traits = []>
+class FSDP_CollectiveOp<string mnemonic, list<Trait> traits = [], list<string> methods = []>
     : FSDP_Op<mnemonic, !listconcat([InLocalPhase, InScheduledPhase,
-        DeclareOpInterfaceMethods<CollectiveOpInterface>], traits)>;
+        DeclareOpInterfaceMethods<CollectiveOpInterface, methods>], traits)>;
 
 def FSDP_ReduceKind : I32EnumAttr<"ReduceKind", "how ranks' values are combined", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>]> {
@@ -124,7 +140,7 @@ def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [Pure, SameOperandsAndRes
   let assemblyFormat = "`` $kind $input `over` $over attr-dict `:` type($result)";
 }
 
-def FSDP_AllSliceOp : FSDP_CollectiveOp<"all_slice", [Pure]> {
+def FSDP_AllSliceOp : FSDP_CollectiveOp<"all_slice", [Pure], ["meets"]> {
   let summary = "Keep this rank's part of a value that every rank has";
   let description = [{
     Rank i of n keeps elements [i*c, (i+1)*c) of dimension `dim`, c = ceil(size/n); elements past the operand's size are
@@ -152,6 +168,116 @@ def FSDP_AllSliceOp : FSDP_CollectiveOp<"all_slice", [Pure]> {
   let arguments = (ins FSDP_Tensor:$input, I64Attr:$dim, StrArrayAttr:$over);
   let results = (outs FSDP_Tensor:$result);
   let assemblyFormat = "$input `dim` $dim `over` $over attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def FSDP_AllToAllOp : FSDP_CollectiveOp<"all_to_all", [Pure]> {
+  let summary = "Move the split of a value from one dimension to another";
+  let description = [{
+    The ranks of the group hold the parts of a value that is split along dimension `concat`, and get its parts along
+    dimension `split`: rank j cuts its operand along `split` into n parts, of which rank i receives the i-th, and joins
+    what it receives along `concat` in rank order. Padding along `concat` past the result's size is dropped,
+    elements past the operand's size along `split` are zero.
+
+        before:  rank 0 [a00 a01]   rank 1 [a10 a11]        split along dimension 0 (rows)
+        after:   rank 0 [a00]       rank 1 [a01]            split along dimension 1 (columns)
+                        [a10]              [a11]
+
+    Where `split` and `concat` are one dimension, the op changes the size of the parts: rank i holds elements
+    [i*c, (i+1)*c) and gets [i*d, (i+1)*d), c and d being the sizes of operand and result there; elements that no rank
+    holds are zero. Only what lies on another rank is moved.
+
+        before:  rank 0 [a0 a1 a2]   rank 1 [a3 a4 --]
+        after:   rank 0 [a0 a1]      rank 1 [a2 a3]         (d = 2: the element behind is dropped)
+
+    Constraints:
+    - (C1) axes are distinct axes of the mesh, at least one.
+    - (C2) `split` and `concat` are dimensions of the operand; other dimensions and the element types are
+      equal.
+    - (C3) where they differ, the result has ceil(operand size / n) elements along `split`, and the
+      operand has ceil(result size / n) along `concat`.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["tensor"=4]>
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %x = arith.constant dense<1.0> : tensor<3x6xf32>
+        %y = fsdp.all_to_all %x split 1 concat 0 over ["tensor"] : tensor<3x6xf32> -> tensor<10x2xf32>
+        %z = fsdp.all_to_all %y split 0 concat 0 over ["tensor"] : tensor<10x2xf32> -> tensor<12x2xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_Tensor:$input, I64Attr:$split, I64Attr:$concat, StrArrayAttr:$over);
+  let results = (outs FSDP_Tensor:$result);
+  let assemblyFormat = [{
+    $input `split` $split `concat` $concat `over` $over attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def FSDP_CollectivePermuteOp
+    : FSDP_CollectiveOp<"collective_permute", [Pure, SameOperandsAndResultType]> {
+  let summary = "Give every rank the value of another one";
+  let description = [{
+    Rank i of the group receives the operand of rank `from`[i], or zeros where that is -1. No rank sends to two: it is
+    a permutation of the group, or a part of one, as a shift along a pipeline is.
+
+        from [2, 0, -1]
+        before:  rank 0 [a]   rank 1 [b]   rank 2 [c]
+        after:   rank 0 [c]   rank 1 [a]   rank 2 [0]
+
+    Constraints:
+    - (C1) axes are distinct axes of the mesh, at least one.
+    - (C2) `from` has an entry for each rank of the group: a rank, or -1.
+    - (C3) no rank stands in `from` twice.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["data"=2, "tensor"=2]>
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %x = arith.constant dense<1.0> : tensor<3xf32>
+        // Parts that were split by data, then tensor, are split by tensor, then data.
+        %y = fsdp.collective_permute %x from [0, 2, 1, 3] over ["data", "tensor"] : tensor<3xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_Tensor:$input, DenseI64ArrayAttr:$from, StrArrayAttr:$over);
+  let results = (outs FSDP_Tensor:$result);
+  let assemblyFormat = "$input `from` $from `over` $over attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [Pure, SameOperandsAndResultType]> {
+  let summary = "Give every rank the value of one of them";
+  let description = [{
+    Every rank receives the operand of rank `from` of the group.
+
+        from 0
+        before:  rank 0 [a0 a1]   rank 1 [b0 b1]
+        after:   both ranks [a0 a1]
+
+    Constraints:
+    - (C1) axes are distinct axes of the mesh, at least one.
+    - (C2) `from` is a rank of the group.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["fsdp"=4]>
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %x = arith.constant dense<1.0> : tensor<3xf32>
+        %y = fsdp.broadcast %x from 0 over ["fsdp"] : tensor<3xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_Tensor:$input, I64Attr:$from, StrArrayAttr:$over);
+  let results = (outs FSDP_Tensor:$result);
+  let assemblyFormat = "$input `from` $from `over` $over attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

@@ -71,9 +71,16 @@ llvm::hash_code hash_value(const OptimizerConstants &constants);
 
 class StorageOp;
 
+/// The names in a string-array attribute.
+SmallVector<StringAttr> getAxisNames(ArrayAttr axes);
+
 namespace detail {
 /// The rules that all collectives share (CollectiveOpInterface).
 LogicalResult verifyCollective(Operation *op);
+/// What CollectiveOpInterface says of an op unless the op says otherwise.
+int64_t getGroupSize(Operation *op);
+int64_t getCollectiveBytes(Operation *op);
+std::string getCollectiveArguments(Operation *op);
 /// Fails unless `axes` are distinct axes of the mesh; `verb` begins the message, as "runs over" does.
 LogicalResult verifyAxes(Operation *op, ArrayRef<StringAttr> axes, StringRef verb);
 /// The storage that `symbol` names; fails, emitting on `op`, where there is none.
@@ -107,10 +114,11 @@ MeshAttr getMesh(Operation *op);
 /// The tensor that stands for the runtime's step state.
 RankedTensorType getStepStateType(MLIRContext *context);
 
-/// The names in a string-array attribute.
-SmallVector<StringAttr> getAxisNames(ArrayAttr axes);
 /// The string-array attribute of `axes`.
 ArrayAttr getAxisArray(MLIRContext *context, ArrayRef<StringAttr> axes);
+
+/// Whether `op` is a collective in which ranks meet.
+bool isMeeting(Operation *op);
 
 } // namespace mlir::fsdp
 

@@ -9,16 +9,16 @@ using namespace mlir::fsdp::schedule;
 
 std::string mlir::fsdp::schedule::describe(const Collective &collective) {
   std::string text = collective.kind;
-  if (!collective.reduction.empty())
-    text += " " + collective.reduction;
+  if (!collective.arguments.empty())
+    text += " " + collective.arguments;
   text += " of ";
-  if (!collective.type.empty())
-    text += std::to_string(collective.elements) + " " + collective.type + ", ";
-  text += std::to_string(collective.bytes) + " bytes";
-  if (collective.dim >= 0)
-    text += ", in parts of " + std::to_string(collective.part) + " along dimension " +
-            std::to_string(collective.dim);
-  return text;
+  if (!collective.type.empty()) {
+    text += std::to_string(collective.given);
+    if (collective.received != collective.given)
+      text += " -> " + std::to_string(collective.received);
+    text += " " + collective.type + ", ";
+  }
+  return text + std::to_string(collective.bytes) + " bytes";
 }
 
 std::string mlir::fsdp::schedule::describeCircle(const std::vector<std::string> &names) {

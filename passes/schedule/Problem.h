@@ -55,16 +55,15 @@ struct Collective {
   int communicator = 0; ///< index in the problem
   std::string kind;     ///< mnemonic
   int64_t bytes = 0;    ///< of the whole value
-  std::string reduction = {}; ///< how values are combined; empty where they are not
+  std::string arguments = {}; ///< all else that ranks must agree on, as the op says it: "sum", "dim 0"
   std::string type = {};      ///< of the elements
-  int64_t elements = 0;       ///< of the whole value
-  int64_t part = 0;           ///< elements that one rank gives or keeps
-  int64_t dim = -1;           ///< along which the parts lie, or -1
+  int64_t given = 0;          ///< elements that one rank gives
+  int64_t received = 0;       ///< elements that one rank ends up with
 
   bool operator==(const Collective &other) const {
     return communicator == other.communicator && kind == other.kind && bytes == other.bytes &&
-           reduction == other.reduction && type == other.type && elements == other.elements &&
-           part == other.part && dim == other.dim;
+           arguments == other.arguments && type == other.type && given == other.given &&
+           received == other.received;
   }
 };
 

@@ -37,7 +37,7 @@ static void addReplicated(ModuleOp module, MemoryReport &report) {
 static void countCollectives(SegmentOp segment, int64_t times,
                              std::vector<CollectiveCount> &counts) {
   segment.walk([&](CollectiveOpInterface op) {
-    if (isa<AllSliceOp>(op))
+    if (!op.meets())
       return; // moves nothing
     CollectiveCount call{op->getName().stripDialect().str(), {}, op.getBytes(), times};
     for (StringAttr axis : op.getAxes())

@@ -172,7 +172,7 @@ private:
       if (matchPattern(value, m_Zero()))
         launch.clears.push_back(static_cast<int>(index));
     for (auto collective : op.getBody().getOps<CollectiveOpInterface>())
-      if (!isa<AllSliceOp>(collective)) // moves nothing between ranks
+      if (collective.meets())
         launch.collective = translate(op, collective);
     describe(op, launch);
     return launch;
@@ -214,16 +214,12 @@ private:
       found = communicators.insert(communicators.end(), {name, members});
     auto operand = cast<RankedTensorType>(op->getOperand(0).getType());
     auto result = cast<RankedTensorType>(op->getResult(0).getType());
-    bool gathers = isa<AllGatherOp>(*op);
     schedule::Collective collective{static_cast<int>(found - communicators.begin()),
                                     op->getName().stripDialect().str(), op.getBytes()};
     llvm::raw_string_ostream(collective.type) << operand.getElementType();
-    collective.elements = (gathers ? result : operand).getNumElements();
-    collective.part = (gathers ? operand : result).getNumElements();
-    if (auto reduce = dyn_cast<AllReduceOp>(*op))
-      collective.reduction = stringifyReduceKind(reduce.getKind()).str();
-    if (auto dim = op->getAttrOfType<IntegerAttr>("dim"))
-      collective.dim = dim.getInt();
+    collective.given = operand.getNumElements();
+    collective.received = result.getNumElements();
+    collective.arguments = op.getArguments();
     return collective;
   }
 

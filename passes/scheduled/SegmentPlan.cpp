@@ -458,7 +458,7 @@ private:
   }
 
   void addLaunch(Operation *op) {
-    bool collective = isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op);
+    bool collective = isMeeting(op);
     PlannedLaunch launch =
         makeLaunch(getLaunchName(op), getStream(op), op->getLoc(), getStructure(op));
     for (Value operand : op->getOperands()) {
@@ -504,7 +504,7 @@ private:
       return streams::update;
     if (op->getDiscardableAttr(FSDPDialect::gathersAttrName))
       return streams::gather;
-    if (isa<CollectiveOpInterface>(op) && !isa<AllSliceOp>(op))
+    if (isMeeting(op))
       return streams::reduce;
     return streams::compute;
   }

@@ -55,12 +55,48 @@ void all_slice(Context &c, int stream, const char *name, int index, ArenaSpan<T>
       Work{"all_slice"});
 }
 
+/// `source` of group rank `root` into `target` of every rank; they may be one.
+template <class T>
+void broadcast(Context &c, int stream, const char *name, int over, ArenaSpan<T> source, ArenaSpan<T> target,
+               int root) {
+  launchCollective(c, stream, name, "broadcast", over, reads(source), writes(target),
+                   [bytes = source.bytes(), root](Communicator &comm, const T *from, T *to) {
+                     comm.broadcast(from, to, bytes, root);
+                   });
+}
+
 /// `buffer` of group rank `root` to every rank.
 template <class T>
 void broadcast(Context &c, int stream, const char *name, int over, ArenaSpan<T> buffer, int root) {
   launchCollective(c, stream, name, "broadcast", over, reads(buffer), writes(buffer),
                    [bytes = buffer.bytes(), root](Communicator &comm, const T *, T *to) {
                      comm.broadcast(to, bytes, root);
+                   });
+}
+
+/// The split of a value from one dimension to another; see Communicator::allToAll.
+template <class T>
+void all_to_all(Context &c, int stream, const char *name, int over, ArenaSpan<T> source, ArenaSpan<T> target,
+                AllToAllLayout layout) {
+  launchCollective(
+      c, stream, name, "all_to_all", over, reads(source), writes(target),
+      [layout](Communicator &comm, const T *from, T *to) { comm.allToAll(from, to, layout); });
+}
+/// Parts of another size; see Communicator::recut.
+template <class T>
+void all_to_all(Context &c, int stream, const char *name, int over, ArenaSpan<T> source, ArenaSpan<T> target,
+                RecutLayout layout) {
+  launchCollective(c, stream, name, "all_to_all", over, reads(source), writes(target),
+                   [layout](Communicator &comm, const T *from, T *to) { comm.recut(from, to, layout); });
+}
+
+/// `source` of another rank; see Communicator::permute.
+template <class T, int... From>
+void collective_permute(Context &c, int stream, const char *name, int over, ArenaSpan<T> source,
+                        ArenaSpan<T> target, SourceRanks<From...>) {
+  launchCollective(c, stream, name, "collective_permute", over, reads(source), writes(target),
+                   [count = source.count](Communicator &comm, const T *from, T *to) {
+                     comm.permute(from, to, count, SourceRanks<From...>::table);
                    });
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/comm/Communicator.h"
 #include "runtime/Error.h"
+#include "runtime/comm/Moves.h"
 
 #include <cstring>
 
@@ -17,6 +18,12 @@ const char *kindName(Communicator::Kind kind) {
     return "all_reduce";
   case Communicator::Kind::Broadcast:
     return "broadcast";
+  case Communicator::Kind::AllToAll:
+    return "all_to_all";
+  case Communicator::Kind::Recut:
+    return "recut";
+  case Communicator::Kind::Permute:
+    return "permute";
   case Communicator::Kind::Barrier:
     return "barrier";
   }
@@ -56,7 +63,9 @@ void checkReducible(Communicator::Kind kind, DType type) {
 bool Communicator::Request::operator==(const Request &other) const {
   return kind == other.kind && type == other.type && op == other.op && root == other.root &&
          outer == other.outer && local == other.local && inner == other.inner &&
-         total == other.total;
+         total == other.total && middle == other.middle && concatLocal == other.concatLocal &&
+         concatTotal == other.concatTotal && splitFirst == other.splitFirst &&
+         sources == other.sources;
 }
 
 std::string Communicator::Request::describe() const {
@@ -65,11 +74,19 @@ std::string Communicator::Request::describe() const {
     return text;
   if (kind == Kind::Broadcast)
     return text + format(" of %zu bytes from %d", std::size_t(total), int(root));
-  text += format(" %s %s",
-                 op == ReduceOp::Max       ? "max"
-                 : kind == Kind::AllGather ? "of"
-                                           : "sum",
-                 rt::nameOf(type));
+  const bool reduces = kind == Kind::ReduceScatter || kind == Kind::AllReduce;
+  text += format(" %s %s", !reduces ? "of" : op == ReduceOp::Max ? "max" : "sum", rt::nameOf(type));
+  if (kind == Kind::Permute)
+    return text + format(" x%zu by table %016zx", std::size_t(total), std::size_t(sources));
+  if (kind == Kind::Recut)
+    return text + format(" %zux%zux%zu to %zu", std::size_t(outer), std::size_t(local), std::size_t(inner),
+                         std::size_t(total));
+  if (kind == Kind::AllToAll) {
+    const auto cut = format("%zu of %zu", std::size_t(local), std::size_t(total)),
+               joined = format("%zu to %zu", std::size_t(concatLocal), std::size_t(concatTotal));
+    return text + format(" %zux(%s)x%zux(%s)x%zu", std::size_t(outer), (splitFirst ? cut : joined).c_str(),
+                         std::size_t(middle), (splitFirst ? joined : cut).c_str(), std::size_t(inner));
+  }
   if (kind == Kind::AllReduce)
     return text + format(" x%zu", std::size_t(total));
   return text + format(" %zux%zux%zu of %zu", std::size_t(outer), std::size_t(local),
@@ -84,15 +101,22 @@ void Communicator::mismatch(const Request &mine, int other, const Request &their
       .byAll();
 }
 
+void Communicator::move(const void *source, void *target, const Request &request, const int *sources) {
+  if (size_ > 1)
+    return doMove(source, target, request, sources);
+  const Moves moves(request, 1, sources);
+  const std::size_t element = sizeInBytes(request.type);
+  if (moves.hasGaps(0) && moves.targetCount())
+    std::memset(target, 0, moves.targetCount() * element);
+  moves.forEach(0, 0, [&](std::size_t from, std::size_t to, std::size_t count) {
+    std::memmove(static_cast<char *>(target) + to * element,
+                 static_cast<const char *>(source) + from * element, count * element);
+  });
+}
+
 void Communicator::allGather(const void *piece, void *whole, ShardLayout tile, DType type) {
   checkLayout(*this, Kind::AllGather, tile);
-  if (size_ > 1)
-    return doAllGather(piece, whole, makeRequest(Kind::AllGather, type, ReduceOp::Sum, tile));
-  const std::size_t row = tile.total * tile.inner * sizeInBytes(type);
-  const std::size_t stride = tile.local * tile.inner * sizeInBytes(type);
-  for (std::size_t o = 0; o < tile.outer && row; ++o)
-    std::memmove(static_cast<char *>(whole) + o * row,
-                 static_cast<const char *>(piece) + o * stride, row);
+  move(piece, whole, makeRequest(Kind::AllGather, type, ReduceOp::Sum, tile));
 }
 
 void Communicator::reduceScatter(const void *whole, void *piece, ShardLayout tile, DType type,
@@ -121,13 +145,59 @@ void Communicator::allReduce(const void *source, void *target, std::size_t count
     std::memmove(target, source, count * sizeInBytes(type));
 }
 
-void Communicator::broadcast(void *buffer, std::size_t bytes, int root) {
+void Communicator::broadcast(const void *source, void *target, std::size_t bytes, int root) {
   if (root < 0 || root >= size_)
     throw Error(
         format("broadcast over '%s' got root %d, expected 0..%d", name_.c_str(), root, size_ - 1));
-  if (size_ > 1)
-    doBroadcast(buffer, makeRequest(Kind::Broadcast, DType::Bool, ReduceOp::Sum,
-                                    ShardLayout{1, 0, 1, bytes}, root));
+  move(source, target,
+       makeRequest(Kind::Broadcast, DType::Bool, ReduceOp::Sum, ShardLayout{1, 0, 1, bytes}, root));
+}
+
+Communicator::Request Communicator::Request::allToAll(AllToAllLayout layout, DType type) {
+  Request request = makeRequest(Kind::AllToAll, type, ReduceOp::Sum,
+                                {layout.outer, layout.splitLocal, layout.inner, layout.splitTotal});
+  request.middle = layout.middle;
+  request.concatLocal = layout.concatLocal;
+  request.concatTotal = layout.concatTotal;
+  request.splitFirst = layout.splitFirst;
+  return request;
+}
+
+Communicator::Request Communicator::Request::recut(RecutLayout layout, DType type) {
+  return makeRequest(Kind::Recut, type, ReduceOp::Sum,
+                     {layout.outer, layout.given, layout.inner, layout.received});
+}
+
+Communicator::Request Communicator::Request::permute(std::size_t count, DType type, const int *sources,
+                                                     int ranks) {
+  Request request = makeRequest(Kind::Permute, type, ReduceOp::Sum, ShardLayout{1, 0, 1, count});
+  request.sources = 14695981039346656037u; // FNV-1a
+  for (int receiver = 0; receiver < ranks; ++receiver) {
+    if (sources[receiver] < -1 || sources[receiver] >= ranks)
+      throw Error(format("permute got rank %d as the source of rank %d, expected -1..%d", sources[receiver],
+                         receiver, ranks - 1));
+    for (int before = 0; before < receiver; ++before)
+      if (sources[receiver] >= 0 && sources[before] == sources[receiver])
+        throw Error(format("permute got rank %d as the source of ranks %d and %d, expected of one at most",
+                           sources[receiver], before, receiver));
+    request.sources = (request.sources ^ static_cast<std::uint32_t>(sources[receiver])) * 1099511628211u;
+  }
+  return request;
+}
+
+void Communicator::allToAll(const void *source, void *target, AllToAllLayout layout, DType type) {
+  checkLayout(*this, Kind::AllToAll, layout.split());
+  checkLayout(*this, Kind::AllToAll, layout.concat());
+  move(source, target, Request::allToAll(layout, type));
+}
+
+void Communicator::recut(const void *source, void *target, RecutLayout layout, DType type) {
+  move(source, target, Request::recut(layout, type));
+}
+
+void Communicator::permute(const void *source, void *target, std::size_t count, DType type,
+                           const int *sources) {
+  move(source, target, Request::permute(count, type, sources, size_), sources);
 }
 
 void Communicator::barrier() {

@@ -8,6 +8,7 @@
 #define FSDP_RUNTIME_COMM_COMMUNICATOR_H
 
 #include "runtime/program/ArenaSpan.h"
+#include "runtime/program/ExchangeLayout.h"
 #include "runtime/program/ShardLayout.h"
 
 #include <cstddef>
@@ -40,7 +41,17 @@ public:
   void allReduce(const void *source, void *target, std::size_t count, DType type,
                  ReduceOp op = ReduceOp::Sum);
   /// `bytes` of `buffer` from group rank `root` to every rank.
-  void broadcast(void *buffer, std::size_t bytes, int root);
+  void broadcast(void *buffer, std::size_t bytes, int root) { broadcast(buffer, buffer, bytes, root); }
+  /// `source` of group rank `root` into `target` of every rank; they may be one.
+  void broadcast(const void *source, void *target, std::size_t bytes, int root);
+  /// The split of a value from one dimension to another; see AllToAllLayout. Not in place.
+  void allToAll(const void *source, void *target, AllToAllLayout layout, DType type);
+  /// Parts of another size; see RecutLayout. Not in place.
+  void recut(const void *source, void *target, RecutLayout layout, DType type);
+  /// `count` elements of `source` of group rank `sources[rank()]` into `target`, zeros where that is -1. Every
+  /// rank gives all `size()` entries of `sources`, in which no rank stands twice; it reads them until the
+  /// call returns. Not in place.
+  void permute(const void *source, void *target, std::size_t count, DType type, const int *sources);
   /// Returns when every rank has come.
   void barrier();
 
@@ -55,15 +66,42 @@ public:
   void allReduce(const T *source, T *target, std::size_t count, ReduceOp op = ReduceOp::Sum) {
     allReduce(source, target, count, dtypeOf<T>, op);
   }
+  template <class T> void allToAll(const T *source, T *target, AllToAllLayout layout) {
+    allToAll(source, target, layout, dtypeOf<T>);
+  }
+  template <class T> void recut(const T *source, T *target, RecutLayout layout) {
+    recut(source, target, layout, dtypeOf<T>);
+  }
+  template <class T> void permute(const T *source, T *target, std::size_t count, const int *sources) {
+    permute(source, target, count, dtypeOf<T>, sources);
+  }
 
   /// Kind of collective, and everything that must be the same on every rank of the group.
-  enum class Kind : std::uint32_t { AllGather, ReduceScatter, AllReduce, Broadcast, Barrier };
+  enum class Kind : std::uint32_t {
+    AllGather,
+    ReduceScatter,
+    AllReduce,
+    Broadcast,
+    AllToAll,
+    Recut,
+    Permute,
+    Barrier
+  };
   struct Request {
     Kind kind;
     DType type;
     ReduceOp op;
     std::uint16_t root;
-    std::uint64_t outer, local, inner, total; // all_reduce and broadcast: total only
+    /// The cut dimension. all_reduce, broadcast, permute: total only; recut: local is given, total received;
+    /// all_to_all: of `split`.
+    std::uint64_t outer, local, inner, total;
+    std::uint64_t middle, concatLocal, concatTotal, splitFirst; ///< all_to_all
+    std::uint64_t sources; ///< permute: a hash of the table
+
+    /// Of the calls of these arguments. Errors as theirs.
+    static Request allToAll(AllToAllLayout layout, DType type);
+    static Request recut(RecutLayout layout, DType type);
+    static Request permute(std::size_t count, DType type, const int *sources, int ranks);
 
     bool operator==(const Request &other) const;
     /// "all_gather f32 1x617x1 of 1234"
@@ -75,16 +113,19 @@ protected:
       : name_(std::move(name)), rank_(rank), size_(size) {}
 
   // Arguments are checked, the group has at least two ranks.
-  virtual void doAllGather(const void *piece, void *whole, const Request &request) = 0;
+  /// Moves what runtime/comm/Moves.h says; `sources` is that of a permutation.
+  virtual void doMove(const void *source, void *target, const Request &request, const int *sources) = 0;
   virtual void doReduceScatter(const void *whole, void *piece, const Request &request) = 0;
   virtual void doAllReduce(const void *source, void *target, const Request &request) = 0;
-  virtual void doBroadcast(void *buffer, const Request &request) = 0;
   virtual void doBarrier(const Request &request) = 0;
 
   /// Throws the error of two ranks that issue different collectives.
   [[noreturn]] void mismatch(const Request &mine, int other, const Request &theirs) const;
 
 private:
+  /// As doMove; a rank by itself copies.
+  void move(const void *source, void *target, const Request &request, const int *sources = nullptr);
+
   std::string name_;
   int rank_, size_;
 };

@@ -1,7 +1,7 @@
 #include "runtime/comm/MessageCommunicator.h"
 #include "runtime/device/WaitCounter.h"
 #include "runtime/comm/Reduction.h"
-#include "runtime/comm/ShardRuns.h"
+#include "runtime/comm/Moves.h"
 
 #include <cstring>
 
@@ -64,41 +64,78 @@ void MessageCommunicator::open(const Request &request) {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-void MessageCommunicator::gather(const void *piece, void *whole, const Request &request) {
-  const ShardLayout tile = layoutOf(request);
-  const std::size_t element = sizeOf(request);
-  const char *from = static_cast<const char *>(piece);
-  char *to = static_cast<char *>(whole);
-  auto heldBytes = [&](int peer) { return tile.outer * tile.held(peer) * tile.inner * element; };
+namespace {
 
-  // Where each rank's elements stand back to back: in the result itself when they do so there.
-  const bool direct = tile.outer == 1;
-  char *packed = direct ? to : scratch(tile.wholeCount() * element);
-  std::size_t at = 0, mine = 0;
-  for (int peer = 0; peer < size(); ++peer) {
-    if (peer == rank())
-      mine = at;
-    else
-      receive(packed + at, heldBytes(peer), peer);
-    at += heldBytes(peer);
-  }
-  std::size_t offset = mine;
-  forEachRun(tile, rank(), [&](std::size_t p, std::size_t, std::size_t count) {
-    if (packed + offset != from + p * element)
-      std::memcpy(packed + offset, from + p * element, count * element);
-    offset += count * element;
+/// What one rank gives to another: how much, in how many runs, and where the first one stands.
+struct Shipment {
+  std::size_t count = 0, runs = 0, from = 0, to = 0;
+};
+
+Shipment shipmentOf(const Moves &moves, int sender, int receiver) {
+  Shipment all;
+  moves.forEach(sender, receiver, [&](std::size_t from, std::size_t to, std::size_t count) {
+    if (all.runs++ == 0)
+      all.from = from, all.to = to;
+    all.count += count;
   });
-  for (int step = 1; step < size(); ++step)
-    send(packed + mine, heldBytes(rank()), (rank() + step) % size());
+  return all;
+}
+
+} // namespace
+
+void MessageCommunicator::move(const void *source, void *target, const Moves &moves,
+                               const Request &request) {
+  const std::size_t element = sizeOf(request);
+  const char *from = static_cast<const char *>(source);
+  char *to = static_cast<char *>(target);
+  if (moves.hasGaps(rank()))
+    std::memset(to, 0, moves.targetCount() * element);
+
+  // What is not one run is packed in scratch memory: first all that comes, then all that goes.
+  std::size_t room = 0;
+  for (int peer = 0; peer < size(); ++peer) {
+    const Shipment in = shipmentOf(moves, peer, rank()), out = shipmentOf(moves, rank(), peer);
+    room += peer == rank() ? 0 : (in.runs > 1 ? in.count : 0) + (out.runs > 1 ? out.count : 0);
+  }
+  char *free = scratch(room * element);
+  const char *incoming = free;
+  for (int peer = 0; peer < size(); ++peer) {
+    const Shipment in = shipmentOf(moves, peer, rank());
+    if (peer == rank() || !in.runs)
+      continue;
+    receive(in.runs > 1 ? free : to + in.to * element, in.count * element, peer);
+    free += in.runs > 1 ? in.count * element : 0;
+  }
+  const char *packed = nullptr; // what goes to all
+  for (int step = 1; step < size(); ++step) {
+    const int peer = (rank() + step) % size();
+    const Shipment out = shipmentOf(moves, rank(), peer);
+    if (!out.runs)
+      continue;
+    const char *start = from + out.from * element;
+    if (out.runs > 1 && packed) {
+      start = packed;
+    } else if (out.runs > 1) {
+      start = free;
+      moves.forEach(rank(), peer, [&](std::size_t f, std::size_t, std::size_t count) {
+        std::memcpy(free, from + f * element, count * element);
+        free += count * element;
+      });
+      packed = moves.sendsSame() ? start : nullptr;
+    }
+    send(start, out.count * element, peer);
+  }
+  moves.forEach(rank(), rank(), [&](std::size_t f, std::size_t t, std::size_t count) {
+    if (to + t * element != from + f * element)
+      std::memcpy(to + t * element, from + f * element, count * element);
+  });
   finish(request);
-  if (direct)
-    return;
-  at = 0;
   for (int peer = 0; peer < size(); ++peer)
-    forEachRun(tile, peer, [&](std::size_t, std::size_t w, std::size_t count) {
-      std::memcpy(to + w * element, packed + at, count * element);
-      at += count * element;
-    });
+    if (peer != rank() && shipmentOf(moves, peer, rank()).runs > 1)
+      moves.forEach(peer, rank(), [&](std::size_t, std::size_t t, std::size_t count) {
+        std::memcpy(to + t * element, incoming, count * element);
+        incoming += count * element;
+      });
 }
 
 void MessageCommunicator::scatter(const void *whole, void *piece, const Request &request, bool padded) {
@@ -140,9 +177,10 @@ void MessageCommunicator::scatter(const void *whole, void *piece, const Request 
     clearPadding(tile, rank(), piece, element);
 }
 
-void MessageCommunicator::doAllGather(const void *piece, void *whole, const Request &request) {
+void MessageCommunicator::doMove(const void *source, void *target, const Request &request,
+                                 const int *sources) {
   open(request);
-  gather(piece, whole, request);
+  move(source, target, Moves(request, size(), sources), request);
 }
 
 void MessageCommunicator::doReduceScatter(const void *whole, void *piece, const Request &request) {
@@ -159,17 +197,8 @@ void MessageCommunicator::doAllReduce(const void *source, void *target, const Re
   char *mine = static_cast<char *>(target) +
                std::min<std::size_t>(rank() * parts.local, request.total) * sizeOf(request);
   scatter(source, mine, parts, /*padded=*/false);
-  gather(mine, target, parts);
-}
-
-void MessageCommunicator::doBroadcast(void *buffer, const Request &request) {
-  open(request);
-  if (rank() != request.root)
-    receive(buffer, request.total, request.root);
-  else
-    for (int step = 1; step < size(); ++step)
-      send(buffer, request.total, (rank() + step) % size());
-  finish(request);
+  parts.kind = Kind::AllGather;
+  move(mine, target, Moves(parts, size()), request);
 }
 
 void MessageCommunicator::doBarrier(const Request &request) { open(request); }

@@ -14,6 +14,8 @@
 
 namespace fsdp::rt {
 
+class Moves;
+
 /// A backend says how messages go; they come between two ranks in the order in which they were
 /// sent.
 class MessageCommunicator : public Communicator {
@@ -34,10 +36,9 @@ protected:
   /// Throws when the job has failed, this rank leaves, or `deadline` (of now()) has passed.
   void checkWait(double deadline, const Request &request);
 
-  void doAllGather(const void *piece, void *whole, const Request &request) override;
+  void doMove(const void *source, void *target, const Request &request, const int *sources) override;
   void doReduceScatter(const void *whole, void *piece, const Request &request) override;
   void doAllReduce(const void *source, void *target, const Request &request) override;
-  void doBroadcast(void *buffer, const Request &request) override;
   void doBarrier(const Request &request) override;
 
   const Job &job_;
@@ -47,7 +48,8 @@ protected:
 private:
   /// Tells every peer what this rank is about to do and checks that all do the same.
   void open(const Request &request);
-  void gather(const void *piece, void *whole, const Request &request);
+  /// `request` is what the errors of a wait name.
+  void move(const void *source, void *target, const Moves &moves, const Request &request);
   /// `padded`: the piece has room for its padding, which is cleared.
   void scatter(const void *whole, void *piece, const Request &request, bool padded);
   [[noreturn]] void reportAbsent(const Request &request);

@@ -12,6 +12,10 @@ inline ShardLayout layoutOf(const Communicator::Request &request) {
   return {request.outer, request.local, request.inner, request.total};
 }
 
+inline AllToAllLayout exchangeOf(const Communicator::Request &r) {
+  return {r.outer, r.middle, r.inner, r.local, r.total, r.concatLocal, r.concatTotal, r.splitFirst != 0};
+}
+
 /// Calls `run(pieceIndex, wholeIndex, count)` for each contiguous run of elements that rank `r`
 /// really holds: never the padding.
 template <class Run> void forEachRun(ShardLayout tile, std::size_t r, Run run) {

@@ -1,7 +1,7 @@
 #include "runtime/comm/SharedMemoryCommunicator.h"
 #include "runtime/comm/Reduction.h"
 #include "runtime/device/StreamingStores.h"
-#include "runtime/comm/ShardRuns.h"
+#include "runtime/comm/Moves.h"
 
 #include <cstring>
 
@@ -42,20 +42,17 @@ bool SharedMemoryCommunicator::open(const Request &request, const void *source,
   const std::size_t element = sizeOf(request);
   std::size_t sourceBytes = 0, targetBytes = 0;
   switch (request.kind) {
-  case Kind::AllGather:
-    sourceBytes = layoutOf(request).pieceCount() * element;
-    break;
   case Kind::ReduceScatter:
     sourceBytes = layoutOf(request).wholeCount() * element;
     break;
   case Kind::AllReduce:
     sourceBytes = targetBytes = request.total * element;
     break;
-  case Kind::Broadcast:
-    sourceBytes = rank() == request.root ? request.total : 0;
-    break;
   case Kind::Barrier:
     break;
+  default:
+    if (const Moves moves(request, size()); moves.hasSource(rank()))
+      sourceBytes = moves.sourceCount() * element;
   }
   ++opened_;
   MeetingSlot::Shown &mine = shownBy(rank());
@@ -145,32 +142,37 @@ void SharedMemoryCommunicator::reduceAll(void *target, const void *const *source
 // Collectives
 //===----------------------------------------------------------------------===//
 
-void SharedMemoryCommunicator::doAllGather(const void *piece, void *whole, const Request &request) {
-  const ShardLayout tile = layoutOf(request);
+void SharedMemoryCommunicator::doMove(const void *source, void *target, const Request &request,
+                                      const int *sources) {
+  const Moves moves(request, size(), sources);
   const std::size_t element = sizeOf(request);
-  char *to = static_cast<char *>(whole);
-  if (!open(request, piece)) {
+  char *to = static_cast<char *>(target);
+  const bool staged = open(request, source);
+  if (moves.hasGaps(rank()))
+    std::memset(to, 0, moves.targetCount() * element);
+  if (!staged) {
     // Each rank starts with itself and goes round, so that not all read from one.
     for (int step = 0; step < size(); ++step) {
       int peer = (rank() + step) % size();
-      const char *from = peer == rank() ? static_cast<const char *>(piece) : sourceOf(peer);
-      forEachRun(tile, peer, [&](std::size_t p, std::size_t w, std::size_t count) {
-        if (to + w * element != from + p * element)
-          copyBytes(to + w * element, from + p * element, count * element);
+      const char *from = peer == rank() ? static_cast<const char *>(source) : sourceOf(peer);
+      moves.forEach(peer, rank(), [&](std::size_t f, std::size_t t, std::size_t count) {
+        if (to + t * element != from + f * element)
+          copyBytes(to + t * element, from + f * element, count * element);
       });
     }
     return meet(request);
   }
-  const std::size_t room = kStagingBytes / element, all = tile.pieceCount();
+  const std::size_t room = kStagingBytes / element, all = moves.sourceCount();
   for (std::size_t low = 0; low < all; low += room) {
     const std::size_t high = std::min(all, low + room);
-    std::memcpy(stagingOf(rank()), static_cast<const char *>(piece) + low * element,
-                (high - low) * element);
+    if (moves.hasSource(rank()))
+      std::memcpy(stagingOf(rank()), static_cast<const char *>(source) + low * element,
+                  (high - low) * element);
     meet(request);
     for (int peer = 0; peer < size(); ++peer)
-      forEachRun(tile, peer, [&](std::size_t p, std::size_t w, std::size_t count) {
-        clip(p, count, low, high, [&](std::size_t skipped, std::size_t part) {
-          std::memcpy(to + (w + skipped) * element, stagingOf(peer) + (p + skipped - low) * element,
+      moves.forEach(peer, rank(), [&](std::size_t f, std::size_t t, std::size_t count) {
+        clip(f, count, low, high, [&](std::size_t skipped, std::size_t part) {
+          std::memcpy(to + (t + skipped) * element, stagingOf(peer) + (f + skipped - low) * element,
                       part * element);
         });
       });
@@ -255,25 +257,6 @@ void SharedMemoryCommunicator::doAllReduce(const void *source, void *target,
                 count * element);
     meet(request);
     reduceAll(to + low * element, sources_.data(), 0, count, request);
-    meet(request);
-  }
-}
-
-void SharedMemoryCommunicator::doBroadcast(void *buffer, const Request &request) {
-  const int root = request.root;
-  char *to = static_cast<char *>(buffer);
-  if (!open(request, buffer)) {
-    if (rank() != root && request.total)
-      std::memcpy(to, sourceOf(root), request.total);
-    return meet(request);
-  }
-  for (std::size_t low = 0; low < request.total; low += kStagingBytes) {
-    const std::size_t count = std::min<std::size_t>(request.total - low, kStagingBytes);
-    if (rank() == root)
-      std::memcpy(stagingOf(root), to + low, count);
-    meet(request);
-    if (rank() != root)
-      std::memcpy(to + low, stagingOf(root), count);
     meet(request);
   }
 }

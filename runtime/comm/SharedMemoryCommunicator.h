@@ -21,10 +21,9 @@ public:
                            std::vector<int> group, double timeoutSeconds);
 
 protected:
-  void doAllGather(const void *piece, void *whole, const Request &request) override;
+  void doMove(const void *source, void *target, const Request &request, const int *sources) override;
   void doReduceScatter(const void *whole, void *piece, const Request &request) override;
   void doAllReduce(const void *source, void *target, const Request &request) override;
-  void doBroadcast(void *buffer, const Request &request) override;
   void doBarrier(const Request &request) override;
 
 private:

@@ -17,8 +17,6 @@
 
 namespace emulator {
 
-namespace {
-
 std::size_t bytesOf(ncclDataType_t type) {
   switch (type) {
   case ncclInt8:
@@ -34,6 +32,8 @@ std::size_t bytesOf(ncclDataType_t type) {
   }
   return 0;
 }
+
+namespace {
 
 /// Combined elements [from, from+count) of all sources, in rank order.
 template <class T, class Sum>

@@ -287,7 +287,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   }
   if (standsBehindOthers(comm))
     misuse("ncclCommAbort waits for kernels of communicators that are not aborted: abort all of them in one group");
-  if (comm->next)
+  if (comm->next || comm->posts)
     misuse("a communicator was aborted");
   release(comm);
   return ncclSuccess;
@@ -305,12 +305,12 @@ ncclResult_t ncclGroupEnd() {
   for (ncclComm_t comm : aborted) {
     if (standsBehindOthers(comm))
       misuse("ncclCommAbort waits for kernels of communicators that are not aborted: abort all of them in one group");
-    if (comm->next)
+    if (comm->next || comm->posts)
       misuse("a communicator was aborted");
   }
   for (ncclComm_t comm : aborted)
     release(comm);
-  return ncclSuccess;
+  return flushPointToPoint();
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {

@@ -25,6 +25,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,6 +49,23 @@ struct Part {
   ncclComm_t comm = nullptr;
 };
 
+/// A group's sends and receives on one stream, some of which wait for the other side.
+struct PendingBatch {
+  std::size_t open; ///< how many of them
+  PointRef done;
+  ncclComm_t comm;
+};
+
+/// One side of a message.
+struct Post {
+  bool sends;
+  void *buffer;
+  std::size_t bytes;
+  ncclDataType_t type;
+  int peer;
+  std::shared_ptr<PendingBatch> batch;
+};
+
 /// The ranks that meet.
 struct Group {
   explicit Group(int size) : size(size), devices(std::size_t(size), -1) {}
@@ -60,6 +78,11 @@ struct Group {
     int arrived = 0;
   };
   std::map<std::uint64_t, Round> rounds;
+  /// What waits for the other side, in order.
+  struct Mail {
+    std::deque<Post> sends, receives;
+  };
+  std::map<std::pair<int, int>, Mail> mail; ///< by sender and receiver
   struct Split {
     std::vector<std::pair<int, int>> colorAndKey;
     std::map<int, std::shared_ptr<Group>> groups;
@@ -81,6 +104,7 @@ struct ncclComm {
   int rank = 0, device = 0;
   bool blocking = true;
   std::uint64_t next = 0, nextSplit = 0, nextWindow = 0;
+  bool posts = false; ///< it has sent or received
   std::atomic<int> unfinished{0}; ///< collectives that a stream has not come past
   std::atomic<bool> aborted{false}, freed{false};
   std::atomic<const char *> inside{nullptr}; ///< the call in which a thread is
@@ -102,6 +126,11 @@ public:
 private:
   ncclComm_t comm_ = nullptr; ///< null where it was not entered
 };
+
+/// Bytes of an element; 0 where the type is none.
+std::size_t bytesOf(ncclDataType_t type);
+/// Enqueues the sends and receives of this thread's group.
+ncclResult_t flushPointToPoint();
 
 /// Does `work` as a call on `comm`: at once, or on a thread, which gives ncclInProgress.
 ncclResult_t perform(ncclComm_t comm, std::function<ncclResult_t()> work);

@@ -116,6 +116,10 @@ ncclResult_t ncclAllReduce(const void *source, void *target, std::size_t count,
                            cudaStream_t stream);
 ncclResult_t ncclBroadcast(const void *source, void *target, std::size_t count,
                            ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclSend(const void *buffer, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclRecv(void *buffer, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclGroupStart();
 ncclResult_t ncclGroupEnd();
 const char *ncclGetErrorString(ncclResult_t result);

@@ -3,7 +3,7 @@
 Siblings never include one another; runtime includes nothing of ours from above, and only
 generated code and tests include it, but for the numbers that the compiler plans with
 (runtime/program/Limits.h, which includes nothing of ours); cli, which reads numbers and options, stands below the command
-lines of both and includes nothing of ours; passes/schedule decides on plain data, without IR.
+lines of both and includes nothing of ours; passes/schedule and passes/reshard decide on plain data, without IR.
 Includes are rooted at the repository.
 """
 
@@ -23,7 +23,7 @@ ALLOWED = {
     "tools": {"tools", "passes", "codegen", "dsl", "interpreter", "dialect", "cli"},
     "examples": {"examples", "dsl", "tools"},
 }
-PLAIN = "passes/schedule/"
+PLAIN = ("passes/schedule/", "passes/reshard/")
 # What each folder of runtime/ includes besides itself and the files at runtime/'s root. Ranks, their communicators and
 # their devices know one another; kernels know no rank, and what trains stands above all.
 RUNTIME = {
@@ -72,7 +72,8 @@ def check(tree):
             elif name == NUMBERS and target in ROOMS and room in ("dialect", "passes", "codegen"):
                 continue
             elif path.startswith(PLAIN) and target in ("mlir", "dialect"):
-                yield path, number, f"'{name}': passes/schedule is plain data, without IR"
+                folder = "/".join(path.split("/")[:2])
+                yield path, number, f"'{name}': {folder} is plain data, without IR"
             elif target in ROOMS and "/" in name:
                 if target not in ALLOWED[room]:
                     yield path, number, f"'{name}': {room} must not include {target}"

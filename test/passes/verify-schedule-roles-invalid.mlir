@@ -126,7 +126,7 @@ module attributes {fsdp.phase = "scheduled"} {
     %p = fsdp.buffer "p" persistent holds @p4f32 "parameter" : !fsdp.buffer<tensor<4xf32>>
     fsdp.segment @train train next [@train] {
       %r = fsdp.buffer "r" : !fsdp.buffer<tensor<2xf32>>
-      // expected-error@below {{role 'first' issues 'reduce' (reduce_scatter of 4 f32, 16 bytes, in parts of 2 along dimension 0), but role 'second' issues 'reduce' (reduce_scatter of 4 f32, 16 bytes, in parts of 3 along dimension 0)}}
+      // expected-error@below {{role 'first' issues 'reduce' (reduce_scatter dim 0 of 4 -> 2 f32, 16 bytes), but role 'second' issues 'reduce' (reduce_scatter dim 0 of 4 -> 3 f32, 16 bytes)}}
       %t1 = fsdp.launch "reduce" on "reduce" ins(%p : !fsdp.buffer<tensor<4xf32>>) outs(%r : !fsdp.buffer<tensor<2xf32>>) {
       ^bb0(%a: tensor<4xf32>):
         %0 = fsdp.reduce_scatter %a dim 0 over ["pipeline"] : tensor<4xf32> -> tensor<2xf32>

@@ -7,7 +7,7 @@
 #ifndef FSDP_RUNTIME_COMM_CUDA_COMM_H
 #define FSDP_RUNTIME_COMM_CUDA_COMM_H
 
-#include "runtime/comm/Communicator.h"
+#include "runtime/comm/Moves.h"
 #include "runtime/device/cuda/LaunchWork.h"
 
 #include <cuda_runtime.h>
@@ -35,6 +35,10 @@ public:
                                  ncclDataType_t type, ncclRedOp_t op, cudaStream_t stream) = 0;
   virtual ncclResult_t broadcast(const void *source, void *target, std::size_t count,
                                  ncclDataType_t type, int root, cudaStream_t stream) = 0;
+  /// What `moves` says, every element in one piece between two ranks, as grouped sends and receives. Not in place;
+  /// gaps of the target are left alone.
+  virtual ncclResult_t exchange(const Moves &moves, const void *source, void *target, ncclDataType_t type,
+                                cudaStream_t stream) = 0;
   /// Scratch memory of the device for the collective being enqueued, aligned to 256 bytes: good
   /// until the next request. It grows to the largest request and stays.
   virtual cudaError_t staging(std::size_t bytes, cudaStream_t stream, void *&block) = 0;
@@ -131,6 +135,28 @@ ncclResult_t reduce_scatter(ShardLayout tile, const T *whole, T *piece, Comm com
                             ncclRedOp_t op = ncclSum) {
   FSDP_NOTE_WORK();
   return reduce_scatter(tile, whole, piece, dtypeOf<T>, comm, stream, op);
+}
+
+/// The split of a value from one dimension to another, and parts of another size; see Communicator::allToAll and
+/// recut. What goes to a rank is packed into one piece where it is not, and unpacked there; padding is zero.
+ncclResult_t all_to_all(AllToAllLayout layout, const void *source, void *target, DType type, Comm comm,
+                        cudaStream_t stream);
+ncclResult_t all_to_all(RecutLayout layout, const void *source, void *target, DType type, Comm comm,
+                        cudaStream_t stream);
+template <class Layout, class T>
+ncclResult_t all_to_all(Layout layout, const T *source, T *target, Comm comm, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return all_to_all(layout, source, target, dtypeOf<T>, comm, stream);
+}
+
+/// `count` elements of the rank that `sources` says for this one; see Communicator::permute.
+ncclResult_t collective_permute(const int *sources, std::size_t count, const void *source, void *target,
+                                DType type, Comm comm, cudaStream_t stream);
+template <class T, int... From>
+ncclResult_t collective_permute(SourceRanks<From...>, std::size_t count, const T *source, T *target, Comm comm,
+                                cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return collective_permute(SourceRanks<From...>::table, count, source, target, dtypeOf<T>, comm, stream);
 }
 
 /// True where the plain NCCL calls mean what the tile says, on `ranks` ranks: outermost dimension,

@@ -125,6 +125,21 @@ public:
     return close(stream);
   }
 
+  ncclResult_t exchange(const Moves &moves, const void *source, void *target, ncclDataType_t type,
+                        cudaStream_t stream) override {
+    if (ncclResult_t status = open(moves.request(), source, stream))
+      return status;
+    const std::size_t element = bytesOf(type);
+    ncclResult_t status = ncclSuccess;
+    for (int peer = 0; peer < size(); ++peer)
+      moves.forEach(peer, rank(), [&](std::size_t from, std::size_t to, std::size_t count) {
+        if (status == ncclSuccess)
+          status = copy(behind(shownBy(peer).source, from * element),
+                        static_cast<std::byte *>(target) + to * element, count * element, stream);
+      });
+    return status == ncclSuccess ? close(stream) : status;
+  }
+
   cudaError_t staging(std::size_t bytes, cudaStream_t, void *&block) override {
     return workspace_.reserve(bytes, block);
   }
@@ -163,6 +178,9 @@ private:
     request.total = kind == Communicator::Kind::AllReduce || kind == Communicator::Kind::Broadcast
                         ? count
                         : count * static_cast<std::size_t>(size());
+    return open(request, source, stream);
+  }
+  ncclResult_t open(const Communicator::Request &request, const void *source, cudaStream_t stream) {
     Shown &mine = shownBy(rank());
     if (cudaError_t status = cudaEventRecord(mine.ready, stream))
       return asNccl(status);

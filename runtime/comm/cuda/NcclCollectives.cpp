@@ -62,6 +62,37 @@ public:
                      return ::ncclBroadcast(source, target, count, type, root, comm, stream);
                    });
   }
+  ncclResult_t exchange(const Moves &moves, const void *source, void *target, ncclDataType_t type,
+                        cudaStream_t stream) override {
+    const auto *from = static_cast<const std::byte *>(source);
+    auto *to = static_cast<std::byte *>(target);
+    const std::size_t element = bytesOf(type);
+    ncclResult_t status = ncclSuccess;
+    moves.forEach(rank(), rank(), [&](std::size_t f, std::size_t t, std::size_t count) {
+      if (status == ncclSuccess)
+        status = copy(from + f * element, to + t * element, count, type, stream);
+    });
+    if (status != ncclSuccess || (size() == 1 && !all_.always()))
+      return status;
+    return perform(NCCL_CTA_POLICY_DEFAULT, source, target, 0, type, stream, [&](ncclComm_t comm) {
+      if (ncclResult_t begun = ::ncclGroupStart())
+        return begun;
+      ncclResult_t failed = ncclSuccess;
+      const auto keep = [&](ncclResult_t result) { failed = failed == ncclSuccess ? result : failed; };
+      for (int peer = 0; peer < size(); ++peer) {
+        if (peer == rank())
+          continue;
+        moves.forEach(rank(), peer, [&](std::size_t f, std::size_t, std::size_t count) {
+          keep(::ncclSend(from + f * element, count, type, peer, comm, stream));
+        });
+        moves.forEach(peer, rank(), [&](std::size_t, std::size_t t, std::size_t count) {
+          keep(::ncclRecv(to + t * element, count, type, peer, comm, stream));
+        });
+      }
+      keep(::ncclGroupEnd());
+      return failed;
+    });
+  }
   cudaError_t staging(std::size_t bytes, cudaStream_t, void *&block) override {
     return workspace_.reserve(bytes, block);
   }

@@ -49,6 +49,89 @@ ncclResult_t reduce_scatter(ShardLayout tile, const void *whole, void *piece, DT
   return ncclReduceScatter(pieces, piece, tile.pieceCount(), ncclTypeOf(type), op, comm, stream);
 }
 
+namespace {
+
+/// Two blocks of scratch memory.
+ncclResult_t stage(Comm comm, cudaStream_t stream, std::size_t firstBytes, std::size_t secondBytes,
+                   void *&first, void *&second) {
+  const std::size_t room = (firstBytes + 255) / 256 * 256;
+  const ncclResult_t status = asNccl(comm.backend->staging(room + secondBytes, stream, first));
+  second = static_cast<std::byte *>(first) + room;
+  return status;
+}
+
+} // namespace
+
+ncclResult_t all_to_all(AllToAllLayout layout, const void *source, void *target, DType type, Comm comm,
+                        cudaStream_t stream) {
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  const std::size_t element = sizeInBytes(type), pair = layout.pairCount(), bytes = ranks * pair * element;
+  noteWork({"all_to_all"});
+  if (layout.targetCount() == 0)
+    return ncclSuccess;
+  if (bytes == 0)
+    return asNccl(cudaMemsetAsync(target, 0, layout.targetCount() * element, stream));
+  const ShardLayout split = layout.split(), concat = layout.concat();
+  const bool packs = !isPlain(split, ranks), unpacks = !isPlain(concat, ranks);
+  void *packed = nullptr, *received = nullptr;
+  if (packs || unpacks)
+    if (ncclResult_t status =
+            stage(comm, stream, packs ? bytes : 0, unpacks ? bytes : 0, packed, received))
+      return status;
+  if (packs)
+    if (ncclResult_t status = asNccl(pack_pieces(split, ranks, element, source, packed, stream)))
+      return status;
+  const auto request = Communicator::Request::allToAll({1, 1, pair, 1, ranks, 1, ranks, true}, type);
+  if (ncclResult_t status =
+          comm.backend->exchange(Moves(request, comm.size()), packs ? packed : source,
+                                 unpacks ? received : target, ncclTypeOf(type), stream))
+    return status;
+  return unpacks ? asNccl(unpack_pieces(concat, ranks, element, received, target, stream)) : ncclSuccess;
+}
+
+ncclResult_t all_to_all(RecutLayout layout, const void *source, void *target, DType type, Comm comm,
+                        cudaStream_t stream) {
+  const std::size_t element = sizeInBytes(type), row = layout.outer * layout.inner;
+  const std::size_t sourceBytes = layout.given * row * element, targetBytes = layout.received * row * element;
+  noteWork({"all_to_all"});
+  if (targetBytes == 0)
+    return ncclSuccess;
+  // The cut dimension outermost: what goes to a rank is then one piece.
+  const bool packs = layout.outer != 1;
+  void *packed = nullptr, *received = nullptr;
+  if (packs) {
+    if (ncclResult_t status = stage(comm, stream, sourceBytes, targetBytes, packed, received))
+      return status;
+    if (sourceBytes)
+      if (cudaError_t status = pack_pieces({layout.outer, 1, layout.inner, layout.given}, layout.given, element,
+                                           source, packed, stream))
+        return asNccl(status);
+  }
+  const auto request = Communicator::Request::recut({1, layout.given, row, layout.received}, type);
+  const Moves moves(request, comm.size());
+  void *to = packs ? received : target;
+  if (moves.hasGaps(comm.rank()))
+    if (cudaError_t status = cudaMemsetAsync(to, 0, targetBytes, stream))
+      return asNccl(status);
+  if (ncclResult_t status =
+          comm.backend->exchange(moves, packs ? packed : source, to, ncclTypeOf(type), stream))
+    return status;
+  return packs ? asNccl(unpack_pieces({layout.outer, 1, layout.inner, layout.received}, layout.received,
+                                      element, received, target, stream))
+               : ncclSuccess;
+}
+
+ncclResult_t collective_permute(const int *sources, std::size_t count, const void *source, void *target,
+                                DType type, Comm comm, cudaStream_t stream) {
+  noteWork({"collective_permute"});
+  const auto request = Communicator::Request::permute(count, type, sources, comm.size());
+  const Moves moves(request, comm.size(), sources);
+  if (moves.hasGaps(comm.rank()) && count)
+    if (cudaError_t status = cudaMemsetAsync(target, 0, count * sizeInBytes(type), stream))
+      return asNccl(status);
+  return comm.backend->exchange(moves, source, target, ncclTypeOf(type), stream);
+}
+
 cudaError_t all_slice(ShardLayout tile, int index, const void *whole, void *piece, DType type,
                       cudaStream_t stream) {
   return slice_piece(tile, static_cast<std::size_t>(index), sizeInBytes(type), whole, piece,

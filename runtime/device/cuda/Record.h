@@ -16,6 +16,7 @@
 #endif
 
 #include "runtime/comm/Communicator.h"
+#include "runtime/program/ExchangeLayout.h"
 #include "runtime/program/KernelArguments.h"
 #include "runtime/program/Mesh.h"
 #include "runtime/program/Program.h"
@@ -213,6 +214,8 @@ FSDP_RECORDED_COLLECTIVE(ncclReduceScatter, "reduce_scatter")
 FSDP_RECORDED_COLLECTIVE(ncclAllReduce, "all_reduce")
 FSDP_RECORDED_COLLECTIVE(ncclBroadcast, "broadcast")
 FSDP_RECORDED_COLLECTIVE(all_gather, "all_gather")
+FSDP_RECORDED_COLLECTIVE(all_to_all, "all_to_all")
+FSDP_RECORDED_COLLECTIVE(collective_permute, "collective_permute")
 FSDP_RECORDED_COLLECTIVE(reduce_scatter, "reduce_scatter")
 FSDP_RECORDED_KERNEL(cudaMemcpyAsync)
 FSDP_RECORDED_KERNEL(cudaMemsetAsync)

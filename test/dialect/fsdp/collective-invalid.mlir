@@ -71,3 +71,120 @@ fsdp.program @p role {} {
     %m = fsdp.all_slice %c dim 0 over ["fsdp"] : tensor<10xf32> -> tensor<4xf32>
   }
 }
+
+// -----
+
+// all_to_all C2: dimensions of the operand.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3x6xf32>
+    // expected-error @below {{works along dimension 2, expected a dimension below 2}}
+    %m = fsdp.all_to_all %c split 2 concat 0 over ["fsdp"] : tensor<3x6xf32> -> tensor<10x2xf32>
+  }
+}
+
+// -----
+
+// all_to_all C2: other dimensions are equal.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3x6x5xf32>
+    // expected-error @below {{makes 'tensor<10x2x4xf32>' of 'tensor<3x6x5xf32>', expected 'tensor<10x2x5xf32>'}}
+    %m = fsdp.all_to_all %c split 1 concat 0 over ["fsdp"] : tensor<3x6x5xf32> -> tensor<10x2x4xf32>
+  }
+}
+
+// -----
+
+// all_to_all C3: the ceil-divided part of what is split.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3x6xf32>
+    // expected-error @below {{makes 'tensor<10x3xf32>' of 'tensor<3x6xf32>', expected 'tensor<10x2xf32>'}}
+    %m = fsdp.all_to_all %c split 1 concat 0 over ["fsdp"] : tensor<3x6xf32> -> tensor<10x3xf32>
+  }
+}
+
+// -----
+
+// all_to_all C3: of what is joined.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<4x6xf32>
+    // expected-error @below {{has 4 elements along dimension 0, which are to be 10 over 4 ranks, expected 3}}
+    %m = fsdp.all_to_all %c split 1 concat 0 over ["fsdp"] : tensor<4x6xf32> -> tensor<10x2xf32>
+  }
+}
+
+// -----
+
+// all_to_all along one dimension: parts of any size, other dimensions equal.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<4x6xf32>
+    // expected-error @below {{makes 'tensor<3x2xf32>' of 'tensor<4x6xf32>', expected 'tensor<3x6xf32>'}}
+    %m = fsdp.all_to_all %c split 0 concat 0 over ["fsdp"] : tensor<4x6xf32> -> tensor<3x2xf32>
+  }
+}
+
+// -----
+
+// collective_permute C2: a source for each rank.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3xf32>
+    // expected-error @below {{has 2 sources, expected one for each of 4 ranks; -1 stands for none}}
+    %m = fsdp.collective_permute %c from [1, 0] over ["fsdp"] : tensor<3xf32>
+  }
+}
+
+// -----
+
+// collective_permute C2: sources are ranks.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3xf32>
+    // expected-error @below {{takes from rank 4, expected -1 or a rank below 4}}
+    %m = fsdp.collective_permute %c from [1, 0, 4, 2] over ["fsdp"] : tensor<3xf32>
+  }
+}
+
+// -----
+
+// collective_permute C3: no rank twice.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3xf32>
+    // expected-error @below {{takes from rank 1 twice, expected each rank once at most; use 'fsdp.broadcast'}}
+    %m = fsdp.collective_permute %c from [1, -1, -1, 1] over ["fsdp"] : tensor<3xf32>
+  }
+}
+
+// -----
+
+// broadcast C2: a rank of the group.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3xf32>
+    // expected-error @below {{takes from rank 4, expected a rank below 4}}
+    %m = fsdp.broadcast %c from 4 over ["fsdp"] : tensor<3xf32>
+  }
+}

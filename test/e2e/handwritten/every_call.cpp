@@ -35,6 +35,10 @@ void step(Context &c) {
   all_slice(c, 0, "all_slice", /*index=*/0, p, m, tile);
   all_reduce(c, 0, "all_reduce", 0, sum, sum);
   broadcast(c, 0, "broadcast", 0, p, 0);
+  broadcast(c, 0, "broadcast into", 0, p, g, 1);
+  all_to_all(c, 0, "all_to_all", 0, p, g, AllToAllLayout{1, 1, 1, 1, 2, 2, 4, true});
+  all_to_all(c, 0, "recut", 0, p, lr, RecutLayout{1, 4, 1, 1});
+  collective_permute(c, 0, "collective_permute", 0, p, g, SourceRanks<1, -1>());
   gemm(c, 0, "gemm", Gemm{2, 2, 2, {1, 1, 1}, {2, 1, {}}, {2, 1, {}}, {2, 1, {}}, 0}, p, g, m);
   gemm(c, 0, "gemm added", Gemm{2, 2, 2, {1, 1, 1}, {2, 1, {}}, {2, 1, {}}, {2, 1, {}}, 1}, p, g,
        m);

@@ -36,6 +36,76 @@ void onRanks(int ranks, const std::function<void(int, ncclComm_t, cudaStream_t)>
     thread.join();
 }
 
+TEST_F(Nccl, GroupedSendsAndReceivesMeet) {
+  for (const char *words : {"devices=3", "deferred,seed=4,devices=3"}) {
+    emulator::configure(words);
+    onRanks(3, [](int r, ncclComm_t comm, cudaStream_t stream) {
+      const float mine[3] = {1.0f + r, 10.0f + r, 100.0f + r};
+      Buffer<float> x(3), y(3);
+      OK(cudaMemcpyAsync(x.data, mine, 12, cudaMemcpyHostToDevice, stream));
+      // An all-to-all, itself included, twice: the n-th send meets the n-th receive.
+      for (int round = 0; round < 2; ++round) {
+        ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+        for (int peer = 0; peer < 3; ++peer) {
+          ASSERT_EQ(ncclSend(x.data + peer, 1, ncclFloat, peer, comm, stream), ncclSuccess);
+          ASSERT_EQ(ncclRecv(y.data + peer, 1, ncclFloat, peer, comm, stream), ncclSuccess);
+        }
+        ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+        ASSERT_EQ(ncclAllReduce(x.data, x.data, 3, ncclFloat, ncclMax, comm, stream), ncclSuccess);
+        OK(cudaStreamSynchronize(stream));
+        const float scale = r == 0 ? 1.0f : r == 1 ? 10.0f : 100.0f;
+        if (round == 0)
+          EXPECT_EQ(y.values(), (std::vector<float>{scale, scale + 1, scale + 2}));
+        else
+          EXPECT_EQ(y.values(), (std::vector<float>(3, scale + 2)));
+      }
+      // Outside of a group: a shift along a line.
+      if (r > 0)
+        ASSERT_EQ(ncclRecv(y.data, 3, ncclFloat, r - 1, comm, stream), ncclSuccess);
+      if (r < 2)
+        ASSERT_EQ(ncclSend(x.data, 3, ncclFloat, r + 1, comm, stream), ncclSuccess);
+      OK(cudaStreamSynchronize(stream));
+      EXPECT_EQ(y.values(), r == 0 ? std::vector<float>(3, 3.0f) : (std::vector<float>{3, 12, 102}));
+    });
+  }
+}
+
+TEST_F(Nccl, ChecksSendsAndReceives) {
+  emulator::configure("devices=2");
+  onRanks(2, [](int r, ncclComm_t comm, cudaStream_t stream) {
+    Buffer<float> x(3);
+    EXPECT_EQ(ncclSend(x.data, 1, ncclFloat, 2, comm, stream), ncclInvalidArgument);
+    EXPECT_THAT(ncclGetLastError(comm), HasSubstr("ncclSend : invalid root 2"));
+    EXPECT_EQ(ncclRecv(x.data, 4, ncclFloat, 1 - r, comm, stream), ncclInvalidArgument);
+    EXPECT_EQ(ncclSend(x.data, 1, ncclFloat, r, comm, stream), ncclInvalidUsage);
+    EXPECT_THAT(ncclGetLastError(comm), HasSubstr("send to self without a matching recv"));
+    EXPECT_EQ(ncclRecv(x.data, 1, ncclFloat, r, comm, stream), ncclInvalidUsage);
+  });
+}
+
+TEST_F(Nccl, FindsSendsThatDoNotFit) {
+  emulator::configure("devices=2");
+  onRanks(2, [](int r, ncclComm_t comm, cudaStream_t stream) {
+    Buffer<float> x(3);
+    if (r == 0)
+      ncclSend(x.data, 3, ncclFloat, 1, comm, stream);
+    else
+      ncclRecv(x.data, 2, ncclFloat, 0, comm, stream);
+  });
+  EXPECT_THAT(emulator::failure(), HasSubstr("rank 0 sends 12 bytes of type 7 to rank 1, which receives 8 bytes"));
+}
+
+TEST_F(Nccl, FindsSendsThatWaitForOneAnother) {
+  emulator::configure("devices=2,deadlock=0.3");
+  onRanks(2, [](int r, ncclComm_t comm, cudaStream_t stream) {
+    Buffer<float> x(3), y(3);
+    ncclSend(x.data, 3, ncclFloat, 1 - r, comm, stream);
+    ncclRecv(y.data, 3, ncclFloat, 1 - r, comm, stream);
+  });
+  EXPECT_THAT(emulator::failure(), HasSubstr("no stream can go on"));
+  EXPECT_THAT(emulator::failure(), HasSubstr("is in ncclSend and ncclRecv"));
+}
+
 TEST_F(Nccl, CollectivesMeanWhatTheySay) {
   for (const char *words : {"devices=3", "deferred,seed=4,devices=3"}) {
     emulator::configure(words);

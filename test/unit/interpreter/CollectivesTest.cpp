@@ -47,7 +47,8 @@ protected:
       return lists;
     module->walk([&](CollectiveOpInterface op) {
       SmallVector<Tensor> results(in.size());
-      performCollective(op, in, results, numerics);
+      if (!in.empty())
+        performCollective(op, in, results, numerics);
       for (const Tensor &result : results) {
         EXPECT_EQ(result.getType(), op->getResult(0).getType());
         lists.emplace_back();
@@ -112,6 +113,70 @@ TEST_F(CollectivesTest, AllReduceMaxKeepsNaN) {
   ASSERT_EQ(lists.size(), 2u);
   EXPECT_EQ(lists[0][0], 2);
   EXPECT_TRUE(std::isnan(lists[0][1]));
+}
+
+TEST_F(CollectivesTest, AllToAllMovesTheSplit) {
+  // 2 ranks, 3 rows by 3 columns; rows in parts of 2, the last of padding, become columns in parts of 2.
+  auto lists = perform(
+      R"(["fsdp"=2])", "tensor<2x3xf32>",
+      R"(fsdp.all_to_all %x split 1 concat 0 over ["fsdp"] : tensor<2x3xf32> -> tensor<3x2xf32>)",
+      {tensor({2, 3}, {0, 1, 2, 10, 11, 12}), tensor({2, 3}, {20, 21, 22, NAN, NAN, NAN})});
+  EXPECT_EQ(lists, (std::vector<List>{{0, 1, 10, 11, 20, 21}, {2, 0, 12, 0, 22, 0}}));
+}
+
+TEST_F(CollectivesTest, AllToAllChangesTheSizeOfParts) {
+  StringRef type = "tensor<3xf32>";
+  SmallVector<Tensor> in = {tensor({3}, {0, 1, 2}), tensor({3}, {3, 4, 0})};
+  EXPECT_EQ(perform(R"(["fsdp"=2])", type,
+                    R"(fsdp.all_to_all %x split 0 concat 0 over ["fsdp"] : tensor<3xf32> -> tensor<2xf32>)",
+                    in),
+            (std::vector<List>{{0, 1}, {2, 3}}));
+  EXPECT_EQ(perform(R"(["fsdp"=2])", type,
+                    R"(fsdp.all_to_all %x split 0 concat 0 over ["fsdp"] : tensor<3xf32> -> tensor<4xf32>)",
+                    in),
+            (std::vector<List>{{0, 1, 2, 3}, {4, 0, 0, 0}}));
+}
+
+TEST_F(CollectivesTest, PermuteFillsWithZeros) {
+  auto lists = perform(R"(["fsdp"=3])", "tensor<2xf32>",
+                       R"(fsdp.collective_permute %x from [2, -1, 0] over ["fsdp"] : tensor<2xf32>)",
+                       {tensor({2}, {0, 1}), tensor({2}, {2, 3}), tensor({2}, {4, 5})});
+  EXPECT_EQ(lists, (std::vector<List>{{4, 5}, {0, 0}, {0, 1}}));
+}
+
+TEST_F(CollectivesTest, BroadcastOfOneRank) {
+  auto lists = perform(R"(["fsdp"=3])", "tensor<2xf32>",
+                       R"(fsdp.broadcast %x from 1 over ["fsdp"] : tensor<2xf32>)",
+                       {tensor({2}, {0, 1}), tensor({2}, {2, 3}), tensor({2}, {4, 5})});
+  EXPECT_EQ(lists, (std::vector<List>(3, List{2, 3})));
+}
+
+TEST_F(CollectivesTest, BytesReceived) {
+  const struct {
+    const char *type, *line;
+    int64_t bytes, received;
+  } cases[] = {
+      {"tensor<3xf32>", R"(fsdp.all_gather %x dim 0 over ["fsdp"] : tensor<3xf32> -> tensor<10xf32>)", 40, 36},
+      {"tensor<10xf32>", R"(fsdp.reduce_scatter %x dim 0 over ["fsdp"] : tensor<10xf32> -> tensor<3xf32>)", 40,
+       36},
+      {"tensor<8xf32>", R"(fsdp.all_reduce sum %x over ["fsdp"] : tensor<8xf32>)", 32, 48},
+      {"tensor<8xf32>", R"(fsdp.all_slice %x dim 0 over ["fsdp"] : tensor<8xf32> -> tensor<2xf32>)", 0, 0},
+      {"tensor<2x8xf32>",
+       R"(fsdp.all_to_all %x split 1 concat 0 over ["fsdp"] : tensor<2x8xf32> -> tensor<8x2xf32>)", 64, 48},
+      {"tensor<5xf32>", R"(fsdp.all_to_all %x split 0 concat 0 over ["fsdp"] : tensor<5xf32> -> tensor<6xf32>)",
+       24, 12},
+      {"tensor<8xf32>", R"(fsdp.collective_permute %x from [0, 2, 1, 3] over ["fsdp"] : tensor<8xf32>)", 32, 32},
+      {"tensor<8xf32>", R"(fsdp.collective_permute %x from [0, 1, 2, -1] over ["fsdp"] : tensor<8xf32>)", 32, 0},
+      {"tensor<8xf32>", R"(fsdp.broadcast %x from 1 over ["fsdp"] : tensor<8xf32>)", 32, 32},
+  };
+  for (const auto &expected : cases) {
+    perform(R"(["fsdp"=4])", expected.type, expected.line, {});
+    ASSERT_TRUE(module) << expected.line;
+    module->walk([&](CollectiveOpInterface op) {
+      EXPECT_EQ(op.getBytes(), expected.bytes) << expected.line;
+      EXPECT_EQ(op.getReceivedBytes(), expected.received) << expected.line;
+    });
+  }
 }
 
 TEST_F(CollectivesTest, SafetensorsRoundTrip) {

@@ -56,9 +56,18 @@ public:
           for (bool inPlace : {false, true})
             reduce(count, op, rough, inPlace);
     for (std::size_t count : {0, 1, 333, 5000})
-      for (int root = 0; root < comm_.size(); root += comm_.size() - 1 ? comm_.size() - 1 : 1)
+      for (int root = 0; root < comm_.size(); root += comm_.size() - 1 ? comm_.size() - 1 : 1) {
         broadcast(count, root);
+        broadcastInto(count, root);
+      }
     inPlaceParts();
+    for (const AllToAllLayout &layout : exchanges())
+      exchange(layout);
+    for (const RecutLayout &layout : recuts())
+      recut(layout);
+    for (const std::vector<int> &sources : permutations())
+      for (std::size_t count : {0, 1, 333, 5000})
+        permute(sources, count);
     return compared_;
   }
 
@@ -73,6 +82,11 @@ public:
     reduce(local, ReduceOp::Sum, true, false);
     reduce(local, ReduceOp::Sum, true, true);
     broadcast(local, comm_.size() - 1);
+    exchange({2, 1, 3, local / 6 / n, local / 6 / n * n - 1, 2, 2 * n - 1, true});
+    exchange({1, 1, 1, local / 2, local / 2 * n, 2, 2 * n, false});
+    recut({1, local, 1, local - 1000});
+    for (const std::vector<int> &sources : permutations())
+      permute(sources, local);
     return compared_;
   }
 
@@ -96,6 +110,43 @@ private:
         }
     tiles.push_back({0, 2, 3, 2});
     return tiles;
+  }
+
+  // Sizes that divide, that do not, that leave ranks with nothing, on either side; none at all.
+  std::vector<AllToAllLayout> exchanges() const {
+    const std::size_t n = comm_.size();
+    std::vector<AllToAllLayout> layouts;
+    std::vector<std::size_t> totals = {1, n + 1, 3 * n};
+    if (std::is_same_v<T, float>)
+      totals = {0, 1, n, n + 1, 3 * n, 5 * n - 1};
+    for (std::size_t split : totals)
+      for (std::size_t concat : totals)
+        for (bool first : {true, false})
+          for (std::size_t rest : {1, 2}) // all three beside 1, or outer 2, middle 4, inner 5
+            layouts.push_back({rest, rest * rest, rest == 1 ? 1 : std::size_t(5), (split + n - 1) / n, split,
+                               (concat + n - 1) / n, concat, first});
+    return layouts;
+  }
+  // Parts that grow, shrink (what lies behind is dropped), stay, begin or end empty.
+  std::vector<RecutLayout> recuts() const {
+    std::vector<RecutLayout> layouts;
+    for (std::size_t given : {0, 1, 5, 6, 64})
+      for (std::size_t received : {0, 1, 5, 6, 64})
+        for (std::size_t outer : {1, 3})
+          layouts.push_back({outer, given, outer == 1 ? std::size_t(1) : std::size_t(4), received});
+    return layouts;
+  }
+  // All stay; all turn round; a shift, a rank receiving nothing; none receives anything.
+  std::vector<std::vector<int>> permutations() const {
+    const int n = comm_.size();
+    std::vector<std::vector<int>> all(4);
+    for (int r = 0; r < n; ++r) {
+      all[0].push_back(r);
+      all[1].push_back(n - 1 - r);
+      all[2].push_back(r - 1);
+      all[3].push_back(-1);
+    }
+    return all;
   }
 
   /// `count` elements between two guards, all `garbage` at first.
@@ -189,6 +240,82 @@ private:
     comm_.broadcast(data, count * sizeof(T), root);
     for (std::size_t i = 0; i < count; ++i)
       check("broadcast", i, data[i], valueAt<T>(root, i, true));
+  }
+
+  void broadcastInto(std::size_t count, int root) {
+    T *source = buffer(0, count), *target = buffer(1, count);
+    for (std::size_t i = 0; i < count; ++i)
+      source[i] = valueAt<T>(comm_.rank(), i, true);
+    comm_.broadcast(source, target, count * sizeof(T), root);
+    for (std::size_t i = 0; i < count; ++i)
+      check("broadcast into another buffer", i, target[i], valueAt<T>(root, i, true));
+    checkGuards("broadcast");
+  }
+
+  // Element (o, s, m, c, k) of the whole stands where the dimensions are in this order, or with s and c
+  // changed.
+  void exchange(const AllToAllLayout &l) {
+    T *source = buffer(0, l.sourceCount()), *target = buffer(1, l.targetCount());
+    const std::size_t me = comm_.rank();
+    const auto at = [&](std::size_t splits, std::size_t concats, std::size_t o, std::size_t s, std::size_t m,
+                        std::size_t c, std::size_t k) {
+      return l.splitFirst ? (((o * splits + s) * l.middle + m) * concats + c) * l.inner + k
+                          : (((o * concats + c) * l.middle + m) * splits + s) * l.inner + k;
+    };
+    for (std::size_t o = 0; o < l.outer; ++o)
+      for (std::size_t s = 0; s < l.splitTotal; ++s)
+        for (std::size_t m = 0; m < l.middle; ++m)
+          for (std::size_t c = 0; c < l.concat().held(me); ++c)
+            for (std::size_t k = 0; k < l.inner; ++k)
+              source[at(l.splitTotal, l.concatLocal, o, s, m, c, k)] = valueAt<T>(
+                  3, at(l.splitTotal, l.concatTotal, o, s, m, me * l.concatLocal + c, k), true);
+    comm_.allToAll(source, target, l);
+    for (std::size_t o = 0; o < l.outer; ++o)
+      for (std::size_t s = 0; s < l.splitLocal; ++s)
+        for (std::size_t m = 0; m < l.middle; ++m)
+          for (std::size_t c = 0; c < l.concatTotal; ++c)
+            for (std::size_t k = 0; k < l.inner; ++k) {
+              const std::size_t in = at(l.splitLocal, l.concatTotal, o, s, m, c, k);
+              const bool padding = s >= l.split().held(me);
+              check("all_to_all", in, target[in],
+                    padding ? T(0)
+                            : valueAt<T>(3,
+                                         at(l.splitTotal, l.concatTotal, o, me * l.splitLocal + s, m, c, k),
+                                         true));
+            }
+    checkGuards("all_to_all");
+  }
+
+  // Every index of the cut dimension that a rank holds is global.
+  void recut(const RecutLayout &l) {
+    T *source = buffer(0, l.outer * l.given * l.inner), *target = buffer(1, l.outer * l.received * l.inner);
+    const std::size_t me = comm_.rank(), total = l.given * comm_.size();
+    const auto value = [&](std::size_t o, std::size_t i, std::size_t k) {
+      return valueAt<T>(3, (o * total + i) * l.inner + k, true);
+    };
+    for (std::size_t o = 0; o < l.outer; ++o)
+      for (std::size_t i = 0; i < l.given; ++i)
+        for (std::size_t k = 0; k < l.inner; ++k)
+          source[(o * l.given + i) * l.inner + k] = value(o, me * l.given + i, k);
+    comm_.recut(source, target, l);
+    for (std::size_t o = 0; o < l.outer; ++o)
+      for (std::size_t i = 0; i < l.received; ++i)
+        for (std::size_t k = 0; k < l.inner; ++k) {
+          const std::size_t in = (o * l.received + i) * l.inner + k, index = me * l.received + i;
+          check("recut", in, target[in], index < total ? value(o, index, k) : T(0));
+        }
+    checkGuards("recut");
+  }
+
+  void permute(const std::vector<int> &sources, std::size_t count) {
+    T *source = buffer(0, count), *target = buffer(1, count);
+    for (std::size_t i = 0; i < count; ++i)
+      source[i] = valueAt<T>(comm_.rank(), i, true);
+    comm_.permute(source, target, count, sources.data());
+    const int from = sources[static_cast<std::size_t>(comm_.rank())];
+    for (std::size_t i = 0; i < count; ++i)
+      check("permute", i, target[i], from < 0 ? T(0) : valueAt<T>(from, i, true));
+    checkGuards("permute");
   }
 
   // A piece that is its own part of the whole.

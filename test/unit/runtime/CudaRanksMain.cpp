@@ -89,12 +89,35 @@ public:
         host_(std::move(host)) {}
 
 protected:
-  void doAllGather(const void *piece, void *whole, const Request &request) override {
-    const ShardLayout tile = layoutOf(request);
+  void doMove(const void *source, void *target, const Request &request, const int *sources) override {
+    const Moves moves(request, size(), sources);
     const std::size_t element = sizeInBytes(request.type);
-    Placed at = bring(piece, tile.pieceCount() * element, whole, tile.wholeCount() * element);
-    CHECK(c_, "all_gather", all_gather(tile, at.source, at.target, request.type, comm(), stream()));
-    take(at, whole, tile.wholeCount() * element);
+    Placed at = bring(source, moves.sourceCount() * element, target, moves.targetCount() * element);
+    const DType type = request.type;
+    switch (request.kind) {
+    case Kind::AllGather:
+      CHECK(c_, "all_gather",
+            all_gather(layoutOf(request), at.source, at.target, type, comm(), stream()));
+      break;
+    case Kind::Broadcast:
+      CHECK(c_, "broadcast",
+            ncclBroadcast(at.source, at.target, request.total, ncclUint8, request.root, comm(),
+                          stream()));
+      break;
+    case Kind::AllToAll:
+      CHECK(c_, "all_to_all",
+            all_to_all(exchangeOf(request), at.source, at.target, type, comm(), stream()));
+      break;
+    case Kind::Recut:
+      CHECK(c_, "recut",
+            all_to_all(RecutLayout{request.outer, request.local, request.inner, request.total}, at.source,
+                       at.target, type, comm(), stream()));
+      break;
+    default:
+      CHECK(c_, "permute",
+            collective_permute(sources, request.total, at.source, at.target, type, comm(), stream()));
+    }
+    take(at, target, moves.targetCount() * element);
   }
   void doReduceScatter(const void *whole, void *piece, const Request &request) override {
     const ShardLayout tile = layoutOf(request);
@@ -113,13 +136,6 @@ protected:
                         operatorOf(request), comm(), stream()));
     take(at, target, bytes);
   }
-  void doBroadcast(void *buffer, const Request &request) override {
-    Placed at = bring(buffer, request.total, buffer, request.total);
-    CHECK(c_, "broadcast",
-          ncclBroadcast(at.source, at.target, request.total, ncclUint8, request.root, comm(),
-                        stream()));
-    take(at, buffer, request.total);
-  }
   void doBarrier(const Request &) override { host_->barrier(); }
 
 private:
@@ -128,7 +144,6 @@ private:
     std::byte *target;
   };
 
-  static ShardLayout layoutOf(const Request &r) { return {r.outer, r.local, r.inner, r.total}; }
   static ncclRedOp_t operatorOf(const Request &r) {
     return r.op == ReduceOp::Max ? ncclMax : ncclSum;
   }

@@ -1,0 +1,109 @@
+//===- Layout.h - a state of the search, and what leads out of it -*- C++ -*-===//
+
+#ifndef PASSES_RESHARD_LAYOUT_H
+#define PASSES_RESHARD_LAYOUT_H
+
+#include "passes/reshard/Atoms.h"
+
+#include <functional>
+
+namespace mlir::fsdp::reshard {
+
+/// A short list of atoms.
+struct AtomList {
+  std::array<int8_t, Atoms::kMost> atoms{};
+  int8_t count = 0;
+
+  void push(int atom) { atoms[count++] = static_cast<int8_t>(atom); }
+  const int8_t *begin() const { return atoms.data(); }
+  const int8_t *end() const { return atoms.data() + count; }
+  bool operator==(const AtomList &other) const {
+    return count == other.count && std::equal(begin(), end(), other.begin());
+  }
+};
+
+/// How many dimensions the search looks at: those that are split, and one more where there are sums.
+constexpr int kMostDims = Atoms::kMost + 1;
+
+/// What ranks hold: for each dimension its atoms and the size of its parts (see [Note: uneven parts]).
+struct Layout {
+  std::array<AtomList, kMostDims> dims{};
+  std::array<int64_t, kMostDims> block{};
+  uint8_t partial = 0; ///< a bit for each atom
+  bool moved = true;   ///< the devices are in their last order
+
+  bool operator==(const Layout &other) const {
+    return partial == other.partial && moved == other.moved && block == other.block && dims == other.dims;
+  }
+};
+
+struct LayoutHash {
+  size_t operator()(const Layout &layout) const;
+};
+
+/// A step as the search has it.
+struct Move {
+  Kind kind = Kind::slice;
+  int8_t dim = -1, split = -1; ///< of the dimensions that the search looks at
+  AtomList atoms{};
+  int64_t bytes = 0;
+  double seconds = 0;
+};
+
+/// The dimensions that the search looks at, and every move out of a layout.
+class Moves {
+public:
+  Moves(const Problem &problem, const Atoms &atoms);
+
+  Layout first() const;
+  /// Whether `layout` is the last one.
+  bool isLast(const Layout &layout) const;
+  /// The dimensions of the tensor that the search looks at.
+  const std::vector<int> &dims() const { return active; }
+  /// Calls `visit(move, result)` for each move out of `layout`.
+  template <class Visit> void forEach(const Layout &layout, Visit visit) const;
+
+private:
+  using Visitor = std::function<void(Move &, const Layout &)>;
+
+  void slices(const Layout &layout, const Visitor &visit) const;
+  void gathersAndExchanges(const Layout &layout, const Visitor &visit) const;
+  void sums(const Layout &layout, const Visitor &visit) const;
+  void recuts(const Layout &layout, const Visitor &visit) const;
+  void permutes(const Layout &layout, const Visitor &visit) const;
+  void permuteFrom(const Layout &layout, Layout &result, int dim, int used, const Visitor &visit) const;
+
+  int64_t sizeOf(const AtomList &list) const;
+  int64_t localBytes(const Layout &layout) const;
+  /// Adds the atoms of `list` to dimension `dim` of `layout`; false where parts do not come out evenly.
+  bool split(Layout &layout, int dim, const AtomList &list) const;
+  /// Every list of some of `mask`'s atoms, in every order.
+  void forEachList(int mask, const std::function<void(const AtomList &)> &visit) const;
+  void cost(Move &move, int64_t bytes, int messages, int mask) const;
+  /// Whether a search that is not exhaustive goes on with `list` for dimension `dim`: the first atoms of the last
+  /// sharding's.
+  bool leadsOn(const AtomList &list, int dim) const {
+    const std::vector<int> &last = atoms.to.dims[active[dim]];
+    return list.count <= static_cast<int>(last.size()) && std::equal(list.begin(), list.end(), last.begin());
+  }
+
+  const Problem &problem;
+  const Atoms &atoms;
+  std::vector<int> active;
+  std::vector<int64_t> sizes; ///< of the active dimensions
+  int64_t otherBytes = 1;     ///< bytes of one element of the active dimensions
+  bool exhaustive;            ///< see Atoms::kExhaustive
+};
+
+template <class Visit> void Moves::forEach(const Layout &layout, Visit visit) const {
+  const Visitor visitor = visit;
+  slices(layout, visitor);
+  gathersAndExchanges(layout, visitor);
+  sums(layout, visitor);
+  recuts(layout, visitor);
+  permutes(layout, visitor);
+}
+
+} // namespace mlir::fsdp::reshard
+
+#endif // PASSES_RESHARD_LAYOUT_H
