@@ -19,7 +19,7 @@ LogicalResult mlir::fsdp::detail::verifyCollective(Operation *op) {
 /// Fails unless `part` is one rank's part of `whole` along `dim`. A flat unit's shard (rank one)
 /// may be longer.
 static LogicalResult verifyPart(Operation *op, Type wholeType, Type partType, int64_t dim,
-                                ArrayAttr over, bool mayBeLonger) {
+                                ArrayAttr over) {
   auto whole = cast<RankedTensorType>(wholeType);
   auto part = cast<RankedTensorType>(partType);
   if (dim < 0 || dim >= whole.getRank())
@@ -28,7 +28,7 @@ static LogicalResult verifyPart(Operation *op, Type wholeType, Type partType, in
   int64_t ranks = getMesh(op).getSize(getAxisNames(over));
   SmallVector<int64_t> shape(whole.getShape());
   shape[dim] = llvm::divideCeil(shape[dim], ranks);
-  if (mayBeLonger && whole.getRank() == 1 && part.getRank() == 1)
+  if (whole.getRank() == 1 && part.getRank() == 1)
     shape[0] = std::max(shape[0], part.getDimSize(0));
   RankedTensorType expected = RankedTensorType::get(shape, whole.getElementType());
   if (part != expected)
@@ -45,13 +45,13 @@ static int64_t bytesOf(Value value) {
 SmallVector<StringAttr> AllGatherOp::getAxes() { return getAxisNames(getOver()); }
 int64_t AllGatherOp::getBytes() { return bytesOf(getResult()); }
 LogicalResult AllGatherOp::verify() {
-  return verifyPart(*this, getType(), getInput().getType(), getDim(), getOver(), true);
+  return verifyPart(*this, getType(), getInput().getType(), getDim(), getOver());
 }
 
 SmallVector<StringAttr> ReduceScatterOp::getAxes() { return getAxisNames(getOver()); }
 int64_t ReduceScatterOp::getBytes() { return bytesOf(getInput()); }
 LogicalResult ReduceScatterOp::verify() {
-  return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver(), true);
+  return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver());
 }
 
 SmallVector<StringAttr> AllReduceOp::getAxes() { return getAxisNames(getOver()); }
@@ -60,5 +60,5 @@ int64_t AllReduceOp::getBytes() { return bytesOf(getInput()); }
 SmallVector<StringAttr> AllSliceOp::getAxes() { return getAxisNames(getOver()); }
 int64_t AllSliceOp::getBytes() { return 0; }
 LogicalResult AllSliceOp::verify() {
-  return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver(), false);
+  return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver());
 }
