@@ -47,6 +47,7 @@
 // BF16: %[[P:.*]] = fsdp.load @u.flat "parameter" : tensor<16xf32>
 // BF16: %[[NEW:.*]], %{{.*}} = fsdp.optimizer_step {{.*}} @u.flat %[[P]]
 // BF16: fsdp.store %[[NEW]], @u.flat "parameter" : tensor<16xf32>
+// BF16-NEXT: fsdp.store %{{.*}}, @u.flat "momentum"
 // BF16-NEXT: %[[CAST:.*]] = arith.truncf %[[NEW]] : tensor<16xf32> to tensor<16xbf16>
 // BF16-NEXT: %[[ALL:.*]] = fsdp.all_gather %[[CAST]] dim 0 over ["fsdp"] : tensor<16xbf16> -> tensor<21xbf16>
 // BF16-NEXT: fsdp.store %[[ALL]], @u.flat "copy" : tensor<21xbf16>
@@ -70,7 +71,7 @@
 // SCHEDULED: %[[COPY:.*]] = fsdp.buffer "u.flat.copy" persistent holds @u.flat "copy"
 // SCHEDULED-NOT: "u.flat.parameter"
 // SCHEDULED: fsdp.launch "u.flat.shard all_slice" on "compute" {{.*}}outs(%[[PIECE:.*]] :
-// SCHEDULED: fsdp.launch "u.flat.update" on "compute"
+// SCHEDULED: fsdp.launch "u.flat.update{{.*}}" on "compute"
 // SCHEDULED: fsdp.launch "u.flat.gather all_gather" on "reduce" {{.*}}outs(%[[COPY]] :
 
 // Stored over all ranks, forward gathers over one axis and keeps that for backward.

@@ -70,13 +70,8 @@ Value StepPartitioner::loadShard(Storage *storage, Location loc) {
                             values.axisArray(storage->getAxes()));
 }
 
-/// Replaces the shard, and the copy that forward reads by what all ranks have updated.
-void StepPartitioner::storeShard(Storage *storage, Value shard, Location loc) {
-  StringRef name = storage->op.getSymName();
-  if (storage->op.keepsShard())
-    StoreOp::create(builder, loc, shard, name, StorageOp::parameter);
-  if (!storage->placement.hasCopy())
-    return;
+/// Replaces the copy that forward reads by the shards that all ranks have updated.
+void StepPartitioner::storeCopy(Storage *storage, Value shard, Location loc) {
   if (shard.getType() != storage->getGatheredShard())
     shard = arith::TruncFOp::create(builder, nameLoc(storage, "cast", loc),
                                     storage->getGatheredShard(), shard);
@@ -84,7 +79,7 @@ void StepPartitioner::storeShard(Storage *storage, Value shard, Location loc) {
                                    storage->getGathered(), shard,
                                    std::max<int64_t>(storage->placement.getDim(), 0),
                                    values.axisArray(storage->getAxes()));
-  StoreOp::create(builder, loc, copy, name, StorageOp::copy);
+  StoreOp::create(builder, loc, copy, storage->op.getSymName(), StorageOp::copy);
 }
 
 /// One update for all members of a storage, in the place of the first of theirs.
@@ -107,7 +102,10 @@ void StepPartitioner::convertUpdate(UpdateOp update) {
       builder, loc, storage->shard, TypeRange(stateTypes), update.getOptimizer(), name, parameter,
       updateReductions.lookup(storage)->shard, states, scalar(update.getLr()),
       scalar(update.getScale()), scalar(update.getOk()));
+  if (storage->op.keepsShard())
+    StoreOp::create(builder, loc, result.getNewParameter(), name, StorageOp::parameter);
   for (auto [state, value] : llvm::zip_equal(names, result.getNewStates()))
     StoreOp::create(builder, loc, value, name, state);
-  storeShard(storage, result.getNewParameter(), loc);
+  if (storage->placement.hasCopy())
+    storeCopy(storage, result.getNewParameter(), loc);
 }

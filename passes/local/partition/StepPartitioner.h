@@ -86,7 +86,7 @@ private:
   void convertNorm(GlobalNormOp norm);
   void convertUpdate(UpdateOp update);
   Value loadShard(Storage *storage, Location loc);
-  void storeShard(Storage *storage, Value shard, Location loc);
+  void storeCopy(Storage *storage, Value shard, Location loc);
 
   Location nameLoc(Storage *storage, StringRef suffix, Location loc) const;
   /// That of `op`, in the unit of `storage`.

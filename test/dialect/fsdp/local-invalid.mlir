@@ -49,6 +49,25 @@ fsdp.program @p role {} {
 
 // -----
 
+// optimizer_step C2: it works on the shard of its storage.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<12xf32> unit "u" init <constant, 0.0>
+fsdp.storage @u : tensor<8xf32> flat over ["fsdp"] copy tensor<12xf32> states [] members [#fsdp.member<@w at 0>]
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %p = fsdp.load @u "copy" : tensor<12xf32>
+    %g = arith.constant dense<1.0> : tensor<12xf32>
+    %scale = arith.constant dense<1.0> : tensor<f32>
+    %ok = arith.constant dense<true> : tensor<i1>
+    %lr = fsdp.learning_rate <sgd, lr = 0.1>
+    // expected-error @below {{has type 'tensor<12xf32>', expected 'tensor<8xf32>', the shard of storage 'u'}}
+    %n = fsdp.optimizer_step <sgd, lr = 0.1> @u %p, %g states() lr %lr scale %scale if %ok : tensor<12xf32> states 0
+  }
+}
+
+// -----
+
 // store C1: as load.
 
 fsdp.program @p role {} {
