@@ -26,7 +26,8 @@ Operation *mlir::fsdp::onlyOp(LaunchOp launch) {
 /// The parameter, or its gradient, that a part of a flat unit is; "" for other parts.
 static std::string memberName(SubviewOp subview, const SymbolTable *symbols) {
   auto buffer = subview.getBuffer().getDefiningOp<BufferOp>();
-  if (!buffer || !buffer.getStorageAttr() || buffer.getPersistent())
+  if (!buffer || !buffer.getStorageAttr() ||
+      (buffer.getPersistent() && buffer.getWhat() != StorageOp::copy))
     return "";
   bool isGradient = buffer.getWhat() == BufferOp::gradient;
   auto module = buffer->getParentOfType<ModuleOp>();
@@ -340,9 +341,7 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
     return result.program.emitOpError()
            << "has no persistent buffer 'step_state'; run fsdp-schedule";
   for (StorageOp storage : result.storages) {
-    SmallVector<StringRef> held = {"parameter"};
-    llvm::append_range(held, storage.getStates().getAsValueRange<StringAttr>());
-    for (StringRef what : held)
+    for (StringRef what : storage.getKept())
       if (!result.shardOf(storage, what))
         return storage.emitOpError()
                << "has no persistent buffer that holds its '" << what << "'; run fsdp-schedule";

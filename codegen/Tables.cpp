@@ -137,14 +137,20 @@ LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Ar
                                                                        : "Layout::Replicated";
     bool split = storage.getKind() != StorageKind::replicated;
     int communicator = split ? program.communicatorOver(storage.getAxes()) : -1;
+    std::string shard = storage.keepsShard()
+                            ? arena.spell(program.shardOf(storage, StorageOp::parameter).getResult())
+                            : "Buffer::unplaced(" +
+                                  std::to_string(storage.getShardType().getNumElements()) + ")";
     rows.push_back({"/*name=*/" + quoted(storage.getSymName()), layout,
                     "/*axes=*/" + axisList(program, storage.getAxes()),
                     "/*communicator=*/" + std::to_string(communicator),
                     "/*dim=*/" + std::to_string(std::max<int64_t>(storage.getDim(), 0)),
                     "/*size=*/" + std::to_string(size),
                     "/*firstParameter=*/" + std::to_string(parameters),
-                    arena.spell(program.shardOf(storage, "parameter").getResult()), states,
-                    members});
+                    shard, states, members});
+    if (storage.getCopy())
+      rows.back().push_back(
+          "/*copy=*/" + arena.spell(program.shardOf(storage, StorageOp::copy).getResult()));
     parameters += storage.getMembers().size();
   }
   if (rows.empty()) {

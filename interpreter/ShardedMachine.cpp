@@ -83,10 +83,25 @@ ShardedMachine::find(StringRef parameter) {
   return module.emitError() << "has no storage for parameter '" << parameter << "'";
 }
 
-static bool keeps(const StorageLayout &storage, StringRef what) {
-  return what == "parameter" || llvm::any_of(storage.getOp().getStates(), [&](Attribute state) {
-           return cast<StringAttr>(state).getValue() == what;
-         });
+/// What keeps `what` of a parameter: the shard of that name, or the copy where there is no shard of the parameter; ""
+/// where nothing does.
+static StringRef findKept(const StorageLayout &storage, StringRef what) {
+  StorageOp op = storage.getOp();
+  if (what == StorageOp::parameter && !op.keepsShard())
+    return StorageOp::copy;
+  return op.getKeptType(what) ? what : StringRef();
+}
+
+/// Calls `fn(element of what a rank keeps, element of the member)` for each element of `member` that the rank at
+/// `index` has in its shard, or in the copy if `what` is that.
+static void forEachKept(const StorageLayout &storage, const StorageLayout::Member &member,
+                        int64_t index, StringRef what,
+                        llvm::function_ref<void(int64_t, int64_t)> fn) {
+  if (what != StorageOp::copy)
+    return storage.forEach(member, index, fn);
+  ParamOp param = member.param;
+  for (int64_t i = 0, size = param.getTensorType().getNumElements(); i < size; ++i)
+    fn(member.offset + i, i);
 }
 
 FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
@@ -95,29 +110,30 @@ FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
     return failure();
   auto [storage, member] = *found;
   ParamOp param = member->param;
-  Tensor whole = Tensor::poison(param.getTensorType());
-  if (!keeps(*storage, what))
+  StringRef kept = findKept(*storage, what);
+  if (kept.empty())
     return Tensor(param.getTensorType());
+  Tensor whole = Tensor::poison(param.getTensorType());
   std::vector<int64_t> writer(whole.size(), -1);
   Element *to = whole.mutableData();
   std::optional<std::pair<int64_t, int64_t>> conflict;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    const Tensor &part = shard(rank, storage->getOp().getSymName(), what);
+    const Tensor &part = shard(rank, storage->getOp().getSymName(), kept);
     if (!part)
       return param.emitError() << "rank " << rank << " holds no '" << what << "' of '" << parameter
                                << "': no buffer holds its storage '"
                                << StorageOp(storage->getOp()).getSymName()
                                << "', or it was overwritten";
-    storage->forEach(*member, mesh.getIndexIn(rank, storage->getAxes()),
-                     [&](int64_t local, int64_t global) {
-                       Element value = part.data()[local];
-                       bool same = value.f == to[global].f ||
-                                   (value.f != value.f && to[global].f != to[global].f);
-                       if (writer[global] >= 0 && !same && !conflict)
-                         conflict = {writer[global], rank};
-                       to[global] = value;
-                       writer[global] = rank;
-                     });
+    forEachKept(*storage, *member, mesh.getIndexIn(rank, storage->getAxes()), kept,
+                [&](int64_t local, int64_t global) {
+                  Element value = part.data()[local];
+                  bool same = value.f == to[global].f ||
+                              (value.f != value.f && to[global].f != to[global].f);
+                  if (writer[global] >= 0 && !same && !conflict)
+                    conflict = {writer[global], rank};
+                  to[global] = value;
+                  writer[global] = rank;
+                });
   }
   if (conflict)
     return param.emitError() << "ranks " << conflict->first << " and " << conflict->second
@@ -131,19 +147,30 @@ LogicalResult ShardedMachine::set(StringRef parameter, StringRef what, const Ten
   if (failed(found) || failed(performDeferred()) || failed(finish()))
     return failure();
   auto [storage, member] = *found;
-  if (!keeps(*storage, what))
-    return success();
   StringRef name = storage->getOp().getSymName();
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    Tensor part = shard(rank, name, what);
-    if (!part)
-      part = options.poison ? Tensor::poison(storage->getShardType())
-                            : Tensor(storage->getShardType());
-    Element *to = part.mutableData();
-    storage->forEach(
-        *member, mesh.getIndexIn(rank, storage->getAxes()),
-        [&, from = value.data()](int64_t local, int64_t global) { to[local] = from[global]; });
-    setShard(rank, name, what, part);
+  // The copy follows the parameter.
+  SmallVector<StringRef, 2> kept;
+  if (StringRef first = findKept(*storage, what); !first.empty())
+    kept.push_back(first);
+  if (what == StorageOp::parameter && StorageOp(storage->getOp()).getCopy() &&
+      kept.front() != StorageOp::copy)
+    kept.push_back(StorageOp::copy);
+  for (StringRef place : kept) {
+    RankedTensorType type = StorageOp(storage->getOp()).getKeptType(place);
+    Type element = type.getElementType();
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      Tensor part = shard(rank, name, place);
+      if (!part)
+        part = options.poison ? Tensor::poison(type) : Tensor(type);
+      Element *to = part.mutableData();
+      forEachKept(*storage, *member, mesh.getIndexIn(rank, storage->getAxes()), place,
+                  [&, from = value.data()](int64_t local, int64_t global) {
+                    to[local] = from[global];
+                    if (place == StorageOp::copy)
+                      to[local].f = roundTo(to[local].f, element, options.numerics);
+                  });
+      setShard(rank, name, place, part);
+    }
   }
   return success();
 }

@@ -18,20 +18,27 @@ SmallVector<StringAttr> mlir::fsdp::getBatchAxes(MeshAttr mesh, ArrayRef<std::st
   return axes;
 }
 
-StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes) {
+StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
+                                      ArrayRef<std::string> stored) {
   auto meshes = module.getOps<MeshOp>();
   if (meshes.empty())
     return StringAttr();
   llvm::StringSet<> used = {"tensor", "context", "pipeline"};
-  module.walk([&](ConstraintOp op) {
-    for (ArrayAttr axes : op.getSharding().getDimAxes())
+  for (const std::string &axis : stored)
+    used.insert(axis);
+  auto addSharding = [&](ShardingAttr sharding) {
+    for (ArrayAttr axes : sharding.getDimAxes())
       for (auto axis : axes.getAsRange<StringAttr>())
         used.insert(axis);
-  });
+  };
+  module.walk([&](ConstraintOp op) { addSharding(op.getSharding()); });
   for (auto param : module.getOps<ParamOp>())
-    if (PlacementAttr placement = param.getPlacementAttr())
+    if (PlacementAttr placement = param.getPlacementAttr()) {
       for (StringAttr axis : placement.getAxes())
         used.insert(axis);
+      if (placement.getCompute())
+        addSharding(placement.getCompute());
+    }
   for (StringAttr axis : (*meshes.begin()).getMesh().getAxisNames())
     if (!used.contains(axis) && !splitsBatch(axis, batchAxes))
       return axis;

@@ -19,8 +19,10 @@ namespace mlir::fsdp {
 /// `others`.
 SmallVector<StringAttr> getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others);
 
-/// An axis of the module's mesh that nothing uses; null where there is none.
-StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes);
+/// An axis of the module's mesh that nothing uses; null where there is none. `stored`: axes that the placements to come
+/// will use.
+StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
+                          ArrayRef<std::string> stored = {});
 
 /// The axis over which the microbatches of a step follow one another in time, from `fsdp-propagate` to
 /// `fsdp-partition`: no rank has a coordinate on it.

@@ -100,21 +100,35 @@ def ShardParametersPass : Pass<"fsdp-shard-parameters", "::mlir::ModuleOp"> {
   let summary = "Assign a placement to every parameter";
   let description = [{
     After this pass every parameter has a placement. It is given by the `PATTERN:SPEC` of the option `shard` whose glob
-    matches the parameter's name; otherwise by the placement in the module; otherwise by the
-    strategy: `fsdp` and `hsdp` store flat per unit over the mesh axis `fsdp` (other axes replicate), `ddp`
-    replicates. Gathered units are freed after their use, unless `fsdp-reshard-after-forward` changes that. Parameters
-    with fewer than `min-shard-size` elements, and all where the mesh has no axis `fsdp`, are replicated. A pattern that matches no parameter
-    and two patterns that give a parameter different storages are errors.
+    matches the parameter's name; otherwise by the placement in the module; otherwise by the strategy, which says what is split over the mesh
+    axis `fsdp` (other axes replicate):
 
-    Example: `fsdp-opt --fsdp-shard-parameters="strategy=fsdp min-shard-size=1024 shard=*.bias:replicated,head.weight:1" model.mlir`
+    | strategy | parameter | gradient | optimizer state |
+    |---|---|---|---|
+    | `ddp` | replicated | replicated | replicated |
+    | `zero1` | replicated | replicated | flat |
+    | `zero2` | replicated | flat | flat |
+    | `fsdp`, `hsdp` | flat | flat | flat |
+
+    `hsdp` is `fsdp` on a mesh that has other axes. A strategy on a mesh that lacks its axes is an error; the default, `fsdp`, replicates
+    everything there, with a remark. Parameters with fewer than `min-shard-size` elements are replicated.
+
+    SPEC is `flat`, `replicated` or the number of a dimension: how is stored what the strategy splits (and all of it with `ddp`), with
+    axes in parentheses other than `fsdp` where wanted, `flat(fsdp+node)`, major to minor. Or it is how the parameter is
+    split in compute, an entry for each dimension, `_` for whole: `_,tensor`; or both: `_,tensor@flat`. Several
+    `PATTERN:SPEC` are separated by `;`. A pattern that matches no parameter and two patterns that say different things of a parameter are errors.
+
+    Gathered units are freed after their use, unless `fsdp-reshard-after-forward` changes that.
+
+    Example: `fsdp-opt --fsdp-shard-parameters="strategy=zero1 min-shard-size=1024 shard=*.bias:replicated;head.weight:1" model.mlir`
   }];
   let options = [
     Option<"strategy", "strategy", "std::string", "\"fsdp\"",
-           "fsdp, hsdp or ddp">,
+           "ddp, zero1, zero2, fsdp or hsdp">,
     Option<"minShardSize", "min-shard-size", "::mlir::fsdp::Count", "::mlir::fsdp::Count{0}",
            "parameters with fewer elements are replicated">,
-    ListOption<"shard", "shard", "std::string",
-               "PATTERN:SPEC, with SPEC flat, replicated or the number of a dimension">,
+    Option<"shard", "shard", "std::string", "\"\"",
+           "PATTERN:SPEC, separated by ';', with SPEC a storage, a compute sharding or COMPUTE@STORAGE">,
   ];
 }
 
@@ -122,16 +136,15 @@ def ReshardAfterForwardPass : Pass<"fsdp-reshard-after-forward", "::mlir::Module
   let summary = "Set whether gathered units are kept from forward to backward";
   let description = [{
     After this pass every placement has the value of the option `when`: `always` frees a gathered unit after forward and gathers
-    it again in backward, `never` keeps it. This includes placements that are given in the model.
+    it again in backward, `never` keeps it, `axes:A+B` keeps the part of it that is split over these axes, the first of those that it
+    is stored over, so that backward gathers over fewer ranks. This includes placements that are given in the model; replicated parameters have
+    no part to keep.
 
     Example: `fsdp-opt --fsdp-shard-parameters --fsdp-reshard-after-forward=when=never model.mlir`
   }];
   let options = [
-    Option<"when", "when", "::mlir::fsdp::Reshard", "::mlir::fsdp::Reshard::always",
-           "when gathered units are freed",
-           [{::llvm::cl::values(
-               clEnumValN(::mlir::fsdp::Reshard::always, "always", "gathered again in backward"),
-               clEnumValN(::mlir::fsdp::Reshard::never, "never", "kept for backward"))}]>,
+    Option<"when", "when", "std::string", "\"always\"",
+           "when gathered units are freed: always, never or axes:A+B">,
   ];
 }
 
@@ -185,11 +198,15 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
     and reduced directly after the last one is complete, and padding is masked before reductions over it. Any other change
     of the sharding of a value is reported as a remark, with the collective and its bytes.
 
+    A parameter that is replicated while its optimizer state is split is read from a copy; its gradients are reduce-scattered, and after
+    the update the new shards are gathered into the copy. With `buckets=parameter` each parameter is a storage of its own, gathered and
+    reduced by itself.
+
     A step that is split over the axis `microbatch` becomes the segments `first`, `middle`, `last` and `update` of one `fsdp.walk`:
     the first three compute one microbatch each and add up gradients and sums in `fsdp.carried` tensors; `last` completes
     the gradients and `update` does what follows once. `accumulate-reduce` says when gradients are reduced over ranks: in `each` microbatch, shards are
-    added up; with `last`, gradients are added up before they are reduced. `auto` is `each` for storages that are split, `last` for
-    replicated ones. A value that depends on the samples of more than one microbatch and that forward needs (batch statistics) is an error.
+    added up; with `last`, gradients are added up before they are reduced. `auto` is `each` where the placement splits the gradient, `last` where it
+    replicates it. A value that depends on the samples of more than one microbatch and that forward needs (batch statistics) is an error.
 
     Example: `fsdp-opt --fsdp-shard-parameters --fsdp-differentiate --fsdp-apply-optimizer --fsdp-propagate --fsdp-partition model.mlir`
   }];
@@ -197,6 +214,8 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
   let options = [
     Option<"accumulateReduce", "accumulate-reduce", "std::string", "\"auto\"",
            "each, last or auto: the microbatches that reduce gradients">,
+    Option<"buckets", "buckets", "std::string", "\"unit\"",
+           "unit or parameter: what is stored, gathered and reduced together">,
   ];
 }
 

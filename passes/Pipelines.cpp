@@ -5,6 +5,7 @@
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "passes/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -16,10 +17,10 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   ShardParametersPassOptions placements;
   placements.strategy = options.strategy;
   placements.minShardSize = Count{options.minShardSize};
-  placements.shard.assign(options.shardPatterns.begin(), options.shardPatterns.end());
+  placements.shard = llvm::join(options.shardPatterns, ";");
   manager.addPass(createShardParametersPass(placements));
   // Part of each placement, which has to stand. Left alone, placements of the model stay.
-  if (options.reshard == Reshard::never) {
+  if (options.reshard != "always") {
     ReshardAfterForwardPassOptions reshard;
     reshard.when = options.reshard;
     manager.addPass(createReshardAfterForwardPass(reshard));
@@ -57,6 +58,7 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   // Microbatches too: they are a split of the batch, over time.
   PartitionPassOptions partition;
   partition.accumulateReduce = options.accumulateReduce;
+  partition.buckets = options.buckets;
   manager.addPass(createPartitionPass(partition));
   // Of the rows that one rank has in one microbatch, forward and backward at once; before chunks become kernels.
   if (options.lossChunks != 1) {
@@ -88,19 +90,17 @@ void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOp
 namespace {
 /// The textual form of PipelineOptions.
 struct TextOptions : PassPipelineOptions<TextOptions> {
-  Option<std::string> strategy{*this, "strategy", llvm::cl::desc("fsdp, hsdp or ddp"),
+  Option<std::string> strategy{*this, "strategy", llvm::cl::desc("ddp, zero1, zero2, fsdp or hsdp"),
                                llvm::cl::init("fsdp")};
-  Option<Reshard> reshard{
-      *this, "reshard-after-forward", llvm::cl::desc("when gathered parameters are released"),
-      llvm::cl::init(Reshard::always),
-      llvm::cl::values(clEnumValN(Reshard::always, "always", "gathered again in backward"),
-                       clEnumValN(Reshard::never, "never", "kept for backward"))};
+  Option<std::string> reshard{*this, "reshard-after-forward",
+                              llvm::cl::desc("when gathered parameters are released: always, never or axes:A+B"),
+                              llvm::cl::init("always")};
   ListOption<std::string> batchAxes{
       *this, "batch-axes", llvm::cl::desc("axes that split the batch besides data and fsdp")};
   Option<Count> minShardSize{*this, "min-shard-size",
                              llvm::cl::desc("elements below which a parameter is replicated"),
                              llvm::cl::init(Count{0})};
-  ListOption<std::string> shard{*this, "shard", llvm::cl::desc("PATTERN:SPEC")};
+  Option<std::string> shard{*this, "shard", llvm::cl::desc("PATTERN:SPEC, separated by ';'")};
   Option<Count> prefetch{*this, "prefetch", llvm::cl::desc("gathers that may run ahead"),
                          llvm::cl::init(Count{1})};
 
@@ -113,6 +113,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
       *this, "defer-updates", llvm::cl::desc("where updates stand"), llvm::cl::init(DeferUpdates::off),
       llvm::cl::values(clEnumValN(DeferUpdates::off, "off", "at the end of their step"),
                        clEnumValN(DeferUpdates::on, "on", "before the gathers of the next step"))};
+  Option<std::string> buckets{*this, "buckets", llvm::cl::desc("unit or parameter"),
+                              llvm::cl::init("unit")};
   Option<std::string> precision{*this, "precision", llvm::cl::desc("f32 or bf16"),
                                 llvm::cl::init("f32")};
   Option<std::string> remat{*this, "remat", llvm::cl::desc("none, full, selective or every:K"),
@@ -128,11 +130,15 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
     options.reducePrecision = reducePrecision;
     options.remat = remat;
     options.lossChunks = lossChunks.value;
+    options.buckets = buckets;
     options.strategy = strategy;
     options.reshard = reshard;
     options.batchAxes.assign(batchAxes.begin(), batchAxes.end());
     options.minShardSize = minShardSize.value;
-    options.shardPatterns.assign(shard.begin(), shard.end());
+    SmallVector<StringRef> patterns;
+    StringRef(shard).split(patterns, ';', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    for (StringRef pattern : patterns)
+      options.shardPatterns.push_back(pattern.str());
     options.prefetch = prefetch.value;
     options.accumulate = accumulate.value;
     options.accumulateReduce = accumulateReduce;

@@ -20,17 +20,17 @@ enum class DeferUpdates { off, on };
 
 /// What the user chooses about distribution. Names and meanings are those of the command line.
 struct PipelineOptions {
-  /// `ddp`, `fsdp` or `hsdp` (`zero1`, `zero2` where they are implemented).
+  /// `ddp`, `zero1`, `zero2`, `fsdp` or `hsdp`.
   std::string strategy = "fsdp";
   /// Axes that split the batch besides `data` and `fsdp`.
   std::vector<std::string> batchAxes;
   /// `PATTERN:SPEC` each, no two at odds over a parameter: PATTERN is a glob over parameter names,
-  /// SPEC is `flat`, `replicated` or the number of the dimension to split.
+  /// SPEC as in passes/ShardSpec.h.
   std::vector<std::string> shardPatterns;
   /// Parameters with fewer elements stay whole on every rank.
   int64_t minShardSize = 0;
-  /// When a gathered unit is given up between forward and backward.
-  Reshard reshard = Reshard::always;
+  /// When a gathered unit is given up between forward and backward: `always`, `never` or `axes:A+B`.
+  std::string reshard = "always";
   /// `f32` or `bf16`: of gathers and of compute, and of gradients until they are reduced. What is stored
   /// is f32.
   std::string precision = "f32", reducePrecision = "f32";
@@ -43,6 +43,8 @@ struct PipelineOptions {
   std::string remat = "none";
   /// In how many chunks of rows logits, their loss and their cotangent are computed.
   int64_t lossChunks = 1;
+  /// What is gathered and reduced at once: each `unit` or each `parameter`.
+  std::string buckets = "unit";
   /// How many gathers may run ahead of the unit in use.
   int64_t prefetch = 1;
 };

@@ -87,7 +87,7 @@ static LogicalResult verifyDim(Operation *op, RankedTensorType type, int64_t dim
 /// Fails unless `part` is one rank's part of `whole` along `dim`. A flat unit's shard (rank one)
 /// may be longer.
 static LogicalResult verifyPart(Operation *op, Type wholeType, Type partType, int64_t dim,
-                                ArrayAttr over, bool mayBeLonger) {
+                                ArrayAttr over) {
   auto whole = cast<RankedTensorType>(wholeType);
   auto part = cast<RankedTensorType>(partType);
   if (failed(verifyDim(op, whole, dim)))
@@ -95,7 +95,7 @@ static LogicalResult verifyPart(Operation *op, Type wholeType, Type partType, in
   int64_t ranks = getMesh(op).getSize(getAxisNames(over));
   SmallVector<int64_t> shape(whole.getShape());
   shape[dim] = llvm::divideCeil(shape[dim], ranks);
-  if (mayBeLonger && whole.getRank() == 1 && part.getRank() == 1)
+  if (whole.getRank() == 1 && part.getRank() == 1)
     shape[0] = std::max(shape[0], part.getDimSize(0));
   RankedTensorType expected = RankedTensorType::get(shape, whole.getElementType());
   if (part != expected)
@@ -106,12 +106,12 @@ static LogicalResult verifyPart(Operation *op, Type wholeType, Type partType, in
 
 int64_t AllGatherOp::getReceivedBytes() { return bytesOf(getInput()) * (getGroupSize() - 1); }
 LogicalResult AllGatherOp::verify() {
-  return verifyPart(*this, getType(), getInput().getType(), getDim(), getOver(), true);
+  return verifyPart(*this, getType(), getInput().getType(), getDim(), getOver());
 }
 
 int64_t ReduceScatterOp::getReceivedBytes() { return bytesOf(getResult()) * (getGroupSize() - 1); }
 LogicalResult ReduceScatterOp::verify() {
-  return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver(), true);
+  return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver());
 }
 
 // A reduce-scatter and an all-gather of the parts.
@@ -123,7 +123,7 @@ int64_t AllReduceOp::getReceivedBytes() {
 bool AllSliceOp::meets() { return false; }
 int64_t AllSliceOp::getReceivedBytes() { return 0; }
 LogicalResult AllSliceOp::verify() {
-  return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver(), false);
+  return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver());
 }
 
 int64_t AllToAllOp::getReceivedBytes() {

@@ -107,7 +107,7 @@ def FSDP_StorageKind : I32EnumAttr<"StorageKind", "how a parameter is stored ove
 }
 
 def FSDP_Reshard : I32EnumAttr<"Reshard", "when a gathered unit is freed", [
-    I32EnumAttrCase<"always", 0>, I32EnumAttrCase<"never", 1>]> {
+    I32EnumAttrCase<"always", 0>, I32EnumAttrCase<"never", 1>, I32EnumAttrCase<"axes", 2>]> {
   let cppNamespace = "::mlir::fsdp";
   let genSpecializedAttr = 0;
 }
@@ -118,32 +118,82 @@ def FSDP_CheckpointPolicy : I32EnumAttr<"CheckpointPolicy", "what a region of fo
   let genSpecializedAttr = 0;
 }
 
-def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
-  let summary = "How a parameter, its gradient and its optimizer state are stored";
+def FSDP_LayoutAttr : FSDP_Attr<"Layout", "layout"> {
+  let summary = "How ranks store a tensor that a parameter has";
   let description = [{
-    How a parameter is *stored*: `flat` joins it with the others of its unit into one
-    vector that is split over `axes`; `dimension` splits dimension `dim` over `axes`;
-    `replicated` keeps a copy on every rank (`axes` empty). In *compute* it is used
-    unsharded, or as specified by the shardings of the step's values; storage axes do not take part in
-    sharding propagation. It is stored in the type of the parameter; `gather` is the type in which it is gathered and
-    read, `reduce` the type of its gradient until it is reduced; `reshard` is whether a unit gathered in forward is
-    freed before backward (`always`) or kept (`never`).
+    `flat` joins the tensor with those of the other parameters of its unit into one vector that is split over `axes`, major to
+    minor; `dimension` splits dimension `dim` over `axes`; `replicated` keeps a copy on every rank.
 
     Constraints: (C1) `replicated` has no axes, the others at least one; (C2) `dim` is given
-    for `dimension` only (-1 otherwise); (C3) types are f32, f64, bf16 or f16.
+    for `dimension` only (-1 otherwise).
 
-    Example: `#fsdp.placement<flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>`
-    and `#fsdp.placement<dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always>`
+    Example: `#fsdp.layout<flat over ["node", "fsdp"]>`, `#fsdp.layout<dimension 0 over ["fsdp"]>` and `#fsdp.layout<replicated>`
   }];
   let parameters = (ins
     EnumParameter<FSDP_StorageKind>:$kind,
     "int64_t":$dim,
-    ArrayRefParameter<"::mlir::StringAttr">:$axes,
-    "::mlir::Type":$gather,
-    "::mlir::Type":$reduce,
-    EnumParameter<FSDP_Reshard>:$reshard);
+    ArrayRefParameter<"::mlir::StringAttr">:$axes);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+}
+
+def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
+  let summary = "How a parameter, its gradient and its optimizer state are stored, and how it is split in compute";
+  let description = [{
+    What ranks *store*: `parameter`, `gradient` and `state` are the layouts of the parameter that forward reads, of the gradient
+    that is accumulated over microbatches, and of the optimizer state. A placement in which they are the same says it once. Updates are computed
+    where the state is stored. If the parameter is replicated and the state is split, every rank
+    has a copy of the parameter in the type `gather`, which is gathered after each update.
+
+    *Precision*: a parameter is stored, and updated, in its own element type; `gather` is the type in which it is gathered and
+    read, `reduce` the type of its gradient until it is reduced over ranks, `accumulate` that in which gradients of microbatches are added
+    up (by default the element type).
+
+    `reshard` is what happens to a unit gathered in forward: it is freed before backward, which gathers it again (`always`);
+    it is kept (`never`); or only its part over `axes` is kept (`axes [...]`), the first axes of the parameter's layout: forward
+    gathers over the other axes first, and backward over these only.
+
+    `compute` is how the parameter is split in *compute*; what ranks store is their part of that. Absent, it is
+    chosen by sharding propagation. Axes of layouts do not take part in propagation.
+
+    Constraints: (C1) parameter and gradient are each replicated or stored as the state is; (C2) equal layouts are given once; (C3) types are
+    f32, f64, bf16 or f16; (C4) the axes of `reshard` are some, not all, of the first axes of a flat parameter; (C5) `compute` has no partial
+    sums and no axis of a layout.
+
+    Example: `#fsdp.placement<flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>`,
+    `#fsdp.placement<dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always>`,
+    `#fsdp.placement<flat over ["fsdp", "node"], gather = f32, reduce = f32, reshard = axes ["fsdp"]>` and
+    `#fsdp.placement<parameter replicated, gradient flat over ["fsdp"], state flat over ["fsdp"], gather = bf16, reduce = f32,
+    reshard = always, compute = <@mesh, [{}, {"tensor"} ]>>`
+  }];
+  let parameters = (ins
+    "::mlir::fsdp::LayoutAttr":$parameter,
+    "::mlir::fsdp::LayoutAttr":$gradient,
+    "::mlir::fsdp::LayoutAttr":$state,
+    "::mlir::Type":$gather,
+    "::mlir::Type":$reduce,
+    "::mlir::Type":$accumulate,
+    EnumParameter<FSDP_Reshard>:$reshard,
+    ArrayRefParameter<"::mlir::StringAttr">:$reshardAxes,
+    "::mlir::fsdp::ShardingAttr":$compute);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The layout where updates are computed: that of the state.
+    StorageKind getKind() const { return getState().getKind(); }
+    int64_t getDim() const { return getState().getDim(); }
+    ::llvm::ArrayRef<::mlir::StringAttr> getAxes() const { return getState().getAxes(); }
+    /// True where every rank keeps a copy of a parameter whose updates are split over ranks.
+    bool hasCopy() const { return getParameter() != getState(); }
+    /// True where the layouts of parameter, gradient and state are those of `other`.
+    bool isStoredLike(PlacementAttr other) const {
+      return getParameter() == other.getParameter() && getGradient() == other.getGradient() &&
+             getState() == other.getState();
+    }
+    PlacementAttr withPrecision(::mlir::Type gather, ::mlir::Type reduce) const;
+    PlacementAttr withReshard(Reshard reshard, ::llvm::ArrayRef<::mlir::StringAttr> axes = {}) const;
+    PlacementAttr withCompute(ShardingAttr compute) const;
+  }];
 }
 
 def FSDP_InitKind : I32EnumAttr<"InitKind", "distribution of initial values", [

@@ -151,8 +151,8 @@ def FSDP_AllSliceOp : FSDP_CollectiveOp<"all_slice", [Pure], ["meets"]> {
 
     Constraints:
     - (C1) axes are distinct axes of the mesh, at least one.
-    - (C2) along `dim`, the result has ceil(operand size / n) elements; other dimensions and the
-      element types are equal.
+    - (C2) along `dim`, the result has ceil(operand size / n) elements, of rank one also more (the shard of a flat unit); other
+      dimensions and the element types are equal.
 
     Example:
     ```mlir

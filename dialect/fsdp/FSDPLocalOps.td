@@ -8,12 +8,12 @@ include "dialect/nn/NNInterfaces.td"
 
 def FSDP_LoadOp : FSDP_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     InLocalPhase, MemoryEffects<[MemRead<FSDP_ParameterResource>]>]> {
-  let summary = "The shard of a storage, or of one of its states";
+  let summary = "What a rank keeps of a storage: the shard, a state or the copy";
   let description = [{
-    `what` is "parameter" or the name of a state.
+    `what` is "parameter", "copy" or the name of a state.
 
     Constraints:
-    - (C1) the symbol names a `fsdp.storage` of the result's type which has that state.
+    - (C1) the symbol names a `fsdp.storage` that keeps a tensor of that name and of the result's type.
 
     Example:
     ```mlir
@@ -33,12 +33,12 @@ def FSDP_LoadOp : FSDP_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
 
 def FSDP_StoreOp : FSDP_Op<"store", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     InLocalPhase, MemoryEffects<[MemWrite<FSDP_ParameterResource>]>]> {
-  let summary = "Replace the shard of a storage, or of one of its states";
+  let summary = "Replace what a rank keeps of a storage: the shard, a state or the copy";
   let description = [{
-    `what` is "parameter" or the name of a state.
+    `what` is "parameter", "copy" or the name of a state.
 
     Constraints:
-    - (C1) the symbol names a `fsdp.storage` of the value's type which has that state.
+    - (C1) the symbol names a `fsdp.storage` that keeps a tensor of that name and of the value's type.
 
     Example: see `fsdp.optimizer_step`.
   }];

@@ -36,8 +36,10 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     - (C1) the element type is a float type.
     - (C2) `file_shape` has as many elements as the type.
     - (C3) a `dimension` placement names a dimension of the type; its axes are axes of the mesh.
-    - (C4) the flat placements of one unit are equal; (C5) they gather and reduce in the element type or a narrower one.
+    - (C4) the flat placements of one unit are equal, but for `compute`; (C5) they gather and reduce in the element type or a narrower one,
+      and accumulate in one narrower than the element type and not narrower than `reduce`, or do not say.
     - (C6) the name is not `__metadata__`.
+    - (C7) `compute` is a sharding over the mesh of the module, of the rank of the type.
 
     Example:
     ```mlir
@@ -117,12 +119,16 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
     (the optimizer's). For `flat`, the unsplit storage is the members one after the other, padded at the end to
     (number of ranks over the axes) x (shard size). For `dimension` there is one member,
     and the shard is its ceil-divided part. For `replicated` the shard is whole.
+    With `copy` every rank also keeps all members unsplit, in a tensor of that type: forward reads it, and it is gathered after each
+    update. The parameter is then stored as a shard only if its element type is not that of the copy.
     Decay applies to the members whose file rank is two or more.
 
     Constraints:
     - (C1) flat members do not overlap, are in order and fit; their shard has rank one.
     - (C2) `dimension` has one member at offset 0 and the shard has its ceil-divided shape.
     - (C3) `replicated` storages are flat (rank one) with all members whole.
+    - (C4) a `copy` is of a storage that is split; it has the members without padding (the one member's shape) in the shard's element
+      type or a narrower one.
 
     Example:
     ```mlir
@@ -131,19 +137,36 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
     fsdp.param @b : tensor<3xf32> unit "fc" init <constant, 0.0>
     fsdp.storage @fc : tensor<8xf32> flat over ["fsdp"] states ["momentum"]
         members [#fsdp.member<@w at 0>, #fsdp.member<@b at 12>]
+    fsdp.storage @copied : tensor<8xf32> flat over ["fsdp"] copy tensor<15xbf16> states ["momentum"]
+        members [#fsdp.member<@w at 0>, #fsdp.member<@b at 12>]
     ```
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name, TypeAttrOf<FSDP_FloatTensor>:$shard,
     FSDP_StorageKindAttr:$kind,
-    DefaultValuedAttr<I64Attr, "-1">:$dim, StrArrayAttr:$axes, StrArrayAttr:$states, ArrayAttr:$members);
+    DefaultValuedAttr<I64Attr, "-1">:$dim, StrArrayAttr:$axes,
+    OptionalAttr<TypeAttrOf<FSDP_FloatTensor>>:$copy, StrArrayAttr:$states, ArrayAttr:$members);
   let assemblyFormat = [{
-    $sym_name `:` $shard `` $kind (`dim` $dim^)? `over` $axes `states` $states `members` $members attr-dict
+    $sym_name `:` $shard `` $kind (`dim` $dim^)? `over` $axes (`copy` $copy^)? `states` $states `members` $members attr-dict
   }];
   let extraClassDeclaration = [{
+    /// What a rank keeps besides states: its shard of the parameter, and the copy of all of it.
+    static constexpr ::llvm::StringLiteral parameter = "parameter", copy = "copy";
     ::mlir::RankedTensorType getShardType() {
       return ::llvm::cast<::mlir::RankedTensorType>(getShard());
     }
+    /// The type of the copy, or null.
+    ::mlir::RankedTensorType getCopyType() {
+      return getCopy() ? ::llvm::cast<::mlir::RankedTensorType>(*getCopy()) : ::mlir::RankedTensorType();
+    }
+    /// False where the copy holds the parameter exactly.
+    bool keepsShard() {
+      return !getCopy() || getCopyType().getElementType() != getShardType().getElementType();
+    }
+    /// The names of all that a rank keeps: the shard, the copy, the states.
+    ::llvm::SmallVector<::llvm::StringRef> getKept();
+    /// The type of `what` of these; null for other names.
+    ::mlir::RankedTensorType getKeptType(::llvm::StringRef what);
   }];
 }
 

@@ -10,15 +10,15 @@ def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase,
   let summary = "A place in the arena";
   let description = [{
     A `persistent` buffer stands in the program before its segments and keeps its contents from segment to segment. The driver fills
-    parameter and state shards and the step state before the first segment; others (accumulators) are unwritten until a launch writes them; a buffer of a segment lives from its first write to its last use there. `offset` is in bytes
-    from the start of the arena and is set by `fsdp-plan-memory`. `storage` and `what` say which shard a persistent buffer
-    holds: "parameter" or a state; in a buffer of a segment stand all members of the storage, "gathered", or their "gradient" before
+    parameter and state shards, copies and the step state before the first segment; others (accumulators) are unwritten until a launch writes them; a buffer of a segment lives from its first write to its last use there. `offset` is in bytes
+    from the start of the arena and is set by `fsdp-plan-memory`. `storage` and `what` say what a persistent buffer
+    holds: "parameter", "copy" or a state; in a buffer of a segment stand all members of the storage, "gathered", or their "gradient" before
     it is reduced.
 
     Constraints:
     - (C1) offsets are multiples of 64, not negative.
     - (C2) buffers directly in a program are persistent.
-    - (C3) `holds` names a storage; a persistent buffer has its type and holds "parameter" or one of its states, or it holds
+    - (C3) `holds` names a storage; a persistent buffer holds what that storage keeps and has its type, or it holds
       "accumulator", the sum of its gradients over microbatches; another one holds "gathered" or "gradient", and all members fit.
 
     Example:

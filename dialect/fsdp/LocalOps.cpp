@@ -29,15 +29,13 @@ LogicalResult mlir::fsdp::detail::verifyStorage(SymbolTableCollection &symbols, 
   if (failed(found))
     return failure();
   StorageOp storage = *found;
-  bool known = what == "parameter" || llvm::any_of(storage.getStates(), [&](Attribute state) {
-                 return cast<StringAttr>(state).getValue() == what;
-               });
-  if (!known)
-    return op->emitOpError() << "names state '" << what << "', which storage '" << symbol.getValue()
-                             << "' lacks";
-  if (storage.getShard() != type)
-    return op->emitOpError() << "has type " << type << ", expected " << storage.getShard()
-                             << ", the shard of storage '" << symbol.getValue() << "'";
+  RankedTensorType kept = storage.getKeptType(what);
+  if (!kept)
+    return op->emitOpError() << "names '" << what << "', which storage '" << symbol.getValue()
+                             << "' does not keep; it keeps " << llvm::join(storage.getKept(), ", ");
+  if (kept != type)
+    return op->emitOpError() << "has type " << type << ", expected " << kept << ", the type of '"
+                             << what << "' of storage '" << symbol.getValue() << "'";
   return success();
 }
 
@@ -142,7 +140,13 @@ LogicalResult OptimizerStepOp::verifySymbolUses(SymbolTableCollection &symbols) 
   if (!sameType(getGradient()) || !sameType(getNewParameter()) ||
       !llvm::all_of(getStates(), sameType) || !llvm::all_of(getNewStates(), sameType))
     return emitOpError() << "needs gradient, states and results of the parameter's type " << type;
-  return verifyStorage(symbols, *this, getStorageAttr(), "parameter", type);
+  FailureOr<StorageOp> storage = fsdp::detail::findStorage(symbols, *this, getStorageAttr());
+  if (failed(storage))
+    return failure();
+  if (storage->getShard() != type)
+    return emitOpError() << "has type " << type << ", expected " << storage->getShard()
+                         << ", the shard of storage '" << getStorage() << "'";
+  return success();
 }
 
 LogicalResult AdvanceOp::verify() {

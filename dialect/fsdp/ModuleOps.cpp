@@ -28,7 +28,7 @@ static LogicalResult verifyFlatUnits(ModuleOp module) {
     if (!placement || placement.getKind() != StorageKind::flat)
       continue;
     ParamOp first = firstOf.try_emplace(param.getUnit(), param).first->second;
-    if (first.getPlacementAttr() == placement)
+    if (first.getPlacementAttr().withCompute({}) == placement.withCompute({}))
       continue;
     InFlightDiagnostic diag = first.emitOpError()
                               << "and '" << param.getSymName() << "' share the flat unit '"
@@ -37,6 +37,43 @@ static LogicalResult verifyFlatUnits(ModuleOp module) {
     return diag;
   }
   return success();
+}
+
+/// Fails where `placement` does not fit the type of `param` or the mesh.
+static LogicalResult verifyPlacement(ParamOp param, PlacementAttr placement) {
+  RankedTensorType type = param.getTensorType();
+  if (failed(verifyAxes(param, placement.getAxes(), "placement names")))
+    return failure();
+  if (placement.getKind() == StorageKind::dimension && placement.getDim() >= type.getRank())
+    return param.emitOpError() << "placement splits dimension " << placement.getDim()
+                               << ", expected a dimension below " << type.getRank();
+  Type element = type.getElementType();
+  for (auto [leg, wire] : {std::pair("gathers", placement.getGather()),
+                           std::pair("reduces", placement.getReduce())})
+    if (wire != element && wire.getIntOrFloatBitWidth() >= element.getIntOrFloatBitWidth())
+      return param.emitOpError() << "placement " << leg << " " << wire << ", expected " << element
+                                 << " or a narrower float type";
+  if (Type sum = placement.getAccumulate())
+    if (sum.getIntOrFloatBitWidth() >= element.getIntOrFloatBitWidth() ||
+        (sum != placement.getReduce() &&
+         sum.getIntOrFloatBitWidth() <= placement.getReduce().getIntOrFloatBitWidth()))
+      return param.emitOpError() << "placement accumulates " << sum << ", expected a type narrower than "
+                                 << element << " and " << placement.getReduce()
+                                 << " or wider; leave it out for " << element;
+  ShardingAttr compute = placement.getCompute();
+  if (!compute)
+    return success();
+  if (MeshOp mesh = getMeshOp(param); mesh && compute.getMesh().getAttr() != mesh.getSymNameAttr())
+    return param.emitOpError() << "placement computes on mesh '" << compute.getMesh().getValue()
+                               << "', expected '" << mesh.getSymName() << "', the module's";
+  if (compute.getRank() != type.getRank())
+    return param.emitOpError() << "placement splits " << compute.getRank()
+                               << " dimensions in compute, expected " << type.getRank()
+                               << " as the type has";
+  SmallVector<StringAttr> axes;
+  for (int64_t dim = 0; dim < compute.getRank(); ++dim)
+    llvm::append_range(axes, compute.getAxes(dim));
+  return verifyAxes(param, axes, "placement computes over");
 }
 
 LogicalResult ParamOp::verify() {
@@ -66,18 +103,7 @@ LogicalResult ParamOp::verify() {
   PlacementAttr placement = getPlacementAttr();
   if (!placement)
     return success();
-  if (failed(verifyAxes(*this, placement.getAxes(), "placement names")))
-    return failure();
-  if (placement.getKind() == StorageKind::dimension && placement.getDim() >= type.getRank())
-    return emitOpError() << "placement splits dimension " << placement.getDim()
-                         << ", expected a dimension below " << type.getRank();
-  Type element = type.getElementType();
-  for (auto [leg, wire] : {std::pair("gathers", placement.getGather()),
-                           std::pair("reduces", placement.getReduce())})
-    if (wire != element && wire.getIntOrFloatBitWidth() >= element.getIntOrFloatBitWidth())
-      return emitOpError() << "placement " << leg << " " << wire << ", expected " << element
-                           << " or a narrower float type";
-  return success();
+  return verifyPlacement(*this, placement);
 }
 
 LogicalResult StepOp::verify() {
@@ -94,6 +120,43 @@ LogicalResult StepOp::verify() {
     return emitOpError() << "of kind 'train' needs an optimizer";
   if (!train && getOptimizer())
     return emitOpError() << "of kind 'evaluate' takes no optimizer";
+  return success();
+}
+
+SmallVector<StringRef> StorageOp::getKept() {
+  SmallVector<StringRef> kept;
+  if (keepsShard())
+    kept.push_back(parameter);
+  if (getCopy())
+    kept.push_back(copy);
+  llvm::append_range(kept, getStates().getAsValueRange<StringAttr>());
+  return kept;
+}
+
+RankedTensorType StorageOp::getKeptType(StringRef what) {
+  if (!llvm::is_contained(getKept(), what))
+    return nullptr;
+  return getCopy() && what == copy ? getCopyType() : getShardType();
+}
+
+/// Fails unless the copy of `storage` has `members`, which is the shape of all of them.
+static LogicalResult verifyCopy(StorageOp storage, ArrayRef<int64_t> members) {
+  RankedTensorType copy = storage.getCopyType(), shard = storage.getShardType();
+  if (!copy)
+    return success();
+  if (storage.getKind() == StorageKind::replicated)
+    return storage.emitOpError() << "that is replicated has a copy, expected none";
+  Type element = copy.getElementType();
+  if (copy.getShape() != members ||
+      (element != shard.getElementType() &&
+       element.getIntOrFloatBitWidth() >= shard.getElementType().getIntOrFloatBitWidth()))
+    return storage.emitOpError() << "has copy " << copy << ", expected "
+                                 << RankedTensorType::get(members, shard.getElementType())
+                                 << " or the same of a narrower float type";
+  for (StringRef state : storage.getStates().getAsValueRange<StringAttr>())
+    if (state == StorageOp::copy)
+      return storage.emitOpError() << "has a state called '" << state
+                                   << "' beside its copy; rename the state";
   return success();
 }
 
@@ -137,6 +200,8 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (dim < 0 || dim >= static_cast<int64_t>(expected.size()))
       return emitOpError() << "splits dimension " << dim << ", expected a dimension below "
                            << expected.size();
+    if (failed(verifyCopy(*this, expected)))
+      return failure();
     expected[dim] = llvm::divideCeil(expected[dim], ranks);
     if (shard.getShape() != ArrayRef<int64_t>(expected))
       return emitOpError() << "has shard " << shard << ", expected " << shard.clone(expected)
@@ -161,7 +226,7 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (end > capacity)
     return emitOpError() << "members need " << end << " elements, got " << capacity << " ("
                          << shard.getNumElements() << " on each of " << ranks << " ranks)";
-  return success();
+  return verifyCopy(*this, ArrayRef<int64_t>(end));
 }
 
 LogicalResult ProgramOp::verify() {

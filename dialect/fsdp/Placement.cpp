@@ -45,68 +45,76 @@ LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError, Ini
   return success();
 }
 
-Attribute PlacementAttr::parse(AsmParser &parser, Type) {
-  StorageKind kind;
-  int64_t dim = -1;
-  SmallVector<StringAttr> axes;
-  Type gather, reduce;
-  StringRef keyword;
-  SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseLess() || parser.parseKeyword(&keyword))
-    return {};
-  std::optional<StorageKind> parsedKind = symbolizeStorageKind(keyword);
-  if (!parsedKind) {
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseAxisNames(AsmParser &parser, SmallVectorImpl<StringAttr> &axes) {
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
+    std::string name;
+    if (parser.parseString(&name))
+      return failure();
+    axes.push_back(StringAttr::get(parser.getContext(), name));
+    return success();
+  });
+}
+
+static void printAxisNames(AsmPrinter &printer, ArrayRef<StringAttr> axes) {
+  printer << "[";
+  llvm::interleaveComma(axes, printer);
+  printer << "]";
+}
+
+/// Parses `flat over ["fsdp"]`, without the angle brackets, from `keyword` on.
+static LayoutAttr parseLayout(AsmParser &parser, SMLoc loc, StringRef keyword) {
+  std::optional<StorageKind> kind = symbolizeStorageKind(keyword);
+  if (!kind) {
     parser.emitError(loc) << "unknown storage '" << keyword
                           << "', expected flat, dimension or replicated";
     return {};
   }
-  kind = *parsedKind;
-  if (kind == StorageKind::dimension && parser.parseInteger(dim))
+  int64_t dim = -1;
+  if (*kind == StorageKind::dimension && parser.parseInteger(dim))
     return {};
-  if (succeeded(parser.parseOptionalKeyword("over")) &&
-      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
-        std::string name;
-        if (parser.parseString(&name))
-          return failure();
-        axes.push_back(StringAttr::get(parser.getContext(), name));
-        return success();
-      }))
+  SmallVector<StringAttr> axes;
+  if (succeeded(parser.parseOptionalKeyword("over")) && parseAxisNames(parser, axes))
     return {};
-  if (parser.parseComma() || parser.parseKeyword("gather") || parser.parseEqual() ||
-      parser.parseType(gather) || parser.parseComma() || parser.parseKeyword("reduce") ||
-      parser.parseEqual() || parser.parseType(reduce) || parser.parseComma() ||
-      parser.parseKeyword("reshard") || parser.parseEqual())
-    return {};
-  loc = parser.getCurrentLocation();
+  return parser.getChecked<LayoutAttr>(parser.getContext(), *kind, dim, axes);
+}
+
+static LayoutAttr parseLayout(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef keyword;
   if (parser.parseKeyword(&keyword))
     return {};
-  std::optional<Reshard> reshard = symbolizeReshard(keyword);
-  if (!reshard) {
-    parser.emitError(loc) << "unknown reshard '" << keyword << "', expected always or never";
-    return {};
-  }
-  if (parser.parseGreater())
-    return {};
-  return parser.getChecked<PlacementAttr>(parser.getContext(), kind, dim, axes, gather, reduce,
-                                          *reshard);
+  return parseLayout(parser, loc, keyword);
 }
 
-void PlacementAttr::print(AsmPrinter &printer) const {
-  printer << "<" << stringifyStorageKind(getKind());
-  if (getKind() == StorageKind::dimension)
-    printer << " " << getDim();
-  if (getKind() != StorageKind::replicated) {
-    printer << " over [";
-    llvm::interleaveComma(getAxes(), printer);
-    printer << "]";
+static void printLayout(AsmPrinter &printer, LayoutAttr layout) {
+  printer << stringifyStorageKind(layout.getKind());
+  if (layout.getKind() == StorageKind::dimension)
+    printer << " " << layout.getDim();
+  if (layout.getKind() != StorageKind::replicated) {
+    printer << " over ";
+    printAxisNames(printer, layout.getAxes());
   }
-  printer << ", gather = " << getGather() << ", reduce = " << getReduce()
-          << ", reshard = " << stringifyReshard(getReshard()) << ">";
 }
 
-LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError, StorageKind kind,
-                                    int64_t dim, ArrayRef<StringAttr> axes, Type gather,
-                                    Type reduce, Reshard) {
+Attribute LayoutAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  LayoutAttr layout = parseLayout(parser);
+  return layout && succeeded(parser.parseGreater()) ? layout : LayoutAttr();
+}
+
+void LayoutAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printLayout(printer, *this);
+  printer << ">";
+}
+
+LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, StorageKind kind,
+                                 int64_t dim, ArrayRef<StringAttr> axes) {
   if (kind == StorageKind::replicated && !axes.empty())
     return emitError() << "a replicated placement has no axes";
   if (kind != StorageKind::replicated && axes.empty())
@@ -116,9 +124,149 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError
     return emitError() << "a '" << stringifyStorageKind(kind) << "' placement got dimension " << dim
                        << (kind == StorageKind::dimension ? ", expected 0 or more"
                                                           : ", expected none");
-  for (Type type : {gather, reduce})
-    if (!type.isF32() && !type.isF64() && !type.isBF16() && !type.isF16())
-      return emitError() << "gather and reduce types must be float types: got " << type
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Placements
+//===----------------------------------------------------------------------===//
+
+PlacementAttr PlacementAttr::withPrecision(Type gather, Type reduce) const {
+  return get(getContext(), getParameter(), getGradient(), getState(), gather, reduce,
+             getAccumulate(), getReshard(), getReshardAxes(), getCompute());
+}
+
+PlacementAttr PlacementAttr::withReshard(Reshard reshard, ArrayRef<StringAttr> axes) const {
+  return get(getContext(), getParameter(), getGradient(), getState(), getGather(), getReduce(),
+             getAccumulate(), reshard, axes, getCompute());
+}
+
+PlacementAttr PlacementAttr::withCompute(ShardingAttr compute) const {
+  return get(getContext(), getParameter(), getGradient(), getState(), getGather(), getReduce(),
+             getAccumulate(), getReshard(), getReshardAxes(), compute);
+}
+
+/// Parses `, NAME = ` of a part that must be there.
+static ParseResult parseName(AsmParser &parser, StringRef name) {
+  return failure(parser.parseComma() || parser.parseKeyword(name) || parser.parseEqual());
+}
+
+Attribute PlacementAttr::parse(AsmParser &parser, Type) {
+  LayoutAttr parameter, gradient, state;
+  StringRef keyword;
+  if (parser.parseLess())
+    return {};
+  SMLoc start = parser.getCurrentLocation(), loc = start;
+  if (parser.parseKeyword(&keyword))
+    return {};
+  if (keyword == "parameter") {
+    if (!(parameter = parseLayout(parser)) || parser.parseComma() ||
+        parser.parseKeyword("gradient") || !(gradient = parseLayout(parser)) ||
+        parser.parseComma() || parser.parseKeyword("state") || !(state = parseLayout(parser)))
+      return {};
+    if (parameter == state && gradient == state) {
+      parser.emitError(start) << "parameter, gradient and state have the same layout; give it once";
+      return {};
+    }
+  } else if (!(parameter = gradient = state = parseLayout(parser, loc, keyword))) {
+    return {};
+  }
+  Type gather, reduce, accumulate;
+  if (parseName(parser, "gather") || parser.parseType(gather) || parseName(parser, "reduce") ||
+      parser.parseType(reduce) || parser.parseComma())
+    return {};
+  if (succeeded(parser.parseOptionalKeyword("accumulate")))
+    if (parser.parseEqual() || parser.parseType(accumulate) || parser.parseComma())
+      return {};
+  if (parser.parseKeyword("reshard") || parser.parseEqual())
+    return {};
+  loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return {};
+  std::optional<Reshard> reshard = symbolizeReshard(keyword);
+  if (!reshard) {
+    parser.emitError(loc) << "unknown reshard '" << keyword << "', expected always, never or axes";
+    return {};
+  }
+  SmallVector<StringAttr> kept;
+  if (*reshard == Reshard::axes && parseAxisNames(parser, kept))
+    return {};
+  ShardingAttr compute;
+  if (succeeded(parser.parseOptionalComma())) {
+    if (parser.parseKeyword("compute") || parser.parseEqual())
+      return {};
+    compute = dyn_cast_or_null<ShardingAttr>(ShardingAttr::parse(parser, Type()));
+    if (!compute)
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<PlacementAttr>(parser.getContext(), parameter, gradient, state, gather,
+                                          reduce, accumulate, *reshard, kept, compute);
+}
+
+void PlacementAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  if (getParameter() != getState() || getGradient() != getState()) {
+    printer << "parameter ";
+    printLayout(printer, getParameter());
+    printer << ", gradient ";
+    printLayout(printer, getGradient());
+    printer << ", state ";
+  }
+  printLayout(printer, getState());
+  printer << ", gather = " << getGather() << ", reduce = " << getReduce();
+  if (getAccumulate())
+    printer << ", accumulate = " << getAccumulate();
+  printer << ", reshard = " << stringifyReshard(getReshard());
+  if (getReshard() == Reshard::axes) {
+    printer << " ";
+    printAxisNames(printer, getReshardAxes());
+  }
+  if (getCompute()) {
+    printer << ", compute = ";
+    getCompute().print(printer);
+  }
+  printer << ">";
+}
+
+LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                    LayoutAttr parameter, LayoutAttr gradient, LayoutAttr state,
+                                    Type gather, Type reduce, Type accumulate, Reshard reshard,
+                                    ArrayRef<StringAttr> reshardAxes, ShardingAttr compute) {
+  for (auto [what, layout] : {std::pair("parameter", parameter), std::pair("gradient", gradient)})
+    if (layout != state && layout.getKind() != StorageKind::replicated)
+      return emitError() << "the " << what << " is stored as " << layout
+                         << ", expected replicated or " << state << " as the state";
+  for (Type type : {gather, reduce, accumulate})
+    if (type && !type.isF32() && !type.isF64() && !type.isBF16() && !type.isF16())
+      return emitError() << "gather, reduce and accumulate types must be float types: got " << type
                          << ", expected f32, f64, bf16 or f16";
+  if ((reshard == Reshard::axes) == reshardAxes.empty())
+    return emitError() << "reshard = " << stringifyReshard(reshard) << " has "
+                       << reshardAxes.size() << " axes, expected "
+                       << (reshardAxes.empty() ? "at least one; say never for none"
+                                               : "none; say reshard = axes [...]");
+  if (reshard == Reshard::axes) {
+    ArrayRef<StringAttr> stored = parameter.getAxes();
+    if (parameter.getKind() != StorageKind::flat || reshardAxes.size() >= stored.size() ||
+        stored.take_front(reshardAxes.size()) != reshardAxes) {
+      InFlightDiagnostic diag = emitError() << "reshard keeps the part over [";
+      llvm::interleaveComma(reshardAxes, diag);
+      return diag << "] of a parameter that is " << parameter
+                  << ", expected some, not all, of the first axes of a flat one";
+    }
+  }
+  if (!compute)
+    return success();
+  if (!compute.getUnreduced().empty())
+    return emitError() << "a parameter is no partial sum: got compute = " << compute
+                       << ", expected a sharding without 'unreduced'";
+  for (ArrayAttr axes : compute.getDimAxes())
+    for (auto axis : axes.getAsRange<StringAttr>())
+      if (llvm::is_contained(state.getAxes(), axis))
+        return emitError() << "axis " << axis
+                           << " splits the parameter in compute and where it is stored; use it for "
+                              "one of them";
   return success();
 }

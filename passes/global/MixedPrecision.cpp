@@ -253,9 +253,7 @@ void MixedPrecision::runOnOperation() {
                              "to be stored in f32";
       return signalPassFailure();
     }
-    param.setPlacementAttr(PlacementAttr::get(&getContext(), placement.getKind(),
-                                              placement.getDim(), placement.getAxes(), gather, wire,
-                                              placement.getReshard()));
+    param.setPlacementAttr(placement.withPrecision(gather, wire));
   }
   if (!narrows)
     return;

@@ -1,6 +1,7 @@
 //===- ReshardAfterForward.cpp - what is kept from forward to backward ----===//
 
 #include "passes/Passes.h"
+#include "passes/ShardSpec.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_RESHARDAFTERFORWARDPASS
@@ -14,18 +15,45 @@ namespace {
 struct ReshardAfterForward : fsdp::impl::ReshardAfterForwardPassBase<ReshardAfterForward> {
   using Base::Base;
 
-  void runOnOperation() override {
-    for (auto param : getOperation().getOps<ParamOp>()) {
-      PlacementAttr placement = param.getPlacementAttr();
-      if (!placement) {
-        param.emitOpError() << "'" << param.getSymName()
-                            << "' has no placement yet; run --fsdp-shard-parameters first";
-        return signalPassFailure();
-      }
-      param.setPlacementAttr(PlacementAttr::get(
-          &getContext(), placement.getKind(), placement.getDim(), placement.getAxes(),
-          placement.getGather(), placement.getReduce(), when));
-    }
-  }
+  void runOnOperation() override;
+
+private:
+  LogicalResult set(ParamOp param, Reshard reshard, ArrayRef<StringAttr> axes);
 };
 } // namespace
+
+LogicalResult ReshardAfterForward::set(ParamOp param, Reshard reshard, ArrayRef<StringAttr> axes) {
+  PlacementAttr placement = param.getPlacementAttr();
+  if (!placement)
+    return param.emitOpError() << "'" << param.getSymName()
+                               << "' has no placement yet; run --fsdp-shard-parameters first";
+  LayoutAttr layout = placement.getParameter();
+  if (reshard == Reshard::axes) {
+    // Nothing is gathered of what every rank has.
+    if (layout.getKind() == StorageKind::replicated)
+      return success();
+    ArrayRef<StringAttr> stored = layout.getAxes();
+    if (layout.getKind() != StorageKind::flat || axes.size() >= stored.size() ||
+        stored.take_front(axes.size()) != axes)
+      return param.emitOpError() << "'" << param.getSymName() << "' is stored as " << layout
+                                 << ", of which option 'when' got '" << when
+                                 << "', expected some, not all, of the first axes of a flat "
+                                    "storage, as axes:fsdp of flat(fsdp+node)";
+  }
+  param.setPlacementAttr(placement.withReshard(reshard, axes));
+  return success();
+}
+
+void ReshardAfterForward::runOnOperation() {
+  ModuleOp module = getOperation();
+  std::optional<ReshardChoice> choice = parseReshard(when);
+  if (!choice) {
+    module.emitError() << "option 'when' got '" << when << "', expected " << reshardForm;
+    return signalPassFailure();
+  }
+  SmallVector<StringAttr> axes = llvm::map_to_vector(
+      choice->axes, [&](const std::string &axis) { return StringAttr::get(&getContext(), axis); });
+  for (auto param : module.getOps<ParamOp>())
+    if (failed(set(param, choice->reshard, axes)))
+      return signalPassFailure();
+}

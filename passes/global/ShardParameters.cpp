@@ -1,7 +1,8 @@
 //===- ShardParameters.cpp - where every parameter is stored --------------===//
 
-#include "cli/Numbers.h"
 #include "passes/Passes.h"
+#include "passes/ShardSpec.h"
+#include "passes/global/Strategies.h"
 #include "llvm/Support/GlobPattern.h"
 
 namespace mlir::fsdp {
@@ -12,17 +13,13 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The mesh axis that parameters are stored over.
-static constexpr llvm::StringLiteral storageAxis = "fsdp";
-
 namespace {
 
 /// One `PATTERN:SPEC` of the option `shard`.
 struct ShardRule {
   std::string text;
   llvm::GlobPattern pattern;
-  StorageKind kind;
-  int64_t dim = -1;
+  ShardSpec spec;
   bool used = false;
 };
 
@@ -32,29 +29,38 @@ struct ShardParameters : fsdp::impl::ShardParametersPassBase<ShardParameters> {
   void runOnOperation() override;
 
 private:
-  LogicalResult checkStrategy(MeshOp mesh);
+  LogicalResult chooseStrategy(MeshOp mesh);
   FailureOr<ShardRule> parseRule(StringRef text);
+  FailureOr<const ShardRule *> findRule(ParamOp param, MutableArrayRef<ShardRule> rules);
+  FailureOr<PlacementAttr> store(ParamOp param, MeshAttr mesh, const ShardRule *rule);
+  FailureOr<ShardingAttr> readCompute(ParamOp param, MeshOp mesh, const ShardRule &rule);
   LogicalResult place(ParamOp param, MeshOp mesh, MutableArrayRef<ShardRule> rules);
+
+  SmallVector<StringAttr> getAxes(ArrayRef<std::string> names) {
+    return llvm::map_to_vector(
+        names, [&](const std::string &name) { return StringAttr::get(&getContext(), name); });
+  }
+
+  const Strategy *scheme = nullptr;
 };
 
 } // namespace
 
-LogicalResult ShardParameters::checkStrategy(MeshOp mesh) {
-  MeshAttr axes = mesh.getMesh();
-  StringRef scheme = strategy;
-  if (scheme == "zero1" || scheme == "zero2")
-    return mesh.emitError() << "strategy '" << scheme
-                            << "' shards gradients and optimizer state differently from "
-                               "parameters, which is not available yet; use fsdp, hsdp or ddp";
-  if (scheme != "fsdp" && scheme != "ddp" && scheme != "hsdp")
-    return mesh.emitError() << "unknown strategy '" << scheme << "', expected fsdp, hsdp or ddp";
-  if (scheme == "hsdp" && (axes.getAxisIndex(storageAxis) < 0 || axes.getAxisIndex("data") < 0))
-    return mesh.emitError() << "strategy 'hsdp' shards over axis 'fsdp' and replicates over axis "
-                               "'data', got mesh "
-                            << axes << "; give it both axes";
-  if (scheme == "fsdp" && axes.getAxisIndex(storageAxis) < 0)
-    mesh.emitRemark() << "mesh " << axes << " has no axis 'fsdp': every parameter is replicated";
-  return success();
+LogicalResult ShardParameters::chooseStrategy(MeshOp mesh) {
+  scheme = findStrategy(strategy);
+  if (!scheme)
+    return mesh.emitError() << "unknown strategy '" << strategy << "', expected "
+                            << listStrategies();
+  std::string mismatch = explainMismatch(*scheme, mesh.getMesh());
+  if (mismatch.empty())
+    return success();
+  // The default strategy takes any mesh: with nothing to store over, it stores everything everywhere.
+  if (scheme->name == ShardParametersPassOptions().strategy) {
+    mesh.emitRemark() << "mesh " << mesh.getMesh()
+                      << " has no axis 'fsdp': every parameter is replicated";
+    return success();
+  }
+  return mesh.emitError() << "strategy '" << strategy << "' " << mismatch;
 }
 
 FailureOr<ShardRule> ShardParameters::parseRule(StringRef text) {
@@ -65,55 +71,105 @@ FailureOr<ShardRule> ShardParameters::parseRule(StringRef text) {
   llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
   if (!pattern)
     return fail() << "whose pattern is malformed: " << llvm::toString(pattern.takeError());
-  ShardRule rule{text.str(), std::move(*pattern), StorageKind::dimension};
-  if (spec == "flat")
-    rule.kind = StorageKind::flat;
-  else if (spec == "replicated")
-    rule.kind = StorageKind::replicated;
-  else if (!cli::parseInteger(std::string_view(spec), cli::IntegerRange<int64_t>{0, INT64_MAX},
-                              rule.dim)
-                .empty())
-    return fail() << "expected flat, replicated or the number of a dimension after ':'";
-  return rule;
+  std::optional<ShardSpec> parsed = parseShardSpec(spec);
+  if (!parsed)
+    return fail() << "expected " << shardSpecForm << " after ':'";
+  return ShardRule{text.str(), std::move(*pattern), *parsed};
 }
 
-LogicalResult ShardParameters::place(ParamOp param, MeshOp mesh, MutableArrayRef<ShardRule> rules) {
-  RankedTensorType type = param.getTensorType();
-  bool hasAxis = mesh.getMesh().getAxisIndex(storageAxis) >= 0;
-  bool small = type.getNumElements() < minShardSize.value;
-  StorageKind kind =
-      strategy == "ddp" || !hasAxis || small ? StorageKind::replicated : StorageKind::flat;
-  int64_t dim = -1;
+/// The rule for `param`, or null; fails where two say different things.
+FailureOr<const ShardRule *> ShardParameters::findRule(ParamOp param,
+                                                       MutableArrayRef<ShardRule> rules) {
   const ShardRule *matched = nullptr;
   for (ShardRule &rule : rules) {
     if (!rule.pattern.match(param.getSymName()))
       continue;
     rule.used = true;
-    if (matched && (matched->kind != rule.kind || matched->dim != rule.dim))
+    if (matched && !(matched->spec == rule.spec))
       return param.emitOpError() << "'" << param.getSymName() << "' is matched by '"
                                  << matched->text << "' and by '" << rule.text
                                  << "', which differ; give each parameter one storage, with "
                                     "patterns that do not overlap";
     matched = &rule;
-    kind = rule.kind;
-    dim = rule.dim;
-    if (kind != StorageKind::replicated && !hasAxis)
-      return param.emitOpError() << "is to be sharded by '" << rule.text
-                                 << "', but the mesh has no axis 'fsdp'";
-    if (kind == StorageKind::dimension && dim >= type.getRank())
-      return param.emitOpError() << "of type " << type << " is to be split along dimension " << dim
-                                 << " by '" << rule.text << "', expected a dimension below "
-                                 << type.getRank();
   }
+  return matched;
+}
+
+/// How `param` is stored.
+FailureOr<PlacementAttr> ShardParameters::store(ParamOp param, MeshAttr mesh,
+                                                const ShardRule *rule) {
+  RankedTensorType type = param.getTensorType();
   // What the model itself says holds unless the user of the compiler says otherwise.
-  if (param.getPlacement() && !matched)
-    return success();
-  SmallVector<StringAttr> axes;
-  if (kind != StorageKind::replicated)
-    axes.push_back(StringAttr::get(&getContext(), storageAxis));
-  Type element = type.getElementType();
-  param.setPlacementAttr(
-      PlacementAttr::get(&getContext(), kind, dim, axes, element, element, Reshard::always));
+  if (param.getPlacement() && !(rule && rule->spec.storage))
+    return param.getPlacementAttr();
+  bool hasAxis = mesh.getAxisIndex(storageAxis) >= 0;
+  bool small = type.getNumElements() < minShardSize.value;
+  ShardSpec::Storage storage;
+  if (rule && rule->spec.storage)
+    storage = *rule->spec.storage;
+  else if (scheme->splits() && hasAxis && !small)
+    storage.kind = StorageKind::flat;
+  if (storage.kind != StorageKind::replicated && storage.axes.empty())
+    storage.axes.push_back(storageAxis.str());
+  for (const std::string &axis : storage.axes)
+    if (mesh.getAxisIndex(axis) < 0)
+      return param.emitOpError() << "is to be sharded by '" << rule->text
+                                 << "', but the mesh has no axis '" << axis << "'";
+  if (storage.kind == StorageKind::dimension && storage.dim >= type.getRank())
+    return param.emitOpError() << "of type " << type << " is to be split along dimension "
+                               << storage.dim << " by '" << rule->text
+                               << "', expected a dimension below " << type.getRank();
+  auto layout = LayoutAttr::get(&getContext(), storage.kind, storage.dim, getAxes(storage.axes));
+  return scheme->place(layout, type.getElementType());
+}
+
+FailureOr<ShardingAttr> ShardParameters::readCompute(ParamOp param, MeshOp mesh,
+                                                     const ShardRule &rule) {
+  RankedTensorType type = param.getTensorType();
+  const std::vector<std::vector<std::string>> &dims = *rule.spec.compute;
+  if (static_cast<int64_t>(dims.size()) != type.getRank())
+    return param.emitOpError() << "of type " << type << " is to be split by '" << rule.text
+                               << "', which has " << dims.size() << " entries, expected "
+                               << type.getRank() << ", one for each dimension";
+  SmallVector<ArrayAttr> axes;
+  for (const std::vector<std::string> &dim : dims) {
+    for (const std::string &axis : dim)
+      if (mesh.getMesh().getAxisIndex(axis) < 0)
+        return param.emitOpError() << "is to be split by '" << rule.text
+                                   << "', but the mesh has no axis '" << axis << "'";
+    axes.push_back(getAxisArray(&getContext(), getAxes(dim)));
+  }
+  ShardingAttr sharding = ShardingAttr::getChecked(
+      [&] { return param.emitOpError() << "is to be split by '" << rule.text << "': "; },
+      &getContext(), FlatSymbolRefAttr::get(mesh.getSymNameAttr()), ArrayRef<ArrayAttr>(axes),
+      ArrayRef<bool>(SmallVector<bool>(axes.size(), false)), ArrayRef<StringAttr>());
+  if (!sharding)
+    return failure();
+  return sharding;
+}
+
+LogicalResult ShardParameters::place(ParamOp param, MeshOp mesh, MutableArrayRef<ShardRule> rules) {
+  FailureOr<const ShardRule *> rule = findRule(param, rules);
+  if (failed(rule))
+    return failure();
+  FailureOr<PlacementAttr> placement = store(param, mesh.getMesh(), *rule);
+  if (failed(placement))
+    return failure();
+  if (*rule && (*rule)->spec.compute) {
+    FailureOr<ShardingAttr> compute = readCompute(param, mesh, **rule);
+    if (failed(compute))
+      return failure();
+    PlacementAttr before = *placement;
+    PlacementAttr checked = PlacementAttr::getChecked(
+        [&] { return param.emitOpError() << "is to be split by '" << (*rule)->text << "': "; },
+        &getContext(), before.getParameter(), before.getGradient(), before.getState(),
+        before.getGather(), before.getReduce(), before.getAccumulate(), before.getReshard(),
+        before.getReshardAxes(), *compute);
+    if (!checked)
+      return failure();
+    placement = checked;
+  }
+  param.setPlacementAttr(*placement);
   return success();
 }
 
@@ -130,10 +186,12 @@ void ShardParameters::runOnOperation() {
     return;
   }
   MeshOp mesh = *meshes.begin();
-  if (failed(checkStrategy(mesh)))
+  if (failed(chooseStrategy(mesh)))
     return signalPassFailure();
   SmallVector<ShardRule> rules;
-  for (const std::string &text : shard) {
+  SmallVector<StringRef> texts;
+  StringRef(shard).split(texts, ';', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  for (StringRef text : texts) {
     FailureOr<ShardRule> rule = parseRule(text);
     if (failed(rule))
       return signalPassFailure();

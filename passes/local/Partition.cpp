@@ -57,6 +57,14 @@ void Partition::runOnOperation() {
                        << "', expected auto, each or last";
     return signalPassFailure();
   }
+  auto bucket = llvm::StringSwitch<std::optional<Buckets>>(buckets)
+                    .Case("unit", Buckets::unit)
+                    .Case("parameter", Buckets::parameter)
+                    .Default(std::nullopt);
+  if (!bucket) {
+    module.emitError() << "option 'buckets' is '" << buckets << "', expected unit or parameter";
+    return signalPassFailure();
+  }
   // Everything that the steps say is read before anything changes.
   SmallVector<StepShardings> shardings;
   for (StepOp step : steps) {
@@ -65,7 +73,7 @@ void Partition::runOnOperation() {
       return signalPassFailure();
     shardings.push_back(std::move(*read));
   }
-  FailureOr<StorageLayout> layout = StorageLayout::create(module);
+  FailureOr<StorageLayout> layout = StorageLayout::create(module, *bucket);
   if (failed(layout))
     return signalPassFailure();
 

@@ -3,6 +3,7 @@
 #include "passes/schedule/IssueOrder.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <set>
 #include <unordered_map>
@@ -49,6 +50,7 @@ struct UnshardedUnit {
   int needed = 0;          ///< the first launch that cannot do without its place
   int last = 0;            ///< the last launch that uses it
   std::vector<int> users;  ///< all that do
+  bool isPart = false;     ///< no unit: a part of one that is kept
 };
 
 /// Says unit by unit what must be complete before one may be filled: the users of all but the last
@@ -99,7 +101,8 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   Uses uses(launches);
   std::vector<UnshardedUnit> units;
   for (const std::vector<int> &gathers : groups.gathers) {
-    UnshardedUnit unit{gathers, count, gathers.back(), {}};
+    const bool isPart = std::find(groups.parts.begin(), groups.parts.end(), gathers.back()) != groups.parts.end();
+    UnshardedUnit unit{gathers, count, gathers.back(), {}, isPart};
     for (int gather : gathers) {
       for (const Access &whole : launches[gather].writes)
         for (int l : uses.of(whole.buffer))
@@ -129,9 +132,16 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
     return after;
   };
   int previous = -1, asked = 0;
-  PrefetchWindow gatherBudget(units, prefetch);
+  std::vector<UnshardedUnit> whole;
+  std::copy_if(units.begin(), units.end(), std::back_inserter(whole),
+               [](const UnshardedUnit &unit) { return !unit.isPart; });
+  PrefetchWindow gatherBudget(whole, prefetch);
+  size_t next = 0;
   for (size_t i = 0; i < units.size(); ++i) {
-    std::vector<int> done = gatherBudget.mustBeDone(i);
+    // A part stays for a long time anyway: nothing has to be done before it is gathered.
+    std::vector<int> done;
+    if (!units[i].isPart)
+      done = gatherBudget.mustBeDone(next++);
     for (int gather : units[i].makers) {
       int after = previous;
       for (int l : done) {

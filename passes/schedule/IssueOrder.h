@@ -14,6 +14,8 @@ struct IssueGroups {
   std::vector<int> updates;
   /// The gathers of one unit each, each list in the order of the computation.
   std::vector<std::vector<int>> gathers;
+  /// Those of `gathers` that leave only a part of a unit, which is kept and gathered on by others.
+  std::vector<int> parts;
   /// The buffers that hold the gradient of one unit each before it is reduced.
   std::vector<std::vector<int>> gradients;
 };
@@ -22,7 +24,8 @@ struct IssueGroups {
 /// - those of `early` first;
 /// - gathers in the order in which their units are needed, as early as the budget allows: of the units that are done with before a unit is
 ///   needed, all but the last `prefetch` have been used to the end when its gathers start. So at
-///   most `prefetch` + 1 units are whole at once, where the computation itself needs only one;
+///   most `prefetch` + 1 units are whole at once, where the computation itself needs only one; a part takes no place in
+///   the budget, and is gathered when the unit before it is;
 /// - each of `updates` directly before the first gather that reads what it writes;
 /// - everything else stays in order, but the launches that write a gradient wait, by the same
 ///   rule, until earlier ones are reduced.

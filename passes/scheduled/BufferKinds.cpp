@@ -65,7 +65,8 @@ private:
   /// `used`: what its launches say.
   BufferKind kindOfPersistent(BufferOp op, BufferKind used) const {
     if (op.getStorage())
-      return *op.getWhat() == "parameter"     ? BufferKind::parameters
+      return *op.getWhat() == StorageOp::parameter || *op.getWhat() == StorageOp::copy
+                 ? BufferKind::parameters
              : *op.getWhat() == "accumulator" ? BufferKind::accumulators
                                               : BufferKind::optimizer;
     if (op.getType().getTensor() == getStepStateType(op.getContext()))
@@ -77,8 +78,10 @@ private:
     const Structure structure = getStructure(op);
     const bool gathers = op.getStream() == streams::gather;
     for (const schedule::Access &read : launch.reads)
-      if (gathers) // a shard that is cast to be gathered is not whole
-        gathered[read.buffer] = false;
+      if (gathers) { // a shard that is cast to be gathered is not whole; what is gathered in parts is kept
+        if (!writers[read.buffer] || writers[read.buffer].getBody().getOps<AllGatherOp>().empty())
+          gathered[read.buffer] = false;
+      }
       else if (structure.direction != Direction::forward && writers[read.buffer] &&
                getStructure(writers[read.buffer]).direction == Direction::forward)
         set(read.buffer, BufferKind::saved);

@@ -50,6 +50,7 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
   schedule::IssueGroups groups;
   StringAttr gatheredUnit, reducedUnit;
   llvm::StringSet<> gatheredStorages;
+  bool partial = false;
   DenseMap<int, bool> seen; // buffers that kernels write, and whether they are in a group
   for (auto [index, launch] : llvm::enumerate(plan.launches)) {
     int number = static_cast<int>(index);
@@ -68,13 +69,18 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
       if (!launch.ins.empty())
         storage = plan.buffers[launch.ins.front().buffer].storage;
       bool again = !storage.empty() && gatheredStorages.contains(storage);
-      if (groups.gathers.empty() || unit != gatheredUnit || again) {
+      // A part that is gathered first, and kept, is no unit to wait for.
+      if (groups.gathers.empty() || unit != gatheredUnit || again || partial) {
         groups.gathers.emplace_back();
         gatheredStorages.clear();
       }
       gatheredUnit = unit;
+      partial = isa<AllGatherOp>(launch.body.back()) &&
+                plan.buffers[launch.outs.front().buffer].storage.empty();
       gatheredStorages.insert(storage);
       groups.gathers.back().push_back(number);
+      if (partial)
+        groups.parts.push_back(number);
     }
     // Scalars (losses, norms) take no memory worth a wait; what a collective made is a shard.
     if (launch.stream != streams::reduce || launch.ins.front().type.getRank() == 0)

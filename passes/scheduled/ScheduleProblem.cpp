@@ -33,8 +33,9 @@ static StorageOp wholeIn(BufferOp buffer, const SymbolTable &symbols) {
   if (!symbol || buffer.getWhat() == BufferOp::accumulator)
     return nullptr;
   auto storage = symbols.lookup<StorageOp>(symbol.getAttr());
-  // Persistent are the parts of a rank.
-  bool isPart = buffer.getPersistent() && storage.getKind() != StorageKind::replicated;
+  // Persistent are the parts of a rank, and copies.
+  bool isPart = buffer.getPersistent() && storage.getKind() != StorageKind::replicated &&
+                buffer.getWhat() != StorageOp::copy;
   return isPart ? StorageOp() : storage;
 }
 

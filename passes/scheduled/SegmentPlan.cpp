@@ -50,13 +50,9 @@ std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program) {
       {"step_state", getStepStateType(program.getContext()), program.getLoc(), "", ""});
   auto module = program->getParentOfType<ModuleOp>();
   for (auto storage : module.getOps<StorageOp>()) {
-    auto add = [&](StringRef what) {
-      buffers.push_back({(storage.getSymName() + "." + what).str(), storage.getShardType(),
+    for (StringRef what : storage.getKept())
+      buffers.push_back({(storage.getSymName() + "." + what).str(), storage.getKeptType(what),
                          storage.getLoc(), storage.getSymName().str(), what.str()});
-    };
-    add("parameter");
-    for (auto state : storage.getStates().getAsRange<StringAttr>())
-      add(state.getValue());
   }
   for (auto carried : module.getOps<CarriedOp>()) {
     std::string storage = carried.getStorage().value_or("").str();
@@ -134,6 +130,8 @@ public:
     for (Operation &op : segment.getBody().front())
       if (failed(checkStorages(&op)))
         return failure();
+    for (auto store : segment.getOps<StoreOp>())
+      placeStored(store);
     for (auto store : segment.getOps<CarryStoreOp>())
       placeCarried(store);
     for (Operation &op : segment.getBody().front())
@@ -182,12 +180,27 @@ private:
     if (isa<FlattenOp>(op))
       if (StringRef storage = storageOf(op, FSDPDialect::reducesAttrName); !storage.empty())
         return {storage, BufferOp::gradient};
-    // What is cast before it is gathered is a shard, but of a replicated storage.
+    // What is cast before it is gathered is a shard, but of a replicated storage; what is gathered over some axes only
+    // is a part.
     StringRef storage = storageOf(op, FSDPDialect::gathersAttrName);
-    if (!storage.empty() && (isa<AllGatherOp>(op) || symbols.lookup<StorageOp>(storage).getKind() ==
-                                                         StorageKind::replicated))
-      return {storage, BufferOp::gathered};
-    return {};
+    if (storage.empty())
+      return {};
+    auto stored = symbols.lookup<StorageOp>(storage);
+    bool whole = stored.getKind() == StorageKind::replicated;
+    if (auto gather = dyn_cast<AllGatherOp>(op))
+      whole = stored.getKind() == StorageKind::dimension ||
+              countMembers(stored) <= cast<RankedTensorType>(gather.getType()).getNumElements();
+    return whole ? std::pair<StringRef, StringRef>(storage, BufferOp::gathered)
+                 : std::pair<StringRef, StringRef>();
+  }
+
+  /// The elements of all members of `storage`.
+  int64_t countMembers(StorageOp storage) const {
+    if (storage.getMembers().empty())
+      return 0;
+    auto last = cast<MemberAttr>(storage.getMembers().getValue().back());
+    auto param = symbols.lookup<ParamOp>(last.getParam().getAttr());
+    return last.getOffset() + param.getTensorType().getNumElements();
   }
 
   int findPersistent(StringRef storage, StringRef what) const {
@@ -199,6 +212,15 @@ private:
   BufferView carriedPlace(StringRef name) const {
     int buffer = persistentByName.lookup(name);
     return {buffer, 0, plan.buffers[buffer].type};
+  }
+
+  /// Lets a copy be gathered where it is kept. Shards and states are there already: updates are in place.
+  void placeStored(StoreOp store) {
+    Value value = store.getValue();
+    if (value.getDefiningOp<AllGatherOp>() && isLaunched(value, store->getBlock())) {
+      int buffer = findPersistent(store.getStorage(), store.getWhat());
+      places.try_emplace(value, BufferView{buffer, 0, plan.buffers[buffer].type});
+    }
   }
 
   /// Lets what is stored be computed where it is carried, and before it what is reduced in place there.
@@ -342,7 +364,7 @@ private:
                      cast<RankedTensorType>(store.getValue().getType())};
       if (!(getPlace(store.getValue(), store) == expected))
         return store.emitOpError() << "stores into storage '" << store.getStorage()
-                                   << "' what its 'fsdp.optimizer_step' did not compute in place";
+                                   << "' what no 'fsdp.optimizer_step' or 'fsdp.all_gather' left in its place";
       return success();
     }
     if (auto load = dyn_cast<CarryLoadOp>(op)) {
@@ -480,7 +502,12 @@ private:
         places[result] = {buffer, 0, plan.buffers[buffer].type};
         addResult(launch, result);
       };
-      addPersistent(step.getNewParameter(), "parameter");
+      if (symbols.lookup<StorageOp>(step.getStorage()).keepsShard()) {
+        addPersistent(step.getNewParameter(), StorageOp::parameter);
+      } else { // where the shard was cut to: updates are in place
+        places[step.getNewParameter()] = getPlace(step.getParameter(), op);
+        addResult(launch, step.getNewParameter());
+      }
       for (auto [name, state] :
            llvm::zip_equal(step.getOptimizer().getStateNames(), step.getNewStates()))
         addPersistent(state, name);

@@ -29,7 +29,11 @@ public:
 
   void write(const Buffer &buffer, const std::function<void(float *)> &fill) override {
     finish();
-    fill(reinterpret_cast<float *>(c.base() + buffer.offset));
+    if (buffer.dtype != DType::BF16)
+      return fill(reinterpret_cast<float *>(c.base() + buffer.offset));
+    std::vector<float> values(buffer.count);
+    fill(values.data());
+    std::copy(values.begin(), values.end(), reinterpret_cast<bf16 *>(c.base() + buffer.offset));
   }
   const float *read(const Buffer &buffer) override {
     finish();

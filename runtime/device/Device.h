@@ -38,7 +38,7 @@ public:
   /// for the same ones in the same order.
   virtual Communicator &communicator(int index) = 0;
 
-  /// `fill` writes the elements of a buffer, of type float, for the arena.
+  /// `fill` writes the elements of a buffer as floats; they are rounded to its type for the arena.
   virtual void write(const Buffer &buffer, const std::function<void(float *)> &fill) = 0;
   /// The elements of a buffer of floats, until the next call.
   virtual const float *read(const Buffer &buffer) = 0;

@@ -50,6 +50,16 @@ struct Buffer {
   constexpr Buffer() = default;
   template <typename T>
   constexpr Buffer(ArenaSpan<T> slice) : offset(slice.offset), count(slice.count), dtype(dtypeOf<T>) {}
+  /// So many floats that stand nowhere.
+  static constexpr Buffer unplaced(std::size_t count) {
+    Buffer buffer;
+    buffer.offset = kNowhere;
+    buffer.count = count;
+    return buffer;
+  }
+  constexpr bool isPlaced() const { return offset != kNowhere; }
+
+  static constexpr std::size_t kNowhere = SIZE_MAX;
 
   std::size_t offset = 0; ///< bytes from the start of the arena
   std::size_t count = 0;  ///< elements
@@ -88,7 +98,7 @@ struct Parameter {
   int position = 0; ///< among all parameters, as the model declares them
 };
 
-/// An optimizer state of a storage, laid out exactly as the parameter shard.
+/// An optimizer state of a storage, laid out as the parameter shard.
 struct State {
   const char *name; ///< such as "exp_avg"
   Buffer shard;
@@ -113,9 +123,16 @@ struct Storage {
   int dim;            ///< the dimension that is cut (Layout::Dimension); 0 otherwise
   std::size_t size;   ///< elements of the whole, without padding
   int firstParameter; ///< how many parameters the storages before this one have
-  Buffer shard;       ///< this rank's piece, padding included
+  Buffer shard;       ///< this rank's piece, padding included; unplaced where the copy holds it
   Table<State> states;
   Table<Parameter> members;
+  Buffer copy = {}; ///< all members, without padding, on every rank, in f32 or bf16; empty where there is none
+
+  constexpr bool hasCopy() const { return copy.count > 0; }
+  /// The copy as a storage of its own, on each rank.
+  constexpr Storage asReplicated() const {
+    return {name, Layout::Replicated, {}, -1, 0, size, firstParameter, copy, {}, members};
+  }
 };
 
 /// Which part of a shard a kernel works on: the storage's table (a constant of

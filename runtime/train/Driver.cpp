@@ -145,17 +145,23 @@ private:
 
   void fillParameters() {
     for (const Storage &storage : program.storages) {
-      const int coordinate = storage.communicator < 0 ? 0 : device->rankIn(storage.communicator);
-      device->write(storage.shard, [&](float *shard) {
-        if (sources.weights)
-          loadShard(*sources.weights, storage, coordinate, shard);
-        else
-          initializeShard(storage, coordinate, options.seed, shard);
-      });
+      if (storage.shard.isPlaced())
+        fill(storage, storage.communicator < 0 ? 0 : device->rankIn(storage.communicator));
+      if (storage.hasCopy())
+        fill(storage.asReplicated(), 0);
       // Not a second copy of the parameters in each rank.
       if (sources.weights)
         sources.weights->releasePages();
     }
+  }
+
+  void fill(const Storage &storage, int coordinate) {
+    device->write(storage.shard, [&](float *shard) {
+      if (sources.weights)
+        loadShard(*sources.weights, storage, coordinate, shard);
+      else
+        initializeShard(storage, coordinate, options.seed, shard);
+    });
   }
 
   void startState() {

@@ -176,8 +176,8 @@ void exportWeights(const OutputPath &path, const Program &program, Device &devic
     auto [at, isFirst] = gathered.try_emplace(storage);
     std::vector<float> &whole = at->second;
     if (isFirst) {
-      const float *shard = device.read(storage->shard);
-      if (storage->communicator >= 0) {
+      const float *shard = device.read(storage->shard.isPlaced() ? storage->shard : storage->copy);
+      if (storage->communicator >= 0 && storage->shard.isPlaced()) {
         whole.resize(storage->size);
         device.communicator(storage->communicator).allGather(shard, whole.data(), layoutOf(*storage));
       } else {

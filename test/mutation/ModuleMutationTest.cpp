@@ -154,10 +154,10 @@ private:
   }
 
   PipelineOptions drawOptions() {
-    const char *strategies[] = {"fsdp", "ddp", "hsdp"};
+    const char *strategies[] = {"fsdp", "ddp", "hsdp", "zero1", "zero2"};
     PipelineOptions options;
-    options.strategy = strategies[draw(8) ? 0 : draw(3)];
-    options.reshard = draw(4) ? Reshard::always : Reshard::never;
+    options.strategy = strategies[draw(4) ? 0 : draw(5)];
+    options.reshard = draw(4) ? "always" : "never";
     options.prefetch = draw(3);
     options.precision = draw(4) ? "f32" : "bf16";
     return options;

@@ -5,7 +5,7 @@
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.flat
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.ddp strategy=ddp
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.never reshard-after-forward=never
-// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.mixed "shard=*.bias:replicated,fc3.weight:1"
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.mixed "shard=*.bias:replicated;fc3.weight:1"
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.threshold min-shard-size=16
 
 // Forward gathers each unit once. The last is kept across the turn; backward gathers the middle one again

@@ -1,9 +1,9 @@
 // Parameters split along a dimension, none of which divides; also more ranks than rows.
-// RUN: fsdp-opt %s "--fsdp-to-global=shard=w:0,v:1,b:0" --fsdp-partition | %{plain} | FileCheck %s
-// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.four "shard=w:0,v:1,b:0"
-// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.other "shard=w:1,v:0"
+// RUN: fsdp-opt %s "--fsdp-to-global=shard=w:0;v:1;b:0" --fsdp-partition | %{plain} | FileCheck %s
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.four "shard=w:0;v:1;b:0"
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.other "shard=w:1;v:0"
 // RUN: sed s/fsdp\"=4/fsdp\"=7/ %s > %t.7.mlir
-// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.7.mlir %t.seven "shard=w:0,v:1,b:0"
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.7.mlir %t.seven "shard=w:0;v:1;b:0"
 
 // CHECK: fsdp.storage @w.shard : tensor<2x5xf32> dimension dim 0 over ["fsdp"] states ["exp_avg", "exp_avg_sq"] members [#fsdp.member<@w at 0>]
 // CHECK: fsdp.storage @v.shard : tensor<5x1xf32> dimension dim 1 over ["fsdp"]

@@ -26,7 +26,7 @@ fsdp.step @evaluate evaluate {
 }
 
 //--- precision.mlir
-// PRECISION: error: 'fsdp.param' op is gathered as 'bf16' and reduced as 'f32', expected 'f32' and 'f32' like 'w', which shares unit 'u'; put them into different units
+// PRECISION: error: 'fsdp.param' op has placement #fsdp.placement<replicated, gather = bf16, reduce = f32, reshard = always>, expected #fsdp.placement<replicated, gather = f32, reduce = f32, reshard = always> like 'w', which shares unit 'u'; put them into different units
 // PRECISION: note: the other parameter is here
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0> placement <replicated, gather = f32, reduce = f32, reshard = always>

@@ -2,7 +2,7 @@
 // scattered over the first, then summed over the second. A third axis, tensor, takes no samples.
 // RUN: fsdp-opt %s --fsdp-to-global=strategy=hsdp --fsdp-partition | %{plain} | FileCheck %s
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.hsdp strategy=hsdp
-// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.mixed "shard=b:replicated,w:0"
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.mixed "shard=b:replicated;w:0"
 // RUN: sed 's/\["data"=2, "fsdp"=3\]/["tensor"=2, "fsdp"=3, "data"=2]/' %s > %t.3d.mlir
 // RUN: fsdp-opt %t.3d.mlir --fsdp-to-global --fsdp-partition | %{plain} | FileCheck %s --check-prefix=TENSOR
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.3d.mlir %t.3d

@@ -2,7 +2,7 @@
 // RUN: fsdp-opt %s --fsdp-to-local="precision=bf16" | %{plain} | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-to-local="precision=bf16 reduce-precision=bf16" | %{plain} | FileCheck %s --check-prefix=NARROW
 // RUN: fsdp-opt %s --fsdp-to-local="precision=bf16 strategy=ddp" | %{plain} | FileCheck %s --check-prefix=DDP
-// RUN: fsdp-opt %s --fsdp-to-local="precision=bf16 shard=w:1,b:0" | %{plain} | FileCheck %s --check-prefix=DIMENSION
+// RUN: fsdp-opt %s --fsdp-to-local="precision=bf16 shard=w:1;b:0" | %{plain} | FileCheck %s --check-prefix=DIMENSION
 // RUN: fsdp-opt %s --fsdp-to-local="reduce-precision=bf16" | %{plain} | FileCheck %s --check-prefix=WIRE
 // RUN: fsdp-opt %s --fsdp-to-scheduled="precision=bf16" | FileCheck %s --check-prefix=SCHEDULED
 

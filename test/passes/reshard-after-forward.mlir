@@ -2,6 +2,9 @@
 // RUN: fsdp-opt %s --fsdp-shard-parameters --fsdp-reshard-after-forward=when=never | FileCheck %s --check-prefix=NEVER
 // RUN: fsdp-opt %s --fsdp-shard-parameters --fsdp-reshard-after-forward=when=never --fsdp-reshard-after-forward=when=always | FileCheck %s --check-prefix=ALWAYS
 // RUN: not fsdp-opt %s --fsdp-reshard-after-forward 2>&1 | FileCheck %s --check-prefix=EARLY
+// RUN: fsdp-opt %s --fsdp-shard-parameters="shard=*:flat(fsdp+node)" --fsdp-reshard-after-forward=when=axes:fsdp | FileCheck %s --check-prefix=PART
+// RUN: not fsdp-opt %s --fsdp-shard-parameters="shard=*:flat(fsdp+node)" --fsdp-reshard-after-forward=when=axes:node 2>&1 | FileCheck %s --check-prefix=ALL
+// RUN: fsdp-opt %s --fsdp-shard-parameters="strategy=zero1 shard=*:flat" --fsdp-reshard-after-forward=when=axes:fsdp | FileCheck %s --check-prefix=ZERO
 // RUN: not fsdp-opt %s --fsdp-reshard-after-forward=when=sometimes 2>&1 | FileCheck %s --check-prefix=WORD
 
 // NEVER: @given {{.*}}placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = never>
@@ -9,7 +12,11 @@
 // ALWAYS: @given {{.*}}placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always>
 // ALWAYS: @free {{.*}}placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
 // EARLY: error: 'fsdp.param' op 'free' has no placement yet; run --fsdp-shard-parameters first
-// WORD: Cannot find option named 'sometimes'!
-fsdp.mesh @mesh <["fsdp"=4]>
+// WORD: error: option 'when' got 'sometimes', expected always, never or axes:A+B with names of mesh axes
+// PART: @given {{.*}}placement <flat over ["fsdp", "node"], gather = f32, reduce = f32, reshard = axes ["fsdp"]>
+// PART: @free {{.*}}placement <flat over ["fsdp", "node"], {{.*}}reshard = axes ["fsdp"]>
+// ALL: error: 'fsdp.param' op 'given' is stored as #fsdp.layout<flat over ["fsdp", "node"]>, of which option 'when' got 'axes:node', expected some, not all, of the first axes of a flat storage, as axes:fsdp of flat(fsdp+node)
+// ZERO: @free {{.*}}placement <parameter replicated, {{.*}}reshard = always>
+fsdp.mesh @mesh <["node"=2, "fsdp"=4]>
 fsdp.param @given : tensor<8xf32> unit "u" init <constant, 0.0> placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always>
 fsdp.param @free : tensor<8xf32> unit "u" init <constant, 0.0>

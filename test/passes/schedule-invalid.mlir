@@ -21,7 +21,7 @@ module attributes {fsdp.phase = "local"} {
     fsdp.segment @train train next [@train] {
       %p = fsdp.load @w.replicated "parameter" : tensor<8xf32>
       %n = arith.negf %p : tensor<8xf32>
-      // expected-error@below {{stores into storage 'w.replicated' what its 'fsdp.optimizer_step' did not compute in place}}
+      // expected-error@below {{stores into storage 'w.replicated' what no 'fsdp.optimizer_step' or 'fsdp.all_gather' left in its place}}
       fsdp.store %n, @w.replicated "parameter" : tensor<8xf32>
     }
   }

@@ -1,30 +1,40 @@
 // RUN: split-file %s %t
-// RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=zero1 2>&1 | FileCheck %s --check-prefix=ZERO
-// RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=zero2 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not fsdp-opt %t/no-axis.mlir --fsdp-shard-parameters=strategy=zero1 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not fsdp-opt %t/no-axis.mlir --fsdp-shard-parameters=strategy=zero2 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=shard 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=fsdp:never 2>&1 | FileCheck %s --check-prefix=NEVER
-// RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=shard=*:0,w:flat 2>&1 | FileCheck %s --check-prefix=ODDS
+// RUN: not fsdp-opt %t/model.mlir "--fsdp-shard-parameters=shard=*:0;w:flat" 2>&1 | FileCheck %s --check-prefix=ODDS
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=min-shard-size=0x10 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=strategy=hsdp 2>&1 | FileCheck %s --check-prefix=HSDP
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=shard=nothing*:flat 2>&1 | FileCheck %s --check-prefix=NOTHING
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=shard=weight 2>&1 | FileCheck %s --check-prefix=FORM
-// RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=shard=*:rows 2>&1 | FileCheck %s --check-prefix=SPEC
+// RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=shard=*:flat+rows 2>&1 | FileCheck %s --check-prefix=SPEC
+// RUN: not fsdp-opt %t/model.mlir "--fsdp-shard-parameters=shard=*:flat(fsdp+fsdp)" 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not fsdp-opt %t/model.mlir "--fsdp-shard-parameters=shard=*:flat(node)" 2>&1 | FileCheck %s --check-prefix=STORED
+// RUN: not fsdp-opt %t/model.mlir "--fsdp-shard-parameters=shard=*:tensor" 2>&1 | FileCheck %s --check-prefix=TENSOR
+// RUN: not fsdp-opt %t/model.mlir "--fsdp-shard-parameters=shard=*:_,_@flat" 2>&1 | FileCheck %s --check-prefix=ENTRIES
+// RUN: not fsdp-opt %t/model.mlir "--fsdp-shard-parameters=shard=*:fsdp" 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not fsdp-opt %t/model.mlir "--fsdp-shard-parameters=shard=[:flat" 2>&1 | FileCheck %s --check-prefix=GLOB
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=shard=*:1 2>&1 | FileCheck %s --check-prefix=DIM
 // RUN: not fsdp-opt %t/no-axis.mlir --fsdp-shard-parameters=shard=*:flat 2>&1 | FileCheck %s --check-prefix=AXIS
 // RUN: not fsdp-opt %t/no-mesh.mlir --fsdp-shard-parameters 2>&1 | FileCheck %s --check-prefix=MESH
 
 //--- model.mlir
-// ZERO: error: strategy 'zero{{[12]}}' shards gradients and optimizer state differently from parameters, which is not available yet; use fsdp, hsdp or ddp
-// UNKNOWN: error: unknown strategy 'shard', expected fsdp, hsdp or ddp
-// NEVER: error: unknown strategy 'fsdp:never', expected fsdp, hsdp or ddp
+// ZERO: error: strategy 'zero{{[12]}}' shards over axis 'fsdp', got mesh data=4; give it that axis, or use ddp
+// UNKNOWN: error: unknown strategy 'shard', expected ddp, zero1, zero2, fsdp or hsdp
+// NEVER: error: unknown strategy 'fsdp:never', expected ddp, zero1, zero2, fsdp or hsdp
 // ODDS: error: 'fsdp.param' op 'w' is matched by '*:0' and by 'w:flat', which differ; give each parameter one storage, with patterns that do not overlap
 // SIZE: got '0x10', expected an integer from 0 to 9223372036854775807
-// HSDP: error: strategy 'hsdp' shards over axis 'fsdp' and replicates over axis 'data', got mesh #fsdp.mesh<["fsdp"=4]>; give it both axes
+// HSDP: error: strategy 'hsdp' shards over axis 'fsdp' and replicates the shards over another axis, got mesh fsdp=4; give it both, as in data=2,fsdp=4, or use fsdp
 // NOTHING: error: option 'shard' got 'nothing*:flat', whose pattern matches no parameter
 // NOTHING: note: there is 'w'
 // FORM: error: option 'shard' got 'weight', expected PATTERN:SPEC
-// SPEC: error: option 'shard' got '*:rows', expected flat, replicated or the number of a dimension after ':'
+// SPEC: error: option 'shard' got '*:flat+rows', expected flat, replicated or a dimension, each with axes as in flat(fsdp+node) if wanted, or an axis or _ for each dimension as in _,tensor or _,tensor@flat after ':'
+// TWICE: error: option 'shard' got '*:flat(fsdp+fsdp)', expected flat
+// STORED: error: 'fsdp.param' op is to be sharded by '*:flat(node)', but the mesh has no axis 'node'
+// TENSOR: error: 'fsdp.param' op is to be split by '*:tensor', but the mesh has no axis 'tensor'
+// ENTRIES: error: 'fsdp.param' op of type 'tensor<8xf32>' is to be split by '*:_,_@flat', which has 2 entries, expected 1, one for each dimension
+// BOTH: error: 'fsdp.param' op is to be split by '*:fsdp': axis "fsdp" splits the parameter in compute and where it is stored; use it for one of them
 // GLOB: error: option 'shard' got '[:flat', whose pattern is malformed
 // DIM: error: 'fsdp.param' op of type 'tensor<8xf32>' is to be split along dimension 1 by '*:1', expected a dimension below 1
 fsdp.mesh @mesh <["fsdp"=4]>

@@ -3,6 +3,8 @@
 #include "tools/fsdpc/Options.h"
 
 #include "cli/Options.h"
+#include "passes/ShardSpec.h"
+#include "passes/global/Strategies.h"
 #include <algorithm>
 #include <set>
 
@@ -51,22 +53,10 @@ static std::string checkByteCount(const std::string &text) {
 
 static std::string checkShardPattern(const std::string &text) {
   size_t colon = text.rfind(':');
-  std::string spec = colon == std::string::npos ? "" : text.substr(colon + 1);
-  int64_t dim = 0;
-  if (colon != std::string::npos && colon > 0 &&
-      (spec == "flat" || spec == "replicated" || cli::parseInteger(spec, fromZero, dim).empty()))
+  if (colon != std::string::npos && colon > 0 && text.find(';') == std::string::npos &&
+      ir::parseShardSpec(text.substr(colon + 1)))
     return "";
-  return cli::mismatch(text, "PATTERN:flat, PATTERN:replicated or PATTERN:DIMENSION");
-}
-
-/// Whether `name` may name an axis: it begins with a letter, and is no word that stands beside axes
-/// in the options.
-static bool isAxisName(const std::string &name) {
-  static const std::set<std::string> words = {"flat", "replicated", "always", "never", "axes"};
-  return !name.empty() && std::isalpha(static_cast<unsigned char>(name.front())) &&
-         std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return std::isalnum(c) || c == '_'; }) &&
-         !words.count(name);
+  return cli::mismatch(text, "PATTERN:SPEC with SPEC " + ir::shardSpecForm.str());
 }
 
 /// Parses `a,b`; on an error says so in `message`.
@@ -75,7 +65,7 @@ static std::vector<std::string> parseAxes(const std::string &text, std::string &
   for (size_t begin = 0; begin <= text.size() && message.empty();) {
     size_t end = std::min(text.find(',', begin), text.size());
     std::string name = text.substr(begin, end - begin);
-    if (!isAxisName(name))
+    if (!ir::isAxisName(name))
       message = cli::mismatch(text, "names of mesh axes, separated by commas");
     else if (std::find(names.begin(), names.end(), name) != names.end())
       message = "axis '" + name + "' appears twice; name each once";
@@ -95,7 +85,7 @@ std::vector<std::pair<std::string, int64_t>> parseMesh(const std::string &text,
     size_t equals = axis.find('=');
     std::string name = axis.substr(0, equals);
     int64_t size = 0;
-    bool spelled = isAxisName(name);
+    bool spelled = ir::isAxisName(name);
     if (!spelled || equals == std::string::npos)
       message = cli::mismatch(axis, "AXIS=SIZE, separated by commas");
     else if (std::string wrong = cli::parseInteger(axis.substr(equals + 1),
@@ -159,7 +149,7 @@ static void declareDistribution(CLI::App &app, Options &o) {
              return message;
            });
   choice("--strategy", o.pipeline.strategy,
-         "sharding strategy (zero1 and zero2 are not available yet)",
+         "what is sharded: optimizer state (zero1), gradients too (zero2), parameters too (fsdp, hsdp)",
          {"ddp", "zero1", "zero2", "fsdp", "hsdp"})
       ->each([&o](const std::string &) { o.strategyGiven = true; });
   group
@@ -190,12 +180,11 @@ static void declareDistribution(CLI::App &app, Options &o) {
              return text == "on" || text == "off" ? "" : cli::mismatch(text, "on or off");
            })
       ->default_str("off");
-  cli::add(group, "--reshard-after-forward", "always|never",
-           "when gathered parameters are released",
+  cli::add(group, "--reshard-after-forward", "always|never|axes:A+B",
+           "when gathered parameters are released; axes:A+B keeps the part over these axes",
            [&o](const std::string &text) {
-             std::optional<ir::Reshard> when = ir::symbolizeReshard(text);
-             o.pipeline.reshard = when.value_or(o.pipeline.reshard);
-             return when ? "" : cli::mismatch(text, "always or never");
+             o.pipeline.reshard = text;
+             return ir::parseReshard(text) ? "" : cli::mismatch(text, ir::reshardForm.str());
            })
       ->default_str("always");
   cli::add(group, "--remat", "none|full|selective|auto|every:K",
@@ -222,7 +211,7 @@ static void declareDistribution(CLI::App &app, Options &o) {
              return std::string();
            })
       ->default_str("1");
-  choice("--buckets", o.buckets, "what one all-gather transfers (parameter is not available yet)",
+  choice("--buckets", o.pipeline.buckets, "what is gathered and reduced at once",
          {"unit", "parameter"});
   choice("--communicator", o.communicator,
          "transport between ranks: auto, shm, tcp or mpi; for --target=cuda auto, nccl or loopback",
@@ -292,9 +281,6 @@ void Options::check() const {
   require(pipeline.remat != "auto", "--remat=auto; use none, full, selective or every:K");
   require(memoryLimit.empty(), "--memory-limit; leave it out");
   require(pipeline.prefetch != automatic, "--prefetch=auto; give a number");
-  require(buckets == "unit", "--buckets=" + buckets + "; use unit");
-  require(pipeline.strategy != "zero1" && pipeline.strategy != "zero2",
-          "--strategy=" + pipeline.strategy + "; use ddp, fsdp or hsdp");
 }
 
 void Options::checkMesh(mlir::ModuleOp module) const {
@@ -309,12 +295,10 @@ void Options::checkMesh(mlir::ModuleOp module) const {
   for (auto [name, size] : llvm::zip_equal(axes.getAxisNames(), axes.getAxisSizes()))
     require(size == 1 || !llvm::is_contained({"tensor", "context", "pipeline"}, name.getValue()),
             "a mesh with axis '" + name.str() + "'; use 'data' and 'fsdp', or --batch-axes");
-  if (pipeline.strategy == "hsdp" && !(has("fsdp") && has("data")))
-    throw UsageError("--strategy=hsdp shards over axis 'fsdp' and replicates over axis 'data'" +
-                     got + "give it both, as in --mesh=data=2,fsdp=4, or use --strategy=fsdp");
-  if (pipeline.strategy == "fsdp" && strategyGiven && !has("fsdp"))
-    throw UsageError("--strategy=fsdp shards over axis 'fsdp'" + got +
-                     "give it that axis, or use --strategy=ddp");
+  if (strategyGiven)
+    if (std::string mismatch = ir::explainMismatch(*ir::findStrategy(pipeline.strategy), axes);
+        !mismatch.empty())
+      throw UsageError("--strategy=" + pipeline.strategy + " " + mismatch);
   for (const std::string &name : pipeline.batchAxes)
     if (!has(name))
       throw UsageError("--batch-axes names axis '" + name + "'" + got + "name one of its axes");
@@ -322,7 +306,11 @@ void Options::checkMesh(mlir::ModuleOp module) const {
     if (llvm::is_contained(pipeline.batchAxes, name))
       throw UsageError("--batch-axes names axis '" + name.str() +
                        "', which is reserved; choose another name for the axis");
-  if (mlir::StringAttr unused = ir::findUnusedAxis(module, pipeline.batchAxes))
+  std::vector<std::string> stored;
+  for (const std::string &pattern : pipeline.shardPatterns)
+    for (const std::string &name : ir::parseShardSpec(llvm::StringRef(pattern).rsplit(':').second)->getAxes())
+      stored.push_back(name);
+  if (mlir::StringAttr unused = ir::findUnusedAxis(module, pipeline.batchAxes, stored))
     throw UsageError("nothing uses axis '" + unused.str() +
                      "' of the mesh: 'data' and 'fsdp' split the "
                      "batch, others if --batch-axes names them; use one of these, or leave it out");

@@ -63,7 +63,6 @@ struct Options {
   static constexpr int64_t automatic = -1;
   bool strategyGiven = false;
   std::string memoryLimit;
-  std::string buckets = "unit";
   std::string communicator = "auto";
   /// What was given of these, but for the mesh: "--strategy=hsdp --prefetch=2".
   std::string distribution;

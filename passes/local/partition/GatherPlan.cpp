@@ -15,7 +15,7 @@ GatherPlan::GatherPlan(StepOp step, const StorageLayout &layout) {
         continue;
       Storage *storage = layout.lookup(read.getParamAttr().getAttr()).first;
       // What compute reads where it is stored is not gathered and ends no run.
-      if (storage->placement.getKind() == StorageKind::replicated && !storage->isCast()) {
+      if (!storage->isMade()) {
         groups[read] = 0;
         continue;
       }

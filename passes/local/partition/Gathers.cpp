@@ -5,24 +5,45 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// What compute sees of a storage: one gather for a group of reads, at `read`, the first of them,
-/// of the shard in the type of the gather. A replicated storage is loaded.
+/// What compute sees of a storage. What is stored for compute to read is loaded; else there is one gather (a cast, where
+/// a replicated storage has another type) for a group of reads, at `read`, the first of them.
 Value StepPartitioner::gather(Storage *storage, ReadOp read) {
   Value &whole = gathers[{storage, plan.getGroup(read)}];
   if (whole)
     return whole;
   StructureScope scope(builder, structureOf(storage, read));
   Location loc = nameLoc(storage, "gather", storage->op.getLoc());
-  whole = LoadOp::create(builder, loc, storage->shard, storage->op.getSymName(), "parameter");
-  scope.add(FSDPDialect::gathersAttrName, FlatSymbolRefAttr::get(storage->op.getSymNameAttr()));
-  if (storage->isCast())
-    whole = arith::TruncFOp::create(builder, nameLoc(storage, "cast", storage->op.getLoc()),
-                                    storage->getGatheredShard(), whole);
+  if (storage->placement.hasCopy()) {
+    whole = LoadOp::create(builder, loc, storage->getGathered(), storage->op.getSymName(),
+                           StorageOp::copy);
+    return whole;
+  }
   PlacementAttr placement = storage->placement;
-  if (placement.getKind() != StorageKind::replicated)
-    whole = AllGatherOp::create(builder, loc, storage->getGathered(), whole,
-                                std::max<int64_t>(placement.getDim(), 0),
-                                values.axisArray(placement.getAxes()));
+  Value &kept = keptParts[storage];
+  Value part = kept;
+  if (!part)
+    part = LoadOp::create(builder, loc, storage->shard, storage->op.getSymName(),
+                          StorageOp::parameter);
+  scope.add(FSDPDialect::gathersAttrName, FlatSymbolRefAttr::get(storage->op.getSymNameAttr()));
+  if (!kept && storage->getGatheredShard() != storage->shard)
+    part = arith::TruncFOp::create(builder, nameLoc(storage, "cast", storage->op.getLoc()),
+                                   storage->getGatheredShard(), part);
+  auto gatherOver = [&](RankedTensorType type, Value from, ArrayRef<StringAttr> axes) -> Value {
+    return AllGatherOp::create(builder, loc, type, from, std::max<int64_t>(placement.getDim(), 0),
+                               values.axisArray(axes));
+  };
+  ArrayRef<StringAttr> axes = placement.getAxes();
+  if (placement.getReshard() == Reshard::axes) {
+    // First over the axes that nothing stays split over, then over those that the part is kept split over.
+    ArrayRef<StringAttr> over = axes.drop_front(placement.getReshardAxes().size());
+    axes = placement.getReshardAxes();
+    RankedTensorType type = storage->getGatheredShard();
+    type = type.clone({type.getNumElements() * mesh.getSize(over)});
+    if (!kept)
+      kept = part = gatherOver(type, part, over);
+  }
+  whole = placement.getKind() == StorageKind::replicated ? part
+                                                         : gatherOver(storage->getGathered(), part, axes);
   return whole;
 }
 

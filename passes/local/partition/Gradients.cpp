@@ -170,18 +170,18 @@ StepPartitioner::commonPartialAxes(ArrayRef<Value> gradients) const {
 
 bool StepPartitioner::reducesEach(Storage *storage) const {
   return accumulateReduce == AccumulateReduce::automatic
-             ? storage->placement.getKind() != StorageKind::replicated
+             ? storage->placement.getGradient().getKind() != StorageKind::replicated
              : accumulateReduce == AccumulateReduce::each;
 }
 
-/// `sum` over microbatches where `partial` has their axis, which is removed: added up in the type of
-/// what is stored, and in the type of the wire again if it is to be sent.
+/// `sum` over microbatches where `partial` has their axis, which is removed: added up in the type in which
+/// gradients are accumulated, and in the type of the wire again if it is to be sent.
 Value StepPartitioner::accumulate(Value sum, SmallVectorImpl<StringAttr> &partial,
                                   Storage *storage) {
   if (!llvm::is_contained(partial, kMicrobatchAxis))
     return sum;
   auto narrow = cast<RankedTensorType>(sum.getType());
-  RankedTensorType wide = narrow.clone(storage->shard.getElementType());
+  RankedTensorType wide = narrow.clone(storage->getAccumulated());
   if (wide != narrow)
     sum = arith::ExtFOp::create(builder, nameLoc(storage, "widen", sum.getLoc()), wide, sum);
   sum = values.overMicrobatches(sum, ReduceKind::sum, partial);

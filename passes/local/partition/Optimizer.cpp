@@ -59,6 +59,29 @@ void StepPartitioner::convertNorm(GlobalNormOp norm) {
   values.define(norm.getNorm(), {rounded, values.replicated(norm.getNorm())});
 }
 
+/// This rank's shard of the parameters: stored as such, or cut from the copy.
+Value StepPartitioner::loadShard(Storage *storage, Location loc) {
+  StringRef name = storage->op.getSymName();
+  if (storage->op.keepsShard())
+    return LoadOp::create(builder, loc, storage->shard, name, StorageOp::parameter);
+  Value copy = LoadOp::create(builder, loc, storage->getGathered(), name, StorageOp::copy);
+  return AllSliceOp::create(builder, nameLoc(storage, "shard", loc), storage->shard, copy,
+                            std::max<int64_t>(storage->placement.getDim(), 0),
+                            values.axisArray(storage->getAxes()));
+}
+
+/// Replaces the copy that forward reads by the shards that all ranks have updated.
+void StepPartitioner::storeCopy(Storage *storage, Value shard, Location loc) {
+  if (shard.getType() != storage->getGatheredShard())
+    shard = arith::TruncFOp::create(builder, nameLoc(storage, "cast", loc),
+                                    storage->getGatheredShard(), shard);
+  Value copy = AllGatherOp::create(builder, nameLoc(storage, "gather", loc),
+                                   storage->getGathered(), shard,
+                                   std::max<int64_t>(storage->placement.getDim(), 0),
+                                   values.axisArray(storage->getAxes()));
+  StoreOp::create(builder, loc, copy, storage->op.getSymName(), StorageOp::copy);
+}
+
 /// One update for all members of a storage, in the place of the first of theirs.
 void StepPartitioner::convertUpdate(UpdateOp update) {
   Storage *storage = layout.lookup(update.getParamAttr().getAttr()).first;
@@ -72,14 +95,17 @@ void StepPartitioner::convertUpdate(UpdateOp update) {
   auto scalar = [&](Value value) { return values.whole(value, update).value; };
 
   SmallVector<StringRef> names = update.getOptimizer().getStateNames();
-  Value parameter = load("parameter");
+  Value parameter = loadShard(storage, loc);
   SmallVector<Value> states = llvm::map_to_vector(names, load);
   SmallVector<Type> stateTypes(names.size(), storage->shard);
   auto result = OptimizerStepOp::create(
       builder, loc, storage->shard, TypeRange(stateTypes), update.getOptimizer(), name, parameter,
       updateReductions.lookup(storage)->shard, states, scalar(update.getLr()),
       scalar(update.getScale()), scalar(update.getOk()));
-  StoreOp::create(builder, loc, result.getNewParameter(), name, "parameter");
+  if (storage->op.keepsShard())
+    StoreOp::create(builder, loc, result.getNewParameter(), name, StorageOp::parameter);
   for (auto [state, value] : llvm::zip_equal(names, result.getNewStates()))
     StoreOp::create(builder, loc, value, name, state);
+  if (storage->placement.hasCopy())
+    storeCopy(storage, result.getNewParameter(), loc);
 }

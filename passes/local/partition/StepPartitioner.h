@@ -85,6 +85,8 @@ private:
   LogicalResult verifyUpdates();
   void convertNorm(GlobalNormOp norm);
   void convertUpdate(UpdateOp update);
+  Value loadShard(Storage *storage, Location loc);
+  void storeCopy(Storage *storage, Value shard, Location loc);
 
   Location nameLoc(Storage *storage, StringRef suffix, Location loc) const;
   /// That of `op`, in the unit of `storage`.
@@ -99,6 +101,8 @@ private:
   LocalValues values;
   GatherPlan plan;
   DenseMap<std::pair<Storage *, unsigned>, Value> gathers;
+  /// What is gathered over some of the axes only, and kept from forward to backward.
+  DenseMap<Storage *, Value> keptParts;
   SmallVector<std::unique_ptr<Reduction>> reductions;
   /// What is complete after an op, with the op that wants it.
   DenseMap<Operation *, SmallVector<Complete>> completedBy;

@@ -35,12 +35,16 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
   Type element = type.getElementType();
   if (!placement)
     return param.emitOpError() << "has no placement; run --fsdp-shard-parameters first";
+  if (ShardingAttr compute = placement.getCompute(); compute && !compute.isReplicated())
+    return param.emitOpError() << "'" << param.getSymName() << "' is to be split in compute as "
+                               << compute
+                               << ", which is not available yet; leave its compute sharding out";
 
-  // Members of one flat or replicated storage: same unit, same kind, updated alike.
+  // Members of one flat or replicated storage: same unit, stored and updated alike.
   Storage *storage = nullptr;
-  if (placement.getKind() != StorageKind::dimension)
+  if (placement.getKind() != StorageKind::dimension && buckets == Buckets::unit)
     for (auto [other, otherApart] : llvm::zip_equal(*storages, standApart))
-      if (other.unit == param.getUnit() && other.placement.getKind() == placement.getKind() &&
+      if (other.unit == param.getUnit() && other.placement.isStoredLike(placement) &&
           otherApart == apart)
         storage = &other;
   if (storage && storage->members.front().param.getTensorType().getElementType() != element) {
@@ -53,14 +57,11 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
     diag.attachNote(first.getLoc()) << "the other parameter is here";
     return diag;
   }
-  if (storage && (storage->placement.getGather() != placement.getGather() ||
-                  storage->placement.getReduce() != placement.getReduce())) {
+  if (storage && storage->placement.withCompute({}) != placement.withCompute({})) {
     ParamOp first = storage->members.front().param;
     InFlightDiagnostic diag = param.emitOpError()
-                              << "is gathered as " << placement.getGather() << " and reduced as "
-                              << placement.getReduce() << ", expected "
-                              << storage->placement.getGather() << " and "
-                              << storage->placement.getReduce() << " like '" << first.getSymName()
+                              << "has placement " << placement << ", expected "
+                              << storage->placement << " like '" << first.getSymName()
                               << "', which shares unit '" << storage->unit
                               << "'; put them into different units";
     diag.attachNote(first.getLoc()) << "the other parameter is here";
@@ -109,11 +110,11 @@ void StorageLayout::computeShards(MeshAttr mesh) {
   }
 }
 
-FailureOr<StorageLayout> StorageLayout::create(ModuleOp module) {
+FailureOr<StorageLayout> StorageLayout::create(ModuleOp module, Buckets buckets) {
   FailureOr<DenseMap<StringAttr, OptimizerAttr>> optimizers = findOptimizers(module);
   if (failed(optimizers))
     return failure();
-  StorageLayout layout;
+  StorageLayout layout(buckets);
   for (ParamOp param : module.getOps<ParamOp>()) {
     OptimizerAttr optimizer = optimizers->lookup(param.getSymNameAttr());
     bool apart = !optimizer && (param.getFrozen() || !optimizers->empty());
@@ -129,7 +130,7 @@ void StorageLayout::declare(OpBuilder &builder, SymbolTable &symbols) {
   for (auto [storage, apart] : llvm::zip_equal(*storages, standApart)) {
     StorageKind kind = storage.placement.getKind();
     ParamOp first = storage.members.front().param;
-    std::string name = storage.unit;
+    std::string name = buckets == Buckets::unit ? storage.unit : first.getSymName().str();
     if (kind == StorageKind::dimension)
       name = first.getSymName().str() + ".shard";
     else
@@ -143,9 +144,12 @@ void StorageLayout::declare(OpBuilder &builder, SymbolTable &symbols) {
     if (storage.optimizer)
       for (StringRef state : storage.optimizer.getStateNames())
         states.push_back(builder.getStringAttr(state));
+    TypeAttr copy;
+    if (storage.placement.hasCopy())
+      copy = TypeAttr::get(storage.getGathered());
     storage.op = StorageOp::create(
         builder, NameLoc::get(builder.getStringAttr(name), first.getLoc()), name, storage.shard,
-        kind, storage.placement.getDim(), getAxisArray(context, storage.getAxes()),
+        kind, storage.placement.getDim(), getAxisArray(context, storage.getAxes()), copy,
         builder.getArrayAttr(states), builder.getArrayAttr(members));
     // A parameter may have taken the name.
     symbols.insert(storage.op, builder.getInsertionPoint());

@@ -16,7 +16,7 @@ struct Storage {
     int64_t offset;
   };
   std::string unit;
-  /// Kind, dimension, axes and reshard; equal for all members.
+  /// Equal for all members, but for how they are split in compute.
   PlacementAttr placement;
   SmallVector<Member> members;
   /// The update rule; null where no step updates the members.
@@ -33,21 +33,32 @@ struct Storage {
   RankedTensorType getGathered() { return whole.clone(placement.getGather()); }
   RankedTensorType getReducedShard() { return shard.clone(placement.getReduce()); }
   RankedTensorType getReduced() { return whole.clone(placement.getReduce()); }
-  /// True where compute reads a copy of the shard in another type.
-  bool isCast() const { return placement.getGather() != shard.getElementType(); }
+  /// The type in which gradients of microbatches are added up.
+  Type getAccumulated() const {
+    Type sum = placement.getAccumulate();
+    return sum ? sum : shard.getElementType();
+  }
+  /// True where what compute reads is made anew for it, in a step: cast or gathered.
+  bool isMade() const {
+    bool gathers = placement.getParameter().getKind() != StorageKind::replicated;
+    return gathers || (!placement.hasCopy() && placement.getGather() != shard.getElementType());
+  }
 
   ArrayRef<StringAttr> getAxes() const { return placement.getAxes(); }
   FlatSymbolRefAttr getSymbol() { return FlatSymbolRefAttr::get(op.getSymNameAttr()); }
 };
 
-/// The storages of a module: flat and replicated ones per unit, one for each parameter that is
+/// What is gathered and reduced at once: a unit, or each parameter by itself.
+enum class Buckets { unit, parameter };
+
+/// The storages of a module: flat and replicated ones per unit (or per parameter), one for each parameter that is
 /// split along a dimension. Parameters that no step updates stand apart from those that are
 /// updated.
 class StorageLayout {
 public:
   /// Reads placements and updates off `module`. Emits an error and fails for a placement that is
   /// missing or cannot be partitioned.
-  static FailureOr<StorageLayout> create(ModuleOp module);
+  static FailureOr<StorageLayout> create(ModuleOp module, Buckets buckets);
 
   /// Builds one `fsdp.storage` for each storage at `builder`.
   void declare(OpBuilder &builder, SymbolTable &symbols);
@@ -56,9 +67,11 @@ public:
   std::pair<Storage *, unsigned> lookup(StringAttr param) const { return places.lookup(param); }
 
 private:
+  explicit StorageLayout(Buckets buckets) : buckets(buckets) {}
   LogicalResult add(ParamOp param, OptimizerAttr optimizer, bool apart);
   void computeShards(MeshAttr mesh);
 
+  Buckets buckets;
   // Storages keep their address.
   std::unique_ptr<std::deque<Storage>> storages = std::make_unique<std::deque<Storage>>();
   /// In the order of `storages`: true for what no step updates although steps update others.

@@ -120,9 +120,11 @@ public:
     finish();
     staging.resize(buffer.count);
     fill(staging.data());
+    if (buffer.dtype == DType::BF16) // in place: element i is written after it was read
+      std::copy(staging.begin(), staging.end(), reinterpret_cast<bf16 *>(staging.data()));
     c.at("write to the arena");
     FSDP_CHECK(c, cudaMemcpy(c.base() + buffer.offset, staging.data(),
-                             buffer.count * sizeof(float), cudaMemcpyHostToDevice));
+                             buffer.count * sizeInBytes(buffer.dtype), cudaMemcpyHostToDevice));
     arrive();
   }
   const float *read(const Buffer &buffer) override {

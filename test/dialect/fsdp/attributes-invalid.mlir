@@ -61,7 +61,7 @@ fsdp.step @eval evaluate {
 
 // -----
 
-// Placement C1 and C2.
+// Layout C1 and C2.
 
 // expected-error @below {{a replicated placement has no axes}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <replicated over ["fsdp"], gather = f32, reduce = f32, reshard = always>
@@ -83,13 +83,66 @@ fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <sliced ov
 
 // -----
 
-// expected-error @below {{unknown reshard 'sometimes', expected always or never}}
+// expected-error @below {{unknown reshard 'sometimes', expected always, never or axes}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <replicated, gather = f32, reduce = f32, reshard = sometimes>
 
 // -----
 
-// expected-error @below {{gather and reduce types must be float types: got}}
+// expected-error @below {{gather, reduce and accumulate types must be float types: got}}
 fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <replicated, gather = i32, reduce = f32, reshard = always>
+
+// -----
+
+// Placement C1: parameter and gradient are replicated or stored as the state is.
+
+// expected-error @below {{the gradient is stored as #fsdp.layout<flat over ["data"]>, expected replicated or #fsdp.layout<flat over ["fsdp"]> as the state}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <parameter replicated, gradient flat over ["data"], state flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
+
+// -----
+
+// expected-error @below {{the parameter is stored as #fsdp.layout<flat over ["fsdp"]>, expected replicated or #fsdp.layout<replicated> as the state}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <parameter flat over ["fsdp"], gradient replicated, state replicated, gather = f32, reduce = f32, reshard = always>
+
+// -----
+
+// Placement C2: equal layouts are given once.
+
+// expected-error @below {{parameter, gradient and state have the same layout; give it once}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <parameter replicated, gradient replicated, state replicated, gather = f32, reduce = f32, reshard = always>
+
+// -----
+
+// Placement C4: some, not all, of the first axes.
+
+// expected-error @below {{reshard keeps the part over ["fsdp"] of a parameter that is #fsdp.layout<flat over ["node", "fsdp"]>, expected some, not all, of the first axes of a flat one}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["node", "fsdp"], gather = f32, reduce = f32, reshard = axes ["fsdp"]>
+
+// -----
+
+// expected-error @below {{reshard keeps the part over ["fsdp"] of a parameter that is #fsdp.layout<flat over ["fsdp"]>}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = axes ["fsdp"]>
+
+// -----
+
+// expected-error @below {{reshard keeps the part over ["a"] of a parameter that is #fsdp.layout<dimension 0 over ["a", "b"]>}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <dimension 0 over ["a", "b"], gather = f32, reduce = f32, reshard = axes ["a"]>
+
+// -----
+
+// expected-error @below {{reshard = axes has 0 axes, expected at least one; say never for none}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = axes []>
+
+// -----
+
+// Placement C5: compute is no partial sum, and no axis is used twice.
+
+// expected-error @below {{a parameter is no partial sum: got compute = #fsdp.sharding<@mesh, [{}], unreduced = {"data"}>, expected a sharding without 'unreduced'}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <replicated, gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{}], unreduced = {"data"}>>
+
+// -----
+
+// expected-error @below {{axis "fsdp" splits the parameter in compute and where it is stored; use it for one of them}}
+fsdp.param @w : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"fsdp"}]>>
 
 // -----
 

@@ -17,6 +17,23 @@ fsdp.param @rows : tensor<4x3xf32> unit "u" init <uniform, 0.5>
 fsdp.param @all : tensor<4x3xf32> unit "u" init <constant, 0.0>
     placement <replicated, gather = f32, reduce = f32, reshard = always> frozen
 
+// Layouts that differ are said one by one; axes that a part is kept over; how it is split in compute.
+// CHECK: fsdp.param @zero {{.*}} placement <parameter replicated, gradient flat over ["fsdp"], state flat over ["fsdp"], gather = bf16, reduce = bf16, accumulate = f32, reshard = always, compute = <@mesh, [{"data"}, {?}]>>
+fsdp.param @zero : tensor<4x3xf64> unit "z" init <constant, 0.0>
+    placement <parameter replicated, gradient flat over ["fsdp"], state flat over ["fsdp"], gather = bf16, reduce = bf16,
+               accumulate = f32, reshard = always, compute = <@mesh, [{"data"}, {?}]>>
+// CHECK: fsdp.param @part {{.*}} placement <flat over ["fsdp", "data"], gather = f32, reduce = f32, reshard = axes ["fsdp"]>
+fsdp.param @part : tensor<4x3xf32> unit "p" init <constant, 0.0>
+    placement <flat over ["fsdp", "data"], gather = f32, reduce = f32, reshard = axes ["fsdp"]>
+// What compute says of a parameter may differ within a unit.
+// CHECK: fsdp.param @other {{.*}} unit "p" {{.*}}, reshard = axes ["fsdp"], compute = <@mesh, [{}]>>
+fsdp.param @other : tensor<4xf32> unit "p" init <constant, 0.0>
+    placement <flat over ["fsdp", "data"], gather = f32, reduce = f32, reshard = axes ["fsdp"], compute = <@mesh, [{}]>>
+
+// CHECK: module attributes {test.a = #fsdp.layout<flat over ["node", "fsdp"]>, test.b = #fsdp.layout<dimension 2 over ["fsdp"]>, test.c = #fsdp.layout<replicated>}
+module attributes {test.a = #fsdp.layout<flat over ["node", "fsdp"]>, test.b = #fsdp.layout<dimension 2 over ["fsdp"]>,
+                   test.c = #fsdp.layout<replicated>} {}
+
 // Constants that are the default are not printed; the schedule is.
 // CHECK: fsdp.step @train train optimizer <adamw, lr = 3.000000e-04, weight_decay = 1.000000e-01, clip = 1.000000e+00, schedule = cosine, warmup = 10>
 fsdp.step @train train optimizer <adamw, lr = 3.0e-4, beta1 = 0.9, weight_decay = 0.1, clip = 1.0, schedule = cosine, warmup = 10> {

@@ -141,7 +141,7 @@ fsdp.program @all role {} {
 fsdp.param @w : tensor<4xf32> unit "w" init <constant, 0.0>
 fsdp.storage @s : tensor<4xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
 fsdp.program @all role {} {
-  // expected-error @below {{has type 'tensor<2xf32>', expected 'tensor<4xf32>', the shard of storage 's'}}
+  // expected-error @below {{has type 'tensor<2xf32>', expected 'tensor<4xf32>', the type of 'parameter' of storage 's'}}
   %p = fsdp.buffer "p" persistent holds @s "parameter" : !fsdp.buffer<tensor<2xf32>>
 }
 

@@ -15,7 +15,7 @@ fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
 fsdp.storage @u : tensor<8xf32> replicated over [] states ["momentum"] members [#fsdp.member<@w at 0>]
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
-    // expected-error @below {{names state 'exp_avg', which storage 'u' lacks}}
+    // expected-error @below {{names 'exp_avg', which storage 'u' does not keep; it keeps parameter, momentum}}
     %p = fsdp.load @u "exp_avg" : tensor<8xf32>
   }
 }
@@ -26,8 +26,43 @@ fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
 fsdp.storage @u : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
-    // expected-error @below {{has type 'tensor<4xf32>', expected 'tensor<8xf32>', the shard of storage 'u'}}
+    // expected-error @below {{has type 'tensor<4xf32>', expected 'tensor<8xf32>', the type of 'parameter' of storage 'u'}}
     %p = fsdp.load @u "parameter" : tensor<4xf32>
+  }
+}
+
+// -----
+
+// The copy holds the parameter where it has its type; else there is a shard too.
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<12xf32> unit "u" init <constant, 0.0>
+fsdp.storage @u : tensor<8xf32> flat over ["fsdp"] copy tensor<12xf32> states [] members [#fsdp.member<@w at 0>]
+fsdp.storage @v : tensor<8xf32> flat over ["fsdp"] copy tensor<12xbf16> states [] members [#fsdp.member<@w at 0>]
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %m = fsdp.load @v "parameter" : tensor<8xf32>
+    %n = fsdp.load @v "copy" : tensor<12xbf16>
+    // expected-error @below {{names 'parameter', which storage 'u' does not keep; it keeps copy}}
+    %p = fsdp.load @u "parameter" : tensor<8xf32>
+  }
+}
+
+// -----
+
+// optimizer_step C2: it works on the shard of its storage.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<12xf32> unit "u" init <constant, 0.0>
+fsdp.storage @u : tensor<8xf32> flat over ["fsdp"] copy tensor<12xf32> states [] members [#fsdp.member<@w at 0>]
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %p = fsdp.load @u "copy" : tensor<12xf32>
+    %g = arith.constant dense<1.0> : tensor<12xf32>
+    %scale = arith.constant dense<1.0> : tensor<f32>
+    %ok = arith.constant dense<true> : tensor<i1>
+    %lr = fsdp.learning_rate <sgd, lr = 0.1>
+    // expected-error @below {{has type 'tensor<12xf32>', expected 'tensor<8xf32>', the shard of storage 'u'}}
+    %n = fsdp.optimizer_step <sgd, lr = 0.1> @u %p, %g states() lr %lr scale %scale if %ok : tensor<12xf32> states 0
   }
 }
 

@@ -45,6 +45,34 @@ fsdp.param @a : tensor<4xbf16> unit "u" init <constant, 0.0> placement <flat ove
 
 // -----
 
+// param C5: gradients are added up in a type between that of the wire and the parameter's.
+
+fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
+// expected-error @below {{placement accumulates 'f32', expected a type narrower than 'f32' and 'bf16' or wider; leave it out for 'f32'}}
+fsdp.param @a : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = bf16, accumulate = f32, reshard = always>
+
+// -----
+
+// param C7: compute is a sharding of the type, over the mesh.
+
+fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
+// expected-error @below {{placement computes on mesh 'other', expected 'mesh', the module's}}
+fsdp.param @a : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@other, [{}]>>
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
+// expected-error @below {{placement splits 2 dimensions in compute, expected 1 as the type has}}
+fsdp.param @a : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{}, {}]>>
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
+// expected-error @below {{placement computes over axis 'rows', which the mesh lacks}}
+fsdp.param @a : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"rows"}]>>
+
+// -----
+
 // step C1: the optimizer stands with `train` only.
 
 // expected-error @below {{of kind 'train' needs an optimizer}}
@@ -148,6 +176,35 @@ fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @w : tensor<5x3xf32> unit "u" init <constant, 0.0>
 // expected-error @below {{has shard 'tensor<2x3xf32>', expected 'tensor<3x3xf32>' (dimension 0 over 2 ranks)}}
 fsdp.storage @u : tensor<2x3xf32> dimension dim 0 over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
+
+// -----
+
+// storage C4: a copy has all members, in the type of the shard or a narrower one, where the storage is split.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<4x3xf32> unit "u" init <constant, 0.0>
+// expected-error @below {{has copy 'tensor<16xf32>', expected 'tensor<12xf32>' or the same of a narrower float type}}
+fsdp.storage @s : tensor<8xf32> flat over ["fsdp"] copy tensor<16xf32> states [] members [#fsdp.member<@w at 0>]
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<4x3xf32> unit "u" init <constant, 0.0>
+// expected-error @below {{has copy 'tensor<4x3xf64>', expected 'tensor<4x3xf32>' or the same of a narrower float type}}
+fsdp.storage @s : tensor<2x3xf32> dimension dim 0 over ["fsdp"] copy tensor<4x3xf64> states [] members [#fsdp.member<@w at 0>]
+
+// -----
+
+fsdp.param @w : tensor<12xf32> unit "u" init <constant, 0.0>
+// expected-error @below {{that is replicated has a copy, expected none}}
+fsdp.storage @s : tensor<12xf32> replicated over [] copy tensor<12xf32> states [] members [#fsdp.member<@w at 0>]
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @w : tensor<12xf32> unit "u" init <constant, 0.0>
+// expected-error @below {{has a state called 'copy' beside its copy; rename the state}}
+fsdp.storage @s : tensor<8xf32> flat over ["fsdp"] copy tensor<12xf32> states ["copy"] members [#fsdp.member<@w at 0>]
 
 // -----
 

@@ -33,7 +33,7 @@ static bool printModules = false;
 namespace {
 
 constexpr const char *columns[] = {"flat", "dimension", "replicated", "uneven",     "2-D",
-                                   "3-D",  "order",     "bf16",       "bf16 reduce"};
+                                   "3-D",  "order",     "bf16",       "bf16 reduce", "copy", "kept part"};
 constexpr size_t numColumns = std::size(columns);
 
 /// How often each op stood in a case of each kind.
@@ -211,6 +211,8 @@ void Case::cover(Coverage &coverage) {
       kinds[0] |= placement.getKind() == StorageKind::flat;
       kinds[1] |= placement.getKind() == StorageKind::dimension;
       kinds[2] |= placement.getKind() == StorageKind::replicated;
+      kinds[9] |= placement.hasCopy();
+      kinds[10] |= placement.getReshard() == Reshard::axes;
     }
   MeshAttr mesh = getMesh(*random.module);
   kinds[3] = random.unevenBatch;

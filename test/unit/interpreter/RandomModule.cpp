@@ -2,6 +2,7 @@
 
 #include "RandomModule.h"
 #include "passes/MeshAxes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -61,18 +62,28 @@ static OptimizerAttr makeOptimizer(MLIRContext &context, Draw draw) {
   return OptimizerAttr::get(&context, kind, constants, schedule, draw.between(0, 2));
 }
 
-/// Placements by name: this one replicated, that one along a dimension, the rest flat.
+/// A strategy that the mesh of `module` can have.
+static std::string chooseStrategy(ModuleOp module, Draw draw) {
+  MeshAttr mesh = getMesh(module);
+  bool sharded = mesh.getAxisIndex("fsdp") >= 0;
+  if (sharded && mesh.getAxisIndex("data") >= 0 && draw.chance(25))
+    return "hsdp";
+  if (sharded && draw.chance(40))
+    return draw.chance(50) ? "zero1" : "zero2";
+  return draw.chance(85) ? "fsdp" : "ddp";
+}
+
+/// Placements by name: this one replicated, that one along a dimension, the rest flat; some over all axes.
 static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
   PipelineOptions options;
-  options.strategy = draw.chance(85) ? "fsdp" : "ddp";
+  options.strategy = chooseStrategy(module, draw);
   MeshAttr mesh = getMesh(module);
-  if (mesh.getAxisIndex("data") >= 0 && mesh.getAxisIndex("fsdp") >= 0 && draw.chance(30))
-    options.strategy = "hsdp";
   // What no constraint uses splits the batch.
   while (StringAttr axis = findUnusedAxis(module, options.batchAxes))
     options.batchAxes.push_back(axis.str());
   options.minShardSize = draw.chance(70) ? 0 : draw.between(1, 20);
-  options.reshard = draw.chance(75) ? Reshard::always : Reshard::never;
+  options.reshard = draw.chance(75) ? "always" : "never";
+  options.buckets = draw.chance(75) ? "unit" : "parameter";
   options.prefetch = draw.between(0, 3);
   bool sharded = mesh.getAxisIndex("fsdp") >= 0;
   for (ParamOp param : module.getOps<ParamOp>()) {
@@ -84,6 +95,20 @@ static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
       options.shardPatterns.push_back(name + ":" + std::to_string(draw.between(0, rank - 1)));
     else if (sharded && draw.chance(10))
       options.shardPatterns.push_back(name + ":flat");
+  }
+  // All parameters over all axes that split the batch, in any order; part of a unit is kept then.
+  SmallVector<std::string> axes;
+  for (StringAttr axis : mesh.getAxisNames())
+    if (axis == "data" || axis == "fsdp" || llvm::is_contained(options.batchAxes, axis.getValue()))
+      axes.push_back(axis.str());
+  if (axes.size() > 1 && draw.chance(25)) {
+    std::shuffle(axes.begin(), axes.end(), draw.random);
+    options.shardPatterns.assign({"*:flat(" + llvm::join(axes, "+") + ")"});
+    options.minShardSize = 0;
+    if (draw.chance(60)) {
+      axes.resize(draw.between(1, static_cast<int64_t>(axes.size()) - 1));
+      options.reshard = "axes:" + llvm::join(axes, "+");
+    }
   }
   options.precision = draw.chance(40) ? "bf16" : "f32";
   options.reducePrecision = draw.chance(30) ? "bf16" : "f32";

@@ -1,0 +1,67 @@
+//===- ShardSpec.h - placements as text -------------------------*- C++ -*-===//
+//
+// The SPEC of `--shard=PATTERN:SPEC`, for the pass that applies it and for the command line.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PASSES_SHARDSPEC_H
+#define PASSES_SHARDSPEC_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mlir::fsdp {
+
+/// How a parameter is stored, and how it is split in compute; one of them at least is given.
+///
+///   SPEC    = STORAGE | COMPUTE | COMPUTE "@" STORAGE
+///   STORAGE = "replicated" | ("flat" | DIMENSION) ["(" AXES ")"]
+///   COMPUTE = ENTRY {"," ENTRY}          one for each dimension
+///   ENTRY   = "_" | AXES                 "_" is whole
+///   AXES    = AXIS {"+" AXIS}            major to minor
+struct ShardSpec {
+  struct Storage {
+    StorageKind kind = StorageKind::replicated;
+    int64_t dim = -1;
+    /// Empty where the strategy chooses them.
+    std::vector<std::string> axes;
+    bool operator==(const Storage &other) const {
+      return kind == other.kind && dim == other.dim && axes == other.axes;
+    }
+  };
+  std::optional<Storage> storage;
+  /// The axes of each dimension.
+  std::optional<std::vector<std::vector<std::string>>> compute;
+
+  bool operator==(const ShardSpec &other) const {
+    return storage == other.storage && compute == other.compute;
+  }
+  /// All axes that are named.
+  std::vector<std::string> getAxes() const;
+};
+
+/// True for a name of an axis that options may use: a letter, then letters, digits and `_`, and no word of the
+/// options themselves.
+bool isAxisName(StringRef name);
+/// Parses `A+B`; nothing where that is not names of distinct axes.
+std::optional<std::vector<std::string>> parseAxisList(StringRef text);
+/// Parses a SPEC; nothing where it is malformed. Dimensions and axes are compared with no parameter or mesh.
+std::optional<ShardSpec> parseShardSpec(StringRef text);
+/// What a SPEC looks like, for messages.
+inline constexpr llvm::StringLiteral shardSpecForm =
+    "flat, replicated or a dimension, each with axes as in flat(fsdp+node) if wanted, or an axis or _ for each "
+    "dimension as in _,tensor or _,tensor@flat";
+
+/// `--reshard-after-forward`: `always`, `never` or `axes:A+B`.
+struct ReshardChoice {
+  Reshard reshard;
+  std::vector<std::string> axes;
+};
+std::optional<ReshardChoice> parseReshard(StringRef text);
+inline constexpr llvm::StringLiteral reshardForm = "always, never or axes:A+B with names of mesh axes";
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_SHARDSPEC_H

@@ -1,0 +1,59 @@
+//===- Strategies.cpp - what a strategy places where ----------------------===//
+
+#include "passes/global/Strategies.h"
+#include "passes/MeshAxes.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+// The table of docs/strategies.md, which says what follows from it.
+static constexpr Strategy strategies[] = {
+    //        parameter gradient state  shards replicated
+    {"ddp", false, false, false, false},
+    {"zero1", false, false, true, false},
+    {"zero2", false, true, true, false},
+    {"fsdp", true, true, true, false},
+    {"hsdp", true, true, true, true},
+};
+
+PlacementAttr Strategy::place(LayoutAttr layout, Type element) const {
+  MLIRContext *context = layout.getContext();
+  auto replicated = LayoutAttr::get(context, StorageKind::replicated, -1, {});
+  auto choose = [&](bool splitsIt) { return splitsIt ? layout : replicated; };
+  // What a pattern splits under a strategy that splits nothing is split for good.
+  LayoutAttr parameter = choose(splitsParameter || !splits()),
+             gradient = choose(splitsGradient || !splits());
+  return PlacementAttr::get(context, parameter, gradient, layout, element, element,
+                            /*accumulate=*/Type(), Reshard::always, {}, ShardingAttr());
+}
+
+ArrayRef<Strategy> mlir::fsdp::getStrategies() { return strategies; }
+
+const Strategy *mlir::fsdp::findStrategy(StringRef name) {
+  for (const Strategy &strategy : strategies)
+    if (strategy.name == name)
+      return &strategy;
+  return nullptr;
+}
+
+std::string mlir::fsdp::listStrategies() {
+  std::string text;
+  for (const Strategy &strategy : strategies)
+    text += (text.empty() ? "" : &strategy == std::end(strategies) - 1 ? " or " : ", ") +
+            strategy.name.str();
+  return text;
+}
+
+std::string mlir::fsdp::explainMismatch(const Strategy &strategy, MeshAttr mesh) {
+  const std::string got = ", got mesh " + describeAxes(mesh) + "; ";
+  bool hasStorage = mesh.getAxisIndex(storageAxis) >= 0;
+  bool hasOther = llvm::any_of(mesh.getAxisNames(), [](StringAttr axis) {
+    return axis != storageAxis && !llvm::is_contained({"tensor", "context", "pipeline"}, axis.getValue());
+  });
+  if (strategy.replicatesShards && (!hasStorage || !hasOther))
+    return "shards over axis 'fsdp' and replicates the shards over another axis" + got +
+           "give it both, as in data=2,fsdp=4, or use fsdp";
+  if (strategy.splits() && !hasStorage)
+    return "shards over axis 'fsdp'" + got + "give it that axis, or use ddp";
+  return "";
+}
