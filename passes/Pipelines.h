@@ -36,6 +36,9 @@ struct PipelineOptions {
   std::string accumulateReduce = "auto";
   /// What backward computes again: `none`, `full`, `selective` or `every:K`.
   std::string remat = "none";
+  /// Print the table of shardings to standard error; a remark for each axis of the values that a pattern names.
+  bool printShardings = false;
+  std::string explainShardings;
   /// How many gathers may run ahead of the unit in use.
   int64_t prefetch = 1;
 };

@@ -1,88 +1,109 @@
-//===- ShardingPropagation.cpp - shardings to a fixed point ---------------===//
+//===- ShardingProblem.cpp - steps as a propagation problem ---------------===//
 //
-// The state of a value is, for each dimension, the axes that split it or none yet. It only ever
-// goes from none to some, so that the fixed point exists and is reached in as many sweeps as the
-// longest chain of values is long, in practice three. A sweep forward carries the split of
-// the inputs into everything computed from them; a sweep backward carries it into what stands
-// beside: broadcasts of parameters, constants.
-//
-// Splits that contradict each other are not resolved here: the first stands, and partitioning
-// reshards an operand where an op needs it otherwise.
+// Translates the ops of all steps into values and rules (passes/propagation/), and the solution
+// back. What fsdp-partition cannot make is refused to the solver here, value by value: parts of axes, dimensions
+// whose shards would not be even (OpSplit::admits).
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/global/StepShardings.h"
+#include "passes/global/ShardingProblem.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
+using propagation::OpKind;
 
-namespace {
+static bool isReduced(const nn::Factor &factor) {
+  return factor.kind == nn::FactorKind::sumReduction || factor.kind == nn::FactorKind::maxReduction;
+}
 
-class Propagation {
-public:
-  Propagation(StepOp step, ArrayRef<StringAttr> batchAxes)
-      : step(step), mesh(getMesh(step)), batchAxes(batchAxes) {}
+static propagation::Mapping mappingOf(const nn::TensorFactors &tensor) {
+  propagation::Mapping dims;
+  for (const nn::DimFactors &dim : tensor)
+    dims.emplace_back(dim.begin(), dim.end());
+  return dims;
+}
 
-  LogicalResult run();
-  ArrayRef<AxisList> lookup(Value value) const { return values.find(value)->second.axes; }
+static bool standsIn(ArrayRef<nn::TensorFactors> tensors, int64_t factor) {
+  return llvm::any_of(tensors, [&](const nn::TensorFactors &tensor) {
+    return llvm::any_of(tensor,
+                        [&](const nn::DimFactors &dim) { return llvm::is_contained(dim, factor); });
+  });
+}
 
-private:
-  struct State {
-    DimAxes axes;
-    /// Dimensions that stay as they are.
-    SmallVector<bool, 4> pinned;
-  };
-
-  LogicalResult seed(Operation *op);
-  /// Carries splits across one op; returns true if a state changed.
-  bool visit(Operation *op);
-  bool assign(Value value, const DimAxes &axes);
-  SmallVector<DimAxes> axesOf(ValueRange range) const;
-  /// The rule of `op`, asked for once.
-  const nn::ShardingRule &ruleOf(nn::ShardingRuleOpInterface op) {
-    std::unique_ptr<nn::ShardingRule> &rule = rules[op];
-    if (!rule)
-      rule = std::make_unique<nn::ShardingRule>(op.getShardingRule());
-    return *rule;
+/// What `op` is to the order of propagation, from its rule alone.
+static OpKind kindOf(Operation *op, const nn::ShardingRule &rule) {
+  if (isa<ConstraintOp>(op))
+    return OpKind::constraint;
+  if (nn::isElementwise(op))
+    return OpKind::elementwise;
+  bool repeats = false;
+  for (size_t factor = 0; factor < rule.factors.size(); ++factor) {
+    if (rule.factors[factor].kind != nn::FactorKind::parallel || !standsIn(rule.results, factor))
+      return OpKind::contraction;
+    repeats |= !standsIn(rule.operands, factor);
   }
+  if (op->getNumOperands() != 1)
+    return OpKind::contraction;
+  return repeats ? OpKind::broadcast : OpKind::passThrough;
+}
 
-  StepOp step;
-  MeshAttr mesh;
-  ArrayRef<StringAttr> batchAxes;
-  DenseMap<Value, State> values;
-  DenseMap<Operation *, std::unique_ptr<nn::ShardingRule>> rules;
-};
+propagation::AxisList ShardingProblem::toAxes(ArrayRef<StringAttr> names) const {
+  propagation::AxisList axes;
+  for (StringAttr name : names)
+    axes.push_back(propagation::wholeAxis(problem.mesh, mesh.getAxisIndex(name)));
+  return axes;
+}
 
-} // namespace
+AxisList ShardingProblem::toNames(const propagation::AxisList &axes) const {
+  return llvm::map_to_vector(
+      axes, [&](const propagation::Axis &axis) { return mesh.getAxisNames()[axis.index]; });
+}
 
-LogicalResult Propagation::seed(Operation *op) {
+/// `names` without axes of size 1: a model names axes that only some meshes have.
+SmallVector<StringAttr> ShardingProblem::splittingAxes(ArrayRef<StringAttr> names) const {
+  return llvm::filter_to_vector(names, [&](StringAttr name) { return mesh.getAxisSize(name) != 1; });
+}
+
+LogicalResult ShardingProblem::addValues(Operation *op) {
   if (isa<CheckpointOp>(op))
     return op->emitOpError() << "is still there; run --fsdp-differentiate before --fsdp-propagate";
   if (op->getNumRegions() != 0)
     return op->emitOpError() << "has a region, which propagation does not enter; run "
                                 "--fsdp-propagate before --fsdp-fuse";
+  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  if (ruled)
+    rules[op] = std::make_unique<nn::ShardingRule>(ruled.getShardingRule());
   for (Value value : op->getResults()) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || !type.hasStaticShape())
       return op->emitOpError() << "has result type " << value.getType()
                                << ", expected a ranked tensor with static shape";
-    State &state = values[value];
-    state.axes.resize(type.getRank());
-    state.pinned.assign(type.getRank(), false);
+    int64_t rank = type.getRank();
+    numbers[value] = values.size();
+    values.push_back(value);
+    propagation::Value &node = problem.values.emplace_back();
+    node.sizes.assign(type.getShape().begin(), type.getShape().end());
+    auto closed = [&] {
+      node.sharding.dims.assign(rank, {{}, /*open=*/false});
+    };
     if (auto input = dyn_cast<InputOp>(op)) {
       // Samples are split where the data are loaded; nothing else of an input is.
-      state.pinned.assign(type.getRank(), true);
-      state.axes[input.getSampleDim()] = AxisList(batchAxes);
-    } else if (auto constraint = dyn_cast<ConstraintOp>(op)) {
-      ShardingAttr sharding = constraint.getSharding();
-      for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-        state.axes[dim] = AxisList(sharding.getAxes(dim));
-        state.pinned[dim] = !sharding.getDimOpen()[dim];
-      }
+      closed();
+      node.sharding.dims[input.getSampleDim()].axes = toAxes(batchAxes);
     } else if (isa<ReadOp>(op)) {
       // Parameters are whole in compute; how they are stored does not matter here.
-      state.pinned.assign(type.getRank(), true);
-    } else if (!isa<nn::ShardingRuleOpInterface>(op) && type.getRank() != 0) {
+      closed();
+    } else if (auto constraint = dyn_cast<ConstraintOp>(op)) {
+      for (int64_t dim = 0; dim < rank; ++dim)
+        node.sharding.dims.push_back(
+            {toAxes(splittingAxes(constraint.getSharding().getAxes(dim))),
+             constraint.getSharding().getDimOpen()[dim],
+             constraint.getPriorities() ? (*constraint.getPriorities())[dim] : 0});
+    } else if (auto reshard = dyn_cast<ReshardOp>(op)) {
+      closed();
+      for (int64_t dim = 0; dim < rank; ++dim)
+        node.sharding.dims[dim].axes = toAxes(reshard.getSharding().getAxes(dim));
+    } else if (!ruled && rank != 0) {
       return op->emitOpError() << "has no sharding rule, so its tensors cannot be split; write it "
                                   "with ops that have one";
     }
@@ -90,85 +111,88 @@ LogicalResult Propagation::seed(Operation *op) {
   return success();
 }
 
-SmallVector<DimAxes> Propagation::axesOf(ValueRange range) const {
-  return llvm::map_to_vector(range, [&](Value value) { return values.find(value)->second.axes; });
-}
-
-bool Propagation::assign(Value value, const DimAxes &axes) {
-  State &state = values.find(value)->second;
-  bool changed = false;
-  for (size_t dim = 0; dim < axes.size(); ++dim) {
-    const AxisList &wanted = axes[dim];
-    if (wanted.empty() || state.pinned[dim] || !state.axes[dim].empty())
-      continue;
-    bool taken = llvm::any_of(state.axes, [&](const AxisList &others) {
-      return llvm::any_of(others,
-                          [&](StringAttr other) { return llvm::is_contained(wanted, other); });
-    });
-    // What the op that makes the value cannot split stays whole.
-    bool producible = true;
-    Operation *producer = value.getDefiningOp();
-    if (auto interface = dyn_cast<nn::ShardingRuleOpInterface>(producer);
-        interface && !isa<ConstraintOp>(producer)) {
-      const nn::ShardingRule &rule = ruleOf(interface);
-      unsigned result = cast<OpResult>(value).getResultNumber();
-      producible = OpSplit::admits(rule, mesh, rule.results[result][dim], wanted);
-    }
-    if (taken || !producible)
-      continue;
-    state.axes[dim] = wanted;
-    changed = true;
+void ShardingProblem::addOp(Operation *op) {
+  auto rule = rules.find(op);
+  // Whoever inserts a reshard has decided; nothing passes through.
+  if (rule == rules.end() || isa<ReshardOp>(op)) {
+    for (Value operand : op->getOperands())
+      if (auto number = numbers.find(operand); number != numbers.end())
+        ++problem.values[number->second].otherUses;
+    return;
   }
-  return changed;
-}
-
-bool Propagation::visit(Operation *op) {
-  auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
-  if (!interface)
-    return false;
-  const nn::ShardingRule &rule = ruleOf(interface);
-  OpSplit split =
-      OpSplit::suggest(rule, mesh, axesOf(op->getOperands()), axesOf(ValueRange(op->getResults())));
-  bool changed = false;
-  for (auto [value, tensor] : llvm::zip_equal(op->getResults(), rule.results))
-    changed |= assign(value, split.project(tensor));
-  for (auto [value, tensor] : llvm::zip_equal(op->getOperands(), rule.operands))
-    changed |= assign(value, split.project(tensor));
-  return changed;
-}
-
-LogicalResult Propagation::run() {
-  Block &body = step.getBody().front();
-  for (Operation &op : body)
-    if (failed(seed(&op)))
-      return failure();
-  bool changed = true;
-  while (changed) {
-    changed = false;
-    for (Operation &op : body)
-      changed |= visit(&op);
-    for (Operation &op : llvm::reverse(body))
-      changed |= visit(&op);
+  propagation::Op node;
+  node.kind = kindOf(op, *rule->second);
+  for (auto [index, factor] : llvm::enumerate(rule->second->factors)) {
+    bool splits = OpSplit::admits(*rule->second, mesh, {static_cast<int64_t>(index)}, {});
+    node.factors.push_back({factor.size, !isReduced(factor) && factor.kind != nn::FactorKind::whole,
+                            /*blocked=*/!splits});
   }
-  return success();
+  for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule->second->operands)) {
+    node.operands.push_back(numbers.lookup(operand));
+    node.operandDims.push_back(mappingOf(tensor));
+  }
+  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule->second->results)) {
+    node.results.push_back(numbers.lookup(result));
+    node.resultDims.push_back(mappingOf(tensor));
+  }
+  problem.ops.push_back(std::move(node));
+  ops.push_back(op);
 }
 
-FailureOr<StepShardings> StepShardings::propagate(StepOp step, ArrayRef<StringAttr> batchAxes) {
-  Propagation propagation(step, batchAxes);
-  if (failed(propagation.run()))
-    return failure();
-  StepShardings result(step);
-  auto mesh = FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr());
-  auto toSharding = [&](Value value, ArrayRef<StringAttr> unreduced) {
-    return ShardingAttr::getCanonical(mesh, propagation.lookup(value), unreduced);
+bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &axes) const {
+  auto result = cast<OpResult>(values[value]);
+  auto rule = rules.find(result.getOwner());
+  if (rule == rules.end() || isa<ConstraintOp>(result.getOwner()))
+    return true;
+  return OpSplit::admits(*rule->second, mesh,
+                         rule->second->results[result.getResultNumber()][dim], toNames(axes));
+}
+
+FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,
+                                                  ArrayRef<StringAttr> batchAxes) {
+  ShardingProblem built(getMesh(steps.front()), batchAxes);
+  for (StepOp step : steps)
+    for (Operation &op : step.getBody().front())
+      if (failed(built.addValues(&op)))
+        return failure();
+  for (StepOp step : steps)
+    for (Operation &op : step.getBody().front())
+      built.addOp(&op);
+  return std::move(built);
+}
+
+void ShardingProblem::solve() {
+  applyConstraints(problem);
+  // What an op cannot make it is not asked for, be it by a constraint on its result.
+  for (auto [number, node] : llvm::enumerate(problem.values))
+    for (auto [dim, sharding] : llvm::enumerate(node.sharding.dims))
+      if (!sharding.axes.empty() && !admits(number, dim, sharding.axes))
+        sharding.axes.clear();
+  problem.admits = [this](int value, int dim, const propagation::AxisList &axes) {
+    return admits(value, dim, axes);
   };
-  for (Operation &op : step.getBody().front()) {
-    for (Value value : op.getResults())
-      result.shardings[value] = toSharding(value, {});
-    SmallVector<AxisList> unreduced = llvm::map_to_vector(
-        op.getResults(), [&](OpResult value) { return result.unreducedOf(value); });
-    for (auto [value, axes] : llvm::zip_equal(op.getResults(), unreduced))
-      result.shardings[value] = toSharding(value, axes);
-  }
-  return result;
+  propagation::Options options;
+  // fsdp-partition splits by whole axes.
+  options.subAxes = false;
+  solution = propagation::propagate(problem, options);
+}
+
+DimAxes ShardingProblem::axesOf(Value value) const {
+  DimAxes axes;
+  for (const propagation::DimSharding &dim :
+       solution.shardings[numbers.find(value)->second].dims)
+    axes.push_back(toNames(dim.axes));
+  return axes;
+}
+
+SmallVector<ShardingOrigin> ShardingProblem::originsOf(Value value) const {
+  SmallVector<ShardingOrigin> origins;
+  int number = numbers.find(value)->second;
+  for (const propagation::Origin &origin : solution.origins)
+    if (origin.value == number)
+      origins.push_back({origin.dim, mesh.getAxisNames()[origin.axis.index],
+                         origin.op < 0 ? nullptr : ops[origin.op],
+                         origin.from < 0 ? Value() : values[origin.from], origin.priority,
+                         origin.opPriority, origin.aggressive});
+  return origins;
 }

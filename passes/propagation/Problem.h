@@ -1,7 +1,7 @@
 //===- Problem.h - a program whose values want shardings --------*- C++ -*-===//
 //
 // What propagation works on: values with sizes and the shardings that are known of them, and ops
-// as rules over factors. No IR, so that it can be fuzzed; passes/global/ShardingPropagation.cpp
+// as rules over factors. No IR, so that it can be fuzzed; passes/global/ShardingProblem.cpp
 // translates. docs/sharding.md states the rules of propagation.
 //
 //===----------------------------------------------------------------------===//
