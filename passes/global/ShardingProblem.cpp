@@ -167,7 +167,7 @@ void ShardingProblem::solve() {
   for (auto [number, node] : llvm::enumerate(problem.values))
     for (auto [dim, sharding] : llvm::enumerate(node.sharding.dims))
       if (!sharding.axes.empty() && !admits(number, dim, sharding.axes))
-        sharding.axes.clear();
+        sharding = {};
   problem.admits = [this](int value, int dim, const propagation::AxisList &axes) {
     return admits(value, dim, axes);
   };

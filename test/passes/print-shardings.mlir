@@ -14,6 +14,7 @@
 // CHECK-NEXT:  math.tanh        math.tanh        8x6    fsdp,tensor  4x3          48
 // CHECK-NEXT:  fsdp.constraint  fsdp.constraint  8x6    fsdp,tensor  4x3          48
 // CHECK-NEXT:  nn.reduce        nn.reduce        6      tensor       3            12     fsdp
+// CHECK-NEXT:  arith.constant   arith.constant   3      _            3            12
 
 // ONLY: nn.reduce
 // ONLY-NOT: math.tanh
@@ -22,6 +23,7 @@
 // EXPLAIN: remark: 'math.tanh' dimension 1 is split over 'tensor': from 'fsdp.constraint' across 'fsdp.constraint', priority 0, round 'ops that pass dimensions through'
 // EXPLAIN: note: the op across which it came
 // EXPLAIN: remark: 'nn.reduce' dimension 0 is split over 'tensor': from 'fsdp.constraint' across 'nn.reduce', priority 0, round 'factors that pass through'
+// EXPLAIN: remark: 'arith.constant' is not split: no axis reached it
 
 // NONE: error: option 'explain' is 'h.7', which no value of a step is called; names stand in the table of --fsdp-print-shardings
 // PATTERN: error: option 'explain' is '[', which is no pattern: {{.+}}
@@ -33,4 +35,5 @@ fsdp.step @evaluate evaluate {
   %y = math.tanh %x : tensor<8x6xf32>
   %c = fsdp.constraint %y <@mesh, [{?}, {"tensor"}]> : tensor<8x6xf32>
   %s = nn.reduce sum "b i -> i" %c : tensor<8x6xf32> -> tensor<6xf32>
+  %k = arith.constant dense<1.0> : tensor<3xf32>
 }
