@@ -134,6 +134,15 @@ Tensor rope(Located input, double theta = 10000);
 /// The same where the positions are dimension t of the order, such as "b t h d".
 Tensor rope(const std::string &order, Located input, double theta = 10000);
 
+// Shardings.
+
+/// `input` itself, asked to be split over axes of the mesh: an entry for each dimension, `_` for an unsharded
+/// one, axes joined by `+` major to minor, `+?` (or `?` alone) behind them where propagation may add more:
+/// constrain(h, "?,_,tensor"). Axes that the mesh of a compilation lacks split nothing. Constraints of
+/// `priority` 0 reach the whole model before those of priority 1, and so on. Throws ModelError for an axis that is
+/// named twice and for another number of entries than dimensions.
+Tensor constrain(Located input, const std::string &sharding, int64_t priority = 0);
+
 // Numbers of a step.
 
 /// The mean of all elements, as a sum (in double) and a count.

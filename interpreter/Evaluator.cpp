@@ -75,7 +75,7 @@ struct PureBlock {
 /// The pure ops of `fsdp` that are the same on every rank.
 static Kernel compileDistribution(Operation *op, Numerics numerics) {
   return llvm::TypeSwitch<Operation *, Kernel>(op)
-      .Case([](ConstraintOp) -> Kernel {
+      .Case<ConstraintOp, ReshardOp>([](auto) -> Kernel {
         return [](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) { out[0] = in[0]; };
       })
       .Case([](ViewOp view) -> Kernel {

@@ -173,11 +173,14 @@ def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
   let summary = "Assign a sharding to every value of every step";
   let description = [{
     After this pass every op with tensor results has the attribute `fsdp.shardings`, one sharding for
-    each result, which it can have given its operands. Inputs are split along their sample dimension over the mesh axes
-    `data` and `fsdp` and those of the option `batch-axes`; an unused axis is an error. Parameters are unsharded in compute, constraints are applied first, and all other values follow from the
-    sharding rules of the ops by iteration to a fixed point. `unreduced` marks results that are partial sums. With `accumulate` K above 1, steps
-    are also split over the axis `microbatch` of size K, which the mesh has until `fsdp-partition`: its parts are not on different ranks
-    but follow one another in time.
+    each result, and takes its operands in the shardings that they have: where that is not so, an `fsdp.reshard` stands between. Inputs are
+    split along their sample dimension over the mesh axes `data` and `fsdp` and those of the option `batch-axes`; an unused axis is an error.
+    Parameters are unsharded in compute. All other shardings follow from these and from `fsdp.constraint` by the sharding
+    rules of the ops, forwards and backwards, by iteration to a fixed point over all steps (docs/sharding.md): constraints by
+    priority, and for each priority ops that pass dimensions through before contractions. `unreduced` marks results that are
+    partial sums. With `accumulate` K above 1, steps are also split over the axis `microbatch` of size K, which the mesh has until
+    `fsdp-partition`: its parts are not on different ranks but follow one another in time. `explain` prints a remark for each
+    axis of the values that it names: which op, operand and priority it comes from.
 
     Example: `fsdp-opt --fsdp-propagate=batch-axes=node model.mlir`
   }];
@@ -186,6 +189,22 @@ def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
                "axes that split the batch, in addition to data and fsdp">,
     Option<"accumulate", "accumulate", "::mlir::fsdp::Count", "::mlir::fsdp::Count{1}",
            "microbatches of a step">,
+    Option<"explain", "explain", "std::string", "\"\"",
+           "values ('*' and '?' match) of which remarks say where their axes come from">,
+  ];
+}
+
+def PrintShardingsPass : Pass<"fsdp-print-shardings", "::mlir::ModuleOp"> {
+  let summary = "Print the sharding of every value as a table";
+  let description = [{
+    Prints to standard error, for each step with shardings, one line for each value: its name, op, shape, sharding (a dimension's axes joined by `+`,
+    `_` for an unsharded dimension), the shape and the bytes of one rank, and the axes over which it is a partial sum.
+    The module does not change. Runs between `fsdp-propagate` and `fsdp-partition`.
+
+    Example: `fsdp-opt --fsdp-propagate --fsdp-print-shardings model.mlir`
+  }];
+  let options = [
+    Option<"only", "only", "std::string", "\"*\"", "names to print ('*' and '?' match)">,
   ];
 }
 

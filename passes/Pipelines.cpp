@@ -50,7 +50,10 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   PropagatePassOptions propagation;
   propagation.batchAxes.assign(options.batchAxes.begin(), options.batchAxes.end());
   propagation.accumulate = Count{options.accumulate};
+  propagation.explain = options.explainShardings;
   manager.addPass(createPropagatePass(propagation));
+  if (options.printShardings)
+    manager.addPass(createPrintShardingsPass());
   manager.addPass(createVerifyPhasePass());
 }
 

@@ -45,6 +45,9 @@ struct PipelineOptions {
   int64_t lossChunks = 1;
   /// What is gathered and reduced at once: each `unit` or each `parameter`.
   std::string buckets = "unit";
+  /// Print the table of shardings to standard error; a remark for each axis of the values that a pattern names.
+  bool printShardings = false;
+  std::string explainShardings;
   /// How many gathers may run ahead of the unit in use.
   int64_t prefetch = 1;
 };

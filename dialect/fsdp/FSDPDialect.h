@@ -24,6 +24,8 @@ void setPhase(ModuleOp module, Phase phase);
 
 /// How often a walk runs a segment, and into how many microbatches a step is cut, at most.
 constexpr int64_t kMostMicrobatches = 1 << 20;
+/// The last priority of a constraint's dimension.
+constexpr int64_t kLastPriority = 1000;
 
 /// Fails, emitting on the first such op, unless every op of `module` belongs to `phase`.
 LogicalResult verifyPhase(ModuleOp module, Phase phase);

@@ -201,18 +201,49 @@ def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperands
     DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "Require a sharding of a value";
   let description = [{
-    The identity; propagation gives its result the sharding `sharding`. Its cotangent has the same
-    constraint.
+    The identity; propagation gives its result the sharding `sharding`: the axes of a closed dimension as they are,
+    those of an open one (`?`) first, to be extended. `priorities` has a number for each dimension: axes of priority 0
+    (the default) reach the whole program before axes of priority 1 are looked at, and so on; in the meantime no other
+    value's sharding takes their place. Its cotangent has the same constraint.
 
     Constraints:
     - (C1) the sharding has the rank of the value, names axes of the mesh, no `unreduced`.
+    - (C2) priorities are as many as dimensions, 0 to 1000, not all 0, and 0 for a closed dimension without axes.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["fsdp"=4, "tensor"=2]>
+    fsdp.step @eval evaluate {
+      %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+      %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {} ]> : tensor<8x4xf32>
+      %z = fsdp.constraint %y <@mesh, [{?}, {"tensor"} ]> priorities [0, 1] : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_Tensor:$input, FSDP_ShardingAttr:$sharding,
+                       OptionalAttr<DenseI64ArrayAttr>:$priorities);
+  let results = (outs FSDP_Tensor:$result);
+  let assemblyFormat = "$input $sharding (`priorities` $priorities^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def FSDP_ReshardOp : FSDP_Op<"reshard", [Pure, InGlobalPhase, SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<ShardingRuleOpInterface>]> {
+  let summary = "Move a value to another sharding";
+  let description = [{
+    The identity on whole tensors; the result has the sharding `sharding`, whatever the operand has. `fsdp-propagate`
+    inserts it in front of an op that cannot take an operand as it is split, so that the move is visible before
+    anything is partitioned; `fsdp-partition` makes it collectives. Partial sums of the operand are completed.
+
+    Constraints:
+    - (C1) the sharding has the rank of the value, names axes of the mesh, no `unreduced` and no open dimension.
 
     Example:
     ```mlir
     fsdp.mesh @mesh <["fsdp"=4]>
     fsdp.step @eval evaluate {
       %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
-      %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {} ]> : tensor<8x4xf32>
+      %y = fsdp.reshard %x <@mesh, [{}, {"fsdp"} ]> : tensor<8x4xf32>
     }
     ```
   }];

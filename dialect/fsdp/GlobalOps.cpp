@@ -150,18 +150,48 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          getGradientType, "reduces");
 }
 
-LogicalResult ConstraintOp::verify() {
-  ShardingAttr sharding = getSharding();
-  auto type = cast<RankedTensorType>(getType());
-  if (sharding.getRank() != type.getRank())
-    return emitOpError() << "has a sharding of " << sharding.getRank() << " dimensions, expected "
-                         << type.getRank();
+/// Fails unless `sharding` fits the result of `op`: rank, axes of the mesh, no partial sums.
+static LogicalResult verifyRequested(Operation *op, ShardingAttr sharding) {
+  int64_t rank = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
+  if (sharding.getRank() != rank)
+    return op->emitOpError() << "has a sharding of " << sharding.getRank()
+                             << " dimensions, expected " << rank;
   if (!sharding.getUnreduced().empty())
-    return emitOpError() << "cannot request partial sums; leave 'unreduced' out";
+    return op->emitOpError() << "cannot request partial sums; leave 'unreduced' out";
   SmallVector<StringAttr> axes;
   for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
     llvm::append_range(axes, sharding.getAxes(dim));
-  return fsdp::detail::verifyAxes(*this, axes, "names");
+  return fsdp::detail::verifyAxes(op, axes, "names");
+}
+
+LogicalResult ConstraintOp::verify() {
+  if (failed(verifyRequested(*this, getSharding())))
+    return failure();
+  std::optional<ArrayRef<int64_t>> priorities = getPriorities();
+  if (!priorities)
+    return success();
+  if (static_cast<int64_t>(priorities->size()) != getSharding().getRank())
+    return emitOpError() << "has " << priorities->size() << " priorities, expected "
+                         << getSharding().getRank() << " (one for each dimension)";
+  for (auto [dim, priority] : llvm::enumerate(*priorities)) {
+    if (priority < 0 || priority > kLastPriority)
+      return emitOpError() << "has priority " << priority << " for dimension " << dim
+                           << ", expected 0 to " << kLastPriority;
+    if (priority > 0 && !getSharding().getDimOpen()[dim] && getSharding().getAxes(dim).empty())
+      return emitOpError() << "has priority " << priority << " for dimension " << dim
+                           << ", which is closed without axes; leave it 0";
+  }
+  if (llvm::all_of(*priorities, [](int64_t priority) { return priority == 0; }))
+    return emitOpError() << "has priorities that are all 0; leave 'priorities' out";
+  return success();
+}
+
+nn::ShardingRule ReshardOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
+
+LogicalResult ReshardOp::verify() {
+  if (llvm::is_contained(getSharding().getDimOpen(), true))
+    return emitOpError() << "has an open dimension; close it, by leaving '?' out";
+  return verifyRequested(*this, getSharding());
 }
 
 nn::ShardingRule ConstraintOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
@@ -175,7 +205,8 @@ LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> 
     operandCotangents.push_back({});
   else
     operandCotangents.push_back(
-        ConstraintOp::create(builder, getLoc(), resultCotangents[0], getSharding()));
+        ConstraintOp::create(builder, getLoc(), getType(), resultCotangents[0], getSharding(),
+                             getPrioritiesAttr()));
   return success();
 }
 

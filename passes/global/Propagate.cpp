@@ -3,6 +3,7 @@
 #include "passes/MeshAxes.h"
 #include "passes/Passes.h"
 #include "passes/global/StepShardings.h"
+#include "llvm/Support/GlobPattern.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_PROPAGATEPASS
@@ -21,19 +22,28 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
     std::vector<std::string> others(batchAxes.begin(), batchAxes.end());
     if (failed(checkAxes(module, others)) || failed(addMicrobatches(module)))
       return signalPassFailure();
-    for (StepOp step : module.getOps<StepOp>()) {
-      if (!getMeshOp(step)) {
-        step.emitOpError() << "is in a module without a mesh; declare one, for one rank "
-                              "'fsdp.mesh @mesh <[\"fsdp\"=1]>'";
+    SmallVector<StepOp> steps(module.getOps<StepOp>());
+    if (steps.empty())
+      return;
+    if (!getMeshOp(steps.front())) {
+      steps.front().emitOpError() << "is in a module without a mesh; declare one, for one rank "
+                                     "'fsdp.mesh @mesh <[\"fsdp\"=1]>'";
+      return signalPassFailure();
+    }
+    SmallVector<StringAttr> axes = getBatchAxes(getMesh(steps.front()), others);
+    if (accumulate.value > 1)
+      axes.push_back(StringAttr::get(&getContext(), kMicrobatchAxis));
+    FailureOr<ShardingProblem> problem = ShardingProblem::build(steps, axes);
+    if (failed(problem))
+      return signalPassFailure();
+    problem->solve();
+    if (failed(explainShardings(steps, *problem)))
+      return signalPassFailure();
+    for (StepOp step : steps) {
+      StepShardings shardings = StepShardings::take(step, *problem);
+      if (failed(shardings.verify()))
         return signalPassFailure();
-      }
-      SmallVector<StringAttr> batchAxes = getBatchAxes(getMesh(step), others);
-      if (accumulate.value > 1)
-        batchAxes.push_back(StringAttr::get(step.getContext(), kMicrobatchAxis));
-      FailureOr<StepShardings> shardings = StepShardings::propagate(step, batchAxes);
-      if (failed(shardings) || failed(shardings->verify()))
-        return signalPassFailure();
-      shardings->write();
+      shardings.write();
       if (step.getKind() == StepKind::train)
         warnOfIdleRanks(step, others);
     }
@@ -74,6 +84,54 @@ private:
              << ": 'data', 'fsdp' and the option 'batch-axes' split the batch; name "
                 "it there, in a constraint or in a placement, or leave it out";
     return success();
+  }
+
+  /// A remark for each axis of each value that the option `explain` names.
+  LogicalResult explainShardings(ArrayRef<StepOp> steps, const ShardingProblem &problem) {
+    if (explain.empty())
+      return success();
+    auto pattern = llvm::GlobPattern::create(explain);
+    if (!pattern) {
+      std::string why = llvm::toString(pattern.takeError());
+      return getOperation().emitError()
+             << "option 'explain' is '" << explain << "', which is no pattern: " << why;
+    }
+    bool matched = false;
+    for (StepOp step : steps)
+      for (Operation &op : step.getBody().front())
+        for (Value value : op.getResults())
+          if (pattern->match(nameOf(value))) {
+            matched = true;
+            explainValue(value, problem);
+          }
+    if (!matched)
+      return getOperation().emitError() << "option 'explain' is '" << explain
+                                        << "', which no value of a step is called; names stand in "
+                                           "the table of --fsdp-print-shardings";
+    return success();
+  }
+
+  static void explainValue(Value value, const ShardingProblem &problem) {
+    static const char *rounds[] = {"ops that pass dimensions through", "ops that pass dimensions through",
+                                   "factors that pass through", "all but broadcasts forward",
+                                   "all ops"};
+    SmallVector<ShardingOrigin> origins = problem.originsOf(value);
+    Operation *definer = value.getDefiningOp();
+    if (origins.empty())
+      definer->emitRemark() << "'" << nameOf(value) << "' is not split: no axis reached it";
+    for (const ShardingOrigin &origin : origins) {
+      InFlightDiagnostic remark = definer->emitRemark()
+                                  << "'" << nameOf(value) << "' dimension " << origin.dim
+                                  << " is split over '" << origin.axis.getValue() << "': ";
+      if (!origin.op) {
+        remark << "given by '" << definer->getName() << "', priority " << origin.priority;
+        continue;
+      }
+      remark << "from '" << nameOf(origin.from) << "' across '" << origin.op->getName()
+             << "', priority " << origin.priority << ", round '" << rounds[origin.opPriority]
+             << "'" << (origin.aggressive ? ", a conflict resolved" : "");
+      remark.attachNote(origin.op->getLoc()) << "the op across which it came";
+    }
   }
 
   /// Says so where a batch has fewer samples than ranks that share it.

@@ -1,6 +1,7 @@
 //===- StepShardings.cpp - the sharding of every value of a step ----------===//
 
 #include "passes/global/StepShardings.h"
+#include "dialect/fsdp/Structure.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -54,7 +55,7 @@ OpSplit StepShardings::split(Operation *op, const nn::ShardingRule &rule) const 
 static bool isGradient(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     return isa<GradientOp, GlobalNormOp, UpdateOp>(user) ||
-           (isa<arith::AddFOp>(user) && isGradient(user->getResult(0)));
+           (isa<arith::AddFOp, ReshardOp>(user) && isGradient(user->getResult(0)));
   });
 }
 
@@ -81,7 +82,7 @@ bool StepShardings::carriesPartialSums(Operation *op) const {
 AxisList StepShardings::unreducedOf(OpResult value) const {
   Operation *op = value.getOwner();
   auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
-  if (!interface || isa<ConstraintOp>(op))
+  if (!interface || isa<ConstraintOp, ReshardOp>(op))
     return {};
   if (carriesPartialSums(op))
     return AxisList(lookup(op->getOperand(0)).getUnreduced());
@@ -89,6 +90,58 @@ AxisList StepShardings::unreducedOf(OpResult value) const {
   AxisList axes = split(op, rule).getReducedAxes(rule.results[value.getResultNumber()]);
   llvm::sort(axes, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
   return axes;
+}
+
+void StepShardings::assign(Operation *op, ArrayRef<DimAxes> axes) {
+  auto mesh = FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr());
+  for (auto [value, split] : llvm::zip_equal(op->getResults(), axes))
+    shardings[value] = ShardingAttr::getCanonical(mesh, split, {});
+  // What is partial depends on how all results are split.
+  SmallVector<AxisList> unreduced = llvm::map_to_vector(
+      op->getResults(), [&](OpResult value) { return unreducedOf(value); });
+  for (auto [value, split, partial] : llvm::zip_equal(op->getResults(), axes, unreduced))
+    shardings[value] = ShardingAttr::getCanonical(mesh, split, partial);
+}
+
+void StepShardings::insertReshards(Operation *op) {
+  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  if (!ruled || isa<ConstraintOp, ReshardOp>(op))
+    return;
+  nn::ShardingRule rule = ruled.getShardingRule();
+  OpSplit taken = split(op, rule);
+  auto mesh = FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr());
+  for (auto [index, tensor] : llvm::enumerate(rule.operands)) {
+    Value operand = op->getOperand(index);
+    DimAxes wanted = taken.project(tensor), has = axesOf(operand);
+    wanted.resize(has.size());
+    if (wanted == has)
+      continue;
+    ShardingAttr sharding = ShardingAttr::getCanonical(mesh, wanted, {});
+    Value &moved = resharded[{operand, sharding}];
+    if (!moved) {
+      OpBuilder builder(op);
+      auto reshard =
+          ReshardOp::create(builder, operand.getLoc(), operand.getType(), operand, sharding);
+      setStructure(reshard, getStructure(op));
+      moved = reshard;
+      shardings[moved] = sharding;
+    }
+    op->setOperand(index, moved);
+  }
+}
+
+StepShardings StepShardings::take(StepOp step, const ShardingProblem &solved) {
+  StepShardings result(step);
+  // First how everything is split: that decides how an op takes its operands.
+  for (Operation &op : step.getBody().front())
+    for (Value value : op.getResults())
+      result.shardings[value] = ShardingAttr::getCanonical(
+          FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr()), solved.axesOf(value), {});
+  for (Operation &op : llvm::make_early_inc_range(step.getBody().front()))
+    result.insertReshards(&op);
+  for (Operation &op : step.getBody().front())
+    result.assign(&op, result.axesOf(ValueRange(op.getResults())));
+  return result;
 }
 
 FailureOr<StepShardings> StepShardings::read(StepOp step) {
@@ -142,7 +195,7 @@ LogicalResult StepShardings::verifyResults(Operation *op) const {
       bool admitted = axes.empty();
       if (auto input = dyn_cast<InputOp>(op))
         admitted |= dim == static_cast<int64_t>(input.getSampleDim());
-      else if (isa<ConstraintOp>(op))
+      else if (isa<ConstraintOp, ReshardOp>(op))
         admitted = true;
       else if (interface)
         admitted |= OpSplit::admits(rule, mesh, rule.results[index][dim], axes);

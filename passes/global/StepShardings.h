@@ -3,7 +3,7 @@
 #ifndef PASSES_GLOBAL_STEPSHARDINGS_H
 #define PASSES_GLOBAL_STEPSHARDINGS_H
 
-#include "passes/global/OpSplit.h"
+#include "passes/global/ShardingProblem.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace mlir::fsdp {
@@ -15,11 +15,9 @@ namespace mlir::fsdp {
 /// partial, so that a gradient with several contributions is reduced once.
 class StepShardings {
 public:
-  /// Propagates shardings through `step` to a fixed point. Inputs are split along their sample
-  /// dimension over `batchAxes`, parameters are whole, constraints hold first; everything else
-  /// follows the sharding rules of the ops, forwards and backwards. Emits an error and fails for an
-  /// op without a rule.
-  static FailureOr<StepShardings> propagate(StepOp step, ArrayRef<StringAttr> batchAxes);
+  /// Takes the shardings of `solved`, in which `step` is, and inserts an `fsdp.reshard` where an op
+  /// cannot take an operand as that is split.
+  static StepShardings take(StepOp step, const ShardingProblem &solved);
 
   /// Reads the shardings that `fsdp-propagate` wrote; emits an error and fails where one is missing
   /// or is none that its op can produce.
@@ -45,6 +43,11 @@ private:
   explicit StepShardings(StepOp step) : step(step) {}
   DimAxes axesOf(Value value) const;
   SmallVector<DimAxes> axesOf(ValueRange values) const;
+  /// Sets the sharding of each result of `op`, of which `axes` are the axes, with what it leaves
+  /// partial.
+  void assign(Operation *op, ArrayRef<DimAxes> axes);
+  /// Gives `op` its operands in the shardings in which it takes them.
+  void insertReshards(Operation *op);
   LogicalResult verifyResults(Operation *op) const;
   /// What `value` is partial over, in the order of the names.
   AxisList unreducedOf(OpResult value) const;
@@ -52,6 +55,8 @@ private:
   // Accessors of ops are not const.
   mutable StepOp step;
   DenseMap<Value, ShardingAttr> shardings;
+  /// A value in a sharding that is not its own.
+  DenseMap<std::pair<Value, Attribute>, Value> resharded;
 };
 
 /// True where `op` combines partial results of its ranks by a maximum instead of a sum.

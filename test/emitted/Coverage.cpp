@@ -108,7 +108,7 @@ std::set<std::string> Coverage::gaps(MLIRContext &context, bool allOps) const {
       continue;
     std::string op = name.getStringRef().str();
     // What only the global phase has, and what is no launch but a place in a buffer or a body.
-    if (op == ConstraintOp::getOperationName())
+    if (op == ConstraintOp::getOperationName() || op == ReshardOp::getOperationName())
       continue;
     auto it = ops.find(op);
     if (it == ops.end()) {

@@ -23,7 +23,7 @@ ALLOWED = {
     "tools": {"tools", "passes", "codegen", "dsl", "interpreter", "dialect", "cli"},
     "examples": {"examples", "dsl", "tools"},
 }
-PLAIN = ("passes/schedule/", "passes/reshard/")
+PLAIN = ("passes/propagation/", "passes/reshard/", "passes/schedule/")
 # What each folder of runtime/ includes besides itself and the files at runtime/'s root. Ranks, their communicators and
 # their devices know one another; kernels know no rank, and what trains stands above all.
 RUNTIME = {

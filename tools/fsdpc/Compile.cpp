@@ -64,6 +64,15 @@ static void setMesh(ModuleOp module, const std::vector<std::pair<std::string, in
     names.push_back(builder.getStringAttr(name));
     sizes.push_back(size);
   }
+  // Constraints of the model may name axes that this mesh lacks: of size 1, they split nothing.
+  module.walk([&](ir::ConstraintOp constraint) {
+    for (ArrayAttr dim : constraint.getSharding().getDimAxes())
+      for (auto axis : dim.getAsRange<StringAttr>())
+        if (!llvm::is_contained(names, axis) && old && old.getMesh().getAxisSize(axis) == 1) {
+          names.push_back(axis);
+          sizes.push_back(1);
+        }
+  });
   auto mesh = ir::MeshAttr::get(builder.getContext(), names, sizes, ArrayRef<int64_t>());
   if (old)
     old.setMeshAttr(mesh);

@@ -249,6 +249,10 @@ void Options::declare(CLI::App &app) {
   cli::addText(
       app, "--report", "[=FILE.json]", report,
       "print the memory table; with =FILE.json, write it and the collectives to that file");
+  cli::addFlag(app, "--print-shardings", pipeline.printShardings,
+               "print the sharding of every value to standard error");
+  cli::addText(app, "--explain-shardings", "PATTERN", pipeline.explainShardings,
+               "say which op, operand and priority gave each axis to the values of these names");
   declareDistribution(app, *this);
   declareOptimizer(app, optimizer);
 }

@@ -35,9 +35,9 @@ LogicalResult StepPartitioner::convert(Operation *op) {
         convertInput(input);
         return success();
       })
-      .Case([&](ConstraintOp constraint) {
-        ShardingAttr sharding = shardings.lookup(constraint.getResult());
-        values.define(constraint, values.as(constraint.getInput(), sharding, constraint));
+      .Case<ConstraintOp, ReshardOp>([&](auto move) {
+        ShardingAttr sharding = shardings.lookup(move.getResult());
+        values.define(move, values.as(move.getInput(), sharding, move));
         return success();
       })
       .Case([&](GlobalNormOp norm) {

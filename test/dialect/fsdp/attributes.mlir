@@ -40,6 +40,10 @@ fsdp.step @train train optimizer <adamw, lr = 3.0e-4, beta1 = 0.9, weight_decay 
   %x = fsdp.input "x" sample_dim 0 : tensor<8x4x2xf32>
   // CHECK: fsdp.constraint %{{.*}} <@mesh, [{"data", "fsdp"}, {?}, {}]>
   %y = fsdp.constraint %x <@mesh, [{"data", "fsdp"}, {?}, {}]> : tensor<8x4x2xf32>
+  // CHECK: fsdp.constraint %{{.*}} <@mesh, [{"data"}, {"fsdp", ?}, {}]> priorities [0, 2, 0] :
+  %p = fsdp.constraint %x <@mesh, [{"data"}, {"fsdp", ?}, {}]> priorities [0, 2, 0] : tensor<8x4x2xf32>
+  // CHECK: fsdp.reshard %{{.*}} <@mesh, [{}, {"fsdp"}, {}]> :
+  %r = fsdp.reshard %x <@mesh, [{}, {"fsdp"}, {}]> : tensor<8x4x2xf32>
   // CHECK: arith.negf %{{.*}} {fsdp.shardings = [#fsdp.sharding<@mesh, [{"fsdp", ?}, {}, {}], unreduced = {"data"}>]}
   %z = arith.negf %y {fsdp.shardings = [#fsdp.sharding<@mesh, [{"fsdp", ?}, {}, {}], unreduced = {"data"}>]} : tensor<8x4x2xf32>
   %c = arith.constant dense<1.0> : tensor<f64>

@@ -141,6 +141,91 @@ fsdp.step @eval evaluate {
 
 // -----
 
+// constraint C2: priorities.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{has 1 priorities, expected 2 (one for each dimension)}}
+  %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {}]> priorities [1] : tensor<8x4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{has priority 1001 for dimension 0, expected 0 to 1000}}
+  %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {}]> priorities [1001, 0] : tensor<8x4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{has priority -1 for dimension 1, expected 0 to 1000}}
+  %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {?}]> priorities [1, -1] : tensor<8x4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{has priority 1 for dimension 1, which is closed without axes; leave it 0}}
+  %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {}]> priorities [0, 1] : tensor<8x4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{has priorities that are all 0; leave 'priorities' out}}
+  %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {}]> priorities [0, 0] : tensor<8x4xf32>
+}
+
+// -----
+
+// reshard C1: rank, axes, no partial sums, closed.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{has a sharding of 1 dimensions, expected 2}}
+  %y = fsdp.reshard %x <@mesh, [{"fsdp"}]> : tensor<8x4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{cannot request partial sums; leave 'unreduced' out}}
+  %y = fsdp.reshard %x <@mesh, [{}, {}], unreduced = {"fsdp"}> : tensor<8x4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{names axis 'tensor', which the mesh lacks}}
+  %y = fsdp.reshard %x <@mesh, [{"tensor"}, {}]> : tensor<8x4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{has an open dimension; close it, by leaving '?' out}}
+  %y = fsdp.reshard %x <@mesh, [{"fsdp"}, {?}]> : tensor<8x4xf32>
+}
+
+// -----
+
 fsdp.step @eval evaluate {
   %s = arith.constant dense<1.0> : tensor<f64>
   %n = arith.constant dense<0.0> : tensor<f64>

@@ -101,6 +101,18 @@ TEST_F(ModelErrorTest, CheckpointsThatHoldMoreThanOperations) {
             at(__LINE__) + "a checkpoint" + words);
 }
 
+TEST_F(ModelErrorTest, ConstraintsThatDoNotFit) {
+  EXPECT_MISTAKE_HAS(constrain(x, "tensor"),
+                     "'tensor' has 1 entries, expected 2, one for each dimension ('_' for an "
+                     "unsharded one)");
+  EXPECT_MISTAKE_HAS(constrain(x, "a,b+a"),
+                     "'a,b+a' names axis 'a' twice; an axis splits one dimension");
+  EXPECT_MISTAKE_HAS(constrain(x, "_,?+a"), "'_,?+a' has '?+a', expected '_', or axes joined by "
+                                            "'+' and '?' behind them where more may follow");
+  EXPECT_MISTAKE_HAS(constrain(x, "_,2a"), "'_,2a' has '2a', expected '_'");
+  EXPECT_MISTAKE_HAS(constrain(x, "_,a", 1001), "priority is 1001, expected 0 to 1000");
+}
+
 TEST_F(ModelErrorTest, TokensThatAreNoRows) {
   EXPECT_MISTAKE(model->tokens("tokens", {6}, 61),
                  "tokens 'tokens' have 1 dimensions and a vocabulary of 61, expected samples by "

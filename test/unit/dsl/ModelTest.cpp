@@ -82,6 +82,21 @@ TEST_F(ModelTest, ACheckpointIsARegionWithItsResults) {
   EXPECT_EQ(count(ir, "name \"block.dropout.1\""), 1) << ir;
 }
 
+TEST_F(ModelTest, ConstraintsNameAxesThatTheMeshGetsLater) {
+  Model model(context);
+  Tensor x = model.input("x", {6, 4});
+  Tensor y = constrain(tanh(constrain(x, "?,tensor+?")), "_,data+tensor", 2);
+  EXPECT_EQ(y.shape(), (Shape{6, 4}));
+  model.loss(mean(square(y * constrain(model.unit("u").parameter("w", {4}, zeros()), "_"))));
+  auto module = take(model);
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  std::string ir = text(*module);
+  EXPECT_EQ(count(ir, R"(fsdp.mesh @mesh <["fsdp"=1, "tensor"=1, "data"=1]>)"), 1) << ir;
+  EXPECT_EQ(count(ir, R"(<@mesh, [{?}, {"tensor", ?}]> :)"), 1) << ir;
+  EXPECT_EQ(count(ir, R"(<@mesh, [{}, {"data", "tensor"}]> priorities [0, 2] :)"), 1) << ir;
+  EXPECT_EQ(count(ir, R"(<@mesh, [{}]> :)"), 1) << ir;
+}
+
 TEST_F(ModelTest, NamesOfParametersComeFromScopes) {
   Model model(context);
   Scope block = model.unit("h0");

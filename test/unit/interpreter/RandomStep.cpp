@@ -445,7 +445,9 @@ void RandomStep::constrain() {
     if (!dims.empty() && chance(50))
       dims[random() % dims.size()].push_back(axis);
   auto sharding = ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh), dims);
-  add(ConstraintOp::create(builder, location(), x.value.getType(), x.value, sharding), x.dims);
+  add(ConstraintOp::create(builder, location(), x.value.getType(), x.value, sharding,
+                           DenseI64ArrayAttr()),
+      x.dims);
 }
 
 /// A constant that is no splat, over features only.

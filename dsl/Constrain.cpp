@@ -1,0 +1,105 @@
+//===- Constrain.cpp - shardings that a model asks for --------------------===//
+
+#include "dsl/ModelBuilder.h"
+#include "dsl/Operations.h"
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+namespace ir = mlir::fsdp;
+
+namespace fsdp::dsl {
+
+namespace {
+/// What one entry of a specification asks for.
+struct Entry {
+  SmallVector<StringAttr> axes;
+  bool open = false;
+};
+} // namespace
+
+/// The mesh of `module`, in which each of `axes` has a place: of size 1, until the compiler is told
+/// another.
+static ir::MeshOp meshWith(ModelBuilder &model, ArrayRef<StringAttr> axes) {
+  ModuleOp module = *model.module;
+  ir::MeshOp mesh = ir::getMeshOp(module);
+  SmallVector<StringAttr> names = {model.builder.getStringAttr("fsdp")};
+  SmallVector<int64_t> sizes = {1};
+  if (mesh) {
+    names.assign(mesh.getMesh().getAxisNames().begin(), mesh.getMesh().getAxisNames().end());
+    sizes.assign(mesh.getMesh().getAxisSizes().begin(), mesh.getMesh().getAxisSizes().end());
+  }
+  for (StringAttr axis : axes)
+    if (!llvm::is_contained(names, axis)) {
+      names.push_back(axis);
+      sizes.push_back(1);
+    }
+  auto attr = ir::MeshAttr::get(&model.context, names, sizes, ArrayRef<int64_t>());
+  if (mesh) {
+    mesh.setMeshAttr(attr);
+    return mesh;
+  }
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  return ir::MeshOp::create(builder, builder.getUnknownLoc(), "mesh", attr);
+}
+
+Tensor constrain(Located input, const std::string &sharding, int64_t priority) {
+  auto fail = [&](const std::string &message) {
+    ModelBuilder::fail("constrain", {input.tensor}, input.where, message);
+  };
+  ModelBuilder &model = builderOf(input.tensor);
+  int64_t rank = typeOf(input.tensor).getRank();
+  SmallVector<StringRef> parts;
+  StringRef(sharding).split(parts, ',');
+  if (rank == 0 || static_cast<int64_t>(parts.size()) != rank)
+    fail("'" + sharding + "' has " + std::to_string(parts.size()) + " entries, expected " +
+         std::to_string(rank) + ", one for each dimension ('_' for an unsharded one)");
+  SmallVector<Entry> entries;
+  SmallVector<StringAttr> used;
+  for (StringRef part : parts) {
+    Entry &entry = entries.emplace_back();
+    SmallVector<StringRef> axes;
+    part.trim().split(axes, '+');
+    for (StringRef axis : axes) {
+      if (axis == "_" && axes.size() == 1)
+        continue;
+      if (axis == "?" && axis.data() == axes.back().data()) {
+        entry.open = true;
+        continue;
+      }
+      if (axis.empty() || !llvm::isAlpha(axis.front()) ||
+          !llvm::all_of(axis, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
+        fail("'" + sharding + "' has '" + part.str() +
+             "', expected '_', or axes joined by '+' and '?' behind them where more may follow");
+      StringAttr name = model.builder.getStringAttr(axis);
+      if (llvm::is_contained(used, name))
+        fail("'" + sharding + "' names axis '" + axis.str() + "' twice; an axis splits one dimension");
+      used.push_back(name);
+      entry.axes.push_back(name);
+    }
+  }
+  if (priority < 0 || priority > ir::kLastPriority)
+    fail("priority is " + std::to_string(priority) + ", expected 0 to " +
+         std::to_string(ir::kLastPriority));
+  ir::MeshOp mesh = meshWith(model, used);
+  return model.create("constrain", {input.tensor}, input.where,
+                      [&](OpBuilder &builder, Location loc) -> Value {
+    SmallVector<ArrayAttr> axes;
+    SmallVector<bool> open;
+    SmallVector<int64_t> priorities;
+    for (const Entry &entry : entries) {
+      axes.push_back(ir::getAxisArray(&model.context, entry.axes));
+      open.push_back(entry.open);
+      priorities.push_back(entry.open || !entry.axes.empty() ? priority : 0);
+    }
+    bool plain = llvm::all_of(priorities, [](int64_t each) { return each == 0; });
+    auto attr = ir::ShardingAttr::get(&model.context, FlatSymbolRefAttr::get(mesh), axes, open, {});
+    return ir::ConstraintOp::create(builder, loc, valueOf(input.tensor).getType(),
+                                    valueOf(input.tensor), attr,
+                                    plain ? DenseI64ArrayAttr()
+                                          : builder.getDenseI64ArrayAttr(priorities));
+  });
+}
+
+} // namespace fsdp::dsl

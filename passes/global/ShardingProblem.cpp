@@ -1,0 +1,198 @@
+//===- ShardingProblem.cpp - steps as a propagation problem ---------------===//
+//
+// Translates the ops of all steps into values and rules (passes/propagation/), and the solution
+// back. What fsdp-partition cannot make is refused to the solver here, value by value: parts of axes, dimensions
+// whose shards would not be even (OpSplit::admits).
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/global/ShardingProblem.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using propagation::OpKind;
+
+static bool isReduced(const nn::Factor &factor) {
+  return factor.kind == nn::FactorKind::sumReduction || factor.kind == nn::FactorKind::maxReduction;
+}
+
+static propagation::Mapping mappingOf(const nn::TensorFactors &tensor) {
+  propagation::Mapping dims;
+  for (const nn::DimFactors &dim : tensor)
+    dims.emplace_back(dim.begin(), dim.end());
+  return dims;
+}
+
+static bool standsIn(ArrayRef<nn::TensorFactors> tensors, int64_t factor) {
+  return llvm::any_of(tensors, [&](const nn::TensorFactors &tensor) {
+    return llvm::any_of(tensor,
+                        [&](const nn::DimFactors &dim) { return llvm::is_contained(dim, factor); });
+  });
+}
+
+/// What `op` is to the order of propagation, from its rule alone.
+static OpKind kindOf(Operation *op, const nn::ShardingRule &rule) {
+  if (isa<ConstraintOp>(op))
+    return OpKind::constraint;
+  if (nn::isElementwise(op))
+    return OpKind::elementwise;
+  bool repeats = false;
+  for (size_t factor = 0; factor < rule.factors.size(); ++factor) {
+    if (rule.factors[factor].kind != nn::FactorKind::parallel || !standsIn(rule.results, factor))
+      return OpKind::contraction;
+    repeats |= !standsIn(rule.operands, factor);
+  }
+  if (op->getNumOperands() != 1)
+    return OpKind::contraction;
+  return repeats ? OpKind::broadcast : OpKind::passThrough;
+}
+
+propagation::AxisList ShardingProblem::toAxes(ArrayRef<StringAttr> names) const {
+  propagation::AxisList axes;
+  for (StringAttr name : names)
+    axes.push_back(propagation::wholeAxis(problem.mesh, mesh.getAxisIndex(name)));
+  return axes;
+}
+
+AxisList ShardingProblem::toNames(const propagation::AxisList &axes) const {
+  return llvm::map_to_vector(
+      axes, [&](const propagation::Axis &axis) { return mesh.getAxisNames()[axis.index]; });
+}
+
+/// `names` without axes of size 1: a model names axes that only some meshes have.
+SmallVector<StringAttr> ShardingProblem::splittingAxes(ArrayRef<StringAttr> names) const {
+  return llvm::filter_to_vector(names, [&](StringAttr name) { return mesh.getAxisSize(name) != 1; });
+}
+
+LogicalResult ShardingProblem::addValues(Operation *op) {
+  if (isa<CheckpointOp>(op))
+    return op->emitOpError() << "is still there; run --fsdp-differentiate before --fsdp-propagate";
+  if (op->getNumRegions() != 0)
+    return op->emitOpError() << "has a region, which propagation does not enter; run "
+                                "--fsdp-propagate before --fsdp-fuse";
+  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  if (ruled)
+    rules[op] = std::make_unique<nn::ShardingRule>(ruled.getShardingRule());
+  for (Value value : op->getResults()) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || !type.hasStaticShape())
+      return op->emitOpError() << "has result type " << value.getType()
+                               << ", expected a ranked tensor with static shape";
+    int64_t rank = type.getRank();
+    numbers[value] = values.size();
+    values.push_back(value);
+    propagation::Value &node = problem.values.emplace_back();
+    node.sizes.assign(type.getShape().begin(), type.getShape().end());
+    auto closed = [&] {
+      node.sharding.dims.assign(rank, {{}, /*open=*/false});
+    };
+    if (auto input = dyn_cast<InputOp>(op)) {
+      // Samples are split where the data are loaded; nothing else of an input is.
+      closed();
+      node.sharding.dims[input.getSampleDim()].axes = toAxes(batchAxes);
+    } else if (isa<ReadOp>(op)) {
+      // Parameters are whole in compute; how they are stored does not matter here.
+      closed();
+    } else if (auto constraint = dyn_cast<ConstraintOp>(op)) {
+      for (int64_t dim = 0; dim < rank; ++dim)
+        node.sharding.dims.push_back(
+            {toAxes(splittingAxes(constraint.getSharding().getAxes(dim))),
+             constraint.getSharding().getDimOpen()[dim],
+             constraint.getPriorities() ? (*constraint.getPriorities())[dim] : 0});
+    } else if (auto reshard = dyn_cast<ReshardOp>(op)) {
+      closed();
+      for (int64_t dim = 0; dim < rank; ++dim)
+        node.sharding.dims[dim].axes = toAxes(reshard.getSharding().getAxes(dim));
+    } else if (!ruled && rank != 0) {
+      return op->emitOpError() << "has no sharding rule, so its tensors cannot be split; write it "
+                                  "with ops that have one";
+    }
+  }
+  return success();
+}
+
+void ShardingProblem::addOp(Operation *op) {
+  auto rule = rules.find(op);
+  // Whoever inserts a reshard has decided; nothing passes through.
+  if (rule == rules.end() || isa<ReshardOp>(op)) {
+    for (Value operand : op->getOperands())
+      if (auto number = numbers.find(operand); number != numbers.end())
+        ++problem.values[number->second].otherUses;
+    return;
+  }
+  propagation::Op node;
+  node.kind = kindOf(op, *rule->second);
+  for (auto [index, factor] : llvm::enumerate(rule->second->factors)) {
+    bool splits = OpSplit::admits(*rule->second, mesh, {static_cast<int64_t>(index)}, {});
+    node.factors.push_back({factor.size, !isReduced(factor) && factor.kind != nn::FactorKind::whole,
+                            /*blocked=*/!splits});
+  }
+  for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule->second->operands)) {
+    node.operands.push_back(numbers.lookup(operand));
+    node.operandDims.push_back(mappingOf(tensor));
+  }
+  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule->second->results)) {
+    node.results.push_back(numbers.lookup(result));
+    node.resultDims.push_back(mappingOf(tensor));
+  }
+  problem.ops.push_back(std::move(node));
+  ops.push_back(op);
+}
+
+bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &axes) const {
+  auto result = cast<OpResult>(values[value]);
+  auto rule = rules.find(result.getOwner());
+  if (rule == rules.end() || isa<ConstraintOp>(result.getOwner()))
+    return true;
+  return OpSplit::admits(*rule->second, mesh,
+                         rule->second->results[result.getResultNumber()][dim], toNames(axes));
+}
+
+FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,
+                                                  ArrayRef<StringAttr> batchAxes) {
+  ShardingProblem built(getMesh(steps.front()), batchAxes);
+  for (StepOp step : steps)
+    for (Operation &op : step.getBody().front())
+      if (failed(built.addValues(&op)))
+        return failure();
+  for (StepOp step : steps)
+    for (Operation &op : step.getBody().front())
+      built.addOp(&op);
+  return std::move(built);
+}
+
+void ShardingProblem::solve() {
+  applyConstraints(problem);
+  // What an op cannot make it is not asked for, be it by a constraint on its result.
+  for (auto [number, node] : llvm::enumerate(problem.values))
+    for (auto [dim, sharding] : llvm::enumerate(node.sharding.dims))
+      if (!sharding.axes.empty() && !admits(number, dim, sharding.axes))
+        sharding = {};
+  problem.admits = [this](int value, int dim, const propagation::AxisList &axes) {
+    return admits(value, dim, axes);
+  };
+  propagation::Options options;
+  // fsdp-partition splits by whole axes.
+  options.subAxes = false;
+  solution = propagation::propagate(problem, options);
+}
+
+DimAxes ShardingProblem::axesOf(Value value) const {
+  DimAxes axes;
+  for (const propagation::DimSharding &dim :
+       solution.shardings[numbers.find(value)->second].dims)
+    axes.push_back(toNames(dim.axes));
+  return axes;
+}
+
+SmallVector<ShardingOrigin> ShardingProblem::originsOf(Value value) const {
+  SmallVector<ShardingOrigin> origins;
+  int number = numbers.find(value)->second;
+  for (const propagation::Origin &origin : solution.origins)
+    if (origin.value == number)
+      origins.push_back({origin.dim, mesh.getAxisNames()[origin.axis.index],
+                         origin.op < 0 ? nullptr : ops[origin.op],
+                         origin.from < 0 ? Value() : values[origin.from], origin.priority,
+                         origin.opPriority, origin.aggressive});
+  return origins;
+}

@@ -1,0 +1,69 @@
+//===- ShardingProblem.h - steps as a propagation problem -------*- C++ -*-===//
+
+#ifndef PASSES_GLOBAL_SHARDINGPROBLEM_H
+#define PASSES_GLOBAL_SHARDINGPROBLEM_H
+
+#include "passes/global/OpSplit.h"
+#include "passes/propagation/Problem.h"
+#include "llvm/ADT/DenseMap.h"
+#include <memory>
+
+namespace mlir::fsdp {
+
+/// Why a dimension of a value is split over an axis.
+struct ShardingOrigin {
+  int64_t dim;
+  StringAttr axis;
+  /// The op across which the axis came, and the other value of that op that had it; null where the axis was
+  /// given (an input, a constraint).
+  Operation *op;
+  Value from;
+  /// The rounds (passes/propagation/Problem.h).
+  int64_t priority;
+  int opPriority;
+  bool aggressive;
+};
+
+/// The values and rules of steps of one module as a problem of passes/propagation, and its solution.
+class ShardingProblem {
+public:
+  /// Inputs are split along their sample dimension over `batchAxes`, parameters are unsharded, constraints
+  /// are as they say; everything else is open. Emits an error and fails for an op without a rule.
+  static FailureOr<ShardingProblem> build(ArrayRef<StepOp> steps, ArrayRef<StringAttr> batchAxes);
+
+  void solve();
+
+  /// The axes of each dimension of `value`, once solved.
+  DimAxes axesOf(Value value) const;
+  /// In the order in which propagation found them.
+  SmallVector<ShardingOrigin> originsOf(Value value) const;
+
+private:
+  ShardingProblem(MeshAttr mesh, ArrayRef<StringAttr> batchAxes)
+      : mesh(mesh), batchAxes(batchAxes) {
+    for (auto [name, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes())) {
+      problem.mesh.names.push_back(name.str());
+      problem.mesh.sizes.push_back(size);
+    }
+  }
+  LogicalResult addValues(Operation *op);
+  void addOp(Operation *op);
+  /// True where the op that makes `value` can leave dimension `dim` split over `axes`.
+  bool admits(int value, int dim, const propagation::AxisList &axes) const;
+  SmallVector<StringAttr> splittingAxes(ArrayRef<StringAttr> names) const;
+  propagation::AxisList toAxes(ArrayRef<StringAttr> names) const;
+  AxisList toNames(const propagation::AxisList &axes) const;
+
+  MeshAttr mesh;
+  SmallVector<StringAttr> batchAxes;
+  propagation::Problem problem;
+  propagation::Solution solution;
+  DenseMap<Value, int> numbers;
+  std::vector<Value> values;
+  std::vector<Operation *> ops;
+  DenseMap<Operation *, std::unique_ptr<nn::ShardingRule>> rules;
+};
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_GLOBAL_SHARDINGPROBLEM_H

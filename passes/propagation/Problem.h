@@ -1,0 +1,136 @@
+//===- Problem.h - a program whose values want shardings --------*- C++ -*-===//
+//
+// What propagation works on: values with sizes and the shardings that are known of them, and ops
+// as rules over factors. No IR, so that it can be fuzzed; passes/global/ShardingProblem.cpp
+// translates. docs/sharding.md states the rules of propagation.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PASSES_PROPAGATION_PROBLEM_H
+#define PASSES_PROPAGATION_PROBLEM_H
+
+#include "passes/propagation/Axes.h"
+#include <functional>
+
+namespace mlir::fsdp::propagation {
+
+/// How one dimension is split.
+struct DimSharding {
+  AxisList axes;
+  /// Propagation may add axes behind those.
+  bool open = true;
+  /// When `axes` (and with them the dimension) take part: after everything of a lower number.
+  int64_t priority = 0;
+};
+
+/// How a value is split: no axis (and no part of one) is named twice.
+struct Sharding {
+  std::vector<DimSharding> dims;
+  /// Axes that may not split the value.
+  AxisList replicated = {};
+  /// Axes over which the value is a partial sum, and which may not split it either.
+  AxisList unreduced = {};
+};
+
+/// A value. An empty `sharding.dims` means that nothing is known: as many open dimensions.
+struct Value {
+  std::vector<int64_t> sizes;
+  Sharding sharding = {};
+  /// Uses by what is no op of the problem.
+  int otherUses = 0;
+};
+
+/// One dimension of the iteration space of an op.
+struct Factor {
+  int64_t size = 1;
+  /// Each instance reads and writes its own elements: not summed away, not needed as a whole.
+  bool passThrough = true;
+  /// Nothing is carried along it.
+  bool blocked = false;
+};
+
+/// For each dimension of a tensor its factors, major to minor.
+using Mapping = std::vector<std::vector<int>>;
+
+/// When an op takes part, and in which direction.
+enum class OpKind {
+  elementwise, ///< early; sideways to an operand only what the result has too
+  passThrough, ///< early: reorders or regroups dimensions
+  broadcast,   ///< backward before forward
+  contraction, ///< everything else: after those above
+  constraint,  ///< the identity; its result was given a sharding
+  boundary,    ///< ties a result of the program to its value, before and after all others
+};
+
+struct Op {
+  OpKind kind = OpKind::contraction;
+  std::vector<Factor> factors;
+  std::vector<Mapping> operandDims, resultDims;
+  std::vector<int> operands, results; ///< indices of values
+};
+
+/// A program; ops stand in its order.
+struct Problem {
+  Mesh mesh;
+  std::vector<Value> values;
+  std::vector<Op> ops;
+  /// True where dimension `dim` of `value` may be split over `axes`; all may where it is not set. What
+  /// is refused is cut from the end until it is not.
+  std::function<bool(int value, int dim, const AxisList &axes)> admits = {};
+};
+
+/// How conflicts between the tensors of one op are resolved.
+enum class Strategy {
+  basic,               ///< only what all of them agree on: the longest common beginning
+  aggressive,          ///< the larger tensor wins
+  basicThenAggressive, ///< one to its end, then the other
+};
+
+struct Options {
+  Strategy strategy = Strategy::basicThenAggressive;
+  bool opPriorities = true;
+  bool userPriorities = true;
+  /// Split axes into parts where a factor has room for no more than a part.
+  bool subAxes = true;
+};
+
+/// Where axes of a value come from.
+struct Origin {
+  int value = 0, dim = 0;
+  Axis axis;
+  int op = -1;            ///< -1: given
+  int from = -1;          ///< the value whose axis it was
+  int64_t priority = 0;   ///< of the round of user priorities
+  int opPriority = 0;     ///< of the round of op priorities
+  bool aggressive = false;
+};
+
+struct Solution {
+  /// For each value its sharding: dims of the value's rank, priorities as given.
+  std::vector<Sharding> shardings;
+  std::vector<Origin> origins;
+  /// How often an op was looked at.
+  int64_t visits = 0;
+};
+
+/// Gives each value that nothing is known of, and that one constraint asks to be split so and no other asks
+/// otherwise, the sharding of the constraint, where that is closed in all dimensions: it is made so, instead of
+/// being moved.
+void applyConstraints(Problem &problem);
+
+/// Propagates to the fixed point. The given axes of each value stay the first of their dimension,
+/// closed dimensions stay as they are. The result depends on the order of ops only where ops
+/// contradict each other.
+Solution propagate(const Problem &problem, const Options &options = {});
+
+/// The first defect of `problem` or, with `solution`, of that: axes outside the mesh or used twice, ranks,
+/// rules that do not multiply to sizes, given axes that are gone, a closed dimension that grew. Empty
+/// if there is none.
+std::string check(const Problem &problem, const Solution *solution = nullptr);
+
+/// `[a+b:(1)2, ?, _]`: for each dimension its axes, `?` behind those of an open dimension.
+std::string print(const Mesh &mesh, const Sharding &sharding);
+
+} // namespace mlir::fsdp::propagation
+
+#endif // PASSES_PROPAGATION_PROBLEM_H

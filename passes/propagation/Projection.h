@@ -1,0 +1,40 @@
+//===- Projection.h - the shardings of an op along its factors --*- C++ -*-===//
+
+#ifndef PASSES_PROPAGATION_PROJECTION_H
+#define PASSES_PROPAGATION_PROJECTION_H
+
+#include "passes/propagation/Problem.h"
+
+namespace mlir::fsdp::propagation {
+
+/// How one tensor is split along one factor.
+struct FactorSharding {
+  bool present = false;
+  AxisList axes;
+  bool closed = false;
+  /// The last factor of its dimension, the only one that need not divide by its axes.
+  bool minorMost = false;
+  /// Axes that the dimension has beyond what the factor can be cut into: they cannot be carried.
+  AxisList overflow;
+};
+
+/// How one tensor of an op is split along all its factors.
+struct TensorProjection {
+  std::vector<FactorSharding> factors;
+  AxisList replicated, unreduced;
+  int64_t size = 1; ///< product of the sizes of its factors
+
+  bool has(int factor) const { return factors[factor].present; }
+};
+
+/// The axes of each dimension handed out to its factors, major to minor: a factor takes what divides
+/// its size, cutting an axis where need be.
+TensorProjection project(const Op &op, const Mapping &dims, const Sharding &sharding);
+
+/// The axes of each dimension from those of its factors. Axes behind a factor that is not split
+/// completely are left out: their shards would be strided.
+std::vector<AxisList> unproject(const Op &op, const Mapping &dims, const TensorProjection &tensor);
+
+} // namespace mlir::fsdp::propagation
+
+#endif // PASSES_PROPAGATION_PROJECTION_H

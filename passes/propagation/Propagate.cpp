@@ -1,0 +1,312 @@
+//===- Propagate.cpp - shardings to a fixed point -------------------------===//
+
+#include "passes/propagation/FactorStep.h"
+#include <algorithm>
+#include <set>
+
+namespace mlir::fsdp::propagation {
+
+/// Rounds of op priorities; each adds to what the ones before allow.
+enum OpPriority {
+  singleUse,    ///< what passes dimensions through and is the only user of its operands
+  anyUse,       ///< what passes dimensions through
+  passFactors,  ///< factors that pass through any op; broadcasts backward
+  allBroadcastsBackward, ///< all factors; broadcasts backward
+  everything,
+};
+
+namespace {
+class Solver {
+public:
+  Solver(const Problem &problem, const Options &options)
+      : problem(problem), options(options), uses(problem.values.size()),
+        usersOf(problem.values.size()), definerOf(problem.values.size(), -1) {
+    for (size_t op = 0; op < problem.ops.size(); ++op) {
+      for (int operand : problem.ops[op].operands) {
+        ++uses[operand];
+        usersOf[operand].push_back(op);
+      }
+      for (int result : problem.ops[op].results)
+        definerOf[result] = op;
+    }
+    for (size_t value = 0; value < problem.values.size(); ++value) {
+      uses[value] += problem.values[value].otherUses;
+      Sharding sharding = problem.values[value].sharding;
+      if (sharding.dims.empty())
+        sharding.dims.resize(problem.values[value].sizes.size());
+      given.push_back(std::move(sharding));
+    }
+  }
+
+  Solution solve();
+
+private:
+  void enterGiven(int64_t after, int64_t upTo);
+  void runOpPriorities();
+  void runStrategy(bool aggressive);
+  Direction directionOf(const Op &op, size_t factor) const;
+  bool hasSharedOperand(const Op &op) const;
+  bool visit(int op, bool aggressive);
+  bool update(int value, int opIndex, std::vector<AxisList> axes, bool aggressive);
+  int sourceOf(const Op &op, int value, int dim, const Axis &axis) const;
+  void push(int op) {
+    if (!queued[op]) {
+      queued[op] = true;
+      worklist.push_back(op);
+    }
+  }
+
+  const Problem &problem;
+  const Options &options;
+  std::vector<int> uses;
+  std::vector<std::vector<int>> usersOf;
+  std::vector<int> definerOf;
+  std::vector<Sharding> given;
+  Solution solution;
+  std::vector<Sharding> before; ///< of the op at hand, in the order of its tensors
+  std::vector<int> worklist;
+  std::vector<bool> queued;
+  int64_t priority = 0;
+  int opPriority = 0;
+};
+} // namespace
+
+/// Gives each value the axes of the priorities in (after, upTo], and keeps those of later ones free for
+/// it: its dimension closed, its axes not to be used for another dimension.
+void Solver::enterGiven(int64_t after, int64_t upTo) {
+  for (size_t value = 0; value < given.size(); ++value)
+    for (size_t dim = 0; dim < given[value].dims.size(); ++dim) {
+      const DimSharding &wanted = given[value].dims[dim];
+      Sharding &current = solution.shardings[value];
+      if (wanted.priority > after && wanted.priority <= upTo) {
+        current.dims[dim] = wanted;
+        AxisList &kept = current.replicated;
+        kept.erase(std::remove_if(kept.begin(), kept.end(),
+                                  [&](const Axis &axis) {
+                                    return std::find(wanted.axes.begin(), wanted.axes.end(),
+                                                     axis) != wanted.axes.end();
+                                  }),
+                   kept.end());
+        for (const Axis &axis : wanted.axes)
+          solution.origins.push_back({static_cast<int>(value), static_cast<int>(dim), axis, -1, -1,
+                                      wanted.priority, 0, false});
+      }
+    }
+}
+
+bool Solver::hasSharedOperand(const Op &op) const {
+  return std::any_of(op.operands.begin(), op.operands.end(), [&](int operand) {
+    return !problem.values[operand].sizes.empty() && uses[operand] != 1;
+  });
+}
+
+Direction Solver::directionOf(const Op &op, size_t factor) const {
+  if (op.factors[factor].blocked)
+    return Direction::none;
+  if (op.kind == OpKind::boundary || !options.opPriorities || opPriority == everything)
+    return Direction::both;
+  bool passes = op.kind == OpKind::elementwise || op.kind == OpKind::passThrough ||
+                op.kind == OpKind::constraint;
+  if (passes && (opPriority >= anyUse || !hasSharedOperand(op)))
+    return Direction::both;
+  if (opPriority < passFactors || (opPriority == passFactors && !op.factors[factor].passThrough))
+    return Direction::none;
+  return op.kind == OpKind::broadcast ? Direction::backward : Direction::both;
+}
+
+/// The value of `op` other than `value` that has `axis`, from which it came.
+int Solver::sourceOf(const Op &op, int value, int dim, const Axis &axis) const {
+  std::vector<int> tensors = op.operands;
+  tensors.insert(tensors.end(), op.results.begin(), op.results.end());
+  size_t self = std::find(tensors.begin(), tensors.end(), value) - tensors.begin();
+  auto dimsOf = [&](size_t index) -> const Mapping & {
+    return index < op.operands.size() ? op.operandDims[index]
+                                      : op.resultDims[index - op.operands.size()];
+  };
+  for (size_t index = 0; index < tensors.size(); ++index) {
+    if (tensors[index] == value)
+      continue;
+    for (size_t there = 0; there < dimsOf(index).size(); ++there) {
+      bool shares = false;
+      for (int factor : dimsOf(index)[there])
+        shares |= std::find(dimsOf(self)[dim].begin(), dimsOf(self)[dim].end(), factor) !=
+                  dimsOf(self)[dim].end();
+      if (shares && overlaps(before[index].dims[there].axes, axis))
+        return tensors[index];
+    }
+  }
+  return -1;
+}
+
+bool Solver::update(int value, int opIndex, std::vector<AxisList> axes, bool aggressive) {
+  Sharding &current = solution.shardings[value];
+  bool changed = false;
+  for (size_t dim = 0; dim < axes.size(); ++dim) {
+    AxisList &old = current.dims[dim].axes, &now = axes[dim];
+    auto isRefused = [&] {
+      return (!options.subAxes &&
+              !std::all_of(now.begin(), now.end(),
+                           [&](const Axis &axis) { return isWhole(problem.mesh, axis); })) ||
+             (problem.admits && !problem.admits(value, dim, now));
+    };
+    while (isStrictPrefix(old, now) && isRefused())
+      now.pop_back();
+    // Only ever longer: that is what ends the iteration.
+    if (!isStrictPrefix(old, now))
+      continue;
+    // Only what is new comes from here; a part that grew is new as a whole.
+    size_t same = 0;
+    while (same < old.size() && same < now.size() && old[same] == now[same])
+      ++same;
+    for (size_t i = same; i < now.size(); ++i)
+      solution.origins.push_back({value, static_cast<int>(dim), now[i], opIndex,
+                                  sourceOf(problem.ops[opIndex], value, dim, now[i]), priority,
+                                  opPriority, aggressive});
+    old = now;
+    changed = true;
+  }
+  if (!changed)
+    return false;
+  if (int definer = definerOf[value]; definer >= 0 && definer != opIndex)
+    push(definer);
+  const std::vector<int> &users = usersOf[value];
+  for (auto user = users.rbegin(); user != users.rend(); ++user)
+    if (*user != opIndex)
+      push(*user);
+  return true;
+}
+
+bool Solver::visit(int opIndex, bool aggressive) {
+  ++solution.visits;
+  const Op &op = problem.ops[opIndex];
+  std::vector<Direction> directions(op.factors.size());
+  bool any = false;
+  for (size_t factor = 0; factor < op.factors.size(); ++factor) {
+    directions[factor] = directionOf(op, factor);
+    any |= directions[factor] != Direction::none;
+  }
+  if (!any)
+    return false;
+  before.clear();
+  std::vector<TensorProjection> tensors;
+  any = false;
+  auto add = [&](int value, const Mapping &dims) {
+    before.push_back(solution.shardings[value]);
+    tensors.push_back(project(op, dims, before.back()));
+    for (size_t dim = 0; dim < dims.size(); ++dim)
+      any |= !before.back().dims[dim].axes.empty();
+  };
+  for (size_t i = 0; i < op.operands.size(); ++i)
+    add(op.operands[i], op.operandDims[i]);
+  for (size_t i = 0; i < op.results.size(); ++i)
+    add(op.results[i], op.resultDims[i]);
+  if (!any)
+    return false;
+  FactorStep step(op, options.subAxes, std::move(tensors));
+  std::vector<bool> changed =
+      aggressive ? step.carryAggressively(directions) : step.carryCompatible(directions);
+  bool updated = false;
+  for (size_t index = 0; index < changed.size(); ++index) {
+    if (!changed[index])
+      continue;
+    bool operand = index < op.operands.size();
+    size_t there = operand ? index : index - op.operands.size();
+    updated |= update(operand ? op.operands[there] : op.results[there], opIndex,
+                      unproject(op, operand ? op.operandDims[there] : op.resultDims[there],
+                                step.tensor(index)),
+                      aggressive);
+  }
+  return updated;
+}
+
+void Solver::runStrategy(bool aggressive) {
+  queued.assign(problem.ops.size(), false);
+  auto visitBoundaries = [&] {
+    for (size_t op = 0; op < problem.ops.size(); ++op)
+      if (problem.ops[op].kind == OpKind::boundary)
+        visit(op, aggressive);
+  };
+  visitBoundaries();
+  worklist.clear();
+  queued.assign(problem.ops.size(), false);
+  for (size_t op = problem.ops.size(); op-- > 0;)
+    push(op);
+  while (!worklist.empty()) {
+    int op = worklist.back();
+    worklist.pop_back();
+    queued[op] = false;
+    if (problem.ops[op].kind != OpKind::boundary)
+      visit(op, aggressive);
+  }
+  visitBoundaries();
+}
+
+void Solver::runOpPriorities() {
+  for (opPriority = options.opPriorities ? singleUse : everything; opPriority <= everything;
+       ++opPriority) {
+    if (options.strategy != Strategy::aggressive)
+      runStrategy(/*aggressive=*/false);
+    if (options.strategy != Strategy::basic)
+      runStrategy(/*aggressive=*/true);
+  }
+}
+
+Solution Solver::solve() {
+  std::set<int64_t> priorities = {0};
+  for (Sharding &sharding : given)
+    for (DimSharding &dim : sharding.dims) {
+      if (!options.userPriorities)
+        dim.priority = 0;
+      priorities.insert(dim.priority);
+    }
+  for (const Sharding &sharding : given) {
+    Sharding initial = sharding;
+    for (DimSharding &dim : initial.dims)
+      if (dim.priority > 0) {
+        initial.replicated.insert(initial.replicated.end(), dim.axes.begin(), dim.axes.end());
+        dim.axes.clear();
+        dim.open = false;
+      }
+    solution.shardings.push_back(std::move(initial));
+  }
+  int64_t last = -1;
+  for (int64_t round : priorities) {
+    priority = round;
+    enterGiven(last, round);
+    runOpPriorities();
+    last = round;
+  }
+  return std::move(solution);
+}
+
+static bool areEqual(const Sharding &a, const Sharding &b) {
+  return a.replicated == b.replicated && a.unreduced == b.unreduced &&
+         std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
+                    [](const DimSharding &x, const DimSharding &y) {
+                      return x.axes == y.axes && x.open == y.open && x.priority == y.priority;
+                    });
+}
+
+void applyConstraints(Problem &problem) {
+  for (const Op &op : problem.ops) {
+    if (op.kind != OpKind::constraint)
+      continue;
+    int input = op.operands[0];
+    const Sharding &wanted = problem.values[op.results[0]].sharding;
+    bool closed = std::none_of(wanted.dims.begin(), wanted.dims.end(),
+                               [](const DimSharding &dim) { return dim.open; });
+    bool unanimous =
+        std::all_of(problem.ops.begin(), problem.ops.end(), [&](const Op &other) {
+          return other.kind != OpKind::constraint || other.operands[0] != input ||
+                 areEqual(problem.values[other.results[0]].sharding, wanted);
+        });
+    if (closed && unanimous && problem.values[input].sharding.dims.empty())
+      problem.values[input].sharding = wanted;
+  }
+}
+
+Solution propagate(const Problem &problem, const Options &options) {
+  return Solver(problem, options).solve();
+}
+
+} // namespace mlir::fsdp::propagation
