@@ -189,7 +189,7 @@ private:
     bool whole = stored.getKind() == StorageKind::replicated;
     if (auto gather = dyn_cast<AllGatherOp>(op))
       whole = stored.getKind() == StorageKind::dimension ||
-              countMembers(stored) <= cast<RankedTensorType>(gather.getType()).getNumElements();
+              countMembers(stored) == cast<RankedTensorType>(gather.getType()).getNumElements();
     return whole ? std::pair<StringRef, StringRef>(storage, BufferOp::gathered)
                  : std::pair<StringRef, StringRef>();
   }

@@ -71,7 +71,7 @@
 // SCHEDULED: %[[COPY:.*]] = fsdp.buffer "u.flat.copy" persistent holds @u.flat "copy"
 // SCHEDULED-NOT: "u.flat.parameter"
 // SCHEDULED: fsdp.launch "u.flat.shard all_slice" on "compute" {{.*}}outs(%[[PIECE:.*]] :
-// SCHEDULED: fsdp.launch "u.flat.update{{.*}}" on "compute"
+// SCHEDULED: fsdp.launch "{{[^"]*}}" on "compute" of "u" update
 // SCHEDULED: fsdp.launch "u.flat.gather all_gather" on "reduce" {{.*}}outs(%[[COPY]] :
 
 // Stored over all ranks, forward gathers over one axis and keeps that for backward.
@@ -90,8 +90,8 @@
 // PART-LABEL: fsdp.segment @evaluate
 
 // Without prefetch a unit is gathered when the one before it is done; the part of it may come earlier.
-// PARTS: fsdp.launch "u.flat.gather all_gather" on "gather"
-// PARTS: fsdp.launch "u.flat.gather all_gather 2" on "gather"
+// PARTS: fsdp.launch "u.flat all_gather" on "gather"
+// PARTS: fsdp.launch "u.flat all_gather 2" on "gather"
 
 //--- model.mlir
 fsdp.mesh @mesh <["data"=2, "fsdp"=2]>
