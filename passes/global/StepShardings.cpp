@@ -110,6 +110,9 @@ void StepShardings::insertReshards(Operation *op) {
   nn::ShardingRule rule = ruled.getShardingRule();
   OpSplit taken = split(op, rule);
   auto mesh = FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr());
+  // Several results leave one op in one split; whoever wants one of them otherwise moves it.
+  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule.results))
+    shardings[result] = ShardingAttr::getCanonical(mesh, taken.project(tensor), {});
   for (auto [index, tensor] : llvm::enumerate(rule.operands)) {
     Value operand = op->getOperand(index);
     DimAxes wanted = taken.project(tensor), has = axesOf(operand);

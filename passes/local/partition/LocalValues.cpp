@@ -69,8 +69,9 @@ void LocalValues::define(Value global, LocalValue local) {
 void LocalValues::remark(Operation *consumer, Value global, Operation *collective) const {
   auto interface = cast<CollectiveOpInterface>(collective);
   // An inserted move stands for the op that needs it.
-  if (isa<ReshardOp>(consumer) && !consumer->use_empty())
-    consumer = *std::prev(consumer->user_end());
+  if (isa<ReshardOp>(consumer))
+    for (Operation *user : consumer->getUsers()) // the first one comes last
+      consumer = user;
   InFlightDiagnostic diag = consumer->emitRemark()
                             << "'" << consumer->getName() << "' takes '" << nameOf(global)
                             << "' in another sharding: " << collective->getName().stripDialect()
