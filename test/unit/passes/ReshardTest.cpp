@@ -162,7 +162,9 @@ private:
       });
       lists(state.partial, [&](const std::vector<int> &axes) {
         State next = state;
-        std::erase_if(next.partial, [&](int axis) { return std::count(axes.begin(), axes.end(), axis); });
+        next.partial.erase(std::remove_if(next.partial.begin(), next.partial.end(),
+                                          [&](int axis) { return std::count(axes.begin(), axes.end(), axis); }),
+                           next.partial.end());
         const int64_t n = ranks(axes);
         State reduced = next;
         if (split(next, d, axes))

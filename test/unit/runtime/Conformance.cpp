@@ -65,6 +65,7 @@ public:
       exchange(layout);
     for (const RecutLayout &layout : recuts())
       recut(layout);
+    refusePermutations();
     for (const std::vector<int> &sources : permutations())
       for (std::size_t count : {0, 1, 333, 5000})
         permute(sources, count);
@@ -240,6 +241,25 @@ private:
     comm_.broadcast(data, count * sizeof(T), root);
     for (std::size_t i = 0; i < count; ++i)
       check("broadcast", i, data[i], valueAt<T>(root, i, true));
+  }
+
+  void refusePermutations() {
+    const struct {
+      std::vector<int> sources;
+      std::string text;
+    } cases[] = {{{0, 2}, "permute got rank 2 as the source of rank 1, expected -1..1"},
+                 {{-2, 0}, "permute got rank -2 as the source of rank 0, expected -1..1"},
+                 {{1, 1}, "permute got rank 1 as the source of ranks 0 and 1, expected of one at most"}};
+    for (const auto &wrong : cases) {
+      std::string got;
+      try {
+        Communicator::Request::permute(1, dtypeOf<T>, wrong.sources.data(), 2);
+      } catch (const Error &error) {
+        got = error.what();
+      }
+      if (got.find(wrong.text) == std::string::npos)
+        throw Error(format("a permute of wrong sources says '%s', expected '%s'", got.c_str(), wrong.text.c_str()));
+    }
   }
 
   void broadcastInto(std::size_t count, int root) {
