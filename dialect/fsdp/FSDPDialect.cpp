@@ -1,6 +1,7 @@
 //===- FSDPDialect.cpp - registration and phases --------------------------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/CheckpointFiles.h"
 #include "dialect/fsdp/Structure.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -36,6 +37,8 @@ LogicalResult FSDPDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (llvm::is_contained({structureAttrName, gathersAttrName, reducesAttrName},
                          attribute.getName().getValue()))
     return fsdp::detail::verifyStructure(op, attribute);
+  if (attribute.getName() == checkpointFilesAttrName)
+    return fsdp::detail::verifyCheckpointFiles(op, attribute.getValue());
   if (attribute.getName() != phaseAttrName)
     return success();
   auto name = dyn_cast<StringAttr>(attribute.getValue());

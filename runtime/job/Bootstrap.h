@@ -44,6 +44,8 @@ struct JobOptions {
   /// What else has to be the same on every rank: options, contents of files. Compared where ranks of
   /// a launcher meet.
   RunIdentity identity;
+  /// SIGTERM, SIGINT and SIGUSR1 are for the ranks to handle (StopSignals.h): they may go on for as long as they need.
+  bool handlesStop = false;
   /// Ranks of several machines may meet without a token (JobToken.h).
   bool trustNetwork = false;
   /// This rank's index among the ranks of its machine; set by runRanks.

@@ -85,6 +85,12 @@ struct Walk {
   bool countsSamples = false;
 };
 
+/// A file that the model puts beside its weights in a checkpoint, for programs that load them.
+struct ExtraFile {
+  const char *name;
+  const char *text;
+};
+
 /// Everything the driver knows about a generated program.
 struct Program {
   const char *name;
@@ -114,6 +120,7 @@ struct Program {
   std::uint64_t digest = 0;
   const char *options = ""; ///< of the compiler, for people
   std::int64_t persistentBytes = 0; ///< of the arena: alive in every segment; for traces
+  Table<ExtraFile> extraFiles = {};
 };
 
 /// The number of ranks over `axes`.
