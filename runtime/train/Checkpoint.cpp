@@ -263,7 +263,7 @@ void CheckpointSaver::write(const std::function<const float *(std::size_t)> &val
       root.discard(step);
     return;
   }
-  saved = root.folderOf(step);
+  folder = root.folderOf(step);
   if (isFirst)
     try {
       root.prune(step, settings.keep);
@@ -283,8 +283,10 @@ void CheckpointSaver::finish() {
 void CheckpointSaver::report(bool together) {
   if (!remark.empty())
     std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(remark).c_str());
-  if (!std::exchange(failed, false))
+  if (!std::exchange(failed, false)) {
+    saved.push_back(folder);
     return;
+  }
   if (settings.warns) {
     if (!problem.empty())
       std::fprintf(stderr, "%s: warning: rank %d: step %lld is not saved: %s\n", program.name,
@@ -300,12 +302,10 @@ void CheckpointSaver::report(bool together) {
   throw Aborted("stopped, as another rank could not save");
 }
 
-std::string CheckpointSaver::takeSaved() {
+std::vector<std::string> CheckpointSaver::takeSaved() {
   if (written)
     finish();
-  if (writer.joinable())
-    return "";
-  return std::exchange(saved, "");
+  return std::exchange(saved, {});
 }
 
 } // namespace fsdp::rt

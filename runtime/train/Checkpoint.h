@@ -66,9 +66,9 @@ public:
   void save(CheckpointManifest manifest);
   /// Waits for what is being written. Errors: as of save.
   void finish();
-  /// The folder of the last checkpoint that is complete and was not told of yet, or "". Waits for nothing.
-  /// Errors: as of save, on the rank that failed.
-  std::string takeSaved();
+  /// The folders of checkpoints that have become complete since the last call. Waits for nothing. Errors: as
+  /// of save, on the rank that failed.
+  std::vector<std::string> takeSaved();
 
 private:
   void copyToHost();
@@ -90,7 +90,8 @@ private:
   CheckpointManifest manifest; ///< of the save under way
   std::string problem;         ///< of this rank in it
   bool failed = false;         ///< on any rank
-  std::string saved, remark;
+  std::string folder, remark;  ///< the checkpoint where it has succeeded; what could not be removed
+  std::vector<std::string> saved;
 };
 
 } // namespace fsdp::rt

@@ -184,12 +184,13 @@ private:
   }
 
   void saySaved() {
-    const std::string folder = checkpoints.takeSaved();
-    if (folder.empty() || job.rank() != 0)
-      return;
-    progress->end();
-    std::printf("saved '%s'\n", folder.c_str());
-    showOutput();
+    for (const std::string &folder : checkpoints.takeSaved()) {
+      if (job.rank() != 0)
+        continue;
+      progress->end();
+      std::printf("saved '%s'\n", folder.c_str());
+      showOutput();
+    }
   }
 
   void openBatches() {

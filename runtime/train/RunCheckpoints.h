@@ -42,8 +42,10 @@ public:
   int afterStep(std::int64_t step, const std::function<void()> &settle);
   /// Waits for what is being written.
   void finish();
-  /// The folder of a checkpoint that has become complete, or "".
-  std::string takeSaved() { return saver ? saver->takeSaved() : ""; }
+  /// The folders of checkpoints that have become complete since the last call.
+  std::vector<std::string> takeSaved() {
+    return saver ? saver->takeSaved() : std::vector<std::string>();
+  }
 
 private:
   const CheckpointLayout &layout();

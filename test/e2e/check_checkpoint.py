@@ -68,7 +68,7 @@ def a_run_in_parts_is_the_run_in_one_piece(runs, programs):
 def any_mesh_goes_on_from_any_other(runs, programs):
     for name in ("fsdp", "hsdp", "ddp", "parts", "one"):
         for other in ("hsdp", "parts", "one"):
-            log = runs.at(f"{name}-{other}.jsonl")
+            log = runs.at(f"{name}-to-{other}.jsonl")
             runs.run(programs[other], "--shuffle", "--resume", runs.at(name) / "step-00000003", "--log", log)
             got = logged(log)
             expect([step["step"] for step in got] == [4, 5, 6, 7, 8], f"{name} to {other}: {got}")
