@@ -1,6 +1,6 @@
 //===- CheckpointFiles.h - what a model puts beside its weights -*- C++ -*-===//
 //
-//   module attributes {fsdp.checkpoint_files = {config.json = "{\"model_type\": \"gpt2\"}\n"}} {}
+//   module attributes {fsdp.checkpoint_files = {config.json = "{\"layers\": 12}\n"}} {}
 //
 // Files, by name, that a training program writes into every checkpoint as they are, for programs that
 // load its weights. What stands in them is the model's own business: no pass reads it. The verifier of

@@ -70,13 +70,18 @@ void CheckpointRoot::require(int reason, const char *doing, const std::string &f
   throw Error(message + "; earlier checkpoints in '" + path + "' are unchanged");
 }
 
+std::vector<std::string> CheckpointRoot::namesIn(const std::string &folder) const {
+  std::vector<std::string> names;
+  const int reason = system.list(folder, names);
+  require(reason == ENOENT || reason == ENOTDIR ? 0 : reason, "read the folder", folder);
+  return names;
+}
+
 std::vector<SavedStep> CheckpointRoot::saved() const {
-  std::vector<std::string> names, inside;
   std::vector<SavedStep> steps;
-  system.list(path, names);
-  for (const std::string &name : names)
+  for (const std::string &name : namesIn(path))
     if (const std::optional<std::int64_t> step = stepOfName(name))
-      if (system.list(path + "/" + name, inside) == 0 && contains(inside, CheckpointManifest::kName))
+      if (contains(namesIn(path + "/" + name), CheckpointManifest::kName))
         steps.push_back({*step, path + "/" + name});
   std::sort(steps.begin(), steps.end(),
             [](const SavedStep &a, const SavedStep &b) { return a.step > b.step; });
@@ -92,11 +97,11 @@ void CheckpointRoot::create() {
 }
 
 std::vector<std::string> CheckpointRoot::setAside(std::int64_t step) {
-  std::vector<std::string> renamed, names;
+  std::vector<std::string> renamed;
   for (const SavedStep &later : saved()) {
     if (later.step <= step)
       continue;
-    require(system.list(path, names), "read the folder", path);
+    const std::vector<std::string> names = namesIn(path);
     const std::string own = later.folder.substr(later.folder.rfind('/') + 1);
     int number = 1;
     while (contains(names, own + "." + std::to_string(number)))
@@ -194,14 +199,16 @@ void CheckpointRoot::remove(const std::string &folder) {
   require(system.list(folder, names), "read the folder", folder);
   const std::string manifest = folder + "/" + CheckpointManifest::kName;
   const std::string unfinished = folder + "/" + CheckpointManifest::kUnfinished;
-  if (contains(names, CheckpointManifest::kName)) {
-    require(isDone(system.removeFile(manifest)), "remove", manifest);
-    require(system.syncFolder(folder), "remove", manifest);
+  // From here on it is an unfinished one: whoever comes after a crash knows what it is.
+  const bool wasComplete = contains(names, CheckpointManifest::kName);
+  if (wasComplete) {
+    require(system.rename(manifest, unfinished), "rename", manifest);
+    require(system.syncFolder(folder), "rename", manifest);
   }
   for (const std::string &name : names)
     if (name != CheckpointManifest::kName && name != CheckpointManifest::kUnfinished)
       require(isDone(system.removeFile(folder + "/" + name)), "remove", folder + "/" + name);
-  if (contains(names, CheckpointManifest::kUnfinished)) {
+  if (wasComplete || contains(names, CheckpointManifest::kUnfinished)) {
     // Half of a checkpoint without it would look like weights that somebody has put there.
     require(system.syncFolder(folder), "remove", unfinished);
     require(isDone(system.removeFile(unfinished)), "remove", unfinished);
@@ -223,12 +230,11 @@ void CheckpointRoot::prune(std::int64_t step, std::int64_t keep) {
   const std::vector<SavedStep> all = saved();
   for (std::size_t i = static_cast<std::size_t>(keep); keep > 0 && i < all.size(); ++i)
     remove(all[i].folder);
-  std::vector<std::string> names, inside;
-  require(system.list(path, names), "read the folder", path);
-  for (const std::string &name : names) {
+  for (const std::string &name : namesIn(path)) {
     const std::optional<std::int64_t> other = stepOfName(name);
-    if (!other || *other == step || system.list(path + "/" + name, inside) != 0)
+    if (!other || *other == step)
       continue;
+    const std::vector<std::string> inside = namesIn(path + "/" + name);
     if (inside.empty() || (contains(inside, CheckpointManifest::kUnfinished) &&
                            !contains(inside, CheckpointManifest::kName)))
       remove(path + "/" + name);

@@ -12,8 +12,8 @@
 //      device; its rename; the names on the device.
 //
 // A manifest under its name therefore stands over content that was on the device before. Whoever
-// takes a checkpoint away does it in the other order: the manifest first, and its name from the
-// device, before anything else.
+// takes a checkpoint away does it in the other order: the manifest gets its unfinished name again, on
+// the device, before anything else goes, and goes last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,8 @@ public:
   /// "ROOT/step-00000100"
   std::string folderOf(std::int64_t step) const;
 
-  /// Those that have a manifest, the latest first. None where there is no root.
+  /// Those that have a manifest, the latest first. None where there is no root. Error: a folder that cannot
+  /// be read.
   std::vector<SavedStep> saved() const;
   /// Creates the root if it is not there; the folder around it must exist.
   void create();
@@ -74,6 +75,7 @@ public:
   void prune(std::int64_t step, std::int64_t keep);
 
 private:
+  std::vector<std::string> namesIn(const std::string &folder) const;
   void remove(const std::string &folder);
   int writeFile(const std::string &file, const std::string &text);
   void require(int reason, const char *doing, const std::string &file) const;

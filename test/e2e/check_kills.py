@@ -108,7 +108,7 @@ class Killer:
         hits = 0
         while True:
             before, begin = self.saved(), time.monotonic()
-            started = self.start(launched=self.chance.random() < 0.3)
+            started = self.start(launched=self.chance.random() < 0.12)
             what = None
             if hits < kills:
                 try:
@@ -145,7 +145,9 @@ def main():
         while hits < arguments.kills:
             hits += killer.life(min(12, arguments.kills - hits))
             lives += 1
-        print(f"{hits} kills ({killer.counts}) in {lives} runs of {STEPS} steps: all ended as the one that nobody killed", flush=True)
+            if lives % 20 == 0 or hits == arguments.kills:
+                print(f"{hits} kills ({killer.counts}) in {lives} runs of {STEPS} steps: all ended as the one that nobody killed",
+                      flush=True)
 
     run_cases((killed_runs_end_as_others,))
 

@@ -21,9 +21,11 @@ STEPS = 300  # a good second, so that a signal comes in between
 FOREVER = 10**9
 
 
-def wait_until(condition, what):
+def wait_until(condition, what, run=None):
     end = time.monotonic() + LIMIT
     while not condition():
+        if run and run.processes[0].poll() is not None:
+            raise Wrong(f"ended before {what}: {run.processes[0].communicate()[0]}")
         expect(time.monotonic() < end, f"waited {LIMIT} s for {what}")
         time.sleep(0.01)
 
@@ -41,8 +43,7 @@ class Started:
                                                    env={**os.environ, **environment}, start_new_session=True))
 
     def trains(self, lines=3):
-        wait_until(lambda: self.log.exists() and self.log.read_text().count("\n") >= lines or
-                   self.processes[0].poll() is not None, "the first steps")
+        wait_until(lambda: self.log.exists() and self.log.read_text().count("\n") >= lines, "the first steps", self)
 
     def send(self, number, rank=0):
         self.processes[rank].send_signal(number)
@@ -138,7 +139,7 @@ def usr1_saves_and_goes_on(runs, programs):
     for count in (1, 2):
         run.send(signal.SIGUSR1)
         wait_until(lambda: root.exists() and sum((root / name / "manifest.json").exists() for name in folders(root)) >= count,
-                   "a save")
+                   "a save", run)
     run.send(signal.SIGTERM)
     run.end(143)
     expect(len(folders(root)) == 3, f"{folders(root)}")
@@ -170,7 +171,7 @@ def mpirun_passes_it_on(runs, programs):
     run = Started(runs, programs["two"], "--save", root, before=("mpirun", "-n", "2", "--oversubscribe"))
     run.trains()
     run.send(signal.SIGUSR1)
-    wait_until(lambda: root.exists() and any((root / name / "manifest.json").exists() for name in folders(root)), "a save")
+    wait_until(lambda: root.exists() and any((root / name / "manifest.json").exists() for name in folders(root)), "a save", run)
     run.send(signal.SIGTERM)
     said = run.processes[0].communicate(timeout=LIMIT)[0]
     expect(run.processes[0].returncode != 0, said)

@@ -3,6 +3,7 @@
 
 #include "runtime/Error.h"
 #include "runtime/files/AtomicFile.h"
+#include "runtime/job/RunIdentity.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CheckpointFolder.h"
 #include "runtime/train/WeightFiles.h"
@@ -10,6 +11,7 @@
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <cstring>
@@ -189,14 +191,14 @@ protected:
         ++states;
       });
     };
-    CheckpointRoot root(system, "/root", program().extraFiles);
+    CheckpointRoot root(system, "/saves", program().extraFiles);
     root.create();
     for (std::int64_t step : {1, 2, 3}) {
       saveStep(root, layout, step, 2);
       complete = step;
     }
     complete = 2;
-    EXPECT_EQ(root.setAside(2), std::vector<std::string>{"/root/step-00000003.1"});
+    EXPECT_EQ(root.setAside(2), std::vector<std::string>{"/saves/step-00000003.1"});
     saveStep(root, layout, 4, 2);
     complete = 4;
     system.crash = nullptr;
@@ -296,7 +298,7 @@ TEST_F(CheckpointFolderTest, APowerFailureAtAnyMomentLeavesAValidCheckpoint) {
   EXPECT_EQ(faults, 0);
   EXPECT_GT(states, 3000);
   std::vector<std::string> names;
-  system.list("/root", names);
+  system.list("/saves", names);
   EXPECT_EQ(names, (std::vector<std::string>{"step-00000002", "step-00000003.1", "step-00000004"}));
 }
 
@@ -314,7 +316,7 @@ TEST_F(CheckpointFolderTest, ACallThatFailsLeavesTheLastCheckpoint) {
   int reasons = 0;
   for (int failing = 0;; ++failing) {
     PowerLossFileSystem system("/");
-    CheckpointRoot root(system, "/root", program().extraFiles);
+    CheckpointRoot root(system, "/saves", program().extraFiles);
     root.create();
     saveStep(root, layout, 1, 2);
     const int before = system.calls;
@@ -326,16 +328,16 @@ TEST_F(CheckpointFolderTest, ACallThatFailsLeavesTheLastCheckpoint) {
     system.failingCall = -1;
     if (message != "no error") {
       EXPECT_NE(message.find("cannot "), message.npos) << message;
-      EXPECT_NE(message.find("'/root"), message.npos) << message;
+      EXPECT_NE(message.find("'/saves"), message.npos) << message;
       EXPECT_NE(message.find(strerror(system.failure)), message.npos) << message;
-      EXPECT_NE(message.find("earlier checkpoints in '/root' are unchanged"), message.npos) << message;
+      EXPECT_NE(message.find("earlier checkpoints in '/saves' are unchanged"), message.npos) << message;
       ++reasons;
     }
     root.discard(2);
     for (int saved = 1; saved <= 2; ++saved) {
       const std::string left = file.folder + "/left";
       writeTree(system.tree(), left);
-      const std::vector<SavedStep> steps = checkpointsAt(left + "/root");
+      const std::vector<SavedStep> steps = checkpointsAt(left + "/saves");
       ASSERT_FALSE(steps.empty()) << message;
       EXPECT_EQ(steps.back().step, 1) << message;
       for (const SavedStep &step : steps)
@@ -352,22 +354,43 @@ TEST_F(CheckpointFolderTest, ACallThatFailsLeavesTheLastCheckpoint) {
 
 TEST_F(CheckpointFolderTest, UnfinishedSavesDoNotPileUp) {
   PowerLossFileSystem system("/");
-  CheckpointRoot root(system, "/root");
+  CheckpointRoot root(system, "/saves");
   root.create();
   root.begin(1, layout);
   root.begin(2, layout);
   saveStep(root, layout, 3, 0);
   std::vector<std::string> names;
-  system.list("/root", names);
+  system.list("/saves", names);
   EXPECT_EQ(names, std::vector<std::string>{"step-00000003"});
+}
+
+TEST_F(CheckpointFolderTest, WhatARemovalThatWasCutOffLeavesIsRemovedByTheNextSave) {
+  for (int failing = 0;; ++failing) {
+    PowerLossFileSystem system("/");
+    CheckpointRoot root(system, "/saves");
+    root.create();
+    saveStep(root, layout, 1, 0);
+    saveStep(root, layout, 2, 0);
+    system.failingCall = system.calls + failing;
+    system.failure = EIO;
+    const std::string message = messageOf([&] { root.prune(2, 1); });
+    if (message == "no error") {
+      EXPECT_GT(failing, 8);
+      break;
+    }
+    saveStep(root, layout, 3, 1);
+    std::vector<std::string> names;
+    system.list("/saves", names);
+    EXPECT_EQ(names, std::vector<std::string>{"step-00000003"}) << message;
+  }
 }
 
 TEST_F(CheckpointFolderTest, ChangesAreNamed) {
   PowerLossFileSystem system("/");
-  CheckpointRoot root(system, "/root", program().extraFiles);
+  CheckpointRoot root(system, "/saves", program().extraFiles);
   root.create();
   saveStep(root, layout, 1, 0);
-  const std::string left = file.folder + "/left", folder = left + "/root/step-00000001";
+  const std::string left = file.folder + "/left", folder = left + "/saves/step-00000001";
   const auto after = [&](const char *name, const std::function<void(std::string &)> &change) {
     fs::remove_all(left);
     writeTree(system.tree(), left);
@@ -419,6 +442,72 @@ TEST_F(CheckpointFolderTest, EveryFlippedBitOfAManifestIsSeen) {
     }
     EXPECT_EQ(again, text) << "only blanks between fields may differ: bit " << bit;
   }
+}
+
+TEST_F(CheckpointFolderTest, OtherModelsAreRefused) {
+  PowerLossFileSystem system("/");
+  CheckpointRoot root(system, "/saves", program().extraFiles);
+  root.create();
+  saveStep(root, layout, 1, 0);
+  const std::string left = file.folder + "/left", folder = left + "/saves/step-00000001";
+  writeTree(system.tree(), left);
+  Program smaller = program();
+  smaller.storages = Table<Storage>(storages, 2);
+  EXPECT_EQ(messageOf([&] { Checkpoint(folder, CheckpointLayout(smaller)); }),
+            "'" + folder + "/model.safetensors': got 4 parameters, expected 3 as this program has: resume with "
+            "the model that wrote it, or start from its weights with --init");
+  static constexpr Parameter others[] = {
+      {"other", nullptr, {2100}, {2100}, 0, Initializer::zeros(), true, 3}};
+  static constexpr Storage otherStorages[] = {
+      {"other", Layout::Replicated, {}, -1, 0, 2100, 0, kWhole, {}, others}};
+  Program other = program();
+  other.storages = otherStorages;
+  EXPECT_EQ(messageOf([&] { Checkpoint(folder, CheckpointLayout(other)); }),
+            "'" + folder + "/model.safetensors': got no tensor 'other', expected one for every parameter: resume "
+            "with the model that wrote it, or start from its weights with --init");
+}
+
+TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
+  using Json = nlohmann::ordered_json;
+  CheckpointManifest manifest;
+  manifest.files = CheckpointManifest::filesOf(layout);
+  const auto after = [&](const std::function<void(Json &)> &change) {
+    Json json = Json::parse(manifest.text());
+    json.erase("checksum");
+    change(json);
+    json["checksum"] = digestText(contentDigest(json.dump()));
+    const std::string text = json.dump();
+    return messageOf([&] { CheckpointManifest::parse(text.data(), text.data() + text.size(), "m"); });
+  };
+  EXPECT_EQ(after([](Json &) {}), "no error");
+  const std::string start = "'m' is not the manifest of a checkpoint: ";
+  EXPECT_EQ(after([](Json &json) { json.erase("step"); }), start + "it has no 'step'");
+  EXPECT_EQ(after([](Json &json) { json["step"] = -1; }),
+            start + "got 'step' -1, expected a whole number from 0 to 9223372036854775807");
+  EXPECT_EQ(after([](Json &json) { json["bad_steps"] = 1e3; }),
+            start + "got 'bad_steps' 1000.0, expected a whole number from 0 to 2147483647");
+  EXPECT_EQ(after([](Json &json) { json["shuffle"] = 1; }),
+            start + "got 'shuffle' 1, expected true or false");
+  EXPECT_EQ(after([](Json &json) { json["mesh"] = 1; }), start + "got 'mesh' 1, expected a text");
+  EXPECT_EQ(after([](Json &json) { json["base_learning_rate"] = "1"; }),
+            start + "got 'base_learning_rate' \"1\", expected a finite number");
+  EXPECT_EQ(after([](Json &json) { json["format"] = "other"; }),
+            start + "got format 'other', expected 'fsdpc checkpoint'");
+  EXPECT_EQ(after([](Json &json) { json["version"] = 2; }),
+            "'m': got version 2, expected 1: use the fsdpc that wrote it");
+  EXPECT_EQ(after([](Json &json) { json["files"] = 1; }), start + "got 'files' that is no list");
+  EXPECT_EQ(after([](Json &json) { json["files"][0] = 1; }), start + "got a file that is no object");
+  EXPECT_EQ(after([](Json &json) { json["files"][1]["name"] = "../model.safetensors"; }),
+            start + "got a file '../model.safetensors', expected one beside it");
+  EXPECT_EQ(after([](Json &json) { json["files"][1] = json["files"][0]; }),
+            start + "it names 'model.safetensors' twice");
+  EXPECT_EQ(after([](Json &json) { json["files"][0]["header"] = "12"; }),
+            start + "got 'header' \"12\", expected 16 hexadecimal digits");
+  EXPECT_EQ(after([](Json &json) { json["files"][0]["tensors"] = 1; }),
+            start + "got 'tensors' of 'model.safetensors' that is no object");
+  std::string deep(20, '[');
+  EXPECT_EQ(messageOf([&] { CheckpointManifest::parse(deep.data(), deep.data() + deep.size(), "m"); }),
+            start + "it is nested deeper than 8 levels");
 }
 
 TEST_F(CheckpointFolderTest, AnExportIsOldOrNewAfterAPowerFailure) {
