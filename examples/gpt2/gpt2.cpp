@@ -3,7 +3,7 @@
 #include "dsl/Operations.h"
 #include "tools/fsdpc/Driver.h"
 #include <cmath>
-#include <sstream>
+#include <string>
 
 using namespace fsdp::dsl;
 
@@ -56,14 +56,13 @@ static std::string huggingFaceConfig(int64_t layers, int64_t width, int64_t head
   auto field = [](const std::string &name, const std::string &value) {
     return "  \"" + name + "\": " + value + ",\n";
   };
-  std::ostringstream share;
-  share << drop;
+  const std::string share = std::to_string(drop);
   return "{\n" + field("architectures", "[\"GPT2LMHeadModel\"]") + field("model_type", "\"gpt2\"") +
          field("activation_function", "\"gelu_new\"") + field("layer_norm_epsilon", "1e-05") +
          field("n_layer", std::to_string(layers)) + field("n_embd", std::to_string(width)) +
          field("n_head", std::to_string(heads)) + field("n_positions", std::to_string(context)) +
          field("vocab_size", std::to_string(vocab)) + field("attn_pdrop", "0.0") +
-         field("embd_pdrop", share.str()) + field("resid_pdrop", share.str()) +
+         field("embd_pdrop", share) + field("resid_pdrop", share) +
          field("tie_word_embeddings", "true") + "  \"torch_dtype\": \"float32\"\n}\n";
 }
 

@@ -77,6 +77,7 @@ class Parent {
 public:
   Parent(SharedSegment &segment, const JobOptions &options)
       : segment_(segment), failure_(segment.failure()), handlesStop_(options.handlesStop),
+        onFailure_(options.onFailure),
         silence_(silenceLimit(options.timeoutSeconds)),
         children_(segment.layout().ranks), heard_(children_.size(), 0),
         silent_(children_.size(), 0) {
@@ -140,7 +141,11 @@ public:
     }
     if (!failure_.raised())
       return stopped_;
-    return report(failure_.error());
+    const Error error = failure_.error();
+    if (!onFailure_)
+      return report(error);
+    onFailure_(error);
+    return error.status();
   }
 
 private:
@@ -224,6 +229,7 @@ private:
   SharedSegment &segment_;
   Failure &failure_;
   bool handlesStop_;
+  std::function<void(const Error &)> onFailure_;
   double silence_;
   std::vector<pid_t> children_;
   std::vector<double> heard_, silent_;
@@ -263,7 +269,7 @@ int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<in
   requireMemory(MachineMemory::read(), mesh.size(), options.arenaBytes);
   const SharedSegment::Layout layout = layoutOf(mesh, options);
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
-  if (mesh.size() == 1) {
+  if (mesh.size() == 1 && !options.onFailure) {
     SharedJob job(mesh, options, 0, segment);
     return runRank(job, segment, 0, SupervisionMode::Itself, body);
   }

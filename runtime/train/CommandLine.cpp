@@ -75,6 +75,9 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
   cli::addText(app, "--resume", "DIR", options.resume,
                "go on from a checkpoint: the folder of a step, a folder of checkpoints (its latest), or "
                "'latest': that of --save, beginning anew where it has none");
+  cli::addInteger(app, "--max-restarts", "R", options.maxRestarts,
+                  "when ranks that this program started die, hang or fail, go on from the latest checkpoint, R times at most",
+                  counted);
   cli::addText(app, "--trace", "FILE", options.trace,
                "write a timeline of the launches of the latest steps to this file (for Perfetto)");
   cli::addFlag(app, "--report", options.report,
@@ -118,7 +121,7 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
     return misused("got --val-data, but this program was compiled without an evaluation");
   if (options.logHeader && options.log.empty())
     return misused("got --log-header without --log: name the file of the log");
-  for (const char *needsSave : {"--save-every", "--keep", "--save-async", "--save-errors"})
+  for (const char *needsSave : {"--save-every", "--keep", "--save-async", "--save-errors", "--max-restarts"})
     if (options.save.empty() && isGiven(needsSave))
       return misused(std::string("got ") + needsSave + " without --save: name the folder of checkpoints");
   if (options.resume == "latest" && options.save.empty())

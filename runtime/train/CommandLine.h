@@ -26,6 +26,9 @@ struct Options {
   bool saveAsync = false;
   std::string saveErrors = "stop";
   std::string resume; ///< a root, the folder of a step, or "latest": that of `save`
+  std::int64_t maxRestarts = 0;
+  std::int64_t restarts = 0; ///< how often this run has been restarted
+  std::string restartCause;  ///< the last time
   std::string communicator = "auto";
   std::optional<std::int64_t> steps;
   std::optional<double> epochs;

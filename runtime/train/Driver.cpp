@@ -22,11 +22,13 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <functional>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fsdp::rt {
@@ -329,7 +331,7 @@ private:
     const std::int64_t first = checkpoints.start().step; // after which training begins
     log.emplace(outputs.log,
                 std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()},
-                first ? std::optional(first) : std::nullopt);
+                first || options.restarts ? std::optional(first) : std::nullopt);
     if (!log->kept().empty())
       std::printf("kept the existing log as '%s'\n", log->kept().c_str());
     if (log->lastStep().value_or(0) < first)
@@ -337,6 +339,8 @@ private:
                    program.name, outputs.log.name().c_str(), static_cast<long long>(first));
     if (options.logHeader && !log->lastStep())
       log->writeHeader(header().json());
+    if (options.restarts)
+      log->writeHeader(restartLine(options.restarts, first, options.restartCause));
     showOutput();
   }
 
@@ -465,6 +469,40 @@ std::int64_t stepCount(const Program &program, const Options &options, const Sou
   return std::max<std::int64_t>(static_cast<std::int64_t>(steps), 1);
 }
 
+/// Error: --max-restarts where somebody else has started the ranks.
+void requireForkedRanks(const Options &options) {
+  const std::optional<LaunchEnvironment> launched = detectLauncher();
+  if (launched || options.communicator == "loopback")
+    throw Error(format("--max-restarts restarts ranks that the program starts as processes of its own, but %s: "
+                       "%s, with --resume=latest",
+                       launched ? (launched->by + " started this one").c_str()
+                                : "with --communicator=loopback they are threads",
+                       launched ? "let the launcher restart the job" : "start the program again"),
+                kExitBadCommandLine);
+}
+
+/// Runs the job, and again from its latest checkpoint as often as --max-restarts says. Returns its status.
+/// `cause` becomes that of a failure that was not printed.
+int runSupervised(const Program &program, Options &options, Sources &sources, const std::string &cause,
+                  const std::function<int()> &runJob) {
+  for (;;) {
+    const int status = runJob();
+    if (status == kExitDone || isStatusOfSignal(status) || cause.empty())
+      return status;
+    if (options.restarts == options.maxRestarts) {
+      std::fprintf(stderr, "error: %s; given up after %lld restart%s\n", cause.c_str(),
+                   static_cast<long long>(options.restarts), options.restarts == 1 ? "" : "s");
+      return status;
+    }
+    ++options.restarts;
+    options.restartCause = cause;
+    std::fprintf(stderr, "%s: warning: %s: restart %lld of %lld\n", program.name, cause.c_str(),
+                 static_cast<long long>(options.restarts), static_cast<long long>(options.maxRestarts));
+    options.resume = "latest";
+    sources.checkpoints = findCheckpoints(program, options);
+  }
+}
+
 /// Says so where a run ends before its learning rate has risen to what was asked for.
 void warnOfWarmup(const Program &program, std::int64_t steps) {
   if (program.warmup > steps)
@@ -498,7 +536,7 @@ int runTraining(const Program &program, int argc, char **argv) {
     target::requireDevices(job, worldSize(program));
     std::vector<NamedFile> files;
     const Outputs outputs = openOutputs(options, files);
-    const Sources sources = openSources(program, options);
+    Sources sources = openSources(program, options);
     if (sources.weights) // an index or a folder leads to other files
       for (const std::string &path : sources.weights->files())
         files.push_back(NamedFile::input("--init", path));
@@ -512,8 +550,16 @@ int runTraining(const Program &program, int argc, char **argv) {
     job.handlesStop = !options.save.empty();
     if (job.handlesStop)
       handleStopSignals();
-    return runRanks(Mesh(program.axes, program.deviceOrder), job, [&](Job &rank) {
-      return Training(program, options, sources, outputs, steps, rank).run();
+    std::string cause;
+    if (options.maxRestarts)
+      requireForkedRanks(options);
+    if (options.maxRestarts)
+      job.onFailure = [&](const Error &error) { cause = error.describe(); };
+    return runSupervised(program, options, sources, cause, [&] {
+      cause.clear();
+      return runRanks(Mesh(program.axes, program.deviceOrder), job, [&](Job &rank) {
+        return Training(program, options, sources, outputs, steps, rank).run();
+      });
     });
   } catch (const Error &error) {
     return report(error);

@@ -123,7 +123,7 @@ bool LogFile::goOn(const std::string &file, std::int64_t after) {
   for (std::string line; std::getline(in, line) && !in.eof();) {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     const bool isStep = json.is_object() && json.contains("step") && json["step"].is_number_integer();
-    if (!isStep && !(json.is_object() && json.contains("run")))
+    if (!isStep && !(json.is_object() && (json.contains("run") || json.contains("restart"))))
       break;
     if (isStep && json["step"].get<std::int64_t>() > after)
       break;
