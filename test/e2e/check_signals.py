@@ -17,7 +17,7 @@ from checkpoints import LIMIT, Runs, Wrong, expect, folders, logged, mlp, run_ca
 from training import GOLDEN
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
-STEPS = 300  # a good second, so that a signal comes in between
+STEPS = 4000  # a second or more, so that a signal comes in between
 FOREVER = 10**9
 
 
@@ -94,7 +94,7 @@ def the_rest_is_bit_for_bit_the_same(runs, programs):
     for turn in range(3):
         root = runs.at(f"rest-{turn}")
         run = Started(runs, programs["two"], "--save", root, *(["--save-async"] if turn == 2 else []), steps=STEPS)
-        run.trains(chance.randrange(2, STEPS // 2))
+        run.trains(chance.randrange(2, STEPS // 20))
         run.send(signal.SIGTERM)
         run.end(143)
         goes_on_bit_for_bit(runs, programs, root, f"rest-{turn}")
