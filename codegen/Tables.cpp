@@ -4,6 +4,7 @@
 #include "codegen/TraceTables.h"
 
 #include "codegen/Elementwise.h"
+#include "dialect/fsdp/CheckpointFiles.h"
 #include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "llvm/ADT/StringExtras.h"
@@ -245,6 +246,29 @@ static int64_t tokensPerSample(const ScheduledProgram &program) {
   return most;
 }
 
+/// Writes the files that stand beside the weights in a checkpoint; false where there are none. Each line of
+/// a text is a literal of its own.
+static bool emitExtraFiles(const ScheduledProgram &program, Writer &writer) {
+  ModuleOp module = program.module;
+  auto files = module->getAttrOfType<DictionaryAttr>(checkpointFilesAttrName);
+  if (!files || files.empty())
+    return false;
+  writer.open("constexpr ExtraFile extra_files[] =");
+  for (NamedAttribute file : files) {
+    writer.line("{" + quoted(file.getName()) + ",");
+    StringRef text = cast<StringAttr>(file.getValue());
+    do {
+      auto [line, rest] = text.split('\n');
+      const bool ended = line.size() < text.size();
+      writer.line("\"" + escaped(line) + (ended ? "\\n\"" : "\""));
+      text = rest;
+    } while (!text.empty());
+    writer.line("},");
+  }
+  writer.close(";");
+  return true;
+}
+
 /// The optimizer whose rate the program computes; null where it computes none.
 static OptimizerAttr optimizerOf(const ScheduledProgram &program) {
   OptimizerAttr optimizer;
@@ -270,6 +294,7 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   emitTable("const char *", "streams", streams, writer);
   emitTable("CommunicatorSpec", "communicators", communicators, writer);
   emitInputs(program, arena, writer);
+  bool hasFiles = emitExtraFiles(program, writer);
   for (const Timeline &timeline : program.timelines) {
     SegmentOp segment = timeline.segment;
     const std::string &space = program.names.segment(segment);
@@ -319,5 +344,7 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("persistentBytes", llvm::Twine(persistentBytes(program)));
   if (!drain.empty())
     field("drain", drain);
+  if (hasFiles)
+    field("extraFiles", "extra_files");
   writer.close(";");
 }

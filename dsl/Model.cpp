@@ -2,6 +2,7 @@
 
 #include "dsl/Model.h"
 
+#include "dialect/fsdp/CheckpointFiles.h"
 #include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "dsl/ModelBuilder.h"
@@ -195,6 +196,19 @@ void Model::optimizer(const Optimizer &optimizer, Where where) {
   if (!checked)
     throw ModelError(where, message);
   b.step.setOptimizerAttr(checked);
+}
+
+void Model::checkpointFile(const std::string &name, const std::string &text, Where where) {
+  ModelBuilder &b = *builder;
+  if (!ir::isCheckpointFileName(name))
+    throw ModelError(where, "got the file '" + ir::shownName(name) +
+                                "' for checkpoints, expected a name without '/' that begins with no '.', "
+                                "and none of a checkpoint's own: 'manifest.json' and '*.safetensors'");
+  NamedAttrList files(
+      (*b.module)->getAttrOfType<DictionaryAttr>(ir::checkpointFilesAttrName));
+  if (files.set(name, b.builder.getStringAttr(text)))
+    throw ModelError(where, "the file '" + name + "' for checkpoints is given twice");
+  (*b.module)->setDiscardableAttr(ir::checkpointFilesAttrName, files.getDictionary(&b.context));
 }
 
 Tensor Model::scalar(double value, ElementType elementType, Where where) {

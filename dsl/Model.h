@@ -123,6 +123,10 @@ public:
   /// A further number to log under `name`.
   void metric(const std::string &name, const Average &average, Where where = Where::here());
   void optimizer(const Optimizer &optimizer, Where where = Where::here());
+  /// A file that stands beside the weights in every checkpoint, for programs that load them, such as
+  /// "config.json" for Hugging Face's. Once for each name.
+  void checkpointFile(const std::string &name, const std::string &text,
+                      Where where = Where::here());
 
   /// A constant of rank 0.
   Tensor scalar(double value, ElementType elementType = ElementType::f32,

@@ -1,6 +1,7 @@
 //===- FSDPDialect.cpp - registration and phases --------------------------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/CheckpointFiles.h"
 #include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Structure.h"
 
@@ -47,6 +48,8 @@ LogicalResult FSDPDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (llvm::is_contained({kDeferredAttrName, kZeroedAttrName, kDrainAttrName},
                          attribute.getName().getValue()))
     return fsdp::detail::verifyDeferred(op, attribute);
+  if (attribute.getName() == checkpointFilesAttrName)
+    return fsdp::detail::verifyCheckpointFiles(op, attribute.getValue());
   if (attribute.getName() != phaseAttrName)
     return success();
   auto name = dyn_cast<StringAttr>(attribute.getValue());

@@ -3,6 +3,7 @@
 #include "dsl/Operations.h"
 #include "tools/fsdpc/Driver.h"
 #include <cmath>
+#include <string>
 
 using namespace fsdp::dsl;
 
@@ -49,6 +50,22 @@ struct Block {
   }
 };
 
+/// What `GPT2LMHeadModel.from_pretrained` reads beside the weights.
+static std::string huggingFaceConfig(int64_t layers, int64_t width, int64_t heads, int64_t context,
+                                     int64_t vocab, double drop) {
+  auto field = [](const std::string &name, const std::string &value) {
+    return "  \"" + name + "\": " + value + ",\n";
+  };
+  const std::string share = std::to_string(drop);
+  return "{\n" + field("architectures", "[\"GPT2LMHeadModel\"]") + field("model_type", "\"gpt2\"") +
+         field("activation_function", "\"gelu_new\"") + field("layer_norm_epsilon", "1e-05") +
+         field("n_layer", std::to_string(layers)) + field("n_embd", std::to_string(width)) +
+         field("n_head", std::to_string(heads)) + field("n_positions", std::to_string(context)) +
+         field("vocab_size", std::to_string(vocab)) + field("attn_pdrop", "0.0") +
+         field("embd_pdrop", share) + field("resid_pdrop", share) +
+         field("tie_word_embeddings", "true") + "  \"torch_dtype\": \"float32\"\n}\n";
+}
+
 int main(int argc, char **argv) {
   fsdpc::Driver driver("gpt2", "GPT-2");
   int64_t layers = 12, width = 768, heads = 12, context = 1024, vocab = 50257, batch = 8;
@@ -85,5 +102,7 @@ int main(int argc, char **argv) {
     }
     Tensor logits = einsum("bsd,vd->bsv", norm(x), wte);
     model.loss(mean(crossEntropy(logits, targets)));
+    model.checkpointFile("config.json",
+                         huggingFaceConfig(layers, width, heads, context, vocab, drop));
   });
 }

@@ -52,6 +52,25 @@ struct Block {
   }
 };
 
+/// What `LlamaForCausalLM.from_pretrained` reads beside the weights.
+static std::string huggingFaceConfig(const Config &sizes, int64_t context, int64_t vocab) {
+  auto field = [](const std::string &name, const std::string &value) {
+    return "  \"" + name + "\": " + value + ",\n";
+  };
+  return "{\n" + field("architectures", "[\"LlamaForCausalLM\"]") + field("model_type", "\"llama\"") +
+         field("hidden_act", "\"silu\"") + field("rms_norm_eps", "1e-06") +
+         field("num_hidden_layers", std::to_string(sizes.layers)) +
+         field("hidden_size", std::to_string(sizes.width)) +
+         field("num_attention_heads", std::to_string(sizes.heads)) +
+         field("num_key_value_heads", std::to_string(sizes.groups)) +
+         field("head_dim", std::to_string(sizes.width / sizes.heads)) +
+         field("intermediate_size", std::to_string(sizes.ffn)) +
+         field("max_position_embeddings", std::to_string(context)) +
+         field("vocab_size", std::to_string(vocab)) + field("rope_theta", "10000.0") +
+         field("attention_bias", "false") + field("mlp_bias", "false") +
+         field("tie_word_embeddings", "false") + "  \"torch_dtype\": \"float32\"\n}\n";
+}
+
 int main(int argc, char **argv) {
   fsdpc::Driver driver("llama", "Llama");
   Config sizes;
@@ -94,5 +113,6 @@ int main(int argc, char **argv) {
     Parameter head = model.unit("head", "lm_head").parameter("weight", {vocab, sizes.width}, init);
     Tensor logits = einsum("bsd,vd->bsv", rmsNorm(x, norm), head);
     model.loss(mean(crossEntropy(logits, targets)));
+    model.checkpointFile("config.json", huggingFaceConfig(sizes, context, vocab));
   });
 }

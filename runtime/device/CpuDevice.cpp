@@ -7,6 +7,8 @@
 #include "runtime/device/WaitCounter.h"
 #include "runtime/device/Workspace.h"
 
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -39,6 +41,13 @@ public:
     finish();
     return reinterpret_cast<const float *>(c.base() + buffer.offset);
   }
+  std::shared_ptr<float> hostMemory(std::size_t count) override {
+    return {new float[count], std::default_delete<float[]>()};
+  }
+  void copyToHost(const Buffer &buffer, std::size_t first, std::size_t count, float *to) override {
+    std::copy_n(read(buffer) + first, count, to);
+  }
+  void awaitCopies() override {}
   void setState(const StepState &state) override {
     finish();
     *c.data(program.stepState) = state;

@@ -42,6 +42,12 @@ public:
   virtual void write(const Buffer &buffer, const std::function<void(float *)> &fill) = 0;
   /// The elements of a buffer of floats, until the next call.
   virtual const float *read(const Buffer &buffer) = 0;
+  /// Memory of the host for `count` floats, which copies from the arena reach without a detour.
+  virtual std::shared_ptr<float> hostMemory(std::size_t count) = 0;
+  /// Begins to copy elements [first, first + count) of a buffer of floats to memory of `hostMemory`.
+  virtual void copyToHost(const Buffer &buffer, std::size_t first, std::size_t count, float *to) = 0;
+  /// Waits for the copies that have begun.
+  virtual void awaitCopies() = 0;
   virtual void setState(const StepState &state) = 0;
   /// How many samples of the next walk's global batch count: the first ones.
   virtual void setSamples(std::int64_t samples) = 0;

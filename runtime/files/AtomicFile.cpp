@@ -71,7 +71,8 @@ void removeTemporaryFiles() noexcept {
       unlink(slot.path);
 }
 
-AtomicFile::AtomicFile(const OutputPath &output) : path(output.name()), target(output.file()) {
+AtomicFile::AtomicFile(const OutputPath &output, FileSystem &system)
+    : system(system), path(output.name()), target(output.file()) {
   if (output.stream() < 0) {
     createTemporary();
     return;
@@ -91,10 +92,10 @@ void AtomicFile::createTemporary() {
     if (attempt > 0)
       temporary += "." + std::to_string(attempt);
     remember(temporary); // before it is there, or a signal in between would leave it
-    descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0)
+    const int reason = system.open(temporary, FileSystem::Open::CreateNew, descriptor);
+    if (reason == 0)
       break;
-    const int reason = errno;
+    descriptor = -1;
     forget(temporary);
     if (reason != EEXIST || attempt == 1000)
       failed("create", reason);
@@ -119,6 +120,12 @@ void AtomicFile::takeAttributes() {
 }
 
 void AtomicFile::write(const void *data, std::size_t bytes) {
+  if (!temporary.empty()) {
+    if (const int reason = system.write(descriptor, data, bytes, size))
+      failed("write", reason);
+    size += bytes;
+    return;
+  }
   const char *next = static_cast<const char *>(data);
   while (bytes > 0) {
     const ssize_t written = ::write(descriptor, next, bytes);
@@ -133,24 +140,27 @@ void AtomicFile::write(const void *data, std::size_t bytes) {
 
 void AtomicFile::commit() {
   if (!temporary.empty()) {
-    if (fsync(descriptor) != 0)
-      failed("write", errno);
-    if (rename(temporary.c_str(), target.c_str()) != 0)
-      failed("rename", errno);
+    if (const int reason = system.sync(descriptor))
+      failed("write", reason);
+    if (const int reason = system.rename(temporary, target))
+      failed("rename", reason);
     forget(temporary);
     temporary.clear();
+    // The content is safe either way; without this the old file may be back after a power failure.
+    if (const int reason = system.syncFolder(folderOf(target)); reason && reason != EACCES)
+      failed("write", reason);
   }
-  if (close(std::exchange(descriptor, -1)) != 0)
-    failed("write", errno);
+  if (const int reason = system.close(std::exchange(descriptor, -1)))
+    failed("write", reason);
 }
 
 void AtomicFile::discard() {
   if (descriptor < 0)
     return;
-  close(std::exchange(descriptor, -1));
+  system.close(std::exchange(descriptor, -1));
   if (temporary.empty())
     return;
-  unlink(temporary.c_str());
+  system.removeFile(temporary);
   forget(temporary);
 }
 

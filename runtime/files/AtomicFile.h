@@ -3,6 +3,7 @@
 #ifndef FSDP_RUNTIME_FILES_ATOMICFILE_H
 #define FSDP_RUNTIME_FILES_ATOMICFILE_H
 
+#include "runtime/files/FileSystem.h"
 #include "runtime/files/OutputPath.h"
 
 #include <cstddef>
@@ -18,7 +19,7 @@ namespace fsdp::rt {
 /// system's reason.
 class AtomicFile {
 public:
-  explicit AtomicFile(const OutputPath &path);
+  explicit AtomicFile(const OutputPath &path, FileSystem &system = FileSystem::real());
   ~AtomicFile();
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
@@ -26,7 +27,7 @@ public:
   /// Appends `bytes` bytes.
   void write(const void *data, std::size_t bytes);
 
-  /// Flushes to the device and renames over the destination.
+  /// Flushes to the device, renames over the destination, and flushes the folder's names.
   void commit();
 
 private:
@@ -35,8 +36,10 @@ private:
   void discard();
   [[noreturn]] void failed(const char *doing, int reason);
 
+  FileSystem &system;
   std::string path, target;
   std::string temporary; ///< empty for a stream
+  std::uint64_t size = 0;
   int descriptor = -1;
 };
 

@@ -3,6 +3,7 @@
 #include "runtime/files/OutputPath.h"
 
 #include "runtime/Error.h"
+#include "runtime/files/FileSystem.h"
 
 #include <cerrno>
 #include <climits>
@@ -22,13 +23,6 @@ constexpr int kMostLinks = 40; // as the system
 
 [[noreturn]] void cannot(const char *doing, const std::string &path, const std::string &why) {
   throw Error(std::string("cannot ") + doing + " '" + path + "': " + why);
-}
-
-std::string folderOf(const std::string &path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos)
-    return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 std::string nameIn(const std::string &path) { return path.substr(path.rfind('/') + 1); }

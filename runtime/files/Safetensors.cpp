@@ -148,6 +148,7 @@ void SafetensorsFile::parse() {
   const char *header = file.data() + 8;
   const char *data = header + headerBytes;
   const std::size_t dataBytes = size - 8 - headerBytes;
+  headerSize = 8 + headerBytes;
 
   if (nestingOf(header, data) > kDeepestHeader)
     refuse("its header is nested deeper than " + std::to_string(kDeepestHeader) + " levels");
@@ -223,25 +224,34 @@ void SafetensorsFile::parse() {
            std::to_string(expected - data));
 }
 
-SafetensorsWriter::SafetensorsWriter(const OutputPath &path, const std::vector<Tensor> &tensors)
-    : file(path) {
+std::string safetensorsHeader(const std::vector<SafetensorsWriter::Tensor> &tensors) {
   nlohmann::ordered_json json;
   json["__metadata__"] = {{"format", "pt"}};
   std::size_t offset = 0;
-  for (const Tensor &tensor : tensors) {
-    std::size_t count = 1;
-    for (std::int64_t extent : tensor.shape)
-      count *= static_cast<std::size_t>(extent);
-    const std::size_t end = offset + count * sizeof(float);
+  for (const SafetensorsWriter::Tensor &tensor : tensors) {
+    const std::size_t end = offset + tensor.elements() * sizeof(float);
     json[tensor.name] = {
         {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
-    missing += count;
   }
   std::string header = json.dump();
   header.append((8 - header.size() % 8) % 8, ' ');
   const std::uint64_t length = header.size();
-  file.write(&length, sizeof(length));
+  return std::string(reinterpret_cast<const char *>(&length), sizeof(length)) + header;
+}
+
+std::size_t SafetensorsWriter::Tensor::elements() const {
+  std::size_t count = 1;
+  for (std::int64_t extent : shape)
+    count *= static_cast<std::size_t>(extent);
+  return count;
+}
+
+SafetensorsWriter::SafetensorsWriter(const OutputPath &path, const std::vector<Tensor> &tensors)
+    : file(path) {
+  for (const Tensor &tensor : tensors)
+    missing += tensor.elements();
+  const std::string header = safetensorsHeader(tensors);
   file.write(header.data(), header.size());
 }
 

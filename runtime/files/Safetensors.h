@@ -54,6 +54,8 @@ public:
 
   const std::string &path() const { return file.path(); }
   const std::vector<FileTensor> &tensors() const { return list; }
+  /// All bytes before those of the tensors.
+  std::string_view header() const { return {file.data(), headerSize}; }
   /// The tensor called `tensor`, or nullptr.
   const FileTensor *find(std::string_view tensor) const;
   /// See MappedFile.
@@ -64,6 +66,7 @@ private:
   [[noreturn]] void refuse(const std::string &why) const;
 
   MappedFile file;
+  std::size_t headerSize = 0; ///< bytes
   std::vector<FileTensor> list;
 };
 
@@ -73,6 +76,8 @@ public:
   struct Tensor {
     std::string name;
     std::vector<std::int64_t> shape;
+
+    std::size_t elements() const;
   };
 
   SafetensorsWriter(const OutputPath &path, const std::vector<Tensor> &tensors);
@@ -87,6 +92,10 @@ private:
   AtomicFile file;
   std::size_t missing = 0; ///< elements still to come
 };
+
+/// The first bytes of a file of these F32 tensors, which stand behind them in this order: the length
+/// and the JSON text, padded to a multiple of eight bytes.
+std::string safetensorsHeader(const std::vector<SafetensorsWriter::Tensor> &tensors);
 
 /// `[2, 3]`: a shape as messages print it.
 std::string shapeText(const std::int64_t *begin, const std::int64_t *end);

@@ -4,6 +4,7 @@
 #include "runtime/job/MpiJob.h"
 #include "runtime/job/NodeLocalGroup.h"
 #include "runtime/job/SharedJob.h"
+#include "runtime/job/StopSignals.h"
 #include "runtime/job/TcpJob.h"
 #include "runtime/job/Watchdog.h"
 
@@ -74,15 +75,19 @@ double resolveTimeout(double asked) {
 
 class Parent {
 public:
-  Parent(SharedSegment &segment, double timeoutSeconds)
-      : segment_(segment), failure_(segment.failure()), silence_(silenceLimit(timeoutSeconds)),
+  Parent(SharedSegment &segment, const JobOptions &options)
+      : segment_(segment), failure_(segment.failure()), handlesStop_(options.handlesStop),
+        onFailure_(options.onFailure),
+        silence_(silenceLimit(options.timeoutSeconds)),
         children_(segment.layout().ranks), heard_(children_.size(), 0),
         silent_(children_.size(), 0) {
     sigemptyset(&awaited_);
     sigaddset(&awaited_, SIGCHLD);
     for (int number : {SIGHUP, SIGINT, SIGTERM})
-      if (endsProcess(number))
+      if (handlesStop_ && number != SIGHUP ? !isIgnored(number) : endsProcess(number))
         sigaddset(&awaited_, number);
+    if (handlesStop_ && !isIgnored(SIGUSR1))
+      sigaddset(&awaited_, SIGUSR1);
     sigprocmask(SIG_BLOCK, &awaited_, &before_);
   }
   ~Parent() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
@@ -128,16 +133,27 @@ public:
       await(0.1);
     }
     await(0); // a signal that ranks got too, and died of before it was looked for here
+    if (endedBy_ && askedBy_)
+      return statusOfSignal(endedBy_);
     if (endedBy_) {
       sigprocmask(SIG_SETMASK, &before_, nullptr);
       std::raise(endedBy_);
     }
     if (!failure_.raised())
-      return kExitDone;
-    return report(failure_.error());
+      return stopped_;
+    const Error error = failure_.error();
+    if (!onFailure_)
+      return report(error);
+    onFailure_(error);
+    return error.status();
   }
 
 private:
+  static bool isIgnored(int number) {
+    struct sigaction action;
+    return sigaction(number, nullptr, &action) == 0 && !(action.sa_flags & SA_SIGINFO) &&
+           action.sa_handler == SIG_IGN;
+  }
   static bool endsProcess(int number) {
     struct sigaction action;
     return sigaction(number, nullptr, &action) == 0 && !(action.sa_flags & SA_SIGINFO) &&
@@ -150,7 +166,12 @@ private:
     const int number = sigtimedwait(&awaited_, nullptr, &pause);
     if (number <= 0 || number == SIGCHLD)
       return;
-    endedBy_ = number;
+    if (!handlesStop_ || number == SIGHUP)
+      endedBy_ = number;
+    else if (number != SIGUSR1 && askedBy_ && now() - askedAt_ > kSameSignalSeconds)
+      endedBy_ = askedBy_;
+    else if (number != SIGUSR1 && !askedBy_)
+      askedBy_ = number, askedAt_ = now();
     for (pid_t child : children_)
       if (child > 0)
         kill(child, number);
@@ -175,6 +196,8 @@ private:
         cause = format(
             "was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
             WTERMSIG(status) == SIGKILL ? ", possibly because the machine is out of memory" : "");
+      else if (isStatusOfSignal(WEXITSTATUS(status)) && (done || askedBy_))
+        stopped_ = WEXITSTATUS(status);
       else if (WEXITSTATUS(status) != 0 || !done)
         cause = format("exited with status %d before the end of the job", WEXITSTATUS(status));
       if (!cause.empty())
@@ -205,11 +228,16 @@ private:
 
   SharedSegment &segment_;
   Failure &failure_;
+  bool handlesStop_;
+  std::function<void(const Error &)> onFailure_;
   double silence_;
   std::vector<pid_t> children_;
   std::vector<double> heard_, silent_;
   sigset_t awaited_, before_;
-  int endedBy_ = 0;
+  int endedBy_ = 0;           ///< a signal, at once
+  int askedBy_ = 0;           ///< a signal that ranks handle
+  double askedAt_ = 0;
+  int stopped_ = kExitDone;   ///< the status of ranks that have ended as asked
 };
 
 JobOptions onThisMachine(const JobOptions &options, int localRank) {
@@ -224,25 +252,28 @@ int runThreads(const Mesh &mesh, const JobOptions &options,
   const SharedSegment::Layout layout = layoutOf(mesh, options);
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
   std::vector<std::thread> ranks;
+  std::atomic<int> status{kExitDone};
   for (int rank = 0; rank < mesh.size(); ++rank)
     ranks.emplace_back([&, rank] {
       SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
-      runRank(job, segment, rank, SupervisionMode::Itself, body);
+      const int own = runRank(job, segment, rank, SupervisionMode::Itself, body);
+      if (own != kExitDone)
+        status = own;
     });
   for (std::thread &rank : ranks)
     rank.join();
-  return segment.failure().raised() ? segment.failure().error().status() : kExitDone;
+  return segment.failure().raised() ? segment.failure().error().status() : status.load();
 }
 
 int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body) {
   requireMemory(MachineMemory::read(), mesh.size(), options.arenaBytes);
   const SharedSegment::Layout layout = layoutOf(mesh, options);
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
-  if (mesh.size() == 1) {
+  if (mesh.size() == 1 && !options.onFailure) {
     SharedJob job(mesh, options, 0, segment);
     return runRank(job, segment, 0, SupervisionMode::Itself, body);
   }
-  Parent parent(segment, options.timeoutSeconds);
+  Parent parent(segment, options);
   parent.start([&](int rank) {
     SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
     return runRank(job, segment, rank, SupervisionMode::Parent, body);

@@ -44,6 +44,10 @@ struct JobOptions {
   /// What else has to be the same on every rank: options, contents of files. Compared where ranks of
   /// a launcher meet.
   RunIdentity identity;
+  /// SIGTERM, SIGINT and SIGUSR1 are for the ranks to handle (StopSignals.h): they may go on for as long as they need.
+  bool handlesStop = false;
+  /// Where the ranks are forked, a mesh of one is too, and the job's failure goes here instead of being printed.
+  std::function<void(const Error &)> onFailure;
   /// Ranks of several machines may meet without a token (JobToken.h).
   bool trustNetwork = false;
   /// This rank's index among the ranks of its machine; set by runRanks.

@@ -20,6 +20,7 @@ int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
 #include "runtime/job/MachineMemory.h"
 #include "runtime/comm/MpiCommunicator.h"
 #include "runtime/job/SharedJob.h"
+#include "runtime/job/StopSignals.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -115,7 +116,7 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironm
   int status = runRank(job, segment, 0, SupervisionMode::Itself, [&](Job &started) {
     try {
       int result = body(started);
-      if (result == 0 && !started.failure().raised()) {
+      if ((result == 0 || isStatusOfSignal(result)) && !started.failure().raised()) {
         end->barrier();
         return result;
       }
@@ -130,7 +131,7 @@ int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironm
       throw;
     }
   });
-  if (status != 0) {
+  if (status != 0 && !isStatusOfSignal(status)) {
     // mpirun ends the job when a rank exits before MPI_Finalize; asking it to (MPI_Abort) leaves
     // Open MPI 4's own process hanging now and then. Slurm has to be asked.
     if (std::getenv("SLURM_STEP_ID") && !std::getenv("OMPI_COMM_WORLD_RANK"))

@@ -1,5 +1,6 @@
 #include "runtime/job/SharedJob.h"
 #include "runtime/comm/SharedMemoryCommunicator.h"
+#include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
 
 #include <unistd.h>
@@ -57,9 +58,10 @@ int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision
   record.state = RankRecord::Running;
   Watchdog watchdog(segment, recordIndex, supervision.neighbour, job.options().timeoutSeconds,
                     supervision.report);
+  int status = kExitDone;
   try {
-    int status = body(job);
-    if (status != 0)
+    status = body(job);
+    if (status != kExitDone && !isStatusOfSignal(status))
       throw Error(format("ended with status %d", status), status);
     record.state = RankRecord::Done;
   } catch (const Aborted &error) {
@@ -73,7 +75,7 @@ int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision
     failure.raise(Error("an exception of unknown type").at(job.rank(), ""));
   }
   if (!failure.raised())
-    return kExitDone;
+    return status;
   if (supervision.report)
     supervision.report(failure);
   return failure.error().status();

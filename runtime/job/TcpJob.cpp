@@ -5,6 +5,7 @@
 #include "runtime/job/NodeLocalGroup.h"
 #include "runtime/PrintableText.h"
 #include "runtime/job/SharedJob.h"
+#include "runtime/job/StopSignals.h"
 #include "runtime/comm/SharedMemoryCommunicator.h"
 #include "runtime/comm/TcpCommunicator.h"
 
@@ -165,7 +166,7 @@ int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
                                 [&](Failure &) { control.report(); }};
   return runRank(job, *segment, record, supervision, [&](Job &started) {
     const int status = body(started);
-    if (status == 0) {
+    if (status == kExitDone || isStatusOfSignal(status)) {
       segment->rank(record).state = RankRecord::Done;
       control.finish();
     }

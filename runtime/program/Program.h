@@ -85,6 +85,12 @@ struct Walk {
   bool countsSamples = false;
 };
 
+/// A file that the model puts beside its weights in a checkpoint, for programs that load them.
+struct ExtraFile {
+  const char *name;
+  const char *text;
+};
+
 /// Everything the driver knows about a generated program.
 struct Program {
   const char *name;
@@ -117,6 +123,7 @@ struct Program {
   /// The updates that a step has left for the next one, which then does not perform them: before anything but
   /// the next step looks at parameters. Leaves no outputs. None where updates stand in their own step.
   Walk drain = {};
+  Table<ExtraFile> extraFiles = {};
 };
 
 /// The number of ranks over `axes`.

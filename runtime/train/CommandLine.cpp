@@ -45,7 +45,7 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
                  "number of passes over the data, instead of --steps",
                  {/*least=*/0, /*aboveLeast=*/true, /*limit=*/INFINITY, /*isF32=*/false});
   cli::addText(app, "--init", "FILE", options.init,
-               "initial weights (a safetensors file, an index of several, or their folder)");
+               "initial weights (a safetensors file, an index of several, their folder, or a checkpoint)");
   cli::addText(app, "--export", "FILE", options.exportTo,
                "file for the trained weights (safetensors); replaced atomically");
   cli::addInteger(app, "--seed", "S", options.seed, "seed of the initial weights",
@@ -61,6 +61,23 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
                "write one JSON object per step to this file; an existing file is renamed FILE.1");
   cli::addFlag(app, "--log-header", options.logHeader,
                "begin the log with a line that says what the run is: {\"run\": {...}}");
+  cli::addText(app, "--save", "DIR", options.save,
+               "write checkpoints into this folder: after the last step, every K steps with --save-every, "
+               "and on SIGTERM and SIGINT, which end the run, and SIGUSR1, which does not");
+  cli::addInteger(app, "--save-every", "K", options.saveEvery, "save after every K steps", counted);
+  cli::addInteger(app, "--keep", "N", options.keep, "keep the latest N checkpoints, remove earlier ones",
+                  counted);
+  cli::addFlag(app, "--save-async", options.saveAsync,
+               "write while training goes on; a step waits only for a copy in memory");
+  cli::addChoice(app, "--save-errors", options.saveErrors,
+                 "what a save that fails does: end the run, or warn", {"stop", "warn"})
+      ->type_name("WHAT");
+  cli::addText(app, "--resume", "DIR", options.resume,
+               "go on from a checkpoint: the folder of a step, a folder of checkpoints (its latest), or "
+               "'latest': that of --save, beginning anew where it has none");
+  cli::addInteger(app, "--max-restarts", "R", options.maxRestarts,
+                  "when ranks that this program started die, hang or fail, go on from the latest checkpoint, R times at most",
+                  counted);
   cli::addText(app, "--trace", "FILE", options.trace,
                "write a timeline of the launches of the latest steps to this file (for Perfetto)");
   cli::addFlag(app, "--report", options.report,
@@ -88,7 +105,8 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
   }
 
   const auto isGiven = [&](const char *name) { return app.count(name) > 0; };
-  const bool trains = isGiven("--steps") || isGiven("--epochs") || isGiven("--init") ||
+  options.seedIsGiven = isGiven("--seed");
+  const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") || isGiven("--epochs") || isGiven("--init") ||
                       isGiven("--export") || isGiven("--val-data") || isGiven("--log") || isGiven("--log-header") ||
                       isGiven("--trace");
   if (options.report && options.data.empty() && !trains)
@@ -103,6 +121,13 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
     return misused("got --val-data, but this program was compiled without an evaluation");
   if (options.logHeader && options.log.empty())
     return misused("got --log-header without --log: name the file of the log");
+  for (const char *needsSave : {"--save-every", "--keep", "--save-async", "--save-errors", "--max-restarts"})
+    if (options.save.empty() && isGiven(needsSave))
+      return misused(std::string("got ") + needsSave + " without --save: name the folder of checkpoints");
+  if (options.resume == "latest" && options.save.empty())
+    return misused("got --resume=latest without --save: name the folder of checkpoints with --save");
+  if (!options.resume.empty() && !options.init.empty())
+    return misused("got both --resume and --init, expected one of them: a checkpoint has the weights");
   if (options.evalEvery && options.valData.empty())
     return misused("got --eval-every without --val-data: name the file to evaluate on");
   return std::nullopt;

@@ -20,12 +20,22 @@ struct Options {
   std::string log;
   bool logHeader = false;
   std::string trace;
+  std::string save;   ///< root of checkpoints
+  std::int64_t saveEvery = 0; ///< steps; 0: only after the last one and where a signal asks
+  std::int64_t keep = 0;      ///< checkpoints; 0: all
+  bool saveAsync = false;
+  std::string saveErrors = "stop";
+  std::string resume; ///< a root, the folder of a step, or "latest": that of `save`
+  std::int64_t maxRestarts = 0;
+  std::int64_t restarts = 0; ///< how often this run has been restarted
+  std::string restartCause;  ///< the last time
   std::string communicator = "auto";
   std::optional<std::int64_t> steps;
   std::optional<double> epochs;
   std::optional<double> learningRate;
   std::int64_t evalEvery = 0; ///< steps; 0: only after the last one
   std::uint64_t seed = 0;
+  bool seedIsGiven = false;
   bool shuffle = false;
   bool report = false;
   bool trustNetwork = false;

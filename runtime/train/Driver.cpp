@@ -8,9 +8,11 @@
 #include "runtime/device/Device.h"
 #include "runtime/Error.h"
 #include "runtime/job/Launcher.h"
+#include "runtime/job/StopSignals.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/PrintableText.h"
 #include "runtime/device/WaitCounter.h"
+#include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/RunHeader.h"
 #include "runtime/program/Shard.h"
 #include "runtime/files/StandardStreams.h"
@@ -19,6 +21,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
+#include <functional>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -36,6 +40,7 @@ struct Sources {
   std::unique_ptr<Dataset> data;
   std::unique_ptr<Dataset> valData;
   std::unique_ptr<WeightFiles> weights;
+  std::vector<SavedStep> checkpoints; ///< to go on from, the latest first; not all may be valid
 };
 
 /// What is written; open, where that is needed, before there are ranks.
@@ -66,8 +71,8 @@ public:
     next[i].next(input);
   }
 
-  /// Goes back to the first sample.
-  void rewind() { std::fill(next.begin(), next.end(), LoadPosition()); }
+  /// Goes to the sample at this position of the order.
+  void goTo(std::int64_t position) { std::fill(next.begin(), next.end(), LoadPosition{position, 0}); }
 
 private:
   static int coordinateOver(const Program &program, const AxisList &axes, const Job &job) {
@@ -91,19 +96,19 @@ public:
   Training(const Program &program, const Options &options, const Sources &sources,
            const Outputs &outputs, std::int64_t steps, Job &job)
       : program(program), options(options), sources(sources), outputs(outputs), steps(steps),
-        job(job) {
-    if (sources.data)
-      batches.emplace(program, *sources.data, SampleOrder(options.shuffle, options.seed), job);
-    if (sources.valData)
-      valBatches.emplace(program, *sources.valData, SampleOrder(), job);
+        job(job), device(target::open(program, job)),
+        checkpoints(program, this->options, steps, *device, sources.checkpoints,
+                    sources.data ? sources.data->samples() : 0) {
     values.resize(program.train.outputs.size());
     sums.resize(program.evaluate.outputs.size());
-    device = target::open(program, job);
   }
 
   int run() {
-    fillParameters();
+    if (!checkpoints.resume())
+      fillParameters();
     startState();
+    openBatches();
+    checkpoints.open();
     if (job.rank() == 0) {
       printHeader();
       progress.emplace(steps, program.tokensPerSample > 1 ? "tokens" : "samples");
@@ -113,10 +118,20 @@ public:
     device->world().barrier();
     if (!outputs.trace.empty())
       device->startTrace();
-    for (std::int64_t step = 1; step <= steps; ++step)
+    for (std::int64_t step = checkpoints.start().step + 1; step <= steps; ++step) {
       trainStep(step);
-    drain();
-    device->finish();
+      const int signal = checkpoints.afterStep(step, [&] {
+        settle();
+        if (log) // its lines are there when the checkpoint is
+          log->flush();
+      });
+      saySaved();
+      if (signal)
+        return stop(step, signal);
+    }
+    settle();
+    checkpoints.finish();
+    saySaved();
     if (job.rank() == 0) {
       printSummary();
       warnOfLastStep();
@@ -165,14 +180,60 @@ private:
   }
 
   void startState() {
-    StepState start{};
-    start.totalSteps = steps;
-    start.seed = options.seed;
-    start.baseLearningRate =
+    const CheckpointManifest &start = checkpoints.start();
+    StepState state{};
+    state.step = start.step;
+    state.totalSteps = steps;
+    state.updates = start.updates;
+    state.seed = options.seed;
+    state.baseLearningRate =
         static_cast<float>(options.learningRate.value_or(program.defaultLearningRate));
-    start.firstBad = -1;
-    start.samples = batchSize();
-    device->setState(start);
+    state.badSteps = start.badSteps;
+    state.firstBad = -1;
+    state.samples = batchSize();
+    device->setState(state);
+  }
+
+  void saySaved() {
+    for (const std::string &folder : checkpoints.takeSaved()) {
+      if (job.rank() != 0)
+        continue;
+      progress->end();
+      std::printf("saved '%s'\n", folder.c_str());
+      showOutput();
+    }
+  }
+
+  void openBatches() {
+    if (sources.data) {
+      batches.emplace(program, *sources.data, SampleOrder(options.shuffle, options.seed), job);
+      batches->goTo(checkpoints.start().samples);
+    }
+    if (sources.valData)
+      valBatches.emplace(program, *sources.valData, SampleOrder(), job);
+  }
+
+  /// Before anything looks at the parameters between steps (evaluation, a checkpoint, an export): what
+  /// is under way is done, deferred updates too.
+  void settle() {
+    drain();
+    device->finish();
+  }
+
+  /// Ends a run that a signal ends; returns its status.
+  int stop(std::int64_t step, int signal) {
+    checkpoints.finish();
+    saySaved();
+    if (log)
+      log->finish();
+    if (job.rank() == 0) {
+      std::printf("stopped by %s after step %lld of %lld; go on with --resume=latest\n",
+                  signal == SIGINT ? "SIGINT" : "SIGTERM", static_cast<long long>(step),
+                  static_cast<long long>(steps));
+      showOutput();
+    }
+    device->world().barrier();
+    return statusOfSignal(signal);
   }
 
   std::int64_t batchSize() const { return globalBatch(program); }
@@ -248,9 +309,8 @@ private:
   /// that the set still has count; those after them repeat the first ones.
   void runEvaluation(std::int64_t step) {
     const std::int64_t samples = sources.valData->samples(), batch = batchSize();
-    drain();
-    device->finish();
-    valBatches->rewind();
+    settle();
+    valBatches->goTo(0);
     device->mark({"evaluate", step});
     std::fill(sums.begin(), sums.end(), WeightedSum());
     for (std::int64_t first = 0; first < samples; first += batch) {
@@ -290,12 +350,19 @@ private:
   }
 
   void openLog() {
+    const std::int64_t first = checkpoints.start().step; // after which training begins
     log.emplace(outputs.log,
-                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()});
+                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()},
+                first || options.restarts ? std::optional(first) : std::nullopt);
     if (!log->kept().empty())
       std::printf("kept the existing log as '%s'\n", log->kept().c_str());
-    if (options.logHeader)
+    if (log->lastStep().value_or(0) < first)
+      std::fprintf(stderr, "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
+                   program.name, outputs.log.name().c_str(), static_cast<long long>(first));
+    if (options.logHeader && !log->lastStep())
       log->writeHeader(header().json());
+    if (options.restarts)
+      log->writeHeader(restartLine(options.restarts, first, options.restartCause));
     showOutput();
   }
 
@@ -319,6 +386,10 @@ private:
 
   void printSummary() {
     progress->end();
+    if (checkpoints.start().step == steps) {
+      std::printf("nothing to train: the checkpoint is of step %lld\n", static_cast<long long>(steps));
+      return;
+    }
     std::printf("done:");
     for (std::size_t i = 0; i < values.size(); ++i)
       std::printf("  %s %.6g", program.train.outputs[i], shownNumber(values[i]));
@@ -333,7 +404,7 @@ private:
   }
 
   const Program &program;
-  const Options &options;
+  Options options; ///< a checkpoint's seed and learning rate among them
   const Sources &sources;
   const Outputs &outputs;
   std::int64_t steps;
@@ -341,6 +412,7 @@ private:
   // What the device's streams use outlives it.
   std::optional<Batches> batches, valBatches;
   std::unique_ptr<Device> device;
+  RunCheckpoints checkpoints;
   std::optional<ProgressLine> progress; // rank 0 only, like the log
   std::optional<LogFile> log;
   JsonLine line;
@@ -368,6 +440,8 @@ Sources openSources(const Program &program, const Options &options) {
     sources.valData = openDataset(options.valData, program.inputs);
   if (sources.valData)
     checkWholeBatches(program, options.valData, *sources.valData);
+  if (!options.resume.empty())
+    sources.checkpoints = findCheckpoints(program, options);
   if (!options.init.empty()) {
     sources.weights = std::make_unique<WeightFiles>(options.init);
     const std::string remark = checkWeights(*sources.weights, program);
@@ -419,6 +493,40 @@ std::int64_t stepCount(const Program &program, const Options &options, const Sou
   return std::max<std::int64_t>(static_cast<std::int64_t>(steps), 1);
 }
 
+/// Error: --max-restarts where somebody else has started the ranks.
+void requireForkedRanks(const Options &options) {
+  const std::optional<LaunchEnvironment> launched = detectLauncher();
+  if (launched || options.communicator == "loopback")
+    throw Error(format("--max-restarts restarts ranks that the program starts as processes of its own, but %s: "
+                       "%s, with --resume=latest",
+                       launched ? (launched->by + " started this one").c_str()
+                                : "with --communicator=loopback they are threads",
+                       launched ? "let the launcher restart the job" : "start the program again"),
+                kExitBadCommandLine);
+}
+
+/// Runs the job, and again from its latest checkpoint as often as --max-restarts says. Returns its status.
+/// `cause` becomes that of a failure that was not printed.
+int runSupervised(const Program &program, Options &options, Sources &sources, const std::string &cause,
+                  const std::function<int()> &runJob) {
+  for (;;) {
+    const int status = runJob();
+    if (status == kExitDone || isStatusOfSignal(status) || cause.empty())
+      return status;
+    if (options.restarts == options.maxRestarts) {
+      std::fprintf(stderr, "error: %s; given up after %lld restart%s\n", cause.c_str(),
+                   static_cast<long long>(options.restarts), options.restarts == 1 ? "" : "s");
+      return status;
+    }
+    ++options.restarts;
+    options.restartCause = cause;
+    std::fprintf(stderr, "%s: warning: %s: restart %lld of %lld\n", program.name, cause.c_str(),
+                 static_cast<long long>(options.restarts), static_cast<long long>(options.maxRestarts));
+    options.resume = "latest";
+    sources.checkpoints = findCheckpoints(program, options);
+  }
+}
+
 /// Says so where a run ends before its learning rate has risen to what was asked for.
 void warnOfWarmup(const Program &program, std::int64_t steps) {
   if (program.warmup > steps)
@@ -446,11 +554,13 @@ int runTraining(const Program &program, int argc, char **argv) {
       finishOutput();
       return kExitDone;
     }
+    if (!options.save.empty())
+      checkRoot(options.save);
     JobOptions job = target::jobOptions(program, options.communicator);
     target::requireDevices(job, worldSize(program));
     std::vector<NamedFile> files;
     const Outputs outputs = openOutputs(options, files);
-    const Sources sources = openSources(program, options);
+    Sources sources = openSources(program, options);
     if (sources.weights) // an index or a folder leads to other files
       for (const std::string &path : sources.weights->files())
         files.push_back(NamedFile::input("--init", path));
@@ -459,9 +569,21 @@ int runTraining(const Program &program, int argc, char **argv) {
     warnOfWarmup(program, steps);
     job.trustNetwork = options.trustNetwork;
     if (detectLauncher()) // or ranks are forked, with these very options
-      job.identity = identityOfTraining(program, options, steps, sources.weights.get());
-    return runRanks(Mesh(program.axes, program.deviceOrder), job, [&](Job &rank) {
-      return Training(program, options, sources, outputs, steps, rank).run();
+      job.identity = identityOfTraining(program, options, steps, sources.weights.get(),
+                                        describeResumed(sources.checkpoints));
+    job.handlesStop = !options.save.empty();
+    if (job.handlesStop)
+      handleStopSignals();
+    std::string cause;
+    if (options.maxRestarts)
+      requireForkedRanks(options);
+    if (options.maxRestarts)
+      job.onFailure = [&](const Error &error) { cause = error.describe(); };
+    return runSupervised(program, options, sources, cause, [&] {
+      cause.clear();
+      return runRanks(Mesh(program.axes, program.deviceOrder), job, [&](Job &rank) {
+        return Training(program, options, sources, outputs, steps, rank).run();
+      });
     });
   } catch (const Error &error) {
     return report(error);

@@ -4,11 +4,14 @@
 
 #include "runtime/Error.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,10 +64,11 @@ void requireNoLogOfARun(const OutputPath &output) {
                 "': another run writes its log there; wait for its end or choose another file");
 }
 
-LogFile::LogFile(const OutputPath &output, const std::vector<FileIdentity> &others)
+LogFile::LogFile(const OutputPath &output, const std::vector<FileIdentity> &others,
+                 std::optional<std::int64_t> after)
     : path(output.name()) {
   if (output.stream() < 0) {
-    replaceFile(output.file(), others);
+    replaceFile(output.file(), others, after);
     return;
   }
   descriptor = fcntl(output.stream(), F_DUPFD_CLOEXEC, 3);
@@ -79,7 +83,8 @@ LogFile::~LogFile() {
 
 /// Only who has locked the file that stands there now renames it or begins to write: of runs that
 /// start at once, one gets the lock and the others end here.
-void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentity> &others) {
+void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentity> &others,
+                          std::optional<std::int64_t> after) {
   regular = true;
   mode_t mode = 0666;
   for (;;) {
@@ -100,6 +105,8 @@ void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentit
           fchmod(descriptor, mode);
         return;
       }
+      if (after && goOn(file, *after))
+        return;
       mode = status.st_mode & 0777;
       keptAs = renameAside(file, others);
     }
@@ -108,6 +115,28 @@ void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentit
       throw Error("cannot write '" + path +
                   "': another run writes this log; wait for its end or choose another file");
   }
+}
+
+bool LogFile::goOn(const std::string &file, std::int64_t after) {
+  std::ifstream in(file, std::ios::binary);
+  std::int64_t end = 0;
+  for (std::string line; std::getline(in, line) && !in.eof();) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const bool isStep = json.is_object() && json.contains("step") && json["step"].is_number_integer();
+    if (!isStep && !(json.is_object() && (json.contains("run") || json.contains("restart"))))
+      break;
+    if (isStep && json["step"].get<std::int64_t>() > after)
+      break;
+    if (isStep)
+      last = json["step"].get<std::int64_t>();
+    end += static_cast<std::int64_t>(line.size()) + 1;
+  }
+  if (end == 0 && after > 0)
+    return false;
+  if (ftruncate(descriptor, end) != 0)
+    throw Error("cannot write '" + path + "': " + std::strerror(errno));
+  bytes = end;
+  return true;
 }
 
 bool LogFile::lock(int file) {
@@ -153,6 +182,11 @@ void LogFile::lose(std::int64_t step, int reason) {
   std::fprintf(stderr,
                "note: cannot write '%s' in step %lld: %s%s; training continues without it\n",
                path.c_str(), static_cast<long long>(step), std::strerror(reason), half.c_str());
+}
+
+void LogFile::flush() {
+  if (!lostFrom && regular)
+    fsync(descriptor);
 }
 
 void LogFile::finish() {

@@ -7,6 +7,7 @@
 #include "runtime/files/OutputPath.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,13 +20,18 @@ public:
   /// Begins a log. One that is there already is renamed: `.1` is added to its name, or the first
   /// number that is free and none of `others`, which this run will write. The file is locked until
   /// the process ends. Errors: another run has it locked; it cannot be created or renamed.
-  explicit LogFile(const OutputPath &path, const std::vector<FileIdentity> &others = {});
+  /// `after`: a log that is there already goes on instead, behind the line of that step; lines of later
+  /// steps, and a last one that is cut off, are dropped. What does not begin as a log is renamed as above.
+  explicit LogFile(const OutputPath &path, const std::vector<FileIdentity> &others = {},
+                   std::optional<std::int64_t> after = std::nullopt);
   ~LogFile();
   LogFile(const LogFile &) = delete;
   LogFile &operator=(const LogFile &) = delete;
 
   /// The new name of the log that was there before, or empty.
   const std::string &kept() const { return keptAs; }
+  /// The last step of the log that goes on, or nothing where it begins.
+  std::optional<std::int64_t> lastStep() const { return last; }
 
   /// Writes the line of a step. Where that is impossible, such as when the disk is full, says so on
   /// standard error; later lines are not written, so that the log has no gap.
@@ -34,16 +40,21 @@ public:
   /// Writes a line before that of the first step, likewise.
   void writeHeader(const std::string &line);
 
+  /// Flushes to the device what was written; a failure shows in `finish`.
+  void flush();
   /// Flushes to the device. Error: the log is not complete.
   void finish();
 
 private:
   void writeLine(const char *next, std::size_t left, std::int64_t step);
-  void replaceFile(const std::string &file, const std::vector<FileIdentity> &others);
+  void replaceFile(const std::string &file, const std::vector<FileIdentity> &others,
+                   std::optional<std::int64_t> after);
+  bool goOn(const std::string &file, std::int64_t after);
   bool lock(int file);
   void lose(std::int64_t step, int reason);
 
   std::string path, keptAs;
+  std::optional<std::int64_t> last;
   int descriptor = -1;
   bool regular = false;
   std::int64_t bytes = 0;    ///< of whole lines

@@ -32,6 +32,12 @@ double learningRate(const Program &program, const Options &options) {
 
 const char *runtimeVersion() { return FSDP_VERSION; }
 
+std::string restartLine(std::int64_t number, std::int64_t step, const std::string &cause) {
+  nlohmann::ordered_json line;
+  line["restart"] = {{"number", number}, {"after_step", step}, {"cause", cause}};
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 std::int64_t RunHeader::parameters() const {
   std::int64_t count = 0;
   for (const Storage &storage : program.storages)

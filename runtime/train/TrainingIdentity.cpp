@@ -41,7 +41,7 @@ Value contentOf(const WeightFiles *weights) {
 } // namespace
 
 RunIdentity identityOfTraining(const Program &program, const Options &options, std::int64_t steps,
-                               const WeightFiles *weights) {
+                               const WeightFiles *weights, const std::string &resumed) {
   RunIdentity identity;
   const auto number = [](auto value) { return std::to_string(value); };
   identity.add("source digest", digestText(program.digest));
@@ -55,6 +55,11 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--val-data", contentOf(options.valData));
   identity.add("--eval-every", options.evalEvery ? Value(number(options.evalEvery)) : std::nullopt);
   identity.add("--init", contentOf(weights));
+  identity.add("--save", flag(!options.save.empty()));
+  identity.add("--save-every", options.saveEvery ? Value(number(options.saveEvery)) : std::nullopt);
+  identity.add("--save-async", flag(options.saveAsync));
+  identity.add("--save-errors", options.saveErrors == "stop" ? std::nullopt : Value(options.saveErrors));
+  identity.add("--resume", options.resume.empty() ? std::nullopt : Value(resumed));
   identity.add("--export", flag(!options.exportTo.empty()));
   identity.add("--trace", flag(!options.trace.empty()));
   return identity;

@@ -5,6 +5,7 @@
 #include "runtime/Error.h"
 #include "runtime/files/JsonNesting.h"
 #include "runtime/files/MappedFile.h"
+#include "runtime/train/CheckpointFolder.h"
 
 #include <nlohmann/json.hpp>
 
@@ -38,6 +39,17 @@ WeightFiles::WeightFiles(const std::string &path) : name(path) {
     isIndex(path) ? openIndex(path) : open(path);
     return;
   }
+  openFolder(path);
+}
+
+void WeightFiles::openFolder(const std::string &path) {
+  if (exists(path + "/" + CheckpointManifest::kName))
+    return openCheckpoint(path);
+  if (exists(path + "/" + CheckpointManifest::kUnfinished))
+    throw Error("'" + path + "' holds a checkpoint that was never finished; use an earlier one");
+  const std::vector<SavedStep> saved = CheckpointRoot(FileSystem::real(), path).saved();
+  if (!saved.empty())
+    return openCheckpoint(saved.front().folder);
   const std::string whole = path + "/model.safetensors", index = whole + std::string(kIndexEnding);
   if (exists(index))
     openIndex(index);
@@ -53,6 +65,25 @@ void WeightFiles::open(const std::string &file) {
   opened.push_back(std::make_unique<SafetensorsFile>(file));
   for (const FileTensor &tensor : opened.back()->tensors())
     byName.emplace(tensor.name, &tensor);
+}
+
+void WeightFiles::openCheckpoint(const std::string &folder) {
+  const CheckpointManifest manifest = CheckpointManifest::read(folder);
+  for (const CheckpointManifest::File &file : manifest.files) {
+    if (file.name != "model.safetensors")
+      continue;
+    paths = {folder + "/" + CheckpointManifest::kName, folder + "/" + file.name};
+    opened.push_back(openCheckpointFile(folder, file));
+    for (const CheckpointManifest::Tensor &tensor : file.tensors) {
+      const FileTensor *found = opened.back()->find(tensor.name);
+      requireChecksum(paths.back(), tensor.name,
+                      checksum(reinterpret_cast<const float *>(found->data), 0, found->elements()),
+                      tensor.checksum);
+      byName.emplace(tensor.name, found);
+    }
+    return;
+  }
+  throw Error("'" + folder + "' has no 'model.safetensors'; name the file itself");
 }
 
 void WeightFiles::openIndex(const std::string &file) {

@@ -20,7 +20,7 @@ ROOT = training.HERE.parent.parent
 SOURCES = [
     *(f"runtime/{name}.cpp" for name in (
         "Error", "comm/Communicator", "comm/SharedMemoryCommunicator", "device/WaitCounter", "job/Bootstrap", "job/Failure",
-        "job/SharedJob", "job/Watchdog", "comm/cuda/Collectives", "comm/cuda/Monitor", "comm/cuda/NcclCollectives",
+        "job/SharedJob", "job/StopSignals", "job/Watchdog", "comm/cuda/Collectives", "comm/cuda/Monitor", "comm/cuda/NcclCollectives",
         "comm/cuda/PendingActions", "comm/cuda/ShardedCollectives", "device/cuda/Context", "device/cuda/InputStaging")),
     *(f"test/emulator/{name}.cpp" for name in ("Failure", "Memory", "Nccl", "NcclComm", "Queue", "Runtime", "Settings",
                                               "Symbols")),

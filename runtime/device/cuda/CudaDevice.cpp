@@ -107,6 +107,11 @@ public:
   CudaDevice(const Program &program, Job &job)
       : Device(job), program(program), c(taken(job), program) {}
 
+  ~CudaDevice() override {
+    if (copies)
+      cudaStreamDestroy(copies);
+  }
+
   int rankIn(int index) const override { return c.rankIn(index); }
   Communicator &world() override { return c.world(); }
   Communicator &communicator(int index) override {
@@ -134,6 +139,25 @@ public:
     FSDP_CHECK(c, cudaMemcpy(staging.data(), c.base() + buffer.offset,
                              buffer.count * sizeof(float), cudaMemcpyDeviceToHost));
     return staging.data();
+  }
+  std::shared_ptr<float> hostMemory(std::size_t count) override {
+    void *memory = nullptr;
+    c.at("pin memory of the host");
+    FSDP_CHECK(c, cudaHostAlloc(&memory, std::max<std::size_t>(count, 1) * sizeof(float),
+                                cudaHostAllocDefault));
+    return {static_cast<float *>(memory), [](float *pinned) { cudaFreeHost(pinned); }};
+  }
+  void copyToHost(const Buffer &buffer, std::size_t first, std::size_t count, float *to) override {
+    finish();
+    c.at("copy to the host");
+    if (!copies)
+      FSDP_CHECK(c, cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking));
+    FSDP_CHECK(c, cudaMemcpyAsync(to, c.base() + buffer.offset + first * sizeof(float),
+                                  count * sizeof(float), cudaMemcpyDeviceToHost, copies));
+  }
+  void awaitCopies() override {
+    if (copies)
+      FSDP_CHECK(c, cudaStreamSynchronize(copies));
   }
   void setState(const StepState &state) override {
     finish();
@@ -234,6 +258,7 @@ private:
   }
 
   const Program &program;
+  cudaStream_t copies = nullptr; ///< of copyToHost, made with the first
   std::vector<float> staging; ///< host side of what is written and read
   std::map<int, std::unique_ptr<Communicator>> communicators;
   std::int64_t samplesSet = 0; ///< what the arena's step state has

@@ -122,6 +122,17 @@ TEST_F(ModelErrorTest, TokensThatAreNoRows) {
                  "positions and at least 1");
 }
 
+TEST_F(ModelErrorTest, FilesForCheckpointsThatHaveNoPlaceThere) {
+  for (const char *name : {"", "up/config.json", ".hidden", "manifest.json", "model.safetensors"})
+    EXPECT_MISTAKE(model->checkpointFile(name, "{}"),
+                   "got the file '" + std::string(name) +
+                       "' for checkpoints, expected a name without '/' that begins with no '.', and "
+                       "none of a checkpoint's own: 'manifest.json' and '*.safetensors'");
+  model->checkpointFile("config.json", "{}");
+  EXPECT_MISTAKE(model->checkpointFile("config.json", "{}"),
+                 "the file 'config.json' for checkpoints is given twice");
+}
+
 TEST_F(ModelErrorTest, EinsumThatDoesNotFit) {
   EXPECT_MISTAKE_HAS(einsum("bi,io->bo", x, weight),
                      "einsum 'bi,io->bo' of 'x' (10x64xf32) and 'fc1.weight' (65x3xf32): ");

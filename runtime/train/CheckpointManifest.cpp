@@ -1,0 +1,235 @@
+//===- CheckpointManifest.cpp ---------------------------------------------===//
+
+#include "runtime/train/CheckpointManifest.h"
+
+#include "runtime/Error.h"
+#include "runtime/files/JsonNesting.h"
+#include "runtime/files/MappedFile.h"
+#include "runtime/job/RunIdentity.h"
+#include "runtime/train/RunHeader.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <memory>
+#include <set>
+
+namespace fsdp::rt {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char *kFormat = "fsdpc checkpoint";
+constexpr const char *kChecksum = "checksum";
+
+/// The fields of an object; errors name the file and the field.
+class Fields {
+public:
+  Fields(const Json &object, const std::string &path) : object(object), path(path) {}
+
+  [[noreturn]] void refuse(const std::string &why) const {
+    throw Error("'" + path + "' is not the manifest of a checkpoint: " + why);
+  }
+  const Json &at(const char *name) const {
+    const auto found = object.find(name);
+    if (found == object.end())
+      refuse(std::string("it has no '") + name + "'");
+    return *found;
+  }
+  std::string text(const char *name) const {
+    const Json &value = at(name);
+    if (!value.is_string())
+      refuse(std::string("got '") + name + "' " + value.dump() + ", expected a text");
+    return value.get<std::string>();
+  }
+  bool flag(const char *name) const {
+    const Json &value = at(name);
+    if (!value.is_boolean())
+      refuse(std::string("got '") + name + "' " + value.dump() + ", expected true or false");
+    return value.get<bool>();
+  }
+  /// A number from 0 to `most`.
+  std::uint64_t natural(const char *name, std::uint64_t most) const {
+    const Json &value = at(name);
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most)
+      refuse(std::string("got '") + name + "' " + value.dump() + ", expected a whole number from 0 to " +
+             std::to_string(most));
+    return value.get<std::uint64_t>();
+  }
+  std::int64_t count(const char *name) const {
+    return static_cast<std::int64_t>(natural(name, INT64_MAX));
+  }
+  float number(const char *name) const {
+    const Json &value = at(name);
+    if (!value.is_number() || !std::isfinite(value.get<float>()))
+      refuse(std::string("got '") + name + "' " + value.dump() + ", expected a finite number");
+    return value.get<float>();
+  }
+  /// Sixteen hexadecimal digits.
+  std::uint64_t digest(const char *name) const {
+    const std::string digits = text(name);
+    if (digits.size() != 16 || digits.find_first_not_of("0123456789abcdef") != digits.npos)
+      refuse(std::string("got '") + name + "' \"" + digits + "\", expected 16 hexadecimal digits");
+    return std::stoull(digits, nullptr, 16);
+  }
+
+private:
+  const Json &object;
+  const std::string &path;
+};
+
+std::string digestOf(const Json &fields) {
+  return digestText(
+      contentDigest(fields.dump(-1, ' ', false, Json::error_handler_t::replace)));
+}
+
+CheckpointManifest::File readFile(const Json &json, const std::string &path) {
+  const Fields fields(json, path);
+  if (!json.is_object())
+    fields.refuse("got a file that is no object");
+  CheckpointManifest::File file;
+  file.name = fields.text("name");
+  if (file.name.empty() || file.name.find('/') != file.name.npos || file.name[0] == '.')
+    fields.refuse("got a file '" + file.name + "', expected one beside it");
+  file.bytes = fields.natural("bytes", INT64_MAX);
+  file.header = fields.digest("header");
+  const Json &tensors = fields.at("tensors");
+  if (!tensors.is_object())
+    fields.refuse("got 'tensors' of '" + file.name + "' that is no object");
+  const Fields checksums(tensors, path);
+  for (const auto &[name, value] : tensors.items())
+    file.tensors.push_back({name, checksums.digest(name.c_str())});
+  return file;
+}
+
+} // namespace
+
+std::vector<CheckpointManifest::File>
+CheckpointManifest::filesOf(const CheckpointLayout &layout) {
+  std::vector<File> files;
+  for (const CheckpointFile &file : layout.files()) {
+    files.push_back({file.name, file.bytes, contentDigest(file.header), {}});
+    for (const CheckpointTensor &tensor : file.tensors)
+      files.back().tensors.push_back({tensor.name, 0});
+  }
+  return files;
+}
+
+std::string CheckpointManifest::text() const {
+  Json json;
+  json["format"] = kFormat;
+  json["version"] = kVersion;
+  json["written_by"] = std::string("fsdpc ") + runtimeVersion();
+  json["model"] = model;
+  json["fingerprint"] = fingerprint;
+  json["mesh"] = mesh;
+  json["step"] = step;
+  json["total_steps"] = totalSteps;
+  json["updates"] = updates;
+  json["seed"] = seed;
+  json["base_learning_rate"] = baseLearningRate;
+  json["bad_steps"] = badSteps;
+  json["samples"] = samples;
+  json["shuffle"] = shuffle;
+  json["dataset_samples"] = datasetSamples;
+  json["files"] = Json::array();
+  for (const File &file : files) {
+    Json tensors = Json::object();
+    for (const Tensor &tensor : file.tensors)
+      tensors[tensor.name] = digestText(tensor.checksum);
+    json["files"].push_back({{"name", file.name},
+                             {"bytes", file.bytes},
+                             {"header", digestText(file.header)},
+                             {"tensors", tensors}});
+  }
+  json[kChecksum] = digestOf(json);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
+                                             const std::string &path) {
+  const auto refuse = [&](const std::string &why) {
+    Fields(Json(), path).refuse(why);
+  };
+  if (static_cast<std::size_t>(end - begin) > kLongestHeader)
+    refuse("it has " + std::to_string(end - begin) + " bytes, expected at most " +
+           std::to_string(kLongestHeader));
+  if (nestingOf(begin, end) > kDeepestHeader)
+    refuse("it is nested deeper than " + std::to_string(kDeepestHeader) + " levels");
+  Json json = Json::parse(begin, end, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object())
+    refuse("it is not a JSON object");
+  const Fields fields(json, path);
+  if (fields.text("format") != kFormat)
+    refuse("got format '" + fields.text("format") + "', expected '" + kFormat + "'");
+  if (const std::uint64_t version = fields.natural("version", UINT64_MAX); version != kVersion)
+    throw Error("'" + path + "': got version " + std::to_string(version) + ", expected " +
+                std::to_string(kVersion) + ": use the fsdpc that wrote it");
+  const std::string expected = fields.text(kChecksum);
+  json.erase(kChecksum);
+  if (digestOf(json) != expected)
+    throw Error("'" + path + "' has been altered since it was written: got checksum " +
+                digestOf(json) + ", expected " + expected + "; use an earlier checkpoint");
+  CheckpointManifest manifest;
+  manifest.model = fields.text("model");
+  manifest.fingerprint = fields.text("fingerprint");
+  manifest.mesh = fields.text("mesh");
+  manifest.step = fields.count("step");
+  manifest.totalSteps = fields.count("total_steps");
+  manifest.updates = fields.count("updates");
+  manifest.seed = fields.natural("seed", UINT64_MAX);
+  manifest.baseLearningRate = fields.number("base_learning_rate");
+  manifest.badSteps = static_cast<std::int32_t>(fields.natural("bad_steps", INT32_MAX));
+  manifest.samples = fields.count("samples");
+  manifest.shuffle = fields.flag("shuffle");
+  manifest.datasetSamples = fields.count("dataset_samples");
+  const Json &files = fields.at("files");
+  if (!files.is_array())
+    refuse("got 'files' that is no list");
+  std::set<std::string> names;
+  for (const Json &file : files) {
+    manifest.files.push_back(readFile(file, path));
+    if (!names.insert(manifest.files.back().name).second)
+      refuse("it names '" + manifest.files.back().name + "' twice");
+  }
+  return manifest;
+}
+
+CheckpointManifest CheckpointManifest::read(const std::string &folder) {
+  const MappedFile file(folder + "/" + kName);
+  return parse(file.data(), file.data() + file.size(), file.path());
+}
+
+std::unique_ptr<SafetensorsFile> openCheckpointFile(const std::string &folder,
+                                                    const CheckpointManifest::File &file) {
+  const std::string path = folder + "/" + file.name;
+  {
+    const MappedFile bytes(path);
+    if (bytes.size() != file.bytes)
+      throw Error("'" + path + "': got " + std::to_string(bytes.size()) + " bytes, expected " +
+                  std::to_string(file.bytes) +
+                  " as the manifest beside it says; use an earlier checkpoint");
+  }
+  auto tensors = std::make_unique<SafetensorsFile>(path);
+  const std::uint64_t header = contentDigest(tensors->header());
+  if (header != file.header)
+    throw Error("'" + path + "': its header has been altered since it was written: got digest " +
+                digestText(header) + ", expected " + digestText(file.header) +
+                "; use an earlier checkpoint");
+  for (const CheckpointManifest::Tensor &tensor : file.tensors)
+    if (const FileTensor *found = tensors->find(tensor.name); !found || found->dtype != "F32")
+      throw Error("'" + path + "': got no F32 tensor '" + tensor.name +
+                  "', expected one as the manifest beside it says; use an earlier checkpoint");
+  return tensors;
+}
+
+void requireChecksum(const std::string &path, const std::string &tensor, std::uint64_t got,
+                     std::uint64_t expected) {
+  if (got != expected)
+    throw Error("'" + path + "': the bytes of tensor '" + tensor +
+                "' have been altered since they were written: got checksum " + digestText(got) +
+                ", expected " + digestText(expected) + "; use an earlier checkpoint");
+}
+
+} // namespace fsdp::rt

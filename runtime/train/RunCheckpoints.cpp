@@ -1,0 +1,198 @@
+//===- RunCheckpoints.cpp -------------------------------------------------===//
+
+#include "runtime/train/RunCheckpoints.h"
+
+#include "runtime/Error.h"
+#include "runtime/PrintableText.h"
+#include "runtime/job/RunIdentity.h"
+#include "runtime/job/StopSignals.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace fsdp::rt {
+
+/// What --resume names. Error: nothing that is valid, unless training may begin anew.
+std::vector<SavedStep> findCheckpoints(const Program &program, const Options &options) {
+  const bool mayBegin = options.resume == "latest";
+  const std::string &path = mayBegin ? options.save : options.resume;
+  const std::vector<SavedStep> found = checkpointsAt(path);
+  if (mayBegin)
+    return found;
+  if (found.empty())
+    throw Error("'" + path + "' holds no checkpoint: expected the folder of a step with '" +
+                CheckpointManifest::kName +
+                "', or a folder of such; --resume=latest begins anew where there is none");
+  const CheckpointLayout layout(program);
+  std::string problem;
+  for (const SavedStep &saved : found)
+    try {
+      Checkpoint(saved.folder, layout);
+      return found;
+    } catch (const Error &error) {
+      if (problem.empty())
+        problem = error.what();
+    }
+  throw Error(problem);
+}
+
+/// What ranks compare of it.
+std::string describeResumed(const std::vector<SavedStep> &checkpoints) {
+  for (const SavedStep &saved : checkpoints)
+    try {
+      const CheckpointManifest manifest = CheckpointManifest::read(saved.folder);
+      return format("of step %lld, digest %s", static_cast<long long>(manifest.step),
+                    digestText(contentDigest(manifest.text())).c_str());
+    } catch (const Error &) { // training looks at it again
+    }
+  return "of no checkpoint";
+}
+
+/// Refuses a folder of checkpoints that could not be written.
+void checkRoot(const std::string &root) {
+  struct stat status;
+  if (stat(root.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
+    throw Error("cannot save to '" + root + "': got a file, expected a folder or nothing");
+  const std::string written = stat(root.c_str(), &status) == 0 ? root : folderOf(root);
+  if (access(written.c_str(), W_OK | X_OK) != 0)
+    throw Error("cannot save to '" + root + "': '" + written + "': " + std::strerror(errno));
+}
+
+RunCheckpoints::RunCheckpoints(const Program &program, Options &options, std::int64_t steps,
+                               Device &device, const std::vector<SavedStep> &candidates,
+                               std::int64_t samples)
+    : program(program), options(options), steps(steps), device(device), candidates(candidates),
+      samples(samples) {}
+
+const CheckpointLayout &RunCheckpoints::layout() {
+  if (!checkpointLayout)
+    checkpointLayout.emplace(program);
+  return *checkpointLayout;
+}
+std::vector<ShardShare> RunCheckpoints::shares() {
+  return layout().sharesOf(device.job().mesh().coordinates(device.rank()));
+}
+
+/// Goes on from the latest checkpoint that is valid; all ranks agree which that is. False where none is
+/// and training may begin anew.
+bool RunCheckpoints::resume() {
+  if (options.resume.empty())
+    return false;
+  const bool mayBegin = options.resume == "latest";
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const std::string &folder = candidates[i].folder;
+    std::string problem;
+    std::optional<Checkpoint> checkpoint;
+    try {
+      checkpoint.emplace(folder, layout());
+    } catch (const Error &error) {
+      problem = error.what();
+    }
+    std::int64_t bad = !problem.empty();
+    device.world().allReduce(&bad, &bad, 1, ReduceOp::Max);
+    if (!bad)
+      problem = checkpoint->load(shares(), program, device);
+    else if (problem.empty())
+      problem = "'" + folder + "' cannot be read by another rank";
+    if (problem.empty()) {
+      goOnFrom(*checkpoint);
+      return true;
+    }
+    if (!mayBegin && i + 1 == candidates.size())
+      throw Error(problem).byAll();
+    if (device.rank() == 0)
+      std::fprintf(stderr, "%s: warning: %s: going on from an earlier checkpoint, if there is one\n",
+                   program.name, printable(problem).c_str());
+  }
+  if (device.rank() == 0)
+    std::printf("no checkpoint in '%s': training begins anew\n", options.save.c_str());
+  return false;
+}
+
+void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
+  from = checkpoint.manifest();
+  const std::string name = "'" + checkpoint.name() + "'";
+  if (from.step > steps)
+    throw Error(format("got --steps %lld, but %s is of step %lld: ask for more steps, or resume "
+                       "from an earlier checkpoint",
+                       static_cast<long long>(steps), name.c_str(),
+                       static_cast<long long>(from.step)))
+        .byAll();
+  if (options.seedIsGiven && options.seed != from.seed)
+    throw Error(format("got --seed %llu, expected %llu as %s has: leave the option out, as order and "
+                       "dropout go on from there",
+                       static_cast<unsigned long long>(options.seed),
+                       static_cast<unsigned long long>(from.seed), name.c_str()))
+        .byAll();
+  if (options.shuffle != from.shuffle)
+    throw Error(format("got %s, but %s was written %s it: the order of the samples goes on from "
+                       "there, so start both alike",
+                       options.shuffle ? "--shuffle" : "no --shuffle", name.c_str(),
+                       from.shuffle ? "with" : "without"))
+        .byAll();
+  options.seed = from.seed;
+  if (!options.learningRate)
+    options.learningRate = from.baseLearningRate;
+  if (device.rank() != 0)
+    return;
+  std::printf("resumed from %s, step %lld\n", name.c_str(), static_cast<long long>(from.step));
+  if (samples != from.datasetSamples)
+    std::fprintf(stderr, "%s: warning: got %lld samples in --data, and %s was written with %lld: the "
+                         "position in the data counts them\n",
+                 program.name, static_cast<long long>(samples), name.c_str(),
+                 static_cast<long long>(from.datasetSamples));
+}
+
+void RunCheckpoints::open() {
+  if (options.save.empty())
+    return;
+  saver.emplace(program, device, layout(), shares(),
+                CheckpointSaver::Settings{options.save, options.keep, options.saveAsync,
+                                          options.saveErrors == "warn"});
+  lastSaved = from.step;
+  for (const std::string &name : saver->open(from.step))
+    std::printf("kept the checkpoint of a later step as '%s'\n", name.c_str());
+}
+
+int RunCheckpoints::afterStep(std::int64_t step, const std::function<void()> &settle) {
+  if (!saver)
+    return 0;
+  const StopRequest own = takeStopRequest();
+  std::int64_t asked[2] = {own.saves, own.signal};
+  device.world().allReduce(asked, asked, 2, ReduceOp::Max);
+  const bool due = step == steps || (options.saveEvery && step % options.saveEvery == 0);
+  if ((due || asked[0] || asked[1]) && step != lastSaved) {
+    settle();
+    save(step);
+    lastSaved = step;
+  }
+  return static_cast<int>(asked[1]);
+}
+
+void RunCheckpoints::save(std::int64_t step) {
+  const StepState &state = device.state();
+  CheckpointManifest next;
+  next.model = program.name;
+  next.mesh = device.job().mesh().describe();
+  next.step = step;
+  next.totalSteps = state.totalSteps;
+  next.updates = state.updates;
+  next.seed = state.seed;
+  next.baseLearningRate = state.baseLearningRate;
+  next.badSteps = state.badSteps;
+  next.samples = from.samples + (step - from.step) * globalBatch(program);
+  next.shuffle = options.shuffle;
+  next.datasetSamples = samples;
+  saver->save(std::move(next));
+}
+
+void RunCheckpoints::finish() {
+  if (saver)
+    saver->finish();
+}
+
+} // namespace fsdp::rt

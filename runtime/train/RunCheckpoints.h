@@ -1,0 +1,70 @@
+//===- RunCheckpoints.h - when a training run saves, and from where it goes on -===//
+
+#ifndef FSDP_RUNTIME_TRAIN_RUNCHECKPOINTS_H
+#define FSDP_RUNTIME_TRAIN_RUNCHECKPOINTS_H
+
+#include "runtime/train/Checkpoint.h"
+#include "runtime/train/CommandLine.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// What --resume names, before there are ranks; the latest first. Errors: nothing that fits the program,
+/// unless training may begin anew.
+std::vector<SavedStep> findCheckpoints(const Program &program, const Options &options);
+/// What ranks compare of it.
+std::string describeResumed(const std::vector<SavedStep> &checkpoints);
+/// Error: a folder of --save that could not be written.
+void checkRoot(const std::string &root);
+
+/// The checkpoints of one run: --resume, --save and what goes with it. Every rank calls each member, in the
+/// same order.
+class RunCheckpoints {
+public:
+  /// `options`: those of the run; a checkpoint's seed and learning rate replace them where they are not
+  /// given. `samples`: of the data set, 0 without one.
+  RunCheckpoints(const Program &program, Options &options, std::int64_t steps, Device &device,
+                 const std::vector<SavedStep> &candidates, std::int64_t samples);
+
+  /// Fills all shards from the latest checkpoint that is valid. False: there is none, and training begins
+  /// anew. Errors: none is valid where --resume names one; options that do not go with it.
+  bool resume();
+  /// Where training begins: step 0, or that of the checkpoint.
+  const CheckpointManifest &start() const { return from; }
+  /// Before the first step: takes the folder of --save.
+  void open();
+  /// Saves after a step where that is due, having called `settle`. Returns the signal that ends the run,
+  /// or 0: ranks agree on both.
+  int afterStep(std::int64_t step, const std::function<void()> &settle);
+  /// Waits for what is being written.
+  void finish();
+  /// The folders of checkpoints that have become complete since the last call.
+  std::vector<std::string> takeSaved() {
+    return saver ? saver->takeSaved() : std::vector<std::string>();
+  }
+
+private:
+  const CheckpointLayout &layout();
+  std::vector<ShardShare> shares();
+  void goOnFrom(const Checkpoint &checkpoint);
+  void save(std::int64_t step);
+
+  const Program &program;
+  Options &options;
+  std::int64_t steps;
+  Device &device;
+  const std::vector<SavedStep> &candidates;
+  std::int64_t samples;
+  CheckpointManifest from;
+  std::optional<CheckpointLayout> checkpointLayout;
+  std::optional<CheckpointSaver> saver;
+  std::int64_t lastSaved = 0; ///< step
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_TRAIN_RUNCHECKPOINTS_H

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""check_checkpoint_faults.py SCRATCH: disks that are full, folders that vanish, places that cannot be written.
+
+The run says which file, and the system's reason; what was half written is removed; earlier checkpoints stay and are gone on from. With
+--save-errors=warn the run ends as if nothing had been. Each call that fails, by itself: test/unit/runtime/CheckpointFolderTest.cpp.
+"""
+
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+from checkpoints import Runs, expect, folders, logged, mlp, run_cases, same
+from training import GOLDEN
+
+DATA = GOLDEN / "mlp" / "data.safetensors"
+WAYS = ([], ["--save-async"])
+
+
+def small_files():
+    """Files of this process end at 1500 bytes: fewer than those of a checkpoint have."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))
+
+
+def a_save_that_fails_ends_the_run(runs, programs):
+    root = runs.at("ends")
+    for program in programs:
+        for way in WAYS:
+            shutil.rmtree(root, ignore_errors=True)
+            runs.run(program, "--save", root, steps=3)
+            said = runs.run(program, "--save", root, "--save-every", 5, "--resume=latest", *way, preexec_fn=small_files, status=1,
+                            says=("cannot write '", "step-00000005/", "': File too large; earlier checkpoints in '",
+                                  "with --save-errors=warn training would go on"))
+            expect(said.count("error:") == 1, said)
+            expect(folders(root) == ["step-00000003"], f"{folders(root)}")
+            runs.run(program, "--save", root, "--resume=latest", says="step-00000003', step 3")
+
+
+def with_warn_training_goes_on(runs, programs):
+    root = runs.at("goes-on")
+    for i, program in enumerate(programs):
+        runs.run(program, "--export", runs.at(f"{i}.safetensors"))
+        for way in WAYS:
+            shutil.rmtree(root, ignore_errors=True)
+            runs.run(program, "--save", root, steps=3)
+            said = runs.run(program, "--save", root, "--save-every", 1, "--resume=latest", "--save-errors=warn", *way,
+                            preexec_fn=small_files, says=("warning: rank 0: step 4 is not saved: cannot write '",
+                                                          "warning: rank 0: step 8 is not saved: cannot write '"))
+            expect(said.count("is not saved") == 5, said)
+            expect(folders(root) == ["step-00000003"], f"{folders(root)}")
+            out = runs.at("again.safetensors")
+            runs.run(program, "--save", root, "--resume=latest", "--export", out)
+            same(out, runs.at(f"{i}.safetensors"), "the run that goes on")
+
+
+def a_full_disk_is_named(runs, programs):
+    disk = runs.at("disk")
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48k", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        print("not shown: no file system can be mounted here")
+        return
+    try:
+        runs.run(programs[0], "--save", disk / "root", steps=3, says="saved '")
+        said = runs.run(programs[0], "--save", disk / "root", "--save-every", 1, "--resume=latest", status=1,
+                        says=("No space left on device; free some space; earlier checkpoints in '",))
+        saved = [name for name in folders(disk / "root") if (disk / "root" / name / "manifest.json").exists()]
+        expect(saved and saved == folders(disk / "root"), f"{folders(disk / 'root')}: {said}")
+        runs.run(programs[0], "--resume", disk / "root", says=f"{saved[-1]}', step")
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def a_folder_that_vanishes_is_named(runs, programs):
+    root, log = runs.at("vanishes"), runs.at("vanishes.jsonl")
+
+    def remove():
+        while not root.exists() or not list(root.glob("*/manifest.json")):
+            time.sleep(0.01)
+        while root.exists():
+            shutil.rmtree(root, ignore_errors=True)
+
+    thread = threading.Thread(target=remove, daemon=True)
+    thread.start()
+    said = runs.run(programs[1], "--save", root, "--save-every", 50, "--log", log, steps=10**7, status=1, says="': No such file or directory")
+    thread.join()
+    expect("cannot " in said and str(root) in said, said)
+    expect(logged(log)[-1]["step"] % 50 == 0, "it trained on")
+
+
+def places_that_cannot_be_written_are_refused_at_the_start(runs, programs):
+    for program in programs:
+        runs.run(program, "--save", runs.at("no/such/folder"), status=1, says="no/such': No such file or directory")
+        runs.at("file").write_text("a file")
+        runs.run(program, "--save", runs.at("file"), status=1, says=("cannot save to '", "file': got a file, expected a folder or nothing"))
+        runs.run(program, "--save", "/proc/checkpoints", status=1, says="cannot ")
+    if os.geteuid() == 0:
+        print("not shown: root may write everywhere")
+        return
+    runs.at("closed").mkdir(mode=0o500)
+    runs.run(programs[0], "--save", runs.at("closed"), status=1, says="closed': Permission denied")
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    programs = [mlp(folder / "one", "fsdp=1"), mlp(folder / "two", "fsdp=2")]
+    run_cases((a_save_that_fails_ends_the_run, with_warn_training_goes_on, a_full_disk_is_named, a_folder_that_vanishes_is_named,
+               places_that_cannot_be_written_are_refused_at_the_start), Runs(folder / "runs", DATA), programs)
+
+
+if __name__ == "__main__":
+    main()

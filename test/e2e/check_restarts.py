@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""check_restarts.py SCRATCH: --max-restarts goes on from the last checkpoint when a rank dies, and ends bit for bit as if none had.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+from checkpoints import LIMIT, Runs, expect, logged, mlp, run_cases, same
+from training import GOLDEN
+
+DATA = GOLDEN / "mlp" / "data.safetensors"
+STEPS = 2000
+
+
+def children(process):
+    path = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [int(pid) for pid in path.read_text().split()] if path.exists() else []
+
+
+def killed(runs, program, kills, *words, by=signal.SIGKILL):
+    """A run of which a rank is killed that many times, each after a checkpoint more."""
+    log = runs.at("log.jsonl")
+    log.unlink(missing_ok=True)
+    run = subprocess.Popen(runs.command(program, "--log", log, *words, steps=STEPS), stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True)
+    end = time.monotonic() + LIMIT
+    before = set()
+    for _ in range(kills):
+        steps = len(log.read_text().splitlines()) if log.exists() else 0
+        while run.poll() is None and time.monotonic() < end:
+            now = children(run)
+            if now and not set(now) & before and log.exists() and len(log.read_text().splitlines()) > steps + 5:
+                break
+            time.sleep(0.005)
+        before = set(children(run))
+        if before:
+            os.kill(max(before), by)
+    return run.communicate(timeout=LIMIT)[0], run.returncode
+
+
+def restarts_end_as_no_failure(runs, programs):
+    for name, program in programs.items():
+        runs.run(program, "--log", runs.at("whole.jsonl"), "--export", runs.at("whole.safetensors"), steps=STEPS)
+        root, out = runs.at(f"root-{name}"), runs.at("out.safetensors")
+        said, status = killed(runs, program, 2, "--save", root, "--save-every", 50, "--keep", 1, "--max-restarts", 3, "--export", out)
+        expect(status == 0, f"{name}: got status {status}: {said}")
+        for text in ("was killed by signal 9 (Killed)", "restart 1 of 3", "restart 2 of 3"):
+            expect(text in said, f"{name}: lacking '{text}' in: {said}")
+        same(out, runs.at("whole.safetensors"), "weights")
+        expect(logged(runs.at("log.jsonl")) == logged(runs.at("whole.jsonl")), "another log")
+        causes = [json.loads(line)["restart"] for line in runs.at("log.jsonl").read_text().splitlines() if '"restart"' in line]
+        expect(causes and all("was killed by signal 9" in cause["cause"] for cause in causes), f"{causes}")
+        expect([cause["number"] for cause in causes][-1] == 2, f"{causes}")
+
+
+def too_many_failures_end_the_run(runs, programs):
+    said, status = killed(runs, programs["two"], 2, "--save", runs.at("many"), "--save-every", 50, "--max-restarts", 1)
+    expect(status == 1, f"got status {status}: {said}")
+    expect("restart 1 of 1" in said and "; given up after 1 restart" in said, said)
+
+
+def a_signal_still_ends_it(runs, programs):
+    run = subprocess.Popen(runs.command(programs["two"], "--save", runs.at("signal"), "--max-restarts", 3, steps=10**9),
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    time.sleep(1)
+    run.send_signal(signal.SIGTERM)
+    said = run.communicate(timeout=LIMIT)[0]
+    expect(run.returncode == 143 and "stopped by SIGTERM" in said and "restart" not in said, f"{run.returncode}: {said}")
+
+
+def launchers_restart_by_themselves(runs, programs):
+    ranks = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    runs.run(programs["two"], "--save", runs.at("launched"), "--max-restarts", 3, status=2, env={**os.environ, **ranks},
+             says=("--max-restarts restarts ranks that the program starts as processes of its own, but torchrun started this one: "
+                   "let the launcher restart the job, with --resume=latest"))
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    programs = {"one": mlp(folder / "one", "fsdp=1"), "two": mlp(folder / "two", "fsdp=2")}
+    run_cases((restarts_end_as_no_failure, too_many_failures_end_the_run, a_signal_still_ends_it, launchers_restart_by_themselves),
+              Runs(folder / "runs", DATA), programs)
+
+
+if __name__ == "__main__":
+    main()
