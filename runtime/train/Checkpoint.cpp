@@ -121,7 +121,10 @@ std::string Checkpoint::load(const std::vector<ShardShare> &shares, const Progra
     });
   };
   for (const Storage &storage : program.storages) {
-    fill(storage, storage.shard, 0);
+    if (storage.shard.isPlaced())
+      fill(storage, storage.shard, 0);
+    if (storage.hasCopy())
+      fill(storage.asReplicated(), storage.copy, 0);
     for (const State &state : storage.states)
       for (std::size_t f = 1; f < files.size(); ++f)
         if (layout.files()[f].name == std::string(state.name) + ".safetensors")

@@ -52,7 +52,12 @@ CheckpointLayout::CheckpointLayout(const Program &program) : program(program) {
   };
   // The empty name sorts first: the model.
   for (const Storage &storage : program.storages) {
-    add(storage, storage.shard, "");
+    if (storage.shard.isPlaced()) {
+      add(storage, storage.shard, "");
+    } else {
+      replicated.push_back(storage.asReplicated());
+      add(replicated.back(), storage.copy, "");
+    }
     for (const State &state : storage.states)
       add(storage, state.shard, state.name);
   }

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ class CheckpointLayout {
 public:
   /// Error: a storage that is not f32.
   explicit CheckpointLayout(const Program &program);
+  CheckpointLayout(const CheckpointLayout &) = delete;
+  CheckpointLayout(CheckpointLayout &&) = default;
 
   /// `model.safetensors` first, the others in the order of their names.
   const std::vector<CheckpointFile> &files() const { return list; }
@@ -69,6 +72,7 @@ private:
     std::vector<std::size_t> tensors; ///< of each member
   };
   const Program &program;
+  std::deque<Storage> replicated; ///< copies whose shards are not stored; `shards` points to them
   std::vector<CheckpointFile> list;
   std::vector<Shard> shards;
 };

@@ -207,9 +207,9 @@ std::string mutate(Problem &problem, std::mt19937 &random) {
     switch (any(6)) {
     case 0: launch.collective->bytes += 4; break;
     case 1: launch.collective->kind += "_async"; break;
-    case 2: launch.collective->reduction = "max"; break;
+    case 2: launch.collective->arguments = "max"; break;
     case 3: launch.collective->type = "bf16"; break;
-    case 4: launch.collective->part = 3; break;
+    case 4: launch.collective->given += 3; break;
     default: launch.collective->communicator = any(problem.communicators.size());
     }
     return "a request changed";
