@@ -3,6 +3,7 @@
 #include "codegen/ScheduledProgram.h"
 
 #include "codegen/Names.h"
+#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
@@ -289,9 +290,12 @@ static LogicalResult readWalks(ScheduledProgram &program) {
   for (ProgramWalk &walk : program.walks)
     if (failed(numberOutputs(program, walk)))
       return failure();
+  const auto drains = [&](const ProgramWalk &walk) {
+    return isDrain(program.timelines[walk.runs.front().first].segment);
+  };
   for (size_t i = 0; i < program.walks.size(); ++i)
     for (size_t j = i + 1; j < program.walks.size(); ++j)
-      if (program.walks[i].kind == program.walks[j].kind)
+      if (program.walks[i].kind == program.walks[j].kind && drains(program.walks[i]) == drains(program.walks[j]))
         return program.program.emitOpError()
                << "has the walks '" << program.walks[i].name.getValue() << "' and '"
                << program.walks[j].name.getValue() << "', which both "

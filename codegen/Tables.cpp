@@ -342,8 +342,9 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("digest", "0x" + llvm::utohexstr(digest, /*LowerCase=*/true));
   field("options", quoted(options.options));
   field("persistentBytes", llvm::Twine(persistentBytes(program)));
-  if (!drain.empty())
-    field("drain", drain);
+  // Fields stand in the order of Program; those that have nothing are left out at the end.
+  if (!drain.empty() || hasFiles)
+    field("drain", drain.empty() ? "{}" : drain);
   if (hasFiles)
     field("extraFiles", "extra_files");
   writer.close(";");
