@@ -62,6 +62,10 @@ struct PlannedLaunch {
 /// The persistent buffers of a program: the step state first, then every storage of the module, what is
 /// carried, and a place for the next batch of each input that a walk loads several times.
 std::vector<PlannedBuffer> planPersistent(ProgramOp program);
+/// True where the next batch of `input` is loaded while the segment still uses the one before.
+bool isStaged(InputOp input);
+/// The index in `buffers` of the one in which `input` is staged, or -1.
+int findStaged(ArrayRef<PlannedBuffer> buffers, InputOp input);
 
 struct SegmentPlan {
   std::vector<PlannedBuffer> buffers; ///< the persistent ones of the program first

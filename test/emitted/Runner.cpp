@@ -171,7 +171,10 @@ public:
       return double(float(sum.sum / sum.weight));
     });
     for (const Storage &storage : program.storages) {
-      compareShard(storage, "parameter", storage.shard);
+      if (storage.shard.isPlaced())
+        compareShard(storage, "parameter", storage.shard);
+      else
+        compareShard(storage.asReplicated(), "parameter", storage.copy);
       for (const State &state : storage.states)
         compareShard(storage, state.name, state.shard);
     }
@@ -187,15 +190,12 @@ private:
   }
 
   void fill(std::int64_t batch) {
-    for (const Storage &storage : program.storages)
-      device->write(storage.shard, [&](float *shard) {
-        std::fill_n(shard, storage.shard.count, 0.0f);
-        for (const Run &run : shardRuns(storage, coordinateIn(storage))) {
-          const Numbers &from = find(wanted.parameters, storage.members[run.member].name);
-          for (std::size_t i = 0; i < run.count; ++i)
-            shard[run.inShard + i] = static_cast<float>(from.values[run.inParameter + i]);
-        }
-      });
+    for (const Storage &storage : program.storages) {
+      if (storage.shard.isPlaced())
+        fill(storage);
+      if (storage.hasCopy())
+        fill(storage.asReplicated());
+    }
     StepState start{};
     start.totalSteps = wanted.totalSteps;
     start.seed = wanted.seed;
@@ -203,6 +203,17 @@ private:
     start.firstBad = -1;
     start.samples = batch;
     device->setState(start);
+  }
+
+  void fill(const Storage &storage) {
+    device->write(storage.shard, [&](float *shard) {
+      std::fill_n(shard, storage.shard.count, 0.0f);
+      for (const Run &run : shardRuns(storage, coordinateIn(storage))) {
+        const Numbers &from = find(wanted.parameters, storage.members[run.member].name);
+        for (std::size_t i = 0; i < run.count; ++i)
+          shard[run.inShard + i] = static_cast<float>(from.values[run.inParameter + i]);
+      }
+    });
   }
 
   template <class Value>

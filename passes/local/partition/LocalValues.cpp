@@ -109,6 +109,9 @@ Value LocalValues::samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes,
 bool LocalValues::moves(Value global, ArrayRef<StringAttr> axes, Operation *consumer) {
   if (!llvm::is_contained(axes, kMicrobatchAxis))
     return true;
+  // A move that propagation has inserted is made for an op.
+  if (isa<ReshardOp>(consumer) && !consumer->use_empty())
+    consumer = *consumer->user_begin();
   if (!failed)
     consumer->emitError() << "'" << consumer->getName() << "' needs all samples of '"
                           << nameOf(global)
