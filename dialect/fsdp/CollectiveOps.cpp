@@ -46,6 +46,11 @@ int64_t mlir::fsdp::detail::getGroupSize(Operation *op) {
 int64_t mlir::fsdp::detail::getCollectiveBytes(Operation *op) {
   if (!isMeeting(op))
     return 0;
+  // The value that the ranks have together. A shard of it may be longer than it, by padding that is not sent.
+  if (isa<AllGatherOp>(op))
+    return bytesOf(op->getResult(0));
+  if (isa<ReduceScatterOp>(op))
+    return bytesOf(op->getOperand(0));
   return std::max(bytesOf(op->getOperand(0)), bytesOf(op->getResult(0)));
 }
 

@@ -247,9 +247,9 @@ struct DeferUpdates : fsdp::impl::DeferUpdatesPassBase<DeferUpdates> {
     for (ProgramOp program : module.getOps<ProgramOp>())
       changed |= runOnProgram(program, symbols);
     if (!changed)
-      module.emitWarning() << "no update is deferred: a deferred update overlaps with computation of the "
-                              "next step that comes before its parameters are used; put parameters into "
-                              "several units";
+      module.emitWarning() << "no update is deferred: one overlaps with computation of the next step only if "
+                              "that uses parameters of another unit before, and if they are not kept on every "
+                              "rank (zero1, zero2); leave out --defer-updates";
   }
 
 private:

@@ -145,6 +145,9 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
     for (int gather : units[i].makers) {
       int after = previous;
       for (int l : done) {
+        // A gather may itself use a unit that is done then: a part that it completes.
+        if (l >= gather)
+          continue;
         launches[gather].waits.push_back(l);
         // A gather of another unit is complete before this one starts: both are on one stream.
         after = std::max(after, key[l].first);

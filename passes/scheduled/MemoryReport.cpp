@@ -1,6 +1,7 @@
 //===- MemoryReport.cpp - sums over a scheduled module --------------------===//
 
 #include "passes/scheduled/MemoryReport.h"
+#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/MeshAxes.h"
 #include "passes/schedule/MemoryPlanner.h"
@@ -8,6 +9,7 @@
 #include "passes/scheduled/ScheduleProblem.h"
 
 #include "llvm/ADT/StringSet.h"
+#include <set>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -144,13 +146,14 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
     if (kind == BufferKind::optimizer)
       report.optimizer += buffer.size;
   }
+  std::vector<int64_t> gradientsOf(role.segments.size(), 0); // that the updates of each segment take
   for (size_t s = 0; s < role.segments.size(); ++s) {
     std::vector<bool> gathered(role.buffers.size()), other(role.buffers.size(), true);
     for (size_t b = 0; b < role.buffers.size(); ++b) {
       gathered[b] = kinds[b] == BufferKind::gathered;
       other[b] = !gathered[b];
     }
-    int64_t gradients = 0;
+    int64_t &gradients = gradientsOf[s];
     for (auto [op, launch] :
          llvm::zip_equal(schedule.launches[index][s], role.segments[s].launches))
       for (auto step : LaunchOp(op).getBody().getOps<OptimizerStepOp>())
@@ -160,20 +163,34 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
           gradients += access.end - access.begin;
         }
     int segment = static_cast<int>(s);
-    report.gradients = std::max(report.gradients, gradients);
     report.gathered = std::max(report.gathered, schedule::peakOf(role, segment, gathered));
     report.activations = std::max(report.activations, schedule::peakOf(role, segment, other));
+  }
+  if (role.walks.empty())
+    report.gradients = *llvm::max_element(gradientsOf);
+  // The updates of a step may stand in several segments of it.
+  for (const schedule::Walk &walk : role.walks) {
+    const std::set<int> segments(walk.segments.begin(), walk.segments.end());
+    int64_t gradients = 0;
+    for (int segment : segments)
+      gradients += gradientsOf[segment];
+    report.gradients = std::max(report.gradients, gradients);
   }
   std::vector<int64_t> times(role.segments.size(), 1);
   for (const schedule::Walk &walk : role.walks)
     for (size_t i = 0; i < walk.segments.size(); ++i)
       times[walk.segments[i]] = walk.times[i];
+  // A drain performs the updates of a step in place of the next step.
   for (auto [segment, runs] : llvm::zip_equal(schedule.segments[index], times))
-    countCollectives(segment, runs,
-                     SegmentOp(segment).getKind() == StepKind::train ? report.collectives
+    if (isDrain(SegmentOp(segment)))
+      runs = 0;
+  for (auto [segment, runs] : llvm::zip_equal(schedule.segments[index], times))
+    if (runs > 0)
+      countCollectives(segment, runs,
+                       SegmentOp(segment).getKind() == StepKind::train ? report.collectives
                                                                      : report.evaluateCollectives);
   for (size_t s = 0; s < role.segments.size(); ++s)
-    if (SegmentOp(schedule.segments[index][s]).getKind() == StepKind::train)
+    if (times[s] > 0 && SegmentOp(schedule.segments[index][s]).getKind() == StepKind::train)
       countWork(role.segments[s], times[s], report.work);
   report.peak = measurePeak(schedule, index, kinds);
   report.lowerBound = report.peak.bytes;

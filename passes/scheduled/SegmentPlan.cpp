@@ -1,6 +1,7 @@
 //===- SegmentPlan.cpp - one launch per op, one place per value -----------===//
 
 #include "passes/scheduled/SegmentPlan.h"
+#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/ReduceInPlace.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

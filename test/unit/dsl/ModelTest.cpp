@@ -94,7 +94,7 @@ TEST_F(ModelTest, ConstraintsNameAxesThatTheMeshGetsLater) {
   EXPECT_EQ(count(ir, R"(fsdp.mesh @mesh <["fsdp"=1, "tensor"=1, "data"=1]>)"), 1) << ir;
   EXPECT_EQ(count(ir, R"(<@mesh, [{?}, {"tensor", ?}]> :)"), 1) << ir;
   EXPECT_EQ(count(ir, R"(<@mesh, [{}, {"data", "tensor"}]> priorities [0, 2] :)"), 1) << ir;
-  EXPECT_EQ(count(ir, R"(<@mesh, [{}]> :)"), 1) << ir;
+  EXPECT_EQ(count(ir, R"(<@mesh, [{}]> {)"), 1) << ir;
 }
 
 TEST_F(ModelTest, NamesOfParametersComeFromScopes) {
