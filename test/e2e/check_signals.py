@@ -30,6 +30,11 @@ def wait_until(condition, what, run=None):
         time.sleep(0.01)
 
 
+def not_ignored():
+    """A shell starts what it runs in the background with SIGINT ignored, and a program leaves that as it is."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Started:
     """A run in the background; `log` is its log."""
 
@@ -40,7 +45,7 @@ class Started:
         for environment in environments:
             words_of_rank = [*map(str, before), *runs.command(program, "--log", self.log, *words, steps=steps)]
             self.processes.append(subprocess.Popen(words_of_rank, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                                   env={**os.environ, **environment}, start_new_session=True))
+                                                   env={**os.environ, **environment}, start_new_session=True, preexec_fn=not_ignored))
 
     def trains(self, lines=3):
         wait_until(lambda: self.log.exists() and self.log.read_text().count("\n") >= lines, "the first steps", self)
