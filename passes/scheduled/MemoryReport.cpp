@@ -167,7 +167,8 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
     report.activations = std::max(report.activations, schedule::peakOf(role, segment, other));
   }
   if (role.walks.empty())
-    report.gradients = *llvm::max_element(gradientsOf);
+    for (int64_t gradients : gradientsOf)
+      report.gradients = std::max(report.gradients, gradients);
   // The updates of a step may stand in several segments of it.
   for (const schedule::Walk &walk : role.walks) {
     const std::set<int> segments(walk.segments.begin(), walk.segments.end());
