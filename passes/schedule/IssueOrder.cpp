@@ -136,6 +136,9 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   std::copy_if(units.begin(), units.end(), std::back_inserter(whole),
                [](const UnshardedUnit &unit) { return !unit.isPart; });
   PrefetchWindow gatherBudget(whole, prefetch);
+  std::set<int> pending; // gathers that have no place yet
+  for (const UnshardedUnit &unit : units)
+    pending.insert(unit.makers.begin(), unit.makers.end());
   size_t next = 0;
   for (size_t i = 0; i < units.size(); ++i) {
     // A part stays for a long time anyway: nothing has to be done before it is gathered.
@@ -145,8 +148,8 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
     for (int gather : units[i].makers) {
       int after = previous;
       for (int l : done) {
-        // A gather may itself use a unit that is done then: a part that it completes.
-        if (l >= gather)
+        // A gather that is issued here or later may itself use a unit that is done then: a part that it completes.
+        if (pending.count(l))
           continue;
         launches[gather].waits.push_back(l);
         // A gather of another unit is complete before this one starts: both are on one stream.
@@ -162,6 +165,7 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
           after = std::max(after, key[l].first);
         }
       key[gather] = {after, ++asked};
+      pending.erase(gather);
       previous = after;
     }
   }
