@@ -20,6 +20,10 @@ MESHES = {
     "fsdp": ("fsdp=2", []), "hsdp": ("data=2,fsdp=2", ["--strategy=hsdp"]), "ddp": ("data=3", ["--strategy=ddp"]),
     "one": ("fsdp=1", []), "bf16": ("fsdp=2", ["--precision=bf16"]),
     "parts": ("fsdp=3", ["--shard=*.weight:1", "--accumulate=5"]),
+    # Parameters as copies on every rank: in f32 there is no shard beside the copy, in bf16 the f32 shard is what is saved.
+    "zero1": ("fsdp=2", ["--strategy=zero1"]), "zero2": ("fsdp=2", ["--strategy=zero2", "--precision=bf16"]),
+    # Drained before a checkpoint.
+    "defer": ("fsdp=2", ["--defer-updates=on"]),
 }
 STEPS, HALF = 8, 3
 
@@ -66,8 +70,8 @@ def a_run_in_parts_is_the_run_in_one_piece(runs, programs):
 
 
 def any_mesh_goes_on_from_any_other(runs, programs):
-    for name in ("fsdp", "hsdp", "ddp", "parts", "one"):
-        for other in ("hsdp", "parts", "one"):
+    for name in ("fsdp", "hsdp", "ddp", "parts", "one", "zero1"):
+        for other in ("hsdp", "parts", "one", "zero1"):
             log = runs.at(f"{name}-to-{other}.jsonl")
             runs.run(programs[other], "--shuffle", "--resume", runs.at(name) / "step-00000003", "--log", log)
             got = logged(log)
@@ -79,7 +83,7 @@ def any_mesh_goes_on_from_any_other(runs, programs):
 
 
 def a_save_behind_training_has_the_same_bytes(runs, programs):
-    for name in ("fsdp", "hsdp"):
+    for name in ("fsdp", "hsdp", "zero1"):
         root = runs.at(f"{name}-async")
         said = runs.run(programs[name], "--shuffle", "--seed", 5, "--save", root, "--save-every", HALF, "--save-async")
         expect(said.count("saved '") == 3, said)
