@@ -41,7 +41,7 @@ static std::string memberName(SubviewOp subview, const SymbolTable *symbols) {
       continue;
     auto param = dyn_cast_or_null<ParamOp>(lookup(member.getParam()));
     if (param &&
-        param.getTensorType().getNumElements() == subview.getType().getTensor().getNumElements())
+        param.getComputeType().getNumElements() == subview.getType().getTensor().getNumElements())
       return param.getSymName().str() + (isGradient ? ".grad" : "");
   }
   return "";

@@ -123,8 +123,7 @@ static RankKernel compileOptimizerStep(OptimizerStepOp op, Numerics numerics) {
       out[1 + i] = in[2 + i];
     if (!in[4 + numStates].getInt(0))
       return success();
-    std::vector<bool> decays =
-        layout->decays(context.mesh.getIndexIn(context.rank, layout->getAxes()));
+    std::vector<bool> decays = layout->decays(context.mesh, context.rank);
     Update update{optimizer, in[2 + numStates].getFloat(0), in[3 + numStates].getFloat(0),
                   context.stepState.updates + (deferred ? 0 : 1), numerics};
     applyUpdate(update, out[0], in[1], out.drop_front(), [&](int64_t i) { return decays[i]; });

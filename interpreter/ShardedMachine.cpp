@@ -92,16 +92,14 @@ static StringRef findKept(const StorageLayout &storage, StringRef what) {
   return op.getKeptType(what) ? what : StringRef();
 }
 
-/// Calls `fn(element of what a rank keeps, element of the member)` for each element of `member` that the rank at
-/// `index` has in its shard, or in the copy if `what` is that.
+/// Calls `fn(element of what a rank keeps, element of the member)` for each element of `member` that `rank` has in its
+/// shard, or in the copy if `what` is that.
 static void forEachKept(const StorageLayout &storage, const StorageLayout::Member &member,
-                        int64_t index, StringRef what,
+                        MeshAttr mesh, int64_t rank, StringRef what,
                         llvm::function_ref<void(int64_t, int64_t)> fn) {
   if (what != StorageOp::copy)
-    return storage.forEach(member, index, fn);
-  ParamOp param = member.param;
-  for (int64_t i = 0, size = param.getTensorType().getNumElements(); i < size; ++i)
-    fn(member.offset + i, i);
+    return storage.forEach(member, mesh, rank, fn);
+  storage.forEachOfCopy(member, mesh, rank, fn);
 }
 
 FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
@@ -124,7 +122,7 @@ FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
                                << "': no buffer holds its storage '"
                                << StorageOp(storage->getOp()).getSymName()
                                << "', or it was overwritten";
-    forEachKept(*storage, *member, mesh.getIndexIn(rank, storage->getAxes()), kept,
+    forEachKept(*storage, *member, mesh, rank, kept,
                 [&](int64_t local, int64_t global) {
                   Element value = part.data()[local];
                   bool same = value.f == to[global].f ||
@@ -161,9 +159,11 @@ LogicalResult ShardedMachine::set(StringRef parameter, StringRef what, const Ten
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
       Tensor part = shard(rank, name, place);
       if (!part)
-        part = options.poison ? Tensor::poison(type) : Tensor(type);
+        // Compute reads the padding of a part of a parameter.
+        part = options.poison && ParamOp(member->param).getComputeAxes().empty() ? Tensor::poison(type)
+                                                                                : Tensor(type);
       Element *to = part.mutableData();
-      forEachKept(*storage, *member, mesh.getIndexIn(rank, storage->getAxes()), place,
+      forEachKept(*storage, *member, mesh, rank, place,
                   [&, from = value.data()](int64_t local, int64_t global) {
                     to[local] = from[global];
                     if (place == StorageOp::copy)

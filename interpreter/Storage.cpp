@@ -15,37 +15,70 @@ StorageLayout::StorageLayout(StorageOp storage)
   }
 }
 
-void StorageLayout::forEach(const Member &member, int64_t index,
+/// The element of `param` that is element `element` of the part of it that `rank` computes with; nothing for padding.
+static std::optional<int64_t> findElement(ParamOp param, MeshAttr mesh, int64_t rank,
+                                          int64_t element) {
+  ShardingAttr compute = param.getPlacementAttr() ? param.getPlacementAttr().getCompute() : nullptr;
+  if (!compute)
+    return element;
+  ArrayRef<int64_t> whole = param.getTensorType().getShape();
+  SmallVector<int64_t> part = compute.getLocalShape(whole, mesh);
+  int64_t result = 0, stride = 1;
+  for (int64_t dim = static_cast<int64_t>(whole.size()) - 1; dim >= 0; --dim) {
+    int64_t at = mesh.getIndexIn(rank, compute.getAxes(dim)) * part[dim] + element % part[dim];
+    if (at >= whole[dim])
+      return std::nullopt;
+    element /= part[dim];
+    result += at * stride;
+    stride *= whole[dim];
+  }
+  return result;
+}
+
+void StorageLayout::forEachOfCopy(const Member &member, MeshAttr mesh, int64_t rank,
+                                  llvm::function_ref<void(int64_t, int64_t)> fn) const {
+  ParamOp param = member.param;
+  for (int64_t i = 0, size = param.getComputeType().getNumElements(); i < size; ++i)
+    if (std::optional<int64_t> element = findElement(param, mesh, rank, i))
+      fn(member.offset + i, *element);
+}
+
+void StorageLayout::forEach(const Member &member, MeshAttr mesh, int64_t rank,
                             llvm::function_ref<void(int64_t, int64_t)> fn) const {
   StorageOp storage = this->storage;
   ParamOp param = member.param;
-  int64_t size = param.getTensorType().getNumElements();
+  const int64_t index = mesh.getIndexIn(rank, axes);
+  auto visit = [&](int64_t inShard, int64_t inPart) {
+    if (std::optional<int64_t> element = findElement(param, mesh, rank, inPart))
+      fn(inShard, *element);
+  };
+  RankedTensorType stored = param.getComputeType();
   if (storage.getKind() != StorageKind::dimension) {
     // Flat: this rank holds elements [first, first + shard) of the unsplit storage.
     int64_t shard = shardType.getNumElements();
     int64_t first = storage.getKind() == StorageKind::flat ? index * shard : 0;
     int64_t begin = std::max(first, member.offset);
-    int64_t end = std::min(first + shard, member.offset + size);
+    int64_t end = std::min(first + shard, member.offset + stored.getNumElements());
     for (int64_t i = begin; i < end; ++i)
-      fn(i - first, i - member.offset);
+      visit(i - first, i - member.offset);
     return;
   }
-  ArrayRef<int64_t> whole = param.getTensorType().getShape(), part = shardType.getShape();
+  ArrayRef<int64_t> whole = stored.getShape(), part = shardType.getShape();
   int64_t dim = storage.getDim(), inner = 1, outer = 1;
   for (int64_t i = 0; i < static_cast<int64_t>(whole.size()); ++i)
     (i < dim ? outer : inner) *= i == dim ? 1 : whole[i];
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < part[dim] && index * part[dim] + i < whole[dim]; ++i)
       for (int64_t k = 0; k < inner; ++k)
-        fn((o * part[dim] + i) * inner + k, (o * whole[dim] + index * part[dim] + i) * inner + k);
+        visit((o * part[dim] + i) * inner + k, (o * whole[dim] + index * part[dim] + i) * inner + k);
 }
 
-std::vector<bool> StorageLayout::decays(int64_t index) const {
+std::vector<bool> StorageLayout::decays(MeshAttr mesh, int64_t rank) const {
   std::vector<bool> result(shardType.getNumElements(), false);
   for (const Member &member : members) {
     ParamOp param = member.param;
     if (param.getFileRank() >= 2)
-      forEach(member, index, [&](int64_t shard, int64_t) { result[shard] = true; });
+      forEach(member, mesh, rank, [&](int64_t shard, int64_t) { result[shard] = true; });
   }
   return result;
 }

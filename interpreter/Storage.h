@@ -23,13 +23,16 @@ public:
   /// The axes that split the storage, major first.
   ArrayRef<StringAttr> getAxes() const { return axes; }
 
-  /// Calls `fn(element of the shard, element of the member)` for each element of `member` that the
-  /// rank at `index` along the axes holds.
-  void forEach(const Member &member, int64_t index,
+  /// Calls `fn(element of the shard, element of the member)` for each element of `member` that `rank` of `mesh`
+  /// holds.
+  void forEach(const Member &member, MeshAttr mesh, int64_t rank,
                llvm::function_ref<void(int64_t, int64_t)> fn) const;
+  /// The same for the copy of all that the rank computes with.
+  void forEachOfCopy(const Member &member, MeshAttr mesh, int64_t rank,
+                     llvm::function_ref<void(int64_t, int64_t)> fn) const;
 
-  /// For each element of the shard at `index`, whether weight decay applies; padding has none.
-  std::vector<bool> decays(int64_t index) const;
+  /// For each element of the shard of `rank`, whether weight decay applies; padding has none.
+  std::vector<bool> decays(MeshAttr mesh, int64_t rank) const;
 
 private:
   StorageOp storage;

@@ -23,7 +23,7 @@ StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> bat
   auto meshes = module.getOps<MeshOp>();
   if (meshes.empty())
     return StringAttr();
-  llvm::StringSet<> used = {"tensor", "context", "pipeline"};
+  llvm::StringSet<> used;
   for (const std::string &axis : stored)
     used.insert(axis);
   auto addSharding = [&](ShardingAttr sharding) {
@@ -32,13 +32,18 @@ StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> bat
         used.insert(axis);
   };
   module.walk([&](ConstraintOp op) { addSharding(op.getSharding()); });
-  for (auto param : module.getOps<ParamOp>())
+  for (auto param : module.getOps<ParamOp>()) {
+    if (ArrayAttr split = param.getSplitAttr())
+      for (auto axes : split.getAsRange<ArrayAttr>())
+        for (auto axis : axes.getAsRange<StringAttr>())
+          used.insert(axis);
     if (PlacementAttr placement = param.getPlacementAttr()) {
       for (StringAttr axis : placement.getAxes())
         used.insert(axis);
       if (placement.getCompute())
         addSharding(placement.getCompute());
     }
+  }
   for (StringAttr axis : (*meshes.begin()).getMesh().getAxisNames())
     if (!used.contains(axis) && !splitsBatch(axis, batchAxes))
       return axis;

@@ -1,8 +1,7 @@
 //===- MeshAxes.h - what the axes of a mesh are for -------------*- C++ -*-===//
 //
-// Axes `data` and `fsdp` split the batch, `tensor`, `context` and `pipeline` have a meaning of
-// their own; another one means what uses it: the user's list of batch axes, a constraint, a
-// placement.
+// Axes `data` and `fsdp` split the batch; another one means what uses it: the user's list of batch
+// axes, a constraint, how a parameter is split in compute or stored.
 //
 //===----------------------------------------------------------------------===//
 

@@ -193,6 +193,10 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
     PlacementAttr withPrecision(::mlir::Type gather, ::mlir::Type reduce) const;
     PlacementAttr withReshard(Reshard reshard, ::llvm::ArrayRef<::mlir::StringAttr> axes = {}) const;
     PlacementAttr withCompute(ShardingAttr compute) const;
+    /// True where a parameter of this shape may be split in compute over `axes` along `dim`: parts of parts are parts, where
+    /// it is stored along that dimension too.
+    bool admitsCompute(::llvm::ArrayRef<int64_t> shape, int64_t dim, ::llvm::ArrayRef<::mlir::StringAttr> axes,
+                       MeshAttr mesh) const;
   }];
 }
 

@@ -30,7 +30,8 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     `type` is the shape in compute, with factors apart (768x3x12x64); `file_shape` is the shape
     in weight files when it differs (768x2304), a row-major view of the same elements. Parameters of one `unit` are
     gathered together. A `frozen` parameter has no gradient. The placement is absent before
-    `fsdp-shard-parameters`.
+    `fsdp-shard-parameters`. `split` is how the model asks for the parameter to be split in compute: for each dimension
+    axes, major to minor; those that the mesh lacks split nothing, so one model serves all meshes.
 
     Constraints:
     - (C1) the element type is a float type.
@@ -40,20 +41,23 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
       and accumulate in one narrower than the element type and not narrower than `reduce`, or do not say.
     - (C6) the name is not `__metadata__`.
     - (C7) `compute` is a sharding over the mesh of the module, of the rank of the type.
+    - (C9) a parameter that is split in compute along the dimension along which it is stored divides there.
+    - (C8) `split` has an entry for each dimension, and no axis twice.
 
     Example:
     ```mlir
     fsdp.mesh @mesh <["fsdp"=4]>
     fsdp.param @fc1.weight : tensor<64x128xf32> unit "fc1" init <normal, 2.0e-02>
         placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
+    fsdp.param @fc2.weight : tensor<128x64xf32> unit "fc2" init <normal, 2.0e-02> split [["tensor"], []]
     ```
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name, TypeAttrOf<FSDP_FloatTensor>:$type, StrAttr:$unit,
     FSDP_InitAttr:$init, OptionalAttr<DenseI64ArrayAttr>:$file_shape,
-    OptionalAttr<FSDP_PlacementAttr>:$placement, UnitAttr:$frozen);
+    OptionalAttr<ArrayAttr>:$split, OptionalAttr<FSDP_PlacementAttr>:$placement, UnitAttr:$frozen);
   let assemblyFormat = [{
-    $sym_name `:` $type `unit` $unit `init` $init (`file_shape` $file_shape^)?
+    $sym_name `:` $type `unit` $unit `init` $init (`file_shape` $file_shape^)? (`split` $split^)?
     (`placement` $placement^)? (`frozen` $frozen^)? attr-dict
   }];
   let hasVerifier = 1;
@@ -61,6 +65,10 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     ::mlir::RankedTensorType getTensorType() {
       return ::llvm::cast<::mlir::RankedTensorType>(getType());
     }
+    /// What a rank computes with, and what is stored: its part of the type, in the sharding `compute` of the placement.
+    ::mlir::RankedTensorType getComputeType();
+    /// The axes over which `compute` splits the type, in the order of the mesh.
+    ::llvm::SmallVector<::mlir::StringAttr> getComputeAxes();
     /// The rank in weight files decides about weight decay.
     int64_t getFileRank() {
       return getFileShape() ? getFileShape()->size() : getTensorType().getRank();
@@ -119,6 +127,8 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
     (the optimizer's). For `flat`, the unsplit storage is the members one after the other, padded at the end to
     (number of ranks over the axes) x (shard size). For `dimension` there is one member,
     and the shard is its ceil-divided part. For `replicated` the shard is whole.
+    Where members are split in compute (`compute` of their placements), they stand here as a rank's part of them; the ranks that
+    share a storage are those that have the same parts.
     With `copy` every rank also keeps all members unsplit, in a tensor of that type: forward reads it, and it is gathered after each
     update. The parameter is then stored as a shard only if its element type is not that of the copy.
     Decay applies to the members whose file rank is two or more.
@@ -127,6 +137,7 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
     - (C1) flat members do not overlap, are in order and fit; their shard has rank one.
     - (C2) `dimension` has one member at offset 0 and the shard has its ceil-divided shape.
     - (C3) `replicated` storages are flat (rank one) with all members whole.
+    - (C5) all members are split over the same axes in compute, none of which the storage is over.
     - (C4) a `copy` is of a storage that is split; it has the members without padding (the one member's shape) in the shard's element
       type or a narrower one.
 

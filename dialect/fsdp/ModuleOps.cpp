@@ -73,7 +73,58 @@ static LogicalResult verifyPlacement(ParamOp param, PlacementAttr placement) {
   SmallVector<StringAttr> axes;
   for (int64_t dim = 0; dim < compute.getRank(); ++dim)
     llvm::append_range(axes, compute.getAxes(dim));
-  return verifyAxes(param, axes, "placement computes over");
+  if (failed(verifyAxes(param, axes, "placement computes over")))
+    return failure();
+  int64_t stored = placement.getDim();
+  if (stored < 0 || placement.admitsCompute(type.getShape(), stored, compute.getAxes(stored), getMesh(param)))
+    return success();
+  return param.emitOpError() << "is stored and split in compute along dimension " << stored << " of size "
+                             << type.getDimSize(stored) << ", expected a multiple of "
+                             << getMesh(param).getSize(compute.getAxes(stored)) *
+                                    getMesh(param).getSize(placement.getAxes())
+                             << ", the parts; store it flat or along another dimension";
+}
+
+RankedTensorType ParamOp::getComputeType() {
+  RankedTensorType type = getTensorType();
+  PlacementAttr placement = getPlacementAttr();
+  if (!placement || !placement.getCompute())
+    return type;
+  return type.clone(placement.getCompute().getLocalShape(type.getShape(), getMesh(*this)));
+}
+
+SmallVector<StringAttr> ParamOp::getComputeAxes() {
+  SmallVector<StringAttr> axes;
+  PlacementAttr placement = getPlacementAttr();
+  if (!placement || !placement.getCompute())
+    return axes;
+  for (int64_t dim = 0; dim < placement.getCompute().getRank(); ++dim)
+    llvm::append_range(axes, placement.getCompute().getAxes(dim));
+  MeshAttr mesh = getMesh(*this);
+  llvm::sort(axes, [&](StringAttr a, StringAttr b) {
+    return mesh.getAxisIndex(a) < mesh.getAxisIndex(b);
+  });
+  return axes;
+}
+
+/// Fails unless `split` has a list of names for each dimension and none of them twice.
+static LogicalResult verifySplit(ParamOp param, ArrayAttr split) {
+  int64_t rank = param.getTensorType().getRank();
+  if (static_cast<int64_t>(split.size()) != rank)
+    return param.emitOpError() << "'split' has " << split.size() << " entries, expected " << rank
+                               << ", one for each dimension";
+  llvm::SmallDenseSet<Attribute> seen;
+  for (Attribute entry : split) {
+    auto axes = dyn_cast<ArrayAttr>(entry);
+    if (!axes || !llvm::all_of(axes, llvm::IsaPred<StringAttr>))
+      return param.emitOpError() << "'split' has the entry " << entry
+                                 << ", expected a list of names of axes";
+    for (auto axis : axes.getAsRange<StringAttr>())
+      if (!seen.insert(axis).second)
+        return param.emitOpError() << "'split' names axis " << axis
+                                   << " twice; an axis splits one dimension";
+  }
+  return success();
 }
 
 LogicalResult ParamOp::verify() {
@@ -100,6 +151,8 @@ LogicalResult ParamOp::verify() {
       return emitOpError() << "'file_shape' has " << *elements << " elements, expected "
                            << type.getNumElements() << " as the type has";
   }
+  if (ArrayAttr split = getSplitAttr(); split && failed(verifySplit(*this, split)))
+    return failure();
   PlacementAttr placement = getPlacementAttr();
   if (!placement)
     return success();
@@ -183,6 +236,14 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "has member '" << param.getSymName() << "' of element type "
                            << param.getTensorType().getElementType() << ", expected "
                            << shard.getElementType();
+    ParamOp first = lookup(cast<MemberAttr>(getMembers()[0]));
+    if (param.getComputeAxes() != first.getComputeAxes())
+      return emitOpError() << "has members '" << first.getSymName() << "' and '" << param.getSymName()
+                           << "', which are split over different axes in compute; give them different storages";
+    for (StringAttr axis : param.getComputeAxes())
+      if (llvm::is_contained(axes, axis))
+        return emitOpError() << "is over axis " << axis << ", over which its member '"
+                             << param.getSymName() << "' is split in compute";
     if (member.getOffset() < 0 || member.getOffset() > nn::kMostTensorBytes)
       return emitOpError() << "has member '" << param.getSymName() << "' at "
                            << member.getOffset() << ", expected 0 to 2^48";
@@ -192,7 +253,7 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "split along a dimension has " << getMembers().size()
                            << " members, expected 1";
     ParamOp param = lookup(cast<MemberAttr>(getMembers()[0]));
-    SmallVector<int64_t> expected(param.getTensorType().getShape());
+    SmallVector<int64_t> expected(param.getComputeType().getShape());
     if (int64_t offset = cast<MemberAttr>(getMembers()[0]).getOffset())
       return emitOpError() << "split along a dimension has its member at " << offset
                            << ", expected 0";
@@ -220,7 +281,7 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "has member '" << member.getParam().getValue() << "' at "
                            << member.getOffset() << ", expected at least " << end
                            << " (the end of the member before)";
-    end = member.getOffset() + lookup(member).getTensorType().getNumElements();
+    end = member.getOffset() + lookup(member).getComputeType().getNumElements();
   }
   int64_t capacity = shard.getNumElements() * ranks; // both are bounded, see mostRanks
   if (end > capacity)

@@ -141,6 +141,12 @@ PlacementAttr PlacementAttr::withReshard(Reshard reshard, ArrayRef<StringAttr> a
              getAccumulate(), reshard, axes, getCompute());
 }
 
+bool PlacementAttr::admitsCompute(ArrayRef<int64_t> shape, int64_t dim, ArrayRef<StringAttr> axes,
+                                  MeshAttr mesh) const {
+  return getKind() != StorageKind::dimension || getDim() != dim || axes.empty() ||
+         shape[dim] % (mesh.getSize(axes) * mesh.getSize(getAxes())) == 0;
+}
+
 PlacementAttr PlacementAttr::withCompute(ShardingAttr compute) const {
   return get(getContext(), getParameter(), getGradient(), getState(), getGather(), getReduce(),
              getAccumulate(), getReshard(), getReshardAxes(), compute);

@@ -37,7 +37,7 @@ static LogicalResult verifyWhole(SymbolTableCollection &symbols, BufferOp buffer
   if (!param)
     return success(); // for the verifier of the storage to say
   int64_t elements = buffer.getType().getTensor().getNumElements();
-  int64_t needed = last.getOffset() + param.getTensorType().getNumElements();
+  int64_t needed = last.getOffset() + param.getComputeType().getNumElements();
   if (elements >= needed)
     return success();
   return buffer.emitOpError() << "'" << buffer.getName() << "' has " << elements

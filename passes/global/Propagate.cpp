@@ -39,6 +39,7 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
     problem->solve();
     if (failed(explainShardings(steps, *problem)))
       return signalPassFailure();
+    closeParameters(module, *problem);
     for (StepOp step : steps) {
       StepShardings shardings = StepShardings::take(step, *problem);
       if (failed(shardings.verify()))
@@ -66,6 +67,19 @@ private:
                                  "give it another name";
     mesh.setMeshAttr(*extended);
     return success();
+  }
+
+  /// Writes how parameters are split in compute into their placements.
+  static void closeParameters(ModuleOp module, const ShardingProblem &problem) {
+    MeshOp mesh = getMeshOp(module);
+    for (ParamOp param : module.getOps<ParamOp>()) {
+      PlacementAttr placement = param.getPlacementAttr();
+      DimAxes axes = problem.axesOf(param);
+      if (!placement || llvm::all_of(axes, [](const AxisList &dim) { return dim.empty(); }))
+        continue;
+      param.setPlacementAttr(placement.withCompute(
+          ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh.getSymNameAttr()), axes)));
+    }
   }
 
   /// Fails for an axis that would do nothing, or that is to split the batch and is not there.

@@ -34,6 +34,7 @@ private:
   FailureOr<const ShardRule *> findRule(ParamOp param, MutableArrayRef<ShardRule> rules);
   FailureOr<PlacementAttr> store(ParamOp param, MeshAttr mesh, const ShardRule *rule);
   FailureOr<ShardingAttr> readCompute(ParamOp param, MeshOp mesh, const ShardRule &rule);
+  ShardingAttr takeSplit(ParamOp param, MeshOp mesh);
   LogicalResult place(ParamOp param, MeshOp mesh, MutableArrayRef<ShardRule> rules);
 
   SmallVector<StringAttr> getAxes(ArrayRef<std::string> names) {
@@ -148,6 +149,20 @@ FailureOr<ShardingAttr> ShardParameters::readCompute(ParamOp param, MeshOp mesh,
   return sharding;
 }
 
+/// How the model asks for `param` to be split in compute, over the axes that the mesh has; null where that is nothing.
+ShardingAttr ShardParameters::takeSplit(ParamOp param, MeshOp mesh) {
+  if (!param.getSplit())
+    return {};
+  SmallVector<SmallVector<StringAttr>> dims;
+  for (auto entry : param.getSplitAttr().getAsRange<ArrayAttr>())
+    dims.push_back(llvm::filter_to_vector(entry.getAsRange<StringAttr>(), [&](StringAttr axis) {
+      return mesh.getMesh().getAxisSize(axis) != 1;
+    }));
+  if (llvm::all_of(dims, [](ArrayRef<StringAttr> dim) { return dim.empty(); }))
+    return {};
+  return ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh.getSymNameAttr()), dims);
+}
+
 LogicalResult ShardParameters::place(ParamOp param, MeshOp mesh, MutableArrayRef<ShardRule> rules) {
   FailureOr<const ShardRule *> rule = findRule(param, rules);
   if (failed(rule))
@@ -155,13 +170,17 @@ LogicalResult ShardParameters::place(ParamOp param, MeshOp mesh, MutableArrayRef
   FailureOr<PlacementAttr> placement = store(param, mesh.getMesh(), *rule);
   if (failed(placement))
     return failure();
-  if (*rule && (*rule)->spec.compute) {
-    FailureOr<ShardingAttr> compute = readCompute(param, mesh, **rule);
-    if (failed(compute))
-      return failure();
+  const bool isRuled = *rule && (*rule)->spec.compute;
+  FailureOr<ShardingAttr> compute = isRuled ? readCompute(param, mesh, **rule) : takeSplit(param, mesh);
+  if (failed(compute))
+    return failure();
+  if (*compute) {
     PlacementAttr before = *placement;
     PlacementAttr checked = PlacementAttr::getChecked(
-        [&] { return param.emitOpError() << "is to be split by '" << (*rule)->text << "': "; },
+        [&] {
+          return param.emitOpError() << "is to be split by "
+                                     << (isRuled ? "'" + (*rule)->text + "'" : "the model") << ": ";
+        },
         &getContext(), before.getParameter(), before.getGradient(), before.getState(),
         before.getGather(), before.getReduce(), before.getAccumulate(), before.getReshard(),
         before.getReshardAxes(), *compute);

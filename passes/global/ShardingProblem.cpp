@@ -64,6 +64,25 @@ SmallVector<StringAttr> ShardingProblem::splittingAxes(ArrayRef<StringAttr> name
   return llvm::filter_to_vector(names, [&](StringAttr name) { return mesh.getAxisSize(name) != 1; });
 }
 
+propagation::Sharding ShardingProblem::shardingOf(ParamOp param) const {
+  PlacementAttr placement = param.getPlacementAttr();
+  ShardingAttr compute = placement ? placement.getCompute() : ShardingAttr();
+  propagation::Sharding sharding;
+  propagation::AxisList taken;
+  for (auto [index, axis] : llvm::enumerate(mesh.getAxisNames()))
+    if (llvm::is_contained(batchAxes, axis) ||
+        (placement && llvm::is_contained(placement.getAxes(), axis)))
+      taken.push_back(propagation::wholeAxis(problem.mesh, index));
+  const bool open = placement && !compute && taken.size() < mesh.getAxisNames().size();
+  sharding.dims.assign(param.getTensorType().getRank(), {{}, open});
+  if (open)
+    sharding.replicated = taken;
+  if (compute)
+    for (auto [dim, split] : llvm::enumerate(sharding.dims))
+      split.axes = toAxes(compute.getAxes(dim));
+  return sharding;
+}
+
 LogicalResult ShardingProblem::addValues(Operation *op) {
   if (isa<CheckpointOp>(op))
     return op->emitOpError() << "is still there; run --fsdp-differentiate before --fsdp-propagate";
@@ -79,6 +98,14 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
       return op->emitOpError() << "has result type " << value.getType()
                                << ", expected a ranked tensor with static shape";
     int64_t rank = type.getRank();
+    auto read = dyn_cast<ReadOp>(op);
+    if (read) {
+      auto [known, isNew] = parameters.try_emplace(read.getParamAttr().getAttr(), values.size());
+      if (!isNew) {
+        numbers[value] = known->second;
+        continue;
+      }
+    }
     numbers[value] = values.size();
     values.push_back(value);
     propagation::Value &node = problem.values.emplace_back();
@@ -90,9 +117,8 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
       // Samples are split where the data are loaded; nothing else of an input is.
       closed();
       node.sharding.dims[input.getSampleDim()].axes = toAxes(batchAxes);
-    } else if (isa<ReadOp>(op)) {
-      // Parameters are whole in compute; how they are stored does not matter here.
-      closed();
+    } else if (read) {
+      node.sharding = shardingOf(SymbolTable::lookupNearestSymbolFrom<ParamOp>(op, read.getParamAttr()));
     } else if (auto constraint = dyn_cast<ConstraintOp>(op)) {
       for (int64_t dim = 0; dim < rank; ++dim)
         node.sharding.dims.push_back(
@@ -141,6 +167,10 @@ void ShardingProblem::addOp(Operation *op) {
 
 bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &axes) const {
   auto result = cast<OpResult>(values[value]);
+  if (auto read = dyn_cast<ReadOp>(result.getOwner())) {
+    auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(read, read.getParamAttr());
+    return param.getPlacementAttr().admitsCompute(param.getTensorType().getShape(), dim, toNames(axes), mesh);
+  }
   auto rule = rules.find(result.getOwner());
   if (rule == rules.end() || isa<ConstraintOp>(result.getOwner()))
     return true;
@@ -183,6 +213,12 @@ DimAxes ShardingProblem::axesOf(Value value) const {
        solution.shardings[numbers.find(value)->second].dims)
     axes.push_back(toNames(dim.axes));
   return axes;
+}
+
+DimAxes ShardingProblem::axesOf(ParamOp param) const {
+  auto number = parameters.find(param.getSymNameAttr());
+  return number == parameters.end() ? DimAxes(param.getTensorType().getRank())
+                                    : axesOf(values[number->second]);
 }
 
 SmallVector<ShardingOrigin> ShardingProblem::originsOf(Value value) const {

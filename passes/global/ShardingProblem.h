@@ -27,14 +27,17 @@ struct ShardingOrigin {
 /// The values and rules of steps of one module as a problem of passes/propagation, and its solution.
 class ShardingProblem {
 public:
-  /// Inputs are split along their sample dimension over `batchAxes`, parameters are unsharded, constraints
-  /// are as they say; everything else is open. Emits an error and fails for an op without a rule.
+  /// Inputs are split along their sample dimension over `batchAxes`; constraints and the compute shardings of
+  /// placements are as they say. Everything else is open: a parameter too, but for the axes that split the batch and those
+  /// that store it. All reads of a parameter are one value. Emits an error and fails for an op without a rule.
   static FailureOr<ShardingProblem> build(ArrayRef<StepOp> steps, ArrayRef<StringAttr> batchAxes);
 
   void solve();
 
   /// The axes of each dimension of `value`, once solved.
   DimAxes axesOf(Value value) const;
+  /// Those of the parameter in compute; none for one that no step reads.
+  DimAxes axesOf(ParamOp param) const;
   /// In the order in which propagation found them.
   SmallVector<ShardingOrigin> originsOf(Value value) const;
 
@@ -47,6 +50,8 @@ private:
     }
   }
   LogicalResult addValues(Operation *op);
+  /// What is known of a parameter.
+  propagation::Sharding shardingOf(ParamOp param) const;
   void addOp(Operation *op);
   /// True where the op that makes `value` can leave dimension `dim` split over `axes`.
   bool admits(int value, int dim, const propagation::AxisList &axes) const;
@@ -59,6 +64,7 @@ private:
   propagation::Problem problem;
   propagation::Solution solution;
   DenseMap<Value, int> numbers;
+  DenseMap<StringAttr, int> parameters;
   std::vector<Value> values;
   std::vector<Operation *> ops;
   DenseMap<Operation *, std::unique_ptr<nn::ShardingRule>> rules;

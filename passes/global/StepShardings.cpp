@@ -176,6 +176,14 @@ void StepShardings::write() const {
   }
 }
 
+/// The axes over which the parameter is split along `dim` in compute.
+static SmallVector<StringAttr> getComputeAxes(ReadOp read, int64_t dim) {
+  auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(read, read.getParamAttr());
+  PlacementAttr placement = param.getPlacementAttr();
+  return placement && placement.getCompute() ? placement.getCompute().getAxes(dim)
+                                             : SmallVector<StringAttr>();
+}
+
 LogicalResult StepShardings::verifyResults(Operation *op) const {
   MeshAttr mesh = getMesh(step);
   auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
@@ -198,6 +206,8 @@ LogicalResult StepShardings::verifyResults(Operation *op) const {
       bool admitted = axes.empty();
       if (auto input = dyn_cast<InputOp>(op))
         admitted |= dim == static_cast<int64_t>(input.getSampleDim());
+      else if (auto read = dyn_cast<ReadOp>(op))
+        admitted |= axes == getComputeAxes(read, dim);
       else if (isa<ConstraintOp, ReshardOp>(op))
         admitted = true;
       else if (interface)

@@ -51,7 +51,7 @@ static std::vector<std::pair<int64_t, int64_t>> getMembers(BufferOp buffer,
   std::vector<std::pair<int64_t, int64_t>> ranges;
   for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
     auto param = symbols.lookup<ParamOp>(member.getParam().getAttr());
-    int64_t end = member.getOffset() + param.getTensorType().getNumElements();
+    int64_t end = member.getOffset() + param.getComputeType().getNumElements();
     ranges.push_back({member.getOffset() * bytes, end * bytes});
   }
   return ranges;

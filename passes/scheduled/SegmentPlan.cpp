@@ -142,7 +142,7 @@ private:
       return 0;
     auto last = cast<MemberAttr>(storage.getMembers().getValue().back());
     auto param = symbols.lookup<ParamOp>(last.getParam().getAttr());
-    return last.getOffset() + param.getTensorType().getNumElements();
+    return last.getOffset() + param.getComputeType().getNumElements();
   }
 
   int findPersistent(StringRef storage, StringRef what) const {

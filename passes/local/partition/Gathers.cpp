@@ -54,10 +54,13 @@ LogicalResult StepPartitioner::materialize(ReadOp read) {
                               << "' is used after an update of its unit '" << storage->unit
                               << "'; use parameters before the updates of a step";
   Value whole = gather(storage, read);
+  ShardingAttr sharding = shardings.lookup(read.getResult());
   StructureScope scope(builder, structureOf(storage, read));
   if (storage->placement.getKind() != StorageKind::dimension)
     whole = ViewOp::create(builder, NameLoc::get(read.getParamAttr().getAttr(), read.getLoc()),
-                           read.getType(), whole, storage->members[index].offset);
-  values.define(read.getResult(), {whole, values.replicated(read.getResult())});
+                           values.localType(read.getResult(), sharding), whole,
+                           storage->members[index].offset);
+  bool padded = values.isUneven(read.getResult(), sharding);
+  values.define(read.getResult(), {whole, sharding, padded ? Padding::zeros : Padding::repeats});
   return success();
 }

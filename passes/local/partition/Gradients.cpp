@@ -153,14 +153,20 @@ LogicalResult StepPartitioner::collectReductions() {
   return success();
 }
 
+ShardingAttr StepPartitioner::computeSharding(const Storage::Member &member) const {
+  ParamOp param = member.param;
+  ShardingAttr compute = param.getPlacementAttr().getCompute();
+  return compute ? compute : values.sharding(DimAxes(param.getTensorType().getRank()));
+}
+
 std::optional<SmallVector<StringAttr>>
-StepPartitioner::commonPartialAxes(ArrayRef<Value> gradients) const {
+StepPartitioner::commonPartialAxes(Storage *storage, ArrayRef<Value> gradients) const {
   std::optional<ArrayRef<StringAttr>> common;
-  for (Value gradient : gradients) {
+  for (auto [member, gradient] : llvm::zip_equal(storage->members, gradients)) {
     if (!gradient)
       continue; // Zero everywhere: partial over any axes.
     ShardingAttr sharding = values.produced(gradient).sharding;
-    bool split = llvm::any_of(sharding.getDimAxes(), [](ArrayAttr axes) { return !axes.empty(); });
+    bool split = sharding.getDimAxes() != computeSharding(member).getDimAxes();
     if (split || (common && *common != sharding.getUnreduced()))
       return std::nullopt;
     common = sharding.getUnreduced();
@@ -190,6 +196,15 @@ Value StepPartitioner::accumulate(Value sum, SmallVectorImpl<StringAttr> &partia
   return sum;
 }
 
+/// `local`, a part of `gradient`, with zeros in its padding, which enters the norm and the update.
+LocalValue StepPartitioner::withZeroPadding(Value gradient, LocalValue local) {
+  if (local.padding != Padding::zeros)
+    for (int64_t dim = 0; dim < local.sharding.getRank(); ++dim)
+      if (values.isUneven(gradient, local.sharding, dim))
+        local.value = values.masked(gradient, local, dim, 0).value;
+  return local;
+}
+
 /// The sum over all ranks of the joined gradients, of which a flat storage keeps a shard.
 Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradients,
                                   Operation *user) {
@@ -197,7 +212,7 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradient
   Value first = *llvm::find_if(gradients, [](Value gradient) { return bool(gradient); });
   Location loc = nameLoc(storage, "reduce", first.getLoc());
   SmallVector<StringAttr> axes(storage->getAxes());
-  std::optional<SmallVector<StringAttr>> partial = commonPartialAxes(gradients);
+  std::optional<SmallVector<StringAttr>> partial = commonPartialAxes(storage, gradients);
   auto covers = [&](ArrayRef<StringAttr> set) {
     return llvm::all_of(axes, [&](StringAttr axis) { return llvm::is_contained(set, axis); });
   };
@@ -207,13 +222,14 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradient
   for (auto [member, gradient] : llvm::zip_equal(storage->members, gradients)) {
     ParamOp param = member.param;
     if (!gradient) {
-      RankedTensorType type = getGradientType(param);
+      RankedTensorType type = getGradientType(param).clone(param.getComputeType().getShape());
       auto zero = DenseElementsAttr::get(type, builder.getZeroAttr(type.getElementType()));
       locals.push_back(arith::ConstantOp::create(builder, loc, zero));
-    } else {
-      locals.push_back(together ? values.produced(gradient).value
-                                : values.whole(gradient, user).value);
+      continue;
     }
+    LocalValue local = together ? values.produced(gradient)
+                                : values.as(gradient, computeSharding(member), user);
+    locals.push_back(withZeroPadding(gradient, local).value);
   }
 
   bool split = !axes.empty();
@@ -257,16 +273,16 @@ Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Operation *use
   Storage *storage = reduction.storage;
   Value gradient = reduction.gradients.front();
   int64_t dim = storage->placement.getDim();
-  DimAxes axes(storage->whole.getRank());
-  axes[dim] = AxisList(storage->getAxes());
+  DimAxes axes;
+  ShardingAttr compute = computeSharding(storage->members.front());
+  for (int64_t other = 0; other < compute.getRank(); ++other)
+    axes.push_back(compute.getAxes(other));
+  llvm::append_range(axes[dim], storage->getAxes());
   ShardingAttr stored = values.sharding(axes);
   values.scatterEach = reducesEach(storage);
   LocalValue local = values.as(gradient, stored, user);
   values.scatterEach = false;
-  // The padding of a shard is zero: it enters the norm and the update.
-  if (local.padding != Padding::zeros && values.isUneven(gradient, stored, dim))
-    local = values.masked(gradient, local, dim, 0);
-  return local.value;
+  return withZeroPadding(gradient, local).value;
 }
 
 /// Reduces the gradients of `part`, which `last` completes.

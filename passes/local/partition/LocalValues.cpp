@@ -122,6 +122,14 @@ bool LocalValues::moves(Value global, ArrayRef<StringAttr> axes, Operation *cons
   return false;
 }
 
+/// The padding of `local` where a collective has left zeros in that along `dim`.
+Padding LocalValues::paddedAlong(Value global, const LocalValue &local, int64_t dim) const {
+  bool alone = llvm::none_of(llvm::seq<int64_t>(0, local.sharding.getRank()), [&](int64_t other) {
+    return other != dim && isUneven(global, local.sharding, other);
+  });
+  return alone && isUneven(global, local.sharding, dim) ? Padding::zeros : local.padding;
+}
+
 /// Reduces partial sums: straight into the wanted split where that is possible, else everywhere.
 LocalValue LocalValues::reduced(Value global, LocalValue local, const DimAxes &wanted,
                                 Operation *consumer) {
@@ -145,7 +153,7 @@ LocalValue LocalValues::reduced(Value global, LocalValue local, const DimAxes &w
     local.value = ReduceScatterOp::create(builder, loc, localType(global, scattered), local.value,
                                           dim, axisArray(target));
     local.sharding = scattered;
-    local.padding = isUneven(global, scattered, dim) ? Padding::zeros : local.padding;
+    local.padding = paddedAlong(global, local, dim);
   }
   ShardingAttr complete = sharding(axes);
   if (LocalValue known = resharded.lookup({global, complete}); known.value)
@@ -217,8 +225,7 @@ LocalValue LocalValues::sliced(Value global, LocalValue local, const DimAxes &wa
     remark(consumer, global, slice);
     local.value = slice->getResult(0);
     local.sharding = sharding;
-    if (isUneven(global, sharding, dim))
-      local.padding = Padding::zeros;
+    local.padding = paddedAlong(global, local, dim);
   }
   return local;
 }

@@ -80,6 +80,7 @@ private:
   LocalValue reduced(Value global, LocalValue local, const DimAxes &wanted, Operation *consumer);
   LocalValue gathered(Value global, LocalValue local, const DimAxes &wanted, Operation *consumer);
   LocalValue sliced(Value global, LocalValue local, const DimAxes &wanted, Operation *consumer);
+  Padding paddedAlong(Value global, const LocalValue &local, int64_t dim) const;
   void remark(Operation *consumer, Value global, Operation *collective) const;
 
   bool moves(Value global, ArrayRef<StringAttr> axes, Operation *consumer);

@@ -34,7 +34,8 @@ LogicalResult StepPartitioner::verifyUpdates() {
   return success();
 }
 
-/// The square root of the sum of squares: of each shard, then over the ranks that share a storage.
+/// The square root of the sum of squares: of each shard, then over the ranks that share a storage or have other parts of
+/// its members.
 void StepPartitioner::convertNorm(GlobalNormOp norm) {
   Location loc = norm.getLoc();
   auto f64 = RankedTensorType::get({}, builder.getF64Type());
@@ -43,7 +44,9 @@ void StepPartitioner::convertNorm(GlobalNormOp norm) {
   };
   llvm::MapVector<ArrayAttr, Value> byAxes;
   for (Reduction *reduction : normReductions.lookup(norm)) {
-    Value &sum = byAxes[values.axisArray(reduction->storage->getAxes())];
+    SmallVector<StringAttr> axes(reduction->storage->getAxes());
+    llvm::append_range(axes, reduction->storage->split);
+    Value &sum = byAxes[values.axisArray(axes)];
     sum = add(sum, SquareSumOp::create(builder, loc, reduction->shard));
   }
   Value total;

@@ -75,11 +75,15 @@ private:
   void reduce(Reduction &reduction, unsigned part, Operation *last, Operation *user);
   /// True where the gradients of `storage` are reduced over ranks in each microbatch.
   bool reducesEach(Storage *storage) const;
+  LocalValue withZeroPadding(Value gradient, LocalValue local);
   Value reduceAlongDimension(Reduction &reduction, Operation *user);
   Value reduceFlat(Reduction &reduction, ArrayRef<Value> gradients, Operation *user);
   Value accumulate(Value sum, SmallVectorImpl<StringAttr> &partial, Storage *storage);
-  /// The axes that all gradients are partial over, if they are alike and not split.
-  std::optional<SmallVector<StringAttr>> commonPartialAxes(ArrayRef<Value> gradients) const;
+  /// How `member` is split in compute.
+  ShardingAttr computeSharding(const Storage::Member &member) const;
+  /// The axes that the gradients of all members are partial over, if they are alike and split as the members are.
+  std::optional<SmallVector<StringAttr>> commonPartialAxes(Storage *storage,
+                                                           ArrayRef<Value> gradients) const;
 
   // Optimizer.cpp
   LogicalResult verifyUpdates();

@@ -31,21 +31,18 @@ static FailureOr<DenseMap<StringAttr, OptimizerAttr>> findOptimizers(ModuleOp mo
 
 LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool apart) {
   PlacementAttr placement = param.getPlacementAttr();
-  RankedTensorType type = param.getTensorType();
+  RankedTensorType type = param.getComputeType();
   Type element = type.getElementType();
   if (!placement)
     return param.emitOpError() << "has no placement; run --fsdp-shard-parameters first";
-  if (ShardingAttr compute = placement.getCompute(); compute && !compute.isReplicated())
-    return param.emitOpError() << "'" << param.getSymName() << "' is to be split in compute as "
-                               << compute
-                               << ", which is not available yet; leave its compute sharding out";
 
-  // Members of one flat or replicated storage: same unit, stored and updated alike.
+  // Members of one flat or replicated storage: same unit, stored and updated alike, split over the same axes in compute.
+  SmallVector<StringAttr> split = param.getComputeAxes();
   Storage *storage = nullptr;
   if (placement.getKind() != StorageKind::dimension && buckets == Buckets::unit)
     for (auto [other, otherApart] : llvm::zip_equal(*storages, standApart))
       if (other.unit == param.getUnit() && other.placement.isStoredLike(placement) &&
-          otherApart == apart)
+          otherApart == apart && other.split == split)
         storage = &other;
   if (storage && storage->members.front().param.getTensorType().getElementType() != element) {
     ParamOp first = storage->members.front().param;
@@ -68,7 +65,7 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
     return diag;
   }
   if (!storage) {
-    storages->push_back({param.getUnit().str(), placement, {}, optimizer, {}, {}, {}});
+    storages->push_back({param.getUnit().str(), placement, split, {}, optimizer, {}, {}, {}});
     standApart.push_back(apart);
     storage = &storages->back();
   }
@@ -76,7 +73,7 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
   if (!storage->members.empty()) {
     const Storage::Member &last = storage->members.back();
     ParamOp before = last.param;
-    offset = last.offset + before.getTensorType().getNumElements();
+    offset = last.offset + before.getComputeType().getNumElements();
   }
   // Each alone fits, by its verifier; so does what stood here before, and the sum of two.
   if (!nn::countBytes(type.clone({offset + type.getNumElements()})))
@@ -91,7 +88,7 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
 void StorageLayout::computeShards(MeshAttr mesh) {
   for (Storage &storage : *storages) {
     Storage::Member &last = storage.members.back();
-    RankedTensorType type = last.param.getTensorType();
+    RankedTensorType type = last.param.getComputeType();
     int64_t ranks = mesh.getSize(storage.getAxes());
     if (storage.placement.getKind() == StorageKind::dimension) {
       storage.whole = type;
@@ -135,6 +132,10 @@ void StorageLayout::declare(OpBuilder &builder, SymbolTable &symbols) {
       name = first.getSymName().str() + ".shard";
     else
       name += (apart ? ".frozen." : ".") + stringifyStorageKind(kind).str();
+    // Beside the storage of the members that every rank computes with whole.
+    if (kind != StorageKind::dimension)
+      for (StringAttr axis : storage.split)
+        name += "." + axis.str();
     SmallVector<Attribute> members, states;
     for (const Storage::Member &member : storage.members) {
       ParamOp param = member.param;

@@ -18,12 +18,14 @@ struct Storage {
   std::string unit;
   /// Equal for all members, but for how they are split in compute.
   PlacementAttr placement;
+  /// The axes over which all members are split in compute.
+  SmallVector<StringAttr> split;
   SmallVector<Member> members;
   /// The update rule; null where no step updates the members.
   OptimizerAttr optimizer;
   /// What one rank holds.
   RankedTensorType shard;
-  /// The members without padding: their sum of elements, or the one member's type.
+  /// The members as a rank computes with them, without padding: their sum of elements, or the one member's type.
   RankedTensorType whole;
   /// The op, once declared.
   StorageOp op;
@@ -51,8 +53,8 @@ struct Storage {
 /// What is gathered and reduced at once: a unit, or each parameter by itself.
 enum class Buckets { unit, parameter };
 
-/// The storages of a module: flat and replicated ones per unit (or per parameter), one for each parameter that is
-/// split along a dimension. Parameters that no step updates stand apart from those that are
+/// The storages of a module: flat and replicated ones per unit (or per parameter) and set of axes that split their members in
+/// compute, one for each parameter that is stored along a dimension. Parameters that no step updates stand apart from those that are
 /// updated.
 class StorageLayout {
 public:

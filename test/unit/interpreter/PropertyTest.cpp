@@ -33,7 +33,7 @@ static bool printModules = false;
 namespace {
 
 constexpr const char *columns[] = {"flat", "dimension", "replicated", "uneven",     "2-D",
-                                   "3-D",  "order",     "bf16",       "bf16 reduce", "copy", "kept part"};
+                                   "3-D",  "order",     "bf16",       "bf16 reduce", "copy", "kept part", "split"};
 constexpr size_t numColumns = std::size(columns);
 
 /// How often each op stood in a case of each kind.
@@ -213,6 +213,7 @@ void Case::cover(Coverage &coverage) {
       kinds[2] |= placement.getKind() == StorageKind::replicated;
       kinds[9] |= placement.hasCopy();
       kinds[10] |= placement.getReshard() == Reshard::axes;
+      kinds[11] |= !param.getComputeAxes().empty();
     }
   MeshAttr mesh = getMesh(*random.module);
   kinds[3] = random.unevenBatch;

@@ -91,7 +91,7 @@ static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
     std::string name = param.getSymName().str();
     if (draw.chance(15))
       options.shardPatterns.push_back(name + ":replicated");
-    else if (sharded && draw.chance(25) && rank > 0)
+    else if (sharded && draw.chance(25) && rank > 0 && !param.getSplit())
       options.shardPatterns.push_back(name + ":" + std::to_string(draw.between(0, rank - 1)));
     else if (sharded && draw.chance(10))
       options.shardPatterns.push_back(name + ":flat");

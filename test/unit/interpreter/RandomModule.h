@@ -57,6 +57,7 @@ private:
   void add(Value value, std::string dims) { pool.push_back({value, std::move(dims)}); }
   Value input(StringRef dims, Type element, int64_t classes);
   Value parameter(StringRef dims);
+  ArrayAttr split(int64_t rank);
   Value constant(StringRef dims, double value, Type element = {});
   Value repeat(Value value, StringRef from, StringRef to);
   Value total(Value value, StringRef dims);

@@ -112,9 +112,24 @@ Value RandomStep::parameter(StringRef dims) {
     // Up to four units, in an order that interleaves them.
     std::string unit = "u" + std::to_string(count == 0 ? 0 : between(0, 3));
     param = ParamOp::create(builder, location(), "p" + std::to_string(count), type, unit, init,
-                            fileShape, PlacementAttr(), training || (count > 0 && chance(8)));
+                            fileShape, split(type.getRank()), PlacementAttr(), training || (count > 0 && chance(8)));
   }
   return ReadOp::create(builder, location(), type, param.getSymName());
+}
+
+/// Over which axes a parameter of this rank is split in compute: now and then those that do not split the batch.
+ArrayAttr RandomStep::split(int64_t rank) {
+  std::vector<SmallVector<Attribute>> dims(rank);
+  bool any = false;
+  for (StringAttr axis : getMesh(step).getAxisNames())
+    if (axis != "data" && axis != "fsdp" && rank > 0 && chance(40)) {
+      dims[random() % dims.size()].push_back(axis);
+      any = true;
+    }
+  SmallVector<Attribute> entries;
+  for (ArrayRef<Attribute> dim : dims)
+    entries.push_back(builder.getArrayAttr(dim));
+  return any ? builder.getArrayAttr(entries) : ArrayAttr();
 }
 
 Value RandomStep::constant(StringRef dims, double value, Type element) {
