@@ -373,6 +373,12 @@ FailureOr<ScheduledProgram> ScheduledProgram::create(ModuleOp module) {
       result.communicators.insert(
           {{StringAttr::get(module.getContext(), "storage"), storage.getAxes()},
            static_cast<int>(result.communicators.size())});
+  // So are the parts of its members.
+  for (StorageOp storage : result.storages)
+    if (ArrayAttr axes = getAxisArray(module.getContext(), storage.getSplitAxes());
+        !axes.empty() && result.communicatorOver(axes) < 0)
+      result.communicators.insert({{StringAttr::get(module.getContext(), "storage"), axes},
+                                   static_cast<int>(result.communicators.size())});
   result.names.create(result);
   return result;
 }

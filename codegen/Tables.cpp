@@ -79,11 +79,35 @@ static std::string initializer(InitAttr init) {
   llvm_unreachable("unknown initializer");
 }
 
-static LogicalResult emitMembers(StorageOp storage, const SymbolTable &symbols,
+/// The table of how `param` is split in compute, called after `member`; "{}" where it is not.
+static std::string emitSplits(const ScheduledProgram &program, ParamOp param, const std::string &member,
+                              Writer &writer) {
+  if (param.getComputeAxes().empty())
+    return "{}";
+  ShardingAttr compute = param.getPlacementAttr().getCompute();
+  MLIRContext *context = param.getContext();
+  std::vector<std::string> items;
+  for (int64_t dim = 0; dim < compute.getRank(); ++dim)
+    if (SmallVector<StringAttr> axes = compute.getAxes(dim); !axes.empty())
+      items.push_back("{/*dim=*/" + std::to_string(dim) +
+                      ", /*axes=*/" + axisList(program, getAxisArray(context, axes)) +
+                      ", /*parts=*/" + std::to_string(getMesh(param).getSize(axes)) + "}");
+  std::string name = member + "_split";
+  writer.list("constexpr Split " + name + "[] = {", items, "};");
+  return name;
+}
+
+static LogicalResult emitMembers(const ScheduledProgram &program, StorageOp storage,
+                                 const SymbolTable &symbols,
                                  const llvm::DenseMap<Operation *, int> &positions, StringRef name,
                                  int64_t &size, Writer &writer) {
+  // A table of each member that is split, before the members.
+  std::vector<std::string> splits;
+  for (auto [index, member] : llvm::enumerate(storage.getMembers().getAsRange<MemberAttr>()))
+    if (auto param = symbols.lookup<ParamOp>(member.getParam().getValue()))
+      splits.push_back(emitSplits(program, param, (name + std::to_string(index)).str(), writer));
   writer.open("constexpr Parameter " + name + "[] =");
-  for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
+  for (auto [index, member] : llvm::enumerate(storage.getMembers().getAsRange<MemberAttr>())) {
     auto param = symbols.lookup<ParamOp>(member.getParam().getValue());
     if (!param)
       return storage.emitOpError() << "has the member '" << member.getParam().getValue()
@@ -94,7 +118,7 @@ static LogicalResult emitMembers(StorageOp storage, const SymbolTable &symbols,
     if (shape.size() > 8 || fileShape.size() > 8)
       return param.emitOpError() << "has rank " << std::max(shape.size(), fileShape.size())
                                  << ", expected at most 8 dimensions in weight files";
-    size = std::max(size, member.getOffset() + type.getNumElements());
+    size = std::max(size, member.getOffset() + param.getComputeType().getNumElements());
     std::vector<std::string> items = {"/*name=*/" + quoted(param.getSymName()),
                                       "/*alias=*/nullptr",
                                       "/*shape=*/" + braced(shape),
@@ -104,6 +128,8 @@ static LogicalResult emitMembers(StorageOp storage, const SymbolTable &symbols,
                                       std::string("/*decay=*/") +
                                           (param.getFileRank() >= 2 ? "true" : "false"),
                                       "/*position=*/" + std::to_string(positions.lookup(param))};
+    if (splits[index] != "{}")
+      items.push_back("/*splits=*/" + splits[index]);
     writer.list("{", items, "},");
   }
   writer.close(";");
@@ -131,7 +157,7 @@ LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Ar
                         arena.spell(program.shardOf(storage, state).getResult()) + "}");
       writer.list("constexpr State " + states + "[] = {", items, "};");
     }
-    if (failed(emitMembers(storage, symbols, positions, members, size, writer)))
+    if (failed(emitMembers(program, storage, symbols, positions, members, size, writer)))
       return failure();
     std::string layout = storage.getKind() == StorageKind::flat        ? "Layout::Flat"
                          : storage.getKind() == StorageKind::dimension ? "Layout::Dimension"
@@ -152,6 +178,12 @@ LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Ar
     if (storage.getCopy())
       rows.back().push_back(
           "/*copy=*/" + arena.spell(program.shardOf(storage, StorageOp::copy).getResult()));
+    if (ArrayAttr axes = getAxisArray(storage.getContext(), storage.getSplitAxes()); !axes.empty()) {
+      if (!storage.getCopy())
+        rows.back().push_back("/*copy=*/{}");
+      rows.back().push_back("/*splitAxes=*/" + axisList(program, axes));
+      rows.back().push_back("/*splitCommunicator=*/" + std::to_string(program.communicatorOver(axes)));
+    }
     parameters += storage.getMembers().size();
   }
   if (rows.empty()) {

@@ -44,12 +44,9 @@ static ir::MeshOp meshWith(ModelBuilder &model, ArrayRef<StringAttr> axes) {
   return ir::MeshOp::create(builder, builder.getUnknownLoc(), "mesh", attr);
 }
 
-Tensor constrain(Located input, const std::string &sharding, int64_t priority) {
-  auto fail = [&](const std::string &message) {
-    ModelBuilder::fail("constrain", {input.tensor}, input.where, message);
-  };
-  ModelBuilder &model = builderOf(input.tensor);
-  int64_t rank = typeOf(input.tensor).getRank();
+/// The entries of `sharding` for a value of this rank; calls `fail`, which throws, with what is wrong.
+static SmallVector<Entry> parseEntries(Builder &builder, const std::string &sharding, int64_t rank,
+                                       llvm::function_ref<void(const std::string &)> fail) {
   SmallVector<StringRef> parts;
   StringRef(sharding).split(parts, ',');
   if (rank == 0 || static_cast<int64_t>(parts.size()) != rank)
@@ -72,13 +69,26 @@ Tensor constrain(Located input, const std::string &sharding, int64_t priority) {
           !llvm::all_of(axis, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
         fail("'" + sharding + "' has '" + part.str() +
              "', expected '_', or axes joined by '+' and '?' behind them where more may follow");
-      StringAttr name = model.builder.getStringAttr(axis);
+      StringAttr name = builder.getStringAttr(axis);
       if (llvm::is_contained(used, name))
         fail("'" + sharding + "' names axis '" + axis.str() + "' twice; an axis splits one dimension");
       used.push_back(name);
       entry.axes.push_back(name);
     }
   }
+  return entries;
+}
+
+Tensor constrain(Located input, const std::string &sharding, int64_t priority) {
+  auto fail = [&](const std::string &message) {
+    ModelBuilder::fail("constrain", {input.tensor}, input.where, message);
+  };
+  ModelBuilder &model = builderOf(input.tensor);
+  int64_t rank = typeOf(input.tensor).getRank();
+  SmallVector<Entry> entries = parseEntries(model.builder, sharding, rank, fail);
+  SmallVector<StringAttr> used;
+  for (const Entry &entry : entries)
+    llvm::append_range(used, entry.axes);
   if (priority < 0 || priority > ir::kLastPriority)
     fail("priority is " + std::to_string(priority) + ", expected 0 to " +
          std::to_string(ir::kLastPriority));
@@ -100,6 +110,22 @@ Tensor constrain(Located input, const std::string &sharding, int64_t priority) {
                                     plain ? DenseI64ArrayAttr()
                                           : builder.getDenseI64ArrayAttr(priorities));
   });
+}
+
+Parameter Parameter::split(const std::string &sharding, Where where) const {
+  auto fail = [&](const std::string &message) {
+    throw ModelError(where, "split of parameter '" + label + "': " + message);
+  };
+  SmallVector<Attribute> dims;
+  for (const Entry &entry :
+       parseEntries(model->builder, sharding, static_cast<int64_t>(sizes.size()), fail)) {
+    if (entry.open)
+      fail("'" + sharding + "' has '?', expected '_' or axes joined by '+'");
+    dims.push_back(ir::getAxisArray(&model->context, entry.axes));
+  }
+  cast<ir::ParamOp>(model->module->lookupSymbol(label))
+      .setSplitAttr(model->builder.getArrayAttr(dims));
+  return *this;
 }
 
 } // namespace fsdp::dsl

@@ -166,6 +166,8 @@ def FSDP_StorageOp : FSDP_Op<"storage", [DeclareOpInterfaceMethods<SymbolUserOpI
     ::mlir::RankedTensorType getShardType() {
       return ::llvm::cast<::mlir::RankedTensorType>(getShard());
     }
+    /// The axes over which all members are split in compute, in the order of the mesh.
+    ::llvm::SmallVector<::mlir::StringAttr> getSplitAxes();
     /// The type of the copy, or null.
     ::mlir::RankedTensorType getCopyType() {
       return getCopy() ? ::llvm::cast<::mlir::RankedTensorType>(*getCopy()) : ::mlir::RankedTensorType();

@@ -176,6 +176,13 @@ LogicalResult StepOp::verify() {
   return success();
 }
 
+SmallVector<StringAttr> StorageOp::getSplitAxes() {
+  if (getMembers().empty())
+    return {};
+  auto first = cast<MemberAttr>(getMembers()[0]);
+  return SymbolTable::lookupNearestSymbolFrom<ParamOp>(*this, first.getParam()).getComputeAxes();
+}
+
 SmallVector<StringRef> StorageOp::getKept() {
   SmallVector<StringRef> kept;
   if (keepsShard())

@@ -30,11 +30,13 @@ struct Block {
     Scope attn = scope.scope("attn"), mlp = scope.scope("mlp");
     int64_t head = width / heads, hidden = 4 * width;
     Scope in = attn.scope("c_attn"), out = attn.scope("c_proj");
-    qkv = in.parameter("weight", {width, 3, heads, head}, normal(0.02), {width, 3 * width});
+    // Split by heads and by hidden units over the axis `tensor`, where the mesh has it; the rest follows.
+    qkv = in.parameter("weight", {width, 3, heads, head}, normal(0.02), {width, 3 * width})
+              .split("_,_,tensor,_");
     qkvBias = in.parameter("bias", {3, heads, head}, zeros(), {3 * width});
     attnOut = out.parameter("weight", {heads, head, width}, residual, {width, width});
     attnOutBias = out.parameter("bias", {width}, zeros());
-    up = mlp.scope("c_fc").parameter("weight", {width, hidden}, normal(0.02));
+    up = mlp.scope("c_fc").parameter("weight", {width, hidden}, normal(0.02)).split("_,tensor");
     upBias = mlp.scope("c_fc").parameter("bias", {hidden}, zeros());
     down = mlp.scope("c_proj").parameter("weight", {hidden, width}, residual);
     downBias = mlp.scope("c_proj").parameter("bias", {width}, zeros());

@@ -23,12 +23,13 @@ struct Block {
     Scope attn = scope.scope("self_attn"), mlp = scope.scope("mlp");
     norm1 = scope.scope("input_layernorm").parameter("weight", {width}, ones());
     norm2 = scope.scope("post_attention_layernorm").parameter("weight", {width}, ones());
-    query = project(attn.scope("q_proj"), heads, head, width);
+    // Split by heads and by hidden units over the axis `tensor`, where the mesh has it; the rest follows.
+    query = project(attn.scope("q_proj"), heads, head, width).split("tensor,_,_");
     key = project(attn.scope("k_proj"), groups, head, width);
     value = project(attn.scope("v_proj"), groups, head, width);
     attnOut = attn.scope("o_proj").parameter("weight", {width, heads, head}, residual,
                                              {width, heads * head});
-    gate = mlp.scope("gate_proj").parameter("weight", {ffn, width}, inner);
+    gate = mlp.scope("gate_proj").parameter("weight", {ffn, width}, inner).split("tensor,_");
     up = mlp.scope("up_proj").parameter("weight", {ffn, width}, inner);
     down = mlp.scope("down_proj").parameter("weight", {width, ffn}, residual);
   }

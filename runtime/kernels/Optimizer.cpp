@@ -111,7 +111,7 @@ void adamw(ShardOf shard, Adam options, float *parameter, const float *gradient,
 void noteBadGradient(ShardOf shard, const float *gradient, const StepState &state) {
   const Storage &storage = *shard.storage;
   int &firstBad = const_cast<StepState &>(state).firstBad;
-  for (const Run &run : shardRuns(storage, shard.coordinate)) {
+  for (const Run &run : partRuns(storage, shard.coordinate)) {
     const int parameter = storage.firstParameter + static_cast<int>(run.member);
     if (firstBad >= 0 && firstBad <= parameter)
       return;

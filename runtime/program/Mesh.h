@@ -30,6 +30,21 @@ struct AxisList {
   constexpr const int *end() const { return axis + count; }
 };
 
+/// Where a rank stands on a mesh.
+struct RankPosition {
+  Table<MeshAxis> axes;
+  std::vector<int> coordinates; ///< one for each axis
+
+  /// The rank's index along some axes, row-major; 0 along none.
+  int along(const AxisList &list) const {
+    int index = 0;
+    for (int axis : list)
+      index = index * axes[static_cast<std::size_t>(axis)].size +
+              coordinates[static_cast<std::size_t>(axis)];
+    return index;
+  }
+};
+
 /// A communicator of a program: its ranks are those that differ only on `axes`.
 struct CommunicatorSpec {
   const char *name;

@@ -8,17 +8,18 @@
 
 namespace fsdp::rt {
 
-std::vector<Run> shardRuns(const Storage &storage, int coordinate) {
+std::vector<Run> partRuns(const Storage &storage, int coordinate) {
   std::vector<Run> runs;
   const auto piece = static_cast<std::size_t>(coordinate);
 
   if (storage.layout == Layout::Dimension) {
-    const Shape &shape = storage.members[0].shape;
+    const Parameter &parameter = storage.members[0];
+    const auto dim = static_cast<std::size_t>(storage.dim);
     std::size_t outer = 1, inner = 1;
-    for (std::size_t i = 0; i < shape.size(); ++i)
-      if (static_cast<int>(i) != storage.dim)
-        (static_cast<int>(i) < storage.dim ? outer : inner) *= static_cast<std::size_t>(shape[i]);
-    const auto extent = static_cast<std::size_t>(shape[static_cast<std::size_t>(storage.dim)]);
+    for (std::size_t i = 0; i < parameter.shape.size(); ++i)
+      if (i != dim)
+        (i < dim ? outer : inner) *= static_cast<std::size_t>(partExtent(parameter, i));
+    const auto extent = static_cast<std::size_t>(partExtent(parameter, dim));
     const std::size_t local = storage.shard.count / std::max<std::size_t>(outer * inner, 1);
     const std::size_t begin = std::min(piece * local, extent);
     const std::size_t count = (std::min(begin + local, extent) - begin) * inner;
@@ -32,12 +33,70 @@ std::vector<Run> shardRuns(const Storage &storage, int coordinate) {
   const std::size_t end = std::min(begin + local, storage.size);
   for (std::size_t m = 0; m < storage.members.size(); ++m) {
     const Parameter &parameter = storage.members[m];
-    const auto size = static_cast<std::size_t>(elements(parameter.shape));
+    const auto size = static_cast<std::size_t>(partElements(parameter));
     const std::size_t first = std::max(begin, parameter.offset);
     const std::size_t last = std::min(end, parameter.offset + size);
     if (first < last)
       runs.push_back({m, first - begin, first - parameter.offset, last - first});
   }
+  return runs;
+}
+
+namespace {
+
+/// Appends what `run`, which is of a part of `parameter`, holds of the whole.
+void appendWhole(const Parameter &parameter, const RankPosition &position, const Run &run,
+                 std::vector<Run> &runs) {
+  const std::size_t rank = parameter.shape.size();
+  std::size_t extent[8], part[8], start[8];
+  for (std::size_t d = 0; d < rank; ++d) {
+    extent[d] = static_cast<std::size_t>(parameter.shape[d]);
+    part[d] = static_cast<std::size_t>(partExtent(parameter, d));
+    start[d] = 0;
+  }
+  for (const Split &split : parameter.splits) {
+    const auto d = static_cast<std::size_t>(split.dim);
+    start[d] = static_cast<std::size_t>(position.along(split.axes)) * part[d];
+  }
+  // Up to the last dimension that is split, elements that follow one another in the part do so in the whole.
+  const auto last = static_cast<std::size_t>(parameter.splits[parameter.splits.size() - 1].dim);
+  std::size_t inner = 1;
+  for (std::size_t d = last + 1; d < rank; ++d)
+    inner *= extent[d];
+  const std::size_t row = part[last] * inner;
+  const std::size_t valid =
+      start[last] < extent[last] ? std::min(part[last], extent[last] - start[last]) * inner : 0;
+  for (std::size_t at = run.inParameter, end = run.inParameter + run.count; at < end;) {
+    const std::size_t within = at % row, next = std::min(end, at - within + row);
+    std::size_t outer = at / row, whole = 0, stride = extent[last] * inner;
+    bool padding = false;
+    for (std::size_t d = last; d-- > 0;) {
+      const std::size_t index = outer % part[d] + start[d];
+      outer /= part[d];
+      padding |= index >= extent[d];
+      whole += index * stride;
+      stride *= extent[d];
+    }
+    if (!padding && within < valid)
+      runs.push_back({run.member, run.inShard + (at - run.inParameter),
+                      whole + start[last] * inner + within,
+                      std::min(next - at, valid - within)});
+    at = next;
+  }
+}
+
+} // namespace
+
+std::vector<Run> shardRuns(const Storage &storage, const RankPosition &position) {
+  std::vector<Run> parts = partRuns(storage, position.along(storage.axes));
+  if (storage.splitAxes.count == 0)
+    return parts;
+  std::vector<Run> runs;
+  for (const Run &run : parts)
+    if (storage.members[run.member].splits.empty())
+      runs.push_back(run);
+    else
+      appendWhole(storage.members[run.member], position, run, runs);
   return runs;
 }
 
@@ -76,10 +135,11 @@ void fillRun(const Initializer &init, const Random &random, const Run &run, floa
 
 } // namespace
 
-void initializeShard(const Storage &storage, int coordinate, std::uint64_t seed, float *shard) {
+void initializeShard(const Storage &storage, const RankPosition &position, std::uint64_t seed,
+                     float *shard) {
   // What no run covers is padding; the runs stand in the order of the shard.
   std::size_t done = 0;
-  for (const Run &run : shardRuns(storage, coordinate)) {
+  for (const Run &run : shardRuns(storage, position)) {
     const Parameter &parameter = storage.members[run.member];
     std::fill(shard + done, shard + run.inShard, 0.0f);
     fillRun(parameter.init, Random(seed, hashName(parameter.name)), run, shard + run.inShard);

@@ -11,21 +11,25 @@
 
 namespace fsdp::rt {
 
-/// Consecutive elements of a parameter that stand consecutively in a shard.
+/// Consecutive elements of a parameter, or of a rank's part of it, that stand consecutively in a shard.
 struct Run {
   std::size_t member;      ///< index into `Storage::members`
   std::size_t inShard;     ///< first element within the shard
-  std::size_t inParameter; ///< first element within the whole parameter
+  std::size_t inParameter; ///< first element within the parameter, or the part
   std::size_t count;
 };
 
 /// What coordinate `coordinate` along the storage's axes holds of it, in shard
-/// order. Elements of the shard outside of every run are padding.
-std::vector<Run> shardRuns(const Storage &storage, int coordinate);
+/// order: elements of the parts that a rank computes with. Elements of the shard outside of every run are padding.
+std::vector<Run> partRuns(const Storage &storage, int coordinate);
+
+/// What the rank there holds of the whole parameters, in shard order.
+std::vector<Run> shardRuns(const Storage &storage, const RankPosition &position);
 
 /// Writes the first value of every element of the shard; padding becomes zero.
 /// The result does not depend on how many pieces there are.
-void initializeShard(const Storage &storage, int coordinate, std::uint64_t seed, float *shard);
+void initializeShard(const Storage &storage, const RankPosition &position, std::uint64_t seed,
+                     float *shard);
 
 } // namespace fsdp::rt
 

@@ -86,6 +86,14 @@ struct Initializer {
   double b; ///< standard deviation or high
 };
 
+/// How one dimension of a parameter is split in compute: a rank has the part of its index along `axes`,
+/// of ceil(extent / parts) elements; those past the extent are zero.
+struct Split {
+  int dim;
+  AxisList axes;
+  int parts; ///< ranks over the axes
+};
+
 /// One parameter within a storage.
 struct Parameter {
   const char *name;   ///< its name in weight files
@@ -96,7 +104,25 @@ struct Parameter {
   Initializer init;
   bool decay; ///< whether weight decay applies
   int position = 0; ///< among all parameters, as the model declares them
+  /// In the order of the dimensions. A rank stores, and computes with, its part.
+  Table<Split> splits = {};
 };
+
+/// The extent of dimension `dim` of a rank's part of `parameter`.
+constexpr std::int64_t partExtent(const Parameter &parameter, std::size_t dim) {
+  for (const Split &split : parameter.splits)
+    if (static_cast<std::size_t>(split.dim) == dim)
+      return (parameter.shape[dim] + split.parts - 1) / split.parts;
+  return parameter.shape[dim];
+}
+
+/// The number of elements of a rank's part of `parameter`.
+constexpr std::int64_t partElements(const Parameter &parameter) {
+  std::int64_t product = 1;
+  for (std::size_t dim = 0; dim < parameter.shape.size(); ++dim)
+    product *= partExtent(parameter, dim);
+  return product;
+}
 
 /// An optimizer state of a storage, laid out as the parameter shard.
 struct State {
@@ -121,17 +147,19 @@ struct Storage {
   AxisList axes;      ///< the axes it is cut over; empty when replicated
   int communicator;   ///< index of the communicator over these axes; -1 when replicated
   int dim;            ///< the dimension that is cut (Layout::Dimension); 0 otherwise
-  std::size_t size;   ///< elements of the whole, without padding
+  std::size_t size;   ///< elements of the members (of their parts, where they are split), without padding
   int firstParameter; ///< how many parameters the storages before this one have
   Buffer shard;       ///< this rank's piece, padding included; unplaced where the copy holds it
   Table<State> states;
   Table<Parameter> members;
   Buffer copy = {}; ///< all members, without padding, on every rank, in f32 or bf16; empty where there is none
+  AxisList splitAxes = {};    ///< over which the members are split in compute, in the order of the mesh
+  int splitCommunicator = -1; ///< over these; -1 where there are none
 
   constexpr bool hasCopy() const { return copy.count > 0; }
   /// The copy as a storage of its own, on each rank.
   constexpr Storage asReplicated() const {
-    return {name, Layout::Replicated, {}, -1, 0, size, firstParameter, copy, {}, members};
+    return {name, Layout::Replicated, {}, -1, 0, size, firstParameter, copy, {}, members, {}, splitAxes, splitCommunicator};
   }
 };
 

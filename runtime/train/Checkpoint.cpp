@@ -108,16 +108,18 @@ std::string Checkpoint::load(const std::vector<ShardShare> &shares, const Progra
           } catch (const Error &error) {
             return error.what();
           }
+  const RankPosition position{program.axes,
+                              device.job().mesh().coordinates(device.rank())};
   const auto fill = [&](const Storage &storage, const Buffer &buffer, std::size_t file) {
-    const int coordinate = storage.communicator < 0 ? 0 : device.rankIn(storage.communicator);
+    std::vector<const FileTensor *> ofMember;
+    for (const Parameter &member : storage.members)
+      ofMember.push_back(
+          *std::find_if(tensors[file].begin(), tensors[file].end(),
+                        [&](const FileTensor *tensor) { return tensor->name == member.name; }));
     device.write(buffer, [&](float *shard) {
       std::fill_n(shard, buffer.count, 0.0f);
-      for (const Run &run : shardRuns(storage, coordinate)) {
-        const std::string name = storage.members[run.member].name;
-        const auto at = std::find_if(tensors[file].begin(), tensors[file].end(),
-                                     [&](const FileTensor *tensor) { return tensor->name == name; });
-        (*at)->readFloats(run.inParameter, run.count, shard + run.inShard);
-      }
+      for (const Run &run : shardRuns(storage, position))
+        ofMember[run.member]->readFloats(run.inParameter, run.count, shard + run.inShard);
     });
   };
   for (const Storage &storage : program.storages) {

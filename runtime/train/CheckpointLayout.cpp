@@ -18,22 +18,19 @@ namespace {
 
 constexpr const char *kEnding = ".safetensors";
 
-/// This rank's index among those that differ on `axes` only, or, with `others`, on all other axes only.
-std::size_t indexOver(const Program &program, const std::vector<int> &coordinates,
-                      const AxisList &axes, bool others) {
-  std::size_t index = 0;
-  const auto add = [&](int axis) {
-    const auto a = static_cast<std::size_t>(axis);
-    index = index * static_cast<std::size_t>(program.axes[a].size) +
-            static_cast<std::size_t>(coordinates[a]);
+/// The axes of the mesh over which neither the storage nor its members are split: their ranks have the same.
+AxisList otherAxes(const Program &program, const Storage &storage) {
+  AxisList others;
+  const auto splits = [&](int axis) {
+    const auto in = [axis](const AxisList &list) {
+      return std::find(list.begin(), list.end(), axis) != list.end();
+    };
+    return in(storage.axes) || in(storage.splitAxes);
   };
-  if (!others)
-    std::for_each(axes.begin(), axes.end(), add);
-  else
-    for (int axis = 0; axis < static_cast<int>(program.axes.size()); ++axis)
-      if (std::find(axes.begin(), axes.end(), axis) == axes.end())
-        add(axis);
-  return index;
+  for (int axis = 0; axis < static_cast<int>(program.axes.size()); ++axis)
+    if (!splits(axis))
+      others.axis[others.count++] = axis;
+  return others;
 }
 
 } // namespace
@@ -95,20 +92,19 @@ CheckpointLayout::CheckpointLayout(const Program &program) : program(program) {
 
 std::vector<ShardShare> CheckpointLayout::sharesOf(const std::vector<int> &coordinates) const {
   std::vector<ShardShare> shares;
+  const RankPosition position{program.axes, coordinates};
   for (const Shard &shard : shards) {
     const Storage &storage = *shard.storage;
-    const std::size_t copies = static_cast<std::size_t>(worldSize(program)) /
-                               static_cast<std::size_t>(ranksOver(program, storage.axes));
-    const std::size_t copy = indexOver(program, coordinates, storage.axes, /*others=*/true);
+    const AxisList others = otherAxes(program, storage);
+    const auto copies = static_cast<std::size_t>(ranksOver(program, others));
+    const auto copy = static_cast<std::size_t>(position.along(others));
     // Parts of whole pages of the file, about.
     constexpr std::size_t kGrain = 1024;
     const std::size_t count = shard.buffer.count;
     const std::size_t part = ((count + copies - 1) / copies + kGrain - 1) / kGrain * kGrain;
     ShardShare share{&storage, shard.buffer, std::min(copy * part, count),
                      std::min((copy + 1) * part, count), {}};
-    const std::size_t coordinate =
-        indexOver(program, coordinates, storage.axes, /*others=*/false);
-    for (const Run &run : shardRuns(storage, static_cast<int>(coordinate))) {
+    for (const Run &run : shardRuns(storage, position)) {
       const std::size_t begin = std::max(run.inShard, share.begin),
                         end = std::min(run.inShard + run.count, share.end);
       if (begin < end)

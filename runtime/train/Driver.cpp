@@ -48,6 +48,10 @@ struct Outputs {
   OutputPath exported, trace, log;
 };
 
+RankPosition positionOf(const Program &program, const Job &job) {
+  return {program.axes, job.mesh().coordinates(job.rank())};
+}
+
 /// The samples of one data set, batch after batch, for one rank.
 class Batches final : public InputSource {
 public:
@@ -55,7 +59,7 @@ public:
       : program(program), data(data), order(order), next(program.inputs.size()) {
     std::size_t widest = 0;
     for (const Input &input : program.inputs) {
-      coordinates.push_back(coordinateOver(program, input.axes, job));
+      coordinates.push_back(positionOf(program, job).along(input.axes));
       widest = std::max(widest, static_cast<std::size_t>(elements(input.sample)) *
                                     sizeInBytes(input.slice.dtype));
     }
@@ -75,13 +79,6 @@ public:
   void goTo(std::int64_t position) { std::fill(next.begin(), next.end(), LoadPosition{position, 0}); }
 
 private:
-  static int coordinateOver(const Program &program, const AxisList &axes, const Job &job) {
-    int coordinate = 0;
-    for (int axis : axes)
-      coordinate = coordinate * program.axes[axis].size + job.mesh().coordinate(job.rank(), axis);
-    return coordinate;
-  }
-
   const Program &program;
   const Dataset &data;
   SampleOrder order;
@@ -161,21 +158,22 @@ private:
   void fillParameters() {
     for (const Storage &storage : program.storages) {
       if (storage.shard.isPlaced())
-        fill(storage, storage.communicator < 0 ? 0 : device->rankIn(storage.communicator));
+        fill(storage);
       if (storage.hasCopy())
-        fill(storage.asReplicated(), 0);
+        fill(storage.asReplicated());
       // Not a second copy of the parameters in each rank.
       if (sources.weights)
         sources.weights->releasePages();
     }
   }
 
-  void fill(const Storage &storage, int coordinate) {
+  void fill(const Storage &storage) {
+    const RankPosition position = positionOf(program, device->job());
     device->write(storage.shard, [&](float *shard) {
       if (sources.weights)
-        loadShard(*sources.weights, storage, coordinate, shard);
+        loadShard(*sources.weights, storage, position, shard);
       else
-        initializeShard(storage, coordinate, options.seed, shard);
+        initializeShard(storage, position, options.seed, shard);
     });
   }
 

@@ -97,14 +97,57 @@ ShardLayout layoutOf(const Storage &storage) {
   tile.total = storage.size;
   if (storage.layout != Layout::Dimension)
     return tile;
-  const Shape &shape = storage.members[0].shape;
+  const Parameter &parameter = storage.members[0];
   const auto dim = static_cast<std::size_t>(storage.dim);
-  for (std::size_t d = 0; d < shape.size(); ++d)
+  for (std::size_t d = 0; d < parameter.shape.size(); ++d)
     if (d != dim)
-      (d < dim ? tile.outer : tile.inner) *= static_cast<std::size_t>(shape[d]);
-  tile.total = static_cast<std::size_t>(shape[dim]);
+      (d < dim ? tile.outer : tile.inner) *= static_cast<std::size_t>(partExtent(parameter, d));
+  tile.total = static_cast<std::size_t>(partExtent(parameter, dim));
   tile.local = storage.shard.count / std::max<std::size_t>(tile.outer * tile.inner, 1);
   return tile;
+}
+
+/// The members of `storage`, whole and one after another. All ranks call it, and all have the result.
+std::vector<float> gatherMembers(const Storage &storage, const Program &program, Device &device) {
+  const float *shard = device.read(storage.shard.isPlaced() ? storage.shard : storage.copy);
+  std::vector<float> parts;
+  if (storage.communicator >= 0 && storage.shard.isPlaced()) {
+    parts.resize(storage.size);
+    device.communicator(storage.communicator).allGather(shard, parts.data(), layoutOf(storage));
+  } else {
+    parts.assign(shard, shard + storage.size);
+  }
+  if (storage.splitCommunicator < 0)
+    return parts;
+  Communicator &others = device.communicator(storage.splitCommunicator);
+  std::vector<float> all(storage.size * static_cast<std::size_t>(others.size()));
+  ShardLayout joined;
+  joined.local = storage.size;
+  joined.total = all.size();
+  others.allGather(parts.data(), all.data(), joined);
+  std::vector<std::size_t> starts;
+  std::size_t size = 0;
+  for (const Parameter &parameter : storage.members) {
+    starts.push_back(size);
+    size += static_cast<std::size_t>(elements(parameter.shape));
+  }
+  std::vector<float> whole(size);
+  // What a rank with these parts has, stored whole.
+  Storage part = storage.asReplicated();
+  part.shard = Buffer::unplaced(storage.size);
+  RankPosition position{program.axes, std::vector<int>(program.axes.size())};
+  for (int index = 0; index < others.size(); ++index) {
+    int rest = index;
+    for (int a = storage.splitAxes.count; a-- > 0;) {
+      const auto axis = static_cast<std::size_t>(storage.splitAxes.axis[a]);
+      position.coordinates[axis] = rest % program.axes[axis].size;
+      rest /= program.axes[axis].size;
+    }
+    const float *from = all.data() + static_cast<std::size_t>(index) * storage.size;
+    for (const Run &run : shardRuns(part, position))
+      std::copy_n(from + run.inShard, run.count, whole.data() + starts[run.member] + run.inParameter);
+  }
+  return whole;
 }
 
 } // namespace
@@ -137,11 +180,16 @@ std::string checkWeights(const WeightFiles &file, const Program &program) {
          " tensor(s) that the model does not use: " + unused.list();
 }
 
-void loadShard(const WeightFiles &file, const Storage &storage, int coordinate, float *shard) {
+void loadShard(const WeightFiles &file, const Storage &storage, const RankPosition &position,
+               float *shard) {
   std::fill_n(shard, storage.shard.count, 0.0f);
-  for (const Run &run : shardRuns(storage, coordinate))
-    find(file, storage.members[run.member])
-        ->readFloats(run.inParameter, run.count, shard + run.inShard);
+  std::vector<const FileTensor *> tensors(storage.members.size());
+  for (const Run &run : shardRuns(storage, position)) {
+    const FileTensor *&tensor = tensors[run.member];
+    if (!tensor)
+      tensor = find(file, storage.members[run.member]);
+    tensor->readFloats(run.inParameter, run.count, shard + run.inShard);
+  }
 }
 
 void exportWeights(const OutputPath &path, const Program &program, Device &device) {
@@ -175,17 +223,15 @@ void exportWeights(const OutputPath &path, const Program &program, Device &devic
     const auto [storage, parameter] = member;
     auto [at, isFirst] = gathered.try_emplace(storage);
     std::vector<float> &whole = at->second;
-    if (isFirst) {
-      const float *shard = device.read(storage->shard.isPlaced() ? storage->shard : storage->copy);
-      if (storage->communicator >= 0 && storage->shard.isPlaced()) {
-        whole.resize(storage->size);
-        device.communicator(storage->communicator).allGather(shard, whole.data(), layoutOf(*storage));
-      } else {
-        whole.assign(shard, shard + storage->size);
-      }
-    }
+    if (isFirst)
+      whole = gatherMembers(*storage, program, device);
     if (writer && !spoilt) { // else the other ranks gather on
-      const float *first = whole.data() + parameter->offset;
+      const float *first = whole.data();
+      for (const Parameter &before : storage->members) {
+        if (&before == parameter)
+          break;
+        first += elements(before.shape);
+      }
       const auto count = static_cast<std::size_t>(elements(parameter->shape));
       badValues = static_cast<std::size_t>(
           std::count_if(first, first + count, [](float value) { return !std::isfinite(value); }));

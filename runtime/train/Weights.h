@@ -25,7 +25,8 @@ namespace fsdp::rt {
 std::string checkWeights(const WeightFiles &file, const Program &program);
 
 /// Fills a shard from a file that `checkWeights` has accepted; padding becomes zero.
-void loadShard(const WeightFiles &file, const Storage &storage, int coordinate, float *shard);
+void loadShard(const WeightFiles &file, const Storage &storage, const RankPosition &position,
+               float *shard);
 
 /// Writes every parameter as F32 to `path`, all or nothing (a stream ends where it fails). Every rank
 /// calls it, between segments; rank 0 writes, one storage at a time. Error: a value that is not

@@ -185,8 +185,8 @@ public:
   }
 
 private:
-  int coordinateIn(const Storage &storage) const {
-    return storage.communicator < 0 ? 0 : device->rankIn(storage.communicator);
+  RankPosition position() const {
+    return {program.axes, device->job().mesh().coordinates(device->rank())};
   }
 
   void fill(std::int64_t batch) {
@@ -208,7 +208,7 @@ private:
   void fill(const Storage &storage) {
     device->write(storage.shard, [&](float *shard) {
       std::fill_n(shard, storage.shard.count, 0.0f);
-      for (const Run &run : shardRuns(storage, coordinateIn(storage))) {
+      for (const Run &run : shardRuns(storage, position())) {
         const Numbers &from = find(wanted.parameters, storage.members[run.member].name);
         for (std::size_t i = 0; i < run.count; ++i)
           shard[run.inShard + i] = static_cast<float>(from.values[run.inParameter + i]);
@@ -236,7 +236,7 @@ private:
   void compareShard(const Storage &storage, const std::string &what, const Buffer &buffer) {
     const float *shard = device->read(buffer);
     std::vector<bool> meant(buffer.count, false);
-    for (const Run &run : shardRuns(storage, coordinateIn(storage))) {
+    for (const Run &run : shardRuns(storage, position())) {
       const std::string name = std::string(storage.members[run.member].name) + "." + what;
       const Expected *e = findExpected(wanted.tensors, name);
       if (!e) {

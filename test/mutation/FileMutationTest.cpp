@@ -29,6 +29,7 @@ namespace {
 constexpr Parameter kMembers[] = {
     {"table", nullptr, {2, 3}, {2, 3}, 0, Initializer::zeros(), true},
     {"bias", nullptr, {3}, {3}, 6, Initializer::zeros(), false}};
+constexpr MeshAxis kAxes[] = {{"fsdp", 2}};
 constexpr Storage kStorages[] = {
     {"unit", Layout::Flat, {0}, 0, 0, 9, 0, ArenaSpan<float>{0, 5}, {}, kMembers}};
 constexpr Input kTensors[] = {
@@ -148,7 +149,7 @@ std::string readByProgram(Kind kind, const std::string &path) {
       checkWeights(weights, program);
       for (int rank = 0; rank < 2; ++rank) {
         float shard[5];
-        loadShard(weights, kStorages[0], rank, shard);
+        loadShard(weights, kStorages[0], {kAxes, {rank}}, shard);
       }
       return "";
     }

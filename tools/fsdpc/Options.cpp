@@ -296,9 +296,6 @@ void Options::checkMesh(mlir::ModuleOp module) const {
                                                {1}, llvm::ArrayRef<int64_t>());
   auto has = [&](llvm::StringRef name) { return axes.getAxisIndex(name) >= 0; };
   const std::string got = ", got mesh " + ir::describeAxes(axes) + "; ";
-  for (auto [name, size] : llvm::zip_equal(axes.getAxisNames(), axes.getAxisSizes()))
-    require(size == 1 || !llvm::is_contained({"tensor", "context", "pipeline"}, name.getValue()),
-            "a mesh with axis '" + name.str() + "'; use 'data' and 'fsdp', or --batch-axes");
   if (strategyGiven)
     if (std::string mismatch = ir::explainMismatch(*ir::findStrategy(pipeline.strategy), axes);
         !mismatch.empty())

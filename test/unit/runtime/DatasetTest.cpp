@@ -188,6 +188,7 @@ TEST(DatasetTest, RefusesValuesThatAreWrong) {
 constexpr Parameter kMembers[] = {
     {"kernel", "old.kernel", {2, 3}, {6}, 0, Initializer::zeros(), true},
     {"bias", nullptr, {3}, {3}, 6, Initializer::zeros(), false}};
+constexpr MeshAxis kAxes[] = {{"fsdp", 2}};
 constexpr Storage kStorages[] = {
     {"unit", Layout::Flat, {0}, 0, 0, 9, 0, ArenaSpan<float>{0, 5}, {}, kMembers}};
 
@@ -213,9 +214,9 @@ TEST(WeightsTest, ShardsAreFilledFromGlobalTensors) {
     const WeightFiles weights(file.path);
     EXPECT_EQ(checkWeights(weights, program()), "");
     std::vector<float> shard(5, -1);
-    loadShard(weights, kStorages[0], 0, shard.data());
+    loadShard(weights, kStorages[0], {kAxes, {0}}, shard.data());
     EXPECT_EQ(shard, (std::vector<float>{1, 2, 3, 4, 5}));
-    loadShard(weights, kStorages[0], 1, shard.data());
+    loadShard(weights, kStorages[0], {kAxes, {1}}, shard.data());
     EXPECT_EQ(shard, (std::vector<float>{6, 7, 8, 9, 0}));
   }
 }

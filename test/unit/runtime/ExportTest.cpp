@@ -38,7 +38,7 @@ Program program() {
   return program;
 }
 
-/// Runs `fill(storage, coordinate, shard)` for every storage on six ranks, and exports to `path`.
+/// Runs `fill(storage, position, shard)` for every storage on six ranks, and exports to `path`.
 template <typename Fill> int exportFrom(const std::string &path, Fill fill) {
   const Program tables = program();
   JobOptions options;
@@ -48,7 +48,7 @@ template <typename Fill> int exportFrom(const std::string &path, Fill fill) {
     const std::unique_ptr<Device> device = target::open(tables, job);
     for (const Storage &storage : tables.storages)
       device->write(storage.shard, [&](float *shard) {
-        fill(storage, storage.communicator < 0 ? 0 : device->rankIn(storage.communicator), shard);
+        fill(storage, {tables.axes, job.mesh().coordinates(job.rank())}, shard);
       });
     exportWeights(path, tables, *device);
     return 0;
@@ -58,8 +58,8 @@ template <typename Fill> int exportFrom(const std::string &path, Fill fill) {
 TEST(ExportTest, EveryLayoutBecomesGlobalTensorsAndComesBack) {
   TemporaryFile first("first"), second("second");
   ASSERT_EQ(
-      exportFrom(first.path, [](const Storage &storage, int coordinate,
-                                float *shard) { initializeShard(storage, coordinate, 3, shard); }),
+      exportFrom(first.path, [](const Storage &storage, const RankPosition &position,
+                                float *shard) { initializeShard(storage, position, 3, shard); }),
       0);
   const WeightFiles file(first.path);
   EXPECT_EQ(checkWeights(file, program()), "");
@@ -77,7 +77,7 @@ TEST(ExportTest, EveryLayoutBecomesGlobalTensorsAndComesBack) {
     alone.layout = Layout::Replicated;
     alone.shard = ArenaSpan<float>{0, storage.size};
     std::vector<float> expected(storage.size), got(storage.size);
-    initializeShard(alone, 0, 3, expected.data());
+    initializeShard(alone, {kAxes, {0, 0}}, 3, expected.data());
     for (const Parameter &parameter : storage.members)
       file.find(parameter.name)
           ->readFloats(0, std::size_t(elements(parameter.shape)), got.data() + parameter.offset);
@@ -85,15 +85,15 @@ TEST(ExportTest, EveryLayoutBecomesGlobalTensorsAndComesBack) {
   }
 
   ASSERT_EQ(
-      exportFrom(second.path, [&](const Storage &storage, int coordinate,
-                                  float *shard) { loadShard(file, storage, coordinate, shard); }),
+      exportFrom(second.path, [&](const Storage &storage, const RankPosition &position,
+                                  float *shard) { loadShard(file, storage, position, shard); }),
       0);
   EXPECT_EQ(first.read(), second.read());
 }
 
 TEST(ExportTest, AFailureEndsEveryRank) {
   testing::internal::CaptureStderr();
-  EXPECT_EQ(exportFrom("/nowhere/out", [](const Storage &, int, float *) {}), 1);
+  EXPECT_EQ(exportFrom("/nowhere/out", [](const Storage &, const RankPosition &, float *) {}), 1);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("cannot create '/nowhere/out'"),
             std::string::npos);
 }

@@ -89,18 +89,21 @@ constexpr Parameter kMembers[] = {
     {"bias", nullptr, {7}, {7}, 35, Initializer::constant(3), false},
     {"scale", nullptr, {4}, {4}, 42, Initializer::uniform(-1, 1), false}};
 
+/// As many ranks as a storage needs.
+constexpr MeshAxis kAxis[] = {{"fsdp", 50}};
+
 Storage flat(std::size_t local) {
   return {"unit", Layout::Flat, {0}, 0, 0, 46, 0, ArenaSpan<float>{0, local}, {}, kMembers};
 }
 
 TEST(RandomTest, InitialValuesDoNotDependOnTheMesh) {
   std::vector<float> whole(46);
-  initializeShard(flat(46), 0, 9, whole.data());
+  initializeShard(flat(46), {kAxis, {0}}, 9, whole.data());
   for (int ranks : {2, 3, 7, 50}) {
     const std::size_t local = (46 + std::size_t(ranks) - 1) / std::size_t(ranks);
     for (int rank = 0; rank < ranks; ++rank) {
       std::vector<float> shard(local, -99);
-      initializeShard(flat(local), rank, 9, shard.data());
+      initializeShard(flat(local), {kAxis, {rank}}, 9, shard.data());
       for (std::size_t i = 0; i < local; ++i) {
         const std::size_t global = std::size_t(rank) * local + i;
         EXPECT_EQ(shard[i], global < 46 ? whole[global] : 0.0f) << ranks << ' ' << rank << ' ' << i;
@@ -116,14 +119,14 @@ TEST(RandomTest, InitialValuesDoNotDependOnTheMesh) {
 // The same parameter, cut along its second dimension, holds the same values.
 TEST(RandomTest, InitialValuesDoNotDependOnTheLayout) {
   std::vector<float> whole(46), shard(5 * 3);
-  initializeShard(flat(46), 0, 9, whole.data());
+  initializeShard(flat(46), {kAxis, {0}}, 9, whole.data());
   for (int rank = 0; rank < 3; ++rank) {
     const Storage cut{"kernel", Layout::Dimension,
                       {0},      0,
                       1,        35,
                       0,        ArenaSpan<float>{0, 15},
                       {},       Table<Parameter>(kMembers, 1)};
-    initializeShard(cut, rank, 9, shard.data());
+    initializeShard(cut, {kAxis, {rank}}, 9, shard.data());
     for (int o = 0; o < 5; ++o)
       for (int l = 0; l < 3; ++l)
         EXPECT_EQ(shard[std::size_t(o * 3 + l)],

@@ -15,6 +15,7 @@ namespace {
 constexpr Parameter kMembers[] = {
     {"transformer.wte", nullptr, {2, 3}, {2, 3}, 0, Initializer::zeros(), true},
     {"transformer.ln.bias", "shift", {3}, {3}, 6, Initializer::zeros(), false}};
+constexpr MeshAxis kAxes[] = {{"fsdp", 2}};
 constexpr Storage kStorages[] = {
     {"unit", Layout::Flat, {0}, 0, 0, 9, 0, ArenaSpan<float>{0, 5}, {}, kMembers}};
 
@@ -70,9 +71,9 @@ std::string remarkOn(const std::string &path) {
     const WeightFiles files(path);
     remark = checkWeights(files, program());
     std::vector<float> shard(5, -1);
-    loadShard(files, kStorages[0], 0, shard.data());
+    loadShard(files, kStorages[0], {kAxes, {0}}, shard.data());
     EXPECT_EQ(shard, (std::vector<float>{1, 2, 3, 4, 5}));
-    loadShard(files, kStorages[0], 1, shard.data());
+    loadShard(files, kStorages[0], {kAxes, {1}}, shard.data());
     EXPECT_EQ(shard, (std::vector<float>{6, 7, 8, 9, 0}));
   });
   return message == "no error" ? remark : message;
