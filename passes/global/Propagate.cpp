@@ -96,7 +96,7 @@ private:
       return mesh.emitError()
              << "nothing uses axis " << unused
              << ": 'data', 'fsdp' and the option 'batch-axes' split the batch; name "
-                "it there, in a constraint or in a placement, or leave it out";
+                "it there, in a constraint, in the split of a parameter or in a placement, or leave it out";
     return success();
   }
 

@@ -15,10 +15,9 @@
 // RUN: bash -c 'set -e; for s in ddp zero1 zero2 fsdp hsdp; do for p in f32 bf16; do %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t/model.mlir %t.$s strategy=$s precision=$p; %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.3d.mlir %t.$s strategy=$s batch-axes=node precision=$p; done; done'
 // RUN: bash -c 'set -e; for s in ddp zero1 zero2 fsdp; do for b in unit parameter; do %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.1d.mlir %t.$s strategy=$s buckets=$b accumulate=2; done; done'
 // RUN: bash -c 'set -e; for s in "shard=*:flat(fsdp+node+data) reshard-after-forward=axes:fsdp" "shard=*:flat(node+fsdp) reshard-after-forward=axes:node" "shard=*:flat(fsdp+node+data) reshard-after-forward=axes:fsdp+node precision=bf16" "strategy=zero2 shard=*:0(fsdp+data)"; do %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.3d.mlir %t.axes $s batch-axes=node; done'
-// RUN: not fsdp-opt %t/model.mlir --fsdp-to-local="shard=w:_,_;b:data" 2>&1 | FileCheck %s --check-prefix=COMPUTE
+// RUN: bash -c 'set -e; for s in "shard=w:_,_;b:data" "strategy=zero1 shard=m:data,_" "strategy=ddp shard=v:_,fsdp;w:fsdp,data" "precision=bf16 shard=v:_,data@0"; do %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t/model.mlir %t.compute "$s"; done'
 // RUN: not fsdp-opt %t/model.mlir --fsdp-to-local="buckets=layer" 2>&1 | FileCheck %s --check-prefix=BUCKETS
 
-// COMPUTE: error: 'fsdp.param' op 'b' is to be split in compute as #fsdp.sharding<@mesh, [{"data"}]>, which is not available yet; leave its compute sharding out
 // BUCKETS: error: option 'buckets' is 'layer', expected unit or parameter
 
 // In f32 the copy is the parameter; the update cuts its shard out of it.

@@ -1,9 +1,10 @@
 // Two axes: parameters are stored over one and replicated over the other (hybrid sharding); gradients are
-// scattered over the first, then summed over the second. A third axis, tensor, takes no samples.
+// scattered over the first, then summed over the second. A third axis, tensor, takes no samples:
+// a parameter is split over it in compute, and one that is not in a storage beside it.
 // RUN: fsdp-opt %s --fsdp-to-global=strategy=hsdp --fsdp-partition | %{plain} | FileCheck %s
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.hsdp strategy=hsdp
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %s %t.mixed "shard=b:replicated;w:0"
-// RUN: sed 's/\["data"=2, "fsdp"=3\]/["tensor"=2, "fsdp"=3, "data"=2]/' %s > %t.3d.mlir
+// RUN: sed 's/\["data"=2, "fsdp"=3\]/["tensor"=2, "fsdp"=3, "data"=2]/; s/init <normal, 0.5>/init <normal, 0.5> split [["tensor"], []]/' %s > %t.3d.mlir
 // RUN: fsdp-opt %t.3d.mlir --fsdp-to-global --fsdp-partition | %{plain} | FileCheck %s --check-prefix=TENSOR
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.3d.mlir %t.3d
 
@@ -18,8 +19,11 @@
 // CHECK: %[[Q:.*]] = fsdp.square_sum %[[G]]
 // CHECK-NEXT: fsdp.all_reduce sum %[[Q]] over ["fsdp"] : tensor<f64>
 
+// TENSOR: fsdp.storage @u.flat.tensor : tensor<16xf32> flat over ["fsdp"] states [{{.*}}] members [#fsdp.member<@w at 0>]
+// TENSOR: fsdp.storage @u.flat : tensor<16xf32> flat over ["fsdp"] states [{{.*}}] members [#fsdp.member<@b at 0>]
 // TENSOR: fsdp.input "x" sample_dim 0 shard_of 10 over ["fsdp", "data"] : tensor<2x6xf32>
-// TENSOR-NOT: over ["tensor"
+// TENSOR: nn.einsum "bi,io->bo" %{{.*}} : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32>
+// TENSOR: fsdp.all_reduce sum %{{.*}} over ["tensor"] : tensor<2x3xf32>
 fsdp.mesh @mesh <["data"=2, "fsdp"=3]>
 fsdp.param @w : tensor<6x3xf32> unit "u" init <normal, 0.5>
 fsdp.param @b : tensor<3xf32> unit "u" init <constant, 0.0>

@@ -38,10 +38,11 @@ fsdp.step @evaluate evaluate {
 }
 
 //--- mesh.mlir
-// The batch is split over all axes but tensor and pipeline, in the mesh's order.
+// The batch is split over the axes that are for it, in the mesh's order; tensor is for a parameter.
 // MESH: fsdp.input {{.*}} [#fsdp.sharding<@mesh, [{"fsdp", "data"}, {}]>]
 // MESH: nn.reduce {{.*}} [#fsdp.sharding<@mesh, [{}], unreduced = {"data", "fsdp"}>]
-fsdp.mesh @mesh <["pipeline"=1, "fsdp"=2, "tensor"=2, "data"=2]>
+fsdp.mesh @mesh <["fsdp"=2, "tensor"=2, "data"=2]>
+fsdp.param @w : tensor<6xf32> unit "u" init <constant, 0.0> split [["tensor"]]
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<10x6xf32>
   %y = nn.reduce sum "b i -> i" %x : tensor<10x6xf32> -> tensor<6xf32>

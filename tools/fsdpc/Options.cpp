@@ -314,7 +314,8 @@ void Options::checkMesh(mlir::ModuleOp module) const {
   if (mlir::StringAttr unused = ir::findUnusedAxis(module, pipeline.batchAxes, stored))
     throw UsageError("nothing uses axis '" + unused.str() +
                      "' of the mesh: 'data' and 'fsdp' split the "
-                     "batch, others if --batch-axes names them; use one of these, or leave it out");
+                     "batch, others if --batch-axes names them, and parameters and values are split as the "
+                     "model or --shard says; use it there, or leave it out");
 }
 
 Emit Options::getEmit() const {

@@ -267,3 +267,42 @@ fsdp.program @p role {} {
   fsdp.segment @s train next [@t] {
   }
 }
+
+// -----
+
+// param C8: split has a list of axes for each dimension, and no axis twice.
+// expected-error @below {{'split' has 1 entries, expected 2, one for each dimension}}
+fsdp.param @a : tensor<4x2xf32> unit "u" init <constant, 0.0> split [["tensor"]]
+
+// -----
+
+// expected-error @below {{'split' has the entry "tensor", expected a list of names of axes}}
+fsdp.param @a : tensor<4x2xf32> unit "u" init <constant, 0.0> split ["tensor", []]
+
+// -----
+
+// expected-error @below {{'split' names axis "tensor" twice; an axis splits one dimension}}
+fsdp.param @a : tensor<4x2xf32> unit "u" init <constant, 0.0> split [["tensor"], ["data", "tensor"]]
+
+// -----
+
+// param C9: what is split and stored along one dimension divides there.
+fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
+// expected-error @below {{is stored and split in compute along dimension 0 of size 6, expected a multiple of 4, the parts; store it flat or along another dimension}}
+fsdp.param @a : tensor<6xf32> unit "u" init <constant, 0.0> placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"tensor"}]>>
+
+// -----
+
+// storage C5: members are split over the same axes, none of them the storage's.
+fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
+fsdp.param @a : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"tensor"}]>>
+fsdp.param @b : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
+// expected-error @below {{has members 'a' and 'b', which are split over different axes in compute; give them different storages}}
+fsdp.storage @u : tensor<16xf32> flat over ["fsdp"] states [] members [#fsdp.member<@a at 0>, #fsdp.member<@b at 2>]
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
+fsdp.param @a : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"tensor"}]>>
+// expected-error @below {{is over axis "tensor", over which its member 'a' is split in compute}}
+fsdp.storage @u : tensor<16xf32> flat over ["tensor"] states [] members [#fsdp.member<@a at 0>]

@@ -113,6 +113,14 @@ TEST_F(ModelErrorTest, ConstraintsThatDoNotFit) {
   EXPECT_MISTAKE_HAS(constrain(x, "_,a", 1001), "priority is 1001, expected 0 to 1000");
 }
 
+TEST_F(ModelErrorTest, SplitsThatDoNotFit) {
+  const Parameter w = model->unit("u").parameter("split", {4, 2}, zeros());
+  EXPECT_MISTAKE_HAS(w.split("tensor"), "split of parameter 'split': 'tensor' has 1 entries, expected 2, one for "
+                                        "each dimension ('_' for an unsharded one)");
+  EXPECT_MISTAKE_HAS(w.split("a,a"), "'a,a' names axis 'a' twice; an axis splits one dimension");
+  EXPECT_MISTAKE_HAS(w.split("_,?"), "'_,?' has '?', expected '_' or axes joined by '+'");
+}
+
 TEST_F(ModelErrorTest, TokensThatAreNoRows) {
   EXPECT_MISTAKE(model->tokens("tokens", {6}, 61),
                  "tokens 'tokens' have 1 dimensions and a vocabulary of 61, expected samples by "

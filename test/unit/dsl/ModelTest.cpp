@@ -97,6 +97,15 @@ TEST_F(ModelTest, ConstraintsNameAxesThatTheMeshGetsLater) {
   EXPECT_EQ(count(ir, R"(<@mesh, [{}]> {)"), 1) << ir;
 }
 
+TEST_F(ModelTest, ParametersAreSplitOverAxesThatTheMeshGetsLater) {
+  Model model(context);
+  Parameter w = model.unit("u").parameter("w", {4, 6}, zeros()).split("_,tensor+data");
+  model.loss(mean(square(einsum("bi,io->bo", model.input("x", {6, 4}), w))));
+  auto module = take(model);
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  EXPECT_EQ(count(text(*module), R"(split [[], ["tensor", "data"]])"), 1) << text(*module);
+}
+
 TEST_F(ModelTest, NamesOfParametersComeFromScopes) {
   Model model(context);
   Scope block = model.unit("h0");
