@@ -473,9 +473,13 @@ private:
       return streams::update;
     if (op->getDiscardableAttr(FSDPDialect::gathersAttrName))
       return streams::gather;
-    if (isMeeting(op))
-      return streams::reduce;
-    return streams::compute;
+    if (!isMeeting(op))
+      return streams::compute;
+    // What compute waits for does not queue behind gradients.
+    bool isActivation = !op->getDiscardableAttr(FSDPDialect::reducesAttrName) &&
+                        getStructure(op).direction != Direction::update &&
+                        cast<RankedTensorType>(op->getResult(0).getType()).getRank() != 0;
+    return isActivation ? streams::activation : streams::reduce;
   }
 
   static void findStateEffects(Operation *op, PlannedLaunch &launch) {

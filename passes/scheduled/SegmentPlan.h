@@ -17,8 +17,8 @@ namespace mlir::fsdp {
 /// The streams of a program.
 namespace streams {
 constexpr llvm::StringLiteral compute = "compute", gather = "gather", reduce = "reduce",
-                              input = "input", update = "update";
-constexpr llvm::StringLiteral all[] = {compute, gather, reduce, input, update};
+                              input = "input", update = "update", activation = "activation";
+constexpr llvm::StringLiteral all[] = {compute, gather, reduce, input, update, activation};
 } // namespace streams
 
 /// True where `op` changes the shape alone and leaves the elements in their order: it then moves

@@ -23,12 +23,12 @@
 // CHECK: fsdp.launch "a flatten 2" on "compute" of "w" backward ins(%[[C]] : {{.*}}) outs(%[[A2]] :
 // CHECK: fsdp.launch "a padding" on "compute" of "w" backward outs(%[[A3]] :
 // CHECK-NEXT: arith.constant dense<0.000000e+00> : tensor<4xf32>
-// CHECK: fsdp.launch "all_reduce" on "reduce" wait(%{{.*}}) ins(%[[A]] :
+// CHECK: fsdp.launch "all_reduce" on "activation" wait(%{{.*}}) ins(%[[A]] :
 // CHECK: fsdp.launch "b flatten" on "compute" ins(%[[A0]] : {{.*}}) outs(%[[B]] :
-// CHECK: fsdp.launch "all_reduce 2" on "reduce" wait(%{{.*}}) ins(%[[B]] :
+// CHECK: fsdp.launch "all_reduce 2" on "activation" wait(%{{.*}}) ins(%[[B]] :
 // CHECK-NEXT: bb0
 // CHECK-NEXT: fsdp.all_reduce
-// CHECK: fsdp.launch "all_reduce 3" on "reduce" ins(%[[C]] :
+// CHECK: fsdp.launch "all_reduce 3" on "activation" ins(%[[C]] :
 // CHECK-NOT: "constant 2"
 module attributes {fsdp.phase = "local"} {
   fsdp.mesh @mesh <["fsdp"=2]>

@@ -1,9 +1,7 @@
-//===- LocalValues.cpp - reshard and mask what one rank holds -------------===//
+//===- LocalValues.cpp - what one rank holds, and its padding -------------===//
 
 #include "passes/local/partition/LocalValues.h"
-#include "mlir/IR/Matchers.h"
 #include "passes/MeshAxes.h"
-#include "passes/global/StepShardings.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -44,20 +42,15 @@ bool LocalValues::isUneven(Value global, ShardingAttr sharding) const {
                       [&](int64_t dim) { return isUneven(global, sharding, dim); });
 }
 
-static DimAxes axesOf(ShardingAttr sharding) {
+DimAxes LocalValues::axesOf(ShardingAttr sharding) {
   DimAxes axes;
   for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
     axes.push_back(sharding.getAxes(dim));
   return axes;
 }
 
-static bool isSplat(Value value) {
-  SplatElementsAttr splat;
-  return matchPattern(value, m_Constant(&splat));
-}
-
 //===----------------------------------------------------------------------===//
-// Resharding
+// Values
 //===----------------------------------------------------------------------===//
 
 void LocalValues::define(Value global, LocalValue local) {
@@ -66,18 +59,9 @@ void LocalValues::define(Value global, LocalValue local) {
   resharded[{global, local.sharding}] = local;
 }
 
-void LocalValues::remark(Operation *consumer, Value global, Operation *collective) const {
-  auto interface = cast<CollectiveOpInterface>(collective);
-  // An inserted move stands for the op that needs it.
-  if (isa<ReshardOp>(consumer))
-    for (Operation *user : consumer->getUsers()) // the first one comes last
-      consumer = user;
-  InFlightDiagnostic diag = consumer->emitRemark()
-                            << "'" << consumer->getName() << "' takes '" << nameOf(global)
-                            << "' in another sharding: " << collective->getName().stripDialect()
-                            << " over [";
-  llvm::interleaveComma(interface.getAxes(), diag);
-  diag << "] of " << interface.getBytes() << " bytes";
+LocalValue LocalValues::remember(Value global, LocalValue local) {
+  known[global].push_back(local);
+  return resharded[{global, local.sharding}] = local;
 }
 
 Value LocalValues::overMicrobatches(Value local, ReduceKind kind,
@@ -103,165 +87,6 @@ Value LocalValues::samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes,
         builder, loc, RankedTensorType::get({}, builder.getI64Type()), batch, counted,
         axisArray(ranks), mesh.getAxisSize(kMicrobatchAxis));
   return count;
-}
-
-/// False, after a diagnostic, where `global` would have to move between microbatches.
-bool LocalValues::moves(Value global, ArrayRef<StringAttr> axes, Operation *consumer) {
-  if (!llvm::is_contained(axes, kMicrobatchAxis))
-    return true;
-  // A move that propagation has inserted is made for an op.
-  if (isa<ReshardOp>(consumer) && !consumer->use_empty())
-    consumer = *consumer->user_begin();
-  if (!failed)
-    consumer->emitError() << "'" << consumer->getName() << "' needs all samples of '"
-                          << nameOf(global)
-                          << "' at once, but with gradient accumulation a step computes them in "
-                          << mesh.getAxisSize(kMicrobatchAxis)
-                          << " microbatches, one after another; train without accumulation";
-  failed = true;
-  return false;
-}
-
-/// The padding of `local` where a collective has left zeros in that along `dim`.
-Padding LocalValues::paddedAlong(Value global, const LocalValue &local, int64_t dim) const {
-  bool alone = llvm::none_of(llvm::seq<int64_t>(0, local.sharding.getRank()), [&](int64_t other) {
-    return other != dim && isUneven(global, local.sharding, other);
-  });
-  return alone && isUneven(global, local.sharding, dim) ? Padding::zeros : local.padding;
-}
-
-/// Reduces partial sums: straight into the wanted split where that is possible, else everywhere.
-LocalValue LocalValues::reduced(Value global, LocalValue local, const DimAxes &wanted,
-                                Operation *consumer) {
-  Location loc = global.getLoc();
-  DimAxes axes = axesOf(local.sharding);
-  SmallVector<StringAttr> partial(local.sharding.getUnreduced());
-  bool maximum = reducesByMaximum(global.getDefiningOp());
-  const ReduceKind kind = maximum ? ReduceKind::max : ReduceKind::sum;
-  if (!scatterEach || maximum)
-    local.value = overMicrobatches(local.value, kind, partial);
-  for (size_t dim = 0; dim < wanted.size(); ++dim) {
-    const AxisList &target = wanted[dim];
-    bool scatters =
-        !maximum && axes[dim].empty() && !target.empty() &&
-        llvm::all_of(target, [&](StringAttr axis) { return llvm::is_contained(partial, axis); });
-    if (!scatters)
-      continue;
-    axes[dim] = target;
-    llvm::erase_if(partial, [&](StringAttr axis) { return llvm::is_contained(target, axis); });
-    ShardingAttr scattered = sharding(axes, partial);
-    local.value = ReduceScatterOp::create(builder, loc, localType(global, scattered), local.value,
-                                          dim, axisArray(target));
-    local.sharding = scattered;
-    local.padding = paddedAlong(global, local, dim);
-  }
-  ShardingAttr complete = sharding(axes);
-  if (LocalValue known = resharded.lookup({global, complete}); known.value)
-    return known;
-  local.value = overMicrobatches(local.value, kind, partial);
-  if (!partial.empty())
-    local.value =
-        AllReduceOp::create(builder, loc, kind, local.value, axisArray(inMeshOrder(partial)));
-  local.sharding = complete;
-  resharded[{global, complete}] = local;
-  return local;
-}
-
-/// True where splitting a dimension of `size` over `major` and each part over `minor` is splitting
-/// it over both together.
-static bool nests(MeshAttr mesh, int64_t size, ArrayRef<StringAttr> major,
-                  ArrayRef<StringAttr> minor) {
-  return major.empty() || size % (mesh.getSize(major) * mesh.getSize(minor)) == 0;
-}
-
-LocalValue LocalValues::gathered(Value global, LocalValue local, const DimAxes &wanted,
-                                 Operation *consumer) {
-  auto type = cast<RankedTensorType>(global.getType());
-  DimAxes axes = axesOf(local.sharding);
-  for (auto [dim, target] : llvm::enumerate(wanted)) {
-    AxisList &current = axes[dim];
-    if (current == target)
-      continue; // as it is wanted, whether or not parts nest
-    size_t common = 0;
-    while (common < current.size() && common < target.size() && current[common] == target[common])
-      ++common;
-    ArrayRef<StringAttr> all(current);
-    // The axes to keep: what both begin with, if parts nest in parts.
-    size_t keep =
-        nests(mesh, type.getDimSize(dim), all.take_front(common), all.drop_front(common)) &&
-                nests(mesh, type.getDimSize(dim), all.take_front(common),
-                      ArrayRef<StringAttr>(target).drop_front(common))
-            ? common
-            : 0;
-    if (keep == current.size())
-      continue;
-    SmallVector<StringAttr> over(all.drop_front(keep));
-    if (!moves(global, over, consumer))
-      return local;
-    current.resize(keep);
-    ShardingAttr sharding = this->sharding(axes);
-    Operation *gather = AllGatherOp::create(builder, global.getLoc(), localType(global, sharding),
-                                            local.value, dim, axisArray(over));
-    remark(consumer, global, gather);
-    local.value = gather->getResult(0);
-    local.sharding = sharding;
-  }
-  return local;
-}
-
-LocalValue LocalValues::sliced(Value global, LocalValue local, const DimAxes &wanted,
-                               Operation *consumer) {
-  DimAxes axes = axesOf(local.sharding);
-  for (auto [dim, target] : llvm::enumerate(wanted)) {
-    if (axes[dim] == target)
-      continue;
-    SmallVector<StringAttr> over(ArrayRef<StringAttr>(target).drop_front(axes[dim].size()));
-    if (!moves(global, over, consumer))
-      return local;
-    axes[dim] = target;
-    ShardingAttr sharding = this->sharding(axes);
-    Operation *slice = AllSliceOp::create(builder, global.getLoc(), localType(global, sharding),
-                                          local.value, dim, axisArray(over));
-    remark(consumer, global, slice);
-    local.value = slice->getResult(0);
-    local.sharding = sharding;
-    local.padding = paddedAlong(global, local, dim);
-  }
-  return local;
-}
-
-LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consumer) {
-  if (LocalValue known = resharded.lookup({global, wanted}); known.value)
-    return known;
-  LocalValue local = produced(global);
-  assert(local.value && "value used before it is defined");
-  DimAxes axes = axesOf(wanted);
-  if (isSplat(global)) {
-    // Every part of a splat is a splat.
-    RankedTensorType type = localType(global, wanted);
-    auto splat =
-        cast<DenseElementsAttr>(cast<arith::ConstantOp>(global.getDefiningOp()).getValue());
-    local = {arith::ConstantOp::create(builder, global.getLoc(), splat.resizeSplat(type)), wanted,
-             Padding::repeats};
-  } else {
-    assert(wanted.getUnreduced().empty() && "a value is not made partial");
-    if (!local.sharding.getUnreduced().empty())
-      local = reduced(global, local, axes, consumer);
-    local = gathered(global, local, axes, consumer);
-    if (!failed)
-      local = sliced(global, local, axes, consumer);
-    if (failed) { // the step is refused; what follows has a value of the right type
-      RankedTensorType type = localType(global, wanted);
-      local = {arith::ConstantOp::create(builder, global.getLoc(), builder.getZeroAttr(type)), wanted,
-               Padding::unknown};
-    }
-  }
-  resharded[{global, wanted}] = local;
-  return local;
-}
-
-LocalValue LocalValues::whole(Value global, Operation *consumer) {
-  return as(global, replicated(global), consumer);
 }
 
 //===----------------------------------------------------------------------===//

@@ -4,6 +4,7 @@
 #define PASSES_LOCAL_PARTITION_LOCALVALUES_H
 
 #include "passes/global/OpSplit.h"
+#include "passes/reshard/Reshard.h"
 #include "llvm/ADT/DenseMap.h"
 #include <map>
 
@@ -77,13 +78,16 @@ public:
   RankedTensorType localType(Value global, ShardingAttr sharding) const;
 
 private:
-  LocalValue reduced(Value global, LocalValue local, const DimAxes &wanted, Operation *consumer);
-  LocalValue gathered(Value global, LocalValue local, const DimAxes &wanted, Operation *consumer);
-  LocalValue sliced(Value global, LocalValue local, const DimAxes &wanted, Operation *consumer);
-  Padding paddedAlong(Value global, const LocalValue &local, int64_t dim) const;
-  void remark(Operation *consumer, Value global, Operation *collective) const;
+  static DimAxes axesOf(ShardingAttr sharding);
+  LocalValue remember(Value global, LocalValue local);
 
-  bool moves(Value global, ArrayRef<StringAttr> axes, Operation *consumer);
+  // Reshard.cpp
+  FailureOr<LocalValue> reduced(Value global, LocalValue local, const DimAxes &wanted);
+  void refuseMicrobatches(Value global, Operation *consumer);
+  SmallVector<StringAttr> rankAxes() const;
+  reshard::Problem problemOf(Value global, const LocalValue &local, const DimAxes &wanted) const;
+  Operation *buildStep(const reshard::Step &step, Value value, Location loc);
+  void remark(Operation *consumer, Value global, Operation *collective) const;
 
   OpBuilder &builder;
   MeshAttr mesh;
@@ -93,6 +97,9 @@ private:
   DenseMap<Value, Value> microbatchSums;
   DenseMap<Value, LocalValue> defined;
   DenseMap<std::pair<Value, Attribute>, LocalValue> resharded;
+  /// What a value was made of besides that which its op left.
+  DenseMap<Value, SmallVector<LocalValue, 1>> known;
+  reshard::Solver solver;
   /// Local value and dimension -> the mask with the fill 0, and with another.
   DenseMap<std::pair<Value, int64_t>, Value> zeroMasks, extremeMasks;
 };

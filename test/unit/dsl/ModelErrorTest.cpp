@@ -115,7 +115,7 @@ TEST_F(ModelErrorTest, ConstraintsThatDoNotFit) {
 
 TEST_F(ModelErrorTest, SplitsThatDoNotFit) {
   const Parameter w = model->unit("u").parameter("split", {4, 2}, zeros());
-  EXPECT_MISTAKE_HAS(w.split("tensor"), "split of parameter 'split': 'tensor' has 1 entries, expected 2, one for "
+  EXPECT_MISTAKE_HAS(w.split("tensor"), "split of parameter 'u.split': 'tensor' has 1 entries, expected 2, one for "
                                         "each dimension ('_' for an unsharded one)");
   EXPECT_MISTAKE_HAS(w.split("a,a"), "'a,a' names axis 'a' twice; an axis splits one dimension");
   EXPECT_MISTAKE_HAS(w.split("_,?"), "'_,?' has '?', expected '_' or axes joined by '+'");

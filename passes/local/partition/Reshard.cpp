@@ -1,0 +1,239 @@
+//===- Reshard.cpp - from one sharding to another -------------------------===//
+//
+// Sums that are complete, or scattered, where they are wanted take one collective of each kind. Everything else is left to
+// the solver in passes/reshard/: of the shardings that a value has at this point, the one from which the fewest bytes lead
+// to the wanted one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Matchers.h"
+#include "passes/MeshAxes.h"
+#include "passes/global/StepShardings.h"
+#include "passes/local/partition/LocalValues.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static bool isSplat(Value value) {
+  SplatElementsAttr splat;
+  return matchPattern(value, m_Constant(&splat));
+}
+
+void LocalValues::remark(Operation *consumer, Value global, Operation *collective) const {
+  auto interface = cast<CollectiveOpInterface>(collective);
+  // An inserted move stands for the op that needs it.
+  if (isa<ReshardOp>(consumer))
+    for (Operation *user : consumer->getUsers()) // the first one comes last
+      consumer = user;
+  InFlightDiagnostic diag = consumer->emitRemark()
+                            << "'" << consumer->getName() << "' takes '" << nameOf(global)
+                            << "' in another sharding: " << collective->getName().stripDialect()
+                            << " over [";
+  llvm::interleaveComma(interface.getAxes(), diag);
+  diag << "] of " << interface.getBytes() << " bytes";
+}
+
+/// Refuses `global`, which would have to move between microbatches.
+void LocalValues::refuseMicrobatches(Value global, Operation *consumer) {
+  // A move that propagation has inserted is made for an op.
+  if (isa<ReshardOp>(consumer) && !consumer->use_empty())
+    consumer = *consumer->user_begin();
+  if (!failed)
+    consumer->emitError() << "'" << consumer->getName() << "' needs all samples of '"
+                          << nameOf(global)
+                          << "' at once, but with gradient accumulation a step computes them in "
+                          << mesh.getAxisSize(kMicrobatchAxis)
+                          << " microbatches, one after another; train without accumulation";
+  failed = true;
+}
+
+/// The axes of the mesh that ranks have coordinates on.
+SmallVector<StringAttr> LocalValues::rankAxes() const {
+  return llvm::filter_to_vector(mesh.getAxisNames(),
+                                [](StringAttr axis) { return axis != kMicrobatchAxis; });
+}
+
+/// How a value of the type of `global` gets from `local` to the axes `wanted`; what is split over microbatches stays so.
+reshard::Problem LocalValues::problemOf(Value global, const LocalValue &local,
+                                        const DimAxes &wanted) const {
+  reshard::Problem problem;
+  SmallVector<StringAttr> axes = rankAxes();
+  for (StringAttr axis : axes)
+    problem.mesh.push_back({mesh.getAxisSize(axis)});
+  auto toParts = [&](ArrayRef<StringAttr> names) {
+    std::vector<reshard::AxisPart> parts;
+    for (auto [index, axis] : llvm::enumerate(axes))
+      if (llvm::is_contained(names, axis))
+        parts.push_back({static_cast<int>(index), 1, mesh.getAxisSize(axis)});
+    // In the order of the names.
+    llvm::sort(parts, [&](const reshard::AxisPart &a, const reshard::AxisPart &b) {
+      return llvm::find(names, axes[a.axis]) < llvm::find(names, axes[b.axis]);
+    });
+    return parts;
+  };
+  auto type = cast<RankedTensorType>(global.getType());
+  auto held = cast<RankedTensorType>(local.value.getType());
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    SmallVector<StringAttr> from = local.sharding.getAxes(dim);
+    problem.from.dims.push_back(toParts(from));
+    problem.to.dims.push_back(toParts(wanted[dim]));
+    int64_t size = type.getDimSize(dim);
+    if (llvm::is_contained(from, kMicrobatchAxis)) { // one microbatch of each rank
+      size = held.getDimSize(dim);
+      for (const reshard::AxisPart &part : problem.from.dims.back())
+        size *= part.size;
+    }
+    problem.shape.push_back(size);
+  }
+  problem.from.partial = toParts(local.sharding.getUnreduced());
+  problem.elementBytes = std::max<int64_t>(type.getElementTypeBitWidth() / 8, 1);
+  return problem;
+}
+
+/// Builds the op of one step on `value`.
+Operation *LocalValues::buildStep(const reshard::Step &step, Value value, Location loc) {
+  SmallVector<StringAttr> all = rankAxes(), over;
+  for (const reshard::AxisPart &part : step.axes)
+    over.push_back(all[part.axis]);
+  auto type = cast<RankedTensorType>(value.getType()).clone(ArrayRef(step.after));
+  switch (step.kind) {
+  case reshard::Kind::slice:
+    return AllSliceOp::create(builder, loc, type, value, step.dim, axisArray(over));
+  case reshard::Kind::gather:
+    return AllGatherOp::create(builder, loc, type, value, step.dim, axisArray(over));
+  case reshard::Kind::reduceScatter:
+    return ReduceScatterOp::create(builder, loc, type, value, step.dim, axisArray(over));
+  case reshard::Kind::allReduce:
+    return AllReduceOp::create(builder, loc, ReduceKind::sum, value, axisArray(inMeshOrder(over)));
+  case reshard::Kind::allToAll:
+    return AllToAllOp::create(builder, loc, type, value, step.split, step.dim, axisArray(over));
+  case reshard::Kind::recut:
+    return AllToAllOp::create(builder, loc, type, value, step.dim, step.dim, axisArray(over));
+  case reshard::Kind::permute:
+    return CollectivePermuteOp::create(builder, loc, type, value,
+                                       SmallVector<int64_t>(step.sources.begin(), step.sources.end()),
+                                       axisArray(all));
+  }
+  llvm_unreachable("unknown kind of step");
+}
+
+/// True where a dimension of `global` is split over microbatches in one of the shardings, and otherwise in the other.
+static bool movesMicrobatches(ShardingAttr from, const DimAxes &wanted) {
+  for (auto [dim, to] : llvm::enumerate(wanted)) {
+    SmallVector<StringAttr> has = from.getAxes(dim);
+    if ((llvm::is_contained(has, kMicrobatchAxis) || llvm::is_contained(to, kMicrobatchAxis)) && has != to)
+      return true;
+  }
+  return false;
+}
+
+/// Completes partial sums where nothing else is to be done: scatters them into dimensions that are not split yet, and
+/// adds up the rest everywhere. Fails for any other change of the sharding.
+FailureOr<LocalValue> LocalValues::reduced(Value global, LocalValue local, const DimAxes &wanted) {
+  DimAxes axes = axesOf(local.sharding);
+  SmallVector<StringAttr> partial(local.sharding.getUnreduced());
+  SmallVector<int64_t> scattered;
+  for (auto [dim, target] : llvm::enumerate(wanted)) {
+    if (axes[dim] == target)
+      continue;
+    if (!axes[dim].empty() || !llvm::all_of(target, [&](StringAttr axis) {
+          return axis != kMicrobatchAxis && llvm::is_contained(partial, axis);
+        }))
+      return failure();
+    scattered.push_back(dim);
+  }
+  Location loc = global.getLoc();
+  if (!scatterEach)
+    local.value = overMicrobatches(local.value, ReduceKind::sum, partial);
+  for (int64_t dim : scattered) {
+    axes[dim] = wanted[dim];
+    llvm::erase_if(partial, [&](StringAttr axis) { return llvm::is_contained(axes[dim], axis); });
+    local.value = ReduceScatterOp::create(builder, loc, localType(global, sharding(axes, partial)),
+                                          local.value, dim, axisArray(axes[dim]));
+  }
+  local.value = overMicrobatches(local.value, ReduceKind::sum, partial);
+  if (!partial.empty())
+    local.value = AllReduceOp::create(builder, loc, ReduceKind::sum, local.value,
+                                      axisArray(inMeshOrder(partial)));
+  return local;
+}
+
+LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consumer) {
+  if (LocalValue known = resharded.lookup({global, wanted}); known.value)
+    return known;
+  LocalValue local = produced(global);
+  assert(local.value && "value used before it is defined");
+  Location loc = global.getLoc();
+  if (isSplat(global)) {
+    // Every part of a splat is a splat.
+    auto splat =
+        cast<DenseElementsAttr>(cast<arith::ConstantOp>(global.getDefiningOp()).getValue());
+    return remember(global, {arith::ConstantOp::create(builder, loc, splat.resizeSplat(localType(global, wanted))),
+                             wanted, Padding::repeats});
+  }
+  assert(wanted.getUnreduced().empty() && "a value is not made partial");
+  DimAxes axes;
+  for (int64_t dim = 0; dim < wanted.getRank(); ++dim)
+    axes.push_back(wanted.getAxes(dim));
+  if (movesMicrobatches(local.sharding, axes)) {
+    refuseMicrobatches(global, consumer);
+    // The step is refused; what follows has a value of the right type.
+    RankedTensorType type = localType(global, wanted);
+    return remember(global, {arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)), wanted,
+                             Padding::unknown});
+  }
+  SmallVector<StringAttr> partial(local.sharding.getUnreduced());
+  const bool maximum = reducesByMaximum(global.getDefiningOp());
+  if (maximum && !partial.empty()) {
+    local.value = overMicrobatches(local.value, ReduceKind::max, partial);
+    if (!partial.empty())
+      local.value = AllReduceOp::create(builder, loc, ReduceKind::max, local.value,
+                                        axisArray(inMeshOrder(partial)));
+    partial.clear();
+    local.sharding = sharding(axesOf(local.sharding));
+    remember(global, local);
+  }
+  const bool hasSum = llvm::any_of(known[global], [](const LocalValue &other) {
+    return other.sharding.getUnreduced().empty();
+  });
+  auto finish = [&](const LocalValue &from, Value value) {
+    // Collectives leave zeros behind the last element.
+    Padding padding = isUneven(global, from.sharding) ? from.padding
+                      : isUneven(global, wanted)      ? Padding::zeros
+                                                      : Padding::repeats;
+    return remember(global, {value, wanted, padding});
+  };
+  if (!partial.empty() && !hasSum)
+    if (FailureOr<LocalValue> sum = reduced(global, local, axes); mlir::succeeded(sum))
+      return finish(local, sum->value);
+  if (!scatterEach)
+    local.value = overMicrobatches(local.value, ReduceKind::sum, partial);
+
+  // The sharding from which the way is shortest: that of the op that made it, unless another is nearer.
+  reshard::Problem problem = problemOf(global, local, axes);
+  const reshard::Plan *plan = &solver.solve(problem);
+  for (const LocalValue &other : known[global]) {
+    if (!other.sharding.getUnreduced().empty() || movesMicrobatches(other.sharding, axes))
+      continue;
+    const reshard::Plan &next = solver.solve(problemOf(global, other, axes));
+    if (std::pair(next.bytes, next.steps.size()) < std::pair(plan->bytes, plan->steps.size())) {
+      plan = &next;
+      local = other;
+      partial.clear();
+    }
+  }
+  Value value = local.value;
+  for (const reshard::Step &step : plan->steps) {
+    Operation *op = buildStep(step, value, loc);
+    value = op->getResult(0);
+    if (step.kind != reshard::Kind::reduceScatter && step.kind != reshard::Kind::allReduce)
+      remark(consumer, global, op);
+  }
+  if (scatterEach)
+    value = overMicrobatches(value, ReduceKind::sum, partial);
+  return finish(local, value);
+}
+
+LocalValue LocalValues::whole(Value global, Operation *consumer) {
+  return as(global, replicated(global), consumer);
+}
