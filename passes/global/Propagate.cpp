@@ -2,7 +2,7 @@
 
 #include "passes/MeshAxes.h"
 #include "passes/Passes.h"
-#include "passes/global/StepShardings.h"
+#include "passes/global/ShardingWarnings.h"
 #include "llvm/Support/GlobPattern.h"
 
 namespace mlir::fsdp {
@@ -40,13 +40,25 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
     if (failed(explainShardings(steps, *problem)))
       return signalPassFailure();
     closeParameters(module, *problem);
+    warnOfPadding(module);
+    // What is said of training holds for the evaluation that is derived from it.
+    bool trains = llvm::any_of(steps, [](StepOp step) { return step.getKind() == StepKind::train; });
     for (StepOp step : steps) {
+      DenseSet<Operation *> given(llvm::from_range, step.getBody().getOps<ReshardOp>());
       StepShardings shardings = StepShardings::take(step, *problem);
       if (failed(shardings.verify()))
         return signalPassFailure();
       shardings.write();
       if (step.getKind() == StepKind::train)
         warnOfIdleRanks(step, others);
+      if (trains && step.getKind() == StepKind::evaluate)
+        continue;
+      warnOfContradictions(step);
+      SmallVector<ReshardOp> moves;
+      for (auto move : step.getBody().getOps<ReshardOp>())
+        if (!given.contains(move))
+          moves.push_back(move);
+      warnOfReplication(shardings, moves);
     }
   }
 

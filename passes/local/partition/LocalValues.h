@@ -86,6 +86,7 @@ private:
   void refuseMicrobatches(Value global, Operation *consumer);
   SmallVector<StringAttr> rankAxes() const;
   reshard::Problem problemOf(Value global, const LocalValue &local, const DimAxes &wanted) const;
+  Operation *buildPermute(const reshard::Step &step, RankedTensorType type, Value value, Location loc);
   Operation *buildStep(const reshard::Step &step, Value value, Location loc);
   void remark(Operation *consumer, Value global, Operation *collective) const;
 

@@ -90,6 +90,44 @@ reshard::Problem LocalValues::problemOf(Value global, const LocalValue &local,
   return problem;
 }
 
+/// A permute of all ranks, as one within groups over the axes along which values move.
+Operation *LocalValues::buildPermute(const reshard::Step &step, RankedTensorType type, Value value,
+                                     Location loc) {
+  SmallVector<StringAttr> all = rankAxes(), over;
+  SmallVector<int64_t> sizes = llvm::map_to_vector(all, [&](StringAttr axis) { return mesh.getAxisSize(axis); });
+  auto coordinate = [&](int64_t rank, size_t axis) {
+    for (size_t minor = all.size(); --minor > axis;)
+      rank /= sizes[minor];
+    return rank % sizes[axis];
+  };
+  SmallVector<size_t> moved;
+  for (size_t axis = 0; axis < all.size(); ++axis)
+    for (auto [rank, source] : llvm::enumerate(step.sources))
+      if (coordinate(rank, axis) != coordinate(source, axis)) {
+        moved.push_back(axis);
+        over.push_back(all[axis]);
+        break;
+      }
+  auto indexOf = [&](int64_t rank) {
+    int64_t index = 0;
+    for (size_t axis : moved)
+      index = index * sizes[axis] + coordinate(rank, axis);
+    return index;
+  };
+  SmallVector<int64_t> from(mesh.getSize(over), -1);
+  bool alike = true;
+  for (auto [rank, source] : llvm::enumerate(step.sources)) {
+    int64_t &known = from[indexOf(rank)];
+    alike &= known < 0 || known == indexOf(source);
+    known = indexOf(source);
+  }
+  if (!alike) { // groups differ: one of all ranks
+    over = all;
+    from.assign(step.sources.begin(), step.sources.end());
+  }
+  return CollectivePermuteOp::create(builder, loc, type, value, from, axisArray(over));
+}
+
 /// Builds the op of one step on `value`.
 Operation *LocalValues::buildStep(const reshard::Step &step, Value value, Location loc) {
   SmallVector<StringAttr> all = rankAxes(), over;
@@ -110,9 +148,7 @@ Operation *LocalValues::buildStep(const reshard::Step &step, Value value, Locati
   case reshard::Kind::recut:
     return AllToAllOp::create(builder, loc, type, value, step.dim, step.dim, axisArray(over));
   case reshard::Kind::permute:
-    return CollectivePermuteOp::create(builder, loc, type, value,
-                                       SmallVector<int64_t>(step.sources.begin(), step.sources.end()),
-                                       axisArray(all));
+    return buildPermute(step, type, value, loc);
   }
   llvm_unreachable("unknown kind of step");
 }

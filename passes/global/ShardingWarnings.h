@@ -1,0 +1,21 @@
+//===- ShardingWarnings.h - shardings that cost more than they seem -------===//
+
+#ifndef PASSES_GLOBAL_SHARDINGWARNINGS_H
+#define PASSES_GLOBAL_SHARDINGWARNINGS_H
+
+#include "passes/global/StepShardings.h"
+
+namespace mlir::fsdp {
+
+/// Warns of two constraints on one value that split a dimension over different axes.
+void warnOfContradictions(StepOp step);
+
+/// Warns of each of `moves` that gathers all of a value on every rank, with the bytes that a rank receives.
+void warnOfReplication(const StepShardings &shardings, ArrayRef<ReshardOp> moves);
+
+/// Warns of parameters that are split into parts of which some are padding.
+void warnOfPadding(ModuleOp module);
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_GLOBAL_SHARDINGWARNINGS_H

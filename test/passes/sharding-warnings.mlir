@@ -1,0 +1,44 @@
+// What the user may not have meant is a warning that says what it costs.
+// RUN: split-file %s %t
+// RUN: fsdp-opt %t/contradiction.mlir --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=CONTRADICTION
+// RUN: fsdp-opt %t/replication.mlir --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=REPLICATION
+// RUN: fsdp-opt %t/padding.mlir --fsdp-shard-parameters --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=PADDING
+
+//--- contradiction.mlir
+// CONTRADICTION: contradiction.mlir:8:8: warning: asks for dimension 1 of 'x' over 'a', another constraint for the same over 'b': it is moved from one to the other; ask for one of them
+// CONTRADICTION: contradiction.mlir:7:8: note: the other constraint is here
+// CONTRADICTION-NOT: warning
+fsdp.mesh @mesh <["a"=2, "b"=2]>
+fsdp.step @evaluate evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<4x8xf32> loc("x")
+  %p = fsdp.constraint %x <@mesh, [{}, {"b"}]> : tensor<4x8xf32>
+  %q = fsdp.constraint %x <@mesh, [{}, {"a"}]> : tensor<4x8xf32>
+  // An open dimension asks for nothing.
+  %r = fsdp.constraint %x <@mesh, [{}, {?}]> : tensor<4x8xf32>
+}
+
+//--- replication.mlir
+// A cut dimension must be whole.
+// REPLICATION: warning: 'nn.slice' needs all of 'sums' on every rank, which gathers 96 bytes over 'a'; constrain(sums, "_") where it is made says that it is to be so
+// REPLICATION-NOT: warning
+fsdp.mesh @mesh <["a"=4]>
+fsdp.step @evaluate evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<4x32xf32>
+  %s = nn.reduce sum "b i -> i" %x : tensor<4x32xf32> -> tensor<32xf32> loc("sums")
+  %c = fsdp.constraint %s <@mesh, [{"a"}]> : tensor<32xf32>
+  %a = nn.slice %s dim 0 start 3 : tensor<32xf32> -> tensor<5xf32>
+  // A reshard of the author's own is meant.
+  %w = fsdp.reshard %c <@mesh, [{}]> : tensor<32xf32>
+  %b = nn.slice %w dim 0 start 3 : tensor<32xf32> -> tensor<5xf32>
+}
+
+//--- padding.mlir
+// PADDING: warning: dimension 0 of 'w' has size 5 and is split in compute into 2 parts of 3, some of it padding that is computed with (so are dimensions of 1 other parameters); a multiple of 2 has none
+// PADDING-NOT: warning
+fsdp.mesh @mesh <["fsdp"=1, "tensor"=2]>
+fsdp.param @w : tensor<5x3xf32> unit "u" init <normal, 0.5> split [["tensor"], []]
+fsdp.param @v : tensor<5xf32> unit "u" init <normal, 0.5> split [["tensor"]]
+fsdp.step @evaluate evaluate {
+  %w = fsdp.read @w : tensor<5x3xf32>
+  %v = fsdp.read @v : tensor<5xf32>
+}
