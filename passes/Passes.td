@@ -208,6 +208,21 @@ def PrintShardingsPass : Pass<"fsdp-print-shardings", "::mlir::ModuleOp"> {
   ];
 }
 
+def DrawShardingPass : Pass<"fsdp-draw-sharding", "::mlir::ModuleOp"> {
+  let summary = "Draw which rank holds which part of a value";
+  let description = [{
+    Draws the value of that name, or the parameter as compute reads it, as a grid of its parts with the ranks that hold each: to standard
+    error, or as SVG into `file`. Columns are the parts of the last split dimension, rows those of the others.
+    The module does not change. Runs between `fsdp-propagate` and `fsdp-partition`.
+
+    Example: `fsdp-opt --fsdp-propagate --fsdp-draw-sharding=value=x model.mlir`
+  }];
+  let options = [
+    Option<"value", "value", "std::string", "\"\"", "name of a value or of a parameter">,
+    Option<"file", "file", "std::string", "\"\"", "SVG file to write instead">,
+  ];
+}
+
 def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
   let summary = "Turn the program of one device into the program of one rank";
   let description = [{

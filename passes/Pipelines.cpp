@@ -54,6 +54,13 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   manager.addPass(createPropagatePass(propagation));
   if (options.printShardings)
     manager.addPass(createPrintShardingsPass());
+  if (!options.drawSharding.empty()) {
+    auto [value, file] = StringRef(options.drawSharding).split('=');
+    DrawShardingPassOptions drawing;
+    drawing.value = value.str();
+    drawing.file = file.str();
+    manager.addPass(createDrawShardingPass(drawing));
+  }
   manager.addPass(createVerifyPhasePass());
 }
 

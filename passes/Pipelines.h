@@ -47,6 +47,8 @@ struct PipelineOptions {
   std::string buckets = "unit";
   /// Print the table of shardings to standard error; a remark for each axis of the values that a pattern names.
   bool printShardings = false;
+  /// NAME or NAME=FILE.svg; empty: none.
+  std::string drawSharding;
   std::string explainShardings;
   /// How many gathers may run ahead of the unit in use.
   int64_t prefetch = 1;

@@ -7,7 +7,7 @@
 //--- contradiction.mlir
 // CONTRADICTION: contradiction.mlir:8:8: warning: asks for dimension 1 of 'x' over 'a', another constraint for the same over 'b': it is moved from one to the other; ask for one of them
 // CONTRADICTION: contradiction.mlir:7:8: note: the other constraint is here
-// CONTRADICTION-NOT: warning
+// CONTRADICTION-NOT: warning:
 fsdp.mesh @mesh <["a"=2, "b"=2]>
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<4x8xf32> loc("x")
@@ -20,7 +20,7 @@ fsdp.step @evaluate evaluate {
 //--- replication.mlir
 // A cut dimension must be whole.
 // REPLICATION: warning: 'nn.slice' needs all of 'sums' on every rank, which gathers 96 bytes over 'a'; constrain(sums, "_") where it is made says that it is to be so
-// REPLICATION-NOT: warning
+// REPLICATION-NOT: warning:
 fsdp.mesh @mesh <["a"=4]>
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<4x32xf32>
@@ -34,7 +34,7 @@ fsdp.step @evaluate evaluate {
 
 //--- padding.mlir
 // PADDING: warning: dimension 0 of 'w' has size 5 and is split in compute into 2 parts of 3, some of it padding that is computed with (so are dimensions of 1 other parameters); a multiple of 2 has none
-// PADDING-NOT: warning
+// PADDING-NOT: warning:
 fsdp.mesh @mesh <["fsdp"=1, "tensor"=2]>
 fsdp.param @w : tensor<5x3xf32> unit "u" init <normal, 0.5> split [["tensor"], []]
 fsdp.param @v : tensor<5xf32> unit "u" init <normal, 0.5> split [["tensor"]]

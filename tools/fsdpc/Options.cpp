@@ -251,6 +251,8 @@ void Options::declare(CLI::App &app) {
       "print the memory table; with =FILE.json, write it and the collectives to that file");
   cli::addFlag(app, "--print-shardings", pipeline.printShardings,
                "print the sharding of every value to standard error");
+  cli::addText(app, "--draw-sharding", "NAME[=FILE.svg]", pipeline.drawSharding,
+               "draw which rank holds which part of the value or parameter NAME, on standard error or as SVG");
   cli::addText(app, "--explain-shardings", "PATTERN", pipeline.explainShardings,
                "say which op, operand and priority gave each axis to the values of these names");
   declareDistribution(app, *this);
