@@ -175,7 +175,8 @@ def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
     After this pass every op with tensor results has the attribute `fsdp.shardings`, one sharding for
     each result, and takes its operands in the shardings that they have: where that is not so, an `fsdp.reshard` stands between. Inputs are
     split along their sample dimension over the mesh axes `data` and `fsdp` and those of the option `batch-axes`; an unused axis is an error.
-    Parameters are unsharded in compute. All other shardings follow from these and from `fsdp.constraint` by the sharding
+    Parameters are split in compute as their placements say; where these say nothing, as propagation finds, but not over axes that split the batch or
+    that store the parameter, and the placement then says it. All other shardings follow from these and from `fsdp.constraint` by the sharding
     rules of the ops, forwards and backwards, by iteration to a fixed point over all steps (docs/sharding.md): constraints by
     priority, and for each priority ops that pass dimensions through before contractions. `unreduced` marks results that are
     partial sums. With `accumulate` K above 1, steps are also split over the axis `microbatch` of size K, which the mesh has until

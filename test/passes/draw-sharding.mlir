@@ -28,7 +28,7 @@
 // TOOL-NEXT: [0, 3) [3, 6) [6, 8)
 fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
 fsdp.param @w : tensor<8xf32> unit "u" init <normal, 0.5> split [["tensor"]] placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"tensor"}]>>
-fsdp.step @evaluate evaluate {
+fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %x = fsdp.input "x" sample_dim 0 : tensor<7x5x8xf32>
   %w = fsdp.read @w : tensor<8xf32>
   %r = nn.repeat "c -> a b c" %w : tensor<8xf32> -> tensor<7x5x8xf32>
