@@ -318,7 +318,7 @@ def PlanMemoryPass : Pass<"fsdp-plan-memory", "::mlir::ModuleOp"> {
 def LinkSegmentsPass : Pass<"fsdp-link-segments", "::mlir::ModuleOp"> {
   let summary = "Replace joins between segments by the waits that are needed";
   let description = [{
-    After this pass the segments of walks through several segments are `async`: nothing waits at their ends. A launch that uses bytes
+    After this pass all segments are `async`: nothing waits at their ends. A launch that uses bytes
     of the arena, or a communicator, that launches of an earlier segment may still be using waits for the `fsdp.event`s that these
     record; what these waits and the order on streams imply is left out. Needs planned memory.
 
