@@ -187,7 +187,7 @@ def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
   let options = [
     ListOption<"batchAxes", "batch-axes", "std::string",
                "axes that split the batch, in addition to data and fsdp">,
-    Option<"accumulate", "accumulate", "::mlir::fsdp::Count", "::mlir::fsdp::Count{1}",
+    Option<"accumulate", "accumulate", "::mlir::fsdp::Microbatches", "::mlir::fsdp::Microbatches{1}",
            "microbatches of a step">,
     Option<"explain", "explain", "std::string", "\"\"",
            "values ('*' and '?' match) of which remarks say where their axes come from">,
@@ -253,7 +253,7 @@ def ChunkLossPass : Pass<"fsdp-chunk-loss", "::mlir::ModuleOp"> {
     Example: `fsdp-opt --fsdp-chunk-loss=chunks=4 local.mlir`
   }];
   let options = [
-    Option<"chunks", "chunks", "::mlir::fsdp::Count", /*default=*/"::mlir::fsdp::Count{1}",
+    Option<"chunks", "chunks", "::mlir::fsdp::PositiveCount", /*default=*/"::mlir::fsdp::PositiveCount{1}",
            "number of chunks">];
 }
 
