@@ -9,7 +9,7 @@ import subprocess
 
 from peers.launch import OURS
 
-WHO = {"fsdpc": "#c0392b", "before": "#e6b0aa", "torch": "#f5b041", "torch.compile": "#d68910", "torch.compile-whole": "#935116", "jax": "#2e86c1"}
+WHO = {"fsdpc": "#c0392b", "deferred": "tab:cyan", "before": "#e6b0aa", "torch": "#f5b041", "torch.compile": "#d68910", "torch.compile-whole": "#935116", "jax": "#2e86c1"}
 
 
 def circumstances(root):

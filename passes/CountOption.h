@@ -9,37 +9,49 @@
 #define PASSES_COUNTOPTION_H
 
 #include "cli/Numbers.h"
+#include "dialect/fsdp/FSDPDialect.h"
 #include "llvm/Support/CommandLine.h"
 
 namespace mlir::fsdp {
 
-/// An integer of at least 0 that a pass option holds.
-struct Count {
-  int64_t value = 0;
+/// An integer from `least` to `most` that a pass option holds.
+template <int64_t least, int64_t most> struct BoundedCount {
+  int64_t value = least;
 };
 
-inline llvm::raw_ostream &operator<<(llvm::raw_ostream &out, Count count) {
+using Count = BoundedCount<0, INT64_MAX>;
+using PositiveCount = BoundedCount<1, INT64_MAX>;
+/// How many microbatches a step has.
+using Microbatches = BoundedCount<1, kMostMicrobatches>;
+
+template <int64_t least, int64_t most>
+llvm::raw_ostream &operator<<(llvm::raw_ostream &out, BoundedCount<least, most> count) {
   return out << count.value;
 }
 
 } // namespace mlir::fsdp
 
-template <> class llvm::cl::parser<mlir::fsdp::Count> : public basic_parser<mlir::fsdp::Count> {
+template <int64_t least, int64_t most>
+class llvm::cl::parser<mlir::fsdp::BoundedCount<least, most>>
+    : public basic_parser<mlir::fsdp::BoundedCount<least, most>> {
+  using Value = mlir::fsdp::BoundedCount<least, most>;
+  using Base = basic_parser<Value>;
+
 public:
-  parser(Option &option) : basic_parser(option) {}
+  parser(Option &option) : Base(option) {}
 
   /// Returns true after an error, as LLVM's parsers do.
-  bool parse(Option &option, StringRef, StringRef text, mlir::fsdp::Count &count) {
-    const cli::IntegerRange<int64_t> range = {0, INT64_MAX};
+  bool parse(Option &option, StringRef, StringRef text, Value &count) {
+    const cli::IntegerRange<int64_t> range = {least, most};
     std::string wrong = cli::parseInteger(std::string_view(text), range, count.value);
     return !wrong.empty() && option.error(wrong);
   }
 
   StringRef getValueName() const override { return "count"; }
 
-  void printOptionDiff(const Option &option, mlir::fsdp::Count count, const OptVal &,
+  void printOptionDiff(const Option &option, Value count, const typename Base::OptVal &,
                        size_t globalWidth) const {
-    printOptionName(option, globalWidth);
+    this->printOptionName(option, globalWidth);
     outs() << "= " << count << "\n";
   }
 };

@@ -188,7 +188,7 @@ def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
   let options = [
     ListOption<"batchAxes", "batch-axes", "std::string",
                "axes that split the batch, in addition to data and fsdp">,
-    Option<"accumulate", "accumulate", "::mlir::fsdp::Count", "::mlir::fsdp::Count{1}",
+    Option<"accumulate", "accumulate", "::mlir::fsdp::Microbatches", "::mlir::fsdp::Microbatches{1}",
            "microbatches of a step">,
     Option<"explain", "explain", "std::string", "\"\"",
            "values ('*' and '?' match) of which remarks say where their axes come from">,
@@ -269,7 +269,7 @@ def ChunkLossPass : Pass<"fsdp-chunk-loss", "::mlir::ModuleOp"> {
     Example: `fsdp-opt --fsdp-chunk-loss=chunks=4 local.mlir`
   }];
   let options = [
-    Option<"chunks", "chunks", "::mlir::fsdp::Count", /*default=*/"::mlir::fsdp::Count{1}",
+    Option<"chunks", "chunks", "::mlir::fsdp::PositiveCount", /*default=*/"::mlir::fsdp::PositiveCount{1}",
            "number of chunks">];
 }
 
@@ -334,7 +334,7 @@ def PlanMemoryPass : Pass<"fsdp-plan-memory", "::mlir::ModuleOp"> {
 def LinkSegmentsPass : Pass<"fsdp-link-segments", "::mlir::ModuleOp"> {
   let summary = "Replace joins between segments by the waits that are needed";
   let description = [{
-    After this pass the segments of walks through several segments are `async`: nothing waits at their ends. A launch that uses bytes
+    After this pass all segments are `async`: nothing waits at their ends. A launch that uses bytes
     of the arena, or a communicator, that launches of an earlier segment may still be using waits for the `fsdp.event`s that these
     record; what these waits and the order on streams imply is left out. Needs planned memory.
 

@@ -49,7 +49,7 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   // Once all that computes stands in the step, and before anything changes shape.
   PropagatePassOptions propagation;
   propagation.batchAxes.assign(options.batchAxes.begin(), options.batchAxes.end());
-  propagation.accumulate = Count{options.accumulate};
+  propagation.accumulate = Microbatches{options.accumulate};
   propagation.explain = options.explainShardings;
   manager.addPass(createPropagatePass(propagation));
   if (options.printShardings)
@@ -73,7 +73,7 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   // Of the rows that one rank has in one microbatch, forward and backward at once; before chunks become kernels.
   if (options.lossChunks != 1) {
     ChunkLossPassOptions loss;
-    loss.chunks = Count{options.lossChunks};
+    loss.chunks = PositiveCount{options.lossChunks};
     manager.addPass(createChunkLossPass(loss));
   }
   // Once gathers stand in their places, and before kernels are formed: what is carried is computed in place.
@@ -114,8 +114,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<Count> prefetch{*this, "prefetch", llvm::cl::desc("gathers that may run ahead"),
                          llvm::cl::init(Count{1})};
 
-  Option<Count> accumulate{*this, "accumulate", llvm::cl::desc("microbatches of a step"),
-                           llvm::cl::init(Count{1})};
+  Option<Microbatches> accumulate{*this, "accumulate", llvm::cl::desc("microbatches of a step"),
+                                  llvm::cl::init(Microbatches{1})};
   Option<std::string> accumulateReduce{
       *this, "accumulate-reduce", llvm::cl::desc("microbatches that reduce gradients: each, last or auto"),
       llvm::cl::init("auto")};
@@ -129,8 +129,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
                                 llvm::cl::init("f32")};
   Option<std::string> remat{*this, "remat", llvm::cl::desc("none, full, selective or every:K"),
                             llvm::cl::init("none")};
-  Option<Count> lossChunks{*this, "loss-chunks", llvm::cl::desc("chunks of logits"),
-                           llvm::cl::init(Count{1})};
+  Option<PositiveCount> lossChunks{*this, "loss-chunks", llvm::cl::desc("chunks of logits"),
+                                   llvm::cl::init(PositiveCount{1})};
   Option<std::string> reducePrecision{*this, "reduce-precision", llvm::cl::desc("f32 or bf16"),
                                       llvm::cl::init("f32")};
 

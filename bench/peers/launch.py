@@ -10,12 +10,13 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-OURS = ("fsdpc", "before")  # this build of the project and, where one is given, another
+# This build of the project; the same with deferred updates; where one is given, another build.
+OURS = ("fsdpc", "deferred", "before")
 
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """Who computes (`fsdpc`, `before`, `torch`, `torch.compile`, `jax`), how, in which precision, with each
+    """Who computes (`fsdpc`, `deferred`, `before`, `torch`, `torch.compile`, `jax`), how, in which precision, with each
     block of the model computed again in backward or not, and in how many microbatches."""
     who: str
     how: str  # "one": one process; "ddp", "fsdp": on `ranks`
@@ -178,6 +179,8 @@ def compile_ours(form, compiler, model, job, ranks, folder, more=()):
                *mesh[form.how], *more, "-o", folder / "train"]
     if form.precision != "f32":
         command.append(f"--precision={form.precision}")
+    if form.who == "deferred":
+        command.append("--defer-updates=on")
     if form.remat:
         command.append("--remat=full")
     if form.accumulate > 1:

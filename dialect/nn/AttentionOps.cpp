@@ -272,16 +272,16 @@ static int64_t countPairs(const AttentionLayout &sizes, bool causal) {
   return sizes.batch * sizes.heads * (sizes.queries * sizes.keys - hidden);
 }
 
-// Two products over the width; scale, maximum, subtraction, exponential and sum per pair.
+// Two products over the width, as runtime/device/Work.h counts them for traces: the softmax is not counted.
 Cost AttentionOp::getCost() {
   AttentionLayout sizes = getLayout();
-  return costOf(*this, countPairs(sizes, getCausal()) * (4 * sizes.width + 5));
+  return costOf(*this, countPairs(sizes, getCausal()) * 4 * sizes.width);
 }
 
-// Five products over the width; scale, subtraction, exponential and the two of d_s per pair.
+// Five products over the width, likewise.
 Cost AttentionGradOp::getCost() {
   AttentionLayout sizes = getLayout();
-  return costOf(*this, countPairs(sizes, getCausal()) * (10 * sizes.width + 5));
+  return costOf(*this, countPairs(sizes, getCausal()) * 10 * sizes.width);
 }
 
 // Two products and a sum per element; sine and cosine are shared by all rows.

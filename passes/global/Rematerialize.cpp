@@ -56,7 +56,7 @@ FailureOr<Policy> Rematerialize::parsePolicy() {
   else if (text != "full" &&
            (!text.consume_front("every:") ||
             !cli::parseInteger(std::string_view(text), range, result.blocks).empty()))
-    return getOperation().emitError() << "option 'policy' got '" << policy
+    return getOperation().emitError() << "--remat got '" << policy
                                       << "', expected none, full, selective or every:K with K "
                                       << range.describe();
   return result;

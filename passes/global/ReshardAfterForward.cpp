@@ -36,7 +36,7 @@ LogicalResult ReshardAfterForward::set(ParamOp param, Reshard reshard, ArrayRef<
     if (layout.getKind() != StorageKind::flat || axes.size() >= stored.size() ||
         stored.take_front(axes.size()) != axes)
       return param.emitOpError() << "'" << param.getSymName() << "' is stored as " << layout
-                                 << ", of which option 'when' got '" << when
+                                 << ", of which --reshard-after-forward got '" << when
                                  << "', expected some, not all, of the first axes of a flat "
                                     "storage, as axes:fsdp of flat(fsdp+node)";
   }
@@ -48,7 +48,7 @@ void ReshardAfterForward::runOnOperation() {
   ModuleOp module = getOperation();
   std::optional<ReshardChoice> choice = parseReshard(when);
   if (!choice) {
-    module.emitError() << "option 'when' got '" << when << "', expected " << reshardForm;
+    module.emitError() << "--reshard-after-forward got '" << when << "', expected " << reshardForm;
     return signalPassFailure();
   }
   SmallVector<StringAttr> axes = llvm::map_to_vector(

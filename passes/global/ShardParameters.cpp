@@ -65,7 +65,7 @@ LogicalResult ShardParameters::chooseStrategy(MeshOp mesh) {
 }
 
 FailureOr<ShardRule> ShardParameters::parseRule(StringRef text) {
-  auto fail = [&] { return getOperation().emitError() << "option 'shard' got '" << text << "', "; };
+  auto fail = [&] { return getOperation().emitError() << "--shard got '" << text << "', "; };
   auto [glob, spec] = text.rsplit(':');
   if (glob.empty() || spec.empty())
     return fail() << "expected PATTERN:SPEC";
@@ -221,7 +221,7 @@ void ShardParameters::runOnOperation() {
       return signalPassFailure();
   for (const ShardRule &rule : rules)
     if (!rule.used) {
-      InFlightDiagnostic diag = module.emitError() << "option 'shard' got '" << rule.text
+      InFlightDiagnostic diag = module.emitError() << "--shard got '" << rule.text
                                                    << "', whose pattern matches no parameter";
       for (ParamOp param : params)
         diag.attachNote(param.getLoc()) << "there is '" << param.getSymName() << "'";

@@ -351,10 +351,6 @@ struct ChunkLossPass : fsdp::impl::ChunkLossPassBase<ChunkLossPass> {
   }
 
   void runOnOperation() override {
-    if (chunks.value < 1) {
-      getOperation().emitError() << "expected at least one chunk, got chunks=" << chunks.value;
-      return signalPassFailure();
-    }
     if (chunks.value == 1)
       return;
     bool any = false;

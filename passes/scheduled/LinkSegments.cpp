@@ -12,17 +12,6 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The segments of walks through several segments, by number: between others the driver has the
-/// results of a step to wait for anyway.
-static std::vector<bool> findAsync(const schedule::Role &role) {
-  std::vector<bool> async(role.segments.size(), false);
-  for (const schedule::Walk &walk : role.walks)
-    if (walk.segments.size() > 1)
-      for (int segment : walk.segments)
-        async[segment] = true;
-  return async;
-}
-
 namespace {
 struct LinkSegments : fsdp::impl::LinkSegmentsPassBase<LinkSegments> {
   void runOnOperation() override {
@@ -34,22 +23,17 @@ struct LinkSegments : fsdp::impl::LinkSegmentsPassBase<LinkSegments> {
     }
     if (failed(verifyPhase(module, Phase::scheduled)))
       return signalPassFailure();
-    bool links = false;
     for (ProgramOp program : module.getOps<ProgramOp>()) {
       if (!program.getArena() || !program.getOps<EventOp>().empty()) {
         program.emitError() << (!program.getArena() ? "has no memory plan; run 'fsdp-plan-memory' first"
                                                     : "has events already; link its segments once");
         return signalPassFailure();
       }
-      for (WalkOp walk : program.getOps<WalkOp>())
-        links |= walk.getSegments().size() > 1;
     }
-    if (!links)
-      return;
     ScheduleProblem schedule(module);
     for (auto [index, role] : llvm::enumerate(schedule.problem.roles)) {
       ProgramOp program = schedule.programs[index];
-      schedule::linkSegments(role, findAsync(role));
+      schedule::linkSegments(role, std::vector<bool>(role.segments.size(), true));
       write(program, role, schedule.segments[index], schedule.launches[index]);
     }
   }

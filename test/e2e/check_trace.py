@@ -3,7 +3,8 @@
 
 gpt2 and llama, with evaluation, on several meshes and prefetches. The structure is what Perfetto needs (trace_events.py); steps and
 evaluations are told apart; waits are named; each gather has an arrow to its first use; the bytes that are alive stay
-between those that persist and the lower bound, and come near it.
+between those that persist and the lower bound, and come near it. Flops of products and attention are those
+that the compiler counts.
 """
 
 import json
@@ -12,6 +13,7 @@ import sys
 
 import check_cuda
 import trace_events
+import trace_flops
 import training
 
 STEPS = 3
@@ -35,7 +37,10 @@ def main(scratch):
         if not batches:
             raise SystemExit(f"got no evaluation among {names}")
         expected = ["step 1", "step 2", *["evaluate 2"] * batches, "step 3", *["evaluate 3"] * batches]
-        _, most = trace_events.check(folder / "trace", report, expected)
+        trace, most = trace_events.check(folder / "trace", report, expected)
+        training.run([training.tool(model), *sizes, *options, f"--mesh={mesh}", "--emit=scheduled", "-o",
+                      folder / "scheduled.mlir"])
+        trace_flops.check(trace, (folder / "scheduled.mlir").read_text(), report)
         # A reduction that ends before the next launch begins does not count; all else is alive at the peak.
         if most < SHARE * report["lower_bound"]:
             raise SystemExit(f"got at most {most} bytes alive, expected most of {report['lower_bound']}")

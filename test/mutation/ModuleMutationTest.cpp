@@ -86,18 +86,21 @@ std::vector<std::string> collectSeeds() {
       seeds.push_back(part);
       if (module->getOps<StepOp>().empty() || getPhase(*module) != Phase::global)
         continue;
-      auto print = [&] {
-        std::string printed;
-        llvm::raw_string_ostream(printed) << *module;
-        if (printed.size() < 40000)
-          seeds.push_back(printed);
-      };
-      for (auto build : {buildGlobalPipeline, buildLocalPipeline, buildScheduledPipeline}) {
-        PassManager manager(context.context.get());
-        build(manager, PipelineOptions());
-        if (failed(manager.run(*module)))
-          break;
-        print();
+      PipelineOptions plain, deferred, chunked;
+      deferred.deferUpdates = DeferUpdates::on;
+      chunked.lossChunks = chunked.accumulate = 2;
+      for (const PipelineOptions &options : {plain, deferred, chunked}) {
+        OwningOpRef<ModuleOp> lowered = module->clone();
+        for (auto build : {buildGlobalPipeline, buildLocalPipeline, buildScheduledPipeline}) {
+          PassManager manager(context.context.get());
+          build(manager, options);
+          if (failed(manager.run(*lowered)))
+            break;
+          std::string printed;
+          llvm::raw_string_ostream(printed) << *lowered;
+          if (printed.size() < 40000 && (seeds.empty() || seeds.back() != printed))
+            seeds.push_back(printed);
+        }
       }
     }
   }
@@ -160,6 +163,9 @@ private:
     options.reshard = draw(4) ? "always" : "never";
     options.prefetch = draw(3);
     options.precision = draw(4) ? "f32" : "bf16";
+    options.deferUpdates = draw(3) ? DeferUpdates::off : DeferUpdates::on;
+    options.lossChunks = draw(4) ? 1 : 2;
+    options.accumulate = draw(4) ? 1 : 1 + draw(3);
     return options;
   }
 
@@ -175,8 +181,9 @@ private:
   void runPass(ModuleOp module) {
     const char *passes[] = {"fsdp-verify-phase", "fsdp-derive-evaluation", "fsdp-differentiate",
                             "fsdp-apply-optimizer", "fsdp-shard-parameters", "fsdp-mixed-precision",
-                            "fsdp-propagate", "fsdp-partition", "fsdp-fuse", "fsdp-schedule",
-                            "fsdp-plan-memory", "fsdp-verify-schedule", "canonicalize", "cse"};
+                            "fsdp-propagate", "fsdp-partition", "fsdp-chunk-loss{chunks=2}", "fsdp-defer-updates",
+                            "fsdp-fuse", "fsdp-schedule", "fsdp-plan-memory", "fsdp-link-segments",
+                            "fsdp-verify-schedule", "canonicalize", "cse"};
     for (int i = 0; i < 2; ++i) {
       const char *name = passes[draw(std::size(passes))];
       if (!attempt(name, [&] {
@@ -290,6 +297,10 @@ TEST(ModuleMutationTest, ToolsSurviveEveryText) {
   registerTransformsPasses();
   std::vector<std::string> seeds = collectSeeds();
   ASSERT_GT(seeds.size(), 200u);
+  // Deferred updates and loss chunks are among them: what the tests of the passes hold, and what becomes of others.
+  for (const char *part : {"fsdp.drain", "fsdp.deferred", "nn.cross_entropy_grad", "fsdp.microbatch_samples"})
+    EXPECT_GE(llvm::count_if(seeds, [&](const std::string &seed) { return seed.find(part) != seed.npos; }), 4)
+        << part;
   auto mutant = [&](int64_t number, std::mt19937 &random) {
     const std::string &other = seeds[random() % seeds.size()];
     return mutateText(seeds[random() % seeds.size()], other, random);

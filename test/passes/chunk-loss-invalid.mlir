@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --split-input-file --fsdp-chunk-loss=chunks=2 --verify-diagnostics
 // RUN: bash -c 'fsdp-opt %s --split-input-file --fsdp-chunk-loss=chunks=0 2>&1; true' | FileCheck %s
 
-// CHECK: expected at least one chunk, got chunks=0
+// CHECK: for the --chunks option: got '0', expected an integer from 1 to 9223372036854775807
 
 // expected-error @below {{--loss-chunks=2 has no effect: no op computes a loss from logits; leave it out}}
 module {

@@ -41,9 +41,21 @@ module attributes {fsdp.phase = "scheduled"} {
         fsdp.yield %n : tensor<8xf32>
       }
     }
-    // A segment of no walk with several segments is joined as before.
-    // CHECK: fsdp.segment @alone evaluate next
+    // A walk through one segment is not joined either: its own next run waits as well.
+    // CHECK: fsdp.segment @alone evaluate async next
     fsdp.segment @alone evaluate next [@first, @alone] {
+      %z = fsdp.buffer "z" offset 128 : !fsdp.buffer<tensor<8xf32>>
+      // CHECK: fsdp.launch "z" on "copy" wait(%[[NEG:[0-9]+]]) outs
+      %t0 = fsdp.launch "z" on "copy" outs(%z : !fsdp.buffer<tensor<8xf32>>) {
+        %c = arith.constant dense<2.0> : tensor<8xf32>
+        fsdp.yield %c : tensor<8xf32>
+      }
+      // CHECK: fsdp.launch "neg" on "compute" wait(%{{.*}}) records(%[[NEG]])
+      %t1 = fsdp.launch "neg" on "compute" wait(%t0) ins(%z : !fsdp.buffer<tensor<8xf32>>) outs(%z : !fsdp.buffer<tensor<8xf32>>) {
+      ^bb0(%v: tensor<8xf32>):
+        %n = arith.negf %v : tensor<8xf32>
+        fsdp.yield %n : tensor<8xf32>
+      }
     }
   }
 }

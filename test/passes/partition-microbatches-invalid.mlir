@@ -54,6 +54,40 @@ fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
 
 // -----
 
+// A constant with a number for each sample.
+fsdp.mesh @mesh <["fsdp"=1]>
+fsdp.param @scale : tensor<3xf32> unit "layer" init <constant, 1.0>
+fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
+  %x = fsdp.input "x" sample_dim 0 : tensor<4x3xf32>
+  %scale = fsdp.read @scale : tensor<3xf32>
+  %each = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  // expected-error @below {{'nn.einsum' takes an element for each sample from 'arith.constant', which is the same in each microbatch; make it an input of the step, or train without gradient accumulation}}
+  %y = nn.einsum "bo,b->bo" %x, %each : (tensor<4x3xf32>, tensor<4xf32>) -> tensor<4x3xf32>
+  %z = nn.einsum "bo,o->bo" %y, %scale : (tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+  %sum = nn.reduce sum "b o ->" %z : tensor<4x3xf32> -> tensor<f64>
+  %count = arith.constant dense<4.0> : tensor<f64>
+  fsdp.loss %sum over %count
+}
+
+// -----
+
+// Samples merged with another dimension, and not first.
+fsdp.mesh @mesh <["fsdp"=1]>
+fsdp.param @scale : tensor<3xf32> unit "layer" init <constant, 1.0>
+fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
+  %x = fsdp.input "x" sample_dim 0 : tensor<4x2x3xf32>
+  %scale = fsdp.read @scale : tensor<3xf32>
+  // expected-error @below {{'nn.rearrange' needs all samples of 'fsdp.input' at once, but with gradient accumulation a step computes them in 2 microbatches, one after another; where dimensions are merged, put samples first and use a batch that ranks and microbatches divide, or train without accumulation}}
+  %rows = nn.rearrange "b s o -> (s b) o" %x : tensor<4x2x3xf32> -> tensor<8x3xf32>
+  %z = nn.einsum "ro,o->ro" %rows, %scale : (tensor<8x3xf32>, tensor<3xf32>) -> tensor<8x3xf32>
+  // expected-warning @below {{evaluation uses full batches only}}
+  %sum = nn.reduce sum "r o ->" %z : tensor<8x3xf32> -> tensor<f64>
+  %count = arith.constant dense<4.0> : tensor<f64>
+  fsdp.loss %sum over %count
+}
+
+// -----
+
 // More microbatches than samples.
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @scale : tensor<3xf32> unit "layer" init <constant, 1.0>

@@ -3,6 +3,8 @@
 // RUN: not fsdp-opt %t/region.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=REGION
 // RUN: not fsdp-opt %t/checkpoint.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=CHECKPOINT
 // RUN: not fsdp-opt %t/mesh.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=MESH
+// RUN: not fsdp-opt %t/mesh.mlir --fsdp-propagate=accumulate=2 2>&1 | FileCheck %s --check-prefix=MESH
+// RUN: bash -c 'for count in -3 0 1048577 02; do fsdp-opt %t/mesh.mlir --fsdp-propagate=accumulate=$count 2>&1; fsdp-opt %t/mesh.mlir --fsdp-to-local=accumulate=$count 2>&1; done; true' | FileCheck %s --check-prefix=ACCUMULATE
 // RUN: not fsdp-opt %t/dynamic.mlir --fsdp-propagate 2>&1 | FileCheck %s --check-prefix=DYNAMIC
 
 //--- rule.mlir
@@ -33,6 +35,10 @@ fsdp.step @evaluate evaluate {
 }
 
 //--- mesh.mlir
+// ACCUMULATE-COUNT-2: for the --accumulate option: got '-3', expected an integer from 1 to 1048576
+// ACCUMULATE-COUNT-2: for the --accumulate option: got '0', expected an integer from 1 to 1048576
+// ACCUMULATE-COUNT-2: for the --accumulate option: got '1048577', expected an integer from 1 to 1048576
+// ACCUMULATE-COUNT-2: for the --accumulate option: got '02', expected an integer from 1 to 1048576
 // MESH: error: 'fsdp.step' op is in a module without a mesh; declare one, for one rank 'fsdp.mesh @mesh <["fsdp"=1]>'
 fsdp.step @evaluate evaluate {
 }

@@ -2,7 +2,7 @@
 // RUN: bash -c 'for policy in every:0 every: every:-1 every:2x some auto; do fsdp-opt %s --fsdp-rematerialize=policy=$policy 2>&1; done; true' | FileCheck %s
 
 // CHECK-COUNT-5: expected none, full, selective or every:K with K an integer from 1 to 9223372036854775807
-// CHECK: option 'policy' got 'auto', expected none, full, selective or every:K with K an integer from 1 to
+// CHECK: --remat got 'auto', expected none, full, selective or every:K with K an integer from 1 to
 
 // A model of two units has nothing between the first and the last.
 fsdp.param @a : tensor<4x4xf32> unit "a" init <normal, 2.0e-02>

@@ -26,16 +26,16 @@
 // ODDS: error: 'fsdp.param' op 'w' is matched by '*:0' and by 'w:flat', which differ; give each parameter one storage, with patterns that do not overlap
 // SIZE: got '0x10', expected an integer from 0 to 9223372036854775807
 // HSDP: error: strategy 'hsdp' shards over axis 'fsdp' and replicates the shards over another axis, got mesh fsdp=4; give it both, as in data=2,fsdp=4, or use fsdp
-// NOTHING: error: option 'shard' got 'nothing*:flat', whose pattern matches no parameter
+// NOTHING: error: --shard got 'nothing*:flat', whose pattern matches no parameter
 // NOTHING: note: there is 'w'
-// FORM: error: option 'shard' got 'weight', expected PATTERN:SPEC
-// SPEC: error: option 'shard' got '*:flat+rows', expected flat, replicated or a dimension, each with axes as in flat(fsdp+node) if wanted, or an axis or _ for each dimension as in _,tensor or _,tensor@flat after ':'
-// TWICE: error: option 'shard' got '*:flat(fsdp+fsdp)', expected flat
+// FORM: error: --shard got 'weight', expected PATTERN:SPEC
+// SPEC: error: --shard got '*:flat+rows', expected flat, replicated or a dimension, each with axes as in flat(fsdp+node) if wanted, or an axis or _ for each dimension as in _,tensor or _,tensor@flat after ':'
+// TWICE: error: --shard got '*:flat(fsdp+fsdp)', expected flat
 // STORED: error: 'fsdp.param' op is to be sharded by '*:flat(node)', but the mesh has no axis 'node'
 // TENSOR: error: 'fsdp.param' op is to be split by '*:tensor', but the mesh has no axis 'tensor'
 // ENTRIES: error: 'fsdp.param' op of type 'tensor<8xf32>' is to be split by '*:_,_@flat', which has 2 entries, expected 1, one for each dimension
 // BOTH: error: 'fsdp.param' op is to be split by '*:fsdp': axis "fsdp" splits the parameter in compute and where it is stored; use it for one of them
-// GLOB: error: option 'shard' got '[:flat', whose pattern is malformed
+// GLOB: error: --shard got '[:flat', whose pattern is malformed
 // DIM: error: 'fsdp.param' op of type 'tensor<8xf32>' is to be split along dimension 1 by '*:1', expected a dimension below 1
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>

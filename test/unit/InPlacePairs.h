@@ -9,6 +9,7 @@
 #ifndef TEST_UNIT_INPLACEPAIRS_H
 #define TEST_UNIT_INPLACEPAIRS_H
 
+#include <gtest/gtest.h>
 #include <set>
 #include <string>
 #include <tuple>
@@ -52,6 +53,22 @@ public:
 
 private:
   std::set<InPlacePair> compared;
+};
+
+/// Tests of kernels on elements of type `T`; `Base` has what they need beside. Fails at its end where a
+/// kernel's pair was not compared.
+template <class T, class Base = ::testing::Test> class InPlaceTest : public Base {
+protected:
+  static void SetUpTestSuite() { coverage = {}; }
+  /// All tests have run, unless a filter left some out.
+  static void TearDownTestSuite() {
+    const ::testing::TestSuite &suite = *::testing::UnitTest::GetInstance()->current_test_suite();
+    if (suite.test_to_run_count() != suite.total_test_count())
+      return;
+    EXPECT_EQ(coverage.missing(), "") << "no kernel was run in place for these; add a case";
+  }
+
+  inline static InPlaceCoverage coverage;
 };
 
 } // namespace fsdp::test

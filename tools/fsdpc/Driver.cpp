@@ -200,7 +200,10 @@ int Driver::run(int argc, char **argv, const Describe &describe) {
   return state->compile(argc, argv, [&](Context &context) {
     ::fsdp::dsl::Model model(context.get());
     describe(model);
-    return ::fsdp::dsl::take(model);
+    OwningOpRef<ModuleOp> module = ::fsdp::dsl::take(model);
+    // What concerns no line of the model is said of the program, as of a module's file.
+    (*module)->setLoc(FileLineColLoc::get(&context.get(), state->name, 0, 0));
+    return module;
   });
 }
 

@@ -38,12 +38,18 @@ void LocalValues::refuseMicrobatches(Value global, Operation *consumer) {
   // A move that propagation has inserted is made for an op.
   if (isa<ReshardOp>(consumer) && !consumer->use_empty())
     consumer = *consumer->user_begin();
-  if (!failed)
+  if (!failed && matchPattern(global, m_Constant()))
+    consumer->emitError() << "'" << consumer->getName() << "' takes an element for each sample from '"
+                          << nameOf(global)
+                          << "', which is the same in each microbatch; make it an input of the step, or train "
+                             "without gradient accumulation";
+  else if (!failed)
     consumer->emitError() << "'" << consumer->getName() << "' needs all samples of '"
                           << nameOf(global)
                           << "' at once, but with gradient accumulation a step computes them in "
                           << mesh.getAxisSize(kMicrobatchAxis)
-                          << " microbatches, one after another; train without accumulation";
+                          << " microbatches, one after another; where dimensions are merged, put samples first "
+                             "and use a batch that ranks and microbatches divide, or train without accumulation";
   failed = true;
 }
 

@@ -10,17 +10,8 @@ using namespace fsdp::rt;
 
 namespace {
 
-template <class T> class InPlaceKernels : public DeviceKernels {
+template <class T> class InPlaceKernels : public fsdp::test::InPlaceTest<T, DeviceKernels> {
 protected:
-  static void SetUpTestSuite() { coverage = {}; }
-  /// All tests have run, unless a filter left some out.
-  static void TearDownTestSuite() {
-    const ::testing::TestSuite &suite = *::testing::UnitTest::GetInstance()->current_test_suite();
-    if (suite.test_to_run_count() != suite.total_test_count())
-      return;
-    EXPECT_EQ(coverage.missing(), "") << "no kernel was run in place for these; add a case";
-  }
-
   /// Of op `op`: `kernel(x, y)` beside its operand 0 and in its place.
   template <class Kernel>
   void expectSame(const char *op, const Floats &x, std::size_t offset, Kernel kernel) {
@@ -31,11 +22,9 @@ protected:
   }
   static void expectFloats(const char *op, unsigned operand, Device<T> &got,
                            Device<T> &expected) {
-    coverage.add(op, operand);
+    InPlaceKernels::coverage.add(op, operand);
     EXPECT_EQ(got.floats(), expected.floats()) << op << " in place of operand " << operand;
   }
-
-  inline static fsdp::test::InPlaceCoverage coverage;
 };
 using Elements = ::testing::Types<float, bf16>;
 TYPED_TEST_SUITE(InPlaceKernels, Elements);

@@ -244,7 +244,7 @@ TEST_F(ShardingRuleTest, Costs) {
                  "tensor<1x1x4x4xf32>, tensor<1x1x4x4xf32>) -> (tensor<1x2x3x4xf32>, "
                  "tensor<1x2x3xf32>)",
                  {"tensor<1x2x3x4xf32>", "tensor<1x1x4x4xf32>"}),
-            "378 flops 224 read 120 written");
+            "288 flops 224 read 120 written");
   EXPECT_EQ(cost("nn.embedding %a, %b : tensor<100x4xf32>, tensor<2xi32> -> tensor<2x4xf32>",
                  {"tensor<100x4xf32>", "tensor<2xi32>"}),
             "0 flops 40 read 32 written");

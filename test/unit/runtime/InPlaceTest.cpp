@@ -19,7 +19,7 @@ using namespace fsdp::rt;
 
 namespace {
 
-template <class T> class InPlace : public ::testing::Test {
+template <class T> class InPlace : public fsdp::test::InPlaceTest<T> {
 protected:
   using Values = std::vector<T>;
 
@@ -31,15 +31,6 @@ protected:
     return values;
   }
 
-  static void SetUpTestSuite() { coverage = {}; }
-  /// All tests have run, unless a filter left some out.
-  static void TearDownTestSuite() {
-    const ::testing::TestSuite &suite = *::testing::UnitTest::GetInstance()->current_test_suite();
-    if (suite.test_to_run_count() != suite.total_test_count())
-      return;
-    EXPECT_EQ(coverage.missing(), "") << "no kernel was run in place for these; add a case";
-  }
-
   /// Of op `op`: `kernel(x, y)` beside its operand 0 and in its place.
   template <class Kernel> void expectSame(const char *op, const Values &x, Kernel kernel) {
     Values apart(x.size()), inPlace = x;
@@ -49,13 +40,12 @@ protected:
   }
   static void expectBits(const char *op, unsigned operand, const Values &got,
                          const Values &expected) {
-    coverage.add(op, operand);
+    InPlace::coverage.add(op, operand);
     ASSERT_EQ(got.size(), expected.size());
     EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(got[0])), 0)
         << op << " in place of operand " << operand;
   }
   std::mt19937 random{1};
-  inline static fsdp::test::InPlaceCoverage coverage;
 };
 using Elements = ::testing::Types<float, bf16>;
 TYPED_TEST_SUITE(InPlace, Elements);
