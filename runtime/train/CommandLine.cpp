@@ -24,7 +24,7 @@ struct Misuse : std::runtime_error {
 
 } // namespace
 
-/// "trains 'gpt2' on 2 ranks"
+/// "trains 'name' on 2 ranks"
 static std::string describeProgram(Plans plans) {
   const int ranks = worldSize(*plans[0]);
   const std::string text = "trains '" + std::string(plans[0]->name) + "' on ";
