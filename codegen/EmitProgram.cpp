@@ -2,244 +2,32 @@
 
 #include "codegen/EmitProgram.h"
 
-#include "codegen/Arena.h"
-#include "codegen/Functions.h"
-#include "codegen/SharedFunctions.h"
-#include "codegen/Tables.h"
-#include "codegen/Target.h"
-#include "codegen/TraceTables.h"
+#include "codegen/HostEmitter.h"
+#include "codegen/Names.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
-
-namespace {
-
-class Emitter {
-public:
-  Emitter(const ScheduledProgram &program, const EmitOptions &options)
-      : program(program), options(options), arena(program),
-        target(options.target == TargetKind::Cuda ? createCudaTarget(program)
-                                                  : createCpuTarget(program)),
-        kernels([this](LaunchOp launch, bool anonymous) {
-          return target->kernel(launch, anonymous);
-        }) {}
-  LogicalResult emit(EmittedProgram &out);
-
-private:
-  LogicalResult collectKernels();
-  LogicalResult emitSegment(const Timeline &timeline, Writer &writer) const;
-  LogicalResult emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
-                              Writer &writer) const;
-  LogicalResult emitActions(const Timeline &timeline, const FunctionRange &range,
-                            Spelling &spelling, Writer &writer) const;
-  LogicalResult emitAction(const Action &action, Spelling &spelling, Writer &writer) const;
-
-  const ScheduledProgram &program;
-  const EmitOptions &options;
-  Arena arena;
-  std::unique_ptr<Target> target;
-  KernelTable kernels;
-  /// Of every launch; each is printed twice or more.
-  llvm::DenseMap<Operation *, std::unique_ptr<const Call>> calls;
-};
-
-} // namespace
-
-static void banner(Writer &writer, StringRef title) {
-  std::string line = "//===--- " + title.str() + " ";
-  line.append(line.size() < 74 ? 74 - line.size() : 0, '-');
-  writer.line();
-  writer.line(line + "===//");
-  writer.line();
-}
-
-LogicalResult Emitter::collectKernels() {
-  for (const Timeline &timeline : program.timelines)
-    for (const Action &action : timeline.actions) {
-      if (failed(target->check(action.launch)))
-        return failure();
-      FailureOr<Call> call = callFor(program, action.launch);
-      if (failed(call) || (call->callsKernel() && failed(kernels.insert(action.launch))))
-        return failure();
-      calls[action.launch] = std::make_unique<const Call>(std::move(*call));
-    }
-  kernels.assignNames();
-  return success();
-}
-
-LogicalResult Emitter::emitAction(const Action &action, Spelling &spelling, Writer &writer) const {
-  LaunchOp launch = action.launch;
-  const Call &call = *calls.find(launch)->second;
-  auto slice = [&](Value buffer) {
-    return spelling.slice(arena.spell(buffer), arena.typeOf(buffer));
-  };
-  SpelledLaunch spelled{launch, call, program.names.stream(launch.getStreamAttr()),
-                        spelling.launchName("\"" + escaped(launch.getName()) + "\""), slice};
-  auto spellEvent = [&](int event) {
-    bool isOfProgram = event < static_cast<int>(program.programEvents.size());
-    return spelling.event(isOfProgram ? program.names.event(event) : std::to_string(event));
-  };
-  for (int event : action.waits)
-    target->wait(spelled, spellEvent(event), writer);
-  target->launch(spelled, kernels, writer);
-  for (int event : action.records)
-    target->record(spelled, spellEvent(event), writer);
-  return success();
-}
-
-LogicalResult Emitter::emitActions(const Timeline &timeline, const FunctionRange &range,
-                                   Spelling &spelling, Writer &writer) const {
-  for (size_t i = range.begin; i < range.end; ++i)
-    if (failed(emitAction(timeline.actions[i], spelling, writer)))
-      return failure();
-  return success();
-}
-
-/// Functions that differ in no more than places, names and events are written once, with a table
-/// for each; `calls` are all calls in order.
-LogicalResult Emitter::emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
-                                     Writer &writer) const {
-  struct Group {
-    size_t size = 0;
-    std::string function, table; ///< empty until they are written
-  };
-  std::vector<FunctionRange> ranges = cutIntoFunctions(program, timeline);
-  std::vector<Spelling> spellings;
-  std::vector<std::string> bodies;
-  llvm::StringMap<Group> groups;
-  for (const FunctionRange &range : ranges) {
-    Writer body;
-    spellings.push_back(Spelling::numbered());
-    if (failed(emitActions(timeline, range, spellings.back(), body)))
-      return failure();
-    for (const Spelling::Field &field : spellings.back().getFields())
-      body.line(field.type);
-    ++groups[body.text()].size;
-    bodies.push_back(body.text());
-  }
-  Names names;
-  names.unique("run");
-  names.unique("at");
-  names.unique("trace");
-  names.unique("traced");
-  for (auto [i, range] : llvm::enumerate(ranges)) {
-    Group &group = groups[bodies[i]];
-    std::string name = names.unique(range.name);
-    writer.line();
-    if (group.size == 1) {
-      writer.open("void " + name + "(Context &c)");
-      Spelling literal = Spelling::literal();
-      if (failed(emitActions(timeline, range, literal, writer)))
-        return failure();
-      writer.close();
-      calls.push_back(name + "(c);");
-      continue;
-    }
-    if (group.function.empty()) {
-      group.function = names.unique(sharedName(range.name));
-      group.table = names.unique(StringRef(enumeratorFor(group.function)).drop_front());
-      StringRef unit = StringRef(range.name).rsplit('.').first;
-      Spelling named = spellings[i].named(unit);
-      writer.line("// What differs between the " + std::to_string(group.size) + " calls of " +
-                  group.function + ".");
-      declareTable(writer, group.table, named.getFields());
-      writer.line();
-      writer.open("void " + group.function + "(Context &c, const " + group.table + " &at)");
-      if (failed(emitActions(timeline, range, named, writer)))
-        return failure();
-      writer.close();
-      writer.line();
-    }
-    defineTable(writer, group.table, name, spellings[i].getFields());
-    calls.push_back(group.function + "(c, " + name + ");");
-  }
-  return success();
-}
-
-LogicalResult Emitter::emitSegment(const Timeline &timeline, Writer &writer) const {
-  const std::string &space = program.names.segment(timeline.segment);
-  banner(writer, "Segment " + space);
-  writer.line("namespace " + space + " {");
-  writer.line();
-  writer.line("namespace arena {");
-  arena.declareSegment(writer, timeline);
-  writer.line("} // namespace arena");
-  std::vector<std::string> slots;
-  for (auto [i, name, slot] : llvm::enumerate(timeline.outputs, timeline.slots))
-    slots.push_back(program.names.output(timeline.segment, name) +
-                    (slot == (i ? timeline.slots[i - 1] + 1 : 0) ? ""
-                                                                 : " = " + std::to_string(slot)));
-  if (!slots.empty()) {
-    writer.line();
-    writer.list("enum : int { ", slots, " };");
-  }
-  writer.line();
-  emitTraceTables(program, timeline, writer);
-  std::vector<std::string> calls;
-  if (failed(emitFunctions(timeline, calls, writer)))
-    return failure();
-  writer.line();
-  writer.open("void run(Context &c)");
-  for (const std::string &call : calls)
-    writer.line(call);
-  if (calls.empty())
-    writer.line("(void)c;");
-  writer.close();
-  writer.line();
-  writer.line("} // namespace " + space);
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Files
-//===----------------------------------------------------------------------===//
 
 std::string mlir::fsdp::titleOf(StringRef file, StringRef what) {
   return "//===- " + file.str() + " - " + escaped(what);
 }
 
-LogicalResult Emitter::emit(EmittedProgram &out) {
-  if (failed(arena.create()) || failed(collectKernels()))
-    return failure();
-
-  Writer writer;
-  target->head(options, !kernels.all().empty(), writer);
-  writer.line();
-  writer.line("namespace {");
-  writer.line();
-  writer.line("using namespace fsdp::rt;");
-  if (options.singleFile && !kernels.all().empty()) {
-    banner(writer, "Kernels");
-    target->kernelsInside(kernels, writer);
-  }
-  banner(writer, "Names and layout");
-  emitEnumerators(program, writer);
-  writer.line();
-  writer.line("// Offset in bytes from the start of the arena, elements");
-  writer.line("namespace persistent {");
-  arena.declarePersistent(writer);
-  writer.line("} // namespace persistent");
-  writer.line();
-  if (failed(emitStorages(program, arena, writer)))
-    return failure();
-  for (const Timeline &timeline : program.timelines)
-    if (failed(emitSegment(timeline, writer)))
-      return failure();
-  banner(writer, "Tables");
-  EmittedProgram kernelFiles;
+/// The files of the kernels; none in a program of one file.
+static EmittedProgram kernelFiles(const KernelTable &kernels, const Target &target,
+                                  const EmitOptions &options) {
+  EmittedProgram files;
   if (!options.singleFile && !kernels.all().empty())
-    target->kernelFiles(options, kernels, kernelFiles);
-  std::string kernelText;
-  for (const auto &file : kernelFiles.files)
-    kernelText += file.second;
-  emitProgramTable(program, arena, options, kernelText, writer);
-  writer.line();
-  writer.line("} // namespace");
-  writer.line();
-  writer.line("int main(int argc, char **argv) { return runTraining(program, argc, argv); }");
-  out.files.push_back({"train.cpp", writer.text()});
-  llvm::append_range(out.files, kernelFiles.files);
-  return success();
+    target.kernelFiles(options, kernels, files);
+  return files;
+}
+
+static std::string textOf(const EmittedProgram &program) {
+  std::string text;
+  for (const auto &file : program.files)
+    text += file.second;
+  return text;
 }
 
 LogicalResult mlir::fsdp::emitProgram(ModuleOp module, const EmitOptions &options,
@@ -247,5 +35,156 @@ LogicalResult mlir::fsdp::emitProgram(ModuleOp module, const EmitOptions &option
   FailureOr<ScheduledProgram> program = ScheduledProgram::create(module);
   if (failed(program))
     return failure();
-  return Emitter(*program, options).emit(out);
+  HostEmitter emitter(*program, options);
+  KernelTable kernels;
+  if (failed(emitter.prepare(kernels)))
+    return failure();
+  kernels.assignNames();
+  EmittedProgram rest = kernelFiles(kernels, emitter.getTarget(), options);
+  HostFile file{"train.cpp", {}, textOf(rest)};
+  if (!rest.files.empty())
+    file.headers.push_back("kernels.h");
+  Writer writer;
+  if (failed(emitter.emit(kernels, file, writer)))
+    return failure();
+  writer.line();
+  writer.line("int main(int argc, char **argv) { return runTraining(program, argc, argv); }");
+  out.files.push_back({file.name, writer.text()});
+  llvm::append_range(out.files, rest.files);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Several plans
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A plan on its way into the files.
+struct Plan {
+  ScheduledProgram program;
+  EmitOptions options;
+  std::unique_ptr<HostEmitter> emitter; ///< refers to both
+  std::string name;                     ///< in C++
+};
+
+} // namespace
+
+/// "fsdp=4,data=2"
+static std::string describe(MeshAttr mesh) {
+  std::string text;
+  for (auto [axis, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes()))
+    text += (text.empty() ? "" : ",") + axis.str() + "=" + std::to_string(size);
+  return text;
+}
+
+/// Tables of the model that every plan which has them spells alike, of two plans at least: written once, and
+/// each plan refers to that.
+static void shareModelTables(ArrayRef<Plan> plans, Writer &writer) {
+  struct Uses {
+    size_t plans = 0;
+    bool differ = false;
+  };
+  std::map<StringRef, Uses> uses;
+  llvm::StringMap<StringRef> texts;
+  for (const Plan &plan : plans)
+    for (const auto &[name, table] : plan.emitter->getModelTables()) {
+      auto [text, isNew] = texts.try_emplace(name, table.text);
+      Uses &use = uses[text->first()];
+      use.plans += 1;
+      use.differ |= text->second != table.text;
+    }
+  for (const auto &[name, use] : uses)
+    if (use.plans > 1 && !use.differ)
+      writer.lines(("inline " + texts[name]).str()); // one object, whoever includes it
+  for (const Plan &plan : plans)
+    for (auto &[name, table] : plan.emitter->getModelTables())
+      if (const Uses &use = uses[name]; use.plans > 1 && !use.differ)
+        table.place = "plans::";
+}
+
+/// plans.h: declares the program of each plan, and holds what they share.
+static std::string plansHeader(ArrayRef<Plan> plans, const EmitOptions &options) {
+  Writer shared, writer;
+  shareModelTables(plans, shared);
+  writer.line(titleOf("plans.h", "plans of " + options.name + ", generated by fsdpc; do not edit"));
+  for (StringRef line : {"//", "// A plan is the program for one mesh. Tables here are those that plans have in common.",
+                         "", "#pragma once", ""})
+    writer.line(line);
+  writer.line("#include \"" + plans.front().emitter->getTarget().runtimeHeader() + "\"");
+  writer.line();
+  writer.line("namespace plans {");
+  writer.line();
+  writer.line("using namespace fsdp::rt;");
+  writer.line();
+  for (const Plan &plan : plans)
+    writer.line("extern const Program " + plan.name + "; // " + describe(plan.program.mesh));
+  if (!shared.text().empty()) {
+    writer.line();
+    writer.append(shared);
+  }
+  writer.line();
+  writer.line("} // namespace plans");
+  return writer.text();
+}
+
+/// train.cpp: all plans in the order in which they were asked for.
+static std::string mainFile(ArrayRef<Plan> plans, const EmitOptions &options) {
+  Writer writer;
+  writer.line(titleOf("train.cpp", options.name + ", generated by fsdpc; do not edit"));
+  for (StringRef line : {"//", "// The number of ranks picks the first plan that has as many; --plan=MESH another.", "",
+                         "#include \"plans.h\"", ""})
+    writer.line(line);
+  std::vector<std::string> addresses;
+  for (const Plan &plan : plans)
+    addresses.push_back("&plans::" + plan.name);
+  writer.list("static constexpr const fsdp::rt::Program *all[] = {", addresses, "};");
+  writer.line();
+  writer.line("int main(int argc, char **argv) { return fsdp::rt::runTraining(all, argc, argv); }");
+  return writer.text();
+}
+
+LogicalResult mlir::fsdp::emitPlans(ArrayRef<PlanSource> sources, const EmitOptions &options,
+                                    EmittedProgram &out) {
+  assert(!sources.empty() && "a program has a plan");
+  if (sources.size() == 1) {
+    EmitOptions own = options;
+    own.report = sources.front().report;
+    return emitProgram(sources.front().module, own, out);
+  }
+  assert(!options.singleFile && "plans are files of their own");
+  Names names;
+  KernelTable kernels;
+  std::vector<Plan> plans;
+  plans.reserve(sources.size()); // emitters refer to them
+  for (const PlanSource &source : sources) {
+    FailureOr<ScheduledProgram> program = ScheduledProgram::create(source.module);
+    if (failed(program))
+      return failure();
+    Plan &plan = plans.emplace_back(Plan{std::move(*program), options, nullptr, ""});
+    plan.options.report = source.report;
+    plan.name = names.unique("plan " + describe(plan.program.mesh));
+    plan.emitter = std::make_unique<HostEmitter>(plan.program, plan.options);
+    if (failed(plan.emitter->prepare(kernels)))
+      return failure();
+  }
+  kernels.assignNames();
+  EmittedProgram rest = kernelFiles(kernels, plans.front().emitter->getTarget(), options);
+  rest.files.push_back({"plans.h", plansHeader(plans, options)});
+  const std::string elsewhere = textOf(rest);
+  out.files.push_back({"train.cpp", mainFile(plans, options)});
+  for (const Plan &plan : plans) {
+    HostFile file{plan.name + ".cpp", {}, elsewhere};
+    if (!kernels.all().empty())
+      file.headers.push_back("kernels.h");
+    file.headers.push_back("plans.h");
+    Writer writer;
+    if (failed(plan.emitter->emit(kernels, file, writer)))
+      return failure();
+    writer.line();
+    writer.line("const fsdp::rt::Program plans::" + plan.name + " = program;");
+    out.files.push_back({file.name, writer.text()});
+  }
+  llvm::append_range(out.files, rest.files);
+  return success();
 }

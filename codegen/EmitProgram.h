@@ -42,6 +42,17 @@ struct EmittedProgram {
 /// words for.
 LogicalResult emitProgram(ModuleOp module, const EmitOptions &options, EmittedProgram &out);
 
+/// One of several programs that a binary holds: the same model for another mesh.
+struct PlanSource {
+  ModuleOp module;
+  std::string report; ///< as in EmitOptions
+};
+
+/// Writes one program with several plans, the first of which it takes when started alone: train.cpp, a host file
+/// for each plan, plans.h with what does not differ between them, and the kernels of all, each once. Of one
+/// plan it is the program of emitProgram. `options.report` is not read. Not in a single file.
+LogicalResult emitPlans(ArrayRef<PlanSource> plans, const EmitOptions &options, EmittedProgram &out);
+
 } // namespace mlir::fsdp
 
 #endif // CODEGEN_EMITPROGRAM_H

@@ -27,7 +27,7 @@ KernelFunction KernelFunction::declare(const Kernel &kernel, ArrayRef<std::strin
   return function;
 }
 
-LogicalResult KernelTable::insert(LaunchOp launch) {
+LogicalResult KernelTable::insert(LaunchOp launch, const KernelWriter &write) {
   FailureOr<KernelFunction> anonymous = write(launch, true);
   if (failed(anonymous))
     return failure();

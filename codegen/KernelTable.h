@@ -28,13 +28,12 @@ struct KernelFunction {
 /// the model, so that equal kernels have equal text.
 using KernelWriter = std::function<FailureOr<KernelFunction>(LaunchOp launch, bool anonymous)>;
 
-/// The kernels of a program, each once, whoever launches it.
+/// The kernels of a program, or of all plans of one, each once, whoever launches it.
 class KernelTable {
 public:
-  explicit KernelTable(KernelWriter write) : write(std::move(write)) {}
-
-  /// Takes the kernel of `launch` in. To be called in issue order, before names are asked for.
-  LogicalResult insert(LaunchOp launch);
+  /// Takes the kernel of `launch` in, as `write` has it. To be called in issue order, before names are asked
+  /// for.
+  LogicalResult insert(LaunchOp launch, const KernelWriter &write);
   /// Names the kernels: after their launch, or after what their launches have in common.
   void assignNames();
 
@@ -52,7 +51,6 @@ public:
   bool nameBf16() const;
 
 private:
-  KernelWriter write;
   std::vector<Entry> entries;
   llvm::StringMap<size_t> byText; ///< anonymous: no word of it comes from the model
   llvm::DenseMap<Operation *, size_t> entryOf;

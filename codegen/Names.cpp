@@ -103,6 +103,7 @@ static constexpr llvm::StringLiteral used[] = {
     "outputs",
     "pad",
     "persistent",
+    "plans",
     "program",
     "reads",
     "record",

@@ -22,7 +22,7 @@ static std::string filesEnding(const EmittedProgram &program, StringRef extensio
 
 static std::string cudaProject(const EmittedProgram &program, StringRef name,
                                llvm::ArrayRef<std::string> architectures) {
-  std::string kernels = filesEnding(program, ".cu");
+  const std::string kernels = filesEnding(program, ".cu"), sources = filesEnding(program, ".cpp");
   return "# Builds " + escaped(name) + R"( for CUDA: cmake -S . -B build && cmake --build build -j
 # Needs the CUDA toolkit, NCCL and a C++17 compiler; nvcc compiles kernels only.
 cmake_minimum_required(VERSION 3.18)
@@ -37,11 +37,13 @@ set(FSDP_CUDA_ARCHITECTURES ")" +
 add_subdirectory(runtime)
 include(runtime/Numerics.cmake)
 
-add_executable(train train.cpp)
+add_executable(train)" +
+         sources + R"()
 )" + (kernels.empty() ? "" : "fsdp_add_kernels(train" + kernels + ")\n") +
          R"(target_link_libraries(train PRIVATE fsdp_runtime_cuda)
 # Prints its actions instead of executing them; needs neither CUDA nor a library.
-add_executable(record EXCLUDE_FROM_ALL train.cpp)
+add_executable(record EXCLUDE_FROM_ALL)" +
+         sources + R"()
 target_compile_definitions(record PRIVATE FSDP_RECORD)
 foreach(program train record)
   target_compile_features(${program} PRIVATE cxx_std_17)

@@ -136,18 +136,55 @@ static LogicalResult emitMembers(const ScheduledProgram &program, StorageOp stor
   return success();
 }
 
-LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Arena &arena,
-                                       Writer &writer) {
+/// Writes the files that stand beside the weights in a checkpoint. Each line of a text is a literal of its own.
+static void emitExtraFiles(DictionaryAttr files, Writer &writer) {
+  writer.open("constexpr ExtraFile extra_files[] =");
+  for (NamedAttribute file : files) {
+    writer.line("{" + quoted(file.getName()) + ",");
+    StringRef text = cast<StringAttr>(file.getValue());
+    do {
+      auto [line, rest] = text.split('\n');
+      const bool ended = line.size() < text.size();
+      writer.line("\"" + escaped(line) + (ended ? "\\n\"" : "\""));
+      text = rest;
+    } while (!text.empty());
+    writer.line("},");
+  }
+  writer.close(";");
+}
+
+static constexpr llvm::StringLiteral extraFiles = "extra_files";
+
+LogicalResult mlir::fsdp::emitModelTables(const ScheduledProgram &program, ModelTables &tables) {
   SymbolTable symbols(program.module);
   llvm::DenseMap<Operation *, int> positions;
   for (ParamOp param : program.module.getOps<ParamOp>())
     positions.try_emplace(param, static_cast<int>(positions.size()));
+  for (StorageOp storage : program.storages) {
+    const std::string &name = program.names.members(storage.getSymNameAttr());
+    ModelTable &table = tables[name];
+    Writer writer;
+    if (failed(emitMembers(program, storage, symbols, positions, name, table.size, writer)))
+      return failure();
+    table.text = writer.text();
+  }
+  auto files = program.module->getAttrOfType<DictionaryAttr>(checkpointFilesAttrName);
+  if (!files || files.empty())
+    return success();
+  Writer writer;
+  emitExtraFiles(files, writer);
+  tables[extraFiles.str()].text = writer.text();
+  return success();
+}
+
+void mlir::fsdp::emitStorages(const ScheduledProgram &program, const Arena &arena,
+                              const ModelTables &tables, Writer &writer) {
   std::vector<std::vector<std::string>> rows;
   int64_t parameters = 0;
   for (StorageOp storage : program.storages) {
     StringAttr symbol = storage.getSymNameAttr();
     const std::string &members = program.names.members(symbol);
-    int64_t size = 0;
+    const ModelTable &table = tables.find(members)->second;
     std::string states = "{}";
     if (!storage.getStates().empty()) {
       states = program.names.states(symbol);
@@ -157,8 +194,8 @@ LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Ar
                         arena.spell(program.shardOf(storage, state).getResult()) + "}");
       writer.list("constexpr State " + states + "[] = {", items, "};");
     }
-    if (failed(emitMembers(program, storage, symbols, positions, members, size, writer)))
-      return failure();
+    if (table.place.empty())
+      writer.lines(table.text);
     std::string layout = storage.getKind() == StorageKind::flat        ? "Layout::Flat"
                          : storage.getKind() == StorageKind::dimension ? "Layout::Dimension"
                                                                        : "Layout::Replicated";
@@ -172,9 +209,9 @@ LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Ar
                     "/*axes=*/" + axisList(program, storage.getAxes()),
                     "/*communicator=*/" + std::to_string(communicator),
                     "/*dim=*/" + std::to_string(std::max<int64_t>(storage.getDim(), 0)),
-                    "/*size=*/" + std::to_string(size),
+                    "/*size=*/" + std::to_string(table.size),
                     "/*firstParameter=*/" + std::to_string(parameters),
-                    shard, states, members});
+                    shard, states, table.place + members});
     if (storage.getCopy())
       rows.back().push_back(
           "/*copy=*/" + arena.spell(program.shardOf(storage, StorageOp::copy).getResult()));
@@ -188,13 +225,12 @@ LogicalResult mlir::fsdp::emitStorages(const ScheduledProgram &program, const Ar
   }
   if (rows.empty()) {
     writer.line("constexpr Table<Storage> storages;");
-    return success();
+    return;
   }
   writer.open("constexpr Storage storages[] =");
   for (const std::vector<std::string> &row : rows)
     writer.list("{", row, "},");
   writer.close(";");
-  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -278,29 +314,6 @@ static int64_t tokensPerSample(const ScheduledProgram &program) {
   return most;
 }
 
-/// Writes the files that stand beside the weights in a checkpoint; false where there are none. Each line of
-/// a text is a literal of its own.
-static bool emitExtraFiles(const ScheduledProgram &program, Writer &writer) {
-  ModuleOp module = program.module;
-  auto files = module->getAttrOfType<DictionaryAttr>(checkpointFilesAttrName);
-  if (!files || files.empty())
-    return false;
-  writer.open("constexpr ExtraFile extra_files[] =");
-  for (NamedAttribute file : files) {
-    writer.line("{" + quoted(file.getName()) + ",");
-    StringRef text = cast<StringAttr>(file.getValue());
-    do {
-      auto [line, rest] = text.split('\n');
-      const bool ended = line.size() < text.size();
-      writer.line("\"" + escaped(line) + (ended ? "\\n\"" : "\""));
-      text = rest;
-    } while (!text.empty());
-    writer.line("},");
-  }
-  writer.close(";");
-  return true;
-}
-
 /// The optimizer whose rate the program computes; null where it computes none.
 static OptimizerAttr optimizerOf(const ScheduledProgram &program) {
   OptimizerAttr optimizer;
@@ -309,7 +322,8 @@ static OptimizerAttr optimizerOf(const ScheduledProgram &program) {
 }
 
 void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &arena,
-                                  const EmitOptions &options, StringRef kernels, Writer &writer) {
+                                  const EmitOptions &options, const ModelTables &tables,
+                                  StringRef elsewhere, Writer &writer) {
   std::vector<std::string> axes, order, streams, communicators, segments;
   for (auto [axis, size] :
        llvm::zip_equal(program.mesh.getAxisNames(), program.mesh.getAxisSizes()))
@@ -326,7 +340,10 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   emitTable("const char *", "streams", streams, writer);
   emitTable("CommunicatorSpec", "communicators", communicators, writer);
   emitInputs(program, arena, writer);
-  bool hasFiles = emitExtraFiles(program, writer);
+  auto files = tables.find(extraFiles.str());
+  const bool hasFiles = files != tables.end();
+  if (hasFiles && files->second.place.empty())
+    writer.lines(files->second.text);
   for (const Timeline &timeline : program.timelines) {
     SegmentOp segment = timeline.segment;
     const std::string &space = program.names.segment(segment);
@@ -370,7 +387,7 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("communicator", quoted(options.communicator));
   field("warmup", llvm::Twine(optimizer ? optimizer.getWarmup() : 0));
   // Ranks of programs that differ, if only in a constant of the optimizer, refuse one another.
-  uint64_t digest = llvm::xxh3_64bits(kernels) * 3 + llvm::xxh3_64bits(writer.text());
+  uint64_t digest = llvm::xxh3_64bits(elsewhere) * 3 + llvm::xxh3_64bits(writer.text());
   field("digest", "0x" + llvm::utohexstr(digest, /*LowerCase=*/true));
   field("options", quoted(options.options));
   field("persistentBytes", llvm::Twine(persistentBytes(program)));
@@ -378,6 +395,6 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   if (!drain.empty() || hasFiles)
     field("drain", drain.empty() ? "{}" : drain);
   if (hasFiles)
-    field("extraFiles", "extra_files");
+    field("extraFiles", files->second.place + extraFiles);
   writer.close(";");
 }

@@ -5,17 +5,31 @@
 
 #include "codegen/Arena.h"
 #include "codegen/EmitProgram.h"
+#include <map>
 
 namespace mlir::fsdp {
 
 /// `enum`s of streams, communicators, axes and storages.
 void emitEnumerators(const ScheduledProgram &program, Writer &writer);
+/// A table that says what the model is, and so may be the same for other meshes.
+struct ModelTable {
+  std::string text;  ///< its definition
+  std::string place; ///< the namespace where it stands instead: "plans::"; empty: in the host file
+  int64_t size = 0;  ///< of the members of a storage: elements
+};
+/// By name: members of each storage, and files of a checkpoint.
+using ModelTables = std::map<std::string, ModelTable>;
+
+/// The tables of the model.
+LogicalResult emitModelTables(const ScheduledProgram &program, ModelTables &tables);
 /// `storages[]` with their states and members (runtime/program/Program.h).
-LogicalResult emitStorages(const ScheduledProgram &program, const Arena &arena, Writer &writer);
-/// Every other table and `program` itself. `kernels` is source beside the writer's that belongs to
+void emitStorages(const ScheduledProgram &program, const Arena &arena, const ModelTables &tables,
+                  Writer &writer);
+/// Every other table and `program` itself. `elsewhere` is source beside the writer's that belongs to
 /// the program.
 void emitProgramTable(const ScheduledProgram &program, const Arena &arena,
-                      const EmitOptions &options, StringRef kernels, Writer &writer);
+                      const EmitOptions &options, const ModelTables &tables, StringRef elsewhere,
+                      Writer &writer);
 
 } // namespace mlir::fsdp
 

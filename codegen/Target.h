@@ -43,7 +43,12 @@ public:
                       Writer &writer) const = 0;
 
   // The files. In a program of one file, kernels stand in it before what calls them.
-  virtual void head(const EmitOptions &options, bool hasKernels, Writer &writer) const = 0;
+  /// The beginning of the host file `file`, which includes `headers` of the program.
+  virtual void head(const EmitOptions &options, StringRef file, ArrayRef<std::string> headers,
+                    Writer &writer) const = 0;
+  /// What every host file includes of the runtime.
+  virtual StringRef runtimeHeader() const = 0;
+  virtual void includesOfKernels(Writer &writer) const = 0;
   virtual void kernelsInside(const KernelTable &kernels, Writer &writer) const = 0;
   virtual void kernelFiles(const EmitOptions &options, const KernelTable &kernels,
                            EmittedProgram &out) const = 0;

@@ -74,6 +74,10 @@ if shutil.which("g++") and shutil.which("setarch"):
     said = subprocess.run(["g++", "-print-file-name=libtsan.so"], capture_output=True, text=True, check=False)
     if os.path.isabs(said.stdout.strip()):
         config.available_features.add("tsan")
+# A Python with torch and transformers, which nothing else needs.
+if os.environ.get("TRANSFORMERS_PYTHON"):
+    config.available_features.add("transformers")
+    config.substitutions.append((r"%\{transformers\}", os.environ["TRANSFORMERS_PYTHON"]))
 if shutil.which("mpirun"):
     config.available_features.add("mpirun")
 if os.path.exists(os.path.join(config.fsdp_build, "data", "digits", "train.safetensors")):

@@ -27,6 +27,7 @@ struct Descriptor {
 class Published {
 public:
   Published(std::string path, const RendezvousFile &file) : path_(std::move(path)) {
+    RendezvousFile::removeStale();
     file.publish(path_);
   }
   ~Published() { unlink(path_.c_str()); }

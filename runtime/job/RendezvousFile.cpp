@@ -3,8 +3,11 @@
 
 #include <cctype>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +18,13 @@ namespace {
 constexpr std::uint64_t kMagic = 0x66736470'72740002;
 /// How long a writer may take between creating the file and having written it.
 constexpr double kWriting = 2;
+
+/// Seconds after which one that was not written to its end never will be.
+constexpr double kAbandoned = 60;
+constexpr const char *kFolder = "/dev/shm";
+
+/// What the paths of this user's files begin with.
+std::string nameStart() { return format("%s/fsdp-%d-", kFolder, static_cast<int>(geteuid())); }
 
 /// What the file begins with, behind a digest of all that follows; the identity's text is its end.
 struct FileHeader {
@@ -40,7 +50,7 @@ struct Descriptor {
 } // namespace
 
 std::string RendezvousFile::pathFor(const std::string &key) {
-  std::string name = format("/dev/shm/fsdp-%d-", static_cast<int>(geteuid()));
+  std::string name = nameStart();
   for (char c : key.substr(0, 100))
     name += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
   return name + "-" + digestText(contentDigest(key));
@@ -82,6 +92,39 @@ RendezvousFile::Found RendezvousFile::read(const std::string &path, RendezvousFi
   file.bytes = header.bytes;
   file.identity = RunIdentity::parse(std::string_view(text).substr(sizeof header));
   return Whole;
+}
+
+/// True of a file that nobody will remove.
+static bool isStale(const std::string &path) {
+  try {
+    RendezvousFile file;
+    const RendezvousFile::Found found = RendezvousFile::read(path, file);
+    if (found == RendezvousFile::Whole)
+      return file.creator.liveness() == ProcessIdentity::Gone;
+    struct stat status {};
+    return found == RendezvousFile::Incomplete && stat(path.c_str(), &status) == 0 &&
+           time(nullptr) - status.st_mtime > kAbandoned;
+  } catch (const Error &) {
+    return false;
+  }
+}
+
+void RendezvousFile::removeStale() {
+  const std::string start = nameStart();
+  std::error_code error;
+  for (const auto &entry : std::filesystem::directory_iterator(kFolder, error)) {
+    const std::string path = entry.path().string();
+    if (path.compare(0, start.size(), start) != 0 || !isStale(path))
+      continue;
+    // Another job of this name may replace it just now: what is taken away is looked at again.
+    const std::string taken = path + format(".%d", static_cast<int>(getpid()));
+    if (renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, taken.c_str(), RENAME_NOREPLACE) != 0)
+      continue;
+    if (isStale(taken))
+      unlink(taken.c_str());
+    else if (renameat2(AT_FDCWD, taken.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0)
+      unlink(taken.c_str()); // that job has written another
+  }
 }
 
 void RendezvousFile::publish(const std::string &path) const {

@@ -126,6 +126,10 @@ struct Program {
   Table<ExtraFile> extraFiles = {};
 };
 
+/// The programs of one model for several meshes, in the order in which the compiler was given these; at least one.
+/// They have the same name, inputs, outputs and evaluation.
+using Plans = Table<const Program *>;
+
 /// The number of ranks over `axes`.
 constexpr int ranksOver(const Program &program, const AxisList &axes) {
   int ranks = 1;

@@ -210,6 +210,7 @@ void CheckpointSaver::save(CheckpointManifest next) {
   manifest = std::move(next);
   manifest.fingerprint = layout.fingerprint();
   manifest.files = CheckpointManifest::filesOf(layout);
+  manifest.extraFiles = CheckpointManifest::extrasOf(program.extraFiles);
   problem.clear();
   remark.clear();
   failed = false;

@@ -11,8 +11,10 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <set>
+#include <string_view>
 
 namespace fsdp::rt {
 
@@ -79,6 +81,10 @@ private:
   const std::string &path;
 };
 
+std::string textOf(const Json &manifest) {
+  return manifest.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 std::string digestOf(const Json &fields) {
   return digestText(
       contentDigest(fields.dump(-1, ' ', false, Json::error_handler_t::replace)));
@@ -103,7 +109,39 @@ CheckpointManifest::File readFile(const Json &json, const std::string &path) {
   return file;
 }
 
+CheckpointManifest::Extra readExtra(const Json &json, const std::string &path) {
+  const Fields fields(json, path);
+  if (!json.is_object())
+    fields.refuse("got an extra file that is no object");
+  return {fields.text("name"), fields.natural("bytes", INT64_MAX), fields.digest("digest")};
+}
+
 } // namespace
+
+std::vector<CheckpointManifest::Extra> CheckpointManifest::extrasOf(Table<ExtraFile> files) {
+  std::vector<Extra> extras;
+  for (const ExtraFile &file : files)
+    extras.push_back({file.name, std::strlen(file.text), contentDigest(file.text)});
+  return extras;
+}
+
+std::vector<std::string> alteredExtras(const std::string &folder, const CheckpointManifest &manifest) {
+  std::vector<std::string> altered;
+  for (const CheckpointManifest::Extra &extra : manifest.extraFiles) {
+    const std::string path = folder + "/" + extra.name;
+    try {
+      const MappedFile file(path);
+      const std::uint64_t digest = contentDigest({file.data(), file.size()});
+      if (file.size() != extra.bytes || digest != extra.digest)
+        altered.push_back("'" + path + "' has been altered since it was written: got " + std::to_string(file.size()) +
+                          " bytes, digest " + digestText(digest) + ", expected " + std::to_string(extra.bytes) +
+                          " bytes, digest " + digestText(extra.digest));
+    } catch (const Error &error) {
+      altered.push_back(error.what());
+    }
+  }
+  return altered;
+}
 
 std::vector<CheckpointManifest::File>
 CheckpointManifest::filesOf(const CheckpointLayout &layout) {
@@ -143,8 +181,11 @@ std::string CheckpointManifest::text() const {
                              {"header", digestText(file.header)},
                              {"tensors", tensors}});
   }
+  json["extra_files"] = Json::array();
+  for (const Extra &extra : extraFiles)
+    json["extra_files"].push_back({{"name", extra.name}, {"bytes", extra.bytes}, {"digest", digestText(extra.digest)}});
   json[kChecksum] = digestOf(json);
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return textOf(json);
 }
 
 CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
@@ -166,11 +207,16 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
   if (const std::uint64_t version = fields.natural("version", UINT64_MAX); version != kVersion)
     throw Error("'" + path + "': got version " + std::to_string(version) + ", expected " +
                 std::to_string(kVersion) + ": use the fsdpc that wrote it");
-  const std::string expected = fields.text(kChecksum);
+  const std::string expected = fields.text(kChecksum), spelled = textOf(json);
   json.erase(kChecksum);
   if (digestOf(json) != expected)
     throw Error("'" + path + "' has been altered since it was written: got checksum " +
                 digestOf(json) + ", expected " + expected + "; use an earlier checkpoint");
+  // Blanks and names that stand twice are in no field.
+  if (spelled != std::string_view(begin, static_cast<std::size_t>(end - begin)))
+    throw Error("'" + path + "' has been altered since it was written: got " + std::to_string(end - begin) +
+                " bytes, expected the " + std::to_string(spelled.size()) +
+                " that its fields are written as; use an earlier checkpoint");
   CheckpointManifest manifest;
   manifest.model = fields.text("model");
   manifest.fingerprint = fields.text("fingerprint");
@@ -193,6 +239,13 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
     if (!names.insert(manifest.files.back().name).second)
       refuse("it names '" + manifest.files.back().name + "' twice");
   }
+  if (!json.contains("extra_files")) // written before there was the field
+    return manifest;
+  const Json &extras = fields.at("extra_files");
+  if (!extras.is_array())
+    refuse("got 'extra_files' that is no list");
+  for (const Json &extra : extras)
+    manifest.extraFiles.push_back(readExtra(extra, path));
   return manifest;
 }
 

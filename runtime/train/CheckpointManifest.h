@@ -32,6 +32,13 @@ struct CheckpointManifest {
     std::vector<Tensor> tensors;
   };
 
+  /// A file that the model puts beside its weights, which training does not read.
+  struct Extra {
+    std::string name;
+    std::uint64_t bytes;
+    std::uint64_t digest; ///< of its content
+  };
+
   std::string model;       ///< name of the program
   std::string fingerprint; ///< CheckpointLayout::fingerprint
   std::string mesh;        ///< for people: where it was written
@@ -45,9 +52,11 @@ struct CheckpointManifest {
   bool shuffle = false;
   std::int64_t datasetSamples = 0; ///< 0: no data set
   std::vector<File> files;
+  std::vector<Extra> extraFiles;
 
   /// The entries of the files of a program, without checksums of tensors.
   static std::vector<File> filesOf(const CheckpointLayout &layout);
+  static std::vector<Extra> extrasOf(Table<ExtraFile> files);
 
   std::string text() const;
   /// Errors name `path`: not such a text, another version, altered since it was written.
@@ -60,6 +69,9 @@ struct CheckpointManifest {
 /// file, got and expected.
 std::unique_ptr<SafetensorsFile> openCheckpointFile(const std::string &folder,
                                                     const CheckpointManifest::File &file);
+
+/// For each extra file that is not in `folder` as it was written: which, got and expected.
+std::vector<std::string> alteredExtras(const std::string &folder, const CheckpointManifest &manifest);
 
 /// Error where the bytes of a tensor have changed since they were written.
 void requireChecksum(const std::string &path, const std::string &tensor, std::uint64_t got,

@@ -5,6 +5,7 @@
 #include "cli/Options.h"
 #include "runtime/device/Device.h"
 #include "runtime/Error.h"
+#include "runtime/train/Plans.h"
 #include "runtime/train/RunHeader.h"
 
 #include <algorithm>
@@ -23,12 +24,18 @@ struct Misuse : std::runtime_error {
 
 } // namespace
 
-std::optional<int> parseCommandLine(const Program &program, int argc, char **argv,
-                                    Options &options) {
-  const int ranks = worldSize(program);
-  CLI::App app("trains '" + std::string(program.name) + "' on " + std::to_string(ranks) +
-                   (ranks == 1 ? " rank" : " ranks"),
-               program.name);
+/// "trains 'name' on 2 ranks"
+static std::string describeProgram(Plans plans) {
+  const int ranks = worldSize(*plans[0]);
+  const std::string text = "trains '" + std::string(plans[0]->name) + "' on ";
+  if (plans.size() == 1)
+    return text + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+  return text + "the mesh of one of its plans: " + describePlans(plans);
+}
+
+std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options) {
+  const Program &program = *plans[0]; // in what is read of it here all are the same
+  CLI::App app(describeProgram(plans), program.name);
   app.set_help_flag("-h,--help", "print this help and exit");
   app.set_version_flag("--version", std::string(program.name) + " (fsdpc " + runtimeVersion() + ")",
                        "print the version of fsdpc that compiled this program and exit")
@@ -78,6 +85,13 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
   cli::addInteger(app, "--max-restarts", "R", options.maxRestarts,
                   "when ranks that this program started die, hang or fail, go on from the latest checkpoint, R times at most",
                   counted);
+  cli::addFlag(app, "--elastic", options.elastic,
+               "restart on fewer ranks, where there is a plan for them, instead of on as many");
+  cli::add(app, "--plan", "MESH", "plan to follow, instead of the first for the number of ranks; started alone, the first of all",
+           [&](const std::string &text) {
+             options.plan = planNamed(plans, text);
+             return options.plan ? std::string() : cli::mismatch(text, describePlans(plans));
+           });
   cli::addText(app, "--trace", "FILE", options.trace,
                "write a timeline of the launches of the latest steps to this file (for Perfetto)");
   cli::addFlag(app, "--report", options.report,
@@ -124,6 +138,8 @@ std::optional<int> parseCommandLine(const Program &program, int argc, char **arg
   for (const char *needsSave : {"--save-every", "--keep", "--save-async", "--save-errors", "--max-restarts"})
     if (options.save.empty() && isGiven(needsSave))
       return misused(std::string("got ") + needsSave + " without --save: name the folder of checkpoints");
+  if (options.elastic && !options.maxRestarts)
+    return misused("got --elastic without --max-restarts: say how often the run may be restarted");
   if (options.resume == "latest" && options.save.empty())
     return misused("got --resume=latest without --save: name the folder of checkpoints with --save");
   if (!options.resume.empty() && !options.init.empty())

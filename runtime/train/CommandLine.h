@@ -26,7 +26,9 @@ struct Options {
   bool saveAsync = false;
   std::string saveErrors = "stop";
   std::string resume; ///< a root, the folder of a step, or "latest": that of `save`
+  const Program *plan = nullptr; ///< that of --plan; null: the number of ranks picks one
   std::int64_t maxRestarts = 0;
+  bool elastic = false;      ///< a restart takes a plan for fewer ranks, if there is one
   std::int64_t restarts = 0; ///< how often this run has been restarted
   std::string restartCause;  ///< the last time
   std::string communicator = "auto";
@@ -41,12 +43,11 @@ struct Options {
   bool trustNetwork = false;
 };
 
-/// Reads the command line into `options`. Returns nothing if the program is to
+/// Reads the command line of a program with these plans into `options`. Returns nothing if the program is to
 /// go on; otherwise the exit status (0 after `--help`, 2 for an unknown or
 /// ill-formed option, one given twice or a number outside of its range), the message having been
 /// printed.
-std::optional<int> parseCommandLine(const Program &program, int argc, char **argv,
-                                    Options &options);
+std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options);
 
 } // namespace fsdp::rt
 

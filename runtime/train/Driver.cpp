@@ -10,12 +10,14 @@
 #include "runtime/job/Launcher.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/train/LogFile.h"
+#include "runtime/train/Plans.h"
 #include "runtime/PrintableText.h"
 #include "runtime/device/WaitCounter.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/RunHeader.h"
 #include "runtime/program/Shard.h"
 #include "runtime/files/StandardStreams.h"
+#include "runtime/train/Supervision.h"
 #include "runtime/train/TrainingIdentity.h"
 #include "runtime/train/Weights.h"
 
@@ -360,7 +362,7 @@ private:
     if (options.logHeader && !log->lastStep())
       log->writeHeader(header().json());
     if (options.restarts)
-      log->writeHeader(restartLine(options.restarts, first, options.restartCause));
+      log->writeHeader(restartLine(options.restarts, first, job.mesh().describe(), options.restartCause));
     showOutput();
   }
 
@@ -491,40 +493,6 @@ std::int64_t stepCount(const Program &program, const Options &options, const Sou
   return std::max<std::int64_t>(static_cast<std::int64_t>(steps), 1);
 }
 
-/// Error: --max-restarts where somebody else has started the ranks.
-void requireForkedRanks(const Options &options) {
-  const std::optional<LaunchEnvironment> launched = detectLauncher();
-  if (launched || options.communicator == "loopback")
-    throw Error(format("--max-restarts restarts ranks that the program starts as processes of its own, but %s: "
-                       "%s, with --resume=latest",
-                       launched ? (launched->by + " started this one").c_str()
-                                : "with --communicator=loopback they are threads",
-                       launched ? "let the launcher restart the job" : "start the program again"),
-                kExitBadCommandLine);
-}
-
-/// Runs the job, and again from its latest checkpoint as often as --max-restarts says. Returns its status.
-/// `cause` becomes that of a failure that was not printed.
-int runSupervised(const Program &program, Options &options, Sources &sources, const std::string &cause,
-                  const std::function<int()> &runJob) {
-  for (;;) {
-    const int status = runJob();
-    if (status == kExitDone || isStatusOfSignal(status) || cause.empty())
-      return status;
-    if (options.restarts == options.maxRestarts) {
-      std::fprintf(stderr, "error: %s; given up after %lld restart%s\n", cause.c_str(),
-                   static_cast<long long>(options.restarts), options.restarts == 1 ? "" : "s");
-      return status;
-    }
-    ++options.restarts;
-    options.restartCause = cause;
-    std::fprintf(stderr, "%s: warning: %s: restart %lld of %lld\n", program.name, cause.c_str(),
-                 static_cast<long long>(options.restarts), static_cast<long long>(options.maxRestarts));
-    options.resume = "latest";
-    sources.checkpoints = findCheckpoints(program, options);
-  }
-}
-
 /// Says so where a run ends before its learning rate has risen to what was asked for.
 void warnOfWarmup(const Program &program, std::int64_t steps) {
   if (program.warmup > steps)
@@ -541,21 +509,23 @@ std::size_t mostOutputs(const Program &program) {
   return std::max(program.train.outputs.size(), program.evaluate.outputs.size());
 }
 
-int runTraining(const Program &program, int argc, char **argv) {
+int runTraining(Plans plans, int argc, char **argv) {
   prepareStandardStreams();
   Options options;
-  if (const std::optional<int> status = parseCommandLine(program, argc, argv, options))
+  if (const std::optional<int> status = parseCommandLine(plans, argc, argv, options))
     return *status;
   try {
     if (options.report && options.data.empty()) {
-      std::fputs(program.report, stdout);
+      for (const Program *plan : plans)
+        if (!options.plan || options.plan == plan)
+          std::fputs(plan->report, stdout);
       finishOutput();
       return kExitDone;
     }
+    const Program &program = pickPlan(plans, options.plan);
     if (!options.save.empty())
       checkRoot(options.save);
-    JobOptions job = target::jobOptions(program, options.communicator);
-    target::requireDevices(job, worldSize(program));
+    target::requireDevices(target::jobOptions(program, options.communicator), worldSize(program));
     std::vector<NamedFile> files;
     const Outputs outputs = openOutputs(options, files);
     Sources sources = openSources(program, options);
@@ -565,24 +535,27 @@ int runTraining(const Program &program, int argc, char **argv) {
     checkDistinct(files);
     const std::int64_t steps = stepCount(program, options, sources);
     warnOfWarmup(program, steps);
-    job.trustNetwork = options.trustNetwork;
-    if (detectLauncher()) // or ranks are forked, with these very options
-      job.identity = identityOfTraining(program, options, steps, sources.weights.get(),
-                                        describeResumed(sources.checkpoints));
-    job.handlesStop = !options.save.empty();
-    if (job.handlesStop)
+    if (!options.save.empty())
       handleStopSignals();
-    std::string cause;
     if (options.maxRestarts)
-      requireForkedRanks(options);
-    if (options.maxRestarts)
-      job.onFailure = [&](const Error &error) { cause = error.describe(); };
-    return runSupervised(program, options, sources, cause, [&] {
-      cause.clear();
-      return runRanks(Mesh(program.axes, program.deviceOrder), job, [&](Job &rank) {
-        return Training(program, options, sources, outputs, steps, rank).run();
+      requireSupervision(plans, program, options);
+    return runSupervised(plans, program, options, [&](const Program &plan, std::string &cause) {
+      if (options.restarts)
+        sources.checkpoints = findCheckpoints(plan, options);
+      JobOptions job = target::jobOptions(plan, options.communicator);
+      job.trustNetwork = options.trustNetwork;
+      if (detectLauncher()) // or ranks are forked, with these very options
+        job.identity = identityOfTraining(plan, options, steps, sources.weights.get(),
+                                          describeResumed(sources.checkpoints));
+      job.handlesStop = !options.save.empty();
+      if (options.maxRestarts)
+        job.onFailure = [&](const Error &error) { cause = error.describe(); };
+      return runRanks(Mesh(plan.axes, plan.deviceOrder), job, [&](Job &rank) {
+        return Training(plan, options, sources, outputs, steps, rank).run();
       });
     });
+  } catch (const NoPlan &none) {
+    return reportByFirst(none.error, none.rank);
   } catch (const Error &error) {
     return report(error);
   }

@@ -13,31 +13,45 @@ namespace fsdp::rt {
 
 #ifndef FSDP_RECORD
 
-/// Trains: reads the command line, checks the files, starts the ranks, and runs
-/// the train walk once a step. Returns the exit status (see ExitStatus).
-int runTraining(const Program &program, int argc, char **argv);
+/// Trains: reads the command line, picks the plan for the number of ranks, checks the files, starts the
+/// ranks, and runs the train walk once a step. Returns the exit status (see ExitStatus).
+int runTraining(Plans plans, int argc, char **argv);
 
 #else
 
-/// Writes down the actions of every segment, each after a line `segment NAME`. Its context is
-/// the recording one of the program's target.
+/// Writes down the actions of every segment, each after a line `segment NAME`; of several plans each after
+/// a line `plan MESH`. Its context is the recording one of the program's target.
 template <class Recording = Context>
-int runTraining(const Program &program, int argc, char **argv) {
+int runTraining(Plans plans, int argc, char **argv) {
   if (argc > 1) {
     std::fprintf(stderr,
                  "%s: error: got '%s', and a program compiled with --record takes no options\n",
-                 program.name, argv[1]);
+                 plans[0]->name, argv[1]);
     return 2;
   }
-  Recording c(program.axes, program.streams, program.communicators);
-  for (const Segment &segment : program.segments) {
-    std::fprintf(c.log(), "segment %s\n", segment.name);
-    segment.run(c);
+  for (const Program *program : plans) {
+    Recording c(program->axes, program->streams, program->communicators);
+    if (plans.size() > 1) {
+      std::fprintf(c.log(), "plan ");
+      for (std::size_t i = 0; i < program->axes.size(); ++i)
+        std::fprintf(c.log(), "%s%s=%d", i ? "," : "", program->axes[i].name, program->axes[i].size);
+      std::fprintf(c.log(), "\n");
+    }
+    for (const Segment &segment : program->segments) {
+      std::fprintf(c.log(), "segment %s\n", segment.name);
+      segment.run(c);
+    }
   }
   return 0;
 }
 
 #endif
+
+/// The same for a program with one plan.
+inline int runTraining(const Program &program, int argc, char **argv) {
+  const Program *const plans[] = {&program};
+  return runTraining(Plans(plans), argc, argv);
+}
 
 } // namespace fsdp::rt
 

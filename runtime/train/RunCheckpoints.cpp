@@ -140,6 +140,9 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
   if (device.rank() != 0)
     return;
   std::printf("resumed from %s, step %lld\n", name.c_str(), static_cast<long long>(from.step));
+  for (const std::string &altered : alteredExtras(checkpoint.name(), from))
+    std::fprintf(stderr, "%s: warning: %s; training goes on without it, but programs that load the checkpoint read it\n",
+                 program.name, printable(altered).c_str());
   if (samples != from.datasetSamples)
     std::fprintf(stderr, "%s: warning: got %lld samples in --data, and %s was written with %lld: the "
                          "position in the data counts them\n",

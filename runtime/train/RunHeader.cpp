@@ -32,9 +32,9 @@ double learningRate(const Program &program, const Options &options) {
 
 const char *runtimeVersion() { return FSDP_VERSION; }
 
-std::string restartLine(std::int64_t number, std::int64_t step, const std::string &cause) {
+std::string restartLine(std::int64_t number, std::int64_t step, const std::string &mesh, const std::string &cause) {
   nlohmann::ordered_json line;
-  line["restart"] = {{"number", number}, {"after_step", step}, {"cause", cause}};
+  line["restart"] = {{"number", number}, {"after_step", step}, {"mesh", mesh}, {"cause", cause}};
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -30,7 +30,7 @@ struct RunHeader {
 
 /// The line of a log that says why a run was restarted, after the step before it:
 /// `{"restart": {"number": 1, "after_step": 20, "cause": "rank 1: was killed by signal 9 (Killed)"}}`
-std::string restartLine(std::int64_t number, std::int64_t step, const std::string &cause);
+std::string restartLine(std::int64_t number, std::int64_t step, const std::string &mesh, const std::string &cause);
 
 /// The version of the runtime, and where it is known its commit: "0.1.0 (f88a390)".
 const char *runtimeVersion();

@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import sys
 
+import training
 import weights
 from checkpoints import Runs, close, expect, folders, logged, mlp, run_cases, same
 from training import GOLDEN
@@ -133,6 +134,8 @@ def damaged_checkpoints_are_passed_over(runs, programs):
     damage("exp_avg_sq.safetensors", os.unlink, "exp_avg_sq.safetensors': No such file or directory")
     damage("manifest.json", lambda path: path.write_text(path.read_text().replace('"updates": 8', '"updates": 9')),
            "manifest.json' has been altered since it was written: got checksum")
+    damage("manifest.json", lambda path: path.write_text(path.read_text() + " \n"),
+           "manifest.json' has been altered since it was written: got ")
     # Without a manifest it is no checkpoint at all, and so it is not mentioned.
     root = runs.at("damaged")
     (root / "step-00000008" / "manifest.json").rename(root / "step-00000008" / "manifest.json.tmp")
@@ -168,13 +171,28 @@ def options_that_do_not_go_with_a_checkpoint_are_refused(runs, programs):
     runs.run(wide, "--resume", saved, "--shuffle", status=1, says=("got shape ", ": resume with the model that wrote it"))
 
 
+def a_changed_file_beside_the_weights_is_a_warning(runs, programs):
+    gpt2 = training.compile_model("gpt2", runs.at("gpt2"), "--layers=1", "--width=16", "--heads=2", "--context=8", "--vocab=256",
+                                  "--batch=2", ranks=1)
+    texts = Runs(runs.at("texts"), training.HERE.parent.parent / "LICENSE")
+    texts.run(gpt2, "--save", texts.at("root"), steps=1)
+    said = texts.run(gpt2, "--save", texts.at("root"), "--resume=latest", steps=2)
+    expect("warning" not in said, said)
+    config = texts.at("root") / "step-00000002" / "config.json"
+    config.write_text(config.read_text().replace('"n_layer": 1', '"n_layer": 2'))
+    size = config.stat().st_size
+    texts.run(gpt2, "--save", texts.at("root"), "--resume=latest", steps=3,
+              says=(f"warning: '{config}' has been altered since it was written: got {size} bytes, digest ",
+                    "; training goes on without it, but programs that load the checkpoint read it", "resumed from"))
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     programs = {name: mlp(folder / "programs" / name, mesh, *options) for name, (mesh, options) in MESHES.items()}
     run_cases((in_one_piece, a_checkpoint_holds_whole_tensors, a_run_in_parts_is_the_run_in_one_piece,
                any_mesh_goes_on_from_any_other, a_save_behind_training_has_the_same_bytes, the_latest_are_kept,
                latest_begins_anew_where_there_is_none, damaged_checkpoints_are_passed_over, init_takes_the_weights_alone,
-               options_that_do_not_go_with_a_checkpoint_are_refused), Runs(folder / "runs", DATA), programs)
+               a_changed_file_beside_the_weights_is_a_warning, options_that_do_not_go_with_a_checkpoint_are_refused), Runs(folder / "runs", DATA), programs)
 
 
 if __name__ == "__main__":

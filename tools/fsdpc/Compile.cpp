@@ -55,7 +55,7 @@ OwningOpRef<ModuleOp> readModel(Context &context, const std::string &path) {
   return module;
 }
 
-static void setMesh(ModuleOp module, const std::vector<std::pair<std::string, int64_t>> &axes) {
+static void setMesh(ModuleOp module, const MeshAxes &axes) {
   ir::MeshOp old = ir::getMeshOp(module);
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   SmallVector<StringAttr> names;
@@ -80,7 +80,7 @@ static void setMesh(ModuleOp module, const std::vector<std::pair<std::string, in
     ir::MeshOp::create(builder, builder.getUnknownLoc(), "mesh", mesh);
 }
 
-void configure(ModuleOp module, const std::string &name, const Options &options) {
+void configure(ModuleOp module, const std::string &name, const MeshAxes &mesh, const Options &options) {
   if (!module.getSymName())
     module.setSymName(name);
   if (std::string fault = ir::faultOfName(*module.getSymName()); !fault.empty())
@@ -98,8 +98,8 @@ void configure(ModuleOp module, const std::string &name, const Options &options)
   }
   if (!trains)
     throw Failure("the module has no 'fsdp.step' of kind train; there is nothing to compile");
-  if (auto axes = options.getMesh(); !axes.empty())
-    setMesh(module, axes);
+  if (!mesh.empty())
+    setMesh(module, mesh);
   options.checkMesh(module);
   if (failed(verify(module)))
     throw Failure("the options do not fit the model");

@@ -37,7 +37,9 @@ struct Driver::State {
   CLI::App &modelOptions();
   int compile(int argc, char **argv, const std::function<OwningOpRef<ModuleOp>(Context &)> &obtain);
   void openOutputs();
-  void write(ModuleOp module);
+  std::vector<OwningOpRef<ModuleOp>> plan(OwningOpRef<ModuleOp> model);
+  void write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans);
+  void writeReport(const std::vector<mlir::fsdp::MemoryReport> &reports, const std::string &table);
   /// What a model without a name is called: this program, or the file of it.
   std::string modelName() const {
     llvm::StringRef stem = llvm::sys::path::stem(input);
@@ -116,30 +118,87 @@ static void finish(llvm::raw_fd_ostream &out) {
     throw Failure("cannot write to standard output: " + error.message());
 }
 
-void Driver::State::write(ModuleOp module) {
-  Emit emit = options.getEmit();
-  if (emit <= Emit::Scheduled)
-    writeOutput(*result, print(module, emit == Emit::Model));
+/// Runs `action`, what it throws saying which of several plans it is about.
+static void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<void()> action) {
+  if (!oneOfSeveral)
+    return action();
+  std::string name;
+  for (const auto &[axis, size] : mesh)
+    name += (name.empty() ? "" : ",") + axis + "=" + std::to_string(size);
+  try {
+    action();
+  } catch (const UsageError &error) {
+    throw UsageError("plan '" + name + "': " + error.what());
+  } catch (const Failure &error) {
+    throw Failure("plan '" + name + "': " + error.what());
+  }
+}
+
+/// `model` for each mesh, in the phase that was asked for.
+std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(OwningOpRef<ModuleOp> model) {
+  const std::vector<MeshAxes> meshes = options.getMeshes();
+  std::vector<OwningOpRef<ModuleOp>> plans;
+  for (const MeshAxes &mesh : meshes) {
+    const bool last = plans.size() + 1 == meshes.size();
+    plans.push_back(last ? std::move(model) : OwningOpRef<ModuleOp>(model->clone()));
+    ModuleOp module = *plans.back();
+    inPlan(mesh, meshes.size() > 1, [&] {
+      configure(module, modelName(), mesh, options);
+      lower(module, options, Emit::Model, options.getEmit());
+    });
+  }
+  return plans;
+}
+
+void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
+  const Emit emit = options.getEmit();
+  if (emit <= Emit::Scheduled) {
+    std::string text;
+    for (const OwningOpRef<ModuleOp> &module : plans)
+      text += (text.empty() ? "" : "// -----\n\n") + print(*module, emit == Emit::Model);
+    writeOutput(*result, text);
+  }
   if (emit < Emit::Source && options.report.empty())
     return;
-  if (emit < Emit::Scheduled)
-    lower(module, options, emit, Emit::Scheduled);
-  mlir::fsdp::MemoryReport memory = mlir::fsdp::computeMemoryReport(module);
-  std::string table;
-  llvm::raw_string_ostream tableStream(table);
-  memory.print(tableStream);
+  std::vector<mlir::fsdp::MemoryReport> reports;
+  std::vector<mlir::fsdp::PlanSource> sources;
+  std::string tables;
+  for (const OwningOpRef<ModuleOp> &module : plans) {
+    if (emit < Emit::Scheduled)
+      lower(*module, options, emit, Emit::Scheduled);
+    reports.push_back(mlir::fsdp::computeMemoryReport(*module));
+    std::string table;
+    llvm::raw_string_ostream stream(table);
+    reports.back().print(stream);
+    tables += table;
+    sources.push_back({*module, table});
+  }
   if (emit >= Emit::Source && !options.onlyReport()) {
-    std::string called = module.getSymName()->str();
-    mlir::fsdp::EmittedProgram program = emitProgram(module, options, called, table);
+    std::string called = ModuleOp(*plans.front()).getSymName()->str();
+    mlir::fsdp::EmittedProgram program = emitProgram(sources, options, called);
     if (emit == Emit::Source)
       writeSource(program, options, called);
     else
       writeBinary(program, options, *result);
   }
-  if (options.report.empty())
-    return;
+  if (!options.report.empty())
+    writeReport(reports, tables);
+}
+
+/// That of the only plan, or an object with those of all.
+static llvm::json::Value jsonOf(const std::vector<mlir::fsdp::MemoryReport> &reports) {
+  if (reports.size() == 1)
+    return reports.front().toJSON();
+  llvm::json::Array plans;
+  for (const mlir::fsdp::MemoryReport &report : reports)
+    plans.push_back(report.toJSON());
+  return llvm::json::Object{{"plans", std::move(plans)}};
+}
+
+void Driver::State::writeReport(const std::vector<mlir::fsdp::MemoryReport> &reports,
+                                const std::string &table) {
   if (report)
-    writeOutput(*report, llvm::formatv("{0:2}\n", memory.toJSON()).str());
+    writeOutput(*report, llvm::formatv("{0:2}\n", jsonOf(reports)).str());
   // Within a result that goes to standard output the table would spoil it.
   std::optional<FileIdentity> output = identityOfDescriptor(STDOUT_FILENO);
   bool taken = output && ((result && result->identity() == output) ||
@@ -175,13 +234,10 @@ int Driver::State::compile(int argc, char **argv,
       return app.exit(asked);
     }
     options.check();
-    Emit emit = options.getEmit();
     openOutputs();
     Context context;
     OwningOpRef<ModuleOp> module = obtain(context);
-    configure(*module, modelName(), options);
-    lower(*module, options, Emit::Model, emit);
-    write(*module);
+    write(plan(std::move(module)));
     return 0;
   } catch (const UsageError &error) {
     say(std::string(error.what()) + "; see " + name + " --help");

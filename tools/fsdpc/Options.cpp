@@ -75,9 +75,8 @@ static std::vector<std::string> parseAxes(const std::string &text, std::string &
   return names;
 }
 
-std::vector<std::pair<std::string, int64_t>> parseMesh(const std::string &text,
-                                                       std::string &message) {
-  std::vector<std::pair<std::string, int64_t>> axes;
+MeshAxes parseMesh(const std::string &text, std::string &message) {
+  MeshAxes axes;
   int64_t ranks = 1;
   for (size_t begin = 0; begin <= text.size();) {
     size_t end = std::min(text.find(',', begin), text.size());
@@ -103,6 +102,20 @@ std::vector<std::pair<std::string, int64_t>> parseMesh(const std::string &text,
     begin = end + 1;
   }
   return axes;
+}
+
+std::vector<MeshAxes> parseMeshes(const std::string &text, std::string &message) {
+  std::vector<MeshAxes> meshes;
+  for (size_t begin = 0; begin <= text.size() && message.empty();) {
+    size_t end = std::min(text.find('|', begin), text.size());
+    const std::string one = text.substr(begin, end - begin);
+    MeshAxes axes = parseMesh(one, message);
+    if (message.empty() && std::find(meshes.begin(), meshes.end(), axes) != meshes.end())
+      message = "mesh '" + one + "' appears twice; give each plan a mesh of its own";
+    meshes.push_back(std::move(axes));
+    begin = end + 1;
+  }
+  return message.empty() ? meshes : std::vector<MeshAxes>();
 }
 
 //===----------------------------------------------------------------------===//
@@ -135,10 +148,11 @@ static void declareDistribution(CLI::App &app, Options &o) {
                     const std::vector<std::string> &words) {
     return cli::addChoice(group, name, value, description, words)->default_str(value);
   };
-  cli::add(group, "--mesh", "AXIS=SIZE,...", "mesh axes and their sizes (fsdp=1)",
+  cli::add(group, "--mesh", "AXIS=SIZE,...",
+           "mesh axes and their sizes (fsdp=1); several meshes, separated by '|', are plans of one program",
            [&o](const std::string &text) {
              std::string message;
-             parseMesh(text, message);
+             parseMeshes(text, message);
              o.mesh = text;
              return message;
            });
@@ -274,6 +288,9 @@ void Options::check() const {
   if (record && getEmit() < Emit::Source)
     throw UsageError("--record applies to programs; got --emit=" + emit +
                      ", expected source or binary");
+  if (getEmit() == Emit::Model && getMeshes().size() > 1)
+    throw UsageError("--emit=model writes one model, got the meshes --mesh='" + mesh +
+                     "'; give one, or leave --mesh out and give it when the model is compiled");
 
   if (!cudaArch.empty() && target != "cuda")
     throw UsageError("--cuda-arch applies to programs for GPUs; got --target=" + target +
@@ -328,9 +345,9 @@ Emit Options::getEmit() const {
 
 bool Options::onlyReport() const { return !report.empty() && output.empty() && !emitGiven; }
 
-std::vector<std::pair<std::string, int64_t>> Options::getMesh() const {
+std::vector<MeshAxes> Options::getMeshes() const {
   std::string message;
-  return mesh.empty() ? std::vector<std::pair<std::string, int64_t>>() : parseMesh(mesh, message);
+  return mesh.empty() ? std::vector<MeshAxes>(1) : parseMeshes(mesh, message);
 }
 
 ir::CudaArchitectures Options::getCudaArchitectures() const {

@@ -29,6 +29,9 @@ namespace fsdpc {
 /// What the compiler writes, in the order in which it comes into being.
 enum class Emit { Model, Global, Local, Scheduled, Source, Binary };
 
+/// Names and sizes, in the mesh's order.
+using MeshAxes = std::vector<std::pair<std::string, int64_t>>;
+
 /// A command line that makes no sense: exit status 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -82,15 +85,16 @@ struct Options {
   Emit getEmit() const;
   /// Whether a binary was only implied, by `--report` without `-o`: then there is only the report.
   bool onlyReport() const;
-  /// The axes of `--mesh`, empty where it was not given.
-  std::vector<std::pair<std::string, int64_t>> getMesh() const;
+  /// The axes of each mesh of `--mesh`: one plan of the program each. A single empty one where it was not given.
+  std::vector<MeshAxes> getMeshes() const;
   /// What kernels are compiled for: `--cuda-arch`, or the default.
   mlir::fsdp::CudaArchitectures getCudaArchitectures() const;
 };
 
 /// Parses `data=2,fsdp=4`; on an error says so in `message` and returns nothing.
-std::vector<std::pair<std::string, int64_t>> parseMesh(const std::string &text,
-                                                       std::string &message);
+MeshAxes parseMesh(const std::string &text, std::string &message);
+/// The same for several, separated by `|`; none may stand there twice.
+std::vector<MeshAxes> parseMeshes(const std::string &text, std::string &message);
 
 /// CLI11 would take the word after `--report` for its value; makes it `--report=-`.
 std::vector<std::string> normalizeArguments(int argc, char **argv);

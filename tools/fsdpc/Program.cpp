@@ -25,16 +25,15 @@ static ir::TargetKind targetOf(const Options &options) {
   return options.target == "cuda" ? ir::TargetKind::Cuda : ir::TargetKind::Cpu;
 }
 
-ir::EmittedProgram emitProgram(mlir::ModuleOp module, const Options &options,
-                               const std::string &name, const std::string &report) {
+ir::EmittedProgram emitProgram(llvm::ArrayRef<ir::PlanSource> plans, const Options &options,
+                               const std::string &name) {
   ir::EmitOptions emit;
   emit.target = targetOf(options);
   emit.name = name;
-  emit.report = report;
   emit.communicator = options.communicator;
   emit.options = options.distribution;
   ir::EmittedProgram program;
-  if (failed(ir::emitProgram(module, emit, program)))
+  if (failed(ir::emitPlans(plans, emit, program)))
     throw Failure("the program was not written");
   return program;
 }

@@ -10,10 +10,10 @@
 
 namespace fsdpc {
 
-/// The C++ files of `module`, a program called `name` whose `--report` prints `report`. Throws
-/// Failure; the reason has been printed by then.
-mlir::fsdp::EmittedProgram emitProgram(mlir::ModuleOp module, const Options &options,
-                                       const std::string &name, const std::string &report);
+/// The C++ files of a program called `name` that has these plans. Throws Failure; the reason has been printed by
+/// then.
+mlir::fsdp::EmittedProgram emitProgram(llvm::ArrayRef<mlir::fsdp::PlanSource> plans,
+                                       const Options &options, const std::string &name);
 
 /// Writes to `options.output` the folder that builds `program` on its own: its files, its
 /// CMakeLists.txt, and a copy of the runtime.

@@ -434,14 +434,12 @@ TEST_F(CheckpointFolderTest, EveryFlippedBitOfAManifestIsSeen) {
   for (std::size_t bit = 0; bit < text.size() * 8; ++bit) {
     std::string flipped = text;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
-    std::string again;
-    try {
-      again = parse(flipped).text();
-    } catch (const Error &) {
-      continue;
-    }
-    EXPECT_EQ(again, text) << "only blanks between fields may differ: bit " << bit;
+    EXPECT_THROW(parse(flipped), Error) << "bit " << bit;
   }
+  for (const std::string &blanks : {text + "\n", " " + text, text.substr(0, text.size() - 1)})
+    EXPECT_NE(messageOf([&] { parse(blanks); }).find("'m' has been altered since it was written: got " + std::to_string(blanks.size()) +
+                                                     " bytes, expected the " + std::to_string(text.size()) + " that its fields"),
+              std::string::npos);
 }
 
 TEST_F(CheckpointFolderTest, OtherModelsAreRefused) {
@@ -467,6 +465,24 @@ TEST_F(CheckpointFolderTest, OtherModelsAreRefused) {
             "with the model that wrote it, or start from its weights with --init");
 }
 
+TEST_F(CheckpointFolderTest, FilesThatTheModelPutsThereAreChecked) {
+  CheckpointManifest manifest;
+  manifest.extraFiles = CheckpointManifest::extrasOf(extras);
+  const std::string text = manifest.text(), folder = file.folder + "/step", path = folder + "/config.json";
+  manifest = CheckpointManifest::parse(text.data(), text.data() + text.size(), "m");
+  fs::create_directory(folder);
+  const auto write = [&](const std::string &content) { std::ofstream(path) << content; };
+  write(extras[0].text);
+  EXPECT_TRUE(alteredExtras(folder, manifest).empty());
+  write("{\"of\": \"the Model\"}\n"); // as long
+  ASSERT_EQ(alteredExtras(folder, manifest).size(), 1u);
+  EXPECT_EQ(alteredExtras(folder, manifest)[0].find("'" + path + "' has been altered since it was written: got 20 bytes, digest "), 0u)
+      << alteredExtras(folder, manifest)[0];
+  fs::remove(path);
+  ASSERT_EQ(alteredExtras(folder, manifest).size(), 1u);
+  EXPECT_NE(alteredExtras(folder, manifest)[0].find("config.json"), std::string::npos);
+}
+
 TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
   using Json = nlohmann::ordered_json;
   CheckpointManifest manifest;
@@ -476,7 +492,7 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
     json.erase("checksum");
     change(json);
     json["checksum"] = digestText(contentDigest(json.dump()));
-    const std::string text = json.dump();
+    const std::string text = json.dump(1) + "\n";
     return messageOf([&] { CheckpointManifest::parse(text.data(), text.data() + text.size(), "m"); });
   };
   EXPECT_EQ(after([](Json &) {}), "no error");
@@ -505,6 +521,9 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
             start + "got 'header' \"12\", expected 16 hexadecimal digits");
   EXPECT_EQ(after([](Json &json) { json["files"][0]["tensors"] = 1; }),
             start + "got 'tensors' of 'model.safetensors' that is no object");
+  EXPECT_EQ(after([](Json &json) { json["extra_files"] = 1; }), start + "got 'extra_files' that is no list");
+  EXPECT_EQ(after([](Json &json) { json["extra_files"] = {1}; }), start + "got an extra file that is no object");
+  EXPECT_EQ(after([](Json &json) { json.erase("extra_files"); }), "no error") << "of before there was the field";
   std::string deep(20, '[');
   EXPECT_EQ(messageOf([&] { CheckpointManifest::parse(deep.data(), deep.data() + deep.size(), "m"); }),
             start + "it is nested deeper than 8 levels");

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <fcntl.h>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -195,6 +196,34 @@ TEST_F(RendezvousFileTest, OfADeadProcessIsReplaced) {
   EXPECT_EQ(RendezvousFile::read(path, found), RendezvousFile::Incomplete);
   file.publish(path);
   EXPECT_EQ(RendezvousFile::read(path, found), RendezvousFile::Whole);
+}
+
+TEST_F(RendezvousFileTest, ThoseOfKilledJobsAreRemoved) {
+  const auto named = [&](const char *what) { return RendezvousFile::pathFor("test-" + std::to_string(getpid()) + what); };
+  const std::string dead = named("dead"), elsewhere = named("elsewhere"), shared = named("shared"), cut = named("cut"), cutOld = named("cut-old");
+  RendezvousFile old = file;
+  old.creator.startTime += 1;
+  old.publish(dead);
+  old.publish(shared);
+  chmod(shared.c_str(), 0666);
+  old = file;
+  old.creator.pidNamespace += 1;
+  old.publish(elsewhere);
+  file.publish(path);
+  for (const std::string &name : {cut, cutOld}) {
+    std::ofstream(name).put('x');
+    chmod(name.c_str(), 0600);
+  }
+  const timespec longAgo[2] = {{1000, 0}, {1000, 0}};
+  utimensat(AT_FDCWD, cutOld.c_str(), longAgo, 0);
+  RendezvousFile::removeStale();
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_FALSE(fs::exists(cutOld));
+  EXPECT_EQ(RendezvousFile::read(path, found), RendezvousFile::Whole) << "of this process";
+  for (const std::string &kept : {elsewhere, shared, cut}) {
+    EXPECT_TRUE(fs::exists(kept)) << kept;
+    unlink(kept.c_str());
+  }
 }
 
 TEST_F(RendezvousFileTest, OfAnotherContainerIsKept) {

@@ -107,11 +107,12 @@ int parse(std::vector<std::string> words, Options &options, std::string &said,
   program.inputs = kInputs;
   if (evaluates)
     program.evaluate.runs = kEvaluate;
+  const Program *const plans[] = {&program};
   std::vector<char *> arguments{const_cast<char *>("train")};
   for (std::string &word : words)
     arguments.push_back(word.data());
   testing::internal::CaptureStderr();
-  const auto status = parseCommandLine(program, int(arguments.size()), arguments.data(), options);
+  const auto status = parseCommandLine(Plans(plans), int(arguments.size()), arguments.data(), options);
   said = testing::internal::GetCapturedStderr();
   return status.value_or(-1);
 }

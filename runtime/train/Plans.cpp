@@ -1,0 +1,82 @@
+//===- Plans.cpp ----------------------------------------------------------===//
+
+#include "runtime/train/Plans.h"
+
+#include "runtime/job/Launcher.h"
+
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
+namespace fsdp::rt {
+
+namespace {
+
+/// `axes`, comma by comma, without those of size 1.
+std::vector<std::string> splitting(const std::string &axes) {
+  std::vector<std::string> kept;
+  std::istringstream stream(axes);
+  for (std::string axis; std::getline(stream, axis, ',');)
+    if (axis.size() < 2 || axis.compare(axis.size() - 2, 2, "=1") != 0)
+      kept.push_back(axis);
+  return kept;
+}
+
+template <typename Wanted> const Program *firstOf(Plans plans, Wanted isWanted) {
+  const auto found = std::find_if(plans.begin(), plans.end(), [&](const Program *plan) { return isWanted(*plan); });
+  return found == plans.end() ? nullptr : *found;
+}
+
+} // namespace
+
+std::string meshOf(const Program &plan) {
+  std::string text;
+  for (const MeshAxis &axis : plan.axes)
+    text += (text.empty() ? "" : ",") + std::string(axis.name) + "=" + std::to_string(axis.size);
+  return text;
+}
+
+std::string describePlans(Plans plans) {
+  std::string text;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const int ranks = worldSize(*plans[i]);
+    text += (i == 0 ? "" : i + 1 == plans.size() ? " and " : ", ") + meshOf(*plans[i]) + " (" +
+            std::to_string(ranks) + (ranks == 1 ? " rank)" : " ranks)");
+  }
+  return text;
+}
+
+const Program *planNamed(Plans plans, const std::string &text) {
+  if (const Program *same = firstOf(plans, [&](const Program &plan) { return meshOf(plan) == text; }))
+    return same;
+  return firstOf(plans, [&](const Program &plan) { return splitting(meshOf(plan)) == splitting(text); });
+}
+
+const Program *planFor(Plans plans, int ranks) {
+  return firstOf(plans, [&](const Program &plan) { return worldSize(plan) == ranks; });
+}
+
+const Program *planBelow(Plans plans, int ranks) {
+  int most = 0;
+  for (const Program *plan : plans)
+    if (worldSize(*plan) < ranks)
+      most = std::max(most, worldSize(*plan));
+  return planFor(plans, most);
+}
+
+const Program &pickPlan(Plans plans, const Program *asked) {
+  if (asked)
+    return *asked;
+  const std::optional<LaunchEnvironment> launched = detectLauncher();
+  if (!launched || plans.size() == 1) // one plan: starting the ranks says what is wrong with their number
+    return *plans[0];
+  if (const Program *plan = planFor(plans, launched->size))
+    return *plan;
+  throw NoPlan{Error(format("%s started %d rank%s, but this program has plans for %s: start as many as one of them has, or "
+                            "compile with one more for %d",
+                            launched->by.c_str(), launched->size, launched->size == 1 ? "" : "s",
+                            describePlans(plans).c_str(), launched->size)),
+               launched->rank};
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,38 @@
+//===- Plans.h - which of its plans a program follows -----------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_TRAIN_PLANS_H
+#define FSDP_RUNTIME_TRAIN_PLANS_H
+
+#include "runtime/Error.h"
+#include "runtime/program/Program.h"
+
+#include <string>
+
+namespace fsdp::rt {
+
+/// The mesh of a plan: "data=2,fsdp=2".
+std::string meshOf(const Program &plan);
+/// "fsdp=4 (4 ranks) and data=2,fsdp=2 (4 ranks)"
+std::string describePlans(Plans plans);
+
+/// The plan with the mesh `text`, be it that one of them has axes of size 1 that the other lacks; null where there is
+/// none.
+const Program *planNamed(Plans plans, const std::string &text);
+/// The first of the plans for `ranks` ranks; null where there is none.
+const Program *planFor(Plans plans, int ranks);
+/// The first of the plans for the most ranks below `ranks`; null where there is none.
+const Program *planBelow(Plans plans, int ranks);
+
+/// That a launcher has started ranks for which there is no plan; every rank of the job finds it.
+struct NoPlan {
+  Error error;
+  int rank; ///< of this process
+};
+
+/// The plan of a run: `asked` unless that is null, else by the number of ranks that a launcher has started, else the
+/// first. Throws NoPlan.
+const Program &pickPlan(Plans plans, const Program *asked);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_TRAIN_PLANS_H

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""check_transformers.py SCRATCH: checkpoints and Hugging Face's transformers, both ways. Run by a Python that has torch and transformers.
+
+AutoModelForCausalLM.from_pretrained on the folder of a step finds every weight and no other, and computes the loss that the program
+logs for the next step; the program with --init of the folder that save_pretrained writes computes it again.
+"""
+
+import json
+import os
+import pathlib
+import sys
+
+import training
+from checkpoints import Runs, expect, logged, run_cases
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+BATCH, CONTEXT, STEPS = 6, 16, 3
+OPTIONS = ["--layers=2", "--width=32", "--heads=4", f"--context={CONTEXT}", "--vocab=256", f"--batch={BATCH}", "--lr=1e-2"]
+MODELS = {"gpt2": [], "llama": ["--kv-heads=2", "--ffn=48"]}
+
+
+def loss_of(model, data, step):
+    """Mean cross-entropy of `model` on the samples of a step, counted from 0."""
+    import torch
+
+    first = step * BATCH
+    rows = torch.tensor([list(data[i * CONTEXT : (i + 1) * CONTEXT + 1]) for i in range(first, first + BATCH)])
+    with torch.no_grad():
+        logits = model.eval()(rows[:, :-1]).logits
+    return float(torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), rows[:, 1:].reshape(-1)))
+
+
+def from_pretrained_and_back(runs, programs):
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    data = pathlib.Path(runs.data).read_bytes()
+    for name, program in programs.items():
+        root, log = runs.at(name), runs.at(f"{name}.jsonl")
+        runs.run(program, "--save", root, "--save-every", STEPS, "--log", log, steps=STEPS + 1)
+        folder = root / f"step-{STEPS:08}"
+        model, found = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
+        expect(not any(found.values()), f"{name}: {found}")
+        expected, got = logged(log)[STEPS]["loss"], loss_of(model, data, STEPS)
+        expect(abs(got - expected) <= 2e-6 * expected, f"{name}: transformers computes the loss {got}, the program {expected}")
+        print(f"{name}: {type(model).__name__}: loss {got:.7f}, the program's {expected:.7f}")
+        model.save_pretrained(runs.at(f"{name}-saved"))
+        runs.run(program, "--init", runs.at(f"{name}-saved"), "--log", log, steps=1)
+        expected = logged(log)[0]["loss"]
+        expect(abs(loss_of(model, data, 0) - expected) <= 2e-6 * expected, f"{name}: other weights after save_pretrained")
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    programs = {name: training.compile_model(name, folder / name, *OPTIONS, *options, ranks=2) for name, options in MODELS.items()}
+    text = folder / "text.txt"
+    text.write_bytes((training.HERE.parent.parent / "docs" / "design.md").read_bytes())
+    run_cases((from_pretrained_and_back,), Runs(folder / "runs", text), programs)
+
+
+if __name__ == "__main__":
+    main()
