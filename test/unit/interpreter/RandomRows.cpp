@@ -219,7 +219,10 @@ void RandomStep::lookUp() {
   Type integer = chance(50) ? Type(builder.getI32Type()) : builder.getI64Type();
   Value positions = input(ids, integer, sizes[table[0]]);
   std::string dims = ids + table[1];
-  add(nn::EmbeddingOp::create(builder, location(), typeOf(dims), parameter(table), positions),
+  Value rows = parameter(table);
+  if (chance(50))
+    rows = split(rows, table, table[0]);
+  add(nn::EmbeddingOp::create(builder, location(), typeOf(dims), rows, positions),
       dims);
 }
 

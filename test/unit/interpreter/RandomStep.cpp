@@ -405,6 +405,8 @@ void RandomStep::classify() {
   // A bias of its own keeps the largest logit apart from the others.
   std::string dims(1, classes);
   logits = make<arith::AddFOp>(logits, repeat(parameter(dims), dims, all));
+  if (chance(50))
+    logits = split(logits, all, classes);
   Type integer = chance(50) ? Type(builder.getI32Type()) : builder.getI64Type();
   Value labels = input(rows, integer, sizes[classes]);
   auto loss =
@@ -448,6 +450,27 @@ void RandomStep::constrain() {
   add(ConstraintOp::create(builder, location(), x.value.getType(), x.value, sharding,
                            DenseI64ArrayAttr()),
       x.dims);
+}
+
+/// `value` with its dimension `dim` split over some axes, if there are any; other dimensions as propagation finds.
+Value RandomStep::split(Value value, StringRef dims, char dim) {
+  MeshOp mesh = getMeshOp(step);
+  SmallVector<StringAttr> axes;
+  for (StringAttr axis : mesh.getMesh().getAxisNames())
+    if (chance(axis.getValue() == "tensor" ? 90 : 30))
+      axes.push_back(axis);
+  if (axes.empty())
+    return value;
+  SmallVector<ArrayAttr> dimAxes;
+  SmallVector<bool> open;
+  for (char other : dims) {
+    dimAxes.push_back(getAxisArray(builder.getContext(), other == dim ? ArrayRef<StringAttr>(axes)
+                                                                      : ArrayRef<StringAttr>()));
+    open.push_back(other != dim);
+  }
+  auto sharding = ShardingAttr::get(builder.getContext(), FlatSymbolRefAttr::get(mesh), dimAxes, open,
+                                    ArrayRef<StringAttr>());
+  return ConstraintOp::create(builder, location(), value.getType(), value, sharding, DenseI64ArrayAttr());
 }
 
 /// A constant that is no splat, over features only.
