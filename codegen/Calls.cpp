@@ -32,6 +32,8 @@ private:
   LogicalResult sampleCount(SampleCountOp op);
   LogicalResult microbatchSamples(MicrobatchSamplesOp op);
   LogicalResult nextMicrobatch(NextMicrobatchOp op);
+  LogicalResult shardIndices(ShardIndicesOp op);
+  LogicalResult shardSize(ShardSizeOp op);
   LogicalResult collective(CollectiveOpInterface op);
   LogicalResult allSlice(AllSliceOp op);
   LogicalResult tiled(Operation *op, RankedTensorType piece, RankedTensorType whole, uint64_t dim);
@@ -189,6 +191,30 @@ LogicalResult CallFinder::nextMicrobatch(NextMicrobatchOp op) {
   pass(std::to_string(op.getMicrobatches()));
   read(launch.getStepState());
   call.writes.push_back(launch.getStepState());
+  return success();
+}
+
+LogicalResult CallFinder::shardIndices(ShardIndicesOp op) {
+  call.function = "shard_indices";
+  if (failed(needBuffers(op)))
+    return failure();
+  const int64_t size = op.getSize(), part = llvm::divideCeil(size, program.mesh.getSize(getAxisNames(op.getOver())));
+  pass("IndexShard{/*count=*/" + std::to_string(cast<RankedTensorType>(op.getType()).getNumElements()) +
+       ", /*size=*/" + std::to_string(size) + ", /*part=*/" + std::to_string(part) + ", /*index=*/" +
+       rankIndex(program, op.getOver()) + "}");
+  read(source(op.getIndices()));
+  write(target(op.getResult()));
+  return success();
+}
+
+LogicalResult CallFinder::shardSize(ShardSizeOp op) {
+  call.function = "shard_size";
+  if (failed(needBuffers(op)))
+    return failure();
+  const int64_t size = op.getSize(), part = llvm::divideCeil(size, program.mesh.getSize(getAxisNames(op.getOver())));
+  pass("ShardLayout{1, " + std::to_string(part) + ", 1, " + std::to_string(size) + "}.held(" +
+       rankIndex(program, op.getOver()) + ")");
+  write(target(op.getCount()));
   return success();
 }
 
@@ -517,6 +543,8 @@ LogicalResult CallFinder::find(Operation *op) {
       .Case([&](SampleCountOp op) { return sampleCount(op); })
       .Case([&](MicrobatchSamplesOp op) { return microbatchSamples(op); })
       .Case([&](NextMicrobatchOp op) { return nextMicrobatch(op); })
+      .Case([&](ShardIndicesOp op) { return shardIndices(op); })
+      .Case([&](ShardSizeOp op) { return shardSize(op); })
       .Case([&](AllSliceOp op) { return allSlice(op); })
       .Case([&](CollectiveOpInterface op) { return collective(op); })
       .Case([&](nn::EinsumOp op) { return einsum(op); })

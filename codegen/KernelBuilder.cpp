@@ -490,5 +490,11 @@ FailureOr<int> KernelBuilder::buildCrossEntropyGrad(nn::CrossEntropyGradOp op,
   int j = add(std::move(column), nullptr);
   int probability = expression(type, "vectorExp($0 - $1)", {*logit, *logSumExp}, op);
   std::string text = "($0 - ($1 == $2 ? " + literal(1, type) + " : " + literal(0, type) + ")) * $3";
-  return expression(type, text, {probability, j, *label, *upstream}, op);
+  if (!op.getCount())
+    return expression(type, text, {probability, j, *label, *upstream}, op);
+  FailureOr<int> count = at(op.getCount(), Indices());
+  if (failed(count))
+    return failure();
+  text = "($1 < $4 ? " + text + " : " + literal(0, type) + ")";
+  return expression(type, text, {probability, j, *label, *upstream, *count}, op);
 }

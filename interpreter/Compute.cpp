@@ -218,6 +218,33 @@ static Kernel compileCrossEntropy(CrossEntropyOp op, Numerics numerics) {
   };
 }
 
+static Kernel compilePartialCrossEntropy(PartialCrossEntropyOp op, Numerics numerics) {
+  auto [rows, classes] = rowsOf(op.getLogits().getType());
+  RankedTensorType type = resultType(op);
+  Rounding round(type.getElementType(), numerics); // of sums: not that of the logits
+  return [=, rows = rows, classes = classes](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    for (Tensor &result : out)
+      result = Tensor(type);
+    const int64_t count = std::clamp<int64_t>(in[2].getInt(0), 0, classes);
+    for (int64_t row = 0; row < rows; ++row) {
+      const Element *logits = in[0].data() + row * classes;
+      double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+      for (int64_t c = 0; c < count; ++c)
+        largest = std::max(largest, logits[c].f);
+      const double base = std::isinf(largest) && largest < 0 ? 0 : largest; // other ranks may have larger ones
+      for (int64_t c = 0; c < count; ++c)
+        sum += RoundingNoise::held(std::exp(logits[c].f - base));
+      int64_t label = in[1].getInt(row);
+      double picked = label == -1                    ? 0
+                      : label >= 0 && label < count ? logits[label].f
+                                                     : Tensor::poisonElement(true).f;
+      out[0].mutableData()[row].f = largest;
+      out[1].mutableData()[row].f = round(RoundingNoise::held(sum));
+      out[2].mutableData()[row].f = picked;
+    }
+  };
+}
+
 static Kernel compileCrossEntropyGrad(CrossEntropyGradOp op, Numerics numerics) {
   auto [rows, classes] = rowsOf(op.getLogits().getType());
   RankedTensorType type = resultType(op);
@@ -225,8 +252,9 @@ static Kernel compileCrossEntropyGrad(CrossEntropyGradOp op, Numerics numerics) 
   return [=, rows = rows, classes = classes](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     Tensor result(type);
     Element *to = result.mutableData();
+    const int64_t count = in.size() > 4 ? std::clamp<int64_t>(in[4].getInt(0), 0, classes) : classes;
     for (int64_t row = 0; row < rows; ++row)
-      for (int64_t c = 0; c < classes; ++c) {
+      for (int64_t c = 0; c < count; ++c) {
         double softmax =
             RoundingNoise::held(std::exp(in[0].getFloat(row * classes + c) - in[2].getFloat(row)));
         double hot = in[1].getInt(row) == c ? 1 : 0;
@@ -260,6 +288,7 @@ Kernel mlir::fsdp::interpreter::detail::compileCompute(Operation *op, Numerics n
       .Case([&](ReduceOp op) { return compileReduce(op, numerics); })
       .Case([&](ScanSumOp op) { return compileScanSum(op, numerics); })
       .Case([&](CrossEntropyOp op) { return compileCrossEntropy(op, numerics); })
+      .Case([&](PartialCrossEntropyOp op) { return compilePartialCrossEntropy(op, numerics); })
       .Case([&](CrossEntropyGradOp op) { return compileCrossEntropyGrad(op, numerics); })
       .Case([](ArgmaxOp op) { return compileArgmax(op); })
       .Default([&](Operation *op) {

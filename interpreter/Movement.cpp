@@ -18,6 +18,7 @@ static RankedTensorType resultType(Operation *op) {
 static Kernel compileEmbedding(EmbeddingOp op) {
   RankedTensorType type = resultType(op);
   int64_t rows = op.getTable().getType().getDimSize(0), width = type.getShape().back();
+  bool partial = op.getPartial();
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     out[0] = Tensor(type);
     Element *to = out[0].mutableData();
@@ -25,6 +26,8 @@ static Kernel compileEmbedding(EmbeddingOp op) {
       int64_t id = in[1].getInt(position);
       // An id that is no row has no meaning: NaN, so that it cannot go unnoticed.
       bool known = id >= 0 && id < rows;
+      if (partial && id == -1)
+        continue; // of another rank: zeros
       for (int64_t i = 0; i < width; ++i)
         to[position * width + i] =
             known ? in[0].data()[id * width + i] : Tensor::poisonElement(true);

@@ -61,6 +61,34 @@ static RankKernel compileMaskPadding(MaskPaddingOp op) {
   };
 }
 
+static RankKernel compileShardIndices(ShardIndicesOp op) {
+  int64_t size = op.getSize(), part = llvm::divideCeil(size, getMesh(op).getSize(getAxisNames(op.getOver())));
+  SmallVector<StringAttr> axes = getAxisNames(op.getOver());
+  return [=](RankContext &context, In in, Out out) {
+    out[0] = in[0];
+    int64_t first = context.mesh.getIndexIn(context.rank, axes) * part;
+    Element *to = out[0].mutableData();
+    for (int64_t i = 0; i < out[0].size(); ++i) {
+      int64_t index = to[i].i;
+      bool exists = index >= 0 && index < size, here = index >= first && index < first + part;
+      to[i].i = !exists ? part : here ? index - first : -1;
+    }
+    return success();
+  };
+}
+
+static RankKernel compileShardSize(ShardSizeOp op) {
+  int64_t size = op.getSize();
+  SmallVector<StringAttr> axes = getAxisNames(op.getOver());
+  RankedTensorType type = tensorType(op.getCount());
+  return [=](RankContext &context, In, Out out) {
+    int64_t part = llvm::divideCeil(size, context.mesh.getSize(axes));
+    int64_t first = context.mesh.getIndexIn(context.rank, axes) * part;
+    out[0] = Tensor::splat(type, std::clamp<int64_t>(size - first, 0, part));
+    return success();
+  };
+}
+
 static RankKernel compileMaskSamples(MaskSamplesOp op) {
   Extents extents(op.getType(), op.getDim());
   int64_t rows = op.getRows(), samples = op.getShardOf().value_or(extents.size) / rows;
@@ -269,6 +297,8 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
       })
       .Case([](MaskPaddingOp mask) { return compileMaskPadding(mask); })
       .Case([](MaskSamplesOp mask) { return compileMaskSamples(mask); })
+      .Case([](ShardIndicesOp indices) { return compileShardIndices(indices); })
+      .Case([](ShardSizeOp size) { return compileShardSize(size); })
       .Case([=](DropoutOp dropout) { return compileDropout(dropout, numerics); })
       .Case([](AllSliceOp slice) { return compileAllSlice(slice); })
       .Case([=](OptimizerStepOp step) { return compileOptimizerStep(step, numerics); })

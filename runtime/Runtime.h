@@ -10,6 +10,7 @@
 #include "runtime/kernels/Dropout.h"
 #include "runtime/kernels/Embedding.h"
 #include "runtime/kernels/Gemm.h"
+#include "runtime/kernels/IndexShard.h"
 #include "runtime/device/Launch.h"
 #include "runtime/kernels/Optimizer.h"
 #include "runtime/kernels/Parts.h"

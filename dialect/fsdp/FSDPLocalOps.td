@@ -176,4 +176,61 @@ def FSDP_MaskPaddingOp : FSDP_Op<"mask_padding", [Pure, InLocalPhase, InSchedule
   let hasVerifier = 1;
 }
 
+def FSDP_IndexTensor : NN_SizedTensorOf<[I32, I64]>;
+
+def FSDP_ShardIndicesOp : FSDP_Op<"shard_indices", [Pure, InLocalPhase, InScheduledPhase,
+    SameOperandsAndResultType, DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getIndexBound"]>]> {
+  let summary = "Number the elements of a split dimension as this rank does";
+  let description = [{
+    The integers are indices into a dimension of `size` elements (rows of a table, classes), of which each rank has
+    c = ceil(`size` / ranks over `over`) consecutive ones. On the rank with index r, i becomes i - c*r if this is 0 to c - 1,
+    and -1, which is no element here, if i is an element of another rank. An index that is no element of the whole
+    dimension becomes c, which is none of any rank, in the interpreter, and ends a generated program with an error.
+
+    Constraints:
+    - (C1) `size` is 1 to 2^48; axes are distinct axes of the mesh.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["fsdp"=1, "tensor"=2]>
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %ids = fsdp.input "ids" sample_dim 0 : tensor<8x16xi32>
+        %own = fsdp.shard_indices %ids of 50257 over ["tensor"] : tensor<8x16xi32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_IndexTensor:$indices, I64Attr:$size, StrArrayAttr:$over);
+  let results = (outs FSDP_IndexTensor:$result);
+  let assemblyFormat = "$indices `of` $size `over` $over attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def FSDP_ShardSizeOp : FSDP_Op<"shard_size", [Pure, InLocalPhase, InScheduledPhase]> {
+  let summary = "How many elements of a split dimension this rank has";
+  let description = [{
+    Of a dimension of `size` elements over R ranks, the rank with index r has c = ceil(`size` / R) elements, of which
+    max(0, min(c, `size` - r*c)) are elements of the dimension; those after them are padding.
+
+    Constraints:
+    - (C1) `size` is 1 to 2^48; axes are distinct axes of the mesh.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["fsdp"=1, "tensor"=2]>
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %n = fsdp.shard_size of 50257 over ["tensor"]
+      }
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$size, StrArrayAttr:$over);
+  let results = (outs FSDP_ScalarI64:$count);
+  let assemblyFormat = "`of` $size `over` $over attr-dict";
+  let hasVerifier = 1;
+}
+
 #endif // FSDP_LOCAL_OPS_TD

@@ -130,6 +130,20 @@ LogicalResult MaskPaddingOp::verify() {
   return success();
 }
 
+/// A dimension of `size` elements that is split over `over`.
+static LogicalResult verifyShard(Operation *op, int64_t size, ArrayAttr over) {
+  // (C1)
+  if (size < 1 || size > nn::kMostTensorBytes)
+    return op->emitOpError() << "is for a dimension of " << size << " elements, expected 1 to 2^48";
+  return fsdp::detail::verifyAxes(op, getAxisNames(over), "is split over");
+}
+
+LogicalResult ShardIndicesOp::verify() { return verifyShard(*this, getSize(), getOver()); }
+LogicalResult ShardSizeOp::verify() { return verifyShard(*this, getSize(), getOver()); }
+
+nn::ShardingRule ShardIndicesOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
+int64_t ShardIndicesOp::getIndexBound(unsigned) { return getSize(); }
+
 LogicalResult OptimizerStepOp::verifySymbolUses(SymbolTableCollection &symbols) {
   Type type = getParameter().getType();
   SmallVector<StringRef> names = getOptimizer().getStateNames();

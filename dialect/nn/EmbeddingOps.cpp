@@ -60,13 +60,13 @@ struct LookupFactors {
   ShardingRule rule;
   TensorFactors ids, table, rows;
 
-  LookupFactors(RankedTensorType table, RankedTensorType ids, FactorKind idKind) {
+  LookupFactors(RankedTensorType table, RankedTensorType ids, FactorKind idKind, FactorKind rowKind) {
     int64_t rank = ids.getRank();
     for (int64_t dim = 0; dim < rank; ++dim) {
       rule.factors.push_back({"d" + std::to_string(dim), ids.getDimSize(dim), idKind});
       this->ids.push_back({dim});
     }
-    rule.factors.push_back({"row", table.getDimSize(0), FactorKind::whole});
+    rule.factors.push_back({"row", table.getDimSize(0), rowKind, /*indexed=*/rowKind != FactorKind::whole});
     rule.factors.push_back({"width", table.getDimSize(1), FactorKind::parallel});
     this->table = {{rank}, {rank + 1}};
     rows = this->ids;
@@ -77,14 +77,16 @@ struct LookupFactors {
 } // namespace
 
 ShardingRule EmbeddingOp::getShardingRule() {
-  LookupFactors f(getTable().getType(), getIds().getType(), FactorKind::parallel);
+  LookupFactors f(getTable().getType(), getIds().getType(), FactorKind::parallel,
+                  getPartial() ? FactorKind::whole : FactorKind::sumReduction);
   f.rule.operands = {f.table, f.ids};
   f.rule.results = {f.rows};
   return f.rule;
 }
 
 ShardingRule EmbeddingGradOp::getShardingRule() {
-  LookupFactors f(getType(), getIds().getType(), FactorKind::sumReduction);
+  LookupFactors f(getType(), getIds().getType(), FactorKind::sumReduction,
+                  getPartial() ? FactorKind::whole : FactorKind::parallel);
   f.rule.operands = {f.ids, f.rows};
   f.rule.results = {f.table};
   f.rule.annihilator = 1;
@@ -106,18 +108,21 @@ Cost EmbeddingGradOp::getCost() { return costOf(*this, getDOut().getType().getNu
 
 PrecisionClass EmbeddingOp::getPrecisionClass() { return PrecisionClass::first; }
 
-static KernelCall lookupCall(Operation *op, RankedTensorType table, RankedTensorType ids) {
-  return {op, ShapeArgument("EmbeddingShape")
-                  .field("ids", ids.getNumElements())
-                  .field("vocabulary", table.getDimSize(0))
-                  .field("width", table.getDimSize(1))};
+static KernelCall lookupCall(Operation *op, RankedTensorType table, RankedTensorType ids, bool partial) {
+  ShapeArgument shape("EmbeddingShape");
+  shape.field("ids", ids.getNumElements())
+      .field("vocabulary", table.getDimSize(0))
+      .field("width", table.getDimSize(1));
+  if (partial)
+    shape.field("partial", true);
+  return {op, std::move(shape)};
 }
 
 KernelCall EmbeddingOp::getKernelCall() {
-  return lookupCall(*this, getTable().getType(), getIds().getType());
+  return lookupCall(*this, getTable().getType(), getIds().getType(), getPartial());
 }
 KernelCall EmbeddingGradOp::getKernelCall() {
-  return lookupCall(*this, getType(), getIds().getType());
+  return lookupCall(*this, getType(), getIds().getType(), getPartial());
 }
 
 //===----------------------------------------------------------------------===//

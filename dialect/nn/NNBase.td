@@ -42,6 +42,8 @@ class NN_ComputeOp<string mnemonic, list<Trait> traits = [], list<string> kernel
 
 def NN_FloatTensor : NN_SizedTensorOf<[F32, F64, BF16, F16]>;
 def NN_IntTensor : NN_SizedTensorOf<[I32, I64]>;
+def NN_ScalarI64 : 0DTensorOf<[I64]>, BuildableType<
+    "::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
 def NN_AnyTensor : NN_SizedTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
 
 def NN_Reduction : I32EnumAttr<"Reduction", "how elements are combined", [

@@ -5,6 +5,7 @@
 
 #include "dialect/nn/AttentionLayout.h"
 #include "dialect/nn/Cost.h"
+#include "dialect/nn/FactorShards.h"
 #include "dialect/nn/KernelCall.h"
 #include "dialect/nn/Notation.h"
 #include "dialect/nn/ShardingRule.h"

@@ -173,7 +173,8 @@ LogicalResult CrossEntropyOp::buildCotangents(OpBuilder &builder, ArrayRef<Value
   Value logits;
   if (needed[0] && resultCotangents[0])
     logits = CrossEntropyGradOp::create(builder, loc, type, getLogits(), getLabels(),
-                                        getLogSumExp(), resultCotangents[0]);
+                                        getLogSumExp(), resultCotangents[0],
+                                        /*count=*/Value());
   if (needed[0] && resultCotangents[1]) {
     // d log_sum_exp / d logits is the softmax.
     NotationTensor whole;

@@ -17,7 +17,8 @@ def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
     States the iteration space of an op as named factors, and which factors each
     dimension of each operand and result runs over. A factor is `parallel`
     (independent instances), `reduction` (summed or maximized away) or `whole`
-    (may not be split).
+    (may not be split); a factor that is read as a whole is `combined` if
+    SplitOpInterface says how ranks with parts of it work together.
   }];
   let cppNamespace = "::mlir::nn";
   let methods = [
@@ -31,6 +32,21 @@ def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
                     "void", "setLocalSizes",
                     (ins "const ::mlir::nn::ShardingRule &":$rule,
                          "::llvm::ArrayRef<int64_t>":$parts), "", "return;">,
+  ];
+}
+
+def SplitOpInterface : OpInterface<"SplitOpInterface"> {
+  let description = [{
+    What takes the place of an op on each rank when its `indexed` factor is split. It has at most one. Other factors need
+    no such method: there the op does on its part what it does on the whole.
+  }];
+  let cppNamespace = "::mlir::nn";
+  let methods = [
+    InterfaceMethod<"Builds the ops of one rank at `builder` and returns one value per result, of the types `types`. "
+                    "`operands` are those of this rank. In a result that has the factor the padding along it is 0.",
+                    "::llvm::SmallVector<::mlir::Value>", "buildSplit",
+                    (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands,
+                         "::mlir::TypeRange":$types, "::mlir::nn::FactorShards &":$shards)>,
   ];
 }
 

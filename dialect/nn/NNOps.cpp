@@ -286,6 +286,23 @@ LogicalResult CrossEntropyOp::verify() {
       succeeded(verifyElement(*this, logits, getLogSumExp().getType(), "'log_sum_exp'")));
 }
 
+LogicalResult PartialCrossEntropyOp::verify() {
+  RankedTensorType logits = getLogits().getType();
+  // (C3)
+  if (failed(verifyHasRows(*this, logits, "'logits'")))
+    return failure();
+  // (C1)
+  if (failed(verifyRows(*this, logits, getLabels().getType(), "'labels'")) ||
+      failed(verifyRows(*this, logits, getMax().getType(), "'max'")) ||
+      failed(verifyRows(*this, logits, getSum().getType(), "'sum'")) ||
+      failed(verifyRows(*this, logits, getPicked().getType(), "'picked'")))
+    return failure();
+  // (C2)
+  return success(succeeded(verifyElement(*this, logits, getMax().getType(), "'max'")) &&
+                 succeeded(verifyElement(*this, logits, getSum().getType(), "'sum'")) &&
+                 succeeded(verifyElement(*this, logits, getPicked().getType(), "'picked'")));
+}
+
 LogicalResult CrossEntropyGradOp::verify() {
   RankedTensorType logits = getLogits().getType();
   // (C3)

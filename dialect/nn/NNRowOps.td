@@ -6,7 +6,7 @@
 include "dialect/nn/NNBase.td"
 
 def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
-    [DeclareOpInterfaceMethods<DifferentiableOpInterface>],
+    [DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<SplitOpInterface>],
     ["getKernelCall", "getPrecisionClass", "getIndexBound", "readsLogits"]> {
   let summary = "Softmax cross-entropy of rows of logits with integer labels";
   let description = [{
@@ -35,12 +35,49 @@ def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
   let hasVerifier = 1;
 }
 
+def NN_PartialCrossEntropyOp : NN_ComputeOp<"partial_cross_entropy", [],
+    ["getKernelCall", "getPrecisionClass", "readsLogits"]> {
+  let summary = "What a part of the classes contributes to a cross-entropy";
+  let description = [{
+    The logits are one rank's part of the classes; of the last dimension the first `count` are classes, those after them
+    padding. For each row: `max`, the largest logit, -inf where there is none; `sum`, that of `exp(logits - max)`, 0 where
+    `max` is -inf; and `picked`, the logit with the number in `labels`, 0 for a label of -1, which is that of a class of
+    another rank (`fsdp.shard_indices`).
+
+    With M the maximum of all `max`, the log-sum-exp over all classes is `log(S) + M`, where S is the sum over ranks of
+    `sum * exp(max - M)`, and the loss is this without the sum of all `picked`. `fsdp-partition` writes a split
+    `nn.cross_entropy` so: three all-reduces of one number per row, and no logits are sent.
+
+    Constraints:
+    - (C1) `labels` and the results have the shape of the rows.
+    - (C2) the results have the element type of sums of logits: f32 for 16-bit floats, else the same.
+    - (C3) the logits have a last dimension.
+
+    Example:
+    ```mlir
+    %count = arith.constant dense<5> : tensor<i64>
+    %max, %sum, %picked = nn.partial_cross_entropy %logits, %labels of %count
+        : tensor<8x5xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$labels, NN_ScalarI64:$count);
+  let results = (outs NN_FloatTensor:$max, NN_FloatTensor:$sum, NN_FloatTensor:$picked);
+  let assemblyFormat = [{
+    $logits `,` $labels `of` $count attr-dict `:` type($logits) `,` type($labels) `->`
+    type($max) `,` type($sum) `,` type($picked)
+  }];
+  let hasVerifier = 1;
+}
+
 def NN_CrossEntropyGradOp : NN_ComputeOp<"cross_entropy_grad",
-    [AllTypesMatch<["logits", "result"]>],
+    [AllTypesMatch<["logits", "result"]>, DeclareOpInterfaceMethods<SplitOpInterface>],
     ["getKernelCall", "getInPlacePairs", "readsLogits"]> {
   let summary = "Cotangent of the logits of a cross-entropy";
   let description = [{
     `(exp(logits - log_sum_exp) - one_hot(labels)) * d_loss`, row by row.
+
+    With `count` the logits are one rank's part of the classes, of which the first `count` are classes: the cotangents of
+    those after them are 0. A label of -1, which is that of a class of another rank, has no one.
 
     Constraints:
     - (C1) `labels`, `log_sum_exp` and `d_loss` have the shape of the rows.
@@ -53,10 +90,11 @@ def NN_CrossEntropyGradOp : NN_ComputeOp<"cross_entropy_grad",
     ```
   }];
   let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$labels,
-                       NN_FloatTensor:$log_sum_exp, NN_FloatTensor:$d_loss);
+                       NN_FloatTensor:$log_sum_exp, NN_FloatTensor:$d_loss,
+                       Optional<NN_ScalarI64>:$count);
   let results = (outs NN_FloatTensor:$result);
   let assemblyFormat = [{
-    $logits `,` $labels `,` $log_sum_exp `,` $d_loss attr-dict `:`
+    $logits `,` $labels `,` $log_sum_exp `,` $d_loss (`of` $count^)? attr-dict `:`
     type($logits) `,` type($labels) `,` type($log_sum_exp) `,` type($d_loss)
   }];
   let hasVerifier = 1;

@@ -51,12 +51,12 @@ ShardingRule ReduceOp::getShardingRule() {
                 getKind() == Reduction::max ? FactorKind::maxReduction : FactorKind::sumReduction);
 }
 
-/// Rows are parallel; the last dimension of the tensors with the rank of `whole` is `whole`.
-static ShardingRule rowRule(Operation *op, RankedTensorType whole) {
+/// Rows are parallel; the last dimension of the tensors with the rank of `whole` is of kind `last`.
+static ShardingRule rowRule(Operation *op, RankedTensorType whole, FactorKind last) {
   ShardingRule rule;
   for (int64_t dim = 0; dim < whole.getRank(); ++dim)
     rule.factors.push_back({"d" + std::to_string(dim), whole.getDimSize(dim),
-                            dim + 1 == whole.getRank() ? FactorKind::whole : FactorKind::parallel});
+                            dim + 1 == whole.getRank() ? last : FactorKind::parallel});
   auto factorsOf = [&](Type type) {
     TensorFactors dims;
     for (int64_t dim = 0; dim < cast<RankedTensorType>(type).getRank(); ++dim)
@@ -70,9 +70,27 @@ static ShardingRule rowRule(Operation *op, RankedTensorType whole) {
   return rule;
 }
 
-ShardingRule CrossEntropyOp::getShardingRule() { return rowRule(*this, getLogits().getType()); }
-ShardingRule CrossEntropyGradOp::getShardingRule() { return rowRule(*this, getLogits().getType()); }
-ShardingRule ArgmaxOp::getShardingRule() { return rowRule(*this, getInput().getType()); }
+/// The same where labels number the classes.
+static ShardingRule classRule(Operation *op, RankedTensorType logits, FactorKind classes) {
+  ShardingRule rule = rowRule(op, logits, classes);
+  rule.factors.back().indexed = true;
+  return rule;
+}
+
+ShardingRule CrossEntropyOp::getShardingRule() {
+  return classRule(*this, getLogits().getType(), FactorKind::combined);
+}
+ShardingRule CrossEntropyGradOp::getShardingRule() {
+  RankedTensorType logits = getLogits().getType();
+  return getCount() ? rowRule(*this, logits, FactorKind::whole)
+                    : classRule(*this, logits, FactorKind::parallel);
+}
+ShardingRule PartialCrossEntropyOp::getShardingRule() {
+  return rowRule(*this, getLogits().getType(), FactorKind::whole);
+}
+ShardingRule ArgmaxOp::getShardingRule() {
+  return rowRule(*this, getInput().getType(), FactorKind::whole);
+}
 
 Linearity EinsumOp::getLinearity() { return Linearity::product; }
 Linearity RearrangeOp::getLinearity() { return Linearity::additive; }
@@ -111,6 +129,7 @@ PrecisionClass ReduceOp::getPrecisionClass() {
   return getKind() == Reduction::max ? PrecisionClass::first : PrecisionClass::any;
 }
 PrecisionClass CrossEntropyOp::getPrecisionClass() { return PrecisionClass::any; }
+PrecisionClass PartialCrossEntropyOp::getPrecisionClass() { return PrecisionClass::any; }
 PrecisionClass ArgmaxOp::getPrecisionClass() { return PrecisionClass::any; }
 
 bool RepeatOp::isCheap() { return true; }
@@ -128,6 +147,10 @@ KernelCall CrossEntropyOp::getKernelCall() {
   return call;
 }
 
+KernelCall PartialCrossEntropyOp::getKernelCall() {
+  return callOnLogits(*this, getLogits().getType());
+}
+
 KernelCall CrossEntropyGradOp::getKernelCall() {
   KernelCall call = callOnLogits(*this, getLogits().getType());
   call.hasLoops = true;
@@ -141,6 +164,7 @@ int64_t CrossEntropyOp::getIndexBound(unsigned operand) {
 }
 
 bool CrossEntropyOp::readsLogits(unsigned operand) { return operand == 0; }
+bool PartialCrossEntropyOp::readsLogits(unsigned operand) { return operand == 0; }
 bool CrossEntropyGradOp::readsLogits(unsigned operand) { return operand == 0; }
 
 //===----------------------------------------------------------------------===//
@@ -168,6 +192,11 @@ Cost ReduceOp::getCost() {
 Cost CrossEntropyOp::getCost() {
   return costOf(*this, 4 * getLogits().getType().getNumElements() +
                            3 * getLoss().getType().getNumElements());
+}
+
+// Maximum, subtraction, exponential and sum per logit.
+Cost PartialCrossEntropyOp::getCost() {
+  return costOf(*this, 4 * getLogits().getType().getNumElements());
 }
 
 // Subtraction, exponential and product per logit; the one-hot's subtraction per row.

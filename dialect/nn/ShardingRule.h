@@ -15,6 +15,8 @@ enum class FactorKind {
   parallel,     ///< independent; appears in every result
   sumReduction, ///< summed away for the results that lack it: a split leaves partial sums there
   maxReduction, ///< maximized away likewise: a split leaves partial maxima
+  combined,     ///< read as a whole, but an op that is split combines the parts over ranks by itself (SplitOpInterface):
+                ///< the results that lack it are complete
   whole,        ///< the op needs all of it in one place
 };
 
@@ -37,6 +39,9 @@ struct Factor {
   std::string name;
   int64_t size = 1;
   FactorKind kind = FactorKind::parallel;
+  /// Integers in an operand number its instances (rows of a table, classes), and the op has SplitOpInterface: on a part
+  /// of them it is another op.
+  bool indexed = false;
 };
 
 /// The factors one dimension of a tensor runs over, major to minor. Empty for a

@@ -198,9 +198,9 @@ LogicalResult SampleCounter::visit(nn::ShardingRuleOpInterface op) {
         spread(known[dim], factors, rule, rowsOfFactor);
   }
   for (auto [index, factor] : llvm::enumerate(rule.factors)) {
-    if (rowsOfFactor[index] == 0 || factor.kind == nn::FactorKind::parallel)
+    if (rowsOfFactor[index] == 0 || (factor.kind == nn::FactorKind::parallel && !factor.indexed))
       continue;
-    if (factor.kind == nn::FactorKind::whole)
+    if (factor.kind == nn::FactorKind::whole || factor.indexed)
       return warn(op) << "'" << op->getName() << "' needs all samples of a batch along '"
                       << factor.name << "', where invalid samples cannot be excluded";
     if (failed(addMask(op, index, rule, rowsOfFactor)))

@@ -1,6 +1,7 @@
 //===- OpSplit.cpp - the axes that split the factors of one op ------------===//
 
 #include "passes/global/OpSplit.h"
+#include "passes/MeshAxes.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -11,6 +12,11 @@ using mlir::nn::TensorFactors;
 
 static bool isReduced(const nn::Factor &factor) {
   return factor.kind == FactorKind::sumReduction || factor.kind == FactorKind::maxReduction;
+}
+
+/// True where a factor that stands in no result may be split.
+static bool isReadAway(const nn::Factor &factor) {
+  return isReduced(factor) || factor.kind == FactorKind::combined;
 }
 
 static bool runsOver(const TensorFactors &tensor, int64_t factor) {
@@ -42,6 +48,9 @@ bool OpSplit::admits(const ShardingRule &rule, MeshAttr mesh, const DimFactors &
   int64_t factor = majorFactor(rule, dim);
   if (factor < 0 || rule.factors[factor].kind == FactorKind::whole)
     return false;
+  // Which samples a microbatch has is not known before it runs: indices cannot be renumbered.
+  if (rule.factors[factor].indexed && llvm::is_contained(axes, kMicrobatchAxis))
+    return false;
   int64_t parts = mesh.getSize(axes);
   auto fits = [&](const TensorFactors &tensor) {
     return llvm::all_of(tensor, [&](const DimFactors &other) {
@@ -59,7 +68,7 @@ void OpSplit::take(const TensorFactors &tensor, const DimAxes &axes, bool reduce
       continue;
     int64_t factor = majorFactor(rule, dim);
     // What stands in a result is split as that is, be it reduced away for another.
-    bool open = !reducedOnly || (isReduced(rule.factors[factor]) &&
+    bool open = !reducedOnly || (isReadAway(rule.factors[factor]) &&
                                  llvm::none_of(rule.results, [&](const TensorFactors &result) {
                                    return runsOver(result, factor);
                                  }));

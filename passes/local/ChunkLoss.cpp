@@ -22,6 +22,16 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// The rule of an op that may be computed for some of the rows; none for others. An all-reduce combines element by
+/// element what ranks have, so that it may be one for each chunk: every rank has the same chunks.
+static std::optional<nn::ShardingRule> ruleOf(Operation *op) {
+  if (auto ruled = dyn_cast_or_null<nn::ShardingRuleOpInterface>(op))
+    return ruled.getShardingRule();
+  if (isa_and_nonnull<AllReduceOp>(op))
+    return nn::ShardingRule::elementwise(op);
+  return std::nullopt;
+}
+
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// The dimension of a tensor that runs over `factor` and nothing else; -1 where none runs over it; nothing where
@@ -101,10 +111,10 @@ private:
 std::string Region::add(Operation *op, int64_t rowFactor, std::optional<int64_t> classFactor) {
   if (!ops.insert(op))
     return plans[op].factor == rowFactor ? "" : "'" + op->getName().getStringRef().str() + "' has the rows twice";
-  Plan plan{cast<nn::ShardingRuleOpInterface>(op).getShardingRule(), rowFactor, {}, {}};
+  Plan plan{*ruleOf(op), rowFactor, {}, {}};
   const std::string name = "'" + op->getName().getStringRef().str() + "'";
   nn::FactorKind kind = plan.rule.factors[rowFactor].kind;
-  if (kind != nn::FactorKind::parallel && kind != nn::FactorKind::sumReduction)
+  if ((kind != nn::FactorKind::parallel && kind != nn::FactorKind::sumReduction) || plan.rule.factors[rowFactor].indexed)
     return name + " needs all rows at once";
   SmallVector<std::tuple<Value, int64_t, int64_t>> both;
   auto visit = [&](Value value, const nn::TensorFactors &tensor, SmallVectorImpl<int64_t> &dims) {
@@ -141,6 +151,8 @@ std::string Region::add(Operation *op, int64_t rowFactor, std::optional<int64_t>
 
 /// True unless the op has sizes in its attributes, which are given as a number of equal parts.
 bool Region::takesAnySize(Operation *op, const Plan &plan) const {
+  if (!isa<nn::ShardingRuleOpInterface>(op))
+    return true;
   Operation *copy = op->clone();
   SmallVector<int64_t> parts(plan.rule.factors.size(), 1);
   parts[plan.factor] = 2;
@@ -153,16 +165,15 @@ bool Region::takesAnySize(Operation *op, const Plan &plan) const {
 /// Adds the op that computes `value` and those that use it: of a chunk, nothing else can have it.
 std::string Region::addMember(Value value, int64_t rows, int64_t classes) {
   // What is whole in any case, such as an input, is cut.
-  if (!members.empty() && !isa_and_nonnull<nn::ShardingRuleOpInterface>(value.getDefiningOp()))
+  if (!members.empty() && !ruleOf(value.getDefiningOp()))
     return "";
   if (!members.insert(value).second)
     return "";
   auto follow = [&](Operation *op, bool result, unsigned index) -> std::string {
-    auto ruled = dyn_cast_or_null<nn::ShardingRuleOpInterface>(op);
-    if (!ruled)
+    std::optional<nn::ShardingRule> rule = ruleOf(op);
+    if (!rule)
       return op ? "'" + op->getName().getStringRef().str() + "' needs all of the logits" : "the logits are an argument";
-    nn::ShardingRule rule = ruled.getShardingRule();
-    const nn::TensorFactors &tensor = result ? rule.results[index] : rule.operands[index];
+    const nn::TensorFactors &tensor = result ? rule->results[index] : rule->operands[index];
     std::optional<int64_t> row = factorOf(tensor, rows), column = factorOf(tensor, classes);
     if (!row || !column)
       return "'" + op->getName().getStringRef().str() + "' merges the rows with another dimension";
@@ -205,12 +216,11 @@ std::string Region::closePaths() {
         if (!value || !ops.contains(value.getOwner()))
           continue;
         int64_t rows = plans[value.getOwner()].results[value.getResultNumber()];
-        auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+        std::optional<nn::ShardingRule> rule = ruleOf(op);
         const std::string name = "'" + op->getName().getStringRef().str() + "'";
-        if (rows < 0 || !ruled)
+        if (rows < 0 || !rule)
           return name + " makes the gradient of a row depend on all rows";
-        nn::ShardingRule rule = ruled.getShardingRule();
-        std::optional<int64_t> factor = factorOf(rule.operands[operand.getOperandNumber()], rows);
+        std::optional<int64_t> factor = factorOf(rule->operands[operand.getOperandNumber()], rows);
         if (!factor)
           return name + " merges the rows with another dimension";
         if (std::string reason = add(op, *factor, std::nullopt); !reason.empty())
@@ -284,7 +294,8 @@ void Region::emit(Value logits, int64_t rows, int64_t chunks) {
       for (auto [result, dim] : llvm::zip_equal(part->getResults(), plan.results))
         if (dim >= 0)
           result.setType(resized(typeOf(result), dim, here));
-      cast<nn::ShardingRuleOpInterface>(part).setLocalSizes(plan.rule, divisors);
+      if (auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(part))
+        ruled.setLocalSizes(plan.rule, divisors);
       builder.insert(part);
       for (auto [whole, result, dim] : llvm::zip_equal(op->getResults(), part->getResults(), plan.results)) {
         if (dim >= 0) {

@@ -15,4 +15,10 @@ Error idOutOfRange(std::uint64_t place, std::int64_t got, std::uint64_t vocabula
                       std::size_t(vocabulary) - 1));
 }
 
+Error indexOutOfRange(std::uint64_t place, std::int64_t got, std::uint64_t size) {
+  return Error(format("id or label %zu is %lld, expected 0 to %zu; correct the data or the model's "
+                      "vocabulary or number of classes",
+                      std::size_t(place), static_cast<long long>(got), std::size_t(size) - 1));
+}
+
 } // namespace fsdp::rt

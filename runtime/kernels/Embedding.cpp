@@ -19,6 +19,9 @@ template <typename Id> std::size_t checked(EmbeddingShape shape, const Id *ids, 
   return static_cast<std::size_t>(ids[i]);
 }
 
+/// True for the id of a row that another rank has.
+template <typename Id> bool isElsewhere(EmbeddingShape shape, Id id) { return shape.partial && id == -1; }
+
 /// Where the ids of each row of the table stand: those of `v` are order[starts[v]] to
 /// order[starts[v + 1] - 1], ascending.
 struct Places {
@@ -32,11 +35,13 @@ struct Places {
     // Counted two further on, summed, and moved on to its place by each id as it is put there.
     std::fill_n(starts, rows, 0u);
     for (std::size_t i = 0; i < shape.ids; ++i)
-      ++starts[checked(shape, ids, i) + 2];
+      if (!isElsewhere(shape, ids[i]))
+        ++starts[checked(shape, ids, i) + 2];
     for (std::size_t v = 2; v < rows; ++v)
       starts[v] += starts[v - 1];
     for (std::size_t i = 0; i < shape.ids; ++i)
-      order[starts[static_cast<std::size_t>(ids[i]) + 1]++] = static_cast<std::uint32_t>(i);
+      if (!isElsewhere(shape, ids[i]))
+        order[starts[static_cast<std::size_t>(ids[i]) + 1]++] = static_cast<std::uint32_t>(i);
   }
 };
 
@@ -45,7 +50,10 @@ struct Places {
 template <class T, typename Id>
 void embedding(EmbeddingShape shape, const T *table, const Id *ids, T *out) {
   for (std::size_t i = 0; i < shape.ids; ++i)
-    std::copy_n(table + checked(shape, ids, i) * shape.width, shape.width, out + i * shape.width);
+    if (isElsewhere(shape, ids[i]))
+      std::fill_n(out + i * shape.width, shape.width, T(0.0f));
+    else
+      std::copy_n(table + checked(shape, ids, i) * shape.width, shape.width, out + i * shape.width);
 }
 
 // Row by row of the table, so that each is written once and no zeros are written first.

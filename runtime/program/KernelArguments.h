@@ -86,6 +86,15 @@ struct EmbeddingShape {
   std::size_t ids;
   std::size_t vocabulary;
   std::size_t width;
+  bool partial = false; ///< the table is a rank's part of the rows: an id of -1 is of a row elsewhere
+};
+
+/// `count` indices into a dimension of `size` elements, of which each rank has `part` consecutive ones.
+struct IndexShard {
+  std::size_t count;
+  std::int64_t size;
+  std::int64_t part;  ///< ceil(size / ranks)
+  std::int64_t index; ///< of this rank among those that share the dimension
 };
 
 /// `blocks` sequences of `positions` times `inner` vectors of `width` numbers; the width is even.

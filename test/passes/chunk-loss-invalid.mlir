@@ -78,10 +78,10 @@ fsdp.program @all role {} {
   fsdp.segment @train train next [@train] {
     %x = fsdp.input "x" sample_dim 0 : tensor<4x3xf32>
     %label = fsdp.input "label" sample_dim 0 : tensor<4xi32>
-    // expected-error @below {{dimension 0: 'fsdp.all_reduce' needs all of the logits}}
+    // expected-error @below {{dimension 0: 'fsdp.all_gather' needs all of the logits}}
     %logits = arith.negf %x : tensor<4x3xf32>
     %loss, %lse = nn.cross_entropy %logits, %label : tensor<4x3xf32>, tensor<4xi32> -> tensor<4xf32>, tensor<4xf32>
-    %everywhere = fsdp.all_reduce sum %logits over ["fsdp"] : tensor<4x3xf32>
+    %everywhere = fsdp.all_gather %logits dim 1 over ["fsdp"] : tensor<4x3xf32> -> tensor<4x3xf32>
     %sum = nn.reduce sum "b ->" %loss : tensor<4xf32> -> tensor<f32>
     %other = nn.reduce sum "b i ->" %everywhere : tensor<4x3xf32> -> tensor<f32>
     fsdp.output "loss" %sum

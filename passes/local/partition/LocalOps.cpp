@@ -53,7 +53,7 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
   for (auto [factor, info] : llvm::enumerate(rule.factors)) {
     bool reduced =
         info.kind == nn::FactorKind::sumReduction || info.kind == nn::FactorKind::maxReduction;
-    if (!reduced || info.size % mesh.getSize(split.getAxes(factor)) == 0)
+    if (!reduced || info.indexed || info.size % mesh.getSize(split.getAxes(factor)) == 0)
       continue;
     // Where the factor stands: uneven factors have their dimension for themselves.
     SmallVector<std::pair<unsigned, int64_t>> places;
@@ -147,6 +147,57 @@ void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local,
   values.define(op.getResult(), {mean, values.sharding(dims), Padding::unknown});
 }
 
+namespace {
+
+/// The ranks over `axes`, which share a factor of `size` instances.
+class RankShards : public nn::FactorShards {
+public:
+  RankShards(OpBuilder &builder, LocalValues &values, int64_t size, ArrayRef<StringAttr> axes, Location loc)
+      : builder(builder), values(values), size(size), axes(axes), loc(loc) {}
+
+  Value renumber(Value indices) override { return values.shardIndices(indices, size, axes, loc); }
+  Value count() override { return values.shardSize(size, axes, loc); }
+  Value allReduce(Value value, nn::Reduction kind) override {
+    assert(kind != nn::Reduction::mean && "ranks may have different numbers of instances");
+    return AllReduceOp::create(builder, loc, kind == nn::Reduction::max ? ReduceKind::max : ReduceKind::sum, value,
+                               values.axisArray(values.inMeshOrder(axes)));
+  }
+
+private:
+  OpBuilder &builder;
+  LocalValues &values;
+  int64_t size;
+  ArrayRef<StringAttr> axes;
+  Location loc;
+};
+
+} // namespace
+
+void StepPartitioner::convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor,
+                                   ArrayRef<StringAttr> axes, ArrayRef<LocalValue> operands) {
+  RankShards shards(builder, values, rule.factors[factor].size, axes, op->getLoc());
+  SmallVector<Type> types;
+  for (Value global : op->getResults())
+    types.push_back(values.localType(global, shardings.lookup(global)));
+  SmallVector<Value> locals;
+  for (const LocalValue &operand : operands)
+    locals.push_back(operand.value);
+  SmallVector<Value> results = cast<nn::SplitOpInterface>(op).buildSplit(builder, locals, types, shards);
+  for (auto [global, result, tensor] : llvm::zip_equal(op->getResults(), results, rule.results)) {
+    ShardingAttr sharding = shardings.lookup(global);
+    bool isZero = true, isUneven = false; // in all of its padding
+    for (auto [dim, factors] : llvm::enumerate(tensor)) {
+      const bool hasFactor = llvm::is_contained(factors, factor);
+      if (hasFactor)
+        values.noteMasked(result, dim, 0);
+      isUneven |= values.isUneven(global, sharding, dim);
+      isZero &= hasFactor || !values.isUneven(global, sharding, dim);
+    }
+    Padding padding = !isUneven ? Padding::repeats : isZero ? Padding::zeros : Padding::unknown;
+    values.define(global, {result, sharding, padding});
+  }
+}
+
 void StepPartitioner::convertCompute(Operation *op) {
   nn::ShardingRule rule = cast<nn::ShardingRuleOpInterface>(op).getShardingRule();
   OpSplit split = shardings.split(op, rule);
@@ -166,6 +217,9 @@ void StepPartitioner::convertCompute(Operation *op) {
                     !values.isUneven(operand, operands.back().sharding);
   }
   maskPadding(op, rule, split, operands);
+  for (auto [factor, info] : llvm::enumerate(rule.factors))
+    if (info.indexed && mesh.getSize(split.getAxes(factor)) > 1)
+      return convertSplit(op, rule, factor, split.getAxes(factor), operands);
 
   Operation *local = op->clone();
   local->removeAttr(FSDPDialect::shardingsAttrName);

@@ -89,6 +89,21 @@ Value LocalValues::samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes,
   return count;
 }
 
+Value LocalValues::shardIndices(Value indices, int64_t size, ArrayRef<StringAttr> axes, Location loc) {
+  Value &own = shardIndicesOf[size][{indices, axisArray(axes)}];
+  if (!own)
+    own = ShardIndicesOp::create(builder, loc, indices.getType(), indices, size, axisArray(axes));
+  return own;
+}
+
+Value LocalValues::shardSize(int64_t size, ArrayRef<StringAttr> axes, Location loc) {
+  Value &count = shardSizes[size][axisArray(axes)];
+  if (!count)
+    count = ShardSizeOp::create(builder, loc, RankedTensorType::get({}, builder.getI64Type()), size,
+                                axisArray(axes));
+  return count;
+}
+
 //===----------------------------------------------------------------------===//
 // Padding
 //===----------------------------------------------------------------------===//

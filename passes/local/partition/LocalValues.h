@@ -62,6 +62,10 @@ public:
   /// How many samples of a batch of `batch`, split over `axes`, the microbatch at hand has; with `counted`,
   /// of those that count in an evaluation.
   Value samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes, bool counted, Location loc);
+  /// `indices` into a dimension of `size` elements that is split over `axes`, as this rank numbers its part.
+  Value shardIndices(Value indices, int64_t size, ArrayRef<StringAttr> axes, Location loc);
+  /// How many elements of such a dimension this rank has.
+  Value shardSize(int64_t size, ArrayRef<StringAttr> axes, Location loc);
   /// Partial sums are scattered over ranks in each microbatch, and the parts added up; else the other way round.
   bool scatterEach = false;
   /// False after a diagnostic: an op needs a value of several microbatches at once.
@@ -96,6 +100,8 @@ private:
   bool failed = false;
   std::map<std::pair<int64_t, bool>, DenseMap<Attribute, Value>> microbatchSamples;
   DenseMap<Value, Value> microbatchSums;
+  std::map<int64_t, DenseMap<std::pair<Value, Attribute>, Value>> shardIndicesOf;
+  std::map<int64_t, DenseMap<Attribute, Value>> shardSizes;
   DenseMap<Value, LocalValue> defined;
   DenseMap<std::pair<Value, Attribute>, LocalValue> resharded;
   /// What a value was made of besides that which its op left.

@@ -14,12 +14,12 @@ namespace fsdp::rt {
 
 /// In memory of the device, zeros at first. One of those found is kept.
 struct BoundsError {
-  enum Kind : std::uint32_t { None, Label, Id };
+  enum Kind : std::uint32_t { None, Label, Id, Index };
   std::uint32_t count;
   std::uint32_t kind;
-  std::uint64_t place; ///< row of the label, or number of the id
+  std::uint64_t place; ///< row of the label, or number of the id or index
   std::int64_t got;
-  std::uint64_t limit; ///< classes, or rows of the table
+  std::uint64_t limit; ///< classes, rows of the table, or elements of the dimension
 };
 
 } // namespace fsdp::rt

@@ -189,6 +189,8 @@ void Context::awaitFault() {
     return;
   if (fault_->kind == BoundsError::Label)
     throw labelOutOfRange(fault_->place, fault_->got, fault_->limit).at(rank(), "cross_entropy");
+  if (fault_->kind == BoundsError::Index)
+    throw indexOutOfRange(fault_->place, fault_->got, fault_->limit).at(rank(), "shard_indices");
   throw idOutOfRange(fault_->place, fault_->got, fault_->limit).at(rank(), "embedding");
 }
 

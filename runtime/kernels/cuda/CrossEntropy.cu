@@ -52,10 +52,45 @@ __global__ void __launch_bounds__(512)
                   : __uint_as_float(0x7fc00000u);
 }
 
+/// Of the first *count columns; the others are padding.
+template <class T, class Label>
+__global__ void __launch_bounds__(512)
+    partialRows(LogitRows shape, const T *logits, const Label *labels, const std::int64_t *count, float *top,
+                float *sum, float *picked, BoundsError *fault) {
+  __shared__ float tops[kMaxWarps];
+  __shared__ double sums[kMaxWarps];
+  const std::size_t r = blockIdx.x, classes = static_cast<std::size_t>(*count);
+  const T *row = logits + r * shape.classes;
+  OnlineSum mine;
+  scanRow(
+      row, classes, true,
+      [&](std::size_t, float value) {
+        const float values[1] = {value};
+        mine.add(values);
+      },
+      [&](std::size_t, const float(&values)[kPack<T>]) { mine.add(values); });
+  const OnlineSum all = mine.overBlock(tops, sums);
+  if (threadIdx.x > 0)
+    return;
+  const Label label = labels[r];
+  top[r] = all.top;
+  sum[r] = static_cast<float>(all.sum);
+  if (label == -1) {
+    picked[r] = 0;
+  } else if (isClass(label, classes)) {
+    picked[r] = toFloat(row[label]);
+  } else {
+    reportBoundsError(fault, BoundsError::Label, r, static_cast<std::int64_t>(label), classes);
+    picked[r] = __uint_as_float(0x7fc00000u);
+  }
+}
+
+/// `count`: the columns that are no padding, whose gradient is 0; null where all are.
 template <class T, class Label>
 __global__ void __launch_bounds__(512)
     crossEntropyGradRows(LogitRows shape, const T *logits, const Label *labels,
-                         const float *logSumExp, const float *upstream, T *gradients) {
+                         const float *logSumExp, const float *upstream, const std::int64_t *count, T *gradients) {
+  const std::size_t classes = count ? static_cast<std::size_t>(*count) : shape.classes;
   const std::size_t r = blockIdx.x, start = r * shape.classes;
   const float base = logSumExp[r], factor = upstream[r];
   const auto label = static_cast<std::uint64_t>(labels[r]); // a negative one is no column
@@ -65,7 +100,7 @@ __global__ void __launch_bounds__(512)
           16 ==
       0;
   const auto gradient = [&](std::size_t j, float value) {
-    return factor * exponential(value, base) - (j == label ? factor : 0.0f);
+    return j < classes ? factor * exponential(value, base) - (j == label ? factor : 0.0f) : 0.0f;
   };
   scanRow(
       logits + start, shape.classes, vectors,
@@ -99,7 +134,23 @@ __global__ void __launch_bounds__(512)
     FSDP_NOTE_WORK();                                                                              \
     return launchKernel(crossEntropyGradRows<T, Label>, dim3(shape.rows),                          \
                         scanThreads<T>(shape.classes), 0, stream, shape, logits, labels,           \
-                        logSumExp, upstream, gradients);                                           \
+                        logSumExp, upstream, static_cast<const std::int64_t *>(nullptr),           \
+                        gradients);                                                                \
+  }                                                                                                \
+  cudaError_t cross_entropy_grad(LogitRows shape, const T *logits, const Label *labels,            \
+                                 const float *logSumExp, const float *upstream,                    \
+                                 const std::int64_t *count, T *gradients, cudaStream_t stream) {   \
+    FSDP_NOTE_WORK();                                                                              \
+    return launchKernel(crossEntropyGradRows<T, Label>, dim3(shape.rows),                          \
+                        scanThreads<T>(shape.classes), 0, stream, shape, logits, labels,           \
+                        logSumExp, upstream, count, gradients);                                    \
+  }                                                                                                \
+  cudaError_t partial_cross_entropy(LogitRows shape, const T *logits, const Label *labels,         \
+                                    const std::int64_t *count, float *top, float *sum,             \
+                                    float *picked, WorkStream stream) {                            \
+    FSDP_NOTE_WORK();                                                                              \
+    return launchKernel(partialRows<T, Label>, dim3(shape.rows), scanThreads<T>(shape.classes), 0, \
+                        stream, shape, logits, labels, count, top, sum, picked, stream.fault());   \
   }
 INSTANTIATE(float, std::int32_t)
 INSTANTIATE(float, std::int64_t)

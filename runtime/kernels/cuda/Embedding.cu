@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads)
     auto pack = Packed<T, N>{};
     if (id < shape.vocabulary) {
       pack = Packed<T, N>::load(table + id * shape.width + column);
-    } else {
+    } else if (!shape.partial || ids[i] != -1) { // a row elsewhere gives zeros
       reportBoundsError(fault, BoundsError::Id, i, static_cast<std::int64_t>(ids[i]), shape.vocabulary);
       for (std::uint32_t &word : pack.word)
         word = 0x7fc07fc0u; // a NaN as float, and as two bf16

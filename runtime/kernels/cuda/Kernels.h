@@ -83,6 +83,12 @@ cudaError_t attention_grad(AttentionShape shape, const T *qkv, const T *out,
   cudaError_t cross_entropy_grad(LogitRows shape, const T *logits, const Id *labels,               \
                                  const float *logSumExp, const float *upstream, T *gradients,      \
                                  cudaStream_t stream);                                             \
+  cudaError_t cross_entropy_grad(LogitRows shape, const T *logits, const Id *labels,               \
+                                 const float *logSumExp, const float *upstream,                    \
+                                 const std::int64_t *count, T *gradients, cudaStream_t stream);    \
+  cudaError_t partial_cross_entropy(LogitRows shape, const T *logits, const Id *labels,            \
+                                    const std::int64_t *count, float *top, float *sum,             \
+                                    float *picked, WorkStream stream);                             \
   cudaError_t embedding(EmbeddingShape shape, const T *table, const Id *ids, T *out,               \
                         WorkStream stream);                                                        \
   cudaError_t embedding_grad(EmbeddingShape shape, const Id *ids, const T *dOut, float *dTable,    \
@@ -97,6 +103,12 @@ cudaError_t embedding_grad(EmbeddingShape shape, const std::int32_t *ids, const 
                            bf16 *dTable, WorkStream stream);
 cudaError_t embedding_grad(EmbeddingShape shape, const std::int64_t *ids, const bf16 *dOut,
                            bf16 *dTable, WorkStream stream);
+
+/// Indices as this rank numbers its part of a dimension.
+cudaError_t shard_indices(IndexShard shard, const std::int32_t *indices, std::int32_t *own, WorkStream stream);
+cudaError_t shard_indices(IndexShard shard, const std::int64_t *indices, std::int64_t *own, WorkStream stream);
+/// *count = size: how many elements of a dimension this rank has.
+cudaError_t shard_size(std::int64_t size, std::int64_t *count, cudaStream_t stream);
 
 //===----------------------------------------------------------------------===//
 // The end of a step

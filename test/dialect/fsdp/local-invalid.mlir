@@ -158,6 +158,50 @@ fsdp.program @p role {} {
 
 // -----
 
+// shard_indices and shard_size C1: a dimension of a size, distinct axes of the mesh.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1> : tensor<3xi32>
+    // expected-error @below {{is for a dimension of 0 elements, expected 1 to 2^48}}
+    %m = fsdp.shard_indices %c of 0 over ["fsdp"] : tensor<3xi32>
+  }
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1> : tensor<3xi32>
+    // expected-error @below {{is split over axis 'tensor', which the mesh lacks}}
+    %m = fsdp.shard_indices %c of 10 over ["tensor"] : tensor<3xi32>
+  }
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{is for a dimension of 281474976710657 elements, expected 1 to 2^48}}
+    %n = fsdp.shard_size of 281474976710657 over ["fsdp"]
+  }
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{is split over axis 'fsdp' twice}}
+    %n = fsdp.shard_size of 10 over ["fsdp", "fsdp"]
+  }
+}
+
+// -----
+
 // optimizer_step C1: the states that the optimizer names, all of the shard's type.
 
 fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>

@@ -10,5 +10,10 @@ func.func @embedding(%table: tensor<256x64xf32>, %ids: tensor<8x16xi32>, %one: t
   %d = nn.embedding_grad %ids, %x : tensor<8x16xi32>, tensor<8x16x64xf32> -> tensor<256x64xf32>
   // CHECK: nn.embedding %{{.*}}, %{{.*}} : tensor<256x64xf32>, tensor<i64> -> tensor<64xf32>
   %y = nn.embedding %table, %one : tensor<256x64xf32>, tensor<i64> -> tensor<64xf32>
+  // A rank's part of the rows.
+  // CHECK: nn.embedding partial %{{.*}}, %{{.*}} : tensor<256x64xf32>, tensor<i64> -> tensor<64xf32>
+  %z = nn.embedding partial %table, %one : tensor<256x64xf32>, tensor<i64> -> tensor<64xf32>
+  // CHECK: nn.embedding_grad partial %{{.*}}, %{{.*}} : tensor<i64>, tensor<64xf32> -> tensor<256x64xf32>
+  %e = nn.embedding_grad partial %one, %z : tensor<i64>, tensor<64xf32> -> tensor<256x64xf32>
   return
 }

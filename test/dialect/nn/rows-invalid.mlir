@@ -85,3 +85,67 @@ func.func @argmax_c2_scalar(%x: tensor<f32>) {
   %0 = nn.argmax %x : tensor<f32> -> tensor<i32>
   return
 }
+
+// -----
+
+func.func @partial_cross_entropy_c1_labels(%x: tensor<8x10xf32>, %l: tensor<9xi32>, %n: tensor<i64>) {
+  // expected-error @below {{'labels' has type 'tensor<9xi32>', expected the shape of the rows of 'tensor<8x10xf32>'}}
+  %0:3 = nn.partial_cross_entropy %x, %l of %n : tensor<8x10xf32>, tensor<9xi32> -> tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @partial_cross_entropy_c1_max(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %n: tensor<i64>) {
+  // expected-error @below {{'max' has type 'tensor<f32>', expected the shape of the rows}}
+  %0:3 = nn.partial_cross_entropy %x, %l of %n : tensor<8x10xf32>, tensor<8xi32> -> tensor<f32>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @partial_cross_entropy_c2_max(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %n: tensor<i64>) {
+  // expected-error @below {{'max' has element type 'f64', expected 'f32' as sums of logits have}}
+  %0:3 = nn.partial_cross_entropy %x, %l of %n : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf64>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @partial_cross_entropy_c1_sum(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %n: tensor<i64>) {
+  // expected-error @below {{'sum' has type 'tensor<f32>', expected the shape of the rows}}
+  %0:3 = nn.partial_cross_entropy %x, %l of %n : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<f32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @partial_cross_entropy_c2_sum(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %n: tensor<i64>) {
+  // expected-error @below {{'sum' has element type 'f64', expected 'f32' as sums of logits have}}
+  %0:3 = nn.partial_cross_entropy %x, %l of %n : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf64>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @partial_cross_entropy_c1_picked(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %n: tensor<i64>) {
+  // expected-error @below {{'picked' has type 'tensor<f32>', expected the shape of the rows}}
+  %0:3 = nn.partial_cross_entropy %x, %l of %n : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @partial_cross_entropy_c2_picked(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %n: tensor<i64>) {
+  // expected-error @below {{'picked' has element type 'f64', expected 'f32' as sums of logits have}}
+  %0:3 = nn.partial_cross_entropy %x, %l of %n : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>, tensor<8xf64>
+  return
+}
+
+// -----
+
+func.func @partial_cross_entropy_c3(%x: tensor<f32>, %l: tensor<i32>, %n: tensor<i64>) {
+  // expected-error @below {{'logits' has rank 0, expected a last dimension to work along}}
+  %0:3 = nn.partial_cross_entropy %x, %l of %n : tensor<f32>, tensor<i32> -> tensor<f32>, tensor<f32>, tensor<f32>
+  return
+}

@@ -45,6 +45,8 @@ void step(Context &c) {
   cross_entropy(c, 0, "cross_entropy", LogitRows{2, 2}, p, label, g, m);
   cross_entropy(c, 0, "cross_entropy alone", LogitRows{2, 2}, p, wide_label, g);
   cross_entropy_grad(c, 0, "cross_entropy_grad", LogitRows{2, 2}, p, label, m, g, v);
+  partial_cross_entropy(c, 0, "partial_cross_entropy", LogitRows{2, 2}, p, label, wide_label, g, m, v);
+  cross_entropy_grad(c, 0, "cross_entropy_grad of a part", LogitRows{2, 2}, p, wide_label, m, g, wide_label, v);
   const NormRows norm{2, 2, 1e-5};
   layer_norm(c, 0, "layer_norm", norm, p, g, m, v, lr, scale);
   layer_norm_grad(c, 0, "layer_norm_grad", norm, p, g, lr, scale, m, v, g, m);
@@ -53,6 +55,9 @@ void step(Context &c) {
   softmax(c, 0, "softmax", SoftmaxRows{2, 2}, p, g);
   embedding(c, 0, "embedding", EmbeddingShape{2, 2, 2}, p, label, g);
   embedding_grad(c, 0, "embedding_grad", EmbeddingShape{2, 2, 2}, wide_label, g, p);
+  embedding(c, 0, "embedding of a part", EmbeddingShape{2, 2, 2, true}, p, label, g);
+  shard_indices(c, 0, "shard_indices", IndexShard{2, 3, 2, 1}, label, label);
+  shard_size(c, 0, "shard_size", 2, wide_label);
   rope(c, 0, "rope", RopeShape{1, 2, 1, 2, 10000, false}, p, g);
   scan_sum(c, 0, "scan_sum", ScanShape{2, 2, 1, false, true}, p, g);
   dropout(c, 0, "dropout", DropoutMask<2>{0.5, hashName("drop"), 8, {{2, 4}, {2, 1}}}, state, p, g);

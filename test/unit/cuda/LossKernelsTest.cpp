@@ -1,5 +1,6 @@
 #include "runtime/kernels/CrossEntropy.h"
 #include "runtime/kernels/Embedding.h"
+#include "runtime/kernels/IndexShard.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 #include <algorithm>
@@ -148,6 +149,83 @@ TYPED_TEST(LossKernels, LogitsFarApart) {
   EXPECT_EQ(losses.floats()[0], 0);
   EXPECT_EQ(sums.floats()[0], 200);
   EXPECT_NEAR(losses.floats()[1], std::log(2), 1e-6);
+}
+
+TYPED_TEST(LossKernels, PartsOfClassesAreTheCpus) {
+  using T = typename TypeParam::Element;
+  using Label = typename TypeParam::Label;
+  // `classes` of the columns are no padding, which is infinite.
+  struct Part {
+    LogitRows shape;
+    std::int64_t classes;
+  };
+  for (const auto &[shape, classes] :
+       {Part{{1, 1}, 1}, Part{{5, 3}, 2}, Part{{9, 257}, 257}, Part{{4, 1024}, 1021}, Part{{3, 5}, 0}}) {
+    SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.classes << " of " << classes);
+    const std::size_t n = shape.rows * shape.classes;
+    Floats logits = rounded<T>(normal(n, this->random, -1, 4));
+    const Floats upstream = normal(shape.rows, this->random);
+    for (std::size_t i = 0; i < n; ++i)
+      if (i % shape.classes >= std::size_t(classes))
+        logits[i] = std::numeric_limits<float>::infinity();
+    std::vector<Label> labels(shape.rows, Label(-1));
+    for (std::size_t r = 0; r < shape.rows && classes; r += 2)
+      labels[r] = Label(this->random() % std::size_t(classes));
+    Floats top(shape.rows), sum(shape.rows), picked(shape.rows), gradients(n);
+    kernels::partialCrossEntropy(shape, logits.data(), labels.data(), classes, top.data(), sum.data(), picked.data());
+    const Floats logSumExp(shape.rows, 11.0f);
+    kernels::partialCrossEntropyGrad(shape, logits.data(), labels.data(), logSumExp.data(), upstream.data(), classes,
+                                     gradients.data());
+    Device<T> logits_(logits), gradients_(n);
+    Device<Label> labels_(labels);
+    Device<std::int64_t> count_(1);
+    Device<float> top_(shape.rows), sum_(shape.rows), picked_(shape.rows), upstream_(upstream), exact(logSumExp);
+    OK(shard_size(classes, count_, this->stream));
+    OK(partial_cross_entropy(shape, logits_, labels_, count_, top_, sum_, picked_, this->stream));
+    EXPECT_EQ(top_.floats(), top);
+    expectClose<float>(sum_.floats(), sum, "sums");
+    EXPECT_EQ(picked_.floats(), picked);
+    OK(cross_entropy_grad(shape, logits_, labels_, exact, upstream_, count_, gradients_, this->stream));
+    expectNear(gradients_.floats(), gradients, sizeof(T) == 2 ? 0x1p-8 : 1e-5, 1e-4, "gradients");
+    OK(cross_entropy_grad(shape, logits_, labels_, exact, upstream_, count_, logits_, this->stream));
+    EXPECT_EQ(logits_.floats(), gradients_.floats()) << "in place";
+  }
+}
+
+TYPED_TEST(LossKernels, PartsOfATableAreTheCpus) {
+  using T = typename TypeParam::Element;
+  using Id = typename TypeParam::Label;
+  for (const std::size_t width : {1, 8}) {
+    const EmbeddingShape shape{60, 5, width, /*partial=*/true};
+    const Floats table = rounded<T>(normal(5 * width, this->random)), dOut = rounded<T>(normal(60 * width, this->random));
+    const std::vector<Id> ids = below<Id>(13, 60, this->random);
+    std::vector<Id> own(60);
+    const IndexShard part{60, 13, 5, 1};
+    kernels::shardIndices(part, ids.data(), own.data());
+    Floats out(60 * width), dTable(5 * width);
+    kernels::embedding(shape, table.data(), own.data(), out.data());
+    kernels::embeddingGrad(shape, own.data(), dOut.data(), dTable.data());
+    Noted noted(this->workspace);
+    Device<Id> ids_(ids), own_(60);
+    Device<T> table_(table), out_(out.size()), dOut_(dOut);
+    Device<float> dTable_(dTable.size());
+    OK(shard_indices(part, ids_, own_, this->stream));
+    EXPECT_EQ(own_.values(), own);
+    OK(embedding(shape, table_, own_, out_, this->stream));
+    EXPECT_EQ(out_.floats(), out);
+    OK(embedding_grad(shape, own_, dOut_, dTable_.data(), this->stream));
+    EXPECT_EQ(dTable_.floats(), dTable);
+    noted.expect(0, BoundsError::None, 0, 0, 0);
+  }
+}
+
+TYPED_TEST(LossKernels, AnIndexOutOfRangeIsNoted) {
+  using Id = typename TypeParam::Label;
+  Noted noted(this->workspace);
+  Device<Id> ids(std::vector<int>{0, 13}), own(2);
+  OK(shard_indices({2, 13, 5, 1}, ids, own, this->stream));
+  EXPECT_EQ(own.values(), (std::vector<Id>{Id(-1), Id(5)}));
+  noted.expect(1, BoundsError::Index, 1, 13, 13);
 }
 
 TYPED_TEST(LossKernels, EmbeddingIsTheCpus) {

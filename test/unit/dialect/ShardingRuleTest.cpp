@@ -42,7 +42,7 @@ struct ShardingRuleTest : testing::Test {
   }
 
   /// "operands -> results": per dimension its factors, as name:size with ! for whole, + for
-  /// sumReduction, ^ for maxReduction.
+  /// sumReduction, ^ for maxReduction, & for combined, and # where it is indexed.
   std::string rule(StringRef op, ArrayRef<StringRef> types) {
     Operation *parsed = parse(op, types);
     ShardingRule rule = cast<ShardingRuleOpInterface>(parsed).getShardingRule();
@@ -60,7 +60,9 @@ struct ShardingRuleTest : testing::Test {
                   const Factor &factor = rule.factors[index];
                   os << factor.name << ':' << factor.size;
                   if (factor.kind != FactorKind::parallel)
-                    os << " +^!"[static_cast<int>(factor.kind)];
+                    os << " +^&!"[static_cast<int>(factor.kind)];
+                  if (factor.indexed)
+                    os << '#';
                 },
                 "*");
           },
@@ -124,11 +126,22 @@ TEST_F(ShardingRuleTest, Rows) {
   EXPECT_EQ(rule("%l, %s = nn.cross_entropy %a, %b : tensor<8x10xf32>, tensor<8xi32> -> "
                  "tensor<8xf32>, tensor<8xf32>",
                  {"tensor<8x10xf32>", "tensor<8xi32>"}),
-            "[d0:8 d1:10!], [d0:8] -> [d0:8], [d0:8]");
+            "[d0:8 d1:10&#], [d0:8] -> [d0:8], [d0:8]");
   EXPECT_EQ(rule("nn.cross_entropy_grad %a, %b, %c, %c : tensor<8x10xf32>, tensor<8xi32>, "
                  "tensor<8xf32>, tensor<8xf32>",
                  {"tensor<8x10xf32>", "tensor<8xi32>", "tensor<8xf32>"}),
-            "[d0:8 d1:10!], [d0:8], [d0:8], [d0:8] -> [d0:8 d1:10!]");
+            "[d0:8 d1:10#], [d0:8], [d0:8], [d0:8] -> [d0:8 d1:10#]");
+  // What a rank computes of its part of the classes is not split further.
+  EXPECT_EQ(rule("nn.cross_entropy_grad %a, %b, %c, %c of %d : tensor<8x10xf32>, tensor<8xi32>, "
+                 "tensor<8xf32>, tensor<8xf32>",
+                 {"tensor<8x10xf32>", "tensor<8xi32>", "tensor<8xf32>", "tensor<i64>"}),
+            "[d0:8 d1:10!], [d0:8], [d0:8], [d0:8], [] -> [d0:8 d1:10!]");
+  const char *partial = "%m, %s, %p = nn.partial_cross_entropy %a, %b of %c : tensor<8x10xbf16>, "
+                        "tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>, tensor<8xf32>";
+  EXPECT_EQ(rule(partial, {"tensor<8x10xbf16>", "tensor<8xi32>", "tensor<i64>"}),
+            "[d0:8 d1:10!], [d0:8], [] -> [d0:8], [d0:8], [d0:8]");
+  EXPECT_EQ(cost(partial, {"tensor<8x10xbf16>", "tensor<8xi32>", "tensor<i64>"}),
+            "320 flops 200 read 96 written");
   EXPECT_EQ(rule("nn.argmax %a : tensor<2x3x4xf32> -> tensor<2x3xi32>", {"tensor<2x3x4xf32>"}),
             "[d0:2 d1:3 d2:4!] -> [d0:2 d1:3]");
 }
@@ -182,10 +195,16 @@ TEST_F(ShardingRuleTest, AttentionAndLookups) {
             "[d0:2 d1:3! d2:5 d3:4!] -> [d0:2 d1:3! d2:5 d3:4!]");
   EXPECT_EQ(rule("nn.embedding %a, %b : tensor<9x4xf32>, tensor<2x3xi32> -> tensor<2x3x4xf32>",
                  {"tensor<9x4xf32>", "tensor<2x3xi32>"}),
-            "[row:9! width:4], [d0:2 d1:3] -> [d0:2 d1:3 width:4]");
+            "[row:9+# width:4], [d0:2 d1:3] -> [d0:2 d1:3 width:4]");
+  EXPECT_EQ(rule("nn.embedding partial %a, %b : tensor<9x4xf32>, tensor<2xi32> -> tensor<2x4xf32>",
+                 {"tensor<9x4xf32>", "tensor<2xi32>"}),
+            "[row:9! width:4], [d0:2] -> [d0:2 width:4]");
   EXPECT_EQ(rule("nn.embedding_grad %a, %b : tensor<2x3xi32>, tensor<2x3x4xf32> -> tensor<9x4xf32>",
                  {"tensor<2x3xi32>", "tensor<2x3x4xf32>"}),
-            "[d0:2+ d1:3+], [d0:2+ d1:3+ width:4] -> [row:9! width:4]");
+            "[d0:2+ d1:3+], [d0:2+ d1:3+ width:4] -> [row:9# width:4]");
+  EXPECT_EQ(rule("nn.embedding_grad partial %a, %b : tensor<2xi32>, tensor<2x4xf32> -> tensor<9x4xf32>",
+                 {"tensor<2xi32>", "tensor<2x4xf32>"}),
+            "[d0:2+], [d0:2+ width:4] -> [row:9! width:4]");
   EXPECT_EQ(
       rule("nn.slice %a dim 1 start 2 : tensor<8x5xf32> -> tensor<8x3xf32>", {"tensor<8x5xf32>"}),
       "[d0:8 in0:5!] -> [d0:8 d1:3!]");

@@ -216,6 +216,59 @@ TEST_F(EvaluatorTest, CrossEntropyAndItsGradient) {
   EXPECT_NEAR(gradient[1], -1, 1e-15);
 }
 
+TEST_F(EvaluatorTest, PartOfTheClasses) {
+  // Two classes and a column of padding; the label of the second row is elsewhere.
+  SmallVector<Tensor> results = run(R"(
+    %x = arith.constant dense<[[0.0, 1.0, 9.0], [3.0, 3.0, 9.0]]> : tensor<2x3xf32>
+    %l = arith.constant dense<[0, -1]> : tensor<2xi32>
+    %n = arith.constant dense<2> : tensor<i64>
+    %max, %sum, %picked = nn.partial_cross_entropy %x, %l of %n
+        : tensor<2x3xf32>, tensor<2xi32> -> tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+  )");
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_EQ(results[0].getFloat(0), 1);
+  EXPECT_EQ(results[0].getFloat(1), 3);
+  EXPECT_NEAR(results[1].getFloat(0), 1 + std::exp(-1.0), 1e-15);
+  EXPECT_EQ(results[1].getFloat(1), 2);
+  EXPECT_EQ(results[2].getFloat(0), 0);
+  EXPECT_EQ(results[2].getFloat(1), 0);
+  List gradient = numbers(R"(
+    %x = arith.constant dense<[[0.0, 0.0, 9.0], [0.0, 0.0, 9.0]]> : tensor<2x3xf32>
+    %l = arith.constant dense<[1, -1]> : tensor<2xi32>
+    %n = arith.constant dense<2> : tensor<i64>
+    %lse = arith.constant dense<0.0> : tensor<2xf32>
+    %d = arith.constant dense<[2.0, 3.0]> : tensor<2xf32>
+    %g = nn.cross_entropy_grad %x, %l, %lse, %d of %n
+        : tensor<2x3xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2xf32>
+  )");
+  EXPECT_EQ(gradient, (List{2, 0, 0, 3, 3, 0}));
+  // No class at all: nothing is the largest, and the sum has no terms.
+  results = run(R"(
+    %x = arith.constant dense<[[9.0]]> : tensor<1x1xf32>
+    %l = arith.constant dense<[-1]> : tensor<1xi32>
+    %n = arith.constant dense<0> : tensor<i64>
+    %max, %sum, %picked = nn.partial_cross_entropy %x, %l of %n
+        : tensor<1x1xf32>, tensor<1xi32> -> tensor<1xf32>, tensor<1xf32>, tensor<1xf32>
+  )");
+  EXPECT_EQ(results[0].getFloat(0), -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(results[1].getFloat(0), 0);
+}
+
+TEST_F(EvaluatorTest, PartOfTheRows) {
+  EXPECT_EQ(numbers(R"(
+    %t = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+    %i = arith.constant dense<[1, -1, 0]> : tensor<3xi32>
+    %y = nn.embedding partial %t, %i : tensor<2x2xf32>, tensor<3xi32> -> tensor<3x2xf32>
+  )"),
+            (List{3, 4, 0, 0, 1, 2}));
+  EXPECT_EQ(numbers(R"(
+    %i = arith.constant dense<[1, -1, 1]> : tensor<3xi32>
+    %d = arith.constant dense<[[1.0], [9.0], [2.0]]> : tensor<3x1xf32>
+    %y = nn.embedding_grad partial %i, %d : tensor<3xi32>, tensor<3x1xf32> -> tensor<2x1xf32>
+  )"),
+            (List{0, 3}));
+}
+
 TEST_F(EvaluatorTest, ArgmaxTakesTheFirstOfEquals) {
   EXPECT_EQ(numbers(R"(
     %x = arith.constant dense<[[0.0, 2.0, 2.0], [3.0, 1.0, 2.0]]> : tensor<2x3xf32>

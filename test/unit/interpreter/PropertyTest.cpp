@@ -76,11 +76,14 @@ private:
   FailureOr<Trace> traceWithoutRegions();
   /// Equal up to `tolerance`, relative; the first difference as text.
   std::string compare(const Trace &expected, const Trace &got, StringRef phase, double tolerance);
+  /// Notes the ops of the module as it is; `cover` counts them for the kinds that the case is of.
+  void noteOps();
   void cover(Coverage &coverage);
 
   uint64_t seed;
   RandomCase random;
   std::string messages;
+  std::set<std::string> ops; ///< of all phases
   ScopedDiagnosticHandler handler;
 };
 
@@ -199,12 +202,17 @@ static bool hasCheckpoint(ModuleOp module) {
   return module.walk([](CheckpointOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-void Case::cover(Coverage &coverage) {
-  std::set<std::string> ops;
+void Case::noteOps() {
   random.module->walk([&](Operation *op) {
     if (isa<nn::ShardingRuleOpInterface>(op))
       ops.insert(op->getName().getStringRef().str());
+    auto isPartial = [&](auto lookup) { return lookup && lookup.getPartial(); };
+    if (isPartial(dyn_cast<nn::EmbeddingOp>(op)) || isPartial(dyn_cast<nn::EmbeddingGradOp>(op)))
+      ops.insert(op->getName().getStringRef().str() + " partial");
   });
+}
+
+void Case::cover(Coverage &coverage) {
   std::array<bool, numColumns> kinds{};
   for (ParamOp param : random.module->getOps<ParamOp>())
     if (PlacementAttr placement = param.getPlacementAttr()) {
@@ -250,8 +258,7 @@ std::string Case::check(Coverage &coverage) {
   if (std::string text = compareModel(*global); !text.empty())
     return failure(text);
   std::swap(random.module, model);
-  Coverage covered;
-  cover(covered);
+  noteOps();
 
   OwningOpRef<ModuleOp> unsplit = random.options.lossChunks > 1 ? random.module->clone() : nullptr;
   bool isLocal = lower(buildLocalPipeline);
@@ -272,6 +279,9 @@ std::string Case::check(Coverage &coverage) {
     return failure("the local stage fails");
   }
   accumulated += random.options.accumulate > 1;
+  noteOps();
+  Coverage covered;
+  cover(covered);
   FailureOr<Trace> local = trace(Numerics::exact, /*poison=*/true);
   if (failed(local))
     return failure("the local phase does not run");
@@ -311,20 +321,21 @@ static void checkCoverage(const Coverage &coverage) {
   loadDialects(context);
   std::string table;
   llvm::raw_string_ostream os(table);
-  os << llvm::format("%-24s", "cases with op and");
+  os << llvm::format("%-25s", "cases with op and");
   for (const char *column : columns)
     os << llvm::format("%12s", column);
   os << "\n";
-  for (RegisteredOperationName name : context.getRegisteredOperations()) {
-    StringRef dialect = name.getDialectNamespace();
-    if (dialect == "builtin" || !name.hasInterface<nn::ShardingRuleOpInterface>())
-      continue;
-    auto it = coverage.find(name.getStringRef().str());
-    os << llvm::format("%-24s", name.getStringRef().str().c_str());
+  std::set<std::string> names{"nn.embedding partial", "nn.embedding_grad partial"};
+  for (RegisteredOperationName name : context.getRegisteredOperations())
+    if (name.getDialectNamespace() != "builtin" && name.hasInterface<nn::ShardingRuleOpInterface>())
+      names.insert(name.getStringRef().str());
+  for (const std::string &name : names) {
+    auto it = coverage.find(name);
+    os << llvm::format("%-25s", name.c_str());
     for (size_t i = 0; i < numColumns; ++i) {
       int64_t count = it == coverage.end() ? 0 : it->second[i];
       os << llvm::format("%12lld", static_cast<long long>(count));
-      EXPECT_GT(count, 0) << name.getStringRef().str() << " stands in no case that is '"
+      EXPECT_GT(count, 0) << name << " stands in no case that is '"
                           << columns[i] << "'; teach the generator";
     }
     os << "\n";

@@ -80,6 +80,7 @@ private:
   void classify();
   void convert();
   void constrain();
+  Value split(Value value, StringRef dims, char dim);
   void table();
   // RandomRows.cpp
   Value ordered(const Var &x, StringRef dims);

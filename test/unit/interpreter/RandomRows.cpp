@@ -1,4 +1,4 @@
-//===- RandomRows.cpp - products of rows, norms, attention, lookups, parts ===//
+//===- RandomRows.cpp - products of rows, norms, attention, lookups, losses ===//
 
 #include "RandomModule.h"
 
@@ -212,6 +212,27 @@ void RandomStep::drop() {
       x.dims);
 }
 
+/// `value` with its dimension `dim` split over some axes, if there are any; other dimensions as propagation finds.
+Value RandomStep::split(Value value, StringRef dims, char dim) {
+  MeshOp mesh = getMeshOp(step);
+  SmallVector<StringAttr> axes;
+  for (StringAttr axis : mesh.getMesh().getAxisNames())
+    if (chance(axis.getValue() == "tensor" ? 90 : 30))
+      axes.push_back(axis);
+  if (axes.empty())
+    return value;
+  SmallVector<ArrayAttr> dimAxes;
+  SmallVector<bool> open;
+  for (char other : dims) {
+    dimAxes.push_back(getAxisArray(builder.getContext(), other == dim ? ArrayRef<StringAttr>(axes)
+                                                                      : ArrayRef<StringAttr>()));
+    open.push_back(other != dim);
+  }
+  auto sharding = ShardingAttr::get(builder.getContext(), FlatSymbolRefAttr::get(mesh), dimAxes, open,
+                                    ArrayRef<StringAttr>());
+  return ConstraintOp::create(builder, location(), value.getType(), value, sharding, DenseI64ArrayAttr());
+}
+
 void RandomStep::lookUp() {
   std::string ids = "b", table = {newDim(between(1, 6)), newDim(between(1, 5))};
   if (chance(50))
@@ -219,8 +240,52 @@ void RandomStep::lookUp() {
   Type integer = chance(50) ? Type(builder.getI32Type()) : builder.getI64Type();
   Value positions = input(ids, integer, sizes[table[0]]);
   std::string dims = ids + table[1];
-  add(nn::EmbeddingOp::create(builder, location(), typeOf(dims), parameter(table), positions),
+  Value rows = parameter(table);
+  if (chance(50))
+    rows = split(rows, table, table[0]);
+  add(nn::EmbeddingOp::create(builder, location(), typeOf(dims), rows, positions),
       dims);
+}
+
+/// Cross-entropy over a dimension of the features, and accuracy.
+void RandomStep::classify() {
+  Var x = use();
+  char classes = 0;
+  for (char dim : x.dims)
+    if (batchDims.find(dim) == std::string::npos)
+      classes = dim;
+  if (!classes || x.dims.find('b') == std::string::npos)
+    return;
+  std::string rows = x.dims;
+  rows.erase(rows.find(classes), 1);
+  if (rows.find_first_of(batchDims) != rows.find_last_of(batchDims))
+    return; // labels have the batch once
+  rows = shuffled(rows);
+  std::string all = rows + classes;
+  Value logits = x.value;
+  if (all != x.dims)
+    logits = nn::RearrangeOp::create(builder, location(), typeOf(all), notation(x.dims, all),
+                                     logits, DictionaryAttr());
+  // A bias of its own keeps the largest logit apart from the others.
+  std::string dims(1, classes);
+  logits = make<arith::AddFOp>(logits, repeat(parameter(dims), dims, all));
+  if (chance(50))
+    logits = split(logits, all, classes);
+  Type integer = chance(50) ? Type(builder.getI32Type()) : builder.getI64Type();
+  Value labels = input(rows, integer, sizes[classes]);
+  auto loss =
+      nn::CrossEntropyOp::create(builder, location(), typeOf(rows), typeOf(rows), logits, labels);
+  add(loss.getLoss(), rows);
+  if (chance(30))
+    add(loss.getLogSumExp(), rows);
+  Value guess = nn::ArgmaxOp::create(builder, location(), typeOf(rows, integer), logits);
+  Value right = arith::CmpIOp::create(builder, location(), arith::CmpIPredicate::eq, guess, labels);
+  Value hits = arith::UIToFPOp::create(builder, location(), typeOf(rows), right);
+  double count = 1;
+  for (char dim : rows)
+    count *= sizes[dim];
+  MetricOp::create(builder, location(), "accuracy" + std::to_string(inputs), total(hits, rows),
+                   constant("", count, builder.getF64Type()));
 }
 
 void RandomStep::cutAndJoin() {

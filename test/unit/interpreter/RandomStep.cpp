@@ -354,45 +354,6 @@ void RandomStep::normalizeOverBatch() {
   add(make<arith::MulFOp>(centered, scale), x.dims);
 }
 
-/// Cross-entropy over a dimension of the features, and accuracy.
-void RandomStep::classify() {
-  Var x = use();
-  char classes = 0;
-  for (char dim : x.dims)
-    if (batchDims.find(dim) == std::string::npos)
-      classes = dim;
-  if (!classes || x.dims.find('b') == std::string::npos)
-    return;
-  std::string rows = x.dims;
-  rows.erase(rows.find(classes), 1);
-  if (rows.find_first_of(batchDims) != rows.find_last_of(batchDims))
-    return; // labels have the batch once
-  rows = shuffled(rows);
-  std::string all = rows + classes;
-  Value logits = x.value;
-  if (all != x.dims)
-    logits = nn::RearrangeOp::create(builder, location(), typeOf(all), notation(x.dims, all),
-                                     logits, DictionaryAttr());
-  // A bias of its own keeps the largest logit apart from the others.
-  std::string dims(1, classes);
-  logits = make<arith::AddFOp>(logits, repeat(parameter(dims), dims, all));
-  Type integer = chance(50) ? Type(builder.getI32Type()) : builder.getI64Type();
-  Value labels = input(rows, integer, sizes[classes]);
-  auto loss =
-      nn::CrossEntropyOp::create(builder, location(), typeOf(rows), typeOf(rows), logits, labels);
-  add(loss.getLoss(), rows);
-  if (chance(30))
-    add(loss.getLogSumExp(), rows);
-  Value guess = nn::ArgmaxOp::create(builder, location(), typeOf(rows, integer), logits);
-  Value right = arith::CmpIOp::create(builder, location(), arith::CmpIPredicate::eq, guess, labels);
-  Value hits = arith::UIToFPOp::create(builder, location(), typeOf(rows), right);
-  double count = 1;
-  for (char dim : rows)
-    count *= sizes[dim];
-  MetricOp::create(builder, location(), "accuracy" + std::to_string(inputs), total(hits, rows),
-                   constant("", count, builder.getF64Type()));
-}
-
 /// Through another float type and back.
 void RandomStep::convert() {
   Var x = use();

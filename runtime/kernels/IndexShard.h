@@ -1,0 +1,37 @@
+//===- IndexShard.h - indices into a dimension that ranks share -*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_KERNELS_INDEXSHARD_H
+#define FSDP_RUNTIME_KERNELS_INDEXSHARD_H
+
+#include "runtime/device/Launch.h"
+#include "runtime/program/KernelArguments.h"
+
+#include <cstdint>
+
+namespace fsdp::rt {
+
+namespace kernels {
+/// own[i] = indices[i] - index * part where that is 0 to part - 1, and -1 where another rank has the element. Throws an
+/// Error that names place and value if indices[i] is not in [0, size).
+template <typename Id> void shardIndices(IndexShard shard, const Id *indices, Id *own);
+} // namespace kernels
+
+/// Indices as this rank numbers its part.
+template <typename Id>
+void shard_indices(Context &c, int stream, const char *name, IndexShard shard, ArenaSpan<Id> indices,
+                   ArenaSpan<Id> own) {
+  launch(
+      c, stream, name, reads(indices), writes(own),
+      [shard](const Id *indices, Id *own) { kernels::shardIndices(shard, indices, own); },
+      Work{"shard_indices"});
+}
+
+/// count = how many elements of the dimension this rank has.
+inline void shard_size(Context &c, int stream, const char *name, std::int64_t size, ArenaSpan<std::int64_t> count) {
+  launch(
+      c, stream, name, reads(), writes(count), [size](std::int64_t *count) { *count = size; }, Work{"shard_size"});
+}
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_KERNELS_INDEXSHARD_H
