@@ -571,6 +571,7 @@ int runTraining(const Program &program, int argc, char **argv) {
     if (detectLauncher()) // or ranks are forked, with these very options
       job.identity = identityOfTraining(program, options, steps, sources.weights.get(),
                                         describeResumed(sources.checkpoints));
+    job.timeoutSeconds = options.timeout.value_or(0);
     job.handlesStop = !options.save.empty();
     if (job.handlesStop)
       handleStopSignals();
@@ -581,6 +582,7 @@ int runTraining(const Program &program, int argc, char **argv) {
       job.onFailure = [&](const Error &error) { cause = error.describe(); };
     return runSupervised(program, options, sources, cause, [&] {
       cause.clear();
+      job.flightRecord = options.flightRecordFile();
       return runRanks(Mesh(program.axes, program.deviceOrder), job, [&](Job &rank) {
         return Training(program, options, sources, outputs, steps, rank).run();
       });
