@@ -1,6 +1,7 @@
 #include "runtime/comm/Communicator.h"
 #include "runtime/Error.h"
 #include "runtime/comm/Moves.h"
+#include "runtime/device/FlightTrack.h"
 
 #include <cstring>
 
@@ -93,17 +94,32 @@ std::string Communicator::Request::describe() const {
                        std::size_t(inner), std::size_t(total));
 }
 
+std::string Communicator::describeCurrent(const Request &request) const {
+  return format("'%s', collective %lld over '%s'", request.describe().c_str(), static_cast<long long>(collectives_),
+                name_.c_str());
+}
+
+template <class Collective> void Communicator::perform(const Request &request, Collective collective) {
+  ++collectives_;
+  if (!track_)
+    return collective();
+  const std::uint64_t kept =
+      track_->begin(FlightAction::Collective, "", name_.c_str(), collectives_, &request);
+  collective(); // one that throws stays under way
+  track_->end(kept);
+}
+
 void Communicator::mismatch(const Request &mine, int other, const Request &theirs) const {
   throw Error(format("collectives over '%s' do not match: rank %d of the group called '%s', rank "
-                     "%d called '%s'",
+                     "%d called '%s', as collective %lld",
                      name_.c_str(), rank_, mine.describe().c_str(), other,
-                     theirs.describe().c_str()))
+                     theirs.describe().c_str(), static_cast<long long>(collectives_)))
       .byAll();
 }
 
 void Communicator::move(const void *source, void *target, const Request &request, const int *sources) {
   if (size_ > 1)
-    return doMove(source, target, request, sources);
+    return perform(request, [&] { doMove(source, target, request, sources); });
   const Moves moves(request, 1, sources);
   const std::size_t element = sizeInBytes(request.type);
   if (moves.hasGaps(0) && moves.targetCount())
@@ -123,8 +139,10 @@ void Communicator::reduceScatter(const void *whole, void *piece, ShardLayout til
                                  ReduceOp op) {
   checkLayout(*this, Kind::ReduceScatter, tile);
   checkReducible(Kind::ReduceScatter, type);
-  if (size_ > 1)
-    return doReduceScatter(whole, piece, makeRequest(Kind::ReduceScatter, type, op, tile));
+  if (size_ > 1) {
+    const Request request = makeRequest(Kind::ReduceScatter, type, op, tile);
+    return perform(request, [&] { doReduceScatter(whole, piece, request); });
+  }
   const std::size_t row = tile.total * tile.inner * sizeInBytes(type);
   const std::size_t stride = tile.local * tile.inner * sizeInBytes(type);
   for (std::size_t o = 0; o < tile.outer && stride; ++o) {
@@ -138,9 +156,10 @@ void Communicator::reduceScatter(const void *whole, void *piece, ShardLayout til
 void Communicator::allReduce(const void *source, void *target, std::size_t count, DType type,
                              ReduceOp op) {
   checkReducible(Kind::AllReduce, type);
-  if (size_ > 1)
-    return doAllReduce(source, target,
-                       makeRequest(Kind::AllReduce, type, op, ShardLayout{1, 0, 1, count}));
+  if (size_ > 1) {
+    const Request request = makeRequest(Kind::AllReduce, type, op, ShardLayout{1, 0, 1, count});
+    return perform(request, [&] { doAllReduce(source, target, request); });
+  }
   if (count)
     std::memmove(target, source, count * sizeInBytes(type));
 }
@@ -201,8 +220,10 @@ void Communicator::permute(const void *source, void *target, std::size_t count, 
 }
 
 void Communicator::barrier() {
-  if (size_ > 1)
-    doBarrier(makeRequest(Kind::Barrier, DType::Bool, ReduceOp::Sum, ShardLayout{0, 0, 0, 0}));
+  if (size_ == 1)
+    return;
+  const Request request = makeRequest(Kind::Barrier, DType::Bool, ReduceOp::Sum, ShardLayout{0, 0, 0, 0});
+  perform(request, [&] { doBarrier(request); });
 }
 
 } // namespace fsdp::rt

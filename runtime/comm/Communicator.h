@@ -17,6 +17,8 @@
 
 namespace fsdp::rt {
 
+class FlightTrack;
+
 /// A group of ranks that meet in collectives. Every rank of the group issues the same collectives
 /// with the same arguments in the same order; a mismatch, a rank that dies or a wait that is too
 /// long is an `Error` on every rank. Used by one thread at a time; different communicators may be
@@ -29,6 +31,8 @@ public:
   int rank() const { return rank_; }
   int size() const { return size_; }
   const std::string &name() const { return name_; }
+  /// Keeps collectives in `track`, that of the thread that uses the communicator, from now on.
+  void keepIn(FlightTrack *track) { track_ = track; }
 
   /// Every rank's piece (`tile.pieceCount()` elements at `piece`) into `whole` on every rank.
   /// In place when `piece` is its own part of `whole` and outer == 1.
@@ -119,15 +123,22 @@ protected:
   virtual void doAllReduce(const void *source, void *target, const Request &request) = 0;
   virtual void doBarrier(const Request &request) = 0;
 
+  /// "'all_gather f32 1x617x1 of 1234', collective 17 over 'all ranks'": the one that runs. Collectives of a
+  /// communicator are numbered from 1, the same on every rank.
+  std::string describeCurrent(const Request &request) const;
   /// Throws the error of two ranks that issue different collectives.
   [[noreturn]] void mismatch(const Request &mine, int other, const Request &theirs) const;
 
 private:
+  /// Numbers and keeps `collective()`.
+  template <class Collective> void perform(const Request &request, Collective collective);
   /// As doMove; a rank by itself copies.
   void move(const void *source, void *target, const Request &request, const int *sources = nullptr);
 
   std::string name_;
   int rank_, size_;
+  std::int64_t collectives_ = 0;
+  FlightTrack *track_ = nullptr;
 };
 
 } // namespace fsdp::rt

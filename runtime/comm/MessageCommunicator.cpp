@@ -41,9 +41,8 @@ void MessageCommunicator::reportAbsent(const Request &request) {
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank() && awaits(peer))
       late += (late.empty() ? "" : ", ") + std::to_string(group_[peer]);
-  throw Error(format("timed out after %g s in '%s' over '%s', waiting for rank %s (FSDP_TIMEOUT "
-                     "sets the timeout in seconds)",
-                     timeout_, request.describe().c_str(), name().c_str(), late.c_str()))
+  throw Error(format("timed out after %g s in %s, waiting for rank %s; --timeout sets the timeout in seconds",
+                     timeout_, describeCurrent(request).c_str(), late.c_str()))
       .byAll();
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/comm/Reduction.h"
 #include "runtime/device/StreamingStores.h"
 #include "runtime/comm/Moves.h"
+#include "runtime/job/FlightRecord.h"
 
 #include <cstring>
 
@@ -97,17 +98,19 @@ void SharedMemoryCommunicator::reportAbsent(const Request &request) {
   for (int peer = 0; peer < size(); ++peer) {
     if (slots_[peer]->meetings.load() >= meetings_)
       continue;
-    std::string &list = segment_.rank(group_[peer]).state == RankRecord::Done ? left : late;
+    const bool ended = segment_.rank(group_[peer]).state == RankRecord::Done;
+    std::string &list = ended ? left : late;
     list += (list.empty() ? "" : ", ") + std::to_string(group_[peer]);
+    const std::string latest = ended ? "" : describeLatest(segment_, group_[peer]);
+    if (!latest.empty())
+      list += " (latest action: " + latest + ")";
   }
-  const char *what = name().c_str();
+  const std::string what = describeCurrent(request);
   if (!left.empty())
-    throw Error(format("waiting in '%s' over '%s' for rank %s, which has ended already",
-                       request.describe().c_str(), what, left.c_str()))
+    throw Error(format("waiting in %s for rank %s, which has ended already", what.c_str(), left.c_str()))
         .byAll();
-  throw Error(format("timed out after %g s in '%s' over '%s', waiting for rank %s (FSDP_TIMEOUT "
-                     "sets the timeout in seconds)",
-                     timeout_, request.describe().c_str(), what, late.c_str()))
+  throw Error(format("timed out after %g s in %s, waiting for rank %s; --timeout sets the timeout in seconds",
+                     timeout_, what.c_str(), late.c_str()))
       .byAll();
 }
 

@@ -123,8 +123,7 @@ void TcpCommunicator::lost(int peer, int reason, const Request &request) {
   const int world = group_[static_cast<std::size_t>(peer)];
   // Nobody has failed. What it leaves unread resets the connection.
   const bool ended = reason == 0 || reason == ECONNRESET || reason == EPIPE;
-  throw Error(format("waiting in '%s' over '%s' for rank %d, which %s", request.describe().c_str(),
-                     name().c_str(), world,
+  throw Error(format("waiting in %s for rank %d, which %s", describeCurrent(request).c_str(), world,
                      ended ? "has ended already"
                            : format("is unreachable: %s", std::strerror(reason)).c_str()))
       .byAll();

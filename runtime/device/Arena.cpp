@@ -1,4 +1,5 @@
 #include "runtime/device/Arena.h"
+#include "runtime/device/FlightTrack.h"
 
 #include <cerrno>
 #include <cstdint>
@@ -28,8 +29,11 @@ struct alignas(64) MeetingLine {
   WaitCounter progress;
 };
 
+// A rank's tracks begin a page: no two ranks write one.
+constexpr std::size_t kFlightBytes = roundUp(kFlightTracks * sizeof(FlightTrack), kPage);
+
 struct Offsets {
-  std::size_t ranks, meetings, slots, staging, arenas, end, arenaStride;
+  std::size_t ranks, meetings, slots, flights, staging, arenas, end, arenaStride;
 };
 
 Offsets offsetsOf(const SharedSegment::Layout &layout) {
@@ -38,7 +42,8 @@ Offsets offsetsOf(const SharedSegment::Layout &layout) {
   at.ranks = sizeof(Header);
   at.meetings = at.ranks + ranks * sizeof(RankLine);
   at.slots = at.meetings + pairs * sizeof(MeetingLine);
-  at.staging = roundUp(at.slots + pairs * sizeof(MeetingSlot), kPage);
+  at.flights = roundUp(at.slots + pairs * sizeof(MeetingSlot), kPage);
+  at.staging = roundUp(at.flights + ranks * kFlightBytes, kPage);
   at.arenas = at.staging + pairs * kStagingBytes;
   at.arenaStride = roundUp(layout.arenaBytes, kPage);
   at.end = at.arenas + ranks * at.arenaStride;
@@ -111,6 +116,9 @@ WaitCounter &SharedSegment::meeting(int communicator, int leader) const {
 }
 MeetingSlot &SharedSegment::slot(int communicator, int rank) const {
   return at<MeetingSlot>(offsetsOf(layout_).slots)[communicator * layout_.ranks + rank];
+}
+FlightTrack *SharedSegment::flight(int rank) const {
+  return at<FlightTrack>(offsetsOf(layout_).flights + std::size_t(rank) * kFlightBytes);
 }
 std::byte *SharedSegment::staging(int communicator, int rank) const {
   return at<std::byte>(offsetsOf(layout_).staging) +

@@ -12,6 +12,8 @@
 
 namespace fsdp::rt {
 
+class FlightTrack;
+
 /// Pages of this process, zero at start; unmapped with the object.
 class Mapping {
 public:
@@ -85,6 +87,8 @@ public:
   /// Ranks that have the segment mapped.
   WaitCounter &attached() const;
   RankRecord &rank(int rank) const;
+  /// The kFlightTracks tracks of a rank.
+  FlightTrack *flight(int rank) const;
   /// Where the group whose first rank is `leader` meets, and what each of its ranks shows there.
   WaitCounter &meeting(int communicator, int leader) const;
   MeetingSlot &slot(int communicator, int rank) const;

@@ -10,11 +10,15 @@ Context::Context(Job &job, Table<const char *> streams, int events)
         format("the program has %zu streams, expected at most %d", streams.size(), kChannels));
   const int world = static_cast<int>(job.options().communicators.size());
   for (int index = 0; index < world; ++index)
-    for (std::size_t stream = 0; stream < streams.size(); ++stream)
+    for (std::size_t stream = 0; stream < streams.size(); ++stream) {
       communicators_.push_back(job.communicator(index, static_cast<int>(stream)));
+      communicators_.back()->keepIn(job.streamFlight(static_cast<int>(stream)));
+    }
   communicators_.push_back(job.communicator(world));
-  for (const char *name : streams)
-    streams_.push_back(std::make_unique<Stream>(name, job.rank(), job.failure()));
+  communicators_.back()->keepIn(job.hostFlight());
+  for (std::size_t stream = 0; stream < streams.size(); ++stream)
+    streams_.push_back(std::make_unique<Stream>(streams[stream], job.rank(), job.failure(),
+                                                job.streamFlight(static_cast<int>(stream))));
 }
 
 Context::~Context() {

@@ -54,8 +54,8 @@ public:
   /// As the latest walk left it.
   virtual const StepState &state() = 0;
 
-  /// What the walks that run from now on belong to, in a trace.
-  void mark(Mark mark) { marked = mark; }
+  /// What the host does from now on, and what the walks that it runs belong to in a trace.
+  void mark(Mark mark);
   /// Enqueues a walk, with the batches that `source` gives, and waits until its outputs are there; after a
   /// segment that is joined, until all is done. What else is enqueued goes on behind the walks that
   /// follow. `again`: the walk will be run again from where the source then stands, so that the batches may
@@ -84,6 +84,7 @@ protected:
 
 private:
   Job &job_;
+  std::uint64_t kept_ = 0; ///< what is marked, in the job's flight record
 };
 
 /// What a program's target decides before there are ranks.

@@ -1,4 +1,5 @@
 #include "runtime/device/Stream.h"
+#include "runtime/device/FlightTrack.h"
 
 namespace fsdp::rt {
 
@@ -7,9 +8,12 @@ namespace {
 constexpr double kLook = 0.05;
 } // namespace
 
-Stream::Stream(std::string name, int rank, Failure &failure)
-    : name_(std::move(name)), rank_(rank), failure_(failure), slots_(new Slot[kSlots]()),
-      thread_([this] { run(); }) {}
+Stream::Stream(std::string name, int rank, Failure &failure, FlightTrack *track)
+    : name_(std::move(name)), rank_(rank), failure_(failure), track_(track), slots_(new Slot[kSlots]()) {
+  if (track_)
+    track_->label(name_.c_str());
+  thread_ = std::thread([this] { run(); });
+}
 
 Stream::~Stream() { close(); }
 
@@ -73,7 +77,14 @@ void Stream::perform(Slot &slot) {
   const double start = observer_.notify ? now() : 0;
   const double ran = observer_.notify ? processorSeconds() : 0;
   try {
+    const std::uint64_t kept =
+        !track_ ? 0
+        : slot.awaited ? track_->begin(FlightAction::Wait, slot.what, slot.awaited->name_.c_str())
+                       : track_->begin(FlightAction::Launch, slot.what);
     slot.perform(slot.closure);
+    // What throws stays under way, and what only ended because the job has failed.
+    if (track_ && !failure_.raised())
+      track_->end(kept);
   } catch (const Aborted &) {
     return;
   } catch (const Error &error) {

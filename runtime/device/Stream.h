@@ -34,6 +34,7 @@ struct StreamObserver {
   void *user = nullptr;
 };
 
+class FlightTrack;
 class Stream;
 
 /// The latest point of a stream that was recorded into it (nothing yet: waiting is no work).
@@ -47,7 +48,8 @@ struct Event {
 class Stream {
 public:
   /// Starts the thread. `rank` names the place of errors; the first one goes to `failure`.
-  Stream(std::string name, int rank, Failure &failure);
+  /// Actions are kept in `track`, where there is one.
+  Stream(std::string name, int rank, Failure &failure, FlightTrack *track = nullptr);
   /// Closes.
   ~Stream();
   Stream(const Stream &) = delete;
@@ -120,6 +122,7 @@ private:
   std::string name_;
   int rank_;
   Failure &failure_;
+  FlightTrack *track_;
   StreamObserver observer_;
   const char *latest_ = "start"; ///< the launch that was enqueued last
   std::unique_ptr<Slot[]> slots_;

@@ -1,4 +1,5 @@
 #include "runtime/job/Bootstrap.h"
+#include "runtime/job/FlightRecord.h"
 #include "runtime/job/Launcher.h"
 #include "runtime/job/MachineMemory.h"
 #include "runtime/job/MpiJob.h"
@@ -77,7 +78,7 @@ class Parent {
 public:
   Parent(SharedSegment &segment, const JobOptions &options)
       : segment_(segment), failure_(segment.failure()), handlesStop_(options.handlesStop),
-        onFailure_(options.onFailure),
+        onFailure_(options.onFailure), flightRecord_(options.flightRecord),
         silence_(silenceLimit(options.timeoutSeconds)),
         children_(segment.layout().ranks), heard_(children_.size(), 0),
         silent_(children_.size(), 0) {
@@ -142,9 +143,8 @@ public:
     if (!failure_.raised())
       return stopped_;
     const Error error = failure_.error();
-    if (!onFailure_)
-      return report(error);
-    onFailure_(error);
+    onFailure_ ? onFailure_(error) : (void)report(error);
+    writeFlightRecord(segment_, flightRecord_, 0, segment_.layout().ranks);
     return error.status();
   }
 
@@ -220,7 +220,8 @@ private:
       silent_[rank] += elapsed;
       if (silent_[rank] <= silence_)
         continue;
-      failure_.raise(Error(format("not responding: no heartbeat for %.1f s", silent_[rank]))
+      failure_.raise(Error(format("not responding: no heartbeat for %.1f s%s", silent_[rank],
+                                  describeHang(segment_, static_cast<int>(rank)).c_str()))
                          .at(static_cast<int>(rank), ""));
       kill(children_[rank], SIGKILL); // works on a stopped process too
     }
@@ -230,6 +231,7 @@ private:
   Failure &failure_;
   bool handlesStop_;
   std::function<void(const Error &)> onFailure_;
+  std::string flightRecord_;
   double silence_;
   std::vector<pid_t> children_;
   std::vector<double> heard_, silent_;

@@ -21,6 +21,8 @@
 
 namespace fsdp::rt {
 
+class FlightTrack;
+
 /// Channels of a communicator, and so the most streams of a program.
 constexpr int kChannels = 16;
 
@@ -52,8 +54,11 @@ struct JobOptions {
   bool trustNetwork = false;
   /// This rank's index among the ranks of its machine; set by runRanks.
   int localRank = 0;
-  /// Longest wait in a collective. 0: FSDP_TIMEOUT if set, else 300.
+  /// Longest wait in a collective, or for ranks to join; a process without a sign of life for as long hangs, or for
+  /// 30 s. 0: FSDP_TIMEOUT if set, else 300.
   double timeoutSeconds = 0;
+  /// File for the latest actions of each rank when the job has failed (FlightRecord.h); empty: none.
+  std::string flightRecord;
 };
 
 /// One rank's view of the running job.
@@ -73,6 +78,9 @@ public:
   /// Set while a context closes: waits of this rank for others end at once.
   void leave(bool leaving) { leaving_.store(leaving); }
   bool leaving() const { return leaving_.load(std::memory_order_relaxed); }
+  /// Where the latest actions of the host thread are kept, and those of a stream.
+  FlightTrack *hostFlight() const { return flight_; }
+  FlightTrack *streamFlight(int stream) const;
   /// Where the job's first error is kept.
   Failure &failure() const { return *failure_; }
   /// Communicator `index` of the options; index == count is the one over all ranks. Each channel of
@@ -90,6 +98,7 @@ protected:
   int rank_;
   std::byte *arena_ = nullptr;
   Failure *failure_ = nullptr;
+  FlightTrack *flight_ = nullptr;
   std::atomic<bool> leaving_{false};
 };
 

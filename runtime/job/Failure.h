@@ -22,10 +22,13 @@ public:
   Error error() const;
   /// True for one caller: the one that prints the cause.
   bool claimReport() { return !reported_.exchange(1); }
+  /// True for one caller: the one that writes the flight record.
+  bool claimRecord() { return !recorded_.exchange(1); }
 
 private:
   std::atomic<std::int32_t> state_{0}; // 0 nothing, 1 being written, 2 written
   std::atomic<std::int32_t> reported_{0};
+  std::atomic<std::int32_t> recorded_{0};
   std::int32_t status_ = 0;
   std::int32_t rank_ = -1;
   bool byAll_ = false;

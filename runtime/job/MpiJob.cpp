@@ -38,6 +38,7 @@ public:
       : Job(mesh, options, rank) {
     arena_ = segment.arena(0);
     failure_ = &segment.failure();
+    flight_ = segment.flight(0);
   }
 
   // Splitting the world is a collective over it: all ranks ask for the same communicators in order.

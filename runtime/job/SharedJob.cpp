@@ -1,5 +1,7 @@
 #include "runtime/job/SharedJob.h"
 #include "runtime/comm/SharedMemoryCommunicator.h"
+#include "runtime/device/FlightTrack.h"
+#include "runtime/job/FlightRecord.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
 
@@ -11,7 +13,11 @@ SharedJob::SharedJob(const Mesh &mesh, const JobOptions &options, int rank, Shar
     : Job(mesh, options, rank), segment_(segment) {
   arena_ = segment.arena(rank);
   failure_ = &segment.failure();
+  flight_ = segment.flight(rank);
 }
+
+static_assert(kFlightTracks == kChannels + 1);
+FlightTrack *Job::streamFlight(int stream) const { return flight_ + 1 + stream; }
 
 std::unique_ptr<Communicator> SharedJob::communicator(int index, int channel) {
   CommunicatorSpec spec = specOf(mesh_, options_, index);
@@ -49,8 +55,14 @@ int runRank(Job &job, SharedSegment &segment, int recordIndex, SupervisionMode c
   return runRank(job, segment, recordIndex, supervision, body);
 }
 
-int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision &supervision,
+int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision &asked,
             const std::function<int(Job &)> &body) {
+  Supervision supervision = asked;
+  if (asked.report)
+    supervision.report = [&](Failure &failure) {
+      asked.report(failure);
+      writeFlightRecord(segment, job.options().flightRecord, job.rank() - recordIndex, job.worldSize());
+    };
   RankRecord &record = segment.rank(recordIndex);
   Failure &failure = job.failure();
   record.pid = static_cast<int>(getpid());

@@ -50,6 +50,7 @@ public:
       : Job(mesh, options, rank), segment_(segment), here_(here), control_(control) {
     arena_ = segment.arena(here.alone() ? 0 : rank);
     failure_ = &segment.failure();
+    flight_ = segment.flight(here.alone() ? 0 : rank);
   }
 
   std::unique_ptr<Communicator> communicator(int index, int channel) override {

@@ -51,7 +51,7 @@ public:
     while (!missing().empty()) {
       if (now() > deadline)
         throw failure(format("timed out after %g s at %s, waiting for rank %s of %d%s "
-                             "(FSDP_TIMEOUT sets the timeout in seconds)",
+                             "(--timeout sets the timeout in seconds)",
                              seconds_, at_.c_str(), list(missing()).c_str(), self_.size,
                              refused_.empty() ? "" : ("; rejected: " + refused_).c_str()));
       poll();
@@ -354,7 +354,7 @@ private:
     }
     throw RendezvousError(
         format("timed out after %g s waiting for rank 0 at %s: %s (MASTER_ADDR and FSDP_PORT give "
-               "its address, FSDP_TIMEOUT sets the timeout in seconds)",
+               "its address, --timeout sets the timeout in seconds)",
                seconds, place_.describe().c_str(), reason_.c_str()),
         RendezvousError::FirstOfMachine);
   }

@@ -1,5 +1,6 @@
 #include "runtime/job/Watchdog.h"
 #include "runtime/files/AtomicFile.h"
+#include "runtime/job/FlightRecord.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -59,7 +60,8 @@ void Watchdog::lookAfterNeighbour() {
     return;
   Error error =
       gone ? Error("exited unexpectedly: it was killed, or exited before the end of the job")
-           : Error(format("not responding: no heartbeat for %.0f s", silent));
+           : Error(format("not responding: no heartbeat for %.0f s%s", silent,
+                          describeHang(segment_, neighbour_).c_str()));
   segment_.failure().raise(error.at(neighbour_, ""));
 }
 

@@ -24,6 +24,12 @@ struct Misuse : std::runtime_error {
 
 } // namespace
 
+std::string Options::flightRecordFile() const {
+  if (flightRecord == "none")
+    return "";
+  return restarts ? format("%s.restart-%lld", flightRecord.c_str(), static_cast<long long>(restarts)) : flightRecord;
+}
+
 /// "trains 'name' on 2 ranks"
 static std::string describeProgram(Plans plans) {
   const int ranks = worldSize(*plans[0]);
@@ -101,6 +107,14 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                  std::string("transport between ranks: ") + target::communicatorNames,
                  {"auto", "shm", "tcp", "mpi", "nccl", "loopback"})
       ->type_name("NAME");
+  cli::addNumber(app, "--timeout", "SECONDS", options.timeout,
+                 "longest time that a rank waits for others to join or in a collective, and, up to 30, that one gives no "
+                 "sign of life: then the job ends with an error (default: FSDP_TIMEOUT, else 300)",
+                 {/*least=*/0, /*aboveLeast=*/true, /*limit=*/1e9, /*isF32=*/false});
+  options.flightRecord = std::string(program.name) + ".flight-record.txt";
+  cli::addText(app, "--flight-record", "FILE", options.flightRecord,
+               "when the job fails, write the last actions of each rank to this file; none: to no file (default: " +
+                   options.flightRecord + ")");
   cli::addFlag(app, "--trust-network", options.trustNetwork,
                "let ranks connect over the network without FSDP_JOB_TOKEN: any host that reaches "
                "the port of rank 0 can join");

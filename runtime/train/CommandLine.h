@@ -32,6 +32,8 @@ struct Options {
   std::int64_t restarts = 0; ///< how often this run has been restarted
   std::string restartCause;  ///< the last time
   std::string communicator = "auto";
+  std::optional<double> timeout; ///< seconds
+  std::string flightRecord;      ///< "none": not written
   std::optional<std::int64_t> steps;
   std::optional<double> epochs;
   std::optional<double> learningRate;
@@ -41,6 +43,9 @@ struct Options {
   bool shuffle = false;
   bool report = false;
   bool trustNetwork = false;
+
+  /// Where a failure leaves the last actions; each start of a run has a file of its own. Empty: nowhere.
+  std::string flightRecordFile() const;
 };
 
 /// Reads the command line of a program with these plans into `options`. Returns nothing if the program is to

@@ -547,7 +547,9 @@ int runTraining(Plans plans, int argc, char **argv) {
       if (detectLauncher()) // or ranks are forked, with these very options
         job.identity = identityOfTraining(plan, options, steps, sources.weights.get(),
                                           describeResumed(sources.checkpoints));
+      job.timeoutSeconds = options.timeout.value_or(0);
       job.handlesStop = !options.save.empty();
+      job.flightRecord = options.flightRecordFile();
       if (options.maxRestarts)
         job.onFailure = [&](const Error &error) { cause = error.describe(); };
       return runRanks(Mesh(plan.axes, plan.deviceOrder), job, [&](Job &rank) {

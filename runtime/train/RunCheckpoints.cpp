@@ -170,6 +170,7 @@ int RunCheckpoints::afterStep(std::int64_t step, const std::function<void()> &se
   const bool due = step == steps || (options.saveEvery && step % options.saveEvery == 0);
   if ((due || asked[0] || asked[1]) && step != lastSaved) {
     settle();
+    device.mark({"save", step});
     save(step);
     lastSaved = step;
   }

@@ -1,4 +1,5 @@
 #include "runtime/comm/cuda/LoopbackCollectives.h"
+#include "runtime/device/FlightTrack.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
 #include <atomic>
@@ -181,6 +182,8 @@ private:
     return open(request, source, stream);
   }
   ncclResult_t open(const Communicator::Request &request, const void *source, cudaStream_t stream) {
+    ++collectives_;
+    kept_ = context_.job().hostFlight()->begin(FlightAction::Collective, "", name_, collectives_, &request);
     Shown &mine = shownBy(rank());
     if (cudaError_t status = cudaEventRecord(mine.ready, stream))
       return asNccl(status);
@@ -213,6 +216,7 @@ private:
       if (peer != rank())
         if (cudaError_t status = cudaStreamWaitEvent(stream, shownBy(peer).read, 0))
           return asNccl(status);
+    context_.job().hostFlight()->end(kept_);
     return ncclSuccess;
   }
 
@@ -231,9 +235,10 @@ private:
       for (int peer = 0; peer < size(); ++peer)
         if (__atomic_load_n(&shownBy(peer).meetings, __ATOMIC_RELAXED) < meetings_)
           late += (late.empty() ? "" : ", ") + std::to_string(group_[std::size_t(peer)]);
-      throw Error(format("timed out after %g s in '%s' over '%s', waiting for rank %s "
-                         "(FSDP_TIMEOUT sets the timeout in seconds)",
-                         timeout, request.describe().c_str(), name_, late.c_str()))
+      throw Error(format("timed out after %g s in '%s', collective %lld over '%s', waiting for rank %s; "
+                         "--timeout sets the timeout in seconds",
+                         timeout, request.describe().c_str(), static_cast<long long>(collectives_), name_,
+                         late.c_str()))
           .at(context_.rank(), context_.action())
           .byAll();
     }
@@ -243,7 +248,8 @@ private:
   const char *name_;
   std::vector<int> group_;
   Meeting &meeting_;
-  std::uint64_t meetings_ = 0;
+  std::uint64_t meetings_ = 0, kept_ = 0;
+  std::int64_t collectives_ = 0;
   StreamWorkspace workspace_, sums_;
 };
 

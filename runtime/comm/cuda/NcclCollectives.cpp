@@ -1,4 +1,5 @@
 #include "runtime/comm/cuda/NcclCollectives.h"
+#include "runtime/device/FlightTrack.h"
 #include "runtime/device/WaitCounter.h"
 
 #include <cstdio>
@@ -105,7 +106,10 @@ private:
                        ncclDataType_t type, cudaStream_t stream, Collective collective) {
     if (size() == 1 && !all_.always())
       return copy(from, to, count, type, stream);
-    pending_.begin(all_.context_.action());
+    pending_.begin(all_.context_.action(), ++collectives_);
+    FlightTrack *track = all_.context_.job().hostFlight();
+    const std::uint64_t kept =
+        track->begin(FlightAction::Enqueued, all_.context_.action(), spec_.name, collectives_);
     if (!comm_)
       comm_ = all_.split(spec_, group_, policy);
     {
@@ -113,9 +117,10 @@ private:
       if (ncclResult_t status = collective(comm_))
         return status;
     }
-    return pending_.enqueued(stream, all_.context_.job().failure()) == cudaSuccess
-               ? ncclSuccess
-               : ncclUnhandledCudaError;
+    if (pending_.enqueued(stream, all_.context_.job().failure()) != cudaSuccess)
+      return ncclUnhandledCudaError;
+    track->end(kept); // the call; what the device does is not looked at
+    return ncclSuccess;
   }
   static ncclResult_t copy(const void *from, void *to, std::size_t count, ncclDataType_t type,
                            cudaStream_t stream) {
@@ -132,6 +137,7 @@ private:
   std::vector<int> group_;
   ncclComm_t comm_ = nullptr;
   StreamWorkspace workspace_;
+  std::int64_t collectives_ = 0;
   PendingActions pending_;
 };
 
@@ -255,7 +261,7 @@ void NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spe
 
 void NcclCollectives::inspect() {
   if (const double since = joiningSince_; since > 0 && now() - since > timeout_)
-    throw Error(format("timed out after %g s waiting for NCCL to connect all ranks (FSDP_TIMEOUT "
+    throw Error(format("timed out after %g s waiting for NCCL to connect all ranks (--timeout "
                        "sets the timeout in seconds; NCCL_DEBUG=INFO logs what NCCL does)",
                        timeout_))
         .byAll();
@@ -264,17 +270,16 @@ void NcclCollectives::inspect() {
   // one that has not ended.
   const char *unfinished = "";
   for (auto &member : members_) {
-    double seconds = 0;
-    const char *action = member ? member->pending().oldest(seconds) : nullptr;
-    if (!action)
+    const PendingActions::Oldest oldest = member ? member->pending().oldest() : PendingActions::Oldest();
+    if (!oldest.action)
       continue;
-    if (seconds > timeout_)
-      throw Error(format("timed out after %.0f s in a collective over '%s': another rank did not "
-                         "join it, or hangs (FSDP_TIMEOUT sets the timeout in seconds)",
-                         seconds, member->name()))
-          .at(context_.rank(), action)
+    if (oldest.seconds > timeout_)
+      throw Error(format("timed out after %.0f s in collective %lld over '%s': another rank did not "
+                         "join it, or hangs; --timeout sets the timeout in seconds",
+                         oldest.seconds, static_cast<long long>(oldest.number), member->name()))
+          .at(context_.rank(), oldest.action)
           .byAll();
-    unfinished = action;
+    unfinished = oldest.action;
   }
   for (ncclComm_t comm : comms_) {
     ncclResult_t state = ncclSuccess;

@@ -19,9 +19,10 @@ void PendingActions::forgetFinished() {
   }
 }
 
-void PendingActions::begin(const char *action) {
+void PendingActions::begin(const char *action, std::int64_t number) {
   std::lock_guard<std::mutex> lock(mutex_);
   begun_ = action;
+  begunNumber_ = number;
   if (added_ == finished_)
     since_ = now();
 }
@@ -42,16 +43,20 @@ cudaError_t PendingActions::enqueued(cudaStream_t stream, const Failure &failure
     if (cudaError_t status = cudaEventCreateWithFlags(&entry.done, cudaEventDisableTiming))
       return status;
   entry.action = begun_;
+  entry.number = begunNumber_;
   begun_ = nullptr;
   ++added_;
   return cudaEventRecord(entry.done, stream);
 }
 
-const char *PendingActions::oldest(double &seconds) {
+PendingActions::Oldest PendingActions::oldest() {
   std::lock_guard<std::mutex> lock(mutex_);
   forgetFinished();
-  seconds = now() - since_;
-  return finished_ < added_ ? entries_[finished_ % kMost].action : begun_;
+  const double seconds = now() - since_;
+  if (finished_ == added_)
+    return {begun_, begunNumber_, seconds};
+  const Entry &entry = entries_[finished_ % kMost];
+  return {entry.action, entry.number, seconds};
 }
 
 } // namespace fsdp::rt

@@ -21,19 +21,26 @@ public:
   PendingActions(const PendingActions &) = delete;
   PendingActions &operator=(const PendingActions &) = delete;
 
-  /// The host thread is about to enqueue `action` (a literal), which may itself wait for the device.
-  void begin(const char *action);
+  /// The host thread is about to enqueue `action` (a literal), collective `number` of its communicator; the call may
+  /// itself wait for the device.
+  void begin(const char *action, std::int64_t number);
   /// It has been enqueued, on `stream`. Waits when there is no room, until the job has failed at the
   /// latest.
   cudaError_t enqueued(cudaStream_t stream, const Failure &failure);
   /// Forgets what is finished. The oldest action that is not, and how long it has been the oldest,
-  /// in seconds; null when there is none.
-  const char *oldest(double &seconds);
+  /// in seconds; its name is null when there is none.
+  struct Oldest {
+    const char *action = nullptr;
+    std::int64_t number = 0;
+    double seconds = 0;
+  };
+  Oldest oldest();
 
 private:
   static constexpr std::size_t kMost = 256;
   struct Entry {
     const char *action = nullptr;
+    std::int64_t number = 0;
     cudaEvent_t done = nullptr;
   };
 
@@ -42,6 +49,7 @@ private:
   std::mutex mutex_;
   std::array<Entry, kMost> entries_;
   const char *begun_ = nullptr; ///< what the host thread is enqueuing
+  std::int64_t begunNumber_ = 0;
   std::uint64_t added_ = 0, finished_ = 0;
   double since_ = 0; ///< when the oldest became the oldest
 };

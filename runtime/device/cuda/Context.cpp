@@ -38,6 +38,7 @@ Context::Context(Job &job, const Program &program)
   int device = 0;
   FSDP_CHECK(*this, cudaGetDevice(&device));
   monitor_ = std::make_unique<Monitor>(*collectives_, job.failure(), rank(), device);
+  world_->keepIn(job.hostFlight());
   at("join all ranks");
   collectives_->connect();
   at("allocate the arena");

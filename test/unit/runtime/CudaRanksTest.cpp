@@ -169,7 +169,7 @@ TEST(Nccl, NamesTheCollectiveThatHangs) {
       Finished job = runCudaRanks("fsdp=3", mode, "nccl", emulator, "FSDP_TIMEOUT=1 ");
       EXPECT_EQ(job.status, 1) << job.output;
       EXPECT_EQ(job.errors(), 1) << job.output;
-      EXPECT_TRUE(job.says("'gather': timed out after 1 s in a collective over 'all axes'"))
+      EXPECT_TRUE(job.says("'gather': timed out after 1 s in collective 7 over 'all axes': another rank did not join it"))
           << job.output;
       EXPECT_LT(job.seconds, 20);
     }
@@ -198,7 +198,7 @@ TEST(Nccl, DoesNotWaitForeverToStart) {
   Finished job = runCudaRanks("fsdp=2", "join", "nccl", "devices=2", "FSDP_TIMEOUT=1 ");
   EXPECT_EQ(job.status, 1) << job.output;
   EXPECT_EQ(job.errors(), 1) << job.output;
-  EXPECT_TRUE(job.says("timed out after 1 s waiting for NCCL to connect all ranks (FSDP_TIMEOUT "
+  EXPECT_TRUE(job.says("timed out after 1 s waiting for NCCL to connect all ranks (--timeout "
                        "sets the timeout in seconds; NCCL_DEBUG=INFO logs what NCCL does)\n"))
       << job.output;
   EXPECT_LT(job.seconds, 20);

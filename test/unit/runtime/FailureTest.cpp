@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"segv", 1, "error: rank 1: was killed by signal 11 (Segmentation fault)\n"},
         Fault{"exit", 3, "error: rank 1: exited with status 3 before the end of the job\n"},
         Fault{"stop", 1, "error: rank 1: not responding: no heartbeat for"},
-        Fault{"spin", 1, "' over 'all axes', waiting for rank 1"},
+        Fault{"spin", 1, " over 'all axes', waiting for rank 1"},
         Fault{"leave", 1, "for rank 1, which has ended already\n"},
         Fault{"kind", 1, "collectives over 'all axes' do not match: "},
         Fault{"count", 1, "'all_gather of f32 1x3336x1 of 10000'"}));
@@ -55,8 +55,8 @@ INSTANTIATE_TEST_SUITE_P(
                     LaunchedFault{"sigkill", "shm", "signal 9"},
                     LaunchedFault{"sigkill", "mpi", "signal 9"},
                     LaunchedFault{"stop", "shm", "error: rank 1: not responding: no heartbeat for"},
-                    LaunchedFault{"stop", "mpi", "', waiting for rank 1 (FSDP_TIMEOUT"},
-                    LaunchedFault{"leave", "mpi", "', waiting for rank 1 (FSDP_TIMEOUT"},
+                    LaunchedFault{"stop", "mpi", "', waiting for rank 1; --timeout"},
+                    LaunchedFault{"leave", "mpi", "', waiting for rank 1; --timeout"},
                     LaunchedFault{"kind", "mpi", "collectives over 'all axes' do not match: "}));
 
 TEST_P(FaultsUnderMpirun, EndEveryRank) {

@@ -92,14 +92,14 @@ TEST(Tcp, SaysWhoDidNotCome) {
   const std::string place = "127.0.0.1:" + std::to_string(run.port) + " (MASTER_PORT)";
   EXPECT_EQ(job.output,
             "error: timed out after 1 s at " + place +
-                ", waiting for rank 1, 3 of 4 (FSDP_TIMEOUT sets the timeout in seconds)\n");
+                ", waiting for rank 1, 3 of 4 (--timeout sets the timeout in seconds)\n");
   EXPECT_LT(job.seconds, 8);
   run.absent = " 0 3 ";
   job = run.run("fsdp=4", "steps");
   EXPECT_EQ(job.status, 1);
   EXPECT_TRUE(job.says("error: timed out after 1 s waiting for rank 0 at " + place +
                        ": Connection refused (MASTER_ADDR and FSDP_PORT give its address, "
-                       "FSDP_TIMEOUT sets the timeout in seconds)\n"))
+                       "--timeout sets the timeout in seconds)\n"))
       << job.output;
   EXPECT_LT(job.seconds, 8);
 }
@@ -292,7 +292,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Fault{"sigkill", 2, 1, "error: rank 1: exited unexpectedly"},
                     Fault{"exit", 1, 1, "error: rank 1: exited unexpectedly on '"},
                     Fault{"stop", 1, 1, "error: rank 1: not responding: no heartbeat for "},
-                    Fault{"spin", 1, 1, "' over 'all axes', waiting for rank 1"},
+                    Fault{"spin", 1, 1, " over 'all axes', waiting for rank 1"},
                     Fault{"leave", 1, 1, "for rank 1, which has ended already\n"},
                     Fault{"kind", 1, 1, "collectives over 'all axes' do not match: "},
                     Fault{"count", 2, 1, "'all_gather of f32 1x3336x1 of 10000'"}));

@@ -1,0 +1,28 @@
+//===- FlightRecord.h - what each rank did last, in words ------------------===//
+#ifndef FSDP_RUNTIME_JOB_FLIGHTRECORD_H
+#define FSDP_RUNTIME_JOB_FLIGHTRECORD_H
+
+#include "runtime/device/Arena.h"
+
+#include <string>
+
+namespace fsdp::rt {
+
+/// What a rank of the segment is doing, or did last: "launch 'endless' of stream 'compute', under way for 3.2 s"; empty
+/// where it has done nothing that is kept.
+std::string describeLatest(const SharedSegment &segment, int rank);
+
+/// Of a rank that does not respond, to be said behind its error: what it did last, and which ranks wait in which
+/// collective, each behind "; ". Empty where nothing is known.
+std::string describeHang(const SharedSegment &segment, int rank);
+
+/// Writes the latest actions of the segment's ranks to the file that the job's options name, once for each segment; a
+/// line says where, on standard error, or why not. `firstRank` is the world rank of the segment's rank 0, `worldSize`
+/// the job's ranks: where some are elsewhere the name gets ".rank-N" behind it. Nothing without a name. The file has a
+/// line for each action, in the order in which they began: seconds before it was written, rank, thread, how long it
+/// took or that it is under way, and what it is.
+void writeFlightRecord(const SharedSegment &segment, const std::string &path, int firstRank, int worldSize);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_JOB_FLIGHTRECORD_H

@@ -1,0 +1,50 @@
+//===- Readers.h - what takes bytes of others -------------------*- C++ -*-===//
+//
+// Every reader of the project as one function of bytes, for libFuzzer (Fuzz.cpp), and for the replay that every check
+// runs (ReplayTest.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TEST_FUZZ_READERS_H
+#define TEST_FUZZ_READERS_H
+
+#include <random>
+#include <string>
+#include <vector>
+
+namespace fsdp::fuzz {
+
+/// What became of the bytes. A reader that takes what it should refuse, or that refuses without a word, says so in
+/// `complaint`.
+struct Outcome {
+  bool taken = false;
+  std::string complaint;
+};
+
+struct Reader {
+  const char *name;
+  Outcome (*read)(const std::string &bytes);
+  /// Something right, in several variants.
+  std::string (*right)(std::mt19937 &random);
+  /// Whether it is text, for the mutator.
+  bool isText;
+};
+
+Outcome readWeights(const std::string &bytes);
+Outcome readIndex(const std::string &bytes);
+Outcome readSamples(const std::string &bytes);
+Outcome readTokens(const std::string &bytes);
+/// Bytes are tried as they are, and with the checksum that they should have.
+Outcome readManifest(const std::string &bytes);
+/// A command line of a generated program, an argument a line.
+Outcome readProgramOptions(const std::string &bytes);
+/// The same of fsdpc, and what it makes of the options by themselves.
+Outcome readCompilerOptions(const std::string &bytes);
+/// A module: what is taken prints as a text that is read as the same module.
+Outcome readModule(const std::string &bytes);
+
+extern const std::vector<Reader> runtimeReaders, compilerReaders;
+
+} // namespace fsdp::fuzz
+
+#endif // TEST_FUZZ_READERS_H
