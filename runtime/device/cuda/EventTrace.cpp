@@ -61,6 +61,10 @@ void EventTrace::next(const char *name) {
   } else if (done.stream >= 0) {
     if (done.event) { // it waits
       const Recorded &awaited = recorded[done.event];
+      if (awaited.stream < 0) { // for nothing: of an earlier step, and this is the first one
+        current.name = name;
+        return;
+      }
       done.name = awaited.name;
       done.awaited = awaited.stream;
     } else {

@@ -61,7 +61,7 @@ private:
 
   /// The launch that an event stands for.
   struct Recorded {
-    const char *name = "start";
+    const char *name = nullptr;
     int stream = -1;
   };
 
