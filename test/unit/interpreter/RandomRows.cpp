@@ -217,7 +217,7 @@ Value RandomStep::split(Value value, StringRef dims, char dim) {
   MeshOp mesh = getMeshOp(step);
   SmallVector<StringAttr> axes;
   for (StringAttr axis : mesh.getMesh().getAxisNames())
-    if (chance(axis.getValue() == "tensor" ? 90 : 30))
+    if (chance(axis.getValue() == "tensor" ? 90 : 50))
       axes.push_back(axis);
   if (axes.empty())
     return value;
@@ -241,7 +241,7 @@ void RandomStep::lookUp() {
   Value positions = input(ids, integer, sizes[table[0]]);
   std::string dims = ids + table[1];
   Value rows = parameter(table);
-  if (chance(50))
+  if (chance(80))
     rows = split(rows, table, table[0]);
   add(nn::EmbeddingOp::create(builder, location(), typeOf(dims), rows, positions),
       dims);
@@ -269,7 +269,7 @@ void RandomStep::classify() {
   // A bias of its own keeps the largest logit apart from the others.
   std::string dims(1, classes);
   logits = make<arith::AddFOp>(logits, repeat(parameter(dims), dims, all));
-  if (chance(50))
+  if (chance(80))
     logits = split(logits, all, classes);
   Type integer = chance(50) ? Type(builder.getI32Type()) : builder.getI64Type();
   Value labels = input(rows, integer, sizes[classes]);
