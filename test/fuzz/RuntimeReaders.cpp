@@ -162,7 +162,8 @@ Outcome readProgramOptions(const std::string &bytes) {
   std::optional<int> status;
   {
     const Silence silence;
-    status = parseCommandLine(compiled.program, static_cast<int>(arguments.size()), arguments.data(), options);
+    const Program *const plans[] = {&compiled.program};
+    status = parseCommandLine(plans, static_cast<int>(arguments.size()), arguments.data(), options);
   }
   if (status)
     return {false, *status == kExitDone || *status == kExitBadCommandLine ? "" : "ends with status " + std::to_string(*status)};

@@ -41,7 +41,8 @@ bool has(const std::string &text, const std::string &part) { return text.find(pa
 //===----------------------------------------------------------------------===//
 
 TEST(ErrorTest, ShowsNoControlCharacters) {
-  const std::string hostile("'a\0b' '\x1b[31mred' '\xc2\x9b' two\nlines '\xc3\xa9'", 38);
+  constexpr char text[] = "'a\0b' '\x1b[31mred' '\xc2\x9b' two\nlines '\xc3\xa9'";
+  const std::string hostile(text, sizeof text - 1);
   const std::string shown = Error(hostile).what();
   EXPECT_EQ(shown.substr(0, 18), "'a?b' '?[31mred' '");
   EXPECT_EQ(shown.find('\n'), std::string::npos);
