@@ -5,6 +5,7 @@
 #include "codegen/HostEmitter.h"
 #include "codegen/Names.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -96,7 +97,8 @@ static void shareModelTables(ArrayRef<Plan> plans, Writer &writer) {
     }
   for (const auto &[name, use] : uses)
     if (use.plans > 1 && !use.differ)
-      writer.lines(("inline " + texts[name]).str()); // one object, whoever includes it
+      for (StringRef line : llvm::split(texts[name].rtrim('\n'), '\n')) // one object, whoever includes it
+        writer.line((line.starts_with("constexpr ") ? "inline " : "") + line);
   for (const Plan &plan : plans)
     for (auto &[name, table] : plan.emitter->getModelTables())
       if (const Uses &use = uses[name]; use.plans > 1 && !use.differ)
