@@ -59,7 +59,8 @@ class Killer:
 
     def start(self, launched):
         words = self.runs.command(self.program, "--save", self.root, "--save-every", self.every, "--keep", KEEP, "--resume=latest",
-                                  "--log", self.log, "--export", self.out, "--shuffle", *self.behind, steps=STEPS)
+                                  "--log", self.log, "--export", self.out, "--shuffle", "--flight-record=none",
+                                  *self.behind, steps=STEPS)
         if not launched:
             return [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)]
         port, job = str(20000 + self.chance.randrange(30000)), f"kills-{os.getpid()}-{self.chance.random()}"
