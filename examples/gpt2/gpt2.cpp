@@ -92,7 +92,8 @@ int main(int argc, char **argv) {
 
     // The head's weight is the embedding's, so both are one unit, which is gathered for each.
     Scope tied = model.unit("wte", "transformer");
-    Parameter wte = tied.scope("wte").parameter("weight", {vocab, width}, normal(0.02));
+    Parameter wte =
+        tied.scope("wte").parameter("weight", {vocab, width}, normal(0.02)).split("tensor,_");
     Parameter wpe = tied.scope("wpe").parameter("weight", {context, width}, normal(0.02));
     Norm norm(tied.scope("ln_f"), width);
 

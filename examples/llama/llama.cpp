@@ -104,14 +104,16 @@ int main(int argc, char **argv) {
 
     Init init = normal(0.02);
     Parameter table = model.unit("embed_tokens", "model.embed_tokens")
-                          .parameter("weight", {vocab, sizes.width}, init);
+                          .parameter("weight", {vocab, sizes.width}, init)
+                          .split("tensor,_");
     Tensor x = embedding(table, tokens);
     for (int64_t layer = 0; layer < sizes.layers; ++layer) {
       std::string name = "layers." + std::to_string(layer);
       x = Block(model.unit(name, "model." + name), sizes)(x);
     }
     Parameter norm = model.unit("head", "model.norm").parameter("weight", {sizes.width}, ones());
-    Parameter head = model.unit("head", "lm_head").parameter("weight", {vocab, sizes.width}, init);
+    Parameter head =
+        model.unit("head", "lm_head").parameter("weight", {vocab, sizes.width}, init).split("tensor,_");
     Tensor logits = einsum("bsd,vd->bsv", rmsNorm(x, norm), head);
     model.loss(mean(crossEntropy(logits, targets)));
     model.checkpointFile("config.json", huggingFaceConfig(sizes, context, vocab));

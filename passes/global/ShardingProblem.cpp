@@ -137,7 +137,30 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
   return success();
 }
 
+void ShardingProblem::tie(StringAttr param, Value gradient) {
+  auto from = parameters.find(param);
+  auto to = numbers.find(gradient);
+  if (from == parameters.end() || to == numbers.end() || from->second == to->second)
+    return;
+  propagation::Op node;
+  node.kind = OpKind::boundary;
+  node.operands = {from->second};
+  node.results = {to->second};
+  propagation::Mapping identity;
+  for (auto [dim, size] : llvm::enumerate(problem.values[from->second].sizes)) {
+    node.factors.push_back({size, /*passThrough=*/true, /*blocked=*/false});
+    identity.push_back({static_cast<int>(dim)});
+  }
+  node.operandDims = {identity};
+  node.resultDims = {identity};
+  problem.ops.push_back(std::move(node));
+  ops.push_back(gradient.getDefiningOp());
+}
+
 void ShardingProblem::addOp(Operation *op) {
+  if (auto update = dyn_cast<UpdateOp>(op))
+    tie(update.getParamAttr().getAttr(), update.getGradient());
+
   auto rule = rules.find(op);
   // Whoever inserts a reshard has decided; nothing passes through.
   if (rule == rules.end() || isa<ReshardOp>(op)) {

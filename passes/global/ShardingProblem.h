@@ -53,6 +53,8 @@ private:
   /// What is known of a parameter.
   propagation::Sharding shardingOf(ParamOp param) const;
   void addOp(Operation *op);
+  /// A gradient is split as its parameter is.
+  void tie(StringAttr param, Value gradient);
   /// True where the op that makes `value` can leave dimension `dim` split over `axes`.
   bool admits(int value, int dim, const propagation::AxisList &axes) const;
   SmallVector<StringAttr> splittingAxes(ArrayRef<StringAttr> names) const;

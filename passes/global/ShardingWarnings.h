@@ -13,7 +13,7 @@ void warnOfContradictions(StepOp step);
 /// Warns of each of `moves` that gathers all of a value on every rank, with the bytes that a rank receives.
 void warnOfReplication(const StepShardings &shardings, ArrayRef<ReshardOp> moves);
 
-/// Warns of parameters that are split into parts of which some are padding.
+/// Warns of parameters that are split into parts of which more than a twentieth is padding.
 void warnOfPadding(ModuleOp module);
 
 } // namespace mlir::fsdp

@@ -55,7 +55,7 @@ OpSplit StepShardings::split(Operation *op, const nn::ShardingRule &rule) const 
 static bool isGradient(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     return isa<GradientOp, GlobalNormOp, UpdateOp>(user) ||
-           (isa<arith::AddFOp, ReshardOp>(user) && isGradient(user->getResult(0)));
+           (isa<arith::AddFOp, ConstraintOp, ReshardOp>(user) && isGradient(user->getResult(0)));
   });
 }
 
@@ -82,6 +82,11 @@ bool StepShardings::carriesPartialSums(Operation *op) const {
 AxisList StepShardings::unreducedOf(OpResult value) const {
   Operation *op = value.getOwner();
   auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  // A constraint on a parameter is one on its gradient, which is reduced once, where it is stored.
+  if (auto constraint = dyn_cast<ConstraintOp>(op);
+      constraint && isGradient(value) && axesOf(constraint.getInput()) == axesOf(value) &&
+      leavesSums(constraint.getInput().getDefiningOp()))
+    return AxisList(lookup(constraint.getInput()).getUnreduced());
   if (!interface || isa<ConstraintOp, ReshardOp>(op))
     return {};
   if (carriesPartialSums(op))
