@@ -1,5 +1,5 @@
-"""GPT-2 in PyTorch: one process, DDP or FSDP2 over gloo; eager or compiled; f32 or bf16 compute; with and without
-activation checkpointing of each block; in one or several microbatches."""
+"""GPT-2 in PyTorch: one process, DDP, FSDP2 or tensor parallel over gloo; eager or compiled; f32 or bf16 compute; with and
+without activation checkpointing of each block; in one or several microbatches."""
 
 import importlib
 import os
@@ -11,6 +11,8 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 import protocol
 
@@ -95,10 +97,59 @@ def build():
     return model
 
 
+class SplitAttention(nn.Module):
+    """Attention over the heads of one rank: q, k and v of a head stand together in the rows of `c_attn`, so that a part of the
+    rows is some heads, and one product makes all three."""
+
+    def __init__(self, attention):
+        super().__init__()
+        self.head = attention.c_proj.weight.shape[0] // attention.heads
+        self.c_attn, self.c_proj = linear(attention.c_attn), linear(attention.c_proj)
+        for name, tensor in list(self.c_attn.named_parameters()):
+            heads = tensor.detach().unflatten(0, (3, attention.heads, self.head)).transpose(0, 1)
+            setattr(self.c_attn, name, nn.Parameter(heads.reshape(tensor.shape).contiguous()))
+
+    def forward(self, x):
+        b, s, _ = x.shape
+        q, k, v = self.c_attn(x).view(b, s, -1, 3, self.head).permute(3, 0, 2, 1, 4)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.c_proj(mixed.transpose(1, 2).reshape(b, s, -1))
+
+
+def linear(product):
+    """The product as a module that `parallelize_module` knows."""
+    result = nn.Linear(*product.weight.shape, device="meta")
+    result.weight = nn.Parameter(product.weight.detach().t().contiguous())
+    result.bias = product.bias
+    return result
+
+
+def tensor_parallel(model):
+    """Blocks split by columns, then rows, as Megatron's; embedding and head whole on each rank, as ours are."""
+    mesh = dist.init_device_mesh("cpu", (RANKS,))
+    for block in model.h:
+        block.attn = SplitAttention(block.attn)
+        block.mlp.c_fc, block.mlp.c_proj = linear(block.mlp.c_fc), linear(block.mlp.c_proj)
+        parallelize_module(block, mesh, {"attn.c_attn": ColwiseParallel(), "attn.c_proj": RowwiseParallel(),
+                                         "mlp.c_fc": ColwiseParallel(), "mlp.c_proj": RowwiseParallel()})
+
+
+def clip(parameters):
+    """Clips gradients, those of DTensors and others apart, to one norm."""
+    kinds = [[p for p in parameters if isinstance(p, DTensor) == split] for split in (False, True)]
+    norms = [nn.utils.get_total_norm([p.grad for p in kind], foreach=True) for kind in kinds if kind]
+    total = torch.stack([norm.full_tensor() if isinstance(norm, DTensor) else norm for norm in norms]).norm()
+    for kind in kinds:
+        scale = torch.clamp(JOB["clip"] / (total + 1e-6), max=1.0)
+        torch._foreach_mul_([p.grad.to_local() if isinstance(p, DTensor) else p.grad for p in kind], scale)
+
+
 def distributed(model):
     """The form's wrapper around `model`. With `compiled` "blocks", one block (all share its code) and
     the head are compiled, as FSDP2 recommends; with "whole", the model as one graph. Activation checkpointing,
     compilation and sharding are applied to a block in this order, as torchtitan does."""
+    if FORM == "tensor":
+        tensor_parallel(model)
     if JOB["remat"]:
         for layer, block in enumerate(model.h):
             model.h[layer] = checkpoint_wrapper(block)
@@ -127,15 +178,17 @@ def main():
     if RANKS > 1:
         dist.init_process_group("gloo")
     model = distributed(build())
-    decayed = [p for p in model.parameters() if p.dim() >= 2]
-    others = [p for p in model.parameters() if p.dim() < 2]
-    optimizer = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": JOB["decay"]}, {"params": others, "weight_decay": 0.0}],
-        lr=JOB["lr"], betas=(0.9, 0.999), eps=JOB["eps"], fused=True)
-    per_rank = JOB["batch"] // RANKS
+    # Tensors and DTensors cannot be updated by one call.
+    groups = [{"params": [p for p in model.parameters() if (p.dim() >= 2, FORM == "tensor" and isinstance(p, DTensor)) == kind],
+               "weight_decay": JOB["decay"] if kind[0] else 0.0} for kind in ((True, False), (True, True), (False, False), (False, True))]
+    optimizer = torch.optim.AdamW([group for group in groups if group["params"]], lr=JOB["lr"], betas=(0.9, 0.999),
+                                  eps=JOB["eps"], fused=True)
+    shards = 1 if FORM == "tensor" else RANKS  # of the batch
+    per_rank = JOB["batch"] // shards
 
     def step(rows):
-        mine = torch.from_numpy(rows[RANK * per_rank:(RANK + 1) * per_rank]).long()
+        first = RANK % shards * per_rank
+        mine = torch.from_numpy(rows[first:first + per_rank]).long()
         total = 0.0
         # Microbatches of one size: their means count alike. Gradients are reduced and added up shard by shard after
         # each, FSDP2's way that needs least memory (and what `fsdpc --accumulate` does with fsdp by default).
@@ -144,12 +197,15 @@ def main():
                 loss = model(part[:, :-1], part[:, 1:]) / JOB["accumulate"]
             loss.backward()
             total += loss.detach()
-        nn.utils.clip_grad_norm_(model.parameters(), JOB["clip"], foreach=True)
+        if FORM == "tensor":
+            clip(list(model.parameters()))
+        else:
+            nn.utils.clip_grad_norm_(model.parameters(), JOB["clip"], foreach=True)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        if RANKS > 1:
+        if shards > 1:
             dist.all_reduce(total)
-        return total.item() / RANKS
+        return total.item() / shards
 
     protocol.train(step, JOB)
     if RANKS > 1:

@@ -58,7 +58,7 @@ LogicalResult ShardParameters::chooseStrategy(MeshOp mesh) {
   // The default strategy takes any mesh: with nothing to store over, it stores everything everywhere.
   if (scheme->name == ShardParametersPassOptions().strategy) {
     mesh.emitRemark() << "mesh " << mesh.getMesh()
-                      << " has no axis 'fsdp': every parameter is replicated";
+                      << " has no axis 'fsdp': no parameter is sharded where it is stored";
     return success();
   }
   return mesh.emitError() << "strategy '" << strategy << "' " << mismatch;

@@ -74,10 +74,16 @@ static bool repeatsInner(nn::RepeatOp op) {
 
 namespace {
 
+/// How many collectives stand before an op: all, and those of parameters and gradients.
+struct Region {
+  int collectives = 0, ofParameters = 0;
+};
+using Regions = llvm::DenseMap<Operation *, Region>;
+
 /// Ops that will be one kernel.
 class Group {
 public:
-  Group(Operation *root, const llvm::DenseMap<Operation *, int> &regions)
+  Group(Operation *root, const Regions &regions)
       : root(root), regions(regions) {
     Value whole = isa<nn::ReduceOp>(root) ? root->getOperand(0) : root->getResult(0);
     shape = llvm::to_vector(shapeOf(whole));
@@ -93,6 +99,7 @@ public:
   void rewrite(llvm::DenseSet<Operation *> &erased);
 
 private:
+  bool isNear(Operation *op) const;
   bool tryAdd(Operation *producer, Operation *user);
   bool mayBeginWith(nn::EinsumOp op) const;
   bool goesByRows() const;
@@ -105,7 +112,7 @@ private:
   SmallVector<Operation *> inOrder() const;
 
   Operation *root;
-  const llvm::DenseMap<Operation *, int> &regions;
+  const Regions &regions;
   SmallVector<int64_t> shape; ///< of the loops
   llvm::SetVector<Operation *> members;
   /// Members that are computed at other indices than those of the loops, behind a broadcast or a
@@ -182,9 +189,17 @@ bool Group::isLegal() const {
   });
 }
 
+/// True where no collective stands between `op` and the root. A broadcast may be computed behind one of activations, which
+/// stands in front of a bias: what it reads is held for no other unit's sake.
+bool Group::isNear(Operation *op) const {
+  const Region here = regions.lookup(op), there = regions.lookup(root);
+  return isa<nn::RepeatOp>(op) ? here.ofParameters == there.ofParameters
+                               : here.collectives == there.collectives;
+}
+
 bool Group::tryAdd(Operation *producer, Operation *user) {
   if (!producer || members.contains(producer) || !isMap(producer) ||
-      producer->getBlock() != root->getBlock() || regions.lookup(producer) != regions.lookup(root) ||
+      producer->getBlock() != root->getBlock() || !isNear(producer) ||
       addProductsOneByOne(producer, user))
     return false;
   bool isMapped = mapped.contains(user) || isa<nn::RepeatOp, nn::RearrangeOp>(user);
@@ -238,7 +253,7 @@ bool Group::goesByRows() const {
 /// True where the kernel takes the elements of `op` one by one, row by row, and leaves a result in
 /// whose place they can be computed. Collectives, and places of other operands, are for isLegal.
 bool Group::mayBeginWith(nn::EinsumOp op) const {
-  if (!nn::getRowDims(op) || regions.lookup(op) != regions.lookup(root) || !goesByRows() ||
+  if (!nn::getRowDims(op) || !isNear(op) || !goesByRows() ||
       op->getBlock() != root->getBlock() || shapeOf(op.getResult()) != ArrayRef<int64_t>(shape))
     return false;
   // A constant, or a broadcast that the chain takes as well, would stand inside, in no memory.
@@ -325,10 +340,15 @@ void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
 void Fuse::runOnOperation() {
   getOperation().walk([](SegmentOp segment) {
     SmallVector<Operation *> ops;
-    llvm::DenseMap<Operation *, int> regions;
-    int region = 0;
+    Regions regions;
+    Region region;
     for (Operation &op : segment.getBody().front()) {
-      region += isa<CollectiveOpInterface>(op);
+      if (isa<CollectiveOpInterface>(op)) {
+        ++region.collectives;
+        region.ofParameters += op.hasAttr(FSDPDialect::gathersAttrName) ||
+                               op.hasAttr(FSDPDialect::reducesAttrName) ||
+                               getStructure(&op).direction == Direction::update;
+      }
       regions[&op] = region;
       ops.push_back(&op);
     }

@@ -18,6 +18,7 @@ static constexpr const char *kFeatures[] = {
     "1 rank",        "2 ranks",         "3 ranks",         "4 ranks",
     "in place",      "product goes on", "several results", "sum in a chain",
     "sum over rows", "masked samples",  "masked padding",  "product in place",
+    "split parameter", "uneven split",
 };
 
 static bool overlaps(const ArenaSpan &a, const ArenaSpan &b) {
@@ -39,6 +40,14 @@ void Coverage::add(ModuleOp module) {
     return;
   int64_t ranks = getMesh(module).getNumRanks();
   std::set<std::string> had{std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks")};
+  for (ParamOp param : module.getOps<ParamOp>()) {
+    SmallVector<StringAttr> axes = param.getComputeAxes();
+    if (axes.empty())
+      continue;
+    had.insert("split parameter");
+    if (param.getComputeType().getNumElements() * getMesh(module).getSize(axes) != param.getTensorType().getNumElements())
+      had.insert("uneven split");
+  }
   std::map<std::string, std::array<bool, numKinds>> stood;
   module.walk([&](LaunchOp launch) {
     bool reuses = isInPlace(*program, launch);
