@@ -33,8 +33,8 @@ JOBS = [
     ("fsdp=2", "steps", "devices=2", 0, "done"),
     ("data=2,fsdp=2", "steps", "devices=4,deferred,seed=1", 0, "done"),
     ("fsdp=3", "throw", "devices=3,deferred,seed=2", 1, "the planted fault"),
-    ("fsdp=3", "leave", "devices=3,deadlock=100,deferred,seed=3", 1, "in a collective over 'all axes'"),
-    ("fsdp=3", "leave", "devices=3,deadlock=100", 1, "in a collective over 'all axes'"),
+    ("fsdp=3", "leave", "devices=3,deadlock=100,deferred,seed=3", 1, "over 'all axes': another rank did not join it"),
+    ("fsdp=3", "leave", "devices=3,deadlock=100", 1, "over 'all axes': another rank did not join it"),
     ("fsdp=2", "remote", "devices=2", 1, "NCCL reports '"),
     ("fsdp=2", "join", "devices=2,deadlock=100", 1, "for NCCL to connect all ranks"),
 ]
