@@ -121,7 +121,7 @@ private:
       return llvm::Error::success();
     });
     if (error)
-      return getOperation().emitError() << "cannot write '" << file << "': " << llvm::toString(std::move(error));
+      return getOperation().emitError() << "cannot write " << llvm::toString(std::move(error));
     return success();
   }
 

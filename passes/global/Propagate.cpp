@@ -130,7 +130,7 @@ private:
     if (!matched)
       return getOperation().emitError() << "--explain-shardings got '" << explain
                                         << "', which no value of a step is called; names stand in "
-                                           "the table of --fsdp-print-shardings";
+                                           "the table of --print-shardings";
     return success();
   }
 

@@ -24,7 +24,7 @@ MESHES = {
     "data-2": ("data=2", ["--strategy=ddp"]), "zero2": ("fsdp=2,tensor=2", ["--strategy=zero2"]),
 }
 OF_GPT2 = {
-    "dimension": ("fsdp=2,tensor=2", ["--shard=*.weight:0", "--buckets=parameter"]),
+    "dimension": ("fsdp=2,tensor=2", ["--shard=*.h.*.weight:0", "--buckets=parameter"]),
     "bf16": ("fsdp=2,tensor=2", ["--precision=bf16", "--strategy=zero1"]),
     "defer": ("tensor=2,fsdp=2", ["--defer-updates=on", "--accumulate=2"]),
 }

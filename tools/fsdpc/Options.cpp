@@ -169,7 +169,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
   group
       .add_option(
           "--shard", o.pipeline.shardPatterns,
-          "storage of the parameters whose names match PATTERN: flat, replicated, or a dimension")
+          "placement of the parameters whose names match PATTERN: how they are stored (flat, replicated, or a dimension), or an "
+          "axis or _ for each dimension as in _,tensor or _,tensor@flat, over which they are split in compute")
       ->check(CLI::Validator([](std::string &text) { return checkShardPattern(text); }, ""))
       ->type_name("PATTERN:SPEC")
       ->allow_extra_args(false)

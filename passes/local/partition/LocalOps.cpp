@@ -68,7 +68,11 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
     auto rank = [&](std::pair<unsigned, int64_t> place) {
       const LocalValue &local = operands[place.first];
       bool input = local.value.getDefiningOp<InputOp>() != nullptr;
-      return std::tuple(local.padding != Padding::unknown,
+      auto maker = dyn_cast_or_null<nn::KernelOpInterface>(op->getOperand(place.first).getDefiningOp());
+      // The cotangent of the logits is the largest tensor of all, and cut by --loss-chunks.
+      bool isLogits = maker && llvm::any_of(llvm::seq<unsigned>(0, maker->getNumOperands()),
+                                            [&](unsigned operand) { return maker.readsLogits(operand); });
+      return std::tuple(local.padding != Padding::unknown, isLogits,
                         !values.hasMasked(local, place.second, getReductionIdentity(op, local.value)),
                         input,
                         cast<RankedTensorType>(local.value.getType()).getNumElements());
@@ -174,7 +178,7 @@ private:
 } // namespace
 
 void StepPartitioner::convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor,
-                                   ArrayRef<StringAttr> axes, ArrayRef<LocalValue> operands) {
+                                   ArrayRef<StringAttr> axes, ArrayRef<LocalValue> operands, bool known) {
   RankShards shards(builder, values, rule.factors[factor].size, axes, op->getLoc());
   SmallVector<Type> types;
   for (Value global : op->getResults())
@@ -193,7 +197,10 @@ void StepPartitioner::convertSplit(Operation *op, const nn::ShardingRule &rule, 
       isUneven |= values.isUneven(global, sharding, dim);
       isZero &= hasFactor || !values.isUneven(global, sharding, dim);
     }
-    Padding padding = !isUneven ? Padding::repeats : isZero ? Padding::zeros : Padding::unknown;
+    Padding padding = !isUneven ? Padding::repeats
+                      : isZero  ? Padding::zeros
+                      : known   ? Padding::repeats
+                                : Padding::unknown;
     values.define(global, {result, sharding, padding});
   }
 }
@@ -219,7 +226,7 @@ void StepPartitioner::convertCompute(Operation *op) {
   maskPadding(op, rule, split, operands);
   for (auto [factor, info] : llvm::enumerate(rule.factors))
     if (info.indexed && mesh.getSize(split.getAxes(factor)) > 1)
-      return convertSplit(op, rule, factor, split.getAxes(factor), operands);
+      return convertSplit(op, rule, factor, split.getAxes(factor), operands, knownPadding);
 
   Operation *local = op->clone();
   local->removeAttr(FSDPDialect::shardingsAttrName);

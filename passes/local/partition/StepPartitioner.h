@@ -53,9 +53,10 @@ private:
   void localizeSamples(MaskSamplesOp op, int64_t size, ShardingAttr sharding);
   void localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sharding);
   void convertCompute(Operation *op);
-  /// Replaces `op`, split along its indexed factor `factor`, by what it says that a rank computes.
+  /// Replaces `op`, split along its indexed factor `factor`, by what it says that a rank computes. `known`: the padding of
+  /// the operands repeats true elements.
   void convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor, ArrayRef<StringAttr> axes,
-                    ArrayRef<LocalValue> operands);
+                    ArrayRef<LocalValue> operands, bool known);
   /// An op on scalars without a sharding rule: the same on every rank.
   void convertScalar(Operation *op);
   void convertSplitMean(nn::ReduceOp op, Operation *local, ArrayRef<StringAttr> axes);
