@@ -173,8 +173,12 @@ private:
     else if (number != SIGUSR1 && !askedBy_)
       askedBy_ = number, askedAt_ = now();
     for (pid_t child : children_)
-      if (child > 0)
+      if (child > 0) {
         kill(child, number);
+        // Ranks agree on a save: asked on two sides of a step's end, they would save twice.
+        if (number == SIGUSR1 && handlesStop_)
+          return;
+      }
   }
 
   // Collects ranks that have ended; false when none is left.
