@@ -140,14 +140,21 @@ private:
     return text;
   }
 
-  static void drawText(const Grid &grid, llvm::raw_ostream &os) {
-    size_t width = 0, margin = 0;
+  /// The characters of the widest cell or column label, and of the longest row label.
+  static std::pair<size_t, size_t> charactersOf(const Grid &grid) {
+    size_t cell = 0, margin = 0;
     for (const std::vector<int64_t> &ranks : grid.ranks)
-      width = std::max(width, listRanks(ranks).size());
+      cell = std::max(cell, listRanks(ranks).size());
     for (const std::string &label : grid.columnLabels)
-      width = std::max(width, label.size());
+      cell = std::max(cell, label.size());
     for (const std::string &label : grid.rowLabels)
       margin = std::max(margin, label.size());
+    return {cell, margin};
+  }
+
+  static void drawText(const Grid &grid, llvm::raw_ostream &os) {
+    const std::pair<size_t, size_t> characters = charactersOf(grid);
+    const size_t width = characters.first, margin = characters.second;
     auto centered = [&](StringRef text) {
       size_t left = (width - text.size()) / 2;
       return std::string(left + 1, ' ') + text.str() + std::string(width - text.size() - left + 1, ' ');
@@ -181,13 +188,7 @@ private:
   }
 
   static void drawSvg(const Grid &grid, llvm::raw_ostream &os) {
-    size_t longest = 4, margin = 0;
-    for (const std::vector<int64_t> &ranks : grid.ranks)
-      longest = std::max(longest, listRanks(ranks).size());
-    for (const std::string &label : grid.columnLabels)
-      longest = std::max(longest, label.size());
-    for (const std::string &label : grid.rowLabels)
-      margin = std::max(margin, label.size());
+    const auto [longest, margin] = charactersOf(grid);
     const int64_t left = 16 + 8 * static_cast<int64_t>(margin), top = 56, height = 36;
     const int64_t width = 16 + 8 * static_cast<int64_t>(longest);
     const int64_t fullWidth = std::max<int64_t>(left + width * grid.columns + 8,

@@ -56,7 +56,7 @@ bool SharedMemoryCommunicator::open(const Request &request, const void *source,
       sourceBytes = moves.sourceCount() * element;
   }
   ++opened_;
-  MeetingSlot::Shown &mine = shownBy(rank());
+  CollectiveSlot::Shown &mine = shownBy(rank());
   mine.request = request;
   mine.source = offsetOf(source, sourceBytes);
   mine.target = offsetOf(target, targetBytes);
@@ -64,7 +64,7 @@ bool SharedMemoryCommunicator::open(const Request &request, const void *source,
 
   bool outside = false;
   for (int peer = 0; peer < size(); ++peer) {
-    const MeetingSlot::Shown &theirs = shownBy(peer);
+    const CollectiveSlot::Shown &theirs = shownBy(peer);
     if (!(theirs.request == request))
       mismatch(request, peer, theirs.request);
     outside |= theirs.source == kOutside || theirs.target == kOutside;

@@ -38,7 +38,7 @@ private:
   const char *sourceOf(int peer) const;
   char *targetOf(int peer) const;
   char *stagingOf(int peer) const;
-  MeetingSlot::Shown &shownBy(int peer) const { return slots_[peer]->shown[opened_ & 1]; }
+  CollectiveSlot::Shown &shownBy(int peer) const { return slots_[peer]->shown[opened_ & 1]; }
 
   void reduceAll(void *target, const void *const *sources, std::size_t first, std::size_t count,
                  const Request &request);
@@ -49,7 +49,7 @@ private:
   std::vector<int> group_;
   double timeout_;
   WaitCounter &meeting_;
-  std::vector<MeetingSlot *> slots_;
+  std::vector<CollectiveSlot *> slots_;
   std::vector<const void *> sources_, shifted_; // one for each peer; kept to allocate nothing
   std::uint64_t opened_ = 0, meetings_ = 0;
 };

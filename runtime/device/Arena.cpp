@@ -25,7 +25,7 @@ struct alignas(64) Header {
 struct alignas(64) RankLine {
   RankRecord record;
 };
-struct alignas(64) MeetingLine {
+struct alignas(64) BarrierLine {
   WaitCounter progress;
 };
 
@@ -41,8 +41,8 @@ Offsets offsetsOf(const SharedSegment::Layout &layout) {
   Offsets at;
   at.ranks = sizeof(Header);
   at.meetings = at.ranks + ranks * sizeof(RankLine);
-  at.slots = at.meetings + pairs * sizeof(MeetingLine);
-  at.flights = roundUp(at.slots + pairs * sizeof(MeetingSlot), kPage);
+  at.slots = at.meetings + pairs * sizeof(BarrierLine);
+  at.flights = roundUp(at.slots + pairs * sizeof(CollectiveSlot), kPage);
   at.staging = roundUp(at.flights + ranks * kFlightBytes, kPage);
   at.arenas = at.staging + pairs * kStagingBytes;
   at.arenaStride = roundUp(layout.arenaBytes, kPage);
@@ -111,11 +111,11 @@ RankRecord &SharedSegment::rank(int rank) const {
   return at<RankLine>(offsetsOf(layout_).ranks)[rank].record;
 }
 WaitCounter &SharedSegment::meeting(int communicator, int leader) const {
-  return at<MeetingLine>(offsetsOf(layout_).meetings)[communicator * layout_.ranks + leader]
+  return at<BarrierLine>(offsetsOf(layout_).meetings)[communicator * layout_.ranks + leader]
       .progress;
 }
-MeetingSlot &SharedSegment::slot(int communicator, int rank) const {
-  return at<MeetingSlot>(offsetsOf(layout_).slots)[communicator * layout_.ranks + rank];
+CollectiveSlot &SharedSegment::slot(int communicator, int rank) const {
+  return at<CollectiveSlot>(offsetsOf(layout_).slots)[communicator * layout_.ranks + rank];
 }
 FlightTrack *SharedSegment::flight(int rank) const {
   return at<FlightTrack>(offsetsOf(layout_).flights + std::size_t(rank) * kFlightBytes);

@@ -53,7 +53,7 @@ struct RankRecord {
 
 /// One communicator as one rank of it sees it; written by that rank only, read by its group between
 /// two meetings.
-struct alignas(64) MeetingSlot {
+struct alignas(64) CollectiveSlot {
   struct Shown {
     Communicator::Request request;
     /// Byte offsets of what peers may read in this rank's arena; kOutside: it goes through staging.
@@ -91,7 +91,7 @@ public:
   FlightTrack *flight(int rank) const;
   /// Where the group whose first rank is `leader` meets, and what each of its ranks shows there.
   WaitCounter &meeting(int communicator, int leader) const;
-  MeetingSlot &slot(int communicator, int rank) const;
+  CollectiveSlot &slot(int communicator, int rank) const;
   std::byte *staging(int communicator, int rank) const;
   std::byte *arena(int rank) const;
 

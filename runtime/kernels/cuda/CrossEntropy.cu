@@ -22,23 +22,28 @@ template <class Label> __device__ bool isClass(Label label, std::size_t classes)
   return label >= 0 && static_cast<std::uint64_t>(label) < classes;
 }
 
-template <class T, class Label>
-__global__ void __launch_bounds__(512)
-    crossEntropyRows(LogitRows shape, const T *logits, const Label *labels, float *losses,
-                     float *logSumExp, BoundsError *fault) {
+/// The maximum of `classes` logits and the sum of their exponentials, by a block.
+template <class T> __device__ OnlineSum sumOfRow(const T *row, std::size_t classes) {
   __shared__ float tops[kMaxWarps];
   __shared__ double sums[kMaxWarps];
-  const std::size_t r = blockIdx.x;
-  const T *row = logits + r * shape.classes;
   OnlineSum mine;
   scanRow(
-      row, shape.classes, true,
+      row, classes, true,
       [&](std::size_t, float value) {
         const float values[1] = {value};
         mine.add(values);
       },
       [&](std::size_t, const float(&values)[kPack<T>]) { mine.add(values); });
-  const OnlineSum all = mine.overBlock(tops, sums);
+  return mine.overBlock(tops, sums);
+}
+
+template <class T, class Label>
+__global__ void __launch_bounds__(512)
+    crossEntropyRows(LogitRows shape, const T *logits, const Label *labels, float *losses,
+                     float *logSumExp, BoundsError *fault) {
+  const std::size_t r = blockIdx.x;
+  const T *row = logits + r * shape.classes;
+  const OnlineSum all = sumOfRow(row, shape.classes);
   if (threadIdx.x > 0)
     return;
   const double value = log(all.sum) + double(all.top);
@@ -57,19 +62,9 @@ template <class T, class Label>
 __global__ void __launch_bounds__(512)
     partialRows(LogitRows shape, const T *logits, const Label *labels, const std::int64_t *count, float *top,
                 float *sum, float *picked, BoundsError *fault) {
-  __shared__ float tops[kMaxWarps];
-  __shared__ double sums[kMaxWarps];
   const std::size_t r = blockIdx.x, classes = static_cast<std::size_t>(*count);
   const T *row = logits + r * shape.classes;
-  OnlineSum mine;
-  scanRow(
-      row, classes, true,
-      [&](std::size_t, float value) {
-        const float values[1] = {value};
-        mine.add(values);
-      },
-      [&](std::size_t, const float(&values)[kPack<T>]) { mine.add(values); });
-  const OnlineSum all = mine.overBlock(tops, sums);
+  const OnlineSum all = sumOfRow(row, classes);
   if (threadIdx.x > 0)
     return;
   const Label label = labels[r];
