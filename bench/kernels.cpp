@@ -15,6 +15,7 @@
 #include "runtime/kernels/RowNorm.h"
 #include "runtime/program/Shard.h"
 #include "runtime/kernels/UnaryKernels.h"
+#include "runtime/train/CheckpointLayout.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -141,15 +142,25 @@ void updates() {
   constexpr std::size_t count = 1 << 24;
   static constexpr Parameter member[] = {
       {"p", nullptr, {count}, {count}, 0, Initializer::normal(0, 0.02), true}};
+  static constexpr MeshAxis axes[] = {{"fsdp", 1}};
   const Storage storage{"unit", Layout::Flat,           {0}, -1,    0, count,
                         0,      ArenaSpan<float>{0, count}, {},  member};
   auto p = numbers<float>(count), g = numbers<float>(count, 1e-3f);
   std::vector<float> m(count), v(count);
   measure("initial normals", 0, 4.0 * count, count,
-          [&] { initializeShard(storage, 0, 1, p.data()); });
+          [&] { initializeShard(storage, {axes, {0}}, 1, p.data()); });
   measure("adamw", 0, 28.0 * count, count, [&] {
     kernels::adamw({&storage, 0}, Adam{0.9f, 0.999f, 1e-8f, 0.01f}, p.data(), g.data(), m.data(),
                    v.data(), 1e-3f, nullptr, 7);
+  });
+  std::vector<char> written(std::size_t(4) << 20);
+  volatile std::uint64_t sum = 0;
+  measure("checksum and copy of a checkpoint", 0, 4.0 * count, count, [&] {
+    constexpr std::size_t block = 64 * 1024;
+    for (std::size_t i = 0; i < count; i += block) {
+      sum = sum + checksum(g.data() + i, i, block);
+      std::memcpy(written.data() + i * sizeof(float) % written.size(), g.data() + i, block * sizeof(float));
+    }
   });
   measure("square_sum", 0, 4.0 * count, count,
           [&] { p[0] = float(kernels::squareSum(g.data(), count)); });

@@ -198,7 +198,7 @@ LogicalResult CallFinder::shardIndices(ShardIndicesOp op) {
   call.function = "shard_indices";
   if (failed(needBuffers(op)))
     return failure();
-  const int64_t size = op.getSize(), part = llvm::divideCeil(size, program.mesh.getSize(getAxisNames(op.getOver())));
+  const int64_t size = op.getSize(), part = op.getPartSize();
   pass("IndexShard{/*count=*/" + std::to_string(cast<RankedTensorType>(op.getType()).getNumElements()) +
        ", /*size=*/" + std::to_string(size) + ", /*part=*/" + std::to_string(part) + ", /*index=*/" +
        rankIndex(program, op.getOver()) + "}");
@@ -211,7 +211,7 @@ LogicalResult CallFinder::shardSize(ShardSizeOp op) {
   call.function = "shard_size";
   if (failed(needBuffers(op)))
     return failure();
-  const int64_t size = op.getSize(), part = llvm::divideCeil(size, program.mesh.getSize(getAxisNames(op.getOver())));
+  const int64_t size = op.getSize(), part = op.getPartSize();
   pass("ShardLayout{1, " + std::to_string(part) + ", 1, " + std::to_string(size) + "}.held(" +
        rankIndex(program, op.getOver()) + ")");
   write(target(op.getCount()));
@@ -263,15 +263,17 @@ static std::string sourceRanks(ArrayRef<int64_t> from) {
   return text + ">()";
 }
 
-/// Every collective in which ranks meet: one operand, one result, its axes, and what is its own.
+/// Every collective in which ranks meet: what it gives and receives, its axes, and what is its own.
 LogicalResult CallFinder::collective(CollectiveOpInterface op) {
   if (failed(needBuffers(op)))
     return failure();
   call.function = call.collective = op->getName().stripDialect();
   call.over = getAxisArray(op.getContext(), op.getAxes());
-  Value from = op->getOperand(0), to = op->getResult(0);
-  read(source(from));
-  write(target(to));
+  Value from = op.getGiven(), to = op.getReceived();
+  if (from)
+    read(source(from));
+  if (to)
+    write(target(to));
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](AllGatherOp op) { return tiled(op, typeOf(from), typeOf(to), op.getDim()); })
       .Case([&](ReduceScatterOp op) { return tiled(op, typeOf(to), typeOf(from), op.getDim()); })
@@ -291,6 +293,10 @@ LogicalResult CallFinder::collective(CollectiveOpInterface op) {
       })
       .Case([&](BroadcastOp op) {
         pass("/*root=*/" + std::to_string(op.getFrom()));
+        return success();
+      })
+      .Case<SendOp, ReceiveOp>([&](auto op) {
+        pass("/*offset=*/" + std::to_string(op.getPeerOffset()));
         return success();
       })
       .Default([](Operation *op) {

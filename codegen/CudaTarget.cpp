@@ -137,10 +137,16 @@ static StringRef ncclType(Type element) {
 std::string CudaTarget::ncclCall(const SpelledLaunch &launch) const {
   const Call &call = launch.call;
   LaunchOp op = launch.op;
-  Value source = call.reads.front(), target = call.writes.front();
   const std::string &communicator = program.names.communicator(op.getStreamAttr(), call.over);
+  const std::string end = ", c.comm(" + communicator + ", " + launch.stream + ")" + onStream(launch);
+  if (call.reads.empty() || call.writes.empty()) {
+    Value buffer = call.reads.empty() ? call.writes.front() : call.reads.front();
+    return (call.function + "(" + call.arguments.back().text + ", /*count=*/").str() +
+           std::to_string(elements(buffer)) + ", " +
+           (call.reads.empty() ? out(launch, buffer) : in(launch, buffer)) + end;
+  }
+  Value source = call.reads.front(), target = call.writes.front();
   std::string buffers = in(launch, source) + ", " + out(launch, target),
-              end = ", c.comm(" + communicator + ", " + launch.stream + ")" + onStream(launch),
               type = ", " + ncclType(program.spanOf(source).type.getElementType()).str();
   if (call.collective == "all_reduce")
     return "ncclAllReduce(" + buffers + ", " + std::to_string(elements(source)) + type +

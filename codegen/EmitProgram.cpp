@@ -4,6 +4,7 @@
 
 #include "codegen/HostEmitter.h"
 #include "codegen/Names.h"
+#include "dialect/fsdp/AxisParts.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -71,14 +72,6 @@ struct Plan {
 
 } // namespace
 
-/// "fsdp=4,data=2"
-static std::string describe(MeshAttr mesh) {
-  std::string text;
-  for (auto [axis, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes()))
-    text += (text.empty() ? "" : ",") + axis.str() + "=" + std::to_string(size);
-  return text;
-}
-
 /// Tables of the model that every plan which has them spells alike, of two plans at least: written once, and
 /// each plan refers to that.
 static void shareModelTables(ArrayRef<Plan> plans, Writer &writer) {
@@ -120,7 +113,7 @@ static std::string plansHeader(ArrayRef<Plan> plans, const EmitOptions &options)
   writer.line("using namespace fsdp::rt;");
   writer.line();
   for (const Plan &plan : plans)
-    writer.line("extern const Program " + plan.name + "; // " + describe(plan.program.mesh));
+    writer.line("extern const Program " + plan.name + "; // " + spellMesh(plan.program.mesh));
   if (!shared.text().empty()) {
     writer.line();
     writer.append(shared);
@@ -165,7 +158,7 @@ LogicalResult mlir::fsdp::emitPlans(ArrayRef<PlanSource> sources, const EmitOpti
       return failure();
     Plan &plan = plans.emplace_back(Plan{std::move(*program), options, nullptr, ""});
     plan.options.report = source.report;
-    plan.name = names.unique("plan " + describe(plan.program.mesh));
+    plan.name = names.unique("plan " + spellMesh(plan.program.mesh));
     plan.emitter = std::make_unique<HostEmitter>(plan.program, plan.options);
     if (failed(plan.emitter->prepare(kernels)))
       return failure();

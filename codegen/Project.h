@@ -27,7 +27,7 @@ struct ProgramToolchain {
 /// Where things lie when a program is compiled in place.
 struct BuildPlaces {
   std::string sources;     ///< the folder of the program's files
-  std::string runtimeRoot; ///< the folder that holds runtime/
+  std::string runtimeRoot; ///< the folder that holds runtime/, as the commands name it
   std::string output;      ///< the binary
   bool record = false;     ///< the recording program, which links no library
   TargetKind target = TargetKind::Cpu;

@@ -3,6 +3,7 @@
 #include "codegen/ScheduledProgram.h"
 
 #include "codegen/Names.h"
+#include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "llvm/ADT/DenseMap.h"
@@ -95,10 +96,10 @@ BufferOp ScheduledProgram::shardOf(StorageOp storage, StringRef what) const {
 }
 
 std::string ScheduledProgram::communicatorName(StringAttr stream, ArrayAttr over) const {
-  auto joined = [](const std::pair<StringAttr, ArrayAttr> &key) {
+  auto joined = [&](const std::pair<StringAttr, ArrayAttr> &key) {
     std::string name;
-    for (StringAttr axis : getAxisNames(key.second))
-      name += axis.getValue().str() + "_";
+    for (const std::string &axis : spellAxes(mesh, getAxisNames(key.second)))
+      name += axis + "_";
     return name + key.first.getValue().str();
   };
   const std::pair<StringAttr, ArrayAttr> key(stream, over);

@@ -79,19 +79,24 @@ static std::string initializer(InitAttr init) {
   llvm_unreachable("unknown initializer");
 }
 
-/// The table of how `param` is split in compute, called after `member`; "{}" where it is not.
+/// The table of how `param` is split and padded in compute, called after `member`; "{}" where it is neither.
 static std::string emitSplits(const ScheduledProgram &program, ParamOp param, const std::string &member,
                               Writer &writer) {
-  if (param.getComputeAxes().empty())
-    return "{}";
-  ShardingAttr compute = param.getPlacementAttr().getCompute();
+  ShardingAttr compute = param.getPlacementAttr() ? param.getPlacementAttr().getCompute() : ShardingAttr();
+  RankedTensorType part = param.getComputeType();
   MLIRContext *context = param.getContext();
   std::vector<std::string> items;
-  for (int64_t dim = 0; dim < compute.getRank(); ++dim)
-    if (SmallVector<StringAttr> axes = compute.getAxes(dim); !axes.empty())
+  for (int64_t dim = 0; dim < part.getRank(); ++dim) {
+    SmallVector<StringAttr> axes;
+    if (compute)
+      axes = compute.getAxes(dim);
+    if (!axes.empty() || part.getDimSize(dim) != param.getTensorType().getDimSize(dim))
       items.push_back("{/*dim=*/" + std::to_string(dim) +
                       ", /*axes=*/" + axisList(program, getAxisArray(context, axes)) +
-                      ", /*parts=*/" + std::to_string(getMesh(param).getSize(axes)) + "}");
+                      ", /*part=*/" + std::to_string(part.getDimSize(dim)) + "}");
+  }
+  if (items.empty())
+    return "{}";
   std::string name = member + "_split";
   writer.list("constexpr Split " + name + "[] = {", items, "};");
   return name;

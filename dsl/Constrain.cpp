@@ -3,7 +3,7 @@
 #include "dsl/ModelBuilder.h"
 #include "dsl/Operations.h"
 
-#include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/AxisParts.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -31,8 +31,8 @@ static ir::MeshOp meshWith(ModelBuilder &model, ArrayRef<StringAttr> axes) {
     sizes.assign(mesh.getMesh().getAxisSizes().begin(), mesh.getMesh().getAxisSizes().end());
   }
   for (StringAttr axis : axes)
-    if (!llvm::is_contained(names, axis)) {
-      names.push_back(axis);
+    if (StringAttr whole = model.builder.getStringAttr(ir::axisOf(axis)); !llvm::is_contained(names, whole)) {
+      names.push_back(whole);
       sizes.push_back(1);
     }
   auto attr = ir::MeshAttr::get(&model.context, names, sizes, ArrayRef<int64_t>());
@@ -50,7 +50,7 @@ static SmallVector<Entry> parseEntries(Builder &builder, const std::string &shar
   SmallVector<StringRef> parts;
   StringRef(sharding).split(parts, ',');
   if (rank == 0 || static_cast<int64_t>(parts.size()) != rank)
-    fail("'" + sharding + "' has " + std::to_string(parts.size()) + " entries, expected " +
+    fail("'" + sharding + "' has " + std::to_string(parts.size()) + (parts.size() == 1 ? " entry" : " entries") + ", expected " +
          std::to_string(rank) + ", one for each dimension ('_' for an unsharded one)");
   SmallVector<Entry> entries;
   SmallVector<StringAttr> used;
@@ -65,13 +65,20 @@ static SmallVector<Entry> parseEntries(Builder &builder, const std::string &shar
         entry.open = true;
         continue;
       }
-      if (axis.empty() || !llvm::isAlpha(axis.front()) ||
-          !llvm::all_of(axis, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
+      if (!ir::AxisPart::parse(axis)) {
+        const auto *other = llvm::find_if(axis, [](char c) { return !llvm::isAlnum(c) && c != '_' && !llvm::is_contained("?:()", c); });
         fail("'" + sharding + "' has '" + part.str() +
-             "', expected '_', or axes joined by '+' and '?' behind them where more may follow");
+             "', expected '_', or axes joined by '+' and '?' behind them where more may follow" +
+             (other == axis.end() ? std::string("; a part of an axis is written as tensor:(1)2")
+                                  : std::string("; names of axes are letters, digits and '_', and have no '") + *other + "'"));
+      }
       StringAttr name = builder.getStringAttr(axis);
       if (llvm::is_contained(used, name))
         fail("'" + sharding + "' names axis '" + axis.str() + "' twice; an axis splits one dimension");
+      for (StringAttr other : used)
+        if (ir::overlap(other, axis))
+          fail("'" + sharding + "' names '" + other.str() + "' and '" + axis.str() +
+               "', which overlap; a part of an axis splits one dimension");
       used.push_back(name);
       entry.axes.push_back(name);
     }

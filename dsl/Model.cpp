@@ -128,7 +128,7 @@ Parameter Scope::parameter(const std::string &name, const Shape &shape, Init ini
       TypeAttr::get(type), builder.getStringAttr(origin.unit),
       ir::InitAttr::get(&model->context, initKind(init.kind), builder.getF64FloatAttr(init.value)),
       fileShape.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(fileShape),
-      ArrayAttr(), ir::PlacementAttr(), isFrozen ? builder.getUnitAttr() : UnitAttr());
+      ArrayAttr(), ir::PlacementAttr(), isFrozen ? builder.getUnitAttr() : UnitAttr(), DenseI64ArrayAttr());
   model->check([&] { return mlir::verify(op); }, "parameter '" + ir::shownName(label) + "'", where);
   return parameter;
 }

@@ -138,9 +138,10 @@ Tensor rope(const std::string &order, Located input, double theta = 10000);
 
 /// `input` itself, asked to be split over axes of the mesh: an entry for each dimension, `_` for an unsharded
 /// one, axes joined by `+` major to minor, `+?` (or `?` alone) behind them where propagation may add more:
-/// constrain(h, "?,_,tensor"). Axes that the mesh of a compilation lacks split nothing. Constraints of
+/// constrain(h, "?,_,tensor"). A part of an axis may stand for an axis: `tensor:(2)4` is the 4 of its positions that follow the
+/// first 2. Axes that the mesh of a compilation lacks, or that have size 1 there, split nothing. Constraints of
 /// `priority` 0 reach the whole model before those of priority 1, and so on. Throws ModelError for an axis that is
-/// named twice and for another number of entries than dimensions.
+/// named twice, for parts that overlap and for another number of entries than dimensions.
 Tensor constrain(Located input, const std::string &sharding, int64_t priority = 0);
 
 // Numbers of a step.

@@ -137,6 +137,12 @@ std::string interpreter::signatureOf(Operation *op) {
     os << " " << arguments;
   os << " over [";
   llvm::interleaveComma(collective.getAxes(), os);
-  os << "] : " << op->getOperand(0).getType() << " -> " << op->getResult(0).getType();
+  os << "] : ";
+  if (Value given = collective.getGiven())
+    os << given.getType();
+  if (collective.getGiven() && collective.getReceived())
+    os << " -> ";
+  if (Value received = collective.getReceived())
+    os << received.getType();
   return text;
 }

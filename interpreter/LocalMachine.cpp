@@ -1,13 +1,15 @@
 //===- LocalMachine.cpp - ranks that meet at collectives ------------------===//
 //
 // Each rank runs its program up to the next collective and waits there. A collective takes place
-// when every rank of its group waits at an equal one. When no rank can go on and not all are done,
-// the run fails and says who waits for whom.
+// when every rank of its group waits at an equal one. A send never waits; what it gives is kept until the
+// other rank receives it. When no rank can go on and not all are done, the run fails and says who waits for whom.
 //
 //===----------------------------------------------------------------------===//
 
 #include "interpreter/Program.h"
 #include "interpreter/ShardedMachine.h"
+#include <deque>
+#include <map>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -70,7 +72,18 @@ private:
 
   LogicalResult advanceTo(int64_t rank, Cursor &cursor);
   FailureOr<bool> meet(int64_t rank, MutableArrayRef<Cursor> cursors);
+  FailureOr<bool> transfer(int64_t rank, Cursor &cursor);
+  /// Goes on behind the collective at which `rank` waits, of which `result` is the result if it has one.
+  LogicalResult pass(int64_t rank, Cursor &cursor, Tensor result);
   LogicalResult reportNoProgress(ArrayRef<Cursor> cursors);
+  LogicalResult checkAllReceived();
+
+  struct Sent {
+    Operation *op;
+    Tensor value;
+  };
+  /// What is sent and not yet received, by axes, sender and receiver.
+  std::map<std::tuple<const void *, int64_t, int64_t>, std::deque<Sent>> underWay;
 
   /// By program, then by segment.
   std::vector<std::vector<Segment>> compiled;
@@ -95,14 +108,60 @@ LogicalResult LocalMachine::advanceTo(int64_t rank, Cursor &cursor) {
   return success();
 }
 
+LogicalResult LocalMachine::pass(int64_t rank, Cursor &cursor, Tensor result) {
+  const Instruction &instruction = cursor.instruction();
+  ++cursor.next;
+  if (instruction.numResults)
+    cursor.values[instruction.firstResult] = std::move(result);
+  for (unsigned dead : instruction.dead)
+    cursor.values[dead] = Tensor();
+  return advanceTo(rank, cursor);
+}
+
+/// Performs the transfer that `rank` waits at; false where what it receives has not been sent.
+FailureOr<bool> LocalMachine::transfer(int64_t rank, Cursor &cursor) {
+  auto op = cast<CollectiveOpInterface>(cursor.waitsAt());
+  std::optional<int64_t> peer = peerOf(op, rank);
+  const void *axes = getAxisArray(op.getContext(), op.getAxes()).getAsOpaquePointer();
+  Tensor result;
+  if (op.getGiven()) {
+    if (peer)
+      underWay[{axes, rank, *peer}].push_back({op, cursor.values[cursor.instruction().operands[0]]});
+  } else if (!peer) {
+    result = Tensor(cast<RankedTensorType>(op.getReceived().getType()));
+  } else {
+    std::deque<Sent> &sent = underWay[{axes, *peer, rank}];
+    if (sent.empty())
+      return false;
+    if (failed(checkTransfer(*peer, sent.front().op, rank, op)))
+      return failure();
+    result = std::move(sent.front().value);
+    sent.pop_front();
+  }
+  if (failed(pass(rank, cursor, std::move(result))))
+    return failure();
+  return true;
+}
+
+LogicalResult LocalMachine::checkAllReceived() {
+  for (auto &[ends, sent] : underWay)
+    if (!sent.empty())
+      return sent.front().op->emitError()
+             << "what rank " << std::get<1>(ends) << " sends here is not received by rank "
+             << std::get<2>(ends) << ": it ends the step without another 'fsdp.receive' for it";
+  return success();
+}
+
 /// Performs the collective that `rank` waits at if all of its group wait there too.
 FailureOr<bool> LocalMachine::meet(int64_t rank, MutableArrayRef<Cursor> cursors) {
   Operation *op = cursors[rank].waitsAt();
+  if (isTransfer(op))
+    return transfer(rank, cursors[rank]);
   ArrayRef<int64_t> group = groupOf(op, rank);
   for (int64_t member : group) {
     Operation *other = cursors[member].waitsAt();
     // Members that wait for another group must come here first.
-    if (!other || !sameAxes(op, other))
+    if (!other || !mayMeet(op, other))
       return false;
   }
   SmallVector<Tensor> operands;
@@ -115,16 +174,9 @@ FailureOr<bool> LocalMachine::meet(int64_t rank, MutableArrayRef<Cursor> cursors
   }
   SmallVector<Tensor> results(group.size());
   performCollective(op, operands, results, options.numerics);
-  for (auto [member, result] : llvm::zip_equal(group, results)) {
-    Cursor &cursor = cursors[member];
-    const Instruction &instruction = cursor.instruction();
-    ++cursor.next;
-    cursor.values[instruction.firstResult] = std::move(result);
-    for (unsigned dead : instruction.dead)
-      cursor.values[dead] = Tensor();
-    if (failed(advanceTo(member, cursor)))
+  for (auto [member, result] : llvm::zip_equal(group, results))
+    if (failed(pass(member, cursors[member], std::move(result))))
       return failure();
-  }
   return true;
 }
 
@@ -149,17 +201,15 @@ LogicalResult LocalMachine::reportNoProgress(ArrayRef<Cursor> cursors) {
     describe(rank);
     Operation *op = cursor.waitsAt();
     Diagnostic &note = diagnostic.attachNote(op ? op->getLoc() : module.getLoc()) << reasons;
-    if (op) {
-      note << ", to meet ranks [";
-      llvm::interleaveComma(groupOf(op, rank), note);
-      note << "]";
-    }
+    if (op)
+      note << (isTransfer(op) ? ", for " : ", to meet ") << describeWait(op, rank);
   }
   return diagnostic;
 }
 
 LogicalResult LocalMachine::runRanks(ArrayRef<SmallVector<size_t>> runs) {
   std::vector<Cursor> cursors(ranks.size());
+  underWay.clear();
   for (auto [rank, cursor] : llvm::enumerate(cursors)) {
     size_t program = programOf[rank];
     for (size_t segment : runs[program])
@@ -179,7 +229,7 @@ LogicalResult LocalMachine::runRanks(ArrayRef<SmallVector<size_t>> runs) {
       done &= cursors[rank].done();
     }
     if (done)
-      return success();
+      return checkAllReceived();
     if (!progress)
       return reportNoProgress(cursors);
   }

@@ -62,7 +62,7 @@ static RankKernel compileMaskPadding(MaskPaddingOp op) {
 }
 
 static RankKernel compileShardIndices(ShardIndicesOp op) {
-  int64_t size = op.getSize(), part = llvm::divideCeil(size, getMesh(op).getSize(getAxisNames(op.getOver())));
+  int64_t size = op.getSize(), part = op.getPartSize();
   SmallVector<StringAttr> axes = getAxisNames(op.getOver());
   return [=](RankContext &context, In in, Out out) {
     out[0] = in[0];
@@ -78,11 +78,10 @@ static RankKernel compileShardIndices(ShardIndicesOp op) {
 }
 
 static RankKernel compileShardSize(ShardSizeOp op) {
-  int64_t size = op.getSize();
+  int64_t size = op.getSize(), part = op.getPartSize();
   SmallVector<StringAttr> axes = getAxisNames(op.getOver());
   RankedTensorType type = tensorType(op.getCount());
   return [=](RankContext &context, In, Out out) {
-    int64_t part = llvm::divideCeil(size, context.mesh.getSize(axes));
     int64_t first = context.mesh.getIndexIn(context.rank, axes) * part;
     out[0] = Tensor::splat(type, std::clamp<int64_t>(size - first, 0, part));
     return success();

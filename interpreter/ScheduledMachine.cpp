@@ -39,9 +39,10 @@ struct Issued {
   SmallVector<std::shared_ptr<Issued>> waits; ///< until it begins
   bool inFlight = false, done = false;
   /// While in flight: the step state and the operands as they were at the beginning; for a collective,
-  /// the result once all ranks of the group have begun.
+  /// whether all ranks of the group have begun, and then the result.
   StepState stepState;
   SmallVector<Tensor> operands;
+  bool met = false;
   Tensor result;
 
   /// Buffers of a segment are unwritten in each of its runs: what stands in them belongs to one run.
@@ -94,6 +95,7 @@ private:
   }
   bool canBegin(int64_t rank, size_t stream) const;
   FailureOr<bool> canEnd(int64_t rank, size_t stream);
+  FailureOr<bool> canEndTransfer(int64_t rank, size_t stream, Issued &issued);
   LogicalResult begin(int64_t rank, size_t stream);
   LogicalResult end(int64_t rank, size_t stream);
   LogicalResult checkConflicts(int64_t rank, const Issued &issued);
@@ -262,22 +264,51 @@ LogicalResult ScheduledMachine::begin(int64_t rank, size_t stream) {
   return success();
 }
 
+/// A transfer can end once the other rank has begun its side of it; where there is no other rank, at once.
+FailureOr<bool> ScheduledMachine::canEndTransfer(int64_t rank, size_t stream, Issued &issued) {
+  auto op = cast<CollectiveOpInterface>(issued.launch->collective);
+  std::optional<int64_t> peer = peerOf(op, rank);
+  if (!peer) {
+    issued.met = true;
+    if (Value received = op.getReceived())
+      issued.result = Tensor(cast<RankedTensorType>(received.getType()));
+    return true;
+  }
+  Issued *other = nextOf(*peer, stream);
+  if (!other || !other->inFlight || other->met || !other->launch->collective ||
+      !isTransfer(other->launch->collective))
+    return false;
+  auto theirs = cast<CollectiveOpInterface>(other->launch->collective);
+  bool sends = op.getGiven() != nullptr;
+  if (theirs.getAxes() != op.getAxes() || theirs.getPeerOffset() != -op.getPeerOffset() ||
+      sends == (theirs.getGiven() != nullptr))
+    return false;
+  if (failed(sends ? checkTransfer(rank, op, *peer, theirs) : checkTransfer(*peer, theirs, rank, op)))
+    return failure();
+  issued.met = other->met = true;
+  Issued &sender = sends ? issued : *other, &receiver = sends ? *other : issued;
+  receiver.result = sender.operands[0];
+  return true;
+}
+
 /// A collective can end once all ranks of its group have begun it.
 FailureOr<bool> ScheduledMachine::canEnd(int64_t rank, size_t stream) {
   Issued *issued = nextOf(rank, stream);
   if (!issued || !issued->inFlight)
     return false;
   Operation *collective = issued->launch->collective;
-  if (!collective || issued->result)
+  if (!collective || issued->met)
     return true;
+  if (isTransfer(collective))
+    return canEndTransfer(rank, stream, *issued);
 
   SmallVector<Issued *> members;
   SmallVector<Tensor> operands;
   for (int64_t member : groupOf(collective, rank)) {
     Issued *other = nextOf(member, stream);
     // A rank whose result is there but who has not ended is still in the collective before.
-    if (!other || !other->inFlight || other->result || !other->launch->collective ||
-        !sameAxes(collective, other->launch->collective))
+    if (!other || !other->inFlight || other->met || !other->launch->collective ||
+        !mayMeet(collective, other->launch->collective))
       return false;
     if (failed(checkSame(rank, collective, member, other->launch->collective)))
       return failure();
@@ -286,8 +317,10 @@ FailureOr<bool> ScheduledMachine::canEnd(int64_t rank, size_t stream) {
   }
   SmallVector<Tensor> results(members.size());
   performCollective(collective, operands, results, options.numerics);
-  for (auto [member, result] : llvm::zip_equal(members, results))
+  for (auto [member, result] : llvm::zip_equal(members, results)) {
+    member->met = true;
     member->result = std::move(result);
+  }
   return true;
 }
 
@@ -302,9 +335,12 @@ LogicalResult ScheduledMachine::end(int64_t rank, size_t stream) {
   std::vector<Tensor> values(launch.body.numValues);
   llvm::copy(issued->operands, values.begin());
   for (const Instruction &instruction : launch.body.instructions) {
-    if (instruction.op == launch.collective)
-      values[instruction.firstResult] = issued->result;
-    else if (failed(CompiledBlock::run(instruction, context, values)))
+    if (instruction.op == launch.collective) {
+      if (instruction.numResults)
+        values[instruction.firstResult] = issued->result;
+      continue;
+    }
+    if (failed(CompiledBlock::run(instruction, context, values)))
       return failure();
   }
   if (!launch.writesStepState)
@@ -366,9 +402,7 @@ LogicalResult ScheduledMachine::reportNoProgress() {
       note << "rank " << rank << ", stream '" << streams[stream] << "': '" << op.getName() << "' ";
       if (issued->inFlight) {
         Operation *collective = issued->launch->collective;
-        note << "waits in '" << signatureOf(collective) << "' for ranks [";
-        llvm::interleaveComma(groupOf(collective, rank), note);
-        note << "]";
+        note << "waits in '" << signatureOf(collective) << "' for " << describeWait(collective, rank);
         continue;
       }
       note << "waits for";

@@ -160,8 +160,9 @@ LogicalResult ShardedMachine::set(StringRef parameter, StringRef what, const Ten
       Tensor part = shard(rank, name, place);
       if (!part)
         // Compute reads the padding of a part of a parameter.
-        part = options.poison && ParamOp(member->param).getComputeAxes().empty() ? Tensor::poison(type)
-                                                                                : Tensor(type);
+        part = options.poison && ParamOp(member->param).getComputeAxes().empty() && !ParamOp(member->param).getPadded()
+                   ? Tensor::poison(type)
+                   : Tensor(type);
       Element *to = part.mutableData();
       forEachKept(*storage, *member, mesh, rank, place,
                   [&, from = value.data()](int64_t local, int64_t global) {
@@ -185,9 +186,43 @@ ArrayRef<int64_t> ShardedMachine::groupOf(Operation *op, int64_t rank) {
   return ofOp[rank];
 }
 
-bool ShardedMachine::sameAxes(Operation *op, Operation *other) {
+bool ShardedMachine::mayMeet(Operation *op, Operation *other) {
   return op == other ||
-         cast<CollectiveOpInterface>(op).getAxes() == cast<CollectiveOpInterface>(other).getAxes();
+         (!isTransfer(other) &&
+          cast<CollectiveOpInterface>(op).getAxes() == cast<CollectiveOpInterface>(other).getAxes());
+}
+
+std::optional<int64_t> ShardedMachine::peerOf(Operation *op, int64_t rank) {
+  ArrayRef<int64_t> group = groupOf(op, rank);
+  std::optional<int64_t> peer = getPeer(op, llvm::find(group, rank) - group.begin());
+  return peer ? std::optional<int64_t>(group[*peer]) : std::nullopt;
+}
+
+LogicalResult ShardedMachine::checkTransfer(int64_t sender, Operation *send, int64_t receiver,
+                                            Operation *receive) {
+  Type given = cast<CollectiveOpInterface>(send).getGiven().getType();
+  Type expected = cast<CollectiveOpInterface>(receive).getReceived().getType();
+  if (given == expected)
+    return success();
+  InFlightDiagnostic diagnostic = receive->emitError()
+                                  << "rank " << receiver << " receives " << expected << ", but rank "
+                                  << sender << " sends " << given;
+  diagnostic.attachNote(send->getLoc()) << "it is sent here";
+  return diagnostic;
+}
+
+std::string ShardedMachine::describeWait(Operation *op, int64_t rank) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (isTransfer(op)) {
+    bool sends = cast<CollectiveOpInterface>(op).getGiven() != nullptr;
+    os << "rank " << *peerOf(op, rank) << (sends ? ", which is to receive it" : ", which is to send it");
+    return text;
+  }
+  os << "ranks [";
+  llvm::interleaveComma(groupOf(op, rank), os);
+  os << "]";
+  return text;
 }
 
 LogicalResult ShardedMachine::checkSame(int64_t rank, Operation *op, int64_t otherRank,

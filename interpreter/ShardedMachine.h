@@ -33,8 +33,15 @@ protected:
 
   /// The ranks that `rank` meets at the collective `op`.
   ArrayRef<int64_t> groupOf(Operation *op, int64_t rank);
-  /// True if two collectives run over the same axes, so that their ranks may meet.
-  static bool sameAxes(Operation *op, Operation *other);
+  /// True if all ranks of a group may meet in these two: they run over the same axes, and neither is a transfer.
+  static bool mayMeet(Operation *op, Operation *other);
+  static bool isTransfer(Operation *op) { return cast<CollectiveOpInterface>(op).getPeerOffset() != 0; }
+  /// The rank that `rank` sends to, or receives from, in the transfer `op`; none where there is no such rank.
+  std::optional<int64_t> peerOf(Operation *op, int64_t rank);
+  /// Fails, naming both ops, unless `receiver` takes in `receive` what `sender` gives in `send`.
+  LogicalResult checkTransfer(int64_t sender, Operation *send, int64_t receiver, Operation *receive);
+  /// Whom `rank` waits for in `op`: "ranks [0, 1]", "rank 1, which is to receive".
+  std::string describeWait(Operation *op, int64_t rank);
 
   /// Fails, naming both ops, unless two ranks that meet do the same.
   LogicalResult checkSame(int64_t rank, Operation *op, int64_t otherRank, Operation *other);

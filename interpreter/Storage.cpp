@@ -19,13 +19,16 @@ StorageLayout::StorageLayout(StorageOp storage)
 static std::optional<int64_t> findElement(ParamOp param, MeshAttr mesh, int64_t rank,
                                           int64_t element) {
   ShardingAttr compute = param.getPlacementAttr() ? param.getPlacementAttr().getCompute() : nullptr;
-  if (!compute)
+  if (!compute && !param.getPadded())
     return element;
   ArrayRef<int64_t> whole = param.getTensorType().getShape();
-  SmallVector<int64_t> part = compute.getLocalShape(whole, mesh);
+  SmallVector<int64_t> part(param.getSplitShape());
+  if (compute)
+    part = compute.getLocalShape(part, mesh);
   int64_t result = 0, stride = 1;
   for (int64_t dim = static_cast<int64_t>(whole.size()) - 1; dim >= 0; --dim) {
-    int64_t at = mesh.getIndexIn(rank, compute.getAxes(dim)) * part[dim] + element % part[dim];
+    int64_t before = compute ? mesh.getIndexIn(rank, compute.getAxes(dim)) * part[dim] : 0;
+    int64_t at = before + element % part[dim];
     if (at >= whole[dim])
       return std::nullopt;
     element /= part[dim];

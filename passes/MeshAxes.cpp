@@ -1,12 +1,14 @@
 //===- MeshAxes.cpp - what the axes of a mesh are for ---------------------===//
 
 #include "passes/MeshAxes.h"
+#include "dialect/fsdp/AxisParts.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static bool splitsBatch(StringRef axis, ArrayRef<std::string> others) {
+static bool splitsBatch(StringRef name, ArrayRef<std::string> others) {
+  StringRef axis = axisOf(name);
   return axis == "data" || axis == "fsdp" || llvm::is_contained(others, axis);
 }
 
@@ -25,27 +27,27 @@ StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> bat
     return StringAttr();
   llvm::StringSet<> used;
   for (const std::string &axis : stored)
-    used.insert(axis);
+    used.insert(axisOf(axis));
   auto addSharding = [&](ShardingAttr sharding) {
     for (ArrayAttr axes : sharding.getDimAxes())
       for (auto axis : axes.getAsRange<StringAttr>())
-        used.insert(axis);
+        used.insert(axisOf(axis));
   };
   module.walk([&](ConstraintOp op) { addSharding(op.getSharding()); });
   for (auto param : module.getOps<ParamOp>()) {
     if (ArrayAttr split = param.getSplitAttr())
       for (auto axes : split.getAsRange<ArrayAttr>())
         for (auto axis : axes.getAsRange<StringAttr>())
-          used.insert(axis);
+          used.insert(axisOf(axis));
     if (PlacementAttr placement = param.getPlacementAttr()) {
       for (StringAttr axis : placement.getAxes())
-        used.insert(axis);
+        used.insert(axisOf(axis));
       if (placement.getCompute())
         addSharding(placement.getCompute());
     }
   }
   for (StringAttr axis : (*meshes.begin()).getMesh().getAxisNames())
-    if (!used.contains(axis) && !splitsBatch(axis, batchAxes))
+    if (!used.contains(axisOf(axis)) && !splitsBatch(axis, batchAxes))
       return axis;
   return StringAttr();
 }
@@ -77,8 +79,5 @@ MeshAttr mlir::fsdp::withoutMicrobatches(MeshAttr mesh) {
 }
 
 std::string mlir::fsdp::describeAxes(MeshAttr mesh) {
-  std::string text;
-  for (auto [name, size] : llvm::zip_equal(mesh.getAxisNames(), mesh.getAxisSizes()))
-    text += (text.empty() ? "" : ",") + name.str() + "=" + std::to_string(size);
-  return text;
+  return spellMesh(mesh);
 }

@@ -1,7 +1,7 @@
 //===- MeshAxes.h - what the axes of a mesh are for -------------*- C++ -*-===//
 //
 // Axes `data` and `fsdp` split the batch; another one means what uses it: the user's list of batch
-// axes, a constraint, how a parameter is split in compute or stored.
+// axes, a constraint, how a parameter is split in compute or stored. Parts of an axis mean what it means.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ FailureOr<MeshAttr> withMicrobatches(MeshAttr mesh, int64_t microbatches);
 /// `mesh` without it.
 MeshAttr withoutMicrobatches(MeshAttr mesh);
 
-/// "data=2,fsdp=4"
+/// "data=2,fsdp=4", as the mesh was given: an axis in parts is one.
 std::string describeAxes(MeshAttr mesh);
 
 } // namespace mlir::fsdp

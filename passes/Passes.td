@@ -115,7 +115,8 @@ def ShardParametersPass : Pass<"fsdp-shard-parameters", "::mlir::ModuleOp"> {
 
     SPEC is `flat`, `replicated` or the number of a dimension: how is stored what the strategy splits (and all of it with `ddp`), with
     axes in parentheses other than `fsdp` where wanted, `flat(fsdp+node)`, major to minor. Or it is how the parameter is
-    split in compute, an entry for each dimension, `_` for whole: `_,tensor`; or both: `_,tensor@flat`. Several
+    split in compute, an entry for each dimension, `_` for whole: `_,tensor`; or both: `_,tensor@flat`. A part of an axis may stand for
+    the axis, `_,tensor:(1)2`: the mesh is then cut there (see `fsdp-propagate`). Several
     `PATTERN:SPEC` are separated by `;`. A pattern that matches no parameter and two patterns that say different things of a parameter are errors.
 
     Gathered units are freed after their use, unless `fsdp-reshard-after-forward` changes that.
@@ -137,7 +138,7 @@ def ReshardAfterForwardPass : Pass<"fsdp-reshard-after-forward", "::mlir::Module
   let description = [{
     After this pass every placement has the value of the option `when`: `always` frees a gathered unit after forward and gathers
     it again in backward, `never` keeps it, `axes:A+B` keeps the part of it that is split over these axes, the first of those that it
-    is stored over, so that backward gathers over fewer ranks. This includes placements that are given in the model; replicated parameters have
+    is stored over, or parts of axes, so that backward gathers over fewer ranks. This includes placements that are given in the model; replicated parameters have
     no part to keep.
 
     Example: `fsdp-opt --fsdp-shard-parameters --fsdp-reshard-after-forward=when=never model.mlir`
@@ -180,7 +181,11 @@ def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
     rules of the ops, forwards and backwards, by iteration to a fixed point over all steps (docs/sharding.md): constraints by
     priority, and for each priority ops that pass dimensions through before contractions. `unreduced` marks results that are
     partial sums. With `accumulate` K above 1, steps are also split over the axis `microbatch` of size K, which the mesh has until
-    `fsdp-partition`: its parts are not on different ranks but follow one another in time. `explain` prints a remark for each
+    `fsdp-partition`: its parts are not on different ranks but follow one another in time.
+
+    Where a constraint, a `split` or a placement names a part of an axis, or propagation finds that a dimension takes no more than a part (of an axis that does not split the batch), the
+    axis is cut: the mesh has its parts as axes, major to minor (`"tensor:(1)2"=2, "tensor:(2)2"=2` for `"tensor"=4`), and what named
+    the axis names them. Ranks and the order of devices stay. `explain` prints a remark for each
     axis of the values that it names: which op, operand and priority it comes from.
 
     Example: `fsdp-opt --fsdp-propagate=batch-axes=node model.mlir`
@@ -192,6 +197,27 @@ def PropagatePass : Pass<"fsdp-propagate", "::mlir::ModuleOp"> {
            "microbatches of a step">,
     Option<"explain", "explain", "std::string", "\"\"",
            "values ('*' and '?' match) of which remarks say where their axes come from">,
+  ];
+}
+
+def PadVocabularyPass : Pass<"fsdp-pad-vocabulary", "::mlir::ModuleOp"> {
+  let summary = "Decide to which sizes ranks pad rows of tables and classes";
+  let description = [{
+    After this pass a parameter with a dimension that integers number (the rows of a table of `nn.embedding`, the classes of
+    `nn.cross_entropy`) has `padded` where ranks are to compute with more of them: a multiple of 64 for each rank that has a part, or of 32, 16 or 8
+    where a larger one would add more than a twentieth (the option `most-padding`, in percent). Rows of logits then begin at aligned addresses, and all parts are equal. Steps
+    do not change: the type of a parameter is its true size, and `fsdp-partition` pads, and masks where padding would count.
+
+    A size is padded in all values that it runs through, or nowhere. Where an op needs all of it in one place and would see the padding
+    (`nn.softmax` of logits, an output), it is not padded, and a remark on that op says so.
+
+    Example: `fsdp-opt --fsdp-propagate --fsdp-pad-vocabulary=multiple=64 model.mlir`
+  }];
+  let options = [
+    Option<"multiple", "multiple", "::mlir::fsdp::PositiveCount", "::mlir::fsdp::PositiveCount{64}",
+           "what the part of a rank is a multiple of, at best; 1 pads nothing">,
+    Option<"mostPadding", "most-padding", "::mlir::fsdp::Count", "::mlir::fsdp::Count{5}",
+           "padding of at most so many percent of a size">,
   ];
 }
 

@@ -52,6 +52,11 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   propagation.accumulate = Microbatches{options.accumulate};
   propagation.explain = options.explainShardings;
   manager.addPass(createPropagatePass(propagation));
+  // Once it is known how many ranks share a vocabulary: each has a multiple of its own.
+  PadVocabularyPassOptions vocabulary;
+  vocabulary.multiple = PositiveCount{options.vocabularyMultiple};
+  vocabulary.mostPadding = Count{options.mostVocabularyPadding};
+  manager.addPass(createPadVocabularyPass(vocabulary));
   if (options.printShardings)
     manager.addPass(createPrintShardingsPass());
   if (!options.drawSharding.empty()) {
@@ -131,6 +136,11 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
                             llvm::cl::init("none")};
   Option<PositiveCount> lossChunks{*this, "loss-chunks", llvm::cl::desc("chunks of logits"),
                                    llvm::cl::init(PositiveCount{1})};
+  Option<PositiveCount> vocabularyMultiple{*this, "vocabulary-multiple",
+                                           llvm::cl::desc("what a rank's part of a vocabulary is padded to"),
+                                           llvm::cl::init(PositiveCount{64})};
+  Option<Count> mostVocabularyPadding{*this, "most-vocabulary-padding", llvm::cl::desc("of a vocabulary, in percent"),
+                                      llvm::cl::init(Count{5})};
   Option<std::string> reducePrecision{*this, "reduce-precision", llvm::cl::desc("f32 or bf16"),
                                       llvm::cl::init("f32")};
 
@@ -140,6 +150,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
     options.reducePrecision = reducePrecision;
     options.remat = remat;
     options.lossChunks = lossChunks.value;
+    options.vocabularyMultiple = vocabularyMultiple.value;
+    options.mostVocabularyPadding = mostVocabularyPadding.value;
     options.buckets = buckets;
     options.strategy = strategy;
     options.reshard = reshard;

@@ -43,6 +43,9 @@ struct PipelineOptions {
   std::string remat = "none";
   /// In how many chunks of rows logits, their loss and their cotangent are computed.
   int64_t lossChunks = 1;
+  /// What a rank's part of a vocabulary is padded to a multiple of, at best, and how much padding a vocabulary gets at most, in
+  /// percent (fsdp-pad-vocabulary).
+  int64_t vocabularyMultiple = 64, mostVocabularyPadding = 5;
   /// What is gathered and reduced at once: each `unit` or each `parameter`.
   std::string buckets = "unit";
   /// Print the table of shardings to standard error; a remark for each axis of the values that a pattern names.

@@ -2,6 +2,8 @@
 
 #include "passes/ShardSpec.h"
 #include "cli/Numbers.h"
+#include "dialect/fsdp/AxisParts.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -18,19 +20,27 @@ std::vector<std::string> ShardSpec::getAxes() const {
 }
 
 bool mlir::fsdp::isAxisName(StringRef name) {
-  return !name.empty() && llvm::isAlpha(name.front()) &&
-         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; }) &&
-         !llvm::is_contained({"flat", "replicated", "always", "never", "axes"}, name);
+  std::optional<AxisPart> part = AxisPart::parse(name);
+  return part && part->isWhole() && !llvm::is_contained({"flat", "replicated", "always", "never", "axes"}, name);
 }
 
 std::optional<std::vector<std::string>> mlir::fsdp::parseAxisList(StringRef text) {
   std::vector<std::string> axes;
   for (StringRef axis : llvm::split(text, '+')) {
-    if (!isAxisName(axis) || llvm::is_contained(axes, axis))
+    std::optional<AxisPart> part = AxisPart::parse(axis);
+    if (!part || !isAxisName(part->axis) ||
+        llvm::any_of(axes, [&](const std::string &other) { return overlap(other, axis); }))
       return std::nullopt;
     axes.push_back(axis.str());
   }
   return axes;
+}
+
+std::pair<StringRef, StringRef> mlir::fsdp::splitShardPattern(StringRef text) {
+  size_t colon = text.rfind(':');
+  while (colon != StringRef::npos && text.substr(colon + 1).starts_with("("))
+    colon = colon == 0 ? StringRef::npos : text.take_front(colon).rfind(':');
+  return colon == StringRef::npos ? std::pair(text, StringRef()) : std::pair(text.take_front(colon), text.substr(colon + 1));
 }
 
 static std::optional<ShardSpec::Storage> parseStorage(StringRef text) {
@@ -83,6 +93,21 @@ std::optional<ShardSpec> mlir::fsdp::parseShardSpec(StringRef text) {
   if (!spec.storage)
     spec.compute = parseCompute(text);
   return spec.storage || spec.compute ? std::optional(spec) : std::nullopt;
+}
+
+std::string mlir::fsdp::keepAxes(StringRef shard, llvm::function_ref<bool(StringRef)> keeps) {
+  auto [pattern, spec] = shard.rsplit(':');
+  std::optional<ShardSpec> parsed = parseShardSpec(spec);
+  if (!parsed || !parsed->compute)
+    return shard.str();
+  std::vector<std::string> dims;
+  for (std::vector<std::string> &dim : *parsed->compute) {
+    llvm::erase_if(dim, [&](const std::string &axis) { return !keeps(axis); });
+    dims.push_back(dim.empty() ? "_" : llvm::join(dim, "+"));
+  }
+  size_t at = spec.find('@');
+  StringRef storage = at == StringRef::npos ? "" : spec.substr(at);
+  return (pattern + ":" + llvm::join(dims, ",") + storage).str();
 }
 
 std::optional<ReshardChoice> mlir::fsdp::parseReshard(StringRef text) {

@@ -20,7 +20,8 @@ namespace mlir::fsdp {
 ///   STORAGE = "replicated" | ("flat" | DIMENSION) ["(" AXES ")"]
 ///   COMPUTE = ENTRY {"," ENTRY}          one for each dimension
 ///   ENTRY   = "_" | AXES                 "_" is whole
-///   AXES    = AXIS {"+" AXIS}            major to minor
+///   AXES    = PART {"+" PART}            major to minor
+///   PART    = AXIS [":(" BEFORE ")" SIZE]  the SIZE positions of an axis behind the first BEFORE
 struct ShardSpec {
   struct Storage {
     StorageKind kind = StorageKind::replicated;
@@ -45,10 +46,14 @@ struct ShardSpec {
 /// True for a name of an axis that options may use: a letter, then letters, digits and `_`, and no word of the
 /// options themselves.
 bool isAxisName(StringRef name);
-/// Parses `A+B`; nothing where that is not names of distinct axes.
+/// `PATTERN` and `SPEC` of `PATTERN:SPEC`; SPEC is empty where no colon parts them.
+std::pair<StringRef, StringRef> splitShardPattern(StringRef text);
+/// Parses `A+B`; nothing where that is not names of distinct axes, or of parts of axes that do not overlap.
 std::optional<std::vector<std::string>> parseAxisList(StringRef text);
 /// Parses a SPEC; nothing where it is malformed. Dimensions and axes are compared with no parameter or mesh.
 std::optional<ShardSpec> parseShardSpec(StringRef text);
+/// `PATTERN:SPEC` whose dimensions are split over the axes alone for which `keeps` is true; storage stays as it is.
+std::string keepAxes(StringRef shard, llvm::function_ref<bool(StringRef)> keeps);
 /// What a SPEC looks like, for messages.
 inline constexpr llvm::StringLiteral shardSpecForm =
     "flat, replicated or a dimension, each with axes as in flat(fsdp+node) if wanted, or an axis or _ for each "

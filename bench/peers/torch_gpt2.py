@@ -1,6 +1,7 @@
 """GPT-2 in PyTorch: one process, DDP, FSDP2 or tensor parallel over gloo; eager or compiled; f32 or bf16 compute; with and
 without activation checkpointing of each block; in one or several microbatches."""
 
+import contextlib
 import importlib
 import os
 
@@ -11,8 +12,8 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor
-from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.distributed.tensor import DTensor, Replicate
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, loss_parallel, parallelize_module
 
 import protocol
 
@@ -71,6 +72,13 @@ def head(x, scale, bias, wte, targets):
     return F.cross_entropy(logits.float().view(-1, logits.shape[-1]), targets.reshape(-1))
 
 
+def split_head(x, scale, bias, wte, targets):
+    """`head` where each rank has some classes: their logits stay where they are, under `loss_parallel`."""
+    x = DTensor.from_local(F.layer_norm(x, x.shape[-1:], scale, bias), wte.device_mesh, [Replicate()], run_check=False)
+    logits = F.linear(x, wte)
+    return F.cross_entropy(logits.float().flatten(0, 1), targets.reshape(-1)).to_local()
+
+
 class Gpt2(nn.Module):
     def __init__(self, layers, width, heads, context, vocab):
         super().__init__()
@@ -125,13 +133,15 @@ def linear(product):
 
 
 def tensor_parallel(model):
-    """Blocks split by columns, then rows, as Megatron's; embedding and head whole on each rank, as ours are."""
+    """Blocks split by columns, then rows, as Megatron's; embedding and head by the vocabulary, as ours are."""
     mesh = dist.init_device_mesh("cpu", (RANKS,))
     for block in model.h:
         block.attn = SplitAttention(block.attn)
         block.mlp.c_fc, block.mlp.c_proj = linear(block.mlp.c_fc), linear(block.mlp.c_proj)
         parallelize_module(block, mesh, {"attn.c_attn": ColwiseParallel(), "attn.c_proj": RowwiseParallel(),
                                          "mlp.c_fc": ColwiseParallel(), "mlp.c_proj": RowwiseParallel()})
+    parallelize_module(model, mesh, {"wte": RowwiseParallel(input_layouts=Replicate(), output_layouts=Replicate())})
+    model.head = split_head
 
 
 def clip(parameters):
@@ -154,7 +164,7 @@ def distributed(model):
         for layer, block in enumerate(model.h):
             model.h[layer] = checkpoint_wrapper(block)
     if JOB["compiled"] == "blocks":
-        model.head = torch.compile(head)
+        model.head = torch.compile(model.head)
         for block in model.h:
             block.compile()
     elif JOB["compiled"] == "whole":
@@ -193,9 +203,10 @@ def main():
         # Microbatches of one size: their means count alike. Gradients are reduced and added up shard by shard after
         # each, FSDP2's way that needs least memory (and what `fsdpc --accumulate` does with fsdp by default).
         for part in mine.chunk(JOB["accumulate"]):
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=BF16 and FORM != "fsdp"):
-                loss = model(part[:, :-1], part[:, 1:]) / JOB["accumulate"]
-            loss.backward()
+            with loss_parallel() if FORM == "tensor" else contextlib.nullcontext():
+                with torch.autocast("cpu", dtype=torch.bfloat16, enabled=BF16 and FORM != "fsdp"):
+                    loss = model(part[:, :-1], part[:, 1:]) / JOB["accumulate"]
+                loss.backward()
             total += loss.detach()
         if FORM == "tensor":
             clip(list(model.parameters()))

@@ -51,7 +51,9 @@ int64_t mlir::fsdp::detail::getCollectiveBytes(Operation *op) {
     return bytesOf(op->getResult(0));
   if (isa<ReduceScatterOp>(op))
     return bytesOf(op->getOperand(0));
-  return std::max(bytesOf(op->getOperand(0)), bytesOf(op->getResult(0)));
+  auto collective = cast<CollectiveOpInterface>(op);
+  Value given = collective.getGiven(), received = collective.getReceived();
+  return std::max(given ? bytesOf(given) : 0, received ? bytesOf(received) : 0);
 }
 
 std::string mlir::fsdp::detail::getCollectiveArguments(Operation *op) {
@@ -201,3 +203,55 @@ LogicalResult BroadcastOp::verify() {
                          << ", expected a rank below " << ranks;
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+std::optional<int64_t> mlir::fsdp::getPeer(Operation *transfer, int64_t index) {
+  auto collective = cast<CollectiveOpInterface>(transfer);
+  int64_t peer = index + collective.getPeerOffset();
+  if (peer < 0 || peer >= collective.getGroupSize())
+    return std::nullopt;
+  return peer;
+}
+
+/// Whether ranks of `role` stand at `index` of a group over `axes`.
+static bool isOfRole(MeshAttr mesh, DictionaryAttr role, ArrayRef<StringAttr> axes, int64_t index) {
+  for (StringAttr axis : llvm::reverse(axes)) {
+    int64_t size = mesh.getAxisSize(axis);
+    if (auto coordinate = role.getAs<IntegerAttr>(axis); coordinate && coordinate.getInt() != index % size)
+      return false;
+    index /= size;
+  }
+  return true;
+}
+
+static LogicalResult verifyTransfer(Operation *op) {
+  auto collective = cast<CollectiveOpInterface>(op);
+  int64_t offset = collective.getPeerOffset(), ranks = collective.getGroupSize();
+  if (offset == 0)
+    return op->emitOpError() << "has offset 0, which is the rank itself; use the value as it is";
+  if (offset <= -ranks || offset >= ranks)
+    return op->emitOpError() << "has offset " << offset << " over " << ranks << " ranks, expected "
+                             << 1 - ranks << " to " << ranks - 1;
+  auto program = op->getParentOfType<ProgramOp>();
+  if (!program)
+    return success();
+  MeshAttr mesh = getMesh(op);
+  SmallVector<StringAttr> axes = collective.getAxes();
+  for (int64_t index = 0; index < ranks; ++index)
+    if (getPeer(op, index) && isOfRole(mesh, program.getRole(), axes, index))
+      return success();
+  return op->emitOpError() << "has offset " << offset << ", but no rank of program '" << program.getSymName()
+                           << "' has a rank there among the " << ranks
+                           << " of its group; remove the op, or give the offset of a rank that exists";
+}
+
+int64_t SendOp::getPeerOffset() { return static_cast<int64_t>(getOffset()); }
+int64_t SendOp::getReceivedBytes() { return 0; }
+LogicalResult SendOp::verify() { return verifyTransfer(*this); }
+
+int64_t ReceiveOp::getPeerOffset() { return static_cast<int64_t>(getOffset()); }
+int64_t ReceiveOp::getReceivedBytes() { return bytesOf(getResult()); }
+LogicalResult ReceiveOp::verify() { return verifyTransfer(*this); }

@@ -19,11 +19,17 @@ def FSDP_MeshAttr : FSDP_Attr<"Mesh", "mesh"> {
     Rank r has the row-major coordinates of r in the axes, last axis fastest, unless
     `devices` gives another order: `devices[p]` is the rank at row-major position p.
 
-    Constraints: (C1) axis names are distinct, a letter and then letters, digits and `_`, sizes positive, at most
-    2^20 ranks;
-    (C2) `devices` is absent (and never the identity) or a permutation of all ranks.
+    An axis may stand there in parts: `"tensor:(2)4"` has the 4 positions of axis `tensor` behind the first 2, that is, of
+    an axis of 2 * 4 * n positions those in the middle. Its parts are listed major to minor. Passes put them in the place of an
+    axis of which a sharding needs a part; ranks keep their numbers. The meaning that an axis has by its name is that of its parts.
 
-    Example: `#fsdp.mesh<["data"=2, "fsdp"=4]>`
+    Constraints: (C1) axis names are distinct, a letter and then letters, digits and `_`, sizes positive, at most
+    2^20 ranks and 8 axes;
+    (C2) `devices` is absent (and never the identity) or a permutation of all ranks;
+    (C3) an axis is there as a whole or in parts that follow one another, from the first on, without a gap; a part has the
+    size that its name says.
+
+    Example: `#fsdp.mesh<["data"=2, "fsdp"=4]>` and `#fsdp.mesh<["data"=2, "tensor:(1)2"=2, "tensor:(2)4"=4]>`
   }];
   let parameters = (ins
     ArrayRefParameter<"::mlir::StringAttr">:$axisNames,
@@ -63,9 +69,10 @@ def FSDP_ShardingAttr : FSDP_Attr<"Sharding", "sharding"> {
     a dimension that propagation may split further. `unreduced` names the axes over
     which the value is still a partial sum. Rank i along a split into n parts of a
     dimension of size s holds elements [i*c, (i+1)*c) with c = ceil(s/n); those past s
-    are padding. Axes not mentioned replicate.
+    are padding. Axes not mentioned replicate. Until `fsdp-propagate`, a sharding may name parts of an axis of the mesh:
+    `"tensor:(1)2"` are the first 2 of its positions, `"tensor:(2)4"` the 4 behind these.
 
-    Constraints: (C1) no axis appears twice; (C2) `unreduced` is in the order of the names
+    Constraints: (C1) no axis appears twice, nor do parts overlap; (C2) `unreduced` is in the order of the names
     and absent when empty.
 
     Example: `#fsdp.sharding<@mesh, [{"fsdp"}, {}, {?} ], unreduced = {"data"}>`

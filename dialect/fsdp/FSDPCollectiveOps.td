@@ -11,6 +11,9 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
     group, in which a rank's index is row-major over these axes, the first one major. Its shared rules (known
     axes, at least one, none twice) are verified once, here. Passes, checkers, interpreter and code generation
     ask collectives through this interface and know none by name, except where they create one.
+
+    All ranks of the group meet in a collective, but for a transfer (`fsdp.send`, `fsdp.receive`), in which a rank
+    meets one other rank of it.
   }];
   let cppNamespace = "::mlir::fsdp";
   let methods = [
@@ -22,6 +25,15 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
                     [{ return ::mlir::fsdp::detail::getGroupSize($_op); }]>,
     InterfaceMethod<"Whether ranks meet: false for one that moves nothing between them.",
                     "bool", "meets", (ins), "", [{ return true; }]>,
+    InterfaceMethod<"Of a transfer: how far behind this rank in the group the rank stands that it meets, negative "
+                    "before it. Such a rank need not exist. 0 of all other collectives.",
+                    "int64_t", "getPeerOffset", (ins), "", [{ return 0; }]>,
+    InterfaceMethod<"The tensor that a rank gives; null where it only receives.",
+                    "::mlir::Value", "getGiven", (ins), "",
+                    [{ return $_op->getNumOperands() ? $_op->getOperand(0) : ::mlir::Value(); }]>,
+    InterfaceMethod<"The tensor that a rank ends up with; null where it only sends.",
+                    "::mlir::Value", "getReceived", (ins), "",
+                    [{ return $_op->getNumResults() ? $_op->getResult(0) : ::mlir::Value(); }]>,
     InterfaceMethod<"Bytes of the value of one call: the larger of operand and result, which for a gather or a "
                     "scatter is the unsharded one; 0 where ranks do not meet.",
                     "int64_t", "getBytes", (ins), "",
@@ -279,6 +291,88 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [Pure, SameOperandsAndResu
   let results = (outs FSDP_Tensor:$result);
   let assemblyFormat = "$input `from` $from `over` $over attr-dict `:` type($result)";
   let hasVerifier = 1;
+}
+
+class FSDP_TransferOp<string mnemonic, list<Trait> traits>
+    : FSDP_CollectiveOp<mnemonic, traits, ["getPeerOffset"]> {
+  let hasVerifier = 1;
+}
+
+def FSDP_SendOp : FSDP_TransferOp<"send", [MemoryEffects<[MemWrite<FSDP_TransferResource>]>]> {
+  let summary = "Give a value to another rank, which receives it";
+  let description = [{
+    Rank i of the group sends the operand to rank i + `offset`, which takes it with a `fsdp.receive` of the negative offset
+    over the same axes. A rank that has no such rank in its group sends nothing. Ranks may run one program, as below, or
+    each its own (see `fsdp.program`), in which one sends what another receives:
+
+        offset 1
+        before:  rank 0 [a]          rank 1 [b]          rank 2 [c]
+        sent:    rank 0 [a] -> rank 1     rank 1 [b] -> rank 2     rank 2 nothing
+
+    Between two ranks, in one direction, values are received in the order in which they are sent: the n-th send meets the
+    n-th receive, with the same type. In the scheduled phase this is so on each stream, sender and
+    receiver being on streams of the same name, and the two launches run together: neither completes before the
+    other one has begun, as in NCCL. `fsdp-verify-schedule` checks that every send has its receive and that no launches wait for one
+    another in a circle. In the local phase, which says what is computed and not when, a send never waits.
+
+    Constraints:
+    - (C1) axes are distinct axes of the mesh, at least one.
+    - (C2) `offset` is not 0 and less than the size of the group, either way.
+    - (C3) some rank that runs the op has a rank to send to.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["pipeline"=2]>
+    fsdp.program @first role {pipeline = 0 : i64} {
+      fsdp.segment @train train next [@train] {
+        %x = arith.constant dense<1.0> : tensor<3xf32>
+        fsdp.send %x offset 1 over ["pipeline"] : tensor<3xf32>
+      }
+    }
+    fsdp.program @second role {pipeline = 1 : i64} {
+      fsdp.segment @train train next [@train] {
+        %y = fsdp.receive offset -1 over ["pipeline"] : tensor<3xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FSDP_Tensor:$input, I64Attr:$offset, StrArrayAttr:$over);
+  let assemblyFormat = "$input `offset` $offset `over` $over attr-dict `:` type($input)";
+}
+
+def FSDP_ReceiveOp : FSDP_TransferOp<"receive",
+    [MemoryEffects<[MemRead<FSDP_TransferResource>, MemWrite<FSDP_TransferResource>]>]> {
+  let summary = "Take a value that another rank sends";
+  let description = [{
+    Rank i of the group receives what rank i + `offset` sends with a `fsdp.send` of the negative offset. A rank that has no
+    such rank in its group receives zeros, and meets nobody. See `fsdp.send` for the order of values and for
+    what is checked. A receive is never removed, even if its result is unused: what is sent to it has to be taken.
+
+        offset -1
+        before:  rank 0 sends [a]    rank 1 sends [b]    rank 2 has nobody to send to
+        after:   rank 0 [0]          rank 1 [a]          rank 2 [b]
+
+    Constraints:
+    - (C1) axes are distinct axes of the mesh, at least one.
+    - (C2) `offset` is not 0 and less than the size of the group, either way.
+    - (C3) some rank that runs the op has a rank to receive from.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["context"=4]>
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %x = arith.constant dense<1.0> : tensor<3xf32>
+        // Every rank gives its last rows to the next one.
+        fsdp.send %x offset 1 over ["context"] : tensor<3xf32>
+        %y = fsdp.receive offset -1 over ["context"] : tensor<3xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$offset, StrArrayAttr:$over);
+  let results = (outs FSDP_Tensor:$result);
+  let assemblyFormat = "`offset` $offset `over` $over attr-dict `:` type($result)";
 }
 
 #endif // FSDP_COLLECTIVE_OPS_TD

@@ -61,6 +61,10 @@ struct StepStateResource : SideEffects::Resource::Base<StepStateResource> {
 struct OutputResource : SideEffects::Resource::Base<OutputResource> {
   StringRef getName() final { return "outputs"; }
 };
+/// What is on its way between ranks; see `fsdp.send`.
+struct TransferResource : SideEffects::Resource::Base<TransferResource> {
+  StringRef getName() final { return "transfers"; }
+};
 
 /// The constants of an update rule; see `#fsdp.optimizer`. Zero means off for momentum, weight
 /// decay and clip.
@@ -120,6 +124,9 @@ ArrayAttr getAxisArray(MLIRContext *context, ArrayRef<StringAttr> axes);
 
 /// Whether `op` is a collective in which ranks meet.
 bool isMeeting(Operation *op);
+/// The index in its group of the rank that the rank at `index` meets in `transfer` (an op with `getPeerOffset`);
+/// none where the group has no such rank.
+std::optional<int64_t> getPeer(Operation *transfer, int64_t index);
 
 } // namespace mlir::fsdp
 

@@ -104,5 +104,6 @@ def FSDP_ScalarI1 : FSDP_Scalar<"I1", "i1">;
 def FSDP_ParameterResource : Resource<"::mlir::fsdp::ParameterResource">;
 def FSDP_StepStateResource : Resource<"::mlir::fsdp::StepStateResource">;
 def FSDP_OutputResource : Resource<"::mlir::fsdp::OutputResource">;
+def FSDP_TransferResource : Resource<"::mlir::fsdp::TransferResource">;
 
 #endif // FSDP_DIALECT_TD

@@ -207,7 +207,7 @@ def FSDP_ConstraintOp : FSDP_Op<"constraint", [Pure, InGlobalPhase, SameOperands
     value's sharding takes their place. Its cotangent has the same constraint.
 
     Constraints:
-    - (C1) the sharding has the rank of the value, names axes of the mesh, no `unreduced`.
+    - (C1) the sharding has the rank of the value, names axes of the mesh or parts of them that divide them, no `unreduced`.
     - (C2) priorities are as many as dimensions, 0 to 1000, not all 0, and 0 for a closed dimension without axes.
 
     Example:
@@ -236,7 +236,8 @@ def FSDP_ReshardOp : FSDP_Op<"reshard", [Pure, InGlobalPhase, SameOperandsAndRes
     anything is partitioned; `fsdp-partition` makes it collectives. Partial sums of the operand are completed.
 
     Constraints:
-    - (C1) the sharding has the rank of the value, names axes of the mesh, no `unreduced` and no open dimension.
+    - (C1) the sharding has the rank of the value, names axes of the mesh or parts of them that divide them, no `unreduced`
+      and no open dimension.
 
     Example:
     ```mlir

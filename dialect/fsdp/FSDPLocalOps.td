@@ -149,11 +149,11 @@ def FSDP_MaskPaddingOp : FSDP_Op<"mask_padding", [Pure, InLocalPhase, InSchedule
   let summary = "Overwrite the padding of an unevenly split dimension";
   let description = [{
     Dimension `dim` is this rank's part of a global dimension of `size` elements split over
-    `over`. Elements whose global index is `size` or more become `fill`. Required before every
-    reduction along such a dimension (0 for sums, -inf for maxima).
+    `over`, in parts of the size that the value has there. Elements whose global index is `size` or more become `fill`. Required
+    before every reduction along such a dimension (0 for sums, -inf for maxima).
 
     Constraints:
-    - (C1) `dim` is a dimension of the value and its size is `size` ceil-divided by the ranks over `over`,
+    - (C1) `dim` is a dimension of the value and its size at least `size` ceil-divided by the ranks over `over`,
       which are distinct axes of the mesh.
     - (C2) `fill` is an infinity or a value of the element type.
 
@@ -184,12 +184,13 @@ def FSDP_ShardIndicesOp : FSDP_Op<"shard_indices", [Pure, InLocalPhase, InSchedu
   let summary = "Number the elements of a split dimension as this rank does";
   let description = [{
     The integers are indices into a dimension of `size` elements (rows of a table, classes), of which each rank has
-    c = ceil(`size` / ranks over `over`) consecutive ones. On the rank with index r, i becomes i - c*r if this is 0 to c - 1,
+    c = ceil(`size` / ranks over `over`) consecutive ones, or `part` where the dimension is padded. On the rank with index r, i becomes i - c*r if this is 0 to c - 1,
     and -1, which is no element here, if i is an element of another rank. An index that is no element of the whole
     dimension becomes c, which is none of any rank, in the interpreter, and ends a generated program with an error.
 
     Constraints:
     - (C1) `size` is 1 to 2^48; axes are distinct axes of the mesh.
+    - (C2) `part` is more than ceil(`size` / ranks) and at most 2^48.
 
     Example:
     ```mlir
@@ -197,40 +198,49 @@ def FSDP_ShardIndicesOp : FSDP_Op<"shard_indices", [Pure, InLocalPhase, InSchedu
     fsdp.program @all role {} {
       fsdp.segment @train train next [@train] {
         %ids = fsdp.input "ids" sample_dim 0 : tensor<8x16xi32>
-        %own = fsdp.shard_indices %ids of 50257 over ["tensor"] : tensor<8x16xi32>
+        %own = fsdp.shard_indices %ids of 50257 over ["tensor"] part 25152 : tensor<8x16xi32>
       }
     }
     ```
   }];
-  let arguments = (ins FSDP_IndexTensor:$indices, I64Attr:$size, StrArrayAttr:$over);
+  let arguments = (ins FSDP_IndexTensor:$indices, I64Attr:$size, StrArrayAttr:$over, OptionalAttr<I64Attr>:$part);
   let results = (outs FSDP_IndexTensor:$result);
-  let assemblyFormat = "$indices `of` $size `over` $over attr-dict `:` type($result)";
+  let assemblyFormat = "$indices `of` $size `over` $over (`part` $part^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// How many consecutive elements of the dimension a rank has, padding included.
+    int64_t getPartSize();
+  }];
 }
 
 def FSDP_ShardSizeOp : FSDP_Op<"shard_size", [Pure, InLocalPhase, InScheduledPhase]> {
   let summary = "How many elements of a split dimension this rank has";
   let description = [{
-    Of a dimension of `size` elements over R ranks, the rank with index r has c = ceil(`size` / R) elements, of which
+    Of a dimension of `size` elements over R ranks, the rank with index r has c = ceil(`size` / R) elements, or `part`, of which
     max(0, min(c, `size` - r*c)) are elements of the dimension; those after them are padding.
 
     Constraints:
     - (C1) `size` is 1 to 2^48; axes are distinct axes of the mesh.
+    - (C2) `part` is more than ceil(`size` / ranks) and at most 2^48.
 
     Example:
     ```mlir
     fsdp.mesh @mesh <["fsdp"=1, "tensor"=2]>
     fsdp.program @all role {} {
       fsdp.segment @train train next [@train] {
-        %n = fsdp.shard_size of 50257 over ["tensor"]
+        %n = fsdp.shard_size of 50257 over ["tensor"] part 25152
       }
     }
     ```
   }];
-  let arguments = (ins I64Attr:$size, StrArrayAttr:$over);
+  let arguments = (ins I64Attr:$size, StrArrayAttr:$over, OptionalAttr<I64Attr>:$part);
   let results = (outs FSDP_ScalarI64:$count);
-  let assemblyFormat = "`of` $size `over` $over attr-dict";
+  let assemblyFormat = "`of` $size `over` $over (`part` $part^)? attr-dict";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// How many consecutive elements of the dimension a rank has, padding included.
+    int64_t getPartSize();
+  }];
 }
 
 #endif // FSDP_LOCAL_OPS_TD

@@ -31,7 +31,9 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     in weight files when it differs (768x2304), a row-major view of the same elements. Parameters of one `unit` are
     gathered together. A `frozen` parameter has no gradient. The placement is absent before
     `fsdp-shard-parameters`. `split` is how the model asks for the parameter to be split in compute: for each dimension
-    axes, major to minor; those that the mesh lacks split nothing, so one model serves all meshes.
+    axes or parts of axes (`"tensor:(1)2"`), major to minor; those that the mesh lacks split nothing, so one model serves all meshes. `padded` is the shape that
+    ranks compute with where it is more than the type, and that they store and split: what lies behind the elements of the type is zero,
+    stays zero, and is in no file (see `fsdp-pad-vocabulary`). Steps have the type; `fsdp-partition` pads.
 
     Constraints:
     - (C1) the element type is a float type.
@@ -42,7 +44,10 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     - (C6) the name is not `__metadata__`.
     - (C7) `compute` is a sharding over the mesh of the module, of the rank of the type.
     - (C9) a parameter that is split in compute along the dimension along which it is stored divides there.
-    - (C8) `split` has an entry for each dimension, and no axis twice.
+    - (C8) `split` has an entry for each dimension, no axis twice, no parts of axes that overlap, and only such that divide their axis
+      if the mesh has it.
+    - (C10) `padded` is for a parameter with a placement, has a size for each dimension, none less than the type's and one more, and at
+      most 2^48 bytes.
 
     Example:
     ```mlir
@@ -50,22 +55,29 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     fsdp.param @fc1.weight : tensor<64x128xf32> unit "fc1" init <normal, 2.0e-02>
         placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
     fsdp.param @fc2.weight : tensor<128x64xf32> unit "fc2" init <normal, 2.0e-02> split [["tensor"], []]
+    fsdp.param @wte : tensor<1001x8xf32> unit "wte" init <normal, 2.0e-02>
+        placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always> padded [1024, 8]
     ```
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name, TypeAttrOf<FSDP_FloatTensor>:$type, StrAttr:$unit,
     FSDP_InitAttr:$init, OptionalAttr<DenseI64ArrayAttr>:$file_shape,
-    OptionalAttr<ArrayAttr>:$split, OptionalAttr<FSDP_PlacementAttr>:$placement, UnitAttr:$frozen);
+    OptionalAttr<ArrayAttr>:$split, OptionalAttr<FSDP_PlacementAttr>:$placement, UnitAttr:$frozen,
+    OptionalAttr<DenseI64ArrayAttr>:$padded);
   let assemblyFormat = [{
     $sym_name `:` $type `unit` $unit `init` $init (`file_shape` $file_shape^)? (`split` $split^)?
-    (`placement` $placement^)? (`frozen` $frozen^)? attr-dict
+    (`placement` $placement^)? (`padded` $padded^)? (`frozen` $frozen^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() {
       return ::llvm::cast<::mlir::RankedTensorType>(getType());
     }
-    /// What a rank computes with, and what is stored: its part of the type, in the sharding `compute` of the placement.
+    /// The shape that is split over ranks: `padded`, or that of the type.
+    ::llvm::ArrayRef<int64_t> getSplitShape() {
+      return getPadded() ? *getPadded() : getTensorType().getShape();
+    }
+    /// What a rank computes with, and what is stored: its part of `padded`, or of the type, in the sharding `compute` of the placement.
     ::mlir::RankedTensorType getComputeType();
     /// The axes over which `compute` splits the type, in the order of the mesh.
     ::llvm::SmallVector<::mlir::StringAttr> getComputeAxes();

@@ -1,5 +1,6 @@
 //===- GlobalOps.cpp - verify the ops that say what a step is for ---------===//
 
+#include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/Precision.h"
 #include "dialect/fsdp/TokenSource.h"
@@ -161,7 +162,7 @@ static LogicalResult verifyRequested(Operation *op, ShardingAttr sharding) {
   SmallVector<StringAttr> axes;
   for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
     llvm::append_range(axes, sharding.getAxes(dim));
-  return fsdp::detail::verifyAxes(op, axes, "names");
+  return fsdp::detail::verifyParts(op, axes, "names");
 }
 
 LogicalResult ConstraintOp::verify() {

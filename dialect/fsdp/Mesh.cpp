@@ -1,5 +1,6 @@
 //===- Mesh.cpp - ranks and coordinates -----------------------------------===//
 
+#include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Names.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -23,6 +24,28 @@ LogicalResult mlir::fsdp::detail::verifyAxes(Operation *op, ArrayRef<StringAttr>
                                << "', which the mesh lacks";
     if (!seen.insert(axis.getValue()).second)
       return op->emitOpError() << verb << " axis '" << axis.getValue() << "' twice";
+  }
+  return success();
+}
+
+LogicalResult mlir::fsdp::detail::verifyParts(Operation *op, ArrayRef<StringAttr> axes, StringRef verb) {
+  MeshAttr mesh = getMesh(op);
+  for (auto [index, axis] : llvm::enumerate(axes)) {
+    std::optional<AxisPart> part = AxisPart::parse(axis);
+    const int64_t positions = part ? positionsOf(mesh, part->axis) : 0;
+    if (positions == 0)
+      return op->emitOpError() << verb << " axis '" << axis.getValue() << "', which the mesh lacks";
+    if (!part->isWhole() && positions != 1 && positions % part->next() != 0)
+      return op->emitOpError() << verb << " '" << axis.getValue() << "', " << part->size << " positions behind the first "
+                               << part->before << " of axis '" << part->axis << "' of size " << positions
+                               << "; expected numbers whose product divides that size";
+    for (StringAttr other : axes.take_front(index)) {
+      if (other == axis)
+        return op->emitOpError() << verb << " axis '" << axis.getValue() << "' twice";
+      if (overlap(other, axis))
+        return op->emitOpError() << verb << " '" << other.getValue() << "' and '" << axis.getValue()
+                                 << "', which overlap; name each part of an axis once";
+    }
   }
   return success();
 }
@@ -79,10 +102,30 @@ void MeshAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-/// A word of `--mesh` and `--shard`.
-static bool isAxisName(StringRef name) {
-  return !name.empty() && llvm::isAlpha(name.front()) &&
-         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+/// Fails unless the axes of a mesh that are parts of one axis are all of its parts, major to minor.
+static LogicalResult verifyPartsOfAxes(function_ref<InFlightDiagnostic()> emitError, ArrayRef<StringAttr> names,
+                                       ArrayRef<int64_t> sizes) {
+  llvm::SmallSet<StringRef, 4> seen;
+  AxisPart last;
+  for (auto [name, size] : llvm::zip_equal(names, sizes)) {
+    AxisPart part = *AxisPart::parse(name);
+    const bool follows = part.axis == last.axis;
+    if (!follows && !seen.insert(part.axis).second)
+      return emitError() << "mesh axis '" << name.getValue() << "' is apart from the other parts of '" << part.axis
+                         << "'; list the parts of an axis one after the other, major to minor";
+    if (follows && (part.isWhole() || last.isWhole()))
+      return emitError() << "mesh has axis '" << part.axis << "' as a whole and in parts; give it one of both";
+    if (!part.isWhole() && part.size != size)
+      return emitError() << "mesh axis '" << name.getValue() << "' has size " << size << ", expected " << part.size
+                         << " as its name says";
+    const int64_t expected = follows ? last.next() : 1;
+    if (!part.isWhole() && part.before != expected)
+      return emitError() << "mesh axis '" << name.getValue() << "' begins behind " << part.before
+                         << " positions, expected " << expected
+                         << ": the parts of an axis are listed major to minor, without a gap";
+    last = part;
+  }
+  return success();
 }
 
 LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -90,8 +133,11 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                ArrayRef<int64_t> devices) {
   llvm::SmallSet<StringRef, 4> seen;
   int64_t ranks = 1;
+  if (names.size() > kMostMeshAxes)
+    return emitError() << "mesh has " << names.size() << " axes, expected at most " << kMostMeshAxes
+                       << "; leave out those of size 1";
   for (auto [name, size] : llvm::zip_equal(names, sizes)) {
-    if (!isAxisName(name.getValue()))
+    if (!AxisPart::parse(name.getValue()))
       return emitError()
              << "mesh axis '" << shownName(name.getValue())
              << "' is not an identifier, expected a letter, then letters, digits and '_'";
@@ -105,6 +151,8 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "mesh axis '" << name.getValue() << "' of size " << size
                          << "gives the mesh too many ranks, expected at most " << mostRanks;
   }
+  if (failed(verifyPartsOfAxes(emitError, names, sizes)))
+    return failure();
   if (devices.empty())
     return success();
   if (static_cast<int64_t>(devices.size()) != ranks)

@@ -1,5 +1,6 @@
 //===- ModuleOps.cpp - verify declarations and containers -----------------===//
 
+#include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/TensorSizes.h"
 #include "dialect/nn/TensorSize.h"
@@ -12,6 +13,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 using fsdp::detail::verifyAxes;
+using fsdp::detail::verifyParts;
 
 /// Fails where the body of `op`, a container, has arguments: nothing gives them values.
 static LogicalResult verifyNoArguments(Operation *op) {
@@ -42,7 +44,7 @@ static LogicalResult verifyFlatUnits(ModuleOp module) {
 /// Fails where `placement` does not fit the type of `param` or the mesh.
 static LogicalResult verifyPlacement(ParamOp param, PlacementAttr placement) {
   RankedTensorType type = param.getTensorType();
-  if (failed(verifyAxes(param, placement.getAxes(), "placement names")))
+  if (failed(verifyParts(param, placement.getAxes(), "placement names")))
     return failure();
   if (placement.getKind() == StorageKind::dimension && placement.getDim() >= type.getRank())
     return param.emitOpError() << "placement splits dimension " << placement.getDim()
@@ -73,20 +75,20 @@ static LogicalResult verifyPlacement(ParamOp param, PlacementAttr placement) {
   SmallVector<StringAttr> axes;
   for (int64_t dim = 0; dim < compute.getRank(); ++dim)
     llvm::append_range(axes, compute.getAxes(dim));
-  if (failed(verifyAxes(param, axes, "placement computes over")))
+  if (failed(verifyParts(param, axes, "placement computes over")))
     return failure();
   int64_t stored = placement.getDim();
-  if (stored < 0 || placement.admitsCompute(type.getShape(), stored, compute.getAxes(stored), getMesh(param)))
+  if (stored < 0 || placement.admitsCompute(param.getSplitShape(), stored, compute.getAxes(stored), getMesh(param)))
     return success();
   return param.emitOpError() << "is stored and split in compute along dimension " << stored << " of size "
-                             << type.getDimSize(stored) << ", expected a multiple of "
+                             << param.getSplitShape()[stored] << ", expected a multiple of "
                              << getMesh(param).getSize(compute.getAxes(stored)) *
                                     getMesh(param).getSize(placement.getAxes())
                              << ", the parts; store it flat or along another dimension";
 }
 
 RankedTensorType ParamOp::getComputeType() {
-  RankedTensorType type = getTensorType();
+  RankedTensorType type = getTensorType().clone(getSplitShape());
   PlacementAttr placement = getPlacementAttr();
   if (!placement || !placement.getCompute())
     return type;
@@ -111,19 +113,48 @@ SmallVector<StringAttr> ParamOp::getComputeAxes() {
 static LogicalResult verifySplit(ParamOp param, ArrayAttr split) {
   int64_t rank = param.getTensorType().getRank();
   if (static_cast<int64_t>(split.size()) != rank)
-    return param.emitOpError() << "'split' has " << split.size() << " entries, expected " << rank
-                               << ", one for each dimension";
+    return param.emitOpError() << "'split' has " << split.size()
+                               << (split.size() == 1 ? " entry" : " entries") << ", expected " << rank << ", one for each dimension";
   llvm::SmallDenseSet<Attribute> seen;
   for (Attribute entry : split) {
     auto axes = dyn_cast<ArrayAttr>(entry);
     if (!axes || !llvm::all_of(axes, llvm::IsaPred<StringAttr>))
       return param.emitOpError() << "'split' has the entry " << entry
                                  << ", expected a list of names of axes";
-    for (auto axis : axes.getAsRange<StringAttr>())
+    for (auto axis : axes.getAsRange<StringAttr>()) {
       if (!seen.insert(axis).second)
         return param.emitOpError() << "'split' names axis " << axis
                                    << " twice; an axis splits one dimension";
+      std::optional<AxisPart> part = AxisPart::parse(axis);
+      if (!part)
+        return param.emitOpError() << "'split' names " << axis
+                                   << ", expected axes as \"tensor\" or parts of axes as \"tensor:(1)2\"";
+      // The mesh of a model need not have the axis.
+      if (hasAxis(getMesh(param), part->axis) && failed(verifyParts(param, axis, "'split' names")))
+        return failure();
+      for (Attribute other : seen)
+        if (other != axis && overlap(cast<StringAttr>(other), axis))
+          return param.emitOpError() << "'split' names '" << std::min(cast<StringAttr>(other).getValue(), axis.getValue())
+                                     << "' and '" << std::max(cast<StringAttr>(other).getValue(), axis.getValue())
+                                     << "', which overlap; a part of an axis splits one dimension";
+    }
   }
+  return success();
+}
+
+/// Fails unless `padded` is a shape that the type of `param` fits into, with room to spare. (C10)
+static LogicalResult verifyPadded(ParamOp param, ArrayRef<int64_t> padded) {
+  RankedTensorType type = param.getTensorType();
+  if (!param.getPlacement())
+    return param.emitOpError() << "has 'padded' but no placement, which it is a part of";
+  bool fits = padded.size() == type.getShape().size() && padded != type.getShape() &&
+              llvm::all_of(llvm::zip_equal(padded, type.getShape()),
+                           [](auto sizes) { return std::get<0>(sizes) >= std::get<1>(sizes); });
+  if (!fits)
+    return param.emitOpError() << "has 'padded' [" << padded << "], expected sizes of at least those of " << type
+                               << " and one that is more";
+  if (std::optional<int64_t> elements = nn::countElements(padded); !elements || !nn::countBytes(type.clone({*elements})))
+    return param.emitOpError() << "padded to [" << padded << "] " << nn::tooLargeMessage;
   return success();
 }
 
@@ -152,6 +183,8 @@ LogicalResult ParamOp::verify() {
                            << type.getNumElements() << " as the type has";
   }
   if (ArrayAttr split = getSplitAttr(); split && failed(verifySplit(*this, split)))
+    return failure();
+  if (getPadded() && failed(verifyPadded(*this, *getPadded())))
     return failure();
   PlacementAttr placement = getPlacementAttr();
   if (!placement)

@@ -1,6 +1,6 @@
 //===- Placement.cpp - placement and initializer attributes ---------------===//
 
-#include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/AxisParts.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -270,7 +270,7 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError
                        << ", expected a sharding without 'unreduced'";
   for (ArrayAttr axes : compute.getDimAxes())
     for (auto axis : axes.getAsRange<StringAttr>())
-      if (llvm::is_contained(state.getAxes(), axis))
+      if (llvm::any_of(state.getAxes(), [&](StringAttr stored) { return overlap(stored, axis); }))
         return emitError() << "axis " << axis
                            << " splits the parameter in compute and where it is stored; use it for "
                               "one of them";

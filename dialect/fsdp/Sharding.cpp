@@ -1,6 +1,6 @@
 //===- Sharding.cpp - how a value is spread over a mesh -------------------===//
 
-#include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/AxisParts.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/STLExtras.h"
@@ -84,10 +84,18 @@ LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "sharding has " << dimAxes.size() << " dimensions and " << dimOpen.size()
                        << " open marks";
   llvm::SmallSet<StringRef, 4> seen;
+  bool hasParts = false;
   auto add = [&](StringAttr axis) -> LogicalResult {
     if (!seen.insert(axis.getValue()).second)
       return emitError() << "axis '" << axis.getValue()
                          << "' appears twice in a sharding; an axis splits at most one dimension";
+    if (!axis.getValue().contains(':') && !hasParts)
+      return success();
+    hasParts = true;
+    for (StringRef other : seen)
+      if (other != axis.getValue() && overlap(other, axis))
+        return emitError() << "'" << std::min(other, axis.getValue()) << "' and '" << std::max(other, axis.getValue())
+                           << "' in a sharding overlap; a part of an axis splits at most one dimension";
     return success();
   };
   for (ArrayAttr axes : dimAxes)

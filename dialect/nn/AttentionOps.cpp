@@ -148,13 +148,14 @@ LogicalResult RopeOp::verify() {
 // Sharding rules
 //===----------------------------------------------------------------------===//
 
-/// Batch and groups are parallel; the heads of a group, positions, width and parts stay whole.
-static ShardingRule attentionRule(StringRef order, TypeRange inputs) {
+/// Batch, groups and the heads of a group may be split, these where each rank has (heads of) one group; positions, width and
+/// parts stay whole. `heads`: keys and values, which all heads of a group read, have no such factor.
+static ShardingRule attentionRule(StringRef order, TypeRange inputs, FactorKind heads) {
   const AttentionLayout sizes(order, inputs);
   ShardingRule rule;
   rule.factors = {{"batch", sizes.batch, FactorKind::parallel},
                   {"group", sizes.groups, FactorKind::parallel},
-                  {"head", sizes.groups ? sizes.heads / sizes.groups : 1, FactorKind::whole},
+                  {"head", sizes.groups ? sizes.heads / sizes.groups : 1, heads},
                   {"query", sizes.queries, FactorKind::whole},
                   {"key", sizes.keys, FactorKind::whole},
                   {"width", sizes.width, FactorKind::whole}};
@@ -179,14 +180,14 @@ static SmallVector<TensorFactors, 3> inputFactors(StringRef order) {
 static const TensorFactors rowFactors = {{0}, {1, 2}, {3}};
 
 ShardingRule AttentionOp::getShardingRule() {
-  ShardingRule rule = attentionRule(getOrder(), getInputs().getTypes());
+  ShardingRule rule = attentionRule(getOrder(), getInputs().getTypes(), FactorKind::parallel);
   rule.operands = inputFactors(getOrder());
   rule.results = {factorsIn(attentionOutOrder(getOrder()), {1, 2}, 3), rowFactors};
   return rule;
 }
 
 ShardingRule AttentionGradOp::getShardingRule() {
-  ShardingRule rule = attentionRule(getOrder(), getInputs().getTypes());
+  ShardingRule rule = attentionRule(getOrder(), getInputs().getTypes(), FactorKind::sumReduction);
   SmallVector<TensorFactors, 3> inputs = inputFactors(getOrder());
   TensorFactors out = factorsIn(attentionOutOrder(getOrder()), {1, 2}, 3);
   rule.operands = inputs;
@@ -201,6 +202,8 @@ ShardingRule RopeOp::getShardingRule() {
   rule.factors[getDim()].kind = rule.factors.back().kind = FactorKind::whole;
   return rule;
 }
+
+Linearity RopeOp::getLinearity() { return Linearity::additive; }
 
 //===----------------------------------------------------------------------===//
 // Kernels

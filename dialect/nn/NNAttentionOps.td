@@ -96,7 +96,7 @@ def NN_AttentionGradOp : NN_ComputeOp<"attention_grad",
 
 def NN_RopeOp : NN_ComputeOp<"rope", [
     DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["x", "y"]>],
-    ["getKernelCall", "getInPlacePairs", "getPrecisionClass"]> {
+    ["getKernelCall", "getInPlacePairs", "getPrecisionClass"], ["getLinearity"]> {
   let summary = "Rotate pairs of elements by angles that grow with the position";
   let description = [{
     The last dimension of `x` is a row, and `dim` are positions. The elements i and i + width/2 of a row

@@ -270,53 +270,40 @@ static LogicalResult verifyHasRows(Operation *op, RankedTensorType whole, String
   return op->emitOpError() << what << " has rank 0, expected a last dimension to work along";
 }
 
-LogicalResult CrossEntropyOp::verify() {
-  RankedTensorType logits = getLogits().getType();
+/// What the ops on rows of logits have in common: labels and `numbers`, each with its name, one for each row; numbers
+/// of the type of sums.
+static LogicalResult verifyRowsOfLogits(Operation *op, RankedTensorType logits, RankedTensorType labels,
+                                        ArrayRef<std::pair<StringRef, RankedTensorType>> numbers) {
   // (C3)
-  if (failed(verifyHasRows(*this, logits, "'logits'")))
+  if (failed(verifyHasRows(op, logits, "'logits'")))
     return failure();
   // (C1)
-  if (failed(verifyRows(*this, logits, getLabels().getType(), "'labels'")) ||
-      failed(verifyRows(*this, logits, getLoss().getType(), "'loss'")) ||
-      failed(verifyRows(*this, logits, getLogSumExp().getType(), "'log_sum_exp'")))
+  if (failed(verifyRows(op, logits, labels, "'labels'")))
     return failure();
+  for (auto [name, type] : numbers)
+    if (failed(verifyRows(op, logits, type, name)))
+      return failure();
   // (C2)
-  return success(
-      succeeded(verifyElement(*this, logits, getLoss().getType(), "'loss'")) &&
-      succeeded(verifyElement(*this, logits, getLogSumExp().getType(), "'log_sum_exp'")));
+  for (auto [name, type] : numbers)
+    if (failed(verifyElement(op, logits, type, name)))
+      return failure();
+  return success();
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  return verifyRowsOfLogits(*this, getLogits().getType(), getLabels().getType(),
+                            {{"'loss'", getLoss().getType()}, {"'log_sum_exp'", getLogSumExp().getType()}});
 }
 
 LogicalResult PartialCrossEntropyOp::verify() {
-  RankedTensorType logits = getLogits().getType();
-  // (C3)
-  if (failed(verifyHasRows(*this, logits, "'logits'")))
-    return failure();
-  // (C1)
-  if (failed(verifyRows(*this, logits, getLabels().getType(), "'labels'")) ||
-      failed(verifyRows(*this, logits, getMax().getType(), "'max'")) ||
-      failed(verifyRows(*this, logits, getSum().getType(), "'sum'")) ||
-      failed(verifyRows(*this, logits, getPicked().getType(), "'picked'")))
-    return failure();
-  // (C2)
-  return success(succeeded(verifyElement(*this, logits, getMax().getType(), "'max'")) &&
-                 succeeded(verifyElement(*this, logits, getSum().getType(), "'sum'")) &&
-                 succeeded(verifyElement(*this, logits, getPicked().getType(), "'picked'")));
+  return verifyRowsOfLogits(
+      *this, getLogits().getType(), getLabels().getType(),
+      {{"'max'", getMax().getType()}, {"'sum'", getSum().getType()}, {"'picked'", getPicked().getType()}});
 }
 
 LogicalResult CrossEntropyGradOp::verify() {
-  RankedTensorType logits = getLogits().getType();
-  // (C3)
-  if (failed(verifyHasRows(*this, logits, "'logits'")))
-    return failure();
-  // (C1)
-  if (failed(verifyRows(*this, logits, getLabels().getType(), "'labels'")) ||
-      failed(verifyRows(*this, logits, getLogSumExp().getType(), "'log_sum_exp'")) ||
-      failed(verifyRows(*this, logits, getDLoss().getType(), "'d_loss'")))
-    return failure();
-  // (C2)
-  return success(
-      succeeded(verifyElement(*this, logits, getLogSumExp().getType(), "'log_sum_exp'")) &&
-      succeeded(verifyElement(*this, logits, getDLoss().getType(), "'d_loss'")));
+  return verifyRowsOfLogits(*this, getLogits().getType(), getLabels().getType(),
+                            {{"'log_sum_exp'", getLogSumExp().getType()}, {"'d_loss'", getDLoss().getType()}});
 }
 
 LogicalResult ArgmaxOp::verify() {

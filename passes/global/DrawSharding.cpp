@@ -1,6 +1,8 @@
 //===- DrawSharding.cpp - which rank holds which part of a value ----------===//
 
+#include "dialect/fsdp/AxisParts.h"
 #include "passes/Passes.h"
+#include "passes/global/DimensionClasses.h"
 #include "passes/global/StepShardings.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -30,6 +32,9 @@ struct DrawSharding : fsdp::impl::DrawShardingPassBase<DrawSharding> {
   using Base::Base;
 
   void runOnOperation() override {
+    FailureOr<PaddedShapes> padded = PaddedShapes::read(getOperation());
+    if (failed(padded))
+      return signalPassFailure();
     for (StepOp step : getOperation().getOps<StepOp>()) {
       FailureOr<StepShardings> shardings = StepShardings::read(step);
       if (failed(shardings))
@@ -37,7 +42,7 @@ struct DrawSharding : fsdp::impl::DrawShardingPassBase<DrawSharding> {
       for (Operation &op : step.getBody().front())
         for (Value result : op.getResults())
           if (isCalled(&op, result)) {
-            if (failed(draw(gridOf(result, shardings->lookup(result), getMesh(step)))))
+            if (failed(draw(gridOf(result, padded->lookup(result), shardings->lookup(result), getMesh(step)))))
               return signalPassFailure();
             return markAllAnalysesPreserved();
           }
@@ -55,7 +60,7 @@ private:
     return nameOf(result) == value || (read && read.getParam() == value);
   }
 
-  Grid gridOf(Value result, ShardingAttr sharding, MeshAttr mesh) const {
+  Grid gridOf(Value result, ArrayRef<int64_t> padded, ShardingAttr sharding, MeshAttr mesh) const {
     auto type = cast<RankedTensorType>(result.getType());
     Grid grid;
     SmallVector<int64_t> split;
@@ -76,7 +81,7 @@ private:
       grid.ranks[row * grid.columns + column].push_back(rank);
     }
     auto label = [&](int64_t dim, int64_t part) {
-      int64_t size = type.getDimSize(dim), length = llvm::divideCeil(size, partsOf(dim));
+      int64_t size = type.getDimSize(dim), length = llvm::divideCeil(padded[dim], partsOf(dim));
       int64_t begin = std::min(part * length, size), end = std::min(begin + length, size);
       return begin == end ? std::string("padding") : llvm::formatv("[{0}, {1})", begin, end).str();
     };
@@ -96,15 +101,14 @@ private:
     llvm::interleave(
         llvm::seq<int64_t>(0, sharding.getRank()), title,
         [&](int64_t dim) {
-          SmallVector<StringAttr> axes = sharding.getAxes(dim);
-          title << (axes.empty() ? "_" : "");
-          llvm::interleave(axes, title, [&](StringAttr axis) { title << axis.getValue(); }, "+");
+          SmallVector<std::string> axes = spellAxes(mesh, sharding.getAxes(dim));
+          title << (axes.empty() ? "_" : llvm::join(axes, "+"));
         },
         ",");
     if (sharding.getRank() == 0)
       title << "on every rank";
-    for (StringAttr axis : sharding.getUnreduced())
-      title << ", partial over " << axis.getValue();
+    for (const std::string &axis : spellAxes(mesh, sharding.getUnreduced()))
+      title << ", partial over " << axis;
     return grid;
   }
 

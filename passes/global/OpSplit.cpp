@@ -2,6 +2,8 @@
 
 #include "passes/global/OpSplit.h"
 #include "passes/MeshAxes.h"
+#include <numeric>
+#include <optional>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -24,79 +26,157 @@ static bool runsOver(const TensorFactors &tensor, int64_t factor) {
                       [&](const DimFactors &dim) { return llvm::is_contained(dim, factor); });
 }
 
-/// The major factor of a dimension, those of size one aside; -1 if there is none.
-static int64_t majorFactor(const ShardingRule &rule, const DimFactors &dim) {
+/// The factors of a dimension that can be split in it, major to minor: those of size one only where they stand alone.
+static SmallVector<int64_t, 2> splittable(const ShardingRule &rule, const DimFactors &dim) {
+  SmallVector<int64_t, 2> factors;
   for (int64_t factor : dim)
     if (rule.factors[factor].size != 1 || dim.size() == 1)
-      return factor;
-  return -1;
+      factors.push_back(factor);
+  return factors;
 }
 
-/// True where `factor`, which stands in `dim`, can be split into `parts` there.
-static bool splitsIn(const ShardingRule &rule, const DimFactors &dim, int64_t factor,
-                     int64_t parts) {
-  if (majorFactor(rule, dim) != factor)
+namespace {
+/// What one factor gets of the axes of a dimension.
+struct FactorPart {
+  int64_t factor;
+  int64_t parts = 1;
+  /// How many axes, the last of them perhaps with the next factor.
+  size_t axes = 0;
+};
+} // namespace
+
+/// How axes of `sizes` that split `dim` fall to its factors, major to minor: a factor gets what divides it, and the next
+/// one nothing until it is split completely, so that parts of the dimension are parts of the factors. One that has the
+/// dimension for itself gets all, be it uneven. With `mayCut` an axis may fall to two factors. Nothing where axes are left.
+static std::optional<SmallVector<FactorPart, 2>> distribute(const ShardingRule &rule, const DimFactors &dim,
+                                                            ArrayRef<int64_t> sizes, bool mayCut) {
+  SmallVector<int64_t, 2> factors = splittable(rule, dim);
+  SmallVector<FactorPart, 2> result;
+  if (factors.empty())
+    return std::nullopt;
+  if (factors.size() == 1) {
+    FactorPart all{factors.front(), 1, sizes.size()};
+    for (int64_t size : sizes)
+      all.parts *= size;
+    result.push_back(all);
+    return result;
+  }
+  size_t next = 0;
+  int64_t rest = sizes.empty() ? 1 : sizes.front();
+  for (int64_t factor : factors) {
+    FactorPart own{factor};
+    int64_t room = rule.factors[factor].size;
+    while (next < sizes.size()) {
+      const int64_t part = std::gcd(room, rest);
+      if ((part == 1 && rest != 1) || (part != rest && !mayCut))
+        break;
+      ++own.axes;
+      own.parts *= part;
+      room /= part;
+      rest /= part;
+      if (rest != 1)
+        break;
+      ++next;
+      rest = next < sizes.size() ? sizes[next] : 1;
+    }
+    result.push_back(own);
+    if (room != 1 || next == sizes.size())
+      break;
+  }
+  if (next < sizes.size())
+    return std::nullopt;
+  return result;
+}
+
+/// True where every tensor of the op has parts of its dimensions where factors have such parts (0: no axes): the factors
+/// before one that is split are split completely, and all but one that is alone evenly.
+static bool leavesParts(const ShardingRule &rule, ArrayRef<int64_t> parts) {
+  auto fits = [&](const DimFactors &dim) {
+    SmallVector<int64_t, 2> factors = splittable(rule, dim);
+    for (int64_t factor : dim)
+      if (parts[factor] != 0 && !llvm::is_contained(factors, factor))
+        return false;
+    if (factors.size() < 2)
+      return true;
+    bool complete = true;
+    for (int64_t factor : factors) {
+      if (parts[factor] != 0 && (!complete || rule.factors[factor].size % parts[factor] != 0))
+        return false;
+      complete &= parts[factor] == rule.factors[factor].size;
+    }
+    return true;
+  };
+  auto fitsAll = [&](const TensorFactors &tensor) { return llvm::all_of(tensor, fits); };
+  return llvm::all_of(rule.operands, fitsAll) && llvm::all_of(rule.results, fitsAll);
+}
+
+bool OpSplit::admits(const ShardingRule &rule, const DimFactors &dim, ArrayRef<int64_t> sizes, bool overMicrobatches,
+                     bool mayCut) {
+  // Which samples a microbatch has is not known before it runs: indices cannot be renumbered.
+  if (overMicrobatches && llvm::any_of(dim, [&](int64_t factor) { return rule.factors[factor].indexed; }))
     return false;
-  // Parts of a merged dimension are rows of its major factor only if all are equally long.
-  bool alone = llvm::all_of(
-      dim, [&](int64_t other) { return other == factor || rule.factors[other].size == 1; });
-  return alone || rule.factors[factor].size % parts == 0;
+  std::optional<SmallVector<FactorPart, 2>> split = distribute(rule, dim, sizes, mayCut);
+  if (!split)
+    return false;
+  SmallVector<int64_t> parts(rule.factors.size(), 0);
+  for (const FactorPart &own : *split) {
+    if (own.axes != 0 && rule.factors[own.factor].kind == FactorKind::whole)
+      return false;
+    parts[own.factor] = own.axes == 0 ? 0 : own.parts;
+  }
+  return leavesParts(rule, parts);
 }
 
 bool OpSplit::admits(const ShardingRule &rule, MeshAttr mesh, const DimFactors &dim,
                      ArrayRef<StringAttr> axes) {
-  int64_t factor = majorFactor(rule, dim);
-  if (factor < 0 || rule.factors[factor].kind == FactorKind::whole)
-    return false;
-  // Which samples a microbatch has is not known before it runs: indices cannot be renumbered.
-  if (rule.factors[factor].indexed && llvm::is_contained(axes, kMicrobatchAxis))
-    return false;
-  int64_t parts = mesh.getSize(axes);
-  auto fits = [&](const TensorFactors &tensor) {
-    return llvm::all_of(tensor, [&](const DimFactors &other) {
-      return !llvm::is_contained(other, factor) || splitsIn(rule, other, factor, parts);
-    });
-  };
-  return llvm::all_of(rule.operands, fits) && llvm::all_of(rule.results, fits);
+  SmallVector<int64_t> sizes =
+      llvm::map_to_vector(axes, [&](StringAttr axis) { return mesh.getAxisSize(axis); });
+  return admits(rule, dim, sizes, llvm::is_contained(axes, kMicrobatchAxis), /*mayCut=*/false);
+}
+
+/// Gives `factor` the axes `wanted`, or fails where another has one of them or a tensor would not be in parts.
+LogicalResult OpSplit::give(int64_t factor, ArrayRef<StringAttr> wanted) {
+  for (const AxisList &others : factorAxes)
+    for (StringAttr other : others)
+      if (llvm::is_contained(wanted, other))
+        return failure();
+  factorAxes[factor] = AxisList(wanted);
+  SmallVector<int64_t> parts = llvm::map_to_vector(
+      factorAxes, [&](const AxisList &axes) { return axes.empty() ? 0 : mesh.getSize(axes); });
+  if (leavesParts(rule, parts))
+    return success();
+  factorAxes[factor].clear();
+  return failure();
 }
 
 void OpSplit::take(const TensorFactors &tensor, const DimAxes &axes, bool reducedOnly) {
   for (size_t index = 0; index < tensor.size(); ++index) {
-    const DimFactors &dim = tensor[index];
-    const AxisList &wanted = axes[index];
-    if (wanted.empty() || !admits(rule, mesh, dim, wanted))
+    ArrayRef<StringAttr> wanted = axes[index];
+    if (wanted.empty() || !admits(rule, mesh, tensor[index], wanted))
       continue;
-    int64_t factor = majorFactor(rule, dim);
-    // What stands in a result is split as that is, be it reduced away for another.
-    bool open = !reducedOnly || (isReadAway(rule.factors[factor]) &&
-                                 llvm::none_of(rule.results, [&](const TensorFactors &result) {
-                                   return runsOver(result, factor);
-                                 }));
-    if (!factorAxes[factor].empty() || !open)
-      continue;
-    bool taken = llvm::any_of(factorAxes, [&](const AxisList &others) {
-      return llvm::any_of(others,
-                          [&](StringAttr other) { return llvm::is_contained(wanted, other); });
-    });
-    if (!taken)
-      factorAxes[factor] = wanted;
+    SmallVector<int64_t> sizes =
+        llvm::map_to_vector(wanted, [&](StringAttr axis) { return mesh.getAxisSize(axis); });
+    SmallVector<FactorPart, 2> parts = *distribute(rule, tensor[index], sizes, /*mayCut=*/false);
+    for (const FactorPart &own : parts) {
+      ArrayRef<StringAttr> part = wanted.take_front(own.axes);
+      wanted = wanted.drop_front(own.axes);
+      // The next factor follows one that is split as the dimension is.
+      if (part.empty() || ArrayRef<StringAttr>(factorAxes[own.factor]) == part)
+        continue;
+      // What stands in a result is split as that is, be it reduced away for another.
+      bool open = !reducedOnly || (isReadAway(rule.factors[own.factor]) &&
+                                   llvm::none_of(rule.results, [&](const TensorFactors &result) {
+                                     return runsOver(result, own.factor);
+                                   }));
+      if (!factorAxes[own.factor].empty() || !open || failed(give(own.factor, part)))
+        break;
+    }
   }
 }
 
 /// A tensor without dimensions in the rule (a scalar beside tensors) takes part in nothing.
 static bool takesPart(const TensorFactors &tensor, const DimAxes &axes) {
   return tensor.size() == axes.size();
-}
-
-OpSplit OpSplit::suggest(const ShardingRule &rule, MeshAttr mesh, ArrayRef<DimAxes> operands,
-                         ArrayRef<DimAxes> results) {
-  OpSplit split(rule, mesh);
-  for (auto [tensor, axes] : llvm::zip_equal(rule.results, results))
-    split.take(tensor, axes, /*reducedOnly=*/false);
-  for (auto [tensor, axes] : llvm::zip_equal(rule.operands, operands))
-    if (takesPart(tensor, axes))
-      split.take(tensor, axes, /*reducedOnly=*/false);
-  return split;
 }
 
 OpSplit OpSplit::settle(const ShardingRule &rule, MeshAttr mesh, ArrayRef<DimAxes> operands,
@@ -113,8 +193,9 @@ OpSplit OpSplit::settle(const ShardingRule &rule, MeshAttr mesh, ArrayRef<DimAxe
 DimAxes OpSplit::project(const TensorFactors &tensor) const {
   DimAxes axes;
   for (const DimFactors &dim : tensor) {
-    int64_t factor = majorFactor(rule, dim);
-    axes.push_back(factor < 0 ? AxisList() : factorAxes[factor]);
+    axes.emplace_back();
+    for (int64_t factor : splittable(rule, dim))
+      llvm::append_range(axes.back(), factorAxes[factor]);
   }
   return axes;
 }

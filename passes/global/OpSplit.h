@@ -14,7 +14,7 @@ using DimAxes = SmallVector<AxisList>;
 
 /// How one op is split over a mesh: the axes of each factor of its sharding rule. An axis splits
 /// at most one factor. A factor is split only where every tensor it runs over can follow: it is
-/// not `whole`, it is the major one of each dimension it stands in, and where it shares a dimension
+/// not `whole`, what is major to it in a dimension is split completely, and where it shares a dimension
 /// with others it divides evenly.
 ///
 /// This is the one place that relates shardings across an op: propagation carries them
@@ -22,11 +22,6 @@ using DimAxes = SmallVector<AxisList>;
 /// must outlive it.
 class OpSplit {
 public:
-  /// The split that `operands` and `results` (axes per dimension) suggest to an op whose results
-  /// are still open: a factor takes the axes of the first tensor that has any, results first.
-  static OpSplit suggest(const nn::ShardingRule &rule, MeshAttr mesh, ArrayRef<DimAxes> operands,
-                         ArrayRef<DimAxes> results);
-
   /// The split of an op whose results are settled: factors of results are split as the results
   /// are, factors that are reduced away for all of them as the first operand that is split along
   /// them.
@@ -39,6 +34,9 @@ public:
   /// True where dimension `dim` (with these factors) of a tensor may be split over `axes`.
   static bool admits(const nn::ShardingRule &rule, MeshAttr mesh, const nn::DimFactors &dim,
                      ArrayRef<StringAttr> axes);
+  /// The same for axes of these sizes. `mayCut`: they may be cut, so that factors of the dimension get parts of an axis.
+  static bool admits(const nn::ShardingRule &rule, const nn::DimFactors &dim, ArrayRef<int64_t> sizes,
+                     bool overMicrobatches, bool mayCut);
 
   /// The axes of factor `factor`.
   ArrayRef<StringAttr> getAxes(int64_t factor) const { return factorAxes[factor]; }
@@ -53,6 +51,7 @@ private:
   /// Gives the factors of `tensor` the axes of its dimensions; with `reducedOnly` only those that
   /// are reduced away.
   void take(const nn::TensorFactors &tensor, const DimAxes &axes, bool reducedOnly);
+  LogicalResult give(int64_t factor, ArrayRef<StringAttr> wanted);
 
   const nn::ShardingRule &rule;
   MeshAttr mesh;

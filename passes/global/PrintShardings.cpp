@@ -1,6 +1,8 @@
 //===- PrintShardings.cpp - the shardings of a step as a table ------------===//
 
+#include "dialect/fsdp/AxisParts.h"
 #include "passes/Passes.h"
+#include "passes/global/DimensionClasses.h"
 #include "passes/global/StepShardings.h"
 #include "llvm/Support/GlobPattern.h"
 
@@ -13,9 +15,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// `a+b`, or `_` where there are none.
-static std::string join(ArrayRef<StringAttr> axes) {
-  std::string text = llvm::join(
-      llvm::map_range(axes, [](StringAttr axis) { return axis.getValue(); }), "+");
+static std::string join(MeshAttr mesh, ArrayRef<StringAttr> axes) {
+  std::string text = llvm::join(spellAxes(mesh, axes), "+");
   return text.empty() ? "_" : text;
 }
 
@@ -36,6 +37,9 @@ struct PrintShardings : fsdp::impl::PrintShardingsPassBase<PrintShardings> {
       getOperation().emitError() << "option 'only' is '" << only << "', which is no pattern: " << why;
       return signalPassFailure();
     }
+    FailureOr<PaddedShapes> padded = PaddedShapes::read(getOperation());
+    if (failed(padded))
+      return signalPassFailure();
     for (StepOp step : getOperation().getOps<StepOp>()) {
       FailureOr<StepShardings> shardings = StepShardings::read(step);
       if (failed(shardings))
@@ -44,7 +48,7 @@ struct PrintShardings : fsdp::impl::PrintShardingsPassBase<PrintShardings> {
       for (Operation &op : step.getBody().front())
         for (Value value : op.getResults())
           if (pattern->match(nameOf(value)))
-            rows.push_back(rowOf(value, shardings->lookup(value), getMesh(step)));
+            rows.push_back(rowOf(value, padded->lookup(value), shardings->lookup(value), getMesh(step)));
       llvm::errs() << "shardings of step '" << step.getSymName() << "'\n";
       print(rows);
     }
@@ -52,22 +56,22 @@ struct PrintShardings : fsdp::impl::PrintShardingsPassBase<PrintShardings> {
   }
 
 private:
-  static Row rowOf(Value value, ShardingAttr sharding, MeshAttr mesh) {
+  static Row rowOf(Value value, ArrayRef<int64_t> padded, ShardingAttr sharding, MeshAttr mesh) {
     auto type = cast<RankedTensorType>(value.getType());
-    SmallVector<int64_t> local = sharding.getLocalShape(type.getShape(), mesh);
+    SmallVector<int64_t> local = sharding.getLocalShape(padded, mesh);
     int64_t bits = type.getElementTypeBitWidth();
     for (int64_t size : local)
       bits *= size;
     std::string split;
     for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
-      split += (dim == 0 ? "" : ",") + join(sharding.getAxes(dim));
+      split += (dim == 0 ? "" : ",") + join(mesh, sharding.getAxes(dim));
     return {nameOf(value),
             value.getDefiningOp()->getName().getStringRef().str(),
             joinSizes(type.getShape()),
             split,
             joinSizes(local),
             std::to_string(llvm::divideCeil(bits, 8)),
-            sharding.getUnreduced().empty() ? "" : join(sharding.getUnreduced())};
+            sharding.getUnreduced().empty() ? "" : join(mesh, sharding.getUnreduced())};
   }
 
   static void print(ArrayRef<Row> rows) {

@@ -1,6 +1,7 @@
 //===- Propagate.cpp - give every value a sharding ------------------------===//
 
 #include "passes/MeshAxes.h"
+#include "passes/MeshParts.h"
 #include "passes/Passes.h"
 #include "passes/global/ShardingWarnings.h"
 #include "llvm/Support/GlobPattern.h"
@@ -20,7 +21,7 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     std::vector<std::string> others(batchAxes.begin(), batchAxes.end());
-    if (failed(checkAxes(module, others)) || failed(addMicrobatches(module)))
+    if (failed(cutMeshAsNamed(module)) || failed(checkAxes(module, others)) || failed(addMicrobatches(module)))
       return signalPassFailure();
     SmallVector<StepOp> steps(module.getOps<StepOp>());
     if (steps.empty())
@@ -30,13 +31,9 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
                                      "'fsdp.mesh @mesh <[\"fsdp\"=1]>'";
       return signalPassFailure();
     }
-    SmallVector<StringAttr> axes = getBatchAxes(getMesh(steps.front()), others);
-    if (accumulate.value > 1)
-      axes.push_back(StringAttr::get(&getContext(), kMicrobatchAxis));
-    FailureOr<ShardingProblem> problem = ShardingProblem::build(steps, axes);
+    FailureOr<ShardingProblem> problem = solve(module, steps, others);
     if (failed(problem))
       return signalPassFailure();
-    problem->solve();
     if (failed(explainShardings(steps, *problem)))
       return signalPassFailure();
     closeParameters(module, *problem);
@@ -58,11 +55,36 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
       for (auto move : step.getBody().getOps<ReshardOp>())
         if (!given.contains(move))
           moves.push_back(move);
-      warnOfReplication(shardings, moves);
+      warnOfReplication(shardings, moves, getSampleAxes(steps, others));
     }
   }
 
 private:
+  /// The axes that split samples, that of microbatches included.
+  SmallVector<StringAttr> getSampleAxes(ArrayRef<StepOp> steps, ArrayRef<std::string> others) {
+    SmallVector<StringAttr> axes = getBatchAxes(getMesh(steps.front()), others);
+    if (accumulate.value > 1)
+      axes.push_back(StringAttr::get(&getContext(), kMicrobatchAxis));
+    return axes;
+  }
+
+  /// Propagates; where the solution has parts of axes, cuts the mesh there and propagates again: then these are axes.
+  FailureOr<ShardingProblem> solve(ModuleOp module, ArrayRef<StepOp> steps, ArrayRef<std::string> others) {
+    while (true) {
+      FailureOr<ShardingProblem> problem = ShardingProblem::build(steps, getSampleAxes(steps, others));
+      if (failed(problem))
+        return failure();
+      problem->solve(/*subAxes=*/true);
+      SmallVector<AxisCut> cuts = problem->getCuts();
+      if (cuts.empty())
+        return problem;
+      if (!cutMesh(module, cuts)) {
+        problem->solve(/*subAxes=*/false);
+        return problem;
+      }
+    }
+  }
+
   /// Gives the mesh the axis over which microbatches follow one another, innermost.
   LogicalResult addMicrobatches(ModuleOp module) {
     auto meshes = module.getOps<MeshOp>();
@@ -98,7 +120,7 @@ private:
       return success();
     MeshOp mesh = *meshes.begin();
     for (const std::string &name : others)
-      if (mesh.getMesh().getAxisIndex(name) < 0)
+      if (!hasAxis(mesh.getMesh(), name))
         return mesh.emitError() << "option 'batch-axes' names axis '" << name << "', got mesh "
                                 << mesh.getMesh() << "; name one of its axes";
     if (StringAttr unused = findUnusedAxis(module, others))

@@ -1,6 +1,7 @@
 //===- ReshardAfterForward.cpp - what is kept from forward to backward ----===//
 
 #include "passes/Passes.h"
+#include "passes/MeshParts.h"
 #include "passes/ShardSpec.h"
 
 namespace mlir::fsdp {
@@ -51,8 +52,16 @@ void ReshardAfterForward::runOnOperation() {
     module.emitError() << "--reshard-after-forward got '" << when << "', expected " << reshardForm;
     return signalPassFailure();
   }
-  SmallVector<StringAttr> axes = llvm::map_to_vector(
-      choice->axes, [&](const std::string &axis) { return StringAttr::get(&getContext(), axis); });
+  if (failed(cutMeshAsNamed(module, choice->axes, "--reshard-after-forward got '" + when + "', which")))
+    return signalPassFailure();
+  SmallVector<StringAttr> axes;
+  for (const std::string &axis : choice->axes) {
+    std::optional<SmallVector<StringAttr>> parts = findAxes(getMesh(module), axis);
+    if (parts && !parts->empty())
+      llvm::append_range(axes, *parts);
+    else // which no placement has
+      axes.push_back(StringAttr::get(&getContext(), axis));
+  }
   for (auto param : module.getOps<ParamOp>())
     if (failed(set(param, choice->reshard, axes)))
       return signalPassFailure();

@@ -1,6 +1,7 @@
 //===- ShardParameters.cpp - where every parameter is stored --------------===//
 
 #include "passes/Passes.h"
+#include "passes/MeshParts.h"
 #include "passes/ShardSpec.h"
 #include "passes/global/Strategies.h"
 #include "llvm/Support/GlobPattern.h"
@@ -37,9 +38,12 @@ private:
   ShardingAttr takeSplit(ParamOp param, MeshOp mesh);
   LogicalResult place(ParamOp param, MeshOp mesh, MutableArrayRef<ShardRule> rules);
 
-  SmallVector<StringAttr> getAxes(ArrayRef<std::string> names) {
-    return llvm::map_to_vector(
-        names, [&](const std::string &name) { return StringAttr::get(&getContext(), name); });
+  /// The axes of the mesh that `names` stand for; the mesh has been cut so.
+  static SmallVector<StringAttr> getAxes(ArrayRef<std::string> names, MeshAttr mesh) {
+    SmallVector<StringAttr> axes;
+    for (const std::string &name : names)
+      llvm::append_range(axes, *findAxes(mesh, name));
+    return axes;
   }
 
   const Strategy *scheme = nullptr;
@@ -66,7 +70,7 @@ LogicalResult ShardParameters::chooseStrategy(MeshOp mesh) {
 
 FailureOr<ShardRule> ShardParameters::parseRule(StringRef text) {
   auto fail = [&] { return getOperation().emitError() << "--shard got '" << text << "', "; };
-  auto [glob, spec] = text.rsplit(':');
+  auto [glob, spec] = splitShardPattern(text);
   if (glob.empty() || spec.empty())
     return fail() << "expected PATTERN:SPEC";
   llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
@@ -103,24 +107,27 @@ FailureOr<PlacementAttr> ShardParameters::store(ParamOp param, MeshAttr mesh,
   // What the model itself says holds unless the user of the compiler says otherwise.
   if (param.getPlacement() && !(rule && rule->spec.storage))
     return param.getPlacementAttr();
-  bool hasAxis = mesh.getAxisIndex(storageAxis) >= 0;
+  bool isSharded = hasAxis(mesh, storageAxis);
   bool small = type.getNumElements() < minShardSize.value;
   ShardSpec::Storage storage;
   if (rule && rule->spec.storage)
     storage = *rule->spec.storage;
-  else if (scheme->splits() && hasAxis && !small)
+  else if (scheme->splits() && isSharded && !small)
     storage.kind = StorageKind::flat;
   if (storage.kind != StorageKind::replicated && storage.axes.empty())
     storage.axes.push_back(storageAxis.str());
   for (const std::string &axis : storage.axes)
-    if (mesh.getAxisIndex(axis) < 0)
+    if (!hasAxis(mesh, axisOf(axis)))
       return param.emitOpError() << "is to be sharded by '" << rule->text
-                                 << "', but the mesh has no axis '" << axis << "'";
+                                 << "', but the mesh has no axis '" << axisOf(axis) << "'";
   if (storage.kind == StorageKind::dimension && storage.dim >= type.getRank())
     return param.emitOpError() << "of type " << type << " is to be split along dimension "
                                << storage.dim << " by '" << rule->text
                                << "', expected a dimension below " << type.getRank();
-  auto layout = LayoutAttr::get(&getContext(), storage.kind, storage.dim, getAxes(storage.axes));
+  SmallVector<StringAttr> axes = getAxes(storage.axes, mesh);
+  if (axes.empty() && !storage.axes.empty()) // parts of an axis of size 1
+    axes.push_back(StringAttr::get(&getContext(), axisOf(storage.axes.front())));
+  auto layout = LayoutAttr::get(&getContext(), storage.kind, storage.dim, axes);
   return scheme->place(layout, type.getElementType());
 }
 
@@ -130,15 +137,16 @@ FailureOr<ShardingAttr> ShardParameters::readCompute(ParamOp param, MeshOp mesh,
   const std::vector<std::vector<std::string>> &dims = *rule.spec.compute;
   if (static_cast<int64_t>(dims.size()) != type.getRank())
     return param.emitOpError() << "of type " << type << " is to be split by '" << rule.text
-                               << "', which has " << dims.size() << " entries, expected "
+                               << "', which has " << dims.size()
+                               << (dims.size() == 1 ? " entry" : " entries") << ", expected "
                                << type.getRank() << ", one for each dimension";
   SmallVector<ArrayAttr> axes;
   for (const std::vector<std::string> &dim : dims) {
     for (const std::string &axis : dim)
-      if (mesh.getMesh().getAxisIndex(axis) < 0)
+      if (!hasAxis(mesh.getMesh(), axisOf(axis)))
         return param.emitOpError() << "is to be split by '" << rule.text
-                                   << "', but the mesh has no axis '" << axis << "'";
-    axes.push_back(getAxisArray(&getContext(), getAxes(dim)));
+                                   << "', but the mesh has no axis '" << axisOf(axis) << "'";
+    axes.push_back(getAxisArray(&getContext(), getAxes(dim, mesh.getMesh())));
   }
   ShardingAttr sharding = ShardingAttr::getChecked(
       [&] { return param.emitOpError() << "is to be split by '" << rule.text << "': "; },
@@ -216,6 +224,12 @@ void ShardParameters::runOnOperation() {
       return signalPassFailure();
     rules.push_back(std::move(*rule));
   }
+  // Once all parts of axes are known that anything names.
+  for (const ShardRule &rule : rules)
+    if (failed(cutMeshAsNamed(module, rule.spec.getAxes(), "--shard got '" + rule.text + "', which")))
+      return signalPassFailure();
+  if (failed(cutMeshAsNamed(module)))
+    return signalPassFailure();
   for (ParamOp param : params)
     if (failed(place(param, mesh, rules)))
       return signalPassFailure();

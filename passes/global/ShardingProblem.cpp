@@ -1,12 +1,14 @@
 //===- ShardingProblem.cpp - steps as a propagation problem ---------------===//
 //
 // Translates the ops of all steps into values and rules (passes/propagation/), and the solution
-// back. What fsdp-partition cannot make is refused to the solver here, value by value: parts of axes, dimensions
+// back. What fsdp-partition cannot make is refused to the solver here, value by value: dimensions
 // whose shards would not be even (OpSplit::admits).
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/global/ShardingProblem.h"
+#include "passes/MeshAxes.h"
+#include "passes/propagation/Projection.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -16,10 +18,16 @@ static bool isReduced(const nn::Factor &factor) {
   return factor.kind == nn::FactorKind::sumReduction || factor.kind == nn::FactorKind::maxReduction;
 }
 
-static propagation::Mapping mappingOf(const nn::TensorFactors &tensor) {
+/// A factor of size 1 beside others is left out: the last of those others need not divide by its axes (heads, each a group of
+/// its own).
+static propagation::Mapping mappingOf(const nn::ShardingRule &rule, const nn::TensorFactors &tensor) {
   propagation::Mapping dims;
-  for (const nn::DimFactors &dim : tensor)
-    dims.emplace_back(dim.begin(), dim.end());
+  for (const nn::DimFactors &dim : tensor) {
+    dims.emplace_back();
+    for (int64_t factor : dim)
+      if (rule.factors[factor].size != 1 || dim.size() == 1)
+        dims.back().push_back(factor);
+  }
   return dims;
 }
 
@@ -171,18 +179,17 @@ void ShardingProblem::addOp(Operation *op) {
   }
   propagation::Op node;
   node.kind = kindOf(op, *rule->second);
-  for (auto [index, factor] : llvm::enumerate(rule->second->factors)) {
-    bool splits = OpSplit::admits(*rule->second, mesh, {static_cast<int64_t>(index)}, {});
-    node.factors.push_back({factor.size, !isReduced(factor) && factor.kind != nn::FactorKind::whole,
-                            /*blocked=*/!splits});
+  for (const nn::Factor &factor : rule->second->factors) {
+    const bool isWhole = factor.kind == nn::FactorKind::whole;
+    node.factors.push_back({factor.size, !isReduced(factor) && !isWhole, /*blocked=*/isWhole});
   }
   for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule->second->operands)) {
     node.operands.push_back(numbers.lookup(operand));
-    node.operandDims.push_back(mappingOf(tensor));
+    node.operandDims.push_back(mappingOf(*rule->second, tensor));
   }
   for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule->second->results)) {
     node.results.push_back(numbers.lookup(result));
-    node.resultDims.push_back(mappingOf(tensor));
+    node.resultDims.push_back(mappingOf(*rule->second, tensor));
   }
   problem.ops.push_back(std::move(node));
   ops.push_back(op);
@@ -190,15 +197,30 @@ void ShardingProblem::addOp(Operation *op) {
 
 bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &axes) const {
   auto result = cast<OpResult>(values[value]);
+  SmallVector<int64_t> sizes;
+  bool overMicrobatches = false, cutsAll = mayCut;
+  for (const propagation::Axis &axis : axes) {
+    sizes.push_back(axis.size);
+    // What samples are loaded by is cut only where a user asks for it.
+    StringAttr name = mesh.getAxisNames()[axis.index];
+    const bool splitsBatch = llvm::is_contained(batchAxes, name);
+    if (!isWhole(problem.mesh, axis) && splitsBatch)
+      return false;
+    cutsAll &= !splitsBatch;
+    overMicrobatches |= name == kMicrobatchAxis;
+  }
   if (auto read = dyn_cast<ReadOp>(result.getOwner())) {
     auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(read, read.getParamAttr());
-    return param.getPlacementAttr().admitsCompute(param.getTensorType().getShape(), dim, toNames(axes), mesh);
+    PlacementAttr placement = param.getPlacementAttr();
+    // Parts of parts are parts, where it is stored along the dimension too (PlacementAttr::admitsCompute).
+    return placement.getKind() != StorageKind::dimension || placement.getDim() != dim || axes.empty() ||
+           param.getTensorType().getDimSize(dim) % (propagation::sizeOf(axes) * mesh.getSize(placement.getAxes())) == 0;
   }
   auto rule = rules.find(result.getOwner());
   if (rule == rules.end() || isa<ConstraintOp>(result.getOwner()))
     return true;
-  return OpSplit::admits(*rule->second, mesh,
-                         rule->second->results[result.getResultNumber()][dim], toNames(axes));
+  const nn::DimFactors &factors = rule->second->results[result.getResultNumber()][dim];
+  return OpSplit::admits(*rule->second, factors, sizes, overMicrobatches, cutsAll);
 }
 
 FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,
@@ -214,7 +236,8 @@ FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,
   return std::move(built);
 }
 
-void ShardingProblem::solve() {
+void ShardingProblem::solve(bool subAxes) {
+  mayCut = subAxes;
   applyConstraints(problem);
   // What an op cannot make it is not asked for, be it by a constraint on its result.
   for (auto [number, node] : llvm::enumerate(problem.values))
@@ -225,9 +248,46 @@ void ShardingProblem::solve() {
     return admits(value, dim, axes);
   };
   propagation::Options options;
-  // fsdp-partition splits by whole axes.
-  options.subAxes = false;
+  options.subAxes = subAxes;
   solution = propagation::propagate(problem, options);
+}
+
+SmallVector<AxisCut> ShardingProblem::getCuts() const {
+  SmallVector<AxisCut> cuts;
+  auto addCut = [&](const propagation::Axis &axis, int64_t position) {
+    StringAttr name = mesh.getAxisNames()[axis.index];
+    if (position == 1 || position == problem.mesh.sizes[axis.index] || llvm::is_contained(batchAxes, name))
+      return;
+    AxisPart part = *AxisPart::parse(name);
+    position *= part.before;
+    if (llvm::none_of(cuts, [&](const AxisCut &cut) { return cut.axis == part.axis && cut.position == position; }))
+      cuts.push_back({part.axis.str(), position});
+  };
+  auto add = [&](const propagation::AxisList &axes) {
+    for (const propagation::Axis &axis : axes) {
+      addCut(axis, axis.pre);
+      addCut(axis, axis.next());
+    }
+  };
+  for (const propagation::Sharding &sharding : solution.shardings)
+    for (const propagation::DimSharding &dim : sharding.dims)
+      add(dim.axes);
+  // An axis that splits a dimension of several factors may be one of them and a part of the next.
+  for (const propagation::Op &op : problem.ops) {
+    auto addFactors = [&](int value, const propagation::Mapping &dims) {
+      if (llvm::none_of(dims, [](const std::vector<int> &factors) { return factors.size() > 1; }))
+        return;
+      propagation::TensorProjection tensor = project(op, dims, solution.shardings[value]);
+      for (auto [factor, sharding] : llvm::zip_equal(op.factors, tensor.factors))
+        if (!factor.blocked)
+          add(sharding.axes);
+    };
+    for (auto [value, dims] : llvm::zip_equal(op.operands, op.operandDims))
+      addFactors(value, dims);
+    for (auto [value, dims] : llvm::zip_equal(op.results, op.resultDims))
+      addFactors(value, dims);
+  }
+  return cuts;
 }
 
 DimAxes ShardingProblem::axesOf(Value value) const {

@@ -3,6 +3,7 @@
 #ifndef PASSES_GLOBAL_SHARDINGPROBLEM_H
 #define PASSES_GLOBAL_SHARDINGPROBLEM_H
 
+#include "passes/MeshParts.h"
 #include "passes/global/OpSplit.h"
 #include "passes/propagation/Problem.h"
 #include "llvm/ADT/DenseMap.h"
@@ -32,7 +33,11 @@ public:
   /// that store it. All reads of a parameter are one value. Emits an error and fails for an op without a rule.
   static FailureOr<ShardingProblem> build(ArrayRef<StepOp> steps, ArrayRef<StringAttr> batchAxes);
 
-  void solve();
+  /// With `subAxes`, dimensions may be split over parts of axes; getCuts says which. The functions below expect that it
+  /// is none.
+  void solve(bool subAxes);
+  /// Where the solution cuts axes of the mesh, each cut once, in the order of the ops.
+  SmallVector<AxisCut> getCuts() const;
 
   /// The axes of each dimension of `value`, once solved.
   DimAxes axesOf(Value value) const;
@@ -62,6 +67,7 @@ private:
   AxisList toNames(const propagation::AxisList &axes) const;
 
   MeshAttr mesh;
+  bool mayCut = false;
   SmallVector<StringAttr> batchAxes;
   propagation::Problem problem;
   propagation::Solution solution;

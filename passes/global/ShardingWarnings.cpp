@@ -1,6 +1,7 @@
 //===- ShardingWarnings.cpp - shardings that cost more than they seem -----===//
 
 #include "passes/global/ShardingWarnings.h"
+#include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/MeshAxes.h"
 
@@ -8,10 +9,11 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// "'tensor'", "'data' and 'tensor'", "no axis"
-static std::string listAxes(ArrayRef<StringAttr> axes) {
+static std::string listAxes(MeshAttr mesh, ArrayRef<StringAttr> axes) {
   if (axes.empty())
     return "no axis";
-  return llvm::join(llvm::map_range(axes, [](StringAttr axis) { return "'" + axis.str() + "'"; }), " and ");
+  return llvm::join(
+      llvm::map_range(spellAxes(mesh, axes), [](const std::string &axis) { return "'" + axis + "'"; }), " and ");
 }
 
 /// The axes of `dim` that split something: axes of size 1 do not.
@@ -38,38 +40,57 @@ void mlir::fsdp::warnOfContradictions(StepOp step) {
         continue;
       InFlightDiagnostic diag = constraint.emitWarning()
                                 << "asks for dimension " << dim << " of '" << nameOf(constraint.getInput())
-                                << "' over " << listAxes(axes) << ", another constraint for the same over "
-                                << listAxes(others) << ": it is moved from one to the other; ask for one of them";
+                                << "' over " << listAxes(mesh, axes) << ", another constraint for the same over "
+                                << listAxes(mesh, others) << ": it is moved from one to the other; ask for one of them";
       diag.attachNote(first.getLoc()) << "the other constraint is here";
       break;
     }
   }
 }
 
-void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<ReshardOp> moves) {
+/// All axes that split a dimension.
+static SmallVector<StringAttr> getSplit(ShardingAttr sharding, MeshAttr mesh) {
+  SmallVector<StringAttr> axes;
+  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+    llvm::append_range(axes, getSplit(sharding, dim, mesh));
+  return axes;
+}
+
+void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<ReshardOp> moves,
+                                   ArrayRef<StringAttr> batchAxes) {
   for (ReshardOp move : moves) {
+    // A constraint is what the user asked for.
+    if (move->use_empty() || llvm::any_of(move->getUsers(), llvm::IsaPred<ConstraintOp>))
+      continue;
     Value value = move.getInput();
     ShardingAttr from = shardings.lookup(value), to = move.getSharding();
     auto type = cast<RankedTensorType>(value.getType());
     MeshAttr mesh = getMesh(move);
-    SmallVector<StringAttr> gathered;
-    for (int64_t dim = 0; dim < from.getRank(); ++dim)
-      llvm::append_range(gathered, getSplit(from, dim, mesh));
-    bool isWhole = llvm::all_of(to.getDimAxes(), [](ArrayAttr axes) { return axes.empty(); });
-    if (!isWhole || gathered.empty() || llvm::is_contained(gathered, kMicrobatchAxis) || move->use_empty())
+    SmallVector<StringAttr> gathered = getSplit(from, mesh), kept = getSplit(to, mesh);
+    llvm::erase_if(gathered, [&](StringAttr axis) { return llvm::is_contained(kept, axis); });
+    if (gathered.empty() || llvm::is_contained(gathered, kMicrobatchAxis))
+      continue;
+    auto splitsBatch = [&](StringAttr axis) { return llvm::is_contained(batchAxes, axis); };
+    // Samples that stay where they are while the rest is gathered; a batch that is gathered in part is none of it.
+    if (!kept.empty() && (!llvm::all_of(kept, splitsBatch) || llvm::any_of(gathered, splitsBatch)))
       continue;
     int64_t bytes = type.getElementTypeBitWidth() / 8, part = bytes;
-    for (int64_t size : type.getShape())
+    for (int64_t size : to.getLocalShape(type.getShape(), mesh))
       bytes *= size;
     for (int64_t size : from.getLocalShape(type.getShape(), mesh))
       part *= size;
-    std::string whole;
-    for (int64_t dim = 0; dim < to.getRank(); ++dim)
-      whole += dim == 0 ? "_" : ",_";
+    std::string spec;
+    for (int64_t dim = 0; dim < to.getRank(); ++dim) {
+      SmallVector<StringAttr> axes = getSplit(to, dim, mesh);
+      llvm::erase(axes, kMicrobatchAxis);
+      spec += dim == 0 ? "" : ",";
+      spec += axes.empty() ? "_" : llvm::join(spellAxes(mesh, axes), "+");
+    }
     Operation *user = *move->user_begin();
     user->emitWarning() << "'" << user->getName() << "' needs all of '" << nameOf(value)
-                        << "' on every rank, which gathers " << bytes - part << " bytes over "
-                        << listAxes(gathered) << "; constrain(" << nameOf(value) << ", \"" << whole
+                        << (kept.empty() ? "' on every rank" : "' of a rank's samples")
+                        << ", which gathers " << bytes - part << " bytes over "
+                        << listAxes(mesh, gathered) << "; constrain(" << nameOf(value) << ", \"" << spec
                         << "\") where it is made says that it is to be so";
   }
 }

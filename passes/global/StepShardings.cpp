@@ -59,7 +59,7 @@ static bool isGradient(Value value) {
   });
 }
 
-bool StepShardings::carriesPartialSums(Operation *op) const {
+bool StepShardings::addsPartialSums(Operation *op) const {
   auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
   nn::Linearity linearity = ruled ? ruled.getLinearity() : nn::Linearity::none;
   // A cast rounds each partial sum: that is what reducing in a narrow type means.
@@ -79,6 +79,45 @@ bool StepShardings::carriesPartialSums(Operation *op) const {
   });
 }
 
+/// True where `op` can multiply partial sums over `partial` of its operand `index`, and the product is added up over ranks in any
+/// case: it is a partial sum itself, or a gradient.
+bool StepShardings::multipliesPartialSums(Operation *op, unsigned index, ArrayRef<StringAttr> partial) const {
+  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+  if (!ruled || ruled.getLinearity() != nn::Linearity::product)
+    return false;
+  nn::ShardingRule rule = ruled.getShardingRule();
+  OpSplit taken = split(op, rule);
+  if (axesOf(op->getOperand(index)) != taken.project(rule.operands[index]))
+    return false;
+  // The other operand is the same on all ranks that have terms of the sum.
+  for (size_t factor = 0; factor < rule.factors.size(); ++factor)
+    if (llvm::any_of(taken.getAxes(factor), [&](StringAttr axis) { return llvm::is_contained(partial, axis); }))
+      return false;
+  return !taken.getReducedAxes(rule.results.front()).empty() || isGradient(op->getResult(0));
+}
+
+SmallVector<AxisList> StepShardings::getCarried(Operation *op) const {
+  if (addsPartialSums(op))
+    return SmallVector<AxisList>(op->getNumOperands(), AxisList(lookup(op->getOperand(0)).getUnreduced()));
+  SmallVector<AxisList> carried(op->getNumOperands());
+  for (OpOperand &operand : op->getOpOperands()) {
+    ShardingAttr sharding = lookup(operand.get());
+    ArrayRef<StringAttr> partial = sharding ? sharding.getUnreduced() : ArrayRef<StringAttr>();
+    // What one of the users needs complete is complete for all.
+    auto keeps = [&](OpOperand &use) {
+      auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(use.getOwner());
+      return multipliesPartialSums(use.getOwner(), use.getOperandNumber(), partial) ||
+             (ruled && ruled.getLinearity() == nn::Linearity::additive && use.getOwner()->getNumOperands() == 1);
+    };
+    if (partial.empty() || !leavesSums(operand.get().getDefiningOp()) ||
+        !multipliesPartialSums(op, operand.getOperandNumber(), partial) || !llvm::all_of(operand.get().getUses(), keeps))
+      continue;
+    carried[operand.getOperandNumber()] = AxisList(partial);
+    break;
+  }
+  return carried;
+}
+
 AxisList StepShardings::unreducedOf(OpResult value) const {
   Operation *op = value.getOwner();
   auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
@@ -89,10 +128,12 @@ AxisList StepShardings::unreducedOf(OpResult value) const {
     return AxisList(lookup(constraint.getInput()).getUnreduced());
   if (!interface || isa<ConstraintOp, ReshardOp>(op))
     return {};
-  if (carriesPartialSums(op))
-    return AxisList(lookup(op->getOperand(0)).getUnreduced());
   nn::ShardingRule rule = interface.getShardingRule();
   AxisList axes = split(op, rule).getReducedAxes(rule.results[value.getResultNumber()]);
+  for (const AxisList &carried : getCarried(op))
+    for (StringAttr axis : carried)
+      if (!llvm::is_contained(axes, axis))
+        axes.push_back(axis);
   llvm::sort(axes, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
   return axes;
 }

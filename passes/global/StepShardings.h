@@ -35,9 +35,10 @@ public:
   /// The split of `op`, an op with a sharding rule.
   OpSplit split(Operation *op, const nn::ShardingRule &rule) const;
 
-  /// True where `op` passes partial sums on: it only adds, negates or rearranges, and each operand
-  /// is partial over the axes that the result is.
-  bool carriesPartialSums(Operation *op) const;
+  /// For each operand of `op` the axes over which it is taken as a partial sum, which the result then is: the op only adds,
+  /// negates or rearranges, and all operands are partial over the same axes; or it multiplies one partial sum by
+  /// what all ranks have, and the product is to be added up over ranks in any case.
+  SmallVector<AxisList> getCarried(Operation *op) const;
 
 private:
   explicit StepShardings(StepOp step) : step(step) {}
@@ -48,6 +49,8 @@ private:
   void assign(Operation *op, ArrayRef<DimAxes> axes);
   /// Gives `op` its operands in the shardings in which it takes them.
   void insertReshards(Operation *op);
+  bool addsPartialSums(Operation *op) const;
+  bool multipliesPartialSums(Operation *op, unsigned index, ArrayRef<StringAttr> partial) const;
   LogicalResult verifyResults(Operation *op) const;
   /// What `value` is partial over, in the order of the names.
   AxisList unreducedOf(OpResult value) const;

@@ -1,6 +1,7 @@
 //===- Strategies.cpp - what a strategy places where ----------------------===//
 
 #include "passes/global/Strategies.h"
+#include "dialect/fsdp/AxisParts.h"
 #include "passes/MeshAxes.h"
 
 using namespace mlir;
@@ -46,9 +47,9 @@ std::string mlir::fsdp::listStrategies() {
 
 std::string mlir::fsdp::explainMismatch(const Strategy &strategy, MeshAttr mesh) {
   const std::string got = ", got mesh " + describeAxes(mesh) + "; ";
-  bool hasStorage = mesh.getAxisIndex(storageAxis) >= 0;
+  bool hasStorage = hasAxis(mesh, storageAxis);
   bool hasOther = llvm::any_of(mesh.getAxisNames(), [](StringAttr axis) {
-    return axis != storageAxis && !llvm::is_contained({"tensor", "context", "pipeline"}, axis.getValue());
+    return !llvm::is_contained({StringRef(storageAxis), StringRef("tensor"), StringRef("context"), StringRef("pipeline")}, axisOf(axis));
   });
   if (strategy.replicatesShards && (!hasStorage || !hasOther))
     return "shards over axis 'fsdp' and replicates the shards over another axis" + got +

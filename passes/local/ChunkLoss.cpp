@@ -23,11 +23,11 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// The rule of an op that may be computed for some of the rows; none for others. An all-reduce combines element by
-/// element what ranks have, so that it may be one for each chunk: every rank has the same chunks.
+/// element what ranks have, so that it may be one for each chunk: every rank has the same chunks. A mask takes elements one by one.
 static std::optional<nn::ShardingRule> ruleOf(Operation *op) {
   if (auto ruled = dyn_cast_or_null<nn::ShardingRuleOpInterface>(op))
     return ruled.getShardingRule();
-  if (isa_and_nonnull<AllReduceOp>(op))
+  if (isa_and_nonnull<AllReduceOp, MaskPaddingOp>(op))
     return nn::ShardingRule::elementwise(op);
   return std::nullopt;
 }
@@ -58,6 +58,8 @@ static std::optional<int64_t> factorOf(const nn::TensorFactors &tensor, int64_t 
 /// True for ops of the `fsdp` dialect whose result depends on the position along `dim`.
 static bool dependsOnPosition(Operation *op, int64_t dim) {
   if (auto mask = dyn_cast<MaskSamplesOp>(op))
+    return static_cast<int64_t>(mask.getDim()) == dim;
+  if (auto mask = dyn_cast<MaskPaddingOp>(op))
     return static_cast<int64_t>(mask.getDim()) == dim;
   return isa<DropoutOp>(op);
 }

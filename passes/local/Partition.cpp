@@ -73,6 +73,9 @@ void Partition::runOnOperation() {
       return signalPassFailure();
     shardings.push_back(std::move(*read));
   }
+  FailureOr<PaddedShapes> padded = PaddedShapes::read(module);
+  if (failed(padded))
+    return signalPassFailure();
   FailureOr<StorageLayout> layout = StorageLayout::create(module, *bucket);
   if (failed(layout))
     return signalPassFailure();
@@ -97,7 +100,7 @@ void Partition::runOnOperation() {
     auto segment = SegmentOp::create(builder, step.getLoc(), step.getSymName(), step.getKind(),
                                      /*async=*/false, builder.getArrayAttr(next));
     builder.createBlock(&segment.getBody());
-    if (failed(StepPartitioner(step, shardings, *layout, *when, builder).run()))
+    if (failed(StepPartitioner(step, shardings, *padded, *layout, *when, builder).run()))
       return signalPassFailure();
     if (microbatches > 1 &&
         failed(cutIntoMicrobatches(segment, microbatches, builder.getArrayAttr(next), symbols)))

@@ -59,9 +59,11 @@ struct Collective {
   std::string type = {};      ///< of the elements
   int64_t given = 0;          ///< elements that one rank gives
   int64_t received = 0;       ///< elements that one rank ends up with
+  bool transfer = false;      ///< a send or a receive, which meet one another: their communicator has these two roles
 
   bool operator==(const Collective &other) const {
-    return communicator == other.communicator && kind == other.kind && bytes == other.bytes &&
+    return communicator == other.communicator &&
+           (kind == other.kind || (transfer && other.transfer)) && bytes == other.bytes &&
            arguments == other.arguments && type == other.type && given == other.given &&
            received == other.received;
   }
@@ -131,9 +133,12 @@ struct Role {
   int64_t arena = -1; ///< bytes, or -1: memory is not planned yet
   std::vector<std::string> events = {}; ///< names
   std::vector<Walk> walks = {};
+  /// An earlier role that does the same but for the ranks that it meets, or -1: what is wrong inside a rank is said
+  /// of that one.
+  int sameInside = -1;
 };
 
-/// Ranks that meet in collectives: a stream and a set of mesh axes.
+/// Ranks that meet in collectives: a stream and a set of mesh axes; or one that sends and one that receives.
 struct Communicator {
   std::string name;
   std::vector<int> roles; ///< whose ranks belong to it, indices in the problem

@@ -119,9 +119,14 @@ bool RoleAutomata::match(const std::string &name, Skew &skew, Graph &graph,
 
 void RoleAutomata::reportCircle(const Graph &graph, const std::vector<int> &circle) {
   std::vector<std::string> names;
-  for (int node : circle)
-    names.push_back(quote(launchAt(graph.origins[node]).name) + " of role " +
-                    quote(problem.roles[graph.origins[node].role].name));
+  for (int node : circle) {
+    const Launch &launch = launchAt(graph.origins[node]);
+    names.push_back(quote(launch.name) + " of role " + quote(problem.roles[graph.origins[node].role].name));
+    if (!launch.collective || !launch.collective->transfer)
+      continue;
+    const std::vector<int> &ends = problem.communicators[launch.collective->communicator].roles;
+    names.back() += " (from " + quote(problem.roles[ends[0]].name) + " to " + quote(problem.roles[ends[1]].name) + ")";
+  }
   add(Fault::deadlock, describeCircle(names), graph.origins[circle[0]],
       graph.origins[circle[1 % circle.size()]]);
 }

@@ -1,6 +1,7 @@
 //===- MemoryReport.cpp - sums over a scheduled module --------------------===//
 
 #include "passes/scheduled/MemoryReport.h"
+#include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/MeshAxes.h"
@@ -42,8 +43,8 @@ static void countCollectives(SegmentOp segment, int64_t times,
     if (!op.meets())
       return; // moves nothing
     CollectiveCount call{op->getName().stripDialect().str(), {}, op.getBytes(), times};
-    for (StringAttr axis : op.getAxes())
-      call.axes.push_back(axis.getValue().str());
+    for (const std::string &axis : spellAxes(getMesh(op), op.getAxes()))
+      call.axes.push_back(axis);
     auto same = llvm::find_if(counts, [&](const CollectiveCount &other) {
       return other.kind == call.kind && other.axes == call.axes && other.bytes == call.bytes;
     });

@@ -7,6 +7,7 @@
 #include "dialect/fsdp/Structure.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -69,15 +70,26 @@ static bool isFilled(BufferOp buffer) {
 
 namespace {
 
+/// The ranks of a role: those of a program, or a part of them.
+struct RoleRanks {
+  ProgramOp program;
+  DictionaryAttr coordinates; ///< as `role` of a program
+  std::string name;
+  int sameInside = -1;
+};
+
 /// Builds one role.
 class RoleBuilder {
 public:
-  RoleBuilder(ScheduleProblem &result, ProgramOp program, ArrayRef<ProgramOp> programs,
-              const SymbolTable &symbols)
-      : result(result), program(program), programs(programs), symbols(symbols) {}
+  /// `ofPlaces`: the coordinates of a role say whom it meets in a transfer.
+  RoleBuilder(ScheduleProblem &result, size_t index, ArrayRef<RoleRanks> roles,
+              const SymbolTable &symbols, bool ofPlaces)
+      : result(result), program(roles[index].program), index(index), roles(roles), symbols(symbols),
+        ofPlaces(ofPlaces) {}
 
   void build() {
-    role.name = program.getSymName().str();
+    role.name = roles[index].name;
+    role.sameInside = roles[index].sameInside;
     role.arena = program.getArena() ? static_cast<int64_t>(*program.getArena()) : -1;
     result.programs.push_back(program);
     result.segments.emplace_back();
@@ -172,9 +184,12 @@ private:
     for (auto [index, value] : llvm::enumerate(op.getBody().front().getTerminator()->getOperands()))
       if (matchPattern(value, m_Zero()))
         launch.clears.push_back(static_cast<int>(index));
-    for (auto collective : op.getBody().getOps<CollectiveOpInterface>())
-      if (collective.meets())
+    for (auto collective : op.getBody().getOps<CollectiveOpInterface>()) {
+      if (ofPlaces && collective.getPeerOffset() != 0)
+        launch.collective = translateTransfer(op, collective);
+      else if (collective.meets())
         launch.collective = translate(op, collective);
+    }
     describe(op, launch);
     return launch;
   }
@@ -198,40 +213,82 @@ private:
   }
 
   schedule::Collective translate(LaunchOp launch, CollectiveOpInterface op) {
-    SmallVector<StringRef> axes;
-    for (StringAttr axis : op.getAxes())
-      axes.push_back(axis.getValue());
-    std::string name = (launch.getStream() + " over [" + llvm::join(axes, ", ") + "]").str();
     // The roles that meet here differ only along these axes; others have ranks of their own.
     std::vector<int> members;
-    for (auto [index, other] : llvm::enumerate(programs))
-      if (coordinatesBeside(axes, other) == coordinatesBeside(axes, program))
-        members.push_back(static_cast<int>(index));
-    if (members.size() < programs.size())
-      name += " of " + ProgramOp(programs[members.front()]).getSymName().str();
-    auto &communicators = result.problem.communicators;
-    auto found = llvm::find_if(communicators, [&](auto &other) { return other.name == name; });
-    if (found == communicators.end())
-      found = communicators.insert(communicators.end(), {name, members});
-    auto operand = cast<RankedTensorType>(op->getOperand(0).getType());
-    auto result = cast<RankedTensorType>(op->getResult(0).getType());
-    schedule::Collective collective{static_cast<int>(found - communicators.begin()),
-                                    op->getName().stripDialect().str(), op.getBytes()};
-    llvm::raw_string_ostream(collective.type) << operand.getElementType();
-    collective.given = operand.getNumElements();
-    collective.received = result.getNumElements();
+    SmallVector<StringAttr> axes = op.getAxes();
+    for (auto [number, other] : llvm::enumerate(roles))
+      if (coordinatesBeside(axes, other) == coordinatesBeside(axes, roles[index]))
+        members.push_back(static_cast<int>(number));
+    std::string name = nameOver(launch, axes);
+    if (members.size() < roles.size())
+      name += " of " + roles[members.front()].name;
+    schedule::Collective collective = describeValues(op, name, members);
     collective.arguments = op.getArguments();
     return collective;
   }
 
-  /// The coordinates of the role of `program` on all axes but `axes`.
-  static SmallVector<NamedAttribute> coordinatesBeside(ArrayRef<StringRef> axes,
-                                                       ProgramOp program) {
+  /// What the role does in a transfer; none where it has no peer.
+  std::optional<schedule::Collective> translateTransfer(LaunchOp launch, CollectiveOpInterface op) {
+    SmallVector<StringAttr> axes = op.getAxes();
+    MeshAttr mesh = getMesh(program);
+    int64_t place = 0;
+    for (StringAttr axis : axes)
+      place = place * mesh.getAxisSize(axis) + coordinateOn(roles[index], axis);
+    std::optional<int64_t> peerPlace = getPeer(op, place);
+    if (!peerPlace)
+      return std::nullopt;
+    SmallVector<std::pair<StringAttr, int64_t>> at;
+    for (StringAttr axis : llvm::reverse(axes)) {
+      at.push_back({axis, *peerPlace % mesh.getAxisSize(axis)});
+      *peerPlace /= mesh.getAxisSize(axis);
+    }
+    size_t peer = 0;
+    while (coordinatesBeside(axes, roles[peer]) != coordinatesBeside(axes, roles[index]) ||
+           !llvm::all_of(at, [&](auto &entry) { return coordinateOn(roles[peer], entry.first) == entry.second; }))
+      ++peer;
+    const bool sends = op.getGiven() != nullptr;
+    const size_t from = sends ? index : peer, to = sends ? peer : index;
+    std::string name = nameOver(launch, axes) + " from " + roles[from].name + " to " + roles[to].name;
+    schedule::Collective collective =
+        describeValues(op, name, {static_cast<int>(from), static_cast<int>(to)});
+    collective.given = collective.received = std::max(collective.given, collective.received);
+    collective.transfer = true;
+    return collective;
+  }
+
+  static std::string nameOver(LaunchOp launch, ArrayRef<StringAttr> axes) {
+    auto names = llvm::map_to_vector(axes, [](StringAttr axis) { return axis.getValue(); });
+    return (launch.getStream() + " over [" + llvm::join(names, ", ") + "]").str();
+  }
+
+  /// The collective `op` on the communicator `name` of the roles `members`, without its arguments.
+  schedule::Collective describeValues(CollectiveOpInterface op, const std::string &name,
+                                      const std::vector<int> &members) {
+    auto &communicators = result.problem.communicators;
+    auto found = llvm::find_if(communicators, [&](auto &other) { return other.name == name; });
+    if (found == communicators.end())
+      found = communicators.insert(communicators.end(), {name, members});
+    schedule::Collective collective{static_cast<int>(found - communicators.begin()),
+                                    op->getName().stripDialect().str(), op.getBytes()};
+    Value given = op.getGiven(), received = op.getReceived();
+    auto typeOf = [](Value value) { return cast<RankedTensorType>(value.getType()); };
+    llvm::raw_string_ostream(collective.type) << typeOf(given ? given : received).getElementType();
+    collective.given = given ? typeOf(given).getNumElements() : 0;
+    collective.received = received ? typeOf(received).getNumElements() : 0;
+    return collective;
+  }
+
+  /// The coordinates of `role` on all axes but `axes`.
+  static SmallVector<NamedAttribute> coordinatesBeside(ArrayRef<StringAttr> axes, const RoleRanks &role) {
     SmallVector<NamedAttribute> coordinates;
-    for (NamedAttribute coordinate : program.getRole())
-      if (!llvm::is_contained(axes, coordinate.getName().getValue()))
+    for (NamedAttribute coordinate : role.coordinates)
+      if (!llvm::is_contained(axes, coordinate.getName()))
         coordinates.push_back(coordinate);
     return coordinates;
+  }
+
+  static int64_t coordinateOn(const RoleRanks &role, StringAttr axis) {
+    return role.coordinates.getAs<IntegerAttr>(axis).getInt();
   }
 
   static bool writesStepState(LaunchOp launch) {
@@ -254,8 +311,10 @@ private:
 
   ScheduleProblem &result;
   ProgramOp program;
-  ArrayRef<ProgramOp> programs; ///< of all roles
-  const SymbolTable &symbols;   ///< of the module
+  size_t index; ///< of the role
+  ArrayRef<RoleRanks> roles;
+  const SymbolTable &symbols; ///< of the module
+  bool ofPlaces;
   schedule::Role role;
   DenseMap<Operation *, int> bufferIndex;
   DenseMap<Value, int> launchIndex, eventIndex;
@@ -263,11 +322,51 @@ private:
 
 } // namespace
 
-ScheduleProblem::ScheduleProblem(ModuleOp module) {
-  auto programs = llvm::to_vector(module.getOps<ProgramOp>());
+static void buildRoles(ScheduleProblem &result, ModuleOp module, ArrayRef<RoleRanks> roles, bool ofPlaces) {
   SymbolTable symbols(module);
-  for (ProgramOp program : programs)
-    RoleBuilder(*this, program, programs, symbols).build();
+  for (size_t index = 0; index < roles.size(); ++index)
+    RoleBuilder(result, index, roles, symbols, ofPlaces).build();
+}
+
+ScheduleProblem::ScheduleProblem(ModuleOp module) {
+  std::vector<RoleRanks> roles;
+  for (ProgramOp program : module.getOps<ProgramOp>())
+    roles.push_back({program, program.getRole(), program.getSymName().str()});
+  buildRoles(*this, module, roles, /*ofPlaces=*/false);
+}
+
+ScheduleProblem ScheduleProblem::ofPlaces(ModuleOp module) {
+  llvm::SmallSetVector<StringAttr, 4> axes;
+  module.walk([&](CollectiveOpInterface op) {
+    if (op.getPeerOffset() != 0)
+      axes.insert_range(op.getAxes());
+  });
+  MeshAttr mesh = getMesh(module);
+  Builder builder(module.getContext());
+  std::vector<RoleRanks> roles;
+  for (ProgramOp program : module.getOps<ProgramOp>()) {
+    SmallVector<StringAttr> open;
+    for (StringAttr axis : axes)
+      if (!program.getRole().get(axis))
+        open.push_back(axis);
+    const int first = static_cast<int>(roles.size());
+    for (int64_t place = 0, places = mesh.getSize(open); place < places; ++place) {
+      NamedAttrList coordinates(program.getRole());
+      std::string name;
+      int64_t stride = places;
+      for (StringAttr axis : open) {
+        stride /= mesh.getAxisSize(axis);
+        const int64_t coordinate = place / stride % mesh.getAxisSize(axis);
+        coordinates.set(axis, builder.getI64IntegerAttr(coordinate));
+        name += (name.empty() ? "[" : ", ") + axis.str() + "=" + std::to_string(coordinate);
+      }
+      roles.push_back({program, coordinates.getDictionary(module.getContext()),
+                       program.getSymName().str() + name + (name.empty() ? "" : "]"), place ? first : -1});
+    }
+  }
+  ScheduleProblem result;
+  buildRoles(result, module, roles, /*ofPlaces=*/true);
+  return result;
 }
 
 Operation *ScheduleProblem::getOperation(const schedule::End &end) const {

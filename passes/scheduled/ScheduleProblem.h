@@ -23,7 +23,11 @@ int64_t getElementBytes(RankedTensorType type);
 /// A module in the scheduled phase, and the ops that its launches and buffers stand for. The only
 /// translation from IR to the problem: passes, report and tests use this one.
 struct ScheduleProblem {
+  /// One role for each program.
   explicit ScheduleProblem(ModuleOp module);
+  /// As above, but where programs send and receive, a role for each place of their ranks along the axes of these
+  /// transfers: who meets whom depends on it.
+  static ScheduleProblem ofPlaces(ModuleOp module);
 
   schedule::Problem problem;
   SmallVector<ProgramOp> programs;                              ///< per role
@@ -33,6 +37,9 @@ struct ScheduleProblem {
 
   /// The op at one end of a finding: launch, else buffer, else segment, else program.
   Operation *getOperation(const schedule::End &end) const;
+
+private:
+  ScheduleProblem() = default;
 };
 
 } // namespace mlir::fsdp

@@ -475,6 +475,10 @@ private:
       return streams::gather;
     if (!isMeeting(op))
       return streams::compute;
+    // Values that cross each other, as activations and gradients of a pipeline do, wait for no turn.
+    auto collective = cast<CollectiveOpInterface>(op);
+    if (int64_t offset = collective.getPeerOffset())
+      return (offset > 0) == (collective.getGiven() != nullptr) ? streams::transferUp : streams::transferDown;
     // What compute waits for does not queue behind gradients.
     bool isActivation = !op->getDiscardableAttr(FSDPDialect::reducesAttrName) &&
                         getStructure(op).direction != Direction::update &&

@@ -18,7 +18,9 @@ namespace mlir::fsdp {
 namespace streams {
 constexpr llvm::StringLiteral compute = "compute", gather = "gather", reduce = "reduce",
                               input = "input", update = "update", activation = "activation";
-constexpr llvm::StringLiteral all[] = {compute, gather, reduce, input, update, activation};
+/// Values that go to a rank behind in the group, and to one before: both ends of a transfer are on one of them.
+constexpr llvm::StringLiteral transferUp = "transfer_up", transferDown = "transfer_down";
+constexpr llvm::StringLiteral all[] = {compute, gather, reduce, input, update, activation, transferUp, transferDown};
 } // namespace streams
 
 /// True where `op` changes the shape alone and leaves the elements in their order: it then moves

@@ -4,6 +4,8 @@
 #include "dialect/fsdp/Names.h"
 #include "passes/scheduled/ScheduleProblem.h"
 #include "llvm/ADT/MapVector.h"
+#include <set>
+#include <tuple>
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_VERIFYSCHEDULEPASS
@@ -134,11 +136,16 @@ struct VerifySchedule : fsdp::impl::VerifySchedulePassBase<VerifySchedule> {
     for (ProgramOp program : module.getOps<ProgramOp>())
       if (failed(verifySegments(program)))
         return signalPassFailure();
-    ScheduleProblem schedule(module);
+    ScheduleProblem schedule = ScheduleProblem::ofPlaces(module);
     std::vector<schedule::Finding> findings = schedule::checkSchedule(schedule.problem);
+    const bool placed = llvm::any_of(schedule.problem.roles, [](auto &role) { return role.sameInside >= 0; });
+    std::set<std::tuple<schedule::Fault, Operation *, Operation *>> said;
     for (const schedule::Finding &finding : findings) {
       Operation *first = schedule.getOperation(finding.first);
       Operation *second = schedule.getOperation(finding.second);
+      // What ranks of one program do wrong in several places is said of the first.
+      if (placed && !said.insert({finding.fault, first, second}).second)
+        continue;
       InFlightDiagnostic diagnostic = first->emitError() << finding.message;
       if (second != first)
         diagnostic.attachNote(second->getLoc()) << "the other end is here";

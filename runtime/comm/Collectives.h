@@ -100,6 +100,28 @@ void collective_permute(Context &c, int stream, const char *name, int over, Aren
                    });
 }
 
+/// `source` to the rank `offset` further in the group; nothing where there is none. See Communicator::send.
+template <class T>
+void send(Context &c, int stream, const char *name, int over, ArenaSpan<T> source, int offset) {
+  launchCollective(c, stream, name, "send", over, reads(source), writes(),
+                   [count = source.count, offset](Communicator &comm, const T *from) {
+                     if (const int peer = comm.rank() + offset; peer >= 0 && peer < comm.size())
+                       comm.send(from, count, peer);
+                   });
+}
+
+/// What the rank `offset` further in the group sends; zeros where there is none. See Communicator::receive.
+template <class T>
+void receive(Context &c, int stream, const char *name, int over, ArenaSpan<T> target, int offset) {
+  launchCollective(c, stream, name, "receive", over, reads(), writes(target),
+                   [count = target.count, offset](Communicator &comm, T *to) {
+                     if (const int peer = comm.rank() + offset; peer >= 0 && peer < comm.size())
+                       comm.receive(to, count, peer);
+                     else
+                       std::fill_n(to, count, T());
+                   });
+}
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_COMM_COLLECTIVES_H

@@ -27,6 +27,10 @@ const char *kindName(Communicator::Kind kind) {
     return "permute";
   case Communicator::Kind::Barrier:
     return "barrier";
+  case Communicator::Kind::Send:
+    return "send";
+  case Communicator::Kind::Receive:
+    return "receive";
   }
   return "?";
 }
@@ -66,7 +70,14 @@ bool Communicator::Request::operator==(const Request &other) const {
          outer == other.outer && local == other.local && inner == other.inner &&
          total == other.total && middle == other.middle && concatLocal == other.concatLocal &&
          concatTotal == other.concatTotal && splitFirst == other.splitFirst &&
-         sources == other.sources;
+         sources == other.sources && message == other.message;
+}
+
+Communicator::Request Communicator::Request::counterpart(int rank) const {
+  Request theirs = *this;
+  theirs.kind = kind == Kind::Send ? Kind::Receive : Kind::Send;
+  theirs.root = static_cast<std::uint16_t>(rank);
+  return theirs;
 }
 
 std::string Communicator::Request::describe() const {
@@ -88,6 +99,9 @@ std::string Communicator::Request::describe() const {
     return text + format(" %zux(%s)x%zux(%s)x%zu", std::size_t(outer), (splitFirst ? cut : joined).c_str(),
                          std::size_t(middle), (splitFirst ? joined : cut).c_str(), std::size_t(inner));
   }
+  if (isTransfer())
+    return text + format(" x%zu %s %d (message %zu)", std::size_t(total), kind == Kind::Send ? "to" : "from", int(root),
+                         std::size_t(message));
   if (kind == Kind::AllReduce)
     return text + format(" x%zu", std::size_t(total));
   return text + format(" %zux%zux%zu of %zu", std::size_t(outer), std::size_t(local),
@@ -204,6 +218,13 @@ Communicator::Request Communicator::Request::permute(std::size_t count, DType ty
   return request;
 }
 
+Communicator::Request Communicator::Request::transfer(Kind kind, std::size_t count, DType type, int peer,
+                                                      std::uint64_t message) {
+  Request request = makeRequest(kind, type, ReduceOp::Sum, ShardLayout{1, 0, 1, count}, peer);
+  request.message = message;
+  return request;
+}
+
 void Communicator::allToAll(const void *source, void *target, AllToAllLayout layout, DType type) {
   checkLayout(*this, Kind::AllToAll, layout.split());
   checkLayout(*this, Kind::AllToAll, layout.concat());
@@ -217,6 +238,25 @@ void Communicator::recut(const void *source, void *target, RecutLayout layout, D
 void Communicator::permute(const void *source, void *target, std::size_t count, DType type,
                            const int *sources) {
   move(source, target, Request::permute(count, type, sources, size_), sources);
+}
+
+Communicator::Request Communicator::transfer(Kind kind, std::size_t count, DType type, int peer) {
+  if (peer < 0 || peer >= size_ || peer == rank_)
+    throw Error(format("%s over '%s' on rank %d of the group got peer %d, expected another rank of 0..%d",
+                       kindName(kind), name_.c_str(), rank_, peer, size_ - 1));
+  std::vector<std::uint64_t> &messages = kind == Kind::Send ? sent_ : received_;
+  messages.resize(static_cast<std::size_t>(size_));
+  return Request::transfer(kind, count, type, peer, ++messages[static_cast<std::size_t>(peer)]);
+}
+
+void Communicator::send(const void *source, std::size_t count, DType type, int peer) {
+  const Request request = transfer(Kind::Send, count, type, peer);
+  perform(request, [&] { doSend(source, request); });
+}
+
+void Communicator::receive(void *target, std::size_t count, DType type, int peer) {
+  const Request request = transfer(Kind::Receive, count, type, peer);
+  perform(request, [&] { doReceive(target, request); });
 }
 
 void Communicator::barrier() {

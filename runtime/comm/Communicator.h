@@ -14,13 +14,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace fsdp::rt {
 
 class FlightTrack;
 
 /// A group of ranks that meet in collectives. Every rank of the group issues the same collectives
-/// with the same arguments in the same order; a mismatch, a rank that dies or a wait that is too
+/// with the same arguments in the same order, but for transfers, in which one rank sends and one receives: between two ranks
+/// and in one direction, the n-th send meets the n-th receive. A mismatch, a rank that dies or a wait that is too
 /// long is an `Error` on every rank. Used by one thread at a time; different communicators may be
 /// used at once. Sum and Max take f32, f64, bf16, i32, i64; data that only moves may have any type.
 class Communicator {
@@ -56,6 +58,11 @@ public:
   /// rank gives all `size()` entries of `sources`, in which no rank stands twice; it reads them until the
   /// call returns. Not in place.
   void permute(const void *source, void *target, std::size_t count, DType type, const int *sources);
+  /// `count` elements of `source` to group rank `peer`, another one, which receives as many of the same type.
+  /// Returns when `source` may be changed: at the latest when they are received, and with shared memory not before.
+  void send(const void *source, std::size_t count, DType type, int peer);
+  /// `count` elements that group rank `peer` sends, into `target`.
+  void receive(void *target, std::size_t count, DType type, int peer);
   /// Returns when every rank has come.
   void barrier();
 
@@ -80,6 +87,13 @@ public:
     permute(source, target, count, dtypeOf<T>, sources);
   }
 
+  template <class T> void send(const T *source, std::size_t count, int peer) {
+    send(source, count, dtypeOf<T>, peer);
+  }
+  template <class T> void receive(T *target, std::size_t count, int peer) {
+    receive(target, count, dtypeOf<T>, peer);
+  }
+
   /// Kind of collective, and everything that must be the same on every rank of the group.
   enum class Kind : std::uint32_t {
     AllGather,
@@ -89,26 +103,33 @@ public:
     AllToAll,
     Recut,
     Permute,
-    Barrier
+    Barrier,
+    Send,
+    Receive
   };
   struct Request {
     Kind kind;
     DType type;
     ReduceOp op;
-    std::uint16_t root;
-    /// The cut dimension. all_reduce, broadcast, permute: total only; recut: local is given, total received;
+    std::uint16_t root; ///< send, receive: the peer
+    /// The cut dimension. all_reduce, broadcast, permute, send, receive: total only; recut: local is given, total received;
     /// all_to_all: of `split`.
     std::uint64_t outer, local, inner, total;
     std::uint64_t middle, concatLocal, concatTotal, splitFirst; ///< all_to_all
     std::uint64_t sources; ///< permute: a hash of the table
+    std::uint64_t message; ///< send, receive: number, from 1, of those from the one rank to the other
 
     /// Of the calls of these arguments. Errors as theirs.
     static Request allToAll(AllToAllLayout layout, DType type);
     static Request recut(RecutLayout layout, DType type);
     static Request permute(std::size_t count, DType type, const int *sources, int ranks);
+    static Request transfer(Kind kind, std::size_t count, DType type, int peer, std::uint64_t message);
+    bool isTransfer() const { return kind == Kind::Send || kind == Kind::Receive; }
 
+    /// Of a send or a receive: what the peer, which is group rank `root`, says where this rank is `rank`.
+    Request counterpart(int rank) const;
     bool operator==(const Request &other) const;
-    /// "all_gather f32 1x617x1 of 1234"
+    /// "all_gather f32 1x617x1 of 1234", "send of f32 x1234 to 1 (message 7)"
     std::string describe() const;
   };
 
@@ -122,6 +143,9 @@ protected:
   virtual void doReduceScatter(const void *whole, void *piece, const Request &request) = 0;
   virtual void doAllReduce(const void *source, void *target, const Request &request) = 0;
   virtual void doBarrier(const Request &request) = 0;
+  /// To and from group rank `request.root`.
+  virtual void doSend(const void *source, const Request &request) = 0;
+  virtual void doReceive(void *target, const Request &request) = 0;
 
   /// "'all_gather f32 1x617x1 of 1234', collective 17 over 'all ranks'": the one that runs. Collectives of a
   /// communicator are numbered from 1, the same on every rank.
@@ -135,9 +159,13 @@ private:
   /// As doMove; a rank by itself copies.
   void move(const void *source, void *target, const Request &request, const int *sources = nullptr);
 
+  /// The next transfer of `kind` with `peer`; throws where there is no such rank.
+  Request transfer(Kind kind, std::size_t count, DType type, int peer);
+
   std::string name_;
   int rank_, size_;
   std::int64_t collectives_ = 0;
+  std::vector<std::uint64_t> sent_, received_; ///< messages, by peer
   FlightTrack *track_ = nullptr;
 };
 

@@ -41,6 +41,8 @@ void MessageCommunicator::reportAbsent(const Request &request) {
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank() && awaits(peer))
       late += (late.empty() ? "" : ", ") + std::to_string(group_[peer]);
+  if (request.kind == Kind::Send) // waits for nothing to come, but for what it sends to be taken
+    late = std::to_string(group_[request.root]);
   throw Error(format("timed out after %g s in %s, waiting for rank %s; --timeout sets the timeout in seconds",
                      timeout_, describeCurrent(request).c_str(), late.c_str()))
       .byAll();
@@ -201,5 +203,22 @@ void MessageCommunicator::doAllReduce(const void *source, void *target, const Re
 }
 
 void MessageCommunicator::doBarrier(const Request &request) { open(request); }
+
+// What is sent begins with what it is.
+void MessageCommunicator::doSend(const void *source, const Request &request) {
+  announced_[rank()] = request;
+  send(&announced_[rank()], sizeof(Request), request.root);
+  send(source, request.total * sizeOf(request), request.root);
+  finish(request);
+}
+
+void MessageCommunicator::doReceive(void *target, const Request &request) {
+  receive(&announced_[request.root], sizeof(Request), request.root);
+  finish(request);
+  if (!(announced_[request.root] == request.counterpart(rank())))
+    mismatch(request, request.root, announced_[request.root]);
+  receive(target, request.total * sizeOf(request), request.root);
+  finish(request);
+}
 
 } // namespace fsdp::rt

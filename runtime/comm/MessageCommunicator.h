@@ -40,6 +40,8 @@ protected:
   void doReduceScatter(const void *whole, void *piece, const Request &request) override;
   void doAllReduce(const void *source, void *target, const Request &request) override;
   void doBarrier(const Request &request) override;
+  void doSend(const void *source, const Request &request) override;
+  void doReceive(void *target, const Request &request) override;
 
   const Job &job_;
   const std::vector<int> group_;

@@ -13,7 +13,7 @@ namespace {
 // How often a rank that waits looks whether the others are still there.
 constexpr double kLook = 0.05;
 
-// An all_reduce of at most this many bytes is summed by every rank for itself: one meeting less.
+// An all_reduce of at most this many bytes is summed by every rank for itself: one barrier less.
 constexpr std::size_t kSmallBytes = 4096;
 
 std::size_t sizeOf(const Communicator::Request &request) { return sizeInBytes(request.type); }
@@ -28,14 +28,14 @@ SharedMemoryCommunicator::SharedMemoryCommunicator(std::string name, const Job &
           static_cast<int>(std::find(group.begin(), group.end(), job.rank()) - group.begin()),
           static_cast<int>(group.size())),
       job_(job), segment_(segment), index_(index), group_(std::move(group)),
-      timeout_(timeoutSeconds), meeting_(segment.meeting(index, group_.front())),
+      timeout_(timeoutSeconds), barrier_(segment.barrier(index, group_.front())),
       sources_(group_.size()), shifted_(group_.size()) {
   for (int member : group_)
     slots_.push_back(&segment_.slot(index_, member));
 }
 
 //===----------------------------------------------------------------------===//
-// Meeting
+// The barrier of the group
 //===----------------------------------------------------------------------===//
 
 bool SharedMemoryCommunicator::open(const Request &request, const void *source,
@@ -60,7 +60,7 @@ bool SharedMemoryCommunicator::open(const Request &request, const void *source,
   mine.request = request;
   mine.source = offsetOf(source, sourceBytes);
   mine.target = offsetOf(target, targetBytes);
-  meet(request);
+  awaitAll(request);
 
   bool outside = false;
   for (int peer = 0; peer < size(); ++peer) {
@@ -72,12 +72,12 @@ bool SharedMemoryCommunicator::open(const Request &request, const void *source,
   return outside;
 }
 
-void SharedMemoryCommunicator::meet(const Request &request) {
-  ++meetings_;
-  slots_[rank()]->meetings.store(meetings_, std::memory_order_relaxed);
-  meeting_.advance();
-  const std::uint64_t all = meetings_ * static_cast<std::uint64_t>(size());
-  if (meeting_.waitFor(all, kLook))
+void SharedMemoryCommunicator::awaitAll(const Request &request) {
+  ++arrivals_;
+  slots_[rank()]->arrivals.store(arrivals_, std::memory_order_relaxed);
+  barrier_.advance();
+  const std::uint64_t all = arrivals_ * static_cast<std::uint64_t>(size());
+  if (barrier_.waitFor(all, kLook))
     return;
   const double deadline = now() + timeout_;
   do {
@@ -87,16 +87,16 @@ void SharedMemoryCommunicator::meet(const Request &request) {
     bool left = false;
     for (int peer = 0; peer < size(); ++peer)
       left |= segment_.rank(group_[peer]).state == RankRecord::Done &&
-              slots_[peer]->meetings.load() < meetings_;
+              slots_[peer]->arrivals.load() < arrivals_;
     if (left || now() > deadline)
       reportAbsent(request);
-  } while (!meeting_.waitFor(all, kLook));
+  } while (!barrier_.waitFor(all, kLook));
 }
 
 void SharedMemoryCommunicator::reportAbsent(const Request &request) {
   std::string left, late;
   for (int peer = 0; peer < size(); ++peer) {
-    if (slots_[peer]->meetings.load() >= meetings_)
+    if (slots_[peer]->arrivals.load() >= arrivals_)
       continue;
     const bool ended = segment_.rank(group_[peer]).state == RankRecord::Done;
     std::string &list = ended ? left : late;
@@ -163,7 +163,7 @@ void SharedMemoryCommunicator::doMove(const void *source, void *target, const Re
           copyBytes(to + t * element, from + f * element, count * element);
       });
     }
-    return meet(request);
+    return awaitAll(request);
   }
   const std::size_t room = kStagingBytes / element, all = moves.sourceCount();
   for (std::size_t low = 0; low < all; low += room) {
@@ -171,7 +171,7 @@ void SharedMemoryCommunicator::doMove(const void *source, void *target, const Re
     if (moves.hasSource(rank()))
       std::memcpy(stagingOf(rank()), static_cast<const char *>(source) + low * element,
                   (high - low) * element);
-    meet(request);
+    awaitAll(request);
     for (int peer = 0; peer < size(); ++peer)
       moves.forEach(peer, rank(), [&](std::size_t f, std::size_t t, std::size_t count) {
         clip(f, count, low, high, [&](std::size_t skipped, std::size_t part) {
@@ -179,7 +179,7 @@ void SharedMemoryCommunicator::doMove(const void *source, void *target, const Re
                       part * element);
         });
       });
-    meet(request);
+    awaitAll(request);
   }
 }
 
@@ -195,7 +195,7 @@ void SharedMemoryCommunicator::doReduceScatter(const void *whole, void *piece,
       reduceAll(to + p * element, sources_.data(), w, count, request);
     });
     clearPadding(tile, rank(), piece, element);
-    return meet(request);
+    return awaitAll(request);
   }
   for (int peer = 0; peer < size(); ++peer)
     sources_[peer] = stagingOf(peer);
@@ -204,13 +204,13 @@ void SharedMemoryCommunicator::doReduceScatter(const void *whole, void *piece,
     const std::size_t high = std::min(all, low + room);
     std::memcpy(stagingOf(rank()), static_cast<const char *>(whole) + low * element,
                 (high - low) * element);
-    meet(request);
+    awaitAll(request);
     forEachRun(tile, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
       clip(w, count, low, high, [&](std::size_t skipped, std::size_t part) {
         reduceAll(to + (p + skipped) * element, sources_.data(), w + skipped - low, part, request);
       });
     });
-    meet(request);
+    awaitAll(request);
   }
   clearPadding(tile, rank(), piece, element);
 }
@@ -231,14 +231,14 @@ void SharedMemoryCommunicator::doAllReduce(const void *source, void *target,
     forEachRun(parts, rank(), [&](std::size_t, std::size_t w, std::size_t count) {
       reduceAll(to + w * element, sources_.data(), w, count, request);
     });
-    meet(request);
+    awaitAll(request);
     for (int step = 1; step < size(); ++step) {
       int peer = (rank() + step) % size();
       forEachRun(parts, peer, [&](std::size_t, std::size_t w, std::size_t count) {
         copyBytes(to + w * element, targetOf(peer) + w * element, count * element);
       });
     }
-    return meet(request);
+    return awaitAll(request);
   }
 
   // Every rank sums everything, in pieces that fit beside the sources.
@@ -247,7 +247,7 @@ void SharedMemoryCommunicator::doAllReduce(const void *source, void *target,
     for (int peer = 0; peer < size(); ++peer)
       sources_[peer] = peer == rank() ? source : sourceOf(peer);
     reduceAll(sum, sources_.data(), 0, all, request);
-    meet(request); // all have read before anyone writes: the target may be the source
+    awaitAll(request); // all have read before anyone writes: the target may be the source
     std::memcpy(to, sum, all * element);
     return;
   }
@@ -258,12 +258,119 @@ void SharedMemoryCommunicator::doAllReduce(const void *source, void *target,
     const std::size_t count = std::min(all - low, room);
     std::memcpy(stagingOf(rank()), static_cast<const char *>(source) + low * element,
                 count * element);
-    meet(request);
+    awaitAll(request);
     reduceAll(to + low * element, sources_.data(), 0, count, request);
-    meet(request);
+    awaitAll(request);
   }
 }
 
 void SharedMemoryCommunicator::doBarrier(const Request &request) { open(request, nullptr); }
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+// Two ranks meet in the slot of the sender: the receiver takes what it finds there, the sender waits until it has. Both
+// show what they are in, so that two that wait for one another for ever can say so.
+
+void SharedMemoryCommunicator::show(const Request &request, std::uint64_t source) {
+  CollectiveSlot::Transfer &mine = slots_[rank()]->transfer;
+  mine.shown.request = request;
+  mine.shown.source = source;
+  mine.shown.target = ++posted_;
+  mine.with.store(CollectiveSlot::Transfer::meets(request.kind, request.root));
+  mine.posted.advance();
+}
+
+bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t target, const Request &request,
+                                         double deadline) {
+  if (counter.waitFor(target, kLook))
+    return true;
+  segment_.failure().check();
+  if (job_.leaving())
+    throw Aborted("the rank is leaving");
+  const int world = group_[request.root];
+  const bool ended = segment_.rank(world).state == RankRecord::Done;
+  if (counter.value() >= target) // before it ended
+    return true;
+  const std::string what = describeCurrent(request);
+  if (ended)
+    throw Error(format("waiting in %s for rank %d, which has ended already", what.c_str(), world)).byAll();
+  if (now() < deadline)
+    return false;
+  const std::string latest = describeLatest(segment_, world);
+  throw Error(format("timed out after %g s in %s, waiting for rank %d%s; --timeout sets the timeout in seconds",
+                     timeout_, what.c_str(), world,
+                     latest.empty() ? "" : format(" (latest action: %s)", latest.c_str()).c_str()))
+      .byAll();
+}
+
+void SharedMemoryCommunicator::checkCrossing(const Request &request) const {
+  const std::uint64_t crossing = CollectiveSlot::Transfer::meets(request.kind, rank());
+  if (slots_[request.root]->transfer.with.load() == crossing)
+    throw Error(format("%s waits for rank %d, which is in a %s %s this rank itself: neither goes on; let one of them %s "
+                       "first, or use two streams",
+                       describeCurrent(request).c_str(), group_[request.root],
+                       request.kind == Kind::Send ? "send" : "receive", request.kind == Kind::Send ? "to" : "from",
+                       request.kind == Kind::Send ? "receive" : "send"))
+        .byAll();
+}
+
+void SharedMemoryCommunicator::doSend(const void *source, const Request &request) {
+  const std::size_t bytes = request.total * sizeOf(request);
+  const char *from = static_cast<const char *>(source);
+  CollectiveSlot::Transfer &mine = slots_[rank()]->transfer;
+  const std::uint64_t offset = offsetOf(source, bytes);
+  const std::size_t room = offset == kOutside ? kStagingBytes : std::max<std::size_t>(bytes, 1);
+  const double deadline = now() + timeout_;
+  for (std::size_t low = 0; low < std::max<std::size_t>(bytes, 1); low += room) {
+    if (offset == kOutside)
+      std::memcpy(stagingOf(rank()), from + low, std::min(room, bytes - low));
+    if (low == 0) {
+      show(request, offset);
+    } else {
+      ++posted_;
+      mine.posted.advance();
+    }
+    ++taken_;
+    while (!awaitPeer(mine.taken, taken_, request, deadline))
+      if (low == 0)
+        checkCrossing(request);
+  }
+}
+
+void SharedMemoryCommunicator::doReceive(void *target, const Request &request) {
+  CollectiveSlot::Transfer &mine = slots_[rank()]->transfer, &theirs = slots_[request.root]->transfer;
+  const std::uint64_t sending = CollectiveSlot::Transfer::meets(Kind::Send, rank());
+  const double deadline = now() + timeout_;
+  show(request, 0);
+  for (;;) {
+    const std::uint64_t seen = theirs.posted.value();
+    if (theirs.with.load() == sending)
+      break;
+    checkCrossing(request);
+    awaitPeer(theirs.posted, seen + 1, request, deadline);
+  }
+  mine.with.store(0);
+  const CollectiveSlot::Shown &shown = theirs.shown;
+  if (!(shown.request == request.counterpart(rank())))
+    mismatch(request, request.root, shown.request);
+  const std::size_t bytes = request.total * sizeOf(request);
+  char *to = static_cast<char *>(target);
+  const bool staged = shown.source == kOutside;
+  const std::size_t room = staged ? kStagingBytes : std::max<std::size_t>(bytes, 1);
+  const std::byte *from = staged ? segment_.staging(index_, group_[request.root])
+                                 : segment_.arena(group_[request.root]) + shown.source;
+  std::uint64_t piece = shown.target;
+  for (std::size_t low = 0; low < std::max<std::size_t>(bytes, 1); low += room, ++piece) {
+    while (!awaitPeer(theirs.posted, piece, request, deadline)) {
+    }
+    if (bytes)
+      std::memcpy(to + low, from, std::min(room, bytes - low));
+    if (low + room >= std::max<std::size_t>(bytes, 1))
+      theirs.with.store(0); // before it goes on
+    theirs.taken.advance();
+  }
+}
 
 } // namespace fsdp::rt

@@ -25,14 +25,24 @@ protected:
   void doReduceScatter(const void *whole, void *piece, const Request &request) override;
   void doAllReduce(const void *source, void *target, const Request &request) override;
   void doBarrier(const Request &request) override;
+  void doSend(const void *source, const Request &request) override;
+  void doReceive(void *target, const Request &request) override;
 
 private:
-  /// Shows the group what this rank is about to do, meets, and checks that all do the same.
+  /// Shows the group what this rank is about to do, waits for all, and checks that all do the same.
   /// True when some rank's data lies outside its arena, so that all must go through staging.
   bool open(const Request &request, const void *source, const void *target = nullptr);
-  /// Returns when all of the group have come this often.
-  void meet(const Request &request);
+  /// Returns when all of the group have come to the barrier this often.
+  void awaitAll(const Request &request);
   [[noreturn]] void reportAbsent(const Request &request);
+
+  /// Says whom this rank meets in the transfer `request`, and what of.
+  void show(const Request &request, std::uint64_t source);
+  /// Waits until `counter`, which the peer of `request` advances, is at `target`; false where it is not after a while.
+  /// Throws where the peer has ended or is late.
+  bool awaitPeer(WaitCounter &counter, std::uint64_t target, const Request &request, double deadline);
+  /// Throws where the peer of `request` waits for this rank to do what this rank waits for it to do.
+  void checkCrossing(const Request &request) const;
 
   std::uint64_t offsetOf(const void *pointer, std::size_t bytes) const;
   const char *sourceOf(int peer) const;
@@ -48,10 +58,11 @@ private:
   int index_;
   std::vector<int> group_;
   double timeout_;
-  WaitCounter &meeting_;
+  WaitCounter &barrier_;
   std::vector<CollectiveSlot *> slots_;
   std::vector<const void *> sources_, shifted_; // one for each peer; kept to allocate nothing
-  std::uint64_t opened_ = 0, meetings_ = 0;
+  std::uint64_t opened_ = 0, arrivals_ = 0;
+  std::uint64_t posted_ = 0, taken_ = 0; // of transfers
 };
 
 } // namespace fsdp::rt

@@ -33,15 +33,15 @@ struct alignas(64) BarrierLine {
 constexpr std::size_t kFlightBytes = roundUp(kFlightTracks * sizeof(FlightTrack), kPage);
 
 struct Offsets {
-  std::size_t ranks, meetings, slots, flights, staging, arenas, end, arenaStride;
+  std::size_t ranks, barriers, slots, flights, staging, arenas, end, arenaStride;
 };
 
 Offsets offsetsOf(const SharedSegment::Layout &layout) {
   const std::size_t ranks = layout.ranks, pairs = ranks * layout.communicators;
   Offsets at;
   at.ranks = sizeof(Header);
-  at.meetings = at.ranks + ranks * sizeof(RankLine);
-  at.slots = at.meetings + pairs * sizeof(BarrierLine);
+  at.barriers = at.ranks + ranks * sizeof(RankLine);
+  at.slots = at.barriers + pairs * sizeof(BarrierLine);
   at.flights = roundUp(at.slots + pairs * sizeof(CollectiveSlot), kPage);
   at.staging = roundUp(at.flights + ranks * kFlightBytes, kPage);
   at.arenas = at.staging + pairs * kStagingBytes;
@@ -80,7 +80,7 @@ Mapping::~Mapping() {
     munmap(data_, bytes_);
 }
 
-void populate(std::byte *data, std::size_t bytes) {
+void populate(std::byte *data, std::size_t bytes, const char *purpose, const char *remedy) {
 #ifdef MADV_POPULATE_WRITE
   const auto address = reinterpret_cast<std::uintptr_t>(data), begin = address / kPage * kPage;
   const std::size_t whole = roundUp(address + bytes - begin, kPage);
@@ -89,9 +89,8 @@ void populate(std::byte *data, std::size_t bytes) {
     status = madvise(reinterpret_cast<void *>(begin), whole, MADV_POPULATE_WRITE);
   while (status != 0 && (errno == EINTR || errno == EAGAIN));
   if (status != 0 && errno != EINVAL)
-    throw Error(format("cannot allocate %zu bytes for the arena: %s; each rank needs that much "
-                       "free memory (--report prints the memory of a rank)",
-                       bytes, std::strerror(errno)));
+    throw Error(format("cannot allocate %zu bytes for %s: %s; each rank needs that much free memory %s",
+                       bytes, purpose, std::strerror(errno), remedy));
 #else
   (void)data, (void)bytes;
 #endif
@@ -110,8 +109,8 @@ WaitCounter &SharedSegment::attached() const { return at<Header>(0)->attached; }
 RankRecord &SharedSegment::rank(int rank) const {
   return at<RankLine>(offsetsOf(layout_).ranks)[rank].record;
 }
-WaitCounter &SharedSegment::meeting(int communicator, int leader) const {
-  return at<BarrierLine>(offsetsOf(layout_).meetings)[communicator * layout_.ranks + leader]
+WaitCounter &SharedSegment::barrier(int communicator, int leader) const {
+  return at<BarrierLine>(offsetsOf(layout_).barriers)[communicator * layout_.ranks + leader]
       .progress;
 }
 CollectiveSlot &SharedSegment::slot(int communicator, int rank) const {

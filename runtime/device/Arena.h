@@ -39,8 +39,9 @@ private:
 /// Takes the pages of [data, data + bytes) from the system now and in one call, instead of at the
 /// first write to each in the first step, which costs a fault a page: two to four times as much
 /// time in the system. Contents stay. A system that cannot (Linux before 5.14) is left to its
-/// faults. Throws an Error where the memory is not there: better here than in the middle of a step.
-void populate(std::byte *data, std::size_t bytes);
+/// faults. Throws an Error where the memory is not there, which says what for and what to do: better here
+/// than in the middle of a step.
+void populate(std::byte *data, std::size_t bytes, const char *purpose, const char *remedy);
 
 /// What a rank says about itself to the others.
 struct RankRecord {
@@ -52,7 +53,7 @@ struct RankRecord {
 };
 
 /// One communicator as one rank of it sees it; written by that rank only, read by its group between
-/// two meetings.
+/// two barriers.
 struct alignas(64) CollectiveSlot {
   struct Shown {
     Communicator::Request request;
@@ -61,15 +62,29 @@ struct alignas(64) CollectiveSlot {
   };
   /// Collectives alternate: a peer may still look at one while this rank opens the next.
   Shown shown[2];
-  /// How often this rank has come; for the diagnosis of those that do not.
-  std::atomic<std::uint64_t> meetings;
+  /// Barriers that this rank has come to; for the diagnosis of those that do not.
+  std::atomic<std::uint64_t> arrivals;
+
+  /// The transfer that this rank is in. A sender shows what it sends, and leaves it until all of it is taken.
+  struct Transfer {
+    /// Whom it meets: `meets(kind, peer)`, or 0. Says that what is shown may be read, by that peer.
+    std::atomic<std::uint64_t> with;
+    Shown shown; ///< `target`: the count of `posted` with which the first piece is there
+    /// How often this rank has shown something: a transfer, or the next piece of one that goes through staging.
+    WaitCounter posted;
+    WaitCounter taken; ///< how many such pieces of what it sends have been taken
+
+    static std::uint64_t meets(Communicator::Kind kind, int peer) {
+      return std::uint64_t(kind) << 32 | static_cast<std::uint32_t>(peer);
+    }
+  } transfer;
 };
 constexpr std::uint64_t kOutside = ~std::uint64_t(0);
 
 /// Bytes of the area through which a rank shows its peers data that is not in its arena.
 constexpr std::size_t kStagingBytes = std::size_t(1) << 18;
 
-/// One mapping for all ranks of a machine: the job's state, meeting points, and every rank's arena,
+/// One mapping for all ranks of a machine: the job's state, barriers, and every rank's arena,
 /// so that a rank reads its peers' arenas in place. Pages that nobody touches cost nothing.
 class SharedSegment {
 public:
@@ -89,8 +104,8 @@ public:
   RankRecord &rank(int rank) const;
   /// The kFlightTracks tracks of a rank.
   FlightTrack *flight(int rank) const;
-  /// Where the group whose first rank is `leader` meets, and what each of its ranks shows there.
-  WaitCounter &meeting(int communicator, int leader) const;
+  /// The barrier of the group whose first rank is `leader`, and what each of its ranks shows there.
+  WaitCounter &barrier(int communicator, int leader) const;
   CollectiveSlot &slot(int communicator, int rank) const;
   std::byte *staging(int communicator, int rank) const;
   std::byte *arena(int rank) const;

@@ -3,6 +3,7 @@
 #include "runtime/device/Arena.h"
 #include "runtime/device/Context.h"
 #include "runtime/device/Device.h"
+#include "runtime/device/StreamingStores.h"
 #include "runtime/device/Trace.h"
 #include "runtime/device/WaitCounter.h"
 #include "runtime/device/Workspace.h"
@@ -42,10 +43,13 @@ public:
     return reinterpret_cast<const float *>(c.base() + buffer.offset);
   }
   std::shared_ptr<float> hostMemory(std::size_t count) override {
-    return {new float[count], std::default_delete<float[]>()};
+    std::shared_ptr<float> memory(new float[count], std::default_delete<float[]>());
+    populate(reinterpret_cast<std::byte *>(memory.get()), count * sizeof(float),
+             "the copy that --save-async writes", "besides its arena, or saves without --save-async");
+    return memory;
   }
   void copyToHost(const Buffer &buffer, std::size_t first, std::size_t count, float *to) override {
-    std::copy_n(read(buffer) + first, count, to);
+    copyBytes(to, read(buffer) + first, count * sizeof(float));
   }
   void awaitCopies() override {}
   void setState(const StepState &state) override {
@@ -152,7 +156,7 @@ JobOptions jobOptions(const Program &program, const std::string &communicator) {
 void requireDevices(const JobOptions &, int) {}
 
 std::unique_ptr<Device> open(const Program &program, Job &job) {
-  populate(job.arena(), job.arenaBytes());
+  populate(job.arena(), job.arenaBytes(), "the arena", "(--report prints the memory of a rank)");
   return std::make_unique<CpuDevice>(program, job);
 }
 

@@ -39,7 +39,9 @@ std::string FlightAction::describe() const {
   case Collective:
     return format("'%s', collective %lld over '%s'", request.describe().c_str(), static_cast<long long>(number), other);
   case Enqueued:
-    return format("enqueued '%s', collective %lld over '%s'", name, static_cast<long long>(number), other);
+    return format("enqueued '%s', %scollective %lld over '%s'", name,
+                  request.isTransfer() ? format("'%s', ", request.describe().c_str()).c_str() : "",
+                  static_cast<long long>(number), other);
   case Mark:
     return number ? format("%s %lld", name, static_cast<long long>(number)) : name;
   }

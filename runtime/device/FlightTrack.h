@@ -24,7 +24,7 @@ struct FlightAction {
     Launch,     ///< `name` on a stream
     Wait,       ///< of a stream for the launch `name` of the stream `other`
     Collective, ///< `request`, number `number` of the communicator `other`
-    Enqueued,   ///< `name`, a device's collective number `number` of the communicator `other`
+    Enqueued,   ///< `name`, a device's collective number `number` of the communicator `other`; of a transfer `request`
     Mark,       ///< what the host calls its work: `name` and `number`, as "step 12"
   };
   Kind kind = Launch;

@@ -20,10 +20,11 @@ int reasonOf(int result) { return result == 0 ? 0 : errno; }
 class RealFileSystem final : public FileSystem {
 public:
   int open(const std::string &path, Open how, int &file) override {
-    const int create = how == Open::Existing    ? 0
-                       : how == Open::CreateNew ? O_CREAT | O_EXCL
-                                                : O_CREAT;
-    file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | create, 0666);
+    const int way = how == Open::CreateNew ? O_CREAT | O_EXCL
+                    : how == Open::Create  ? O_CREAT
+                    : how == Open::Direct  ? O_DIRECT
+                                           : 0;
+    file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | way, 0666);
     return file >= 0 ? 0 : errno;
   }
   int write(int file, const void *data, std::size_t bytes, std::uint64_t offset) override {
@@ -41,7 +42,14 @@ public:
     return 0;
   }
   int resize(int file, std::uint64_t bytes) override {
-    return reasonOf(ftruncate(file, static_cast<off_t>(bytes)));
+    if (ftruncate(file, static_cast<off_t>(bytes)) != 0)
+      return errno;
+    while (bytes > 0 && fallocate(file, 0, 0, static_cast<off_t>(bytes)) != 0)
+      if (errno == EOPNOTSUPP || errno == ENOSYS)
+        break;
+      else if (errno != EINTR)
+        return errno;
+    return 0;
   }
   int sync(int file) override { return reasonOf(fsync(file)); }
   int close(int file) override { return reasonOf(::close(file)); }

@@ -25,12 +25,16 @@ public:
     CreateNew, ///< the file must not exist (EEXIST)
     Create,    ///< the file is created if it does not exist; what it holds stays
     Existing,  ///< the file must exist (ENOENT)
+    Direct,    ///< as Existing; what is written passes the page cache (EINVAL where it cannot)
   };
+  /// Of memory, length and offset of a write to a file that is open for direct ones.
+  static constexpr std::size_t kDirectAlignment = 4096;
   /// Opens a file for writing, closed on exec; mode 0666 less the umask. `file` is its descriptor.
   virtual int open(const std::string &path, Open how, int &file) = 0;
   /// Writes all `bytes` bytes at byte `offset` of the file.
   virtual int write(int file, const void *data, std::size_t bytes, std::uint64_t offset) = 0;
-  /// Makes the file `bytes` bytes long; what is new is zero.
+  /// Makes the file `bytes` bytes long; what is new is zero. Takes the room on the device where the file system
+  /// can, so that a full one is seen now (ENOSPC), and ranks that write beside one another need not take turns.
   virtual int resize(int file, std::uint64_t bytes) = 0;
   /// Returns when the content of the file and its size are on the device. Its name need not be.
   virtual int sync(int file) = 0;

@@ -1,6 +1,8 @@
 #include "runtime/job/Bootstrap.h"
 #include "runtime/job/FlightRecord.h"
+#include "runtime/job/ForkedRanks.h"
 #include "runtime/job/Launcher.h"
+#include "runtime/job/MachineJob.h"
 #include "runtime/job/MachineMemory.h"
 #include "runtime/job/MpiJob.h"
 #include "runtime/job/NodeLocalGroup.h"
@@ -9,16 +11,11 @@
 #include "runtime/job/TcpJob.h"
 #include "runtime/job/Watchdog.h"
 
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 namespace fsdp::rt {
@@ -77,43 +74,17 @@ double resolveTimeout(double asked) {
 class Parent {
 public:
   Parent(SharedSegment &segment, const JobOptions &options)
-      : segment_(segment), failure_(segment.failure()), handlesStop_(options.handlesStop),
-        onFailure_(options.onFailure), flightRecord_(options.flightRecord),
-        silence_(silenceLimit(options.timeoutSeconds)),
-        children_(segment.layout().ranks), heard_(children_.size(), 0),
-        silent_(children_.size(), 0) {
-    sigemptyset(&awaited_);
-    sigaddset(&awaited_, SIGCHLD);
-    for (int number : {SIGHUP, SIGINT, SIGTERM})
-      if (handlesStop_ && number != SIGHUP ? !isIgnored(number) : endsProcess(number))
-        sigaddset(&awaited_, number);
-    if (handlesStop_ && !isIgnored(SIGUSR1))
-      sigaddset(&awaited_, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &awaited_, &before_);
-  }
-  ~Parent() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+      : segment_(segment), failure_(segment.failure()), onFailure_(options.onFailure),
+        flightRecord_(options.flightRecord), silence_(silenceLimit(options.timeoutSeconds)),
+        ranks_(0, segment.layout().ranks, options.handlesStop),
+        heard_(static_cast<std::size_t>(segment.layout().ranks), 0), silent_(heard_.size(), 0) {}
 
   /// Starts the ranks; `rankMain` runs in each and gives its exit status.
   void start(const std::function<int(int)> &rankMain) {
-    std::fflush(nullptr); // or every rank would print what is buffered here
-    const pid_t self = getpid();
-    for (std::size_t rank = 0; rank < children_.size(); ++rank) {
-      pid_t pid = fork();
-      if (pid < 0) {
-        failure_.raise(
-            Error(format("cannot start the process of rank %zu: %s", rank, std::strerror(errno))));
-        return;
-      }
-      if (pid == 0) {
-        sigprocmask(SIG_SETMASK, &before_, nullptr);
-        prctl(PR_SET_PDEATHSIG, SIGKILL); // no orphans, whatever happens to the parent
-        if (getppid() != self)
-          _exit(kExitFailure);
-        int status = rankMain(static_cast<int>(rank));
-        std::fflush(nullptr);
-        _exit(status);
-      }
-      children_[rank] = pid;
+    try {
+      ranks_.start(rankMain);
+    } catch (const Error &error) {
+      failure_.raise(error);
     }
   }
 
@@ -125,21 +96,14 @@ public:
       const double time = now();
       listen(std::min(time - last, 0.5)); // the parent itself may have been stopped
       last = time;
-      if ((failure_.raised() || endedBy_) && failedAt == 0)
+      if ((failure_.raised() || ranks_.isEnded()) && failedAt == 0)
         failedAt = time;
       if (failedAt != 0 && time - failedAt > kGraceSeconds + 1)
-        for (pid_t child : children_)
-          if (child > 0)
-            kill(child, SIGKILL);
-      await(0.1);
+        ranks_.killAll();
+      ranks_.await(0.1);
     }
-    await(0); // a signal that ranks got too, and died of before it was looked for here
-    if (endedBy_ && askedBy_)
-      return statusOfSignal(endedBy_);
-    if (endedBy_) {
-      sigprocmask(SIG_SETMASK, &before_, nullptr);
-      std::raise(endedBy_);
-    }
+    if (const int status = ranks_.statusOfEnd())
+      return status;
     if (!failure_.raised())
       return stopped_;
     const Error error = failure_.error();
@@ -149,101 +113,49 @@ public:
   }
 
 private:
-  static bool isIgnored(int number) {
-    struct sigaction action;
-    return sigaction(number, nullptr, &action) == 0 && !(action.sa_flags & SA_SIGINFO) &&
-           action.sa_handler == SIG_IGN;
-  }
-  static bool endsProcess(int number) {
-    struct sigaction action;
-    return sigaction(number, nullptr, &action) == 0 && !(action.sa_flags & SA_SIGINFO) &&
-           action.sa_handler == SIG_DFL;
-  }
-
-  // Waits for a rank to end or for a signal, which it passes on.
-  void await(double seconds) {
-    timespec pause{0, static_cast<long>(seconds * 1e9)};
-    const int number = sigtimedwait(&awaited_, nullptr, &pause);
-    if (number <= 0 || number == SIGCHLD)
-      return;
-    if (!handlesStop_ || number == SIGHUP)
-      endedBy_ = number;
-    else if (number != SIGUSR1 && askedBy_ && now() - askedAt_ > kSameSignalSeconds)
-      endedBy_ = askedBy_;
-    else if (number != SIGUSR1 && !askedBy_)
-      askedBy_ = number, askedAt_ = now();
-    for (pid_t child : children_)
-      if (child > 0) {
-        kill(child, number);
-        // Ranks agree on a save: asked on two sides of a step's end, they would save twice.
-        if (number == SIGUSR1 && handlesStop_)
-          return;
-      }
-  }
-
   // Collects ranks that have ended; false when none is left.
   bool reap() {
-    bool alive = false;
-    for (std::size_t rank = 0; rank < children_.size(); ++rank) {
-      if (children_[rank] <= 0)
-        continue;
-      int status = 0;
-      pid_t ended = waitpid(children_[rank], &status, WNOHANG);
-      if (ended == 0 || (ended < 0 && errno == EINTR)) {
-        alive = true;
-        continue;
-      }
-      children_[rank] = 0;
-      const bool done = segment_.rank(static_cast<int>(rank)).state == RankRecord::Done;
-      std::string cause;
-      if (WIFSIGNALED(status))
-        cause = format(
-            "was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
-            WTERMSIG(status) == SIGKILL ? ", possibly because the machine is out of memory" : "");
-      else if (isStatusOfSignal(WEXITSTATUS(status)) && (done || askedBy_))
+    return ranks_.reap([&](int rank, int status) {
+      const bool done = segment_.rank(rank).state == RankRecord::Done;
+      if (WIFEXITED(status) && isStatusOfSignal(WEXITSTATUS(status)) && (done || ranks_.isAsked())) {
         stopped_ = WEXITSTATUS(status);
-      else if (WEXITSTATUS(status) != 0 || !done)
-        cause = format("exited with status %d before the end of the job", WEXITSTATUS(status));
-      if (!cause.empty())
+        return;
+      }
+      if (const std::string cause = describeEnd(status, done); !cause.empty())
         failure_.raise(Error(cause, WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailure)
-                           .at(static_cast<int>(rank), ""));
-    }
-    return alive;
+                           .at(rank, ""));
+    });
   }
 
   // A process that is stopped as a whole gives no sign of life.
   void listen(double elapsed) {
-    for (std::size_t rank = 0; rank < children_.size(); ++rank) {
-      RankRecord &record = segment_.rank(static_cast<int>(rank));
-      if (children_[rank] <= 0 || record.state != RankRecord::Running ||
-          record.heartbeat != heard_[rank]) {
-        heard_[rank] = record.heartbeat;
-        silent_[rank] = 0;
+    for (std::size_t i = 0; i < heard_.size(); ++i) {
+      const int rank = static_cast<int>(i);
+      RankRecord &record = segment_.rank(rank);
+      if (!ranks_.runs(rank) || record.state != RankRecord::Running ||
+          record.heartbeat != heard_[i]) {
+        heard_[i] = record.heartbeat;
+        silent_[i] = 0;
         continue;
       }
-      silent_[rank] += elapsed;
-      if (silent_[rank] <= silence_)
+      silent_[i] += elapsed;
+      if (silent_[i] <= silence_)
         continue;
-      failure_.raise(Error(format("not responding: no heartbeat for %.1f s%s", silent_[rank],
-                                  describeHang(segment_, static_cast<int>(rank)).c_str()))
-                         .at(static_cast<int>(rank), ""));
-      kill(children_[rank], SIGKILL); // works on a stopped process too
+      failure_.raise(Error(format("not responding: no heartbeat for %.1f s%s", silent_[i],
+                                  describeHang(segment_, rank).c_str()))
+                         .at(rank, ""));
+      ranks_.killOne(rank);
     }
   }
 
   SharedSegment &segment_;
   Failure &failure_;
-  bool handlesStop_;
   std::function<void(const Error &)> onFailure_;
   std::string flightRecord_;
   double silence_;
-  std::vector<pid_t> children_;
+  ForkedRanks ranks_;
   std::vector<double> heard_, silent_;
-  sigset_t awaited_, before_;
-  int endedBy_ = 0;           ///< a signal, at once
-  int askedBy_ = 0;           ///< a signal that ranks handle
-  double askedAt_ = 0;
-  int stopped_ = kExitDone;   ///< the status of ranks that have ended as asked
+  int stopped_ = kExitDone; ///< the status of ranks that have ended as asked
 };
 
 JobOptions onThisMachine(const JobOptions &options, int localRank) {
@@ -385,6 +297,10 @@ int runRanks(const Mesh &mesh, const JobOptions &asked, const std::function<int(
     options.timeoutSeconds = resolveTimeout(asked.timeoutSeconds);
     if (std::optional<LaunchEnvironment> launched = detectLauncher())
       return runLaunched(mesh, options, *launched, body);
+    if (options.machines) {
+      options.identity = identityOf(mesh, asked);
+      return runMachineRanks(mesh, options, *options.machines, body);
+    }
     if (options.transport == Transport::Mpi)
       throw Error(
           format("--communicator=mpi needs a launcher: start with 'mpirun -n %d', or leave the "

@@ -22,6 +22,7 @@
 namespace fsdp::rt {
 
 class FlightTrack;
+class Machines;
 
 /// Channels of a communicator, and so the most streams of a program.
 constexpr int kChannels = 16;
@@ -48,6 +49,8 @@ struct JobOptions {
   RunIdentity identity;
   /// SIGTERM, SIGINT and SIGUSR1 are for the ranks to handle (StopSignals.h): they may go on for as long as they need.
   bool handlesStop = false;
+  /// The other machines, where each has one process that forks its share of the ranks; null where nobody has said so.
+  Machines *machines = nullptr;
   /// Where the ranks are forked, a mesh of one is too, and the job's failure goes here instead of being printed.
   std::function<void(const Error &)> onFailure;
   /// Ranks of several machines may meet without a token (JobToken.h).

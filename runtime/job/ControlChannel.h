@@ -23,7 +23,8 @@ namespace fsdp::rt {
 /// connections that other ranks open to this one.
 class ControlChannel {
 public:
-  ControlChannel(Rendezvous rendezvous, double timeoutSeconds);
+  /// `say` gets the failure in the place of standard error; may be empty.
+  ControlChannel(Rendezvous rendezvous, double timeoutSeconds, std::function<void(const Error &)> say = {});
   ~ControlChannel();
 
   /// Starts the thread; failures go to and come from `failure`, which outlives it.
@@ -69,6 +70,7 @@ private:
   const std::string token_;
   const bool loopbackOnly_;
   const double silence_;
+  const std::function<void(const Error &)> say_;
   Socket listener_, wakes_;
   std::vector<Line> lines_;
   std::vector<std::unique_ptr<Caller>> callers_;

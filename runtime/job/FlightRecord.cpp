@@ -4,9 +4,14 @@
 #include "runtime/files/AtomicFile.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <map>
+#include <sys/stat.h>
 #include <tuple>
+#include <unistd.h>
 #include <vector>
 
 namespace fsdp::rt {
@@ -39,9 +44,26 @@ std::string where(const Found &found) {
   return found.thread == "host" ? "" : format(" of stream '%s'", found.thread.c_str());
 }
 
+std::string temporaryFolder() {
+  const char *folder = std::getenv("TMPDIR");
+  return format("%s/fsdp-%d", folder && *folder == '/' ? folder : "/tmp", static_cast<int>(geteuid()));
+}
+
+/// Errors: somebody else could have put a link into it.
+void makeTemporaryFolder() {
+  const std::string folder = temporaryFolder();
+  struct stat found;
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    throw Error(format("cannot create the folder '%s': %s", folder.c_str(), std::strerror(errno)));
+  if (lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != geteuid() || (found.st_mode & 022))
+    throw Error(format("'%s' is not a folder of this user alone: remove it, or name a file with --flight-record", folder.c_str()));
+}
+
 bool isUnderWay(const Found &found) { return found.action.end == 0; }
 
 } // namespace
+
+std::string temporaryFlightRecord(const std::string &name) { return temporaryFolder() + "/" + name; }
 
 std::string describeLatest(const SharedSegment &segment, int rank) {
   const Found *doing = nullptr, *last = nullptr;
@@ -113,6 +135,8 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
   }
   // The failure itself has been said; that its record cannot be written must not hide it.
   try {
+    if (const std::string folder = temporaryFolder() + "/"; name.compare(0, folder.size(), folder) == 0)
+      makeTemporaryFolder();
     AtomicFile file{OutputPath(name)};
     file.write(text.data(), text.size());
     file.commit();

@@ -16,6 +16,10 @@ std::string describeLatest(const SharedSegment &segment, int rank);
 /// collective, each behind "; ". Empty where nothing is known.
 std::string describeHang(const SharedSegment &segment, int rank);
 
+/// Path of a record that has no better place: `name` in the folder fsdp-UID, which nobody else can write to and which
+/// is made when there is something to write, in TMPDIR, or /tmp.
+std::string temporaryFlightRecord(const std::string &name);
+
 /// Writes the latest actions of the segment's ranks to the file that the job's options name, once for each segment; a
 /// line says where, on standard error, or why not. `firstRank` is the world rank of the segment's rank 0, `worldSize`
 /// the job's ranks: where some are elsewhere the name gets ".rank-N" behind it. Nothing without a name. The file has a

@@ -110,8 +110,31 @@ std::optional<LaunchEnvironment> detectLauncher(const Environment &environment) 
   return found;
 }
 
-std::optional<LaunchEnvironment> detectLauncher() {
-  return detectLauncher([](const char *name) -> const char * { return std::getenv(name); });
+std::optional<LaunchEnvironment> detectMachines(const Environment &environment) {
+  Reader read(environment);
+  if (!read.has("NNODES") || detectLauncher(environment))
+    return std::nullopt;
+  LaunchEnvironment found;
+  found.by = "NNODES";
+  found.size = read.number("NNODES", 1, kMostRanks, 1);
+  if (found.size == 1)
+    return std::nullopt;
+  for (const char *name : {"NODE_RANK", "MASTER_ADDR"})
+    if (!read.has(name))
+      throw Error(format("NNODES says that the job has %d machines, but %s is not set: set NODE_RANK to this machine's number, "
+                         "from 0, and MASTER_ADDR to the address of machine 0; or unset NNODES to run on this machine alone",
+                         found.size, name));
+  found.rank = read.number("NODE_RANK", 0, found.size - 1, 0);
+  found.address = read.text("MASTER_ADDR");
+  found.localSize = 0;
+  findPort(read, found);
+  return found;
 }
+
+static const char *valueOf(const char *name) { return std::getenv(name); }
+
+std::optional<LaunchEnvironment> detectLauncher() { return detectLauncher(valueOf); }
+
+std::optional<LaunchEnvironment> detectMachines() { return detectMachines(valueOf); }
 
 } // namespace fsdp::rt

@@ -12,10 +12,13 @@ namespace fsdp::rt {
 namespace {
 
 std::atomic<int> saves{0}, ended{0};
-std::atomic<double> endedAt{0};
+std::atomic<double> endedAt{0}, savesAt{0};
 static_assert(std::atomic<double>::is_always_lock_free, "a signal handler uses it");
 
-void askForSave(int) { saves = 1; }
+void askForSave(int) {
+  savesAt = now();
+  ++saves;
+}
 
 void askForEnd(int number) {
   int none = 0;
@@ -49,6 +52,6 @@ void handleStopSignals() {
   handle(SIGUSR1, askForSave);
 }
 
-StopRequest takeStopRequest() { return {saves.exchange(0), ended}; }
+StopRequest stopRequest() { return {saves, savesAt, ended}; }
 
 } // namespace fsdp::rt

@@ -21,11 +21,11 @@ void handleStopSignals();
 
 /// What has come so far, in the order of what overrides what, so that ranks agree by the largest.
 struct StopRequest {
-  int saves = 0;  ///< 1: a save is asked for
-  int signal = 0; ///< that ends the run; 0: none
+  int saves = 0;      ///< how often a save has been asked for
+  double savesAt = 0; ///< when it last was, by now()
+  int signal = 0;     ///< that ends the run; 0: none
 };
-/// What has come since the last call; an end stays.
-StopRequest takeStopRequest();
+StopRequest stopRequest();
 
 } // namespace fsdp::rt
 

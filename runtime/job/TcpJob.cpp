@@ -76,11 +76,12 @@ private:
 };
 
 // Which of the jobs on these machines a rank belongs to, for a person to read.
-std::string jobOf(const Mesh &mesh, const JobOptions &options) {
+std::string jobOf(const Mesh &mesh, const JobOptions &options, const LaunchEnvironment &launched) {
   std::string text = format("'%s' of mesh '%s'", options.program, mesh.describe().c_str());
   for (const char *name : {"TORCHELASTIC_RUN_ID", "FSDP_JOB_ID"})
     if (const char *value = std::getenv(name))
       text += format(" with %s '%s'", name, value);
+  text += launched.attempt;
   return printable(text, 200);
 }
 
@@ -93,11 +94,15 @@ void allowManyConnections() {
   }
 }
 
-int end(const RendezvousError &error, int rank, int localRank) {
+int end(const RendezvousError &error, int rank, int localRank, const JobOptions &options) {
   const bool tells = error.teller() == RendezvousError::ThisRank ||
                      (error.teller() == RendezvousError::FirstRank && rank == 0) ||
                      (error.teller() == RendezvousError::FirstOfMachine && localRank <= 0);
-  const int status = reportByFirst(error, tells ? 0 : rank + 1);
+  int status = error.status();
+  if (options.onFailure && tells)
+    options.onFailure(error);
+  else if (!options.onFailure)
+    status = reportByFirst(error, tells ? 0 : rank + 1);
   error.tellOthers();
   return status;
 }
@@ -120,7 +125,7 @@ SharedSegment segmentOf(const Mesh &mesh, const JobOptions &options, int rank,
 } // namespace
 
 int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironment &launched,
-               const std::function<int(Job &)> &body) {
+               const std::function<int(Job &)> &body, Socket listener) {
   const int rank = launched.rank;
   allowManyConnections();
   JoinRequest self;
@@ -130,7 +135,7 @@ int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
   if (asked.transport == Transport::Tcp)
     self.machine += format("-%d", rank);
   self.host = hostName();
-  self.job = jobOf(mesh, asked);
+  self.job = jobOf(mesh, asked, launched);
   self.identity = asked.identity;
   Rendezvous met;
   try {
@@ -138,12 +143,12 @@ int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
     requireToken(launched, token, asked.trustNetwork);
     met = rendezvous({launched.address, launched.port, launched.portFrom, token,
                       token.empty() && !asked.trustNetwork},
-                     self, asked.timeoutSeconds);
+                     self, asked.timeoutSeconds, std::move(listener));
   } catch (const RendezvousError &error) {
-    return end(error, rank, launched.localRank);
+    return end(error, rank, launched.localRank, asked);
   } catch (const Error &error) {
     return end(RendezvousError(error.what(), RendezvousError::FirstOfMachine), rank,
-               launched.localRank);
+               launched.localRank, asked);
   }
   const Neighbourhood here(met.peers, rank);
   JobOptions options = asked;
@@ -154,12 +159,12 @@ int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
   } catch (const Error &error) {
     Failure failure;
     failure.raise(error.at(rank, ""));
-    ControlChannel control(std::move(met), asked.timeoutSeconds);
+    ControlChannel control(std::move(met), asked.timeoutSeconds, asked.onFailure);
     control.start(failure);
     control.report();
     return error.status();
   }
-  ControlChannel control(std::move(met), asked.timeoutSeconds);
+  ControlChannel control(std::move(met), asked.timeoutSeconds, asked.onFailure);
   TcpJob job(mesh, options, rank, *segment, here, control);
   control.start(job.failure());
   const int record = here.alone() ? 0 : rank;

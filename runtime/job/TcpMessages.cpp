@@ -248,15 +248,30 @@ static_assert(sizeof(ControlHeader) + sizeof(FailureText) <= ControlMessage::kMo
 
 } // namespace
 
+static FailureText textOf(const Error &error) {
+  FailureText text{};
+  text.rank = error.rank();
+  text.status = error.status();
+  text.byAll = error.isByAll();
+  std::snprintf(text.action, sizeof text.action, "%s", error.action().c_str());
+  std::snprintf(text.message, sizeof text.message, "%s", error.what());
+  return text;
+}
+
+static Error errorOf(const FailureText &text, int size) {
+  // A status that means success, or that no process can end with, is none of a failure.
+  const int status = std::clamp<int>(text.status, kExitFailure, 255);
+  const int rank = text.rank >= 0 && text.rank < size ? text.rank : -1;
+  const Error error =
+      Error(printable({text.message, sizeof text.message}, sizeof text.message - 1), status)
+          .at(rank, printable({text.action, sizeof text.action}, sizeof text.action - 1));
+  return text.byAll ? error.byAll() : error;
+}
+
 std::size_t ControlMessage::encode(Kind kind, const Error *error, char (&to)[kMost]) {
   ControlHeader header{kind, 0};
   if (error) {
-    FailureText text{};
-    text.rank = error->rank();
-    text.status = error->status();
-    text.byAll = error->isByAll();
-    std::snprintf(text.action, sizeof text.action, "%s", error->action().c_str());
-    std::snprintf(text.message, sizeof text.message, "%s", error->what());
+    const FailureText text = textOf(*error);
     header.bytes = sizeof text;
     std::memcpy(to + sizeof header, &text, sizeof text);
   }
@@ -278,16 +293,54 @@ std::size_t ControlMessage::decode(std::string_view got, int size, ControlMessag
   if (message.kind == Failed) {
     FailureText text{};
     std::memcpy(&text, got.data() + sizeof header, sizeof text);
-    // A status that means success, or that no process can end with, is none of a failure.
-    const int status = std::clamp<int>(text.status, kExitFailure, 255);
-    const int rank = text.rank >= 0 && text.rank < size ? text.rank : -1;
-    const Error error = Error(printable({text.message, sizeof text.message}, sizeof text.message - 1),
-                              status)
-                            .at(rank, printable({text.action, sizeof text.action},
-                                                sizeof text.action - 1));
-    message.error = text.byAll ? error.byAll() : error;
+    message.error = errorOf(text, size);
   }
   return sizeof header + header.bytes;
+}
+
+namespace {
+
+struct MachineText {
+  std::int32_t attempt, port, status, isLast, hasError;
+  FailureText error;
+};
+static_assert(sizeof(ControlHeader) + sizeof(MachineText) <= MachineMessage::kMost);
+
+} // namespace
+
+std::string MachineMessage::encode() const {
+  MachineText text{};
+  text.attempt = attempt;
+  text.port = port;
+  text.status = status;
+  text.isLast = isLast;
+  text.hasError = error.has_value();
+  if (error)
+    text.error = textOf(*error);
+  const ControlHeader header{kind, sizeof text};
+  std::string bytes(reinterpret_cast<const char *>(&header), sizeof header);
+  return bytes.append(reinterpret_cast<const char *>(&text), sizeof text);
+}
+
+std::size_t MachineMessage::decode(std::string_view got, int ranks, MachineMessage &message) {
+  ControlHeader header{};
+  MachineText text{};
+  if (got.size() < sizeof header)
+    return 0;
+  std::memcpy(&header, got.data(), sizeof header);
+  if (header.kind > Result || header.bytes != sizeof text)
+    return kMalformed;
+  if (got.size() < sizeof header + sizeof text)
+    return 0;
+  std::memcpy(&text, got.data() + sizeof header, sizeof text);
+  const bool portIsRight = header.kind == Begin ? text.port >= 1 && text.port <= kLastPort : text.port == 0;
+  const bool errorIsRight = text.hasError ? header.kind >= Failed : header.kind != Failed;
+  if (text.attempt < 0 || !portIsRight || !errorIsRight || text.status < 0 || text.status > 255)
+    return kMalformed;
+  message = {static_cast<Kind>(header.kind), text.attempt, text.port, text.status, text.isLast != 0, std::nullopt};
+  if (text.hasError)
+    message.error = errorOf(text.error, ranks);
+  return sizeof header + sizeof text;
 }
 
 } // namespace fsdp::rt

@@ -78,9 +78,18 @@ std::vector<int> Mesh::group(int rank, const AxisList &axes) const {
 }
 
 std::string Mesh::describe() const {
+  // Where the compiler has cut an axis, `tensor:(1)2` and `tensor:(2)2` follow one another: people gave it `tensor=4`.
+  std::vector<std::pair<std::string, int>> whole;
+  for (int a = 0; a < dimensions(); ++a) {
+    const std::string own = names_[a].substr(0, names_[a].find(':'));
+    if (!whole.empty() && whole.back().first == own)
+      whole.back().second *= sizes_[a];
+    else
+      whole.emplace_back(own, sizes_[a]);
+  }
   std::string text;
-  for (int a = 0; a < dimensions(); ++a)
-    text += (a ? "," : "") + names_[a] + "=" + std::to_string(sizes_[a]);
+  for (const auto &[name, size] : whole)
+    text += (text.empty() ? "" : ",") + name + "=" + std::to_string(size);
   return text;
 }
 

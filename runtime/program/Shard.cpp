@@ -89,8 +89,6 @@ void appendWhole(const Parameter &parameter, const RankPosition &position, const
 
 std::vector<Run> shardRuns(const Storage &storage, const RankPosition &position) {
   std::vector<Run> parts = partRuns(storage, position.along(storage.axes));
-  if (storage.splitAxes.count == 0)
-    return parts;
   std::vector<Run> runs;
   for (const Run &run : parts)
     if (storage.members[run.member].splits.empty())

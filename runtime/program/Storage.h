@@ -86,12 +86,12 @@ struct Initializer {
   double b; ///< standard deviation or high
 };
 
-/// How one dimension of a parameter is split in compute: a rank has the part of its index along `axes`,
-/// of ceil(extent / parts) elements; those past the extent are zero.
+/// How one dimension of a parameter is split in compute, or padded, or both: a rank has the part of its index along `axes` (all of it,
+/// where there are none), of `part` elements; those past the extent are zero.
 struct Split {
   int dim;
   AxisList axes;
-  int parts; ///< ranks over the axes
+  std::int64_t part;
 };
 
 /// One parameter within a storage.
@@ -112,7 +112,7 @@ struct Parameter {
 constexpr std::int64_t partExtent(const Parameter &parameter, std::size_t dim) {
   for (const Split &split : parameter.splits)
     if (static_cast<std::size_t>(split.dim) == dim)
-      return (parameter.shape[dim] + split.parts - 1) / split.parts;
+      return split.part;
   return parameter.shape[dim];
 }
 

@@ -156,31 +156,34 @@ void CheckpointRoot::write(std::int64_t step, const CheckpointLayout &layout,
                            const std::vector<ShardShare> &shares,
                            const std::function<const float *(std::size_t)> &valuesOf,
                            std::vector<std::uint64_t> &checksums) {
+  // Elements that are in the caches for the copy when they have been read for the checksum.
+  constexpr std::size_t kBlock = 64 * 1024;
+  RangeWriter writer(system, sizes);
   std::size_t firstTensor = 0;
   for (std::size_t f = 0; f < layout.files().size(); ++f) {
     const CheckpointFile &file = layout.files()[f];
     const std::string name = folderOf(step) + "/" + file.name;
-    OpenFile opened(system);
     for (std::size_t s = 0; s < shares.size(); ++s) {
       if (shares[s].pieces.empty() || shares[s].pieces[0].file != f) // a shard is in one file
         continue;
-      if (opened.get() < 0)
-        require(opened.open(name, FileSystem::Open::Existing), "write", name);
+      if (!writer.isOpen())
+        require(writer.open(name), "write", name);
       const float *values = valuesOf(s);
       for (const CheckpointPiece &piece : shares[s].pieces) {
         const CheckpointTensor &tensor = file.tensors[piece.tensor];
-        const float *first = values + piece.inShard;
-        checksums[firstTensor + piece.tensor] += checksum(first, piece.inTensor, piece.count);
-        require(system.write(opened.get(), first, piece.count * sizeof(float),
-                             tensor.offset + piece.inTensor * sizeof(float)),
-                "write", name);
+        for (std::size_t done = 0; done < piece.count; done += kBlock) {
+          const std::size_t count = std::min(kBlock, piece.count - done);
+          const float *first = values + piece.inShard + done;
+          const std::size_t inTensor = piece.inTensor + done;
+          checksums[firstTensor + piece.tensor] += checksum(first, inTensor, count);
+          require(writer.write(first, count * sizeof(float), tensor.offset + inTensor * sizeof(float)),
+                  "write", name);
+        }
       }
     }
     firstTensor += file.tensors.size();
-    if (opened.get() < 0)
-      continue;
-    require(system.sync(opened.get()), "write", name);
-    require(opened.close(), "write", name);
+    if (writer.isOpen())
+      require(writer.finish(), "write", name);
   }
 }
 

@@ -20,7 +20,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_CHECKPOINTFOLDER_H
 #define FSDP_RUNTIME_TRAIN_CHECKPOINTFOLDER_H
 
-#include "runtime/files/FileSystem.h"
+#include "runtime/files/RangeWriter.h"
 #include "runtime/train/CheckpointManifest.h"
 
 #include <cstdint>
@@ -42,8 +42,9 @@ struct SavedStep {
 class CheckpointRoot {
 public:
   /// `extras`: files that are written beside the tensors as they are.
-  CheckpointRoot(FileSystem &system, std::string path, Table<ExtraFile> extras = {})
-      : system(system), path(std::move(path)), extras(extras) {}
+  CheckpointRoot(FileSystem &system, std::string path, Table<ExtraFile> extras = {},
+                 const RangeWriter::Sizes &sizes = {})
+      : system(system), path(std::move(path)), extras(extras), sizes(sizes) {}
 
   const std::string &name() const { return path; }
   /// "ROOT/step-00000100"
@@ -83,6 +84,7 @@ private:
   FileSystem &system;
   std::string path;
   Table<ExtraFile> extras;
+  RangeWriter::Sizes sizes;
 };
 
 /// The step of a folder called so; nothing for any other name.

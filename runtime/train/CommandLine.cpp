@@ -5,12 +5,14 @@
 #include "cli/Options.h"
 #include "runtime/device/Device.h"
 #include "runtime/Error.h"
+#include "runtime/job/FlightRecord.h"
 #include "runtime/train/Plans.h"
 #include "runtime/train/RunHeader.h"
 
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <sys/stat.h>
 #include <vector>
 
 namespace fsdp::rt {
@@ -28,6 +30,21 @@ std::string Options::flightRecordFile() const {
   if (flightRecord == "none")
     return "";
   return restarts ? format("%s.restart-%lld", flightRecord.c_str(), static_cast<long long>(restarts)) : flightRecord;
+}
+
+/// Where a failure is recorded unless the command line says: beside what the run writes anyway, else among the user's
+/// temporary files. One name for each, so that the next failure's takes the place of the last one's.
+static std::string defaultFlightRecord(const Options &options, const char *program) {
+  constexpr const char *ending = ".flight-record.txt";
+  std::string save = options.save;
+  while (save.size() > 1 && save.back() == '/')
+    save.pop_back();
+  if (!save.empty())
+    return save + ending;
+  struct stat log;
+  if (!options.log.empty() && (stat(options.log.c_str(), &log) != 0 || S_ISREG(log.st_mode)))
+    return options.log + ending;
+  return temporaryFlightRecord(std::string(program) + ending);
 }
 
 /// "trains 'name' on 2 ranks"
@@ -111,10 +128,10 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                  "longest time that a rank waits for others to join or in a collective, and, up to 30, that one gives no "
                  "sign of life: then the job ends with an error (default: FSDP_TIMEOUT, else 300)",
                  {/*least=*/0, /*aboveLeast=*/true, /*limit=*/1e9, /*isF32=*/false});
-  options.flightRecord = std::string(program.name) + ".flight-record.txt";
   cli::addText(app, "--flight-record", "FILE", options.flightRecord,
-               "when the job fails, write the last actions of each rank to this file; none: to no file (default: " +
-                   options.flightRecord + ")");
+               "when the job fails, write the last actions of each rank to this file; none: to no file (default: "
+               "DIR.flight-record.txt beside --save DIR, else FILE.flight-record.txt beside --log FILE, else a file in TMPDIR, "
+               "which the error names)");
   cli::addFlag(app, "--trust-network", options.trustNetwork,
                "let ranks connect over the network without FSDP_JOB_TOKEN: any host that reaches "
                "the port of rank 0 can join");
@@ -134,6 +151,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
 
   const auto isGiven = [&](const char *name) { return app.count(name) > 0; };
   options.seedIsGiven = isGiven("--seed");
+  if (!isGiven("--flight-record"))
+    options.flightRecord = defaultFlightRecord(options, program.name);
   const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") || isGiven("--epochs") || isGiven("--init") ||
                       isGiven("--export") || isGiven("--val-data") || isGiven("--log") || isGiven("--log-header") ||
                       isGiven("--trace");

@@ -8,6 +8,7 @@
 #include "runtime/device/Device.h"
 #include "runtime/Error.h"
 #include "runtime/job/Launcher.h"
+#include "runtime/job/Machines.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/Plans.h"
@@ -525,7 +526,9 @@ int runTraining(Plans plans, int argc, char **argv) {
     const Program &program = pickPlan(plans, options.plan);
     if (!options.save.empty())
       checkRoot(options.save);
-    target::requireDevices(target::jobOptions(program, options.communicator), worldSize(program));
+    const std::optional<LaunchEnvironment> several = detectMachines();
+    target::requireDevices(target::jobOptions(program, options.communicator),
+                           worldSize(program) / (several ? several->size : 1));
     std::vector<NamedFile> files;
     const Outputs outputs = openOutputs(options, files);
     Sources sources = openSources(program, options);
@@ -537,14 +540,19 @@ int runTraining(Plans plans, int argc, char **argv) {
     warnOfWarmup(program, steps);
     if (!options.save.empty())
       handleStopSignals();
+    std::optional<Machines> machines;
+    if (several)
+      machines.emplace(*several);
+    const int count = machines ? machines->count() : 1;
     if (options.maxRestarts)
-      requireSupervision(plans, program, options);
-    return runSupervised(plans, program, options, [&](const Program &plan, std::string &cause) {
+      requireSupervision(plans, program, options, count);
+    return runSupervised(plans, program, options, count, [&](const Program &plan, std::string &cause) {
       if (options.restarts)
         sources.checkpoints = findCheckpoints(plan, options);
       JobOptions job = target::jobOptions(plan, options.communicator);
       job.trustNetwork = options.trustNetwork;
-      if (detectLauncher()) // or ranks are forked, with these very options
+      job.machines = machines ? &*machines : nullptr;
+      if (detectLauncher() || machines) // or ranks are forked, with these very options
         job.identity = identityOfTraining(plan, options, steps, sources.weights.get(),
                                           describeResumed(sources.checkpoints));
       job.timeoutSeconds = options.timeout.value_or(0);

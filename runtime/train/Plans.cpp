@@ -29,12 +29,7 @@ template <typename Wanted> const Program *firstOf(Plans plans, Wanted isWanted) 
 
 } // namespace
 
-std::string meshOf(const Program &plan) {
-  std::string text;
-  for (const MeshAxis &axis : plan.axes)
-    text += (text.empty() ? "" : ",") + std::string(axis.name) + "=" + std::to_string(axis.size);
-  return text;
-}
+std::string meshOf(const Program &plan) { return Mesh(plan.axes).describe(); }
 
 std::string describePlans(Plans plans) {
   std::string text;
@@ -56,10 +51,10 @@ const Program *planFor(Plans plans, int ranks) {
   return firstOf(plans, [&](const Program &plan) { return worldSize(plan) == ranks; });
 }
 
-const Program *planBelow(Plans plans, int ranks) {
+const Program *planBelow(Plans plans, int ranks, int machines) {
   int most = 0;
   for (const Program *plan : plans)
-    if (worldSize(*plan) < ranks)
+    if (worldSize(*plan) < ranks && worldSize(*plan) % machines == 0)
       most = std::max(most, worldSize(*plan));
   return planFor(plans, most);
 }

@@ -4,9 +4,11 @@
 
 #include "runtime/Error.h"
 #include "runtime/PrintableText.h"
+#include "runtime/device/WaitCounter.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/job/StopSignals.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -164,9 +166,17 @@ void RunCheckpoints::open() {
 int RunCheckpoints::afterStep(std::int64_t step, const std::function<void()> &settle) {
   if (!saver)
     return 0;
-  const StopRequest own = takeStopRequest();
-  std::int64_t asked[2] = {own.saves, own.signal};
+  const StopRequest own = stopRequest();
+  // A launcher sends a signal to every rank, which may get it on two sides of a step's end: then another one has had as
+  // many, and this one came about when ranks agreed on that.
+  const bool isNew = own.saves != seen && (own.saves > agreed || own.savesAt - lastAsked >= kSameSignalSeconds);
+  seen = own.saves;
+  std::int64_t asked[2] = {isNew ? own.saves : 0, own.signal};
   device.world().allReduce(asked, asked, 2, ReduceOp::Max);
+  if (asked[0]) {
+    lastAsked = now();
+    agreed = std::max(agreed, asked[0]);
+  }
   const bool due = step == steps || (options.saveEvery && step % options.saveEvery == 0);
   if ((due || asked[0] || asked[1]) && step != lastSaved) {
     settle();

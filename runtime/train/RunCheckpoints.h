@@ -63,6 +63,9 @@ private:
   std::optional<CheckpointLayout> checkpointLayout;
   std::optional<CheckpointSaver> saver;
   std::int64_t lastSaved = 0; ///< step
+  std::int64_t seen = 0;      ///< signals of this rank that ask for saves
+  std::int64_t agreed = 0;    ///< of the rank that has had most, when ranks last agreed that one asks
+  double lastAsked = -1;      ///< when that was, by now()
 };
 
 } // namespace fsdp::rt

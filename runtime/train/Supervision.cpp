@@ -11,7 +11,7 @@
 
 namespace fsdp::rt {
 
-void requireSupervision(Plans plans, const Program &plan, const Options &options) {
+void requireSupervision(Plans plans, const Program &plan, const Options &options, int machines) {
   const std::optional<LaunchEnvironment> launched = detectLauncher();
   if (launched || options.communicator == "loopback")
     throw Error(format("--max-restarts restarts ranks that the program starts as processes of its own, but %s: "
@@ -20,14 +20,15 @@ void requireSupervision(Plans plans, const Program &plan, const Options &options
                                 : "with --communicator=loopback they are threads",
                        launched ? "let the launcher restart the job" : "start the program again"),
                 kExitBadCommandLine);
-  if (options.elastic && !planBelow(plans, worldSize(plan)))
-    throw Error(format("got --elastic, but no plan of this program has fewer ranks than %s (its plans: %s): compile it with "
+  if (options.elastic && !planBelow(plans, worldSize(plan), machines))
+    throw Error(format("got --elastic, but no plan of this program has fewer ranks than %s%s (its plans: %s): compile it with "
                        "more, --mesh='%s|AXIS=SIZE,...', or leave the option out",
-                       meshOf(plan).c_str(), describePlans(plans).c_str(), meshOf(plan).c_str()),
+                       meshOf(plan).c_str(), machines > 1 ? format(", for %d machines to share evenly", machines).c_str() : "",
+                       describePlans(plans).c_str(), meshOf(plan).c_str()),
                 kExitBadCommandLine);
 }
 
-int runSupervised(Plans plans, const Program &first, Options &options, const RunJob &runJob) {
+int runSupervised(Plans plans, const Program &first, Options &options, int machines, const RunJob &runJob) {
   for (const Program *plan = &first;;) {
     std::string cause;
     const int status = runJob(*plan, cause);
@@ -40,7 +41,7 @@ int runSupervised(Plans plans, const Program &first, Options &options, const Run
     }
     std::string as;
     if (options.elastic) {
-      const Program *smaller = planBelow(plans, worldSize(*plan));
+      const Program *smaller = planBelow(plans, worldSize(*plan), machines);
       plan = smaller ? smaller : plan;
       as = (smaller ? ", on the mesh " : ", without a plan for fewer ranks again on the mesh ") + meshOf(*plan);
     }

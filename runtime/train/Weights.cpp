@@ -90,6 +90,9 @@ bool isCopy(const FileTensor &tensor, const std::vector<const FileTensor *> &use
   });
 }
 
+/// Elements that each rank takes at once from those that have other parts of a split parameter.
+constexpr std::size_t kGatheredElements = std::size_t(1) << 20;
+
 /// How the communicator of a storage puts its pieces together.
 ShardLayout layoutOf(const Storage &storage) {
   ShardLayout tile;
@@ -107,45 +110,70 @@ ShardLayout layoutOf(const Storage &storage) {
   return tile;
 }
 
-/// The members of `storage`, whole and one after another. All ranks call it, and all have the result.
+/// The members of `storage`, whole and one after another, on the first rank; others have part in it and get nothing.
 std::vector<float> gatherMembers(const Storage &storage, const Program &program, Device &device) {
+  const bool isFirst = device.rank() == 0;
   const float *shard = device.read(storage.shard.isPlaced() ? storage.shard : storage.copy);
   std::vector<float> parts;
   if (storage.communicator >= 0 && storage.shard.isPlaced()) {
     parts.resize(storage.size);
     device.communicator(storage.communicator).allGather(shard, parts.data(), layoutOf(storage));
-  } else {
-    parts.assign(shard, shard + storage.size);
+    shard = parts.data();
   }
-  if (storage.splitCommunicator < 0)
+  if (storage.splitCommunicator < 0 && !isFirst)
+    return {};
+  const auto isWhole = [](const Parameter &parameter) { return parameter.splits.empty(); };
+  if (std::all_of(storage.members.begin(), storage.members.end(), isWhole)) {
+    if (parts.empty())
+      parts.assign(shard, shard + storage.size);
     return parts;
-  Communicator &others = device.communicator(storage.splitCommunicator);
-  std::vector<float> all(storage.size * static_cast<std::size_t>(others.size()));
-  ShardLayout joined;
-  joined.local = storage.size;
-  joined.total = all.size();
-  others.allGather(parts.data(), all.data(), joined);
+  }
+  // None where they are padded, but not split.
+  Communicator *others = storage.splitCommunicator < 0 ? nullptr : &device.communicator(storage.splitCommunicator);
   std::vector<std::size_t> starts;
   std::size_t size = 0;
   for (const Parameter &parameter : storage.members) {
     starts.push_back(size);
     size += static_cast<std::size_t>(elements(parameter.shape));
   }
-  std::vector<float> whole(size);
-  // What a rank with these parts has, stored whole.
+  std::vector<float> whole(isFirst ? size : 0);
+  // What a rank with these parts has, stored whole; in the order of the shard.
   Storage part = storage.asReplicated();
   part.shard = Buffer::unplaced(storage.size);
-  RankPosition position{program.axes, std::vector<int>(program.axes.size())};
-  for (int index = 0; index < others.size(); ++index) {
-    int rest = index;
+  const std::size_t count = others ? static_cast<std::size_t>(others->size()) : 1;
+  std::vector<std::vector<Run>> runs(isFirst ? count : 0);
+  std::vector<std::size_t> next(runs.size());
+  for (std::size_t index = 0; index < runs.size(); ++index) {
+    RankPosition position{program.axes, std::vector<int>(program.axes.size())};
+    int rest = static_cast<int>(index);
     for (int a = storage.splitAxes.count; a-- > 0;) {
       const auto axis = static_cast<std::size_t>(storage.splitAxes.axis[a]);
       position.coordinates[axis] = rest % program.axes[axis].size;
       rest /= program.axes[axis].size;
     }
-    const float *from = all.data() + static_cast<std::size_t>(index) * storage.size;
-    for (const Run &run : shardRuns(part, position))
-      std::copy_n(from + run.inShard, run.count, whole.data() + starts[run.member] + run.inParameter);
+    runs[index] = shardRuns(part, position);
+  }
+  // All ranks have what is gathered at once, so that is little.
+  const std::size_t most = std::max(kGatheredElements / count, std::size_t(1));
+  std::vector<float> all(std::min(most, storage.size) * count);
+  for (std::size_t begin = 0; begin < storage.size; begin += most) {
+    const std::size_t end = std::min(begin + most, storage.size), now = end - begin;
+    ShardLayout joined;
+    joined.local = now;
+    joined.total = now * count;
+    if (others)
+      others->allGather(shard + begin, all.data(), joined);
+    else
+      std::copy_n(shard + begin, now, all.data());
+    for (std::size_t index = 0; index < runs.size(); ++index)
+      for (std::size_t &r = next[index]; r < runs[index].size() && runs[index][r].inShard < end; ++r) {
+        const Run &run = runs[index][r];
+        const std::size_t from = std::max(run.inShard, begin), to = std::min(run.inShard + run.count, end);
+        std::copy_n(all.data() + index * now + (from - begin), to - from,
+                    whole.data() + starts[run.member] + run.inParameter + (from - run.inShard));
+        if (to == end && to < run.inShard + run.count) // goes on
+          break;
+      }
   }
   return whole;
 }
@@ -240,9 +268,6 @@ void exportWeights(const OutputPath &path, const Program &program, Device &devic
       else
         writer->write(first, count);
     }
-    // The other ranks took part in the gather; only this one has a use for it.
-    if (!writer)
-      std::vector<float>().swap(whole);
     if (--missing[storage] == 0)
       gathered.erase(at);
   }

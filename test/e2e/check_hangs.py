@@ -73,8 +73,8 @@ def a_stopped_rank_ends_the_job(runs, programs):
     found = re.search(r"error: rank 1: not responding: no heartbeat for \d\.\d s; its latest action: (.*); waiting in "
                       r"('.*', collective \d+ over '.*'): rank 0, 2\n", said)
     expect(found, said)
-    path = runs.at("mlp.flight-record.txt")
-    expect("note: wrote the last actions of each rank to 'mlp.flight-record.txt'\n" in said, said)
+    path = runs.at("log.jsonl.flight-record.txt")  # beside --log
+    expect(f"note: wrote the last actions of each rank to '{path}'\n" in said, said)
     text = recorded(path, range(3))
     expect(all(re.search(rf"rank {rank} .*under way +{re.escape(found[2])}", text) for rank in (0, 2)), f"{found[2]}: {text[-2000:]}")
     expect(re.search(r"rank 1 .*under way +step \d+", text), text[-2000:])
@@ -107,7 +107,8 @@ def a_stopped_rank_is_restarted(runs, programs):
     runs.run(program, "--log", runs.at("whole.jsonl"), "--export", runs.at("whole.safetensors"), steps=2000)
     said, status, _ = stopped(runs, program, "--save", runs.at("root"), "--save-every", 50, "--max-restarts", 1, "--flight-record", record,
                               "--export", runs.at("out.safetensors"), steps=2000, name="restarted.jsonl")
-    expect(status == 0 and "not responding: no heartbeat for" in said and "restart 1 of 1" in said, f"got status {status}: {said}")
+    found = re.search("rank 1: not responding: no heartbeat for|waiting for rank 1 [(]latest action: ", said)  # whichever is first
+    expect(status == 0 and found and "restart 1 of 1" in said, f"got status {status}: {said}")
     recorded(record, range(3))
     expect(not runs.at("restarted.txt.restart-1").exists(), "a record of a run that did not fail")
     same(runs.at("out.safetensors"), runs.at("whole.safetensors"), "weights")
@@ -115,13 +116,32 @@ def a_stopped_rank_is_restarted(runs, programs):
 
 
 def no_record_where_none_is_asked_for(runs, programs):
-    runs.at("mlp.flight-record.txt").unlink(missing_ok=True)
     before = sorted(path.name for path in runs.folder.glob("*flight*"))
     said, status, _ = stopped(runs, programs["three"], "--flight-record=none")
     expect(status == 1 and "wrote the last actions" not in said, f"got status {status}: {said}")
     expect(sorted(path.name for path in runs.folder.glob("*flight*")) == before, "a record")
     runs.run(programs["three"], cwd=runs.folder)
-    expect(not runs.at("mlp.flight-record.txt").exists(), "a record of a run that did not fail")
+    expect(sorted(path.name for path in runs.folder.glob("*flight*")) == before, "a record of a run that did not fail")
+
+
+def records_have_their_places(runs, programs):
+    """Beside --save, whether there is a log or not; else, without a log, in a folder of this user's own. The next failure's replaces it."""
+    folder = runs.at("places")
+    temporary = folder / "tmp"
+    temporary.mkdir(parents=True)
+    own = temporary / f"fsdp-{os.geteuid()}"
+    # Ten steps whose loss is not finite end a run.
+    fails = lambda *words, says: runs.run(programs["three"], "--lr=1e30", *words, steps=200, status=1, cwd=folder, says=says,
+                                          env={**os.environ, "TMPDIR": str(temporary)})
+    for again in range(2):
+        fails(says=f"note: wrote the last actions of each rank to '{own}/mlp.flight-record.txt'\n")
+        fails("--save", "root", "--log", "log.jsonl", says="note: wrote the last actions of each rank to 'root.flight-record.txt'\n")
+        fails("--log", "/dev/null", says=f"note: wrote the last actions of each rank to '{own}/mlp.flight-record.txt'\n")
+    expect(sorted(path.name for path in folder.iterdir()) == ["log.jsonl", "log.jsonl.1", "root", "root.flight-record.txt", "tmp"], f"{list(folder.iterdir())}")
+    expect([path.name for path in own.iterdir()] == ["mlp.flight-record.txt"] and own.stat().st_mode & 0o77 == 0, f"{list(own.iterdir())}")
+    recorded(own / "mlp.flight-record.txt", range(3))
+    own.chmod(0o777)
+    fails(says=f"warning: the last actions of each rank are lost: '{own}' is not a folder of this user alone: remove it, or name a file with --flight-record")
 
 
 def senseless_timeouts_are_refused(runs, programs):
@@ -133,7 +153,7 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     programs = {"three": mlp(folder / "three", "fsdp=3").resolve()}
     run_cases((a_stopped_rank_ends_the_job, a_stopped_rank_of_a_launcher_ends_the_others, so_over_tcp, a_stopped_rank_is_restarted,
-               no_record_where_none_is_asked_for, senseless_timeouts_are_refused), Runs(folder / "runs", DATA), programs)
+               no_record_where_none_is_asked_for, records_have_their_places, senseless_timeouts_are_refused), Runs(folder / "runs", DATA), programs)
 
 
 if __name__ == "__main__":

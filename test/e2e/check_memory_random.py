@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""check_memory_random.py SCRATCH [--cases N] [--seed S] [--plans]: predicted memory is measured memory, whatever the options.
+"""check_memory_random.py SCRATCH [--cases N] [--first I] [--seed S] [--plans]: predicted memory is measured memory, whatever the options.
 
-Random models, meshes, strategies and schedules, always the same ones. Each program runs one step: the arena of the report is
+Every mesh below with every strategy that it can have, with random models and schedules, always the same ones: case I of a seed is
+the I-th pair, and as many cases as there are pairs (--list) have each of them. Each program runs one step, a process for each rank: the arena of the report is
 the high-water mark that the program measures. Over all cases the arena is at most 1.02 times its lower bound in the median and
 1.05 times at worst. `--plans` looks at the plans alone, for many cases. Programs are compiled without optimization: where
 they touch the arena does not depend on it.
@@ -22,12 +23,26 @@ import training
 
 MEDIAN, WORST = 1.02, 1.05
 Case = collections.namedtuple("Case", "model mesh batch options")
+MESHES = ("fsdp=1", "fsdp=2", "fsdp=3", "fsdp=4", "data=2", "data=2,fsdp=2", "fsdp=2,data=2", "tensor=2", "tensor=4",
+          "fsdp=2,tensor=2", "tensor=2,fsdp=2", "fsdp=3,tensor=2", "data=2,tensor=2", "data=2,fsdp=2,tensor=2")
 
 
-def draw(rng):
-    model = rng.choice(("mlp", "gpt2", "gpt2", "llama"))
-    mesh = rng.choice(("fsdp=1", "fsdp=2", "fsdp=3", "fsdp=4", "data=2,fsdp=2"))
-    strategy = rng.choice(("fsdp", "ddp", "hsdp") if mesh.startswith("data") else ("fsdp", "fsdp", "ddp"))
+def strategies(mesh):
+    if "fsdp" not in mesh:
+        return ("ddp",)
+    return ("fsdp", "ddp", "zero1", "zero2", "hsdp") if "data" in mesh else ("fsdp", "ddp", "zero1", "zero2")
+
+
+PAIRS = [(mesh, strategy) for mesh in MESHES for strategy in strategies(mesh)]
+
+
+def draw(seed, number):
+    rng = random.Random(f"{seed}/{number}")
+    order = list(PAIRS)
+    random.Random(seed).shuffle(order)
+    mesh, strategy = order[number % len(order)]
+    # Nothing of an mlp is split over tensor.
+    model = rng.choice(("gpt2", "llama") if "tensor" in mesh else ("mlp", "gpt2", "gpt2", "llama"))
     batch = rng.randint(3, 9)
     accumulate = rng.randint(1, 5)
     options = [f"--strategy={strategy}", f"--prefetch={rng.randint(0, 3)}", f"--accumulate={accumulate}",
@@ -83,9 +98,16 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("scratch", type=pathlib.Path)
     parser.add_argument("--cases", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--list", action="store_true", help="print the meshes and strategies, and end")
     parser.add_argument("--plans", action="store_true")
     options = parser.parse_args()
+    if options.list:
+        for mesh, strategy in PAIRS:
+            print(f"--mesh={mesh} --strategy={strategy}")
+        print(f"{len(PAIRS)} pairs of a mesh and a strategy")
+        return
     folder = options.scratch
     folder.mkdir(parents=True, exist_ok=True)
     compiler = folder / "compiler"
@@ -93,7 +115,7 @@ def main():
     compiler.chmod(0o755)
     rng = random.Random(options.seed)
     (folder / "tokens.bin").write_bytes(bytes(rng.randrange(256) for _ in range(4000)))
-    cases = [draw(rng) for _ in range(options.cases)]
+    cases = [draw(options.seed, options.first + number) for number in range(options.cases)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda item: check(folder, *item, options.plans), enumerate(cases)))
     failures = []

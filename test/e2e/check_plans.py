@@ -13,13 +13,18 @@ import subprocess
 import sys
 import time
 
+import training
 from checkpoints import LIMIT, Runs, close, expect, folders, logged, mlp, run_cases, same
 from training import GOLDEN
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
 PLANS = ("fsdp=3", "data=3", "data=2,fsdp=2", "fsdp=2", "fsdp=1")
 ALONE = PLANS[:3]
-LEGS = (("fsdp=8", 8), ("data=2,fsdp=2", 4), ("data=4,fsdp=4", 16), ("data=3", 3))
+# Meshes and their ranks: fsdp, hybrid, with tensor parallelism where the model splits its parameters, ddp.
+LEGS = {
+    "mlp": (("fsdp=8", 8), ("data=2,fsdp=2", 4), ("data=4,fsdp=4", 16), ("data=3", 3)),
+    "gpt2": (("fsdp=8", 8), ("data=2,fsdp=2", 4), ("fsdp=4,tensor=4", 16), ("data=3", 3)),
+}
 LEG = 20  # steps
 
 
@@ -105,15 +110,15 @@ def without_fewer_ranks_it_says_so(runs, programs):
     runs.run(programs["all"], "--save", runs.at("none"), "--elastic", status=2, says="got --elastic without --max-restarts")
 
 
-def from_8_to_4_to_16_to_3_ranks(runs, programs):
+def from_8_to_4_to_16_to_3_ranks(runs, programs, model="mlp"):
     """Each leg begins at the checkpoint of the one before, after 20 steps more, and its 20 steps are those of the run on 8 ranks."""
-    steps, whole, start = LEG * len(LEGS), runs.at("legs-whole.jsonl"), ()
-    runs.run(programs["legs"], "--shuffle", "--log", whole, steps=steps)
-    for leg, (mesh, ranks) in enumerate(LEGS):
+    legs, program = LEGS[model], programs[f"{model}-legs"]
+    steps, whole, start = LEG * len(legs), runs.at("legs-whole.jsonl"), ()
+    runs.run(program, "--shuffle", "--log", whole, steps=steps)
+    for leg, (mesh, ranks) in enumerate(legs):
         root, log = runs.at(f"legs-{ranks}"), runs.at(f"legs-{ranks}.jsonl")
         # The number of ranks alone picks the plan.
-        said, statuses = launched(runs, programs["legs"], ranks, "--shuffle", "--save", root, "--save-every", LEG, "--log", log, *start,
-                                  steps=steps)
+        said, statuses = launched(runs, program, ranks, "--shuffle", "--save", root, "--save-every", LEG, "--log", log, *start, steps=steps)
         expect(statuses == [0] * ranks and f"{ranks} ranks, mesh {mesh}, arena" in said, f"{ranks} ranks: {statuses}: {said}")
         got = logged(log)
         expect([step["step"] for step in got] == list(range(LEG * leg + 1, steps + 1)), f"{ranks} ranks: other steps")
@@ -121,13 +126,21 @@ def from_8_to_4_to_16_to_3_ranks(runs, programs):
         start = ("--resume", root / f"step-{LEG * (leg + 1):08}")
 
 
+def so_with_tensor_parallelism(runs, programs):
+    from_8_to_4_to_16_to_3_ranks(Runs(runs.folder / "gpt2", GOLDEN / "gpt2" / "tokens.bin"), programs, "gpt2")
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     programs = {mesh: mlp(folder / f"program-{number}", mesh) for number, mesh in enumerate(ALONE)}
     programs["all"] = mlp(folder / "all", "|".join(PLANS))
-    programs["legs"] = mlp(folder / "legs", "|".join(mesh for mesh, _ in LEGS))
+    legs = {model: "|".join(mesh for mesh, _ in of) for model, of in LEGS.items()}
+    programs["mlp-legs"] = mlp(folder / "mlp-legs", legs["mlp"])
+    programs["gpt2-legs"] = training.compile_model("gpt2", folder / "gpt2-legs", "--layers=1", "--width=16", "--heads=4", "--context=8",
+                                                   "--vocab=61", "--batch=12", "--lr=0.01", "--eps=1e-4", "--clip=0.5", "--warmup=2",
+                                                   "--schedule=cosine", mesh=legs["gpt2"])
     run_cases((each_plan_is_the_program_of_its_mesh, started_alone_it_takes_the_first, the_number_of_ranks_picks,
-               lost_ranks_leave_a_smaller_job, without_fewer_ranks_it_says_so, from_8_to_4_to_16_to_3_ranks),
+               lost_ranks_leave_a_smaller_job, without_fewer_ranks_it_says_so, from_8_to_4_to_16_to_3_ranks, so_with_tensor_parallelism),
               Runs(folder / "runs", DATA), programs)
 
 

@@ -173,7 +173,9 @@ def mpirun_passes_it_on(runs, programs):
         print("not shown: no mpirun")
         return
     root = runs.at("mpirun")
-    run = Started(runs, programs["two"], "--save", root, before=("mpirun", "-n", "2", "--oversubscribe"))
+    # mpirun kills ranks a second after SIGTERM, which on a loaded machine is too soon for a save; it waits this long, too, where all have ended.
+    run = Started(runs, programs["two"], "--save", root,
+                  before=("mpirun", "-n", "2", "--oversubscribe", "--mca", "odls_base_sigkill_timeout", "4"))
     run.trains()
     run.send(signal.SIGUSR1)
     wait_until(lambda: root.exists() and any((root / name / "manifest.json").exists() for name in folders(root)), "a save", run)

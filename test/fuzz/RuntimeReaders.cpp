@@ -24,7 +24,8 @@ namespace fsdp::fuzz {
 namespace {
 
 Outcome readFile(FileKind kind, const std::string &bytes) {
-  const TemporaryFile file(fileName(kind));
+  static const char *const memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"; // a file for every input
+  const TemporaryFile file(fileName(kind), memory);
   file.write(bytes);
   const std::string part = file.folder + "/part.safetensors";
   if (kind == kIndex) {

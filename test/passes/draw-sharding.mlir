@@ -6,7 +6,11 @@
 // RUN: not fsdp-opt %s --fsdp-propagate --fsdp-draw-sharding=value=nothing 2>&1 | FileCheck %s --check-prefix=NOTHING
 // RUN: not fsdp-opt %s --fsdp-propagate --fsdp-draw-sharding="value=h file=/nowhere/x.svg" 2>&1 | FileCheck %s --check-prefix=NOWHERE
 // RUN: fsdpc %s --mesh=fsdp=2,tensor=3 --draw-sharding=h --emit=global -o %t.global 2>&1 | FileCheck %s --check-prefix=TOOL
+// RUN: not fsdpc %s --draw-sharding=h= --emit=global 2>&1 | FileCheck %s --check-prefix=UNNAMED
+// RUN: not fsdpc %s --draw-sharding==h.svg --emit=global 2>&1 | FileCheck %s --check-prefix=VALUELESS
 
+// UNNAMED: fsdpc: error: --draw-sharding: got 'h=', expected NAME or NAME=FILE.svg; see fsdpc --help
+// VALUELESS: fsdpc: error: --draw-sharding: got '=h.svg', expected NAME or NAME=FILE.svg; see fsdpc --help
 // CHECK: h : tensor<7x5x8xf32>, fsdp,_,tensor; ranks:
 // CHECK-NEXT: [0, 4) [4, 8)
 // CHECK-NEXT: ┌────────┬────────┐

@@ -13,10 +13,17 @@
 // RUN: not fsdp-opt %t/model.mlir "--fsdp-shard-parameters=shard=*:flat(node)" 2>&1 | FileCheck %s --check-prefix=STORED
 // RUN: not fsdp-opt %t/model.mlir "--fsdp-shard-parameters=shard=*:tensor" 2>&1 | FileCheck %s --check-prefix=TENSOR
 // RUN: not fsdp-opt %t/model.mlir "--fsdp-shard-parameters=shard=*:_,_@flat" 2>&1 | FileCheck %s --check-prefix=ENTRIES
+// RUN: not fsdp-opt %t/matrix.mlir "--fsdp-shard-parameters=shard=*:fsdp" 2>&1 | FileCheck %s --check-prefix=ENTRY
 // RUN: not fsdp-opt %t/model.mlir "--fsdp-shard-parameters=shard=*:fsdp" 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not fsdp-opt %t/model.mlir "--fsdp-shard-parameters=shard=[:flat" 2>&1 | FileCheck %s --check-prefix=GLOB
 // RUN: not fsdp-opt %t/model.mlir --fsdp-shard-parameters=shard=*:1 2>&1 | FileCheck %s --check-prefix=DIM
 // RUN: not fsdp-opt %t/no-axis.mlir --fsdp-shard-parameters=shard=*:flat 2>&1 | FileCheck %s --check-prefix=AXIS
+// RUN: not fsdp-opt %t/parts.mlir "--fsdp-shard-parameters=shard=*:tensor:(1)4" 2>&1 | FileCheck %s --check-prefix=PART
+// RUN: not fsdp-opt %t/parts.mlir "--fsdp-shard-parameters=shard=w:tensor:(1)2;v:tensor:(1)3" 2>&1 | FileCheck %s --check-prefix=CUTS
+// RUN: not fsdp-opt %t/parts.mlir "--fsdp-shard-parameters=shard=*:node:(1)2" 2>&1 | FileCheck %s --check-prefix=ABSENT
+// RUN: not fsdp-opt %t/parts.mlir "--fsdp-shard-parameters=shard=*:tensor:(1)4+tensor:(2)2" 2>&1 | FileCheck %s --check-prefix=OVERLAP
+// RUN: not fsdp-opt %t/parts.mlir --fsdp-shard-parameters "--fsdp-reshard-after-forward=when=axes:fsdp:(1)3" 2>&1 | FileCheck %s --check-prefix=KEPT
+// RUN: not fsdp-opt %t/named.mlir --fsdp-shard-parameters 2>&1 | FileCheck %s --check-prefix=NAMED
 // RUN: not fsdp-opt %t/no-mesh.mlir --fsdp-shard-parameters 2>&1 | FileCheck %s --check-prefix=MESH
 
 //--- model.mlir
@@ -48,3 +55,24 @@ fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
 //--- no-mesh.mlir
 // MESH: error: module has parameters but no mesh to store them on; declare one, for one rank 'fsdp.mesh @mesh <["fsdp"=1]>'
 fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0>
+
+//--- matrix.mlir
+// ENTRY: error: 'fsdp.param' op of type 'tensor<8x2xf32>' is to be split by '*:fsdp', which has 1 entry, expected 2, one for each dimension
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.param @w : tensor<8x2xf32> unit "u" init <constant, 0.0>
+
+//--- parts.mlir
+// PART: error: --shard got '*:tensor:(1)4', which names 'tensor:(1)4', which cuts axis 'tensor' of size 6 behind 4 positions, expected a divisor of the size
+// CUTS: error: --shard got 'v:tensor:(1)3', which names 'tensor:(1)3', which cuts axis 'tensor' of size 6 behind 3 positions, and another part cuts it behind 2; use parts of which one cut has all: each position a multiple of the one before
+// ABSENT: error: 'fsdp.param' op is to be split by '*:node:(1)2', but the mesh has no axis 'node'
+// OVERLAP: error: --shard got '*:tensor:(1)4+tensor:(2)2', expected flat
+// KEPT: error: --reshard-after-forward got 'axes:fsdp:(1)3', which names 'fsdp:(1)3', which cuts axis 'fsdp' of size 4 behind 3 positions, expected a divisor of the size
+fsdp.mesh @mesh <["fsdp"=4, "tensor"=6]>
+fsdp.param @w : tensor<12xf32> unit "u" init <constant, 0.0>
+fsdp.param @v : tensor<12xf32> unit "v" init <constant, 0.0>
+
+//--- named.mlir
+// NAMED: error: 'fsdp.param' op names 'tensor:(1)2', which cuts axis 'tensor' of size 6 behind 2 positions, and another part cuts it behind 3
+fsdp.mesh @mesh <["fsdp"=4, "tensor"=6]>
+fsdp.param @w : tensor<12xf32> unit "u" init <constant, 0.0> split [["tensor:(1)3"]]
+fsdp.param @v : tensor<12xf32> unit "v" init <constant, 0.0> split [["tensor:(1)2"]]

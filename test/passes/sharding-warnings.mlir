@@ -2,6 +2,8 @@
 // RUN: split-file %s %t
 // RUN: fsdp-opt %t/contradiction.mlir --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=CONTRADICTION
 // RUN: fsdp-opt %t/replication.mlir --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=REPLICATION
+// RUN: fsdp-opt %t/samples.mlir --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=SAMPLES
+// RUN: fsdp-opt %t/samples.mlir --fsdp-propagate=accumulate=2 -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=MICROBATCHES
 // RUN: fsdp-opt %t/padding.mlir --fsdp-shard-parameters --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=PADDING
 
 //--- contradiction.mlir
@@ -30,6 +32,21 @@ fsdp.step @evaluate evaluate {
   // A reshard of the author's own is meant.
   %w = fsdp.reshard %c <@mesh, [{}]> : tensor<32xf32>
   %b = nn.slice %w dim 0 start 3 : tensor<32xf32> -> tensor<5xf32>
+}
+
+//--- samples.mlir
+// Samples stay on their ranks; what another axis splits is gathered. A constraint asks for it.
+// SAMPLES: warning: 'nn.slice' needs all of 'hidden' of a rank's samples, which gathers 96 bytes over 'tensor'; constrain(hidden, "data+fsdp,_") where it is made says that it is to be so
+// SAMPLES-NOT: warning:
+// MICROBATCHES: warning: 'nn.slice' needs all of 'hidden' of a rank's samples, which gathers 48 bytes over 'tensor'; constrain(hidden, "data+fsdp,_") where it is made says that it is to be so
+// MICROBATCHES-NOT: warning:
+fsdp.mesh @mesh <["data"=2, "fsdp"=2, "tensor"=4]>
+fsdp.step @evaluate evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<16x8xf32>
+  %h = fsdp.constraint %x <@mesh, [{"data", "fsdp", ?}, {"tensor"}]> : tensor<16x8xf32> loc("hidden")
+  %a = nn.slice %h dim 1 start 3 : tensor<16x8xf32> -> tensor<16x2xf32>
+  %w = fsdp.constraint %h <@mesh, [{"data", "fsdp"}, {}]> : tensor<16x8xf32>
+  %b = nn.slice %w dim 1 start 3 : tensor<16x8xf32> -> tensor<16x2xf32>
 }
 
 //--- padding.mlir

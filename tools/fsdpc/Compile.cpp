@@ -2,6 +2,7 @@
 
 #include "tools/fsdpc/Compile.h"
 
+#include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Names.h"
 #include "dsl/ModelBuilder.h"
 #include "mlir/IR/Diagnostics.h"
@@ -68,8 +69,9 @@ static void setMesh(ModuleOp module, const MeshAxes &axes) {
   module.walk([&](ir::ConstraintOp constraint) {
     for (ArrayAttr dim : constraint.getSharding().getDimAxes())
       for (auto axis : dim.getAsRange<StringAttr>())
-        if (!llvm::is_contained(names, axis) && old && old.getMesh().getAxisSize(axis) == 1) {
-          names.push_back(axis);
+        if (StringAttr whole = builder.getStringAttr(ir::axisOf(axis));
+            !llvm::is_contained(names, whole) && old && old.getMesh().getAxisSize(whole) == 1) {
+          names.push_back(whole);
           sizes.push_back(1);
         }
   });

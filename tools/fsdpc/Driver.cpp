@@ -10,6 +10,7 @@
 #include "tools/fsdpc/Program.h"
 #include "tools/fsdpc/Toolchain.h"
 
+#include "passes/ShardSpec.h"
 #include "passes/scheduled/MemoryReport.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -134,6 +135,28 @@ static void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<v
   }
 }
 
+/// Those of `options` for one of several meshes: axes that only others have split nothing there, as with the splits
+/// of the model itself. Error: an axis that none has.
+static Options forPlan(const Options &options, const MeshAxes &mesh, llvm::ArrayRef<MeshAxes> meshes) {
+  auto has = [](const MeshAxes &axes, llvm::StringRef name) {
+    return llvm::any_of(axes, [&](const auto &axis) { return axis.first == name; });
+  };
+  Options own = options;
+  for (std::string &shard : own.pipeline.shardPatterns) {
+    std::string unknown;
+    std::string kept = mlir::fsdp::keepAxes(shard, [&](llvm::StringRef name) {
+      if (llvm::none_of(meshes, [&](const MeshAxes &other) { return has(other, name); }))
+        unknown = name.str();
+      return has(mesh, name);
+    });
+    if (!unknown.empty())
+      throw UsageError("--shard splits by '" + shard + "', but no mesh has an axis '" + unknown +
+                       "'; name one of --mesh");
+    shard = std::move(kept);
+  }
+  return own;
+}
+
 /// `model` for each mesh, in the phase that was asked for.
 std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(OwningOpRef<ModuleOp> model) {
   const std::vector<MeshAxes> meshes = options.getMeshes();
@@ -143,8 +166,9 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(OwningOpRef<ModuleOp> mod
     plans.push_back(last ? std::move(model) : OwningOpRef<ModuleOp>(model->clone()));
     ModuleOp module = *plans.back();
     inPlan(mesh, meshes.size() > 1, [&] {
-      configure(module, modelName(), mesh, options);
-      lower(module, options, Emit::Model, options.getEmit());
+      const Options own = meshes.size() > 1 ? forPlan(options, mesh, meshes) : options;
+      configure(module, modelName(), mesh, own);
+      lower(module, own, Emit::Model, own.getEmit());
     });
   }
   return plans;

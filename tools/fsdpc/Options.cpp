@@ -3,6 +3,7 @@
 #include "tools/fsdpc/Options.h"
 
 #include "cli/Options.h"
+#include "dialect/fsdp/AxisParts.h"
 #include "passes/ShardSpec.h"
 #include "passes/global/Strategies.h"
 #include <algorithm>
@@ -52,9 +53,8 @@ static std::string checkByteCount(const std::string &text) {
 }
 
 static std::string checkShardPattern(const std::string &text) {
-  size_t colon = text.rfind(':');
-  if (colon != std::string::npos && colon > 0 && text.find(';') == std::string::npos &&
-      ir::parseShardSpec(text.substr(colon + 1)))
+  auto [pattern, spec] = ir::splitShardPattern(text);
+  if (!pattern.empty() && !spec.empty() && text.find(';') == std::string::npos && ir::parseShardSpec(spec))
     return "";
   return cli::mismatch(text, "PATTERN:SPEC with SPEC " + ir::shardSpecForm.str());
 }
@@ -203,14 +203,14 @@ static void declareDistribution(CLI::App &app, Options &o) {
            })
       ->default_str("always");
   cli::add(group, "--remat", "none|full|selective|auto|every:K",
-           "which activations are recomputed in backward",
+           "which activations are recomputed in backward (auto is not available yet)",
            choiceOrInteger(o.pipeline.remat, {"none", "full", "selective", "auto"}, "every:",
                            fromOne))
       ->default_str(o.pipeline.remat);
   cli::addInteger(group, "--loss-chunks", "K", o.pipeline.lossChunks,
                   "chunks of rows in which logits and their gradient are computed", fromOne)
       ->default_str("1");
-  cli::add(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB",
+  cli::add(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB (not available yet)",
            [&o](const std::string &text) {
              o.memoryLimit = text;
              return checkByteCount(text);
@@ -266,8 +266,15 @@ void Options::declare(CLI::App &app) {
       "print the memory table; with =FILE.json, write it and the collectives to that file");
   cli::addFlag(app, "--print-shardings", pipeline.printShardings,
                "print the sharding of every value to standard error");
-  cli::addText(app, "--draw-sharding", "NAME[=FILE.svg]", pipeline.drawSharding,
-               "draw which rank holds which part of the value or parameter NAME, on standard error or as SVG");
+  cli::add(app, "--draw-sharding", "NAME[=FILE.svg]",
+           "draw which rank holds which part of the value or parameter NAME, on standard error or as SVG",
+           [this](const std::string &text) -> std::string {
+             const std::size_t equals = text.find('=');
+             if (text.empty() || equals == 0 || equals + 1 == text.size())
+               return "got '" + text + "', expected NAME or NAME=FILE.svg";
+             pipeline.drawSharding = text;
+             return "";
+           });
   cli::addText(app, "--explain-shardings", "PATTERN", pipeline.explainShardings,
                "say which op, operand and priority gave each axis to the values of these names");
   declareDistribution(app, *this);
@@ -314,7 +321,7 @@ void Options::checkMesh(mlir::ModuleOp module) const {
   ir::MeshAttr axes = mesh ? mesh.getMesh()
                            : ir::MeshAttr::get(builder.getContext(), {builder.getStringAttr("fsdp")},
                                                {1}, llvm::ArrayRef<int64_t>());
-  auto has = [&](llvm::StringRef name) { return axes.getAxisIndex(name) >= 0; };
+  auto has = [&](llvm::StringRef name) { return ir::hasAxis(axes, name); };
   const std::string got = ", got mesh " + ir::describeAxes(axes) + "; ";
   if (strategyGiven)
     if (std::string mismatch = ir::explainMismatch(*ir::findStrategy(pipeline.strategy), axes);
@@ -329,7 +336,7 @@ void Options::checkMesh(mlir::ModuleOp module) const {
                        "', which is reserved; choose another name for the axis");
   std::vector<std::string> stored;
   for (const std::string &pattern : pipeline.shardPatterns)
-    for (const std::string &name : ir::parseShardSpec(llvm::StringRef(pattern).rsplit(':').second)->getAxes())
+    for (const std::string &name : ir::parseShardSpec(ir::splitShardPattern(pattern).second)->getAxes())
       stored.push_back(name);
   if (mlir::StringAttr unused = ir::findUnusedAxis(module, pipeline.batchAxes, stored))
     throw UsageError("nothing uses axis '" + unused.str() +

@@ -114,6 +114,7 @@ void writeFolder(const std::string &text, const Files &content) {
   writeNew(temporary / markerName,
            "This folder is replaced, with all files in it, when it is written again.\n",
            path / markerName);
+  folder.unmark();
   // Where a folder stands already, both change places in one move, and the old one ends with the
   // temporary one.
   int failed = exists
@@ -121,6 +122,7 @@ void writeFolder(const std::string &text, const Files &content) {
                    : std::rename(temporary.c_str(), path.c_str());
   if (failed && exists && errno == EINVAL) { // a file system that cannot exchange
     TemporaryFolder old(path.string());
+    old.unmark(); // a folder is renamed onto an empty one
     failed = std::rename(path.c_str(), old.path().c_str()) ||
              std::rename(temporary.c_str(), path.c_str());
   }

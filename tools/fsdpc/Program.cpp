@@ -164,7 +164,13 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options, Outp
 
   ir::BuildPlaces places;
   places.sources = ".";
-  places.runtimeRoot = findRuntimeSources();
+  // Under the same name wherever the compiler lies, so that a compiler cache serves all clones.
+  places.runtimeRoot = "fsdpc";
+  std::error_code error;
+  const std::string link = folder.path() + "/" + places.runtimeRoot;
+  files::create_directory_symlink(findRuntimeSources(), link, error);
+  if (error)
+    throw Failure("cannot make the link '" + link + "': " + error.message());
   places.target = targetOf(options);
   const Toolchain toolchain = options.record
                                   ? findRecordingToolchain()

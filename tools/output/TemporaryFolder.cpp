@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <mutex>
 #include <stdexcept>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -79,6 +81,36 @@ void handleSignals() {
   }
 }
 
+constexpr const char *kMark = ".fsdpc-temporary";
+constexpr const char *kDrawn = "XXXXXX"; // what mkdtemp replaces
+
+/// Removes the folder with that mark if nobody holds it.
+void removeUnlessHeld(const files::path &folder) {
+  const int mark = open((folder / kMark).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (mark < 0)
+    return;
+  struct stat status;
+  if (fstat(mark, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+      flock(mark, LOCK_EX | LOCK_NB) == 0) {
+    std::error_code ignored;
+    for (files::directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored))
+      if (std::error_code of; at->path().filename() != kMark)
+        files::remove_all(at->path(), of);
+    files::remove_all(folder, ignored); // the mark last: what is left when this ends early is found again
+  }
+  close(mark);
+}
+
+/// Of the folders `prefix` + six drawn characters, those of processes that were killed.
+void removeStale(const files::path &prefix) {
+  const std::string begin = prefix.filename().string();
+  std::error_code error;
+  for (files::directory_iterator at(prefix.parent_path(), error), end; !error && at != end; at.increment(error))
+    if (const std::string name = at->path().filename().string();
+        name.size() == begin.size() + std::strlen(kDrawn) && name.compare(0, begin.size(), begin) == 0)
+      removeUnlessHeld(at->path());
+}
+
 } // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -93,20 +125,43 @@ TemporaryFolder::TemporaryFolder(const std::string &path) {
   make((parent / ("." + target.filename().string() + ".")).string());
 }
 
-void TemporaryFolder::make(std::string pattern) {
-  std::lock_guard<std::mutex> lock(standing().mutex);
+void TemporaryFolder::make(const std::string &prefix) {
+  std::lock_guard<std::mutex> guard(standing().mutex);
   handleSignals();
-  pattern += "XXXXXX";
-  if (!mkdtemp(pattern.data()))
-    throw std::runtime_error("cannot create the temporary folder '" + pattern +
-                             "': " + std::strerror(errno));
-  folder = pattern;
+  removeStale(prefix);
+  do {
+    std::string pattern = prefix + kDrawn;
+    if (!mkdtemp(pattern.data()))
+      throw std::runtime_error("cannot create the temporary folder '" + pattern +
+                               "': " + std::strerror(errno));
+    folder = pattern;
+  } while (!mark());
   standing().folders.push_back(this);
 }
+
+/// False where another process has taken the new folder for one that nobody holds, and removed it.
+bool TemporaryFolder::mark() {
+  // Not closed on exec: a compiler that outlives this process still works here.
+  held = open((folder + "/" + kMark).c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  struct stat status;
+  if (const int error = errno; held < 0 && error != ENOENT) {
+    rmdir(folder.c_str());
+    throw std::runtime_error("cannot write to the temporary folder '" + folder + "': " + std::strerror(error));
+  }
+  if (held >= 0 && flock(held, LOCK_EX) == 0 && fstat(held, &status) == 0 && status.st_nlink == 0) {
+    close(held);
+    held = -1;
+  }
+  return held >= 0;
+}
+
+void TemporaryFolder::unmark() { unlink((folder + "/" + kMark).c_str()); }
 
 TemporaryFolder::~TemporaryFolder() {
   std::lock_guard<std::mutex> lock(standing().mutex);
   clear();
+  if (held >= 0)
+    close(held);
   llvm::erase(standing().folders, this);
 }
 

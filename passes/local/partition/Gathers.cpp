@@ -60,7 +60,6 @@ LogicalResult StepPartitioner::materialize(ReadOp read) {
     whole = ViewOp::create(builder, NameLoc::get(read.getParamAttr().getAttr(), read.getLoc()),
                            values.localType(read.getResult(), sharding), whole,
                            storage->members[index].offset);
-  bool padded = values.isUneven(read.getResult(), sharding);
-  values.define(read.getResult(), {whole, sharding, padded ? Padding::zeros : Padding::repeats});
+  values.define(read.getResult(), {whole, sharding, SmallVector<Padding, 4>(sharding.getRank(), Padding::zeros)});
   return success();
 }

@@ -198,10 +198,9 @@ Value StepPartitioner::accumulate(Value sum, SmallVectorImpl<StringAttr> &partia
 
 /// `local`, a part of `gradient`, with zeros in its padding, which enters the norm and the update.
 LocalValue StepPartitioner::withZeroPadding(Value gradient, LocalValue local) {
-  if (local.padding != Padding::zeros)
-    for (int64_t dim = 0; dim < local.sharding.getRank(); ++dim)
-      if (values.isUneven(gradient, local.sharding, dim))
-        local.value = values.masked(gradient, local, dim, 0).value;
+  for (int64_t dim = 0; dim < local.sharding.getRank(); ++dim)
+    if (values.isUneven(gradient, local.sharding, dim))
+      local = values.masked(gradient, local, dim, 0);
   return local;
 }
 

@@ -31,7 +31,7 @@ void StepPartitioner::convertInput(InputOp input) {
   for (NamedAttribute attribute : input->getDiscardableAttrs())
     if (attribute.getName() != FSDPDialect::shardingsAttrName)
       local->setDiscardableAttr(attribute.getName(), attribute.getValue());
-  values.define(input, {local, sharding, Padding::repeats});
+  values.define(input, {local, sharding});
 }
 
 void StepPartitioner::convertScalar(Operation *op) {
@@ -48,12 +48,48 @@ void StepPartitioner::convertScalar(Operation *op) {
 // Padding
 //===----------------------------------------------------------------------===//
 
+bool StepPartitioner::isUneven(Operation *op, const nn::ShardingRule &rule, const OpSplit &split, int64_t factor) const {
+  const int64_t size = rule.factors[factor].size, whole = padded.lookup(op, rule, factor);
+  return whole != size || size % mesh.getSize(split.getAxes(factor)) != 0;
+}
+
+SmallVector<Padding, 4> StepPartitioner::paddingOf(Operation *op, const nn::ShardingRule &rule,
+                                                   ArrayRef<LocalValue> operands,
+                                                   const nn::TensorFactors &result) const {
+  const nn::Linearity linearity = cast<nn::ShardingRuleOpInterface>(op).getLinearity();
+  const bool isProduct = linearity == nn::Linearity::product;
+  const bool isLinear = linearity == nn::Linearity::additive || linearity == nn::Linearity::rounding ||
+                        linearity == nn::Linearity::linearMap || linearity == nn::Linearity::homogeneous;
+  SmallVector<Padding, 4> padding;
+  for (const nn::DimFactors &factors : result) {
+    // The padding along a factor is made of the operands' padding along it, and of what these have elsewhere along others.
+    bool repeats = true, isFinite = true, anyZero = false, allZero = true;
+    for (auto [local, tensor] : llvm::zip_equal(operands, rule.operands)) {
+      bool runsOver = false;
+      for (auto [dim, others] : llvm::enumerate(tensor)) {
+        if (llvm::none_of(others, [&](int64_t factor) { return llvm::is_contained(factors, factor); }))
+          continue;
+        runsOver = true;
+        const Padding own = local.getPadding(dim);
+        repeats &= own == Padding::repeats;
+        isFinite &= own != Padding::unknown;
+        anyZero |= own == Padding::zeros;
+        allZero &= own == Padding::zeros;
+      }
+      allZero &= runsOver;
+    }
+    const bool isZero = isProduct ? anyZero && isFinite : isLinear && allZero && !operands.empty();
+    padding.push_back(isZero ? Padding::zeros : repeats ? Padding::repeats : Padding::unknown);
+  }
+  return padding;
+}
+
 void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, const OpSplit &split,
                                   MutableArrayRef<LocalValue> operands) {
   for (auto [factor, info] : llvm::enumerate(rule.factors)) {
     bool reduced =
         info.kind == nn::FactorKind::sumReduction || info.kind == nn::FactorKind::maxReduction;
-    if (!reduced || info.indexed || info.size % mesh.getSize(split.getAxes(factor)) == 0)
+    if (!reduced || info.indexed || !isUneven(op, rule, split, factor))
       continue;
     // Where the factor stands: uneven factors have their dimension for themselves.
     SmallVector<std::pair<unsigned, int64_t>> places;
@@ -72,7 +108,7 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
       // The cotangent of the logits is the largest tensor of all, and cut by --loss-chunks.
       bool isLogits = maker && llvm::any_of(llvm::seq<unsigned>(0, maker->getNumOperands()),
                                             [&](unsigned operand) { return maker.readsLogits(operand); });
-      return std::tuple(local.padding != Padding::unknown, isLogits,
+      return std::tuple(local.getPadding(place.second) != Padding::unknown, isLogits,
                         !values.hasMasked(local, place.second, getReductionIdentity(op, local.value)),
                         input,
                         cast<RankedTensorType>(local.value.getType()).getNumElements());
@@ -83,7 +119,7 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
         chosen = place;
     for (auto [index, dim] : places) {
       LocalValue &local = operands[index];
-      if (std::pair(index, dim) == chosen || local.padding == Padding::unknown)
+      if (std::pair(index, dim) == chosen || local.getPadding(dim) == Padding::unknown)
         local = values.masked(op->getOperand(index), local, dim,
                               getReductionIdentity(op, local.value));
     }
@@ -128,9 +164,9 @@ void StepPartitioner::localizeSamples(MaskSamplesOp op, int64_t size, ShardingAt
   values.noteMasked(op.getResult(), dim, op.getFill().convertToDouble());
 }
 
-/// A mean over a split dimension: the sum over all ranks, divided by the global count.
+/// A mean over a split or padded dimension: the sum over all ranks, divided by the global count.
 void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local,
-                                       ArrayRef<StringAttr> axes) {
+                                       ArrayRef<StringAttr> axes, ArrayRef<Padding> padding) {
   cast<nn::ReduceOp>(local).setKind(nn::Reduction::sum);
   SmallVector<StringAttr> partial(axes);
   Value sum = values.overMicrobatches(local->getResult(0), ReduceKind::sum, partial);
@@ -148,21 +184,24 @@ void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local,
   DimAxes dims;
   for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
     dims.push_back(sharding.getAxes(dim));
-  values.define(op.getResult(), {mean, values.sharding(dims), Padding::unknown});
+  values.define(op.getResult(), {mean, values.sharding(dims), SmallVector<Padding, 4>(padding)});
 }
 
 namespace {
 
-/// The ranks over `axes`, which share a factor of `size` instances.
+/// The ranks over `axes`, which share a factor of `size` instances, padded to `padded`.
 class RankShards : public nn::FactorShards {
 public:
-  RankShards(OpBuilder &builder, LocalValues &values, int64_t size, ArrayRef<StringAttr> axes, Location loc)
-      : builder(builder), values(values), size(size), axes(axes), loc(loc) {}
+  RankShards(OpBuilder &builder, LocalValues &values, int64_t size, int64_t padded, ArrayRef<StringAttr> axes,
+             Location loc)
+      : builder(builder), values(values), size(size), padded(padded), axes(axes), loc(loc) {}
 
-  Value renumber(Value indices) override { return values.shardIndices(indices, size, axes, loc); }
-  Value count() override { return values.shardSize(size, axes, loc); }
+  Value renumber(Value indices) override { return values.shardIndices(indices, size, padded, axes, loc); }
+  Value count() override { return values.shardSize(size, padded, axes, loc); }
   Value allReduce(Value value, nn::Reduction kind) override {
     assert(kind != nn::Reduction::mean && "ranks may have different numbers of instances");
+    if (axes.empty())
+      return value; // padded, on one rank
     return AllReduceOp::create(builder, loc, kind == nn::Reduction::max ? ReduceKind::max : ReduceKind::sum, value,
                                values.axisArray(values.inMeshOrder(axes)));
   }
@@ -170,7 +209,7 @@ public:
 private:
   OpBuilder &builder;
   LocalValues &values;
-  int64_t size;
+  int64_t size, padded;
   ArrayRef<StringAttr> axes;
   Location loc;
 };
@@ -178,8 +217,8 @@ private:
 } // namespace
 
 void StepPartitioner::convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor,
-                                   ArrayRef<StringAttr> axes, ArrayRef<LocalValue> operands, bool known) {
-  RankShards shards(builder, values, rule.factors[factor].size, axes, op->getLoc());
+                                   ArrayRef<StringAttr> axes, ArrayRef<LocalValue> operands) {
+  RankShards shards(builder, values, rule.factors[factor].size, padded.lookup(op, rule, factor), axes, op->getLoc());
   SmallVector<Type> types;
   for (Value global : op->getResults())
     types.push_back(values.localType(global, shardings.lookup(global)));
@@ -188,45 +227,29 @@ void StepPartitioner::convertSplit(Operation *op, const nn::ShardingRule &rule, 
     locals.push_back(operand.value);
   SmallVector<Value> results = cast<nn::SplitOpInterface>(op).buildSplit(builder, locals, types, shards);
   for (auto [global, result, tensor] : llvm::zip_equal(op->getResults(), results, rule.results)) {
-    ShardingAttr sharding = shardings.lookup(global);
-    bool isZero = true, isUneven = false; // in all of its padding
-    for (auto [dim, factors] : llvm::enumerate(tensor)) {
-      const bool hasFactor = llvm::is_contained(factors, factor);
-      if (hasFactor)
-        values.noteMasked(result, dim, 0);
-      isUneven |= values.isUneven(global, sharding, dim);
-      isZero &= hasFactor || !values.isUneven(global, sharding, dim);
-    }
-    Padding padding = !isUneven ? Padding::repeats
-                      : isZero  ? Padding::zeros
-                      : known   ? Padding::repeats
-                                : Padding::unknown;
-    values.define(global, {result, sharding, padding});
+    SmallVector<Padding, 4> padding = paddingOf(op, rule, operands, tensor);
+    for (auto [dim, factors] : llvm::enumerate(tensor))
+      if (llvm::is_contained(factors, factor))
+        padding[dim] = Padding::zeros;
+    values.define(global, {result, shardings.lookup(global), padding});
   }
 }
 
 void StepPartitioner::convertCompute(Operation *op) {
   nn::ShardingRule rule = cast<nn::ShardingRuleOpInterface>(op).getShardingRule();
   OpSplit split = shardings.split(op, rule);
-  SmallVector<StringAttr> carried;
-  if (shardings.carriesPartialSums(op))
-    carried = SmallVector<StringAttr>(shardings.lookup(op->getResult(0)).getUnreduced());
-
+  SmallVector<AxisList> carried = shardings.getCarried(op);
   SmallVector<LocalValue> operands;
-  bool knownPadding = true;
-  for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule.operands)) {
-    DimAxes axes = split.project(tensor);
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    DimAxes axes = split.project(rule.operands[index]);
     // A scalar beside tensors has no factors.
     axes.resize(cast<RankedTensorType>(operand.getType()).getRank());
-    operands.push_back(values.as(operand, values.sharding(axes, carried), op));
-    // Zeros do not stay zeros in compute.
-    knownPadding &= operands.back().padding == Padding::repeats ||
-                    !values.isUneven(operand, operands.back().sharding);
+    operands.push_back(values.as(operand, values.sharding(axes, carried[index]), op));
   }
   maskPadding(op, rule, split, operands);
   for (auto [factor, info] : llvm::enumerate(rule.factors))
-    if (info.indexed && mesh.getSize(split.getAxes(factor)) > 1)
-      return convertSplit(op, rule, factor, split.getAxes(factor), operands, knownPadding);
+    if (info.indexed && (mesh.getSize(split.getAxes(factor)) > 1 || padded.lookup(op, rule, factor) != info.size))
+      return convertSplit(op, rule, factor, split.getAxes(factor), operands);
 
   Operation *local = op->clone();
   local->removeAttr(FSDPDialect::shardingsAttrName);
@@ -247,11 +270,9 @@ void StepPartitioner::convertCompute(Operation *op) {
   builder.insert(local);
 
   if (auto reduce = dyn_cast<nn::ReduceOp>(op); reduce && reduce.getKind() == nn::Reduction::mean)
-    if (AxisList reduced = split.getReducedAxes(rule.results.front()); !reduced.empty())
-      return convertSplitMean(reduce, local, reduced);
-  for (auto [global, result] : llvm::zip_equal(op->getResults(), local->getResults())) {
-    ShardingAttr sharding = shardings.lookup(global);
-    bool known = knownPadding || !values.isUneven(global, sharding);
-    values.define(global, {result, sharding, known ? Padding::repeats : Padding::unknown});
-  }
+    if (AxisList reduced = split.getReducedAxes(rule.results.front());
+        !reduced.empty() || padded.pads(op, rule))
+      return convertSplitMean(reduce, local, reduced, paddingOf(op, rule, operands, rule.results.front()));
+  for (auto [global, result, tensor] : llvm::zip_equal(op->getResults(), local->getResults(), rule.results))
+    values.define(global, {result, shardings.lookup(global), paddingOf(op, rule, operands, tensor)});
 }

@@ -2,6 +2,7 @@
 
 #include "passes/local/partition/LocalValues.h"
 #include "passes/MeshAxes.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -28,18 +29,11 @@ ShardingAttr LocalValues::replicated(Value global) const {
 
 RankedTensorType LocalValues::localType(Value global, ShardingAttr sharding) const {
   auto type = cast<RankedTensorType>(global.getType());
-  return type.clone(sharding.getLocalShape(type.getShape(), mesh));
+  return type.clone(sharding.getLocalShape(padded.lookup(global), mesh));
 }
 
 bool LocalValues::isUneven(Value global, ShardingAttr sharding, int64_t dim) const {
-  return cast<RankedTensorType>(global.getType()).getDimSize(dim) %
-             mesh.getSize(sharding.getAxes(dim)) !=
-         0;
-}
-
-bool LocalValues::isUneven(Value global, ShardingAttr sharding) const {
-  return llvm::any_of(llvm::seq<int64_t>(0, sharding.getRank()),
-                      [&](int64_t dim) { return isUneven(global, sharding, dim); });
+  return padded.isPadded(global, dim) || padded.lookup(global)[dim] % mesh.getSize(sharding.getAxes(dim)) != 0;
 }
 
 DimAxes LocalValues::axesOf(ShardingAttr sharding) {
@@ -89,18 +83,24 @@ Value LocalValues::samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes,
   return count;
 }
 
-Value LocalValues::shardIndices(Value indices, int64_t size, ArrayRef<StringAttr> axes, Location loc) {
-  Value &own = shardIndicesOf[size][{indices, axisArray(axes)}];
+IntegerAttr LocalValues::partAttr(int64_t size, int64_t padded, ArrayRef<StringAttr> axes) const {
+  const int64_t ranks = mesh.getSize(axes), part = llvm::divideCeil(padded, ranks);
+  return part == static_cast<int64_t>(llvm::divideCeil(size, ranks)) ? IntegerAttr() : builder.getI64IntegerAttr(part);
+}
+
+Value LocalValues::shardIndices(Value indices, int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc) {
+  Value &own = shardIndicesOf[{size, padded}][{indices, axisArray(axes)}];
   if (!own)
-    own = ShardIndicesOp::create(builder, loc, indices.getType(), indices, size, axisArray(axes));
+    own = ShardIndicesOp::create(builder, loc, indices.getType(), indices, builder.getI64IntegerAttr(size),
+                                 axisArray(axes), partAttr(size, padded, axes));
   return own;
 }
 
-Value LocalValues::shardSize(int64_t size, ArrayRef<StringAttr> axes, Location loc) {
-  Value &count = shardSizes[size][axisArray(axes)];
+Value LocalValues::shardSize(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc) {
+  Value &count = shardSizes[{size, padded}][axisArray(axes)];
   if (!count)
-    count = ShardSizeOp::create(builder, loc, RankedTensorType::get({}, builder.getI64Type()), size,
-                                axisArray(axes));
+    count = ShardSizeOp::create(builder, loc, RankedTensorType::get({}, builder.getI64Type()),
+                                builder.getI64IntegerAttr(size), axisArray(axes), partAttr(size, padded, axes));
   return count;
 }
 
@@ -108,11 +108,14 @@ Value LocalValues::shardSize(int64_t size, ArrayRef<StringAttr> axes, Location l
 // Padding
 //===----------------------------------------------------------------------===//
 
-bool LocalValues::hasMasked(LocalValue local, int64_t dim, double fill) const {
-  return (fill == 0 ? zeroMasks : extremeMasks).contains({local.value, dim});
+bool LocalValues::hasMasked(const LocalValue &local, int64_t dim, double fill) const {
+  return (fill == 0 && local.getPadding(dim) == Padding::zeros) ||
+         (fill == 0 ? zeroMasks : extremeMasks).contains({local.value, dim});
 }
 
 LocalValue LocalValues::masked(Value global, LocalValue local, int64_t dim, double fill) {
+  if (fill == 0 && local.getPadding(dim) == Padding::zeros)
+    return local;
   Value &mask = (fill == 0 ? zeroMasks : extremeMasks)[{local.value, dim}];
   SmallVector<StringAttr> axes = local.sharding.getAxes(dim);
   if (!mask && llvm::is_contained(axes, kMicrobatchAxis)) {
@@ -125,5 +128,9 @@ LocalValue LocalValues::masked(Value global, LocalValue local, int64_t dim, doub
     mask = MaskPaddingOp::create(builder, local.value.getLoc(), local.value, dim,
                                  cast<RankedTensorType>(global.getType()).getDimSize(dim),
                                  axisArray(local.sharding.getAxes(dim)), APFloat(fill));
-  return {mask, local.sharding, fill == 0 ? Padding::zeros : Padding::unknown};
+  LocalValue result{mask, local.sharding, local.padding};
+  if (result.padding.empty())
+    result.padding.assign(local.sharding.getRank(), Padding::repeats);
+  result.padding[dim] = fill == 0 ? Padding::zeros : Padding::unknown;
+  return result;
 }

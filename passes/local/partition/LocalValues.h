@@ -3,6 +3,7 @@
 #ifndef PASSES_LOCAL_PARTITION_LOCALVALUES_H
 #define PASSES_LOCAL_PARTITION_LOCALVALUES_H
 
+#include "passes/global/DimensionClasses.h"
 #include "passes/global/OpSplit.h"
 #include "passes/reshard/Reshard.h"
 #include "llvm/ADT/DenseMap.h"
@@ -10,9 +11,10 @@
 
 namespace mlir::fsdp {
 
-/// What stands in the padding of a value that is split unevenly.
+/// What stands in the padding along one dimension of a value, where there is any: behind the last element of a dimension that is split
+/// unevenly or padded, at every position along the others.
 enum class Padding {
-  repeats, ///< copies of true elements, as in the rows past the end of a batch: as finite as those
+  repeats, ///< what stands at true elements, as in the rows past the end of a batch: as finite as that
   zeros,
   unknown, ///< whatever was computed from zeros: may be NaN
 };
@@ -21,15 +23,18 @@ enum class Padding {
 struct LocalValue {
   Value value;
   ShardingAttr sharding;
-  Padding padding = Padding::repeats;
+  /// Of each dimension; none where all repeat.
+  SmallVector<Padding, 4> padding = {};
+
+  Padding getPadding(int64_t dim) const { return padding.empty() ? Padding::repeats : padding[dim]; }
 };
 
 /// The local values of one step while it is partitioned, each in every sharding it was asked for.
 /// New ops go where `builder` stands, which only moves forward.
 class LocalValues {
 public:
-  LocalValues(OpBuilder &builder, MeshAttr mesh, FlatSymbolRefAttr meshName)
-      : builder(builder), mesh(mesh), meshName(meshName) {}
+  LocalValues(OpBuilder &builder, MeshAttr mesh, FlatSymbolRefAttr meshName, const PaddedShapes &padded)
+      : builder(builder), mesh(mesh), meshName(meshName), padded(padded) {}
 
   /// Sets what the op that makes `global` leaves on each rank.
   void define(Value global, LocalValue local);
@@ -46,15 +51,15 @@ public:
 
   /// `local`, a part of `global` that is uneven along `dim`, with its padding there set to `fill`.
   LocalValue masked(Value global, LocalValue local, int64_t dim, double fill);
-  bool hasMasked(LocalValue local, int64_t dim, double fill) const;
+  /// True where that needs no op.
+  bool hasMasked(const LocalValue &local, int64_t dim, double fill) const;
   /// `value` has `fill` in its padding along `dim`: it is its own mask.
   void noteMasked(Value value, int64_t dim, double fill) {
     (fill == 0 ? zeroMasks : extremeMasks)[{value, dim}] = value;
   }
 
-  /// True where dimension `dim` of a tensor of the shape of `global` does not divide over its axes.
+  /// True where dimension `dim` of a tensor of the shape of `global` is padded or does not divide over its axes.
   bool isUneven(Value global, ShardingAttr sharding, int64_t dim) const;
-  bool isUneven(Value global, ShardingAttr sharding) const;
 
   /// `local`, a partial sum over `partial`, with the sum over microbatches taken, if that is among
   /// them: an all_reduce over the axis of microbatches, which Microbatches.h replaces.
@@ -62,10 +67,10 @@ public:
   /// How many samples of a batch of `batch`, split over `axes`, the microbatch at hand has; with `counted`,
   /// of those that count in an evaluation.
   Value samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes, bool counted, Location loc);
-  /// `indices` into a dimension of `size` elements that is split over `axes`, as this rank numbers its part.
-  Value shardIndices(Value indices, int64_t size, ArrayRef<StringAttr> axes, Location loc);
+  /// `indices` into a dimension of `size` elements, padded to `padded`, that is split over `axes`, as this rank numbers its part.
+  Value shardIndices(Value indices, int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
   /// How many elements of such a dimension this rank has.
-  Value shardSize(int64_t size, ArrayRef<StringAttr> axes, Location loc);
+  Value shardSize(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
   /// Partial sums are scattered over ranks in each microbatch, and the parts added up; else the other way round.
   bool scatterEach = false;
   /// False after a diagnostic: an op needs a value of several microbatches at once.
@@ -84,6 +89,8 @@ public:
 private:
   static DimAxes axesOf(ShardingAttr sharding);
   LocalValue remember(Value global, LocalValue local);
+  /// The attribute `part` of ops on a dimension of `size` elements, padded to `padded`, over `axes`; null where it is left out.
+  IntegerAttr partAttr(int64_t size, int64_t padded, ArrayRef<StringAttr> axes) const;
 
   // Reshard.cpp
   FailureOr<LocalValue> reduced(Value global, LocalValue local, const DimAxes &wanted);
@@ -97,11 +104,13 @@ private:
   OpBuilder &builder;
   MeshAttr mesh;
   FlatSymbolRefAttr meshName;
+  const PaddedShapes &padded;
   bool failed = false;
   std::map<std::pair<int64_t, bool>, DenseMap<Attribute, Value>> microbatchSamples;
   DenseMap<Value, Value> microbatchSums;
-  std::map<int64_t, DenseMap<std::pair<Value, Attribute>, Value>> shardIndicesOf;
-  std::map<int64_t, DenseMap<Attribute, Value>> shardSizes;
+  /// By size and padded size.
+  std::map<std::pair<int64_t, int64_t>, DenseMap<std::pair<Value, Attribute>, Value>> shardIndicesOf;
+  std::map<std::pair<int64_t, int64_t>, DenseMap<Attribute, Value>> shardSizes;
   DenseMap<Value, LocalValue> defined;
   DenseMap<std::pair<Value, Attribute>, LocalValue> resharded;
   /// What a value was made of besides that which its op left.

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/fsdp/AxisParts.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/MeshAxes.h"
 #include "passes/global/StepShardings.h"
@@ -29,7 +30,8 @@ void LocalValues::remark(Operation *consumer, Value global, Operation *collectiv
                             << "'" << consumer->getName() << "' takes '" << nameOf(global)
                             << "' in another sharding: " << collective->getName().stripDialect()
                             << " over [";
-  llvm::interleaveComma(interface.getAxes(), diag);
+  llvm::interleaveComma(spellAxes(mesh, interface.getAxes()), diag,
+                        [&](const std::string &axis) { diag << '"' << axis << '"'; });
   diag << "] of " << interface.getBytes() << " bytes";
 }
 
@@ -83,7 +85,7 @@ reshard::Problem LocalValues::problemOf(Value global, const LocalValue &local,
     SmallVector<StringAttr> from = local.sharding.getAxes(dim);
     problem.from.dims.push_back(toParts(from));
     problem.to.dims.push_back(toParts(wanted[dim]));
-    int64_t size = type.getDimSize(dim);
+    int64_t size = padded.lookup(global)[dim];
     if (llvm::is_contained(from, kMicrobatchAxis)) { // one microbatch of each rank
       size = held.getDimSize(dim);
       for (const reshard::AxisPart &part : problem.from.dims.back())
@@ -211,7 +213,7 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
     auto splat =
         cast<DenseElementsAttr>(cast<arith::ConstantOp>(global.getDefiningOp()).getValue());
     return remember(global, {arith::ConstantOp::create(builder, loc, splat.resizeSplat(localType(global, wanted))),
-                             wanted, Padding::repeats});
+                             wanted});
   }
   assert(wanted.getUnreduced().empty() && "a value is not made partial");
   DimAxes axes;
@@ -221,8 +223,7 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
     refuseMicrobatches(global, consumer);
     // The step is refused; what follows has a value of the right type.
     RankedTensorType type = localType(global, wanted);
-    return remember(global, {arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)), wanted,
-                             Padding::unknown});
+    return remember(global, {arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)), wanted});
   }
   SmallVector<StringAttr> partial(local.sharding.getUnreduced());
   const bool maximum = reducesByMaximum(global.getDefiningOp());
@@ -239,11 +240,17 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
     return other.sharding.getUnreduced().empty();
   });
   auto finish = [&](const LocalValue &from, Value value) {
-    // Collectives leave zeros behind the last element.
-    Padding padding = isUneven(global, from.sharding) ? from.padding
-                      : isUneven(global, wanted)      ? Padding::zeros
-                                                      : Padding::repeats;
-    return remember(global, {value, wanted, padding});
+    LocalValue moved{value, wanted};
+    for (int64_t dim = 0; dim < wanted.getRank(); ++dim) {
+      Padding padding = from.getPadding(dim);
+      // Collectives leave zeros behind the last element; what was padding already may move like elements.
+      if (from.sharding.getAxes(dim) != wanted.getAxes(dim))
+        padding = !isUneven(global, wanted, dim)                                               ? Padding::repeats
+                  : !isUneven(global, from.sharding, dim) || padding == Padding::zeros ? Padding::zeros
+                                                                                       : Padding::unknown;
+      moved.padding.push_back(padding);
+    }
+    return remember(global, moved);
   };
   if (!partial.empty() && !hasSum)
     if (FailureOr<LocalValue> sum = reduced(global, local, axes); mlir::succeeded(sum))

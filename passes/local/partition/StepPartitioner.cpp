@@ -6,12 +6,12 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-StepPartitioner::StepPartitioner(StepOp step, const StepShardings &shardings,
+StepPartitioner::StepPartitioner(StepOp step, const StepShardings &shardings, const PaddedShapes &padded,
                                  const StorageLayout &layout, AccumulateReduce accumulateReduce,
                                  OpBuilder &builder)
-    : step(step), mesh(getMesh(step)), shardings(shardings), layout(layout),
+    : step(step), mesh(getMesh(step)), shardings(shardings), padded(padded), layout(layout),
       accumulateReduce(accumulateReduce), builder(builder),
-      values(builder, mesh, FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr())),
+      values(builder, mesh, FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr()), padded),
       plan(step, layout) {}
 
 Location StepPartitioner::nameLoc(Storage *storage, StringRef suffix, Location loc) const {

@@ -21,7 +21,7 @@ enum class AccumulateReduce { automatic, each, last };
 class StepPartitioner {
 public:
   /// Ops are built at `builder`, which stands in the segment.
-  StepPartitioner(StepOp step, const StepShardings &shardings, const StorageLayout &layout,
+  StepPartitioner(StepOp step, const StepShardings &shardings, const PaddedShapes &padded, const StorageLayout &layout,
                   AccumulateReduce accumulateReduce, OpBuilder &builder);
 
   LogicalResult run();
@@ -53,13 +53,17 @@ private:
   void localizeSamples(MaskSamplesOp op, int64_t size, ShardingAttr sharding);
   void localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sharding);
   void convertCompute(Operation *op);
-  /// Replaces `op`, split along its indexed factor `factor`, by what it says that a rank computes. `known`: the padding of
-  /// the operands repeats true elements.
+  /// Replaces `op`, split along its indexed factor `factor`, by what it says that a rank computes.
   void convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor, ArrayRef<StringAttr> axes,
-                    ArrayRef<LocalValue> operands, bool known);
+                    ArrayRef<LocalValue> operands);
   /// An op on scalars without a sharding rule: the same on every rank.
   void convertScalar(Operation *op);
-  void convertSplitMean(nn::ReduceOp op, Operation *local, ArrayRef<StringAttr> axes);
+  void convertSplitMean(nn::ReduceOp op, Operation *local, ArrayRef<StringAttr> axes, ArrayRef<Padding> padding);
+  /// True where factor `factor` of `op` is padded, or does not divide over its axes.
+  bool isUneven(Operation *op, const nn::ShardingRule &rule, const OpSplit &split, int64_t factor) const;
+  /// What stands in the padding of a result of `op` with the factors `result`.
+  SmallVector<Padding, 4> paddingOf(Operation *op, const nn::ShardingRule &rule, ArrayRef<LocalValue> operands,
+                                    const nn::TensorFactors &result) const;
   /// Masks the padding along factors that `op` reduces over unevenly.
   void maskPadding(Operation *op, const nn::ShardingRule &rule, const OpSplit &split,
                    MutableArrayRef<LocalValue> operands);
@@ -103,6 +107,7 @@ private:
   StepOp step;
   MeshAttr mesh;
   const StepShardings &shardings;
+  const PaddedShapes &padded;
   const StorageLayout &layout;
   AccumulateReduce accumulateReduce;
   OpBuilder &builder;

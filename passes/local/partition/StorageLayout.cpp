@@ -1,6 +1,7 @@
 //===- StorageLayout.cpp - what one rank keeps of the parameters ----------===//
 
 #include "passes/local/partition/StorageLayout.h"
+#include "dialect/fsdp/AxisParts.h"
 #include "dialect/nn/TensorSize.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -134,8 +135,8 @@ void StorageLayout::declare(OpBuilder &builder, SymbolTable &symbols) {
       name += (apart ? ".frozen." : ".") + stringifyStorageKind(kind).str();
     // Beside the storage of the members that every rank computes with whole.
     if (kind != StorageKind::dimension)
-      for (StringAttr axis : storage.split)
-        name += "." + axis.str();
+      for (const std::string &axis : spellAxes(getMesh(symbols.getOp()), storage.split))
+        name += "." + axis;
     SmallVector<Attribute> members, states;
     for (const Storage::Member &member : storage.members) {
       ParamOp param = member.param;

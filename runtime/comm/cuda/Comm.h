@@ -13,6 +13,8 @@
 #include <cuda_runtime.h>
 #include <nccl.h>
 
+#include <vector>
+
 namespace fsdp::rt {
 
 /// What collectives of one communicator go through: enqueues on `stream` and returns. Every rank of
@@ -39,6 +41,19 @@ public:
   /// gaps of the target are left alone.
   virtual ncclResult_t exchange(const Moves &moves, const void *source, void *target, ncclDataType_t type,
                                 cudaStream_t stream) = 0;
+  /// The transfer `request`, of this rank with another one. What follows on the stream waits until `source` may be
+  /// changed, or `target` is there.
+  virtual ncclResult_t send(const void *source, const Communicator::Request &request, cudaStream_t stream) = 0;
+  virtual ncclResult_t receive(void *target, const Communicator::Request &request, cudaStream_t stream) = 0;
+  /// Instead of a transfer, where there is no other rank: takes part in what the whole group does when it uses the communicator
+  /// for the first time.
+  virtual ncclResult_t skipTransfer(cudaStream_t stream) = 0;
+  /// The number, from 1, of the next message to or from group rank `peer`.
+  std::uint64_t nextMessage(Communicator::Kind kind, int peer) {
+    std::vector<std::uint64_t> &messages = kind == Communicator::Kind::Send ? sent_ : received_;
+    messages.resize(static_cast<std::size_t>(size_));
+    return ++messages[static_cast<std::size_t>(peer)];
+  }
   /// Scratch memory of the device for the collective being enqueued, aligned to 256 bytes: good
   /// until the next request. It grows to the largest request and stays.
   virtual cudaError_t staging(std::size_t bytes, cudaStream_t stream, void *&block) = 0;
@@ -48,6 +63,7 @@ protected:
 
 private:
   int rank_, size_;
+  std::vector<std::uint64_t> sent_, received_; // messages, by peer
 };
 
 /// A handle, passed by value.
@@ -157,6 +173,22 @@ ncclResult_t collective_permute(SourceRanks<From...>, std::size_t count, const T
                                 cudaStream_t stream) {
   FSDP_NOTE_WORK();
   return collective_permute(SourceRanks<From...>::table, count, source, target, dtypeOf<T>, comm, stream);
+}
+
+/// `count` elements to, and from, the rank `offset` further in the group: ncclSend and ncclRecv. Where there is no such
+/// rank, nothing is sent, and zeros are received. A call by itself, not in a group: of a chain of ranks the last one only
+/// receives, so that all go on.
+ncclResult_t send(int offset, std::size_t count, const void *source, DType type, Comm comm, cudaStream_t stream);
+ncclResult_t receive(int offset, std::size_t count, void *target, DType type, Comm comm, cudaStream_t stream);
+template <class T>
+ncclResult_t send(int offset, std::size_t count, const T *source, Comm comm, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return send(offset, count, source, dtypeOf<T>, comm, stream);
+}
+template <class T>
+ncclResult_t receive(int offset, std::size_t count, T *target, Comm comm, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return receive(offset, count, target, dtypeOf<T>, comm, stream);
 }
 
 /// True where the plain NCCL calls mean what the tile says, on `ranks` ranks: outermost dimension,

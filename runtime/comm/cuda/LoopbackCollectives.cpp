@@ -3,6 +3,7 @@
 #include "runtime/kernels/cuda/Kernels.h"
 
 #include <atomic>
+#include <deque>
 #include <string>
 
 namespace fsdp::rt {
@@ -53,16 +54,21 @@ const std::byte *behind(const void *address, std::size_t bytes) {
 
 class LoopbackCollectives::Member final : public CollectiveBackend {
 public:
-  Member(Context &context, const char *name, std::vector<int> group, int rank, Meeting &meeting)
+  Member(Context &context, const char *name, std::vector<int> group, int rank, Barrier &barrier)
       : CollectiveBackend(rank, static_cast<int>(group.size())), context_(context), name_(name),
-        group_(std::move(group)), meeting_(meeting) {
+        group_(std::move(group)), barrier_(barrier), messages_(group_.size()) {
     // The events are never destroyed: a peer may be about to wait for them when this rank ends.
     Shown &mine = shownBy(rank);
     FSDP_CHECK(context, cudaEventCreateWithFlags(&mine.ready, cudaEventDisableTiming));
     FSDP_CHECK(context, cudaEventCreateWithFlags(&mine.read, cudaEventDisableTiming));
   }
 
-  std::size_t workspaceBytes() const { return workspace_.bytes() + sums_.bytes(); }
+  std::size_t workspaceBytes() const {
+    std::size_t bytes = workspace_.bytes() + sums_.bytes();
+    for (const StreamWorkspace &message : messages_)
+      bytes += message.bytes();
+    return bytes;
+  }
 
   ncclResult_t allGather(const void *piece, void *whole, std::size_t count, ncclDataType_t type,
                          cudaStream_t stream) override {
@@ -141,12 +147,73 @@ public:
     return status == ncclSuccess ? close(stream) : status;
   }
 
+  ncclResult_t send(const void *source, const Communicator::Request &request, cudaStream_t stream) override {
+    const int peer = request.root;
+    begin(request);
+    Channel &channel = channelOf(rank(), peer);
+    if (!channel.ready) {
+      FSDP_CHECK(context_, cudaEventCreateWithFlags(&channel.ready, cudaEventDisableTiming));
+      FSDP_CHECK(context_, cudaEventCreateWithFlags(&channel.read, cudaEventDisableTiming));
+    }
+    awaitPeer(channel.taken, request.message - 1, request);
+    if (request.message > 1)
+      if (cudaError_t status = cudaStreamWaitEvent(stream, channel.read, 0))
+        return asNccl(status);
+    void *message = nullptr;
+    const std::size_t bytes = request.total * sizeInBytes(request.type);
+    if (bytes)
+      if (cudaError_t status = messages_[static_cast<std::size_t>(peer)].reserve(bytes, message))
+        return asNccl(status);
+    if (ncclResult_t status = copy(source, message, bytes, stream))
+      return status;
+    if (cudaError_t status = cudaEventRecord(channel.ready, stream))
+      return asNccl(status);
+    channel.request = request;
+    channel.source = message;
+    channel.posted.advance();
+    context_.job().hostFlight()->end(kept_);
+    return ncclSuccess;
+  }
+
+  ncclResult_t receive(void *target, const Communicator::Request &request, cudaStream_t stream) override {
+    const int peer = request.root;
+    begin(request);
+    Channel &channel = channelOf(peer, rank());
+    awaitPeer(channel.posted, request.message, request);
+    if (!(channel.request == request.counterpart(rank())))
+      mismatch(request, peer, channel.request);
+    if (cudaError_t status = cudaStreamWaitEvent(stream, channel.ready, 0))
+      return asNccl(status);
+    if (ncclResult_t status = copy(channel.source, target, request.total * sizeInBytes(request.type), stream))
+      return status;
+    if (cudaError_t status = cudaEventRecord(channel.read, stream))
+      return asNccl(status);
+    channel.taken.advance();
+    context_.job().hostFlight()->end(kept_);
+    return ncclSuccess;
+  }
+
+  ncclResult_t skipTransfer(cudaStream_t) override { return ncclSuccess; }
+
   cudaError_t staging(std::size_t bytes, cudaStream_t, void *&block) override {
     return workspace_.reserve(bytes, block);
   }
 
 private:
-  Shown &shownBy(int rank) const { return meeting_.shown[static_cast<std::size_t>(rank)]; }
+  Channel &channelOf(int sender, int receiver) const { return barrier_.channels[sender * size() + receiver]; }
+  /// Numbers and keeps a collective.
+  void begin(const Communicator::Request &request) {
+    kept_ = context_.job().hostFlight()->begin(FlightAction::Collective, "", name_, ++collectives_, &request);
+  }
+  [[noreturn]] void mismatch(const Communicator::Request &mine, int peer, const Communicator::Request &theirs) const {
+    throw Error(format("collectives over '%s' do not match: rank %d of the group called '%s', "
+                       "rank %d called '%s'",
+                       name_, rank(), mine.describe().c_str(), peer, theirs.describe().c_str()))
+        .at(context_.rank(), context_.action())
+        .byAll();
+  }
+
+  Shown &shownBy(int rank) const { return barrier_.shown[static_cast<std::size_t>(rank)]; }
 
   static bool operatorOf(ncclRedOp_t op, ReduceOp &found) {
     found = op == ncclMax ? ReduceOp::Max : ReduceOp::Sum;
@@ -182,23 +249,17 @@ private:
     return open(request, source, stream);
   }
   ncclResult_t open(const Communicator::Request &request, const void *source, cudaStream_t stream) {
-    ++collectives_;
-    kept_ = context_.job().hostFlight()->begin(FlightAction::Collective, "", name_, collectives_, &request);
+    begin(request);
     Shown &mine = shownBy(rank());
     if (cudaError_t status = cudaEventRecord(mine.ready, stream))
       return asNccl(status);
     mine.request = request;
     mine.source = source;
-    meet(request);
+    awaitAll(request);
     for (int peer = 0; peer < size(); ++peer) {
       const Shown &theirs = shownBy(peer);
       if (!(theirs.request == request))
-        throw Error(format("collectives over '%s' do not match: rank %d of the group called '%s', "
-                           "rank %d called '%s'",
-                           name_, rank(), request.describe().c_str(), peer,
-                           theirs.request.describe().c_str()))
-            .at(context_.rank(), context_.action())
-            .byAll();
+        mismatch(request, peer, theirs.request);
       if (peer != rank())
         if (cudaError_t status = cudaStreamWaitEvent(stream, theirs.ready, 0))
           return asNccl(status);
@@ -211,7 +272,7 @@ private:
     const Communicator::Request request = shownBy(rank()).request;
     if (cudaError_t status = cudaEventRecord(shownBy(rank()).read, stream))
       return asNccl(status);
-    meet(request);
+    awaitAll(request);
     for (int peer = 0; peer < size(); ++peer)
       if (peer != rank())
         if (cudaError_t status = cudaStreamWaitEvent(stream, shownBy(peer).read, 0))
@@ -220,25 +281,37 @@ private:
     return ncclSuccess;
   }
 
-  void meet(const Communicator::Request &request) {
+  void awaitAll(const Communicator::Request &request) {
     if (size() == 1)
       return;
-    __atomic_store_n(&shownBy(rank()).meetings, ++meetings_, __ATOMIC_RELAXED);
-    meeting_.come.advance();
-    const std::uint64_t all = meetings_ * static_cast<std::uint64_t>(size());
+    __atomic_store_n(&shownBy(rank()).arrivals, ++arrivals_, __ATOMIC_RELAXED);
+    barrier_.come.advance();
+    const std::uint64_t all = arrivals_ * static_cast<std::uint64_t>(size());
+    await(barrier_.come, all, request, [&] {
+      std::string late;
+      for (int peer = 0; peer < size(); ++peer)
+        if (__atomic_load_n(&shownBy(peer).arrivals, __ATOMIC_RELAXED) < arrivals_)
+          late += (late.empty() ? "" : ", ") + std::to_string(group_[std::size_t(peer)]);
+      return late;
+    });
+  }
+
+  void awaitPeer(WaitCounter &counter, std::uint64_t target, const Communicator::Request &request) {
+    await(counter, target, request, [&] { return std::to_string(group_[request.root]); });
+  }
+
+  /// `late` says which ranks the others wait for when it takes too long.
+  template <class Late>
+  void await(WaitCounter &counter, std::uint64_t target, const Communicator::Request &request, Late late) {
     const double timeout = context_.job().options().timeoutSeconds, start = now();
-    while (!meeting_.come.waitFor(all, kLook)) {
+    while (!counter.waitFor(target, kLook)) {
       context_.job().failure().check();
       if (now() - start < timeout)
         continue;
-      std::string late;
-      for (int peer = 0; peer < size(); ++peer)
-        if (__atomic_load_n(&shownBy(peer).meetings, __ATOMIC_RELAXED) < meetings_)
-          late += (late.empty() ? "" : ", ") + std::to_string(group_[std::size_t(peer)]);
       throw Error(format("timed out after %g s in '%s', collective %lld over '%s', waiting for rank %s; "
                          "--timeout sets the timeout in seconds",
                          timeout, request.describe().c_str(), static_cast<long long>(collectives_), name_,
-                         late.c_str()))
+                         late().c_str()))
           .at(context_.rank(), context_.action())
           .byAll();
     }
@@ -247,10 +320,11 @@ private:
   Context &context_;
   const char *name_;
   std::vector<int> group_;
-  Meeting &meeting_;
-  std::uint64_t meetings_ = 0, kept_ = 0;
+  Barrier &barrier_;
+  std::uint64_t arrivals_ = 0, kept_ = 0;
   std::int64_t collectives_ = 0;
   StreamWorkspace workspace_, sums_;
+  std::deque<StreamWorkspace> messages_;       // that are sent, by receiver
 };
 
 //===----------------------------------------------------------------------===//
@@ -264,13 +338,17 @@ LoopbackCollectives::LoopbackCollectives(Context &context) : context_(context) {
                        mesh.size(), RankSources::kMost));
   const auto communicators = context.program().communicators;
   members_.resize(communicators.size());
-  // The first rank of the mesh makes the meetings; the others are told where they are.
+  // The first rank of the mesh makes the barriers; the others are told where they are.
   auto hub = std::make_shared<Hub>();
   if (context.world().rank() == 0)
     for (std::size_t index = 0; index < communicators.size(); ++index)
       for (int rank = 0; rank < mesh.size(); ++rank) {
         const std::vector<int> group = mesh.group(rank, communicators[index].axes);
-        (*hub)[{static_cast<int>(index), group.front()}].shown.resize(group.size());
+        Barrier &barrier = (*hub)[{static_cast<int>(index), group.front()}];
+        if (!barrier.shown.empty())
+          continue;
+        barrier.shown.resize(group.size());
+        barrier.channels = std::make_unique<Channel[]>(group.size() * group.size());
       }
   std::shared_ptr<Hub> *address = &hub;
   context.world().broadcast(&address, sizeof address, 0);

@@ -16,11 +16,14 @@ namespace fsdp::rt {
 /// arenas, sums in rank order, so that results are the same bits as on the CPU. For a mesh on a
 /// machine with a single GPU: to check, not to be fast.
 ///
-/// [Note: meeting at enqueue] The host threads of a group meet twice in each collective. Each rank
-/// records that its data is there, and meets; then all have shown what they do and where, and each
+/// [Note: barriers at enqueue] The host threads of a group come to its barrier twice in each collective. Each rank
+/// records that its data is there, and comes; then all have shown what they do and where, and each
 /// stream waits for the data of all, and enqueues its part. Each rank records that it has read, and
-/// meets; then each stream waits until all have read what it may overwrite. As the ranks issue the
-/// same program, they meet in the same order, whatever streams their collectives are on.
+/// comes; then each stream waits until all have read what it may overwrite. As the ranks issue the
+/// same program, they come in the same order, whatever streams their collectives are on.
+///
+/// What is sent is copied to memory of its sender, whose host goes on; it waits only before it replaces what has not
+/// been received. A host that receives waits until the other one has issued the send.
 class LoopbackCollectives final : public Collectives {
 public:
   /// Errors: more ranks than a kernel's argument has room for.
@@ -29,7 +32,7 @@ public:
 
   std::byte *allocateArena(std::size_t bytes) override;
   CollectiveBackend &communicator(int index) override;
-  void inspect() override {} // meetings look after themselves
+  void inspect() override {} // barriers look after themselves
   void abandon() noexcept override {}
   std::size_t workspaceBytes() const override;
 
@@ -40,15 +43,23 @@ private:
     Communicator::Request request{};
     const void *source = nullptr;
     cudaEvent_t ready = nullptr, read = nullptr;
-    std::uint64_t meetings = 0;
+    std::uint64_t arrivals = 0;
   };
-  /// Where a group meets.
-  struct Meeting {
+  /// What one rank sends to another one: one message at a time.
+  struct Channel {
+    WaitCounter posted, taken;
+    Communicator::Request request{};
+    const void *source = nullptr;
+    cudaEvent_t ready = nullptr, read = nullptr;
+  };
+  /// The barrier of a group, and its channels.
+  struct Barrier {
     WaitCounter come;
     std::vector<Shown> shown;
+    std::unique_ptr<Channel[]> channels; ///< by sender, then by receiver
   };
-  /// The meetings of all groups, by communicator and first rank; one for all ranks.
-  using Hub = std::map<std::pair<int, int>, Meeting>;
+  /// The barriers of all groups, by communicator and first rank; one for all ranks.
+  using Hub = std::map<std::pair<int, int>, Barrier>;
 
   Context &context_;
   void *arena_ = nullptr;

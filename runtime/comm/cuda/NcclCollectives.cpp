@@ -94,6 +94,19 @@ public:
       return failed;
     });
   }
+  ncclResult_t send(const void *source, const Communicator::Request &request, cudaStream_t stream) override {
+    return transfer(&request, stream, [&](ncclComm_t comm) {
+      return ::ncclSend(source, request.total, ncclTypeOf(request.type), request.root, comm, stream);
+    });
+  }
+  ncclResult_t receive(void *target, const Communicator::Request &request, cudaStream_t stream) override {
+    return transfer(&request, stream, [&](ncclComm_t comm) {
+      return ::ncclRecv(target, request.total, ncclTypeOf(request.type), request.root, comm, stream);
+    });
+  }
+  ncclResult_t skipTransfer(cudaStream_t stream) override {
+    return transfer(nullptr, stream, [](ncclComm_t) { return ncclSuccess; });
+  }
   cudaError_t staging(std::size_t bytes, cudaStream_t, void *&block) override {
     return workspace_.reserve(bytes, block);
   }
@@ -106,10 +119,45 @@ private:
                        ncclDataType_t type, cudaStream_t stream, Collective collective) {
     if (size() == 1 && !all_.always())
       return copy(from, to, count, type, stream);
-    pending_.begin(all_.context_.action(), ++collectives_);
+    return enqueue(policy, nullptr, stream, collective);
+  }
+  /// `request` is that of a transfer, or null.
+  template <class Call>
+  ncclResult_t transfer(const Communicator::Request *request, cudaStream_t stream, Call call) {
+    return enqueue(NCCL_CTA_POLICY_DEFAULT, request, stream, [&](ncclComm_t comm) {
+      const ncclResult_t status = connectPeers(comm, stream);
+      return status == ncclSuccess ? call(comm) : status;
+    });
+  }
+  /// NCCL connects two ranks at the first transfer between them, and the host then waits for the other one's. All are connected
+  /// at once by one exchange of a byte, which every rank of the group comes to, so that hosts never wait for one another later.
+  ncclResult_t connectPeers(ncclComm_t comm, cudaStream_t stream) {
+    if (connected_)
+      return ncclSuccess;
+    connected_ = true;
+    std::byte *bytes = nullptr;
+    const std::size_t count = 2 * static_cast<std::size_t>(size());
+    if (workspace_.reserve(count, bytes) != cudaSuccess || cudaMemsetAsync(bytes, 0, count, stream) != cudaSuccess)
+      return ncclUnhandledCudaError;
+    if (ncclResult_t begun = ::ncclGroupStart())
+      return begun;
+    ncclResult_t failed = ncclSuccess;
+    const auto keep = [&](ncclResult_t result) { failed = failed == ncclSuccess ? result : failed; };
+    for (int peer = 0; peer < size(); ++peer)
+      if (peer != rank()) {
+        keep(::ncclSend(bytes + peer, 1, ncclUint8, peer, comm, stream));
+        keep(::ncclRecv(bytes + size() + peer, 1, ncclUint8, peer, comm, stream));
+      }
+    keep(::ncclGroupEnd());
+    return failed;
+  }
+  template <class Collective>
+  ncclResult_t enqueue(int policy, const Communicator::Request *request, cudaStream_t stream,
+                       Collective collective) {
+    pending_.begin(all_.context_.action(), ++collectives_, request);
     FlightTrack *track = all_.context_.job().hostFlight();
     const std::uint64_t kept =
-        track->begin(FlightAction::Enqueued, all_.context_.action(), spec_.name, collectives_);
+        track->begin(FlightAction::Enqueued, all_.context_.action(), spec_.name, collectives_, request);
     if (!comm_)
       comm_ = all_.split(spec_, group_, policy);
     {
@@ -136,6 +184,7 @@ private:
   CommunicatorSpec spec_;
   std::vector<int> group_;
   ncclComm_t comm_ = nullptr;
+  bool connected_ = false; ///< for transfers
   StreamWorkspace workspace_;
   std::int64_t collectives_ = 0;
   PendingActions pending_;
@@ -274,9 +323,11 @@ void NcclCollectives::inspect() {
     if (!oldest.action)
       continue;
     if (oldest.seconds > timeout_)
-      throw Error(format("timed out after %.0f s in collective %lld over '%s': another rank did not "
+      throw Error(format("timed out after %.0f s in %scollective %lld over '%s': another rank did not "
                          "join it, or hangs; --timeout sets the timeout in seconds",
-                         oldest.seconds, static_cast<long long>(oldest.number), member->name()))
+                         oldest.seconds,
+                         oldest.request.isTransfer() ? format("'%s', ", oldest.request.describe().c_str()).c_str() : "",
+                         static_cast<long long>(oldest.number), member->name()))
           .at(context_.rank(), oldest.action)
           .byAll();
     unfinished = oldest.action;

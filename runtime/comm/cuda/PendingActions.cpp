@@ -19,10 +19,11 @@ void PendingActions::forgetFinished() {
   }
 }
 
-void PendingActions::begin(const char *action, std::int64_t number) {
+void PendingActions::begin(const char *action, std::int64_t number, const Communicator::Request *transfer) {
   std::lock_guard<std::mutex> lock(mutex_);
   begun_ = action;
   begunNumber_ = number;
+  begunRequest_ = transfer ? *transfer : Communicator::Request{};
   if (added_ == finished_)
     since_ = now();
 }
@@ -44,6 +45,7 @@ cudaError_t PendingActions::enqueued(cudaStream_t stream, const Failure &failure
       return status;
   entry.action = begun_;
   entry.number = begunNumber_;
+  entry.request = begunRequest_;
   begun_ = nullptr;
   ++added_;
   return cudaEventRecord(entry.done, stream);
@@ -54,9 +56,9 @@ PendingActions::Oldest PendingActions::oldest() {
   forgetFinished();
   const double seconds = now() - since_;
   if (finished_ == added_)
-    return {begun_, begunNumber_, seconds};
+    return {begun_, begunNumber_, seconds, begunRequest_};
   const Entry &entry = entries_[finished_ % kMost];
-  return {entry.action, entry.number, seconds};
+  return {entry.action, entry.number, seconds, entry.request};
 }
 
 } // namespace fsdp::rt

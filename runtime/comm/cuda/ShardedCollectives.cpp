@@ -132,6 +132,36 @@ ncclResult_t collective_permute(const int *sources, std::size_t count, const voi
   return comm.backend->exchange(moves, source, target, ncclTypeOf(type), stream);
 }
 
+namespace {
+
+/// Calls `transfer(request)` where the group has a rank `offset` further.
+template <class Transfer>
+ncclResult_t meetPeer(Communicator::Kind kind, int offset, std::size_t count, DType type, Comm comm,
+                      cudaStream_t stream, Transfer transfer) {
+  const int peer = comm.rank() + offset;
+  if (peer < 0 || peer >= comm.size())
+    return comm.backend->skipTransfer(stream);
+  return transfer(Communicator::Request::transfer(kind, count, type, peer, comm.backend->nextMessage(kind, peer)));
+}
+
+} // namespace
+
+ncclResult_t send(int offset, std::size_t count, const void *source, DType type, Comm comm, cudaStream_t stream) {
+  noteWork({"send"});
+  return meetPeer(Communicator::Kind::Send, offset, count, type, comm, stream,
+                  [&](const auto &request) { return comm.backend->send(source, request, stream); });
+}
+
+ncclResult_t receive(int offset, std::size_t count, void *target, DType type, Comm comm, cudaStream_t stream) {
+  noteWork({"receive"});
+  const int peer = comm.rank() + offset;
+  if ((peer < 0 || peer >= comm.size()) && count)
+    if (cudaError_t status = cudaMemsetAsync(target, 0, count * sizeInBytes(type), stream))
+      return asNccl(status);
+  return meetPeer(Communicator::Kind::Receive, offset, count, type, comm, stream,
+                  [&](const auto &request) { return comm.backend->receive(target, request, stream); });
+}
+
 cudaError_t all_slice(ShardLayout tile, int index, const void *whole, void *piece, DType type,
                       cudaStream_t stream) {
   return slice_piece(tile, static_cast<std::size_t>(index), sizeInBytes(type), whole, piece,

@@ -290,7 +290,7 @@ JobOptions jobOptions(const Program &program, const std::string &communicator) {
 }
 
 void requireDevices(const JobOptions &options, int ranks) {
-  const bool apart = ranks > 1 && options.transport != Transport::Loopback && !detectLauncher();
+  const bool apart = (ranks > 1 || detectMachines()) && options.transport != Transport::Loopback && !detectLauncher();
   const Found found = apart ? countDevicesApart() : countDevices();
   if (found.devices == 0)
     noDevice(found.status);

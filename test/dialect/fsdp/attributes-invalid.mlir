@@ -39,6 +39,60 @@ fsdp.mesh @mesh <["fsdp"=2], devices = [0, 1]>
 
 // -----
 
+// expected-error @below {{mesh has 9 axes, expected at most 8; leave out those of size 1}}
+fsdp.mesh @mesh <["a"=1, "b"=1, "c"=1, "d"=1, "e"=1, "f"=1, "g"=1, "h"=1, "i"=1]>
+
+// -----
+
+// Mesh C3: an axis is there as a whole or in all of its parts.
+
+// expected-error @below {{mesh axis 'a:(1)2' has size 4, expected 2 as its name says}}
+fsdp.mesh @mesh <["a:(1)2"=4]>
+
+// -----
+
+// expected-error @below {{mesh axis 'a:(2)2' begins behind 2 positions, expected 1: the parts of an axis are listed major to minor, without a gap}}
+fsdp.mesh @mesh <["a:(2)2"=2]>
+
+// -----
+
+// expected-error @below {{mesh axis 'a:(4)2' begins behind 4 positions, expected 2}}
+fsdp.mesh @mesh <["a:(1)2"=2, "a:(4)2"=2]>
+
+// -----
+
+// expected-error @below {{mesh axis 'a:(2)2' begins behind 2 positions, expected 4}}
+fsdp.mesh @mesh <["a:(1)4"=4, "a:(2)2"=2]>
+
+// -----
+
+// expected-error @below {{mesh axis 'a:(2)2' is apart from the other parts of 'a'; list the parts of an axis one after the other, major to minor}}
+fsdp.mesh @mesh <["a:(1)2"=2, "b"=2, "a:(2)2"=2]>
+
+// -----
+
+// expected-error @below {{mesh has axis 'a' as a whole and in parts; give it one of both}}
+fsdp.mesh @mesh <["a"=4, "a:(1)2"=2]>
+
+// -----
+
+// No part: a size of 1, none before it, leading zeros.
+
+// expected-error @below {{mesh axis 'a:(1)1' is not an identifier}}
+fsdp.mesh @mesh <["a:(1)1"=1]>
+
+// -----
+
+// expected-error @below {{mesh axis 'a:(0)2' is not an identifier}}
+fsdp.mesh @mesh <["a:(0)2"=2]>
+
+// -----
+
+// expected-error @below {{mesh axis 'a:(1)02' is not an identifier}}
+fsdp.mesh @mesh <["a:(1)02"=2]>
+
+// -----
+
 // Sharding C1: no axis stands twice.
 
 fsdp.mesh @mesh <["fsdp"=2]>
@@ -46,6 +100,24 @@ fsdp.step @eval evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
   // expected-error @below {{axis 'fsdp' appears twice in a sharding; an axis splits at most one dimension}}
   %y = fsdp.constraint %x <@mesh, [{"fsdp"}, {"fsdp"}]> : tensor<8x4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{'fsdp:(1)4' and 'fsdp:(2)2' in a sharding overlap; a part of an axis splits at most one dimension}}
+  %y = fsdp.constraint %x <@mesh, [{"fsdp:(1)4"}, {"fsdp:(2)2"}]> : tensor<8x4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{'fsdp' and 'fsdp:(1)2' in a sharding overlap}}
+  %y = fsdp.constraint %x <@mesh, [{"fsdp:(1)2"}, {"fsdp"}]> : tensor<8x4xf32>
 }
 
 // -----

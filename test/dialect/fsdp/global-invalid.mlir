@@ -250,3 +250,43 @@ fsdp.step @eval evaluate {
   // expected-error @below {{has a weight of INF, expected a finite number above 0}}
   fsdp.loss %s over %n
 }
+
+// -----
+
+// constraint C1: parts of axes of the mesh, which divide them.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{names 'fsdp:(1)3', 3 positions behind the first 1 of axis 'fsdp' of size 4; expected numbers whose product divides that size}}
+  %y = fsdp.constraint %x <@mesh, [{"fsdp:(1)3"}, {}]> : tensor<8x4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{names 'fsdp:(2)4', 4 positions behind the first 2 of axis 'fsdp' of size 4}}
+  %y = fsdp.constraint %x <@mesh, [{"fsdp:(2)4"}, {}]> : tensor<8x4xf32>
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{names axis 'rows:(1)2', which the mesh lacks}}
+  %y = fsdp.constraint %x <@mesh, [{"rows:(1)2"}, {}]> : tensor<8x4xf32>
+}
+
+// -----
+
+// reshard C1: likewise.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.step @eval evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
+  // expected-error @below {{names axis 'fsdp:x', which the mesh lacks}}
+  %y = fsdp.reshard %x <@mesh, [{"fsdp:x"}, {}]> : tensor<8x4xf32>
+}

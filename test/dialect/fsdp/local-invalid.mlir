@@ -151,7 +151,7 @@ fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<3xf32>
-    // expected-error @below {{has 3 elements along dimension 0, expected 4 (13 over 4 ranks)}}
+    // expected-error @below {{has 3 elements along dimension 0, expected at least 4 (13 over 4 ranks)}}
     %m = fsdp.mask_padding %c dim 0 of 13 over ["fsdp"] fill -inf : tensor<3xf32>
   }
 }
@@ -197,6 +197,29 @@ fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
     // expected-error @below {{is split over axis 'fsdp' twice}}
     %n = fsdp.shard_size of 10 over ["fsdp", "fsdp"]
+  }
+}
+
+// -----
+
+// shard_indices and shard_size C2: a part is given where the dimension is padded.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{is for parts of 3 elements, expected 4 to 2^48; leave 'part' out where a dimension is not padded}}
+    %n = fsdp.shard_size of 10 over ["fsdp"] part 3
+  }
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1> : tensor<3xi32>
+    // expected-error @below {{is for parts of 281474976710657 elements, expected 4 to 2^48}}
+    %m = fsdp.shard_indices %c of 10 over ["fsdp"] part 281474976710657 : tensor<3xi32>
   }
 }
 

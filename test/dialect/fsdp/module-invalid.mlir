@@ -157,6 +157,32 @@ fsdp.storage @u : tensor<8xf32> replicated over [] states [] members [#fsdp.memb
 
 // -----
 
+// param C10: the padded shape is part of the placement, holds the type and more, and fits a tensor.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+// expected-error @below {{has 'padded' but no placement, which it is a part of}}
+fsdp.param @w : tensor<5x3xf32> unit "u" init <constant, 0.0> padded [8, 3]
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+// expected-error @below {{has 'padded' [8, 2], expected sizes of at least those of 'tensor<5x3xf32>' and one that is more}}
+fsdp.param @w : tensor<5x3xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always> padded [8, 2]
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+// expected-error @below {{has 'padded' [5, 3], expected sizes of at least those of 'tensor<5x3xf32>' and one that is more}}
+fsdp.param @w : tensor<5x3xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always> padded [5, 3]
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2]>
+// expected-error @below {{padded to [281474976710656, 3] takes more than 2^48 bytes; make it smaller}}
+fsdp.param @w : tensor<5x3xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always> padded [281474976710656, 3]
+
+// -----
+
 // storage C2: a split along a dimension has one member and its ceil-divided shape.
 
 fsdp.mesh @mesh <["fsdp"=2]>
@@ -271,7 +297,7 @@ fsdp.program @p role {} {
 // -----
 
 // param C8: split has a list of axes for each dimension, and no axis twice.
-// expected-error @below {{'split' has 1 entries, expected 2, one for each dimension}}
+// expected-error @below {{'split' has 1 entry, expected 2, one for each dimension}}
 fsdp.param @a : tensor<4x2xf32> unit "u" init <constant, 0.0> split [["tensor"]]
 
 // -----
@@ -306,3 +332,37 @@ fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
 fsdp.param @a : tensor<4xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"tensor"}]>>
 // expected-error @below {{is over axis "tensor", over which its member 'a' is split in compute}}
 fsdp.storage @u : tensor<16xf32> flat over ["tensor"] states [] members [#fsdp.member<@a at 0>]
+
+// -----
+
+// param C8: parts of axes in 'split'.
+
+fsdp.mesh @mesh <["fsdp"=2, "tensor"=4]>
+// expected-error @below {{'split' names 'tensor' and 'tensor:(1)2', which overlap; a part of an axis splits one dimension}}
+fsdp.param @w : tensor<4x4xf32> unit "u" init <constant, 0.0> split [["tensor:(1)2"], ["tensor"]]
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2, "tensor"=4]>
+// expected-error @below {{'split' names 'tensor:(1)8', 8 positions behind the first 1 of axis 'tensor' of size 4}}
+fsdp.param @w : tensor<4x4xf32> unit "u" init <constant, 0.0> split [["tensor:(1)8"], []]
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=2, "tensor"=4]>
+// expected-error @below {{'split' names "tensor(1)2", expected axes as "tensor" or parts of axes as "tensor:(1)2"}}
+fsdp.param @w : tensor<4x4xf32> unit "u" init <constant, 0.0> split [["tensor(1)2"], []]
+
+// -----
+
+// placement: axes that overlap, in storage, and in compute and storage.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+// expected-error @below {{placement names 'fsdp' and 'fsdp:(1)2', which overlap; name each part of an axis once}}
+fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp", "fsdp:(1)2"], gather = f32, reduce = f32, reshard = always>
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+// expected-error @below {{axis "fsdp:(1)2" splits the parameter in compute and where it is stored; use it for one of them}}
+fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"fsdp:(1)2"}]>>

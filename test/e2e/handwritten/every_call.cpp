@@ -39,6 +39,8 @@ void step(Context &c) {
   all_to_all(c, 0, "all_to_all", 0, p, g, AllToAllLayout{1, 1, 1, 1, 2, 2, 4, true});
   all_to_all(c, 0, "recut", 0, p, lr, RecutLayout{1, 4, 1, 1});
   collective_permute(c, 0, "collective_permute", 0, p, g, SourceRanks<1, -1>());
+  send(c, 0, "send", 0, p, /*offset=*/1);
+  receive(c, 0, "receive", 0, g, /*offset=*/-1);
   gemm(c, 0, "gemm", Gemm{2, 2, 2, {1, 1, 1}, {2, 1, {}}, {2, 1, {}}, {2, 1, {}}, 0}, p, g, m);
   gemm(c, 0, "gemm added", Gemm{2, 2, 2, {1, 1, 1}, {2, 1, {}}, {2, 1, {}}, {2, 1, {}}, 1}, p, g,
        m);

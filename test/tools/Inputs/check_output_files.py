@@ -5,6 +5,7 @@ Every rule of docs/files.md that is the compiler's, each in a folder of its own.
 ones are listed at the end.
 """
 
+import fcntl
 import json
 import os
 import pathlib
@@ -52,11 +53,11 @@ class Compiler:
     def environment(self):
         return {**os.environ, "TMPDIR": str(self.temporary)}
 
-    def run(self, *words, status=0, says=(), model=None, **options):
+    def run(self, *words, status=0, says=(), model=None, env=(), **options):
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
         try:
-            done = subprocess.run(self.command(*words, model=model), timeout=LIMIT, env=self.environment(), **options)
+            done = subprocess.run(self.command(*words, model=model), timeout=LIMIT, env={**self.environment(), **dict(env)}, **options)
         except subprocess.TimeoutExpired:
             raise Wrong(f"still runs after {LIMIT} s: {words}") from None
         said = ((done.stderr or b"") + (done.stdout or b"")).decode(errors="replace")
@@ -206,22 +207,27 @@ def heed_signals():
         signal.signal(number, signal.SIG_DFL)
 
 
+def begin_endless(compiler, out):
+    """Starts the compiler with one that never ends in the place of the real one; returns when that runs."""
+    slow = compiler.at("slow")
+    slow.write_text("#!/bin/sh\necho $$ >> %s\nwhile :; do sleep 0.1; done\n" % compiler.at("pids"))
+    slow.chmod(0o755)
+    job = subprocess.Popen(compiler.command("-o", out), env={**compiler.environment(), "CXX": str(slow)}, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, preexec_fn=heed_signals)
+    deadline = time.monotonic() + LIMIT
+    while not compiler.at("pids").exists() and job.poll() is None:
+        expect(time.monotonic() < deadline, "the compiler was not started")
+        time.sleep(0.01)
+    time.sleep(0.1)
+    return job
+
+
 def interrupted(compiler, number):
     """Sends a signal to the compiler alone, while it works on what comes from its temporary folder."""
     out = compiler.at("out")
     out.write_text("old")
-    # A compiler that never ends, in the place of the real one.
-    slow = compiler.at("slow")
-    slow.write_text("#!/bin/sh\necho $$ >> %s\nwhile :; do sleep 0.1; done\n" % compiler.at("pids"))
-    slow.chmod(0o755)
-    job = subprocess.Popen(compiler.command("-o", out), env={**compiler.environment(), "CXX": str(slow)},
-                           stderr=subprocess.PIPE, preexec_fn=heed_signals)
+    job = begin_endless(compiler, out)
     try:
-        deadline = time.monotonic() + LIMIT
-        while not compiler.at("pids").exists() and job.poll() is None:
-            expect(time.monotonic() < deadline, "the compiler was not started")
-            time.sleep(0.01)
-        time.sleep(0.1)
         job.send_signal(number)
         job.communicate(timeout=LIMIT)
     except subprocess.TimeoutExpired:
@@ -245,6 +251,59 @@ def interrupted(compiler, number):
 def signals_leave_nothing_behind(compiler):
     for number in ENDING:
         interrupted(compiler, number)
+
+
+def end_all(compiler, mark):
+    """Kills the compilers that never end, those too that have not said yet that they run: none holds `mark` any more."""
+    deadline = time.monotonic() + LIMIT
+    with open(mark, "r+") as held:
+        while time.monotonic() < deadline:
+            for pid in compiler.at("pids").read_text().split():
+                try:
+                    os.kill(int(pid), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            try:
+                return fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.05)
+    raise Wrong("compilers go on")
+
+
+@case
+def the_next_run_removes_what_a_killed_one_left(compiler):
+    """A folder stays while a compiler that the killed process has started works in it."""
+    job = begin_endless(compiler, compiler.at("out"))
+    left = os.listdir(compiler.temporary)
+    try:
+        job.kill()
+        job.wait()  # not for the end of its output: what it has started has that too
+        job.stderr.close()
+        expect(len(left) == 1, f"got {left}, expected the folder of the killed compiler")
+        compiler.run("-o", compiler.at("out"), status=1, env={"CXX": "/nowhere"})
+        expect(os.listdir(compiler.temporary) == left, f"{os.listdir(compiler.temporary)}: removed while a compiler works in it")
+    finally:
+        end_all(compiler, compiler.temporary / left[0] / ".fsdpc-temporary")
+    compiler.run("-o", compiler.at("out"), status=1, env={"CXX": "/nowhere"})
+    expect(os.listdir(compiler.temporary) == [], f"left behind: {os.listdir(compiler.temporary)}")
+
+
+@case
+def folders_of_others_stay(compiler):
+    """Beside an output: folders that somebody holds, that are not marked, or have another kind of name."""
+    mark = ".fsdpc-temporary"
+    for name in (".out.killed", ".out.backup", ".out.killed2", ".out.lives1", ".other.killed"):
+        compiler.at(name).mkdir()
+        (compiler.at(name) / "content").mkdir()
+        if name != ".out.backup":
+            (compiler.at(name) / mark).touch(mode=0o600)
+    with open(compiler.at(".out.lives1") / mark, "r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        for again in range(2):
+            compiler.run("--emit=source", "-o", compiler.at("out"))
+            expect(compiler.left() == [".other.killed", ".out.backup", ".out.killed2", ".out.lives1", "out"], f"{compiler.left()}")
+            expect(not (compiler.at("out") / mark).exists(), "the output is marked as temporary")
+    expect((compiler.at(".out.lives1") / "content").exists(), "what stayed is not whole")
 
 
 @case

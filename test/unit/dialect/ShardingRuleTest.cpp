@@ -173,24 +173,24 @@ TEST_F(ShardingRuleTest, AttentionAndLookups) {
                  "tensor<2x3x7x4xf32>, tensor<2x3x7x4xf32>) -> (tensor<2x6x5x4xf32>, "
                  "tensor<2x6x5xf32>)",
                  {"tensor<2x6x5x4xf32>", "tensor<2x3x7x4xf32>"}),
-            "[batch:2 group:3*head:2! query:5! width:4!], [batch:2 group:3 key:7! width:4!], "
-            "[batch:2 group:3 key:7! width:4!] -> [batch:2 group:3*head:2! query:5! width:4!], "
-            "[batch:2 group:3*head:2! query:5!]");
+            "[batch:2 group:3*head:2 query:5! width:4!], [batch:2 group:3 key:7! width:4!], "
+            "[batch:2 group:3 key:7! width:4!] -> [batch:2 group:3*head:2 query:5! width:4!], "
+            "[batch:2 group:3*head:2 query:5!]");
   EXPECT_EQ(rule("nn.attention \"b t h d\" %a, %b, %b scale 1.0 : (tensor<2x5x6x4xf32>, "
                  "tensor<2x7x3x4xf32>, tensor<2x7x3x4xf32>) -> (tensor<2x5x6x4xf32>, "
                  "tensor<2x6x5xf32>)",
                  {"tensor<2x5x6x4xf32>", "tensor<2x7x3x4xf32>"}),
-            "[batch:2 query:5! group:3*head:2! width:4!], [batch:2 key:7! group:3 width:4!], "
-            "[batch:2 key:7! group:3 width:4!] -> [batch:2 query:5! group:3*head:2! width:4!], "
-            "[batch:2 group:3*head:2! query:5!]");
+            "[batch:2 query:5! group:3*head:2 width:4!], [batch:2 key:7! group:3 width:4!], "
+            "[batch:2 key:7! group:3 width:4!] -> [batch:2 query:5! group:3*head:2 width:4!], "
+            "[batch:2 group:3*head:2 query:5!]");
   EXPECT_EQ(rule("nn.attention_grad \"t n b h d\" %a, %b, %c, %b scale 1.0 : "
                  "(tensor<5x3x2x6x4xf32>, tensor<5x2x6x4xf32>, tensor<2x6x5xf32>, "
                  "tensor<5x2x6x4xf32>) -> tensor<5x3x2x6x4xf32>",
                  {"tensor<5x3x2x6x4xf32>", "tensor<5x2x6x4xf32>", "tensor<2x6x5xf32>"}),
-            "[query:5! part:3! batch:2 group:6*head:1! width:4!], "
-            "[query:5! batch:2 group:6*head:1! width:4!], [batch:2 group:6*head:1! query:5!], "
-            "[query:5! batch:2 group:6*head:1! width:4!] -> "
-            "[query:5! part:3! batch:2 group:6*head:1! width:4!]");
+            "[query:5! part:3! batch:2 group:6*head:1+ width:4!], "
+            "[query:5! batch:2 group:6*head:1+ width:4!], [batch:2 group:6*head:1+ query:5!], "
+            "[query:5! batch:2 group:6*head:1+ width:4!] -> "
+            "[query:5! part:3! batch:2 group:6*head:1+ width:4!]");
   EXPECT_EQ(rule("nn.rope %a dim 1 theta 10.0 : tensor<2x3x5x4xf32>", {"tensor<2x3x5x4xf32>"}),
             "[d0:2 d1:3! d2:5 d3:4!] -> [d0:2 d1:3! d2:5 d3:4!]");
   EXPECT_EQ(rule("nn.embedding %a, %b : tensor<9x4xf32>, tensor<2x3xi32> -> tensor<2x3x4xf32>",

@@ -103,21 +103,29 @@ TEST_F(ModelErrorTest, CheckpointsThatHoldMoreThanOperations) {
 
 TEST_F(ModelErrorTest, ConstraintsThatDoNotFit) {
   EXPECT_MISTAKE_HAS(constrain(x, "tensor"),
-                     "'tensor' has 1 entries, expected 2, one for each dimension ('_' for an "
+                     "'tensor' has 1 entry, expected 2, one for each dimension ('_' for an "
                      "unsharded one)");
   EXPECT_MISTAKE_HAS(constrain(x, "a,b+a"),
                      "'a,b+a' names axis 'a' twice; an axis splits one dimension");
   EXPECT_MISTAKE_HAS(constrain(x, "_,?+a"), "'_,?+a' has '?+a', expected '_', or axes joined by "
-                                            "'+' and '?' behind them where more may follow");
+                                            "'+' and '?' behind them where more may follow; a part of an axis is "
+                                            "written as tensor:(1)2");
+  EXPECT_MISTAKE_HAS(constrain(x, "_,a:2"), "'_,a:2' has 'a:2', expected '_'");
+  EXPECT_MISTAKE_HAS(constrain(x, "a:(1)4,a:(2)2"),
+                     "'a:(1)4,a:(2)2' names 'a:(1)4' and 'a:(2)2', which overlap; a part of an axis splits one dimension");
+  EXPECT_MISTAKE_HAS(constrain(x, "a:(1)4,a"), "'a:(1)4,a' names 'a:(1)4' and 'a', which overlap");
   EXPECT_MISTAKE_HAS(constrain(x, "_,2a"), "'_,2a' has '2a', expected '_'");
   EXPECT_MISTAKE_HAS(constrain(x, "_,a", 1001), "priority is 1001, expected 0 to 1000");
 }
 
 TEST_F(ModelErrorTest, SplitsThatDoNotFit) {
   const Parameter w = model->unit("u").parameter("split", {4, 2}, zeros());
-  EXPECT_MISTAKE_HAS(w.split("tensor"), "split of parameter 'u.split': 'tensor' has 1 entries, expected 2, one for "
+  EXPECT_MISTAKE_HAS(w.split("tensor"), "split of parameter 'u.split': 'tensor' has 1 entry, expected 2, one for "
                                         "each dimension ('_' for an unsharded one)");
   EXPECT_MISTAKE_HAS(w.split("a,a"), "'a,a' names axis 'a' twice; an axis splits one dimension");
+  EXPECT_MISTAKE_HAS(w.split("_,ten sor"), "'_,ten sor' has 'ten sor', expected '_', or axes joined by '+' and '?' behind "
+                                           "them where more may follow; names of axes are letters, digits and '_', "
+                                           "and have no ' '");
   EXPECT_MISTAKE_HAS(w.split("_,?"), "'_,?' has '?', expected '_' or axes joined by '+'");
 }
 

@@ -168,6 +168,7 @@ TEST_F(CollectivesTest, BytesReceived) {
       {"tensor<8xf32>", R"(fsdp.collective_permute %x from [0, 2, 1, 3] over ["fsdp"] : tensor<8xf32>)", 32, 32},
       {"tensor<8xf32>", R"(fsdp.collective_permute %x from [0, 1, 2, -1] over ["fsdp"] : tensor<8xf32>)", 32, 0},
       {"tensor<8xf32>", R"(fsdp.broadcast %x from 1 over ["fsdp"] : tensor<8xf32>)", 32, 32},
+      {"tensor<8xf32>", R"(fsdp.receive offset -1 over ["fsdp"] : tensor<8xf32>)", 32, 32},
   };
   for (const auto &expected : cases) {
     perform(R"(["fsdp"=4])", expected.type, expected.line, {});

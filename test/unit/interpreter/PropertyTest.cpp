@@ -8,10 +8,12 @@
 //   property-tests --cases=20000            many cases (or FSDP_PROPERTY_CASES)
 //   property-tests --seed=123 --cases=1     one case again (or FSDP_PROPERTY_SEED)
 //   property-tests --seed=123 --cases=1 --print     its IR too
+//   property-tests --coverage                       how often each op was split in each way
 //
 //===----------------------------------------------------------------------===//
 
 #include "RandomModule.h"
+#include "SplitCoverage.h"
 
 #include "interpreter/Machine.h"
 #include "mlir/IR/Verifier.h"
@@ -28,12 +30,12 @@ using namespace mlir::fsdp::interpreter;
 
 static int64_t numCases = 2000;
 static uint64_t firstSeed = 1;
-static bool printModules = false;
+static bool printModules = false, printCoverage = false;
 
 namespace {
 
 constexpr const char *columns[] = {"flat", "dimension", "replicated", "uneven",     "2-D",
-                                   "3-D",  "order",     "bf16",       "bf16 reduce", "copy", "kept part", "split"};
+                                   "3-D",  "order",     "bf16",       "bf16 reduce", "copy", "kept part", "split", "padded"};
 constexpr size_t numColumns = std::size(columns);
 
 /// How often each op stood in a case of each kind.
@@ -55,7 +57,7 @@ public:
         }) {}
 
   /// Empty when all phases agree, else what went wrong.
-  std::string check(Coverage &coverage);
+  std::string check(Coverage &coverage, SplitCoverage &splitCoverage);
 
   /// Cases in microbatches, those that are refused in microbatches, and those whose loss is computed in chunks.
   static inline int64_t accumulated = 0, refused = 0, chunked = 0;
@@ -84,6 +86,7 @@ private:
   RandomCase random;
   std::string messages;
   std::set<std::string> ops; ///< of all phases
+  SplitCoverage::Cells splits;
   ScopedDiagnosticHandler handler;
 };
 
@@ -222,6 +225,7 @@ void Case::cover(Coverage &coverage) {
       kinds[9] |= placement.hasCopy();
       kinds[10] |= placement.getReshard() == Reshard::axes;
       kinds[11] |= !param.getComputeAxes().empty();
+      kinds[12] |= param.getPadded().has_value();
     }
   MeshAttr mesh = getMesh(*random.module);
   kinds[3] = random.unevenBatch;
@@ -235,7 +239,7 @@ void Case::cover(Coverage &coverage) {
       coverage[op][i] += kinds[i];
 }
 
-std::string Case::check(Coverage &coverage) {
+std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
   auto failure = [&](StringRef what) { return (what + messages).str(); };
   if (failed(verify(*random.module)))
     return failure("the generated module is invalid");
@@ -259,6 +263,7 @@ std::string Case::check(Coverage &coverage) {
     return failure(text);
   std::swap(random.module, model);
   noteOps();
+  splits = SplitCoverage::cellsOf(*random.module);
 
   OwningOpRef<ModuleOp> unsplit = random.options.lossChunks > 1 ? random.module->clone() : nullptr;
   bool isLocal = lower(buildLocalPipeline);
@@ -303,6 +308,7 @@ std::string Case::check(Coverage &coverage) {
   for (const auto &[op, counts] : covered)
     for (size_t i = 0; i < numColumns; ++i)
       coverage[op][i] += counts[i];
+  splitCoverage.add(splits);
   return {};
 }
 
@@ -352,6 +358,7 @@ static void checkCoverage(const Coverage &coverage) {
 
 TEST(PropertyTest, ShardedEqualsUnsharded) {
   Coverage coverage;
+  SplitCoverage splits;
   int failures = 0;
   auto start = std::chrono::steady_clock::now();
   std::unique_ptr<MLIRContext> context;
@@ -362,7 +369,7 @@ TEST(PropertyTest, ShardedEqualsUnsharded) {
       loadDialects(*context);
     }
     uint64_t seed = firstSeed + i;
-    std::string message = Case(*context, seed).check(coverage);
+    std::string message = Case(*context, seed).check(coverage, splits);
     if (message.empty())
       continue;
     ++failures;
@@ -377,6 +384,13 @@ TEST(PropertyTest, ShardedEqualsUnsharded) {
   EXPECT_GE(4 * Case::accumulated, Case::refused) << "teach the generator models without batch statistics";
   if (numCases >= 1000 && !failures)
     checkCoverage(coverage);
+  if (printCoverage)
+    splits.print(llvm::outs());
+  llvm::outs().flush();
+  // The ways of a factor are rarer than the kinds of a case.
+  if (numCases >= 2000 && !failures)
+    for (const std::string &gap : splits.findGaps())
+      ADD_FAILURE() << gap;
 }
 
 int main(int argc, char **argv) {
@@ -394,6 +408,8 @@ int main(int argc, char **argv) {
       argument.getAsInteger(10, firstSeed);
     else if (argument == "--print")
       printModules = true;
+    else if (argument == "--coverage")
+      printCoverage = true;
     else
       return llvm::errs() << "unknown argument '" << argument << "'\n", 2;
   }

@@ -17,12 +17,13 @@ struct Draw {
 
 } // namespace
 
-/// One to three axes, in any order, of at most `mostRanks`, sometimes in another device order.
-static MeshAttr makeMesh(MLIRContext &context, Draw draw, int64_t mostRanks) {
+/// One to three axes, in any order, of at most `mostRanks`, sometimes in another device order. A short program mostly has an axis
+/// that the batch does not take: what is split over it is a constraint's choice.
+static MeshAttr makeMesh(MLIRContext &context, Draw draw, int64_t mostRanks, bool isShort) {
   std::vector<std::string> names{draw.chance(95) ? "fsdp" : "seq"};
   if (draw.chance(50))
     names.push_back("data");
-  if (draw.chance(30))
+  if (draw.chance(isShort ? 85 : 30))
     names.push_back("tensor");
   std::shuffle(names.begin(), names.end(), draw.random);
   SmallVector<StringAttr> axes;
@@ -30,7 +31,10 @@ static MeshAttr makeMesh(MLIRContext &context, Draw draw, int64_t mostRanks) {
   int64_t ranks = 1;
   for (const std::string &name : names) {
     axes.push_back(StringAttr::get(&context, name));
-    sizes.push_back(draw.between(1, names.size() == 1 ? 7 : names.size() == 2 ? 4 : 3));
+    sizes.push_back(draw.between(isShort ? 2 : 1, names.size() == 1 ? 7 : names.size() == 2 ? 4 : 3));
+    // Of which there are parts.
+    if (std::mt19937_64 own = draw.random; name == "tensor" && own() % 3 == 0)
+      sizes.back() = own() % 2 ? 4 : 6;
     if (ranks * sizes.back() > mostRanks)
       sizes.back() = 1;
     ranks *= sizes.back();
@@ -112,6 +116,9 @@ static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
   }
   options.precision = draw.chance(40) ? "bf16" : "f32";
   options.reducePrecision = draw.chance(30) ? "bf16" : "f32";
+  // Vocabularies are small here: any multiple, and often as much padding as it takes.
+  options.vocabularyMultiple = int64_t(1) << draw.between(1, 4);
+  options.mostVocabularyPadding = draw.chance(60) ? 2000 : 5;
   return options;
 }
 
@@ -158,12 +165,13 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   Location loc = builder.getUnknownLoc();
   result.module = ModuleOp::create(loc);
   builder.setInsertionPointToStart(result.module->getBody());
-  MeshAttr mesh = makeMesh(context, draw, mostRanks);
+  const bool isShort = draw.chance(40);
+  MeshAttr mesh = makeMesh(context, draw, mostRanks, isShort);
   MeshOp::create(builder, loc, "mesh", mesh);
   auto step = StepOp::create(builder, loc, "train", StepKind::train, makeOptimizer(context, draw));
   builder.setInsertionPointToStart(&step.getBody().emplaceBlock());
   RandomStep body(builder, *result.module, step, random, result.data);
-  body.build();
+  isShort ? body.buildShort() : body.build();
   // An evaluation of its own in place of the derived one: other ops, metrics and batch.
   if (draw.chance(20)) {
     builder.setInsertionPointToEnd(result.module->getBody());
@@ -178,7 +186,7 @@ RandomCase mlir::fsdp::makeRandomCase(MLIRContext &context, uint64_t seed, int64
   for (int64_t regions = draw.between(0, 2); regions > 0; --regions)
     addCheckpoint(step, draw);
   constexpr const char *reductions[] = {"auto", "each", "last"};
-  result.options.accumulate = draw.chance(50) ? draw.between(2, 5) : 1;
+  result.options.accumulate = draw.chance(isShort ? 20 : 50) ? draw.between(2, 5) : 1;
   result.options.accumulateReduce = reductions[draw.between(0, 2)];
   bool readsLogits = result.module->walk([](nn::CrossEntropyOp) { return WalkResult::interrupt(); })
                          .wasInterrupted();

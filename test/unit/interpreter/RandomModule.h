@@ -29,6 +29,8 @@ public:
   RandomStep(OpBuilder &builder, ModuleOp module, StepOp step, std::mt19937_64 &random,
              interpreter::DataSet &data, const RandomStep *training = nullptr);
   void build();
+  /// A short program, in which many values are constrained or partial sums.
+  void buildShort();
   int64_t getBatch() const { return sizes.at('b'); }
 
 private:
@@ -54,10 +56,12 @@ private:
 
   // Values.
   Var use();
+  Value scattered(Value value, StringRef dims);
   void add(Value value, std::string dims) { pool.push_back({value, std::move(dims)}); }
   Value input(StringRef dims, Type element, int64_t classes);
   Value parameter(StringRef dims);
   ArrayAttr split(int64_t rank);
+  SmallVector<StringAttr> partsOf(StringAttr axis);
   Value constant(StringRef dims, double value, Type element = {});
   Value repeat(Value value, StringRef from, StringRef to);
   Value total(Value value, StringRef dims);
@@ -67,11 +71,13 @@ private:
   }
   Location location();
 
-  // Layers: each takes a value of the pool and adds another.
+  // Layers: each takes a value of the pool and adds others.
+  void addLayer();
   void contract();
   void contractValues();
   void bias();
   void smooth();
+  Value smoothOf(const Var &x, llvm::function_ref<Value()> positive, llvm::function_ref<Value()> bounded);
   void kink();
   void combine();
   void move();
@@ -88,6 +94,7 @@ private:
   void contractRows();
   void normalizeRows();
   void attend();
+  Value splitHeads(Value queries);
   void turn();
   void accumulate();
   void drop();
@@ -107,6 +114,7 @@ private:
   const RandomStep *training;
   int64_t samples;
   int inputs, layers = 0;
+  bool isShort = false;
 };
 
 } // namespace mlir::fsdp

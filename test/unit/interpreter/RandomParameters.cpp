@@ -29,7 +29,7 @@ Value RandomStep::parameter(StringRef dims) {
     // Up to four units, in an order that interleaves them.
     std::string unit = "u" + std::to_string(count == 0 ? 0 : between(0, 3));
     param = ParamOp::create(builder, location(), "p" + std::to_string(count), type, unit, init,
-                            fileShape, split(type.getRank()), PlacementAttr(), training || (count > 0 && chance(8)));
+                            fileShape, split(type.getRank()), PlacementAttr(), training || (count > 0 && chance(8)), DenseI64ArrayAttr());
   }
   return ReadOp::create(builder, location(), type, param.getSymName());
 }
@@ -40,11 +40,31 @@ ArrayAttr RandomStep::split(int64_t rank) {
   bool any = false;
   for (StringAttr axis : getMesh(step).getAxisNames())
     if (axis != "data" && axis != "fsdp" && rank > 0 && chance(40)) {
-      dims[random() % dims.size()].push_back(axis);
+      size_t dim = random() % dims.size();
+      for (StringAttr part : partsOf(axis))
+        dims[dim++ % dims.size()].push_back(part);
       any = true;
     }
   SmallVector<Attribute> entries;
   for (ArrayRef<Attribute> dim : dims)
     entries.push_back(builder.getArrayAttr(dim));
   return any ? builder.getArrayAttr(entries) : ArrayAttr();
+}
+
+/// `axis`, or now and then one of its parts or both, in any order. All parts are of one cut.
+SmallVector<StringAttr> RandomStep::partsOf(StringAttr axis) {
+  std::mt19937_64 own = random; // so that what a seed draws besides stays
+  own.seed(own());
+  const int64_t size = getMesh(step).getAxisSize(axis), first = size % 2 == 0 ? 2 : 3;
+  if (size % first != 0 || size == first || own() % 2)
+    return {axis};
+  auto part = [&](int64_t before, int64_t size) {
+    return builder.getStringAttr(axis.getValue() + ":(" + Twine(before) + ")" + Twine(size));
+  };
+  SmallVector<StringAttr> parts = {part(1, first), part(first, size / first)};
+  if (own() % 4 == 0)
+    std::swap(parts[0], parts[1]);
+  if (own() % 2)
+    parts.pop_back();
+  return parts;
 }

@@ -94,6 +94,23 @@ void RandomStep::normalizeRows() {
   }
 }
 
+/// Asks now and then for the heads, dimension 1 of `queries`, to be split over an axis, so that groups and the heads of each take a
+/// part of it.
+Value RandomStep::splitHeads(Value queries) {
+  std::mt19937_64 own = random; // so that what a seed draws besides stays
+  own.seed(own());
+  MeshOp mesh = getMeshOp(step);
+  ArrayRef<StringAttr> axes = mesh.getMesh().getAxisNames();
+  StringAttr axis = axes[own() % axes.size()];
+  if (own() % 2)
+    return queries;
+  SmallVector<ArrayAttr> dims(4, builder.getArrayAttr({}));
+  dims[1] = getAxisArray(builder.getContext(), axis);
+  auto sharding = ShardingAttr::get(builder.getContext(), FlatSymbolRefAttr::get(mesh), dims,
+                                    SmallVector<bool>{true, false, true, true}, {});
+  return ConstraintOp::create(builder, location(), queries.getType(), queries, sharding, DenseI64ArrayAttr());
+}
+
 /// Queries and keys are made of one value; any of its dimensions may be the batch.
 void RandomStep::attend() {
   Var x = use();
@@ -110,7 +127,9 @@ void RandomStep::attend() {
     return make<arith::MulFOp>(repeat(x.value, x.dims, dims),
                                repeat(parameter(scaled), scaled, dims));
   };
-  Value q = varied(), k = varied(), v = varied();
+  Value q = splitHeads(varied()), k = varied(), v = varied();
+  if (isShort && chance(30))
+    v = scattered(v, dims);
   std::string kDims = dims;
   if (chance(50)) {
     // Fewer groups than heads.
@@ -216,8 +235,9 @@ void RandomStep::drop() {
 Value RandomStep::split(Value value, StringRef dims, char dim) {
   MeshOp mesh = getMeshOp(step);
   SmallVector<StringAttr> axes;
+  const bool everywhere = isShort && chance(30);
   for (StringAttr axis : mesh.getMesh().getAxisNames())
-    if (chance(axis.getValue() == "tensor" ? 90 : 50))
+    if (everywhere || chance(axis.getValue() == "tensor" ? 90 : 50))
       axes.push_back(axis);
   if (axes.empty())
     return value;
@@ -241,10 +261,19 @@ void RandomStep::lookUp() {
   Value positions = input(ids, integer, sizes[table[0]]);
   std::string dims = ids + table[1];
   Value rows = parameter(table);
+  if (isShort && chance(40))
+    rows = scattered(rows, table);
   if (chance(80))
-    rows = split(rows, table, table[0]);
-  add(nn::EmbeddingOp::create(builder, location(), typeOf(dims), rows, positions),
-      dims);
+    rows = split(rows, table, table[chance(70) ? 0 : 1]);
+  Value found = nn::EmbeddingOp::create(builder, location(), typeOf(dims), rows, positions);
+  add(found, dims);
+  if (isShort && chance(50)) {
+    // The rows' cotangent is a partial sum.
+    std::string weight = {table[1], newDim(between(2, 5))}, to = ids + weight.back();
+    Value product = nn::EinsumOp::create(builder, location(), typeOf(to), dims + "," + weight + "->" + to, found,
+                                         parameter(weight));
+    add(split(product, to, to.back()), to);
+  }
 }
 
 /// Cross-entropy over a dimension of the features, and accuracy.
@@ -269,8 +298,10 @@ void RandomStep::classify() {
   // A bias of its own keeps the largest logit apart from the others.
   std::string dims(1, classes);
   logits = make<arith::AddFOp>(logits, repeat(parameter(dims), dims, all));
+  if (isShort && chance(30))
+    logits = scattered(logits, all);
   if (chance(80))
-    logits = split(logits, all, classes);
+    logits = split(logits, all, isShort && chance(30) ? all[random() % all.size()] : classes);
   Type integer = chance(50) ? Type(builder.getI32Type()) : builder.getI64Type();
   Value labels = input(rows, integer, sizes[classes]);
   auto loss =

@@ -71,7 +71,22 @@ Location RandomStep::location() {
 RandomStep::Var RandomStep::use() {
   // Recent values are more likely, so that programs are deep rather than wide.
   size_t index = pool.size() - 1 - std::min<size_t>(random() % pool.size(), random() % pool.size());
-  return pool[index];
+  Var var = pool[isShort && chance(60) ? pool.size() - 1 : index];
+  if (isShort && chance(50)) {
+    var.value = scattered(var.value, var.dims);
+    add(var.value, var.dims);
+  }
+  return var;
+}
+
+/// A weighted sum of copies of `value`, which are split: what is made of it has a partial sum as its operand.
+Value RandomStep::scattered(Value value, StringRef dims) {
+  std::string copies(1, newDim(between(2, 5))), all = dims.str() + copies, weight = copies;
+  if (!dims.empty() && !hasBatch(dims.take_back()) && chance(50))
+    weight += dims.back();
+  Value terms = make<arith::MulFOp>(repeat(value, dims, all), repeat(parameter(weight), weight, all));
+  return nn::ReduceOp::create(builder, location(), typeOf(dims), nn::Reduction::sum, notation(all, dims),
+                              split(terms, all, copies[0]));
 }
 
 Value RandomStep::input(StringRef dims, Type element, int64_t classes) {
@@ -182,41 +197,57 @@ void RandomStep::bias() {
 
 void RandomStep::smooth() {
   Var x = use();
-  auto positive = [&] {
-    return make<arith::AddFOp>(make<arith::MulFOp>(x.value, x.value), constant(x.dims, 0.5));
+  // Sums over copies that are split.
+  std::string terms = x.dims + newDim(between(2, 4));
+  const bool sums = isShort && chance(60);
+  auto total = [&](Value value) -> Value {
+    Value copies = split(repeat(value, x.dims, terms), terms, terms.back());
+    return nn::ReduceOp::create(builder, location(), typeOf(x.dims), nn::Reduction::sum, notation(terms, x.dims), copies);
   };
-  auto bounded = [&] { return make<math::TanhOp>(x.value); };
+  Value squares = make<arith::AddFOp>(make<arith::MulFOp>(x.value, x.value), constant(x.dims, 0.5));
+  Value small = make<math::TanhOp>(x.value);
+  auto positive = [&] { return sums ? total(squares) : squares; };
+  auto bounded = [&] { return sums ? total(small) : make<math::TanhOp>(x.value); };
+  if (sums)
+    x.value = total(small);
+  for (int64_t i = isShort ? 5 : 1; i > 1; --i)
+    add(smoothOf(x, positive, bounded), x.dims);
+  add(smoothOf(x, positive, bounded), x.dims);
+}
+
+Value RandomStep::smoothOf(const Var &x, llvm::function_ref<Value()> positive, llvm::function_ref<Value()> bounded) {
   switch (between(0, 13)) {
   case 0:
-    return add(make<math::ExpOp>(bounded()), x.dims);
+    return make<math::ExpOp>(bounded());
   case 1:
-    return add(make<math::LogOp>(positive()), x.dims);
+    return make<math::LogOp>(positive());
   case 2:
-    return add(make<math::Log1pOp>(positive()), x.dims);
+    return make<math::Log1pOp>(positive());
   case 3:
-    return add(make<math::SqrtOp>(positive()), x.dims);
+    return make<math::SqrtOp>(positive());
   case 4:
-    return add(make<math::RsqrtOp>(positive()), x.dims);
+    return make<math::RsqrtOp>(positive());
   case 5:
-    return add(make<math::ErfOp>(x.value), x.dims);
+    return make<math::ErfOp>(x.value);
   case 6:
-    return add(make<math::SinOp>(x.value), x.dims);
+    return make<math::SinOp>(x.value);
   case 7:
-    return add(make<math::CosOp>(x.value), x.dims);
+    return make<math::CosOp>(x.value);
   case 8:
-    return add(make<arith::NegFOp>(x.value), x.dims);
+    return make<arith::NegFOp>(x.value);
   case 9:
-    return add(make<math::PowFOp>(positive(), constant(x.dims, 1.5)), x.dims);
+    return make<math::PowFOp>(positive(), constant(x.dims, 1.5));
   case 10:
-    return add(make<math::PowFOp>(positive(), bounded()), x.dims);
+    return make<math::PowFOp>(positive(), bounded());
   default:
-    return add(bounded(), x.dims);
+    return bounded();
   }
 }
 
 void RandomStep::kink() {
   Var x = use();
-  Value shifted = make<arith::AddFOp>(x.value, constant(x.dims, 0.07));
+  Value shifted = isShort && chance(60) ? scattered(make<math::TanhOp>(x.value), x.dims)
+                                        : make<arith::AddFOp>(x.value, constant(x.dims, 0.07));
   Value other = constant(x.dims, chance(50) ? 0.0 : 0.35);
   switch (between(0, 3)) {
   case 0:
@@ -374,8 +405,11 @@ void RandomStep::constrain() {
   MeshOp mesh = getMeshOp(step);
   std::vector<SmallVector<StringAttr>> dims(x.dims.size());
   for (StringAttr axis : mesh.getMesh().getAxisNames())
-    if (!dims.empty() && chance(50))
-      dims[random() % dims.size()].push_back(axis);
+    if (!dims.empty() && chance(50)) {
+      size_t dim = random() % dims.size();
+      for (StringAttr part : partsOf(axis))
+        dims[dim++ % dims.size()].push_back(part);
+    }
   auto sharding = ShardingAttr::getCanonical(FlatSymbolRefAttr::get(mesh), dims);
   add(ConstraintOp::create(builder, location(), x.value.getType(), x.value, sharding,
                            DenseI64ArrayAttr()),
@@ -399,50 +433,78 @@ void RandomStep::table() {
 }
 
 //===----------------------------------------------------------------------===//
-// Loss
+// Programs
 //===----------------------------------------------------------------------===//
 
-/// Weights of the samples, 1 to 3, that depend on data through integer arithmetic.
-Value RandomStep::weights() {
-  Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
-  Value label = input("b", i32, 7);
-  Value mixed =
-      make<arith::AddIOp>(make<arith::MulIOp>(label, constant("b", 5, i32)), constant("b", 3, i32));
-  mixed = make<arith::XOrIOp>(mixed, constant("b", 9, i32));
-  mixed = make<arith::OrIOp>(make<arith::SubIOp>(mixed, label), constant("b", 4, i32));
-  mixed = make<arith::AndIOp>(mixed, constant("b", 3, i32));
-  if (chance(50)) {
-    Value wide = arith::ExtSIOp::create(builder, location(), typeOf("b", i64), mixed);
-    mixed = arith::TruncIOp::create(builder, location(), typeOf("b", i32), wide);
-  }
-  Value high = arith::CmpIOp::create(builder, location(), arith::CmpIPredicate::sgt, mixed,
-                                     constant("b", 1, i32));
-  Value extra =
-      arith::SelectOp::create(builder, location(), high, constant("b", 1), constant("b", 2));
-  Value base = arith::SIToFPOp::create(builder, location(), typeOf("b"),
-                                       make<arith::AndIOp>(mixed, constant("b", 1, i32)));
-  return make<arith::AddFOp>(base, extra);
-}
-
-void RandomStep::measure() {
-  Type f64 = builder.getF64Type();
-  bool weighted = chance(50);
-  Value weight = weighted ? weights() : Value();
-  Value sum;
-  std::vector<Var> loose;
-  llvm::copy_if(pool, std::back_inserter(loose), [](Var &var) { return var.value.use_empty(); });
-  for (const Var &var : loose) {
-    Value term = make<math::TanhOp>(var.value);
-    if (weighted && var.dims.find('b') != std::string::npos)
-      term = make<arith::MulFOp>(term, repeat(weight, "b", var.dims));
-    Value part = total(term, var.dims);
-    sum = sum ? make<arith::AddFOp>(sum, part) : part;
-  }
-  Value count = weighted ? total(weight, "b") : constant("", between(1, 50), f64);
-  LossOp::create(builder, location(), sum, count);
-  if (chance(50)) {
-    const Var &var = pool[random() % pool.size()];
-    MetricOp::create(builder, location(), "mean", total(var.value, var.dims), count);
+void RandomStep::addLayer() {
+  ++layers;
+  switch (between(0, 26)) {
+  case 0:
+  case 1:
+  case 2:
+    contract();
+    break;
+  case 3:
+    contractValues();
+    break;
+  case 4:
+  case 5:
+    bias();
+    break;
+  case 6:
+  case 7:
+    smooth();
+    break;
+  case 8:
+    kink();
+    break;
+  case 9:
+    combine();
+    break;
+  case 10:
+    move();
+    break;
+  case 11:
+    reduce();
+    break;
+  case 12:
+    normalizeOverBatch();
+    break;
+  case 13:
+    classify();
+    break;
+  case 14:
+    constrain();
+    break;
+  case 15:
+  case 16:
+    normalizeRows();
+    break;
+  case 17:
+    attend();
+    break;
+  case 18:
+    turn();
+    break;
+  case 19:
+    lookUp();
+    break;
+  case 20:
+    cutAndJoin();
+    break;
+  case 21:
+    drop();
+    break;
+  case 22:
+  case 23:
+  case 24:
+    contractRows();
+    break;
+  case 25:
+    accumulate();
+    break;
+  default:
+    chance(50) ? convert() : table();
   }
 }
 
@@ -456,76 +518,28 @@ void RandomStep::build() {
   }
   while (module.getOps<ParamOp>().empty())
     contract();
-  for (int64_t i = between(2, 7); i > 0; --i) {
-    ++layers;
-    switch (between(0, 26)) {
-    case 0:
-    case 1:
-    case 2:
-      contract();
-      break;
-    case 3:
-      contractValues();
-      break;
-    case 4:
-    case 5:
-      bias();
-      break;
-    case 6:
-    case 7:
-      smooth();
-      break;
-    case 8:
-      kink();
-      break;
-    case 9:
-      combine();
-      break;
-    case 10:
-      move();
-      break;
-    case 11:
-      reduce();
-      break;
-    case 12:
-      normalizeOverBatch();
-      break;
-    case 13:
-      classify();
-      break;
-    case 14:
+  for (int64_t i = between(2, 7); i > 0; --i)
+    addLayer();
+  measure();
+}
+
+void RandomStep::buildShort() {
+  isShort = true;
+  std::string dims = "b";
+  for (int64_t i = between(1, 2); i > 0; --i)
+    dims += newDim(between(2, 5));
+  dims = shuffled(dims);
+  add(input(dims, builder.getF32Type(), 0), dims);
+  if (chance(70))
+    constrain();
+  while (module.getOps<ParamOp>().empty())
+    contract();
+  for (int64_t i = between(1, 3); i > 0; --i) {
+    if (chance(50))
       constrain();
-      break;
-    case 15:
-    case 16:
-      normalizeRows();
-      break;
-    case 17:
-      attend();
-      break;
-    case 18:
-      turn();
-      break;
-    case 19:
-      lookUp();
-      break;
-    case 20:
-      cutAndJoin();
-      break;
-    case 21:
-      drop();
-      break;
-    case 22:
-    case 23:
-    case 24:
-      contractRows();
-      break;
-    case 25:
-      accumulate();
-      break;
-    default:
-      chance(50) ? convert() : table();
-    }
+    addLayer();
   }
+  if (chance(50))
+    constrain();
   measure();
 }

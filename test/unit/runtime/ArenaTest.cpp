@@ -22,11 +22,11 @@ TEST(Arena, PopulatedPagesAreResidentAndKeepTheirContents) {
   mapping.data()[7 * kPage + 3] = std::byte(5);
   EXPECT_EQ(resident(), 1);
   // From the middle of page 2 to the first byte of page 10: both are wanted.
-  populate(mapping.data() + 2 * kPage + 64, 8 * kPage - 63);
+  populate(mapping.data() + 2 * kPage + 64, 8 * kPage - 63, "", "");
   EXPECT_EQ(resident(), 9);
   EXPECT_EQ(mapping.data()[7 * kPage + 3], std::byte(5));
   EXPECT_EQ(mapping.data()[2 * kPage], std::byte(0));
-  populate(mapping.data(), 0);
+  populate(mapping.data(), 0, "", "");
   EXPECT_EQ(resident(), 9);
 }
 
@@ -34,7 +34,7 @@ TEST(Arena, SaysThatMemoryIsNotThere) {
   Mapping mapping = Mapping::anonymous(2 * kPage);
   ASSERT_EQ(munmap(mapping.data() + kPage, kPage), 0);
   try {
-    populate(mapping.data(), 2 * kPage);
+    populate(mapping.data(), 2 * kPage, "the arena", "(--report prints the memory of a rank)");
     FAIL() << "expected an error";
   } catch (const Error &error) {
     EXPECT_STREQ(error.what(), "cannot allocate 8192 bytes for the arena: Cannot allocate memory; "

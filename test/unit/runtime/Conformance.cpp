@@ -65,6 +65,12 @@ public:
       exchange(layout);
     for (const RecutLayout &layout : recuts())
       recut(layout);
+    refuseTransfers();
+    for (std::size_t count : {0, 1, 333, 5000}) {
+      ring(count);
+      chain(count);
+      inOrder(count);
+    }
     refusePermutations();
     for (const std::vector<int> &sources : permutations())
       for (std::size_t count : {0, 1, 333, 5000})
@@ -88,6 +94,9 @@ public:
     recut({1, local, 1, local - 1000});
     for (const std::vector<int> &sources : permutations())
       permute(sources, local);
+    ring(local);
+    chain(local);
+    inOrder(local);
     return compared_;
   }
 
@@ -336,6 +345,77 @@ private:
     for (std::size_t i = 0; i < count; ++i)
       check("permute", i, target[i], from < 0 ? T(0) : valueAt<T>(from, i, true));
     checkGuards("permute");
+  }
+
+  // What rank `r` sends as its message `number`; messages of two ranks differ in size.
+  static std::size_t sizeOf(std::size_t count, int r) { return count ? count + static_cast<std::size_t>(r) : 0; }
+  void send(std::size_t count, int to, int number = 0) {
+    const std::size_t size = sizeOf(count, comm_.rank());
+    T *source = buffer(0, size);
+    for (std::size_t i = 0; i < size; ++i)
+      source[i] = valueAt<T>(comm_.rank() + number, i, true);
+    comm_.send(source, size, to);
+    checkGuards("send");
+  }
+  void receive(std::size_t count, int from, int number = 0) {
+    const std::size_t size = sizeOf(count, from);
+    T *target = buffer(1, size);
+    comm_.receive(target, size, from);
+    for (std::size_t i = 0; i < size; ++i)
+      check("receive", i, target[i], valueAt<T>(from + number, i, true));
+    checkGuards("receive");
+  }
+  // Every rank sends to the next one, the last one to the first.
+  void ring(std::size_t count) {
+    const int n = comm_.size(), me = comm_.rank(), next = (me + 1) % n, before = (me + n - 1) % n;
+    if (n == 1)
+      return;
+    if (me % 2 == 0)
+      send(count, next);
+    receive(count, before);
+    if (me % 2)
+      send(count, next);
+  }
+  // As a program of all ranks does it: send up, then receive; the last rank only receives.
+  void chain(std::size_t count) {
+    if (comm_.rank() + 1 < comm_.size())
+      send(count, comm_.rank() + 1);
+    if (comm_.rank())
+      receive(count, comm_.rank() - 1);
+  }
+  // Several from one rank to another one, on which others do not wait, and one back.
+  void inOrder(std::size_t count) {
+    const int last = comm_.size() - 1, me = comm_.rank();
+    for (int number = 0; number < 3 && last; ++number) {
+      if (me == 0)
+        send(number == 1 ? 0 : count, last, number);
+      if (me == last)
+        receive(number == 1 ? 0 : count, 0, number);
+    }
+    if (me == 0 && last)
+      receive(7, last);
+    if (me == last && last)
+      send(7, 0);
+  }
+  void refuseTransfers() {
+    T value{};
+    for (int peer : {-1, comm_.rank(), comm_.size()})
+      for (bool sends : {true, false}) {
+        std::string got;
+        try {
+          if (sends)
+            comm_.send(&value, 1, peer);
+          else
+            comm_.receive(&value, 1, peer);
+        } catch (const Error &error) {
+          got = error.what();
+        }
+        const std::string expected =
+            format("%s over '%s' on rank %d of the group got peer %d, expected another rank of 0..%d",
+                   sends ? "send" : "receive", comm_.name().c_str(), comm_.rank(), peer, comm_.size() - 1);
+        if (got.find(expected) == std::string::npos)
+          throw Error(format("a transfer with rank %d says '%s', expected '%s'", peer, got.c_str(), expected.c_str()));
+      }
   }
 
   // A piece that is its own part of the whole.

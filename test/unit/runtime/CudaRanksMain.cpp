@@ -137,6 +137,19 @@ protected:
     take(at, target, bytes);
   }
   void doBarrier(const Request &) override { host_->barrier(); }
+  void doSend(const void *source, const Request &request) override {
+    Placed at = bring(source, request.total * sizeInBytes(request.type), source, 0);
+    CHECK(c_, "send",
+          fsdp::rt::send(request.root - rank(), request.total, at.source, request.type, comm(), stream()));
+    c_.synchronize();
+  }
+  void doReceive(void *target, const Request &request) override {
+    const std::size_t bytes = request.total * sizeInBytes(request.type);
+    Placed at = bring(target, 0, target, bytes);
+    CHECK(c_, "receive",
+          fsdp::rt::receive(request.root - rank(), request.total, at.target, request.type, comm(), stream()));
+    take(at, target, bytes);
+  }
 
 private:
   struct Placed {

@@ -18,6 +18,11 @@ std::string refusal(Table<MeshAxis> axes, Table<int> order = {}) {
   return "accepted";
 }
 
+TEST(Mesh, PartsOfAnAxisAreShownAsOne) {
+  const MeshAxis axes[] = {{"data", 2}, {"tensor:(1)2", 2}, {"tensor:(2)3", 3}, {"fsdp:(1)2", 2}, {"fsdp:(2)2", 2}};
+  EXPECT_EQ(Mesh(Table<MeshAxis>(axes)).describe(), "data=2,tensor=6,fsdp=4");
+}
+
 TEST(Mesh, RanksAreRowMajor) {
   const MeshAxis axes[] = {{"data", 2}, {"fsdp", 3}, {"tensor", 2}};
   Mesh mesh((Table<MeshAxis>(axes)));

@@ -52,9 +52,13 @@ int PowerLossFileSystem::open(const std::string &name, Open how, int &file) {
   if (fails(reason))
     return reason;
   file = nodeAt(name);
+  if (how == Open::Direct && refusesDirectOpens)
+    return EINVAL;
+  if (file >= 0 && how == Open::Direct)
+    file |= kDirect;
   if (file >= 0)
     return how == Open::CreateNew ? EEXIST : 0;
-  if (how == Open::Existing)
+  if (how == Open::Existing || how == Open::Direct)
     return ENOENT;
   file = static_cast<int>(nodes.size());
   nodes.push_back({});
@@ -66,7 +70,18 @@ int PowerLossFileSystem::write(int file, const void *data, std::size_t bytes,
   int reason = 0;
   if (fails(reason))
     return reason;
-  Node &node = nodes[static_cast<std::size_t>(file)];
+  const bool isDirect = file & kDirect;
+  constexpr auto page = kDirectAlignment;
+  if (isDirect && (refusesDirectWrites || offset % page || bytes % page ||
+                   reinterpret_cast<std::uintptr_t>(data) % page))
+    return EINVAL;
+  Node &node = nodeOf(file);
+  for (std::uint64_t at = offset / page; at * page < offset + bytes; ++at) {
+    (isDirect ? node.directPages : node.cachedPages).insert(at);
+    if ((isDirect ? node.cachedPages : node.directPages).count(at))
+      return EDOM;
+  }
+  directWrites += isDirect;
   node.writes.push_back({offset, std::string(static_cast<const char *>(data), bytes), false});
   apply(node.content, node.writes.back());
   return changed();
@@ -76,7 +91,7 @@ int PowerLossFileSystem::resize(int file, std::uint64_t bytes) {
   int reason = 0;
   if (fails(reason))
     return reason;
-  Node &node = nodes[static_cast<std::size_t>(file)];
+  Node &node = nodeOf(file);
   node.writes.push_back({bytes, "", true});
   apply(node.content, node.writes.back());
   return changed();
@@ -86,7 +101,7 @@ int PowerLossFileSystem::sync(int file) {
   int reason = 0;
   if (fails(reason))
     return reason;
-  Node &node = nodes[static_cast<std::size_t>(file)];
+  Node &node = nodeOf(file);
   if (!losesFileSyncs) {
     node.durable = node.content;
     node.writes.clear();

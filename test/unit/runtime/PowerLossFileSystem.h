@@ -3,7 +3,8 @@
 // A file system in memory, after the guarantees of POSIX and no more: the content of a file is on the
 // device once the file was synced, a name once its folder was. Of everything since then any part may be
 // there in any combination: each write whole, in half or not at all, each change of a folder's names or
-// not (a rename is one change).
+// not (a rename is one change). A page that was written past the page cache may be in it no more: who
+// writes there through it as well, or misaligned, gets an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,9 @@ public:
   std::function<void()> crash;
   /// Syncs of files, or of folders, that do nothing: what a test must notice.
   bool losesFileSyncs = false, losesFolderSyncs = false;
+  /// What the file system says of writes past the page cache: when a file is opened, when it is written.
+  bool refusesDirectOpens = false, refusesDirectWrites = false;
+  int directWrites = 0;
   /// The call with this number, from 0, fails with this reason.
   int failingCall = -1, failure = 0;
   int calls = 0;
@@ -60,6 +65,7 @@ public:
   Tree tree() const { return left(std::vector<Fate>(pending(), Fate::Done)); }
 
 private:
+  static constexpr int kDirect = 1 << 30; ///< in descriptors
   struct Write {
     std::uint64_t offset;
     std::string data;
@@ -71,11 +77,14 @@ private:
     bool isFolder = false;
     std::string content = {}, durable = {};
     std::vector<Write> writes = {};
+    std::set<std::uint64_t> directPages = {}, cachedPages = {};
     std::map<std::string, int> names = {}, durableNames = {};
     std::vector<Change> changes = {};
   };
 
   int nodeAt(const std::string &name) const;
+  /// The file of a descriptor, whichever way it is open.
+  Node &nodeOf(int file) { return nodes[static_cast<std::size_t>(file & ~kDirect)]; }
   int change(const std::string &folder, Change change);
   bool fails(int &reason) { return calls++ == failingCall && (reason = failure); }
   int changed() {

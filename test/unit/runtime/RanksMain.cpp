@@ -192,8 +192,21 @@ void plant(const std::string &mode, Context &c, const Units &u) {
     reduce_scatter(c, kGather, "wrong kind", 0, u.gradient, u.sum, u.tile);
   if (mode == "count")
     all_gather(c, kGather, "wrong count", 0, u.piece, u.whole, ShardLayout{1, u.tile.local, 1, 10000});
+  if (mode == "unsent")
+    receive(c, kGather, "unsent", 0, ArenaSpan<float>{u.sum.offset, 4}, /*offset=*/-1);
   if (mode == "allocate")
     launch(c, kCompute, "allocates", reads(), writes(), [] { std::free(std::malloc(100)); });
+}
+
+/// The faults that a mode plants in ranks 0 and 1, before their third step.
+void plantInBoth(const std::string &mode, Context &c, const Units &u) {
+  const int rank = c.comm(0).rank();
+  if (mode == "sizes" && rank == 0)
+    send(c, kGather, "four", 0, ArenaSpan<float>{u.sum.offset, 4}, /*offset=*/1);
+  if (mode == "sizes" && rank == 1)
+    receive(c, kGather, "five", 0, ArenaSpan<float>{u.sum.offset, 5}, /*offset=*/-1);
+  if (mode == "crossing" && rank < 2)
+    receive(c, kGather, "crossing", 0, ArenaSpan<float>{u.sum.offset, 4}, /*offset=*/rank ? -1 : 1);
 }
 
 int body(Job &job, const std::string &mode) {
@@ -217,6 +230,8 @@ int body(Job &job, const std::string &mode) {
   for (int s = 0; s < steps; ++s) {
     if (s == 2 && mode == "lose-first" && job.rank() == 0)
       raise(SIGKILL);
+    if (s == 2)
+      plantInBoth(mode, c, u);
     if (s == 2 && job.rank() == 1) {
       if (mode == "leave")
         return 0;

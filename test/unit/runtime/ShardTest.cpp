@@ -154,7 +154,7 @@ private:
     return ArenaSpan<float>{end - count * sizeof(float), count};
   }
 
-  /// Of one to four dimensions, of which the axes of `split` split one or two, evenly or not.
+  /// Of one to four dimensions, of which the axes of `split` split one or two, evenly or not; one that is not split may be padded.
   Parameter parameter(const AxisList &split) {
     const int rank = 1 + pick(4);
     std::int64_t extents[4] = {};
@@ -174,7 +174,12 @@ private:
       int parts = 1;
       for (int axis : axes)
         parts *= kAxes[axis].size;
-      splits.back().push_back({dim, axes, parts});
+      splits.back().push_back({dim, axes, (extents[dim] + parts - 1) / parts + (chance(3) ? pick(4) : 0)});
+    }
+    if (const int dim = pick(rank); chance(2) && byDimension.count(dim) == 0) {
+      const auto after = std::find_if(splits.back().begin(), splits.back().end(),
+                                      [dim](const Split &split) { return split.dim > dim; });
+      splits.back().insert(after, {dim, {}, extents[dim] + 1 + pick(3)});
     }
     names.push_back("parameter " + std::to_string(names.size()));
     Parameter result{names.back().c_str(), nullptr, shape, shape, 0, Initializer::normal(0, 1), true,
@@ -217,7 +222,7 @@ void expectEachOnce(const Storage &storage) {
 }
 
 TEST(ShardTest, ASplitColumnOfAFlatUnit) {
-  // 2 x 3 of which a rank computes with columns [0, 2) or [2, 4), the last one padding; before it one that is whole.
+  // 2 x 3 of which a rank computes with two columns: [0, 2) or [2, 4), the last one padding; before it one that is whole.
   static constexpr Split splits[] = {{1, {kTensor}, 2}};
   static constexpr Parameter members[] = {
       {"bias", nullptr, {1}, {1}, 0, Initializer::zeros(), false},
@@ -238,7 +243,7 @@ TEST(ShardTest, ASplitColumnOfAFlatUnit) {
 }
 
 TEST(ShardTest, RunsOfRandomSplitsAreThoseOfEachElement) {
-  int padded = 0, twoDimensions = 0;
+  int padded = 0, unsplit = 0, twoDimensions = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     RandomStorages made(seed);
@@ -253,10 +258,11 @@ TEST(ShardTest, RunsOfRandomSplitsAreThoseOfEachElement) {
     for (const Parameter &parameter : storage.members) {
       twoDimensions += parameter.splits.size() > 1;
       for (const Split &split : parameter.splits)
-        padded += parameter.shape[static_cast<std::size_t>(split.dim)] % split.parts != 0;
+        (split.axes.count == 0 ? unsplit : padded) += parameter.shape[static_cast<std::size_t>(split.dim)] % split.part != 0;
     }
   }
   EXPECT_GT(padded, 100);
+  EXPECT_GT(unsplit, 50);
   EXPECT_GT(twoDimensions, 100);
 }
 

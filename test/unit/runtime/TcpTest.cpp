@@ -25,7 +25,8 @@ INSTANTIATE_TEST_SUITE_P(Meshes, TcpConformance,
                                          Case{"fsdp=3", 3, 3, "tcp"}, Case{"fsdp=7", 7, 7, "tcp"},
                                          Case{"data=2,fsdp=2", 4, 2, "auto"},
                                          Case{"data=2,fsdp=3", 6, 2, "auto"},
-                                         Case{"fsdp=5", 5, 2, "auto"}));
+                                         Case{"fsdp=5", 5, 2, "auto"},
+                                         Case{"data=2,fsdp=2@3.1.0.2", 4, 1, "tcp"}));
 
 TEST_P(TcpConformance, Holds) {
   const Case &c = GetParam();
@@ -295,7 +296,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Fault{"spin", 1, 1, " over 'all axes', waiting for rank 1"},
                     Fault{"leave", 1, 1, "for rank 1, which has ended already\n"},
                     Fault{"kind", 1, 1, "collectives over 'all axes' do not match: "},
-                    Fault{"count", 2, 1, "'all_gather of f32 1x3336x1 of 10000'"}));
+                    Fault{"count", 2, 1, "'all_gather of f32 1x3336x1 of 10000'"},
+                    Fault{"sizes", 1, 1, "called 'send of f32 x4 to 1 (message 1)'"},
+                    Fault{"crossing", 1, 1, "timed out after 1.5 s in 'receive of f32 x4 from "}));
 
 TEST_P(FaultsOverTcp, EndEveryRank) {
   TcpRun run{3, GetParam().perMachine};

@@ -15,9 +15,9 @@ namespace fsdp::rt {
 /// A folder of its own, removed with what the test left in it.
 class TemporaryFile {
 public:
-  explicit TemporaryFile(const std::string &name = "file") {
-    char pattern[] = "/tmp/fsdp-test-XXXXXX";
-    folder = mkdtemp(pattern);
+  explicit TemporaryFile(const std::string &name = "file", const std::string &parent = "/tmp") {
+    folder = parent + "/fsdp-test-XXXXXX";
+    mkdtemp(folder.data());
     path = folder + "/" + name;
   }
   ~TemporaryFile() {

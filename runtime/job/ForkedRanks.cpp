@@ -1,0 +1,135 @@
+#include "runtime/job/ForkedRanks.h"
+#include "runtime/Error.h"
+#include "runtime/device/WaitCounter.h"
+#include "runtime/job/StopSignals.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+namespace {
+
+bool isIgnored(int number) {
+  struct sigaction action;
+  return sigaction(number, nullptr, &action) == 0 && !(action.sa_flags & SA_SIGINFO) &&
+         action.sa_handler == SIG_IGN;
+}
+
+bool endsProcess(int number) {
+  struct sigaction action;
+  return sigaction(number, nullptr, &action) == 0 && !(action.sa_flags & SA_SIGINFO) &&
+         action.sa_handler == SIG_DFL;
+}
+
+} // namespace
+
+ForkedRanks::ForkedRanks(int first, int count, bool handlesStop)
+    : first_(first), handlesStop_(handlesStop), children_(static_cast<std::size_t>(count)) {
+  sigemptyset(&awaited_);
+  sigaddset(&awaited_, SIGCHLD);
+  for (int number : {SIGHUP, SIGINT, SIGTERM})
+    if (handlesStop_ && number != SIGHUP ? !isIgnored(number) : endsProcess(number))
+      sigaddset(&awaited_, number);
+  if (handlesStop_ && !isIgnored(SIGUSR1))
+    sigaddset(&awaited_, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &awaited_, &before_);
+}
+
+ForkedRanks::~ForkedRanks() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+void ForkedRanks::start(const std::function<int(int)> &rankMain) {
+  std::fflush(nullptr); // or every rank would print what is buffered here
+  const pid_t self = getpid();
+  for (std::size_t i = 0; i < children_.size(); ++i) {
+    const int rank = first_ + static_cast<int>(i);
+    const pid_t pid = fork();
+    if (pid < 0)
+      throw Error(format("cannot start the process of rank %d: %s", rank, std::strerror(errno)));
+    if (pid == 0) {
+      sigprocmask(SIG_SETMASK, &before_, nullptr);
+      prctl(PR_SET_PDEATHSIG, SIGKILL); // no orphans, whatever happens to the parent
+      if (getppid() != self)
+        _exit(kExitFailure);
+      const int status = rankMain(rank);
+      std::fflush(nullptr);
+      _exit(status);
+    }
+    children_[i] = pid;
+  }
+}
+
+void ForkedRanks::await(double seconds) {
+  timespec pause{0, static_cast<long>(seconds * 1e9)};
+  const int number = sigtimedwait(&awaited_, nullptr, &pause);
+  if (number <= 0 || number == SIGCHLD)
+    return;
+  if (!handlesStop_ || number == SIGHUP)
+    endedBy_ = number;
+  else if (number != SIGUSR1 && askedBy_ && now() - askedAt_ > kSameSignalSeconds)
+    endedBy_ = askedBy_;
+  else if (number != SIGUSR1 && !askedBy_)
+    askedBy_ = number, askedAt_ = now();
+  for (pid_t child : children_)
+    if (child > 0) {
+      kill(child, number);
+      // Ranks agree on a save: asked on two sides of a step's end, they would save twice.
+      if (number == SIGUSR1 && handlesStop_)
+        return;
+    }
+}
+
+bool ForkedRanks::reap(const std::function<void(int rank, int status)> &ended) {
+  bool alive = false;
+  for (std::size_t i = 0; i < children_.size(); ++i) {
+    if (children_[i] <= 0)
+      continue;
+    int status = 0;
+    const pid_t which = waitpid(children_[i], &status, WNOHANG);
+    if (which == 0 || (which < 0 && errno == EINTR)) {
+      alive = true;
+      continue;
+    }
+    children_[i] = 0;
+    ended(first_ + static_cast<int>(i), status);
+  }
+  return alive;
+}
+
+void ForkedRanks::killAll() {
+  for (pid_t child : children_)
+    if (child > 0)
+      kill(child, SIGKILL);
+}
+
+void ForkedRanks::killOne(int rank) {
+  if (runs(rank))
+    kill(children_[static_cast<std::size_t>(rank - first_)], SIGKILL);
+}
+
+int ForkedRanks::statusOfEnd() {
+  await(0); // a signal that ranks got too, and died of before it was looked for here
+  if (endedBy_ && askedBy_)
+    return statusOfSignal(endedBy_);
+  if (endedBy_) {
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+    std::raise(endedBy_);
+  }
+  return 0;
+}
+
+std::string describeEnd(int status, bool done) {
+  if (WIFSIGNALED(status))
+    return format(
+        "was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+        WTERMSIG(status) == SIGKILL ? ", possibly because the machine is out of memory" : "");
+  if (WEXITSTATUS(status) != 0 || !done)
+    return format("exited with status %d before the end of the job", WEXITSTATUS(status));
+  return "";
+}
+
+} // namespace fsdp::rt

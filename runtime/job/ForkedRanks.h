@@ -1,0 +1,59 @@
+//===- ForkedRanks.h - ranks that this process has forked -------*- C++ -*-===//
+#ifndef FSDP_RUNTIME_JOB_FORKEDRANKS_H
+#define FSDP_RUNTIME_JOB_FORKEDRANKS_H
+
+#include <csignal>
+#include <functional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// The processes of some ranks, and the signals that their parent passes on to them. While one lives, SIGCHLD and the
+/// signals that would end this process wait until await() takes them.
+class ForkedRanks {
+public:
+  /// `handlesStop`: SIGTERM, SIGINT and SIGUSR1 are for the ranks to handle (StopSignals.h).
+  ForkedRanks(int first, int count, bool handlesStop);
+  ~ForkedRanks();
+  ForkedRanks(const ForkedRanks &) = delete;
+  ForkedRanks &operator=(const ForkedRanks &) = delete;
+
+  /// Forks the ranks `first` to `first + count - 1`; `rankMain` runs in each and gives its exit status. They end with
+  /// this process, whatever ends it. Errors: a process that cannot be started; those before it run.
+  void start(const std::function<int(int)> &rankMain);
+  /// Waits for a rank to end, or for a signal, which it passes on; `seconds` < 1 at most.
+  void await(double seconds);
+  /// Calls `ended` for each rank that has ended, with what waitpid says; false when none is left.
+  bool reap(const std::function<void(int rank, int status)> &ended);
+  void killAll();
+  /// Kills one; works on a stopped process too.
+  void killOne(int rank);
+  bool runs(int rank) const { return children_[static_cast<std::size_t>(rank - first_)] > 0; }
+
+  /// A signal that ends the job at once has come, and ranks that go on are killed.
+  bool isEnded() const { return endedBy_ != 0; }
+  /// A signal has come that ranks handle, and end after.
+  bool isAsked() const { return askedBy_ != 0; }
+  /// After the last rank: ends this process by the signal that has ended them, if one has, or returns its status where
+  /// ranks handle it; else 0.
+  int statusOfEnd();
+
+private:
+  int first_;
+  bool handlesStop_;
+  std::vector<pid_t> children_;
+  sigset_t awaited_, before_;
+  int endedBy_ = 0; ///< a signal, at once
+  int askedBy_ = 0; ///< a signal that ranks handle
+  double askedAt_ = 0;
+};
+
+/// In words, why a rank of which waitpid says `status` has ended otherwise than it should; empty where it has not.
+/// `done`: it had come to the end of the job.
+std::string describeEnd(int status, bool done);
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_JOB_FORKEDRANKS_H

@@ -1,0 +1,82 @@
+// RUN: fsdp-opt %s --split-input-file --verify-diagnostics
+
+// C1: axes are distinct axes of the mesh.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3xf32>
+    // expected-error @below {{runs over axis 'tensor', which the mesh lacks}}
+    fsdp.send %c offset 1 over ["tensor"] : tensor<3xf32>
+  }
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{runs over no axes, expected at least one; use its operand as it is}}
+    %y = fsdp.receive offset 1 over [] : tensor<3xf32>
+  }
+}
+
+// -----
+
+// C2: the offset of another rank of the group.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3xf32>
+    // expected-error @below {{has offset 0, which is the rank itself; use the value as it is}}
+    fsdp.send %c offset 0 over ["fsdp"] : tensor<3xf32>
+  }
+}
+
+// -----
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{has offset -4 over 4 ranks, expected -3 to 3}}
+    %y = fsdp.receive offset -4 over ["fsdp"] : tensor<3xf32>
+  }
+}
+
+// -----
+
+// C3: some rank of the program has such a peer.
+
+fsdp.mesh @mesh <["pipeline"=3, "fsdp"=2]>
+fsdp.program @first role {pipeline = 0 : i64} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{has offset -1, but no rank of program 'first' has a rank there among the 3 of its group; remove the op, or give the offset of a rank that exists}}
+    %y = fsdp.receive offset -1 over ["pipeline"] : tensor<3xf32>
+  }
+}
+fsdp.program @second role {pipeline = 1 : i64} {
+  fsdp.segment @s train next [@s] {
+  }
+}
+fsdp.program @third role {pipeline = 2 : i64} {
+  fsdp.segment @s train next [@s] {
+  }
+}
+
+// -----
+
+// Of several axes, those of the role fix a part of the place: from place 2 or 3 of 4 nobody stands 2 further.
+
+fsdp.mesh @mesh <["pipeline"=2, "fsdp"=2]>
+fsdp.program @first role {pipeline = 0 : i64} {
+  fsdp.segment @s train next [@s] {
+  }
+}
+fsdp.program @second role {pipeline = 1 : i64} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3xf32>
+    // expected-error @below {{has offset 2, but no rank of program 'second' has a rank there among the 4 of its group}}
+    fsdp.send %c offset 2 over ["pipeline", "fsdp"] : tensor<3xf32>
+  }
+}
