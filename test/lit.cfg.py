@@ -95,6 +95,6 @@ if lit_config.params.get("time_limit") != "outside":
     try:
         import psutil  # noqa: F401
 
-        lit_config.maxIndividualTestTime = 600
+        lit_config.maxIndividualTestTime = 1200
     except ImportError:
         lit_config.note("no python3-psutil: tests have no time limit of their own")

@@ -4,6 +4,9 @@
 A second in which more threads want to run than there are cores counts as the share of it that one thread gets: with
 eight threads on two cores, a quarter. So the limit means the same on a busy machine, and what hangs still ends.
 Past it, every process below the command is listed and killed, and the status is 124; else it is the command's.
+
+The command has a folder of its own for temporary files: tests that run at the same time must not meet in one (mpirun removes what it
+takes for its last folder there), and what they leave is removed.
 """
 
 import argparse
@@ -11,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import psutil
@@ -78,7 +82,9 @@ def main():
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
-    status = run(command, options.seconds, options.name or command[0])
+    with tempfile.TemporaryDirectory(prefix="test-", ignore_cleanup_errors=True) as folder:
+        os.environ["TMPDIR"] = folder
+        status = run(command, options.seconds, options.name or command[0])
     if status < 0:  # ended by a signal, as a shell would say it
         print(f"{options.name or command[0]} ended by signal {-status}", file=sys.stderr)
         status = 128 - status

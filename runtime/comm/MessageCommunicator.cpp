@@ -28,11 +28,11 @@ char *MessageCommunicator::scratch(std::size_t bytes) {
   return scratch_.data();
 }
 
-void MessageCommunicator::checkWait(double deadline, const Request &request) {
+void MessageCommunicator::checkWait(double waited, const Request &request) {
   job_.failure().check();
   if (job_.leaving())
     throw Aborted("the rank is leaving");
-  if (now() > deadline)
+  if (waited > timeout_)
     reportAbsent(request);
 }
 

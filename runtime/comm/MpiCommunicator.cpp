@@ -1,7 +1,7 @@
 #ifdef FSDP_WITH_MPI
 
 #include "runtime/comm/MpiCommunicator.h"
-#include "runtime/device/WaitCounter.h"
+#include "runtime/job/WaitedTime.h"
 
 #include <algorithm>
 #include <mutex>
@@ -73,7 +73,7 @@ void MpiCommunicator::receive(void *data, std::size_t bytes, int peer) {
 }
 
 void MpiCommunicator::finish(const Request &request) {
-  const double deadline = now() + timeout_;
+  WaitedTime waited;
   for (int tries = 0;; ++tries) {
     int done = 0;
     {
@@ -92,7 +92,7 @@ void MpiCommunicator::finish(const Request &request) {
     usleep(tries < 1000 ? 20 : 200);
     if (tries % 64)
       continue;
-    checkWait(deadline, request);
+    checkWait(waited.look(), request);
   }
   underWay_.clear();
   messages_.clear();

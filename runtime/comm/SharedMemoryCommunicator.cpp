@@ -79,7 +79,7 @@ void SharedMemoryCommunicator::awaitAll(const Request &request) {
   const std::uint64_t all = arrivals_ * static_cast<std::uint64_t>(size());
   if (barrier_.waitFor(all, kLook))
     return;
-  const double deadline = now() + timeout_;
+  WaitedTime waited;
   do {
     segment_.failure().check();
     if (job_.leaving())
@@ -88,7 +88,7 @@ void SharedMemoryCommunicator::awaitAll(const Request &request) {
     for (int peer = 0; peer < size(); ++peer)
       left |= segment_.rank(group_[peer]).state == RankRecord::Done &&
               slots_[peer]->arrivals.load() < arrivals_;
-    if (left || now() > deadline)
+    if (waited.look() > timeout_ || left)
       reportAbsent(request);
   } while (!barrier_.waitFor(all, kLook));
 }
@@ -105,6 +105,8 @@ void SharedMemoryCommunicator::reportAbsent(const Request &request) {
     if (!latest.empty())
       list += " (latest action: " + latest + ")";
   }
+  if (left.empty() && late.empty()) // the last has come between the wait and this look
+    return;
   const std::string what = describeCurrent(request);
   if (!left.empty())
     throw Error(format("waiting in %s for rank %s, which has ended already", what.c_str(), left.c_str()))
@@ -283,7 +285,7 @@ void SharedMemoryCommunicator::show(const Request &request, std::uint64_t source
 }
 
 bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t target, const Request &request,
-                                         double deadline) {
+                                         WaitedTime &waited) {
   if (counter.waitFor(target, kLook))
     return true;
   segment_.failure().check();
@@ -296,7 +298,7 @@ bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t tar
   const std::string what = describeCurrent(request);
   if (ended)
     throw Error(format("waiting in %s for rank %d, which has ended already", what.c_str(), world)).byAll();
-  if (now() < deadline)
+  if (waited.look() < timeout_)
     return false;
   const std::string latest = describeLatest(segment_, world);
   throw Error(format("timed out after %g s in %s, waiting for rank %d%s; --timeout sets the timeout in seconds",
@@ -322,7 +324,7 @@ void SharedMemoryCommunicator::doSend(const void *source, const Request &request
   CollectiveSlot::Transfer &mine = slots_[rank()]->transfer;
   const std::uint64_t offset = offsetOf(source, bytes);
   const std::size_t room = offset == kOutside ? kStagingBytes : std::max<std::size_t>(bytes, 1);
-  const double deadline = now() + timeout_;
+  WaitedTime waited;
   for (std::size_t low = 0; low < std::max<std::size_t>(bytes, 1); low += room) {
     if (offset == kOutside)
       std::memcpy(stagingOf(rank()), from + low, std::min(room, bytes - low));
@@ -333,7 +335,7 @@ void SharedMemoryCommunicator::doSend(const void *source, const Request &request
       mine.posted.advance();
     }
     ++taken_;
-    while (!awaitPeer(mine.taken, taken_, request, deadline))
+    while (!awaitPeer(mine.taken, taken_, request, waited))
       if (low == 0)
         checkCrossing(request);
   }
@@ -342,14 +344,14 @@ void SharedMemoryCommunicator::doSend(const void *source, const Request &request
 void SharedMemoryCommunicator::doReceive(void *target, const Request &request) {
   CollectiveSlot::Transfer &mine = slots_[rank()]->transfer, &theirs = slots_[request.root]->transfer;
   const std::uint64_t sending = CollectiveSlot::Transfer::meets(Kind::Send, rank());
-  const double deadline = now() + timeout_;
+  WaitedTime waited;
   show(request, 0);
   for (;;) {
     const std::uint64_t seen = theirs.posted.value();
     if (theirs.with.load() == sending)
       break;
     checkCrossing(request);
-    awaitPeer(theirs.posted, seen + 1, request, deadline);
+    awaitPeer(theirs.posted, seen + 1, request, waited);
   }
   mine.with.store(0);
   const CollectiveSlot::Shown &shown = theirs.shown;
@@ -363,7 +365,7 @@ void SharedMemoryCommunicator::doReceive(void *target, const Request &request) {
                                  : segment_.arena(group_[request.root]) + shown.source;
   std::uint64_t piece = shown.target;
   for (std::size_t low = 0; low < std::max<std::size_t>(bytes, 1); low += room, ++piece) {
-    while (!awaitPeer(theirs.posted, piece, request, deadline)) {
+    while (!awaitPeer(theirs.posted, piece, request, waited)) {
     }
     if (bytes)
       std::memcpy(to + low, from, std::min(room, bytes - low));

@@ -9,6 +9,7 @@
 
 #include "runtime/device/Arena.h"
 #include "runtime/job/Bootstrap.h"
+#include "runtime/job/WaitedTime.h"
 
 #include <vector>
 
@@ -34,13 +35,13 @@ private:
   bool open(const Request &request, const void *source, const void *target = nullptr);
   /// Returns when all of the group have come to the barrier this often.
   void awaitAll(const Request &request);
-  [[noreturn]] void reportAbsent(const Request &request);
+  void reportAbsent(const Request &request);
 
   /// Says whom this rank meets in the transfer `request`, and what of.
   void show(const Request &request, std::uint64_t source);
   /// Waits until `counter`, which the peer of `request` advances, is at `target`; false where it is not after a while.
   /// Throws where the peer has ended or is late.
-  bool awaitPeer(WaitCounter &counter, std::uint64_t target, const Request &request, double deadline);
+  bool awaitPeer(WaitCounter &counter, std::uint64_t target, const Request &request, WaitedTime &waited);
   /// Throws where the peer of `request` waits for this rank to do what this rank waits for it to do.
   void checkCrossing(const Request &request) const;
 

@@ -1,5 +1,5 @@
 #include "runtime/comm/TcpCommunicator.h"
-#include "runtime/device/WaitCounter.h"
+#include "runtime/job/WaitedTime.h"
 
 #include <cerrno>
 #include <cstring>
@@ -49,7 +49,8 @@ void TcpCommunicator::receive(void *data, std::size_t bytes, int peer) {
     lines_[peer].in.parts.push_back({static_cast<char *>(data), bytes});
 }
 
-bool TcpCommunicator::awaits(int peer) { return !lines_[peer].in.empty(); }
+// What a peer does not take keeps this rank waiting too.
+bool TcpCommunicator::awaits(int peer) { return !lines_[peer].in.empty() || !lines_[peer].out.empty(); }
 
 bool TcpCommunicator::move(Line &line, Queue &queue, bool outwards, int &fault) {
   bool moved = false;
@@ -85,7 +86,8 @@ bool TcpCommunicator::move(const Request &request) {
 }
 
 void TcpCommunicator::finish(const Request &request) {
-  double time = now(), looked = time, deadline = time + timeout_;
+  double looked = now();
+  WaitedTime waited;
   for (;;) {
     const bool moved = move(request);
     entries_.clear();
@@ -99,13 +101,13 @@ void TcpCommunicator::finish(const Request &request) {
       break;
     if (!moved)
       poll(entries_.data(), entries_.size(), static_cast<int>(kLook * 1e3));
-    time = now();
+    const double time = now();
     if (moved)
-      deadline = time + timeout_;
+      waited.restart();
     if (time - looked < kLook)
       continue;
     looked = time;
-    checkWait(deadline, request);
+    checkWait(waited.look(), request);
   }
   for (Line &line : lines_) {
     line.in.parts.clear();
@@ -115,9 +117,8 @@ void TcpCommunicator::finish(const Request &request) {
 }
 
 void TcpCommunicator::lost(int peer, int reason, const Request &request) {
-  const double deadline = now() + kCause;
-  while (now() < deadline) {
-    checkWait(deadline + timeout_, request);
+  for (WaitedTime waited; waited.look() < kCause;) {
+    checkWait(0, request);
     poll(nullptr, 0, 20);
   }
   const int world = group_[static_cast<std::size_t>(peer)];

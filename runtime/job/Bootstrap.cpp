@@ -9,6 +9,7 @@
 #include "runtime/job/SharedJob.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/TcpJob.h"
+#include "runtime/job/WaitedTime.h"
 #include "runtime/job/Watchdog.h"
 
 #include <chrono>
@@ -77,7 +78,7 @@ public:
       : segment_(segment), failure_(segment.failure()), onFailure_(options.onFailure),
         flightRecord_(options.flightRecord), silence_(silenceLimit(options.timeoutSeconds)),
         ranks_(0, segment.layout().ranks, options.handlesStop),
-        heard_(static_cast<std::size_t>(segment.layout().ranks), 0), silent_(heard_.size(), 0) {}
+        heard_(static_cast<std::size_t>(segment.layout().ranks), 0), silent_(heard_.size()) {}
 
   /// Starts the ranks; `rankMain` runs in each and gives its exit status.
   void start(const std::function<int(int)> &rankMain) {
@@ -91,11 +92,10 @@ public:
   /// Returns when no rank is left. A rank that ends badly or hangs takes the others with it, and so
   /// does a signal that ends this process: ranks get it first, so that they can clean up.
   int wait() {
-    double failedAt = 0, last = now();
+    double failedAt = 0;
     while (reap()) {
       const double time = now();
-      listen(std::min(time - last, 0.5)); // the parent itself may have been stopped
-      last = time;
+      listen();
       if ((failure_.raised() || ranks_.isEnded()) && failedAt == 0)
         failedAt = time;
       if (failedAt != 0 && time - failedAt > kGraceSeconds + 1)
@@ -128,20 +128,20 @@ private:
   }
 
   // A process that is stopped as a whole gives no sign of life.
-  void listen(double elapsed) {
+  void listen() {
     for (std::size_t i = 0; i < heard_.size(); ++i) {
       const int rank = static_cast<int>(i);
       RankRecord &record = segment_.rank(rank);
       if (!ranks_.runs(rank) || record.state != RankRecord::Running ||
           record.heartbeat != heard_[i]) {
         heard_[i] = record.heartbeat;
-        silent_[i] = 0;
+        silent_[i].restart();
         continue;
       }
-      silent_[i] += elapsed;
-      if (silent_[i] <= silence_)
+      const double silent = silent_[i].look();
+      if (silent <= silence_)
         continue;
-      failure_.raise(Error(format("not responding: no heartbeat for %.1f s%s", silent_[i],
+      failure_.raise(Error(format("not responding: no heartbeat for %.1f s%s", silent,
                                   describeHang(segment_, rank).c_str()))
                          .at(rank, ""));
       ranks_.killOne(rank);
@@ -154,7 +154,8 @@ private:
   std::string flightRecord_;
   double silence_;
   ForkedRanks ranks_;
-  std::vector<double> heard_, silent_;
+  std::vector<double> heard_;
+  std::vector<WaitedTime> silent_;
   int stopped_ = kExitDone; ///< the status of ranks that have ended as asked
 };
 

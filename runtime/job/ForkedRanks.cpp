@@ -55,6 +55,7 @@ void ForkedRanks::start(const std::function<int(int)> &rankMain) {
       prctl(PR_SET_PDEATHSIG, SIGKILL); // no orphans, whatever happens to the parent
       if (getppid() != self)
         _exit(kExitFailure);
+      expectSignalsOf(static_cast<int>(self));
       const int status = rankMain(rank);
       std::fflush(nullptr);
       _exit(status);
@@ -72,7 +73,9 @@ void ForkedRanks::await(double seconds) {
     endedBy_ = number;
   else if (number != SIGUSR1 && askedBy_ && now() - askedAt_ > kSameSignalSeconds)
     endedBy_ = askedBy_;
-  else if (number != SIGUSR1 && !askedBy_)
+  else if (number != SIGUSR1 && askedBy_)
+    return; // ranks have it
+  else if (number != SIGUSR1)
     askedBy_ = number, askedAt_ = now();
   for (pid_t child : children_)
     if (child > 0) {

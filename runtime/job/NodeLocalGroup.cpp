@@ -108,6 +108,16 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGr
   Mapping mapping;
   Descriptor memory; // stays open until all have come
   std::optional<Published> published;
+  std::optional<SharedSegment> made;
+  // Before others can find the segment, or the second of two with one rank might be the first here.
+  const auto takePlace = [&] {
+    made.emplace(std::move(mapping), layout);
+    std::int32_t nobody = 0;
+    if (!made->rank(group.rank).pid.compare_exchange_strong(nobody, static_cast<int>(getpid())))
+      throw Error(format("rank %d of this job has already joined, as process %d: RANK must differ on "
+                         "every process of a job, and FSDP_JOB_ID between jobs",
+                         group.rank, nobody));
+  };
   if (group.rank == group.first) {
     memory.fd = memfd_create("fsdp-arenas", MFD_CLOEXEC);
     if (memory.fd < 0 || ftruncate(memory.fd, static_cast<off_t>(bytes)) != 0)
@@ -118,6 +128,7 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGr
     file.descriptor = memory.fd;
     file.bytes = bytes;
     file.identity = group.identity;
+    takePlace();
     published.emplace(path, file);
   } else {
     while (!findSegment(path, group, bytes, mapping)) {
@@ -128,13 +139,9 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGr
                            limit, group.first, group.rank));
       usleep(2000);
     }
+    takePlace();
   }
-  SharedSegment segment(std::move(mapping), layout);
-  std::int32_t nobody = 0;
-  if (!segment.rank(group.rank).pid.compare_exchange_strong(nobody, static_cast<int>(getpid())))
-    throw Error(format("rank %d of this job has already joined, as process %d: RANK must differ on "
-                       "every process of a job, and FSDP_JOB_ID between jobs",
-                       group.rank, nobody));
+  SharedSegment segment = std::move(*made);
   segment.attached().advance();
   const auto all = static_cast<std::uint64_t>(group.count);
   const auto checkFailure = [&] {

@@ -12,34 +12,40 @@ namespace fsdp::rt {
 namespace {
 
 std::atomic<int> saves{0}, ended{0};
-std::atomic<double> endedAt{0}, savesAt{0};
+std::atomic<double> savesAt{0};
+/// When an end was first asked for: by the parent that passes signals on, and by anybody else.
+std::atomic<double> endedAt[2];
+std::atomic<int> passingParent{0};
 static_assert(std::atomic<double>::is_always_lock_free, "a signal handler uses it");
 
-void askForSave(int) {
+void askForSave(int, siginfo_t *, void *) {
   savesAt = now();
   ++saves;
 }
 
-void askForEnd(int number) {
+// What a terminal sends to the whole group comes twice, the second time from the parent, which on a busy machine may be seconds
+// later. So two senders are the same request, and one of them twice is two. The parent does not pass on a signal that comes again at once.
+void askForEnd(int number, siginfo_t *info, void *) {
   int none = 0;
-  if (ended.compare_exchange_strong(none, number)) {
-    endedAt = now();
+  ended.compare_exchange_strong(none, number);
+  const bool passedOn = info->si_code == SI_USER && info->si_pid != 0 && info->si_pid == passingParent;
+  double never = 0;
+  if (endedAt[passedOn].compare_exchange_strong(never, now()))
     return;
-  }
-  if (endedAt == 0 || now() - endedAt < kSameSignalSeconds)
+  if (!passedOn && now() - endedAt[passedOn] < kSameSignalSeconds)
     return;
   removeTemporaryFiles();
   _exit(statusOfSignal(ended));
 }
 
-void handle(int number, void (*handler)(int)) {
+void handle(int number, void (*handler)(int, siginfo_t *, void *)) {
   struct sigaction before;
   if (sigaction(number, nullptr, &before) == 0 && !(before.sa_flags & SA_SIGINFO) &&
       before.sa_handler == SIG_IGN)
     return;
   struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
   sigemptyset(&action.sa_mask);
   sigaction(number, &action, nullptr);
 }
@@ -51,6 +57,8 @@ void handleStopSignals() {
   handle(SIGINT, askForEnd);
   handle(SIGUSR1, askForSave);
 }
+
+void expectSignalsOf(int parent) { passingParent = parent; }
 
 StopRequest stopRequest() { return {saves, savesAt, ended}; }
 

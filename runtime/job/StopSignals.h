@@ -19,6 +19,9 @@ constexpr bool isStatusOfSignal(int status) { return status > 128; }
 /// ignored.
 void handleStopSignals();
 
+/// In a rank whose parent passes on the signals that it gets: they are not one more than those that came otherwise, however late.
+void expectSignalsOf(int parent);
+
 /// What has come so far, in the order of what overrides what, so that ranks agree by the largest.
 struct StopRequest {
   int saves = 0;      ///< how often a save has been asked for

@@ -52,7 +52,12 @@ void Watchdog::lookAfterNeighbour() {
   RankRecord &record = segment_.rank(neighbour_);
   if (record.state != RankRecord::Running)
     return;
-  const double silent = now() - record.heartbeat;
+  if (record.heartbeat != heard_) {
+    heard_ = record.heartbeat;
+    silent_.restart();
+    return;
+  }
+  const double silent = silent_.look();
   // A process that is gone gives no sign of life either; asking only for its id would be fooled by
   // ranks that live in containers of their own.
   const bool gone = silent > 1 && kill(record.pid, 0) != 0 && errno == ESRCH;

@@ -4,6 +4,7 @@
 
 #include "runtime/device/Arena.h"
 #include "runtime/job/Process.h"
+#include "runtime/job/WaitedTime.h"
 
 #include <atomic>
 #include <functional>
@@ -36,6 +37,8 @@ private:
   SharedSegment &segment_;
   int rank_, neighbour_;
   double silence_;
+  double heard_ = 0; ///< the neighbour's latest sign of life
+  WaitedTime silent_; ///< since then
   std::function<void(Failure &)> report_;
   LauncherWatch launcher_;
   std::atomic<bool> stop_{false};

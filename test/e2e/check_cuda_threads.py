@@ -66,8 +66,8 @@ def main(scratch, build):
     scratch.mkdir(parents=True, exist_ok=True)
     program = link(compile_all(scratch), pathlib.Path(build), scratch)
     for mesh, mode, emulator, status, says in JOBS:
-        done = subprocess.run(["setarch", "-R", program, mesh, mode, "nccl"], capture_output=True, text=True, timeout=120,
-                              env={"FSDP_EMULATOR": emulator, "FSDP_TIMEOUT": "3" if mode in ("leave", "join") else "60",
+        done = subprocess.run(["setarch", "-R", program, mesh, mode, "nccl"], capture_output=True, text=True, timeout=training.HANGS,
+                              env={"FSDP_EMULATOR": emulator, "FSDP_TIMEOUT": "10" if mode in ("leave", "join") else "60",
                                    "TSAN_OPTIONS": "report_thread_leaks=0"})  # the watchdog ends processes as they are
         text = done.stdout + done.stderr
         what = f"{mode} over {mesh} with {emulator}"

@@ -97,7 +97,7 @@ def of_runtime(build, scratch):
     texts = [path.read_text() for path in sorted((build / "runtime/fsdp_runtime_cuda.dir").glob("*.resources"))]
     log = scratch / "launches"
     done = subprocess.run([build / "test/unit/cuda-kernel-tests", "--gtest_brief=1"], capture_output=True, text=True,
-                          timeout=280, env={"FSDP_EMULATOR": f"launches={log}"})
+                          timeout=training.HANGS, env={"FSDP_EMULATOR": f"launches={log}"})
     if done.returncode:
         sys.exit(f"cuda-kernel-tests: {done.stdout}{done.stderr}")
     lines = [line.split() for line in log.read_text().splitlines()]

@@ -19,6 +19,7 @@ import sys
 import time
 
 from checkpoints import LIMIT, Runs, expect, folders, logged, mlp, run_cases, same
+from ports import free_port
 from training import GOLDEN
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
@@ -63,7 +64,7 @@ class Killer:
                                   *self.behind, steps=STEPS)
         if not launched:
             return [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)]
-        port, job = str(20000 + self.chance.randrange(30000)), f"kills-{os.getpid()}-{self.chance.random()}"
+        port, job = str(free_port()), f"kills-{os.getpid()}-{self.chance.random()}"
         ranks = []
         for rank in range(2):
             environment = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
@@ -125,7 +126,7 @@ class Killer:
                     started[0].wait(self.chance.uniform(0, self.seconds))
                 except subprocess.TimeoutExpired:
                     what = self.kill(started)
-            said = "".join(process.communicate(timeout=5 * LIMIT)[0] for process in started)
+            said = "".join(process.communicate(timeout=LIMIT)[0] for process in started)
             self.checked(said, before)
             if what:
                 hits += 1

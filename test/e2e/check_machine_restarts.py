@@ -8,14 +8,15 @@ that nobody touched, on both machines with status 0. When a machine's process it
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
-from check_machines import free_port
 from check_restarts import children
-from checkpoints import LIMIT, Runs, expect, logged, mlp, run_cases, same
+from checkpoints import LIMIT, Runs, expect, lines_of, logged, mlp, run_cases, same, until_hit
+from ports import free_port
 from training import GOLDEN
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
@@ -29,7 +30,7 @@ class Job:
     def __init__(self, runs, program, *words, steps=STEPS, name="log.jsonl", behind=((), ()), **environment):
         self.log = runs.at(name)
         self.log.unlink(missing_ok=True)
-        port = free_port()
+        self.steps, port = steps, free_port()
         self.machines = []
         for machine in range(MACHINES):
             names = {"NNODES": MACHINES, "NODE_RANK": machine, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
@@ -39,7 +40,7 @@ class Job:
                 env={**os.environ, **{key: str(value) for key, value in names.items()}}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
 
     def lines(self):
-        return self.log.read_text().count("\n") if self.log.exists() else 0
+        return lines_of(self.log)
 
     def await_steps(self, count, machine=1, others=()):
         """Until `count` steps more are logged, by an attempt none of whose ranks is among `others`; the machine's ranks."""
@@ -47,17 +48,22 @@ class Job:
         while time.monotonic() < end and all(process.poll() is None for process in self.machines):
             ranks = children(self.machines[machine])
             if ranks and not set(ranks) & set(others) and self.lines() > begin + count:
-                return sorted(ranks)
+                return ranks
             time.sleep(0.005)
         return []
 
     def hit(self, times, number=signal.SIGKILL):
-        """Sends a signal to the last rank of the second machine, each time in another attempt."""
+        """Sends a signal to the last rank of the second machine, each time in another attempt. False where the run has ended before."""
         ranks = []
         for _ in range(times):
             ranks = self.await_steps(10, others=ranks)
-            if ranks:
+            if not ranks:
+                return False
+            try:
                 os.kill(ranks[-1], number)
+            except ProcessLookupError:
+                return False
+        return self.lines() < self.steps
 
     def end(self):
         """What each says, and the statuses."""
@@ -66,17 +72,29 @@ class Job:
 
 
 # What its own machine says, or, where that is first, a rank of another one.
-KILLED = ("rank 3: was killed by signal 9 (Killed)", "rank 3: exited unexpectedly on '")
+KILLED = ("rank 3: was killed by signal 9 (Killed)", "rank 3: exited unexpectedly on '", "for rank 3, which has ended already")
+
+
+def hit_job(times, *words, number=signal.SIGKILL, roots=(), **named):
+    """A job of which a rank is hit so often: what its machines say, their statuses, and the job."""
+    def run():
+        for root in roots:
+            shutil.rmtree(root, ignore_errors=True)
+        job = Job(*words, **named)
+        hit = job.hit(times, number)
+        said, statuses = job.end()
+        return (said, statuses, job) if hit or any(statuses) else None
+
+    return until_hit(run)
 
 
 def restarts_end_as_no_failure(runs, programs):
     program, out = programs["four"], runs.at("out.safetensors")
     runs.run(program, "--log", runs.at("whole.jsonl"), "--export", runs.at("whole.safetensors"), steps=STEPS)
-    for name, number, words in (("killed", signal.SIGKILL, ()), ("stopped", signal.SIGSTOP, ("--timeout=3",))):
-        times = 2 if name == "killed" else 1
-        job = Job(runs, program, "--save", runs.at(f"root-{name}"), "--save-every", 50, "--keep", 1, "--max-restarts", 3, "--export", out, *words)
-        job.hit(times, number)
-        said, statuses = job.end()
+    for name, number, words in (("killed", signal.SIGKILL, ()), ("stopped", signal.SIGSTOP, ("--timeout=5",))):
+        times, root = 2 if name == "killed" else 1, runs.at(f"root-{name}")
+        said, statuses, job = hit_job(times, runs, program, "--save", root, "--save-every", 50, "--keep", 1, "--max-restarts", 3, "--export", out,
+                                      *words, number=number, roots=[root])
         expect(statuses == [0, 0], f"{name}: got {statuses}: {said}")
         cause = "|".join(KILLED) if name == "killed" else "waiting for rank 3|rank 3: not responding: no heartbeat for"
         for machine, text in enumerate(said):
@@ -90,19 +108,16 @@ def restarts_end_as_no_failure(runs, programs):
 
 
 def all_give_up_together(runs, programs):
-    job = Job(runs, programs["four"], "--save", runs.at("many"), "--save-every", 50, "--max-restarts", 1, steps=10**8)
-    job.hit(2)
-    said, statuses = job.end()
+    said, statuses, _ = hit_job(2, runs, programs["four"], "--save", runs.at("many"), "--save-every", 50, "--max-restarts", 1, steps=10**8)
     expect(statuses == [1, 1], f"got {statuses}: {said}")
     for text in said:
-        expect("restart 1 of 1" in text and any("error: " + way in text for way in KILLED) and "; given up after 1 restart\n" in text, f"{said}")
+        expect("restart 1 of 1" in text and any(way in text for way in KILLED) and "; given up after 1 restart\n" in text, f"{said}")
 
 
 def fewer_ranks_go_on(runs, programs):
     """With --elastic the next attempt takes the plan that both machines share evenly: not the one with three ranks."""
-    job = Job(runs, programs["plans"], "--save", runs.at("elastic"), "--save-every", 50, "--max-restarts", 3, "--elastic", steps=600)
-    job.hit(1)
-    said, statuses = job.end()
+    said, statuses, job = hit_job(1, runs, programs["plans"], "--save", runs.at("elastic"), "--save-every", 50, "--max-restarts", 3, "--elastic",
+                                  steps=600, roots=[runs.at("elastic")])
     expect(statuses == [0, 0] and all("restart 1 of 3, on the mesh fsdp=2" in text for text in said), f"{statuses}: {said}")
     expect([step["step"] for step in logged(job.log)] == list(range(1, 601)), "steps are missing or stand twice")
 
@@ -117,7 +132,7 @@ def a_machine_that_is_lost_ends_the_job(runs, programs):
         begin = time.monotonic()
         said, statuses = job.end()
         expect(statuses[1 - lost] == 1, f"{lost}: got {statuses}: {said}")
-        expect(time.monotonic() - begin < 20, f"{lost}: took {time.monotonic() - begin} s")
+        expect(time.monotonic() - begin < 100, f"{lost}: took {time.monotonic() - begin} s")
         expect(f"error: machine {lost} ('" in said[1 - lost] and
                "'): exited unexpectedly: it was killed, or ended before the job; its ranks are lost, and the job ends\n" in said[1 - lost], f"{lost}: {said}")
         expect("restart" not in said[1 - lost], f"{lost}: {said}")

@@ -10,21 +10,15 @@ ranks. Then the cable is cut: every rank ends within seconds, and says why.
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import time
 
 import training
+from ports import free_port
 
 RANKS, PER_MACHINE = 4, 2
 TOKEN = {"FSDP_JOB_TOKEN": "of these machines"}
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("", 0))
-        return listener.getsockname()[1]
 
 
 class Namespaces:
@@ -59,7 +53,7 @@ class Namespaces:
     @staticmethod
     def hold(name):
         """A process in a namespace that has a /dev/shm of its own; ranks enter where it is."""
-        words = "mount -t tmpfs none /dev/shm && echo mounted && exec sleep 1000"
+        words = "mount -t tmpfs none /dev/shm && echo mounted && exec sleep 100000"
         holder = subprocess.Popen(["ip", "netns", "exec", name, "sh", "-c", words], text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if holder.stdout.readline() != "mounted\n":
@@ -114,7 +108,7 @@ def compare(program, name, inputs, expected, inside, address, variables):
     log, weights = (program.parent / f"{name}.{end}" for end in ("jsonl", "safetensors"))
     job = Job([program, "--data", data, "--steps", steps, "--init", init, "--export", weights, "--log", log],
               inside, address, variables)
-    results = job.wait(200)
+    results = job.wait(training.HANGS)
     if any(status != 0 for status, _ in results):
         sys.exit(f"{name}: {results}")
     training.compare_log(log, expected[0], "--loss=0", "--grad_norm=0", f"--steps={steps}")
@@ -127,15 +121,17 @@ def cut_the_cable(program, namespaces, inputs):
     log = program.parent / "cut.jsonl"
     log.unlink(missing_ok=True)
     job = Job([program, "--data", data, "--steps", 1000000, "--init", init, "--log", log], namespaces.inside,
-              namespaces.addresses[0], lambda machine: {"FSDP_TIMEOUT": "3", **TOKEN})
-    deadline = time.monotonic() + 60
+              namespaces.addresses[0], lambda machine: {"FSDP_TIMEOUT": "5", **TOKEN})
+    deadline = time.monotonic() + training.HANGS
     while not (log.exists() and log.read_text().count("\n") > 5):
         if time.monotonic() > deadline:
-            sys.exit(f"no step within a minute: {job.wait(1)}")
+            sys.exit(f"no step: {job.wait(1)}")
+        if any(rank.poll() is not None for rank in job.ranks):
+            sys.exit(f"a rank ended: {job.wait(1)}")
         time.sleep(0.05)
     namespaces.cut()
     start = time.monotonic()
-    results = job.wait(30)
+    results = job.wait(100)  # well below the time after which the kernel gives a connection up
     seconds = time.monotonic() - start
     said = [line for _, output in results for line in output.splitlines() if line.startswith("error: ")]
     if any(status in (0, None) for status, _ in results) or not 1 <= len(said) <= 2:

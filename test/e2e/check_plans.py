@@ -8,13 +8,14 @@ A plan is bit for bit the program of its mesh alone. The number of ranks that a 
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
 import training
-from checkpoints import LIMIT, Runs, close, expect, folders, logged, mlp, run_cases, same
+from checkpoints import LIMIT, Runs, close, expect, folders, lines_of, logged, mlp, run_cases, same, until_hit
 from training import GOLDEN
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
@@ -76,23 +77,22 @@ def children(process):
     return [int(pid) for pid in path.read_text().split()] if path.exists() else []
 
 
+def kill_last(run):
+    """Whether there was a rank."""
+    ranks = children(run)
+    try:
+        os.kill(ranks[-1], signal.SIGKILL)
+    except (IndexError, ProcessLookupError):
+        return False
+    return True
+
+
 def lost_ranks_leave_a_smaller_job(runs, programs):
     """A rank is killed in the jobs of four and three ranks; two ranks end the run."""
     steps, root, log = 600, runs.at("elastic"), runs.at("elastic.jsonl")
     runs.run(programs["all"], "--plan=data=2,fsdp=2", "--log", runs.at("whole.jsonl"), steps=steps)
-    run = subprocess.Popen(runs.command(programs["all"], "--plan=data=2,fsdp=2", "--save", root, "--save-every", 50, "--keep", 2,
-                                        "--max-restarts", 3, "--elastic", "--log", log, steps=steps),
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    end = time.monotonic() + LIMIT
-    for ranks, after in ((4, 100), (3, 250)):
-        while run.poll() is None and time.monotonic() < end:
-            ready = root.exists() and max((int(name[5:13]) for name in folders(root)), default=0) >= after
-            if ready and len(children(run)) == ranks:
-                os.kill(children(run)[-1], signal.SIGKILL)
-                break
-            time.sleep(0.002)
-    said = run.communicate(timeout=LIMIT)[0]
-    expect(run.returncode == 0, f"got status {run.returncode}: {said}")
+    said, status = until_hit(lambda: lose_ranks(runs, programs["all"], steps, root, log))
+    expect(status == 0, f"got status {status}: {said}")
     for text in ("was killed by signal 9 (Killed)", "restart 1 of 3, on the mesh fsdp=3", "restart 2 of 3, on the mesh fsdp=2"):
         expect(text in said, f"lacking '{text}' in: {said}")
     restarts = [json.loads(line)["restart"] for line in log.read_text().splitlines() if '"restart"' in line]
@@ -102,6 +102,25 @@ def lost_ranks_leave_a_smaller_job(runs, programs):
     expect([step["step"] for step in got] == list(range(1, steps + 1)), "steps are missing or stand twice")
     first = restarts[0]["after_step"]
     close(logged(runs.at("whole.jsonl")), got[:first + LEG], 2e-6, "the first restart")
+
+
+def lose_ranks(runs, program, steps, root, log):
+    """Kills a rank when a checkpoint is there; what the run says and its status, or None where it had ended before."""
+    log.unlink(missing_ok=True)
+    shutil.rmtree(root, ignore_errors=True)
+    run = subprocess.Popen(runs.command(program, "--plan=data=2,fsdp=2", "--save", root, "--save-every", 50, "--keep", 2,
+                                        "--max-restarts", 3, "--elastic", "--log", log, steps=steps),
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    hits = 0
+    for ranks, after in ((4, 100), (3, 250)):
+        while run.poll() is None:
+            ready = root.exists() and max((int(name[5:13]) for name in folders(root)), default=0) >= after
+            if ready and len(children(run)) == ranks:
+                hits += kill_last(run) and lines_of(log) < steps
+                break
+            time.sleep(0.002)
+    said = run.communicate(timeout=LIMIT)[0]
+    return (said, run.returncode) if hits == 2 or run.returncode else None
 
 
 def without_fewer_ranks_it_says_so(runs, programs):

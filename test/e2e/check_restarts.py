@@ -5,12 +5,13 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
-from checkpoints import LIMIT, Runs, expect, logged, mlp, run_cases, same
+from checkpoints import LIMIT, Runs, expect, lines_of, logged, mlp, run_cases, same, until_hit
 from training import GOLDEN
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
@@ -22,32 +23,40 @@ def children(process):
     return [int(pid) for pid in path.read_text().split()] if path.exists() else []
 
 
-def killed(runs, program, kills, *words, by=signal.SIGKILL):
-    """A run of which a rank is killed that many times, each after a checkpoint more."""
-    log = runs.at("log.jsonl")
+def killed(runs, program, kills, root, *words):
+    """A run of which a rank is killed that many times, each after a checkpoint more: what it says, and its status."""
+    return until_hit(lambda: try_to_kill(runs, program, kills, root, *words))
+
+
+def try_to_kill(runs, program, kills, root, *words):
+    log, hits = runs.at("log.jsonl"), 0
     log.unlink(missing_ok=True)
-    run = subprocess.Popen(runs.command(program, "--log", log, *words, steps=STEPS), stdout=subprocess.PIPE,
+    shutil.rmtree(root, ignore_errors=True)
+    run = subprocess.Popen(runs.command(program, "--log", log, "--save", root, *words, steps=STEPS), stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True)
-    end = time.monotonic() + LIMIT
     before = set()
     for _ in range(kills):
-        steps = len(log.read_text().splitlines()) if log.exists() else 0
-        while run.poll() is None and time.monotonic() < end:
+        steps = lines_of(log)
+        while run.poll() is None:
             now = children(run)
-            if now and not set(now) & before and log.exists() and len(log.read_text().splitlines()) > steps + 5:
+            if now and not set(now) & before and lines_of(log) > steps + 5:
                 break
             time.sleep(0.005)
         before = set(children(run))
-        if before:
-            os.kill(max(before), by)
-    return run.communicate(timeout=LIMIT)[0], run.returncode
+        try:
+            os.kill(max(before), signal.SIGKILL)
+            hits += lines_of(log) < STEPS
+        except (ValueError, ProcessLookupError):
+            pass  # it has ended
+    said = run.communicate(timeout=LIMIT)[0]
+    return (said, run.returncode) if hits == kills or run.returncode else None
 
 
 def restarts_end_as_no_failure(runs, programs):
     for name, program in programs.items():
         runs.run(program, "--log", runs.at("whole.jsonl"), "--export", runs.at("whole.safetensors"), steps=STEPS)
         root, out = runs.at(f"root-{name}"), runs.at("out.safetensors")
-        said, status = killed(runs, program, 2, "--save", root, "--save-every", 50, "--keep", 1, "--max-restarts", 3, "--export", out)
+        said, status = killed(runs, program, 2, root, "--save-every", 50, "--keep", 1, "--max-restarts", 3, "--export", out)
         expect(status == 0, f"{name}: got status {status}: {said}")
         for text in ("was killed by signal 9 (Killed)", "restart 1 of 3", "restart 2 of 3"):
             expect(text in said, f"{name}: lacking '{text}' in: {said}")
@@ -59,15 +68,17 @@ def restarts_end_as_no_failure(runs, programs):
 
 
 def too_many_failures_end_the_run(runs, programs):
-    said, status = killed(runs, programs["two"], 2, "--save", runs.at("many"), "--save-every", 50, "--max-restarts", 1)
+    said, status = killed(runs, programs["two"], 2, runs.at("many"), "--save-every", 50, "--max-restarts", 1)
     expect(status == 1, f"got status {status}: {said}")
     expect("restart 1 of 1" in said and "; given up after 1 restart" in said, said)
 
 
 def a_signal_still_ends_it(runs, programs):
-    run = subprocess.Popen(runs.command(programs["two"], "--save", runs.at("signal"), "--max-restarts", 3, steps=10**9),
+    log = runs.at("signal.jsonl")
+    run = subprocess.Popen(runs.command(programs["two"], "--save", runs.at("signal"), "--log", log, "--max-restarts", 3, steps=10**9),
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    time.sleep(1)
+    while run.poll() is None and not (log.exists() and log.read_text()):
+        time.sleep(0.01)
     run.send_signal(signal.SIGTERM)
     said = run.communicate(timeout=LIMIT)[0]
     expect(run.returncode == 143 and "stopped by SIGTERM" in said and ": restart " not in said, f"{run.returncode}: {said}")

@@ -19,8 +19,8 @@ import sys
 import emulated
 import training
 from check_cyclic import compile_for_cpu, compile_for_emulator
-from check_machines import free_port
 from check_refusals import write
+from ports import free_port
 
 STEPS, SAMPLES, BATCH, WIDTH, RATE = 5, 24, 6, 4, 0.1
 

@@ -7,7 +7,7 @@ import sys
 
 import training
 
-LIMIT = 100  # seconds within which a run of a few steps ends
+LIMIT = training.HANGS
 
 
 class Wrong(Exception):
@@ -17,6 +17,15 @@ class Wrong(Exception):
 def expect(condition, what):
     if not condition:
         raise Wrong(what)
+
+
+def until_hit(run):
+    """What `run` returns; None is a run that ended before a signal reached it, as this process may wait long for a processor: another one is made."""
+    for _ in range(50):
+        result = run()
+        if result is not None:
+            return result
+    raise Wrong("fifty runs ended before a signal reached them")
 
 
 class Runs:
@@ -44,6 +53,11 @@ class Runs:
         for text in [says] if isinstance(says, str) else says:
             expect(text in said, f"{words}: lacking '{text}' in: {said}")
         return said
+
+
+def lines_of(path):
+    """How many whole lines a log has that is being written."""
+    return path.read_text().count("\n") if path.exists() else 0
 
 
 def logged(path):

@@ -8,6 +8,9 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 GOLDEN = HERE.parent / "golden"
+# Seconds after which a process that a test waits for hangs. The limit of the test itself, which knows how busy the machine is
+# (test/time_limit.py), comes first and says what runs: this one is for tests that are run by hand.
+HANGS = 1200
 
 
 def run(command):

@@ -31,7 +31,7 @@ def run_opt(tree, text):
     """The first error of parsing and verifying `text`, or None."""
     done = subprocess.run(
         [str(tree.bin / "fsdp-opt"), "--allow-unregistered-dialect", "-"],
-        input=text, capture_output=True, text=True, timeout=60)
+        input=text, capture_output=True, text=True, timeout=600)
     if done.returncode == 0:
         return None
     return next((l for l in done.stderr.splitlines() if "error:" in l), f"exit status {done.returncode}")
@@ -76,7 +76,7 @@ def run_block(tree, block):
             file.write(block)
         script = "set -eo pipefail\n" + "\n".join(commands).replace("%s", path).replace("%t", path + ".t")
         paths = os.pathsep.join([str(tree.bin), str(LLVM / "bin"), os.environ.get("PATH", "")])
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120,
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=600,
                               env={**os.environ, "PATH": paths})
         if done.returncode == 0:
             return None

@@ -23,7 +23,7 @@ def expect(condition, what):
 def run(output, status=0, says="", source=source, preexec_fn=None):
     """What the tool prints."""
     words = [*command, str(source), option, str(output)]
-    done = subprocess.run(words, capture_output=True, timeout=120, preexec_fn=preexec_fn)
+    done = subprocess.run(words, capture_output=True, timeout=1200, preexec_fn=preexec_fn)
     said = done.stderr.decode(errors="replace")
     expect(done.returncode == status, f"{words}: got status {done.returncode}, expected {status}: {said}")
     expect(says in said, f"{words}: lacking '{says}' in: {said}")

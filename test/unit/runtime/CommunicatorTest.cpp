@@ -70,8 +70,7 @@ TEST(Steps, RunOnStreamsOverBothBackends) {
   }
 }
 
-// With compute replaced by sleeps, the gather of the next unit is over before this unit's compute
-// is.
+// The gather of the next unit ends while this unit still computes.
 TEST(Steps, GathersOverlapCompute) {
   Finished job = runRanksProgram("fsdp=2", "overlap");
   EXPECT_EQ(job.status, 0) << job.output;

@@ -113,7 +113,7 @@ TEST(Device, WhatFailsBehindTheOutputsEndsTheJob) {
             }),
             1);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "error: rank 0, 'update': the update failed\n");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
 TEST(Device, SettingTheStateWaitsForAllThatRuns) {

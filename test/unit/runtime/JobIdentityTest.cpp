@@ -205,8 +205,11 @@ TEST_F(RendezvousFileTest, ThoseOfKilledJobsAreRemoved) {
   RendezvousFile old = file;
   old.creator.startTime += 1;
   old.publish(dead);
-  old.publish(shared);
-  chmod(shared.c_str(), 0666);
+  // Every job that starts on this machine removes what it may: it must not find this one before its mode is set.
+  const std::string aside = "/dev/shm/test-of-fsdp-" + std::to_string(getpid());
+  old.publish(aside);
+  chmod(aside.c_str(), 0666);
+  ASSERT_EQ(rename(aside.c_str(), shared.c_str()), 0);
   old = file;
   old.creator.pidNamespace += 1;
   old.publish(elsewhere);
@@ -264,9 +267,9 @@ TEST(NodeLocalGroup, RefusesTwoOfARank) {
   const SharedSegment::Layout layout{2, 1, 4096};
   const std::string key = "group-" + std::to_string(getpid());
   NodeLocalGroup group{0, 0, 2, key, {}};
-  std::thread first([&] { EXPECT_NE(errorOf([&] { joinSegment(layout, group, 2); }), ""); });
+  std::thread first([&] { EXPECT_NE(errorOf([&] { joinSegment(layout, group, 5); }), ""); });
   NodeLocalGroup same{0, 1, 2, key, {}}; // finds what it did not make
-  const std::string said = errorOf([&] { joinSegment(layout, same, 2); });
+  const std::string said = errorOf([&] { joinSegment(layout, same, 5); });
   EXPECT_TRUE(has(said, "rank 0 of this job has already joined, as process " +
                             std::to_string(getpid()) +
                             ": RANK must differ on every process of a "
@@ -278,9 +281,9 @@ TEST(NodeLocalGroup, RefusesTwoOfARank) {
 TEST(NodeLocalGroup, RefusesOtherLayouts) {
   const std::string key = "layout-" + std::to_string(getpid());
   std::thread first([&] {
-    EXPECT_NE(errorOf([&] { joinSegment({2, 1, 4096}, {0, 0, 2, key, {}}, 2); }), "");
+    EXPECT_NE(errorOf([&] { joinSegment({2, 1, 4096}, {0, 0, 2, key, {}}, 5); }), "");
   });
-  const std::string said = errorOf([&] { joinSegment({2, 1, 8192}, {1, 0, 2, key, {}}, 2); });
+  const std::string said = errorOf([&] { joinSegment({2, 1, 8192}, {1, 0, 2, key, {}}, 5); });
   EXPECT_TRUE(has(said, "the ranks of this machine run different programs: got a segment of")) << said;
   first.join();
 }

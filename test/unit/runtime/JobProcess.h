@@ -2,9 +2,9 @@
 #ifndef FSDP_TEST_UNIT_RUNTIME_JOBPROCESS_H
 #define FSDP_TEST_UNIT_RUNTIME_JOBPROCESS_H
 
+#include "FreePort.h"
 #include "runtime/Error.h"
 #include "runtime/device/WaitCounter.h"
-#include "runtime/job/Socket.h"
 
 #include <cstdio>
 #include <string>
@@ -28,12 +28,17 @@ struct Finished {
   bool says(const std::string &text) const { return output.find(text) != std::string::npos; }
 };
 
-/// Runs a shell command, for at most a minute. Launcher variables of the test's own are not passed
+/// Seconds within which a job ends that nothing keeps waiting, on a busy machine too. What must not wait has a timeout that is longer.
+constexpr double kSoon = 60;
+/// FSDP_TIMEOUT of such jobs.
+#define FSDP_LONG_TIMEOUT "FSDP_TIMEOUT=110 "
+
+/// Runs a shell command; one that hangs is ended after ten minutes. Launcher variables of the test's own are not passed
 /// on.
 inline Finished runCommand(const std::string &command) {
   const double start = fsdp::rt::now();
   std::FILE *pipe =
-      popen(("env -u RANK -u WORLD_SIZE timeout -k 5 150 " + command + " 2>&1").c_str(), "r");
+      popen(("env -u RANK -u WORLD_SIZE timeout -k 5 600 " + command + " 2>&1").c_str(), "r");
   Finished result;
   char buffer[4096];
   while (std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe))
@@ -56,22 +61,6 @@ inline Finished runUnderMpi(int ranks, const std::string &mesh, const std::strin
   return runCommand("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " + env +
                     MPIEXEC " --oversubscribe -n " + std::to_string(ranks) + " " + RANKS_PROGRAM +
                     " " + mesh + " " + mode + " " + transport);
-}
-
-/// A TCP port that nobody listens on,
-/// below those that the system gives to whoever connects; the next one is free too.
-inline int freePort() {
-  static int next = 10000 + getpid() % 1000 * 20;
-  for (;; next += 2) {
-    try {
-      fsdp::rt::listenOn(next);
-      fsdp::rt::listenOn(next + 1);
-    } catch (const fsdp::rt::Error &) {
-      continue;
-    }
-    next += 2;
-    return next - 2;
-  }
 }
 
 /// A job that torchrun would start on several machines, which differ in a variable only.

@@ -49,7 +49,7 @@ protected:
   std::vector<Finished> runByHand(const std::string &first, const std::string &second) {
     std::vector<Finished> jobs;
     const auto rank = [](int number, const std::string &variables, const std::string &options) {
-      return format("env RANK=%d WORLD_SIZE=2 FSDP_TIMEOUT=20 %s %s%s", number, variables.c_str(),
+      return format("env RANK=%d WORLD_SIZE=2 " FSDP_LONG_TIMEOUT "%s %s%s", number, variables.c_str(),
                     kProgram, options.c_str());
     };
     const auto both = [&](const std::string &zero, const std::string &one) {
@@ -72,7 +72,7 @@ protected:
       EXPECT_TRUE(job.says("error: " + says)) << job.output;
       EXPECT_NE(job.status, 0);
       EXPECT_EQ(job.errors(), 1) << job.output;
-      EXPECT_LT(job.seconds, 15);
+      EXPECT_LT(job.seconds, kSoon);
     }
   }
 
@@ -109,7 +109,7 @@ TEST_F(Launch, TellsALateRankAtOnce) {
   const std::string place = "MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(freePort());
   for (const std::string &variables : {std::string(), place}) {
     const auto rank = [&](int number, const char *options) {
-      return format("env RANK=%d WORLD_SIZE=3 FSDP_TIMEOUT=40 FSDP_JOB_ID=late-%d %s %s "
+      return format("env RANK=%d WORLD_SIZE=3 " FSDP_LONG_TIMEOUT "FSDP_JOB_ID=late-%d %s %s "
                     "%s/linear_regression-3%s --steps 2%s",
                     number, static_cast<int>(getpid()), variables.c_str(),
                     variables.empty() ? "" : ("FSDP_MACHINE=" + std::to_string(number)).c_str(),
@@ -122,7 +122,7 @@ TEST_F(Launch, TellsALateRankAtOnce) {
         << job.output;
     EXPECT_EQ(job.errors(), 1) << job.output;
     EXPECT_FALSE(job.says("other:")) << job.output;
-    EXPECT_LT(job.seconds, 12) << job.output;
+    EXPECT_LT(job.seconds, kSoon) << job.output;
   }
 }
 
@@ -140,15 +140,18 @@ TEST_F(Launch, EndsWithAKilledLauncher) {
   // A shell between mpirun and a rank, and none; each with the way to talk.
   for (const std::string words : {"", "sh -c \"\\\"\\$@\\\"; exit\" sh "})
     for (const char *how : {"shm", "mpi"}) {
+      const std::string ready = at("ready");
+      fs::remove(ready);
       Finished job = runCommand(
-          "sh -c '" + kMpi + "-n 2 " + words + RANKS_PROGRAM " fsdp=2 spin " + how +
+          "env READY=" + ready + " sh -c '" + kMpi + "-n 2 " + words + RANKS_PROGRAM " fsdp=2 spin " + how +
           " >/dev/null 2>&1 & launcher=$!; children=/proc/$launcher/task/$launcher/children; "
-          "for i in $(seq 100); do [ $(wc -w < $children) = 2 ] && break; sleep 0.1; done; "
-          "sleep 2; ranks=$(cat $children); "
+          "for i in $(seq 1000); do [ -e " + ready + " ] && break; sleep 0.1; done; ranks=$(cat $children); "
           "for r in $ranks; do ranks=\"$ranks $(cat /proc/$r/task/$r/children)\"; done; "
-          "kill -9 $launcher; sleep 6; "
-          "for r in $ranks; do if grep -qs \"State:.[RSDT]\" /proc/$r/status; then echo left; "
-          "kill -9 $r; fi; done; echo looked at $ranks'");
+          "kill -9 $launcher; "
+          "for i in $(seq 300); do left=; "
+          "for r in $ranks; do grep -qs \"State:.[RSDT]\" /proc/$r/status && left=\"$left $r\"; done; "
+          "[ \"$left\" ] || break; sleep 0.1; done; "
+          "for r in $left; do echo left; kill -9 $r; done; echo looked at $ranks'");
       EXPECT_TRUE(job.says("looked at ")) << job.output;
       EXPECT_FALSE(job.says("left")) << how << " " << words << job.output;
     }
@@ -158,9 +161,11 @@ TEST_F(Launch, EndsWithAKilledLauncher) {
 TEST_F(Launch, SaysThatTheLauncherIsGone) {
   for (const std::string variables : {"OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK",
                                       "WORLD_SIZE=2 TORCHELASTIC_RUN_ID=x RANK"}) {
+    const std::string ready = at("ready");
+    fs::remove(ready);
     Finished job = runCommand(
-        "sh -c 'sh -c \"for r in 0 1; do env " + variables +
-        "=\\$r " RANKS_PROGRAM " fsdp=2 spin shm & done; wait\" & launcher=$!; sleep 3; "
+        "env READY=" + ready + " sh -c 'sh -c \"for r in 0 1; do env " + variables +
+        "=\\$r " RANKS_PROGRAM " fsdp=2 spin shm & done; wait\" & launcher=$!; for i in $(seq 1000); do [ -e " + ready + " ] && break; sleep 0.1; done; "
         "kill -9 $launcher; echo killed $launcher; sleep 1'");
     EXPECT_EQ(job.errors(), 1) << job.output;
     const std::size_t at = job.output.find("killed ");
@@ -170,7 +175,7 @@ TEST_F(Launch, SaysThatTheLauncherIsGone) {
                  std::to_string(std::atol(job.output.c_str() + at + 7)) +
                  ") has exited: it was killed, or ended before its ranks; its ranks end too\n"))
         << job.output;
-    EXPECT_LT(job.seconds, 20);
+    EXPECT_LT(job.seconds, kSoon);
   }
 }
 

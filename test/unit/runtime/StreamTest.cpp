@@ -35,7 +35,7 @@ TEST_F(Streams, RunBesideEachOther) {
   for (Stream *stream : {&a, &b})
     stream->push("meet", [at] {
       at->fetch_add(1);
-      for (int tries = 0; at->load() % 2 && tries < 5000; ++tries)
+      for (int tries = 0; at->load() % 2 && tries < 120000; ++tries)
         usleep(1000);
       if (at->load() != 2)
         throw Error("alone");
@@ -79,7 +79,7 @@ TEST_F(Streams, LaterRecordsDoNotChangeAWait) {
   a.push("first", [] {});
   a.record(event);
   a.push("held", [gate] {
-    for (int tries = 0; !*gate && tries < 5000; ++tries)
+    for (int tries = 0; !*gate && tries < 120000; ++tries)
       usleep(1000);
   });
   b.wait(event); // for "first" only, though the stream is further on
@@ -99,7 +99,7 @@ TEST_F(Streams, ARecordOnAnotherStreamReplaces) {
   Event event;
   std::atomic<bool> go{false}, *gate = &go;
   a.push("held", [gate] {
-    for (int tries = 0; !*gate && tries < 5000; ++tries)
+    for (int tries = 0; !*gate && tries < 120000; ++tries)
       usleep(1000);
   });
   a.record(event);
@@ -132,7 +132,7 @@ TEST_F(Streams, AnErrorNamesTheActionAndStopsTheRest) {
   bool ran = false, *flag = &ran;
   std::atomic<bool> go{false}, *gate = &go;
   a.push("good", [gate] {
-    for (int tries = 0; !*gate && tries < 5000; ++tries)
+    for (int tries = 0; !*gate && tries < 120000; ++tries)
       usleep(1000);
   });
   a.push("bad", [] { throw Error("got 1, expected 2"); });
@@ -233,14 +233,14 @@ TEST(WaitCounter, WakesAtExactlyTheTarget) {
   WaitCounter progress;
   const double start = now();
   bool reached = false;
-  std::thread waiter([&] { reached = progress.waitFor(2, 20); });
+  std::thread waiter([&] { reached = progress.waitFor(2, 120); });
   for (int i = 0; i < 2; ++i) {
     milliseconds(50); // long enough for the waiter to sleep
     progress.advance();
   }
   waiter.join();
   EXPECT_TRUE(reached);
-  EXPECT_LT(now() - start, 10);
+  EXPECT_LT(now() - start, 60);
 }
 
 // Many waiters at different targets, one that advances: none sleeps through its target.
@@ -252,7 +252,7 @@ TEST(WaitCounter, NoWakeIsLost) {
   for (int w = 0; w < 6; ++w)
     waiters.emplace_back([&, w] {
       for (std::uint64_t target = w + 1; target <= 3000; target += 6)
-        late += !progress.waitFor(target, 20);
+        late += !progress.waitFor(target, 120);
     });
   for (int i = 0; i < 3000; ++i) {
     progress.advance();
@@ -262,7 +262,7 @@ TEST(WaitCounter, NoWakeIsLost) {
   for (std::thread &waiter : waiters)
     waiter.join();
   EXPECT_EQ(late, 0);
-  EXPECT_LT(now() - start, 10) << "a waiter came by its limit alone";
+  EXPECT_LT(now() - start, 60) << "a waiter came by its limit alone";
 }
 
 } // namespace
