@@ -1,7 +1,6 @@
 //===- MeshParts.cpp - replace axes of the mesh by their parts ------------===//
 
 #include "passes/MeshParts.h"
-#include "runtime/program/Limits.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
 #include <set>
@@ -214,9 +213,9 @@ LogicalResult mlir::fsdp::cutMeshAsNamed(ModuleOp module, ArrayRef<std::string> 
     add(name, nullptr);
   if (failed)
     return failure();
-  if (cuts.numAxes() > limits::kMostMeshAxes)
+  if (cuts.numAxes() > kMostMeshAxes)
     return meshOp.emitError() << "the mesh has " << cuts.numAxes() << " axes with the parts of axes that are named, expected at most "
-                              << limits::kMostMeshAxes << "; name fewer parts";
+                              << kMostMeshAxes << "; name fewer parts";
   if (hasParts || cuts.numAxes() != mesh.getAxisNames().size())
     replaceMesh(module, cuts);
   return success();
@@ -226,7 +225,7 @@ bool mlir::fsdp::cutMesh(ModuleOp module, ArrayRef<AxisCut> found) {
   MeshAttr mesh = getMeshOp(module).getMesh();
   Cuts cuts(mesh);
   for (const AxisCut &cut : found)
-    if (cuts.fits(cut.axis, cut.position) && cuts.numAxes() < limits::kMostMeshAxes)
+    if (cuts.fits(cut.axis, cut.position) && cuts.numAxes() < kMostMeshAxes)
       cuts.add(cut.axis, cut.position);
   if (cuts.numAxes() == mesh.getAxisNames().size())
     return false;

@@ -11,10 +11,13 @@
 #define DIALECT_FSDP_AXISPARTS_H
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "runtime/program/Limits.h"
 #include <optional>
 #include <string>
 
 namespace mlir::fsdp {
+
+using limits::kMostMeshAxes;
 
 /// What the name of an axis stands for. Refers to the name, which must outlive it.
 struct AxisPart {

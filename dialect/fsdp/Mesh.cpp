@@ -4,7 +4,6 @@
 #include "dialect/fsdp/Names.h"
 
 #include "mlir/IR/DialectImplementation.h"
-#include "runtime/program/Limits.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -134,8 +133,8 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                ArrayRef<int64_t> devices) {
   llvm::SmallSet<StringRef, 4> seen;
   int64_t ranks = 1;
-  if (names.size() > limits::kMostMeshAxes)
-    return emitError() << "mesh has " << names.size() << " axes, expected at most " << limits::kMostMeshAxes
+  if (names.size() > kMostMeshAxes)
+    return emitError() << "mesh has " << names.size() << " axes, expected at most " << kMostMeshAxes
                        << "; leave out those of size 1";
   for (auto [name, size] : llvm::zip_equal(names, sizes)) {
     if (!AxisPart::parse(name.getValue()))

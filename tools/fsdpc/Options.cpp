@@ -6,7 +6,6 @@
 #include "dialect/fsdp/AxisParts.h"
 #include "passes/ShardSpec.h"
 #include "passes/global/Strategies.h"
-#include "runtime/program/Limits.h"
 #include <algorithm>
 #include <set>
 
@@ -102,9 +101,9 @@ MeshAxes parseMesh(const std::string &text, std::string &message) {
     axes.emplace_back(name, size);
     begin = end + 1;
   }
-  if (axes.size() > limits::kMostMeshAxes) {
+  if (axes.size() > ir::kMostMeshAxes) {
     message = "'" + text + "' has " + std::to_string(axes.size()) + " axes, expected at most " +
-              std::to_string(limits::kMostMeshAxes) + "; leave out those of size 1";
+              std::to_string(ir::kMostMeshAxes) + "; leave out those of size 1";
     return {};
   }
   return axes;
