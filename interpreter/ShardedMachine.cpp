@@ -95,11 +95,11 @@ static StringRef findKept(const StorageLayout &storage, StringRef what) {
 /// Calls `fn(element of what a rank keeps, element of the member)` for each element of `member` that `rank` has in its
 /// shard, or in the copy if `what` is that.
 static void forEachKept(const StorageLayout &storage, const StorageLayout::Member &member,
-                        MeshAttr mesh, int64_t rank, StringRef what,
-                        llvm::function_ref<void(int64_t, int64_t)> fn) {
+                        MeshAttr mesh, int64_t rank, StringRef what, StorageLayout::Visit fn,
+                        StorageLayout::VisitPadding padding = nullptr) {
   if (what != StorageOp::copy)
-    return storage.forEach(member, mesh, rank, fn);
-  storage.forEachOfCopy(member, mesh, rank, fn);
+    return storage.forEach(member, mesh, rank, fn, padding);
+  storage.forEachOfCopy(member, mesh, rank, fn, padding);
 }
 
 FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
@@ -158,11 +158,14 @@ LogicalResult ShardedMachine::set(StringRef parameter, StringRef what, const Ten
     Type element = type.getElementType();
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
       Tensor part = shard(rank, name, place);
-      if (!part)
-        // Compute reads the padding of a part of a parameter.
-        part = options.poison && ParamOp(member->param).getComputeAxes().empty() && !ParamOp(member->param).getPadded()
-                   ? Tensor::poison(type)
-                   : Tensor(type);
+      if (!part) {
+        part = options.poison ? Tensor::poison(type) : Tensor(type);
+        // Compute reads the padding in a member, nobody what is behind all of them.
+        Element *padding = part.mutableData();
+        for (const StorageLayout::Member &other : storage->getMembers())
+          forEachKept(*storage, other, mesh, rank, place, [](int64_t, int64_t) {},
+                      [&](int64_t local) { padding[local] = Element(); });
+      }
       Element *to = part.mutableData();
       forEachKept(*storage, *member, mesh, rank, place,
                   [&, from = value.data()](int64_t local, int64_t global) {

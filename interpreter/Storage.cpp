@@ -38,22 +38,26 @@ static std::optional<int64_t> findElement(ParamOp param, MeshAttr mesh, int64_t 
   return result;
 }
 
-void StorageLayout::forEachOfCopy(const Member &member, MeshAttr mesh, int64_t rank,
-                                  llvm::function_ref<void(int64_t, int64_t)> fn) const {
+void StorageLayout::forEachOfCopy(const Member &member, MeshAttr mesh, int64_t rank, Visit fn,
+                                  VisitPadding padding) const {
   ParamOp param = member.param;
   for (int64_t i = 0, size = param.getComputeType().getNumElements(); i < size; ++i)
     if (std::optional<int64_t> element = findElement(param, mesh, rank, i))
       fn(member.offset + i, *element);
+    else if (padding)
+      padding(member.offset + i);
 }
 
-void StorageLayout::forEach(const Member &member, MeshAttr mesh, int64_t rank,
-                            llvm::function_ref<void(int64_t, int64_t)> fn) const {
+void StorageLayout::forEach(const Member &member, MeshAttr mesh, int64_t rank, Visit fn,
+                            VisitPadding padding) const {
   StorageOp storage = this->storage;
   ParamOp param = member.param;
   const int64_t index = mesh.getIndexIn(rank, axes);
   auto visit = [&](int64_t inShard, int64_t inPart) {
     if (std::optional<int64_t> element = findElement(param, mesh, rank, inPart))
       fn(inShard, *element);
+    else if (padding)
+      padding(inShard);
   };
   RankedTensorType stored = param.getComputeType();
   if (storage.getKind() != StorageKind::dimension) {

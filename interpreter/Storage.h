@@ -23,13 +23,14 @@ public:
   /// The axes that split the storage, major first.
   ArrayRef<StringAttr> getAxes() const { return axes; }
 
+  using Visit = llvm::function_ref<void(int64_t, int64_t)>;
+  using VisitPadding = llvm::function_ref<void(int64_t)>;
   /// Calls `fn(element of the shard, element of the member)` for each element of `member` that `rank` of `mesh`
-  /// holds.
-  void forEach(const Member &member, MeshAttr mesh, int64_t rank,
-               llvm::function_ref<void(int64_t, int64_t)> fn) const;
+  /// holds, and `padding(element of the shard)` for what it holds of the padding in the member.
+  void forEach(const Member &member, MeshAttr mesh, int64_t rank, Visit fn, VisitPadding padding = nullptr) const;
   /// The same for the copy of all that the rank computes with.
-  void forEachOfCopy(const Member &member, MeshAttr mesh, int64_t rank,
-                     llvm::function_ref<void(int64_t, int64_t)> fn) const;
+  void forEachOfCopy(const Member &member, MeshAttr mesh, int64_t rank, Visit fn,
+                     VisitPadding padding = nullptr) const;
 
   /// For each element of the shard of `rank`, whether weight decay applies; padding has none.
   std::vector<bool> decays(MeshAttr mesh, int64_t rank) const;

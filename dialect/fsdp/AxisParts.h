@@ -11,13 +11,13 @@
 #define DIALECT_FSDP_AXISPARTS_H
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "runtime/program/Limits.h"
 #include <optional>
 #include <string>
 
 namespace mlir::fsdp {
 
-/// Axes of a mesh at most, as many as a list of axes in a program has room for (runtime/program/Mesh.h).
-constexpr size_t kMostMeshAxes = 8;
+using limits::kMostMeshAxes;
 
 /// What the name of an axis stands for. Refers to the name, which must outlive it.
 struct AxisPart {
@@ -52,6 +52,14 @@ inline bool hasAxis(MeshAttr mesh, StringRef axis) { return positionsOf(mesh, ax
 /// The axes of `mesh` that `name`, an axis or a part of one, stands for, major to minor. None for a part of an axis of size
 /// 1 or of one that the mesh lacks. Nothing where the mesh has the axis in other parts.
 std::optional<SmallVector<StringAttr>> findAxes(MeshAttr mesh, StringRef name);
+
+/// True where a parameter of `size` along `dim` that is stored as `placement` says may be split into `parts` along `dim` in
+/// compute: parts of parts are parts, where it is stored along that dimension too.
+bool admitsParts(PlacementAttr placement, int64_t size, int64_t dim, int64_t parts, MeshAttr mesh);
+
+/// Fails where a parameter is stored along a dimension that it is split along in compute, and its size there, padding included,
+/// does not divide.
+LogicalResult verifyStoredParts(ParamOp param);
 
 namespace detail {
 /// Fails unless each of `axes`, which `op` asks for, is an axis of the mesh or a part of one that divides it, and none

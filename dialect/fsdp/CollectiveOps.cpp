@@ -111,20 +111,39 @@ static LogicalResult verifyPart(Operation *op, Type wholeType, Type partType, in
   return success();
 }
 
-int64_t AllGatherOp::getReceivedBytes() { return bytesOf(getInput()) * (getGroupSize() - 1); }
+static int64_t sizeAlong(Value value, int64_t dim) {
+  return cast<RankedTensorType>(value.getType()).getDimSize(dim);
+}
+
+/// Bytes of one index along `dim` of `value`; 0 where it has no elements.
+static int64_t bytesAlong(Value value, int64_t dim) {
+  const int64_t size = sizeAlong(value, dim);
+  return size ? bytesOf(value) / size : 0;
+}
+
+// The last rank holds least of what it gets; padding is not sent.
+int64_t AllGatherOp::getReceivedBytes() {
+  const int64_t dim = getDim(), size = sizeAlong(getResult(), dim), part = sizeAlong(getInput(), dim);
+  return bytesAlong(getResult(), dim) * std::min(size, (getGroupSize() - 1) * part);
+}
 LogicalResult AllGatherOp::verify() {
   return verifyPart(*this, getType(), getInput().getType(), getDim(), getOver());
 }
 
-int64_t ReduceScatterOp::getReceivedBytes() { return bytesOf(getResult()) * (getGroupSize() - 1); }
+// The first rank holds most, and gets as much of each other one.
+int64_t ReduceScatterOp::getReceivedBytes() {
+  const int64_t dim = getDim(), size = sizeAlong(getInput(), dim), part = sizeAlong(getResult(), dim);
+  return bytesAlong(getInput(), dim) * std::min(size, part) * (getGroupSize() - 1);
+}
 LogicalResult ReduceScatterOp::verify() {
   return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver());
 }
 
-// A reduce-scatter and an all-gather of the parts.
+// A reduce-scatter and an all-gather of the parts: the first rank gets its part of each other one, then the rest.
 int64_t AllReduceOp::getReceivedBytes() {
-  int64_t elements = cast<RankedTensorType>(getType()).getNumElements(), ranks = getGroupSize();
-  return elements ? 2 * (ranks - 1) * llvm::divideCeil(elements, ranks) * (bytesOf(getInput()) / elements) : 0;
+  const int64_t elements = cast<RankedTensorType>(getType()).getNumElements(), ranks = getGroupSize();
+  const int64_t part = llvm::divideCeil(elements, ranks);
+  return elements ? ((ranks - 1) * part + elements - part) * (bytesOf(getInput()) / elements) : 0;
 }
 
 bool AllSliceOp::meets() { return false; }
@@ -134,22 +153,28 @@ LogicalResult AllSliceOp::verify() {
 }
 
 int64_t AllToAllOp::getReceivedBytes() {
-  int64_t ranks = getGroupSize();
+  const int64_t ranks = getGroupSize(), bytes = bytesOf(getResult());
   auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getType());
-  int64_t bytes = bytesOf(getResult());
+  int64_t most = 0;
+  if (bytes == 0)
+    return 0;
   if (getSplit() != getConcat()) {
-    // The last rank holds the least of what it gets.
-    int64_t size = to.getDimSize(getConcat()), part = from.getDimSize(getConcat());
-    return size ? bytes / size * std::min(size, (ranks - 1) * part) : 0;
+    const int64_t size = to.getDimSize(getConcat()), part = from.getDimSize(getConcat());
+    const int64_t whole = from.getDimSize(getSplit()), own = to.getDimSize(getSplit());
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const int64_t gets = std::clamp<int64_t>(whole - rank * own, 0, own);
+      most = std::max(most, gets * (size - std::clamp<int64_t>(size - rank * part, 0, part)));
+    }
+    return bytes / (size * own) * most;
   }
-  int64_t size = to.getDimSize(getSplit()), held = from.getDimSize(getSplit()), most = 0;
+  const int64_t size = to.getDimSize(getSplit()), held = from.getDimSize(getSplit());
   for (int64_t rank = 0; rank < ranks; ++rank) {
     int64_t begin = std::max(rank * size, rank * held);
     int64_t end = std::min((rank + 1) * size, (rank + 1) * held);
     int64_t exists = std::min((rank + 1) * size, ranks * held) - rank * size;
     most = std::max(most, std::max<int64_t>(exists, 0) - std::max<int64_t>(end - begin, 0));
   }
-  return size ? bytes / size * most : 0;
+  return bytes / size * most;
 }
 LogicalResult AllToAllOp::verify() {
   auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getType());
@@ -232,6 +257,9 @@ static LogicalResult verifyTransfer(Operation *op) {
   int64_t offset = collective.getPeerOffset(), ranks = collective.getGroupSize();
   if (offset == 0)
     return op->emitOpError() << "has offset 0, which is the rank itself; use the value as it is";
+  if (ranks == 1)
+    return op->emitOpError() << "has offset " << offset << " over 1 rank, which has nobody to meet, expected axes with at least 2 ranks; "
+                             << (collective.getGiven() ? "remove the op" : "use zeros, which is what it would receive");
   if (offset <= -ranks || offset >= ranks)
     return op->emitOpError() << "has offset " << offset << " over " << ranks << " ranks, expected "
                              << 1 - ranks << " to " << ranks - 1;

@@ -143,8 +143,12 @@ PlacementAttr PlacementAttr::withReshard(Reshard reshard, ArrayRef<StringAttr> a
 
 bool PlacementAttr::admitsCompute(ArrayRef<int64_t> shape, int64_t dim, ArrayRef<StringAttr> axes,
                                   MeshAttr mesh) const {
-  return getKind() != StorageKind::dimension || getDim() != dim || axes.empty() ||
-         shape[dim] % (mesh.getSize(axes) * mesh.getSize(getAxes())) == 0;
+  return admitsParts(*this, shape[dim], dim, mesh.getSize(axes), mesh);
+}
+
+bool mlir::fsdp::admitsParts(PlacementAttr placement, int64_t size, int64_t dim, int64_t parts, MeshAttr mesh) {
+  return placement.getKind() != StorageKind::dimension || placement.getDim() != dim || parts == 1 ||
+         size % (parts * mesh.getSize(placement.getAxes())) == 0;
 }
 
 PlacementAttr PlacementAttr::withCompute(ShardingAttr compute) const {

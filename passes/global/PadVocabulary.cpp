@@ -1,5 +1,6 @@
 //===- PadVocabulary.cpp - to which sizes ranks pad rows of tables and classes ----===//
 
+#include "dialect/fsdp/AxisParts.h"
 #include "dialect/nn/TensorSize.h"
 #include "passes/Passes.h"
 #include "passes/global/DimensionClasses.h"
@@ -45,6 +46,9 @@ struct PadVocabulary : fsdp::impl::PadVocabularyPassBase<PadVocabulary> {
         param.setPadded(shape);
       }
     }
+    for (ParamOp param : getOperation().getOps<ParamOp>())
+      if (failed(verifyStoredParts(param)))
+        return signalPassFailure();
   }
 
 private:

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/global/ShardingProblem.h"
+#include "dialect/fsdp/AxisParts.h"
 #include "passes/MeshAxes.h"
 #include "passes/propagation/Projection.h"
 
@@ -211,10 +212,10 @@ bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &ax
   }
   if (auto read = dyn_cast<ReadOp>(result.getOwner())) {
     auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(read, read.getParamAttr());
-    PlacementAttr placement = param.getPlacementAttr();
-    // Parts of parts are parts, where it is stored along the dimension too (PlacementAttr::admitsCompute).
-    return placement.getKind() != StorageKind::dimension || placement.getDim() != dim || axes.empty() ||
-           param.getTensorType().getDimSize(dim) % (propagation::sizeOf(axes) * mesh.getSize(placement.getAxes())) == 0;
+    // What is given holds, and may not divide before --fsdp-pad-vocabulary, which asks for it.
+    if (param.getPlacementAttr().getCompute())
+      return true;
+    return admitsParts(param.getPlacementAttr(), param.getSplitShape()[dim], dim, propagation::sizeOf(axes), mesh);
   }
   auto rule = rules.find(result.getOwner());
   if (rule == rules.end() || isa<ConstraintOp>(result.getOwner()))

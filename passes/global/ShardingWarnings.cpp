@@ -4,6 +4,7 @@
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/MeshAxes.h"
+#include "passes/global/OpSplit.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -56,6 +57,35 @@ static SmallVector<StringAttr> getSplit(ShardingAttr sharding, MeshAttr mesh) {
   return axes;
 }
 
+/// Over how many ranks a dimension that `move` gathers for `user` could stay split, as " (dimension 2 can be split over 2 or 6 ranks, got 3)", where
+/// that is a question of their number: heads in groups, say, which the ranks do not divide. Else "".
+static std::string suggestRanks(ReshardOp move, Operation *user, ShardingAttr from, ShardingAttr to, MeshAttr mesh) {
+  auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(user);
+  if (!ruled)
+    return "";
+  const nn::ShardingRule rule = ruled.getShardingRule();
+  auto type = cast<RankedTensorType>(move.getInput().getType());
+  for (OpOperand &use : move->getUses()) {
+    if (use.getOwner() != user)
+      continue;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+      const int64_t parts = mesh.getSize(getSplit(from, dim, mesh));
+      const nn::DimFactors &factors = rule.operands[use.getOperandNumber()][dim];
+      auto admits = [&](int64_t ranks) { return OpSplit::admits(rule, factors, {ranks}, /*overMicrobatches=*/false, /*mayCut=*/true); };
+      if (parts == 1 || !getSplit(to, dim, mesh).empty() || factors.size() < 2 || admits(parts))
+        continue;
+      SmallVector<std::string> numbers;
+      for (int64_t ranks = 2; ranks <= std::min(type.getDimSize(dim), 2 * parts) && numbers.size() < 4; ++ranks)
+        if (admits(ranks))
+          numbers.push_back(std::to_string(ranks));
+      if (!numbers.empty())
+        return " (dimension " + std::to_string(dim) + " can be split over " + llvm::join(numbers, " or ") + " ranks, got " +
+               std::to_string(parts) + ")";
+    }
+  }
+  return "";
+}
+
 void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<ReshardOp> moves,
                                    ArrayRef<StringAttr> batchAxes) {
   for (ReshardOp move : moves) {
@@ -90,7 +120,7 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
     user->emitWarning() << "'" << user->getName() << "' needs all of '" << nameOf(value)
                         << (kept.empty() ? "' on every rank" : "' of a rank's samples")
                         << ", which gathers " << bytes - part << " bytes over "
-                        << listAxes(mesh, gathered) << "; constrain(" << nameOf(value) << ", \"" << spec
+                        << listAxes(mesh, gathered) << suggestRanks(move, user, from, to, mesh) << "; constrain(" << nameOf(value) << ", \"" << spec
                         << "\") where it is made says that it is to be so";
   }
 }

@@ -13,9 +13,9 @@ std::string mlir::fsdp::schedule::describe(const Collective &collective) {
     text += " " + collective.arguments;
   text += " of ";
   if (!collective.type.empty()) {
-    text += std::to_string(collective.given);
+    text += collective.given;
     if (collective.received != collective.given)
-      text += " -> " + std::to_string(collective.received);
+      text += " -> " + collective.received;
     text += " " + collective.type + ", ";
   }
   return text + std::to_string(collective.bytes) + " bytes";

@@ -57,8 +57,8 @@ struct Collective {
   int64_t bytes = 0;    ///< of the whole value
   std::string arguments = {}; ///< all else that ranks must agree on, as the op says it: "sum", "dim 0"
   std::string type = {};      ///< of the elements
-  int64_t given = 0;          ///< elements that one rank gives
-  int64_t received = 0;       ///< elements that one rank ends up with
+  std::string given = {};     ///< shape of what one rank gives: "4x8", "scalar"; empty where it gives nothing
+  std::string received = {};  ///< shape of what one rank ends up with
   bool transfer = false;      ///< a send or a receive, which meet one another: their communicator has these two roles
 
   bool operator==(const Collective &other) const {

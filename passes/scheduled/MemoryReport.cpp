@@ -42,12 +42,10 @@ static void countCollectives(SegmentOp segment, int64_t times,
   segment.walk([&](CollectiveOpInterface op) {
     if (!op.meets())
       return; // moves nothing
-    CollectiveCount call{op->getName().stripDialect().str(), {}, op.getBytes(), times};
+    CollectiveCount call{op->getName().stripDialect().str(), {}, op.getBytes(), op.getReceivedBytes(), times};
     for (const std::string &axis : spellAxes(getMesh(op), op.getAxes()))
       call.axes.push_back(axis);
-    auto same = llvm::find_if(counts, [&](const CollectiveCount &other) {
-      return other.kind == call.kind && other.axes == call.axes && other.bytes == call.bytes;
-    });
+    auto same = llvm::find_if(counts, [&](const CollectiveCount &other) { return other.isLike(call); });
     if (same != counts.end())
       same->count += times;
     else
@@ -77,9 +75,7 @@ static void countWork(const schedule::Segment &segment, int64_t times,
 static void joinCollectives(std::vector<CollectiveCount> &all,
                             const std::vector<CollectiveCount> &counts) {
   for (const CollectiveCount &call : counts) {
-    auto same = llvm::find_if(all, [&](const CollectiveCount &other) {
-      return other.kind == call.kind && other.axes == call.axes && other.bytes == call.bytes;
-    });
+    auto same = llvm::find_if(all, [&](const CollectiveCount &other) { return other.isLike(call); });
     if (same == all.end())
       all.push_back(call);
     else

@@ -15,8 +15,13 @@ namespace mlir::fsdp {
 struct CollectiveCount {
   std::string kind; ///< mnemonic of the op
   std::vector<std::string> axes;
-  int64_t bytes = 0; ///< of the whole value, per call
+  int64_t bytes = 0;    ///< of the whole value, per call
+  int64_t received = 0; ///< bytes that come to a rank from others, at most, per call
   int64_t count = 0;
+
+  bool isLike(const CollectiveCount &other) const {
+    return kind == other.kind && axes == other.axes && bytes == other.bytes && received == other.received;
+  }
 };
 
 /// One line of the list of work: launches that are alike, counted over a training step of a rank.

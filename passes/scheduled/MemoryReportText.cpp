@@ -25,6 +25,7 @@ static llvm::json::Array toJSON(const std::vector<CollectiveCount> &counts) {
     array.push_back(llvm::json::Object{{"kind", call.kind},
                                        {"axes", llvm::json::Array(call.axes)},
                                        {"bytes", call.bytes},
+                                       {"received", call.received},
                                        {"count", call.count}});
   return array;
 }
@@ -239,6 +240,20 @@ static void printPeak(const MemoryPeak &peak, int64_t arena, llvm::raw_ostream &
   printBuffers(peak, os);
 }
 
+/// What all calls of `counts` bring to a rank, by their axes.
+static void printReceived(const std::vector<CollectiveCount> &counts, llvm::raw_ostream &os) {
+  std::vector<std::pair<std::string, int64_t>> sums;
+  for (const CollectiveCount &call : counts) {
+    const std::string axes = llvm::join(call.axes, ", ");
+    auto sum = llvm::find_if(sums, [&](auto &known) { return known.first == axes; });
+    if (sum == sums.end())
+      sum = sums.insert(sums.end(), {axes, 0});
+    sum->second += call.count * call.received;
+  }
+  for (auto &[axes, bytes] : sums)
+    os << llvm::formatv("  {0,16}{1,11}  received over {2}\n", group(bytes), shorten(bytes), axes);
+}
+
 void MemoryReport::print(llvm::raw_ostream &os) const {
   auto row = [&](StringRef what, const std::string &left, int64_t right, StringRef note = "") {
     os << llvm::formatv("  {0,-14}{1,16}{2,16}{3,11}", what, left, group(right), shorten(right));
@@ -267,7 +282,8 @@ void MemoryReport::print(llvm::raw_ostream &os) const {
       continue;
     os << title << "\n";
     for (const CollectiveCount &call : *counts)
-      os << llvm::formatv("  {0,4} x {1,-15}over {2}, {3} bytes per call\n", call.count, call.kind,
-                          llvm::join(call.axes, ", "), group(call.bytes));
+      os << llvm::formatv("  {0,4} x {1,-15}over {2}, {3} bytes per call, {4} received\n", call.count, call.kind,
+                          llvm::join(call.axes, ", "), group(call.bytes), group(call.received));
+    printReceived(*counts, os);
   }
 }

@@ -251,7 +251,7 @@ private:
     std::string name = nameOver(launch, axes) + " from " + roles[from].name + " to " + roles[to].name;
     schedule::Collective collective =
         describeValues(op, name, {static_cast<int>(from), static_cast<int>(to)});
-    collective.given = collective.received = std::max(collective.given, collective.received);
+    (sends ? collective.received : collective.given) = sends ? collective.given : collective.received;
     collective.transfer = true;
     return collective;
   }
@@ -259,6 +259,16 @@ private:
   static std::string nameOver(LaunchOp launch, ArrayRef<StringAttr> axes) {
     auto names = llvm::map_to_vector(axes, [](StringAttr axis) { return axis.getValue(); });
     return (launch.getStream() + " over [" + llvm::join(names, ", ") + "]").str();
+  }
+
+  /// "4x8", "scalar"
+  static std::string spellShape(RankedTensorType type) {
+    if (type.getRank() == 0)
+      return "scalar";
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    llvm::interleave(type.getShape(), os, "x");
+    return text;
   }
 
   /// The collective `op` on the communicator `name` of the roles `members`, without its arguments.
@@ -273,8 +283,8 @@ private:
     Value given = op.getGiven(), received = op.getReceived();
     auto typeOf = [](Value value) { return cast<RankedTensorType>(value.getType()); };
     llvm::raw_string_ostream(collective.type) << typeOf(given ? given : received).getElementType();
-    collective.given = given ? typeOf(given).getNumElements() : 0;
-    collective.received = received ? typeOf(received).getNumElements() : 0;
+    collective.given = given ? spellShape(typeOf(given)) : "";
+    collective.received = received ? spellShape(typeOf(received)) : "";
     return collective;
   }
 

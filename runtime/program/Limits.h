@@ -23,6 +23,9 @@ constexpr std::size_t kMostKernelArguments = 12;
 /// The widest heads that the attention kernels of CUDA take (cuda/AttentionBlocks.h).
 constexpr std::uint32_t kMostHeadWidth = 128;
 
+/// Axes of a mesh, the parts into which one is cut counting each: as many as a list of axes has room for (Mesh.h).
+constexpr std::size_t kMostMeshAxes = 8;
+
 } // namespace limits
 
 #endif // FSDP_RUNTIME_PROGRAM_LIMITS_H

@@ -2,6 +2,7 @@
 #ifndef FSDP_RUNTIME_PROGRAM_MESH_H
 #define FSDP_RUNTIME_PROGRAM_MESH_H
 
+#include "runtime/program/Limits.h"
 #include "runtime/program/Table.h"
 
 #include <initializer_list>
@@ -16,10 +17,10 @@ struct MeshAxis {
   int size;
 };
 
-/// Some axes of a mesh by index, major to minor: `{0, 2}`. At most eight.
+/// Some axes of a mesh by index, major to minor: `{0, 2}`.
 struct AxisList {
   int count = 0;
-  int axis[8] = {};
+  int axis[limits::kMostMeshAxes] = {};
 
   constexpr AxisList() = default;
   constexpr AxisList(std::initializer_list<int> axes) {

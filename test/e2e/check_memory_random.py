@@ -49,6 +49,10 @@ def draw(seed, number):
                f"--accumulate-reduce={rng.choice(('each', 'last'))}", f"--precision={rng.choice(('f32', 'bf16'))}",
                f"--reshard-after-forward={rng.choice(('always', 'never'))}",
                f"--optimizer={rng.choice(('sgd', 'adamw'))}", f"--clip={rng.choice((0, 1))}"]
+    # What would do nothing is refused.
+    idle = (["--accumulate-reduce="] if accumulate == 1 else []) + \
+           (["--reshard-after-forward="] if strategy in ("ddp", "zero1", "zero2") else [])
+    options = [option for option in options if not option.startswith(tuple(idle))]
     if model == "mlp":
         options += ["--in=12", "--classes=10", f"--hidden={rng.randint(5, 40)}"]
     else:

@@ -21,7 +21,7 @@ OPTIONS = [
     [],
     ["--mesh=fsdp=2"],
     ["--mesh=data=2,fsdp=3", "--precision=bf16", "--prefetch=2"],
-    ["--mesh=data=2", "--strategy=ddp", "--reshard-after-forward=never"],
+    ["--mesh=data=2", "--strategy=ddp", "--buckets=parameter"],
     ["--mesh=fsdp=4", "--shard=*e*:replicated", "--target=cuda"],
 ]
 

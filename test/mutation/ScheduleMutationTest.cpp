@@ -209,7 +209,7 @@ std::string mutate(Problem &problem, std::mt19937 &random) {
     case 1: launch.collective->kind += "_async"; break;
     case 2: launch.collective->arguments = "max"; break;
     case 3: launch.collective->type = "bf16"; break;
-    case 4: launch.collective->given += 3; break;
+    case 4: launch.collective->given += "x3"; break;
     default: launch.collective->communicator = any(problem.communicators.size());
     }
     return "a request changed";

@@ -27,6 +27,13 @@
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t/four.mlir %t/accumulate accumulate=2
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t/tied.mlir %t/stored shard=wte:0
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t/tied.mlir %t/copies strategy=zero1
+// Stored along the rows that are split in compute: parts of parts are those of the padded size, 1024, which true sizes need not have.
+// RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t/four.mlir %t/both shard=wte:0
+// RUN: fsdp-opt %t/four.mlir --fsdp-to-local=shard=wte:0 | FileCheck %s --check-prefix=BOTH
+// BOTH: fsdp.storage @wte.shard : tensor<256x8xf32>
+// RUN: sed 's/1001x/257x/g' %t/four.mlir > %t/unpadded.mlir
+// RUN: not fsdp-opt %t/unpadded.mlir --fsdp-to-global=shard=wte:0 2>&1 | FileCheck %s --check-prefix=UNPADDED
+// UNPADDED: error: 'fsdp.param' op is stored and split in compute along dimension 0 of size 257, expected a multiple of 4, the parts; store it flat or along another dimension
 // Even where no multiple is near.
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t/few.mlir %t/wide most-vocabulary-padding=100
 

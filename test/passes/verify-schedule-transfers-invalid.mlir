@@ -97,6 +97,37 @@ module attributes {fsdp.phase = "scheduled"} {
 
 // -----
 
+// As many elements of the same type in another shape, which the interpreter refuses too (test/interpreter/deadlock.mlir).
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.mesh @mesh <["pipeline"=2]>
+  fsdp.program @first role {pipeline = 0 : i64} {
+    fsdp.segment @train train next [@train] {
+      %x = fsdp.buffer "x" : !fsdp.buffer<tensor<2x3xf32>>
+      %t0 = fsdp.launch "set" on "line" outs(%x : !fsdp.buffer<tensor<2x3xf32>>) {
+        %0 = arith.constant dense<7.0> : tensor<2x3xf32>
+        fsdp.yield %0 : tensor<2x3xf32>
+      }
+      // expected-error@below {{on communicator 'line over [pipeline] from first to second' in segment 'train', role 'first' issues 'give' (send of 2x3 f32, 24 bytes), but role 'second' issues 'take' (receive of 3x2 f32, 24 bytes)}}
+      %t1 = fsdp.launch "give" on "line" ins(%x : !fsdp.buffer<tensor<2x3xf32>>) {
+      ^bb0(%0: tensor<2x3xf32>):
+        fsdp.send %0 offset 1 over ["pipeline"] : tensor<2x3xf32>
+      }
+    }
+  }
+  fsdp.program @second role {pipeline = 1 : i64} {
+    fsdp.segment @train train next [@train] {
+      %x = fsdp.buffer "x" : !fsdp.buffer<tensor<3x2xf32>>
+      // expected-note@below {{the other end is here}}
+      %t1 = fsdp.launch "take" on "line" outs(%x : !fsdp.buffer<tensor<3x2xf32>>) {
+        %0 = fsdp.receive offset -1 over ["pipeline"] : tensor<3x2xf32>
+        fsdp.yield %0 : tensor<3x2xf32>
+      }
+    }
+  }
+}
+
+// -----
+
 // Of two values, the sizes are in another order.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["pipeline"=2]>

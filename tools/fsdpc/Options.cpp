@@ -101,6 +101,11 @@ MeshAxes parseMesh(const std::string &text, std::string &message) {
     axes.emplace_back(name, size);
     begin = end + 1;
   }
+  if (axes.size() > ir::kMostMeshAxes) {
+    message = "'" + text + "' has " + std::to_string(axes.size()) + " axes, expected at most " +
+              std::to_string(ir::kMostMeshAxes) + "; leave out those of size 1";
+    return {};
+  }
   return axes;
 }
 
@@ -299,6 +304,24 @@ void Options::check() const {
   if (getEmit() == Emit::Model && getMeshes().size() > 1)
     throw UsageError("--emit=model writes one model, got the meshes --mesh='" + mesh +
                      "'; give one, or leave --mesh out and give it when the model is compiled");
+  // What is no part of a model would be lost without a word.
+  if (getEmit() == Emit::Model && report.empty()) {
+    std::string lost = distribution.substr(0, distribution.find('='));
+    if (pipeline.printShardings)
+      lost = "--print-shardings";
+    if (!pipeline.drawSharding.empty())
+      lost = "--draw-sharding";
+    if (!pipeline.explainShardings.empty())
+      lost = "--explain-shardings";
+    if (!lost.empty())
+      throw UsageError(lost + " is no part of a model, got --emit=model; give it when the model is compiled");
+  }
+  if (pipeline.accumulateReduce != "auto" && pipeline.accumulate == 1)
+    throw UsageError("--accumulate-reduce=" + pipeline.accumulateReduce +
+                     " chooses among microbatches, got --accumulate=1; give --accumulate=K of at least 2, or leave it out");
+  if (pipeline.minShardSize > 0 && !ir::findStrategy(pipeline.strategy)->splits())
+    throw UsageError("--min-shard-size applies to what a strategy splits, got --strategy=" + pipeline.strategy +
+                     ", which splits nothing; leave it out");
 
   if (!cudaArch.empty() && target != "cuda")
     throw UsageError("--cuda-arch applies to programs for GPUs; got --target=" + target +
@@ -334,6 +357,13 @@ void Options::checkMesh(mlir::ModuleOp module) const {
     if (llvm::is_contained(pipeline.batchAxes, name))
       throw UsageError("--batch-axes names axis '" + name.str() +
                        "', which is reserved; choose another name for the axis");
+  // Of a strategy that splits nothing, a pattern splits all three; of others only what they split.
+  const ir::Strategy &strategy = *ir::findStrategy(pipeline.strategy);
+  const bool placed = llvm::any_of(module.getOps<ir::ParamOp>(), [](ir::ParamOp param) { return bool(param.getPlacement()); });
+  if (pipeline.reshard != "always" && !placed && !strategy.splitsParameter &&
+      (strategy.splits() || pipeline.shardPatterns.empty()))
+    throw UsageError("--reshard-after-forward applies to parameters that are gathered, got --strategy=" + pipeline.strategy +
+                     ", which keeps them on every rank; leave it out");
   std::vector<std::string> stored;
   for (const std::string &pattern : pipeline.shardPatterns)
     for (const std::string &name : ir::parseShardSpec(ir::splitShardPattern(pattern).second)->getAxes())

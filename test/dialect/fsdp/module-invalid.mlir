@@ -315,7 +315,7 @@ fsdp.param @a : tensor<4x2xf32> unit "u" init <constant, 0.0> split [["tensor"],
 // param C9: what is split and stored along one dimension divides there.
 fsdp.mesh @mesh <["fsdp"=2, "tensor"=2]>
 // expected-error @below {{is stored and split in compute along dimension 0 of size 6, expected a multiple of 4, the parts; store it flat or along another dimension}}
-fsdp.param @a : tensor<6xf32> unit "u" init <constant, 0.0> placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"tensor"}]>>
+fsdp.param @a : tensor<5xf32> unit "u" init <constant, 0.0> placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"tensor"}]>> padded [6]
 
 // -----
 

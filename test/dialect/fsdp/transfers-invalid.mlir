@@ -46,6 +46,29 @@ fsdp.program @p role {} {
 
 // -----
 
+// An axis of one rank has nobody to meet, whatever the offset.
+
+fsdp.mesh @mesh <["context"=1]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %c = arith.constant dense<1.0> : tensor<3xf32>
+    // expected-error @below {{has offset 1 over 1 rank, which has nobody to meet, expected axes with at least 2 ranks; remove the op}}
+    fsdp.send %c offset 1 over ["context"] : tensor<3xf32>
+  }
+}
+
+// -----
+
+fsdp.mesh @mesh <["context"=1]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{has offset -1 over 1 rank, which has nobody to meet, expected axes with at least 2 ranks; use zeros, which is what it would receive}}
+    %y = fsdp.receive offset -1 over ["context"] : tensor<3xf32>
+  }
+}
+
+// -----
+
 // C3: some rank of the program has such a peer.
 
 fsdp.mesh @mesh <["pipeline"=3, "fsdp"=2]>

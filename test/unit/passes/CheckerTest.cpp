@@ -241,10 +241,11 @@ TEST(CheckerTest, RefusesCollectivesThatDifferInOneThing) {
       {[](Collective &c) { c.kind = "reduce_scatter"; }, "reduce_scatter sum of 32 f32, 128 bytes"},
       {[](Collective &c) { c.arguments = "max"; }, "all_reduce max of 32 f32, 128 bytes"},
       {[](Collective &c) { c.type = "i32"; }, "all_reduce sum of 32 i32, 128 bytes"},
-      {[](Collective &c) { c.given = 31; }, "all_reduce sum of 31 -> 32 f32, 128 bytes"},
-      {[](Collective &c) { c.received = 33; }, "all_reduce sum of 32 -> 33 f32, 128 bytes"},
+      {[](Collective &c) { c.given = "31"; }, "all_reduce sum of 31 -> 32 f32, 128 bytes"},
+      {[](Collective &c) { c.received = "33"; }, "all_reduce sum of 32 -> 33 f32, 128 bytes"},
+      {[](Collective &c) { c.given = c.received = "4x8"; }, "all_reduce sum of 4x8 f32, 128 bytes"},
   };
-  const Collective right{0, "all_reduce", 128, "sum", "f32", 32, 32};
+  const Collective right{0, "all_reduce", 128, "sum", "f32", "32", "32"};
   for (const auto &wrong : cases) {
     Problem problem = makeTwoRoles();
     launches(problem, 0)[0].collective = launches(problem, 1)[0].collective = right;
@@ -258,8 +259,8 @@ TEST(CheckerTest, RefusesCollectivesThatDifferInOneThing) {
   }
   // Parts of another size, as ranks with other padding would have.
   Problem problem = makeTwoRoles();
-  launches(problem, 0)[0].collective = Collective{0, "all_gather", 128, "dim 0", "f32", 16, 32};
-  launches(problem, 1)[0].collective = Collective{0, "all_gather", 128, "dim 0", "f32", 17, 32};
+  launches(problem, 0)[0].collective = Collective{0, "all_gather", 128, "dim 0", "f32", "16", "32"};
+  launches(problem, 1)[0].collective = Collective{0, "all_gather", 128, "dim 0", "f32", "17", "32"};
   EXPECT_EQ(checkSchedule(problem).size(), 1u);
 }
 

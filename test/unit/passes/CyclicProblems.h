@@ -137,7 +137,7 @@ inline Problem makePipeline() {
   enum { compute, link, back };
   enum { fill, steady, drain };
   Problem problem{{{"forward", {0, 1}}, {"back", {0, 1}}}, {}};
-  Collective there{0, "permute", 64, "", "f32", 16, 16}, home{1, "permute", 32, "", "f32", 8, 8};
+  Collective there{0, "permute", 64, "", "f32", "16", "16"}, home{1, "permute", 32, "", "f32", "8", "8"};
   for (int number : {0, 1}) {
     Role role{number == 0 ? "first" : "second", {"compute", "link", "back"}, {}, {}, -1,
               {"sent", "returned"}};

@@ -71,9 +71,10 @@ TEST_F(MemoryReportTest, CountsCollectives) {
   std::string text;
   for (const CollectiveCount &call : report.collectives)
     text += std::to_string(call.count) + " " + call.kind + " " + call.axes[0] + " " +
-            std::to_string(call.bytes) + "\n";
-  EXPECT_EQ(text, "3 all_gather fsdp 80\n1 all_gather fsdp 16\n1 all_reduce fsdp 8\n"
-                  "1 reduce_scatter fsdp 16\n2 reduce_scatter fsdp 80\n");
+            std::to_string(call.bytes) + " " + std::to_string(call.received) + "\n";
+  // Shards are 64 bytes: of 80 the second rank receives the first 64.
+  EXPECT_EQ(text, "3 all_gather fsdp 80 64\n1 all_gather fsdp 16 16\n1 all_reduce fsdp 8 8\n"
+                  "1 reduce_scatter fsdp 16 16\n2 reduce_scatter fsdp 80 64\n");
   EXPECT_TRUE(report.evaluateCollectives.empty());
 }
 
@@ -109,6 +110,7 @@ TEST_F(MemoryReportTest, WritesJsonAndATable) {
   const llvm::json::Object &call = *(*object.getArray("collectives"))[0].getAsObject();
   EXPECT_EQ(call.getString("kind"), "all_gather");
   EXPECT_EQ(call.getInteger("bytes"), 80);
+  EXPECT_EQ(call.getInteger("received"), 64);
   EXPECT_EQ(call.getInteger("count"), 3);
   EXPECT_EQ((*call.getArray("axes"))[0].getAsString(), "fsdp");
 
@@ -120,8 +122,9 @@ TEST_F(MemoryReportTest, WritesJsonAndATable) {
   EXPECT_NE(table.find("  parameters                 176             192      192 B\n"),
             std::string::npos);
   EXPECT_NE(table.find("       1,234,567   1.18 MiB  512 B persistent, "), std::string::npos);
-  EXPECT_NE(table.find("     3 x all_gather     over fsdp, 80 bytes per call\n"),
+  EXPECT_NE(table.find("     3 x all_gather     over fsdp, 80 bytes per call, 64 received\n"),
             std::string::npos);
+  EXPECT_NE(table.find("               360      360 B  received over fsdp\n"), std::string::npos);
 }
 
 // Every byte of the lower bound is of one kind, or lies between buffers.

@@ -1,6 +1,7 @@
 // Ranks that torchrun's variables put on several machines: they meet over TCP. Machines differ in
 // FSDP_MACHINE here; check_machines.py has some that differ in more.
 #include "JobProcess.h"
+#include "TemporaryFile.h"
 #include "runtime/job/ControlChannel.h"
 
 #include <gtest/gtest.h>
@@ -187,6 +188,9 @@ TEST(Tcp, SendsStrangersAway) {
   TcpRun run{2, 1};
   run.env = FSDP_LONG_TIMEOUT;
   const std::string port = std::to_string(run.port);
+  const fsdp::rt::TemporaryFile file("here"); // made when they have come
+  const std::string &here = file.path;
+  unlink(here.c_str());
   const std::string stray =
       "import socket,sys,time\n"
       "def come(text):\n"
@@ -197,13 +201,14 @@ TEST(Tcp, SendsStrangersAway) {
       "    except OSError: time.sleep(0.02)\n"
       "    else: s.sendall(text); return s\n"
       "held=[come(t) for t in (b\"\", b\"GET / HTTP/1.0\\\\r\\\\n\\\\r\\\\n\", b\"x\"*5, b\"y\"*5000)]\n"
+      "open(\"" + here + "\",\"w\")\n"
       "time.sleep(1)\n";
   run.absent = " 1 ";
   const std::string first = run.command(RANKS_PROGRAM " fsdp=2 steps");
   TcpRun rest = run, other = run;
   rest.absent = other.absent = " 0 ";
   Finished job = runCommand(
-      "sh -c '(" + first + ") & python3 -c '\"'\"'" + stray + "'\"'\"' & sleep 0.5; (" +
+      "sh -c '(" + first + ") & python3 -c '\"'\"'" + stray + "'\"'\"' & for i in $(seq 3000); do [ -e " + here + " ] && break; sleep 0.1; done; (" +
       other.command(RANKS_PROGRAM " a=1,fsdp=2 steps") + "); sleep 0.2; (" +
       rest.command(RANKS_PROGRAM " fsdp=2 steps") + "); wait'");
   EXPECT_TRUE(job.says("done\n")) << job.output;
