@@ -26,6 +26,8 @@ public:
   virtual int64_t getSize() const = 0;
   /// `value`, of which dimension `dim` is the factor, with `fill` in the padding along it, if there is any.
   virtual Value masked(Value value, int64_t dim, double fill) = 0;
+  /// False where one rank has all instances, and padding behind them.
+  virtual bool isShared() const = 0;
   /// The elementwise sum or maximum of `value` over the ranks.
   virtual Value allReduce(Value value, Reduction kind) = 0;
   /// The elementwise sum of `value` over the ranks that have instances before those of this one, or behind them; 0 where

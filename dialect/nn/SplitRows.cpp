@@ -53,10 +53,9 @@ struct RowMath {
     auto element = builder.getFloatAttr(type.getElementType(), value).getValue();
     return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, element));
   }
-  Value constant(Type type, int64_t value) const {
-    auto tensor = cast<RankedTensorType>(type);
+  Value integer(RankedTensorType type, int64_t value) const {
     return arith::ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(tensor, builder.getIntegerAttr(tensor.getElementType(), value).getValue()));
+        builder, loc, DenseElementsAttr::get(type, builder.getIntegerAttr(type.getElementType(), value).getValue()));
   }
   Value widened(Value value) const {
     auto type = cast<RankedTensorType>(value.getType());
@@ -106,7 +105,10 @@ static double minusInfinity() { return -std::numeric_limits<double>::infinity();
 SmallVector<Value> SoftmaxOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
                                          FactorShards &shards) {
   RowMath m = RowMath::alongLast(builder, getLoc(), operands[0]);
-  Value x = m.widened(shards.masked(operands[0], m.last(), minusInfinity()));
+  Value part = shards.masked(operands[0], m.last(), minusInfinity());
+  if (!shards.isShared())
+    return {SoftmaxOp::create(builder, getLoc(), types[0], part)};
+  Value x = m.widened(part);
   Value top = shards.allReduce(m.overRow(Reduction::max, x), Reduction::max);
   Value power = math::ExpOp::create(builder, getLoc(), m.sub(x, m.ofRows(top)));
   return {m.narrowed(m.div(power, m.ofRows(m.sum(power, shards))), types[0])};
@@ -118,6 +120,8 @@ SmallVector<Value> ArgmaxOp::buildSplit(OpBuilder &builder, ValueRange operands,
   Location loc = getLoc();
   RowMath m = RowMath::alongLast(builder, loc, operands[0]);
   Value x = shards.masked(operands[0], m.last(), minusInfinity());
+  if (!shards.isShared())
+    return {ArgmaxOp::create(builder, loc, types[0], x)};
   Value own = m.overRow(Reduction::max, m.widened(x));
   Value top = shards.allReduce(own, Reduction::max);
   auto type = cast<RankedTensorType>(types[0]);
@@ -127,12 +131,12 @@ SmallVector<Value> ArgmaxOp::buildSplit(OpBuilder &builder, ValueRange operands,
   if (type.getRank() != 0)
     first = RepeatOp::create(builder, loc, type, RowMath::einops({}, m.rows), first);
   Value index = arith::AddIOp::create(builder, loc, ArgmaxOp::create(builder, loc, type, x), first);
-  Value turned = arith::SubIOp::create(builder, loc, m.constant(type, int64_t(0)), index);
+  Value turned = arith::SubIOp::create(builder, loc, m.integer(type, 0), index);
   Value isLess = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, own, top);
-  Value none = m.constant(type, -shards.getSize());
+  Value none = m.integer(type, -shards.getSize());
   Value candidate = arith::SelectOp::create(builder, loc, isLess, none, turned);
   Value best = shards.allReduce(candidate, Reduction::max);
-  return {arith::SubIOp::create(builder, loc, m.constant(type, int64_t(0)), best)};
+  return {arith::SubIOp::create(builder, loc, m.integer(type, 0), best)};
 }
 
 //===----------------------------------------------------------------------===//

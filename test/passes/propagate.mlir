@@ -70,7 +70,7 @@ fsdp.step @evaluate evaluate {
 // GROUPS: nn.rearrange "b s -> (b s)" {{.*}} [#fsdp.sharding<@mesh, [{"fsdp"}]>]
 // GROUPS: nn.rearrange "b s -> (s b)" {{.*}} [#fsdp.sharding<@mesh, [{}]>]
 // GROUPS: nn.rearrange "c s -> (c s)" {{.*}} [#fsdp.sharding<@mesh, [{}]>]
-// GROUPS: nn.argmax {{.*}} [#fsdp.sharding<@mesh, [{}]>]
+// GROUPS: nn.slice {{.*}} [#fsdp.sharding<@mesh, [{}, {}]>]
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x3xf32>
@@ -79,7 +79,7 @@ fsdp.step @evaluate evaluate {
   %u = fsdp.input "u" sample_dim 0 : tensor<10x3xf32>
   %v = nn.rearrange "c s -> (c s)" %u : tensor<10x3xf32> -> tensor<30xf32>
   %t = fsdp.input "t" sample_dim 1 : tensor<3x8xf32>
-  %a = nn.argmax %t : tensor<3x8xf32> -> tensor<3xi32>
+  %a = nn.slice %t dim 1 start 0 : tensor<3x8xf32> -> tensor<3x4xf32>
 }
 
 //--- constraint.mlir

@@ -20,6 +20,7 @@ public:
   Value count() override { return values.shardSize(size, padded, axes, loc); }
   Value offset() override { return values.shardOffset(size, padded, axes, loc); }
   int64_t getSize() const override { return size; }
+  bool isShared() const override { return !axes.empty(); }
   Value masked(Value value, int64_t dim, double fill) override;
   Value allReduce(Value value, nn::Reduction kind) override;
   Value sumOfOthers(Value value, bool behind) override;
@@ -57,8 +58,8 @@ Value RankShards::masked(Value value, int64_t dim, double fill) {
 
 Value RankShards::allReduce(Value value, nn::Reduction kind) {
   assert(kind != nn::Reduction::mean && "ranks may have different numbers of instances");
-  if (axes.empty())
-    return value; // padded, on one rank
+  if (!isShared())
+    return value;
   return AllReduceOp::create(builder, loc, kind == nn::Reduction::max ? ReduceKind::max : ReduceKind::sum, value,
                              values.axisArray(values.inMeshOrder(axes)));
 }
@@ -66,21 +67,20 @@ Value RankShards::allReduce(Value value, nn::Reduction kind) {
 // The values of all ranks are gathered, one row of each, and the rows of the others that count are added up.
 Value RankShards::sumOfOthers(Value value, bool behind) {
   auto type = cast<RankedTensorType>(value.getType());
-  if (axes.empty())
+  if (!isShared())
     return splat(type, 0);
   SmallVector<int64_t> rowShape{1};
   llvm::append_range(rowShape, type.getShape());
   const int64_t ranks = getMesh(op).getSize(axes);
-  RankedTensorType row = type.clone(rowShape), all = row;
+  RankedTensorType row = type.clone(rowShape);
   rowShape.front() = ranks;
-  all = type.clone(rowShape);
+  RankedTensorType all = type.clone(rowShape);
   std::string names;
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
     names += " d" + std::to_string(dim);
-  const std::string from = StringRef(names).ltrim().str();
-  // Without dimensions there is nothing in front of the arrow but nothing.
-  Value own = nn::RearrangeOp::create(builder, loc, row, (from.empty() ? "" : from + " ") + "-> 1" + names, value,
-                                      DictionaryAttr());
+  // A number without dimensions has no names.
+  const std::string toRow = StringRef(names + " -> 1" + names).ltrim().str();
+  Value own = nn::RearrangeOp::create(builder, loc, row, toRow, value, DictionaryAttr());
   Value rows = AllGatherOp::create(builder, loc, all, own, 0, values.axisArray(axes));
   Value position = values.shardOffset(ranks, ranks, axes, loc);
   auto before = [&](Value of, Value count) {
