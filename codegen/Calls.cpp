@@ -34,6 +34,7 @@ private:
   LogicalResult nextMicrobatch(NextMicrobatchOp op);
   LogicalResult shardIndices(ShardIndicesOp op);
   LogicalResult shardSize(ShardSizeOp op);
+  LogicalResult shardOffset(ShardOffsetOp op);
   LogicalResult collective(CollectiveOpInterface op);
   LogicalResult allSlice(AllSliceOp op);
   LogicalResult tiled(Operation *op, RankedTensorType piece, RankedTensorType whole, uint64_t dim);
@@ -215,6 +216,15 @@ LogicalResult CallFinder::shardSize(ShardSizeOp op) {
   pass("ShardLayout{1, " + std::to_string(part) + ", 1, " + std::to_string(size) + "}.held(" +
        rankIndex(program, op.getOver()) + ")");
   write(target(op.getCount()));
+  return success();
+}
+
+LogicalResult CallFinder::shardOffset(ShardOffsetOp op) {
+  call.function = "shard_offset";
+  if (failed(needBuffers(op)))
+    return failure();
+  pass("std::int64_t(" + std::to_string(op.getPartSize()) + ") * (" + rankIndex(program, op.getOver()) + ")");
+  write(target(op.getOffset()));
   return success();
 }
 
@@ -551,6 +561,7 @@ LogicalResult CallFinder::find(Operation *op) {
       .Case([&](NextMicrobatchOp op) { return nextMicrobatch(op); })
       .Case([&](ShardIndicesOp op) { return shardIndices(op); })
       .Case([&](ShardSizeOp op) { return shardSize(op); })
+      .Case([&](ShardOffsetOp op) { return shardOffset(op); })
       .Case([&](AllSliceOp op) { return allSlice(op); })
       .Case([&](CollectiveOpInterface op) { return collective(op); })
       .Case([&](nn::EinsumOp op) { return einsum(op); })

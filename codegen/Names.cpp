@@ -120,6 +120,7 @@ static constexpr llvm::StringLiteral used[] = {
     "send",
     "sgd",
     "shard_indices",
+    "shard_offset",
     "shard_size",
     "slice",
     "square_sum",

@@ -88,6 +88,16 @@ static RankKernel compileShardSize(ShardSizeOp op) {
   };
 }
 
+static RankKernel compileShardOffset(ShardOffsetOp op) {
+  int64_t part = op.getPartSize();
+  SmallVector<StringAttr> axes = getAxisNames(op.getOver());
+  RankedTensorType type = tensorType(op.getOffset());
+  return [=](RankContext &context, In, Out out) {
+    out[0] = Tensor::splat(type, context.mesh.getIndexIn(context.rank, axes) * part);
+    return success();
+  };
+}
+
 static RankKernel compileMaskSamples(MaskSamplesOp op) {
   Extents extents(op.getType(), op.getDim());
   int64_t rows = op.getRows(), samples = op.getShardOf().value_or(extents.size) / rows;
@@ -298,6 +308,7 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
       .Case([](MaskSamplesOp mask) { return compileMaskSamples(mask); })
       .Case([](ShardIndicesOp indices) { return compileShardIndices(indices); })
       .Case([](ShardSizeOp size) { return compileShardSize(size); })
+      .Case([](ShardOffsetOp offset) { return compileShardOffset(offset); })
       .Case([=](DropoutOp dropout) { return compileDropout(dropout, numerics); })
       .Case([](AllSliceOp slice) { return compileAllSlice(slice); })
       .Case([=](OptimizerStepOp step) { return compileOptimizerStep(step, numerics); })

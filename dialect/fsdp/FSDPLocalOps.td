@@ -243,4 +243,34 @@ def FSDP_ShardSizeOp : FSDP_Op<"shard_size", [Pure, InLocalPhase, InScheduledPha
   }];
 }
 
+def FSDP_ShardOffsetOp : FSDP_Op<"shard_offset", [Pure, InLocalPhase, InScheduledPhase]> {
+  let summary = "Where this rank's part of a split dimension begins";
+  let description = [{
+    Of a dimension of `size` elements over R ranks, the rank with index r has the c = ceil(`size` / R) elements, or `part`, from
+    r*c on. Where it has none (`fsdp.shard_size` is 0), r*c may lie behind the last element.
+
+    Constraints:
+    - (C1) `size` is 1 to 2^48; axes are distinct axes of the mesh.
+    - (C2) `part` is more than ceil(`size` / ranks) and at most 2^48.
+
+    Example:
+    ```mlir
+    fsdp.mesh @mesh <["fsdp"=1, "tensor"=2]>
+    fsdp.program @all role {} {
+      fsdp.segment @train train next [@train] {
+        %first = fsdp.shard_offset of 50257 over ["tensor"] part 25152
+      }
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$size, StrArrayAttr:$over, OptionalAttr<I64Attr>:$part);
+  let results = (outs FSDP_ScalarI64:$offset);
+  let assemblyFormat = "`of` $size `over` $over (`part` $part^)? attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// How many consecutive elements of the dimension a rank has, padding included.
+    int64_t getPartSize();
+  }];
+}
+
 #endif // FSDP_LOCAL_OPS_TD

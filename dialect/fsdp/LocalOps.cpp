@@ -150,9 +150,11 @@ static LogicalResult verifyShard(Operation *op, int64_t size, ArrayAttr over, st
 
 LogicalResult ShardIndicesOp::verify() { return verifyShard(*this, getSize(), getOver(), getPart()); }
 LogicalResult ShardSizeOp::verify() { return verifyShard(*this, getSize(), getOver(), getPart()); }
+LogicalResult ShardOffsetOp::verify() { return verifyShard(*this, getSize(), getOver(), getPart()); }
 
 int64_t ShardIndicesOp::getPartSize() { return getPart() ? *getPart() : ceilPart(*this, getSize(), getOver()); }
 int64_t ShardSizeOp::getPartSize() { return getPart() ? *getPart() : ceilPart(*this, getSize(), getOver()); }
+int64_t ShardOffsetOp::getPartSize() { return getPart() ? *getPart() : ceilPart(*this, getSize(), getOver()); }
 
 nn::ShardingRule ShardIndicesOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
 int64_t ShardIndicesOp::getIndexBound(unsigned) { return getSize(); }

@@ -20,8 +20,19 @@ public:
   virtual Value renumber(Value indices) = 0;
   /// How many instances this rank has, padding not counted: a tensor<i64>.
   virtual Value count() = 0;
+  /// The number in the whole factor of this rank's first instance: a tensor<i64>.
+  virtual Value offset() = 0;
+  /// How many instances the whole factor has.
+  virtual int64_t getSize() const = 0;
+  /// `value`, of which dimension `dim` is the factor, with `fill` in the padding along it, if there is any.
+  virtual Value masked(Value value, int64_t dim, double fill) = 0;
+  /// False where one rank has all instances, and padding behind them.
+  virtual bool isShared() const = 0;
   /// The elementwise sum or maximum of `value` over the ranks.
   virtual Value allReduce(Value value, Reduction kind) = 0;
+  /// The elementwise sum of `value` over the ranks that have instances before those of this one, or behind them; 0 where
+  /// there is no such rank.
+  virtual Value sumOfOthers(Value value, bool behind) = 0;
 };
 
 } // namespace mlir::nn

@@ -13,11 +13,12 @@ class NN_SumOf<string operand, string result>
 // The last dimension of `x` is a row; all others count rows.
 
 def NN_SoftmaxOp : NN_ComputeOp<"softmax", [
-    DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["x", "y"]>],
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<SplitOpInterface>,
+    AllTypesMatch<["x", "y"]>],
     ["getKernelCall", "getInPlacePairs", "getPrecisionClass"]> {
   let summary = "Exponentials of each row, divided by their sum";
   let description = [{
-    `exp(x - max) / sum(exp(x - max))` over the last dimension, which is not sharded.
+    `exp(x - max) / sum(exp(x - max))` over the last dimension. Ranks with parts of a row exchange its maximum and its sum.
 
     Constraints:
     - (C1) `x` has a last dimension.
@@ -34,7 +35,8 @@ def NN_SoftmaxOp : NN_ComputeOp<"softmax", [
 }
 
 def NN_LayerNormOp : NN_ComputeOp<"layer_norm", [
-    DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["x", "y"]>,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<SplitOpInterface>,
+    AllTypesMatch<["x", "y"]>,
     AllTypesMatch<["scale", "bias"]>, AllTypesMatch<["mean", "rstd"]>],
     ["getKernelCall", "getInPlacePairs", "getPrecisionClass"]> {
   let summary = "Rows of mean 0 and variance 1, scaled and shifted";
@@ -66,7 +68,7 @@ def NN_LayerNormOp : NN_ComputeOp<"layer_norm", [
 }
 
 def NN_LayerNormGradOp : NN_ComputeOp<"layer_norm_grad", [
-    AllTypesMatch<["x", "d_y", "d_x"]>, AllTypesMatch<["mean", "rstd"]>,
+    DeclareOpInterfaceMethods<SplitOpInterface>, AllTypesMatch<["x", "d_y", "d_x"]>, AllTypesMatch<["mean", "rstd"]>,
     NN_SumOf<"scale", "d_scale">, NN_SumOf<"scale", "d_bias">],
     ["getKernelCall", "getInPlacePairs"]> {
   let summary = "Cotangents of the operands of a layer norm";
@@ -98,7 +100,8 @@ def NN_LayerNormGradOp : NN_ComputeOp<"layer_norm_grad", [
 }
 
 def NN_RmsNormOp : NN_ComputeOp<"rms_norm", [
-    DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["x", "y"]>],
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<SplitOpInterface>,
+    AllTypesMatch<["x", "y"]>],
     ["getKernelCall", "getInPlacePairs", "getPrecisionClass"]> {
   let summary = "Rows of mean square 1, scaled";
   let description = [{
@@ -128,7 +131,7 @@ def NN_RmsNormOp : NN_ComputeOp<"rms_norm", [
 }
 
 def NN_RmsNormGradOp : NN_ComputeOp<"rms_norm_grad", [
-    AllTypesMatch<["x", "d_y", "d_x"]>, NN_SumOf<"scale", "d_scale">],
+    DeclareOpInterfaceMethods<SplitOpInterface>, AllTypesMatch<["x", "d_y", "d_x"]>, NN_SumOf<"scale", "d_scale">],
     ["getKernelCall", "getInPlacePairs"]> {
   let summary = "Cotangents of the operands of an RMS norm";
   let description = [{

@@ -100,7 +100,7 @@ def NN_CrossEntropyGradOp : NN_ComputeOp<"cross_entropy_grad",
   let hasVerifier = 1;
 }
 
-def NN_ArgmaxOp : NN_ComputeOp<"argmax", [], ["getPrecisionClass"]> {
+def NN_ArgmaxOp : NN_ComputeOp<"argmax", [DeclareOpInterfaceMethods<SplitOpInterface>], ["getPrecisionClass"]> {
   let summary = "Index of the largest element of each row";
   let description = [{
     The position along the last dimension of the first largest element.

@@ -89,7 +89,7 @@ ShardingRule PartialCrossEntropyOp::getShardingRule() {
   return rowRule(*this, getLogits().getType(), FactorKind::whole);
 }
 ShardingRule ArgmaxOp::getShardingRule() {
-  return rowRule(*this, getInput().getType(), FactorKind::whole);
+  return rowRule(*this, getInput().getType(), FactorKind::combined);
 }
 
 Linearity EinsumOp::getLinearity() { return Linearity::product; }

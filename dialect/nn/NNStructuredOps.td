@@ -144,15 +144,16 @@ def NN_ReduceOp : NN_ComputeOp<"reduce", [DeclareOpInterfaceMethods<Differentiab
 }
 
 def NN_ScanSumOp : NN_ComputeOp<"scan_sum", [
-    DeclareOpInterfaceMethods<DifferentiableOpInterface>, AllTypesMatch<["input", "result"]>],
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<SplitOpInterface>,
+    AllTypesMatch<["input", "result"]>],
     ["getKernelCall", "getInPlacePairs", "getPrecisionClass"], ["getLinearity"]> {
   let summary = "Cumulative sum along a dimension";
   let description = [{
     Each element of the result is the sum of the elements of the input from the first one to that at its own
     position along `along`; with `exclusive` the element itself is left out, so that the first is 0. With
     `reverse` sums begin at the last element. They are computed in f32 (f64 for f64), in that
-    order, and each is rounded once to the element type. That dimension is not
-    sharded. The cotangent is the cumulative sum of the result's cotangent in the other direction.
+    order, and each is rounded once to the element type. Ranks with parts of that
+    dimension add what those before them (after them with `reverse`) sum up to. The cotangent is the cumulative sum of the result's cotangent in the other direction.
 
     Constraints:
     - (C1) the notation has a name for each dimension, with single spaces between them.

@@ -77,7 +77,7 @@ LogicalResult RmsNormGradOp::verify() {
 
 namespace {
 
-/// The factors of tensors with rows: one per dimension of the rows, and the row, which stays whole.
+/// The factors of tensors with rows: one per dimension of the rows, and the row, which is combined where it is split.
 struct RowFactors {
   ShardingRule rule;
   /// Of `x` and what has its shape, of a statistic of each row, of a vector as long as a row.
@@ -87,7 +87,7 @@ struct RowFactors {
     for (int64_t dim = 0; dim < x.getRank(); ++dim) {
       bool last = dim + 1 == x.getRank();
       rule.factors.push_back({last ? "row" : "d" + std::to_string(dim), x.getDimSize(dim),
-                              last ? FactorKind::whole : rowsKind});
+                              last ? FactorKind::combined : rowsKind});
       whole.push_back({dim});
       (last ? row : rows).push_back({dim});
     }

@@ -49,7 +49,7 @@ ShardingRule ScanSumOp::getShardingRule() {
   ShardingRule rule = ShardingRule::elementwise(*this);
   for (auto [factor, name] : llvm::zip_equal(rule.factors, namesIn(getNotation())))
     factor.name = name.str();
-  rule.factors[getDim()].kind = FactorKind::whole;
+  rule.factors[getDim()].kind = FactorKind::combined;
   return rule;
 }
 

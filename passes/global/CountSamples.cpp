@@ -200,7 +200,7 @@ LogicalResult SampleCounter::visit(nn::ShardingRuleOpInterface op) {
   for (auto [index, factor] : llvm::enumerate(rule.factors)) {
     if (rowsOfFactor[index] == 0 || (factor.kind == nn::FactorKind::parallel && !factor.indexed))
       continue;
-    if (factor.kind == nn::FactorKind::whole || factor.indexed)
+    if (factor.kind == nn::FactorKind::whole || factor.kind == nn::FactorKind::combined || factor.indexed)
       return warn(op) << "'" << op->getName() << "' needs all samples of a batch along '"
                       << factor.name << "', where invalid samples cannot be excluded";
     if (failed(addMask(op, index, rule, rowsOfFactor)))

@@ -112,8 +112,11 @@ static bool leavesParts(const ShardingRule &rule, ArrayRef<int64_t> parts) {
 
 bool OpSplit::admits(const ShardingRule &rule, const DimFactors &dim, ArrayRef<int64_t> sizes, bool overMicrobatches,
                      bool mayCut) {
-  // Which samples a microbatch has is not known before it runs: indices cannot be renumbered.
-  if (overMicrobatches && llvm::any_of(dim, [&](int64_t factor) { return rule.factors[factor].indexed; }))
+  // Which samples a microbatch has is not known before it runs: indices cannot be renumbered. Nor are there values of several
+  // microbatches at once, to be combined.
+  if (overMicrobatches && llvm::any_of(dim, [&](int64_t factor) {
+        return rule.factors[factor].indexed || rule.factors[factor].kind == FactorKind::combined;
+      }))
     return false;
   std::optional<SmallVector<FactorPart, 2>> split = distribute(rule, dim, sizes, mayCut);
   if (!split)

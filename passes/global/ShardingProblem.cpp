@@ -182,7 +182,9 @@ void ShardingProblem::addOp(Operation *op) {
   node.kind = kindOf(op, *rule->second);
   for (const nn::Factor &factor : rule->second->factors) {
     const bool isWhole = factor.kind == nn::FactorKind::whole;
-    node.factors.push_back({factor.size, !isReduced(factor) && !isWhole, /*blocked=*/isWhole});
+    // Parts of rows take collectives, as parts of a sum do: what takes none goes first.
+    const bool isCombined = factor.kind == nn::FactorKind::combined && !factor.indexed;
+    node.factors.push_back({factor.size, !isReduced(factor) && !isWhole && !isCombined, /*blocked=*/isWhole});
   }
   for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule->second->operands)) {
     node.operands.push_back(numbers.lookup(operand));

@@ -32,6 +32,13 @@ inline void shard_size(Context &c, int stream, const char *name, std::int64_t si
       c, stream, name, reads(), writes(count), [size](std::int64_t *count) { *count = size; }, Work{"shard_size"});
 }
 
+/// offset = the first element of the dimension that this rank has.
+inline void shard_offset(Context &c, int stream, const char *name, std::int64_t first, ArenaSpan<std::int64_t> offset) {
+  launch(
+      c, stream, name, reads(), writes(offset), [first](std::int64_t *offset) { *offset = first; },
+      Work{"shard_offset"});
+}
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_KERNELS_INDEXSHARD_H

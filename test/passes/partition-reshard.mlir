@@ -6,12 +6,12 @@
 // RUN: sed s/fsdp\"=4/fsdp\"=1/ %s > %t.1.mlir
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.1.mlir %t.one
 
-// CHECK: remark: 'nn.argmax' takes '{{.*}}' in another sharding: all_gather over ["fsdp"] of 120 bytes
+// CHECK: remark: 'nn.slice' takes '{{.*}}' in another sharding: all_gather over ["fsdp"] of 120 bytes
 // CHECK: remark: 'fsdp.constraint' takes '{{.*}}' in another sharding: all_gather over ["fsdp"] of 120 bytes
 // CHECK: remark: 'fsdp.constraint' takes '{{.*}}' in another sharding: all_slice over ["fsdp"] of 0 bytes
 // CHECK-LABEL: fsdp.segment @train
 // CHECK: %[[WHOLE:.*]] = fsdp.all_gather %{{.*}} dim 1 over ["fsdp"] : tensor<3x3xf32> -> tensor<3x10xf32>
-// CHECK-NEXT: nn.argmax %[[WHOLE]] : tensor<3x10xf32> -> tensor<3xi32>
+// CHECK-NEXT: nn.slice %[[WHOLE]] dim 1 start 3 : tensor<3x10xf32> -> tensor<3x4xf32>
 // CHECK: fsdp.all_slice %{{.*}} dim 0 over ["fsdp"] : tensor<10x3xf32> -> tensor<3x3xf32>
 // CHECK: %[[NAN:.*]] = arith.divf
 // CHECK-COUNT-2: fsdp.mask_padding {{.*}} dim 0 of 10
@@ -22,12 +22,11 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %x = fsdp.input "x" sample_dim 1 : tensor<6x10xf32>
   %w = fsdp.read @w : tensor<6x3xf32>
   %z = nn.einsum "ib,io->ob" %x, %w : (tensor<6x10xf32>, tensor<6x3xf32>) -> tensor<3x10xf32>
-  // Which sample is the largest of the batch: needs all of it.
-  %a = nn.argmax %z : tensor<3x10xf32> -> tensor<3xi32>
-  %ids = arith.sitofp %a : tensor<3xi32> to tensor<3xf32>
-  %id = nn.reduce sum "o ->" %ids : tensor<3xf32> -> tensor<f64>
+  // Some samples of the batch: needs all of it.
+  %a = nn.slice %z dim 1 start 3 : tensor<3x10xf32> -> tensor<3x4xf32>
+  %some = nn.reduce sum "o b ->" %a : tensor<3x4xf32> -> tensor<f64>
   %one = arith.constant dense<1.0> : tensor<f64>
-  fsdp.metric "largest" %id over %one
+  fsdp.metric "some" %some over %one
   // Whole, and then split again.
   %t = nn.rearrange "o b -> b o" %z : tensor<3x10xf32> -> tensor<10x3xf32>
   %g = fsdp.constraint %t <@mesh, [{}, {}]> : tensor<10x3xf32>

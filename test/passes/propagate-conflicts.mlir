@@ -3,18 +3,18 @@
 // RUN: fsdp-opt %s --split-input-file --fsdp-propagate | FileCheck %s
 // RUN: fsdp-opt %s --split-input-file --fsdp-propagate | fsdp-opt --split-input-file --fsdp-propagate | FileCheck %s
 
-// argmax needs all samples; the product beside it does not.
+// slice needs all samples; the product beside it does not.
 // CHECK: %[[X:.*]] = fsdp.input
 // CHECK: %[[WHOLE:.*]] = fsdp.reshard %[[X]] <@mesh, [{}, {}]> {{.*}}[{}, {}]
-// CHECK-NEXT: nn.argmax %[[WHOLE]]
-// CHECK-NEXT: nn.argmax %[[WHOLE]]
+// CHECK-NEXT: nn.slice %[[WHOLE]]
+// CHECK-NEXT: nn.slice %[[WHOLE]]
 // CHECK-NEXT: arith.mulf %[[X]], %[[X]]
 // CHECK-NOT: fsdp.reshard
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 1 : tensor<3x8xf32>
-  %a = nn.argmax %x : tensor<3x8xf32> -> tensor<3xi32>
-  %b = nn.argmax %x : tensor<3x8xf32> -> tensor<3xi32>
+  %a = nn.slice %x dim 1 start 0 : tensor<3x8xf32> -> tensor<3x2xf32>
+  %b = nn.slice %x dim 1 start 5 : tensor<3x8xf32> -> tensor<3x2xf32>
   %m = arith.mulf %x, %x : tensor<3x8xf32>
 }
 

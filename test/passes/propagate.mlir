@@ -70,7 +70,7 @@ fsdp.step @evaluate evaluate {
 // GROUPS: nn.rearrange "b s -> (b s)" {{.*}} [#fsdp.sharding<@mesh, [{"fsdp"}]>]
 // GROUPS: nn.rearrange "b s -> (s b)" {{.*}} [#fsdp.sharding<@mesh, [{}]>]
 // GROUPS: nn.rearrange "c s -> (c s)" {{.*}} [#fsdp.sharding<@mesh, [{}]>]
-// GROUPS: nn.argmax {{.*}} [#fsdp.sharding<@mesh, [{}]>]
+// GROUPS: nn.slice {{.*}} [#fsdp.sharding<@mesh, [{}, {}]>]
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.step @evaluate evaluate {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x3xf32>
@@ -79,7 +79,7 @@ fsdp.step @evaluate evaluate {
   %u = fsdp.input "u" sample_dim 0 : tensor<10x3xf32>
   %v = nn.rearrange "c s -> (c s)" %u : tensor<10x3xf32> -> tensor<30xf32>
   %t = fsdp.input "t" sample_dim 1 : tensor<3x8xf32>
-  %a = nn.argmax %t : tensor<3x8xf32> -> tensor<3xi32>
+  %a = nn.slice %t dim 1 start 0 : tensor<3x8xf32> -> tensor<3x4xf32>
 }
 
 //--- constraint.mlir
@@ -125,22 +125,21 @@ fsdp.step @evaluate evaluate {
 //--- otherwise-split.mlir
 // Partial sums that are split otherwise than their sum are completed where they are moved, so that no part is
 // counted twice.
-// OTHERWISE: nn.reduce {{.*}} [#fsdp.sharding<@mesh, [{"data"}], unreduced = {"fsdp"}>]
-// OTHERWISE: nn.rms_norm_grad {{.*}} #fsdp.sharding<@mesh, [{}], unreduced = {"fsdp"}>]
-// OTHERWISE: arith.addf {{.*}} [#fsdp.sharding<@mesh, [{"data"}]>]
+// OTHERWISE: nn.reduce {{.*}} [#fsdp.sharding<@mesh, [{"data"}, {}], unreduced = {"fsdp"}>]
+// OTHERWISE: nn.embedding_grad {{.*}} [#fsdp.sharding<@mesh, [{}, {}], unreduced = {"fsdp"}>]
+// OTHERWISE: arith.addf {{.*}} [#fsdp.sharding<@mesh, [{"data"}, {}]>]
 fsdp.mesh @mesh <["data"=2, "fsdp"=2]>
 fsdp.step @evaluate evaluate {
-  %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
-  %r = fsdp.input "r" sample_dim 0 : tensor<8xf32>
-  %d = fsdp.input "d" sample_dim 0 : tensor<8x4xf32>
-  %scale = arith.constant dense<1.0> : tensor<4xf32>
-  %xs = fsdp.constraint %x <@mesh, [{"fsdp"}, {"data"}]> : tensor<8x4xf32>
-  %rs = fsdp.constraint %r <@mesh, [{"fsdp"}]> : tensor<8xf32>
-  %ds = fsdp.constraint %d <@mesh, [{"fsdp"}, {}]> : tensor<8x4xf32>
-  %a = nn.reduce sum "b r -> r" %xs : tensor<8x4xf32> -> tensor<4xf32>
-  %dx, %e = nn.rms_norm_grad %ds, %scale, %rs, %ds : tensor<8x4xf32>, tensor<4xf32>, tensor<8xf32>
-  %s = arith.addf %a, %e : tensor<4xf32>
-  %sum = nn.reduce sum "r ->" %s : tensor<4xf32> -> tensor<f64>
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x4x1xf32>
+  %i = fsdp.input "i" sample_dim 0 : tensor<8xi32>
+  %d = fsdp.input "d" sample_dim 0 : tensor<8x1xf32>
+  %xs = fsdp.constraint %x <@mesh, [{"fsdp"}, {"data"}, {}]> : tensor<8x4x1xf32>
+  %is = fsdp.constraint %i <@mesh, [{"fsdp"}]> : tensor<8xi32>
+  %ds = fsdp.constraint %d <@mesh, [{"fsdp"}, {}]> : tensor<8x1xf32>
+  %a = nn.reduce sum "b r w -> r w" %xs : tensor<8x4x1xf32> -> tensor<4x1xf32>
+  %e = nn.embedding_grad partial %is, %ds : tensor<8xi32>, tensor<8x1xf32> -> tensor<4x1xf32>
+  %s = arith.addf %a, %e : tensor<4x1xf32>
+  %sum = nn.reduce sum "r w ->" %s : tensor<4x1xf32> -> tensor<f64>
   %weight = arith.constant dense<1.0> : tensor<f64>
   fsdp.loss %sum over %weight
 }

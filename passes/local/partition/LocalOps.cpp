@@ -187,54 +187,6 @@ void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local,
   values.define(op.getResult(), {mean, values.sharding(dims), SmallVector<Padding, 4>(padding)});
 }
 
-namespace {
-
-/// The ranks over `axes`, which share a factor of `size` instances, padded to `padded`.
-class RankShards : public nn::FactorShards {
-public:
-  RankShards(OpBuilder &builder, LocalValues &values, int64_t size, int64_t padded, ArrayRef<StringAttr> axes,
-             Location loc)
-      : builder(builder), values(values), size(size), padded(padded), axes(axes), loc(loc) {}
-
-  Value renumber(Value indices) override { return values.shardIndices(indices, size, padded, axes, loc); }
-  Value count() override { return values.shardSize(size, padded, axes, loc); }
-  Value allReduce(Value value, nn::Reduction kind) override {
-    assert(kind != nn::Reduction::mean && "ranks may have different numbers of instances");
-    if (axes.empty())
-      return value; // padded, on one rank
-    return AllReduceOp::create(builder, loc, kind == nn::Reduction::max ? ReduceKind::max : ReduceKind::sum, value,
-                               values.axisArray(values.inMeshOrder(axes)));
-  }
-
-private:
-  OpBuilder &builder;
-  LocalValues &values;
-  int64_t size, padded;
-  ArrayRef<StringAttr> axes;
-  Location loc;
-};
-
-} // namespace
-
-void StepPartitioner::convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor,
-                                   ArrayRef<StringAttr> axes, ArrayRef<LocalValue> operands) {
-  RankShards shards(builder, values, rule.factors[factor].size, padded.lookup(op, rule, factor), axes, op->getLoc());
-  SmallVector<Type> types;
-  for (Value global : op->getResults())
-    types.push_back(values.localType(global, shardings.lookup(global)));
-  SmallVector<Value> locals;
-  for (const LocalValue &operand : operands)
-    locals.push_back(operand.value);
-  SmallVector<Value> results = cast<nn::SplitOpInterface>(op).buildSplit(builder, locals, types, shards);
-  for (auto [global, result, tensor] : llvm::zip_equal(op->getResults(), results, rule.results)) {
-    SmallVector<Padding, 4> padding = paddingOf(op, rule, operands, tensor);
-    for (auto [dim, factors] : llvm::enumerate(tensor))
-      if (llvm::is_contained(factors, factor))
-        padding[dim] = Padding::zeros;
-    values.define(global, {result, shardings.lookup(global), padding});
-  }
-}
-
 void StepPartitioner::convertCompute(Operation *op) {
   nn::ShardingRule rule = cast<nn::ShardingRuleOpInterface>(op).getShardingRule();
   OpSplit split = shardings.split(op, rule);
@@ -248,8 +200,9 @@ void StepPartitioner::convertCompute(Operation *op) {
   }
   maskPadding(op, rule, split, operands);
   for (auto [factor, info] : llvm::enumerate(rule.factors))
-    if (info.indexed && (mesh.getSize(split.getAxes(factor)) > 1 || padded.lookup(op, rule, factor) != info.size))
-      return convertSplit(op, rule, factor, split.getAxes(factor), operands);
+    if ((info.indexed || info.kind == nn::FactorKind::combined) &&
+        (mesh.getSize(split.getAxes(factor)) > 1 || padded.lookup(op, rule, factor) != info.size))
+      return convertSplit(op, rule, factor, split, operands);
 
   Operation *local = op->clone();
   local->removeAttr(FSDPDialect::shardingsAttrName);

@@ -104,6 +104,14 @@ Value LocalValues::shardSize(int64_t size, int64_t padded, ArrayRef<StringAttr> 
   return count;
 }
 
+Value LocalValues::shardOffset(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc) {
+  Value &offset = shardOffsets[{size, padded}][axisArray(axes)];
+  if (!offset)
+    offset = ShardOffsetOp::create(builder, loc, RankedTensorType::get({}, builder.getI64Type()),
+                                   builder.getI64IntegerAttr(size), axisArray(axes), partAttr(size, padded, axes));
+  return offset;
+}
+
 //===----------------------------------------------------------------------===//
 // Padding
 //===----------------------------------------------------------------------===//

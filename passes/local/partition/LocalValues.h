@@ -71,6 +71,8 @@ public:
   Value shardIndices(Value indices, int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
   /// How many elements of such a dimension this rank has.
   Value shardSize(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
+  /// Which is the first of them.
+  Value shardOffset(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
   /// Partial sums are scattered over ranks in each microbatch, and the parts added up; else the other way round.
   bool scatterEach = false;
   /// False after a diagnostic: an op needs a value of several microbatches at once.
@@ -110,7 +112,7 @@ private:
   DenseMap<Value, Value> microbatchSums;
   /// By size and padded size.
   std::map<std::pair<int64_t, int64_t>, DenseMap<std::pair<Value, Attribute>, Value>> shardIndicesOf;
-  std::map<std::pair<int64_t, int64_t>, DenseMap<Attribute, Value>> shardSizes;
+  std::map<std::pair<int64_t, int64_t>, DenseMap<Attribute, Value>> shardSizes, shardOffsets;
   DenseMap<Value, LocalValue> defined;
   DenseMap<std::pair<Value, Attribute>, LocalValue> resharded;
   /// What a value was made of besides that which its op left.

@@ -53,8 +53,8 @@ private:
   void localizeSamples(MaskSamplesOp op, int64_t size, ShardingAttr sharding);
   void localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sharding);
   void convertCompute(Operation *op);
-  /// Replaces `op`, split along its indexed factor `factor`, by what it says that a rank computes.
-  void convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor, ArrayRef<StringAttr> axes,
+  /// Replaces `op`, split along its factor `factor`, by what it says that a rank computes (SplitOpInterface).
+  void convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor, const OpSplit &split,
                     ArrayRef<LocalValue> operands);
   /// An op on scalars without a sharding rule: the same on every rank.
   void convertScalar(Operation *op);

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__global__ void writeSize(std::int64_t size, std::int64_t *count) { *count = size; }
+__global__ void writeNumber(std::int64_t number, std::int64_t *to) { *to = number; }
 
 template <class Id>
 cudaError_t shardIndices(IndexShard shard, const Id *indices, Id *own, WorkStream stream) {
@@ -51,7 +51,12 @@ cudaError_t shard_indices(IndexShard shard, const std::int64_t *indices, std::in
 
 cudaError_t shard_size(std::int64_t size, std::int64_t *count, cudaStream_t stream) {
   FSDP_NOTE_WORK();
-  return launchKernel(writeSize, dim3(1), 1, 0, stream, size, count);
+  return launchKernel(writeNumber, dim3(1), 1, 0, stream, size, count);
+}
+
+cudaError_t shard_offset(std::int64_t first, std::int64_t *offset, cudaStream_t stream) {
+  FSDP_NOTE_WORK();
+  return launchKernel(writeNumber, dim3(1), 1, 0, stream, first, offset);
 }
 
 } // namespace fsdp::rt

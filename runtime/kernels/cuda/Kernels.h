@@ -109,6 +109,8 @@ cudaError_t shard_indices(IndexShard shard, const std::int32_t *indices, std::in
 cudaError_t shard_indices(IndexShard shard, const std::int64_t *indices, std::int64_t *own, WorkStream stream);
 /// *count = size: how many elements of a dimension this rank has.
 cudaError_t shard_size(std::int64_t size, std::int64_t *count, cudaStream_t stream);
+/// *offset = first: the first element of a dimension that this rank has.
+cudaError_t shard_offset(std::int64_t first, std::int64_t *offset, cudaStream_t stream);
 
 //===----------------------------------------------------------------------===//
 // The end of a step

@@ -158,7 +158,7 @@ fsdp.program @p role {} {
 
 // -----
 
-// shard_indices and shard_size C1: a dimension of a size, distinct axes of the mesh.
+// shard_indices, shard_size and shard_offset C1: a dimension of a size, distinct axes of the mesh.
 
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.program @p role {} {
@@ -202,7 +202,27 @@ fsdp.program @p role {} {
 
 // -----
 
-// shard_indices and shard_size C2: a part is given where the dimension is padded.
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{is for a dimension of 0 elements, expected 1 to 2^48}}
+    %n = fsdp.shard_offset of 0 over ["fsdp"]
+  }
+}
+
+// -----
+
+// shard_indices, shard_size and shard_offset C2: a part is given where the dimension is padded.
+
+fsdp.mesh @mesh <["fsdp"=4]>
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{is for parts of 3 elements, expected 4 to 2^48; leave 'part' out where a dimension is not padded}}
+    %n = fsdp.shard_offset of 10 over ["fsdp"] part 3
+  }
+}
+
+// -----
 
 fsdp.mesh @mesh <["fsdp"=4]>
 fsdp.program @p role {} {

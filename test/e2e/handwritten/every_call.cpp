@@ -60,6 +60,7 @@ void step(Context &c) {
   embedding(c, 0, "embedding of a part", EmbeddingShape{2, 2, 2, true}, p, label, g);
   shard_indices(c, 0, "shard_indices", IndexShard{2, 3, 2, 1}, label, label);
   shard_size(c, 0, "shard_size", 2, wide_label);
+  shard_offset(c, 0, "shard_offset", 2, wide_label);
   rope(c, 0, "rope", RopeShape{1, 2, 1, 2, 10000, false}, p, g);
   scan_sum(c, 0, "scan_sum", ScanShape{2, 2, 1, false, true}, p, g);
   dropout(c, 0, "dropout", DropoutMask<2>{0.5, hashName("drop"), 8, {{2, 4}, {2, 1}}}, state, p, g);

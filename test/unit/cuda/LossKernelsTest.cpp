@@ -180,6 +180,9 @@ TYPED_TEST(LossKernels, PartsOfClassesAreTheCpus) {
     Device<Label> labels_(labels);
     Device<std::int64_t> count_(1);
     Device<float> top_(shape.rows), sum_(shape.rows), picked_(shape.rows), upstream_(upstream), exact(logSumExp);
+    Device<std::int64_t> first_(1);
+    OK(shard_offset(1 - classes, first_, this->stream));
+    EXPECT_EQ(first_.values(), std::vector<std::int64_t>{1 - classes});
     OK(shard_size(classes, count_, this->stream));
     OK(partial_cross_entropy(shape, logits_, labels_, count_, top_, sum_, picked_, this->stream));
     EXPECT_EQ(top_.floats(), top);

@@ -118,7 +118,7 @@ TEST_F(ShardingRuleTest, RepeatAndReduce) {
 
 TEST_F(ShardingRuleTest, ScanSum) {
   const char *scan = R"(nn.scan_sum "b s d" along "s" %a : tensor<2x3x5xbf16>)";
-  EXPECT_EQ(rule(scan, {"tensor<2x3x5xbf16>"}), "[b:2 s:3! d:5] -> [b:2 s:3! d:5]");
+  EXPECT_EQ(rule(scan, {"tensor<2x3x5xbf16>"}), "[b:2 s:3& d:5] -> [b:2 s:3& d:5]");
   EXPECT_EQ(cost(scan, {"tensor<2x3x5xbf16>"}), "30 flops 60 read 60 written");
 }
 
@@ -143,7 +143,7 @@ TEST_F(ShardingRuleTest, Rows) {
   EXPECT_EQ(cost(partial, {"tensor<8x10xbf16>", "tensor<8xi32>", "tensor<i64>"}),
             "320 flops 200 read 96 written");
   EXPECT_EQ(rule("nn.argmax %a : tensor<2x3x4xf32> -> tensor<2x3xi32>", {"tensor<2x3x4xf32>"}),
-            "[d0:2 d1:3 d2:4!] -> [d0:2 d1:3]");
+            "[d0:2 d1:3 d2:4&] -> [d0:2 d1:3]");
 }
 
 TEST_F(ShardingRuleTest, Norms) {
@@ -152,20 +152,20 @@ TEST_F(ShardingRuleTest, Norms) {
       rule("%y, %m, %r = nn.layer_norm %a, %b, %b eps 0.1 : tensor<8x4x10xf32>, tensor<10xf32> "
            "-> tensor<8x4xf32>",
            {x, row}),
-      "[d0:8 d1:4 row:10!], [row:10!], [row:10!] -> [d0:8 d1:4 row:10!], [d0:8 d1:4], "
+      "[d0:8 d1:4 row:10&], [row:10&], [row:10&] -> [d0:8 d1:4 row:10&], [d0:8 d1:4], "
       "[d0:8 d1:4]");
   // Rows are summed away for the gradients of the parameters only.
   EXPECT_EQ(rule("%x, %s, %b2 = nn.layer_norm_grad %a, %b, %c, %c, %a : tensor<8x4x10xf32>, "
                  "tensor<10xf32>, tensor<8x4xf32>",
                  {x, row, rows}),
-            "[d0:8+ d1:4+ row:10!], [row:10!], [d0:8+ d1:4+], [d0:8+ d1:4+], [d0:8+ d1:4+ row:10!] "
-            "-> [d0:8+ d1:4+ row:10!], [row:10!], [row:10!]");
+            "[d0:8+ d1:4+ row:10&], [row:10&], [d0:8+ d1:4+], [d0:8+ d1:4+], [d0:8+ d1:4+ row:10&] "
+            "-> [d0:8+ d1:4+ row:10&], [row:10&], [row:10&]");
   EXPECT_EQ(rule("%x, %s = nn.rms_norm_grad %a, %b, %c, %a : tensor<8x4x10xf32>, tensor<10xf32>, "
                  "tensor<8x4xf32>",
                  {x, row, rows}),
-            "[d0:8+ d1:4+ row:10!], [row:10!], [d0:8+ d1:4+], [d0:8+ d1:4+ row:10!] -> "
-            "[d0:8+ d1:4+ row:10!], [row:10!]");
-  EXPECT_EQ(rule("nn.softmax %a : tensor<10xf32>", {row}), "[row:10!] -> [row:10!]");
+            "[d0:8+ d1:4+ row:10&], [row:10&], [d0:8+ d1:4+], [d0:8+ d1:4+ row:10&] -> "
+            "[d0:8+ d1:4+ row:10&], [row:10&]");
+  EXPECT_EQ(rule("nn.softmax %a : tensor<10xf32>", {row}), "[row:10&] -> [row:10&]");
 }
 
 TEST_F(ShardingRuleTest, AttentionAndLookups) {

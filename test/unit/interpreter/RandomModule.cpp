@@ -105,11 +105,11 @@ static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
   for (StringAttr axis : mesh.getAxisNames())
     if (axis == "data" || axis == "fsdp" || llvm::is_contained(options.batchAxes, axis.getValue()))
       axes.push_back(axis.str());
-  if (axes.size() > 1 && draw.chance(25)) {
+  if (axes.size() > 1 && draw.chance(30)) {
     std::shuffle(axes.begin(), axes.end(), draw.random);
     options.shardPatterns.assign({"*:flat(" + llvm::join(axes, "+") + ")"});
     options.minShardSize = 0;
-    if (draw.chance(60)) {
+    if (draw.chance(75)) {
       axes.resize(draw.between(1, static_cast<int64_t>(axes.size()) - 1));
       options.reshard = "axes:" + llvm::join(axes, "+");
     }

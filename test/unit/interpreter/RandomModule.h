@@ -92,6 +92,7 @@ private:
   Value ordered(const Var &x, StringRef dims);
   char resize(char dim, int64_t size);
   void contractRows();
+  Value splitRow(Value value, StringRef dims, char dim);
   void normalizeRows();
   void attend();
   Value splitHeads(Value queries);

@@ -66,6 +66,18 @@ void RandomStep::contractRows() {
       last);
 }
 
+/// Asks now and then for the rows along `dim` to be split, if they are not those of the batch.
+Value RandomStep::splitRow(Value value, StringRef dims, char dim) {
+  if (hasBatch(StringRef(&dim, 1)))
+    return value;
+  std::mt19937_64 others = random; // so that what a seed draws besides stays
+  random.seed(others());
+  if (chance(30))
+    value = split(value, dims, dim);
+  random = others;
+  return value;
+}
+
 void RandomStep::normalizeRows() {
   Var x = use();
   if (x.dims.empty())
@@ -75,23 +87,23 @@ void RandomStep::normalizeRows() {
   // The batch as a row, with a parameter of its length, is a rare case.
   if (hasBatch(row) && chance(80))
     return;
-  Value value = ordered(x, dims);
-  FloatAttr eps = builder.getF64FloatAttr(0.1);
+  Value value = splitRow(ordered(x, dims), dims, dims.back());
+  FloatAttr eps = builder.getF64FloatAttr(0.125); // as a constant of f32 it is the same number
   RankedTensorType type = typeOf(dims), rowsType = typeOf(rows);
+  Value y;
   switch (between(0, 2)) {
   case 0:
-    return add(nn::SoftmaxOp::create(builder, location(), type, value), dims);
+    y = nn::SoftmaxOp::create(builder, location(), type, value);
+    break;
   case 1:
-    return add(nn::LayerNormOp::create(builder, location(), TypeRange{type, rowsType, rowsType},
-                                       value, parameter(row), parameter(row), eps)
-                   .getY(),
-               dims);
+    y = nn::LayerNormOp::create(builder, location(), TypeRange{type, rowsType, rowsType}, value, parameter(row),
+                                parameter(row), eps)
+            .getY();
+    break;
   default:
-    return add(nn::RmsNormOp::create(builder, location(), TypeRange{type, rowsType}, value,
-                                     parameter(row), eps)
-                   .getY(),
-               dims);
+    y = nn::RmsNormOp::create(builder, location(), TypeRange{type, rowsType}, value, parameter(row), eps).getY();
   }
+  add(splitRow(y, dims, dims.back()), dims);
 }
 
 /// Asks now and then for the heads, dimension 1 of `queries`, to be split over an axis, so that groups and the heads of each take a
@@ -216,10 +228,11 @@ void RandomStep::accumulate() {
     return;
   names = StringRef(names).take_until([](char c) { return c == '-'; }).rtrim().str();
   auto flag = [&] { return chance(40) ? builder.getUnitAttr() : UnitAttr(); };
+  Value value = splitRow(x.value, x.dims, along[0]);
   UnitAttr exclusive = flag(), reverse = flag();
-  add(nn::ScanSumOp::create(builder, location(), typeOf(x.dims), builder.getStringAttr(names),
-                            builder.getStringAttr(along), x.value, exclusive, reverse),
-      x.dims);
+  Value sums = nn::ScanSumOp::create(builder, location(), typeOf(x.dims), builder.getStringAttr(names),
+                                     builder.getStringAttr(along), value, exclusive, reverse);
+  add(splitRow(sums, x.dims, along[0]), x.dims);
 }
 
 void RandomStep::drop() {

@@ -199,7 +199,7 @@ const std::set<S::Way> anySplit{S::even,         S::uneven,  S::empty, S::twoAxe
 
 const Impossible impossible[] = {
     {"*", "whole*", anySplit, "the op needs the factor whole"},
-    {"*", "* minor", anySplit, "parts of a merged dimension are parts of its major factor"},
+    {"*", "* minor", {S::uneven, S::empty, S::microbatches}, "a minor factor of a merged dimension is split where it divides, by ranks alone"},
     {"*", "* merged", {S::uneven, S::empty}, "parts of a merged dimension are rows of its major factor if that divides"},
     {"*", "*indexed*", {S::microbatches}, "which samples a microbatch has is known when it runs: indices cannot be renumbered"},
     {"*", "combined*", {S::microbatches}, "the parts of ranks are combined, not those of microbatches"},
@@ -245,7 +245,8 @@ std::vector<std::string> SplitCoverage::findGaps() const {
       if (ways[way] != 0 && reason)
         gaps.push_back("factor '" + row.factor + "' of " + row.op + " is split in the way '" + wayNames[way] +
                        "', which SplitCoverage.cpp says cannot be: " + reason);
-      if (ways[way] != 0 || reason)
+      // Minor factors are split only where the major one is split completely.
+      if (ways[way] != 0 || reason || StringRef(row.factor).ends_with(" minor"))
         continue;
       const bool isRare = ways[none] < kRareRow || rareWays.count(way);
       (isRare ? rareGaps : gaps)
