@@ -18,14 +18,14 @@ from ports import free_port
 from training import GOLDEN
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
-TIMEOUT = 2  # seconds, of --timeout
+TIMEOUT = 8  # seconds, of --timeout
 BOUND = 100  # seconds within which all processes of a job are gone: the timeout and the grace, on a machine that is busy
 FOREVER = 10**8  # steps
 # What a job whose rank 1 is stopped says: the parent, or another rank, misses the rank's heartbeat, or first another rank times out in its
 # collective. Over TCP rank 0 hears heartbeats from another process, which shares no memory with it: it knows of no latest action.
 HEARTBEAT = re.compile(r"(?:error|warning): rank 1: not responding: no heartbeat for \d+(?:\.\d)? s\b")
 WAITING = re.compile(r"; waiting in '[^']*', (collective \d+ over '[^']*'): rank ([02](?:, [02])?)")
-TIMED_OUT = re.compile(r"(?:error|warning): rank ([02]), '.*': timed out after 2 s in '.*', (collective \d+ over '.*'), waiting for rank 1\b.*; --timeout sets")
+TIMED_OUT = re.compile(r"(?:error|warning): rank ([02]), '.*': timed out after 8 s in '.*', (collective \d+ over '.*'), waiting for rank 1\b.*; --timeout sets")
 ACTION = re.compile(r" *-\d+\.\d{6}  rank \d+ +(host|\S+) +(under way|took \d+\.\d{6} s) +\S.*")
 
 

@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(
                           "to 1 (message 1)'"},
         Fault{"crossing", 1, "in a receive from this rank itself: neither goes on; let one of them send first, or use two "
                              "streams\n"},
-        Fault{"unsent", 1, "'receive of f32 x4 from 0 (message 1)', collective 5 over 'all axes'", nullptr, kTimeout}));
+        Fault{"unsent", 1, "'receive of f32 x4 from 0 (message 1)', collective 5 over 'all axes'", " over 'all axes', waiting for rank 1", kTimeout}));
 
 TEST_P(Faults, EndEveryRank) {
   Finished job = runRanksProgram("fsdp=3", GetParam().mode, GetParam().env);
