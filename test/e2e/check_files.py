@@ -280,7 +280,12 @@ def one_log_has_one_run(runs):
         record.write_text("of the first run")
         for words in ((), ("--save", runs.at("root")), ("--save", runs.at("root"), "--max-restarts=1")):
             runs.run("--log", log, *words, status=1, says="another run writes its log there")
-            runs.run("--log", log, "--communicator=tcp", *words, status=1, says="another run writes its log there")
+        launched = [subprocess.Popen(runs.command("--log", log, "--communicator=tcp"), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+                                     env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
+                                          "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(20000 + os.getpid() % 20000)}) for rank in range(2)]
+        said = "".join(rank.communicate(timeout=LIMIT)[1] for rank in launched)
+        expect([rank.returncode for rank in launched] == [1, 1] and said.count("another run writes its log there") == 1, said)
+        expect(sorted(runs.left()) == ["log", "log.flight-record.txt"], f"got {runs.left()}")
         expect(record.read_text() == "of the first run", "a run that was refused replaced the first run's record")
     finally:
         first.terminate()
