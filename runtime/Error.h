@@ -40,8 +40,17 @@ public:
     return found;
   }
 
+  /// The same error, of a run that is refused for the sake of another one: it leaves no flight record,
+  /// as the other run's stands in the same place.
+  Error asRefusal() const {
+    Error found(*this);
+    found.refusal_ = true;
+    return found;
+  }
+
   int status() const { return status_; }
   bool isByAll() const { return byAll_; }
+  bool isRefusal() const { return refusal_; }
   /// World rank, or -1 while nobody has said.
   int rank() const { return rank_; }
   /// Name of the launch (or phase of the driver) that failed, possibly empty.
@@ -56,7 +65,7 @@ private:
   const char *file_;
   int line_;
   int rank_ = -1;
-  bool byAll_ = false;
+  bool byAll_ = false, refusal_ = false;
   std::string action_;
 };
 

@@ -119,6 +119,13 @@ void AtomicFile::takeAttributes() {
   }
 }
 
+void AtomicFile::reserve(std::size_t bytes) {
+  if (temporary.empty())
+    return;
+  if (const int reason = system.resize(descriptor, bytes))
+    failed("write", reason);
+}
+
 void AtomicFile::write(const void *data, std::size_t bytes) {
   if (!temporary.empty()) {
     if (const int reason = system.write(descriptor, data, bytes, size))

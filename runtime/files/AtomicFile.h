@@ -24,6 +24,10 @@ public:
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
 
+  /// Takes the room for a file of `bytes` bytes, all of which are written next: a full disk is seen before it
+  /// gets any of them. Nothing for a stream.
+  void reserve(std::size_t bytes);
+
   /// Appends `bytes` bytes.
   void write(const void *data, std::size_t bytes);
 

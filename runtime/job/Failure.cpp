@@ -12,6 +12,7 @@ bool Failure::raise(const Error &error) noexcept {
   status_ = error.status() ? error.status() : kExitFailure;
   rank_ = error.rank();
   byAll_ = error.isByAll();
+  refusal_ = error.isRefusal();
   std::snprintf(action_, sizeof action_, "%s", error.action().c_str());
   std::snprintf(message_, sizeof message_, "%s", error.what());
   state_.store(2, std::memory_order_release);
@@ -28,7 +29,9 @@ Error Failure::error() const {
   for (int tries = 0; tries < 1000 && state_.load(std::memory_order_acquire) == 1; ++tries)
     sched_yield();
   Error error = Error(message_, status_).at(rank_, action_);
-  return byAll_ ? error.byAll() : error;
+  if (byAll_)
+    error = error.byAll();
+  return refusal_ ? error.asRefusal() : error;
 }
 
 } // namespace fsdp::rt

@@ -31,7 +31,7 @@ private:
   std::atomic<std::int32_t> recorded_{0};
   std::int32_t status_ = 0;
   std::int32_t rank_ = -1;
-  bool byAll_ = false;
+  bool byAll_ = false, refusal_ = false;
   char action_[128] = {};
   char message_[1792] = {};
 };

@@ -109,7 +109,8 @@ std::string describeHang(const SharedSegment &segment, int rank) {
 }
 
 void writeFlightRecord(const SharedSegment &segment, const std::string &path, int firstRank, int worldSize) {
-  if (path.empty() || !segment.failure().raised() || !segment.failure().claimRecord())
+  if (path.empty() || !segment.failure().raised() || segment.failure().error().isRefusal() ||
+      !segment.failure().claimRecord())
     return;
   std::vector<Found> all;
   int present = 0, lowest = -1;
@@ -138,6 +139,7 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
     if (const std::string folder = temporaryFolder() + "/"; name.compare(0, folder.size(), folder) == 0)
       makeTemporaryFolder();
     AtomicFile file{OutputPath(name)};
+    file.reserve(text.size());
     file.write(text.data(), text.size());
     file.commit();
     std::fprintf(stderr, "note: wrote the last actions of each rank to '%s'\n", printable(name).c_str());

@@ -241,7 +241,7 @@ struct ControlHeader {
 };
 
 struct FailureText {
-  std::int32_t rank, status, byAll;
+  std::int32_t rank, status, byAll, refusal;
   char action[128], message[1792];
 };
 static_assert(sizeof(ControlHeader) + sizeof(FailureText) <= ControlMessage::kMost);
@@ -253,6 +253,7 @@ static FailureText textOf(const Error &error) {
   text.rank = error.rank();
   text.status = error.status();
   text.byAll = error.isByAll();
+  text.refusal = error.isRefusal();
   std::snprintf(text.action, sizeof text.action, "%s", error.action().c_str());
   std::snprintf(text.message, sizeof text.message, "%s", error.what());
   return text;
@@ -262,10 +263,12 @@ static Error errorOf(const FailureText &text, int size) {
   // A status that means success, or that no process can end with, is none of a failure.
   const int status = std::clamp<int>(text.status, kExitFailure, 255);
   const int rank = text.rank >= 0 && text.rank < size ? text.rank : -1;
-  const Error error =
+  Error error =
       Error(printable({text.message, sizeof text.message}, sizeof text.message - 1), status)
           .at(rank, printable({text.action, sizeof text.action}, sizeof text.action - 1));
-  return text.byAll ? error.byAll() : error;
+  if (text.byAll)
+    error = error.byAll();
+  return text.refusal ? error.asRefusal() : error;
 }
 
 std::size_t ControlMessage::encode(Kind kind, const Error *error, char (&to)[kMost]) {

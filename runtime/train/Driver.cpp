@@ -104,6 +104,8 @@ public:
   }
 
   int run() {
+    if (job.rank() == 0) // before anything else may fail: what a failure leaves would take the place of that run's
+      requireNoLogOfARun(outputs.log);
     if (!checkpoints.resume())
       fillParameters();
     startState();

@@ -61,7 +61,8 @@ void requireNoLogOfARun(const OutputPath &output) {
   close(file);
   if (locked)
     throw Error("cannot write '" + output.name() +
-                "': another run writes its log there; wait for its end or choose another file");
+                "': another run writes its log there; wait for its end or choose another file")
+        .asRefusal();
 }
 
 LogFile::LogFile(const OutputPath &output, const std::vector<FileIdentity> &others,
@@ -113,7 +114,8 @@ void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentit
     close(std::exchange(descriptor, -1));
     if (!locked)
       throw Error("cannot write '" + path +
-                  "': another run writes this log; wait for its end or choose another file");
+                  "': another run writes its log there; wait for its end or choose another file")
+          .asRefusal();
   }
 }
 

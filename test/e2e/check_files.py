@@ -306,13 +306,54 @@ def one_log_has_one_run(runs):
     first = subprocess.Popen(runs.command("--log", str(log), steps=1000000000), stdout=subprocess.DEVNULL)
     try:
         wait_until(lambda: log.exists() and log.stat().st_size > 0, "the first line")
-        runs.run("--log", log, "--flight-record=none", status=1, says="another run writes this log")
+        record = runs.at("log.flight-record.txt")
+        record.write_text("of the first run")
+        for words in ((), ("--save", runs.at("root")), ("--save", runs.at("root"), "--max-restarts=1")):
+            runs.run("--log", log, *words, status=1, says="another run writes its log there")
+        launched = [subprocess.Popen(runs.command("--log", log, "--communicator=tcp"), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+                                     env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
+                                          "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(20000 + os.getpid() % 20000)}) for rank in range(2)]
+        said = "".join(rank.communicate(timeout=LIMIT)[1] for rank in launched)
+        expect([rank.returncode for rank in launched] == [1, 1] and said.count("another run writes its log there") == 1, said)
+        expect(sorted(runs.left()) == ["log", "log.flight-record.txt"], f"got {runs.left()}")
+        expect(record.read_text() == "of the first run", "a run that was refused replaced the first run's record")
     finally:
         first.terminate()
         first.wait()
+    record.unlink()
     expect(runs.left() == ["log"], f"got {runs.left()}")
     runs.run("--log", log)
     expect(runs.left() == ["log", "log.1"], f"got {runs.left()}")
+
+
+@case
+def a_flight_record_is_whole_or_not_there(runs):
+    """Ten steps whose loss is not finite end a run. The record of its two ranks needs more than a page."""
+    def fails(record, says, **options):
+        runs.run("--lr", "1e30", "--flight-record", record, steps=200, status=1, says=["in a row that are not finite", says], **options)
+
+    whole = runs.at("record")
+    fails(whole, "note: wrote the last actions of each rank to '")
+    expect(whole.stat().st_size > 4096, f"got {whole.stat().st_size} bytes")
+    whole.write_text("of the last failure")
+
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    fails(whole, "warning: the last actions of each rank are lost: cannot write '", preexec_fn=small)
+    expect(whole.read_text() == "of the last failure" and runs.left() == ["record"], f"got {runs.left()}")
+    disk = runs.at("disk")
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", disk], capture_output=True).returncode:
+        print("not shown: file systems cannot be mounted here")
+        return
+    try:
+        (disk / "other").write_bytes(bytes(4096))
+        fails(disk / "record", "No space left on device")
+        expect(os.listdir(disk) == ["other"], f"left on the full disk: {os.listdir(disk)}")
+        (disk / "other").write_bytes(bytes(8192))  # what others write has its room
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 @case

@@ -1,6 +1,7 @@
 #include "runtime/files/AtomicFile.h"
 #include "runtime/Error.h"
 #include "runtime/files/MappedFile.h"
+#include "test/unit/runtime/PowerLossFileSystem.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
 #include <gtest/gtest.h>
@@ -61,6 +62,29 @@ TEST_F(AtomicFileTest, AppearsWholeOrNotAtAll) {
   replace("out", "new");
   EXPECT_EQ(file.read(), "new");
   EXPECT_EQ(names(), 1u);
+}
+
+// A file system in memory that says of its calls what it was asked for.
+TEST_F(AtomicFileTest, TakesTheRoomBeforeItWrites) {
+  PowerLossFileSystem disk(file.folder);
+  const std::string text(5000, 'x');
+  const auto write = [&] {
+    AtomicFile out(file.path, disk);
+    out.reserve(text.size());
+    out.write(text.data(), text.size());
+    out.commit();
+  };
+  write();
+  EXPECT_EQ(disk.tree().at("").at("out"), text);
+  disk.failingCall = disk.calls + 1; // behind the opening
+  disk.failure = ENOSPC;
+  const int before = disk.calls;
+  EXPECT_NE(messageOf(write).find("No space left on device; free some space"), std::string::npos);
+  EXPECT_EQ(disk.calls - before, 4) << "opened, refused the room, closed, removed: nothing was written";
+  EXPECT_EQ(disk.tree().at("").size(), 1u);
+  EXPECT_EQ(disk.tree().at("").at("out"), text);
+  AtomicFile stream("/dev/full");
+  EXPECT_EQ(messageOf([&] { stream.reserve(10); }), "no error") << "a stream has no room of its own";
 }
 
 TEST_F(AtomicFileTest, KeepsTheModeAndOwnerOfWhatItReplaces) {

@@ -5,8 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <filesystem>
 #include <memory>
 #include <regex>
+#include <sys/resource.h>
 #include <thread>
 
 using namespace fsdp::rt;
@@ -138,6 +141,43 @@ TEST(FlightRecord, NamesTheRankWhereOthersAreElsewhere) {
   segment.failure().raise(Error("the fault"));
   writeFlightRecord(segment, file.folder + "/record.txt", 5, 8);
   EXPECT_NE(file.read().find("rank 5    host        under way         step 1\n"), std::string::npos);
+}
+
+// Where it would stand is the other run's.
+TEST(FlightRecord, IsNotWrittenOfARunThatWasRefusedForAnother) {
+  const SharedSegment segment = segmentOf(1);
+  const TemporaryFile file;
+  file.write("of the other run");
+  segment.flight(0)[0].begin(FlightAction::Mark, "step", "", 1);
+  segment.failure().raise(Error("the log is another run's").asRefusal().byAll().at(0, ""));
+  EXPECT_TRUE(segment.failure().error().isRefusal() && segment.failure().error().isByAll());
+  testing::internal::CaptureStderr();
+  writeFlightRecord(segment, file.path, 0, 1);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(file.read(), "of the other run");
+}
+
+// No byte of it is written where not all have room; what was there stays.
+TEST(FlightRecord, IsWholeOrNotThere) {
+  const SharedSegment segment = segmentOf(1);
+  const TemporaryFile file;
+  file.write("of the last failure");
+  for (int number = 0; number < 60; ++number)
+    segment.flight(0)[0].begin(FlightAction::Mark, "step", "", number);
+  segment.failure().raise(Error("the fault"));
+  std::signal(SIGXFSZ, SIG_IGN); // as programs do
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{1000, before.rlim_max};
+  testing::internal::CaptureStderr();
+  setrlimit(RLIMIT_FSIZE, &small);
+  writeFlightRecord(segment, file.path, 0, 1);
+  setrlimit(RLIMIT_FSIZE, &before);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("warning: the last actions of each rank are lost: cannot write '"), said.npos) << said;
+  EXPECT_EQ(file.read(), "of the last failure");
+  const auto names = std::distance(std::filesystem::directory_iterator(file.folder), std::filesystem::directory_iterator());
+  EXPECT_EQ(names, 1) << "a half-written file is left";
 }
 
 TEST(FlightRecord, SaysWhereItCannotBeWritten) {

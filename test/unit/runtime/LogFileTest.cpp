@@ -94,7 +94,7 @@ TEST_F(LogFileTest, ALogOfARunThatGoesOnIsRefused) {
     EXPECT_EQ(file.read(), "{\"step\": 1}\n");
     EXPECT_FALSE(fs::exists(file.path + ".1"));
   }
-  EXPECT_NE(message.find("another run writes this log; wait for its end or choose another file"),
+  EXPECT_NE(message.find("another run writes its log there; wait for its end or choose another file"),
             std::string::npos)
       << message;
   EXPECT_EQ(LogFile(file.path).kept(), file.path + ".1") << "the lock went with the run";
@@ -119,7 +119,7 @@ TEST_F(LogFileTest, OneOfManyRunsHasTheLog) {
         status = 0;
         (void)!read(done[0], &byte, 1);
       } catch (const std::exception &error) {
-        status = std::strstr(error.what(), "another run writes this log") ? 1 : 2;
+        status = std::strstr(error.what(), "another run writes its log there") ? 1 : 2;
       }
       _exit(status);
     }

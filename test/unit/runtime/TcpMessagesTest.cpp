@@ -128,6 +128,23 @@ TEST(TcpMessages, ClampTheStatusOfAPeer) {
   }
 }
 
+// What the ranks elsewhere have to know of an error, beside its text.
+TEST(TcpMessages, KeepTheKindOfAnError) {
+  for (int kind = 0; kind < 4; ++kind) {
+    char bytes[ControlMessage::kMost];
+    Error error("boom");
+    if (kind & 1)
+      error = error.byAll();
+    if (kind & 2)
+      error = error.asRefusal();
+    const std::size_t size = ControlMessage::encode(ControlMessage::Failed, &error, bytes);
+    ControlMessage message;
+    ASSERT_EQ(ControlMessage::decode({bytes, size}, 1, message), size);
+    EXPECT_EQ(message.error->isByAll(), bool(kind & 1));
+    EXPECT_EQ(message.error->isRefusal(), bool(kind & 2));
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // What is no message
 //===----------------------------------------------------------------------===//
