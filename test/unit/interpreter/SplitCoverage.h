@@ -49,7 +49,6 @@ public:
 
 private:
   /// Why no case can have the cell, or null.
-  static const char *findReason(const Row &row, Way way);
 
   std::map<Row, std::array<int64_t, numWays>> counts;
 };
