@@ -48,8 +48,6 @@ public:
   std::vector<std::string> findGaps() const;
 
 private:
-  /// Why no case can have the cell, or null.
-
   std::map<Row, std::array<int64_t, numWays>> counts;
 };
 
