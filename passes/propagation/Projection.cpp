@@ -78,7 +78,10 @@ TensorProjection project(const Op &op, const Mapping &dims, const Sharding &shar
   tensor.replicated = sharding.replicated;
   tensor.unreduced = sharding.unreduced;
   for (size_t dim = 0; dim < dims.size(); ++dim)
-    projectDim(op, dims[dim], sharding.dims[dim], tensor);
+    if (!dims[dim].empty())
+      projectDim(op, dims[dim], sharding.dims[dim], tensor);
+    else // one element, split nevertheless: no other dimension can have these axes
+      tensor.replicated.insert(tensor.replicated.end(), sharding.dims[dim].axes.begin(), sharding.dims[dim].axes.end());
   for (size_t index = 0; index < op.factors.size(); ++index)
     if (tensor.has(index))
       tensor.size *= op.factors[index].size;

@@ -130,6 +130,29 @@ TEST(Projection, SplitsADimensionIntoFactors) {
   EXPECT_EQ(roundTrip({a}), "_ _ a");
 }
 
+/// A dimension of one element that is several factors of size 1 has none of them (attention of one head): what splits it
+/// nevertheless, splits no other dimension.
+TEST(Projection, AxesOfADimensionWithoutFactorsAreTaken) {
+  Problem problem;
+  problem.mesh = {{"a", "b"}, {4, 3}};
+  const AxisList a = {{0, 1, 4}}, b = {{1, 1, 3}}, both = {{0, 1, 4}, {1, 1, 3}};
+  problem.values.push_back({{8, 1}, {{{{}, true}, {a, false}}}});
+  problem.values.push_back({{8}, {{{both, false}}}});
+  Op op;
+  op.factors = {{8, /*passThrough=*/true}};
+  op.operands = {0};
+  op.operandDims = {{{0}, {}}};
+  op.results = {1};
+  op.resultDims = {{{0}}};
+  problem.ops.push_back(op);
+  Solution solution = propagate(problem);
+  EXPECT_EQ(check(problem, &solution), "");
+  EXPECT_EQ(print(problem.mesh, solution.shardings[0]), "[?, a]");
+  // What is free may come.
+  problem.values[1].sharding.dims[0].axes = b;
+  EXPECT_EQ(print(problem.mesh, propagate(problem).shardings[0]), "[b+?, a]");
+}
+
 TEST(Axes, PartsOfAnAxis) {
   Mesh mesh = {{"a"}, {16}};
   Axis whole = wholeAxis(mesh, 0), first = {0, 1, 4}, second = {0, 4, 4}, middle = {0, 2, 4};
