@@ -62,7 +62,7 @@ LogicalResult ShardParameters::chooseStrategy(MeshOp mesh) {
   // The default strategy takes any mesh: with nothing to store over, it stores everything everywhere.
   if (scheme->name == ShardParametersPassOptions().strategy) {
     mesh.emitRemark() << "mesh " << mesh.getMesh()
-                      << " has no axis 'fsdp': no parameter is sharded where it is stored";
+                      << " has no axis 'fsdp': parameters are stored whole where --shard names no other axis";
     return success();
   }
   return mesh.emitError() << "strategy '" << strategy << "' " << mismatch;

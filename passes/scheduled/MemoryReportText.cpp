@@ -203,12 +203,12 @@ static void printBuffers(const MemoryPeak &peak, llvm::raw_ostream &os) {
     const bool several = row.count > 1;
     std::string name = several ? std::to_string(row.count) + " x *." + row.name : row.first->name;
     std::string line =
-        llvm::formatv("  {0,16}{1,11}  {2,-13}{3,-15} ", group(row.bytes), shorten(row.bytes),
+        llvm::formatv("  {0,16} {1,10}  {2,-13}{3,-15} ", group(row.bytes), shorten(row.bytes),
                       nameFor(row.first->kind), fit(unitsOf(row), 15));
     os << line << fit(name, kWidth - line.size()) << "\n";
   }
   if (rest > 0)
-    os << llvm::formatv("  {0,16}{1,11}  in {2} others\n", group(restBytes), shorten(restBytes),
+    os << llvm::formatv("  {0,16} {1,10}  in {2} others\n", group(restBytes), shorten(restBytes),
                         rest);
 }
 
@@ -226,7 +226,7 @@ static void printPeak(const MemoryPeak &peak, int64_t arena, llvm::raw_ostream &
     double share = 100.0 * static_cast<double>(bytes) / static_cast<double>(arena);
     std::string percent;
     llvm::raw_string_ostream(percent) << llvm::format("%.1f%%", share);
-    os << llvm::formatv("  {0,-14}{1,32}{2,11}{3,8}", what, group(bytes), shorten(bytes), percent);
+    os << llvm::formatv("  {0,-13} {1,31} {2,10} {3,7}", what, group(bytes), shorten(bytes), percent);
     if (!note.empty())
       os << "  " << note;
     os << "\n";
@@ -251,19 +251,19 @@ static void printReceived(const std::vector<CollectiveCount> &counts, llvm::raw_
     sum->second += call.count * call.received;
   }
   for (auto &[axes, bytes] : sums)
-    os << llvm::formatv("  {0,16}{1,11}  received over {2}\n", group(bytes), shorten(bytes), axes);
+    os << llvm::formatv("  {0,16} {1,10}  received over {2}\n", group(bytes), shorten(bytes), axes);
 }
 
 void MemoryReport::print(llvm::raw_ostream &os) const {
   auto row = [&](StringRef what, const std::string &left, int64_t right, StringRef note = "") {
-    os << llvm::formatv("  {0,-14}{1,16}{2,16}{3,11}", what, left, group(right), shorten(right));
+    os << llvm::formatv("  {0,-13} {1,15} {2,15} {3,10}", what, left, group(right), shorten(right));
     if (!note.empty())
       os << "  " << note;
     os << "\n";
   };
   os << "memory of each of " << ranks << (ranks == 1 ? " rank" : " ranks") << " (" << mesh
      << "), in bytes\n";
-  os << llvm::formatv("  {0,-14}{1,16}{2,16}\n", "", "replicated", "sharded");
+  os << llvm::formatv("  {0,-13} {1,15} {2,15}\n", "", "replicated", "sharded");
   row("parameters", group(replicatedParameters), parameters);
   row("gradients", group(replicatedGradients), gradients);
   row("optimizer", group(replicatedOptimizer), optimizer);

@@ -192,12 +192,15 @@ bool CheckpointSaver::anyFailed() {
   return bad != 0;
 }
 
+void CheckpointSaver::createRoot() {
+  if (device.rank() == 0)
+    root.create();
+}
+
 std::vector<std::string> CheckpointSaver::open(std::int64_t step) {
   std::vector<std::string> renamed;
-  if (device.rank() == 0) {
-    root.create();
+  if (device.rank() == 0)
     renamed = root.setAside(step);
-  }
   if (settings.behind) { // now, as a step should not wait for memory
     std::size_t count = 0;
     for (const ShardShare &share : shares)

@@ -57,7 +57,9 @@ public:
   /// Waits for the thread that writes.
   ~CheckpointSaver();
 
-  /// Before the first step, `step` being finished: creates the root and renames checkpoints of later steps;
+  /// Creates the folder of the checkpoints if it is not there.
+  void createRoot();
+  /// Before the first step, `step` being finished: renames checkpoints of later steps in the root, which is there;
   /// returns their new names on rank 0.
   std::vector<std::string> open(std::int64_t step);
   /// Saves what the device holds, nothing being under way on it. Without `behind` returns when the

@@ -106,6 +106,7 @@ public:
   int run() {
     if (job.rank() == 0) // before anything else may fail: what a failure leaves would take the place of that run's
       requireNoLogOfARun(outputs.log);
+    checkpoints.claim();
     if (!checkpoints.resume())
       fillParameters();
     startState();

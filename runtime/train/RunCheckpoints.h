@@ -30,6 +30,13 @@ public:
   RunCheckpoints(const Program &program, Options &options, std::int64_t steps, Device &device,
                  const std::vector<SavedStep> &candidates, std::int64_t samples);
 
+  ~RunCheckpoints();
+  RunCheckpoints(const RunCheckpoints &) = delete;
+  RunCheckpoints &operator=(const RunCheckpoints &) = delete;
+
+  /// First of all: locks the folder of --save, if it is there, against other runs until this one ends. Error: another
+  /// run saves there.
+  void claim();
   /// Fills all shards from the latest checkpoint that is valid. False: there is none, and training begins
   /// anew. Errors: none is valid where --resume names one; options that do not go with it.
   bool resume();
@@ -52,6 +59,7 @@ private:
   std::vector<ShardShare> shares();
   void goOnFrom(const Checkpoint &checkpoint);
   void save(std::int64_t step);
+  void lockRoot();
 
   const Program &program;
   Options &options;
@@ -62,6 +70,7 @@ private:
   CheckpointManifest from;
   std::optional<CheckpointLayout> checkpointLayout;
   std::optional<CheckpointSaver> saver;
+  int lock = -1;              ///< on rank 0: the folder of --save, open and locked
   std::int64_t lastSaved = 0; ///< step
   std::int64_t seen = 0;      ///< signals of this rank that ask for saves
   std::int64_t agreed = 0;    ///< of the rank that has had most, when ranks last agreed that one asks

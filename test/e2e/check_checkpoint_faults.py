@@ -92,6 +92,28 @@ def a_folder_that_vanishes_is_named(runs, programs):
     expect(logged(log)[-1]["step"] % 50 == 0, "it trained on")
 
 
+def one_folder_has_one_run(runs, programs):
+    """A second run neither renames nor removes checkpoints of the one that saves there, whether or not it goes on from them."""
+    program, root = programs[0], runs.at("shared")
+    log = runs.at("shared.jsonl")
+    first = subprocess.Popen(runs.command(program, "--save", root, "--save-every", 50, "--log", log, steps=10**8), stdout=subprocess.DEVNULL)
+    try:
+        while len(folders(root) if root.exists() else []) < 2:
+            expect(first.poll() is None, "the first run has ended")
+            time.sleep(0.01)
+        for words in ([], ["--resume=latest"], ["--keep=1", "--max-restarts=1"]):
+            said = runs.run(program, "--save", root, *words, steps=3, status=1)
+            expect(said.count("error: ") == 1 and f"cannot save to '{root}': another run saves its checkpoints there; wait for its end or choose "
+                   "another folder" in said, said)
+        expect(first.poll() is None, "the first run has ended")
+        expect("step-00000050" in folders(root) and not any("." in path.name for path in root.iterdir()), f"{folders(root)}")
+    finally:
+        first.terminate()
+        first.wait()
+    expect(first.returncode == 143, f"got status {first.returncode}")
+    runs.run(program, "--save", root, steps=3)  # its lock went with it
+
+
 def places_that_cannot_be_written_are_refused_at_the_start(runs, programs):
     for program in programs:
         runs.run(program, "--save", runs.at("no/such/folder"), status=1, says="no/such': No such file or directory")
@@ -109,7 +131,7 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     programs = [mlp(folder / "one", "fsdp=1"), mlp(folder / "two", "fsdp=2")]
     run_cases((a_save_that_fails_ends_the_run, with_warn_training_goes_on, a_full_disk_is_named, a_folder_that_vanishes_is_named,
-               places_that_cannot_be_written_are_refused_at_the_start), Runs(folder / "runs", DATA), programs)
+               one_folder_has_one_run, places_that_cannot_be_written_are_refused_at_the_start), Runs(folder / "runs", DATA), programs)
 
 
 if __name__ == "__main__":

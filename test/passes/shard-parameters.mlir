@@ -66,7 +66,7 @@ fsdp.param @a : tensor<8xf32> unit "u" init <constant, 0.0> placement <dimension
 fsdp.param @b : tensor<8xf32> unit "u" init <constant, 0.0>
 
 //--- no-axis.mlir
-// NONE: remark: mesh #fsdp.mesh<["data"=2]> has no axis 'fsdp': no parameter is sharded where it is stored
+// NONE: remark: mesh #fsdp.mesh<["data"=2]> has no axis 'fsdp': parameters are stored whole where --shard names no other axis
 // NONE: @a {{.*}} placement <replicated
 fsdp.mesh @mesh <["data"=2]>
 fsdp.param @a : tensor<8xf32> unit "u" init <constant, 0.0>
