@@ -137,7 +137,8 @@ void mlir::fsdp::warnOfPadding(ModuleOp module) {
       int64_t size = param.getTensorType().getDimSize(dim);
       int64_t parts = mesh.getSize(placement.getCompute().getAxes(dim));
       // A row of a vocabulary more or less is not worth a word.
-      if ((llvm::divideCeil(size, parts) * parts - size) * 20 <= size)
+      int64_t added = llvm::divideCeil(size, parts) * parts - size;
+      if (added * 20 <= size)
         continue;
       others += bool(first);
       if (!first) {
