@@ -6,6 +6,7 @@
 #include "runtime/device/WaitCounter.h"
 #include "runtime/device/cuda/LaunchWork.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -89,15 +90,18 @@ void EventTrace::enqueued() {
   trace.enqueued(now());
 }
 
-double EventTrace::seconds(std::size_t index) {
+double EventTrace::elapsed(std::size_t index) {
   float milliseconds = 0;
   FSDP_CHECK(c, cudaEventElapsedTime(&milliseconds, base, events[index]));
-  return based + 1e-3 * static_cast<double>(milliseconds);
+  return 1e-3 * static_cast<double>(milliseconds);
 }
 
 void EventTrace::end() {
   const double done = now();
   c.at("read the trace");
+  // All of it has ended by now: on a busy host the clocks are further apart than that.
+  for (std::size_t i = 0; i < actions.size(); ++i)
+    based = std::min(based, done - elapsed(2 * i + 1));
   std::vector<std::uint64_t> positions(latest.size());
   auto segment = segments.begin();
   for (std::size_t i = 0; i < actions.size(); ++i) {
@@ -107,7 +111,7 @@ void EventTrace::end() {
       trace.segment(*segment->segment, positions, segment->mark);
     }
     const Action &action = actions[i];
-    const double start = seconds(2 * i), end = seconds(2 * i + 1);
+    const double start = based + elapsed(2 * i), end = based + elapsed(2 * i + 1);
     // A stream that waits for another one does nothing.
     const bool waits = std::string_view(action.work.kind) == "wait";
     trace.track(static_cast<std::size_t>(action.stream))

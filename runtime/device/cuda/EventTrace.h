@@ -79,7 +79,8 @@ private:
   }
 
   cudaEvent_t event(std::size_t index);
-  double seconds(std::size_t index);
+  /// Seconds from `base` to the event.
+  double elapsed(std::size_t index);
 
   Context &c;
   Trace trace;
