@@ -226,7 +226,7 @@ static void printPeak(const MemoryPeak &peak, int64_t arena, llvm::raw_ostream &
     double share = 100.0 * static_cast<double>(bytes) / static_cast<double>(arena);
     std::string percent;
     llvm::raw_string_ostream(percent) << llvm::format("%.1f%%", share);
-    os << llvm::formatv("  {0,-13} {1,31} {2,10} {3,7}", what, group(bytes), shorten(bytes), percent);
+    os << llvm::formatv("  {0,-14} {1,31} {2,10} {3,7}", what, group(bytes), shorten(bytes), percent);
     if (!note.empty())
       os << "  " << note;
     os << "\n";
@@ -256,14 +256,14 @@ static void printReceived(const std::vector<CollectiveCount> &counts, llvm::raw_
 
 void MemoryReport::print(llvm::raw_ostream &os) const {
   auto row = [&](StringRef what, const std::string &left, int64_t right, StringRef note = "") {
-    os << llvm::formatv("  {0,-13} {1,15} {2,15} {3,10}", what, left, group(right), shorten(right));
+    os << llvm::formatv("  {0,-14} {1,15} {2,15} {3,10}", what, left, group(right), shorten(right));
     if (!note.empty())
       os << "  " << note;
     os << "\n";
   };
   os << "memory of each of " << ranks << (ranks == 1 ? " rank" : " ranks") << " (" << mesh
      << "), in bytes\n";
-  os << llvm::formatv("  {0,-13} {1,15} {2,15}\n", "", "replicated", "sharded");
+  os << llvm::formatv("  {0,-14} {1,15} {2,15}\n", "", "replicated", "sharded");
   row("parameters", group(replicatedParameters), parameters);
   row("gradients", group(replicatedGradients), gradients);
   row("optimizer", group(replicatedOptimizer), optimizer);
