@@ -97,7 +97,7 @@ module attributes {fsdp.phase = "scheduled"} {
 
 // -----
 
-// As many elements of the same type in another shape, which the interpreter refuses too (test/interpreter/deadlock.mlir).
+// As many elements of the same type in another shape, which the interpreter refuses too (test/interpreter/transfers.mlir).
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["pipeline"=2]>
   fsdp.program @first role {pipeline = 0 : i64} {

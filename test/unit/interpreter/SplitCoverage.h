@@ -42,8 +42,8 @@ public:
   void add(const Cells &cells);
 
   void print(llvm::raw_ostream &os) const;
-  /// Of 2000 cases or more: cells that no case has and that are not known as impossible, and cells that some case has although
-  /// they are known as impossible. Of rows that hardly any case has, and of ways that are rare (two axes, microbatches, partial
+  /// Of 2000 cases or more: cells that no case has and that nothing excuses, and cells that some case has although they
+  /// are known as impossible. Of rows that hardly any case has, and of ways that are rare (two axes, microbatches, partial
   /// sums, other than by the batch), single cells may be empty.
   std::vector<std::string> findGaps() const;
 
