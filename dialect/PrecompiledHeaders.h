@@ -1,14 +1,16 @@
-//===- MlirHeaders.h - what is precompiled ----------------------*- C++ -*-===//
+//===- PrecompiledHeaders.h - what is precompiled ---------------*- C++ -*-===//
 //
-// The headers of MLIR that nearly every file of the compiler includes. They are precompiled once and
-// given to every library of the compiler (see CMakeLists.txt): without that, they are three quarters of what
-// a file takes to compile. Every file still includes what it uses.
+// The headers of MLIR and of the dialects that nearly every file of the compiler includes. They are precompiled
+// once and given to every library of the compiler (see CMakeLists.txt): without that, they are most of what a file
+// takes to compile (8.6 s, with MLIR's alone 4.7 s, with both 1.9 s). Every file still includes what it uses.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DIALECT_MLIRHEADERS_H
-#define DIALECT_MLIRHEADERS_H
+#ifndef DIALECT_PRECOMPILEDHEADERS_H
+#define DIALECT_PRECOMPILEDHEADERS_H
 
+#include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/nn/NNDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,4 +28,4 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 
-#endif // DIALECT_MLIRHEADERS_H
+#endif // DIALECT_PRECOMPILEDHEADERS_H
