@@ -67,6 +67,21 @@ static std::optional<ShardSpec::Storage> parseStorage(StringRef text) {
   return storage;
 }
 
+/// The STORAGE that is parsed as `storage`.
+static std::string spell(const ShardSpec::Storage &storage) {
+  if (storage.kind == StorageKind::replicated)
+    return "replicated";
+  std::string kind = storage.kind == StorageKind::flat ? "flat" : std::to_string(storage.dim);
+  return storage.axes.empty() ? kind : kind + "(" + llvm::join(storage.axes, "+") + ")";
+}
+
+std::string mlir::fsdp::spellStorage(LayoutAttr layout) {
+  ShardSpec::Storage storage{layout.getKind(), layout.getDim(), {}};
+  for (StringAttr axis : layout.getAxes())
+    storage.axes.push_back(axis.str());
+  return spell(storage);
+}
+
 static std::optional<std::vector<std::vector<std::string>>> parseCompute(StringRef text) {
   std::vector<std::vector<std::string>> dims;
   for (StringRef entry : llvm::split(text, ',')) {
@@ -96,18 +111,28 @@ std::optional<ShardSpec> mlir::fsdp::parseShardSpec(StringRef text) {
 }
 
 std::string mlir::fsdp::keepAxes(StringRef shard, llvm::function_ref<bool(StringRef)> keeps) {
-  auto [pattern, spec] = shard.rsplit(':');
-  std::optional<ShardSpec> parsed = parseShardSpec(spec);
-  if (!parsed || !parsed->compute)
+  auto [pattern, text] = splitShardPattern(shard);
+  std::optional<ShardSpec> spec = parseShardSpec(text);
+  if (!spec)
     return shard.str();
-  std::vector<std::string> dims;
-  for (std::vector<std::string> &dim : *parsed->compute) {
-    llvm::erase_if(dim, [&](const std::string &axis) { return !keeps(axis); });
-    dims.push_back(dim.empty() ? "_" : llvm::join(dim, "+"));
+  auto keep = [&](std::vector<std::string> &axes) {
+    llvm::erase_if(axes, [&](const std::string &axis) { return !keeps(axisOf(axis)); });
+  };
+  std::string kept;
+  if (spec->compute)
+    for (auto [index, dim] : llvm::enumerate(*spec->compute)) {
+      keep(dim);
+      kept += (index == 0 ? "" : ",") + (dim.empty() ? "_" : llvm::join(dim, "+"));
+    }
+  if (spec->storage) {
+    ShardSpec::Storage &storage = *spec->storage;
+    const bool named = !storage.axes.empty();
+    keep(storage.axes);
+    if (named && storage.axes.empty()) // over one rank
+      storage.kind = StorageKind::replicated;
+    kept += (spec->compute ? "@" : "") + spell(storage);
   }
-  size_t at = spec.find('@');
-  StringRef storage = at == StringRef::npos ? "" : spec.substr(at);
-  return (pattern + ":" + llvm::join(dims, ",") + storage).str();
+  return (pattern + ":" + kept).str();
 }
 
 std::optional<ReshardChoice> mlir::fsdp::parseReshard(StringRef text) {

@@ -52,8 +52,10 @@ std::pair<StringRef, StringRef> splitShardPattern(StringRef text);
 std::optional<std::vector<std::string>> parseAxisList(StringRef text);
 /// Parses a SPEC; nothing where it is malformed. Dimensions and axes are compared with no parameter or mesh.
 std::optional<ShardSpec> parseShardSpec(StringRef text);
-/// `PATTERN:SPEC` whose dimensions are split over the axes alone for which `keeps` is true; storage stays as it is.
+/// `PATTERN:SPEC` without the axes, and parts of axes, for which `keeps` is false: as on a mesh where their size is 1.
 std::string keepAxes(StringRef shard, llvm::function_ref<bool(StringRef)> keeps);
+/// The STORAGE for which a parameter is stored as `layout`: "flat(fsdp+node)".
+std::string spellStorage(LayoutAttr layout);
 /// What a SPEC looks like, for messages.
 inline constexpr llvm::StringLiteral shardSpecForm =
     "flat, replicated or a dimension, each with axes as in flat(fsdp+node) if wanted, or an axis or _ for each "

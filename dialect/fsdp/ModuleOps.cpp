@@ -34,7 +34,8 @@ static LogicalResult verifyFlatUnits(ModuleOp module) {
       continue;
     InFlightDiagnostic diag = first.emitOpError()
                               << "and '" << param.getSymName() << "' share the flat unit '"
-                              << first.getUnit() << "' but have different placements";
+                              << first.getUnit() << "' but have different placements: " << first.getPlacementAttr().withCompute({})
+                              << " and " << placement.withCompute({}) << "; give both the same, or put them into different units";
     diag.attachNote(param.getLoc()) << "the other parameter is here";
     return diag;
   }

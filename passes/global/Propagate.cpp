@@ -122,7 +122,7 @@ private:
     for (const std::string &name : others)
       if (!hasAxis(mesh.getMesh(), name))
         return mesh.emitError() << "option 'batch-axes' names axis '" << name << "', got mesh "
-                                << mesh.getMesh() << "; name one of its axes";
+                                << describeAxes(mesh.getMesh()) << "; name one of its axes";
     if (StringAttr unused = findUnusedAxis(module, others))
       return mesh.emitError()
              << "nothing uses axis " << unused

@@ -36,7 +36,7 @@ LogicalResult ReshardAfterForward::set(ParamOp param, Reshard reshard, ArrayRef<
     ArrayRef<StringAttr> stored = layout.getAxes();
     if (layout.getKind() != StorageKind::flat || axes.size() >= stored.size() ||
         stored.take_front(axes.size()) != axes)
-      return param.emitOpError() << "'" << param.getSymName() << "' is stored as " << layout
+      return param.emitOpError() << "'" << param.getSymName() << "' is stored as " << spellStorage(layout)
                                  << ", of which --reshard-after-forward got '" << when
                                  << "', expected some, not all, of the first axes of a flat "
                                     "storage, as axes:fsdp of flat(fsdp+node)";

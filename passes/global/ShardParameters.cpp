@@ -1,6 +1,7 @@
 //===- ShardParameters.cpp - where every parameter is stored --------------===//
 
 #include "passes/Passes.h"
+#include "passes/MeshAxes.h"
 #include "passes/MeshParts.h"
 #include "passes/ShardSpec.h"
 #include "passes/global/Strategies.h"
@@ -61,8 +62,8 @@ LogicalResult ShardParameters::chooseStrategy(MeshOp mesh) {
     return success();
   // The default strategy takes any mesh: with nothing to store over, it stores everything everywhere.
   if (scheme->name == ShardParametersPassOptions().strategy) {
-    mesh.emitRemark() << "mesh " << mesh.getMesh()
-                      << " has no axis 'fsdp': parameters are stored whole where --shard names no other axis";
+    mesh.emitRemark() << "mesh " << describeAxes(mesh.getMesh())
+                      << " has no axis 'fsdp': parameters are stored whole, but those that --shard stores over others, as in flat(AXIS) or 0(AXIS)";
     return success();
   }
   return mesh.emitError() << "strategy '" << strategy << "' " << mismatch;

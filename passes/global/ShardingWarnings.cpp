@@ -86,6 +86,17 @@ static std::string suggestRanks(ReshardOp move, Operation *user, ShardingAttr fr
   return "";
 }
 
+/// What to write into the model so that `value` is asked to be `spec`.
+static std::string suggestConstraint(Value value, StringRef spec) {
+  const bool isNamed = bool(value.getLoc()->findInstanceOf<NameLoc>());
+  Operation *made = value.getDefiningOp();
+  const bool isGradient = made && getStructure(made).direction == Direction::backward;
+  const std::string name = isNamed && !isGradient ? nameOf(value) : "x";
+  return "constrain(" + name + ", \"" + spec.str() + "\") " +
+         (isGradient ? "of the value x whose gradient it is" : isNamed ? "where it is made" : "of this result x, where it is made,") +
+         " says that it is to be so";
+}
+
 void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<ReshardOp> moves,
                                    ArrayRef<StringAttr> batchAxes) {
   for (ReshardOp move : moves) {
@@ -109,6 +120,8 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
       bytes *= size;
     for (int64_t size : from.getLocalShape(type.getShape(), mesh))
       part *= size;
+    if (bytes == part) // a dimension of one element, that one rank has and others would pad
+      continue;
     std::string spec;
     for (int64_t dim = 0; dim < to.getRank(); ++dim) {
       SmallVector<StringAttr> axes = getSplit(to, dim, mesh);
@@ -120,8 +133,8 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
     user->emitWarning() << "'" << user->getName() << "' needs all of '" << nameOf(value)
                         << (kept.empty() ? "' on every rank" : "' of a rank's samples")
                         << ", which gathers " << bytes - part << " bytes over "
-                        << listAxes(mesh, gathered) << suggestRanks(move, user, from, to, mesh) << "; constrain(" << nameOf(value) << ", \"" << spec
-                        << "\") where it is made says that it is to be so";
+                        << listAxes(mesh, gathered) << suggestRanks(move, user, from, to, mesh) << "; "
+                        << suggestConstraint(value, spec);
   }
 }
 

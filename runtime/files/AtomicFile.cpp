@@ -174,7 +174,7 @@ void AtomicFile::discard() {
 void AtomicFile::failed(const char *doing, int reason) {
   std::string message = "cannot " + std::string(doing) + " '" + path + "': " + strerror(reason);
   if (reason == ENOSPC || reason == EDQUOT)
-    message += "; free some space or choose another location; the existing file is unchanged";
+    message += "; free some space or choose another location; nothing has been changed there";
   throw Error(message);
 }
 

@@ -4,6 +4,7 @@
 // RUN: fsdp-opt %t/replication.mlir --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=REPLICATION
 // RUN: fsdp-opt %t/samples.mlir --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=SAMPLES
 // RUN: fsdp-opt %t/samples.mlir --fsdp-propagate=accumulate=2 -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=MICROBATCHES
+// RUN: fsdp-opt %t/gradient.mlir --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=GRADIENT
 // RUN: fsdp-opt %t/padding.mlir --fsdp-shard-parameters --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=PADDING
 
 //--- contradiction.mlir
@@ -47,6 +48,25 @@ fsdp.step @evaluate evaluate {
   %a = nn.slice %h dim 1 start 3 : tensor<16x8xf32> -> tensor<16x2xf32>
   %w = fsdp.constraint %h <@mesh, [{"data", "fsdp"}, {}]> : tensor<16x8xf32>
   %b = nn.slice %w dim 1 start 3 : tensor<16x8xf32> -> tensor<16x2xf32>
+}
+
+//--- gradient.mlir
+// Of a gradient, the value that it is the gradient of is named; of a result without a name, the result; one element that other ranks pad is not worth a word.
+// GRADIENT: gradient.mlir:10:8: warning: 'nn.slice' needs all of 'x.grad' on every rank, which gathers 96 bytes over 'a'; constrain(x, "_") of the value x whose gradient it is says that it is to be so
+// GRADIENT: gradient.mlir:13:8: warning: 'nn.slice' needs all of 'nn.reduce' on every rank, which gathers 96 bytes over 'a'; constrain(x, "_") of this result x, where it is made, says that it is to be so
+// GRADIENT-NOT: warning:
+fsdp.mesh @mesh <["a"=4]>
+fsdp.step @evaluate evaluate {
+  %x = fsdp.input "x" sample_dim 0 : tensor<4x32xf32>
+  %s = nn.reduce sum "b i -> i" %x {fsdp.structure = #fsdp.structure<backward>} : tensor<4x32xf32> -> tensor<32xf32> loc("x.grad")
+  %c = fsdp.constraint %s <@mesh, [{"a"}]> : tensor<32xf32>
+  %a = nn.slice %s dim 0 start 3 : tensor<32xf32> -> tensor<5xf32>
+  %t = nn.reduce sum "b i -> i" %x : tensor<4x32xf32> -> tensor<32xf32>
+  %d = fsdp.constraint %t <@mesh, [{"a"}]> : tensor<32xf32>
+  %b = nn.slice %t dim 0 start 3 : tensor<32xf32> -> tensor<5xf32>
+  %o = nn.slice %x dim 1 start 3 : tensor<4x32xf32> -> tensor<4x1xf32>
+  %e = fsdp.constraint %o <@mesh, [{}, {"a"}]> : tensor<4x1xf32>
+  %f = nn.slice %o dim 1 start 0 : tensor<4x1xf32> -> tensor<4x1xf32>
 }
 
 //--- padding.mlir

@@ -62,7 +62,7 @@ static cl::opt<Numerics> numerics(
     cl::cat(category));
 
 static int fail(const Twine &message) {
-  llvm::errs() << "fsdp-run: " << message << "\n";
+  llvm::errs() << "fsdp-run: error: " << message << "\n";
   return 1;
 }
 

@@ -20,13 +20,43 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
+/// A model that a program describes has no file: what concerns none of its lines is said of its name alone.
+class Context::Handler : public SourceMgrDiagnosticHandler {
+public:
+  Handler(llvm::SourceMgr &sources, MLIRContext *context) : SourceMgrDiagnosticHandler(sources, context) {
+    setHandler([this](Diagnostic &diagnostic) {
+      auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
+      if (!place || place.getLine() != 0)
+        return emitDiagnostic(diagnostic);
+      llvm::errs() << place.getFilename().getValue() << ": " << nameOf(diagnostic.getSeverity()) << ": " << diagnostic << "\n";
+      for (Diagnostic &note : diagnostic.getNotes())
+        emitDiagnostic(note.getLocation(), note.str(), note.getSeverity());
+    });
+  }
+
+private:
+  static llvm::StringRef nameOf(DiagnosticSeverity severity) {
+    switch (severity) {
+    case DiagnosticSeverity::Note:
+      return "note";
+    case DiagnosticSeverity::Warning:
+      return "warning";
+    case DiagnosticSeverity::Error:
+      return "error";
+    case DiagnosticSeverity::Remark:
+      return "remark";
+    }
+    llvm_unreachable("unknown severity");
+  }
+};
+
 Context::Context() {
   DialectRegistry registry;
   ::fsdp::dsl::registerDialects(registry);
   context = std::make_unique<MLIRContext>(registry);
   context->loadAllAvailableDialects();
   context->printOpOnDiagnostic(false);
-  handler = std::make_unique<SourceMgrDiagnosticHandler>(sourceManager, context.get());
+  handler = std::make_unique<Handler>(sourceManager, context.get());
 }
 
 Context::~Context() = default;
@@ -76,10 +106,11 @@ static void setMesh(ModuleOp module, const MeshAxes &axes) {
         }
   });
   auto mesh = ir::MeshAttr::get(builder.getContext(), names, sizes, ArrayRef<int64_t>());
-  if (old)
-    old.setMeshAttr(mesh);
-  else
-    ir::MeshOp::create(builder, builder.getUnknownLoc(), "mesh", mesh);
+  if (!old)
+    old = ir::MeshOp::create(builder, module.getLoc(), "mesh", mesh);
+  old.setMeshAttr(mesh);
+  if (isa<UnknownLoc>(old.getLoc()))
+    old->setLoc(module.getLoc());
 }
 
 void configure(ModuleOp module, const std::string &name, const MeshAxes &mesh, const Options &options) {

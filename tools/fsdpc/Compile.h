@@ -9,10 +9,6 @@
 #include "llvm/Support/SourceMgr.h"
 #include <memory>
 
-namespace mlir {
-class SourceMgrDiagnosticHandler;
-}
-
 namespace fsdpc {
 
 /// A context with every dialect loaded, whose diagnostics go to standard error with the line of
@@ -25,9 +21,11 @@ public:
   llvm::SourceMgr &sources() { return sourceManager; }
 
 private:
+  class Handler;
+
   llvm::SourceMgr sourceManager;
   std::unique_ptr<mlir::MLIRContext> context;
-  std::unique_ptr<mlir::SourceMgrDiagnosticHandler> handler;
+  std::unique_ptr<Handler> handler;
 };
 
 /// Reads and verifies the global IR in `path`. Throws Failure; what is wrong inside the file has

@@ -141,19 +141,24 @@ static Options forPlan(const Options &options, const MeshAxes &mesh, llvm::Array
   auto has = [](const MeshAxes &axes, llvm::StringRef name) {
     return llvm::any_of(axes, [&](const auto &axis) { return axis.first == name; });
   };
+  std::string unknown;
+  auto keeps = [&](llvm::StringRef name) {
+    if (llvm::none_of(meshes, [&](const MeshAxes &other) { return has(other, name); }))
+      unknown = name.str();
+    return has(mesh, name);
+  };
+  auto requireKnown = [&](const std::string &what) {
+    if (!unknown.empty())
+      throw UsageError(what + ", but no mesh has an axis '" + unknown + "'; name one of --mesh");
+  };
   Options own = options;
   for (std::string &shard : own.pipeline.shardPatterns) {
-    std::string unknown;
-    std::string kept = mlir::fsdp::keepAxes(shard, [&](llvm::StringRef name) {
-      if (llvm::none_of(meshes, [&](const MeshAxes &other) { return has(other, name); }))
-        unknown = name.str();
-      return has(mesh, name);
-    });
-    if (!unknown.empty())
-      throw UsageError("--shard splits by '" + shard + "', but no mesh has an axis '" + unknown +
-                       "'; name one of --mesh");
+    std::string kept = mlir::fsdp::keepAxes(shard, keeps);
+    requireKnown("--shard splits by '" + shard + "'");
     shard = std::move(kept);
   }
+  llvm::erase_if(own.pipeline.batchAxes, [&](const std::string &name) { return !keeps(name); });
+  requireKnown("--batch-axes names axis '" + unknown + "'");
   return own;
 }
 

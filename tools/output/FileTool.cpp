@@ -12,7 +12,7 @@ int runFileTool(llvm::StringRef tool, const std::string &input, const std::strin
                 FileWork work) {
   ignoreFileSizeSignal();
   auto fail = [&](const llvm::Twine &message, int status) {
-    llvm::errs() << tool << ": " << message << "\n";
+    llvm::errs() << tool << ": error: " << message << "\n";
     return status;
   };
   llvm::Expected<OutputFile> file = OutputFile::open(output);
