@@ -193,6 +193,8 @@ ShardingRule AttentionGradOp::getShardingRule() {
   rule.operands = inputs;
   llvm::append_range(rule.operands, ArrayRef<TensorFactors>({out, rowFactors, out}));
   rule.results.assign(inputs.begin(), inputs.end());
+  // Without the cotangent a head adds nothing to keys and values; without its query it still does.
+  rule.annihilator = static_cast<int64_t>(rule.operands.size()) - 1;
   return rule;
 }
 

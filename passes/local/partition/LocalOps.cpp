@@ -113,13 +113,19 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
                         input,
                         cast<RankedTensorType>(local.value.getType()).getNumElements());
     };
+    // Operands that are no factors of a product (the queries of an attention and the logarithms of its sums) are finite together:
+    // none is masked beside the one that the rule names, or all are.
     auto chosen = *llvm::min_element(places, [&](auto a, auto b) { return rank(a) < rank(b); });
-    for (auto place : places)
+    bool anyUnknown = false;
+    for (auto place : places) {
       if (static_cast<int64_t>(place.first) == rule.annihilator)
         chosen = place;
+      anyUnknown |= operands[place.first].getPadding(place.second) == Padding::unknown;
+    }
+    const bool masksAll = rule.annihilator >= 0 && anyUnknown;
     for (auto [index, dim] : places) {
       LocalValue &local = operands[index];
-      if (std::pair(index, dim) == chosen || local.getPadding(dim) == Padding::unknown)
+      if (masksAll || std::pair(index, dim) == chosen || local.getPadding(dim) == Padding::unknown)
         local = values.masked(op->getOperand(index), local, dim,
                               getReductionIdentity(op, local.value));
     }
