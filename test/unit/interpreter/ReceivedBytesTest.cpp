@@ -44,7 +44,8 @@ protected:
         std::memcpy(data, &said, sizeof(Request));
         continue;
       }
-      std::memset(data, 0, bytes);
+      if (bytes > 0)
+        std::memset(data, 0, bytes);
       received += static_cast<int64_t>(bytes);
     }
     asked.clear();
