@@ -116,13 +116,12 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
     // Operands that are no factors of a product (the queries of an attention and the logarithms of its sums) are finite together:
     // none is masked beside the one that the rule names, or all are.
     auto chosen = *llvm::min_element(places, [&](auto a, auto b) { return rank(a) < rank(b); });
-    bool anyUnknown = false;
-    for (auto place : places) {
+    bool masksAll = false;
+    for (auto place : places)
       if (static_cast<int64_t>(place.first) == rule.annihilator)
         chosen = place;
-      anyUnknown |= operands[place.first].getPadding(place.second) == Padding::unknown;
-    }
-    const bool masksAll = rule.annihilator >= 0 && anyUnknown;
+      else
+        masksAll |= rule.annihilator >= 0 && operands[place.first].getPadding(place.second) == Padding::unknown;
     for (auto [index, dim] : places) {
       LocalValue &local = operands[index];
       if (masksAll || std::pair(index, dim) == chosen || local.getPadding(dim) == Padding::unknown)
