@@ -194,6 +194,7 @@ const Excused excused[] = {
     {"nn.embedding_grad", "parallel 1 -> 0", {S::batch, S::microbatches}, "the width of a table has no samples", true},
     {"nn.cross_entropy*", "*indexed*", {S::batch}, "classes are no samples", true},
     {"nn.argmax", "combined*", {S::batch}, "classes are no samples", true},
+    {"nn.attention*", "parallel* merged", {S::batch}, "groups of heads are no samples", true},
     {"arith.constant", "*", {S::partial}, "has no operands"},
     {"arith.uitofp", "*", {S::partial}, "the result of a comparison is no sum"},
 };
