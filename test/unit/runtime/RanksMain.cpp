@@ -32,7 +32,7 @@ static std::atomic<bool> counting{false};
 static std::atomic<long> allocations{0};
 
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SANITIZED // brings its own malloc
 #endif
 #endif
