@@ -126,13 +126,18 @@ FailureOr<Trace> Case::trace(Numerics numerics, bool poison) {
   return trace;
 }
 
-/// The first difference above rounding, or nothing.
+/// The first difference above rounding, or nothing. An element is a sum whose terms may be as large as other elements: it is
+/// off by `tolerance` of itself or of the root mean square of all.
 static std::string compareTensors(const Tensor &expected, const Tensor &got, double tolerance) {
   if (expected.getType() != got.getType())
     return "the type differs";
+  double squares = 0;
+  for (int64_t i = 0; i < expected.size(); ++i)
+    squares += expected.getNumber(i) * expected.getNumber(i);
+  const double mean = expected.size() > 0 && std::isfinite(squares) ? std::sqrt(squares / expected.size()) : 0;
   for (int64_t i = 0; i < expected.size(); ++i) {
     double a = expected.getNumber(i), b = got.getNumber(i);
-    if (std::abs(a - b) <= tolerance * std::max({1e-3, std::abs(a), std::abs(b)}) ||
+    if (std::abs(a - b) <= tolerance * std::max({1e-3, mean, std::abs(a), std::abs(b)}) ||
         (std::isnan(a) && std::isnan(b)))
       continue;
     std::string text;
