@@ -71,7 +71,7 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (nn::isSized(tensor))
     return success();
   return emitError() << "buffer holds " << tensor
-                     << ", expected a statically shaped tensor of at most 2^48 bytes";
+                     << ", expected a statically shaped tensor of numbers of at most 2^48 bytes";
 }
 
 int64_t BufferType::getSizeInBytes() const {

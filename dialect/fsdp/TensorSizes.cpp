@@ -7,18 +7,23 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Whether the bytes of a value of `type` fit; types without a static shape are others' to refuse.
-static bool fits(Type type) {
+/// What is wrong with a value of `type`, as the end of a sentence, or null; types without a static shape are others' to refuse.
+static const char *faultOf(Type type) {
   if (auto buffer = dyn_cast<BufferType>(type))
     type = buffer.getTensor();
   auto tensor = dyn_cast<RankedTensorType>(type);
-  return !tensor || !tensor.hasStaticShape() || nn::countBytes(tensor).has_value();
+  if (!tensor || !tensor.hasStaticShape())
+    return nullptr;
+  if (tensor.getElementType().isInteger(0))
+    return "has elements of no bits; use i1 or a wider type";
+  return nn::countBytes(tensor) ? nullptr : nn::tooLargeMessage;
 }
 
 LogicalResult mlir::fsdp::verifyTensorSizes(Operation *root) {
   WalkResult result = root->walk([](Operation *op) {
     for (Type type : op->getResultTypes()) {
-      if (fits(type))
+      const char *fault = faultOf(type);
+      if (!fault)
         continue;
       auto name = op->getLoc()->findInstanceOf<NameLoc>();
       InFlightDiagnostic diag = op->emitOpError();
@@ -26,7 +31,7 @@ LogicalResult mlir::fsdp::verifyTensorSizes(Operation *root) {
         diag << "makes '" << name.getName().getValue() << "', of type " << type << ", which ";
       else
         diag << "has a result of type " << type << ", which ";
-      diag << nn::tooLargeMessage;
+      diag << fault;
       return WalkResult::interrupt();
     }
     return WalkResult::advance();

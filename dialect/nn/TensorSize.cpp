@@ -25,7 +25,7 @@ std::optional<int64_t> nn::countBytes(RankedTensorType type) {
   // Types whose elements have no width of their own (index) take a word.
   Type element = type.getElementType();
   unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
-  int64_t width = llvm::divideCeil(bits, 8);
+  int64_t width = std::max<int64_t>(llvm::divideCeil(bits, 8), 1); // i0 is others' to refuse
   if (!elements || *elements > kMostTensorBytes / width)
     return std::nullopt;
   return *elements * width;
@@ -34,5 +34,6 @@ std::optional<int64_t> nn::countBytes(RankedTensorType type) {
 bool nn::isSized(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.hasStaticShape() && tensor.getElementType().isIntOrFloat() &&
+         tensor.getElementTypeBitWidth() > 0 &&
          countBytes(tensor);
 }

@@ -27,7 +27,7 @@ fsdp.step @evaluate evaluate {
 // -----
 
 fsdp.program @all role {} {
-  // expected-error @below {{buffer holds 'tensor<281474976710656xf32>', expected a statically shaped tensor of at most 2^48 bytes}}
+  // expected-error @below {{buffer holds 'tensor<281474976710656xf32>', expected a statically shaped tensor of numbers of at most 2^48 bytes}}
   %b = fsdp.buffer "b" persistent : !fsdp.buffer<tensor<281474976710656xf32>>
 }
 
@@ -170,4 +170,12 @@ fsdp.program @all role {} {
 fsdp.mesh @mesh <["fsdp"=1]>
 // expected-error @below {{has an arena of 9223372036854775807 bytes, expected 0 to 2^49}}
 fsdp.program @all role {} arena 9223372036854775807 {
+}
+
+// -----
+
+// Elements of no bits, found by libFuzzer.
+fsdp.step @evaluate evaluate {
+  // expected-error @below {{has a result of type 'tensor<2xi0>', which has elements of no bits; use i1 or a wider type}}
+  %x = fsdp.input "x" sample_dim 0 : tensor<2xi0>
 }
