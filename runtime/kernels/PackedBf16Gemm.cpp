@@ -124,9 +124,9 @@ void stream(const float *sums, std::int64_t sumStride, std::int64_t rows, std::i
     std::int64_t column = 0;
     for (; column + 16 <= columns; column += 16)
       _mm512_stream_ps(c + column, _mm512_loadu_ps(sums + column));
-    _mm512_mask_storeu_ps(c + column,
-                          static_cast<__mmask16>(pairs::firstWords(count(columns - column))),
-                          _mm512_loadu_ps(sums + std::min(column, sumStride - 16)));
+    // Behind the last row's sums the workspace may end.
+    const auto rest = static_cast<__mmask16>(pairs::firstWords(count(columns - column)));
+    _mm512_mask_storeu_ps(c + column, rest, _mm512_maskz_loadu_ps(rest, sums + column));
   }
 }
 
