@@ -3,6 +3,7 @@
 #include "runtime/files/MappedFile.h"
 
 #include "runtime/Error.h"
+#include "runtime/files/Descriptor.h"
 
 #include <cerrno>
 #include <cstring>
@@ -24,26 +25,20 @@ static const char *kindOf(mode_t mode) {
 
 MappedFile::MappedFile(std::string path) : name(std::move(path)) {
   // Without O_NONBLOCK, opening a FIFO waits for a writer, perhaps for ever.
-  const int descriptor = open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor < 0)
+  const Descriptor file(open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file)
     throw Error("cannot open '" + name + "': " + strerror(errno));
   struct stat status;
-  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(descriptor);
+  if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
     throw Error("cannot read '" + name + "': got a " + kindOf(status.st_mode) +
                 ", expected a regular file, because it is read at any position; write its content "
                 "to a file first");
-  }
   bytes = static_cast<std::size_t>(status.st_size);
-  if (bytes == 0) { // nothing to map
-    close(descriptor);
-    return;
-  }
-  void *mapping = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  const int reason = errno;
-  close(descriptor);
+  if (bytes == 0)
+    return; // nothing to map
+  void *mapping = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (mapping == MAP_FAILED)
-    throw Error("cannot open '" + name + "': " + strerror(reason));
+    throw Error("cannot open '" + name + "': " + strerror(errno));
   base = static_cast<const char *>(mapping);
 }
 

@@ -109,41 +109,27 @@ OutputPath::OutputPath(std::string name) : path(std::move(name)) {
     cannot("create", path, std::strerror(errno));
 }
 
-OutputPath::~OutputPath() {
-  if (descriptor >= 0)
-    close(descriptor);
-}
-
-OutputPath::OutputPath(OutputPath &&other) noexcept { *this = std::move(other); }
-
-OutputPath &OutputPath::operator=(OutputPath &&other) noexcept {
-  std::swap(path, other.path);
-  std::swap(target, other.target);
-  std::swap(descriptor, other.descriptor);
-  return *this;
-}
-
 void OutputPath::openStream(const std::string &at, bool fifo) {
   // Without O_NONBLOCK a FIFO's open waits for a reader, perhaps for ever.
-  descriptor = open(at.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (descriptor < 0 && errno == ENXIO && fifo)
+  descriptor = Descriptor(open(at.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!descriptor && errno == ENXIO && fifo)
     cannot("write", path, "no process reads this FIFO; start its reader first");
-  if (descriptor < 0)
+  if (!descriptor)
     cannot("write", path, std::strerror(errno));
-  fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  fcntl(descriptor.get(), F_SETFL, fcntl(descriptor.get(), F_GETFL) & ~O_NONBLOCK);
 }
 
 void OutputPath::inherit(int number) {
   const int flags = fcntl(number, F_GETFL);
   if (flags >= 0 && (flags & O_ACCMODE) == O_RDONLY)
     cannot("write", path, "it is open for reading only");
-  descriptor = fcntl(number, F_DUPFD_CLOEXEC, 3);
-  if (descriptor < 0)
+  descriptor = Descriptor(fcntl(number, F_DUPFD_CLOEXEC, 3));
+  if (!descriptor)
     cannot("write", path, std::strerror(errno));
 }
 
 FileIdentity OutputPath::identity() const {
-  return descriptor < 0 ? identityOf(target) : identityOfDescriptor(descriptor);
+  return descriptor ? identityOfDescriptor(descriptor.get()) : identityOf(target);
 }
 
 NamedFile NamedFile::input(std::string option, std::string path) {

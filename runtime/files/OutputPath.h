@@ -9,6 +9,8 @@
 #ifndef FSDP_RUNTIME_FILES_OUTPUTPATH_H
 #define FSDP_RUNTIME_FILES_OUTPUTPATH_H
 
+#include "runtime/files/Descriptor.h"
+
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -45,9 +47,6 @@ public:
   /// that is missing or not writable; a file without permission to write.
   OutputPath(std::string path);
   OutputPath(const char *path) : OutputPath(std::string(path)) {}
-  ~OutputPath();
-  OutputPath(OutputPath &&other) noexcept;
-  OutputPath &operator=(OutputPath &&other) noexcept;
 
   bool empty() const { return path.empty(); }
   /// As the user wrote it.
@@ -55,7 +54,7 @@ public:
   /// The file to replace, links followed; only without a stream.
   const std::string &file() const { return target; }
   /// The open descriptor to write into, or -1.
-  int stream() const { return descriptor; }
+  int stream() const { return descriptor.get(); }
   FileIdentity identity() const;
 
 private:
@@ -63,7 +62,7 @@ private:
   void inherit(int number);
 
   std::string path, target;
-  int descriptor = -1;
+  Descriptor descriptor;
 };
 
 /// A file of the command line.

@@ -1,5 +1,6 @@
 #include "runtime/job/JobToken.h"
 #include "runtime/Error.h"
+#include "runtime/files/Descriptor.h"
 #include "runtime/job/Socket.h"
 
 #include <algorithm>
@@ -16,14 +17,13 @@ namespace {
 constexpr std::size_t kShortest = 8, kLongest = 256;
 
 std::string fileText(const char *path) {
-  const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (descriptor < 0)
+  const Descriptor file(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file)
     throw Error(format("cannot open '%s' of FSDP_JOB_TOKEN_FILE: %s", path, std::strerror(errno)));
   struct stat status {};
-  fstat(descriptor, &status);
+  fstat(file.get(), &status);
   std::string text(2 * kLongest, '\0');
-  const ssize_t got = S_ISREG(status.st_mode) ? read(descriptor, text.data(), text.size()) : -1;
-  close(descriptor);
+  const ssize_t got = S_ISREG(status.st_mode) ? read(file.get(), text.data(), text.size()) : -1;
   if (got < 0)
     throw Error(format("'%s' of FSDP_JOB_TOKEN_FILE is not a readable regular file", path));
   if (status.st_uid != geteuid() || (status.st_mode & 0077))

@@ -1,4 +1,6 @@
 #include "runtime/job/NodeLocalGroup.h"
+
+#include "runtime/files/Descriptor.h"
 #include "runtime/job/RendezvousFile.h"
 #include "runtime/job/SharedJob.h"
 
@@ -14,14 +16,6 @@
 namespace fsdp::rt {
 
 namespace {
-
-struct Descriptor {
-  int fd = -1;
-  ~Descriptor() {
-    if (fd >= 0)
-      close(fd);
-  }
-};
 
 /// The file by which the others find the first rank, there until they have.
 class Published {
@@ -44,16 +38,17 @@ private:
                      what, std::strerror(errno)));
 }
 
-void openMemory(const RendezvousFile &file, Descriptor &memory) {
+Descriptor openMemory(const RendezvousFile &file) {
   const std::string path = format("/proc/%d/fd/%d", file.creator.pid, file.descriptor);
   struct stat status {};
-  memory.fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (memory.fd < 0 || fstat(memory.fd, &status) != 0)
+  Descriptor memory(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!memory || fstat(memory.get(), &status) != 0)
     failed("open the memory");
   if (status.st_size != static_cast<off_t>(file.bytes) || status.st_uid != geteuid()) {
     errno = EINVAL;
     failed("open the memory");
   }
+  return memory;
 }
 
 /// How long the first rank waits for those that come late and must be told of a failure.
@@ -61,10 +56,9 @@ constexpr double kLinger = 5;
 
 /// Ends the job of a first rank that this one does not belong to. The first rank says why.
 [[noreturn]] void refuse(const RendezvousFile &file, int rank, const std::string &difference) {
-  Descriptor memory;
-  openMemory(file, memory);
+  const Descriptor memory = openMemory(file);
   // The beginning of a segment is the same whatever its layout.
-  const SharedSegment segment(Mapping::ofFile(memory.fd, file.bytes), {});
+  const SharedSegment segment(Mapping::ofFile(memory.get(), file.bytes), {});
   segment.failure().raise(Error(difference));
   segment.attached().advance();
   throw Aborted("rank 0 reports the failure");
@@ -92,9 +86,8 @@ bool findSegment(const std::string &path, const NodeLocalGroup &group, std::uint
     throw Error(format("the ranks of this machine run different programs: got a segment of %zu "
                        "bytes, expected %zu",
                        std::size_t(file.bytes), std::size_t(bytes)));
-  Descriptor memory;
-  openMemory(file, memory);
-  mapping = Mapping::ofFile(memory.fd, bytes);
+  const Descriptor memory = openMemory(file);
+  mapping = Mapping::ofFile(memory.get(), bytes);
   return true;
 }
 
@@ -119,13 +112,13 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGr
                          group.rank, nobody));
   };
   if (group.rank == group.first) {
-    memory.fd = memfd_create("fsdp-arenas", MFD_CLOEXEC);
-    if (memory.fd < 0 || ftruncate(memory.fd, static_cast<off_t>(bytes)) != 0)
+    memory = Descriptor(memfd_create("fsdp-arenas", MFD_CLOEXEC));
+    if (!memory || ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0)
       failed("create the memory");
-    mapping = Mapping::ofFile(memory.fd, bytes);
+    mapping = Mapping::ofFile(memory.get(), bytes);
     RendezvousFile file;
     file.creator = ProcessIdentity::ofSelf();
-    file.descriptor = memory.fd;
+    file.descriptor = memory.get();
     file.bytes = bytes;
     file.identity = group.identity;
     takePlace();

@@ -111,20 +111,15 @@ LauncherWatch::LauncherWatch() {
   std::string name = textOf(format("/proc/%d/comm", pid_));
   description_ = format("the launcher '%s' (process %d)",
                         printable(name.substr(0, name.find('\n')), 32).c_str(), pid_);
-  descriptor_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); // closed on exec
-}
-
-LauncherWatch::~LauncherWatch() {
-  if (descriptor_ >= 0)
-    close(descriptor_);
+  descriptor_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0))); // closed on exec
 }
 
 bool LauncherWatch::gone() const {
   if (pid_ <= 0)
     return false;
-  if (descriptor_ < 0) // Linux before 5.3
+  if (!descriptor_) // Linux before 5.3
     return kill(pid_, 0) != 0 && errno == ESRCH;
-  pollfd entry{descriptor_, POLLIN, 0};
+  pollfd entry{descriptor_.get(), POLLIN, 0};
   return poll(&entry, 1, 0) > 0;
 }
 

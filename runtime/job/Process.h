@@ -2,6 +2,8 @@
 #ifndef FSDP_RUNTIME_JOB_PROCESS_H
 #define FSDP_RUNTIME_JOB_PROCESS_H
 
+#include "runtime/files/Descriptor.h"
+
 #include <cstdint>
 #include <string>
 
@@ -34,9 +36,6 @@ class LauncherWatch {
 public:
   /// Finds the launcher of this process, if there is one.
   LauncherWatch();
-  ~LauncherWatch();
-  LauncherWatch(const LauncherWatch &) = delete;
-  LauncherWatch &operator=(const LauncherWatch &) = delete;
 
   /// Whether there was one and is no more. Allocates nothing.
   bool gone() const;
@@ -44,7 +43,8 @@ public:
   const std::string &describe() const { return description_; }
 
 private:
-  int pid_ = 0, descriptor_ = -1;
+  int pid_ = 0;
+  Descriptor descriptor_; ///< of the process; none before Linux 5.3
   std::string description_;
 };
 

@@ -1,5 +1,6 @@
 #include "runtime/job/RendezvousFile.h"
 #include "runtime/device/WaitCounter.h"
+#include "runtime/files/Descriptor.h"
 
 #include <cctype>
 #include <cerrno>
@@ -33,14 +34,6 @@ struct FileHeader {
   std::int32_t descriptor;
 };
 
-struct Descriptor {
-  int fd = -1;
-  ~Descriptor() {
-    if (fd >= 0)
-      close(fd);
-  }
-};
-
 [[noreturn]] void refuse(const std::string &path, const std::string &why) {
   throw Error(format("'%s', the rendezvous file of the ranks on this machine, %s: remove it, or "
                      "set FSDP_JOB_ID to another name on every rank",
@@ -58,15 +51,15 @@ std::string RendezvousFile::pathFor(const std::string &key) {
 
 RendezvousFile::Found RendezvousFile::read(const std::string &path, RendezvousFile &file) {
   // A FIFO would block, a link would lead elsewhere.
-  const Descriptor opened{
-      open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)};
-  if (opened.fd < 0) {
+  const Descriptor opened(
+      open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  if (!opened) {
     if (errno == ENOENT)
       return Absent;
     refuse(path, format("cannot be opened: %s", std::strerror(errno)));
   }
   struct stat status {};
-  fstat(opened.fd, &status);
+  fstat(opened.get(), &status);
   const auto mode = static_cast<unsigned>(status.st_mode & 07777);
   if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (mode & 0077) ||
       status.st_nlink > 1)
@@ -77,7 +70,7 @@ RendezvousFile::Found RendezvousFile::read(const std::string &path, RendezvousFi
   std::uint64_t digest = 0;
   FileHeader header{};
   std::string text(sizeof digest + sizeof header + RunIdentity::kMostBytes, '\0');
-  const ssize_t got = ::read(opened.fd, text.data(), text.size());
+  const ssize_t got = ::read(opened.get(), text.data(), text.size());
   if (got < static_cast<ssize_t>(sizeof digest + sizeof header))
     return Incomplete;
   text.resize(static_cast<std::size_t>(got));
@@ -130,8 +123,8 @@ void RendezvousFile::removeStale() {
 void RendezvousFile::publish(const std::string &path) const {
   const double deadline = now() + kWriting;
   Descriptor made;
-  while ((made.fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                         0600)) < 0) {
+  while (!(made = Descriptor(open(path.c_str(),
+                                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)))) {
     if (errno != EEXIST)
       refuse(path, format("cannot be created: %s", std::strerror(errno)));
     RendezvousFile other;
@@ -153,7 +146,7 @@ void RendezvousFile::publish(const std::string &path) const {
   text += identity.text();
   const std::uint64_t digest = contentDigest(text);
   const std::string whole = std::string(reinterpret_cast<const char *>(&digest), sizeof digest) + text;
-  if (write(made.fd, whole.data(), whole.size()) != static_cast<ssize_t>(whole.size())) {
+  if (write(made.get(), whole.data(), whole.size()) != static_cast<ssize_t>(whole.size())) {
     const int reason = errno;
     unlink(path.c_str());
     refuse(path, format("cannot be written: %s", std::strerror(reason)));

@@ -39,14 +39,9 @@ bool awaitReady(int descriptor, short events, double deadline) {
 
 } // namespace
 
-Socket::~Socket() {
-  if (descriptor_ >= 0)
-    close(descriptor_);
-}
-
 long Socket::send(const void *data, std::size_t bytes) {
   for (;;) {
-    const ssize_t moved = ::send(descriptor_, data, bytes, MSG_NOSIGNAL);
+    const ssize_t moved = ::send(descriptor(), data, bytes, MSG_NOSIGNAL);
     if (moved >= 0)
       return moved;
     if (errno == EAGAIN || errno == EWOULDBLOCK)
@@ -58,7 +53,7 @@ long Socket::send(const void *data, std::size_t bytes) {
 
 long Socket::receive(void *data, std::size_t bytes) {
   for (;;) {
-    const ssize_t moved = recv(descriptor_, data, bytes, 0);
+    const ssize_t moved = recv(descriptor(), data, bytes, 0);
     if (moved > 0)
       return moved;
     if (moved == 0) {
@@ -77,7 +72,7 @@ bool Socket::sendAll(const void *data, std::size_t bytes, double seconds) {
   auto *from = static_cast<const char *>(data);
   while (bytes) {
     const long moved = send(from, bytes);
-    if (moved == kEnded || (moved == 0 && !awaitReady(descriptor_, POLLOUT, deadline)))
+    if (moved == kEnded || (moved == 0 && !awaitReady(descriptor(), POLLOUT, deadline)))
       return false;
     from += moved, bytes -= static_cast<std::size_t>(moved);
   }
@@ -89,7 +84,7 @@ bool Socket::receiveAll(void *data, std::size_t bytes, double seconds) {
   auto *to = static_cast<char *>(data);
   while (bytes) {
     const long moved = receive(to, bytes);
-    if (moved == kEnded || (moved == 0 && !awaitReady(descriptor_, POLLIN, deadline)))
+    if (moved == kEnded || (moved == 0 && !awaitReady(descriptor(), POLLIN, deadline)))
       return false;
     to += moved, bytes -= static_cast<std::size_t>(moved);
   }

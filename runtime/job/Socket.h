@@ -2,10 +2,11 @@
 #ifndef FSDP_RUNTIME_JOB_SOCKET_H
 #define FSDP_RUNTIME_JOB_SOCKET_H
 
+#include "runtime/files/Descriptor.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace fsdp::rt {
@@ -15,15 +16,9 @@ class Socket {
 public:
   Socket() = default;
   explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  Socket(Socket &&other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Socket &operator=(Socket &&other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~Socket();
 
-  explicit operator bool() const { return descriptor_ >= 0; }
-  int descriptor() const { return descriptor_; }
+  explicit operator bool() const { return bool(descriptor_); }
+  int descriptor() const { return descriptor_.get(); }
 
   /// What a transfer came to: bytes moved (0: not now), or the end of the connection.
   static constexpr long kEnded = -1;
@@ -36,7 +31,7 @@ public:
   bool receiveAll(void *data, std::size_t bytes, double seconds);
 
 private:
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 /// An IPv4 or IPv6 address with its port, as plain data that may be sent.

@@ -72,14 +72,9 @@ LogFile::LogFile(const OutputPath &output, const std::vector<FileIdentity> &othe
     replaceFile(output.file(), others, after);
     return;
   }
-  descriptor = fcntl(output.stream(), F_DUPFD_CLOEXEC, 3);
-  if (descriptor < 0)
+  descriptor = Descriptor(fcntl(output.stream(), F_DUPFD_CLOEXEC, 3));
+  if (!descriptor)
     throw Error("cannot write '" + path + "': " + std::strerror(errno));
-}
-
-LogFile::~LogFile() {
-  if (descriptor >= 0)
-    close(descriptor);
 }
 
 /// Only who has locked the file that stands there now renames it or begins to write: of runs that
@@ -89,21 +84,21 @@ void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentit
   regular = true;
   mode_t mode = 0666;
   for (;;) {
-    descriptor = open(file.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC);
-    const bool exists = descriptor >= 0;
+    descriptor = Descriptor(open(file.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC));
+    const bool exists = bool(descriptor);
     if (!exists && errno == ENOENT)
-      descriptor = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (descriptor < 0 && errno == EEXIST)
+      descriptor = Descriptor(open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    if (!descriptor && errno == EEXIST)
       continue; // made in the meantime
-    if (descriptor < 0)
+    if (!descriptor)
       throw Error("cannot create '" + path + "': " + std::strerror(errno));
-    const bool locked = lock(descriptor);
+    const bool locked = descriptor.lockAgainstOtherRuns(path);
     struct stat status, named;
-    if (locked && fstat(descriptor, &status) == 0 && stat(file.c_str(), &named) == 0 &&
+    if (locked && fstat(descriptor.get(), &status) == 0 && stat(file.c_str(), &named) == 0 &&
         status.st_dev == named.st_dev && status.st_ino == named.st_ino) {
       if (status.st_size == 0) {
         if (!exists && mode != 0666)
-          fchmod(descriptor, mode);
+          fchmod(descriptor.get(), mode);
         return;
       }
       if (after && goOn(file, *after))
@@ -111,7 +106,7 @@ void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentit
       mode = status.st_mode & 0777;
       keptAs = renameAside(file, others);
     }
-    close(std::exchange(descriptor, -1));
+    descriptor.reset();
     if (!locked)
       throw Error("cannot write '" + path +
                   "': another run writes its log there; wait for its end or choose another file")
@@ -135,19 +130,9 @@ bool LogFile::goOn(const std::string &file, std::int64_t after) {
   }
   if (end == 0 && after > 0)
     return false;
-  if (ftruncate(descriptor, end) != 0)
+  if (ftruncate(descriptor.get(), end) != 0)
     throw Error("cannot write '" + path + "': " + std::strerror(errno));
   bytes = end;
-  return true;
-}
-
-bool LogFile::lock(int file) {
-  if (flock(file, LOCK_EX | LOCK_NB) == 0)
-    return true;
-  if (errno == EWOULDBLOCK)
-    return false;
-  std::fprintf(stderr, "note: '%s' cannot be locked against other runs: %s\n", path.c_str(),
-               std::strerror(errno));
   return true;
 }
 
@@ -164,7 +149,7 @@ void LogFile::writeLine(const char *next, std::size_t left, std::int64_t step) {
     return;
   const auto length = static_cast<std::int64_t>(left);
   while (left > 0) {
-    const ssize_t written = ::write(descriptor, next, left);
+    const ssize_t written = ::write(descriptor.get(), next, left);
     if (written < 0 && errno == EINTR)
       continue;
     if (written < 0)
@@ -179,7 +164,7 @@ void LogFile::lose(std::int64_t step, int reason) {
   lostFrom = step;
   lostBy = reason;
   std::string half;
-  if (regular && ftruncate(descriptor, bytes) != 0)
+  if (regular && ftruncate(descriptor.get(), bytes) != 0)
     half = "; its last line may be cut off";
   std::fprintf(stderr,
                "note: cannot write '%s' in step %lld: %s%s; training continues without it\n",
@@ -188,11 +173,11 @@ void LogFile::lose(std::int64_t step, int reason) {
 
 void LogFile::flush() {
   if (!lostFrom && regular)
-    fsync(descriptor);
+    fsync(descriptor.get());
 }
 
 void LogFile::finish() {
-  if (!lostFrom && regular && fsync(descriptor) != 0)
+  if (!lostFrom && regular && fsync(descriptor.get()) != 0)
     throw Error("cannot write '" + path + "': " + std::strerror(errno));
   if (lostFrom)
     throw Error("cannot write '" + path + "': " + std::strerror(lostBy) +

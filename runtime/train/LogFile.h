@@ -4,6 +4,7 @@
 #define FSDP_RUNTIME_TRAIN_LOGFILE_H
 
 #include "runtime/train/Log.h"
+#include "runtime/files/Descriptor.h"
 #include "runtime/files/OutputPath.h"
 
 #include <cstdint>
@@ -24,9 +25,6 @@ public:
   /// steps, and a last one that is cut off, are dropped. What does not begin as a log is renamed as above.
   explicit LogFile(const OutputPath &path, const std::vector<FileIdentity> &others = {},
                    std::optional<std::int64_t> after = std::nullopt);
-  ~LogFile();
-  LogFile(const LogFile &) = delete;
-  LogFile &operator=(const LogFile &) = delete;
 
   /// The new name of the log that was there before, or empty.
   const std::string &kept() const { return keptAs; }
@@ -50,12 +48,11 @@ private:
   void replaceFile(const std::string &file, const std::vector<FileIdentity> &others,
                    std::optional<std::int64_t> after);
   bool goOn(const std::string &file, std::int64_t after);
-  bool lock(int file);
   void lose(std::int64_t step, int reason);
 
   std::string path, keptAs;
   std::optional<std::int64_t> last;
-  int descriptor = -1;
+  Descriptor descriptor;
   bool regular = false;
   std::int64_t bytes = 0;    ///< of whole lines
   std::int64_t lostFrom = 0; ///< the first step that is not in it; 0: none

@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -74,8 +73,6 @@ RunCheckpoints::RunCheckpoints(const Program &program, Options &options, std::in
 
 RunCheckpoints::~RunCheckpoints() {
   saver.reset(); // what is still being written belongs to this run
-  if (lock >= 0)
-    close(lock);
 }
 
 void RunCheckpoints::claim() {
@@ -85,19 +82,16 @@ void RunCheckpoints::claim() {
 
 void RunCheckpoints::lockRoot() {
   const std::string &root = options.save;
-  lock = ::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock < 0) {
+  lock = Descriptor(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock) {
     if (errno == ENOENT)
       return;
     throw Error("cannot save to '" + root + "': " + std::strerror(errno));
   }
-  if (flock(lock, LOCK_EX | LOCK_NB) == 0)
-    return;
-  if (errno == EWOULDBLOCK)
+  if (!lock.lockAgainstOtherRuns(root))
     throw Error("cannot save to '" + root +
                 "': another run saves its checkpoints there; wait for its end or choose another folder")
         .asRefusal();
-  std::fprintf(stderr, "note: '%s' cannot be locked against other runs: %s\n", root.c_str(), std::strerror(errno));
 }
 
 const CheckpointLayout &RunCheckpoints::layout() {
@@ -190,7 +184,7 @@ void RunCheckpoints::open() {
                                           options.saveErrors == "warn"});
   lastSaved = from.step;
   saver->createRoot();
-  if (lock < 0 && device.rank() == 0) // it was not there before
+  if (!lock && device.rank() == 0) // it was not there before
     lockRoot();
   for (const std::string &name : saver->open(from.step))
     std::printf("kept the checkpoint of a later step as '%s'\n", name.c_str());

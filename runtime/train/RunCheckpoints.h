@@ -3,6 +3,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_RUNCHECKPOINTS_H
 #define FSDP_RUNTIME_TRAIN_RUNCHECKPOINTS_H
 
+#include "runtime/files/Descriptor.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CommandLine.h"
 
@@ -70,7 +71,7 @@ private:
   CheckpointManifest from;
   std::optional<CheckpointLayout> checkpointLayout;
   std::optional<CheckpointSaver> saver;
-  int lock = -1;              ///< on rank 0: the folder of --save, open and locked
+  Descriptor lock;            ///< on rank 0: the folder of --save, open and locked
   std::int64_t lastSaved = 0; ///< step
   std::int64_t seen = 0;      ///< signals of this rank that ask for saves
   std::int64_t agreed = 0;    ///< of the rank that has had most, when ranks last agreed that one asks

@@ -1,0 +1,30 @@
+//===- Descriptor.cpp -----------------------------------------------------===//
+
+#include "runtime/files/Descriptor.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <sys/file.h>
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+void Descriptor::reset() {
+  if (number < 0)
+    return;
+  const int reason = errno;
+  close(std::exchange(number, -1));
+  errno = reason;
+}
+
+bool Descriptor::lockAgainstOtherRuns(const std::string &name) const {
+  if (flock(number, LOCK_EX | LOCK_NB) == 0)
+    return true;
+  if (errno == EWOULDBLOCK)
+    return false;
+  std::fprintf(stderr, "note: '%s' cannot be locked against other runs: %s\n", name.c_str(), std::strerror(errno));
+  return true;
+}
+
+} // namespace fsdp::rt
