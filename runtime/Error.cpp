@@ -21,7 +21,7 @@ Error Error::at(int rank, const std::string &action) const {
 
 std::string Error::describe() const {
   std::string text;
-  if (rank_ >= 0)
+  if (rank_ >= 0 && !refusal_)
     text += "rank " + std::to_string(rank_);
   if (!action_.empty())
     text += (text.empty() ? "'" : ", '") + action_ + "'";

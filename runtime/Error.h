@@ -40,8 +40,8 @@ public:
     return found;
   }
 
-  /// The same error, of a run that is refused for the sake of another one: it leaves no flight record,
-  /// as the other run's stands in the same place.
+  /// The same error, of a run that is refused before it trains, for the sake of another one or for what it was
+  /// asked: it names no rank, is not tried again, and leaves the flight record of an earlier failure in its place.
   Error asRefusal() const {
     Error found(*this);
     found.refusal_ = true;

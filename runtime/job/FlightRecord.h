@@ -23,8 +23,9 @@ std::string temporaryFlightRecord(const std::string &name);
 /// Writes the latest actions of the segment's ranks to the file that the job's options name, once for each segment; a
 /// line says where, on standard error, or why not. `firstRank` is the world rank of the segment's rank 0, `worldSize`
 /// the job's ranks: where some are elsewhere the name gets ".rank-N" behind it. Nothing without a name, nor of a run that
-/// was refused for another one's sake (Error::asRefusal). The file is whole, or what was there stays. It has a line for each action, in the order in which they began: seconds before it was written, rank, thread, how long it
-/// took or that it is under way, and what it is.
+/// was refused (Error::asRefusal). The file is whole, or what was there stays. It has a line for each action, in the
+/// order in which they began: seconds before it was written, rank, thread, how long it took or that it is under way,
+/// and what it is.
 void writeFlightRecord(const SharedSegment &segment, const std::string &path, int firstRank, int worldSize);
 
 } // namespace fsdp::rt

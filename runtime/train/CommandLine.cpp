@@ -36,11 +36,8 @@ std::string Options::flightRecordFile() const {
 /// temporary files. One name for each, so that the next failure's takes the place of the last one's.
 static std::string defaultFlightRecord(const Options &options, const char *program) {
   constexpr const char *ending = ".flight-record.txt";
-  std::string save = options.save;
-  while (save.size() > 1 && save.back() == '/')
-    save.pop_back();
-  if (!save.empty())
-    return save + ending;
+  if (!options.save.empty())
+    return options.save + ending;
   struct stat log;
   if (!options.log.empty() && (stat(options.log.c_str(), &log) != 0 || S_ISREG(log.st_mode)))
     return options.log + ending;
@@ -151,6 +148,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
 
   const auto isGiven = [&](const char *name) { return app.count(name) > 0; };
   options.seedIsGiven = isGiven("--seed");
+  while (options.save.size() > 1 && options.save.back() == '/')
+    options.save.pop_back();
   if (!isGiven("--flight-record"))
     options.flightRecord = defaultFlightRecord(options, program.name);
   const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") || isGiven("--epochs") || isGiven("--init") ||

@@ -562,7 +562,12 @@ int runTraining(Plans plans, int argc, char **argv) {
       job.handlesStop = !options.save.empty();
       job.flightRecord = options.flightRecordFile();
       if (options.maxRestarts)
-        job.onFailure = [&](const Error &error) { cause = error.describe(); };
+        job.onFailure = [&](const Error &error) {
+          if (error.isRefusal())
+            report(error); // again it would be refused again
+          else
+            cause = error.describe();
+        };
       return runRanks(Mesh(plan.axes, plan.deviceOrder), job, [&](Job &rank) {
         return Training(plan, options, sources, outputs, steps, rank).run();
       });

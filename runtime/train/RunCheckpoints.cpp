@@ -58,9 +58,15 @@ std::string describeResumed(const std::vector<SavedStep> &checkpoints) {
 /// Refuses a folder of checkpoints that could not be written.
 void checkRoot(const std::string &root) {
   struct stat status;
-  if (stat(root.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
+  const bool exists = stat(root.c_str(), &status) == 0;
+  if (exists && !S_ISDIR(status.st_mode))
     throw Error("cannot save to '" + root + "': got a file, expected a folder or nothing");
-  const std::string written = stat(root.c_str(), &status) == 0 ? root : folderOf(root);
+  if (!exists && lstat(root.c_str(), &status) == 0)
+    throw Error("cannot save to '" + root + "': got a symbolic link that leads to nothing, expected a folder or nothing");
+  if (exists && access((root + "/" + CheckpointManifest::kName).c_str(), F_OK) == 0)
+    throw Error("cannot save to '" + root + "': got a checkpoint, expected the folder around it, '" + folderOf(root) +
+                "', or another one");
+  const std::string written = exists ? root : folderOf(root);
   if (access(written.c_str(), W_OK | X_OK) != 0)
     throw Error("cannot save to '" + root + "': '" + written + "': " + std::strerror(errno));
 }
@@ -129,7 +135,7 @@ bool RunCheckpoints::resume() {
       return true;
     }
     if (!mayBegin && i + 1 == candidates.size())
-      throw Error(problem).byAll();
+      throw Error(problem).byAll().asRefusal();
     if (device.rank() == 0)
       std::fprintf(stderr, "%s: warning: %s: going on from an earlier checkpoint, if there is one\n",
                    program.name, printable(problem).c_str());
@@ -147,19 +153,22 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
                        "from an earlier checkpoint",
                        static_cast<long long>(steps), name.c_str(),
                        static_cast<long long>(from.step)))
-        .byAll();
+        .byAll()
+        .asRefusal();
   if (options.seedIsGiven && options.seed != from.seed)
     throw Error(format("got --seed %llu, expected %llu as %s has: leave the option out, as order and "
                        "dropout go on from there",
                        static_cast<unsigned long long>(options.seed),
                        static_cast<unsigned long long>(from.seed), name.c_str()))
-        .byAll();
+        .byAll()
+        .asRefusal();
   if (options.shuffle != from.shuffle)
     throw Error(format("got %s, but %s was written %s it: the order of the samples goes on from "
                        "there, so start both alike",
                        options.shuffle ? "--shuffle" : "no --shuffle", name.c_str(),
                        from.shuffle ? "with" : "without"))
-        .byAll();
+        .byAll()
+        .asRefusal();
   options.seed = from.seed;
   if (!options.learningRate)
     options.learningRate = from.baseLearningRate;
@@ -169,6 +178,11 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
   for (const std::string &altered : alteredExtras(checkpoint.name(), from))
     std::fprintf(stderr, "%s: warning: %s; training goes on without it, but programs that load the checkpoint read it\n",
                  program.name, printable(altered).c_str());
+  for (const CheckpointManifest::File &file : from.files)
+    if (std::none_of(layout().files().begin(), layout().files().end(),
+                     [&](const CheckpointFile &read) { return read.name == file.name; }))
+      std::fprintf(stderr, "%s: warning: %s has '%s', and no parameter of this program keeps such a state: training goes on without it\n",
+                   program.name, name.c_str(), file.name.c_str());
   if (samples != from.datasetSamples)
     std::fprintf(stderr, "%s: warning: got %lld samples in --data, and %s was written with %lld: the "
                          "position in the data counts them\n",

@@ -165,6 +165,13 @@ def options_that_do_not_go_with_a_checkpoint_are_refused(runs, programs):
                         (("--save-errors=warn",), "got --save-errors without --save"),
                         (("--resume", saved, "--init", saved), "got both --resume and --init")):
         runs.run(programs["fsdp"], *words, status=2, says=says)
+    # No rank is at fault, nothing would change with the next attempt, and a failure's flight record stays.
+    for words, steps, says in ((("--seed", 4), 12, "as order and dropout go on from there"), ((), 4, "ask for more steps")):
+        copied = runs.at(f"refused-{steps}")
+        shutil.copytree(runs.at("fsdp"), copied)
+        said = runs.run(programs["fsdp"], "--save", copied, "--resume=latest", "--shuffle", "--max-restarts", 2, *words, status=1, steps=steps, says=says)
+        expect("rank" not in said and "restart" not in said and said.count("error: ") == 1, said)
+        expect(not copied.with_name(copied.name + ".flight-record.txt").exists(), "a flight record of a refused run")
     other = mlp(runs.at("momentum"), "fsdp=1", optimizer=("--optimizer=sgd", "--momentum=0.9"))
     runs.run(other, "--resume", saved, "--shuffle", status=1, says="has no 'momentum.safetensors', which this program's optimizer")
     wide = mlp(runs.at("wide"), "fsdp=1", hidden=18)

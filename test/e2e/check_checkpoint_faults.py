@@ -104,7 +104,7 @@ def one_folder_has_one_run(runs, programs):
         for words in ([], ["--resume=latest"], ["--keep=1", "--max-restarts=1"]):
             said = runs.run(program, "--save", root, *words, steps=3, status=1)
             expect(said.count("error: ") == 1 and f"cannot save to '{root}': another run saves its checkpoints there; wait for its end or choose "
-                   "another folder" in said, said)
+                   "another folder" in said and "restart" not in said and "rank" not in said, said)
         expect(first.poll() is None, "the first run has ended")
         expect("step-00000050" in folders(root) and not any("." in path.name for path in root.iterdir()), f"{folders(root)}")
     finally:
@@ -120,6 +120,12 @@ def places_that_cannot_be_written_are_refused_at_the_start(runs, programs):
         runs.at("file").write_text("a file")
         runs.run(program, "--save", runs.at("file"), status=1, says=("cannot save to '", "file': got a file, expected a folder or nothing"))
         runs.run(program, "--save", "/proc/checkpoints", status=1, says="cannot ")
+        runs.at("leads-nowhere").unlink(missing_ok=True)
+        runs.at("leads-nowhere").symlink_to("not/there")
+        runs.run(program, "--save", runs.at("leads-nowhere"), status=1, says="leads-nowhere': got a symbolic link that leads to nothing, expected")
+        runs.run(program, "--save", f"{runs.at('trailing')}/", steps=3, says="trailing/step-00000003'")
+        runs.run(program, "--save", runs.at("trailing") / "step-00000003", status=1,
+                 says=("step-00000003': got a checkpoint, expected the folder around it, '", "trailing', or another one"))
     if os.geteuid() == 0:
         print("not shown: root may write everywhere")
         return
