@@ -3,6 +3,7 @@
 #include "runtime/job/Process.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <unistd.h>
 
 namespace fsdp::rt {
@@ -67,7 +68,8 @@ std::optional<LaunchEnvironment> detectLauncher(const Environment &environment) 
   LaunchEnvironment found;
   const char *rank = nullptr, *size = nullptr, *localRank = "", *localSize = "";
   if (read.has("RANK") && read.has("WORLD_SIZE")) {
-    found.by = "torchrun";
+    // Others set these variables too, and so does who starts ranks by hand.
+    found.by = read.has("TORCHELASTIC_RUN_ID") ? "torchrun" : "the launcher";
     rank = "RANK", size = "WORLD_SIZE", localRank = "LOCAL_RANK", localSize = "LOCAL_WORLD_SIZE";
     found.key = parentKey();
     for (const char *name : {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
@@ -95,7 +97,7 @@ std::optional<LaunchEnvironment> detectLauncher(const Environment &environment) 
   found.rank = read.number(rank, 0, found.size - 1, 0);
   found.address = read.text("MASTER_ADDR");
   // Who names a meeting place and not how many ranks are here may have some elsewhere.
-  const bool apart = found.by == "torchrun" && !found.address.empty();
+  const bool apart = std::strcmp(rank, "RANK") == 0 && !found.address.empty();
   found.localSize = read.number(localSize, 1, found.size, apart ? 0 : found.size);
   if (found.by == "Slurm" && read.number("SLURM_STEP_NUM_NODES", 1, kMostRanks,
                                          read.number("SLURM_NNODES", 1, kMostRanks, 1)) > 1)

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 namespace fsdp::rt {
@@ -200,6 +201,14 @@ void CheckpointRoot::remove(const std::string &folder) {
   const auto isDone = [](int reason) { return reason == ENOENT ? 0 : reason; };
   std::vector<std::string> names;
   require(system.list(folder, names), "read the folder", folder);
+  for (const std::string &name : names) {
+    std::vector<std::string> inside;
+    const int reason = system.list(folder + "/" + name, inside);
+    require(reason == ENOTDIR ? 0 : isDone(reason), "remove", folder + "/" + name);
+    if (reason == 0)
+      throw Error("cannot remove '" + folder + "': it holds the folder '" + name +
+                  "', which is not part of a checkpoint; it is as it was: move what it holds elsewhere");
+  }
   const std::string manifest = folder + "/" + CheckpointManifest::kName;
   const std::string unfinished = folder + "/" + CheckpointManifest::kUnfinished;
   // From here on it is an unfinished one: whoever comes after a crash knows what it is.
@@ -231,8 +240,17 @@ void CheckpointRoot::discard(std::int64_t step) noexcept {
 
 void CheckpointRoot::prune(std::int64_t step, std::int64_t keep) {
   const std::vector<SavedStep> all = saved();
+  std::exception_ptr first; // one that stays does not keep others
+  const auto tryToRemove = [&](const std::string &folder) {
+    try {
+      remove(folder);
+    } catch (const Error &) {
+      if (!first)
+        first = std::current_exception();
+    }
+  };
   for (std::size_t i = static_cast<std::size_t>(keep); keep > 0 && i < all.size(); ++i)
-    remove(all[i].folder);
+    tryToRemove(all[i].folder);
   for (const std::string &name : namesIn(path)) {
     const std::optional<std::int64_t> other = stepOfName(name);
     if (!other || *other == step)
@@ -240,8 +258,10 @@ void CheckpointRoot::prune(std::int64_t step, std::int64_t keep) {
     const std::vector<std::string> inside = namesIn(path + "/" + name);
     if (inside.empty() || (contains(inside, CheckpointManifest::kUnfinished) &&
                            !contains(inside, CheckpointManifest::kName)))
-      remove(path + "/" + name);
+      tryToRemove(path + "/" + name);
   }
+  if (first)
+    std::rethrow_exception(first);
 }
 
 } // namespace fsdp::rt

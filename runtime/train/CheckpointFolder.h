@@ -72,7 +72,8 @@ public:
   /// Removes the folder of a save that failed.
   void discard(std::int64_t step) noexcept;
   /// Removes all but the latest `keep` checkpoints (0: none), and what saves before that of `step` have
-  /// left unfinished.
+  /// left unfinished. Errors: the first that cannot be removed, after the others are; one that holds a folder stays
+  /// as it is.
   void prune(std::int64_t step, std::int64_t keep);
 
 private:

@@ -5,11 +5,19 @@
 #include "runtime/Error.h"
 #include "runtime/files/MappedFile.h"
 
+#include <charconv>
+
 namespace fsdp::rt {
 
 namespace {
 
 using Value = std::optional<std::string>;
+
+/// The shortest text that reads as `value`: 0.1 as the user wrote it.
+std::string shortest(float value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
 
 Value flag(bool given) { return given ? Value("") : std::nullopt; }
 
@@ -49,7 +57,7 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--steps", number(steps));
   identity.add("--seed", number(options.seed));
   const double rate = options.learningRate.value_or(program.defaultLearningRate);
-  identity.add("--lr", format("%.9g", double(static_cast<float>(rate)))); // what training uses
+  identity.add("--lr", shortest(static_cast<float>(rate))); // what training uses
   identity.add("--shuffle", flag(options.shuffle));
   identity.add("--data", contentOf(options.data));
   identity.add("--val-data", contentOf(options.valData));

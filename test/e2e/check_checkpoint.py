@@ -174,6 +174,9 @@ def options_that_do_not_go_with_a_checkpoint_are_refused(runs, programs):
         expect(not copied.with_name(copied.name + ".flight-record.txt").exists(), "a flight record of a refused run")
     other = mlp(runs.at("momentum"), "fsdp=1", optimizer=("--optimizer=sgd", "--momentum=0.9"))
     runs.run(other, "--resume", saved, "--shuffle", status=1, says="has no 'momentum.safetensors', which this program's optimizer")
+    plain = mlp(runs.at("plain"), "fsdp=1", optimizer=("--optimizer=sgd",))
+    said = runs.run(plain, "--resume", saved, "--shuffle", steps=9)
+    expect(all(f"has '{state}.safetensors', and no parameter of this program keeps such a state" in said for state in ("exp_avg", "exp_avg_sq")), said)
     wide = mlp(runs.at("wide"), "fsdp=1", hidden=18)
     runs.run(wide, "--resume", saved, "--shuffle", status=1, says=("got shape ", ": resume with the model that wrote it"))
 

@@ -66,10 +66,10 @@ def the_number_of_ranks_picks(runs, programs):
         expect(statuses == [0] * ranks and f"{ranks} ranks, mesh {mesh}, arena" in said, f"{ranks} ranks: {statuses}: {said}")
     said, statuses = launched(runs, programs["all"], 5)
     expect(statuses == [1] * 5 and said.count("error: ") == 1, f"{statuses}: {said}")
-    expect("torchrun started 5 ranks, but this program has plans for fsdp=3 (3 ranks), data=3 (3 ranks), data=2,fsdp=2 (4 ranks), "
+    expect("the launcher started 5 ranks, but this program has plans for fsdp=3 (3 ranks), data=3 (3 ranks), data=2,fsdp=2 (4 ranks), "
            "fsdp=2 (2 ranks) and fsdp=1 (1 rank): start as many as one of them has, or compile with one more for 5" in said, said)
     said, statuses = launched(runs, programs["all"], 2, "--plan=data=3")
-    expect(statuses == [1] * 2 and "the mesh 'data=3' has 3 ranks, but torchrun started 2" in said, f"{statuses}: {said}")
+    expect(statuses == [1] * 2 and "the mesh 'data=3' has 3 ranks, but the launcher started 2" in said, f"{statuses}: {said}")
 
 
 def children(process):

@@ -87,7 +87,7 @@ def a_signal_still_ends_it(runs, programs):
 def launchers_restart_by_themselves(runs, programs):
     ranks = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
     runs.run(programs["two"], "--save", runs.at("launched"), "--max-restarts", 3, status=2, env={**os.environ, **ranks},
-             says=("--max-restarts restarts ranks that the program starts as processes of its own, but torchrun started this one: "
+             says=("--max-restarts restarts ranks that the program starts as processes of its own, but the launcher started this one: "
                    "let the launcher restart the job, with --resume=latest"))
 
 

@@ -409,6 +409,22 @@ TEST_F(CheckpointFolderTest, WhatARemovalThatWasCutOffLeavesIsRemovedByTheNextSa
   }
 }
 
+TEST_F(CheckpointFolderTest, ACheckpointThatHoldsAFolderStaysWhole) {
+  PowerLossFileSystem system("/");
+  CheckpointRoot root(system, "/saves", {}, kSizes);
+  root.create();
+  for (int step : {1, 2, 3})
+    saveStep(root, layout, step, 0);
+  ASSERT_EQ(system.makeFolder("/saves/step-00000002/notes"), 0);
+  EXPECT_EQ(messageOf([&] { root.prune(3, 1); }),
+            "cannot remove '/saves/step-00000002': it holds the folder 'notes', which is not part of a checkpoint; it is as it "
+            "was: move what it holds elsewhere");
+  std::vector<std::string> steps;
+  for (const SavedStep &saved : root.saved())
+    steps.push_back(saved.folder);
+  EXPECT_EQ(steps, (std::vector<std::string>{"/saves/step-00000003", "/saves/step-00000002"})); // 1 is gone
+}
+
 TEST_F(CheckpointFolderTest, ChangesAreNamed) {
   PowerLossFileSystem system("/");
   CheckpointRoot root(system, "/saves", program().extraFiles, kSizes);

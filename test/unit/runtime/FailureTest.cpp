@@ -99,7 +99,7 @@ TEST(Bootstrap, RefusesAnotherNumberOfRanks) {
   Finished job = runRanksProgram("fsdp=4", "steps", "RANK=0 WORLD_SIZE=3 ");
   EXPECT_EQ(job.status, 1);
   EXPECT_TRUE(
-      job.says("error: the mesh 'fsdp=4' has 4 ranks, but torchrun started 3: start 4, or compile "
+      job.says("error: the mesh 'fsdp=4' has 4 ranks, but the launcher started 3: start 4, or compile "
                "the program for a mesh of 3\n"))
       << job.output;
 }

@@ -32,7 +32,8 @@ void expectLaunched(const Variables &variables, const char *by, int rank, int si
 
 TEST(Launcher, Torchrun) {
   expectLaunched(
-      {{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}},
+      {{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"},
+       {"TORCHELASTIC_RUN_ID", "a"}},
       "torchrun", 5, 8, 1, 4);
 }
 
@@ -114,7 +115,7 @@ TEST(Launcher, FirstInTheOrderWins) {
                   {"OMPI_COMM_WORLD_SIZE", "3"},
                   {"PMI_RANK", "1"},
                   {"PMI_SIZE", "4"}},
-                 "torchrun", 0, 2, 0, 2);
+                 "the launcher", 0, 2, 0, 2);
 }
 
 TEST(Launcher, AloneWithoutVariables) {

@@ -68,7 +68,7 @@ TEST_F(PlansTest, RanksOfALauncherPickOne) {
   } catch (const NoPlan &none) {
     EXPECT_EQ(none.rank, 1);
     EXPECT_NE(none.error.describe().find(
-                  "torchrun started 3 ranks, but this program has plans for fsdp=4 (4 ranks), data=2,fsdp=2 (4 ranks), "),
+                  "the launcher started 3 ranks, but this program has plans for fsdp=4 (4 ranks), data=2,fsdp=2 (4 ranks), "),
               std::string::npos)
         << none.error.describe();
   }

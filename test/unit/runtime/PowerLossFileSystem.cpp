@@ -178,6 +178,8 @@ int PowerLossFileSystem::list(const std::string &name, std::vector<std::string> 
   const int at = nodeAt(name);
   if (at < 0)
     return ENOENT;
+  if (!nodes[static_cast<std::size_t>(at)].isFolder)
+    return ENOTDIR;
   for (const auto &entry : nodes[static_cast<std::size_t>(at)].names)
     names.push_back(entry.first);
   return 0;
