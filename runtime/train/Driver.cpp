@@ -360,7 +360,7 @@ private:
                 first || options.restarts ? std::optional(first) : std::nullopt);
     if (!log->kept().empty())
       std::printf("kept the existing log as '%s'\n", log->kept().c_str());
-    if (log->lastStep().value_or(0) < first)
+    if (log->lastStep() && *log->lastStep() < first)
       std::fprintf(stderr, "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
                    program.name, outputs.log.name().c_str(), static_cast<long long>(first));
     if (options.logHeader && !log->lastStep())

@@ -143,6 +143,16 @@ def damaged_checkpoints_are_passed_over(runs, programs):
     runs.run(programs["fsdp"], "--shuffle", "--resume", root, says="resumed from")
 
 
+def a_gap_in_the_log_is_a_warning(runs, programs):
+    """A log that begins with the run that goes on has none."""
+    saved, log = runs.at("fsdp") / "step-00000006", runs.at("gap.jsonl")
+    said = runs.run(programs["fsdp"], "--shuffle", "--resume", saved, "--log", log)
+    expect("warning" not in said and [step["step"] for step in logged(log)] == [7, 8], said)
+    log.write_text("".join(runs.at("fsdp.jsonl").read_text().splitlines(keepends=True)[:4]))
+    runs.run(programs["fsdp"], "--shuffle", "--resume", saved, "--log", log,
+             says=f"warning: the log '{log}' has no step 6, after which training goes on")
+
+
 def init_takes_the_weights_alone(runs, programs):
     for place, file in ((runs.at("fsdp"), "fsdp.safetensors"), (runs.at("fsdp") / "step-00000008", "fsdp.safetensors")):
         for source in (place, runs.at(file)):
@@ -201,7 +211,7 @@ def main():
     programs = {name: mlp(folder / "programs" / name, mesh, *options) for name, (mesh, options) in MESHES.items()}
     run_cases((in_one_piece, a_checkpoint_holds_whole_tensors, a_run_in_parts_is_the_run_in_one_piece,
                any_mesh_goes_on_from_any_other, a_save_behind_training_has_the_same_bytes, the_latest_are_kept,
-               latest_begins_anew_where_there_is_none, damaged_checkpoints_are_passed_over, init_takes_the_weights_alone,
+               latest_begins_anew_where_there_is_none, damaged_checkpoints_are_passed_over, a_gap_in_the_log_is_a_warning, init_takes_the_weights_alone,
                a_changed_file_beside_the_weights_is_a_warning, options_that_do_not_go_with_a_checkpoint_are_refused), Runs(folder / "runs", DATA), programs)
 
 
