@@ -8,6 +8,7 @@ mesh, strategy or precision goes on to rounding. Damaged checkpoints are named a
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 
@@ -121,7 +122,7 @@ def damaged_checkpoints_are_passed_over(runs, programs):
         shutil.copytree(runs.at("fsdp"), root)
         change(root / "step-00000008" / name)
         runs.run(programs["fsdp"], "--shuffle", "--resume", root / "step-00000008", status=1, says=says)
-        said = runs.run(programs["fsdp"], "--shuffle", "--resume=latest", "--save", root, says=says)
+        said = runs.run(programs["fsdp"], "--shuffle", "--resume=latest", "--save", root, says=(says, ": going on from an earlier checkpoint"))
         expect(f"resumed from '{root}/step-00000006'" in said, said)
 
     def flip(path):
@@ -191,7 +192,7 @@ def options_that_do_not_go_with_a_checkpoint_are_refused(runs, programs):
     runs.run(wide, "--resume", saved, "--shuffle", status=1, says=("got shape ", ": resume with the model that wrote it"))
 
 
-def a_changed_file_beside_the_weights_is_a_warning(runs, programs):
+def changed_files_and_data_are_warnings(runs, programs):
     gpt2 = training.compile_model("gpt2", runs.at("gpt2"), "--layers=1", "--width=16", "--heads=2", "--context=8", "--vocab=256",
                                   "--batch=2", ranks=1)
     texts = Runs(runs.at("texts"), training.HERE.parent.parent / "LICENSE")
@@ -204,6 +205,9 @@ def a_changed_file_beside_the_weights_is_a_warning(runs, programs):
     texts.run(gpt2, "--save", texts.at("root"), "--resume=latest", steps=3,
               says=(f"warning: '{config}' has been altered since it was written: got {size} bytes, digest ",
                     "; training goes on without it, but programs that load the checkpoint read it", "resumed from"))
+    others = Runs(runs.at("other-texts"), training.HERE.parent.parent / "CONTRIBUTING.md")
+    said = others.run(gpt2, "--resume", texts.at("root") / "step-00000001", steps=2, says="resumed from")
+    expect(re.search(r"warning: got \d+ samples in --data, and '.*step-00000001' was written with \d+: the position in the data counts them", said), said)
 
 
 def main():
@@ -212,7 +216,7 @@ def main():
     run_cases((in_one_piece, a_checkpoint_holds_whole_tensors, a_run_in_parts_is_the_run_in_one_piece,
                any_mesh_goes_on_from_any_other, a_save_behind_training_has_the_same_bytes, the_latest_are_kept,
                latest_begins_anew_where_there_is_none, damaged_checkpoints_are_passed_over, a_gap_in_the_log_is_a_warning, init_takes_the_weights_alone,
-               a_changed_file_beside_the_weights_is_a_warning, options_that_do_not_go_with_a_checkpoint_are_refused), Runs(folder / "runs", DATA), programs)
+               changed_files_and_data_are_warnings, options_that_do_not_go_with_a_checkpoint_are_refused), Runs(folder / "runs", DATA), programs)
 
 
 if __name__ == "__main__":
