@@ -246,8 +246,9 @@ Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) 
     found.program.includes = stringsOf(object, "cuda_includes");
     found.architectures = stringsOf(object, "cuda_architectures");
     if (found.program.nvcc.empty())
-      throw Failure("--target=cuda needs the CUDA toolkit and NCCL, which were not found when this compiler was built; "
-                    "install them and build it again, or use --emit=source and build the source where they are installed");
+      throw Failure("--target=cuda needs the CUDA toolkit and NCCL, which this compiler was built without; install them, "
+                    "configure with 'cmake --preset release' and build it again, or use --emit=source and build the source "
+                    "where they are installed");
   }
   // Ranks that are forked or meet over TCP need no MPI: this takes the place of the part that
   // would.
