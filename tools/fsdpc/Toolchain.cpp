@@ -240,6 +240,7 @@ Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) 
   found.launcher = stringOf(object, "launcher");
   found.program.compiler = stringOf(object, "compiler");
   found.program.flags = stringsOf(object, "flags");
+  found.program.hardening = stringsOf(object, "hardening");
   found.program.libraries = stringsOf(object, cuda ? "cuda_libraries" : "libraries");
   if (cuda) {
     found.program.nvcc = stringOf(object, "nvcc");
