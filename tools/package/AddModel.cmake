@@ -14,6 +14,7 @@ endfunction()
 function(fsdpc_add_program name model)
   set(program ${CMAKE_CURRENT_BINARY_DIR}/${name})
   add_custom_command(OUTPUT ${program} COMMAND ${model} ${ARGN} -o ${program} DEPENDS ${model} VERBATIM
+                     USES_TERMINAL # the first program shows how far its runtime library is built
                      COMMENT "Compiling the model ${model} to the program ${name}")
   # Not called like the file: make would see a circle.
   add_custom_target(${name}-program ALL DEPENDS ${program})
