@@ -41,6 +41,23 @@ inline std::string faultOfPrivateFolder(const std::string &path) {
   return faultOfOwner(path, /*linkAllowed=*/false);
 }
 
+/// Why somebody else may give another folder the name of one in `path`, which is no link, in words that follow its name; empty where
+/// only this user and root can. A sticky folder such as /tmp lets nobody else rename what is this user's, and the group that has
+/// the number of the user is the user's own.
+inline std::string faultOfPlace(const std::string &path) {
+  struct stat status;
+  if (lstat(path.c_str(), &status) != 0)
+    return std::string("cannot be looked at: ") + std::strerror(errno);
+  if (status.st_uid != geteuid() && status.st_uid != 0)
+    return "belongs to user " + std::to_string(status.st_uid) + ", not to user " + std::to_string(geteuid());
+  const mode_t others = status.st_gid == geteuid() ? 0002 : 0022;
+  char mode[16];
+  std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(status.st_mode & 07777));
+  return !(status.st_mode & S_ISVTX) && (status.st_mode & others)
+             ? std::string("has mode ") + mode + ", so that others can rename what is in it"
+             : std::string();
+}
+
 } // namespace cli
 
 #endif // CLI_PRIVATEFOLDER_H

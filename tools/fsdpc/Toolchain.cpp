@@ -130,7 +130,7 @@ static files::path cacheFolder() {
 static void requireNoFault(const files::path &path, const std::string &fault) {
   if (!fault.empty())
     throw Failure("the cache of the runtime library is not of this user alone: '" + path.string() + "' " + fault +
-                  "; remove it, or set XDG_CACHE_HOME to a folder of your own");
+                  "; mend that, or set XDG_CACHE_HOME to a folder of your own");
 }
 
 /// Throws Failure where others may have changed anything in the folder `built`.
@@ -190,14 +190,18 @@ static Failure missingCuda(const std::string &files) {
 static std::string cachedToolchain(const std::string &sources, ir::TargetKind target) {
   const bool cuda = target == ir::TargetKind::Cuda;
   const std::string compiler = findCompiler();
-  const files::path cache = cacheFolder(),
-                    built = cache / digestOfRuntime(sources, compiler, target);
+  files::path cache = cacheFolder();
   std::error_code error;
   const PrivateFiles privately;
   files::create_directories(cache, error);
+  // From here on by its real name, in which there is no link that could lead elsewhere later.
+  const files::path place = error ? cache : files::canonical(cache.parent_path(), error);
   if (error)
     throw Failure("cannot create the folder '" + cache.string() + "': " + error.message());
+  cache = place / cache.filename();
+  requireNoFault(place, cli::faultOfPlace(place.string()));
   requireNoFault(cache, cli::faultOfPrivateFolder(cache.string()));
+  const files::path built = cache / digestOfRuntime(sources, compiler, target);
   if (files::exists(built / "toolchain.json", error)) {
     requireOwn(built);
     return (built / "toolchain.json").string();

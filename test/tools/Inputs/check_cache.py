@@ -29,7 +29,7 @@ def refused(change, fault):
     shutil.copytree(FOLDER / "own", cache)
     at = change(cache / "fsdpc")
     status, said = compile_with(cache)
-    expected = (f"fsdpc: error: the cache of the runtime library is not of this user alone: '{at}' {fault}; remove it, or set "
+    expected = (f"fsdpc: error: the cache of the runtime library is not of this user alone: '{at}' {fault}; mend that, or set "
                 f"XDG_CACHE_HOME to a folder of your own\n")
     assert (status, said) == (1, expected), f"{status}\n{said}\nexpected\n{expected}"
 
@@ -69,7 +69,14 @@ for level in (lambda cache: cache, built):
     refused(writable(level, 0o770), "has mode 0770, so that others can write to it")
     refused(linked(level), "is a link")
 refused(writable(lambda cache: built(cache) / "toolchain.json", 0o660), "has mode 0660, so that others can write to it")
+# Whoever can rename the folder can put another one in its place, once it has been looked at.
+refused(writable(lambda cache: cache.parent, 0o777), "has mode 0777, so that others can rename what is in it")
+refused(writable(lambda cache: cache.parent, 0o702), "has mode 0702, so that others can rename what is in it")
+(FOLDER / "changed").chmod(0o1777)
+status, said = compile_with(FOLDER / "changed")
+assert "the planted compiler runs" in said, said
 if USER == 0:
+    refused(given(lambda cache: cache.parent), "belongs to user 1, not to user 0")
     for level in (lambda cache: cache, built, lambda cache: built(cache) / "toolchain.json"):
         refused(given(level), "belongs to user 1, not to user 0")
 status, said = compile_with(FOLDER / "own")
