@@ -22,19 +22,17 @@ namespace cli {
 /// Takes the text of a value. Returns nothing, or what is wrong with it.
 using Take = std::function<std::string(const std::string &)>;
 
-/// Adds an option with one value, which `take` is given; `type` stands for the value in the help.
+/// Adds an option with one value, which `take` is given; `type` stands for the value in the help. Given several times it takes
+/// the last value, the others having been checked as well.
 inline CLI::Option *add(CLI::App &app, const std::string &name, const std::string &type,
                         const std::string &description, Take take) {
-  CLI::callback_t once = [name, take = std::move(take)](const CLI::results_t &given) {
-    if (given.size() != 1)
-      throw CLI::ValidationError(name,
-                                 "given " + std::to_string(given.size()) + " times, expected once");
-    const std::string wrong = take(given.front());
-    if (!wrong.empty())
-      throw CLI::ValidationError(name, wrong);
+  CLI::callback_t each = [name, take = std::move(take)](const CLI::results_t &given) {
+    for (const std::string &text : given)
+      if (const std::string wrong = take(text); !wrong.empty())
+        throw CLI::ValidationError(name, wrong);
     return true;
   };
-  return app.add_option(name, std::move(once), description)
+  return app.add_option(name, std::move(each), description)
       ->type_name(type)
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -48,6 +46,22 @@ CLI::Option *addText(CLI::App &app, const std::string &name, const std::string &
     value = text;
     return std::string();
   });
+}
+
+/// A file of which there will be several, as the values of a list: a second one is refused, as it would have to add up.
+inline CLI::Option *addFile(CLI::App &app, const std::string &name, const std::string &type, std::string &value,
+                            const std::string &description) {
+  CLI::callback_t once = [name, &value](const CLI::results_t &given) {
+    if (given.size() != 1)
+      throw CLI::ValidationError(name, "given " + std::to_string(given.size()) +
+                                           " times, expected once: its files would add up, and only one is supported yet");
+    value = given.front();
+    return true;
+  };
+  return app.add_option(name, std::move(once), description)
+      ->type_name(type)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 /// An integer of `range`; `Value` is an integer or an optional one.

@@ -36,6 +36,7 @@ set(FSDP_CUDA_ARCHITECTURES ")" +
          R"(" CACHE STRING "compute capabilities that kernels are compiled for")
 add_subdirectory(runtime)
 include(runtime/Numerics.cmake)
+include(runtime/Hardening.cmake)
 
 add_executable(train)" +
          sources + R"()
@@ -47,6 +48,8 @@ add_executable(record EXCLUDE_FROM_ALL)" +
 target_compile_definitions(record PRIVATE FSDP_RECORD)
 foreach(program train record)
   target_compile_features(${program} PRIVATE cxx_std_17)
+  target_compile_options(${program} PRIVATE ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS})
+  target_link_options(${program} PRIVATE -pie ${FSDP_HARDENING_LINK_FLAGS})
   target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 endforeach()
 )";
@@ -66,6 +69,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 add_subdirectory(runtime)
 include(runtime/Numerics.cmake)
+include(runtime/Hardening.cmake)
 
 add_executable(train)" +
          sources + R"()
@@ -76,7 +80,8 @@ add_executable(record EXCLUDE_FROM_ALL)" +
 target_compile_definitions(record PRIVATE FSDP_RECORD)
 foreach(program train record)
   target_compile_features(${program} PRIVATE cxx_std_17)
-  target_compile_options(${program} PRIVATE ${FSDP_NUMERICS_FLAGS} ${FSDP_ARCH_FLAGS})
+  target_compile_options(${program} PRIVATE ${FSDP_NUMERICS_FLAGS} ${FSDP_ARCH_FLAGS} ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS})
+  target_link_options(${program} PRIVATE -pie ${FSDP_HARDENING_LINK_FLAGS})
   target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 endforeach()
 )";
@@ -94,13 +99,15 @@ static BuildCommand compileCommand(StringRef file, const std::string &object,
   if (places.record)
     command.insert(command.end(), {"-O0", "-DFSDP_RECORD"});
   else if (kernels) {
-    command.insert(command.end(), {"-O3", "--fmad=false", "--expt-relaxed-constexpr"});
+    command.insert(command.end(), {"-O3", "--fmad=false", "--expt-relaxed-constexpr", "-Xcompiler=-fPIC"});
     for (std::string &option : codeOptions(places.architectures))
       command.push_back(std::move(option));
   } else if (cuda)
     command.push_back("-O1");
   else
     llvm::append_range(command, places.toolchain.flags);
+  if (!kernels && !places.record)
+    llvm::append_range(command, places.toolchain.hardening);
   command.push_back("-I" + places.runtimeRoot);
   if (cuda && !places.record)
     for (const std::string &folder : places.toolchain.includes)

@@ -107,7 +107,7 @@ set(FSDP_RUNTIME_ROOT ${FSDP_RUNTIME_ROOT} CACHE INTERNAL "where includes are ro
 add_library(fsdp_runtime_cuda STATIC $<TARGET_OBJECTS:fsdp_runtime_host> ${host_sources})
 fsdp_add_kernels(fsdp_runtime_cuda ${kernel_sources})
 target_compile_features(fsdp_runtime_cuda PUBLIC cxx_std_17)
-target_compile_options(fsdp_runtime_cuda PRIVATE ${FSDP_WARNINGS} ${FSDP_NUMERICS_FLAGS}
+target_compile_options(fsdp_runtime_cuda PRIVATE ${FSDP_WARNINGS} ${FSDP_NUMERICS_FLAGS} ${FSDP_LIBRARY_FLAGS}
                        -fexceptions -frtti)
 target_include_directories(fsdp_runtime_cuda PUBLIC ${FSDP_RUNTIME_ROOT})
 target_include_directories(fsdp_runtime_cuda SYSTEM PUBLIC ${FSDP_CUDA_INCLUDE_DIR}

@@ -1,4 +1,5 @@
 #include "runtime/job/FlightRecord.h"
+#include "cli/PrivateFolder.h"
 #include "runtime/PrintableText.h"
 #include "runtime/device/FlightTrack.h"
 #include "runtime/files/AtomicFile.h"
@@ -52,10 +53,9 @@ std::string temporaryFolder() {
 /// Errors: somebody else could have put a link into it.
 void makeTemporaryFolder() {
   const std::string folder = temporaryFolder();
-  struct stat found;
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
     throw Error(format("cannot create the folder '%s': %s", folder.c_str(), std::strerror(errno)));
-  if (lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != geteuid() || (found.st_mode & 022))
+  if (!cli::faultOfPrivateFolder(folder).empty())
     throw Error(format("'%s' is not a folder of this user alone: remove it, or name a file with --flight-record", folder.c_str()));
 }
 

@@ -14,7 +14,7 @@ namespace fsdp::rt {
 
 namespace {
 
-constexpr std::size_t kShortest = 8, kLongest = 256;
+constexpr std::size_t kShortest = 16, kLongest = 256;
 
 std::string fileText(const char *path) {
   const Descriptor file(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -49,7 +49,7 @@ std::string jobToken(const Environment &environment) {
   const std::string token = direct ? direct : fileText(path);
   if (token.size() < kShortest || token.size() > kLongest)
     throw Error(format("the job's token got %zu characters, expected %zu to %zu; make one with "
-                       "'openssl rand -hex 16'",
+                       "'fsdpc --new-token'",
                        token.size(), kShortest, kLongest));
   return token;
 }

@@ -127,6 +127,10 @@ bool receiveFrame(Socket &socket, FrameKind kind, std::size_t most, double secon
   return socket.receiveAll(frame.data() + kFrameHeader, whole - kFrameHeader, seconds);
 }
 
+std::string rejection() { return sealFrame(FrameKind::Rejected, "", "", ""); }
+
+bool beginsRejection(std::string_view got) { return frameBytes(got, FrameKind::Rejected, 0) > 0 && got.size() >= kFrameHeader; }
+
 std::string randomNonce() {
   std::random_device random;
   std::string nonce;

@@ -29,7 +29,8 @@ namespace fsdp::rt {
 enum class FrameKind : std::uint64_t {
   Challenge = 0x66736470'63686c31, ///< rank 0 to whoever connects to it
   Join = 0x66736470'6a6f6931,      ///< a rank to rank 0
-  Answer = 0x66736470'616e7331,    ///< rank 0 to a rank
+  Answer = 0x66736470'616e7331,    ///< rank 0 to a rank that has proved the token
+  Rejected = 0x66736470'72656a31,  ///< rank 0 to whoever has not: the frame of no payload, under no token
   Connect = 0x66736470'636f6e31,   ///< a rank to another one that it opens a connection to
 };
 
@@ -47,6 +48,12 @@ std::optional<std::string_view> openFrame(std::string_view frame, std::string_vi
 /// Waits for a whole frame. False: something else came, or nothing in time.
 bool receiveFrame(Socket &socket, FrameKind kind, std::size_t most, double seconds,
                   std::string &frame);
+/// The frame that rejects whoever has not proved the token. [Note: who proves first] All that is known of the token by whom a rank
+/// sends a proof is what it says: a guess is tried against it, as often as the guesser likes. So rank 0, whom everybody can ask,
+/// sends no byte that depends on the token before the other side has proved it over rank 0's nonce.
+std::string rejection();
+/// Whether `got` begins with the header of that frame.
+bool beginsRejection(std::string_view got);
 
 /// 32 random bytes.
 std::string randomNonce();

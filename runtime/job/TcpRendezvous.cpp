@@ -161,9 +161,10 @@ private:
     const auto payload = openFrame(guest.bytes, place_.token, guest.challenge);
     const auto request = payload ? JoinRequest::decode(*payload) : std::nullopt;
     if (!request) {
-      // Nothing that it says is to be believed; it finds that rank 0 knows another token.
+      // Nothing that it says is to be believed, and it is told nothing that depends on the token ([Note: who proves first]).
       refuse(format("%s has a different FSDP_JOB_TOKEN", peerOf(guest.socket).describe().c_str()));
-      answer(guest.socket, guest.challenge, {JoinAnswer::Refused, 0, "different token", {}});
+      const std::string frame = rejection();
+      guest.socket.sendAll(frame.data(), frame.size(), kPatience);
       return;
     }
     const std::string stranger = strangerFault(*request);
@@ -305,9 +306,10 @@ private:
   /// An answer of a rank 0 that knows the token; nothing where none came.
   std::optional<JoinAnswer> receiveAnswer(Socket &line, double seconds) {
     std::string frame;
-    if (!receiveFrame(line, FrameKind::Answer, JoinAnswer::most(self_.size), seconds, frame))
+    const bool came = receiveFrame(line, FrameKind::Answer, JoinAnswer::most(self_.size), seconds, frame);
+    if (!came && !beginsRejection(frame))
       return std::nullopt;
-    const auto payload = openFrame(frame, place_.token, self_.nonce);
+    const auto payload = came ? openFrame(frame, place_.token, self_.nonce) : std::nullopt;
     if (!payload)
       throw RendezvousError(format("%s 0 at %s has a different FSDP_JOB_TOKEN than %s %d: set "
                                    "it to the same secret on every %s",

@@ -66,12 +66,12 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   const std::string kind =
       tokens ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
   constexpr cli::IntegerRange<std::int64_t> counted = {1, INT64_MAX};
-  cli::addText(app, "--data", "FILE", options.data, "data set to train on" + kind);
+  cli::addFile(app, "--data", "FILE", options.data, "data set to train on" + kind);
   cli::addInteger(app, "--steps", "N", options.steps, "number of steps", counted);
   cli::addNumber(app, "--epochs", "E", options.epochs,
                  "number of passes over the data, instead of --steps",
                  {/*least=*/0, /*aboveLeast=*/true, /*limit=*/INFINITY, /*isF32=*/false});
-  cli::addText(app, "--init", "FILE", options.init,
+  cli::addFile(app, "--init", "FILE", options.init,
                "initial weights (a safetensors file, an index of several, their folder, or a checkpoint)");
   cli::addText(app, "--export", "FILE", options.exportTo,
                "file for the trained weights (safetensors); replaced atomically");
@@ -79,9 +79,13 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                   cli::IntegerRange<std::uint64_t>());
   cli::addNumber(app, "--lr", "X", options.learningRate,
                  "learning rate, instead of the compiled one", {});
-  cli::addText(app, "--val-data", "FILE", options.valData, "data set to evaluate on" + kind);
+  // What this program always refuses is not in its help.
+  const char *const hidden = "", *const shown = "Options";
+  const char *const ofEvaluation = program.evaluate.runs.empty() ? hidden : shown;
+  cli::addFile(app, "--val-data", "FILE", options.valData, "data set to evaluate on" + kind)->group(ofEvaluation);
   cli::addInteger(app, "--eval-every", "K", options.evalEvery,
-                  "evaluate after every K steps and after the last one", counted);
+                  "evaluate after every K steps and after the last one", counted)
+      ->group(ofEvaluation);
   cli::addFlag(app, "--shuffle", options.shuffle,
                "visit the samples of each epoch in a random order derived from the seed");
   cli::addText(app, "--log", "FILE", options.log,
@@ -105,8 +109,10 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   cli::addInteger(app, "--max-restarts", "R", options.maxRestarts,
                   "when ranks that this program started die, hang or fail, go on from the latest checkpoint, R times at most",
                   counted);
+  const bool shrinks = std::any_of(plans.begin(), plans.end(), [&](const Program *plan) { return worldSize(*plan) != worldSize(program); });
   cli::addFlag(app, "--elastic", options.elastic,
-               "restart on fewer ranks, where there is a plan for them, instead of on as many");
+               "restart on fewer ranks, where there is a plan for them, instead of on as many; a run never takes more again")
+      ->group(shrinks ? shown : hidden);
   cli::add(app, "--plan", "MESH", "plan to follow, instead of the first for the number of ranks; started alone, the first of all",
            [&](const std::string &text) {
              options.plan = planNamed(plans, text);
@@ -132,6 +138,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   cli::addFlag(app, "--trust-network", options.trustNetwork,
                "let ranks connect over the network without FSDP_JOB_TOKEN: any host that reaches "
                "the port of rank 0 can join");
+  app.footer("Of an option that is given several times the last value counts; --data, --val-data and --init take one file each.");
 
   const auto misused = [&](const std::string &why) {
     std::fprintf(stderr, "%s: error: %s; see --help\n", program.name, why.c_str());

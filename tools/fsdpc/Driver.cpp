@@ -12,10 +12,13 @@
 
 #include "passes/ShardSpec.h"
 #include "passes/scheduled/MemoryReport.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <iostream>
 #include <optional>
 #include <unistd.h>
@@ -85,6 +88,14 @@ void Driver::option(const std::string &name, double &value, const std::string &d
 
 void Driver::flag(const std::string &name, bool &value, const std::string &description) {
   cli::addFlag(state->modelOptions(), name, value, description);
+}
+
+/// 128 random bits as a word. Throws Failure where the system has none.
+static std::string newToken() {
+  unsigned char bits[16];
+  if (getentropy(bits, sizeof bits) != 0)
+    throw Failure(std::string("cannot read random bits: ") + std::strerror(errno));
+  return llvm::toHex(bits, /*LowerCase=*/true);
 }
 
 /// Before the work: refuses what could not be written, or would overwrite the model.
@@ -293,6 +304,15 @@ int Driver::run(int argc, char **argv, const Describe &describe) {
 }
 
 int Driver::runFile(int argc, char **argv) {
+  state->app.add_flag_callback(
+                "--new-token",
+                [] {
+                  llvm::outs() << newToken() << "\n";
+                  finish(llvm::outs());
+                  throw CLI::Success();
+                },
+                "print a new token for jobs on several machines (FSDP_JOB_TOKEN), and exit")
+      ->disable_flag_override();
   cli::addText(state->app, "MODEL", "FILE", state->input, "global IR of a model (.mlir)")
       ->required();
   state->options.declare(state->app);

@@ -20,6 +20,8 @@ namespace fsdpc {
 static constexpr int64_t mostRanks = 1 << 20;
 static constexpr cli::IntegerRange<int64_t> fromZero = {0, INT64_MAX}, fromOne = {1, INT64_MAX};
 static constexpr cli::NumberRange anyAmount = {}, share = {0, false, 1};
+// What cannot be used yet is read, so that the message can say so, and is not in the help.
+static constexpr const char *automaticWord = "auto", *hidden = "";
 
 /// One of `words`, or an integer of `range` after `prefix`, shown as `shown`: `K|auto`,
 /// `none|full|every:K`.
@@ -175,7 +177,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
       .add_option(
           "--shard", o.pipeline.shardPatterns,
           "placement of the parameters whose names match PATTERN: how they are stored (flat, replicated, or a dimension), or an "
-          "axis or _ for each dimension as in _,tensor or _,tensor@flat, over which they are split in compute")
+          "axis or _ for each dimension as in _,tensor or _,tensor@flat, over which they are split in compute; may be given "
+          "several times")
       ->check(CLI::Validator([](std::string &text) { return checkShardPattern(text); }, ""))
       ->type_name("PATTERN:SPEC")
       ->allow_extra_args(false)
@@ -207,26 +210,27 @@ static void declareDistribution(CLI::App &app, Options &o) {
              return ir::parseReshard(text) ? "" : cli::mismatch(text, ir::reshardForm.str());
            })
       ->default_str("always");
-  cli::add(group, "--remat", "none|full|selective|auto|every:K",
-           "which activations are recomputed in backward (auto is not available yet)",
-           choiceOrInteger(o.pipeline.remat, {"none", "full", "selective", "auto"}, "every:",
-                           fromOne))
+  cli::add(group, "--remat", "none|full|selective|every:K", "which activations are recomputed in backward",
+           [&o, choose = choiceOrInteger(o.pipeline.remat, {"none", "full", "selective"}, "every:", fromOne)](const std::string &text) {
+             if (text != automaticWord)
+               return choose(text);
+             o.pipeline.remat = text;
+             return std::string();
+           })
       ->default_str(o.pipeline.remat);
   cli::addInteger(group, "--loss-chunks", "K", o.pipeline.lossChunks,
                   "chunks of rows in which logits and their gradient are computed", fromOne)
       ->default_str("1");
-  cli::add(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB (not available yet)",
+  cli::add(group, "--memory-limit", "SIZE", "memory limit of a rank, such as 20GiB",
            [&o](const std::string &text) {
              o.memoryLimit = text;
              return checkByteCount(text);
-           });
-  cli::add(group, "--prefetch", "auto|K",
-           "number of all-gathers issued ahead of the unit in use (auto is not available yet)",
+           })
+      ->group(hidden);
+  cli::add(group, "--prefetch", "K", "number of all-gathers issued ahead of the unit in use",
            [&o](const std::string &text) {
-             if (text != "auto")
-               return cli::parseInteger(text, fromZero, o.pipeline.prefetch).empty()
-                          ? ""
-                          : cli::mismatch(text, "auto or " + fromZero.describe());
+             if (text != automaticWord)
+               return cli::parseInteger(text, fromZero, o.pipeline.prefetch);
              o.pipeline.prefetch = Options::automatic;
              return std::string();
            })
@@ -238,9 +242,12 @@ static void declareDistribution(CLI::App &app, Options &o) {
          {"auto", "shm", "tcp", "mpi", "nccl", "loopback"});
   group.callback([&o, &group] {
     for (const CLI::Option *option : group.get_options())
-      if (option->get_name() != "--mesh")
-        for (const std::string &value : option->results())
-          o.distribution += (o.distribution.empty() ? "" : " ") + option->get_name() + "=" + value;
+      if (option->get_name() != "--mesh" && option->count() > 0) {
+        // Of what takes one value the last counts.
+        const std::vector<std::string> &values = option->results();
+        for (size_t i = option->get_expected_max() > 1 ? 0 : values.size() - 1; i < values.size(); ++i)
+          o.distribution += (o.distribution.empty() ? "" : " ") + option->get_name() + "=" + values[i];
+      }
   });
 }
 
@@ -284,6 +291,7 @@ void Options::declare(CLI::App &app) {
                "say which op, operand and priority gave each axis to the values of these names");
   declareDistribution(app, *this);
   declareOptimizer(app, optimizer);
+  app.footer("Of an option that is given several times the last value counts; those of --shard add up.");
 }
 
 /// Fails unless `available`.

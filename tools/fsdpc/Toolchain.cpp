@@ -6,6 +6,8 @@
 
 #include "tools/fsdpc/Toolchain.h"
 
+#include "cli/PrivateFolder.h"
+#include "tools/fsdpc/BuildProgress.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
 #include "tools/output/TemporaryFolder.h"
@@ -16,10 +18,12 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
 #include <map>
+#include <sys/stat.h>
 #include <thread>
 
 namespace files = std::filesystem;
@@ -122,22 +126,54 @@ static files::path cacheFolder() {
                 "XDG_CACHE_HOME to an absolute path");
 }
 
+/// Throws Failure for a `fault` of `path`, which is or will be executed.
+static void requireNoFault(const files::path &path, const std::string &fault) {
+  if (!fault.empty())
+    throw Failure("the cache of the runtime library is not of this user alone: '" + path.string() + "' " + fault +
+                  "; mend that, or set XDG_CACHE_HOME to a folder of your own");
+}
+
+/// Throws Failure where others may have changed anything in the folder `built`.
+static void requireOwn(const files::path &built) {
+  requireNoFault(built, cli::faultOfPrivateFolder(built.string()));
+  for (const files::directory_entry &entry : files::recursive_directory_iterator(built))
+    requireNoFault(entry.path(), cli::faultOfOwner(entry.path().string(), /*linkAllowed=*/true));
+}
+
+/// While it lives, what this process and those that it starts make is this user's alone, whatever the umask.
+class PrivateFiles {
+public:
+  PrivateFiles() : before(umask(077)) {}
+  ~PrivateFiles() { umask(before); }
+  PrivateFiles(const PrivateFiles &) = delete;
+  PrivateFiles &operator=(const PrivateFiles &) = delete;
+
+private:
+  mode_t before;
+};
+
 /// Runs `command` to its end, its output in `log`. Throws Failure with its last lines.
-static void runStep(const std::vector<std::string> &command, const std::string &log,
-                    TemporaryFolder &place) {
+static void runStep(std::vector<std::string> command, const std::string &log, TemporaryFolder &place, BuildProgress &progress) {
+  command.insert(command.begin(), {"env", "NINJA_STATUS=[%f/%t] "});
   std::vector<llvm::StringRef> words(command.begin(), command.end());
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef("/dev/null"), llvm::StringRef(log),
                                                 llvm::StringRef(log)};
   llvm::sys::ProcessInfo process;
   place.addProcess([&] {
-    process = llvm::sys::ExecuteNoWait(command[0], words, std::nullopt, redirects, 0, nullptr,
+    process = llvm::sys::ExecuteNoWait("/usr/bin/env", words, std::nullopt, redirects, 0, nullptr,
                                        nullptr, nullptr, /*DetachProcess=*/true);
     return process.Pid;
   });
-  llvm::sys::ProcessInfo done = llvm::sys::Wait(process, std::nullopt);
+  llvm::sys::ProcessInfo done;
+  while ((done = llvm::sys::Wait(process, /*SecondsToWait=*/0)).Pid == 0) {
+    progress.update();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  progress.update();
   place.removeProcess(process.Pid);
   if (done.ReturnCode == 0)
     return;
+  progress.clear();
   std::string text = readFile(log);
   throw Failure("the runtime library could not be built:\n" +
                 text.substr(text.size() > 4000 ? text.size() - 4000 : 0));
@@ -154,14 +190,22 @@ static Failure missingCuda(const std::string &files) {
 static std::string cachedToolchain(const std::string &sources, ir::TargetKind target) {
   const bool cuda = target == ir::TargetKind::Cuda;
   const std::string compiler = findCompiler();
-  const files::path cache = cacheFolder(),
-                    built = cache / digestOfRuntime(sources, compiler, target);
+  files::path cache = cacheFolder();
   std::error_code error;
-  if (files::exists(built / "toolchain.json", error))
-    return (built / "toolchain.json").string();
+  const PrivateFiles privately;
   files::create_directories(cache, error);
+  // From here on by its real name, in which there is no link that could lead elsewhere later.
+  const files::path place = error ? cache : files::canonical(cache.parent_path(), error);
   if (error)
     throw Failure("cannot create the folder '" + cache.string() + "': " + error.message());
+  cache = place / cache.filename();
+  requireNoFault(place, cli::faultOfPlace(place.string()));
+  requireNoFault(cache, cli::faultOfPrivateFolder(cache.string()));
+  const files::path built = cache / digestOfRuntime(sources, compiler, target);
+  if (files::exists(built / "toolchain.json", error)) {
+    requireOwn(built);
+    return (built / "toolchain.json").string();
+  }
   if (cuda && findNvcc().empty())
     throw missingCuda("nvcc");
   const std::string cmake = findTool("cmake", "cmake");
@@ -178,8 +222,9 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
                                         std::string("-DFSDP_TARGETS=") + (cuda ? "cuda" : "cpu")};
   if (ninja)
     configure.insert(configure.end(), {"-G", "Ninja"});
+  BuildProgress progress("the runtime library", log);
   try {
-    runStep(configure, log, folder);
+    runStep(configure, log, folder, progress);
   } catch (const Failure &) {
     if (cuda && files::exists(build + "/missing.txt", error))
       throw missingCuda(readFile(build + "/missing.txt"));
@@ -187,7 +232,7 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   }
   runStep({cmake, "--build", build, "--parallel",
            std::to_string(std::max(1u, std::thread::hardware_concurrency()))},
-          log, folder);
+          log, folder, progress);
   const std::string file = build + "/toolchain.json";
   std::string text = readFile(file);
   for (size_t at = 0; (at = text.find(build, at)) != std::string::npos; at += built.string().size())
@@ -200,6 +245,8 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   files::rename(build, built, error);
   if (std::error_code ignored; error && !files::exists(built / "toolchain.json", ignored))
     throw Failure("cannot write '" + built.string() + "': " + error.message());
+  requireOwn(built); // another process may have been the first
+  progress.finish();
   return (built / "toolchain.json").string();
 }
 
@@ -240,6 +287,7 @@ Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) 
   found.launcher = stringOf(object, "launcher");
   found.program.compiler = stringOf(object, "compiler");
   found.program.flags = stringsOf(object, "flags");
+  found.program.hardening = stringsOf(object, "hardening");
   found.program.libraries = stringsOf(object, cuda ? "cuda_libraries" : "libraries");
   if (cuda) {
     found.program.nvcc = stringOf(object, "nvcc");

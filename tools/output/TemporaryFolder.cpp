@@ -84,21 +84,29 @@ void handleSignals() {
 constexpr const char *kMark = ".fsdpc-temporary";
 constexpr const char *kDrawn = "XXXXXX"; // what mkdtemp replaces
 
-/// Removes the folder with that mark if nobody holds it.
+/// Removes the folder with that mark if nobody holds it. In a place that users share its name may be a link of somebody's, or lead
+/// to another folder from one moment to the next: what is looked at and what is removed is one open folder of this user.
 void removeUnlessHeld(const files::path &folder) {
-  const int mark = open((folder / kMark).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (mark < 0)
+  const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (opened < 0)
     return;
   struct stat status;
-  if (fstat(mark, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+  const int mark = fstat(opened, &status) == 0 && status.st_uid == geteuid()
+                       ? openat(opened, kMark, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+                       : -1;
+  if (mark >= 0 && fstat(mark, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
       flock(mark, LOCK_EX | LOCK_NB) == 0) {
     std::error_code ignored;
-    for (files::directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored))
+    for (files::directory_iterator at("/proc/self/fd/" + std::to_string(opened), ignored), end; !ignored && at != end;
+         at.increment(ignored))
       if (std::error_code of; at->path().filename() != kMark)
         files::remove_all(at->path(), of);
-    files::remove_all(folder, ignored); // the mark last: what is left when this ends early is found again
+    unlinkat(opened, kMark, 0); // last: what is left when this ends early is found again
+    rmdir(folder.c_str());
   }
-  close(mark);
+  if (mark >= 0)
+    close(mark);
+  close(opened);
 }
 
 /// Of the folders `prefix` + six drawn characters, those of processes that were killed.

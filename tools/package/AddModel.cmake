@@ -4,6 +4,9 @@ function(fsdpc_add_model name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE fsdpc::driver)
   target_compile_features(${name} PRIVATE cxx_std_17)
+  # The compiler's library is found in the build tree and once installed. With a RUNPATH for each, CMake would pad that of the build
+  # tree with colons, and the loader takes an empty element for the current folder.
+  set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON)
 endfunction()
 
 # fsdpc_add_program(NAME MODEL OPTION...): the training program NAME that MODEL, made by fsdpc_add_model, compiles with
@@ -11,6 +14,7 @@ endfunction()
 function(fsdpc_add_program name model)
   set(program ${CMAKE_CURRENT_BINARY_DIR}/${name})
   add_custom_command(OUTPUT ${program} COMMAND ${model} ${ARGN} -o ${program} DEPENDS ${model} VERBATIM
+                     USES_TERMINAL # the first program shows how far its runtime library is built
                      COMMENT "Compiling the model ${model} to the program ${name}")
   # Not called like the file: make would see a circle.
   add_custom_target(${name}-program ALL DEPENDS ${program})

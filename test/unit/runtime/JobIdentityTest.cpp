@@ -301,11 +301,11 @@ std::string tokenOf(const std::map<std::string, std::string> &variables) {
 
 TEST(JobToken, ComesFromAVariableOrAFile) {
   EXPECT_EQ(tokenOf({}), "");
-  EXPECT_EQ(tokenOf({{"FSDP_JOB_TOKEN", "0123456789"}}), "0123456789");
+  EXPECT_EQ(tokenOf({{"FSDP_JOB_TOKEN", "0123456789abcdef"}}), "0123456789abcdef");
   TemporaryFile file("token");
-  file.write("  secret of a job\n");
+  file.write("  the secret of a job\n");
   chmod(file.path.c_str(), 0600);
-  EXPECT_EQ(tokenOf({{"FSDP_JOB_TOKEN_FILE", file.path}}), "secret of a job");
+  EXPECT_EQ(tokenOf({{"FSDP_JOB_TOKEN_FILE", file.path}}), "the secret of a job");
 }
 
 TEST(JobToken, RefusesWhatIsNone) {
@@ -324,8 +324,8 @@ TEST(JobToken, RefusesWhatIsNone) {
   EXPECT_EQ(refused({{"FSDP_JOB_TOKEN_FILE", "a"}, {"FSDP_JOB_TOKEN", "b"}}),
             "got both FSDP_JOB_TOKEN and FSDP_JOB_TOKEN_FILE, expected one of them");
   EXPECT_EQ(refused({{"FSDP_JOB_TOKEN", "short"}}),
-            "the job's token got 5 characters, expected 8 to 256; make one with 'openssl rand -hex "
-            "16'");
+            "the job's token got 5 characters, expected 16 to 256; make one with 'fsdpc --new-token'");
+  EXPECT_NE(refused({{"FSDP_JOB_TOKEN", std::string(15, 'x')}}), "") << "few enough to be guessed";
   EXPECT_NE(refused({{"FSDP_JOB_TOKEN", std::string(257, 'x')}}), "");
   EXPECT_NE(refused({{"FSDP_JOB_TOKEN", ""}}), "");
 }

@@ -160,4 +160,39 @@ TEST(CommandLineTest, IllFormedOptionsAreStatusTwo) {
   refused({"--data", "d", "stray", "--steps", "1"}, "stray");
 }
 
+/// The help of a program with plans of these numbers of ranks.
+std::string helpOf(const std::vector<int> &ranks, bool evaluates) {
+  std::vector<MeshAxis> axes(ranks.size(), MeshAxis{"fsdp", 1});
+  std::vector<Program> programs(ranks.size());
+  std::vector<const Program *> plans;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    axes[i].size = ranks[i];
+    programs[i].name = "train";
+    programs[i].axes = Table<MeshAxis>(&axes[i], 1);
+    programs[i].inputs = kInputs;
+    if (evaluates)
+      programs[i].evaluate.runs = kEvaluate;
+    plans.push_back(&programs[i]);
+  }
+  char name[] = "train", help[] = "--help";
+  char *arguments[] = {name, help};
+  Options options;
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(parseCommandLine(Plans(plans.data(), plans.size()), 2, arguments, options), 0);
+  return testing::internal::GetCapturedStdout();
+}
+
+// An option that this program always refuses is not offered.
+TEST(CommandLineTest, HelpHasWhatTheProgramTakes) {
+  const auto has = [](const std::string &help, const char *option) { return help.find(std::string("\n  ") + option) != help.npos; };
+  for (bool evaluates : {false, true})
+    for (const std::vector<int> &ranks : {std::vector<int>{2}, {2, 2}, {4, 2}}) {
+      const std::string help = helpOf(ranks, evaluates);
+      EXPECT_EQ(has(help, "--val-data FILE"), evaluates) << help;
+      EXPECT_EQ(has(help, "--eval-every K"), evaluates) << help;
+      EXPECT_EQ(has(help, "--elastic"), ranks.front() != ranks.back()) << help;
+      EXPECT_TRUE(has(help, "--max-restarts R") && has(help, "--data FILE")) << help;
+    }
+}
+
 } // namespace

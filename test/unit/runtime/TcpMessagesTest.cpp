@@ -12,6 +12,7 @@
 #include <cctype>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <random>
 #include <thread>
@@ -313,6 +314,70 @@ TEST(TcpMessages, SurviveWhatIsNone) {
     const std::string text = mutate(seeds[random() % seeds.size()], random);
     readAsAll(text);
     RunIdentity::parse(text);
+  }
+}
+
+/// What a rank 0 that knows `token` sends behind its challenge to those who connect and send `frame` of that challenge.
+std::string answerOf(const Address &address, const std::function<std::string(const std::string &challenge)> &frame) {
+  std::string reason, challenge;
+  Socket socket = connectTo(address, 5, reason);
+  for (int tries = 0; !socket && tries < 500; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    socket = connectTo(address, 5, reason);
+  }
+  if (!receiveFrame(socket, FrameKind::Challenge, kNonceBytes, 100, challenge))
+    return "no challenge";
+  const std::string sent = frame(std::string(*openFrame(challenge, "", "")));
+  socket.sendAll(sent.data(), sent.size(), 5);
+  std::string got;
+  for (char byte; socket.receiveAll(&byte, 1, 100);)
+    got += byte;
+  return got;
+}
+
+// A proof is what guesses of the token are tried against, so nobody gets one who has not proved it first: whatever is sent, all of
+// the answer is the same for every token.
+TEST(TcpMessages, RankZeroProvesNothingToStrangers) {
+  const auto joins = [](std::string key, std::string_view payload) {
+    return [=, text = std::string(payload)](const std::string &challenge) { return sealFrame(FrameKind::Join, text, key, challenge); };
+  };
+  const JoinRequest self = someRequest();
+  std::string last;
+  const std::vector<std::function<std::string(const std::string &)>> strangers = {
+      joins("", self.encode()),
+      joins("a guess of the token", self.encode()),
+      joins("", ""),
+      joins("", std::string(JoinRequest::kMost, 'x')),
+      joins("", std::string(JoinRequest::kMost + 1, 'x')),
+      [](const std::string &challenge) { return sealFrame(FrameKind::Answer, someAnswer(2).encode(), "", challenge); },
+      [](const std::string &) { return sealFrame(FrameKind::Connect, ConnectRequest{1, 2, 1, 0}.encode(), "", "between ranks"); },
+      // The challenge, back, as the nonce that rank 0 would answer to; and the proof of another connection.
+      [&](const std::string &challenge) {
+        JoinRequest request = self;
+        request.nonce = challenge;
+        return last = sealFrame(FrameKind::Join, request.encode(), "a guess of the token", challenge);
+      },
+      [&](const std::string &) { return last; },
+  };
+  std::vector<std::vector<std::string>> answers;
+  for (const char *token : {"0123456789abcdef", "fedcba9876543210"}) {
+    const int port = freePort();
+    const RendezvousPlace place{"127.0.0.1", port, "test", token, true};
+    std::thread first([&] {
+      JoinRequest zero = self;
+      zero.rank = 0;
+      rendezvous(place, zero, 300);
+    });
+    std::string reason;
+    answers.emplace_back();
+    for (const auto &stranger : strangers)
+      answers.back().push_back(answerOf(resolve("127.0.0.1", port, reason).at(0), stranger));
+    rendezvous(place, self, 300); // or rank 0 would wait
+    first.join();
+  }
+  for (std::size_t i = 0; i < strangers.size(); ++i) {
+    EXPECT_EQ(answers[0][i], answers[1][i]) << i;
+    EXPECT_TRUE(answers[0][i].empty() || answers[0][i] == sealFrame(FrameKind::Rejected, "", "", "")) << i;
   }
 }
 

@@ -234,10 +234,10 @@ TEST(Tcp, RefusesTwoOfARank) {
 // Whoever knows another secret, or none, is sent away; the ranks that know it go on.
 TEST(Tcp, AsksForTheToken) {
   TcpRun run{2, 1};
-  run.env = "FSDP_TIMEOUT=6 FSDP_JOB_TOKEN=correct-horse ";
+  run.env = "FSDP_TIMEOUT=6 FSDP_JOB_TOKEN=correct-horse-battery ";
   EXPECT_EQ(run.run("fsdp=2", "steps").output, "done\n");
   run.own = {"", "env -u FSDP_JOB_TOKEN"};
-  for (const char *own : {"env -u FSDP_JOB_TOKEN", "env FSDP_JOB_TOKEN=battery-staple"}) {
+  for (const char *own : {"env -u FSDP_JOB_TOKEN", "env FSDP_JOB_TOKEN=battery-staple-correct"}) {
     run.own[1] = own;
     run.port = freePort();
     Finished job = run.run("fsdp=2", "steps");
@@ -265,7 +265,7 @@ TEST(Tcp, HearsTheNetworkOnlyWithATokenOrTrust) {
   if (address.empty())
     GTEST_SKIP() << "this machine has no address but the loopback device's";
   TcpRun run{2, 1};
-  run.env = "FSDP_TIMEOUT=6 MASTER_ADDR=" + address + " FSDP_JOB_TOKEN=correct-horse ";
+  run.env = "FSDP_TIMEOUT=6 MASTER_ADDR=" + address + " FSDP_JOB_TOKEN=correct-horse-battery ";
   EXPECT_EQ(run.run("fsdp=2", "steps").output, "done\n");
   run.env = "FSDP_TIMEOUT=6 TRUST_NETWORK=1 MASTER_ADDR=" + address + " ";
   run.port = freePort();

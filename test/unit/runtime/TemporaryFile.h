@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <unistd.h>
 
@@ -17,7 +18,8 @@ class TemporaryFile {
 public:
   explicit TemporaryFile(const std::string &name = "file", const std::string &parent = "/tmp") {
     folder = parent + "/fsdp-test-XXXXXX";
-    mkdtemp(folder.data());
+    if (!mkdtemp(folder.data()))
+      throw std::runtime_error("cannot create '" + folder + "'");
     path = folder + "/" + name;
   }
   ~TemporaryFile() {

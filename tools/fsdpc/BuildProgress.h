@@ -1,0 +1,39 @@
+//===- BuildProgress.h - how far a build is ---------------------*- C++ -*-===//
+
+#ifndef TOOLS_FSDPC_BUILDPROGRESS_H
+#define TOOLS_FSDPC_BUILDPROGRESS_H
+
+#include "llvm/ADT/StringRef.h"
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace fsdpc {
+
+/// The percentage that a build which has printed `log` has done: its last line that begins with "[12/80]", as ninja's do with
+/// NINJA_STATUS="[%f/%t] ", or with "[ 15%]", as make's do. Nothing before the first of them.
+std::optional<unsigned> percentageOf(llvm::StringRef log);
+
+/// Shows on standard error how far a build is and an estimate of what is left: on a terminal in one line that is replaced, else
+/// a line at each quarter.
+class BuildProgress {
+public:
+  /// `what` is being built: "the runtime library". `log` is the file that the build prints to.
+  BuildProgress(std::string what, std::string log);
+  /// Looks into the log. To be called several times a second.
+  void update();
+  /// The build has ended well: says how long it took.
+  void finish();
+  /// Ends the line of a terminal, before something else is printed.
+  void clear();
+
+private:
+  std::string what, log;
+  bool terminal;
+  std::chrono::steady_clock::time_point begin;
+  unsigned shown = 0; ///< the last quarter that has a line
+};
+
+} // namespace fsdpc
+
+#endif // TOOLS_FSDPC_BUILDPROGRESS_H
