@@ -53,6 +53,9 @@ struct JobOptions {
   Machines *machines = nullptr;
   /// Where the ranks are forked, a mesh of one is too, and the job's failure goes here instead of being printed.
   std::function<void(const Error &)> onFailure;
+  /// A number in memory that ranks share with the process that forks them; once an attempt has ended, that of machine 0 on
+  /// all machines. Null: none.
+  std::atomic<std::int32_t> *progress = nullptr;
   /// Ranks of several machines may meet without a token (JobToken.h).
   bool trustNetwork = false;
   /// This rank's index among the ranks of its machine; set by runRanks.

@@ -106,7 +106,7 @@ int runMachineRanks(const Mesh &mesh, const JobOptions &asked, Machines &machine
     machines.fail(failure.error());
   if (const int ended = ranks.statusOfEnd())
     return ended;
-  machines.end(status, cause);
+  machines.end(status, cause, asked.progress ? asked.progress->load() : 0);
   while (!machines.result()) {
     machines.poll();
     ranks.await(0.05);
@@ -115,6 +115,8 @@ int runMachineRanks(const Mesh &mesh, const JobOptions &asked, Machines &machine
         return ended;
   }
   const Machines::Result &result = *machines.result();
+  if (asked.progress)
+    *asked.progress = result.progress;
   if (!result.error)
     return result.status;
   asked.onFailure && !result.isLast ? asked.onFailure(*result.error) : (void)report(*result.error);

@@ -164,7 +164,7 @@ void Machines::take(Line &line, const MachineMessage &message) {
     return;
   case MachineMessage::Result:
     if (isOfThis && index() > 0)
-      result_ = {message.status, message.error, message.isLast};
+      result_ = {message.status, message.error, message.isLast, message.progress};
     return;
   }
 }
@@ -185,9 +185,10 @@ void Machines::lose(Line &line, const std::string &why) {
   fail(error);
 }
 
-void Machines::end(int status, const std::optional<Error> &cause) {
+void Machines::end(int status, const std::optional<Error> &cause, int progress) {
   ended_ = true;
   status_ = status;
+  progress_ = progress;
   if (index() == 0)
     consider(cause);
   for (Line &line : lines_)
@@ -207,7 +208,7 @@ void Machines::settle() {
     return;
   if (index() > 0) {
     if (isLost_) // machine 0
-      result_ = Result{failure_->status(), failure_, true};
+      result_ = Result{failure_->status(), failure_, true, 0};
     return;
   }
   int status = status_;
@@ -216,7 +217,7 @@ void Machines::settle() {
       return;
     status = std::max(status, line.status);
   }
-  result_ = Result{failure_ ? failure_->status() : status, failure_, isLost_};
+  result_ = Result{failure_ ? failure_->status() : status, failure_, isLost_, progress_};
   for (Line &line : lines_)
     send(line, MachineMessage::Result, failure_, 0, result_->status);
 }
@@ -230,6 +231,7 @@ void Machines::send(Line &line, MachineMessage::Kind kind, const std::optional<E
   message.port = port;
   message.status = status;
   message.isLast = isLost_;
+  message.progress = progress_;
   message.error = error;
   const std::string bytes = message.encode();
   // What does not leave is found by the silence, or by the end of the connection.

@@ -16,6 +16,7 @@
 #include "runtime/device/WaitCounter.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/RunHeader.h"
+#include "runtime/train/RunStart.h"
 #include "runtime/program/Shard.h"
 #include "runtime/files/StandardStreams.h"
 #include "runtime/train/Supervision.h"
@@ -94,10 +95,10 @@ private:
 class Training {
 public:
   Training(const Program &program, const Options &options, const Sources &sources,
-           const Outputs &outputs, std::int64_t steps, Job &job)
-      : program(program), options(options), sources(sources), outputs(outputs), steps(steps),
+           const Outputs &outputs, RunStart &runStart, std::int64_t steps, Job &job)
+      : program(program), options(options), sources(sources), outputs(outputs), runStart(runStart), steps(steps),
         job(job), device(target::open(program, job)),
-        checkpoints(program, this->options, steps, *device, sources.checkpoints,
+        checkpoints(program, this->options, steps, *device, sources.checkpoints, runStart,
                     sources.data ? sources.data->samples() : 0) {
     values.resize(program.train.outputs.size());
     sums.resize(program.evaluate.outputs.size());
@@ -115,8 +116,7 @@ public:
     if (job.rank() == 0) {
       printHeader();
       progress.emplace(steps, program.tokensPerSample > 1 ? "tokens" : "samples");
-      if (!outputs.log.empty())
-        openLog();
+      openLog();
     }
     device->world().barrier();
     if (!outputs.trace.empty())
@@ -354,16 +354,20 @@ private:
   }
 
   void openLog() {
+    if (outputs.log.empty())
+      return runStart.noteOpened({});
     const std::int64_t first = checkpoints.start().step; // after which training begins
+    const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity()) : first > 0;
     log.emplace(outputs.log,
                 std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()},
-                first || options.restarts ? std::optional(first) : std::nullopt);
+                goesOn ? std::optional(first) : std::nullopt);
+    runStart.noteOpened(log->identity());
     if (!log->kept().empty())
       std::printf("kept the existing log as '%s'\n", log->kept().c_str());
     if (log->lastStep() && *log->lastStep() < first)
       std::fprintf(stderr, "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
                    program.name, outputs.log.name().c_str(), static_cast<long long>(first));
-    if (options.logHeader && !log->lastStep())
+    if (options.logHeader && log->isEmpty())
       log->writeHeader(header().json());
     if (options.restarts)
       log->writeHeader(restartLine(options.restarts, first, job.mesh().describe(), options.restartCause));
@@ -411,6 +415,7 @@ private:
   Options options; ///< a checkpoint's seed and learning rate among them
   const Sources &sources;
   const Outputs &outputs;
+  RunStart &runStart;
   std::int64_t steps;
   Job &job;
   // What the device's streams use outlives it.
@@ -549,12 +554,18 @@ int runTraining(Plans plans, int argc, char **argv) {
     const int count = machines ? machines->count() : 1;
     if (options.maxRestarts)
       requireSupervision(plans, program, options, count);
+    RunStart runStart;
     return runSupervised(plans, program, options, count, [&](const Program &plan, std::string &cause) {
+      if (options.maxRestarts && (!several || several->rank == 0))
+        runStart.lock(options.save);
       if (options.restarts)
-        sources.checkpoints = findCheckpoints(plan, options);
+        sources.checkpoints = runStart.hasOpened()     ? runStart.candidates(options.save, sources.checkpoints)
+                              : options.resume.empty() ? std::vector<SavedStep>()
+                                                       : findCheckpoints(plan, options);
       JobOptions job = target::jobOptions(plan, options.communicator);
       job.trustNetwork = options.trustNetwork;
       job.machines = machines ? &*machines : nullptr;
+      job.progress = &runStart.progress();
       if (detectLauncher() || machines) // or ranks are forked, with these very options
         job.identity = identityOfTraining(plan, options, steps, sources.weights.get(),
                                           describeResumed(sources.checkpoints));
@@ -569,7 +580,7 @@ int runTraining(Plans plans, int argc, char **argv) {
             cause = error.describe();
         };
       return runRanks(Mesh(plan.axes, plan.deviceOrder), job, [&](Job &rank) {
-        return Training(plan, options, sources, outputs, steps, rank).run();
+        return Training(plan, options, sources, outputs, runStart, steps, rank).run();
       });
     });
   } catch (const NoPlan &none) {

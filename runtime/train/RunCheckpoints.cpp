@@ -73,16 +73,16 @@ void checkRoot(const std::string &root) {
 
 RunCheckpoints::RunCheckpoints(const Program &program, Options &options, std::int64_t steps,
                                Device &device, const std::vector<SavedStep> &candidates,
-                               std::int64_t samples)
+                               RunStart &runStart, std::int64_t samples)
     : program(program), options(options), steps(steps), device(device), candidates(candidates),
-      samples(samples) {}
+      runStart(runStart), samples(samples) {}
 
 RunCheckpoints::~RunCheckpoints() {
   saver.reset(); // what is still being written belongs to this run
 }
 
 void RunCheckpoints::claim() {
-  if (!options.save.empty() && device.rank() == 0)
+  if (!options.save.empty() && device.rank() == 0 && !runStart.holdsLock())
     lockRoot();
 }
 
@@ -109,12 +109,9 @@ std::vector<ShardShare> RunCheckpoints::shares() {
   return layout().sharesOf(device.job().mesh().coordinates(device.rank()));
 }
 
-/// Goes on from the latest checkpoint that is valid; all ranks agree which that is. False where none is
-/// and training may begin anew.
+/// Goes on from the latest checkpoint that is valid; all ranks agree which that is. False where training begins anew.
 bool RunCheckpoints::resume() {
-  if (options.resume.empty())
-    return false;
-  const bool mayBegin = options.resume == "latest";
+  const bool mayBegin = options.resume == "latest" || runStart.hasOpened();
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const std::string &folder = candidates[i].folder;
     std::string problem;
@@ -132,6 +129,7 @@ bool RunCheckpoints::resume() {
       problem = "'" + folder + "' cannot be read by another rank";
     if (problem.empty()) {
       goOnFrom(*checkpoint);
+      runStart.begin(static_cast<int>(i), from.step);
       return true;
     }
     if (!mayBegin && i + 1 == candidates.size())
@@ -140,8 +138,9 @@ bool RunCheckpoints::resume() {
       std::fprintf(stderr, "%s: warning: %s: going on from an earlier checkpoint, if there is one\n",
                    program.name, printable(problem).c_str());
   }
-  if (device.rank() == 0)
-    std::printf("no checkpoint in '%s': training begins anew\n", options.save.c_str());
+  runStart.begin(-1, 0);
+  if (device.rank() == 0 && mayBegin)
+    std::printf("no checkpoint%s in '%s': training begins anew\n", runStart.hasOpened() ? " of this run" : "", options.save.c_str());
   return false;
 }
 
@@ -198,7 +197,7 @@ void RunCheckpoints::open() {
                                           options.saveErrors == "warn"});
   lastSaved = from.step;
   saver->createRoot();
-  if (!lock && device.rank() == 0) // it was not there before
+  if (!lock && !runStart.holdsLock() && device.rank() == 0) // it was not there before
     lockRoot();
   for (const std::string &name : saver->open(from.step))
     std::printf("kept the checkpoint of a later step as '%s'\n", name.c_str());

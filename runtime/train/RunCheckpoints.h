@@ -6,6 +6,7 @@
 #include "runtime/files/Descriptor.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CommandLine.h"
+#include "runtime/train/RunStart.h"
 
 #include <functional>
 #include <optional>
@@ -27,9 +28,9 @@ void checkRoot(const std::string &root);
 class RunCheckpoints {
 public:
   /// `options`: those of the run; a checkpoint's seed and learning rate replace them where they are not
-  /// given. `samples`: of the data set, 0 without one.
+  /// given. `candidates`: what it may go on from, the latest first. `samples`: of the data set, 0 without one.
   RunCheckpoints(const Program &program, Options &options, std::int64_t steps, Device &device,
-                 const std::vector<SavedStep> &candidates, std::int64_t samples);
+                 const std::vector<SavedStep> &candidates, RunStart &runStart, std::int64_t samples);
 
   ~RunCheckpoints();
   RunCheckpoints(const RunCheckpoints &) = delete;
@@ -67,6 +68,7 @@ private:
   std::int64_t steps;
   Device &device;
   const std::vector<SavedStep> &candidates;
+  RunStart &runStart;
   std::int64_t samples;
   CheckpointManifest from;
   std::optional<CheckpointLayout> checkpointLayout;
