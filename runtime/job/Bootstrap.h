@@ -117,8 +117,8 @@ int runRanks(const Mesh &mesh, const JobOptions &options, const std::function<in
 /// status.
 int report(const Error &error);
 
-/// The same for an error that every rank of a launcher's job meets: rank 0 prints it, the others
-/// only end.
+/// The same for an error that every rank of a launcher's job meets: rank 0 prints it, the others a note of it, where
+/// nobody has ended them with rank 0.
 int reportByFirst(const Error &error, int rank);
 
 } // namespace fsdp::rt

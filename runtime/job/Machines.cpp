@@ -1,5 +1,6 @@
 #include "runtime/job/Machines.h"
 #include "runtime/device/WaitCounter.h"
+#include "runtime/job/ForkedRanks.h"
 #include "runtime/job/JobToken.h"
 #include "runtime/job/Watchdog.h"
 
@@ -59,7 +60,7 @@ Machines::Attempt Machines::begin() {
   if (port_ == 0) // or a failure of the attempt that has begun already
     failure_.reset();
   result_.reset();
-  ended_ = isLost_ = false;
+  ended_ = isLost_ = isLast_ = false;
   for (Line &line : lines_) {
     line.ended = line.heard = false;
     line.silent = 0;
@@ -160,6 +161,7 @@ void Machines::take(Line &line, const MachineMessage &message) {
       return;
     line.ended = true;
     line.status = message.status;
+    isLast_ |= message.isLast;
     consider(message.error);
     return;
   case MachineMessage::Result:
@@ -185,8 +187,9 @@ void Machines::lose(Line &line, const std::string &why) {
   fail(error);
 }
 
-void Machines::end(int status, const std::optional<Error> &cause, int progress) {
+void Machines::end(int status, const std::optional<Error> &cause, int progress, bool isLast) {
   ended_ = true;
+  isLast_ |= isLast;
   status_ = status;
   progress_ = progress;
   if (index() == 0)
@@ -217,7 +220,9 @@ void Machines::settle() {
       return;
     status = std::max(status, line.status);
   }
-  result_ = Result{failure_ ? failure_->status() : status, failure_, isLost_, progress_};
+  if (isLast_ && failure_ && !isLost_)
+    failure_ = notRestarted(*failure_);
+  result_ = Result{failure_ ? failure_->status() : status, failure_, isLost_ || isLast_, progress_};
   for (Line &line : lines_)
     send(line, MachineMessage::Result, failure_, 0, result_->status);
 }
@@ -230,7 +235,7 @@ void Machines::send(Line &line, MachineMessage::Kind kind, const std::optional<E
   message.attempt = attempt_;
   message.port = port;
   message.status = status;
-  message.isLast = isLost_;
+  message.isLast = isLost_ || isLast_;
   message.progress = progress_;
   message.error = error;
   const std::string bytes = message.encode();

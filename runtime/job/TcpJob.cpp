@@ -102,7 +102,7 @@ int end(const RendezvousError &error, int rank, int localRank, const JobOptions 
   if (options.onFailure && tells)
     options.onFailure(error);
   else if (!options.onFailure)
-    status = reportByFirst(error, tells ? 0 : rank + 1);
+    status = tells ? report(error) : reportByFirst(error, std::max(rank, 1));
   error.tellOthers();
   return status;
 }
@@ -166,7 +166,11 @@ int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
   }
   ControlChannel control(std::move(met), asked.timeoutSeconds, asked.onFailure);
   TcpJob job(mesh, options, rank, *segment, here, control);
-  control.start(job.failure());
+  try {
+    control.start(job.failure());
+  } catch (const Error &error) {
+    return asked.onFailure ? (asked.onFailure(error.at(rank, "")), error.status()) : report(error.at(rank, ""));
+  }
   const int record = here.alone() ? 0 : rank;
   const Supervision supervision{here.alone() ? -1 : here.next(),
                                 [&](Failure &) { control.report(); }};
