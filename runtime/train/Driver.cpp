@@ -10,6 +10,7 @@
 #include "runtime/job/Launcher.h"
 #include "runtime/job/Machines.h"
 #include "runtime/job/StopSignals.h"
+#include "runtime/job/Watchdog.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/Plans.h"
 #include "runtime/PrintableText.h"
@@ -47,6 +48,9 @@ struct Sources {
   std::vector<SavedStep> checkpoints; ///< to go on from, the latest first; not all may be valid
 };
 
+/// Seconds in which a folder of checkpoints answers a process that restarts.
+constexpr double kPatience = 30;
+
 /// What is written; open, where that is needed, before there are ranks.
 struct Outputs {
   OutputPath exported, trace, log;
@@ -76,6 +80,7 @@ public:
     const BatchRows taken =
         rowsOf(input, ranksOver(program, input.axes), coordinates[i], next[i].part);
     readBatch(data, order, input, i, next[i].first, taken, rows[i].data(), target);
+    data.requireWhole();
     next[i].next(input);
   }
 
@@ -449,8 +454,7 @@ Sources openSources(const Program &program, const Options &options) {
     sources.valData = openDataset(options.valData, program.inputs);
   if (sources.valData)
     checkWholeBatches(program, options.valData, *sources.valData);
-  if (!options.resume.empty())
-    sources.checkpoints = findCheckpoints(program, options);
+  sources.checkpoints = findCheckpoints(program, options);
   if (!options.init.empty()) {
     sources.weights = std::make_unique<WeightFiles>(options.init);
     const std::string remark = checkWeights(*sources.weights, program);
@@ -533,7 +537,7 @@ int runTraining(Plans plans, int argc, char **argv) {
     }
     const Program &program = pickPlan(plans, options.plan);
     if (!options.save.empty())
-      checkRoot(options.save);
+      checkRoot(options.save, program);
     const std::optional<LaunchEnvironment> several = detectMachines();
     target::requireDevices(target::jobOptions(program, options.communicator),
                            worldSize(program) / (several ? several->size : 1));
@@ -558,10 +562,10 @@ int runTraining(Plans plans, int argc, char **argv) {
     return runSupervised(plans, program, options, count, [&](const Program &plan, std::string &cause) {
       if (options.maxRestarts && (!several || several->rank == 0))
         runStart.lock(options.save);
-      if (options.restarts)
-        sources.checkpoints = runStart.hasOpened()     ? runStart.candidates(options.save, sources.checkpoints)
-                              : options.resume.empty() ? std::vector<SavedStep>()
-                                                       : findCheckpoints(plan, options);
+      if (options.restarts) {
+        requireAnswer(options.save, silenceLimit(options.timeout.value_or(kPatience)));
+        sources.checkpoints = runStart.hasOpened() ? runStart.candidates(options.save, sources.checkpoints) : findCheckpoints(plan, options);
+      }
       JobOptions job = target::jobOptions(plan, options.communicator);
       job.trustNetwork = options.trustNetwork;
       job.machines = machines ? &*machines : nullptr;
