@@ -32,6 +32,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+# Before an attempt after the first, the parent forks a process that looks at the folder: rank r of attempt a is process 3 a + r.
 class Start:
     """A run in a folder that an older one has used."""
 
@@ -107,7 +108,7 @@ def prepare(runs, programs):
 STAGES = ("0 any 1 kill", "1 any 1 kill", "0 flock 1 kill", "0 rename 1 kill", "0 rename 2 kill", "0 rename 3 kill", "0 renameat2 1 kill log.jsonl",
           "0 open 1 kill log.jsonl", "0 open 2 kill log.jsonl", "0 open 3 kill log.jsonl", "0 write 1 kill log.jsonl", "0 write 2 kill log.jsonl",
           "1 mmap 3 kill", "0 mkdir 1 kill step-000000", "0 mkdir 2 kill step-000000", "1 pwrite 1 kill step-000000",
-          "0 rename 1 kill manifest.json", "0 any 1 kill;2 any 1 kill;5 any 1 kill")
+          "0 rename 1 kill manifest.json", "0 any 1 kill;3 any 1 kill;7 any 1 kill", "0 any 1 kill;2 any 1 kill")
 
 
 def each_stage_may_be_the_last(runs, programs, arguments):
@@ -129,7 +130,7 @@ def damage_does_not_lead_to_an_older_run(runs, programs, arguments):
         start, first = Start(runs, arguments.library, programs["two"], kind, "-damaged"), Start.FIRST[kind]
         start.prepare()
         # Killed in its second save: the first one is the only one.
-        lost = [f"{process} open 1 ENOENT {step(first)}/model.safetensors" for process in (2, 3)]
+        lost = [f"{process} open 1 ENOENT {step(first)}/model.safetensors" for process in (3, 4)]
         run = start.run(f"0 rename 1 kill {step(first + EVERY)}/manifest.json", *lost)
         said = run.communicate(timeout=LIMIT)[0]
         expect(f"{step(first)}/model.safetensors': No such file or directory" in said, f"{kind}: {said}")
@@ -162,7 +163,7 @@ def random_kills_end_as_no_kill(runs, programs, arguments):
             faults = []
             for attempt in range(chance.choice((1, 1, 2, 3))):
                 rank = chance.randrange(2)
-                faults.append(f"{2 * attempt + rank} any {chance.randint(1, counts[str(rank)])} kill")
+                faults.append(f"{3 * attempt + rank} any {chance.randint(1, counts[str(rank)])} kill")
             run = start.run(*faults)
             said = run.communicate(timeout=LIMIT)[0]
             start.check(said, run.returncode)

@@ -6,7 +6,8 @@
 //   PROCESS CALL N ACTION [PATH]
 //
 // PROCESS is `parent` for the process that was started, the number of a process that it has forked, from 0 (ranks in
-// their order, then those of the next attempt), or `*`. CALL is one of the functions below, or `any`. N counts those
+// their order; then, after a failure, what writes the flight record, what looks at the folder of checkpoints, and the
+// ranks of the next attempt), or `*`. CALL is one of the functions below, or `any`. N counts those
 // calls of that process from 1; `N+` means that call and all after it. ACTION is `kill` (SIGKILL, before the call),
 // `hang` (for ever; only SIGKILL ends it), `nothing` (the call returns 0 and has done nothing) or the name of an error,
 // such as EIO. With PATH only calls count whose path, or whose descriptor's, contains that text.
