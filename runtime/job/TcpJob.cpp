@@ -101,8 +101,12 @@ int end(const RendezvousError &error, int rank, int localRank, const JobOptions 
   int status = error.status();
   if (options.onFailure && tells)
     options.onFailure(error);
+  else if (!options.onFailure && tells)
+    status = report(error);
+  else if (!options.onFailure && error.teller() == RendezvousError::FirstRank) // which has been there, and says it
+    usleep(2'000'000);
   else if (!options.onFailure)
-    status = tells ? report(error) : reportByFirst(error, std::max(rank, 1));
+    status = reportByFirst(error, std::max(rank, 1));
   error.tellOthers();
   return status;
 }

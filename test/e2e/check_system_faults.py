@@ -114,6 +114,14 @@ def a_data_file_that_is_cut_is_named(runs, programs, library):
                f"'{data}': got {size} bytes, expected {whole}: it was cut while it was read; a run needs its files as they were when it began" in said, f"{run.returncode}: {said}")
 
 
+def a_log_that_cannot_be_renamed_stays(runs, programs, library):
+    log = runs.at("stays.jsonl")
+    log.write_text("of an older run\n")
+    for name, program in programs.items():
+        said = ended(runs, program, library, "--log", log, faults=("* renameat2 1+ EACCES stays",), says=f"cannot rename '{log}' to '{log}.1': Permission denied")
+        expect(said.count("error: ") == 1 and log.read_text() == "of an older run\n", said)
+
+
 def threads_that_cannot_start_are_said(runs, programs, library):
     for process, number, what in (("0", 1, "the watchdog"), ("0", 2, "stream '"), ("1", 1, "the watchdog")):
         said = ended(runs, programs["two"], library, "--save", runs.at("threads"), faults=(f"{process} pthread_create {number} EAGAIN",),
@@ -174,7 +182,7 @@ def main():
     folder, library = map(pathlib.Path, sys.argv[1:])
     programs = {"one": mlp(folder / "one", "fsdp=1"), "two": mlp(folder / "two", "fsdp=2")}
     run_cases((a_flight_record_that_hangs_is_given_up, a_rank_that_does_not_end_is_left, a_disk_that_hangs_at_a_restart_is_named, a_save_that_hangs_ends_the_run,
-               a_data_file_that_is_cut_is_named, threads_that_cannot_start_are_said, ranks_without_rank_0_say_why_they_end,
+               a_data_file_that_is_cut_is_named, a_log_that_cannot_be_renamed_stays, threads_that_cannot_start_are_said, ranks_without_rank_0_say_why_they_end,
                names_as_long_as_the_system_allows), Runs(folder / "runs", DATA), programs, library)
 
 
