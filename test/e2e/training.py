@@ -1,6 +1,5 @@
 """Compiles a model of examples/ and runs the training program, as a user would."""
 
-import ctypes
 import os
 import pathlib
 import shutil
@@ -14,7 +13,6 @@ GOLDEN = HERE.parent / "golden"
 # Seconds after which a process that a test waits for hangs. The limit of the test itself, which knows how busy the machine is
 # (test/time_limit.py), comes first and says what runs: this one is for tests that are run by hand.
 HANGS = 1200
-PR_SET_CHILD_SUBREAPER = 36  # of prctl(2)
 
 
 def descendants(process):
@@ -41,7 +39,6 @@ def interrupt(number, _):
 for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(_number) != signal.SIG_IGN:
         signal.signal(_number, interrupt)
-ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def run(command):
