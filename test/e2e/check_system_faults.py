@@ -171,8 +171,9 @@ def names_as_long_as_the_system_allows(runs, programs, library):
         expect("step 1" not in said and "rank" not in said, said)
     for length in (246, 255):
         path = folder / ("c" * length)
-        subprocess.run([shutil.which("mlp"), "--in=12", "--hidden=17", "--classes=10", "--batch=10", "--emit=local", "-o", str(path)], check=True)
-        expect(path.exists(), "the compiler wrote nothing")
+        for what, at in (("local", path), ("source", folder / ("f" * length)), ("source", folder / ("f" * length))):
+            subprocess.run([shutil.which("mlp"), "--in=12", "--hidden=17", "--classes=10", "--batch=10", f"--emit={what}", "-o", str(at)], check=True)
+            expect(at.exists() and not [name for name in folders(folder) if name.startswith(".")], f"{folders(folder)}")
     refused = subprocess.run([shutil.which("mlp"), "--in=12", "--hidden=17", "--classes=10", "--batch=10", "--emit=local", "-o", str(folder / ("c" * 256))],
                              capture_output=True, text=True)
     expect(refused.returncode == 1 and "File name too long" in refused.stderr, refused.stderr)

@@ -192,8 +192,7 @@ llvm::Error OutputFile::write(llvm::StringRef content, unsigned mode) {
   return llvm::Error::success();
 }
 
-/// `path` with `ending` behind its last name, which is cut at a character where both would be longer than a name may be.
-static std::string withEnding(const std::string &path, const std::string &ending) {
+std::string withEnding(const std::string &path, const std::string &ending) {
   long most = pathconf(folderOf(path).c_str(), _PC_NAME_MAX);
   size_t limit = most > 0 ? static_cast<size_t>(most) : 255;
   size_t name = path.rfind('/') + 1; // npos + 1 is 0
