@@ -5,11 +5,15 @@ A second in which more threads want to run than there are cores counts as the sh
 eight threads on two cores, a quarter. So the limit means the same on a busy machine, and what hangs still ends.
 Past it, every process below the command is listed and killed, and the status is 124; else it is the command's.
 
+Interrupted by SIGINT, SIGTERM or SIGHUP, or when the process that runs it ends, it kills the same processes: programs that a test has started do
+not go on without it, whatever session they are in.
+
 The command has a folder of its own for temporary files: tests that run at the same time must not meet in one (mpirun removes what it
 takes for its last folder there), and what they leave is removed.
 """
 
 import argparse
+import ctypes
 import os
 import signal
 import subprocess
@@ -21,6 +25,27 @@ import psutil
 
 TICK = 0.5  # seconds
 STATUS_PAST_LIMIT = 124
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
+
+
+class Interrupted(Exception):
+    """A signal that ends this process has come."""
+
+
+def interrupt(number, _):
+    for other in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(other, signal.SIG_IGN)
+    raise Interrupted(number)
+
+
+def keep_hold_of_descendants():
+    """Those whose parent ends become children of this process, which ends with its own parent."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup and background jobs want it
+            signal.signal(number, interrupt)
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def share_of_a_thread():
@@ -52,6 +77,18 @@ def kill(processes):
             pass
 
 
+def reap_adopted(own):
+    """Ended children of this process but its own, whose parents have ended: a test that waits until a process is gone would wait for ever."""
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if not ended or ended.si_pid == own:
+            return
+        os.waitpid(ended.si_pid, 0)
+
+
 def run(command, seconds, name):
     child = subprocess.Popen(command)
     start = before = time.monotonic()
@@ -61,6 +98,7 @@ def run(command, seconds, name):
             return child.wait(timeout=TICK)
         except subprocess.TimeoutExpired:
             pass
+        reap_adopted(child.pid)
         now = time.monotonic()
         charged += (now - before) * share_of_a_thread()
         before = now
@@ -84,7 +122,13 @@ def main():
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     with tempfile.TemporaryDirectory(prefix="test-", ignore_cleanup_errors=True) as folder:
         os.environ["TMPDIR"] = folder
-        status = run(command, options.seconds, options.name or command[0])
+        try:
+            keep_hold_of_descendants()
+            status = run(command, options.seconds, options.name or command[0])
+        except Interrupted as signalled:
+            print(f"{options.name or command[0]} interrupted by signal {signalled.args[0]}; what runs is ended", file=sys.stderr)
+            kill(descendants(psutil.Process())[1:])
+            status = 128 + signalled.args[0]
     if status < 0:  # ended by a signal, as a shell would say it
         print(f"{options.name or command[0]} ended by signal {-status}", file=sys.stderr)
         status = 128 - status

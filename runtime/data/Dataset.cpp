@@ -36,6 +36,7 @@ public:
   }
 
   std::int64_t samples() const override { return count; }
+  void requireWhole() const override { file.requireWhole(); }
 
   void read(std::size_t input, std::int64_t sample, void *to) const override {
     const auto width = static_cast<std::size_t>(elements(inputs[input].sample));

@@ -24,6 +24,9 @@ public:
   /// Writes one sample of input `input`, contiguous, in the input's own type.
   /// `sample` is below `samples()`.
   virtual void read(std::size_t input, std::int64_t sample, void *to) const = 0;
+
+  /// Error: the file was cut since it was opened, so that what was read may be none of it.
+  virtual void requireWhole() const = 0;
 };
 
 /// Opens the data set at `path`: a safetensors file, or what `openTokens` takes if the inputs are

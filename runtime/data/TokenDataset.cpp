@@ -47,6 +47,7 @@ public:
   }
 
   std::int64_t samples() const override { return (static_cast<std::int64_t>(count) - 1) / context; }
+  void requireWhole() const override { file.requireWhole(); }
 
   void read(std::size_t input, std::int64_t sample, void *to) const override {
     const std::int64_t first = sample * context + (inputs[input].source == Source::Targets);

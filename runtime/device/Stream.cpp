@@ -1,5 +1,6 @@
 #include "runtime/device/Stream.h"
 #include "runtime/device/FlightTrack.h"
+#include "runtime/Thread.h"
 
 namespace fsdp::rt {
 
@@ -12,7 +13,7 @@ Stream::Stream(std::string name, int rank, Failure &failure, FlightTrack *track)
     : name_(std::move(name)), rank_(rank), failure_(failure), track_(track), slots_(new Slot[kSlots]()) {
   if (track_)
     track_->label(name_.c_str());
-  thread_ = std::thread([this] { run(); });
+  thread_ = startThread("stream '" + name_ + "'", [this] { run(); });
 }
 
 Stream::~Stream() { close(); }

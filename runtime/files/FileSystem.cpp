@@ -98,4 +98,17 @@ std::string folderOf(const std::string &path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+std::string withEnding(const std::string &path, const std::string &ending) {
+  constexpr std::size_t kUsual = 255;
+  const long most = pathconf(folderOf(path).c_str(), _PC_NAME_MAX);
+  const std::size_t limit = most > 0 ? static_cast<std::size_t>(most) : kUsual;
+  const std::size_t name = path.rfind('/') + 1; // npos + 1 is 0
+  if (path.size() - name + ending.size() <= limit)
+    return path + ending;
+  std::size_t end = name + limit - std::min(limit, ending.size());
+  while (end > name && (path[end] & 0xc0) == 0x80) // inside of a character of UTF-8
+    --end;
+  return path.substr(0, end) + ending;
+}
+
 } // namespace fsdp::rt

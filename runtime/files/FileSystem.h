@@ -57,6 +57,10 @@ public:
 /// The folder that holds `path`: "." where it has no slash.
 std::string folderOf(const std::string &path);
 
+/// `path` with `ending` behind its last name, which is cut at a character where both would be longer than a name may be
+/// in that folder.
+std::string withEnding(const std::string &path, const std::string &ending);
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_FILES_FILESYSTEM_H

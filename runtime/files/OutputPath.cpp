@@ -102,11 +102,18 @@ OutputPath::OutputPath(std::string name) : path(std::move(name)) {
     }
     if (access(target.c_str(), W_OK) != 0)
       cannot("write", path, std::strerror(errno));
+  } else if (errno == ENAMETOOLONG) {
+    cannot("create", path, std::strerror(errno));
   } else if (nameIn(target).empty()) {
     cannot("create", path, "it names a folder, expected a file");
   }
   if (access(folderOf(target).c_str(), W_OK | X_OK) != 0)
     cannot("create", path, std::strerror(errno));
+  constexpr std::size_t kMost = PATH_MAX - 1 - 32; // room for what AtomicFile puts behind it
+  if (target.size() > kMost)
+    cannot("create", path,
+           "its path has " + std::to_string(target.size()) + " bytes, expected at most " + std::to_string(kMost) +
+               ", as it is written beside its place first");
 }
 
 void OutputPath::openStream(const std::string &at, bool fifo) {

@@ -60,6 +60,7 @@ public:
   const FileTensor *find(std::string_view tensor) const;
   /// See MappedFile.
   void releasePages() const { file.releasePages(); }
+  void requireWhole() const { file.requireWhole(); }
 
 private:
   void parse();

@@ -1,4 +1,5 @@
 #include "runtime/job/Bootstrap.h"
+#include "runtime/Thread.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/job/ForkedRanks.h"
 #include "runtime/job/Launcher.h"
@@ -47,8 +48,10 @@ int reportByFirst(const Error &error, int rank) {
   if (rank == 0)
     return report(error);
   // A launcher ends the whole job with the first process that fails: rank 0 must have had the time
-  // to say why.
+  // to say why. Where nobody ends this one, rank 0 may never have been started.
   std::this_thread::sleep_for(std::chrono::seconds(2));
+  const std::string text = format("note: rank %d ends, as rank 0 would say: %s\n", rank, error.what());
+  std::fwrite(text.data(), 1, text.size(), stderr);
   return error.status();
 }
 
@@ -98,8 +101,8 @@ public:
       listen();
       if ((failure_.raised() || ranks_.isEnded()) && failedAt == 0)
         failedAt = time;
-      if (failedAt != 0 && time - failedAt > kGraceSeconds + 1)
-        ranks_.killAll();
+      if (failedAt != 0 && ranks_.end(time - failedAt - kGraceSeconds - 1))
+        break;
       ranks_.await(0.1);
     }
     if (const int status = ranks_.statusOfEnd())
@@ -107,7 +110,9 @@ public:
     if (!failure_.raised())
       return stopped_;
     const Error error = failure_.error();
-    onFailure_ ? onFailure_(error) : (void)report(error);
+    const bool isLeft = ranks_.anyRuns();
+    onFailure_ && !isLeft ? onFailure_(error) : (void)report(isLeft && onFailure_ ? notRestarted(error) : error);
+    ranks_.leave();
     writeFlightRecord(segment_, flightRecord_, 0, segment_.layout().ranks);
     return error.status();
   }
@@ -172,13 +177,18 @@ int runThreads(const Mesh &mesh, const JobOptions &options,
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
   std::vector<std::thread> ranks;
   std::atomic<int> status{kExitDone};
-  for (int rank = 0; rank < mesh.size(); ++rank)
-    ranks.emplace_back([&, rank] {
-      SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
-      const int own = runRank(job, segment, rank, SupervisionMode::Itself, body);
-      if (own != kExitDone)
-        status = own;
-    });
+  try {
+    for (int rank = 0; rank < mesh.size(); ++rank)
+      ranks.push_back(startThread(format("rank %d", rank), [&, rank] {
+        SharedJob job(mesh, onThisMachine(options, rank), rank, segment);
+        const int own = runRank(job, segment, rank, SupervisionMode::Itself, body);
+        if (own != kExitDone)
+          status = own;
+      }));
+  } catch (const Error &error) { // those that have started end with it
+    segment.failure().raise(error);
+    reportOnce(segment.failure());
+  }
   for (std::thread &rank : ranks)
     rank.join();
   return segment.failure().raised() ? segment.failure().error().status() : status.load();

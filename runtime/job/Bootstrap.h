@@ -53,6 +53,9 @@ struct JobOptions {
   Machines *machines = nullptr;
   /// Where the ranks are forked, a mesh of one is too, and the job's failure goes here instead of being printed.
   std::function<void(const Error &)> onFailure;
+  /// A number in memory that ranks share with the process that forks them; once an attempt has ended, that of machine 0 on
+  /// all machines. Null: none.
+  std::atomic<std::int32_t> *progress = nullptr;
   /// Ranks of several machines may meet without a token (JobToken.h).
   bool trustNetwork = false;
   /// This rank's index among the ranks of its machine; set by runRanks.
@@ -114,8 +117,8 @@ int runRanks(const Mesh &mesh, const JobOptions &options, const std::function<in
 /// status.
 int report(const Error &error);
 
-/// The same for an error that every rank of a launcher's job meets: rank 0 prints it, the others
-/// only end.
+/// The same for an error that every rank of a launcher's job meets: rank 0 prints it, the others a note of it, where
+/// nobody has ended them with rank 0.
 int reportByFirst(const Error &error, int rank);
 
 } // namespace fsdp::rt

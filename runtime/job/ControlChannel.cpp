@@ -1,4 +1,5 @@
 #include "runtime/job/ControlChannel.h"
+#include "runtime/Thread.h"
 #include "runtime/job/Bootstrap.h"
 #include "runtime/job/Watchdog.h"
 
@@ -62,7 +63,7 @@ void ControlChannel::start(Failure &failure) {
   entries_.reserve(lines_.size() + 2);
   for (Line &line : lines_)
     line.bytes.reserve(kBuffer + ControlMessage::kMost);
-  thread_ = std::thread([this] { run(); });
+  thread_ = startThread("the connections between ranks", [this] { run(); });
 }
 
 void ControlChannel::wake() {

@@ -3,6 +3,7 @@
 #include "runtime/PrintableText.h"
 #include "runtime/device/FlightTrack.h"
 #include "runtime/files/AtomicFile.h"
+#include "runtime/job/ChildProcess.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
@@ -18,6 +20,9 @@
 namespace fsdp::rt {
 
 namespace {
+
+/// Seconds after which writing a record is given up.
+constexpr double kWriting = 5;
 
 struct Found {
   FlightAction action;
@@ -124,7 +129,7 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
     all.insert(all.end(), own.begin(), own.end());
   }
   std::sort(all.begin(), all.end());
-  const std::string name = present == worldSize ? path : format("%s.rank-%d", path.c_str(), lowest);
+  const std::string name = present == worldSize ? path : withEnding(path, format(".rank-%d", lowest));
   const double time = now();
   std::string text = "# " + printable(segment.failure().error().describe()) + "\n" +
                      "# seconds, rank, thread, state, action; the latest actions last, times before this was written\n";
@@ -134,8 +139,9 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
     text += format("%12.6f  rank %-3d  %-10s  %-16s  %s\n", action.begin - time, firstRank + found.rank,
                    printable(found.thread).c_str(), state.c_str(), printable(action.describe()).c_str());
   }
-  // The failure itself has been said; that its record cannot be written must not hide it.
-  try {
+  // The failure itself has been said; that its record cannot be written must not hide it, nor keep this process, which may
+  // be the one that ends the job.
+  const auto write = [&] {
     if (const std::string folder = temporaryFolder() + "/"; name.compare(0, folder.size(), folder) == 0)
       makeTemporaryFolder();
     AtomicFile file{OutputPath(name)};
@@ -143,9 +149,18 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
     file.write(text.data(), text.size());
     file.commit();
     std::fprintf(stderr, "note: wrote the last actions of each rank to '%s'\n", printable(name).c_str());
-  } catch (const Error &error) {
-    std::fprintf(stderr, "warning: the last actions of each rank are lost: %s\n", printable(error.what()).c_str());
-  }
+  };
+  const std::optional<int> status = runInChild(kWriting, [&] {
+    try {
+      write();
+    } catch (const Error &error) {
+      std::fprintf(stderr, "warning: the last actions of each rank are lost: %s\n", printable(error.what()).c_str());
+    }
+    return 0;
+  });
+  if (!status || *status)
+    std::fprintf(stderr, "warning: the last actions of each rank are lost: '%s' %s\n", printable(name).c_str(),
+                 status ? "was not written: its process could not be started, or was killed" : format("was not written within %g s", kWriting).c_str());
 }
 
 } // namespace fsdp::rt

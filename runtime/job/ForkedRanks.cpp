@@ -1,18 +1,24 @@
 #include "runtime/job/ForkedRanks.h"
 #include "runtime/Error.h"
 #include "runtime/device/WaitCounter.h"
+#include "runtime/job/Process.h"
 #include "runtime/job/StopSignals.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace fsdp::rt {
 
 namespace {
+
+/// Seconds after SIGKILL in which a process ends that the system lets end; and one that has much memory to give back.
+constexpr double kEnding = 5, kEndingOfMuch = 60;
 
 bool isIgnored(int number) {
   struct sigaction action;
@@ -109,6 +115,30 @@ void ForkedRanks::killAll() {
       kill(child, SIGKILL);
 }
 
+bool ForkedRanks::end(double seconds) {
+  if (seconds <= 0)
+    return false;
+  killAll();
+  if (seconds < kEnding)
+    return false;
+  bool mayEnd = false; // what frees much memory runs, and ends
+  for (pid_t child : children_)
+    mayEnd |= child > 0 && std::strchr("DZ", stateOf(static_cast<int>(child))) == nullptr;
+  return !mayEnd || seconds > kEndingOfMuch;
+}
+
+bool ForkedRanks::anyRuns() const {
+  return std::any_of(children_.begin(), children_.end(), [](pid_t child) { return child > 0; });
+}
+
+void ForkedRanks::leave() {
+  for (std::size_t i = 0; i < children_.size(); ++i)
+    if (const pid_t child = std::exchange(children_[i], 0); child > 0)
+      std::fprintf(stderr, "note: rank %d (process %d) has not ended %g s after it was killed: it waits in the system, as for a disk that does not answer, "
+                           "and is left\n",
+                   first_ + static_cast<int>(i), static_cast<int>(child), kEnding);
+}
+
 void ForkedRanks::killOne(int rank) {
   if (runs(rank))
     kill(children_[static_cast<std::size_t>(rank - first_)], SIGKILL);
@@ -123,6 +153,11 @@ int ForkedRanks::statusOfEnd() {
     std::raise(endedBy_);
   }
   return 0;
+}
+
+Error notRestarted(const Error &error) {
+  return Error(std::string(error.what()) + "; not restarted, as a rank of this attempt may still write", error.status())
+      .at(error.rank(), error.action());
 }
 
 std::string describeEnd(int status, bool done) {

@@ -2,6 +2,8 @@
 #ifndef FSDP_RUNTIME_JOB_FORKEDRANKS_H
 #define FSDP_RUNTIME_JOB_FORKEDRANKS_H
 
+#include "runtime/Error.h"
+
 #include <csignal>
 #include <functional>
 #include <string>
@@ -28,6 +30,12 @@ public:
   /// Calls `ended` for each rank that has ended, with what waitpid says; false when none is left.
   bool reap(const std::function<void(int rank, int status)> &ended);
   void killAll();
+  /// To be called again and again once the job has failed: kills all when `seconds` is above 0. True when those that are
+  /// left will not end: in a call to a disk that does not answer, not even SIGKILL ends a process.
+  bool end(double seconds);
+  bool anyRuns() const;
+  /// Says of each that is left that it is, and forgets it.
+  void leave();
   /// Kills one; works on a stopped process too.
   void killOne(int rank);
   bool runs(int rank) const { return children_[static_cast<std::size_t>(rank - first_)] > 0; }
@@ -49,6 +57,9 @@ private:
   int askedBy_ = 0; ///< a signal that ranks handle
   double askedAt_ = 0;
 };
+
+/// The error of a job that is not tried again because one of its ranks is left.
+Error notRestarted(const Error &error);
 
 /// In words, why a rank of which waitpid says `status` has ended otherwise than it should; empty where it has not.
 /// `done`: it had come to the end of the job.

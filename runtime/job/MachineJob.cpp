@@ -98,15 +98,16 @@ int runMachineRanks(const Mesh &mesh, const JobOptions &asked, Machines &machine
       machines.fail(failure.error());
     if ((machines.failure() || ranks.isEnded()) && failedAt == 0)
       failedAt = now();
-    if (failedAt != 0 && now() - failedAt > kGraceSeconds + 1)
-      ranks.killAll();
+    if (failedAt != 0 && ranks.end(now() - failedAt - kGraceSeconds - 1))
+      break;
     ranks.await(0.05);
   }
+  const bool isLeft = ranks.anyRuns();
   if (failure.raised())
     machines.fail(failure.error());
   if (const int ended = ranks.statusOfEnd())
     return ended;
-  machines.end(status, cause);
+  machines.end(status, cause, asked.progress ? asked.progress->load() : 0, isLeft && asked.onFailure);
   while (!machines.result()) {
     machines.poll();
     ranks.await(0.05);
@@ -115,9 +116,13 @@ int runMachineRanks(const Mesh &mesh, const JobOptions &asked, Machines &machine
         return ended;
   }
   const Machines::Result &result = *machines.result();
+  if (asked.progress)
+    *asked.progress = result.progress;
+  if (result.error)
+    asked.onFailure && !result.isLast ? asked.onFailure(*result.error) : (void)report(*result.error);
+  ranks.leave();
   if (!result.error)
     return result.status;
-  asked.onFailure && !result.isLast ? asked.onFailure(*result.error) : (void)report(*result.error);
   return result.error->status();
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/job/Machines.h"
 #include "runtime/device/WaitCounter.h"
+#include "runtime/job/ForkedRanks.h"
 #include "runtime/job/JobToken.h"
 #include "runtime/job/Watchdog.h"
 
@@ -59,7 +60,7 @@ Machines::Attempt Machines::begin() {
   if (port_ == 0) // or a failure of the attempt that has begun already
     failure_.reset();
   result_.reset();
-  ended_ = isLost_ = false;
+  ended_ = isLost_ = isLast_ = false;
   for (Line &line : lines_) {
     line.ended = line.heard = false;
     line.silent = 0;
@@ -160,11 +161,12 @@ void Machines::take(Line &line, const MachineMessage &message) {
       return;
     line.ended = true;
     line.status = message.status;
+    isLast_ |= message.isLast;
     consider(message.error);
     return;
   case MachineMessage::Result:
     if (isOfThis && index() > 0)
-      result_ = {message.status, message.error, message.isLast};
+      result_ = {message.status, message.error, message.isLast, message.progress};
     return;
   }
 }
@@ -185,9 +187,11 @@ void Machines::lose(Line &line, const std::string &why) {
   fail(error);
 }
 
-void Machines::end(int status, const std::optional<Error> &cause) {
+void Machines::end(int status, const std::optional<Error> &cause, int progress, bool isLast) {
   ended_ = true;
+  isLast_ |= isLast;
   status_ = status;
+  progress_ = progress;
   if (index() == 0)
     consider(cause);
   for (Line &line : lines_)
@@ -207,7 +211,7 @@ void Machines::settle() {
     return;
   if (index() > 0) {
     if (isLost_) // machine 0
-      result_ = Result{failure_->status(), failure_, true};
+      result_ = Result{failure_->status(), failure_, true, 0};
     return;
   }
   int status = status_;
@@ -216,7 +220,9 @@ void Machines::settle() {
       return;
     status = std::max(status, line.status);
   }
-  result_ = Result{failure_ ? failure_->status() : status, failure_, isLost_};
+  if (isLast_ && failure_ && !isLost_)
+    failure_ = notRestarted(*failure_);
+  result_ = Result{failure_ ? failure_->status() : status, failure_, isLost_ || isLast_, progress_};
   for (Line &line : lines_)
     send(line, MachineMessage::Result, failure_, 0, result_->status);
 }
@@ -229,7 +235,8 @@ void Machines::send(Line &line, MachineMessage::Kind kind, const std::optional<E
   message.attempt = attempt_;
   message.port = port;
   message.status = status;
-  message.isLast = isLost_;
+  message.isLast = isLost_ || isLast_;
+  message.progress = progress_;
   message.error = error;
   const std::string bytes = message.encode();
   // What does not leave is found by the silence, or by the end of the connection.

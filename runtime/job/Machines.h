@@ -50,13 +50,15 @@ public:
   /// A rank of this machine has failed.
   void fail(const Error &error);
   /// The ranks of this machine have ended. `cause`: why one of them has, in the place of what ranks elsewhere say of it.
-  void end(int status, const std::optional<Error> &cause);
+  /// `progress`: see Result. `isLast`: one of them is left, and no other attempt may follow.
+  void end(int status, const std::optional<Error> &cause, int progress, bool isLast);
 
   /// What came of the attempt, the same on all machines.
   struct Result {
     int status = 0;
     std::optional<Error> error;
-    bool isLast = false; ///< a machine is gone: no other attempt can follow
+    bool isLast = false; ///< a machine is gone, or a rank is left: no other attempt can follow
+    int progress = 0;    ///< what machine 0 has given to end()
   };
   const std::optional<Result> &result() const { return result_; }
 
@@ -87,8 +89,8 @@ private:
   double last_ = 0, said_ = 0;
   int attempt_ = 0, port_ = 0; ///< port_: that of the attempt that machine 0 has begun
   std::optional<Error> failure_;
-  bool isLost_ = false, ended_ = false, met_ = false;
-  int status_ = 0;
+  bool isLost_ = false, isLast_ = false, ended_ = false, met_ = false;
+  int status_ = 0, progress_ = 0;
   std::optional<Result> result_;
 };
 

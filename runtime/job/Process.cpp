@@ -73,6 +73,11 @@ std::string bootIdentity() {
   return boot.substr(0, boot.find('\n'));
 }
 
+char stateOf(int pid) {
+  const std::string text = statField(pid, 3);
+  return text.empty() ? 'Z' : text[0];
+}
+
 std::uint64_t startTimeOf(int pid) {
   const std::string text = statField(pid, 22);
   return text.empty() ? 0 : std::strtoull(text.c_str(), nullptr, 10);

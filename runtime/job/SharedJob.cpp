@@ -1,10 +1,12 @@
 #include "runtime/job/SharedJob.h"
 #include "runtime/comm/SharedMemoryCommunicator.h"
 #include "runtime/device/FlightTrack.h"
+#include "runtime/files/MappedFile.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
 
+#include <optional>
 #include <unistd.h>
 
 namespace fsdp::rt {
@@ -55,6 +57,17 @@ int runRank(Job &job, SharedSegment &segment, int recordIndex, SupervisionMode c
   return runRank(job, segment, recordIndex, supervision, body);
 }
 
+namespace {
+
+/// Says which file it was where a page of one cannot be read; this process is the rank.
+class LostPages {
+public:
+  explicit LostPages(std::function<void(const Error &)> handler) { handleLostPages(std::move(handler)); }
+  ~LostPages() { handleLostPages(nullptr); }
+};
+
+} // namespace
+
 int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision &asked,
             const std::function<int(Job &)> &body) {
   Supervision supervision = asked;
@@ -68,10 +81,18 @@ int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision
   record.pid = static_cast<int>(getpid());
   record.heartbeat = now();
   record.state = RankRecord::Running;
-  Watchdog watchdog(segment, recordIndex, supervision.neighbour, job.options().timeoutSeconds,
-                    supervision.report);
+  std::optional<LostPages> lostPages;
+  if (job.options().transport != Transport::Loopback) // whose ranks are one process
+    lostPages.emplace([&](const Error &error) {
+      failure.raise(error.at(job.rank(), ""));
+      if (supervision.report)
+        supervision.report(failure);
+    });
+  std::optional<Watchdog> watchdog;
   int status = kExitDone;
   try {
+    watchdog.emplace(segment, recordIndex, supervision.neighbour, job.options().timeoutSeconds,
+                     supervision.report);
     status = body(job);
     if (status != kExitDone && !isStatusOfSignal(status))
       throw Error(format("ended with status %d", status), status);

@@ -101,8 +101,12 @@ int end(const RendezvousError &error, int rank, int localRank, const JobOptions 
   int status = error.status();
   if (options.onFailure && tells)
     options.onFailure(error);
+  else if (!options.onFailure && tells)
+    status = report(error);
+  else if (!options.onFailure && error.teller() == RendezvousError::FirstRank) // which has been there, and says it
+    usleep(2'000'000);
   else if (!options.onFailure)
-    status = reportByFirst(error, tells ? 0 : rank + 1);
+    status = reportByFirst(error, std::max(rank, 1));
   error.tellOthers();
   return status;
 }
@@ -166,7 +170,11 @@ int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
   }
   ControlChannel control(std::move(met), asked.timeoutSeconds, asked.onFailure);
   TcpJob job(mesh, options, rank, *segment, here, control);
-  control.start(job.failure());
+  try {
+    control.start(job.failure());
+  } catch (const Error &error) {
+    return asked.onFailure ? (asked.onFailure(error.at(rank, "")), error.status()) : report(error.at(rank, ""));
+  }
   const int record = here.alone() ? 0 : rank;
   const Supervision supervision{here.alone() ? -1 : here.next(),
                                 [&](Failure &) { control.report(); }};

@@ -308,7 +308,7 @@ std::size_t ControlMessage::decode(std::string_view got, int size, ControlMessag
 namespace {
 
 struct MachineText {
-  std::int32_t attempt, port, status, isLast, hasError;
+  std::int32_t attempt, port, status, isLast, progress, hasError;
   FailureText error;
 };
 static_assert(sizeof(ControlHeader) + sizeof(MachineText) <= MachineMessage::kMost);
@@ -321,6 +321,7 @@ std::string MachineMessage::encode() const {
   text.port = port;
   text.status = status;
   text.isLast = isLast;
+  text.progress = progress;
   text.hasError = error.has_value();
   if (error)
     text.error = textOf(*error);
@@ -344,7 +345,7 @@ std::size_t MachineMessage::decode(std::string_view got, int ranks, MachineMessa
   const bool errorIsRight = text.hasError ? header.kind >= Failed : header.kind != Failed;
   if (text.attempt < 0 || !portIsRight || !errorIsRight || text.status < 0 || text.status > 255)
     return kMalformed;
-  message = {static_cast<Kind>(header.kind), text.attempt, text.port, text.status, text.isLast != 0, std::nullopt};
+  message = {static_cast<Kind>(header.kind), text.attempt, text.port, text.status, text.isLast != 0, text.progress, std::nullopt};
   if (text.hasError)
     message.error = errorOf(text.error, ranks);
   return sizeof header + sizeof text;

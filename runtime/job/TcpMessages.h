@@ -146,6 +146,7 @@ struct MachineMessage {
   Kind kind = Alive;
   int attempt = 0, port = 0, status = 0;
   bool isLast = false;
+  int progress = 0; ///< Machines::Result::progress
   std::optional<Error> error; ///< Failed; Ended and Result of an attempt that has failed
 
   static constexpr std::size_t kMost = 2048;

@@ -1,5 +1,6 @@
 #include "runtime/job/Watchdog.h"
 #include "runtime/files/AtomicFile.h"
+#include "runtime/Thread.h"
 #include "runtime/job/FlightRecord.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ double silenceLimit(double timeoutSeconds) { return std::min(timeoutSeconds, 30.
 Watchdog::Watchdog(SharedSegment &segment, int rank, int neighbour, double timeoutSeconds,
                    std::function<void(Failure &)> report)
     : segment_(segment), rank_(rank), neighbour_(neighbour), silence_(silenceLimit(timeoutSeconds)),
-      report_(std::move(report)), thread_([this] { run(); }) {}
+      report_(std::move(report)), thread_(startThread("the watchdog", [this] { run(); })) {}
 
 Watchdog::~Watchdog() {
   stop_.store(true);

@@ -4,6 +4,7 @@
 
 #include "runtime/Error.h"
 #include "runtime/PrintableText.h"
+#include "runtime/Thread.h"
 #include "runtime/program/Shard.h"
 
 #include <algorithm>
@@ -236,7 +237,7 @@ void CheckpointSaver::save(CheckpointManifest next) {
   }
   copyToHost();
   written = false;
-  writer = std::thread([this] {
+  writer = startThread("the save", [this] {
     yieldToSteps();
     std::vector<const float *> first; // where element 0 of each shard would be
     const float *at = half.get();

@@ -3,6 +3,7 @@
 #include "runtime/train/CheckpointFolder.h"
 
 #include "runtime/Error.h"
+#include "runtime/job/ChildProcess.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -53,6 +54,18 @@ std::optional<std::int64_t> stepOfName(const std::string &name) {
       (digits.size() > kDigits && digits[0] == '0'))
     return std::nullopt;
   return std::stoll(digits);
+}
+
+void requireAnswer(const std::string &root, double seconds) {
+  const std::optional<int> status = runInChild(seconds, [&] {
+    try {
+      CheckpointRoot(FileSystem::real(), root).saved();
+    } catch (const Error &) { // who asks next says it
+    }
+    return 0;
+  });
+  if (!status)
+    throw Error(format("'%s' does not answer: its checkpoints were not listed within %g s", root.c_str(), seconds));
 }
 
 std::string CheckpointRoot::folderOf(std::int64_t step) const {

@@ -88,6 +88,9 @@ private:
   RangeWriter::Sizes sizes;
 };
 
+/// Error: the folder `root` is there and does not list what it holds within `seconds`, as on a disk that hangs.
+void requireAnswer(const std::string &root, double seconds);
+
 /// The step of a folder called so; nothing for any other name.
 std::optional<std::int64_t> stepOfName(const std::string &name);
 

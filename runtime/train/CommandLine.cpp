@@ -5,6 +5,7 @@
 #include "cli/Options.h"
 #include "runtime/device/Device.h"
 #include "runtime/Error.h"
+#include "runtime/files/FileSystem.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/train/Plans.h"
 #include "runtime/train/RunHeader.h"
@@ -29,7 +30,7 @@ struct Misuse : std::runtime_error {
 std::string Options::flightRecordFile() const {
   if (flightRecord == "none")
     return "";
-  return restarts ? format("%s.restart-%lld", flightRecord.c_str(), static_cast<long long>(restarts)) : flightRecord;
+  return restarts ? withEnding(flightRecord, format(".restart-%lld", static_cast<long long>(restarts))) : flightRecord;
 }
 
 /// Where a failure is recorded unless the command line says: beside what the run writes anyway, else among the user's
@@ -37,10 +38,10 @@ std::string Options::flightRecordFile() const {
 static std::string defaultFlightRecord(const Options &options, const char *program) {
   constexpr const char *ending = ".flight-record.txt";
   if (!options.save.empty())
-    return options.save + ending;
+    return withEnding(options.save, ending);
   struct stat log;
   if (!options.log.empty() && (stat(options.log.c_str(), &log) != 0 || S_ISREG(log.st_mode)))
-    return options.log + ending;
+    return withEnding(options.log, ending);
   return temporaryFlightRecord(std::string(program) + ending);
 }
 
@@ -106,6 +107,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   cli::addText(app, "--resume", "DIR", options.resume,
                "go on from a checkpoint: the folder of a step, a folder of checkpoints (its latest), or "
                "'latest': that of --save, beginning anew where it has none");
+  cli::addFlag(app, "--start-over", options.startOver,
+               "with --resume=latest: pass over checkpoints that are damaged or cannot be read, and begin anew where no other is left");
   cli::addInteger(app, "--max-restarts", "R", options.maxRestarts,
                   "when ranks that this program started die, hang or fail, go on from the latest checkpoint, R times at most",
                   counted);
@@ -181,6 +184,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     return misused("got --elastic without --max-restarts: say how often the run may be restarted");
   if (options.resume == "latest" && options.save.empty())
     return misused("got --resume=latest without --save: name the folder of checkpoints with --save");
+  if (options.startOver && options.resume != "latest")
+    return misused("got --start-over without --resume=latest: without it, and with no checkpoint there, a run begins anew in any case");
   if (!options.resume.empty() && !options.init.empty())
     return misused("got both --resume and --init, expected one of them: a checkpoint has the weights");
   if (options.evalEvery && options.valData.empty())

@@ -26,6 +26,7 @@ struct Options {
   bool saveAsync = false;
   std::string saveErrors = "stop";
   std::string resume; ///< a root, the folder of a step, or "latest": that of `save`
+  bool startOver = false; ///< checkpoints that cannot be used are passed over, all of them too
   const Program *plan = nullptr; ///< that of --plan; null: the number of ranks picks one
   std::int64_t maxRestarts = 0;
   bool elastic = false;      ///< a restart takes a plan for fewer ranks, if there is one

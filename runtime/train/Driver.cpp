@@ -10,12 +10,14 @@
 #include "runtime/job/Launcher.h"
 #include "runtime/job/Machines.h"
 #include "runtime/job/StopSignals.h"
+#include "runtime/job/Watchdog.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/Plans.h"
 #include "runtime/PrintableText.h"
 #include "runtime/device/WaitCounter.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/RunHeader.h"
+#include "runtime/train/RunStart.h"
 #include "runtime/program/Shard.h"
 #include "runtime/files/StandardStreams.h"
 #include "runtime/train/Supervision.h"
@@ -46,6 +48,9 @@ struct Sources {
   std::vector<SavedStep> checkpoints; ///< to go on from, the latest first; not all may be valid
 };
 
+/// Seconds in which a folder of checkpoints answers a process that restarts.
+constexpr double kPatience = 30;
+
 /// What is written; open, where that is needed, before there are ranks.
 struct Outputs {
   OutputPath exported, trace, log;
@@ -75,6 +80,7 @@ public:
     const BatchRows taken =
         rowsOf(input, ranksOver(program, input.axes), coordinates[i], next[i].part);
     readBatch(data, order, input, i, next[i].first, taken, rows[i].data(), target);
+    data.requireWhole();
     next[i].next(input);
   }
 
@@ -94,10 +100,10 @@ private:
 class Training {
 public:
   Training(const Program &program, const Options &options, const Sources &sources,
-           const Outputs &outputs, std::int64_t steps, Job &job)
-      : program(program), options(options), sources(sources), outputs(outputs), steps(steps),
+           const Outputs &outputs, RunStart &runStart, std::int64_t steps, Job &job)
+      : program(program), options(options), sources(sources), outputs(outputs), runStart(runStart), steps(steps),
         job(job), device(target::open(program, job)),
-        checkpoints(program, this->options, steps, *device, sources.checkpoints,
+        checkpoints(program, this->options, steps, *device, sources.checkpoints, runStart,
                     sources.data ? sources.data->samples() : 0) {
     values.resize(program.train.outputs.size());
     sums.resize(program.evaluate.outputs.size());
@@ -115,8 +121,7 @@ public:
     if (job.rank() == 0) {
       printHeader();
       progress.emplace(steps, program.tokensPerSample > 1 ? "tokens" : "samples");
-      if (!outputs.log.empty())
-        openLog();
+      openLog();
     }
     device->world().barrier();
     if (!outputs.trace.empty())
@@ -354,16 +359,20 @@ private:
   }
 
   void openLog() {
+    if (outputs.log.empty())
+      return runStart.noteOpened({});
     const std::int64_t first = checkpoints.start().step; // after which training begins
+    const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity()) : first > 0;
     log.emplace(outputs.log,
                 std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()},
-                first || options.restarts ? std::optional(first) : std::nullopt);
+                goesOn ? std::optional(first) : std::nullopt);
+    runStart.noteOpened(log->identity());
     if (!log->kept().empty())
       std::printf("kept the existing log as '%s'\n", log->kept().c_str());
     if (log->lastStep() && *log->lastStep() < first)
       std::fprintf(stderr, "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
                    program.name, outputs.log.name().c_str(), static_cast<long long>(first));
-    if (options.logHeader && !log->lastStep())
+    if (options.logHeader && log->isEmpty())
       log->writeHeader(header().json());
     if (options.restarts)
       log->writeHeader(restartLine(options.restarts, first, job.mesh().describe(), options.restartCause));
@@ -411,6 +420,7 @@ private:
   Options options; ///< a checkpoint's seed and learning rate among them
   const Sources &sources;
   const Outputs &outputs;
+  RunStart &runStart;
   std::int64_t steps;
   Job &job;
   // What the device's streams use outlives it.
@@ -444,8 +454,7 @@ Sources openSources(const Program &program, const Options &options) {
     sources.valData = openDataset(options.valData, program.inputs);
   if (sources.valData)
     checkWholeBatches(program, options.valData, *sources.valData);
-  if (!options.resume.empty())
-    sources.checkpoints = findCheckpoints(program, options);
+  sources.checkpoints = findCheckpoints(program, options);
   if (!options.init.empty()) {
     sources.weights = std::make_unique<WeightFiles>(options.init);
     const std::string remark = checkWeights(*sources.weights, program);
@@ -528,7 +537,7 @@ int runTraining(Plans plans, int argc, char **argv) {
     }
     const Program &program = pickPlan(plans, options.plan);
     if (!options.save.empty())
-      checkRoot(options.save);
+      checkRoot(options.save, program);
     const std::optional<LaunchEnvironment> several = detectMachines();
     target::requireDevices(target::jobOptions(program, options.communicator),
                            worldSize(program) / (several ? several->size : 1));
@@ -549,12 +558,18 @@ int runTraining(Plans plans, int argc, char **argv) {
     const int count = machines ? machines->count() : 1;
     if (options.maxRestarts)
       requireSupervision(plans, program, options, count);
+    RunStart runStart;
     return runSupervised(plans, program, options, count, [&](const Program &plan, std::string &cause) {
-      if (options.restarts)
-        sources.checkpoints = findCheckpoints(plan, options);
+      if (options.maxRestarts && (!several || several->rank == 0))
+        runStart.lock(options.save);
+      if (options.restarts) {
+        requireAnswer(options.save, silenceLimit(options.timeout.value_or(kPatience)));
+        sources.checkpoints = runStart.hasOpened() ? runStart.candidates(options.save, sources.checkpoints) : findCheckpoints(plan, options);
+      }
       JobOptions job = target::jobOptions(plan, options.communicator);
       job.trustNetwork = options.trustNetwork;
       job.machines = machines ? &*machines : nullptr;
+      job.progress = &runStart.progress();
       if (detectLauncher() || machines) // or ranks are forked, with these very options
         job.identity = identityOfTraining(plan, options, steps, sources.weights.get(),
                                           describeResumed(sources.checkpoints));
@@ -569,7 +584,7 @@ int runTraining(Plans plans, int argc, char **argv) {
             cause = error.describe();
         };
       return runRanks(Mesh(plan.axes, plan.deviceOrder), job, [&](Job &rank) {
-        return Training(plan, options, sources, outputs, steps, rank).run();
+        return Training(plan, options, sources, outputs, runStart, steps, rank).run();
       });
     });
   } catch (const NoPlan &none) {

@@ -3,6 +3,7 @@
 #include "runtime/train/LogFile.h"
 
 #include "runtime/Error.h"
+#include "runtime/files/FileSystem.h"
 
 #include <nlohmann/json.hpp>
 
@@ -37,7 +38,7 @@ int renameWithoutReplacing(const std::string &from, const std::string &to) {
 /// that is free and none of `others`.
 std::string renameAside(const std::string &file, const std::vector<FileIdentity> &others) {
   for (int number = 1;; ++number) {
-    const std::string aside = file + "." + std::to_string(number);
+    const std::string aside = withEnding(file, "." + std::to_string(number));
     const FileIdentity identity = identityOf(aside);
     if (std::find(others.begin(), others.end(), identity) != others.end())
       continue;

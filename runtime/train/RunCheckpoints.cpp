@@ -5,11 +5,14 @@
 #include "runtime/Error.h"
 #include "runtime/PrintableText.h"
 #include "runtime/device/WaitCounter.h"
+#include "runtime/files/MappedFile.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/job/StopSignals.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
@@ -19,28 +22,55 @@
 
 namespace fsdp::rt {
 
-/// What --resume names. Error: nothing that is valid, unless training may begin anew.
+namespace {
+
+/// Of a checkpoint that cannot be read now.
+std::string mayBeWhole(const std::string &problem, bool isLatest) {
+  return problem + "; it may be whole, so no earlier one is taken: try again when it can be read, " +
+         (isLatest ? "name another checkpoint with --resume DIR, or pass over it with --start-over"
+                   : "or name another checkpoint with --resume DIR");
+}
+
+/// Where each of the checkpoints in `root` has a problem.
+std::string noneCanBeUsed(const std::vector<std::string> &problems, const std::string &root, bool isLatest) {
+  const std::string remedy = isLatest ? "name another with --resume DIR, or begin anew with --start-over" : "";
+  if (problems.size() == 1 && isLatest)
+    return problems[0] + "; name another checkpoint with --resume DIR, or begin anew with --start-over";
+  std::string text = problems.size() == 1
+                         ? ""
+                         : format("none of the %zu checkpoints in '%s' can be used%s: ", problems.size(), root.c_str(),
+                                  isLatest ? (" (" + remedy + ")").c_str() : "");
+  for (const std::string &problem : problems)
+    text += (&problem == &problems[0] ? "" : "; ") + problem;
+  return text;
+}
+
+} // namespace
+
 std::vector<SavedStep> findCheckpoints(const Program &program, const Options &options) {
-  const bool mayBegin = options.resume == "latest";
-  const std::string &path = mayBegin ? options.save : options.resume;
+  if (options.resume.empty())
+    return {};
+  const bool isLatest = options.resume == "latest";
+  const std::string &path = isLatest ? options.save : options.resume;
   const std::vector<SavedStep> found = checkpointsAt(path);
-  if (mayBegin)
+  if (isLatest)
     return found;
   if (found.empty())
     throw Error("'" + path + "' holds no checkpoint: expected the folder of a step with '" +
                 CheckpointManifest::kName +
                 "', or a folder of such; --resume=latest begins anew where there is none");
   const CheckpointLayout layout(program);
-  std::string problem;
+  std::vector<std::string> problems;
   for (const SavedStep &saved : found)
     try {
       Checkpoint(saved.folder, layout);
       return found;
+    } catch (const UnreadableFile &error) {
+      throw Error(mayBeWhole(error.what(), isLatest));
     } catch (const Error &error) {
-      if (problem.empty())
-        problem = error.what();
+      problems.push_back(error.what());
     }
-  throw Error(problem);
+  throw Error(noneCanBeUsed(problems, path, isLatest));
 }
 
 /// What ranks compare of it.
@@ -55,10 +85,22 @@ std::string describeResumed(const std::vector<SavedStep> &checkpoints) {
   return "of no checkpoint";
 }
 
-/// Refuses a folder of checkpoints that could not be written.
-void checkRoot(const std::string &root) {
+void checkRoot(const std::string &root, const Program &program) {
   struct stat status;
   const bool exists = stat(root.c_str(), &status) == 0;
+  if (!exists && errno == ENAMETOOLONG)
+    throw Error("cannot save to '" + root + "': " + std::strerror(errno));
+  // Of a step, in it, with a number behind it.
+  std::size_t longest = std::strlen(CheckpointManifest::kUnfinished);
+  for (const ExtraFile &extra : program.extraFiles)
+    longest = std::max(longest, std::strlen(extra.name));
+  const CheckpointLayout layout(program);
+  for (const CheckpointFile &file : layout.files())
+    longest = std::max(longest, file.name.size());
+  constexpr std::size_t kOfStep = 32;
+  if (root.size() + kOfStep + longest >= PATH_MAX)
+    throw Error(format("cannot save to '%s': its path has %zu bytes, expected at most %zu for the names of the files in it", root.c_str(),
+                       root.size(), PATH_MAX - 1 - kOfStep - longest));
   if (exists && !S_ISDIR(status.st_mode))
     throw Error("cannot save to '" + root + "': got a file, expected a folder or nothing");
   if (!exists && lstat(root.c_str(), &status) == 0)
@@ -73,16 +115,16 @@ void checkRoot(const std::string &root) {
 
 RunCheckpoints::RunCheckpoints(const Program &program, Options &options, std::int64_t steps,
                                Device &device, const std::vector<SavedStep> &candidates,
-                               std::int64_t samples)
+                               RunStart &runStart, std::int64_t samples)
     : program(program), options(options), steps(steps), device(device), candidates(candidates),
-      samples(samples) {}
+      runStart(runStart), samples(samples) {}
 
 RunCheckpoints::~RunCheckpoints() {
   saver.reset(); // what is still being written belongs to this run
 }
 
 void RunCheckpoints::claim() {
-  if (!options.save.empty() && device.rank() == 0)
+  if (!options.save.empty() && device.rank() == 0 && !runStart.holdsLock())
     lockRoot();
 }
 
@@ -109,39 +151,56 @@ std::vector<ShardShare> RunCheckpoints::shares() {
   return layout().sharesOf(device.job().mesh().coordinates(device.rank()));
 }
 
-/// Goes on from the latest checkpoint that is valid; all ranks agree which that is. False where none is
-/// and training may begin anew.
+void RunCheckpoints::refuse(bool isOwn, const Error &error) {
+  std::int64_t first = isOwn ? -std::int64_t(device.rank()) : INT64_MIN;
+  device.world().allReduce(&first, &first, 1, ReduceOp::Max);
+  if (device.rank() == -first)
+    throw error;
+  device.world().barrier(); // that rank says it
+  throw Aborted("stopped, as another rank could not read a checkpoint");
+}
+
 bool RunCheckpoints::resume() {
-  if (options.resume.empty())
-    return false;
-  const bool mayBegin = options.resume == "latest";
+  enum Verdict : std::int64_t { Usable, Damaged, Unreadable };
+  const bool isLatest = options.resume == "latest" || runStart.hasOpened();
+  // A restart may find that a disk answers again; the first attempt leaves that to the user.
+  const auto unreadable = [&](const std::string &why) { return options.restarts ? Error(why) : Error(why).asRefusal(); };
+  std::vector<std::string> problems;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const std::string &folder = candidates[i].folder;
     std::string problem;
+    std::int64_t own = Usable, worst = Usable;
     std::optional<Checkpoint> checkpoint;
     try {
       checkpoint.emplace(folder, layout());
+    } catch (const UnreadableFile &error) {
+      own = Unreadable, problem = error.what();
     } catch (const Error &error) {
-      problem = error.what();
+      own = Damaged, problem = error.what();
     }
-    std::int64_t bad = !problem.empty();
-    device.world().allReduce(&bad, &bad, 1, ReduceOp::Max);
-    if (!bad)
+    device.world().allReduce(&own, &worst, 1, ReduceOp::Max);
+    if (worst == Usable)
       problem = checkpoint->load(shares(), program, device);
+    else if (worst == Unreadable && !options.startOver)
+      refuse(own == Unreadable, unreadable(mayBeWhole(problem, isLatest)));
     else if (problem.empty())
       problem = "'" + folder + "' cannot be read by another rank";
     if (problem.empty()) {
       goOnFrom(*checkpoint);
+      runStart.begin(static_cast<int>(i), from.step);
       return true;
     }
-    if (!mayBegin && i + 1 == candidates.size())
-      throw Error(problem).byAll().asRefusal();
+    problems.push_back(problem);
+    if (i + 1 == candidates.size() && !options.startOver)
+      refuse(/*isOwn=*/device.rank() == 0, Error(noneCanBeUsed(problems, isLatest ? options.save : options.resume, isLatest)).asRefusal());
     if (device.rank() == 0)
       std::fprintf(stderr, "%s: warning: %s: going on from an earlier checkpoint, if there is one\n",
                    program.name, printable(problem).c_str());
   }
-  if (device.rank() == 0)
-    std::printf("no checkpoint in '%s': training begins anew\n", options.save.c_str());
+  runStart.begin(-1, 0);
+  if (device.rank() == 0 && isLatest)
+    std::printf("no checkpoint%s in '%s'%s: training begins anew\n", runStart.hasOpened() ? " of this run" : "", options.save.c_str(),
+                problems.empty() ? "" : " can be used");
   return false;
 }
 
@@ -198,7 +257,7 @@ void RunCheckpoints::open() {
                                           options.saveErrors == "warn"});
   lastSaved = from.step;
   saver->createRoot();
-  if (!lock && device.rank() == 0) // it was not there before
+  if (!lock && !runStart.holdsLock() && device.rank() == 0) // it was not there before
     lockRoot();
   for (const std::string &name : saver->open(from.step))
     std::printf("kept the checkpoint of a later step as '%s'\n", name.c_str());

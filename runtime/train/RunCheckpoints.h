@@ -6,6 +6,7 @@
 #include "runtime/files/Descriptor.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CommandLine.h"
+#include "runtime/train/RunStart.h"
 
 #include <functional>
 #include <optional>
@@ -14,22 +15,22 @@
 
 namespace fsdp::rt {
 
-/// What --resume names, before there are ranks; the latest first. Errors: nothing that fits the program,
-/// unless training may begin anew.
+/// What --resume names, before there are ranks; the latest first. Errors, unless it is `latest`: nothing that fits the
+/// program, or the latest that may cannot be read now.
 std::vector<SavedStep> findCheckpoints(const Program &program, const Options &options);
 /// What ranks compare of it.
 std::string describeResumed(const std::vector<SavedStep> &checkpoints);
 /// Error: a folder of --save that could not be written.
-void checkRoot(const std::string &root);
+void checkRoot(const std::string &root, const Program &program);
 
 /// The checkpoints of one run: --resume, --save and what goes with it. Every rank calls each member, in the
 /// same order.
 class RunCheckpoints {
 public:
   /// `options`: those of the run; a checkpoint's seed and learning rate replace them where they are not
-  /// given. `samples`: of the data set, 0 without one.
+  /// given. `candidates`: what it may go on from, the latest first. `samples`: of the data set, 0 without one.
   RunCheckpoints(const Program &program, Options &options, std::int64_t steps, Device &device,
-                 const std::vector<SavedStep> &candidates, std::int64_t samples);
+                 const std::vector<SavedStep> &candidates, RunStart &runStart, std::int64_t samples);
 
   ~RunCheckpoints();
   RunCheckpoints(const RunCheckpoints &) = delete;
@@ -38,8 +39,9 @@ public:
   /// First of all: locks the folder of --save, if it is there, against other runs until this one ends. Error: another
   /// run saves there.
   void claim();
-  /// Fills all shards from the latest checkpoint that is valid. False: there is none, and training begins
-  /// anew. Errors: none is valid where --resume names one; options that do not go with it.
+  /// Fills all shards from the latest checkpoint that can be used; all ranks agree which that is. False: there is none, and
+  /// training begins anew. Errors, but with --start-over: one that may be whole cannot be read now; none can be used.
+  /// Options that do not go with it.
   bool resume();
   /// Where training begins: step 0, or that of the checkpoint.
   const CheckpointManifest &start() const { return from; }
@@ -59,6 +61,8 @@ private:
   const CheckpointLayout &layout();
   std::vector<ShardShare> shares();
   void goOnFrom(const Checkpoint &checkpoint);
+  /// Ends the attempt: the first of the ranks where `isOwn` throws `error`.
+  [[noreturn]] void refuse(bool isOwn, const Error &error);
   void save(std::int64_t step);
   void lockRoot();
 
@@ -67,6 +71,7 @@ private:
   std::int64_t steps;
   Device &device;
   const std::vector<SavedStep> &candidates;
+  RunStart &runStart;
   std::int64_t samples;
   CheckpointManifest from;
   std::optional<CheckpointLayout> checkpointLayout;

@@ -47,7 +47,6 @@ int runSupervised(Plans plans, const Program &first, Options &options, int machi
     }
     ++options.restarts;
     options.restartCause = cause;
-    options.resume = "latest";
     std::fprintf(stderr, "%s: warning: %s: restart %lld of %lld%s\n", plan->name, cause.c_str(),
                  static_cast<long long>(options.restarts), static_cast<long long>(options.maxRestarts), as.c_str());
   }

@@ -69,7 +69,8 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--elastic", flag(options.elastic));
   identity.add("--save-async", flag(options.saveAsync));
   identity.add("--save-errors", options.saveErrors == "stop" ? std::nullopt : Value(options.saveErrors));
-  identity.add("--resume", options.resume.empty() ? std::nullopt : Value(resumed));
+  identity.add("--resume", options.resume.empty() && !options.restarts ? std::nullopt : Value(resumed));
+  identity.add("--start-over", flag(options.startOver));
   identity.add("--export", flag(!options.exportTo.empty()));
   identity.add("--trace", flag(!options.trace.empty()));
   return identity;

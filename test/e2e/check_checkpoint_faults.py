@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_checkpoint_faults.py SCRATCH: disks that are full, folders that vanish, places that cannot be written.
+"""check_checkpoint_faults.py SCRATCH LIBRARY: disks that are full, folders that vanish, places that cannot be written.
 
 The run says which file, and the system's reason; what was half written is removed; earlier checkpoints stay and are gone on from. With
 --save-errors=warn the run ends as if nothing had been. Each call that fails, by itself: test/unit/runtime/CheckpointFolderTest.cpp.
@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 
+import faulty
 from checkpoints import Runs, expect, folders, logged, mlp, run_cases, same
 from training import GOLDEN
 
@@ -133,11 +134,70 @@ def places_that_cannot_be_written_are_refused_at_the_start(runs, programs):
     runs.run(programs[0], "--save", runs.at("closed"), status=1, says="closed': Permission denied")
 
 
+def snapshot(root):
+    return {path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def what_cannot_be_read_now_is_no_damage(runs, programs, library):
+    """Nobody starts over, or goes on from an earlier checkpoint, because a disk does not give a checkpoint that may be whole; nothing is renamed."""
+    root = runs.at("unread")
+    for i, program in enumerate(programs):
+        shutil.rmtree(root, ignore_errors=True)
+        runs.run(program, "--save", root, "--save-every", 3, steps=6)
+        before = snapshot(root)
+        for fault, file, reason in (("open 1+ EACCES", "", "Permission denied"), ("open 1+ EIO", "model.safetensors", "Input/output error"),
+                                    ("open 1+ ESTALE", "00000006/manifest.json", "Stale file handle"), ("open 1+ EDQUOT", "", "Disk quota exceeded"),
+                                    ("mmap 1+ ENOMEM", "00000006/exp_avg.safetensors", "Cannot allocate memory")):
+            env = faulty.environment(library, f"* {fault} {file or 'step-0000'}")
+            said = runs.run(program, "--save", root, "--resume=latest", status=1, env=env,
+                            says=(f"step-00000006/{file.split('/')[-1] or 'manifest.json'}': {reason}; it may be whole, so no earlier one is taken: try again when "
+                                  "it can be read, name another checkpoint with --resume DIR, or pass over it with --start-over",))
+            expect(said.count("error: ") == 1 and "begins anew" not in said, said)
+            expect(snapshot(root) == before, f"{fault}: {folders(root)}: {said}")
+            said = runs.run(program, "--resume", root, status=1, env=env, says=f"': {reason}; it may be whole, so no earlier one is taken: try again when it can be "
+                            "read, or name another checkpoint with --resume DIR")
+            expect("--start-over" not in said, said)
+        if i == 1:  # one rank alone
+            said = runs.run(program, "--save", root, "--resume=latest", status=1, env=faulty.environment(library, "1 open 1+ EIO step-00000006/model.safetensors"),
+                            says="step-00000006/model.safetensors': Input/output error; it may be whole")
+            expect(said.count("error: ") == 1 and snapshot(root) == before, said)
+        env = faulty.environment(library, "* open 1+ EIO step-00000006/model.safetensors")
+        said = runs.run(program, "--save", root, "--resume=latest", "--start-over", env=env,
+                        says=("Input/output error: going on from an earlier checkpoint", f"resumed from '{root}/step-00000003'"))
+        expect(snapshot(root / "step-00000006.1") == snapshot_of(before, "step-00000006"), "it is kept")
+
+
+def snapshot_of(files, folder):
+    return {pathlib.Path(*path.parts[1:]): content for path, content in files.items() if path.parts[0] == folder}
+
+
+def where_none_can_be_used_it_is_an_error(runs, programs, _):
+    root = runs.at("useless")
+    for program in programs:
+        shutil.rmtree(root, ignore_errors=True)
+        runs.run(program, "--save", root, "--save-every", 3, steps=6)
+        (root / "step-00000006" / "exp_avg.safetensors").unlink()
+        os.truncate(root / "step-00000003" / "model.safetensors", 100)
+        before = snapshot(root)
+        for words, says in ((("--save", root, "--resume=latest"), f"error: none of the 2 checkpoints in '{root}' can be used (name another with --resume DIR, or begin "
+                             "anew with --start-over): "), (("--resume", root), f"error: none of the 2 checkpoints in '{root}' can be used: ")):
+            said = runs.run(program, *words, status=1, says=(says, "exp_avg.safetensors': No such file or directory; ",
+                                                             "step-00000003/model.safetensors': got 100 bytes, expected"))
+            expect(said.count("error: ") == 1 and snapshot(root) == before, said)
+        shutil.rmtree(root / "step-00000003")
+        runs.run(program, "--save", root, "--resume=latest", status=1,
+                 says="No such file or directory; name another checkpoint with --resume DIR, or begin anew with --start-over\n")
+        runs.run(program, "--save", root, "--resume", "latest", "--start-over", says=(f"no checkpoint in '{root}' can be used: training begins anew", "step-00000006.1'"))
+        runs.run(program, "--save", root, "--start-over", status=2, says="got --start-over without --resume=latest: without it, and with no checkpoint there, a run "
+                 "begins anew in any case")
+
+
 def main():
-    folder = pathlib.Path(sys.argv[1])
+    folder, library = map(pathlib.Path, sys.argv[1:])
     programs = [mlp(folder / "one", "fsdp=1"), mlp(folder / "two", "fsdp=2")]
     run_cases((a_save_that_fails_ends_the_run, with_warn_training_goes_on, a_full_disk_is_named, a_folder_that_vanishes_is_named,
                one_folder_has_one_run, places_that_cannot_be_written_are_refused_at_the_start), Runs(folder / "runs", DATA), programs)
+    run_cases((what_cannot_be_read_now_is_no_damage, where_none_can_be_used_it_is_an_error), Runs(folder / "runs", DATA), programs, library)
 
 
 if __name__ == "__main__":

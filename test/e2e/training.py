@@ -1,7 +1,9 @@
 """Compiles a model of examples/ and runs the training program, as a user would."""
 
+import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +13,32 @@ GOLDEN = HERE.parent / "golden"
 # Seconds after which a process that a test waits for hangs. The limit of the test itself, which knows how busy the machine is
 # (test/time_limit.py), comes first and says what runs: this one is for tests that are run by hand.
 HANGS = 1200
+
+
+def descendants(process):
+    found = []
+    for children in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            for child in children.read_text().split():
+                found += [int(child), *descendants(child)]
+        except OSError:
+            pass  # it has ended
+    return found
+
+
+def interrupt(number, _):
+    for process in descendants(os.getpid()):
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    os._exit(128 + number)
+
+
+# A test that is run by hand and interrupted leaves no program running, as one below test/time_limit.py does not.
+for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(_number) != signal.SIG_IGN:
+        signal.signal(_number, interrupt)
 
 
 def run(command):

@@ -121,7 +121,7 @@ std::string rightProgramOptions(std::mt19937 &random) {
   const char *const options[] = {"--epochs=2.5",     "--init=w.safetensors", "--export\nout", "--seed=18446744073709551615",
                                  "--lr=1e-3",        "--val-data=v",         "--eval-every=3", "--shuffle",
                                  "--log=a.jsonl",    "--log-header",         "--save\nroot",   "--save-every=5",
-                                 "--keep\n2",        "--save-async",         "--save-errors=warn", "--resume=latest",
+                                 "--keep\n2",        "--save-async",         "--save-errors=warn", "--resume=latest", "--start-over",
                                  "--max-restarts=3", "--trace=t.json",       "--report",       "--communicator=tcp",
                                  "--timeout=2.5",    "--flight-record=none", "--trust-network", "--help", "--version"};
   std::string text = "--data=file\n--steps=12";

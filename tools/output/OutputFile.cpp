@@ -131,6 +131,8 @@ llvm::Error OutputFile::resolve() {
       return openStream(S_ISFIFO(status.st_mode));
     if (access(target.c_str(), W_OK) != 0)
       return cannotWrite(path, std::strerror(errno));
+  } else if (errno == ENAMETOOLONG) {
+    return cannotWrite(path, std::strerror(errno));
   } else if (nameIn(target).empty()) {
     return cannotWrite(path, "it names a folder; expected a file");
   }
@@ -139,6 +141,10 @@ llvm::Error OutputFile::resolve() {
     return cannotWrite(path, "there is no folder '" + folder + "'; create it first");
   if (access(folder.c_str(), W_OK | X_OK) != 0)
     return cannotWrite(path, "folder '" + folder + "': " + std::strerror(errno));
+  constexpr size_t mostBytes = PATH_MAX - 1 - 32; // room for what replace() puts behind it
+  if (target.size() > mostBytes)
+    return cannotWrite(path, "its path has " + llvm::Twine(target.size()) + " bytes, expected at most " + llvm::Twine(mostBytes) +
+                                 ", as it is written beside its place first");
   return llvm::Error::success();
 }
 
@@ -186,11 +192,23 @@ llvm::Error OutputFile::write(llvm::StringRef content, unsigned mode) {
   return llvm::Error::success();
 }
 
+std::string withEnding(const std::string &path, const std::string &ending) {
+  long most = pathconf(folderOf(path).c_str(), _PC_NAME_MAX);
+  size_t limit = most > 0 ? static_cast<size_t>(most) : 255;
+  size_t name = path.rfind('/') + 1; // npos + 1 is 0
+  if (path.size() - name + ending.size() <= limit)
+    return path + ending;
+  size_t end = name + limit - std::min(limit, ending.size());
+  while (end > name && (path[end] & 0xc0) == 0x80) // inside of a character of UTF-8
+    --end;
+  return path.substr(0, end) + ending;
+}
+
 llvm::Error OutputFile::replace(llvm::StringRef content, unsigned mode) {
   std::string temporary;
   int descriptor = -1;
   for (int attempt = 0; descriptor < 0; ++attempt) {
-    temporary = target + ".tmp." + std::to_string(getpid()) + "." + std::to_string(attempt);
+    temporary = withEnding(target, ".tmp." + std::to_string(getpid()) + "." + std::to_string(attempt));
     llvm::sys::RemoveFileOnSignal(
         temporary); // before it is there, or a signal in between leaves it
     descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);

@@ -66,6 +66,9 @@ private:
   int stream = -1;
 };
 
+/// `path` with `ending` behind its last name, which is cut at a character where both would be longer than a name may be.
+std::string withEnding(const std::string &path, const std::string &ending);
+
 /// Error where the file of an input is there and is none that can be read from its beginning to its
 /// end: a folder, a device, a socket, or a FIFO, which would wait for a writer. What `/dev/stdin` or
 /// `/dev/fd/N` name is open already, and may be a pipe; "-" is standard input.

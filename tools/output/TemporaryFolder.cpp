@@ -2,6 +2,8 @@
 
 #include "tools/output/TemporaryFolder.h"
 
+#include "tools/output/OutputFile.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include <cerrno>
 #include <csignal>
@@ -130,7 +132,8 @@ TemporaryFolder::TemporaryFolder() {
 TemporaryFolder::TemporaryFolder(const std::string &path) {
   files::path target = path;
   files::path parent = target.has_parent_path() ? target.parent_path() : files::path(".");
-  make((parent / ("." + target.filename().string() + ".")).string());
+  std::string pattern = withEnding((parent / ("." + target.filename().string())).string(), std::string(".") + kDrawn);
+  make(pattern.substr(0, pattern.size() - std::strlen(kDrawn)));
 }
 
 void TemporaryFolder::make(const std::string &prefix) {

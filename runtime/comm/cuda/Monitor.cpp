@@ -1,10 +1,11 @@
 #include "runtime/comm/cuda/Monitor.h"
+#include "runtime/Thread.h"
 
 namespace fsdp::rt {
 
 Monitor::Monitor(Collectives &collectives, Failure &failure, int rank, int device)
     : collectives_(collectives), failure_(failure), rank_(rank), device_(device),
-      thread_([this] { run(); }) {}
+      thread_(startThread("the monitor of NCCL", [this] { run(); })) {}
 
 Monitor::~Monitor() {
   stop_.store(true);

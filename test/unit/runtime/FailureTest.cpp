@@ -113,6 +113,15 @@ TEST(Bootstrap, EndsWhenARankCannotStart) {
   EXPECT_LT(job.seconds, kSoon);
 }
 
+// Ranks that are threads: those that have started end with the one that has not.
+TEST(Bootstrap, EndsWhenAThreadCannotStart) {
+  Finished job = runRanksProgram("fsdp=3", "steps threads", "LD_PRELOAD=" FAULTY_CALLS " 'FSDP_TEST_FAULTS=* pthread_create 2 EAGAIN' ");
+  EXPECT_EQ(job.status, 1) << job.output;
+  EXPECT_TRUE(job.says("error: ") && job.says("cannot start the thread of ") && job.says(": Resource temporarily unavailable: ")) << job.output;
+  EXPECT_EQ(job.errors(), 1) << job.output;
+  EXPECT_LT(job.seconds, kSoon);
+}
+
 // A launcher of another kind gave the number; MPI itself knows of one process.
 TEST(Bootstrap, RefusesAnotherWorldThanMpis) {
   if (!*MPIEXEC)

@@ -173,11 +173,14 @@ TEST_F(LogFileTest, ALogThatIsGivenUpEndsWithAWholeLine) {
 TEST_F(LogFileTest, WhatCannotBeCreatedIsAnError) {
   EXPECT_NE(messageOf([] { LogFile other("/nowhere/log"); }).find("cannot create '/nowhere/log'"),
             std::string::npos);
-  const std::string longName = file.folder + "/" + std::string(254, 'x'); // no room for ".1"
+}
+
+TEST_F(LogFileTest, ANameWithoutRoomForANumberIsCut) {
+  const std::string longName = file.folder + "/" + std::string(254, 'x'), aside = file.folder + "/" + std::string(253, 'x') + ".1";
   std::ofstream(longName) << "old\n";
-  EXPECT_NE(messageOf([&] { LogFile other(longName); }).find("cannot rename '" + longName),
-            std::string::npos);
-  EXPECT_EQ(textOf(longName), "old\n");
+  EXPECT_EQ(LogFile(longName).kept(), aside);
+  EXPECT_EQ(textOf(aside), "old\n");
+  EXPECT_EQ(textOf(longName), "");
 }
 
 } // namespace
