@@ -152,6 +152,16 @@ LogicalResult OpSplit::give(int64_t factor, ArrayRef<StringAttr> wanted) {
   return failure();
 }
 
+/// Samples may be gathered from ranks, but not from microbatches: gives `factor` what no other factor has of the axes
+/// `wanted`, if the axis of microbatches is among that.
+LogicalResult OpSplit::giveMicrobatches(int64_t factor, ArrayRef<StringAttr> wanted) {
+  auto isFree = [&](StringAttr axis) {
+    return llvm::none_of(factorAxes, [&](const AxisList &others) { return llvm::is_contained(others, axis); });
+  };
+  AxisList free(llvm::make_filter_range(wanted, isFree));
+  return success(llvm::is_contained(free, kMicrobatchAxis) && succeeded(give(factor, free)));
+}
+
 void OpSplit::take(const TensorFactors &tensor, const DimAxes &axes, bool reducedOnly) {
   for (size_t index = 0; index < tensor.size(); ++index) {
     ArrayRef<StringAttr> wanted = axes[index];
@@ -171,7 +181,9 @@ void OpSplit::take(const TensorFactors &tensor, const DimAxes &axes, bool reduce
                                    llvm::none_of(rule.results, [&](const TensorFactors &result) {
                                      return runsOver(result, own.factor);
                                    }));
-      if (!factorAxes[own.factor].empty() || !open || failed(give(own.factor, part)))
+      if (!factorAxes[own.factor].empty() || !open)
+        break;
+      if (failed(give(own.factor, part)) && failed(giveMicrobatches(own.factor, part)))
         break;
     }
   }

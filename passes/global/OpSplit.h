@@ -52,6 +52,7 @@ private:
   /// are reduced away.
   void take(const nn::TensorFactors &tensor, const DimAxes &axes, bool reducedOnly);
   LogicalResult give(int64_t factor, ArrayRef<StringAttr> wanted);
+  LogicalResult giveMicrobatches(int64_t factor, ArrayRef<StringAttr> wanted);
 
   const nn::ShardingRule &rule;
   MeshAttr mesh;

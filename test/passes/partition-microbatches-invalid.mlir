@@ -77,7 +77,7 @@ fsdp.param @scale : tensor<3xf32> unit "layer" init <constant, 1.0>
 fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
   %x = fsdp.input "x" sample_dim 0 : tensor<4x2x3xf32>
   %scale = fsdp.read @scale : tensor<3xf32>
-  // expected-error @below {{'nn.rearrange' needs all samples of 'fsdp.input' at once, but with gradient accumulation a step computes them in 2 microbatches, one after another; where dimensions are merged, put samples first and use a batch that ranks and microbatches divide, or train without accumulation}}
+  // expected-error @below {{'nn.rearrange' needs all samples of 'fsdp.input' at once, but with gradient accumulation a step computes them in 2 microbatches, one after another; put samples first where dimensions are merged and use a batch that ranks and microbatches divide, or train without accumulation}}
   %rows = nn.rearrange "b s o -> (s b) o" %x : tensor<4x2x3xf32> -> tensor<8x3xf32>
   %z = nn.einsum "ro,o->ro" %rows, %scale : (tensor<8x3xf32>, tensor<3xf32>) -> tensor<8x3xf32>
   // expected-warning @below {{evaluation uses full batches only}}

@@ -12,7 +12,9 @@ StepPartitioner::StepPartitioner(StepOp step, const StepShardings &shardings, co
     : step(step), mesh(getMesh(step)), shardings(shardings), padded(padded), layout(layout),
       accumulateReduce(accumulateReduce), builder(builder),
       values(builder, mesh, FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr()), padded),
-      plan(step, layout) {}
+      plan(step, layout) {
+  values.hasWholeSamples = shardings.hasWholeSamples();
+}
 
 Location StepPartitioner::nameLoc(Storage *storage, StringRef suffix, Location loc) const {
   std::string name = (storage->op.getSymName() + "." + suffix).str();

@@ -50,8 +50,11 @@ private:
   // LocalOps.cpp: compute.
   IntegerAttr takeMicrobatches(SmallVectorImpl<StringAttr> &axes) const;
   void convertInput(InputOp input);
-  void localizeSamples(MaskSamplesOp op, int64_t size, ShardingAttr sharding);
-  void localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sharding);
+  /// Refuses `op`, for which it matters which samples a rank has in a microbatch, where these, over `axes` of ranks, are not
+  /// those that the rank loads.
+  void verifyLoaded(Operation *op, ArrayRef<StringAttr> axes);
+  void localizeSamples(MaskSamplesOp global, MaskSamplesOp op, int64_t size, ShardingAttr sharding);
+  void localizeDraws(DropoutOp global, DropoutOp op, RankedTensorType whole, ShardingAttr sharding);
   void convertCompute(Operation *op);
   /// Replaces `op`, split along its factor `factor`, by what it says that a rank computes (SplitOpInterface).
   void convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor, const OpSplit &split,
