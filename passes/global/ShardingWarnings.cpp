@@ -111,6 +111,7 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
     llvm::erase_if(gathered, [&](StringAttr axis) { return llvm::is_contained(kept, axis); });
     if (gathered.empty() || llvm::is_contained(gathered, kMicrobatchAxis))
       continue;
+    llvm::erase(kept, kMicrobatchAxis);
     auto splitsBatch = [&](StringAttr axis) { return llvm::is_contained(batchAxes, axis); };
     // Samples that stay where they are while the rest is gathered; a batch that is gathered in part is none of it.
     if (!kept.empty() && (!llvm::all_of(kept, splitsBatch) || llvm::any_of(gathered, splitsBatch)))
