@@ -199,20 +199,28 @@ void ShardingProblem::addOp(Operation *op) {
   (isMove ? moveOps : ops).push_back(op);
 }
 
-bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &axes) const {
-  auto result = cast<OpResult>(values[value]);
-  SmallVector<int64_t> sizes;
-  bool overMicrobatches = false, cutsAll = mayCut;
+std::optional<OpSplit::DimSplit> ShardingProblem::toSplit(const propagation::AxisList &axes) const {
+  OpSplit::DimSplit split;
+  split.mayCut = mayCut;
   for (const propagation::Axis &axis : axes) {
-    sizes.push_back(axis.size);
+    split.sizes.push_back(axis.size);
     // What samples are loaded by is cut only where a user asks for it.
     StringAttr name = mesh.getAxisNames()[axis.index];
     const bool splitsBatch = llvm::is_contained(batchAxes, name);
     if (!isWhole(problem.mesh, axis) && splitsBatch)
-      return false;
-    cutsAll &= !splitsBatch;
-    overMicrobatches |= name == kMicrobatchAxis;
+      return std::nullopt;
+    split.mayCut &= !splitsBatch;
+    split.overMicrobatches |= name == kMicrobatchAxis;
   }
+  return split;
+}
+
+bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &axes,
+                             const propagation::Sharding &current) const {
+  auto result = cast<OpResult>(values[value]);
+  std::optional<OpSplit::DimSplit> split = toSplit(axes);
+  if (!split)
+    return false;
   if (auto read = dyn_cast<ReadOp>(result.getOwner())) {
     auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(read, read.getParamAttr());
     // What is given holds, and may not divide before --fsdp-pad-vocabulary, which asks for it.
@@ -223,8 +231,10 @@ bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &ax
   auto rule = rules.find(result.getOwner());
   if (rule == rules.end() || isa<ConstraintOp>(result.getOwner()))
     return true;
-  const nn::DimFactors &factors = rule->second->results[result.getResultNumber()][dim];
-  return OpSplit::admits(*rule->second, factors, sizes, overMicrobatches, cutsAll);
+  SmallVector<OpSplit::DimSplit> dims;
+  for (auto [other, sharding] : llvm::enumerate(current.dims))
+    dims.push_back(static_cast<int>(other) == dim ? *split : *toSplit(sharding.axes));
+  return OpSplit::admits(*rule->second, rule->second->results[result.getResultNumber()], dims);
 }
 
 FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,
@@ -241,16 +251,24 @@ FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,
   return std::move(built);
 }
 
-propagation::Solution
-ShardingProblem::propagate(propagation::Problem asked,
-                           std::function<bool(int, int, const propagation::AxisList &)> admits) const {
+propagation::Solution ShardingProblem::propagate(propagation::Problem asked, const Admits &admits) const {
   applyConstraints(asked);
   // What an op cannot make it is not asked for, be it by a constraint on its result.
-  for (auto [number, node] : llvm::enumerate(asked.values))
-    for (auto [dim, sharding] : llvm::enumerate(node.sharding.dims))
-      if (!sharding.axes.empty() && !admits(number, dim, sharding.axes))
-        sharding = {};
-  asked.admits = std::move(admits);
+  for (auto [number, node] : llvm::enumerate(asked.values)) {
+    propagation::Sharding made{std::vector<propagation::DimSharding>(node.sharding.dims.size())};
+    for (bool grows = true; grows;) {
+      grows = false;
+      for (auto [dim, sharding] : llvm::enumerate(node.sharding.dims))
+        if (made.dims[dim].axes.empty() && !sharding.axes.empty() && admits(number, dim, sharding.axes, made)) {
+          made.dims[dim] = sharding;
+          grows = true;
+        }
+    }
+    for (auto [sharding, kept] : llvm::zip_equal(node.sharding.dims, made.dims))
+      if (!sharding.axes.empty())
+        sharding = kept;
+  }
+  asked.admits = admits;
   propagation::Options options;
   options.subAxes = mayCut;
   return propagation::propagate(asked, options);
@@ -306,10 +324,11 @@ void ShardingProblem::solveSeparately(const propagation::Solution &samples) {
   const int index = mesh.getAxisIndex(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
   const propagation::Axis axis = propagation::wholeAxis(problem.mesh, index);
   auto dimOf = [&](int value) { return findSplit(samples.shardings[value], index); };
-  solution = propagate(ofRanks(samples), [&](int value, int dim, propagation::AxisList axes) {
-    if (dim == dimOf(value))
-      axes.push_back(axis);
-    return admits(value, dim, axes);
+  solution = propagate(ofRanks(samples), [&](int value, int dim, propagation::AxisList axes, propagation::Sharding current) {
+    const int ofSamples = dimOf(value);
+    if (ofSamples >= 0)
+      (dim == ofSamples ? axes : current.dims[ofSamples].axes).push_back(axis);
+    return admits(value, dim, axes, current);
   });
   for (auto [value, sharding] : llvm::enumerate(solution.shardings))
     if (int dim = dimOf(value); dim >= 0)
@@ -319,8 +338,8 @@ void ShardingProblem::solveSeparately(const propagation::Solution &samples) {
 
 void ShardingProblem::solve(bool subAxes) {
   mayCut = subAxes;
-  auto asIs = [this](int value, int dim, const propagation::AxisList &axes) {
-    return admits(value, dim, axes);
+  auto asIs = [this](int value, int dim, const propagation::AxisList &axes, const propagation::Sharding &current) {
+    return admits(value, dim, axes, current);
   };
   solution = propagate(problem, asIs);
   const int axis = mesh.getAxisIndex(StringAttr::get(mesh.getContext(), kMicrobatchAxis));

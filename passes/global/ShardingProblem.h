@@ -58,9 +58,9 @@ private:
     }
   }
   LogicalResult addValues(Operation *op);
-  /// Propagates `asked`, a form of `problem`; `admits` as in propagation::Problem.
-  propagation::Solution propagate(propagation::Problem asked,
-                                  std::function<bool(int, int, const propagation::AxisList &)> admits) const;
+  using Admits = decltype(propagation::Problem::admits);
+  /// Propagates `asked`, a form of `problem`.
+  propagation::Solution propagate(propagation::Problem asked, const Admits &admits) const;
   /// The problem with the axis of microbatches alone: no constraint, no reshard and no placement says anything of it.
   propagation::Problem ofMicrobatches() const;
   /// The problem without that axis, where it splits values as in `samples`.
@@ -71,8 +71,11 @@ private:
   void addOp(Operation *op);
   /// A gradient is split as its parameter is.
   void tie(StringAttr param, Value gradient);
-  /// True where the op that makes `value` can leave dimension `dim` split over `axes`.
-  bool admits(int value, int dim, const propagation::AxisList &axes) const;
+  /// True where the op that makes `value` can leave dimension `dim` split over `axes`, beside its other dimensions as in
+  /// `current`.
+  bool admits(int value, int dim, const propagation::AxisList &axes, const propagation::Sharding &current) const;
+  /// `axes` as an op sees them; nothing where they are parts that are not to be.
+  std::optional<OpSplit::DimSplit> toSplit(const propagation::AxisList &axes) const;
   SmallVector<StringAttr> splittingAxes(ArrayRef<StringAttr> names) const;
   propagation::AxisList toAxes(ArrayRef<StringAttr> names) const;
   AxisList toNames(const propagation::AxisList &axes) const;

@@ -71,7 +71,7 @@ static std::string suggestRanks(ReshardOp move, Operation *user, ShardingAttr fr
     for (int64_t dim = 0; dim < type.getRank(); ++dim) {
       const int64_t parts = mesh.getSize(getSplit(from, dim, mesh));
       const nn::DimFactors &factors = rule.operands[use.getOperandNumber()][dim];
-      auto admits = [&](int64_t ranks) { return OpSplit::admits(rule, factors, {ranks}, /*overMicrobatches=*/false, /*mayCut=*/true); };
+      auto admits = [&](int64_t ranks) { return OpSplit::admits(rule, {factors}, {{{ranks}, /*overMicrobatches=*/false, /*mayCut=*/true}}); };
       if (parts == 1 || !getSplit(to, dim, mesh).empty() || factors.size() < 2 || admits(parts))
         continue;
       SmallVector<std::string> numbers;

@@ -287,16 +287,20 @@ LogicalResult StepShardings::verifyResults(Operation *op) const {
   for (auto [index, value] : llvm::enumerate(op->getResults())) {
     ShardingAttr sharding = lookup(value);
     auto type = cast<RankedTensorType>(value.getType());
+    SmallVector<bool> made;
     if (sharding.getRank() != type.getRank())
       return op->emitOpError() << "has a sharding of " << sharding.getRank()
                                << " dimensions for result #" << index << ", expected "
                                << type.getRank();
-    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-      SmallVector<StringAttr> axes = sharding.getAxes(dim);
-      for (StringAttr axis : axes)
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      for (StringAttr axis : sharding.getAxes(dim))
         if (mesh.getAxisIndex(axis) < 0)
           return op->emitOpError()
                  << "has a sharding over axis '" << axis.getValue() << "', which the mesh lacks";
+    if (interface)
+      made = OpSplit::findAdmitted(rule, mesh, rule.results[index], axesOf(value));
+    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+      SmallVector<StringAttr> axes = sharding.getAxes(dim);
       bool admitted = axes.empty();
       if (auto input = dyn_cast<InputOp>(op))
         admitted |= dim == static_cast<int64_t>(input.getSampleDim());
@@ -305,7 +309,7 @@ LogicalResult StepShardings::verifyResults(Operation *op) const {
       else if (isa<ConstraintOp, ReshardOp>(op))
         admitted = true;
       else if (interface)
-        admitted |= OpSplit::admits(rule, mesh, rule.results[index][dim], axes);
+        admitted |= made[dim];
       if (!admitted)
         return op->emitOpError() << "has a sharding that splits dimension " << dim << " of result #"
                                  << index << ", which this op cannot produce";
