@@ -269,12 +269,18 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
     added up; with `last`, gradients are added up before they are reduced. `auto` is `each` where the placement splits the gradient, `last` where it
     replicates it. A value that depends on the samples of more than one microbatch and that forward needs (batch statistics) is an error.
 
+    The gradient of a parameter that is used in several places far apart (a tied weight) is a sum of terms that arise far apart. With
+    `tied-gradients=each` its unit is reduced for each use and the shards are added, so that no whole gradient lives from the first use to the last; with
+    `once` the terms are added whole and reduced once. A gradient that is stored whole is reduced once in any case.
+
     Example: `fsdp-opt --fsdp-shard-parameters --fsdp-differentiate --fsdp-apply-optimizer --fsdp-propagate --fsdp-partition model.mlir`
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let options = [
     Option<"accumulateReduce", "accumulate-reduce", "std::string", "\"auto\"",
            "each, last or auto: the microbatches that reduce gradients">,
+    Option<"tiedGradients", "tied-gradients", "std::string", "\"each\"",
+           "each or once: how often gradients of parameters with several uses are reduced">,
     Option<"buckets", "buckets", "std::string", "\"unit\"",
            "unit or parameter: what is stored, gathered and reduced together">,
   ];

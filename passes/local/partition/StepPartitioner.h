@@ -14,6 +14,9 @@ namespace mlir::fsdp {
 /// The microbatches in which gradients are reduced over ranks; `automatic`: each for storages that are
 /// split, the last one for replicated ones.
 enum class AccumulateReduce { automatic, each, last };
+/// How often the unit of a parameter that is used several times, far apart, is reduced: for each use, or once, when all terms of
+/// the gradient are added up.
+enum class TiedGradients { each, once };
 
 /// Builds the segment of one step. The ops of the step are taken in order; what an op needs (a
 /// gathered parameter, a value in another sharding) is made right before it, and gradients are
@@ -22,7 +25,7 @@ class StepPartitioner {
 public:
   /// Ops are built at `builder`, which stands in the segment.
   StepPartitioner(StepOp step, const StepShardings &shardings, const PaddedShapes &padded, const StorageLayout &layout,
-                  AccumulateReduce accumulateReduce, OpBuilder &builder);
+                  AccumulateReduce accumulateReduce, TiedGradients tiedGradients, OpBuilder &builder);
 
   LogicalResult run();
 
@@ -113,6 +116,7 @@ private:
   const PaddedShapes &padded;
   const StorageLayout &layout;
   AccumulateReduce accumulateReduce;
+  TiedGradients tiedGradients;
   OpBuilder &builder;
   LocalValues values;
   GatherPlan plan;
