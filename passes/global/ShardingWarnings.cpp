@@ -100,7 +100,11 @@ static std::string suggestConstraint(Value value, StringRef spec) {
 /// The parameter that `value` is, or whose gradient it is, in another type or sharding; `isConstrained` where a constraint of the
 /// user's splits it on the way. Null where there is none.
 static StringAttr findParameter(Value value, MeshAttr mesh, bool &isConstrained) {
-  auto passes = [](Operation *op) { return isa<ConstraintOp, ReshardOp, arith::TruncFOp, arith::ExtFOp>(op); };
+  auto passes = [](Operation *op) {
+    auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+    const bool isCast = ruled && ruled.getLinearity() == nn::Linearity::rounding;
+    return isa<ConstraintOp, ReshardOp>(op) || isCast;
+  };
   auto note = [&](Operation *op) {
     if (auto constraint = dyn_cast<ConstraintOp>(op))
       isConstrained |= !getSplit(constraint.getSharding(), mesh).empty();

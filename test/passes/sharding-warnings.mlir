@@ -7,6 +7,7 @@
 // RUN: fsdp-opt %t/gradient.mlir --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=GRADIENT
 // RUN: fsdp-opt %t/padding.mlir --fsdp-shard-parameters --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=PADDING
 // RUN: fsdp-opt %t/weights.mlir --fsdp-shard-parameters --fsdp-differentiate --fsdp-apply-optimizer --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=WEIGHTS
+// RUN: fsdp-opt %t/weights.mlir --fsdp-to-global=precision=bf16 -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=CASTS
 
 //--- contradiction.mlir
 // CONTRADICTION: contradiction.mlir:8:8: warning: asks for dimension 1 of 'x' over 'a', another constraint for the same over 'b': it is moved from one to the other; ask for one of them
@@ -84,10 +85,15 @@ fsdp.step @evaluate evaluate {
 //--- weights.mlir
 // That weights which the user splits are gathered is no remedy, be they split by the model or by a constraint; of others it is one.
 // WEIGHTS-NOT: constrain(
-// WEIGHTS: weights.mlir:13:11: warning: 'nn.slice' needs all of 'w' on every rank, which gathers 48 bytes over 'tensor'; parameter 'w' is split so by the model, a constraint or --shard: keep 'tensor' off the other operands and the results of 'nn.slice', or split the parameter along another dimension
+// WEIGHTS: weights.mlir:18:11: warning: 'nn.slice' needs all of 'w' on every rank, which gathers 48 bytes over 'tensor'; parameter 'w' is split so by the model, a constraint or --shard: keep 'tensor' off the other operands and the results of 'nn.slice', or split the parameter along another dimension
 // WEIGHTS-NOT: constrain(
-// WEIGHTS: weights.mlir:16:12: warning: 'nn.slice' needs all of 'v' on every rank, which gathers 48 bytes over 'tensor'; parameter 'v' is split so by the model
+// WEIGHTS: weights.mlir:21:12: warning: 'nn.slice' needs all of 'v' on every rank, which gathers 48 bytes over 'tensor'; parameter 'v' is split so by the model
 // WEIGHTS-NOT: constrain(
+// Behind casts too.
+// CASTS-NOT: constrain(
+// CASTS: parameter 'w' is split so by the model
+// CASTS: parameter 'v' is split so by the model
+// CASTS-NOT: constrain(
 fsdp.mesh @mesh <["fsdp"=1, "tensor"=2]>
 fsdp.param @w : tensor<3x8xf32> unit "u" init <normal, 0.5> split [[], ["tensor"]]
 fsdp.param @v : tensor<3x8xf32> unit "u" init <normal, 0.5>
