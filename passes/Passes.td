@@ -5,6 +5,9 @@
 
 include "mlir/Pass/PassBase.td"
 
+// A pass depends on the dialects whose ops it creates: nn is loaded with arith and math. Every module in which there is something to
+// do has ops of fsdp.
+
 def VerifyPhasePass : Pass<"fsdp-verify-phase", "::mlir::ModuleOp"> {
   let summary = "Check that every op of the module belongs to the phase of the module";
   let description = [{
@@ -40,6 +43,7 @@ def CountSamplesPass : Pass<"fsdp-count-samples", "::mlir::ModuleOp"> {
 
     Example: `fsdp-opt --fsdp-derive-evaluation --fsdp-count-samples model.mlir`
   }];
+  let dependentDialects = ["::mlir::nn::NNDialect"];
 }
 
 def RematerializePass : Pass<"fsdp-rematerialize", "::mlir::ModuleOp"> {
@@ -79,6 +83,7 @@ def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
 
     Example: `fsdp-opt --fsdp-differentiate model.mlir`
   }];
+  let dependentDialects = ["::mlir::nn::NNDialect"];
   let options = [
     Option<"ofSum", "of-sum", "bool", "false",
            "Gradients of the sum of losses instead of sum / weight">,
@@ -94,6 +99,7 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
 
     Example: `fsdp-opt --fsdp-differentiate --fsdp-apply-optimizer model.mlir`
   }];
+  let dependentDialects = ["::mlir::nn::NNDialect"];
 }
 
 def ShardParametersPass : Pass<"fsdp-shard-parameters", "::mlir::ModuleOp"> {
@@ -161,7 +167,7 @@ def MixedPrecisionPass : Pass<"fsdp-mixed-precision", "::mlir::ModuleOp"> {
 
     Example: `fsdp-opt --fsdp-shard-parameters --fsdp-mixed-precision="compute=bf16 reduce=f32" model.mlir`
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let dependentDialects = ["::mlir::nn::NNDialect"];
   let options = [
     Option<"compute", "compute", "std::string", "\"bf16\"",
            "f32 or bf16: type of gathers and of computation">,
@@ -269,12 +275,18 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
     added up; with `last`, gradients are added up before they are reduced. `auto` is `each` where the placement splits the gradient, `last` where it
     replicates it. A value that depends on the samples of more than one microbatch and that forward needs (batch statistics) is an error.
 
+    The gradient of a parameter that is used in several places far apart (a tied weight) is a sum of terms that arise far apart. With
+    `tied-gradients=each` its unit is reduced for each use and the shards are added, so that no whole gradient lives from the first use to the last; with
+    `once` the terms are added whole and reduced once. A gradient that is stored whole is reduced once in any case.
+
     Example: `fsdp-opt --fsdp-shard-parameters --fsdp-differentiate --fsdp-apply-optimizer --fsdp-propagate --fsdp-partition model.mlir`
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let dependentDialects = ["::mlir::nn::NNDialect"];
   let options = [
     Option<"accumulateReduce", "accumulate-reduce", "std::string", "\"auto\"",
            "each, last or auto: the microbatches that reduce gradients">,
+    Option<"tiedGradients", "tied-gradients", "std::string", "\"each\"",
+           "each or once: how often gradients of parameters with several uses are reduced">,
     Option<"buckets", "buckets", "std::string", "\"unit\"",
            "unit or parameter: what is stored, gathered and reduced together">,
   ];
@@ -294,6 +306,7 @@ def ChunkLossPass : Pass<"fsdp-chunk-loss", "::mlir::ModuleOp"> {
 
     Example: `fsdp-opt --fsdp-chunk-loss=chunks=4 local.mlir`
   }];
+  let dependentDialects = ["::mlir::nn::NNDialect"];
   let options = [
     Option<"chunks", "chunks", "::mlir::fsdp::PositiveCount", /*default=*/"::mlir::fsdp::PositiveCount{1}",
            "number of chunks">];
@@ -314,6 +327,7 @@ def DeferUpdatesPass : Pass<"fsdp-defer-updates", "::mlir::ModuleOp"> {
 
     Example: `fsdp-opt --fsdp-partition --fsdp-defer-updates --fsdp-fuse global.mlir`
   }];
+  let dependentDialects = ["::mlir::nn::NNDialect"];
 }
 
 def FusePass : Pass<"fsdp-fuse", "::mlir::ModuleOp"> {
@@ -328,6 +342,7 @@ def FusePass : Pass<"fsdp-fuse", "::mlir::ModuleOp"> {
 
     Example: `fsdp-opt --fsdp-fuse local.mlir`
   }];
+  let dependentDialects = ["::mlir::nn::NNDialect"];
 }
 
 def SchedulePass : Pass<"fsdp-schedule", "::mlir::ModuleOp"> {
@@ -341,6 +356,7 @@ def SchedulePass : Pass<"fsdp-schedule", "::mlir::ModuleOp"> {
 
     Example: `fsdp-opt --fsdp-schedule=prefetch=0 local.mlir`
   }];
+  let dependentDialects = ["::mlir::nn::NNDialect"];
   let options = [
     Option<"prefetch", "prefetch", "::mlir::fsdp::Count", /*default=*/"::mlir::fsdp::Count{1}",
            "number of units gathered ahead of the unit in use; 0 gathers each unit after the last use of the one before">];

@@ -73,6 +73,7 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   // Microbatches too: they are a split of the batch, over time.
   PartitionPassOptions partition;
   partition.accumulateReduce = options.accumulateReduce;
+  partition.tiedGradients = options.tiedGradients;
   partition.buckets = options.buckets;
   manager.addPass(createPartitionPass(partition));
   // Of the rows that one rank has in one microbatch, forward and backward at once; before chunks become kernels.
@@ -124,6 +125,9 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> accumulateReduce{
       *this, "accumulate-reduce", llvm::cl::desc("microbatches that reduce gradients: each, last or auto"),
       llvm::cl::init("auto")};
+  Option<std::string> tiedGradients{*this, "tied-gradients",
+                                    llvm::cl::desc("reductions of gradients of parameters with several uses: each or once"),
+                                    llvm::cl::init("each")};
   Option<DeferUpdates> deferUpdates{
       *this, "defer-updates", llvm::cl::desc("where updates stand"), llvm::cl::init(DeferUpdates::off),
       llvm::cl::values(clEnumValN(DeferUpdates::off, "off", "at the end of their step"),
@@ -164,6 +168,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
     options.prefetch = prefetch.value;
     options.accumulate = accumulate.value;
     options.accumulateReduce = accumulateReduce;
+    options.tiedGradients = tiedGradients;
     options.deferUpdates = deferUpdates;
     return options;
   }

@@ -37,6 +37,8 @@ struct PipelineOptions {
   /// Microbatches of a step, and which of them reduce gradients over ranks: `each`, `last` or `auto`.
   int64_t accumulate = 1;
   std::string accumulateReduce = "auto";
+  /// How often the unit of a parameter with several uses far apart is reduced: for `each` use, or `once`.
+  std::string tiedGradients = "each";
   /// Whether updates stand before the gathers of the next step.
   DeferUpdates deferUpdates = DeferUpdates::off;
   /// What backward computes again: `none`, `full`, `selective` or `every:K`.

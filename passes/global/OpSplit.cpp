@@ -110,31 +110,55 @@ static bool leavesParts(const ShardingRule &rule, ArrayRef<int64_t> parts) {
   return llvm::all_of(rule.operands, fitsAll) && llvm::all_of(rule.results, fitsAll);
 }
 
-bool OpSplit::admits(const ShardingRule &rule, const DimFactors &dim, ArrayRef<int64_t> sizes, bool overMicrobatches,
-                     bool mayCut) {
-  // Which samples a microbatch has is not known before it runs: indices cannot be renumbered. Nor are there values of several
-  // microbatches at once, to be combined.
-  if (overMicrobatches && llvm::any_of(dim, [&](int64_t factor) {
-        return rule.factors[factor].indexed || rule.factors[factor].kind == FactorKind::combined;
-      }))
-    return false;
-  std::optional<SmallVector<FactorPart, 2>> split = distribute(rule, dim, sizes, mayCut);
-  if (!split)
-    return false;
+bool OpSplit::admits(const ShardingRule &rule, const TensorFactors &tensor, ArrayRef<DimSplit> dims) {
   SmallVector<int64_t> parts(rule.factors.size(), 0);
-  for (const FactorPart &own : *split) {
-    if (own.axes != 0 && rule.factors[own.factor].kind == FactorKind::whole)
+  for (auto [dim, split] : llvm::zip_equal(tensor, dims)) {
+    if (split.sizes.empty())
+      continue;
+    // Which samples a microbatch has is not known before it runs: indices cannot be renumbered. Nor are there values of several
+    // microbatches at once, to be combined.
+    if (split.overMicrobatches && llvm::any_of(dim, [&](int64_t factor) {
+          return rule.factors[factor].indexed || rule.factors[factor].kind == FactorKind::combined;
+        }))
       return false;
-    parts[own.factor] = own.axes == 0 ? 0 : own.parts;
+    std::optional<SmallVector<FactorPart, 2>> own = distribute(rule, dim, split.sizes, split.mayCut);
+    if (!own)
+      return false;
+    for (const FactorPart &part : *own) {
+      if (part.axes != 0 && rule.factors[part.factor].kind == FactorKind::whole)
+        return false;
+      if (part.axes != 0)
+        parts[part.factor] = part.parts;
+    }
   }
   return leavesParts(rule, parts);
 }
 
-bool OpSplit::admits(const ShardingRule &rule, MeshAttr mesh, const DimFactors &dim,
-                     ArrayRef<StringAttr> axes) {
-  SmallVector<int64_t> sizes =
-      llvm::map_to_vector(axes, [&](StringAttr axis) { return mesh.getAxisSize(axis); });
-  return admits(rule, dim, sizes, llvm::is_contained(axes, kMicrobatchAxis), /*mayCut=*/false);
+SmallVector<bool> OpSplit::findAdmitted(const ShardingRule &rule, const TensorFactors &tensor, ArrayRef<DimSplit> dims) {
+  SmallVector<bool> admitted(dims.size(), false);
+  SmallVector<DimSplit> taken(dims.size());
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (size_t dim = 0; dim < dims.size(); ++dim) {
+      if (admitted[dim])
+        continue;
+      taken[dim] = dims[dim];
+      admitted[dim] = admits(rule, tensor, taken);
+      grows |= admitted[dim];
+      if (!admitted[dim])
+        taken[dim] = {};
+    }
+  }
+  return admitted;
+}
+
+SmallVector<bool> OpSplit::findAdmitted(const ShardingRule &rule, MeshAttr mesh, const TensorFactors &tensor,
+                                        ArrayRef<AxisList> dims) {
+  SmallVector<DimSplit> splits = llvm::map_to_vector(dims, [&](const AxisList &axes) {
+    auto sizes = llvm::map_to_vector(axes, [&](StringAttr axis) { return mesh.getAxisSize(axis); });
+    return DimSplit{SmallVector<int64_t>(sizes), llvm::is_contained(axes, kMicrobatchAxis)};
+  });
+  return findAdmitted(rule, tensor, splits);
 }
 
 /// Gives `factor` the axes `wanted`, or fails where another has one of them or a tensor would not be in parts.
@@ -152,28 +176,50 @@ LogicalResult OpSplit::give(int64_t factor, ArrayRef<StringAttr> wanted) {
   return failure();
 }
 
-void OpSplit::take(const TensorFactors &tensor, const DimAxes &axes, bool reducedOnly) {
-  for (size_t index = 0; index < tensor.size(); ++index) {
-    ArrayRef<StringAttr> wanted = axes[index];
-    if (wanted.empty() || !admits(rule, mesh, tensor[index], wanted))
+/// Samples may be gathered from ranks, but not from microbatches: gives `factor` what no other factor has of the axes
+/// `wanted`, if the axis of microbatches is among that.
+LogicalResult OpSplit::giveMicrobatches(int64_t factor, ArrayRef<StringAttr> wanted) {
+  auto isFree = [&](StringAttr axis) {
+    return llvm::none_of(factorAxes, [&](const AxisList &others) { return llvm::is_contained(others, axis); });
+  };
+  AxisList free(llvm::make_filter_range(wanted, isFree));
+  return success(llvm::is_contained(free, kMicrobatchAxis) && succeeded(give(factor, free)));
+}
+
+/// Gives the factors of `dim` the axes `wanted`, as far as they can have them. Returns whether any got some.
+bool OpSplit::takeDim(const DimFactors &dim, ArrayRef<StringAttr> wanted, bool reducedOnly) {
+  SmallVector<int64_t> sizes =
+      llvm::map_to_vector(wanted, [&](StringAttr axis) { return mesh.getAxisSize(axis); });
+  SmallVector<FactorPart, 2> parts = *distribute(rule, dim, sizes, /*mayCut=*/false);
+  bool changed = false;
+  for (const FactorPart &own : parts) {
+    ArrayRef<StringAttr> part = wanted.take_front(own.axes);
+    wanted = wanted.drop_front(own.axes);
+    // The next factor follows one that is split as the dimension is.
+    if (part.empty() || ArrayRef<StringAttr>(factorAxes[own.factor]) == part)
       continue;
-    SmallVector<int64_t> sizes =
-        llvm::map_to_vector(wanted, [&](StringAttr axis) { return mesh.getAxisSize(axis); });
-    SmallVector<FactorPart, 2> parts = *distribute(rule, tensor[index], sizes, /*mayCut=*/false);
-    for (const FactorPart &own : parts) {
-      ArrayRef<StringAttr> part = wanted.take_front(own.axes);
-      wanted = wanted.drop_front(own.axes);
-      // The next factor follows one that is split as the dimension is.
-      if (part.empty() || ArrayRef<StringAttr>(factorAxes[own.factor]) == part)
-        continue;
-      // What stands in a result is split as that is, be it reduced away for another.
-      bool open = !reducedOnly || (isReadAway(rule.factors[own.factor]) &&
-                                   llvm::none_of(rule.results, [&](const TensorFactors &result) {
-                                     return runsOver(result, own.factor);
-                                   }));
-      if (!factorAxes[own.factor].empty() || !open || failed(give(own.factor, part)))
-        break;
-    }
+    // What stands in a result is split as that is, be it reduced away for another.
+    bool open = !reducedOnly || (isReadAway(rule.factors[own.factor]) &&
+                                 llvm::none_of(rule.results, [&](const TensorFactors &result) {
+                                   return runsOver(result, own.factor);
+                                 }));
+    if (!factorAxes[own.factor].empty() || !open)
+      break;
+    if (failed(give(own.factor, part)) && failed(giveMicrobatches(own.factor, part)))
+      break;
+    changed = true;
+  }
+  return changed;
+}
+
+void OpSplit::take(const TensorFactors &tensor, const DimAxes &axes, bool reducedOnly) {
+  SmallVector<bool> admitted = findAdmitted(rule, mesh, tensor, axes);
+  // A factor takes what it can once what is major to it, perhaps in a later dimension, has its own.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t index = 0; index < tensor.size(); ++index)
+      if (admitted[index] && !axes[index].empty())
+        changed |= takeDim(tensor[index], axes[index], reducedOnly);
   }
 }
 

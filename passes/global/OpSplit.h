@@ -31,12 +31,22 @@ public:
   /// The axes of each dimension of a tensor whose dimensions run over `tensor`.
   DimAxes project(const nn::TensorFactors &tensor) const;
 
-  /// True where dimension `dim` (with these factors) of a tensor may be split over `axes`.
-  static bool admits(const nn::ShardingRule &rule, MeshAttr mesh, const nn::DimFactors &dim,
-                     ArrayRef<StringAttr> axes);
-  /// The same for axes of these sizes. `mayCut`: they may be cut, so that factors of the dimension get parts of an axis.
-  static bool admits(const nn::ShardingRule &rule, const nn::DimFactors &dim, ArrayRef<int64_t> sizes,
-                     bool overMicrobatches, bool mayCut);
+  /// The axes of a dimension, by the size of each.
+  struct DimSplit {
+    SmallVector<int64_t> sizes;
+    /// One of them is that of microbatches.
+    bool overMicrobatches = false;
+    /// They may be cut, so that factors of the dimension get parts of one.
+    bool mayCut = false;
+  };
+  /// True where a tensor whose dimensions have the factors `tensor` may be split so in all of them at once: what is major to a
+  /// factor may stand in another dimension.
+  static bool admits(const nn::ShardingRule &rule, const nn::TensorFactors &tensor, ArrayRef<DimSplit> dims);
+  /// The dimensions of such a tensor that may be split as `dims` says, each at least beside those that may.
+  static SmallVector<bool> findAdmitted(const nn::ShardingRule &rule, const nn::TensorFactors &tensor, ArrayRef<DimSplit> dims);
+  /// The same for axes of a mesh, whole.
+  static SmallVector<bool> findAdmitted(const nn::ShardingRule &rule, MeshAttr mesh, const nn::TensorFactors &tensor,
+                                        ArrayRef<AxisList> dims);
 
   /// The axes of factor `factor`.
   ArrayRef<StringAttr> getAxes(int64_t factor) const { return factorAxes[factor]; }
@@ -51,7 +61,9 @@ private:
   /// Gives the factors of `tensor` the axes of its dimensions; with `reducedOnly` only those that
   /// are reduced away.
   void take(const nn::TensorFactors &tensor, const DimAxes &axes, bool reducedOnly);
+  bool takeDim(const nn::DimFactors &dim, ArrayRef<StringAttr> wanted, bool reducedOnly);
   LogicalResult give(int64_t factor, ArrayRef<StringAttr> wanted);
+  LogicalResult giveMicrobatches(int64_t factor, ArrayRef<StringAttr> wanted);
 
   const nn::ShardingRule &rule;
   MeshAttr mesh;

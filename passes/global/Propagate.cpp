@@ -31,6 +31,10 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
                                      "'fsdp.mesh @mesh <[\"fsdp\"=1]>'";
       return signalPassFailure();
     }
+    DenseSet<StringAttr> placed;
+    for (ParamOp param : module.getOps<ParamOp>())
+      if (PlacementAttr placement = param.getPlacementAttr(); placement && placement.getCompute())
+        placed.insert(param.getSymNameAttr());
     FailureOr<ShardingProblem> problem = solve(module, steps, others);
     if (failed(problem))
       return signalPassFailure();
@@ -55,7 +59,7 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
       for (auto move : step.getBody().getOps<ReshardOp>())
         if (!given.contains(move))
           moves.push_back(move);
-      warnOfReplication(shardings, moves, getSampleAxes(steps, others));
+      warnOfReplication(shardings, moves, getSampleAxes(steps, others), placed);
     }
   }
 

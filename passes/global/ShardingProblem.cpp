@@ -171,13 +171,14 @@ void ShardingProblem::addOp(Operation *op) {
     tie(update.getParamAttr().getAttr(), update.getGradient());
 
   auto rule = rules.find(op);
-  // Whoever inserts a reshard has decided; nothing passes through.
-  if (rule == rules.end() || isa<ReshardOp>(op)) {
+  // Whoever inserts a reshard has decided how ranks share the value; nothing passes through.
+  const bool isMove = isa<ReshardOp>(op);
+  if (rule == rules.end() || isMove)
     for (Value operand : op->getOperands())
       if (auto number = numbers.find(operand); number != numbers.end())
         ++problem.values[number->second].otherUses;
+  if (rule == rules.end())
     return;
-  }
   propagation::Op node;
   node.kind = kindOf(op, *rule->second);
   for (const nn::Factor &factor : rule->second->factors) {
@@ -194,24 +195,32 @@ void ShardingProblem::addOp(Operation *op) {
     node.results.push_back(numbers.lookup(result));
     node.resultDims.push_back(mappingOf(*rule->second, tensor));
   }
-  problem.ops.push_back(std::move(node));
-  ops.push_back(op);
+  (isMove ? moves : problem.ops).push_back(std::move(node));
+  (isMove ? moveOps : ops).push_back(op);
 }
 
-bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &axes) const {
-  auto result = cast<OpResult>(values[value]);
-  SmallVector<int64_t> sizes;
-  bool overMicrobatches = false, cutsAll = mayCut;
+std::optional<OpSplit::DimSplit> ShardingProblem::toSplit(const propagation::AxisList &axes) const {
+  OpSplit::DimSplit split;
+  split.mayCut = mayCut;
   for (const propagation::Axis &axis : axes) {
-    sizes.push_back(axis.size);
+    split.sizes.push_back(axis.size);
     // What samples are loaded by is cut only where a user asks for it.
     StringAttr name = mesh.getAxisNames()[axis.index];
     const bool splitsBatch = llvm::is_contained(batchAxes, name);
     if (!isWhole(problem.mesh, axis) && splitsBatch)
-      return false;
-    cutsAll &= !splitsBatch;
-    overMicrobatches |= name == kMicrobatchAxis;
+      return std::nullopt;
+    split.mayCut &= !splitsBatch;
+    split.overMicrobatches |= name == kMicrobatchAxis;
   }
+  return split;
+}
+
+bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &axes,
+                             const propagation::Sharding &current) const {
+  auto result = cast<OpResult>(values[value]);
+  std::optional<OpSplit::DimSplit> split = toSplit(axes);
+  if (!split)
+    return false;
   if (auto read = dyn_cast<ReadOp>(result.getOwner())) {
     auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(read, read.getParamAttr());
     // What is given holds, and may not divide before --fsdp-pad-vocabulary, which asks for it.
@@ -222,8 +231,10 @@ bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &ax
   auto rule = rules.find(result.getOwner());
   if (rule == rules.end() || isa<ConstraintOp>(result.getOwner()))
     return true;
-  const nn::DimFactors &factors = rule->second->results[result.getResultNumber()][dim];
-  return OpSplit::admits(*rule->second, factors, sizes, overMicrobatches, cutsAll);
+  SmallVector<OpSplit::DimSplit> dims;
+  for (auto [other, sharding] : llvm::enumerate(current.dims))
+    dims.push_back(static_cast<int>(other) == dim ? *split : *toSplit(sharding.axes));
+  return OpSplit::admits(*rule->second, rule->second->results[result.getResultNumber()], dims);
 }
 
 FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,
@@ -236,23 +247,110 @@ FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,
   for (StepOp step : steps)
     for (Operation &op : step.getBody().front())
       built.addOp(&op);
+  llvm::append_range(built.ops, built.moveOps);
   return std::move(built);
+}
+
+propagation::Solution ShardingProblem::propagate(propagation::Problem asked, const Admits &admits) const {
+  applyConstraints(asked);
+  // What an op cannot make it is not asked for, be it by a constraint on its result.
+  for (auto [number, node] : llvm::enumerate(asked.values)) {
+    propagation::Sharding made{std::vector<propagation::DimSharding>(node.sharding.dims.size())};
+    for (bool grows = true; grows;) {
+      grows = false;
+      for (auto [dim, sharding] : llvm::enumerate(node.sharding.dims))
+        if (made.dims[dim].axes.empty() && !sharding.axes.empty() && admits(number, dim, sharding.axes, made)) {
+          made.dims[dim] = sharding;
+          grows = true;
+        }
+    }
+    for (auto [sharding, kept] : llvm::zip_equal(node.sharding.dims, made.dims))
+      if (!sharding.axes.empty())
+        sharding = kept;
+  }
+  asked.admits = admits;
+  propagation::Options options;
+  options.subAxes = mayCut;
+  return propagation::propagate(asked, options);
+}
+
+propagation::Problem ShardingProblem::ofMicrobatches() const {
+  propagation::Problem samples = problem;
+  llvm::append_range(samples.ops, moves);
+  const int axis = mesh.getAxisIndex(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
+  for (auto [value, node] : llvm::zip_equal(values, samples.values)) {
+    Operation *op = value.getDefiningOp();
+    if (isa<ConstraintOp, ReshardOp>(op)) {
+      node.sharding.dims.assign(node.sizes.size(), {});
+      continue;
+    }
+    for (propagation::DimSharding &dim : node.sharding.dims) {
+      llvm::erase_if(dim.axes, [&](const propagation::Axis &other) { return other.index != axis; });
+      dim.open = false;
+    }
+  }
+  return samples;
+}
+
+/// The dimension of `sharding` that is split over the axis with that index; -1 where none is.
+static int findSplit(const propagation::Sharding &sharding, int axis) {
+  for (auto [dim, split] : llvm::enumerate(sharding.dims))
+    if (llvm::any_of(split.axes, [&](const propagation::Axis &own) { return own.index == axis; }))
+      return dim;
+  return -1;
+}
+
+propagation::Problem ShardingProblem::ofRanks(const propagation::Solution &samples) const {
+  propagation::Problem ranks = problem;
+  const int axis = mesh.getAxisIndex(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
+  auto isMicrobatch = [&](const propagation::Axis &other) { return other.index == axis; };
+  propagation::AxisList batch = toAxes(batchAxes);
+  llvm::erase_if(batch, isMicrobatch);
+  for (auto [number, node] : llvm::enumerate(ranks.values)) {
+    for (propagation::DimSharding &dim : node.sharding.dims)
+      llvm::erase_if(dim.axes, isMicrobatch);
+    llvm::erase_if(node.sharding.replicated, isMicrobatch);
+    // Which samples these are is known where ranks have them as they were loaded.
+    const int dim = findSplit(samples.shardings[number], axis);
+    if (dim >= 0 && isa<DropoutOp, MaskSamplesOp>(values[number].getDefiningOp())) {
+      node.sharding.dims.assign(node.sizes.size(), {});
+      node.sharding.dims[dim] = {batch, /*open=*/false};
+    }
+  }
+  return ranks;
+}
+
+void ShardingProblem::solveSeparately(const propagation::Solution &samples) {
+  const int index = mesh.getAxisIndex(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
+  const propagation::Axis axis = propagation::wholeAxis(problem.mesh, index);
+  auto dimOf = [&](int value) { return findSplit(samples.shardings[value], index); };
+  solution = propagate(ofRanks(samples), [&](int value, int dim, propagation::AxisList axes, propagation::Sharding current) {
+    const int ofSamples = dimOf(value);
+    if (ofSamples >= 0)
+      (dim == ofSamples ? axes : current.dims[ofSamples].axes).push_back(axis);
+    return admits(value, dim, axes, current);
+  });
+  for (auto [value, sharding] : llvm::enumerate(solution.shardings))
+    if (int dim = dimOf(value); dim >= 0)
+      sharding.dims[dim].axes.push_back(axis);
+  llvm::append_range(solution.origins, samples.origins);
 }
 
 void ShardingProblem::solve(bool subAxes) {
   mayCut = subAxes;
-  applyConstraints(problem);
-  // What an op cannot make it is not asked for, be it by a constraint on its result.
-  for (auto [number, node] : llvm::enumerate(problem.values))
-    for (auto [dim, sharding] : llvm::enumerate(node.sharding.dims))
-      if (!sharding.axes.empty() && !admits(number, dim, sharding.axes))
-        sharding = {};
-  problem.admits = [this](int value, int dim, const propagation::AxisList &axes) {
-    return admits(value, dim, axes);
+  auto asIs = [this](int value, int dim, const propagation::AxisList &axes, const propagation::Sharding &current) {
+    return admits(value, dim, axes, current);
   };
-  propagation::Options options;
-  options.subAxes = subAxes;
-  solution = propagation::propagate(problem, options);
+  solution = propagate(problem, asIs);
+  const int axis = mesh.getAxisIndex(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
+  if (axis < 0)
+    return;
+  propagation::Solution samples = propagate(ofMicrobatches(), asIs);
+  bool areSplit = llvm::all_of(llvm::zip_equal(samples.shardings, solution.shardings), [&](auto pair) {
+    return findSplit(std::get<0>(pair), axis) < 0 || findSplit(std::get<1>(pair), axis) >= 0;
+  });
+  if (!areSplit)
+    solveSeparately(samples);
 }
 
 SmallVector<AxisCut> ShardingProblem::getCuts() const {

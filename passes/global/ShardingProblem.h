@@ -35,6 +35,9 @@ public:
 
   /// With `subAxes`, dimensions may be split over parts of axes; getCuts says which. The functions below expect that it
   /// is none.
+  ///
+  /// A constraint speaks of ranks: where one, as it stands, would keep the axis of microbatches from samples, that axis is
+  /// propagated by itself, as if there were no constraint, and is then the last one of the dimensions that it reaches.
   void solve(bool subAxes);
   /// Where the solution cuts axes of the mesh, each cut once, in the order of the ops.
   SmallVector<AxisCut> getCuts() const;
@@ -55,13 +58,24 @@ private:
     }
   }
   LogicalResult addValues(Operation *op);
+  using Admits = decltype(propagation::Problem::admits);
+  /// Propagates `asked`, a form of `problem`.
+  propagation::Solution propagate(propagation::Problem asked, const Admits &admits) const;
+  /// The problem with the axis of microbatches alone: no constraint, no reshard and no placement says anything of it.
+  propagation::Problem ofMicrobatches() const;
+  /// The problem without that axis, where it splits values as in `samples`.
+  propagation::Problem ofRanks(const propagation::Solution &samples) const;
+  void solveSeparately(const propagation::Solution &samples);
   /// What is known of a parameter.
   propagation::Sharding shardingOf(ParamOp param) const;
   void addOp(Operation *op);
   /// A gradient is split as its parameter is.
   void tie(StringAttr param, Value gradient);
-  /// True where the op that makes `value` can leave dimension `dim` split over `axes`.
-  bool admits(int value, int dim, const propagation::AxisList &axes) const;
+  /// True where the op that makes `value` can leave dimension `dim` split over `axes`, beside its other dimensions as in
+  /// `current`.
+  bool admits(int value, int dim, const propagation::AxisList &axes, const propagation::Sharding &current) const;
+  /// `axes` as an op sees them; nothing where they are parts that are not to be.
+  std::optional<OpSplit::DimSplit> toSplit(const propagation::AxisList &axes) const;
   SmallVector<StringAttr> splittingAxes(ArrayRef<StringAttr> names) const;
   propagation::AxisList toAxes(ArrayRef<StringAttr> names) const;
   AxisList toNames(const propagation::AxisList &axes) const;
@@ -74,7 +88,11 @@ private:
   DenseMap<Value, int> numbers;
   DenseMap<StringAttr, int> parameters;
   std::vector<Value> values;
+  /// Those of `problem`, then those of `moves`.
   std::vector<Operation *> ops;
+  /// The reshards of the steps, through which microbatches pass and nothing else.
+  std::vector<propagation::Op> moves;
+  std::vector<Operation *> moveOps;
   DenseMap<Operation *, std::unique_ptr<nn::ShardingRule>> rules;
 };
 

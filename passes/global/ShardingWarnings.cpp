@@ -71,7 +71,7 @@ static std::string suggestRanks(ReshardOp move, Operation *user, ShardingAttr fr
     for (int64_t dim = 0; dim < type.getRank(); ++dim) {
       const int64_t parts = mesh.getSize(getSplit(from, dim, mesh));
       const nn::DimFactors &factors = rule.operands[use.getOperandNumber()][dim];
-      auto admits = [&](int64_t ranks) { return OpSplit::admits(rule, factors, {ranks}, /*overMicrobatches=*/false, /*mayCut=*/true); };
+      auto admits = [&](int64_t ranks) { return OpSplit::admits(rule, {factors}, {{{ranks}, /*overMicrobatches=*/false, /*mayCut=*/true}}); };
       if (parts == 1 || !getSplit(to, dim, mesh).empty() || factors.size() < 2 || admits(parts))
         continue;
       SmallVector<std::string> numbers;
@@ -97,8 +97,44 @@ static std::string suggestConstraint(Value value, StringRef spec) {
          " says that it is to be so";
 }
 
+/// The parameter that `value` is, or whose gradient it is, in another type or sharding; `isConstrained` where a constraint of the
+/// user's splits it on the way. Null where there is none.
+static StringAttr findParameter(Value value, MeshAttr mesh, bool &isConstrained) {
+  auto passes = [](Operation *op) {
+    auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
+    const bool isCast = ruled && ruled.getLinearity() == nn::Linearity::rounding;
+    return isa<ConstraintOp, ReshardOp>(op) || isCast;
+  };
+  auto note = [&](Operation *op) {
+    if (auto constraint = dyn_cast<ConstraintOp>(op))
+      isConstrained |= !getSplit(constraint.getSharding(), mesh).empty();
+  };
+  Operation *made = value.getDefiningOp();
+  for (; made && passes(made); made = made->getOperand(0).getDefiningOp())
+    note(made);
+  if (auto read = dyn_cast_or_null<ReadOp>(made))
+    return read.getParamAttr().getAttr();
+  for (Operation *user : value.getUsers()) {
+    if (auto update = dyn_cast<UpdateOp>(user))
+      return update.getParamAttr().getAttr();
+    if (!passes(user))
+      continue;
+    note(user);
+    if (StringAttr param = findParameter(user->getResult(0), mesh, isConstrained))
+      return param;
+  }
+  return nullptr;
+}
+
+/// What to do about a split of parameter `param` that the user chose and that `user` cannot keep.
+static std::string suggestSplit(StringAttr param, Operation *user, const std::string &axes) {
+  return "parameter '" + param.str() + "' is split so by the model, a constraint or --shard: keep " + axes +
+         " off the other operands and the results of '" + user->getName().getStringRef().str() +
+         "', or split the parameter along another dimension";
+}
+
 void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<ReshardOp> moves,
-                                   ArrayRef<StringAttr> batchAxes) {
+                                   ArrayRef<StringAttr> batchAxes, const DenseSet<StringAttr> &placed) {
   for (ReshardOp move : moves) {
     // A constraint is what the user asked for.
     if (move->use_empty() || llvm::any_of(move->getUsers(), llvm::IsaPred<ConstraintOp>))
@@ -111,6 +147,7 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
     llvm::erase_if(gathered, [&](StringAttr axis) { return llvm::is_contained(kept, axis); });
     if (gathered.empty() || llvm::is_contained(gathered, kMicrobatchAxis))
       continue;
+    llvm::erase(kept, kMicrobatchAxis);
     auto splitsBatch = [&](StringAttr axis) { return llvm::is_contained(batchAxes, axis); };
     // Samples that stay where they are while the rest is gathered; a batch that is gathered in part is none of it.
     if (!kept.empty() && (!llvm::all_of(kept, splitsBatch) || llvm::any_of(gathered, splitsBatch)))
@@ -130,11 +167,14 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
       spec += axes.empty() ? "_" : llvm::join(spellAxes(mesh, axes), "+");
     }
     Operation *user = *move->user_begin();
+    bool isConstrained = false;
+    StringAttr param = findParameter(value, mesh, isConstrained);
+    const bool isPlaced = param && (isConstrained || placed.contains(param));
     user->emitWarning() << "'" << user->getName() << "' needs all of '" << nameOf(value)
                         << (kept.empty() ? "' on every rank" : "' of a rank's samples")
                         << ", which gathers " << bytes - part << " bytes over "
                         << listAxes(mesh, gathered) << suggestRanks(move, user, from, to, mesh) << "; "
-                        << suggestConstraint(value, spec);
+                        << (isPlaced ? suggestSplit(param, user, listAxes(mesh, gathered)) : suggestConstraint(value, spec));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "passes/global/StepShardings.h"
 #include "dialect/fsdp/Structure.h"
+#include "passes/MeshAxes.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -49,6 +50,53 @@ SmallVector<DimAxes> StepShardings::axesOf(ValueRange values) const {
 OpSplit StepShardings::split(Operation *op, const nn::ShardingRule &rule) const {
   return OpSplit::settle(rule, getMesh(step), axesOf(op->getOperands()),
                          axesOf(ValueRange(op->getResults())));
+}
+
+std::optional<AxisList> StepShardings::getLoadAxes() const {
+  std::optional<AxisList> load;
+  for (InputOp input : step.getBody().getOps<InputOp>()) {
+    AxisList axes = lookup(input.getResult()).getAxes(input.getSampleDim());
+    if (!llvm::is_contained(axes, kMicrobatchAxis))
+      continue;
+    llvm::erase(axes, kMicrobatchAxis);
+    if (load && *load != axes)
+      return std::nullopt;
+    load = axes;
+  }
+  return load;
+}
+
+bool StepShardings::hasWholeSamples() const {
+  std::optional<AxisList> load = getLoadAxes();
+  if (!load)
+    return false;
+  MeshAttr mesh = getMesh(step);
+  load->push_back(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
+  const int64_t loaded = mesh.getSize(*load);
+  for (Operation &op : step.getBody().front()) {
+    auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(&op);
+    if (!ruled)
+      continue;
+    nn::ShardingRule rule = ruled.getShardingRule();
+    OpSplit taken = split(&op, rule);
+    for (size_t factor = 0; factor < rule.factors.size(); ++factor) {
+      ArrayRef<StringAttr> axes = taken.getAxes(factor);
+      const int64_t size = rule.factors[factor].size;
+      if (!llvm::is_contained(axes, kMicrobatchAxis))
+        continue;
+      // Samples come first where they are merged: what is major to them would part the batch.
+      auto isMinor = [&](const nn::DimFactors &dim) {
+        const auto *own = llvm::find(dim, static_cast<int64_t>(factor));
+        return own != dim.end() &&
+               llvm::any_of(llvm::make_range(dim.begin(), own), [&](int64_t major) { return rule.factors[major].size != 1; });
+      };
+      auto isMinorAnywhere = [&](const nn::TensorFactors &tensor) { return llvm::any_of(tensor, isMinor); };
+      if (size % loaded != 0 || size % mesh.getSize(axes) != 0 || llvm::any_of(rule.operands, isMinorAnywhere) ||
+          llvm::any_of(rule.results, isMinorAnywhere))
+        return false;
+    }
+  }
+  return true;
 }
 
 /// True for what is a gradient and nothing else: it is reduced in the type that it has.
@@ -239,16 +287,20 @@ LogicalResult StepShardings::verifyResults(Operation *op) const {
   for (auto [index, value] : llvm::enumerate(op->getResults())) {
     ShardingAttr sharding = lookup(value);
     auto type = cast<RankedTensorType>(value.getType());
+    SmallVector<bool> made;
     if (sharding.getRank() != type.getRank())
       return op->emitOpError() << "has a sharding of " << sharding.getRank()
                                << " dimensions for result #" << index << ", expected "
                                << type.getRank();
-    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-      SmallVector<StringAttr> axes = sharding.getAxes(dim);
-      for (StringAttr axis : axes)
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      for (StringAttr axis : sharding.getAxes(dim))
         if (mesh.getAxisIndex(axis) < 0)
           return op->emitOpError()
                  << "has a sharding over axis '" << axis.getValue() << "', which the mesh lacks";
+    if (interface)
+      made = OpSplit::findAdmitted(rule, mesh, rule.results[index], axesOf(value));
+    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+      SmallVector<StringAttr> axes = sharding.getAxes(dim);
       bool admitted = axes.empty();
       if (auto input = dyn_cast<InputOp>(op))
         admitted |= dim == static_cast<int64_t>(input.getSampleDim());
@@ -257,7 +309,7 @@ LogicalResult StepShardings::verifyResults(Operation *op) const {
       else if (isa<ConstraintOp, ReshardOp>(op))
         admitted = true;
       else if (interface)
-        admitted |= OpSplit::admits(rule, mesh, rule.results[index][dim], axes);
+        admitted |= made[dim];
       if (!admitted)
         return op->emitOpError() << "has a sharding that splits dimension " << dim << " of result #"
                                  << index << ", which this op cannot produce";

@@ -57,6 +57,14 @@ void Partition::runOnOperation() {
                        << "', expected auto, each or last";
     return signalPassFailure();
   }
+  auto tied = llvm::StringSwitch<std::optional<TiedGradients>>(tiedGradients)
+                  .Case("each", TiedGradients::each)
+                  .Case("once", TiedGradients::once)
+                  .Default(std::nullopt);
+  if (!tied) {
+    module.emitError() << "option 'tied-gradients' is '" << tiedGradients << "', expected each or once";
+    return signalPassFailure();
+  }
   auto bucket = llvm::StringSwitch<std::optional<Buckets>>(buckets)
                     .Case("unit", Buckets::unit)
                     .Case("parameter", Buckets::parameter)
@@ -100,7 +108,7 @@ void Partition::runOnOperation() {
     auto segment = SegmentOp::create(builder, step.getLoc(), step.getSymName(), step.getKind(),
                                      /*async=*/false, builder.getArrayAttr(next));
     builder.createBlock(&segment.getBody());
-    if (failed(StepPartitioner(step, shardings, *padded, *layout, *when, builder).run()))
+    if (failed(StepPartitioner(step, shardings, *padded, *layout, *when, *tied, builder).run()))
       return signalPassFailure();
     if (microbatches > 1 &&
         failed(cutIntoMicrobatches(segment, microbatches, builder.getArrayAttr(next), symbols)))

@@ -74,9 +74,9 @@ struct Problem {
   Mesh mesh;
   std::vector<Value> values;
   std::vector<Op> ops;
-  /// True where dimension `dim` of `value` may be split over `axes`; all may where it is not set. What
-  /// is refused is cut from the end until it is not.
-  std::function<bool(int value, int dim, const AxisList &axes)> admits = {};
+  /// True where dimension `dim` of `value` may be split over `axes` while its other dimensions are as in `current`; all may
+  /// where it is not set. What is refused is cut from the end until it is not.
+  std::function<bool(int value, int dim, const AxisList &axes, const Sharding &current)> admits = {};
 };
 
 /// How conflicts between the tensors of one op are resolved.

@@ -47,7 +47,7 @@ private:
   Direction directionOf(const Op &op, size_t factor) const;
   bool hasSharedOperand(const Op &op) const;
   bool visit(int op, bool aggressive);
-  bool update(int value, int opIndex, std::vector<AxisList> axes, bool aggressive);
+  bool update(int value, int opIndex, const std::vector<AxisList> &axes, bool aggressive);
   int sourceOf(const Op &op, int value, int dim, const Axis &axis) const;
   void push(int op) {
     if (!queued[op]) {
@@ -138,22 +138,20 @@ int Solver::sourceOf(const Op &op, int value, int dim, const Axis &axis) const {
   return -1;
 }
 
-bool Solver::update(int value, int opIndex, std::vector<AxisList> axes, bool aggressive) {
+bool Solver::update(int value, int opIndex, const std::vector<AxisList> &axes, bool aggressive) {
   Sharding &current = solution.shardings[value];
-  bool changed = false;
-  for (size_t dim = 0; dim < axes.size(); ++dim) {
-    AxisList &old = current.dims[dim].axes, &now = axes[dim];
-    auto isRefused = [&] {
-      return (!options.subAxes &&
-              !std::all_of(now.begin(), now.end(),
-                           [&](const Axis &axis) { return isWhole(problem.mesh, axis); })) ||
-             (problem.admits && !problem.admits(value, dim, now));
-    };
-    while (isStrictPrefix(old, now) && isRefused())
+  auto isRefused = [&](size_t dim, const AxisList &now) {
+    return (!options.subAxes && !std::all_of(now.begin(), now.end(),
+                                             [&](const Axis &axis) { return isWhole(problem.mesh, axis); })) ||
+           (problem.admits && !problem.admits(value, dim, now, current));
+  };
+  auto extend = [&](size_t dim) {
+    AxisList &old = current.dims[dim].axes, now = axes[dim];
+    while (isStrictPrefix(old, now) && isRefused(dim, now))
       now.pop_back();
     // Only ever longer: that is what ends the iteration.
     if (!isStrictPrefix(old, now))
-      continue;
+      return false;
     // Only what is new comes from here; a part that grew is new as a whole.
     size_t same = 0;
     while (same < old.size() && same < now.size() && old[same] == now[same])
@@ -163,7 +161,15 @@ bool Solver::update(int value, int opIndex, std::vector<AxisList> axes, bool agg
                                   sourceOf(problem.ops[opIndex], value, dim, now[i]), priority,
                                   opPriority, aggressive});
     old = now;
-    changed = true;
+    return true;
+  };
+  // What one dimension may have depends on what another one has.
+  bool changed = false;
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (size_t dim = 0; dim < axes.size(); ++dim)
+      grows |= extend(dim);
+    changed |= grows;
   }
   if (!changed)
     return false;

@@ -9,6 +9,7 @@
 #include "passes/schedule/Peak.h"
 #include "passes/scheduled/ScheduleProblem.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include <set>
 
@@ -51,6 +52,52 @@ static void countCollectives(SegmentOp segment, int64_t times,
     else
       counts.push_back(call);
   });
+}
+
+/// Adds what the segment `index` of `role`, which a step runs `times` times, reduces of a storage more than once: a buffer that holds its
+/// gradients begins a reduction, and collectives on what that leaves are part of it.
+static void countTied(const ScheduleProblem &schedule, int role, size_t index, int64_t times,
+                      std::vector<TiedGradient> &tied) {
+  struct Reductions {
+    int64_t bytes = 0, count = 0, doubled = 0;
+  };
+  llvm::MapVector<StringAttr, Reductions> ofStorage;
+  llvm::DenseMap<int, std::pair<StringAttr, int64_t>> begun; // by buffer
+  const schedule::Segment &segment = schedule.problem.roles[role].segments[index];
+  for (auto [op, launch] : llvm::zip_equal(schedule.launches[role][index], segment.launches)) {
+    auto collectives = LaunchOp(op).getBody().getOps<CollectiveOpInterface>();
+    if (collectives.empty() || launch.reads.size() != 1)
+      continue;
+    const int input = launch.reads.front().buffer;
+    BufferOp buffer = schedule.buffers[role][input];
+    if (buffer.getWhat() == BufferOp::gradient && buffer.getStorageAttr()) {
+      Reductions &all = ofStorage[buffer.getStorageAttr().getAttr()];
+      all.bytes = schedule.problem.roles[role].buffers[input].size;
+      begun[input] = {buffer.getStorageAttr().getAttr(), ++all.count};
+    }
+    auto part = begun.find(input);
+    if (part == begun.end())
+      continue;
+    const std::pair<StringAttr, int64_t> reduction = part->second;
+    if (reduction.second > 1)
+      for (CollectiveOpInterface collective : collectives)
+        ofStorage[reduction.first].doubled += times * collective.getReceivedBytes();
+    for (const schedule::Access &access : launch.writes)
+      begun[access.buffer] = reduction;
+  }
+  SymbolTable symbols(schedule.programs[role]->getParentOp());
+  for (auto &[name, all] : ofStorage) {
+    if (all.doubled == 0)
+      continue;
+    auto storage = symbols.lookup<StorageOp>(name);
+    auto member = cast<MemberAttr>(storage.getMembers()[0]);
+    const std::string unit = symbols.lookup<ParamOp>(member.getParam().getAttr()).getUnit().str();
+    auto same = llvm::find_if(tied, [&](const TiedGradient &other) { return other.unit == unit && other.memory == all.bytes; });
+    if (same == tied.end())
+      same = tied.insert(tied.end(), {unit, 0, 0, all.bytes});
+    same->reductions = std::max(same->reductions, all.count);
+    same->doubled += all.doubled;
+  }
 }
 
 /// Adds the launches of `segment`, which a step runs `times` times.
@@ -188,8 +235,10 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
                        SegmentOp(segment).getKind() == StepKind::train ? report.collectives
                                                                      : report.evaluateCollectives);
   for (size_t s = 0; s < role.segments.size(); ++s)
-    if (times[s] > 0 && SegmentOp(schedule.segments[index][s]).getKind() == StepKind::train)
+    if (times[s] > 0 && SegmentOp(schedule.segments[index][s]).getKind() == StepKind::train) {
       countWork(role.segments[s], times[s], report.work);
+      countTied(schedule, index, s, times[s], report.tiedGradients);
+    }
   report.peak = measurePeak(schedule, index, kinds);
   report.lowerBound = report.peak.bytes;
   report.arena = role.arena >= 0 ? role.arena : schedule::planMemory(role).arena;
@@ -215,7 +264,7 @@ MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module) {
     if (role.peak.bytes > report.peak.bytes)
       report.peak = role.peak;
     if (index == 0)
-      report.work = role.work;
+      std::tie(report.work, report.tiedGradients) = std::tie(role.work, role.tiedGradients);
     joinCollectives(report.collectives, role.collectives);
     joinCollectives(report.evaluateCollectives, role.evaluateCollectives);
   }

@@ -49,6 +49,14 @@ struct MemoryPeak {
   std::vector<LiveBuffer> buffers;              ///< the largest first
 };
 
+/// A storage whose gradients are reduced for each of several uses of a parameter (`tied-gradients=each` of fsdp-partition).
+struct TiedGradient {
+  std::string unit;
+  int64_t reductions = 0; ///< of the storage in a run of the segment that has most of them
+  int64_t doubled = 0;    ///< bytes that come to a rank in a training step by all of these but the first
+  int64_t memory = 0;     ///< the gradients as a whole: what `once` keeps from the first use to the last, at most
+};
+
 /// Memory in bytes per rank, the maximum over roles, read off a scheduled module.
 struct MemoryReport {
   std::string mesh; ///< as in `fsdp=4`
@@ -67,6 +75,7 @@ struct MemoryReport {
   int64_t replicatedParameters = 0, replicatedGradients = 0, replicatedOptimizer = 0;
   std::vector<CollectiveCount> collectives;         ///< of a training step
   std::vector<CollectiveCount> evaluateCollectives; ///< of an evaluation step
+  std::vector<TiedGradient> tiedGradients;          ///< of the first role
   std::vector<WorkCount> work; ///< of a training step, in the order of the first launch; of the first role
 
   llvm::json::Value toJSON() const;

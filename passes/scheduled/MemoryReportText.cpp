@@ -42,6 +42,16 @@ static llvm::json::Array toJSON(const std::vector<WorkCount> &work) {
   return array;
 }
 
+static llvm::json::Array toJSON(const std::vector<TiedGradient> &tied) {
+  llvm::json::Array array;
+  for (const TiedGradient &gradient : tied)
+    array.push_back(llvm::json::Object{{"unit", gradient.unit},
+                                       {"reductions", gradient.reductions},
+                                       {"doubled_bytes", gradient.doubled},
+                                       {"once_memory", gradient.memory}});
+  return array;
+}
+
 static llvm::json::Object toJSON(const MemoryPeak &peak) {
   llvm::json::Array buffers;
   for (const LiveBuffer &buffer : peak.buffers)
@@ -74,6 +84,7 @@ llvm::json::Value MemoryReport::toJSON() const {
       {"peak", ::toJSON(peak)},
       {"collectives", ::toJSON(collectives)},
       {"evaluate_collectives", ::toJSON(evaluateCollectives)},
+      {"tied_gradients", ::toJSON(tiedGradients)},
       {"work", ::toJSON(work)},
   };
   for (int kind = 0; kind < kBufferKinds; ++kind)
@@ -275,6 +286,10 @@ void MemoryReport::print(llvm::raw_ostream &os) const {
       shorten(persistent) + " persistent, " + shorten(transient) + " transient");
   row("lower bound", "", lowerBound, "of the arena, for this schedule");
   printPeak(peak, arena, os);
+  size_t kindWidth = 15;
+  for (const auto *counts : {&collectives, &evaluateCollectives})
+    for (const CollectiveCount &call : *counts)
+      kindWidth = std::max(kindWidth, call.kind.size() + 1);
   for (auto [title, counts] :
        {std::make_pair("collectives of a training step", &collectives),
         std::make_pair("collectives of an evaluation step", &evaluateCollectives)}) {
@@ -282,8 +297,16 @@ void MemoryReport::print(llvm::raw_ostream &os) const {
       continue;
     os << title << "\n";
     for (const CollectiveCount &call : *counts)
-      os << llvm::formatv("  {0,4} x {1,-15}over {2}, {3} bytes per call, {4} received\n", call.count, call.kind,
-                          llvm::join(call.axes, ", "), group(call.bytes), group(call.received));
+      os << llvm::formatv("  {0,4} x {1}over {2}, {3} bytes per call, {4} received\n", call.count,
+                          call.kind + std::string(kindWidth - call.kind.size(), ' '), llvm::join(call.axes, ", "), group(call.bytes),
+                          group(call.received));
     printReceived(*counts, os);
+    if (counts != &collectives)
+      continue;
+    for (const TiedGradient &tied : tiedGradients)
+      os << llvm::formatv("  {0,16} {1,10}  of these because unit {2} is reduced {3} times\n"
+                          "  {4,16} {5,10}  more memory, at most, with --tied-gradients=once\n",
+                          group(tied.doubled), shorten(tied.doubled), tied.unit, tied.reductions, group(tied.memory),
+                          shorten(tied.memory));
   }
 }

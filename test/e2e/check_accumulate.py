@@ -10,6 +10,7 @@ whole batch. The emulated CUDA program and the report say the same.
 import json
 import pathlib
 import random
+import re
 import sys
 
 import emulated
@@ -86,6 +87,29 @@ def check_counts(folder):
         sys.exit(f"accumulate: got the collectives {counts}")
 
 
+def check_constraints(folder):
+    """Constraints that gather samples, or split them otherwise than they are loaded: microbatches split them all the same."""
+    options = [option for option in MLP if not option.startswith(("--in", "--hidden", "--classes", "--batch"))]
+    text = training.run([training.tool("mlp"), *MLP[:3], "--batch=8", "--emit=model"]).stdout
+    spec = '<@mesh, [{"data"}, {"fsdp", ?}]>'
+    for value, name in (("%fc1.relu_2", "%held"), ("%head.einsum", "%logits")):
+        kind = re.search(rf"{re.escape(value)} = .*(tensor<8x\d+xf32>) loc", text).group(1)
+        made = re.search(rf"\n *{re.escape(value)} = .*", text)
+        rest = text[made.end():].replace(f"{value},", f"{name},")
+        text = text[:made.end()] + f"\n{name} = fsdp.constraint {value} {spec} : {kind}" + rest
+        spec = "<@mesh, [{}, {}]>"
+    model = folder / "constraints.mlir"
+    model.write_text(text.replace("module @mlp {", "module @mlp {\nfsdp.mesh @mesh <[\"data\"=2, \"fsdp\"=2]>", 1))
+    data, init = training.GOLDEN / "mlp" / "data.safetensors", training.GOLDEN / "mlp" / "init.safetensors"
+    logs = []
+    for mesh, count in (("data=1,fsdp=1", 1), ("data=2,fsdp=2", 2)):
+        program = folder / f"constraints-{count}"
+        training.run([training.tool("fsdpc"), model, *options, f"--mesh={mesh}", f"--accumulate={count}", "-o", program])
+        logs.append(training.train(program, f"{program.name}-run", STEPS, init, data))
+    training.compare_log(logs[1][0], logs[0][0], "--loss=2e-6", "--grad_norm=2e-5", "--accuracy=0", f"--steps={STEPS}")
+    training.compare_weights(logs[1][1], logs[0][1], "--absolute=1e-5")
+
+
 def check_dropout(folder):
     """The masks of a microbatch are those of its samples in the whole batch."""
     data, weights = dataset(folder), initial(folder)
@@ -125,6 +149,7 @@ def main(scratch):
     folder.mkdir(parents=True, exist_ok=True)
     check_counts(folder)
     check_mlp(folder)
+    check_constraints(folder)
     check_dropout(folder)
     check_gpt2(folder)
 

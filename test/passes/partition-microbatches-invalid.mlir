@@ -77,7 +77,7 @@ fsdp.param @scale : tensor<3xf32> unit "layer" init <constant, 1.0>
 fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
   %x = fsdp.input "x" sample_dim 0 : tensor<4x2x3xf32>
   %scale = fsdp.read @scale : tensor<3xf32>
-  // expected-error @below {{'nn.rearrange' needs all samples of 'fsdp.input' at once, but with gradient accumulation a step computes them in 2 microbatches, one after another; where dimensions are merged, put samples first and use a batch that ranks and microbatches divide, or train without accumulation}}
+  // expected-error @below {{'nn.rearrange' needs all samples of 'fsdp.input' at once, but with gradient accumulation a step computes them in 2 microbatches, one after another; put samples first where dimensions are merged and use a batch that ranks and microbatches divide, or train without accumulation}}
   %rows = nn.rearrange "b s o -> (s b) o" %x : tensor<4x2x3xf32> -> tensor<8x3xf32>
   %z = nn.einsum "ro,o->ro" %rows, %scale : (tensor<8x3xf32>, tensor<3xf32>) -> tensor<8x3xf32>
   // expected-warning @below {{evaluation uses full batches only}}
@@ -98,5 +98,43 @@ fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
   %y = nn.einsum "bi,i->b" %x, %scale : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2xf32>
   %sum = nn.reduce sum "b ->" %y : tensor<2xf32> -> tensor<f64>
   %count = arith.constant dense<2.0> : tensor<f64>
+  fsdp.loss %sum over %count
+}
+
+// -----
+
+// Ranks exchange the samples of a microbatch only where all have as many.
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @scale : tensor<3xf32> unit "layer" init <constant, 1.0>
+fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
+  %x = fsdp.input "x" sample_dim 0 : tensor<7x3xf32>
+  %scale = fsdp.read @scale : tensor<3xf32>
+  // expected-warning @below {{'nn.einsum' needs all of 'fsdp.input' on every rank}}
+  // expected-error @below {{'nn.einsum' needs all samples of 'fsdp.input' at once, but with gradient accumulation a step computes them in 2 microbatches, one after another; put samples first where dimensions are merged and use a batch that ranks and microbatches divide, or train without accumulation}}
+  %y = nn.einsum "bi,i->bi" %x, %scale : (tensor<7x3xf32>, tensor<3xf32>) -> tensor<7x3xf32>
+  %whole = fsdp.constraint %y <@mesh, [{}, {}]> : tensor<7x3xf32>
+  %sum = nn.reduce sum "b i ->" %whole : tensor<7x3xf32> -> tensor<f64>
+  %count = arith.constant dense<7.0> : tensor<f64>
+  fsdp.loss %sum over %count
+}
+
+// -----
+
+// And where microbatches are of whole samples: of 8 rows that are 2 samples, each of 2 microbatches on 2 ranks has half a sample a rank.
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.param @scale : tensor<3xf32> unit "layer" init <constant, 1.0>
+fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
+  %x = fsdp.input "x" sample_dim 0 : tensor<8x3xf32>
+  %scale = fsdp.read @scale : tensor<3xf32>
+  // expected-warning @below {{'nn.einsum' needs all of 'fsdp.input' on every rank}}
+  // expected-error @below {{'nn.einsum' needs all samples of 'fsdp.input' at once}}
+  %y = nn.einsum "bi,i->bi" %x, %scale : (tensor<8x3xf32>, tensor<3xf32>) -> tensor<8x3xf32>
+  %whole = fsdp.constraint %y <@mesh, [{}, {}]> : tensor<8x3xf32>
+  %samples = nn.rearrange "(b s) i -> b s i" %whole {s = 4} : tensor<8x3xf32> -> tensor<2x4x3xf32>
+  // expected-warning @below {{evaluation uses full batches only}}
+  %means = nn.reduce mean "b s i -> b i" %samples : tensor<2x4x3xf32> -> tensor<2x3xf32>
+  %square = arith.mulf %means, %means : tensor<2x3xf32>
+  %sum = nn.reduce sum "b i ->" %square : tensor<2x3xf32> -> tensor<f64>
+  %count = arith.constant dense<8.0> : tensor<f64>
   fsdp.loss %sum over %count
 }

@@ -6,6 +6,8 @@
 // RUN: fsdp-opt %t/samples.mlir --fsdp-propagate=accumulate=2 -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=MICROBATCHES
 // RUN: fsdp-opt %t/gradient.mlir --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=GRADIENT
 // RUN: fsdp-opt %t/padding.mlir --fsdp-shard-parameters --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=PADDING
+// RUN: fsdp-opt %t/weights.mlir --fsdp-shard-parameters --fsdp-differentiate --fsdp-apply-optimizer --fsdp-propagate -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=WEIGHTS
+// RUN: fsdp-opt %t/weights.mlir --fsdp-to-global=precision=bf16 -o /dev/null 2>&1 | %{plain} | FileCheck %s --check-prefix=CASTS
 
 //--- contradiction.mlir
 // CONTRADICTION: contradiction.mlir:8:8: warning: asks for dimension 1 of 'x' over 'a', another constraint for the same over 'b': it is moved from one to the other; ask for one of them
@@ -78,4 +80,33 @@ fsdp.param @v : tensor<5xf32> unit "u" init <normal, 0.5> split [["tensor"]]
 fsdp.step @evaluate evaluate {
   %w = fsdp.read @w : tensor<5x3xf32>
   %v = fsdp.read @v : tensor<5xf32>
+}
+
+//--- weights.mlir
+// That weights which the user splits are gathered is no remedy, be they split by the model or by a constraint; of others it is one.
+// WEIGHTS-NOT: constrain(
+// WEIGHTS: weights.mlir:18:11: warning: 'nn.slice' needs all of 'w' on every rank, which gathers 48 bytes over 'tensor'; parameter 'w' is split so by the model, a constraint or --shard: keep 'tensor' off the other operands and the results of 'nn.slice', or split the parameter along another dimension
+// WEIGHTS-NOT: constrain(
+// WEIGHTS: weights.mlir:21:12: warning: 'nn.slice' needs all of 'v' on every rank, which gathers 48 bytes over 'tensor'; parameter 'v' is split so by the model
+// WEIGHTS-NOT: constrain(
+// Behind casts too.
+// CASTS-NOT: constrain(
+// CASTS: parameter 'w' is split so by the model
+// CASTS: parameter 'v' is split so by the model
+// CASTS-NOT: constrain(
+fsdp.mesh @mesh <["fsdp"=1, "tensor"=2]>
+fsdp.param @w : tensor<3x8xf32> unit "u" init <normal, 0.5> split [[], ["tensor"]]
+fsdp.param @v : tensor<3x8xf32> unit "u" init <normal, 0.5>
+fsdp.step @train train optimizer <sgd, lr = 0.1> {
+  %x = fsdp.input "x" sample_dim 0 : tensor<4x3xf32>
+  %w = fsdp.read @w : tensor<3x8xf32> loc("w")
+  %part = nn.slice %w dim 1 start 3 : tensor<3x8xf32> -> tensor<3x5xf32>
+  %v = fsdp.read @v : tensor<3x8xf32> loc("v.read")
+  %held = fsdp.constraint %v <@mesh, [{}, {"tensor"}]> : tensor<3x8xf32> loc("v")
+  %other = nn.slice %held dim 1 start 3 : tensor<3x8xf32> -> tensor<3x5xf32>
+  %both = arith.addf %part, %other : tensor<3x5xf32>
+  %y = nn.einsum "bi,io->bo" %x, %both : (tensor<4x3xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>
+  %sum = nn.reduce sum "b o ->" %y : tensor<4x5xf32> -> tensor<f64>
+  %count = arith.constant dense<20.0> : tensor<f64>
+  fsdp.loss %sum over %count
 }

@@ -196,6 +196,9 @@ static void declareDistribution(CLI::App &app, Options &o) {
   choice("--accumulate-reduce", o.pipeline.accumulateReduce,
          "which microbatches reduce gradients; auto: each, of replicated parameters last",
          {"auto", "each", "last"});
+  choice("--tied-gradients", o.pipeline.tiedGradients,
+         "how often the unit of a tied weight reduces its gradients: for each use, or once, which keeps whole gradients longer",
+         {"each", "once"});
   cli::add(group, "--defer-updates", "on|off",
            "whether updates overlap with the forward pass of the next step",
            [&o](const std::string &text) {

@@ -64,10 +64,10 @@ static void collectTerms(Value gradient, SmallVectorImpl<Value> &terms,
 /// A parameter that is used far apart (a tied weight) has a gradient whose terms come far apart.
 /// Each run of terms of one unit, with no gradient of another unit in between, is then reduced on
 /// its own, and the shards are added: no whole gradient lives from the first to the last. The same
-/// runs as those of gathers (see GatherPlan).
+/// runs as those of gathers (see GatherPlan). Each reduces the whole unit: with TiedGradients::once there are no runs.
 void StepPartitioner::splitIntoParts(Reduction &reduction) {
   Storage *storage = reduction.storage;
-  if (storage->placement.getKind() != StorageKind::flat)
+  if (storage->placement.getKind() != StorageKind::flat || tiedGradients == TiedGradients::once)
     return;
   struct Term {
     Value value;

@@ -15,6 +15,11 @@ IntegerAttr StepPartitioner::takeMicrobatches(SmallVectorImpl<StringAttr> &axes)
   return builder.getI64IntegerAttr(mesh.getAxisSize(kMicrobatchAxis));
 }
 
+void StepPartitioner::verifyLoaded(Operation *op, ArrayRef<StringAttr> axes) {
+  if (std::optional<AxisList> load = shardings.getLoadAxes(); !load || ArrayRef<StringAttr>(*load) != axes)
+    values.refuseMicrobatches(op->getOperand(0), op);
+}
+
 void StepPartitioner::convertInput(InputOp input) {
   ShardingAttr sharding = shardings.lookup(input.getResult());
   int64_t dim = input.getSampleDim();
@@ -136,13 +141,14 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
 //===----------------------------------------------------------------------===//
 
 /// Says which part of the whole tensor `op` has, so that its draws go by the global index.
-void StepPartitioner::localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sharding) {
+void StepPartitioner::localizeDraws(DropoutOp global, DropoutOp op, RankedTensorType whole, ShardingAttr sharding) {
   SmallVector<Attribute> over;
   bool isSplit = false;
   for (int64_t dim = 0; dim < whole.getRank(); ++dim) {
     SmallVector<StringAttr> axes = sharding.getAxes(dim);
     isSplit |= !axes.empty();
     if (IntegerAttr microbatches = takeMicrobatches(axes)) {
+      verifyLoaded(global, axes);
       op.setMicrobatchesAttr(microbatches);
       op.setAlong(dim);
     }
@@ -155,11 +161,12 @@ void StepPartitioner::localizeDraws(DropoutOp op, RankedTensorType whole, Shardi
 }
 
 /// Says which part of the samples `op` has. What it leaves needs no other mask.
-void StepPartitioner::localizeSamples(MaskSamplesOp op, int64_t size, ShardingAttr sharding) {
+void StepPartitioner::localizeSamples(MaskSamplesOp global, MaskSamplesOp op, int64_t size, ShardingAttr sharding) {
   int64_t dim = op.getDim();
   SmallVector<StringAttr> axes = sharding.getAxes(dim);
   if (takeMicrobatches(axes)) {
     // Of its own samples: which microbatch it is, is not known before it runs.
+    verifyLoaded(global, axes);
     int64_t batch = size / static_cast<int64_t>(op.getRows());
     op.getCountMutable().set(values.samplesOfMicrobatch(batch, axes, /*counted=*/true, op.getLoc()));
   } else if (!axes.empty()) {
@@ -220,10 +227,10 @@ void StepPartitioner::convertCompute(Operation *op) {
     parts.push_back(mesh.getSize(split.getAxes(factor)));
   cast<nn::ShardingRuleOpInterface>(local).setLocalSizes(rule, parts);
   if (auto dropout = dyn_cast<DropoutOp>(local))
-    localizeDraws(dropout, cast<RankedTensorType>(op->getResult(0).getType()),
+    localizeDraws(cast<DropoutOp>(op), dropout, cast<RankedTensorType>(op->getResult(0).getType()),
                   shardings.lookup(op->getResult(0)));
   if (auto mask = dyn_cast<MaskSamplesOp>(local))
-    localizeSamples(mask, cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(mask.getDim()),
+    localizeSamples(cast<MaskSamplesOp>(op), mask, cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(mask.getDim()),
                     shardings.lookup(op->getResult(0)));
   builder.insert(local);
 

@@ -73,8 +73,12 @@ public:
   Value shardSize(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
   /// Which is the first of them.
   Value shardOffset(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
+  /// Microbatches are of whole samples (StepShardings::hasWholeSamples): ranks may exchange those of one microbatch.
+  bool hasWholeSamples = false;
   /// Partial sums are scattered over ranks in each microbatch, and the parts added up; else the other way round.
   bool scatterEach = false;
+  /// Refuses `global`, which would have to move between microbatches.
+  void refuseMicrobatches(Value global, Operation *consumer);
   /// False after a diagnostic: an op needs a value of several microbatches at once.
   bool succeeded() const { return !failed; }
 
@@ -96,7 +100,7 @@ private:
 
   // Reshard.cpp
   FailureOr<LocalValue> reduced(Value global, LocalValue local, const DimAxes &wanted);
-  void refuseMicrobatches(Value global, Operation *consumer);
+  bool movesMicrobatches(Value global, ShardingAttr from, const DimAxes &wanted) const;
   SmallVector<StringAttr> rankAxes() const;
   reshard::Problem problemOf(Value global, const LocalValue &local, const DimAxes &wanted) const;
   Operation *buildPermute(const reshard::Step &step, RankedTensorType type, Value value, Location loc);

@@ -35,7 +35,6 @@ void LocalValues::remark(Operation *consumer, Value global, Operation *collectiv
   diag << "] of " << interface.getBytes() << " bytes";
 }
 
-/// Refuses `global`, which would have to move between microbatches.
 void LocalValues::refuseMicrobatches(Value global, Operation *consumer) {
   // A move that propagation has inserted is made for an op.
   if (isa<ReshardOp>(consumer) && !consumer->use_empty())
@@ -50,7 +49,7 @@ void LocalValues::refuseMicrobatches(Value global, Operation *consumer) {
                           << nameOf(global)
                           << "' at once, but with gradient accumulation a step computes them in "
                           << mesh.getAxisSize(kMicrobatchAxis)
-                          << " microbatches, one after another; where dimensions are merged, put samples first "
+                          << " microbatches, one after another; put samples first where dimensions are merged "
                              "and use a batch that ranks and microbatches divide, or train without accumulation";
   failed = true;
 }
@@ -161,11 +160,23 @@ Operation *LocalValues::buildStep(const reshard::Step &step, Value value, Locati
   llvm_unreachable("unknown kind of step");
 }
 
-/// True where a dimension of `global` is split over microbatches in one of the shardings, and otherwise in the other.
-static bool movesMicrobatches(ShardingAttr from, const DimAxes &wanted) {
+/// The axes of a dimension that part it before microbatches do, and theirs.
+static ArrayRef<StringAttr> uptoMicrobatches(ArrayRef<StringAttr> axes) {
+  return axes.take_front(llvm::find(axes, kMicrobatchAxis) - axes.begin() + 1);
+}
+
+/// True where the way from `from` to `wanted` takes elements of several microbatches: other dimensions are split over them; or ranks
+/// that exchange samples have parts of samples, or padding, among those of one microbatch.
+bool LocalValues::movesMicrobatches(Value global, ShardingAttr from, const DimAxes &wanted) const {
   for (auto [dim, to] : llvm::enumerate(wanted)) {
     SmallVector<StringAttr> has = from.getAxes(dim);
-    if ((llvm::is_contained(has, kMicrobatchAxis) || llvm::is_contained(to, kMicrobatchAxis)) && has != to)
+    const bool isSplit = llvm::is_contained(has, kMicrobatchAxis), staysSplit = llvm::is_contained(to, kMicrobatchAxis);
+    if (has == to || (!isSplit && !staysSplit))
+      continue;
+    const int64_t size = padded.lookup(global)[dim];
+    if (!isSplit || !staysSplit || size % mesh.getSize(has) != 0 || size % mesh.getSize(to) != 0)
+      return true;
+    if (!hasWholeSamples && uptoMicrobatches(has) != uptoMicrobatches(to))
       return true;
   }
   return false;
@@ -219,7 +230,7 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
   DimAxes axes;
   for (int64_t dim = 0; dim < wanted.getRank(); ++dim)
     axes.push_back(wanted.getAxes(dim));
-  if (movesMicrobatches(local.sharding, axes)) {
+  if (movesMicrobatches(global, local.sharding, axes)) {
     refuseMicrobatches(global, consumer);
     // The step is refused; what follows has a value of the right type.
     RankedTensorType type = localType(global, wanted);
@@ -262,7 +273,7 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
   reshard::Problem problem = problemOf(global, local, axes);
   const reshard::Plan *plan = &solver.solve(problem);
   for (const LocalValue &other : known[global]) {
-    if (!other.sharding.getUnreduced().empty() || movesMicrobatches(other.sharding, axes))
+    if (!other.sharding.getUnreduced().empty() || movesMicrobatches(global, other.sharding, axes))
       continue;
     const reshard::Plan &next = solver.solve(problemOf(global, other, axes));
     if (std::pair(next.bytes, next.steps.size()) < std::pair(plan->bytes, plan->steps.size())) {

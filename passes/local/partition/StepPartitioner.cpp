@@ -8,11 +8,13 @@ using namespace mlir::fsdp;
 
 StepPartitioner::StepPartitioner(StepOp step, const StepShardings &shardings, const PaddedShapes &padded,
                                  const StorageLayout &layout, AccumulateReduce accumulateReduce,
-                                 OpBuilder &builder)
+                                 TiedGradients tiedGradients, OpBuilder &builder)
     : step(step), mesh(getMesh(step)), shardings(shardings), padded(padded), layout(layout),
-      accumulateReduce(accumulateReduce), builder(builder),
+      accumulateReduce(accumulateReduce), tiedGradients(tiedGradients), builder(builder),
       values(builder, mesh, FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr()), padded),
-      plan(step, layout) {}
+      plan(step, layout) {
+  values.hasWholeSamples = shardings.hasWholeSamples();
+}
 
 Location StepPartitioner::nameLoc(Storage *storage, StringRef suffix, Location loc) const {
   std::string name = (storage->op.getSymName() + "." + suffix).str();

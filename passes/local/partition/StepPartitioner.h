@@ -14,6 +14,9 @@ namespace mlir::fsdp {
 /// The microbatches in which gradients are reduced over ranks; `automatic`: each for storages that are
 /// split, the last one for replicated ones.
 enum class AccumulateReduce { automatic, each, last };
+/// How often the unit of a parameter that is used several times, far apart, is reduced: for each use, or once, when all terms of
+/// the gradient are added up.
+enum class TiedGradients { each, once };
 
 /// Builds the segment of one step. The ops of the step are taken in order; what an op needs (a
 /// gathered parameter, a value in another sharding) is made right before it, and gradients are
@@ -22,7 +25,7 @@ class StepPartitioner {
 public:
   /// Ops are built at `builder`, which stands in the segment.
   StepPartitioner(StepOp step, const StepShardings &shardings, const PaddedShapes &padded, const StorageLayout &layout,
-                  AccumulateReduce accumulateReduce, OpBuilder &builder);
+                  AccumulateReduce accumulateReduce, TiedGradients tiedGradients, OpBuilder &builder);
 
   LogicalResult run();
 
@@ -50,8 +53,11 @@ private:
   // LocalOps.cpp: compute.
   IntegerAttr takeMicrobatches(SmallVectorImpl<StringAttr> &axes) const;
   void convertInput(InputOp input);
-  void localizeSamples(MaskSamplesOp op, int64_t size, ShardingAttr sharding);
-  void localizeDraws(DropoutOp op, RankedTensorType whole, ShardingAttr sharding);
+  /// Refuses `op`, for which it matters which samples a rank has in a microbatch, where these, over `axes` of ranks, are not
+  /// those that the rank loads.
+  void verifyLoaded(Operation *op, ArrayRef<StringAttr> axes);
+  void localizeSamples(MaskSamplesOp global, MaskSamplesOp op, int64_t size, ShardingAttr sharding);
+  void localizeDraws(DropoutOp global, DropoutOp op, RankedTensorType whole, ShardingAttr sharding);
   void convertCompute(Operation *op);
   /// Replaces `op`, split along its factor `factor`, by what it says that a rank computes (SplitOpInterface).
   void convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor, const OpSplit &split,
@@ -110,6 +116,7 @@ private:
   const PaddedShapes &padded;
   const StorageLayout &layout;
   AccumulateReduce accumulateReduce;
+  TiedGradients tiedGradients;
   OpBuilder &builder;
   LocalValues values;
   GatherPlan plan;

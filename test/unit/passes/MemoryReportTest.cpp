@@ -114,6 +114,15 @@ TEST_F(MemoryReportTest, WritesJsonAndATable) {
   EXPECT_EQ(call.getInteger("count"), 3);
   EXPECT_EQ((*call.getArray("axes"))[0].getAsString(), "fsdp");
 
+  // The longest kind has room; the others are aligned with it.
+  MemoryReport permuted = report;
+  permuted.collectives.push_back({"collective_permute", {"fsdp"}, 8, 8, 1});
+  std::string wide;
+  llvm::raw_string_ostream wideStream(wide);
+  permuted.print(wideStream);
+  EXPECT_NE(wide.find("     3 x all_gather         over fsdp, 80 bytes per call, 64 received\n"), std::string::npos) << wide;
+  EXPECT_NE(wide.find("     1 x collective_permute over fsdp, 8 bytes per call, 8 received\n"), std::string::npos) << wide;
+
   report.arena = 1234567;
   std::string table;
   llvm::raw_string_ostream os(table);

@@ -83,11 +83,11 @@ TEST_F(Product, PrioritiesComeOneAfterTheOther) {
 
 TEST_F(Product, WhatIsRefusedIsCut) {
   problem.values[0].sharding = sharding({{{a, b}}, {}});
-  problem.admits = [](int value, int, const AxisList &axes) {
+  problem.admits = [](int value, int, const AxisList &axes, const Sharding &) {
     return value != 2 || axes.size() < 2;
   };
   EXPECT_EQ(solve(2), "[a+?, ?]");
-  problem.admits = [](int, int, const AxisList &) { return false; };
+  problem.admits = [](int, int, const AxisList &, const Sharding &) { return false; };
   EXPECT_EQ(solve(2), "[?, ?]");
 }
 
