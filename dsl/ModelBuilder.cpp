@@ -123,7 +123,7 @@ void ModelBuilder::check(llvm::function_ref<LogicalResult()> verify, const std::
     return success();
   });
   if (failed(verify()))
-    throw ModelError(where, what + ": " + ir::inWordsOfModel(message));
+    throw ModelError(where, what + ": " + ir::inWordsOfModel(message, &context));
 }
 
 Tensor ModelBuilder::create(const std::string &what, llvm::ArrayRef<Tensor> operands, Where where,
@@ -151,7 +151,7 @@ Tensor ModelBuilder::create(const std::string &what, llvm::ArrayRef<Tensor> oper
   });
   Value value = build(builder, location(label, where));
   if (!value || failed(mlir::verify(value.getDefiningOp())))
-    fail(what, operands, where, ir::inWordsOfModel(message));
+    fail(what, operands, where, ir::inWordsOfModel(message, &context));
   return wrap(value, label, origin);
 }
 

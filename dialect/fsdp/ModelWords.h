@@ -18,7 +18,7 @@ namespace mlir::fsdp {
 std::string inWordsOfModel(StringRef message, Location location);
 
 /// The same for an operation whose message begins with what the model calls it.
-std::string inWordsOfModel(StringRef message);
+std::string inWordsOfModel(StringRef message, MLIRContext *context);
 
 } // namespace mlir::fsdp
 

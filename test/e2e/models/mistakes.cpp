@@ -30,6 +30,8 @@ int main(int argc, char **argv) {
       model.metric("restart", mean(y));
     if (mistake == 6)
       y = gelu(y);
+    if (mistake == 7) // called like an op, which messages must leave alone
+      model.unit("nn").parameter("softmax", {6}, zeros());
     model.loss(mean(square(y)));
   });
 }
