@@ -12,7 +12,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "tools/output/OutputFile.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
@@ -30,15 +29,6 @@ Context::Context() {
 }
 
 Context::~Context() = default;
-
-/// Whether all of `content` is characters: UTF-8 without those that control a terminal.
-static bool isText(llvm::StringRef content) {
-  const auto *next = reinterpret_cast<const llvm::UTF8 *>(content.begin());
-  return llvm::isLegalUTF8String(&next, reinterpret_cast<const llvm::UTF8 *>(content.end())) &&
-         llvm::none_of(content, [](char c) {
-           return c == 0x7f || (static_cast<unsigned char>(c) < 0x20 && !llvm::isSpace(c));
-         });
-}
 
 OwningOpRef<ModuleOp> readModel(Context &context, const std::string &path) {
   if (llvm::Error error = checkInput(path))

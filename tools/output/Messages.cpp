@@ -46,6 +46,14 @@ std::string printableMessage(llvm::StringRef message) {
          escapeControls(message.take_back(kept));
 }
 
+bool isText(llvm::StringRef content) {
+  const auto *next = reinterpret_cast<const llvm::UTF8 *>(content.begin());
+  return llvm::isLegalUTF8String(&next, reinterpret_cast<const llvm::UTF8 *>(content.end())) &&
+         llvm::none_of(content, [](char c) {
+           return c == 0x7f || (static_cast<unsigned char>(c) < 0x20 && !llvm::isSpace(c));
+         });
+}
+
 static llvm::StringRef nameOf(DiagnosticSeverity severity) {
   switch (severity) {
   case DiagnosticSeverity::Note:

@@ -18,6 +18,9 @@ namespace fsdpc {
 /// message of more than 4000 bytes the beginning and the end.
 std::string printableMessage(llvm::StringRef message);
 
+/// Whether all of `content` is characters: UTF-8 without those that control a terminal. A diagnostic shows lines of it.
+bool isText(llvm::StringRef content);
+
 /// Prints the diagnostics of a context, with the line of the source that they are about where it is short
 /// enough to read. Remarks have one line each.
 class DiagnosticPrinter : public mlir::SourceMgrDiagnosticHandler {
