@@ -33,15 +33,18 @@ static SmallVector<RecordedRange> rangesOf(const ScheduledProgram &program, Valu
   return ranges;
 }
 
-/// Puts those of `ranges` that `called` has first, in its order, and the rest behind them.
-static SmallVector<RecordedRange> inOrderOf(SmallVector<RecordedRange> ranges, ArrayRef<RecordedRange> called) {
-  SmallVector<RecordedRange> ordered;
-  for (RecordedRange range : called)
-    if (auto *found = llvm::find(ranges, range); found != ranges.end()) {
-      ordered.push_back(range);
-      ranges.erase(found);
-    }
-  ordered.append(ranges);
+/// Puts those of `ranges` that `called` has first, in its order and as often (the sides of a product may be one
+/// operand), and the rest behind them.
+static SmallVector<RecordedRange> inOrderOf(ArrayRef<RecordedRange> ranges, ArrayRef<RecordedRange> called) {
+  SmallVector<RecordedRange> ordered, rest(ranges);
+  for (RecordedRange range : called) {
+    if (!llvm::is_contained(ranges, range))
+      continue;
+    ordered.push_back(range);
+    if (auto *found = llvm::find(rest, range); found != rest.end())
+      rest.erase(found);
+  }
+  ordered.append(rest);
   return ordered;
 }
 

@@ -90,9 +90,27 @@ TEST_P(RecordTest, AnOperandThatACallDropsStaysInTheRecord) {
 TEST_P(RecordTest, WhatACallAddsIsNoOperand) {
   forEachLaunch([&](const ScheduledProgram &program, LaunchOp launch, const Call &call) {
     Call more = call;
-    more.reads.push_back(program.shardOf(program.storages.front(), StorageOp::parameter));
-    more.writes.push_back(more.reads.back());
+    const Value added = program.shardOf(program.storages.front(), StorageOp::parameter);
+    if (llvm::is_contained(launch.getIns(), added) || llvm::is_contained(launch.getOuts(), added))
+      return;
+    more.reads.push_back(added);
+    more.writes.push_back(added);
     EXPECT_EQ(lineOf(program, launch, more), lineOf(program, launch, call)) << launch.getName().str();
+  });
+}
+
+TEST_P(RecordTest, AnOperandInThePlaceOfAnotherDoesNotHideIt) {
+  forEachLaunch([&](const ScheduledProgram &program, LaunchOp launch, const Call &call) {
+    const auto whole = rangesIn(lineOf(program, launch, call));
+    for (size_t i = 1; i < call.reads.size(); ++i) {
+      Call other = call;
+      other.reads[i] = other.reads[0];
+      const auto lists = rangesIn(lineOf(program, launch, other));
+      for (const std::string &range : whole[0])
+        EXPECT_GT(lists[0].count(range), 0u) << launch.getName().str();
+      if (whole[0].size() == call.reads.size() && call.reads[i] != call.reads[0])
+        EXPECT_NE(lists[0], whole[0]) << launch.getName().str();
+    }
   });
 }
 
