@@ -51,6 +51,10 @@ private:
   /// Reads or writes `buffer` and passes it on.
   void read(Value buffer);
   void write(Value buffer);
+  /// Passes on the place behind the step state that the runtime's function `place` gives.
+  void note(std::string place) {
+    call.arguments.push_back({CallArgument::noted, launch.getStepState(), std::move(place)});
+  }
   void pass(std::string text) {
     call.arguments.push_back({CallArgument::constant, {}, std::move(text)});
   }
@@ -536,6 +540,7 @@ LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
     call.arguments.push_back({CallArgument::absent, {}, "scale"});
   read(source(op.getOk()));
   read(launch.getStepState());
+  note(isDeferred(op) ? "deferredBadGradient" : "badGradient");
   for (Value result : after)
     call.writes.push_back(target(result));
   return success();
@@ -547,6 +552,7 @@ LogicalResult CallFinder::advance(AdvanceOp op) {
     return failure();
   read(launch.getStepState());
   read(source(op.getOk()));
+  note("badGradients");
   call.writes.push_back(launch.getStepState());
   return success();
 }

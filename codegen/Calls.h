@@ -2,8 +2,8 @@
 //
 // For each kind of launch the function of the runtime, its arguments, and what it reads and writes:
 // stated once for all targets, which differ in how they spell it (codegen/Target.h). The emitted
-// programs and the record of launches all come from it; that the runtime does as it says is what
-// comparing them shows.
+// programs come from it. That they pass every operand of a launch, and that the runtime reads and writes
+// no other, is what comparing their record with that of the IR shows (codegen/EmitRecord.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +20,7 @@ struct CallArgument {
     constant, ///< `text`: a shape, a number, an enumerator
     read,     ///< `buffer`
     written,  ///< `buffer`
+    noted,    ///< what updates note, behind the state in `buffer`; `text` is the runtime's function that gives its place
     storage,  ///< what the optimizer updates; `text` is the expression of its table
     absent,   ///< no buffer where other calls have one; `text` is its name
   } kind;
@@ -37,9 +38,9 @@ struct CallTile {
 struct Call {
   /// The function's name, which all targets have in common; empty for a generated kernel.
   StringRef function;
-  /// In order. What is updated in place stands here as read and in `writes`.
+  /// In order. What is updated in place stands here as read and in `writes`; what is noted is read and written.
   std::vector<CallArgument> arguments;
-  /// Buffers in the order in which the record of a launch lists them.
+  /// Buffers in the order in which the runtime's function takes them.
   SmallVector<Value> reads, writes;
   /// The kind of a collective and its axes.
   StringRef collective;

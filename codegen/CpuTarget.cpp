@@ -66,7 +66,8 @@ void CpuTarget::launch(const SpelledLaunch &launch, const KernelTable &kernels,
     items.push_back(program.names.communicator(op.getStreamAttr(), call.over));
   }
   for (const CallArgument &argument : call.arguments)
-    items.push_back(argument.buffer                         ? launch.slice(argument.buffer)
+    items.push_back(argument.kind == CallArgument::noted    ? argument.text + "(" + launch.slice(argument.buffer) + ")"
+                    : argument.buffer                       ? launch.slice(argument.buffer)
                     : argument.kind == CallArgument::absent ? "/*" + argument.text + "=*/{}"
                                                             : argument.text);
   writer.list((call.function + "(").str(), items, ");");

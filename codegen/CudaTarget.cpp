@@ -208,7 +208,7 @@ std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &k
     return copyOut(launch);
   if (call.function.empty())
     return kernelCall(launch, kernels);
-  std::vector<std::string> constants, buffers;
+  std::vector<std::string> constants, buffers, notes;
   SmallVector<Value> inPlace(call.writes);
   if (call.continued)
     inPlace.clear(); // written by the kernel
@@ -227,6 +227,12 @@ std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &k
       buffers.push_back(out(launch, argument.buffer));
       llvm::erase(inPlace, argument.buffer);
       break;
+    case CallArgument::noted: {
+      std::string place = argument.text + "(" + launch.slice(argument.buffer) + ")";
+      buffers.push_back("c.in(" + place + ")");
+      notes.push_back("c.out(" + place + ")");
+      break;
+    }
     case CallArgument::absent:
       buffers.push_back("/*" + argument.text + "=*/nullptr");
       break;
@@ -234,6 +240,7 @@ std::string CudaTarget::callOf(const SpelledLaunch &launch, const KernelTable &k
   }
   for (Value buffer : inPlace)
     buffers.push_back(out(launch, buffer));
+  llvm::append_range(buffers, notes);
   // A pointer does not say how many elements it leads to.
   if (call.function == "square_sum")
     constants.push_back("/*count=*/" + std::to_string(elements(call.reads.front())));

@@ -3,21 +3,77 @@
 #include "codegen/EmitRecord.h"
 
 #include "codegen/Calls.h"
+#include "dialect/fsdp/StepStateAccess.h"
+#include "runtime/program/Limits.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static void printRanges(const ScheduledProgram &program, ValueRange buffers, StringRef label,
-                        llvm::raw_ostream &out) {
+namespace {
+
+/// Bytes of the arena.
+struct RecordedRange {
+  int64_t offset, bytes;
+
+  bool operator==(const RecordedRange &other) const { return offset == other.offset && bytes == other.bytes; }
+};
+
+} // namespace
+
+/// The operands `buffers` of a launch, then the parts `ofState` of the step state's buffer.
+static SmallVector<RecordedRange> rangesOf(const ScheduledProgram &program, ValueRange buffers, Value state,
+                                           ArrayRef<StepStateBytes> ofState) {
+  SmallVector<RecordedRange> ranges;
+  for (Value buffer : buffers) {
+    ArenaSpan span = program.spanOf(buffer);
+    ranges.push_back({span.offset, span.bytes});
+  }
+  for (StepStateBytes part : ofState)
+    ranges.push_back({program.spanOf(state).offset + part.begin, part.end - part.begin});
+  return ranges;
+}
+
+/// Puts those of `ranges` that `called` has first, in its order and as often (the sides of a product may be one
+/// operand), and the rest behind them.
+static SmallVector<RecordedRange> inOrderOf(ArrayRef<RecordedRange> ranges, ArrayRef<RecordedRange> called) {
+  SmallVector<RecordedRange> ordered, rest(ranges);
+  for (RecordedRange range : called) {
+    if (!llvm::is_contained(ranges, range))
+      continue;
+    ordered.push_back(range);
+    if (auto *found = llvm::find(rest, range); found != rest.end())
+      rest.erase(found);
+  }
+  ordered.append(rest);
+  return ordered;
+}
+
+static void print(ArrayRef<RecordedRange> ranges, StringRef label, llvm::raw_ostream &out) {
   out << " " << label << "=[";
-  llvm::interleave(
-      buffers, out,
-      [&](Value buffer) {
-        ArenaSpan span = program.spanOf(buffer);
-        out << span.offset << ":" << span.bytes;
-      },
-      ",");
+  llvm::interleave(ranges, out, [&](RecordedRange range) { out << range.offset << ":" << range.bytes; }, ",");
   out << "]";
+}
+
+void mlir::fsdp::printLaunch(const ScheduledProgram &program, LaunchOp launch, const Call &call,
+                             llvm::raw_ostream &out) {
+  const StepStateAccess access = getStepStateAccess(launch);
+  const Value state = launch.getStepState();
+  // In a call the state's buffer is the state; what updates note behind it comes last.
+  auto called = [&](ArrayRef<Value> buffers) {
+    SmallVector<RecordedRange> ranges = rangesOf(program, ValueRange(buffers), {}, {});
+    for (auto [range, buffer] : llvm::zip_equal(ranges, buffers))
+      if (buffer == state)
+        range.bytes = limits::kStepStateBytes;
+    return ranges;
+  };
+  out << "launch " << launch.getStream() << " \"" << launch.getName() << "\"";
+  print(inOrderOf(rangesOf(program, launch.getIns(), state, access.reads), called(call.reads)), "reads", out);
+  print(inOrderOf(rangesOf(program, launch.getOuts(), state, access.writes), called(call.writes)), "writes", out);
+  if (auto collective = dyn_cast_or_null<CollectiveOpInterface>(onlyOp(launch)); collective && collective.meets())
+    out << " over="
+        << program.communicatorName(launch.getStreamAttr(), getAxisArray(launch.getContext(), collective.getAxes()))
+        << " kind=" << collective->getName().stripDialect();
+  out << "\n";
 }
 
 LogicalResult mlir::fsdp::emitRecord(ModuleOp module, llvm::raw_ostream &out) {
@@ -33,13 +89,7 @@ LogicalResult mlir::fsdp::emitRecord(ModuleOp module, llvm::raw_ostream &out) {
         return failure();
       for (int event : action.waits)
         out << "wait " << launch.getStream() << " " << event << "\n";
-      out << "launch " << launch.getStream() << " \"" << launch.getName() << "\"";
-      printRanges(*program, call->reads, "reads", out);
-      printRanges(*program, call->writes, "writes", out);
-      if (!call->collective.empty())
-        out << " over=" << program->communicatorName(launch.getStreamAttr(), call->over)
-            << " kind=" << call->collective;
-      out << "\n";
+      printLaunch(*program, launch, *call, out);
       for (int event : action.records)
         out << "record " << launch.getStream() << " " << event << "\n";
     }

@@ -5,6 +5,7 @@
 #include "codegen/Names.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Deferred.h"
+#include "dialect/fsdp/StepStateAccess.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
@@ -55,15 +56,6 @@ std::string mlir::fsdp::bufferName(Value buffer, const SymbolTable *symbols) {
   if (std::string name = memberName(subview, symbols); !name.empty())
     return name;
   return bufferName(subview.getBuffer(), symbols) + ".at." + std::to_string(subview.getOffset());
-}
-
-bool mlir::fsdp::readsStepState(LaunchOp launch) {
-  return isa_and_nonnull<OptimizerStepOp, LearningRateOp, AdvanceOp, DropoutOp, SampleCountOp,
-                         MicrobatchSamplesOp, NextMicrobatchOp>(onlyOp(launch));
-}
-
-bool mlir::fsdp::writesStepState(LaunchOp launch) {
-  return isa_and_nonnull<AdvanceOp, NextMicrobatchOp>(onlyOp(launch));
 }
 
 int ScheduledProgram::events() const {
@@ -243,7 +235,7 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
       timeline.countsSamples |= samples.getCounted();
     timeline.countsSamples |= isa<SampleCountOp>(op);
   }
-  if ((readsStepState(launch) || writesStepState(launch)) &&
+  if (!getStepStateAccess(launch).isNone() &&
       (!launch.getStepState() || launch.getStepState() != program.stepState))
     return launch.emitOpError() << "'" << launch.getName()
                                 << "' needs the step state; name its buffer with 'step_state'";

@@ -95,10 +95,6 @@ Operation *onlyOp(LaunchOp launch);
 /// subview stands for. Whoever asks for many gives the `symbols` of the module, which are indexed.
 std::string bufferName(Value buffer, const SymbolTable *symbols = nullptr);
 
-/// Whether the body of `launch` reads or writes the step state.
-bool readsStepState(LaunchOp launch);
-bool writesStepState(LaunchOp launch);
-
 } // namespace mlir::fsdp
 
 #endif // CODEGEN_SCHEDULEDPROGRAM_H

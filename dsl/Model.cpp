@@ -133,6 +133,14 @@ Parameter Scope::parameter(const std::string &name, const Shape &shape, Init ini
   return parameter;
 }
 
+/// Sum and weight of an average are scalars in double, as mean() and weightedMean() make them.
+static void requireScalars(const std::string &what, const Average &average, Where where) {
+  for (const Tensor &part : {average.sum, average.weight})
+    if (RankedTensorType type = typeOf(part); type.getRank() != 0 || !type.getElementType().isF64())
+      ModelBuilder::fail(what, {average.sum, average.weight}, where,
+                         "expected a sum and a weight that are scalars in f64; use mean or weightedMean");
+}
+
 void Model::loss(const Average &average, Where where) {
   ModelBuilder &b = *builder;
   b.requireOutside("the loss", where);
@@ -140,6 +148,7 @@ void Model::loss(const Average &average, Where where) {
     throw ModelError(where, "the model has two losses; add them first");
   b.requireVisible("the loss", average.sum, where);
   b.requireVisible("the loss", average.weight, where);
+  requireScalars("the loss", average, where);
   ir::LossOp::create(b.builder, b.location("loss", where), valueOf(average.sum),
                      valueOf(average.weight));
 }
@@ -149,6 +158,7 @@ void Model::metric(const std::string &name, const Average &average, Where where)
   b.requireOutside("metric '" + name + "'", where);
   b.requireVisible("metric '" + name + "'", average.sum, where);
   b.requireVisible("metric '" + name + "'", average.weight, where);
+  requireScalars("metric '" + name + "'", average, where);
   for (auto other : b.step.getOps<ir::MetricOp>())
     if (other.getName() == name)
       throw ModelError(where, "metric '" + name + "' is given twice; give each its own name");

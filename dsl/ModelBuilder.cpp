@@ -2,6 +2,7 @@
 
 #include "dsl/ModelBuilder.h"
 
+#include "dialect/fsdp/ModelWords.h"
 #include "dialect/nn/TensorSize.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -113,14 +114,6 @@ Tensor ModelBuilder::scalar(double value, ElementType elementType, Where where) 
   return wrap(constant, "constant", Origin());
 }
 
-/// The op's own name leads the verifier's message; the model's author wrote something else.
-static std::string withoutOpName(StringRef message) {
-  size_t colon = message.find("op ");
-  return (message.starts_with("'") && colon != StringRef::npos ? message.drop_front(colon + 3)
-                                                               : message)
-      .str();
-}
-
 void ModelBuilder::check(llvm::function_ref<LogicalResult()> verify, const std::string &what,
                   Where where) {
   std::string message;
@@ -130,7 +123,7 @@ void ModelBuilder::check(llvm::function_ref<LogicalResult()> verify, const std::
     return success();
   });
   if (failed(verify()))
-    throw ModelError(where, what + ": " + withoutOpName(message));
+    throw ModelError(where, what + ": " + ir::inWordsOfModel(message, &context));
 }
 
 Tensor ModelBuilder::create(const std::string &what, llvm::ArrayRef<Tensor> operands, Where where,
@@ -158,7 +151,7 @@ Tensor ModelBuilder::create(const std::string &what, llvm::ArrayRef<Tensor> oper
   });
   Value value = build(builder, location(label, where));
   if (!value || failed(mlir::verify(value.getDefiningOp())))
-    fail(what, operands, where, withoutOpName(message));
+    fail(what, operands, where, ir::inWordsOfModel(message, &context));
   return wrap(value, label, origin);
 }
 

@@ -9,6 +9,7 @@
 #define DSL_OPERATIONS_H
 
 #include "dsl/Model.h"
+#include <initializer_list>
 #include <map>
 #include <optional>
 
@@ -83,7 +84,9 @@ Tensor silu(Located input);
 Tensor slice(Located input, int64_t dim, int64_t start, int64_t size);
 /// `low` zeros before and `high` after along `dim`.
 Tensor pad(Located input, int64_t dim, int64_t low, int64_t high);
-/// The inputs one after the other along `dim`.
+/// The inputs one after the other along `dim`: concat({x, y}, 1), or those of a vector.
+Tensor concat(std::initializer_list<Located> inputs, int64_t dim, Where where = Where::here());
+Tensor concat(const std::vector<Tensor> &inputs, int64_t dim, Where where = Where::here());
 Tensor concat(const std::vector<Located> &inputs, int64_t dim, Where where = Where::here());
 
 // Rows.

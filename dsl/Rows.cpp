@@ -50,6 +50,17 @@ Tensor pad(Located input, int64_t dim, int64_t low, int64_t high) {
       });
 }
 
+Tensor concat(std::initializer_list<Located> inputs, int64_t dim, Where where) {
+  return concat(std::vector<Located>(inputs), dim, where);
+}
+
+Tensor concat(const std::vector<Tensor> &inputs, int64_t dim, Where where) {
+  std::vector<Located> located;
+  for (const Tensor &input : inputs)
+    located.emplace_back(input, where);
+  return concat(located, dim, where);
+}
+
 Tensor concat(const std::vector<Located> &inputs, int64_t dim, Where where) {
   if (inputs.empty())
     throw ModelError(where, "concat got no tensors: expected at least one tensor to join");
@@ -75,6 +86,9 @@ Tensor concat(const std::vector<Located> &inputs, int64_t dim, Where where) {
 
 Tensor crossEntropy(Located logits, Located labels) {
   requireFloat("crossEntropy", logits);
+  if (Type element = typeOf(labels.tensor).getElementType(); !element.isInteger(32) && !element.isInteger(64))
+    ModelBuilder::fail("crossEntropy", {logits.tensor, labels.tensor}, logits.where,
+                       "expected labels that are integers, i32 or i64");
   Shape rows = rowShape("crossEntropy", logits);
   return builderOf(logits.tensor).create(
       "crossEntropy", {logits.tensor, labels.tensor}, logits.where,

@@ -221,8 +221,7 @@ LogicalResult ScheduledMachine::checkConflicts(int64_t rank, const Issued &issue
       place = conflict(launch.outs, other.ins);
     if (!place)
       place = conflict(launch.ins, other.outs);
-    if (!place && launch.stepState && other.stepState &&
-        (launch.writesStepState || other.writesStepState))
+    if (!place && launch.stepState && other.stepState && launch.stateAccess.conflictsWith(other.stateAccess))
       place = &*launch.stepState;
     if (!place)
       continue;

@@ -73,6 +73,7 @@ FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layo
       launch.outs.push_back(layout.lookup(out));
     if (Value stepState = op.getStepState())
       launch.stepState = layout.lookup(stepState);
+    launch.stateAccess = getStepStateAccess(op);
     Block &body = op.getBody().front();
     FailureOr<CompiledBlock> block = CompiledBlock::compile(body, numerics);
     if (failed(block))
@@ -84,9 +85,7 @@ FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layo
       launch.writesStepState |= isa<AdvanceOp, NextMicrobatchOp>(inner);
       launch.leavesOutputs |= isa<OutputOp, OutputSumOp>(inner);
       timeline.loadsInputs |= isa<InputOp>(inner);
-      if (isa<AdvanceOp, LearningRateOp, OptimizerStepOp, DropoutOp, SampleCountOp,
-              MicrobatchSamplesOp, NextMicrobatchOp>(inner) &&
-          !launch.stepState)
+      if (!launch.stepState && !getStepStateAccess({&inner}).isNone())
         return op.emitOpError() << "'" << op.getName() << "' uses the step state but does not "
                                 << "name its buffer in 'step_state'";
     }

@@ -3,6 +3,7 @@
 #ifndef INTERPRETER_TIMELINE_H
 #define INTERPRETER_TIMELINE_H
 
+#include "dialect/fsdp/StepStateAccess.h"
 #include "interpreter/Program.h"
 
 namespace mlir::fsdp::interpreter {
@@ -48,8 +49,9 @@ struct CompiledLaunch {
   SmallVector<unsigned> waits; ///< numbers of launches of the same segment
   SmallVector<unsigned> awaits, records; ///< numbers of events
   SmallVector<BufferRange> ins, outs;
-  /// The step state, if the body reads it, and whether it writes it.
+  /// The buffer of the step state, if the body uses it, what it touches of it, and whether it writes the state.
   std::optional<BufferRange> stepState;
+  StepStateAccess stateAccess;
   bool writesStepState = false;
   CompiledBlock body;
   Operation *collective = nullptr;

@@ -57,6 +57,10 @@ struct ParameterResource : SideEffects::Resource::Base<ParameterResource> {
 struct StepStateResource : SideEffects::Resource::Base<StepStateResource> {
   StringRef getName() final { return "step state"; }
 };
+/// Which gradients are not finite, which updates note when they are skipped; see `fsdp.optimizer_step`.
+struct BadGradientResource : SideEffects::Resource::Base<BadGradientResource> {
+  StringRef getName() final { return "bad gradients"; }
+};
 /// What the host reads after a step.
 struct OutputResource : SideEffects::Resource::Base<OutputResource> {
   StringRef getName() final { return "outputs"; }
@@ -116,7 +120,7 @@ MeshOp getMeshOp(Operation *op);
 /// The mesh of the module that holds `op`; one rank without axes where there is none.
 MeshAttr getMesh(Operation *op);
 
-/// The tensor that stands for the runtime's step state.
+/// The tensor that stands for the runtime's step state and what updates note behind it.
 RankedTensorType getStepStateType(MLIRContext *context);
 
 /// The string-array attribute of `axes`.

@@ -103,6 +103,7 @@ def FSDP_ScalarI1 : FSDP_Scalar<"I1", "i1">;
 
 def FSDP_ParameterResource : Resource<"::mlir::fsdp::ParameterResource">;
 def FSDP_StepStateResource : Resource<"::mlir::fsdp::StepStateResource">;
+def FSDP_BadGradientResource : Resource<"::mlir::fsdp::BadGradientResource">;
 def FSDP_OutputResource : Resource<"::mlir::fsdp::OutputResource">;
 def FSDP_TransferResource : Resource<"::mlir::fsdp::TransferResource">;
 

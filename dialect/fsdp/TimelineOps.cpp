@@ -89,7 +89,7 @@ static LogicalResult verifyContents(LaunchOp launch, ValueRange tensors, ValueRa
 }
 
 RankedTensorType mlir::fsdp::getStepStateType(MLIRContext *context) {
-  constexpr int64_t words = limits::kStepStateBytes / sizeof(int64_t);
+  constexpr int64_t words = limits::kStepBufferBytes / sizeof(int64_t);
   return RankedTensorType::get({words}, IntegerType::get(context, 64));
 }
 

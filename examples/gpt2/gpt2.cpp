@@ -59,11 +59,14 @@ static std::string huggingFaceConfig(int64_t layers, int64_t width, int64_t head
     return "  \"" + name + "\": " + value + ",\n";
   };
   const std::string share = std::to_string(drop);
+  // The id of <|endoftext|>, with which GPT-2's tokenizer begins and ends a text. A smaller vocabulary is another one.
+  const std::string end = vocab > 50256 ? "50256" : "null";
   return "{\n" + field("architectures", "[\"GPT2LMHeadModel\"]") + field("model_type", "\"gpt2\"") +
          field("activation_function", "\"gelu_new\"") + field("layer_norm_epsilon", "1e-05") +
          field("n_layer", std::to_string(layers)) + field("n_embd", std::to_string(width)) +
          field("n_head", std::to_string(heads)) + field("n_positions", std::to_string(context)) +
-         field("vocab_size", std::to_string(vocab)) + field("attn_pdrop", "0.0") +
+         field("vocab_size", std::to_string(vocab)) + field("bos_token_id", end) +
+         field("eos_token_id", end) + field("attn_pdrop", "0.0") +
          field("embd_pdrop", share) + field("resid_pdrop", share) +
          field("tie_word_embeddings", "true") + "  \"torch_dtype\": \"float32\"\n}\n";
 }

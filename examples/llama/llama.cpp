@@ -58,6 +58,8 @@ static std::string huggingFaceConfig(const Config &sizes, int64_t context, int64
   auto field = [](const std::string &name, const std::string &value) {
     return "  \"" + name + "\": " + value + ",\n";
   };
+  // The ids of <s> and </s> in Llama's tokenizer. A smaller vocabulary is another one.
+  const bool ownTokens = vocab >= 32000;
   return "{\n" + field("architectures", "[\"LlamaForCausalLM\"]") + field("model_type", "\"llama\"") +
          field("hidden_act", "\"silu\"") + field("rms_norm_eps", "1e-06") +
          field("num_hidden_layers", std::to_string(sizes.layers)) +
@@ -67,7 +69,8 @@ static std::string huggingFaceConfig(const Config &sizes, int64_t context, int64
          field("head_dim", std::to_string(sizes.width / sizes.heads)) +
          field("intermediate_size", std::to_string(sizes.ffn)) +
          field("max_position_embeddings", std::to_string(context)) +
-         field("vocab_size", std::to_string(vocab)) + field("rope_theta", "10000.0") +
+         field("vocab_size", std::to_string(vocab)) + field("bos_token_id", ownTokens ? "1" : "null") +
+         field("eos_token_id", ownTokens ? "2" : "null") + field("rope_theta", "10000.0") +
          field("attention_bias", "false") + field("mlp_bias", "false") +
          field("tie_word_embeddings", "false") + "  \"torch_dtype\": \"float32\"\n}\n";
 }

@@ -47,7 +47,7 @@ struct DrawSharding : fsdp::impl::DrawShardingPassBase<DrawSharding> {
             return markAllAnalysesPreserved();
           }
     }
-    getOperation().emitError() << "option 'draw-sharding' is '" << value
+    getOperation().emitError() << "--draw-sharding got '" << value
                                << "', which no value of a step and no parameter that it reads is called; names "
                                   "stand in the table of --print-shardings";
     signalPassFailure();
@@ -114,7 +114,7 @@ private:
 
   LogicalResult draw(const Grid &grid) {
     if (grid.ranks.size() > 4096)
-      return getOperation().emitError() << "option 'draw-sharding' is '" << value << "', which has "
+      return getOperation().emitError() << "--draw-sharding got '" << value << "', which has "
                                         << grid.ranks.size() << " parts, expected at most 4096; draw it on a smaller mesh";
     if (file.empty()) {
       drawText(grid, llvm::errs());

@@ -4,7 +4,10 @@
 #include "passes/MeshParts.h"
 #include "passes/Passes.h"
 #include "passes/global/ShardingWarnings.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/GlobPattern.h"
+#include <map>
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_PROPAGATEPASS
@@ -135,7 +138,8 @@ private:
     return success();
   }
 
-  /// A remark for each axis of each value that the option `explain` names.
+  /// A remark for each dimension that is split of each value that the option `explain` names. What a model gives one name,
+  /// such as the ops of a gelu, is one value; of an op that has it, the first result.
   LogicalResult explainShardings(ArrayRef<StepOp> steps, const ShardingProblem &problem) {
     if (explain.empty())
       return success();
@@ -146,13 +150,23 @@ private:
              << "--explain-shardings got '" << explain << "', which is no pattern: " << why;
     }
     bool matched = false;
-    for (StepOp step : steps)
+    llvm::StringSet<> said; // of training, where evaluation computes the same
+    for (StepOp step : steps) {
+      llvm::StringMap<SmallVector<Value>> named; // by what the model gives
+      SmallVector<Value> values;
       for (Operation &op : step.getBody().front())
         for (Value value : op.getResults())
           if (pattern->match(nameOf(value))) {
-            matched = true;
-            explainValue(value, problem);
+            if (!op.getLoc()->findInstanceOf<NameLoc>())
+              values.push_back(value);
+            else if (value == op.getResult(0) && named[nameOf(value)].empty())
+              values.push_back(value);
+            named[nameOf(value)].push_back(value);
           }
+      for (Value value : values)
+        explainValue(value, named[nameOf(value)], problem, said);
+      matched |= !values.empty();
+    }
     if (!matched)
       return getOperation().emitError() << "--explain-shardings got '" << explain
                                         << "', which no value of a step is called; names stand in "
@@ -160,27 +174,48 @@ private:
     return success();
   }
 
-  static void explainValue(Value value, const ShardingProblem &problem) {
+  /// What the model calls `op`, or else its name.
+  static std::string describe(Operation *op) {
+    return op->getNumResults() > 0 && op->getLoc()->findInstanceOf<NameLoc>() ? nameOf(op->getResult(0))
+                                                                              : op->getName().getStringRef().str();
+  }
+
+  /// `same`: all values that the model calls like `value`.
+  static void explainValue(Value value, ArrayRef<Value> same, const ShardingProblem &problem, llvm::StringSet<> &said) {
     static const char *rounds[] = {"ops that pass dimensions through", "ops that pass dimensions through",
                                    "factors that pass through", "all but broadcasts forward",
                                    "all ops"};
-    SmallVector<ShardingOrigin> origins = problem.originsOf(value);
-    Operation *definer = value.getDefiningOp();
-    if (origins.empty())
-      definer->emitRemark() << "'" << nameOf(value) << "' is not split: no axis reached it";
-    for (const ShardingOrigin &origin : origins) {
-      InFlightDiagnostic remark = definer->emitRemark()
-                                  << "'" << nameOf(value) << "' dimension " << origin.dim
-                                  << " is split over '" << origin.axis.getValue() << "': ";
-      if (!origin.op) {
-        remark << "given by '" << definer->getName() << "', priority " << origin.priority;
+    const bool isNamed = bool(value.getLoc()->findInstanceOf<NameLoc>());
+    std::map<int64_t, std::string> lines; // by dimension
+    for (Value other : isNamed ? same : ArrayRef(value)) {
+      if (other != value && (!isa<OpResult>(other) || cast<OpResult>(other).getResultNumber() != 0))
         continue;
+      std::map<int64_t, std::string> own;
+      for (const ShardingOrigin &origin : problem.originsOf(other)) {
+        if (origin.axis == kMicrobatchAxis)
+          continue;
+        std::string &line = own[origin.dim];
+        llvm::raw_string_ostream out(line);
+        out << (line.empty() ? "" : "; and over ") << "'" << origin.axis.getValue() << "': ";
+        if (!origin.op)
+          out << "given by '" << describe(other.getDefiningOp()) << "', priority " << origin.priority;
+        else
+          out << "from '" << nameOf(origin.from) << "' across '" << describe(origin.op) << "', priority "
+              << origin.priority << ", round '" << rounds[origin.opPriority] << "'"
+              << (origin.aggressive ? ", a conflict resolved" : "");
       }
-      remark << "from '" << nameOf(origin.from) << "' across '" << origin.op->getName()
-             << "', priority " << origin.priority << ", round '" << rounds[origin.opPriority]
-             << "'" << (origin.aggressive ? ", a conflict resolved" : "");
-      remark.attachNote(origin.op->getLoc()) << "the op across which it came";
+      for (auto &[dim, line] : own)
+        lines.try_emplace(dim, std::move(line));
     }
+    Operation *definer = value.getDefiningOp();
+    auto say = [&](const std::string &text) {
+      if (said.insert((isNamed ? "" : std::to_string(said.size())) + text).second)
+        definer->emitRemark() << text;
+    };
+    if (lines.empty())
+      say("'" + nameOf(value) + "' is not split: no axis reached it");
+    for (auto &[dim, line] : lines)
+      say("'" + nameOf(value) + "' dimension " + std::to_string(dim) + " is split over " + line);
   }
 
   /// Says so where a batch has fewer samples than ranks that share it.
@@ -194,10 +229,11 @@ private:
     int64_t samples = cast<RankedTensorType>(input.getType()).getDimSize(input.getSampleDim());
     int64_t parts = mesh.getAxisSize(kMicrobatchAxis), ofRank = llvm::divideCeil(samples, ranks);
     if (parts > ofRank)
-      input.emitWarning() << "a rank has " << ofRank << " of the " << samples
-                          << " samples of a step, in " << parts
-                          << " microbatches, some of which get only padding; use at most " << ofRank
-                          << " microbatches";
+      input.emitWarning() << "a rank has " << ofRank << " of the " << samples << " samples of a step, in " << parts
+                          << " microbatches, some of which get only padding; "
+                          << (ofRank <= 1 ? std::string("leave out --accumulate, or use")
+                                          : "use --accumulate=" + std::to_string(ofRank) + " or less, or")
+                          << " a batch of " << ranks * parts << " samples or more";
     if (samples < ranks)
       input.emitWarning() << "a step has " << samples << " samples, and the mesh splits them over "
                           << ranks

@@ -63,7 +63,7 @@ LogicalResult ShardParameters::chooseStrategy(MeshOp mesh) {
   // The default strategy takes any mesh: with nothing to store over, it stores everything everywhere.
   if (scheme->name == ShardParametersPassOptions().strategy) {
     mesh.emitRemark() << "mesh " << describeAxes(mesh.getMesh())
-                      << " has no axis 'fsdp': parameters are stored whole, but those that --shard stores over others, as in flat(AXIS) or 0(AXIS)";
+                      << " has no axis 'fsdp': every rank stores whole parameters";
     return success();
   }
   return mesh.emitError() << "strategy '" << strategy << "' " << mismatch;

@@ -6,7 +6,6 @@
 #include "passes/scheduled/SegmentPlan.h"
 #include "passes/schedule/IssueOrder.h"
 #include "passes/schedule/Waits.h"
-#include "runtime/program/Limits.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -25,7 +24,9 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
     return schedule::Access{place.buffer, begin, begin + place.type.getNumElements() * bytes};
   };
   schedule::Segment segment;
-  const schedule::Access state{0, 0, limits::kStepStateBytes};
+  auto ofState = [](StepStateBytes bytes) { // the first of the buffers
+    return schedule::Access{0, bytes.begin, bytes.end};
+  };
   for (const PlannedLaunch &planned : plan.launches) {
     schedule::Launch launch;
     launch.name = planned.name;
@@ -34,10 +35,10 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
       launch.reads.push_back(access(place));
     for (const BufferView &place : planned.outs)
       launch.writes.push_back(access(place));
-    if (planned.readsState)
-      launch.reads.push_back(state);
-    if (planned.writesState)
-      launch.writes.push_back(state);
+    for (StepStateBytes bytes : planned.state.reads)
+      launch.reads.push_back(ofState(bytes));
+    for (StepStateBytes bytes : planned.state.writes)
+      launch.writes.push_back(ofState(bytes));
     segment.launches.push_back(std::move(launch));
   }
   return segment;
@@ -178,7 +179,7 @@ private:
       ins.push_back(view(place, planned.location));
     for (const BufferView &place : planned.outs)
       outs.push_back(view(place, planned.location));
-    Value state = planned.readsState || planned.writesState ? persistent.front() : Value();
+    Value state = planned.state.isNone() ? Value() : persistent.front();
     auto launch = LaunchOp::create(
         builder, planned.location, TimepointType::get(builder.getContext()), planned.name,
         planned.stream, planned.structure.getAttr(builder.getContext()), waits,

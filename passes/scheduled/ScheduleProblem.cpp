@@ -2,6 +2,7 @@
 
 #include "passes/scheduled/ScheduleProblem.h"
 #include "dialect/fsdp/Deferred.h"
+#include "dialect/fsdp/StepStateAccess.h"
 #include "passes/scheduled/InPlace.h"
 
 #include "dialect/fsdp/Structure.h"
@@ -167,14 +168,9 @@ private:
     for (auto pair : getInPlacePairs(op))
       launch.inPlace.push_back(pair);
     if (Value state = op.getStepState()) {
-      launch.reads.push_back(access(state));
       launch.step = op.getBody().getOps<AdvanceOp>().empty() ? schedule::StepUse::reads
                                                              : schedule::StepUse::advances;
-      if (writesStepState(op)) {
-        launch.inPlace.push_back({static_cast<int>(launch.reads.size()) - 1,
-                                  static_cast<int>(launch.writes.size())});
-        launch.writes.push_back(access(state));
-      }
+      addStepState(getStepStateAccess(op), access(state), launch);
     }
     for (auto update : op.getBody().getOps<OptimizerStepOp>()) {
       launch.updates = update.getStorage().str();
@@ -301,15 +297,21 @@ private:
     return role.coordinates.getAs<IntegerAttr>(axis).getInt();
   }
 
-  static bool writesStepState(LaunchOp launch) {
-    return llvm::any_of(launch.getBody().getOps<MemoryEffectOpInterface>(), [](auto op) {
-      SmallVector<MemoryEffects::EffectInstance> effects;
-      op.getEffects(effects);
-      return llvm::any_of(effects, [](const MemoryEffects::EffectInstance &effect) {
-        return isa<MemoryEffects::Write>(effect.getEffect()) &&
-               isa<StepStateResource>(effect.getResource());
-      });
-    });
+  /// Adds the parts of the buffer `whole` that `launch` reads and writes; what it writes is updated in place.
+  static void addStepState(const StepStateAccess &state, schedule::Access whole, schedule::Launch &launch) {
+    auto partOf = [&](StepStateBytes bytes) {
+      return schedule::Access{whole.buffer, whole.begin + bytes.begin, whole.begin + bytes.end};
+    };
+    const size_t first = launch.reads.size();
+    for (StepStateBytes bytes : state.reads)
+      launch.reads.push_back(partOf(bytes));
+    for (StepStateBytes bytes : state.writes) {
+      const auto *read = llvm::find(state.reads, bytes);
+      if (read != state.reads.end())
+        launch.inPlace.push_back({static_cast<int>(first + (read - state.reads.begin())),
+                                  static_cast<int>(launch.writes.size())});
+      launch.writes.push_back(partOf(bytes));
+    }
   }
 
   static int indexOf(std::vector<std::string> &names, StringRef name) {

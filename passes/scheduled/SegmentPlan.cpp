@@ -292,7 +292,7 @@ private:
 
   PlannedLaunch makeLaunch(StringRef name, StringRef stream, Location location,
                            Structure structure) {
-    return {launchNames.get(name), stream, location, structure, {}, {}, {}, {}, {}, false, false};
+    return {launchNames.get(name), stream, location, structure, {}, {}, {}, {}, {}, {}};
   }
 
   LogicalResult visit(Operation *op) {
@@ -462,7 +462,7 @@ private:
     }
     if (collective)
       assert(launch.body.size() == 1 && "a collective stands alone");
-    findStateEffects(op, launch);
+    launch.state = getStepStateAccess(launch.body);
     plan.launches.push_back(std::move(launch));
   }
 
@@ -484,19 +484,6 @@ private:
                         getStructure(op).direction != Direction::update &&
                         cast<RankedTensorType>(op->getResult(0).getType()).getRank() != 0;
     return isActivation ? streams::activation : streams::reduce;
-  }
-
-  static void findStateEffects(Operation *op, PlannedLaunch &launch) {
-    auto effects = dyn_cast<MemoryEffectOpInterface>(op);
-    if (!effects)
-      return;
-    SmallVector<MemoryEffects::EffectInstance> instances;
-    effects.getEffects(instances);
-    for (const MemoryEffects::EffectInstance &effect : instances)
-      if (isa<StepStateResource>(effect.getResource())) {
-        launch.readsState = true;
-        launch.writesState |= isa<MemoryEffects::Write>(effect.getEffect());
-      }
   }
 
   /// Copies the operands of `flatten` that are not computed in its buffer, and fills its end with

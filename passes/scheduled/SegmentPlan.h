@@ -8,6 +8,7 @@
 #ifndef PASSES_SCHEDULED_SEGMENTPLAN_H
 #define PASSES_SCHEDULED_SEGMENTPLAN_H
 
+#include "dialect/fsdp/StepStateAccess.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/LaunchNames.h"
 #include "passes/schedule/Problem.h"
@@ -58,7 +59,7 @@ struct PlannedLaunch {
   SmallVector<Value> values;     ///< what the body takes from outside, one for each of `ins`
   SmallVector<Value> results;    ///< what it leaves, one for each of `outs`
   SmallVector<BufferView> ins, outs;
-  bool readsState = false, writesState = false;
+  StepStateAccess state; ///< what the body touches of the step state's buffer
 };
 
 /// The persistent buffers of a program: the step state first, then every storage of the module, what is

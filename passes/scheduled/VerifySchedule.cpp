@@ -2,6 +2,7 @@
 
 #include "passes/Passes.h"
 #include "dialect/fsdp/Names.h"
+#include "dialect/fsdp/StepStateAccess.h"
 #include "passes/scheduled/ScheduleProblem.h"
 #include "llvm/ADT/MapVector.h"
 #include <set>
@@ -45,13 +46,7 @@ static LogicalResult verifyStepState(LaunchOp launch) {
   if (launch.getStepState())
     return success();
   for (Operation &op : launch.getBody().front()) {
-    SmallVector<MemoryEffects::EffectInstance> effects;
-    if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
-      interface.getEffects(effects);
-    bool uses = llvm::any_of(effects, [](const MemoryEffects::EffectInstance &effect) {
-      return isa<StepStateResource>(effect.getResource());
-    });
-    if (uses)
+    if (!getStepStateAccess({&op}).isNone())
       return launch.emitOpError() << "holds '" << op.getName()
                                   << "', which uses the step state; name its buffer in 'step_state'";
   }

@@ -55,6 +55,7 @@ public:
   void setState(const StepState &state) override {
     finish();
     *c.data(program.stepState) = state;
+    *c.data(badGradients(program.stepState)) = BadGradients();
     samplesSet = state.samples;
   }
   void setSamples(std::int64_t samples) override {
@@ -66,6 +67,10 @@ public:
   const StepState &state() override {
     finish();
     return *c.data(program.stepState);
+  }
+  int firstBad() override {
+    finish();
+    return c.data(badGradients(program.stepState))->first();
   }
 
   void run(const Walk &walk, InputSource *source, bool) override {

@@ -53,6 +53,8 @@ public:
   virtual void setSamples(std::int64_t samples) = 0;
   /// As the latest walk left it.
   virtual const StepState &state() = 0;
+  /// What the updates of the latest walk that was skipped have noted on this rank (BadGradients); -1: nothing.
+  virtual int firstBad() = 0;
 
   /// What the host does from now on, and what the walks that it runs belong to in a trace.
   void mark(Mark mark);

@@ -68,7 +68,12 @@ bool isUnderWay(const Found &found) { return found.action.end == 0; }
 
 } // namespace
 
-std::string temporaryFlightRecord(const std::string &name) { return temporaryFolder() + "/" + name; }
+std::string temporaryFlightRecord(const std::string &program) {
+  constexpr std::size_t most = 200; // a file system takes 255 bytes, with the ending and that of a temporary file
+  std::string name = program.substr(0, most);
+  std::replace(name.begin(), name.end(), '/', '_');
+  return temporaryFolder() + "/" + name + kFlightRecordEnding;
+}
 
 std::string describeLatest(const SharedSegment &segment, int rank) {
   const Found *doing = nullptr, *last = nullptr;

@@ -16,9 +16,13 @@ std::string describeLatest(const SharedSegment &segment, int rank);
 /// collective, each behind "; ". Empty where nothing is known.
 std::string describeHang(const SharedSegment &segment, int rank);
 
-/// Path of a record that has no better place: `name` in the folder fsdp-UID, which nobody else can write to and which
-/// is made when there is something to write, in TMPDIR, or /tmp.
-std::string temporaryFlightRecord(const std::string &name);
+/// What is appended to the name of a log, of a folder of checkpoints or of a program for the name of its record.
+constexpr const char *kFlightRecordEnding = ".flight-record.txt";
+
+/// Path of a record that has no better place: named after `program`, whose name may be any text ('/' becomes '_', the end of
+/// a long one is left out), in the folder fsdp-UID, which nobody else can write to and which is made when there is something
+/// to write, in TMPDIR, or /tmp.
+std::string temporaryFlightRecord(const std::string &program);
 
 /// Writes the latest actions of the segment's ranks to the file that the job's options name, once for each segment; a
 /// line says where, on standard error, or why not. `firstRank` is the world rank of the segment's rank 0, `worldSize`

@@ -108,9 +108,8 @@ void adamw(ShardOf shard, Adam options, float *parameter, const float *gradient,
       });
 }
 
-void noteBadGradient(ShardOf shard, const float *gradient, const StepState &state) {
+void noteBadGradient(ShardOf shard, const float *gradient, std::int32_t &firstBad) {
   const Storage &storage = *shard.storage;
-  int &firstBad = const_cast<StepState &>(state).firstBad;
   for (const Run &run : partRuns(storage, shard.coordinate)) {
     const int parameter = storage.firstParameter + static_cast<int>(run.member);
     if (firstBad >= 0 && firstBad <= parameter)

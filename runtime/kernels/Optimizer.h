@@ -34,9 +34,9 @@ void adam(ShardOf shard, Adam options, float *parameter, const float *gradient, 
           float *second, float lr, const float *scale, std::int64_t update);
 void adamw(ShardOf shard, Adam options, float *parameter, const float *gradient, float *first,
            float *second, float lr, const float *scale, std::int64_t update);
-/// Notes the first parameter of the shard whose gradient is not finite in `state.firstBad`, where
-/// the host looks when it ends the job. That field is no input of any launch.
-void noteBadGradient(ShardOf shard, const float *gradient, const StepState &state);
+/// Notes the first parameter of the shard whose gradient is not finite in `firstBad` (see BadGradients), unless
+/// that is an earlier one.
+void noteBadGradient(ShardOf shard, const float *gradient, std::int32_t &firstBad);
 /// The sum of squares in double, in index order within fixed lanes.
 double squareSum(const float *values, std::size_t count);
 } // namespace kernels
@@ -49,13 +49,13 @@ template <bool Scaled, typename... R, typename... W, typename Update>
 void launchUpdate(Context &c, int stream, const char *name, const char *kind, ShardOf shard,
                   Reads<R...> read, Writes<W...> written, Update update) {
   const auto kernel = [shard, update](auto... addresses) {
-    constexpr std::size_t states = sizeof...(W) - 1, reads = sizeof...(R);
+    constexpr std::size_t states = sizeof...(W) - 2, reads = sizeof...(R);
     const auto all = std::make_tuple(addresses...);
     const float *gradient = std::get<1>(all), *lr = std::get<2 + states>(all), *scale = nullptr;
     if constexpr (Scaled)
       scale = std::get<3 + states>(all);
-    const bool *ok = std::get<reads - 2>(all);
-    const StepState *state = std::get<reads - 1>(all);
+    const bool *ok = std::get<reads - 3>(all);
+    const StepState *state = std::get<reads - 2>(all);
     float *parameter = std::get<reads>(all), *first = nullptr, *second = nullptr;
     if constexpr (states > 0)
       first = std::get<reads + 1>(all);
@@ -64,7 +64,7 @@ void launchUpdate(Context &c, int stream, const char *name, const char *kind, Sh
     if (*ok)
       update(shard, parameter, gradient, first, second, *lr, scale, state->updates + 1);
     else
-      kernels::noteBadGradient(shard, gradient, *state);
+      kernels::noteBadGradient(shard, gradient, *std::get<reads + 1 + states>(all));
   };
   launch(c, stream, name, read, written, kernel, Work{kind});
 }
@@ -73,26 +73,26 @@ template <typename Update, typename... State>
 void launchUpdate(Context &c, int stream, const char *name, const char *kind,
                   const Storage &storage, ArenaSpan<float> parameter, ArenaSpan<float> gradient,
                   ArenaSpan<float> lr, ArenaSpan<float> scale, ArenaSpan<bool> ok, ArenaSpan<StepState> state,
-                  Update update, State... states) {
+                  ArenaSpan<std::int32_t> firstBad, Update update, State... states) {
   const ShardOf shard = shardOf(c, storage);
   if (scale.count == 0)
     launchUpdate<false>(c, stream, name, kind, shard,
-                        reads(parameter, gradient, states..., lr, ok, state),
-                        writes(parameter, states...), update);
+                        reads(parameter, gradient, states..., lr, ok, state, firstBad),
+                        writes(parameter, states..., firstBad), update);
   else
     launchUpdate<true>(c, stream, name, kind, shard,
-                       reads(parameter, gradient, states..., lr, scale, ok, state),
-                       writes(parameter, states...), update);
+                       reads(parameter, gradient, states..., lr, scale, ok, state, firstBad),
+                       writes(parameter, states..., firstBad), update);
 }
 
 } // namespace detail
 
 /// Plain gradient descent. Like all updates it reads parameter, gradient, states, lr, [scale], ok,
-/// step state, in this order, and writes parameter and states.
+/// step state, first bad gradient, in this order, and writes parameter, states and first bad gradient.
 inline void sgd(Context &c, int stream, const char *name, const Storage &storage, Sgd options,
                 ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> lr, ArenaSpan<float> scale,
-                ArenaSpan<bool> ok, ArenaSpan<StepState> state) {
-  detail::launchUpdate(c, stream, name, "sgd", storage, parameter, gradient, lr, scale, ok, state,
+                ArenaSpan<bool> ok, ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad) {
+  detail::launchUpdate(c, stream, name, "sgd", storage, parameter, gradient, lr, scale, ok, state, firstBad,
                        [options](ShardOf shard, float *p, const float *g, float *, float *,
                                  float lr, const float *scale, std::int64_t) {
                          kernels::sgd(shard, options, p, g, nullptr, lr, scale);
@@ -102,9 +102,9 @@ inline void sgd(Context &c, int stream, const char *name, const Storage &storage
 /// Gradient descent with momentum.
 inline void sgd(Context &c, int stream, const char *name, const Storage &storage, Sgd options,
                 ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> buffer, ArenaSpan<float> lr,
-                ArenaSpan<float> scale, ArenaSpan<bool> ok, ArenaSpan<StepState> state) {
+                ArenaSpan<float> scale, ArenaSpan<bool> ok, ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad) {
   detail::launchUpdate(
-      c, stream, name, "sgd", storage, parameter, gradient, lr, scale, ok, state,
+      c, stream, name, "sgd", storage, parameter, gradient, lr, scale, ok, state, firstBad,
       [options](ShardOf shard, float *p, const float *g, float *buffer, float *, float lr,
                 const float *scale,
                 std::int64_t) { kernels::sgd(shard, options, p, g, buffer, lr, scale); },
@@ -115,9 +115,9 @@ inline void sgd(Context &c, int stream, const char *name, const Storage &storage
 inline void adam(Context &c, int stream, const char *name, const Storage &storage, Adam options,
                  ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> first,
                  ArenaSpan<float> second, ArenaSpan<float> lr, ArenaSpan<float> scale, ArenaSpan<bool> ok,
-                 ArenaSpan<StepState> state) {
+                 ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad) {
   detail::launchUpdate(
-      c, stream, name, "adam", storage, parameter, gradient, lr, scale, ok, state,
+      c, stream, name, "adam", storage, parameter, gradient, lr, scale, ok, state, firstBad,
       [options](ShardOf shard, auto... rest) { kernels::adam(shard, options, rest...); }, first,
       second);
 }
@@ -126,9 +126,9 @@ inline void adam(Context &c, int stream, const char *name, const Storage &storag
 inline void adamw(Context &c, int stream, const char *name, const Storage &storage, Adam options,
                   ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> first,
                   ArenaSpan<float> second, ArenaSpan<float> lr, ArenaSpan<float> scale, ArenaSpan<bool> ok,
-                  ArenaSpan<StepState> state) {
+                  ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad) {
   detail::launchUpdate(
-      c, stream, name, "adamw", storage, parameter, gradient, lr, scale, ok, state,
+      c, stream, name, "adamw", storage, parameter, gradient, lr, scale, ok, state, firstBad,
       [options](ShardOf shard, auto... rest) { kernels::adamw(shard, options, rest...); }, first,
       second);
 }

@@ -26,12 +26,12 @@ float learningRate(Schedule schedule, const StepState &state) {
   return static_cast<float>(base);
 }
 
-void advance(StepState &state, bool ok) {
+void advance(StepState &state, BadGradients &bad, bool ok) {
   ++state.step;
   state.updates += ok;
   state.badSteps = ok ? 0 : state.badSteps + 1;
   if (ok)
-    state.firstBad = -1;
+    bad = BadGradients();
 }
 
 std::int64_t microbatchSamples(Microbatches batches, const StepState &state) {

@@ -15,8 +15,8 @@ namespace fsdp::rt {
 namespace kernels {
 /// The learning rate of the step being performed (see Schedule).
 float learningRate(Schedule schedule, const StepState &state);
-/// Moves on to the next step.
-void advance(StepState &state, bool ok);
+/// Moves on to the next step; a good one clears what bad ones have noted.
+void advance(StepState &state, BadGradients &bad, bool ok);
 /// How many samples of the microbatch being performed count.
 std::int64_t microbatchSamples(Microbatches batches, const StepState &state);
 } // namespace kernels
@@ -93,12 +93,14 @@ inline void next_microbatch(Context &c, int stream, const char *name, std::int64
       Work{"next_microbatch"});
 }
 
-/// Ends the step: counts it, and the update if there was one.
-inline void advance(Context &c, int stream, const char *name, ArenaSpan<StepState> state,
-                    ArenaSpan<bool> ok) {
+/// Ends the step: counts it, and the update if there was one. `bad` lies behind `state`.
+inline void advance(Context &c, int stream, const char *name, ArenaSpan<StepState> state, ArenaSpan<bool> ok,
+                    ArenaSpan<BadGradients> bad) {
   launch(
-      c, stream, name, reads(state, ok), writes(state),
-      [](const StepState *, const bool *ok, StepState *state) { kernels::advance(*state, *ok); },
+      c, stream, name, reads(state, ok, bad), writes(state, bad),
+      [](const StepState *, const bool *ok, const BadGradients *, StepState *state, BadGradients *bad) {
+        kernels::advance(*state, *bad, *ok);
+      },
       Work{"advance"});
 }
 

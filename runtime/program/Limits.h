@@ -13,8 +13,12 @@
 
 namespace limits {
 
-/// Bytes of the step state (StepState.h).
-constexpr std::size_t kStepStateBytes = 128;
+/// Bytes of the step state's buffer (StepState.h): the state, and behind it what updates note when they are skipped,
+/// one entry for those of the step's own and one for deferred ones.
+constexpr std::size_t kStepStateBytes = 64;
+constexpr std::size_t kBadGradientsBytes = 64;
+constexpr std::size_t kBadGradientBytes = 4;
+constexpr std::size_t kStepBufferBytes = kStepStateBytes + kBadGradientsBytes;
 
 /// A launch hands a kernel that the compiler wrote this many addresses and masks at most: its closure
 /// then fits a slot of a stream (Stream.h).

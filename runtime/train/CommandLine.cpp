@@ -36,13 +36,12 @@ std::string Options::flightRecordFile() const {
 /// Where a failure is recorded unless the command line says: beside what the run writes anyway, else among the user's
 /// temporary files. One name for each, so that the next failure's takes the place of the last one's.
 static std::string defaultFlightRecord(const Options &options, const char *program) {
-  constexpr const char *ending = ".flight-record.txt";
   if (!options.save.empty())
-    return withEnding(options.save, ending);
+    return withEnding(options.save, kFlightRecordEnding);
   struct stat log;
   if (!options.log.empty() && (stat(options.log.c_str(), &log) != 0 || S_ISREG(log.st_mode)))
-    return withEnding(options.log, ending);
-  return temporaryFlightRecord(std::string(program) + ending);
+    return withEnding(options.log, kFlightRecordEnding);
+  return temporaryFlightRecord(program);
 }
 
 /// "trains 'name' on 2 ranks"

@@ -198,7 +198,6 @@ private:
     state.baseLearningRate =
         static_cast<float>(options.learningRate.value_or(program.defaultLearningRate));
     state.badSteps = start.badSteps;
-    state.firstBad = -1;
     state.samples = batchSize();
     device->setState(state);
   }
@@ -294,9 +293,9 @@ private:
     if (device->state().badSteps < kBadStepsInARow)
       return;
     drain(); // an update that is skipped notes the gradient
-    const StepState &state = device->state();
+    const int firstBad = device->firstBad();
     constexpr std::int64_t none = INT32_MAX;
-    std::int64_t first = state.firstBad < 0 ? -none : -std::int64_t(state.firstBad);
+    std::int64_t first = firstBad < 0 ? -none : -std::int64_t(firstBad);
     device->world().allReduce(&first, &first, 1, ReduceOp::Max);
     std::string culprit = "every gradient is finite";
     for (const Storage &storage : program.storages) {

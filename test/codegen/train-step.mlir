@@ -66,7 +66,9 @@
 // CHECK:       sgd(c, kCompute, "fc.update", storages[kStorageFcFlat],
 // CHECK-NEXT:      Sgd{/*momentum=*/0.9f, /*weightDecay=*/0.0f}, persistent::fc_flat_parameter,
 // CHECK-NEXT:      arena::fc_grad_shard, persistent::fc_flat_momentum, arena::lr, /*scale=*/{}, arena::ok,
-// CHECK-NEXT:      persistent::step_state);
+// CHECK-NEXT:      persistent::step_state, badGradient(persistent::step_state));
+// CHECK-NEXT:  advance(c, kCompute, "advance", persistent::step_state, arena::ok,
+// CHECK-NEXT:      badGradients(persistent::step_state));
 
 // CHECK: constexpr Program program = {
 // CHECK:   /*arenaBytes=*/1280,
@@ -80,8 +82,8 @@
 // RECORD:      wait compute 0
 // RECORD-NEXT: wait compute 2
 // RECORD-NEXT: launch compute "fc.product" reads=[256:80,448:48] writes=[512:60]
-// RECORD:      launch compute "fc.update" reads=[128:64,896:64,192:64,1088:4,1152:1,0:128] writes=[128:64,192:64]
-// RECORD-NEXT: launch compute "advance" reads=[0:128,1152:1] writes=[0:128]
+// RECORD:      launch compute "fc.update" reads=[128:64,896:64,192:64,1088:4,1152:1,0:64,64:4] writes=[128:64,192:64,64:4]
+// RECORD-NEXT: launch compute "advance" reads=[0:64,1152:1,64:64] writes=[0:64,64:64]
 
 module @regression attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["fsdp"=2]>

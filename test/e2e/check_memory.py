@@ -3,7 +3,8 @@
 
 Of `mlp` with adamw: parameters, gradients and optimizer state are the replicated totals divided
 by RANKS plus padding below 64 elements a unit; the parameters gathered at once are at most the
-two largest units; the arena of the report is the measured high-water mark of the run.
+two largest units; the arena of the report is the measured high-water mark of the run. On one rank also of a model whose evaluation
+is the fuller step.
 """
 
 import json
@@ -12,9 +13,27 @@ import sys
 
 import training
 import weights
+from check_refusals import write
 
 F32 = 4
 PADDING = 64  # elements a unit, less than
+
+
+def check_fuller_evaluation(folder):
+    """Of a model whose evaluation needs more than its training step (the weights of its sums): the peak is the arena in a run that
+    evaluates, and below it in one that does not."""
+    report_path = folder / "report.json"
+    program = training.compile_model("linear", folder, "--in=1", "--out=1", "--batch=8", f"--report={report_path}")
+    arena = json.loads(report_path.read_text())["arena"]
+    column = ("F32", [8, 1], [0.5] * 8)
+    data = write(folder / "data.safetensors", {"x": column, "y": column})
+    init = write(folder / "init.safetensors", {"kernel": ("F32", [1, 1], [0.25]), "bias": ("F32", [1], [0.0])})
+    peaks = {}
+    for name, options in ("without", []), ("with", ["--val-data", data, "--eval-every", 1]):
+        log, _ = training.train(program, name, 2, init, data, *options)
+        peaks[name] = max(json.loads(line)["peak_bytes"] for line in log.read_text().splitlines())
+    print(f"arena: got {arena} bytes in the report, measured {peaks['with']} with evaluation, {peaks['without']} without")
+    return peaks["with"] == arena and peaks["without"] < arena
 
 
 def main(scratch, ranks_text):
@@ -51,6 +70,8 @@ def main(scratch, ranks_text):
     print(f"arena: got {report['arena']} bytes in the report, measured {measured}")
     if report["arena"] != measured:
         failures.append("arena")
+    if ranks == 1 and not check_fuller_evaluation(folder / "evaluation"):
+        failures.append("arena with evaluation")
     if failures:
         sys.exit(f"memory: not as expected: {', '.join(failures)}")
 

@@ -6,6 +6,7 @@ logs for the next step; the program with --init of the folder that save_pretrain
 """
 
 import json
+import logging
 import os
 import pathlib
 import sys
@@ -17,6 +18,22 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 BATCH, CONTEXT, STEPS = 6, 16, 3
 OPTIONS = ["--layers=2", "--width=32", "--heads=4", f"--context={CONTEXT}", "--vocab=256", f"--batch={BATCH}", "--lr=1e-2"]
 MODELS = {"gpt2": [], "llama": ["--kv-heads=2", "--ffn=48"]}
+
+
+class Warnings(logging.Handler):
+    """What transformers warns of, until end()."""
+
+    def __init__(self):
+        super().__init__(logging.WARNING)
+        self.messages = []
+        logging.getLogger("transformers").addHandler(self)
+
+    def emit(self, record):
+        self.messages.append(record.getMessage())
+
+    def end(self):
+        logging.getLogger("transformers").removeHandler(self)
+        return self.messages
 
 
 def loss_of(model, data, step):
@@ -39,8 +56,10 @@ def from_pretrained_and_back(runs, programs):
         root, log = runs.at(name), runs.at(f"{name}.jsonl")
         runs.run(program, "--save", root, "--save-every", STEPS, "--log", log, steps=STEPS + 1)
         folder = root / f"step-{STEPS:08}"
+        warnings = Warnings()
         model, found = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
         expect(not any(found.values()), f"{name}: {found}")
+        expect(not warnings.end(), f"{name}: transformers warns: {warnings.messages}")
         expected, got = logged(log)[STEPS]["loss"], loss_of(model, data, STEPS)
         expect(abs(got - expected) <= 2e-6 * expected, f"{name}: transformers computes the loss {got}, the program {expected}")
         print(f"{name}: {type(model).__name__}: loss {got:.7f}, the program's {expected:.7f}")

@@ -200,7 +200,6 @@ private:
     start.totalSteps = wanted.totalSteps;
     start.seed = wanted.seed;
     start.baseLearningRate = program.defaultLearningRate;
-    start.firstBad = -1;
     start.samples = batch;
     device->setState(start);
   }

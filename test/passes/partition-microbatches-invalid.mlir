@@ -92,7 +92,7 @@ fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
 fsdp.mesh @mesh <["fsdp"=2]>
 fsdp.param @scale : tensor<3xf32> unit "layer" init <constant, 1.0>
 fsdp.step @train train optimizer <sgd, lr = 1.0e-01> {
-  // expected-warning @below {{a rank has 1 of the 2 samples of a step, in 2 microbatches, some of which get only padding; use at most 1 microbatches}}
+  // expected-warning @below {{a rank has 1 of the 2 samples of a step, in 2 microbatches, some of which get only padding; leave out --accumulate, or use a batch of 4 samples or more}}
   %x = fsdp.input "x" sample_dim 0 : tensor<2x3xf32>
   %scale = fsdp.read @scale : tensor<3xf32>
   %y = nn.einsum "bi,i->b" %x, %scale : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2xf32>

@@ -66,7 +66,7 @@ fsdp.param @a : tensor<8xf32> unit "u" init <constant, 0.0> placement <dimension
 fsdp.param @b : tensor<8xf32> unit "u" init <constant, 0.0>
 
 //--- no-axis.mlir
-// NONE: remark: mesh data=2 has no axis 'fsdp': parameters are stored whole, but those that --shard stores over others, as in flat(AXIS) or 0(AXIS)
+// NONE: remark: mesh data=2 has no axis 'fsdp': every rank stores whole parameters{{$}}
 // NONE: @a {{.*}} placement <replicated
 fsdp.mesh @mesh <["data"=2]>
 fsdp.param @a : tensor<8xf32> unit "u" init <constant, 0.0>

@@ -264,6 +264,50 @@ module attributes {fsdp.phase = "scheduled"} {
 
 // -----
 
+// Updates of two storages on streams of their own. Where they are skipped, both note the first bad gradient.
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.mesh @mesh <["fsdp"=1]>
+  fsdp.param @v : tensor<16xf32> unit "v" init <constant, 0.0>
+  fsdp.param @w : tensor<16xf32> unit "w" init <constant, 0.0>
+  fsdp.storage @r : tensor<16xf32> flat over ["fsdp"] states [] members [#fsdp.member<@v at 0>]
+  fsdp.storage @s : tensor<16xf32> flat over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
+  fsdp.program @all role {} {
+    %state = fsdp.buffer "step_state" persistent : !fsdp.buffer<tensor<16xi64>>
+    %v = fsdp.buffer "v" persistent holds @r "parameter" : !fsdp.buffer<tensor<16xf32>>
+    %w = fsdp.buffer "w" persistent holds @s "parameter" : !fsdp.buffer<tensor<16xf32>>
+    fsdp.segment @train train next [@train] {
+      %g = fsdp.buffer "g" : !fsdp.buffer<tensor<16xf32>>
+      %r = fsdp.buffer "r" : !fsdp.buffer<tensor<f32>>
+      %k = fsdp.buffer "k" : !fsdp.buffer<tensor<i1>>
+      %t = fsdp.launch "make" on "c" outs(%g, %r, %k : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) {
+        %a = arith.constant dense<1.0> : tensor<16xf32>
+        %b = arith.constant dense<1.0> : tensor<f32>
+        %c = arith.constant dense<true> : tensor<i1>
+        fsdp.yield %a, %b, %c : tensor<16xf32>, tensor<f32>, tensor<i1>
+      }
+      // expected-error@below {{'update v' writes bytes [64, 68) of 'step_state' while 'update w' may read them; let the second wait for the first}}
+      // expected-error@below {{'update v' writes bytes [64, 68) of 'step_state' while 'update w' may write them; let the second wait for the first}}
+      %u1 = fsdp.launch "update v" on "c" ins(%v, %g, %r, %k : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) outs(%v : !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
+      ^bb0(%p: tensor<16xf32>, %d: tensor<16xf32>, %l: tensor<f32>, %i: tensor<i1>):
+        %n = fsdp.optimizer_step <sgd, lr = 0.1> @r %p, %d states() lr %l scale %l if %i : tensor<16xf32> states 0
+        fsdp.yield %n : tensor<16xf32>
+      }
+      // expected-note@below {{the other end is here}}
+      %u2 = fsdp.launch "update w" on "u" wait(%t) ins(%w, %g, %r, %k : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>) outs(%w : !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
+      ^bb0(%p: tensor<16xf32>, %d: tensor<16xf32>, %l: tensor<f32>, %i: tensor<i1>):
+        %n = fsdp.optimizer_step <sgd, lr = 0.1> @s %p, %d states() lr %l scale %l if %i : tensor<16xf32> states 0
+        fsdp.yield %n : tensor<16xf32>
+      }
+      %e = fsdp.launch "advance" on "c" wait(%u2) ins(%k : !fsdp.buffer<tensor<i1>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
+      ^bb0(%i: tensor<i1>):
+        fsdp.advance if %i
+      }
+    }
+  }
+}
+
+// -----
+
 // Two updates in a launch.
 module attributes {fsdp.phase = "scheduled"} {
   fsdp.mesh @mesh <["fsdp"=1]>

@@ -1,12 +1,14 @@
 //===- fsdp-opt.cpp - run passes over .mlir files -------------------------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "tools/output/FileTool.h"
+#include "tools/output/Messages.h"
 #include "llvm/Support/InitLLVM.h"
 #ifdef FSDP_HAVE_PASSES
 #include "passes/Passes.h"
@@ -29,8 +31,15 @@ int main(int argc, char **argv) {
   if (config.shouldShowDialects() || config.shouldListPasses())
     return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
   llvm::InitLLVM init(argc, argv);
+  const std::string &file = input; // lambdas capture no part of a binding
   return fsdpc::runFileTool("fsdp-opt", input, output,
                             [&](std::unique_ptr<llvm::MemoryBuffer> text, llvm::raw_ostream &out) {
+                              // What MLIR says of it shows a line.
+                              if (!fsdpc::isText(text->getBuffer()) && !mlir::isBytecode(text->getMemBufferRef())) {
+                                llvm::errs() << fsdpc::printableMessage("fsdp-opt: error: '" + file +
+                                                                        "' is not text, expected a module (.mlir)\n");
+                                return false;
+                              }
                               return mlir::succeeded(
                                   mlir::MlirOptMain(out, std::move(text), registry, config));
                             });

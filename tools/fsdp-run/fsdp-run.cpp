@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
+#include "tools/output/Messages.h"
 #include "tools/output/FileTool.h"
 #include "tools/output/OutputFile.h"
 #include "llvm/ADT/Sequence.h"
@@ -62,7 +63,7 @@ static cl::opt<Numerics> numerics(
     cl::cat(category));
 
 static int fail(const Twine &message) {
-  llvm::errs() << "fsdp-run: error: " << message << "\n";
+  llvm::errs() << "fsdp-run: error: " << fsdpc::printableMessage(message.str()) << "\n";
   return 1;
 }
 
@@ -282,7 +283,7 @@ static int run(int argc, char **argv) {
   context.loadAllAvailableDialects();
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
-  SourceMgrDiagnosticHandler handler(sources, &context);
+  fsdpc::DiagnosticPrinter handler(sources, &context);
   OwningOpRef<ModuleOp> module =
       parseSourceFile<ModuleOp>(inputFile, sources, ParserConfig(&context));
   if (!module)

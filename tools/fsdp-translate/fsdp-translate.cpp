@@ -9,6 +9,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/ToolUtilities.h"
 #include "tools/output/FileTool.h"
+#include "tools/output/Messages.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
@@ -72,7 +73,7 @@ static LogicalResult translatePart(std::unique_ptr<llvm::MemoryBuffer> text, raw
     return module ? translate(*module, out) : failure();
   };
   if (!verifyDiagnostics) {
-    SourceMgrDiagnosticHandler handler(sources, &context);
+    fsdpc::DiagnosticPrinter handler(sources, &context);
     return run();
   }
   SourceMgrDiagnosticVerifierHandler handler(sources, &context);

@@ -12,7 +12,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "tools/output/OutputFile.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
@@ -20,55 +19,16 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
-/// A model that a program describes has no file: what concerns none of its lines is said of its name alone.
-class Context::Handler : public SourceMgrDiagnosticHandler {
-public:
-  Handler(llvm::SourceMgr &sources, MLIRContext *context) : SourceMgrDiagnosticHandler(sources, context) {
-    setHandler([this](Diagnostic &diagnostic) {
-      auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
-      if (!place || place.getLine() != 0)
-        return emitDiagnostic(diagnostic);
-      llvm::errs() << place.getFilename().getValue() << ": " << nameOf(diagnostic.getSeverity()) << ": " << diagnostic << "\n";
-      for (Diagnostic &note : diagnostic.getNotes())
-        emitDiagnostic(note.getLocation(), note.str(), note.getSeverity());
-    });
-  }
-
-private:
-  static llvm::StringRef nameOf(DiagnosticSeverity severity) {
-    switch (severity) {
-    case DiagnosticSeverity::Note:
-      return "note";
-    case DiagnosticSeverity::Warning:
-      return "warning";
-    case DiagnosticSeverity::Error:
-      return "error";
-    case DiagnosticSeverity::Remark:
-      return "remark";
-    }
-    llvm_unreachable("unknown severity");
-  }
-};
-
 Context::Context() {
   DialectRegistry registry;
   ::fsdp::dsl::registerDialects(registry);
   context = std::make_unique<MLIRContext>(registry);
   context->loadAllAvailableDialects();
   context->printOpOnDiagnostic(false);
-  handler = std::make_unique<Handler>(sourceManager, context.get());
+  printer = std::make_unique<DiagnosticPrinter>(sourceManager, context.get());
 }
 
 Context::~Context() = default;
-
-/// Whether all of `content` is characters: UTF-8 without those that control a terminal.
-static bool isText(llvm::StringRef content) {
-  const auto *next = reinterpret_cast<const llvm::UTF8 *>(content.begin());
-  return llvm::isLegalUTF8String(&next, reinterpret_cast<const llvm::UTF8 *>(content.end())) &&
-         llvm::none_of(content, [](char c) {
-           return c == 0x7f || (static_cast<unsigned char>(c) < 0x20 && !llvm::isSpace(c));
-         });
-}
 
 OwningOpRef<ModuleOp> readModel(Context &context, const std::string &path) {
   if (llvm::Error error = checkInput(path))

@@ -6,6 +6,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "tools/fsdpc/Options.h"
+#include "tools/output/Messages.h"
 #include "llvm/Support/SourceMgr.h"
 #include <memory>
 
@@ -19,13 +20,13 @@ public:
   ~Context();
   mlir::MLIRContext &get() { return *context; }
   llvm::SourceMgr &sources() { return sourceManager; }
+  /// The model is described by a program: diagnostics are in the words of its author.
+  void describesProgram() { printer->describesProgram(); }
 
 private:
-  class Handler;
-
   llvm::SourceMgr sourceManager;
   std::unique_ptr<mlir::MLIRContext> context;
-  std::unique_ptr<Handler> handler;
+  std::unique_ptr<DiagnosticPrinter> printer;
 };
 
 /// Reads and verifies the global IR in `path`. Throws Failure; what is wrong inside the file has

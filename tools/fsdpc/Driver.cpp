@@ -265,7 +265,7 @@ int Driver::State::compile(int argc, char **argv,
   // A reader that is gone is an error of the write; the signal would leave the temporary folder.
   std::signal(SIGPIPE, SIG_IGN);
   auto say = [&](const std::string &message) {
-    std::cerr << name << ": error: " << message << "\n";
+    std::cerr << printableMessage(name + ": error: " + message) << "\n";
   };
   try {
     try {
@@ -283,7 +283,7 @@ int Driver::State::compile(int argc, char **argv,
     say(std::string(error.what()) + "; see " + name + " --help");
     return 2;
   } catch (const ::fsdp::dsl::ModelError &error) {
-    std::cerr << error.what() << "\n";
+    std::cerr << printableMessage(error.what()) << "\n";
     return 1;
   } catch (const std::exception &error) {
     say(error.what());
@@ -291,12 +291,13 @@ int Driver::State::compile(int argc, char **argv,
   }
 }
 
-int Driver::run(int argc, char **argv, const Describe &describe) {
+int Driver::run(int argc, char **argv, const Describe &describe, ::fsdp::dsl::Where where) {
   state->options.declare(state->app);
   return state->compile(argc, argv, [&](Context &context) {
-    ::fsdp::dsl::Model model(context.get());
+    context.describesProgram();
+    ::fsdp::dsl::Model model(context.get(), where);
     describe(model);
-    OwningOpRef<ModuleOp> module = ::fsdp::dsl::take(model);
+    OwningOpRef<ModuleOp> module = ::fsdp::dsl::take(model, where);
     // What concerns no line of the model is said of the program, as of a module's file.
     (*module)->setLoc(FileLineColLoc::get(&context.get(), state->name, 0, 0));
     return module;

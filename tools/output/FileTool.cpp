@@ -2,6 +2,8 @@
 
 #include "tools/output/FileTool.h"
 
+#include "tools/output/Messages.h"
+
 #include <csignal>
 
 namespace fsdpc {
@@ -12,7 +14,7 @@ int runFileTool(llvm::StringRef tool, const std::string &input, const std::strin
                 FileWork work) {
   ignoreFileSizeSignal();
   auto fail = [&](const llvm::Twine &message, int status) {
-    llvm::errs() << tool << ": error: " << message << "\n";
+    llvm::errs() << tool << ": error: " << printableMessage(message.str()) << "\n";
     return status;
   };
   llvm::Expected<OutputFile> file = OutputFile::open(output);

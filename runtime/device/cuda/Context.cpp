@@ -65,8 +65,8 @@ Context::Context(Job &job, const Program &program)
   const std::size_t outputs = std::max<std::size_t>(mostOutputs(program), 1);
   FSDP_CHECK(*this, cudaHostAlloc(&outputs_, outputs * sizeof(float), cudaHostAllocDefault));
   FSDP_CHECK(*this, cudaHostAlloc(&sums_, outputs * sizeof(WeightedSum), cudaHostAllocDefault));
-  FSDP_CHECK(*this, cudaHostAlloc(&state_, sizeof(StepState), cudaHostAllocDefault));
-  *state_ = StepState{};
+  FSDP_CHECK(*this, cudaHostAlloc(&stepBuffer_, sizeof(StepBuffer), cudaHostAllocDefault));
+  *stepBuffer_ = StepBuffer{};
   FSDP_CHECK(*this, cudaHostAlloc(&fault_, sizeof(BoundsError), cudaHostAllocDefault));
   FSDP_CHECK(*this, cudaMalloc(&faultThere_, sizeof(BoundsError)));
   FSDP_CHECK(*this, cudaMemset(faultThere_, 0, sizeof(BoundsError)));
@@ -105,7 +105,7 @@ Context::~Context() {
   cudaStreamDestroy(control_);
   cudaFreeHost(outputs_);
   cudaFreeHost(sums_);
-  cudaFreeHost(state_);
+  cudaFreeHost(stepBuffer_);
   cudaFreeHost(fault_);
   cudaFree(faultThere_);
 }
@@ -168,7 +168,7 @@ void Context::synchronize() {
     FSDP_CHECK(*this, cudaStreamWaitEvent(control_, ends_[i], 0));
   }
   if (program_.stepState.count)
-    FSDP_CHECK(*this, cudaMemcpyAsync(state_, base_ + program_.stepState.offset, sizeof(StepState),
+    FSDP_CHECK(*this, cudaMemcpyAsync(stepBuffer_, base_ + program_.stepState.offset, sizeof(StepBuffer),
                                       cudaMemcpyDeviceToHost, control_));
   awaitFault();
 }

@@ -131,8 +131,8 @@ public:
   /// Waits for the copies to the host that are enqueued. Throws as synchronize(), as far as launches before
   /// those copies have failed.
   void awaitOutputs();
-  /// The step state as synchronize() found it.
-  const StepState &state() const { return *state_; }
+  /// The step state, and what lies behind it, as synchronize() found them.
+  const StepBuffer &stepBuffer() const { return *stepBuffer_; }
   /// Highest byte that any action so far has touched.
   std::size_t peakBytes() const { return peakBytes_; }
   /// Bytes of the device outside of the arena: libraries' and collectives' scratch memory.
@@ -172,7 +172,7 @@ private:
   cudaStream_t control_ = nullptr;         ///< comes after what the host waits for
   float *outputs_ = nullptr;
   WeightedSum *sums_ = nullptr;
-  StepState *state_ = nullptr;
+  StepBuffer *stepBuffer_ = nullptr;
   BoundsError *faultThere_ = nullptr, *fault_ = nullptr; ///< on the device; as synchronize() found it
   std::unique_ptr<Communicator> world_;
   mutable std::deque<StreamWorkspace> workspaces_; ///< one for each stream

@@ -163,7 +163,8 @@ public:
     finish();
     staging = {}; // the parameters have been written
     c.at("write the step state");
-    FSDP_CHECK(c, cudaMemcpy(c.base() + program.stepState.offset, &state, sizeof state,
+    const StepBuffer start{state, {}};
+    FSDP_CHECK(c, cudaMemcpy(c.base() + program.stepState.offset, &start, sizeof start,
                              cudaMemcpyHostToDevice));
     arrive();
     samplesSet = state.samples;
@@ -180,7 +181,11 @@ public:
   }
   const StepState &state() override {
     finish();
-    return c.state();
+    return c.stepBuffer().state;
+  }
+  int firstBad() override {
+    finish();
+    return c.stepBuffer().bad.first();
   }
 
   void run(const Walk &walk, InputSource *source, bool again) override {

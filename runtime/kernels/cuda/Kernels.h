@@ -117,22 +117,23 @@ cudaError_t shard_offset(std::int64_t first, std::int64_t *offset, cudaStream_t 
 //===----------------------------------------------------------------------===//
 
 /// Updates of a shard. What is updated is given as it is read and as it is written: the same
-/// address twice. A null `scale` stands for 1. Where `ok` is false nothing is updated, and the
-/// state's firstBad gets the first parameter whose gradient is not finite.
+/// address twice. A null `scale` stands for 1. Where `ok` is false nothing is updated, and
+/// `firstBad` gets the first parameter whose gradient is not finite (see BadGradients).
 cudaError_t sgd(ShardOf shard, Sgd options, const float *parameter, const float *gradient,
                 const float *lr, const float *scale, const bool *ok, const StepState *state,
-                float *newParameter, cudaStream_t stream);
+                const std::int32_t *firstBad, float *newParameter, std::int32_t *newFirstBad, cudaStream_t stream);
 cudaError_t sgd(ShardOf shard, Sgd options, const float *parameter, const float *gradient,
                 const float *buffer, const float *lr, const float *scale, const bool *ok,
-                const StepState *state, float *newParameter, float *newBuffer, cudaStream_t stream);
+                const StepState *state, const std::int32_t *firstBad, float *newParameter, float *newBuffer,
+                std::int32_t *newFirstBad, cudaStream_t stream);
 cudaError_t adam(ShardOf shard, Adam options, const float *parameter, const float *gradient,
                  const float *first, const float *second, const float *lr, const float *scale,
-                 const bool *ok, const StepState *state, float *newParameter, float *newFirst,
-                 float *newSecond, cudaStream_t stream);
+                 const bool *ok, const StepState *state, const std::int32_t *firstBad, float *newParameter,
+                 float *newFirst, float *newSecond, std::int32_t *newFirstBad, cudaStream_t stream);
 cudaError_t adamw(ShardOf shard, Adam options, const float *parameter, const float *gradient,
                   const float *first, const float *second, const float *lr, const float *scale,
-                  const bool *ok, const StepState *state, float *newParameter, float *newFirst,
-                  float *newSecond, cudaStream_t stream);
+                  const bool *ok, const StepState *state, const std::int32_t *firstBad, float *newParameter,
+                  float *newFirst, float *newSecond, std::int32_t *newFirstBad, cudaStream_t stream);
 /// `count` values.
 cudaError_t square_sum(std::size_t count, const float *values, double *out, WorkStream stream);
 
@@ -151,7 +152,8 @@ cudaError_t microbatch_samples(Microbatches batches, const StepState *state, std
 /// Goes on to the next of `count` microbatches of the step, after the last to the first.
 cudaError_t next_microbatch(std::int64_t count, const StepState *state, StepState *next,
                             cudaStream_t stream);
-cudaError_t advance(const StepState *state, const bool *ok, StepState *next, cudaStream_t stream);
+cudaError_t advance(const StepState *state, const bool *ok, const BadGradients *bad, StepState *next,
+                    BadGradients *nextBad, cudaStream_t stream);
 
 namespace device {
 /// Scalars that must be finite.

@@ -35,6 +35,7 @@ struct Update {
   const float *lr, *scale; ///< scale null: 1
   const bool *ok;
   const StepState *state;
+  std::int32_t *firstBad; ///< see BadGradients
 };
 
 // Rules are plain, so that one may lie in shared memory: what depends on the step is computed once
@@ -114,8 +115,7 @@ __global__ void __launch_bounds__(kThreads)
       if (!isfinite(u.gradient[i])) {
         part = parts.partOf(i, part);
         // -1, which stands for none, is the largest unsigned number.
-        atomicMin(reinterpret_cast<unsigned *>(&const_cast<StepState *>(u.state)->firstBad),
-                  static_cast<unsigned>(parts.firstParameter + part));
+        atomicMin(reinterpret_cast<unsigned *>(u.firstBad), static_cast<unsigned>(parts.firstParameter + part));
       }
     return;
   }
@@ -195,37 +195,37 @@ __global__ void __launch_bounds__(kThreads)
 } // namespace
 
 cudaError_t sgd(ShardOf shard, Sgd options, const float *, const float *gradient, const float *lr,
-                const float *scale, const bool *ok, const StepState *state, float *parameter,
-                cudaStream_t stream) {
+                const float *scale, const bool *ok, const StepState *state, const std::int32_t *, float *parameter,
+                std::int32_t *firstBad, cudaStream_t stream) {
   FSDP_NOTE_WORK();
   return launch(SgdRule{options.momentum, options.weightDecay, false, 0, 0}, shard,
-                {parameter, gradient, nullptr, nullptr, lr, scale, ok, state}, 0, stream);
+                {parameter, gradient, nullptr, nullptr, lr, scale, ok, state, firstBad}, 0, stream);
 }
 
 cudaError_t sgd(ShardOf shard, Sgd options, const float *, const float *gradient, const float *,
                 const float *lr, const float *scale, const bool *ok, const StepState *state,
-                float *parameter, float *buffer, cudaStream_t stream) {
+                const std::int32_t *, float *parameter, float *buffer, std::int32_t *firstBad, cudaStream_t stream) {
   FSDP_NOTE_WORK();
   return launch(SgdRule{options.momentum, options.weightDecay, true, 0, 0}, shard,
-                {parameter, gradient, buffer, nullptr, lr, scale, ok, state}, 1, stream);
+                {parameter, gradient, buffer, nullptr, lr, scale, ok, state, firstBad}, 1, stream);
 }
 
 cudaError_t adam(ShardOf shard, Adam options, const float *, const float *gradient, const float *,
                  const float *, const float *lr, const float *scale, const bool *ok,
-                 const StepState *state, float *parameter, float *first, float *second,
-                 cudaStream_t stream) {
+                 const StepState *state, const std::int32_t *, float *parameter, float *first, float *second,
+                 std::int32_t *firstBad, cudaStream_t stream) {
   FSDP_NOTE_WORK();
   return launch(ruleOf(options, false), shard,
-                {parameter, gradient, first, second, lr, scale, ok, state}, 2, stream);
+                {parameter, gradient, first, second, lr, scale, ok, state, firstBad}, 2, stream);
 }
 
 cudaError_t adamw(ShardOf shard, Adam options, const float *, const float *gradient, const float *,
                   const float *, const float *lr, const float *scale, const bool *ok,
-                  const StepState *state, float *parameter, float *first, float *second,
-                  cudaStream_t stream) {
+                  const StepState *state, const std::int32_t *, float *parameter, float *first, float *second,
+                  std::int32_t *firstBad, cudaStream_t stream) {
   FSDP_NOTE_WORK();
   return launch(ruleOf(options, true), shard,
-                {parameter, gradient, first, second, lr, scale, ok, state}, 2, stream);
+                {parameter, gradient, first, second, lr, scale, ok, state, firstBad}, 2, stream);
 }
 
 cudaError_t square_sum(std::size_t count, const float *values, double *out, WorkStream stream) {

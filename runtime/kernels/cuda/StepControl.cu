@@ -53,12 +53,12 @@ __global__ void nextMicrobatch(std::int64_t count, StepState *state) {
   state->microbatch = (state->microbatch + 1) % count;
 }
 
-__global__ void nextStep(const bool *ok, StepState *state) {
+__global__ void nextStep(const bool *ok, StepState *state, BadGradients *bad) {
   ++state->step;
   state->updates += *ok;
   state->badSteps = *ok ? 0 : state->badSteps + 1;
   if (*ok)
-    state->firstBad = -1;
+    bad->ofStep = bad->ofDeferred = -1;
 }
 
 } // namespace
@@ -91,9 +91,10 @@ cudaError_t next_microbatch(std::int64_t count, const StepState *, StepState *ne
   return launchKernel(nextMicrobatch, dim3(1), 1, 0, stream, count, next);
 }
 
-cudaError_t advance(const StepState *, const bool *ok, StepState *next, cudaStream_t stream) {
+cudaError_t advance(const StepState *, const bool *ok, const BadGradients *, StepState *next, BadGradients *bad,
+                    cudaStream_t stream) {
   FSDP_NOTE_WORK();
-  return launchKernel(nextStep, dim3(1), 1, 0, stream, ok, next);
+  return launchKernel(nextStep, dim3(1), 1, 0, stream, ok, next, bad);
 }
 
 cudaError_t find_kernels() {

@@ -37,7 +37,7 @@ template <typename T> constexpr std::size_t after(ArenaSpan<T> slice) {
   return (slice.end() + 63) / 64 * 64;
 }
 constexpr ArenaSpan<StepState> step_state{0, 1};
-constexpr ArenaSpan<float> loss{after(step_state), 1};
+constexpr ArenaSpan<float> loss{after(badGradients(step_state)), 1};
 constexpr ArenaSpan<float> grad_norm{after(loss), 1};
 constexpr ArenaSpan<float> learning_rate{after(grad_norm), 1};
 constexpr ArenaSpan<bool> ok{after(learning_rate), 1};
@@ -149,8 +149,9 @@ void train(Context &c) {
   all_finite(c, kCompute, "all_finite", arena::ok, arena::loss, arena::grad_norm);
   sgd(c, kCompute, "sgd table", storages[0], Sgd{/*momentum=*/0, /*weightDecay=*/0},
       arena::table_parameter, arena::table_grad_shard, arena::learning_rate, /*scale=*/{},
-      arena::ok, arena::step_state);
-  advance(c, kCompute, "advance", arena::step_state, arena::ok);
+      arena::ok, arena::step_state, badGradient(arena::step_state));
+  advance(c, kCompute, "advance", arena::step_state, arena::ok,
+          badGradients(arena::step_state));
 }
 
 //===--- Tables -----------------------------------------------------------===//

@@ -73,18 +73,18 @@ void step(Context &c) {
   square_sum(c, 0, "square_sum", g, sum);
   learning_rate(c, 0, "learning_rate", Schedule{Schedule::Cosine, 3}, state, lr);
   all_finite(c, 0, "all_finite", ok, lr, sum, scale);
-  sgd(c, 0, "sgd", unit, Sgd{}, p, g, lr, {}, ok, state);
-  sgd(c, 0, "sgd scaled", unit, Sgd{}, p, g, lr, scale, ok, state);
-  sgd(c, 0, "sgd momentum", unit, Sgd{0.9f, 0}, p, g, m, lr, {}, ok, state);
-  sgd(c, 0, "sgd momentum scaled", unit, Sgd{0.9f, 0}, p, g, m, lr, scale, ok, state);
-  adam(c, 0, "adam", unit, Adam{}, p, g, m, v, lr, {}, ok, state);
-  adamw(c, 0, "adamw scaled", unit, Adam{}, p, g, m, v, lr, scale, ok, state);
+  sgd(c, 0, "sgd", unit, Sgd{}, p, g, lr, {}, ok, state, badGradient(state));
+  sgd(c, 0, "sgd scaled", unit, Sgd{}, p, g, lr, scale, ok, state, badGradient(state));
+  sgd(c, 0, "sgd momentum", unit, Sgd{0.9f, 0}, p, g, m, lr, {}, ok, state, badGradient(state));
+  sgd(c, 0, "sgd momentum scaled", unit, Sgd{0.9f, 0}, p, g, m, lr, scale, ok, state, badGradient(state));
+  adam(c, 0, "adam", unit, Adam{}, p, g, m, v, lr, {}, ok, state, badGradient(state));
+  adamw(c, 0, "adamw scaled", unit, Adam{}, p, g, m, v, lr, scale, ok, state, deferredBadGradient(state));
   output(c, 0, "output", 0, lr);
   output(c, 0, "output sum", 0, sum, sum);
   sample_count(c, 0, "sample_count", state, wide_label);
   microbatch_samples(c, 0, "microbatch_samples", Microbatches{1, 2, 2, 0}, state, wide_label);
   next_microbatch(c, 0, "next_microbatch", 2, state);
-  advance(c, 0, "advance", state, ok);
+  advance(c, 0, "advance", state, ok, badGradients(state));
   record(c, 0, 0);
   wait(c, 0, 0);
 }

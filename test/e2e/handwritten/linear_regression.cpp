@@ -42,7 +42,7 @@ template <typename T> constexpr std::size_t after(ArenaSpan<T> slice) {
   return (slice.end() + 63) / 64 * 64;
 }
 constexpr ArenaSpan<StepState> step_state{0, 1};
-constexpr ArenaSpan<float> loss{after(step_state), 1};
+constexpr ArenaSpan<float> loss{after(badGradients(step_state)), 1};
 constexpr ArenaSpan<float> largest_error{after(loss), 1};
 constexpr ArenaSpan<float> grad_norm{after(largest_error), 1};
 constexpr ArenaSpan<float> learning_rate{after(grad_norm), 1};
@@ -194,8 +194,9 @@ void update(Context &c) {
   all_finite(c, kCompute, "all_finite", arena::ok, arena::loss, arena::grad_norm);
   sgd(c, kCompute, "sgd layer", storages[kLayer], Sgd{/*momentum=*/0.9f, /*weightDecay=*/0},
       arena::layer_parameter, arena::layer_grad_shard, arena::layer_momentum, arena::learning_rate,
-      /*scale=*/{}, arena::ok, arena::step_state);
-  advance(c, kCompute, "advance", arena::step_state, arena::ok);
+      /*scale=*/{}, arena::ok, arena::step_state, badGradient(arena::step_state));
+  advance(c, kCompute, "advance", arena::step_state, arena::ok,
+          badGradients(arena::step_state));
 }
 
 void train(Context &c) {

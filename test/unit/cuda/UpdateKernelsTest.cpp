@@ -40,7 +40,6 @@ struct Operands {
     for (float &x : v)
       x = x * x;
     state.updates = 3;
-    state.firstBad = -1;
   }
 };
 
@@ -59,10 +58,11 @@ TEST_F(UpdateKernels, AdamAndAdamwAreTheCpus) {
                 scale_(Floats{scale});
             Device<bool> ok(std::vector<int>{1});
             Device<StepState> state(std::vector<StepState>{o.state});
+            Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
             // Once with a scale, once without.
             for (const float *by : {static_cast<const float *>(scale_), (const float *)nullptr})
-              OK(decoupled ? adamw(shard, options, p, g, m, v, lr_, by, ok, state, p, m, v, stream)
-                           : adam(shard, options, p, g, m, v, lr_, by, ok, state, p, m, v, stream));
+              OK(decoupled ? adamw(shard, options, p, g, m, v, lr_, by, ok, state, bad, p, m, v, bad, stream)
+                           : adam(shard, options, p, g, m, v, lr_, by, ok, state, bad, p, m, v, bad, stream));
             const auto reference = decoupled ? kernels::adamw : kernels::adam;
             for (const float *by : {&scale, (const float *)nullptr})
               reference(shard, options, o.p.data(), o.g.data(), o.m.data(), o.v.data(), lr, by, 4);
@@ -83,10 +83,11 @@ TEST_F(UpdateKernels, EpsilonZeroLeavesAnElementWithoutMomentsAsItIs) {
     Device<float> p(o.p), g(o.g), m(o.m), v(o.v), lr(Floats{0.01f});
     Device<bool> ok(std::vector<int>{1});
     Device<StepState> state(std::vector<StepState>{o.state});
+    Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
     const ShardOf shard{&unit.storage, 0};
     const float *unscaled = nullptr;
-    OK(decoupled ? adamw(shard, options, p, g, m, v, lr, unscaled, ok, state, p, m, v, stream)
-                 : adam(shard, options, p, g, m, v, lr, unscaled, ok, state, p, m, v, stream));
+    OK(decoupled ? adamw(shard, options, p, g, m, v, lr, unscaled, ok, state, bad, p, m, v, bad, stream)
+                 : adam(shard, options, p, g, m, v, lr, unscaled, ok, state, bad, p, m, v, bad, stream));
     const Floats after = p.floats();
     for (std::size_t i = 0; i < count; ++i)
       EXPECT_TRUE(std::isfinite(after[i]) && (after[i] == o.p[i]) == (i % 3 == 0)) << i;
@@ -104,10 +105,11 @@ TEST_F(UpdateKernels, SgdIsTheCpus) {
     Device<float> p(o.p), g(o.g), b(o.m), lr_(Floats{lr}), scale_(Floats{scale});
     Device<bool> ok(std::vector<int>{1});
     Device<StepState> state(std::vector<StepState>{o.state});
+    Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
     if (momentum == 0)
-      OK(sgd(shard, options, p, g, lr_, scale_, ok, state, p, stream));
+      OK(sgd(shard, options, p, g, lr_, scale_, ok, state, bad, p, bad, stream));
     else
-      OK(sgd(shard, options, p, g, b, lr_, scale_, ok, state, p, b, stream));
+      OK(sgd(shard, options, p, g, b, lr_, scale_, ok, state, bad, p, b, bad, stream));
     kernels::sgd(shard, options, o.p.data(), o.g.data(), momentum == 0 ? nullptr : o.m.data(), lr,
                  &scale);
     expectClose<float>(p.floats(), o.p, "parameter");
@@ -128,15 +130,16 @@ TEST_F(UpdateKernels, ManyMembersTakeSeveralLaunches) {
     Device<float> p(o.p), g(o.g), lr(Floats{0.5f});
     Device<bool> ok(std::vector<int>{1});
     Device<StepState> state(std::vector<StepState>{o.state});
-    OK(sgd(shard, {0, 0.5f}, p, g, lr, nullptr, ok, state, p, stream));
+    Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
+    OK(sgd(shard, {0, 0.5f}, p, g, lr, nullptr, ok, state, bad, p, bad, stream));
     kernels::sgd(shard, {0, 0.5f}, o.p.data(), o.g.data(), nullptr, 0.5f, nullptr);
     EXPECT_EQ(p.floats(), o.p);
     // The same launches find the parameter of a bad gradient.
-    for (std::size_t bad : {500, 303}) {
-      g.set(bad, std::nanf(""));
+    for (std::size_t element : {500, 303}) {
+      g.set(element, std::nanf(""));
       ok.set(0, false);
-      OK(sgd(shard, {0, 0.5f}, p, g, lr, nullptr, ok, state, p, stream));
-      EXPECT_EQ(state.values()[0].firstBad, int((528 * coordinate + bad) / 7));
+      OK(sgd(shard, {0, 0.5f}, p, g, lr, nullptr, ok, state, bad, p, bad, stream));
+      EXPECT_EQ(bad.values()[0], int((528 * coordinate + element) / 7));
     }
     EXPECT_EQ(p.floats(), o.p) << "nothing is updated";
   }
@@ -150,16 +153,17 @@ TEST_F(UpdateKernels, TheFirstBadGradientIsNoted) {
   Device<float> p(o.p), g(o.g), m(o.m), v(o.v), lr(Floats{0.1f});
   Device<bool> ok(std::vector<int>{0});
   Device<StepState> state(std::vector<StepState>{o.state});
-  OK(adamw({&unit.storage, 1}, {}, p, g, m, v, lr, nullptr, ok, state, p, m, v, stream));
-  const StepState noted = o.state;
+  Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
+  OK(adamw({&unit.storage, 1}, {}, p, g, m, v, lr, nullptr, ok, state, bad, p, m, v, bad, stream));
+  std::int32_t noted = -1;
   kernels::noteBadGradient({&unit.storage, 1}, o.g.data(), noted);
-  EXPECT_EQ(noted.firstBad, 105) << "element 5160 of the unit";
-  EXPECT_EQ(state.values()[0].firstBad, noted.firstBad);
+  EXPECT_EQ(noted, 105) << "element 5160 of the unit";
+  EXPECT_EQ(bad.values()[0], noted);
   // A smaller number stays.
-  OK(adamw({&unit.storage, 0}, {}, p, g, m, v, lr, nullptr, ok, state, p, m, v, stream));
-  EXPECT_EQ(state.values()[0].firstBad, 103);
-  OK(adamw({&unit.storage, 1}, {}, p, g, m, v, lr, nullptr, ok, state, p, m, v, stream));
-  EXPECT_EQ(state.values()[0].firstBad, 103);
+  OK(adamw({&unit.storage, 0}, {}, p, g, m, v, lr, nullptr, ok, state, bad, p, m, v, bad, stream));
+  EXPECT_EQ(bad.values()[0], 103);
+  OK(adamw({&unit.storage, 1}, {}, p, g, m, v, lr, nullptr, ok, state, bad, p, m, v, bad, stream));
+  EXPECT_EQ(bad.values()[0], 103);
   EXPECT_EQ(p.floats(), o.p);
   EXPECT_EQ(m.floats(), o.m);
 }
@@ -186,8 +190,9 @@ TEST_F(UpdateKernels, StepsAreThoseOfTheCpu) {
       StepState expected{};
       expected.totalSteps = 7;
       expected.baseLearningRate = 3e-4f;
-      expected.firstBad = 2;
+      BadGradients noted{2, 3};
       Device<StepState> state(std::vector<StepState>{expected});
+      Device<BadGradients> bad(std::vector<BadGradients>{noted});
       Device<float> lr(1);
       Device<bool> ok(1);
       for (int step = 0; step < 10; ++step) {
@@ -195,10 +200,12 @@ TEST_F(UpdateKernels, StepsAreThoseOfTheCpu) {
         const float rate = kernels::learningRate({kind, warmup}, expected);
         EXPECT_NEAR(lr.floats()[0], rate, 1e-6f * rate);
         ok.set(0, step % 4 != 1);
-        OK(advance(state, ok, state, stream));
-        kernels::advance(expected, step % 4 != 1);
+        OK(advance(state, ok, bad, state, bad, stream));
+        kernels::advance(expected, noted, step % 4 != 1);
         const StepState got = state.values()[0];
         EXPECT_EQ(std::memcmp(&got, &expected, sizeof(got)), 0) << "step " << step;
+        EXPECT_EQ(bad.values()[0].ofStep, noted.ofStep) << "step " << step;
+        EXPECT_EQ(bad.values()[0].ofDeferred, noted.ofDeferred) << "step " << step;
       }
     }
 }

@@ -219,6 +219,7 @@ TEST_F(ModelErrorTest, PartsThatAreNotThere) {
   EXPECT_MISTAKE_HAS(pad(x, 1, -1, 1), "pad of dimension 1 of 'x' (10x64xf32): ");
   EXPECT_MISTAKE_HAS(concat({x, y}, 0), "concat along dimension 0 of 'x' (10x64xf32) and 'y'");
   EXPECT_MISTAKE(concat({}, 0), "concat got no tensors: expected at least one tensor to join");
+  EXPECT_MISTAKE(concat(std::vector<Tensor>(), 0), "concat got no tensors: expected at least one tensor to join");
 }
 
 TEST_F(ModelErrorTest, RowsThatDoNotFit) {
@@ -329,14 +330,30 @@ TEST_F(ModelErrorTest, LossesAndMetrics) {
                  "metric 'accuracy' is given twice; give each its own name");
 }
 
+TEST_F(ModelErrorTest, SumsThatAreNoScalars) {
+  EXPECT_MISTAKE(model->loss({x, x}), "the loss of 'x' (10x64xf32) and 'x' (10x64xf32): expected a sum and a weight "
+                                      "that are scalars in f64; use mean or weightedMean");
+  EXPECT_MISTAKE_HAS(model->metric("m", {mean(x).sum, x}),
+                     "metric 'm' of 'mean' (f64) and 'x' (10x64xf32): expected a sum and a weight that are scalars");
+}
+
+TEST_F(ModelErrorTest, WordsAreThoseOfTheModel) {
+  EXPECT_MISTAKE(crossEntropy(y, x), "crossEntropy of 'y' (10x3xf32) and 'x' (10x64xf32): expected labels that are "
+                                     "integers, i32 or i64");
+  EXPECT_MISTAKE(layerNorm(y, x, x), "layerNorm of 'y' (10x3xf32) and 'x' (10x64xf32) and 'x' (10x64xf32): 'scale' has "
+                                     "type '10x64xf32', expected the shape of a row of '10x3xf32'");
+  EXPECT_MISTAKE(concat({x, label}, 0), "concat along dimension 0 of 'x' (10x64xf32) and 'label' (10xi32): relates "
+                                        "'20x64xf32' to '10xi32', expected the same shape but for dimension 0");
+}
+
 TEST_F(ModelErrorTest, NamesThatCannotBePrinted) {
   Scope unit = model->unit("fc\n1");
   EXPECT_MISTAKE(unit.parameter("weight", {3}, zeros()),
-                 "parameter 'fc\\0A1.weight': name 'sym_name' 'fc\\0A1.weight' cannot be printed, "
+                 "parameter 'fc\\0A1.weight': name 'fc\\0A1.weight' cannot be printed, "
                  "expected UTF-8 without control characters");
   EXPECT_MISTAKE_HAS(model->unit("", "w").parameter("bias", {3}, zeros()),
                      "parameter 'w.bias': name 'unit' is empty; give it a name");
-  EXPECT_MISTAKE_HAS(model->input("\xff", {4}), "input '\\FF': name 'name' '\\FF' cannot be printed");
+  EXPECT_MISTAKE_HAS(model->input("\xff", {4}), "input '\\FF': name '\\FF' cannot be printed");
   EXPECT_MISTAKE_HAS(model->input(std::string(10000, 'n'), {4}),
                      "nnn...' has 10000 bytes, expected at most 1024");
 }

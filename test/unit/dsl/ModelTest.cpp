@@ -188,6 +188,8 @@ TEST_F(ModelTest, ShapesOfRowsAndParts) {
   EXPECT_EQ(slice(q, 3, 2, 4).shape(), (Shape{2, 6, 5, 4}));
   EXPECT_EQ(pad(q, 2, 1, 2).shape(), (Shape{2, 6, 8, 8}));
   EXPECT_EQ(concat({q, pad(q, 1, 0, 1)}, 1).shape(), (Shape{2, 13, 5, 8}));
+  const std::vector<Tensor> parts(3, q);
+  EXPECT_EQ(concat(parts, 1).shape(), (Shape{2, 18, 5, 8}));
   model.loss(mean(attention(q, q, q, {/*causal=*/false, /*scale=*/0.5})));
   auto module = take(model);
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));

@@ -96,6 +96,17 @@ TEST(FlightTrack, IsReadWhileItIsWritten) {
   writer.join();
 }
 
+TEST(FlightRecord, IsInItsFolderWhateverTheProgramIsCalled) {
+  const std::filesystem::path plain = temporaryFlightRecord("mlp");
+  EXPECT_EQ(plain.filename(), "mlp.flight-record.txt");
+  const std::filesystem::path path = temporaryFlightRecord("../../up/mlp");
+  EXPECT_EQ(path.parent_path(), plain.parent_path());
+  EXPECT_EQ(path.filename(), ".._.._up_mlp.flight-record.txt");
+  const std::filesystem::path longName = temporaryFlightRecord(std::string(1024, 'n'));
+  EXPECT_EQ(longName.parent_path(), plain.parent_path());
+  EXPECT_LE(longName.filename().string().size(), 230u);
+}
+
 TEST(FlightRecord, SaysWhoWaitsForARankThatHangs) {
   const SharedSegment segment = segmentOf(3);
   EXPECT_EQ(describeHang(segment, 1), "");

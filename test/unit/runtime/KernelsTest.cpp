@@ -231,29 +231,38 @@ TEST(KernelsTest, SchedulesFollowTheirFormulas) {
 
 TEST(KernelsTest, BadStepsAreCountedAndNoUpdate) {
   StepState state{};
-  state.firstBad = -1;
-  kernels::advance(state, true);
-  kernels::advance(state, false);
-  state.firstBad = 3;
-  kernels::advance(state, false);
+  BadGradients bad;
+  kernels::advance(state, bad, true);
+  kernels::advance(state, bad, false);
+  bad = {3, 5};
+  kernels::advance(state, bad, false);
   EXPECT_EQ(state.step, 3);
   EXPECT_EQ(state.updates, 1);
   EXPECT_EQ(state.badSteps, 2);
-  EXPECT_EQ(state.firstBad, 3);
-  kernels::advance(state, true);
+  EXPECT_EQ(bad.ofStep, 3);
+  EXPECT_EQ(bad.ofDeferred, 5);
+  kernels::advance(state, bad, true);
   EXPECT_EQ(state.badSteps, 0);
-  EXPECT_EQ(state.firstBad, -1);
+  EXPECT_EQ(bad.ofStep, -1);
+  EXPECT_EQ(bad.ofDeferred, -1);
+}
+
+TEST(KernelsTest, TheFirstBadGradientIsThatOfAllUpdates) {
+  EXPECT_EQ(BadGradients().first(), -1);
+  EXPECT_EQ((BadGradients{4, -1}.first()), 4);
+  EXPECT_EQ((BadGradients{-1, 4}.first()), 4);
+  EXPECT_EQ((BadGradients{4, 2}.first()), 2);
+  EXPECT_EQ((BadGradients{2, 4}.first()), 2);
 }
 
 TEST(KernelsTest, NonfiniteGradientsAreFoundAndNamed) {
   // Coordinate 1 holds elements 16 to 31: a's end, then b from element 30, which is 14 in the
   // shard.
   std::vector<float> gradient(kLocal, 1.0f);
-  StepState state{};
-  state.firstBad = -1;
+  std::int32_t firstBad = -1;
   const auto note = [&](int coordinate) {
-    kernels::noteBadGradient({&kUnit, coordinate}, gradient.data(), state);
-    return state.firstBad;
+    kernels::noteBadGradient({&kUnit, coordinate}, gradient.data(), firstBad);
+    return firstBad;
   };
   EXPECT_EQ(note(1), -1);
   gradient[14] = float(kInfinity);
@@ -261,7 +270,7 @@ TEST(KernelsTest, NonfiniteGradientsAreFoundAndNamed) {
   EXPECT_EQ(note(3), 6) << "an earlier one stays";
   gradient[13] = std::nanf("");
   EXPECT_EQ(note(1), 5);
-  state.firstBad = -1;
+  firstBad = -1;
   EXPECT_EQ(note(3), -1) << "those are padding";
   gradient[12] = float(-kInfinity);
   EXPECT_EQ(note(3), 7);

@@ -1,0 +1,56 @@
+//===- StepStateAccess.cpp ------------------------------------------------===//
+
+#include "dialect/fsdp/StepStateAccess.h"
+
+#include "dialect/fsdp/Deferred.h"
+#include "runtime/program/Limits.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+bool StepStateAccess::conflictsWith(const StepStateAccess &other) const {
+  auto touch = [](ArrayRef<StepStateBytes> written, ArrayRef<StepStateBytes> others) {
+    return llvm::any_of(written, [&](StepStateBytes bytes) {
+      return llvm::any_of(others, [&](StepStateBytes theirs) { return bytes.overlaps(theirs); });
+    });
+  };
+  return touch(writes, other.reads) || touch(writes, other.writes) || touch(reads, other.writes);
+}
+
+/// Where `op`, which has an effect on what updates note, has it.
+static StepStateBytes getNotes(Operation *op) {
+  constexpr int64_t begin = limits::kStepStateBytes, size = limits::kBadGradientBytes;
+  auto update = dyn_cast<OptimizerStepOp>(op);
+  if (!update)
+    return {begin, static_cast<int64_t>(limits::kStepBufferBytes)};
+  return isDeferred(update) ? StepStateBytes{begin + size, begin + 2 * size} : StepStateBytes{begin, begin + size};
+}
+
+StepStateAccess mlir::fsdp::getStepStateAccess(ArrayRef<Operation *> ops) {
+  constexpr StepStateBytes state{0, limits::kStepStateBytes};
+  StepStateAccess access;
+  auto add = [](SmallVectorImpl<StepStateBytes> &to, StepStateBytes bytes) {
+    if (!llvm::is_contained(to, bytes))
+      to.push_back(bytes);
+  };
+  for (Operation *op : ops) {
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
+      interface.getEffects(effects);
+    for (const MemoryEffects::EffectInstance &effect : effects) {
+      const bool isState = isa<StepStateResource>(effect.getResource());
+      if (!isState && !isa<BadGradientResource>(effect.getResource()))
+        continue;
+      const StepStateBytes bytes = isState ? state : getNotes(op);
+      add(isa<MemoryEffects::Write>(effect.getEffect()) ? access.writes : access.reads, bytes);
+    }
+  }
+  return access;
+}
+
+StepStateAccess mlir::fsdp::getStepStateAccess(LaunchOp launch) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : launch.getBody().front())
+    ops.push_back(&op);
+  return getStepStateAccess(ops);
+}

@@ -1,0 +1,41 @@
+//===- StepStateAccess.h - what ops touch of the step state -----*- C++ -*-===//
+//
+// The buffer of the step state holds the state itself, which launches read and the end of a step writes, and behind
+// it what updates note when they are skipped (runtime/program/StepState.h). Updates of the step's own and deferred
+// ones have an entry each, since they run on streams of their own: no update waits for the note of another stream,
+// and those of one stream are in order anyway. The checker sees each part.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DIALECT_FSDP_STEPSTATEACCESS_H
+#define DIALECT_FSDP_STEPSTATEACCESS_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+
+namespace mlir::fsdp {
+
+/// The bytes [begin, end) of the step state's buffer.
+struct StepStateBytes {
+  int64_t begin, end;
+
+  bool operator==(const StepStateBytes &other) const { return begin == other.begin && end == other.end; }
+  bool overlaps(const StepStateBytes &other) const { return begin < other.end && other.begin < end; }
+};
+
+/// The parts of the step state's buffer that ops read and write, each once. What is written in place is read too.
+struct StepStateAccess {
+  SmallVector<StepStateBytes, 2> reads, writes;
+
+  bool isNone() const { return reads.empty() && writes.empty(); }
+  /// Whether the one writes what the other one reads or writes.
+  bool conflictsWith(const StepStateAccess &other) const;
+};
+
+/// Of `ops`, by their effects on the step state and on what updates note.
+StepStateAccess getStepStateAccess(ArrayRef<Operation *> ops);
+/// Of the body of `launch`.
+StepStateAccess getStepStateAccess(LaunchOp launch);
+
+} // namespace mlir::fsdp
+
+#endif // DIALECT_FSDP_STEPSTATEACCESS_H
