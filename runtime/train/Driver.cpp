@@ -5,6 +5,7 @@
 #include "runtime/job/Bootstrap.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/data/Dataset.h"
+#include "runtime/train/Batches.h"
 #include "runtime/device/Device.h"
 #include "runtime/Error.h"
 #include "runtime/job/Launcher.h"
@@ -49,45 +50,6 @@ struct Sources {
 /// What is written; open, where that is needed, before there are ranks.
 struct Outputs {
   OutputPath exported, trace, log;
-};
-
-RankPosition positionOf(const Program &program, const Job &job) {
-  return {program.axes, job.mesh().coordinates(job.rank())};
-}
-
-/// The samples of one data set, batch after batch, for one rank.
-class Batches final : public InputSource {
-public:
-  Batches(const Program &program, const Dataset &data, SampleOrder order, const Job &job)
-      : program(program), data(data), order(order), next(program.inputs.size()) {
-    std::size_t widest = 0;
-    for (const Input &input : program.inputs) {
-      coordinates.push_back(positionOf(program, job).along(input.axes));
-      widest = std::max(widest, static_cast<std::size_t>(elements(input.sample)) *
-                                    sizeInBytes(input.slice.dtype));
-    }
-    rows.assign(program.inputs.size(), std::vector<std::byte>(widest));
-  }
-
-  void load(int index, void *target, std::size_t) override {
-    const auto i = static_cast<std::size_t>(index);
-    const Input &input = program.inputs[i];
-    const BatchRows taken =
-        rowsOf(input, ranksOver(program, input.axes), coordinates[i], next[i].part);
-    readBatch(data, order, input, i, next[i].first, taken, rows[i].data(), target);
-    next[i].next(input);
-  }
-
-  /// Goes to the sample at this position of the order.
-  void goTo(std::int64_t position) { std::fill(next.begin(), next.end(), LoadPosition{position, 0}); }
-
-private:
-  const Program &program;
-  const Dataset &data;
-  SampleOrder order;
-  std::vector<LoadPosition> next; ///< of each input
-  std::vector<int> coordinates;
-  std::vector<std::vector<std::byte>> rows; ///< room for a sample of each input
 };
 
 /// One rank's training run.
