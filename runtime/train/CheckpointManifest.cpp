@@ -161,6 +161,8 @@ std::string CheckpointManifest::text() const {
   json["written_by"] = std::string("fsdpc ") + runtimeVersion();
   json["model"] = model;
   json["fingerprint"] = fingerprint;
+  if (!modelDigest.empty())
+    json["model_digest"] = modelDigest;
   json["mesh"] = mesh;
   json["step"] = step;
   json["total_steps"] = totalSteps;
@@ -220,6 +222,8 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
   CheckpointManifest manifest;
   manifest.model = fields.text("model");
   manifest.fingerprint = fields.text("fingerprint");
+  if (json.contains("model_digest")) // others were written before there was the field
+    manifest.modelDigest = fields.text("model_digest");
   manifest.mesh = fields.text("mesh");
   manifest.step = fields.count("step");
   manifest.totalSteps = fields.count("total_steps");

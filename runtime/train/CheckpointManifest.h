@@ -41,6 +41,7 @@ struct CheckpointManifest {
 
   std::string model;       ///< name of the program
   std::string fingerprint; ///< CheckpointLayout::fingerprint
+  std::string modelDigest; ///< Program::modelDigest; empty where it was not known
   std::string mesh;        ///< for people: where it was written
   std::int64_t step = 0;
   std::int64_t totalSteps = 0;

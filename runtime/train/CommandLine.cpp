@@ -102,6 +102,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   cli::addText(app, "--resume", "DIR", options.resume,
                "go on from a checkpoint: the folder of a step, a folder of checkpoints (its latest), or "
                "'latest': that of --save, beginning anew where it has none");
+  cli::addFlag(app, "--allow-model-change", options.allowModelChange,
+               "take the weights of --resume or --init though their model computes something else, with a warning");
   cli::addInteger(app, "--max-restarts", "R", options.maxRestarts,
                   "when ranks that this program started die, hang or fail, go on from the latest checkpoint, R times at most",
                   counted);
@@ -176,6 +178,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     return misused("got --resume=latest without --save: name the folder of checkpoints with --save");
   if (!options.resume.empty() && !options.init.empty())
     return misused("got both --resume and --init, expected one of them: a checkpoint has the weights");
+  if (options.allowModelChange && options.resume.empty() && options.init.empty())
+    return misused("got --allow-model-change without --resume or --init: it is about the weights that these name");
   if (options.evalEvery && options.valData.empty())
     return misused("got --eval-every without --val-data: name the file to evaluate on");
   return std::nullopt;

@@ -31,6 +31,7 @@ struct Options {
   bool elastic = false;      ///< a restart takes a plan for fewer ranks, if there is one
   std::int64_t restarts = 0; ///< how often this run has been restarted
   std::string restartCause;  ///< the last time
+  bool allowModelChange = false; ///< go on though the weights are of another model
   std::string communicator = "auto";
   std::optional<double> timeout; ///< seconds
   std::string flightRecord;      ///< "none": not written

@@ -12,6 +12,7 @@
 #include "runtime/job/Machines.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/train/LogFile.h"
+#include "runtime/train/ModelChange.h"
 #include "runtime/train/Plans.h"
 #include "runtime/PrintableText.h"
 #include "runtime/device/WaitCounter.h"
@@ -410,6 +411,11 @@ Sources openSources(const Program &program, const Options &options) {
     sources.checkpoints = findCheckpoints(program, options);
   if (!options.init.empty()) {
     sources.weights = std::make_unique<WeightFiles>(options.init);
+    const std::string change = configChange(program, sources.weights->files().front());
+    if (!change.empty() && !options.allowModelChange)
+      throw Error(change + "; go on with these weights and the model of this program with --allow-model-change");
+    if (!change.empty())
+      std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change).c_str());
     const std::string remark = checkWeights(*sources.weights, program);
     if (!remark.empty())
       std::fprintf(stderr, "note: %s\n", printable(remark).c_str());

@@ -7,6 +7,7 @@
 #include "runtime/device/WaitCounter.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/job/StopSignals.h"
+#include "runtime/train/ModelChange.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -148,6 +149,11 @@ bool RunCheckpoints::resume() {
 void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
   from = checkpoint.manifest();
   const std::string name = "'" + checkpoint.name() + "'";
+  const ModelChange change = modelChange(program, from, checkpoint.name());
+  if (!change.what.empty() && change.isKnown && !options.allowModelChange)
+    throw Error(change.what + ": resume with the program that wrote it, or go on with --allow-model-change").byAll().asRefusal();
+  if (!change.what.empty() && device.rank() == 0)
+    std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change.what).c_str());
   if (from.step > steps)
     throw Error(format("got --steps %lld, but %s is of step %lld: ask for more steps, or resume "
                        "from an earlier checkpoint",
@@ -232,6 +238,7 @@ void RunCheckpoints::save(std::int64_t step) {
   const StepState &state = device.state();
   CheckpointManifest next;
   next.model = program.name;
+  next.modelDigest = program.modelDigest;
   next.mesh = device.job().mesh().describe();
   next.step = step;
   next.totalSteps = state.totalSteps;

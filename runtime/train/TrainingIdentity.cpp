@@ -70,6 +70,7 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--save-async", flag(options.saveAsync));
   identity.add("--save-errors", options.saveErrors == "stop" ? std::nullopt : Value(options.saveErrors));
   identity.add("--resume", options.resume.empty() ? std::nullopt : Value(resumed));
+  identity.add("--allow-model-change", flag(options.allowModelChange));
   identity.add("--export", flag(!options.exportTo.empty()));
   identity.add("--trace", flag(!options.trace.empty()));
   return identity;
