@@ -432,7 +432,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
       {"drain", drain},
       {"extraFiles", files},
       {"modelDigest", digestOfModel ? quoted(digestOfModel) : ""},
-      {"config", entries.empty() ? "" : "{" + file + ", " + entries + "}"}};
+      {"config", entries.empty() ? "" : "{" + file + ", " + entries + "}"},
+      {"compilation", options.compilation.empty() ? "" : quoted(options.compilation)}};
   ArrayRef<std::pair<StringRef, std::string>> given(last);
   while (!given.empty() && given.back().second.empty())
     given = given.drop_back();

@@ -135,7 +135,7 @@ struct Program {
   std::int64_t warmup = 0; ///< steps over which the learning rate rises
   /// Of the emitted source; 0: not known. Programs that differ, if only in a constant, have another.
   std::uint64_t digest = 0;
-  const char *options = ""; ///< of the compiler, for people
+  const char *options = ""; ///< of the compiler that were given, as a shell reads them
   std::int64_t persistentBytes = 0; ///< of the arena: alive in every segment; for traces
   /// The updates that a step has left for the next one, which then does not perform them: before anything but
   /// the next step looks at parameters. Leaves no outputs. None where updates stand in their own step.
@@ -143,6 +143,7 @@ struct Program {
   Table<ExtraFile> extraFiles = {};
   const char *modelDigest = ""; ///< "v1:9d2f0c1e8a7b6543": of the model as it was described; "": not known
   ModelConfig config = {};
+  const char *compilation = ""; ///< a JSON object: by what and how it was compiled; "": not known
 };
 
 /// The programs of one model for several meshes, in the order in which the compiler was given these; at least one.

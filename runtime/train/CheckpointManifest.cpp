@@ -186,6 +186,10 @@ std::string CheckpointManifest::text() const {
   json["extra_files"] = Json::array();
   for (const Extra &extra : extraFiles)
     json["extra_files"].push_back({{"name", extra.name}, {"bytes", extra.bytes}, {"digest", digestText(extra.digest)}});
+  if (!runs.empty())
+    json["runs"] = Json::array();
+  for (const std::string &run : runs)
+    json["runs"].push_back(Json::parse(run));
   json[kChecksum] = digestOf(json);
   return textOf(json);
 }
@@ -242,6 +246,12 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
     manifest.files.push_back(readFile(file, path));
     if (!names.insert(manifest.files.back().name).second)
       refuse("it names '" + manifest.files.back().name + "' twice");
+  }
+  if (json.contains("runs")) {
+    if (!fields.at("runs").is_array())
+      refuse("got 'runs' that is no list");
+    for (const Json &run : fields.at("runs"))
+      manifest.runs.push_back(run.dump());
   }
   if (!json.contains("extra_files")) // written before there was the field
     return manifest;

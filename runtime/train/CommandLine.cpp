@@ -3,6 +3,7 @@
 #include "runtime/train/CommandLine.h"
 
 #include "cli/Options.h"
+#include "cli/ShellWords.h"
 #include "runtime/device/Device.h"
 #include "runtime/Error.h"
 #include "runtime/job/FlightRecord.h"
@@ -150,6 +151,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
 
   const auto isGiven = [&](const char *name) { return app.count(name) > 0; };
   options.seedIsGiven = isGiven("--seed");
+  for (int i = 1; i < argc; ++i)
+    cli::addShellWord(options.arguments, argv[i]);
   while (options.save.size() > 1 && options.save.back() == '/')
     options.save.pop_back();
   if (!isGiven("--flight-record"))

@@ -32,6 +32,7 @@ struct Options {
   std::int64_t restarts = 0; ///< how often this run has been restarted
   std::string restartCause;  ///< the last time
   bool allowModelChange = false; ///< go on though the weights are of another model
+  std::string arguments;         ///< the command line, as a shell reads it
   std::string communicator = "auto";
   std::optional<double> timeout; ///< seconds
   std::string flightRecord;      ///< "none": not written

@@ -46,6 +46,7 @@ struct Sources {
   std::unique_ptr<Dataset> valData;
   std::unique_ptr<WeightFiles> weights;
   std::vector<SavedStep> checkpoints; ///< to go on from, the latest first; not all may be valid
+  RunContents contents;               ///< where something records them
 };
 
 /// What is written; open, where that is needed, before there are ranks.
@@ -74,6 +75,8 @@ public:
       fillParameters();
     startState();
     openBatches();
+    if (!options.save.empty())
+      checkpoints.describe(header().record());
     checkpoints.open();
     if (job.rank() == 0) {
       printHeader();
@@ -306,7 +309,8 @@ private:
   }
 
   RunHeader header() const {
-    return {program, options, steps, job.mesh().describe(), target::libraries()};
+    return {program,          options,           steps, job.mesh().describe(), target::libraries(),
+            sources.contents, checkpoints.start(), checkpoints.folder()};
   }
 
   void printHeader() {
@@ -326,10 +330,10 @@ private:
     if (log->lastStep() && *log->lastStep() < first)
       std::fprintf(stderr, "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
                    program.name, outputs.log.name().c_str(), static_cast<long long>(first));
-    if (options.logHeader && !log->lastStep())
-      log->writeHeader(header().json());
     if (options.restarts)
       log->writeHeader(restartLine(options.restarts, first, job.mesh().describe(), options.restartCause));
+    if (options.logHeader)
+      log->writeHeader(header().line());
     showOutput();
   }
 
@@ -507,6 +511,9 @@ int runTraining(Plans plans, int argc, char **argv) {
       for (const std::string &path : sources.weights->files())
         files.push_back(NamedFile::input("--init", path));
     checkDistinct(files);
+    const bool isLaunched = detectLauncher() || several;
+    if (isLaunched || !options.save.empty() || options.logHeader)
+      sources.contents = RunContents::of(options, sources.weights.get());
     const std::int64_t steps = stepCount(program, options, sources);
     warnOfWarmup(program, steps);
     if (!options.save.empty())
@@ -523,8 +530,8 @@ int runTraining(Plans plans, int argc, char **argv) {
       JobOptions job = target::jobOptions(plan, options.communicator);
       job.trustNetwork = options.trustNetwork;
       job.machines = machines ? &*machines : nullptr;
-      if (detectLauncher() || machines) // or ranks are forked, with these very options
-        job.identity = identityOfTraining(plan, options, steps, sources.weights.get(),
+      if (isLaunched) // or ranks are forked, with these very options
+        job.identity = identityOfTraining(plan, options, steps, sources.contents,
                                           describeResumed(sources.checkpoints));
       job.timeoutSeconds = options.timeout.value_or(0);
       job.handlesStop = !options.save.empty();

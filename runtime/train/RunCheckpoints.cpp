@@ -148,6 +148,7 @@ bool RunCheckpoints::resume() {
 
 void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
   from = checkpoint.manifest();
+  resumed = checkpoint.name();
   const std::string name = "'" + checkpoint.name() + "'";
   const ModelChange change = modelChange(program, from, checkpoint.name());
   if (!change.what.empty() && change.isKnown && !options.allowModelChange)
@@ -239,6 +240,9 @@ void RunCheckpoints::save(std::int64_t step) {
   CheckpointManifest next;
   next.model = program.name;
   next.modelDigest = program.modelDigest;
+  next.runs = from.runs;
+  if (!record.empty())
+    next.runs.push_back(record);
   next.mesh = device.job().mesh().describe();
   next.step = step;
   next.totalSteps = state.totalSteps;
