@@ -68,7 +68,9 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
       tokens ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
   constexpr cli::IntegerRange<std::int64_t> counted = {1, INT64_MAX};
   cli::addText(app, "--data", "FILE", options.data, "data set to train on" + kind);
-  cli::addInteger(app, "--steps", "N", options.steps, "number of steps", counted);
+  cli::addInteger(app, "--steps", "N", options.steps,
+                  "number of steps; 0 evaluates the weights of --init or --resume on --val-data and trains nothing",
+                  cli::IntegerRange<std::int64_t>{0, INT64_MAX});
   cli::addNumber(app, "--epochs", "E", options.epochs,
                  "number of passes over the data, instead of --steps",
                  {/*least=*/0, /*aboveLeast=*/true, /*limit=*/INFINITY, /*isF32=*/false});
@@ -162,7 +164,15 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                       isGiven("--trace");
   if (options.report && options.data.empty() && !trains)
     return std::nullopt;
-  if (options.data.empty() && !program.inputs.empty())
+  if (options.onlyEvaluates()) {
+    if (options.valData.empty())
+      return misused("got --steps=0 without --val-data: name the file to evaluate on, or train at least one step");
+    if (options.init.empty() && options.resume.empty())
+      return misused("got --steps=0 without --init or --resume: name the weights to evaluate");
+    if (!options.save.empty())
+      return misused("got --save with --steps=0, which changes no weights: leave it out, and name a checkpoint with --resume");
+  }
+  if (options.data.empty() && !program.inputs.empty() && !options.onlyEvaluates())
     return misused("--data is missing: name the file to train on");
   if (options.steps && options.epochs)
     return misused("got both --steps and --epochs, expected one of them");

@@ -46,6 +46,8 @@ struct Options {
   bool report = false;
   bool trustNetwork = false;
 
+  /// `--steps=0`: the run evaluates, and trains nothing.
+  bool onlyEvaluates() const { return steps && *steps == 0; }
   /// Where a failure leaves the last actions; each start of a run has a file of its own. Empty: nowhere.
   std::string flightRecordFile() const;
 };

@@ -98,6 +98,8 @@ public:
       if (signal)
         return stop(step, signal);
     }
+    if (options.onlyEvaluates())
+      evaluateOnly();
     settle();
     checkpoints.finish();
     saySaved();
@@ -294,11 +296,20 @@ private:
     device->setSamples(batch);
     for (std::size_t i = 0; log && i < sums.size(); ++i)
       line.add("val_", program.evaluate.outputs[i], sums[i].sum / sums[i].weight);
-    if (progress && options.evalEvery) {
+    if (progress && options.evalEvery && !options.onlyEvaluates()) {
       progress->end();
       std::printf("step %lld/%lld  ", static_cast<long long>(step), static_cast<long long>(steps));
       printValidation();
     }
+  }
+
+  /// The run of `--steps=0`. Its log is one line, of the step whose weights these are.
+  void evaluateOnly() {
+    const std::int64_t step = checkpoints.start().step;
+    line.add("step", step);
+    runEvaluation(step);
+    if (log)
+      log->write(line, step);
   }
 
   void printValidation() {
@@ -324,7 +335,7 @@ private:
     const std::int64_t first = checkpoints.start().step; // after which training begins
     log.emplace(outputs.log,
                 std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()},
-                first || options.restarts ? std::optional(first) : std::nullopt);
+                (first || options.restarts) && !options.onlyEvaluates() ? std::optional(first) : std::nullopt);
     if (!log->kept().empty())
       std::printf("kept the existing log as '%s'\n", log->kept().c_str());
     if (log->lastStep() && *log->lastStep() < first)
@@ -346,7 +357,7 @@ private:
 
   /// Fewer bad steps in a row than end the job may stand at its end.
   void warnOfLastStep() {
-    if (device->state().badSteps == 0)
+    if (device->state().badSteps == 0 || options.onlyEvaluates())
       return;
     std::fprintf(stderr,
                  "%s: warning: got loss %g and gradient norm %g in the last step, which are not "
@@ -357,14 +368,16 @@ private:
 
   void printSummary() {
     progress->end();
-    if (checkpoints.start().step == steps) {
+    if (checkpoints.start().step == steps && !options.onlyEvaluates()) {
       std::printf("nothing to train: the checkpoint is of step %lld\n", static_cast<long long>(steps));
       return;
     }
-    std::printf("done:");
-    for (std::size_t i = 0; i < values.size(); ++i)
-      std::printf("  %s %.6g", program.train.outputs[i], shownNumber(values[i]));
-    std::printf("\n");
+    if (!options.onlyEvaluates()) {
+      std::printf("done:");
+      for (std::size_t i = 0; i < values.size(); ++i)
+        std::printf("  %s %.6g", program.train.outputs[i], shownNumber(values[i]));
+      std::printf("\n");
+    }
     if (valBatches)
       printValidation();
     std::printf("memory: arena peak %zu of %zu bytes (%s), workspace %zu bytes\n",
@@ -471,7 +484,7 @@ std::int64_t stepCount(const Program &program, const Options &options, const Sou
 
 /// Says so where a run ends before its learning rate has risen to what was asked for.
 void warnOfWarmup(const Program &program, std::int64_t steps) {
-  if (program.warmup > steps)
+  if (program.warmup > steps && steps > 0)
     std::fprintf(stderr,
                  "%s: warning: the learning rate rises over %lld steps (--warmup of the compiler), "
                  "and this run has %lld; train longer or compile with a smaller --warmup\n",

@@ -155,7 +155,7 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
     throw Error(change.what + ": resume with the program that wrote it, or go on with --allow-model-change").byAll().asRefusal();
   if (!change.what.empty() && device.rank() == 0)
     std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change.what).c_str());
-  if (from.step > steps)
+  if (from.step > steps && !options.onlyEvaluates())
     throw Error(format("got --steps %lld, but %s is of step %lld: ask for more steps, or resume "
                        "from an earlier checkpoint",
                        static_cast<long long>(steps), name.c_str(),
@@ -169,7 +169,7 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
                        static_cast<unsigned long long>(from.seed), name.c_str()))
         .byAll()
         .asRefusal();
-  if (options.shuffle != from.shuffle)
+  if (options.shuffle != from.shuffle && !options.onlyEvaluates())
     throw Error(format("got %s, but %s was written %s it: the order of the samples goes on from "
                        "there, so start both alike",
                        options.shuffle ? "--shuffle" : "no --shuffle", name.c_str(),
@@ -190,7 +190,7 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
                      [&](const CheckpointFile &read) { return read.name == file.name; }))
       std::fprintf(stderr, "%s: warning: %s has '%s', and no parameter of this program keeps such a state: training goes on without it\n",
                    program.name, name.c_str(), file.name.c_str());
-  if (samples != from.datasetSamples)
+  if (samples != from.datasetSamples && !options.onlyEvaluates())
     std::fprintf(stderr, "%s: warning: got %lld samples in --data, and %s was written with %lld: the "
                          "position in the data counts them\n",
                  program.name, static_cast<long long>(samples), name.c_str(),
