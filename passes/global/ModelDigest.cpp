@@ -308,8 +308,11 @@ std::string Digester::textOf(Operation *op) const {
     out << " " << inputs.lookup(input.getNameAttr()) << " " << input.getSampleDim()
         << (op->hasAttr(tokensAttrName) ? " tokens" : op->hasAttr(targetsAttrName) ? " targets" : "");
   } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    // The shape of one value is that of the result, below.
     if (std::optional<double> number = constantBehind(constant))
       out << " " << numberText(*number);
+    else if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      out << " " << splat.getSplatValue<Attribute>();
     else
       out << " " << constant.getValue();
   } else {

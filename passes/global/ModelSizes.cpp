@@ -17,8 +17,9 @@ unsigned ModelSizes::add(int64_t value) {
 }
 
 unsigned ModelSizes::find(unsigned size) const {
+  // Ways stay short: what is passed leads further the next time.
   while (sizes[size].same != size)
-    size = sizes[size].same;
+    size = sizes[size].same = sizes[sizes[size].same].same;
   return size;
 }
 
@@ -142,13 +143,11 @@ void ModelSizes::inherit() {
       changed |= value && !flag;
       flag |= value;
     };
-    for (unsigned whole = 0; whole < sizes.size(); ++whole) {
-      const Size &all = sizes[find(whole)];
-      for (unsigned part : all.parts) {
-        mark(sizes[find(part)].fromInput, all.fromInput);
-        mark(sizes[find(part)].fromParameter, all.fromParameter);
+    for (const Size &whole : sizes)
+      for (unsigned part : whole.parts) {
+        mark(sizes[find(part)].fromInput, whole.fromInput);
+        mark(sizes[find(part)].fromParameter, whole.fromParameter);
       }
-    }
     for (const Dependence &dependence : dependences)
       if (llvm::any_of(expand(dependence.from), [&](unsigned size) { return isOfData(size); }))
         for (unsigned size : expand(dependence.to))

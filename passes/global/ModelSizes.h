@@ -29,8 +29,8 @@ private:
   using List = SmallVector<unsigned, 2>;
   struct Size {
     int64_t value = 1;
-    unsigned same;              ///< one that is known to be equal; itself where none is
-    SmallVector<unsigned> parts; ///< whose product it is, once that is known
+    mutable unsigned same;      ///< one that is known to be equal, on the way to the one that stands for all; itself where none is
+    SmallVector<unsigned, 2> parts; ///< whose product it is, once that is known; only of one that stands for all
     bool fromInput = false, fromParameter = false;
   };
   /// The sizes on the right follow from those on the left in a way of the op's own.
