@@ -27,6 +27,8 @@ struct EmitOptions {
   std::string communicator = "auto";
   /// Options of the compiler, for the program to show: "--precision=bf16 --prefetch=2".
   std::string options;
+  /// By what and how the program is compiled, for the records of its runs: a JSON object, or nothing.
+  std::string compilation;
   /// One file, with the kernels in it; otherwise they stand in files of their own.
   bool singleFile = false;
 };

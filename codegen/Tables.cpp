@@ -6,6 +6,8 @@
 #include "codegen/Elementwise.h"
 #include "dialect/fsdp/CheckpointFiles.h"
 #include "dialect/fsdp/Deferred.h"
+#include "dialect/fsdp/ModelConfig.h"
+#include "dialect/fsdp/ModelDigest.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
@@ -158,7 +160,22 @@ static void emitExtraFiles(DictionaryAttr files, Writer &writer) {
   writer.close(";");
 }
 
-static constexpr llvm::StringLiteral extraFiles = "extra_files";
+/// Writes what weights are compared with.
+static void emitConfigEntries(ArrayAttr entries, Writer &writer) {
+  writer.open("constexpr ConfigEntry config_entries[] =");
+  for (auto entry : entries.getAsRange<DictionaryAttr>()) {
+    auto field = [&](StringRef name, StringRef otherwise = "") {
+      auto text = entry.getAs<StringAttr>(name);
+      return quoted(text ? text.getValue() : otherwise);
+    };
+    writer.list("{", {"/*names=*/" + field(configNamesKey), "/*value=*/" + field(configValueKey),
+                      "/*implied=*/" + field(configImpliedKey), "/*same=*/" + field(configSameKey, "[]"),
+                      "/*option=*/" + field(configOptionKey)}, "},");
+  }
+  writer.close(";");
+}
+
+static constexpr llvm::StringLiteral extraFiles = "extra_files", configEntries = "config_entries";
 
 LogicalResult mlir::fsdp::emitModelTables(const ScheduledProgram &program, ModelTables &tables) {
   SymbolTable symbols(program.module);
@@ -173,12 +190,17 @@ LogicalResult mlir::fsdp::emitModelTables(const ScheduledProgram &program, Model
       return failure();
     table.text = writer.text();
   }
-  auto files = program.module->getAttrOfType<DictionaryAttr>(checkpointFilesAttrName);
-  if (!files || files.empty())
-    return success();
-  Writer writer;
-  emitExtraFiles(files, writer);
-  tables[extraFiles.str()].text = writer.text();
+  if (auto files = program.module->getAttrOfType<DictionaryAttr>(checkpointFilesAttrName); files && !files.empty()) {
+    Writer writer;
+    emitExtraFiles(files, writer);
+    tables[extraFiles.str()].text = writer.text();
+  }
+  if (auto config = program.module->getAttrOfType<DictionaryAttr>(modelConfigAttrName))
+    if (auto entries = config.getAs<ArrayAttr>(configEntriesKey); !entries.empty()) {
+      Writer writer;
+      emitConfigEntries(entries, writer);
+      tables[configEntries.str()].text = writer.text();
+    }
   return success();
 }
 
@@ -345,10 +367,16 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   emitTable("const char *", "streams", streams, writer);
   emitTable("CommunicatorSpec", "communicators", communicators, writer);
   emitInputs(program, arena, writer);
-  auto files = tables.find(extraFiles.str());
-  const bool hasFiles = files != tables.end();
-  if (hasFiles && files->second.place.empty())
-    writer.lines(files->second.text);
+  // The name of a table of the model, written here unless it stands elsewhere; empty where the model has none.
+  auto modelTable = [&](llvm::StringLiteral name) -> std::string {
+    auto found = tables.find(name.str());
+    if (found == tables.end())
+      return "";
+    if (found->second.place.empty())
+      writer.lines(found->second.text);
+    return found->second.place + name.str();
+  };
+  const std::string files = modelTable(extraFiles), entries = modelTable(configEntries);
   for (const Timeline &timeline : program.timelines) {
     SegmentOp segment = timeline.segment;
     const std::string &space = program.names.segment(segment);
@@ -397,9 +425,19 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   field("options", quoted(options.options));
   field("persistentBytes", llvm::Twine(persistentBytes(program)));
   // Fields stand in the order of Program; those that have nothing are left out at the end.
-  if (!drain.empty() || hasFiles)
-    field("drain", drain.empty() ? "{}" : drain);
-  if (hasFiles)
-    field("extraFiles", files->second.place + extraFiles);
+  auto digestOfModel = program.module->getAttrOfType<StringAttr>(modelDigestAttrName);
+  auto config = program.module->getAttrOfType<DictionaryAttr>(modelConfigAttrName);
+  const std::string file = config ? quoted(config.getAs<StringAttr>(configFileKey)) : "";
+  const std::pair<StringRef, std::string> last[] = {
+      {"drain", drain},
+      {"extraFiles", files},
+      {"modelDigest", digestOfModel ? quoted(digestOfModel) : ""},
+      {"config", entries.empty() ? "" : "{" + file + ", " + entries + "}"},
+      {"compilation", options.compilation.empty() ? "" : quoted(options.compilation)}};
+  ArrayRef<std::pair<StringRef, std::string>> given(last);
+  while (!given.empty() && given.back().second.empty())
+    given = given.drop_back();
+  for (const auto &[label, value] : given)
+    field(label, !value.empty() ? value : label == "modelDigest" ? "\"\"" : "{}");
   writer.close(";");
 }

@@ -12,6 +12,7 @@
 #ifndef DSL_MODEL_H
 #define DSL_MODEL_H
 
+#include "dsl/ModelConfig.h"
 #include "dsl/Tensor.h"
 #include <functional>
 #include <memory>
@@ -127,6 +128,10 @@ public:
   /// "config.json" for Hugging Face's. Once for each name.
   void checkpointFile(const std::string &name, const std::string &text,
                       Where where = Where::here());
+
+  /// The file that describes the model beside its weights: checkpoints hold it, and weights beside which it says something
+  /// else than the model computes are refused. Once per model.
+  void config(const ModelConfig &config, Where where = Where::here());
 
   /// A constant of rank 0.
   Tensor scalar(double value, ElementType elementType = ElementType::f32,

@@ -3,6 +3,8 @@
 #include "dialect/fsdp/FSDPDialect.h"
 #include "dialect/fsdp/CheckpointFiles.h"
 #include "dialect/fsdp/Deferred.h"
+#include "dialect/fsdp/ModelConfig.h"
+#include "dialect/fsdp/ModelDigest.h"
 #include "dialect/fsdp/Structure.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -50,6 +52,10 @@ LogicalResult FSDPDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return fsdp::detail::verifyDeferred(op, attribute);
   if (attribute.getName() == checkpointFilesAttrName)
     return fsdp::detail::verifyCheckpointFiles(op, attribute.getValue());
+  if (attribute.getName() == modelConfigAttrName)
+    return fsdp::detail::verifyModelConfig(op, attribute.getValue());
+  if (attribute.getName() == modelDigestAttrName)
+    return fsdp::detail::verifyModelDigest(op, attribute.getValue());
   if (attribute.getName() != phaseAttrName)
     return success();
   auto name = dyn_cast<StringAttr>(attribute.getValue());

@@ -7,6 +7,8 @@
 
 using namespace fsdp::dsl;
 
+static constexpr double kNormEps = 1e-5;
+
 /// The scale and the bias of a layer norm.
 struct Norm {
   Parameter weight, bias;
@@ -15,7 +17,7 @@ struct Norm {
       : weight(scope.parameter("weight", {width}, ones())),
         bias(scope.parameter("bias", {width}, zeros())) {}
 
-  Tensor operator()(Located x) const { return layerNorm(x, weight, bias); }
+  Tensor operator()(Located x) const { return layerNorm(x, weight, bias, kNormEps); }
 };
 
 /// Attention and a feed-forward part, each added to what it reads. Weights are stored (in, out);
@@ -52,23 +54,34 @@ struct Block {
   }
 };
 
-/// What `GPT2LMHeadModel.from_pretrained` reads beside the weights.
-static std::string huggingFaceConfig(int64_t layers, int64_t width, int64_t heads, int64_t context,
+/// What `GPT2LMHeadModel.from_pretrained` reads beside the weights, and what weights are compared with. What a file leaves out is
+/// as in `GPT2Config()`.
+static ModelConfig huggingFaceConfig(int64_t layers, int64_t width, int64_t heads, int64_t context,
                                      int64_t vocab, double drop) {
-  auto field = [](const std::string &name, const std::string &value) {
-    return "  \"" + name + "\": " + value + ",\n";
-  };
-  const std::string share = std::to_string(drop);
-  // The id of <|endoftext|>, with which GPT-2's tokenizer begins and ends a text. A smaller vocabulary is another one.
-  const std::string end = vocab > 50256 ? "50256" : "null";
-  return "{\n" + field("architectures", "[\"GPT2LMHeadModel\"]") + field("model_type", "\"gpt2\"") +
-         field("activation_function", "\"gelu_new\"") + field("layer_norm_epsilon", "1e-05") +
-         field("n_layer", std::to_string(layers)) + field("n_embd", std::to_string(width)) +
-         field("n_head", std::to_string(heads)) + field("n_positions", std::to_string(context)) +
-         field("vocab_size", std::to_string(vocab)) + field("bos_token_id", end) +
-         field("eos_token_id", end) + field("attn_pdrop", "0.0") +
-         field("embd_pdrop", share) + field("resid_pdrop", share) +
-         field("tie_word_embeddings", "true") + "  \"torch_dtype\": \"float32\"\n}\n";
+  ModelConfig config("config.json");
+  config.note("architectures", std::vector<std::string>{"GPT2LMHeadModel"});
+  config.add("model_type", "gpt2").implied("gpt2");
+  config.add("activation_function", "gelu_new").implied("gelu_new").same("gelu_pytorch_tanh").same("gelu_fast");
+  config.add("layer_norm_epsilon", kNormEps).implied(1e-5);
+  config.add("n_layer", layers).option("--layers").implied(12).alias("num_hidden_layers");
+  config.add("n_embd", width).option("--width").implied(768).alias("hidden_size");
+  config.add("n_head", heads).option("--heads").implied(12).alias("num_attention_heads");
+  config.add("n_positions", context).option("--context").implied(1024).alias("max_position_embeddings");
+  config.add("vocab_size", vocab).option("--vocab").implied(50257);
+  // <|endoftext|>, with which GPT-2's tokenizer begins and ends a text. A smaller vocabulary is another one.
+  const ConfigValue end = vocab > 50256 ? ConfigValue(50256) : ConfigValue(nullptr);
+  config.note("bos_token_id", end);
+  config.note("eos_token_id", end);
+  config.require("n_inner", 4 * width);
+  config.require("scale_attn_weights", true);
+  config.require("scale_attn_by_inverse_layer_idx", false);
+  config.require("add_cross_attention", false);
+  config.add("tie_word_embeddings", true).implied(true);
+  config.note("attn_pdrop", 0.0);
+  config.note("embd_pdrop", drop);
+  config.note("resid_pdrop", drop);
+  config.note("torch_dtype", "float32");
+  return config;
 }
 
 int main(int argc, char **argv) {
@@ -108,7 +121,6 @@ int main(int argc, char **argv) {
     }
     Tensor logits = einsum("bsd,vd->bsv", norm(x), wte);
     model.loss(mean(crossEntropy(logits, targets)));
-    model.checkpointFile("config.json",
-                         huggingFaceConfig(layers, width, heads, context, vocab, drop));
+    model.config(huggingFaceConfig(layers, width, heads, context, vocab, drop));
   });
 }

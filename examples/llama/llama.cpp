@@ -6,19 +6,21 @@
 
 using namespace fsdp::dsl;
 
-/// Sizes of a block.
+/// Sizes and constants of the model.
 struct Config {
-  int64_t layers = 32, width = 4096, heads = 32, groups = 0, ffn = 11008;
+  int64_t layers = 32, width = 4096, heads = 32, groups = 0, head = 0, ffn = 11008;
+  double theta = 10000, eps = 1e-6;
+  bool tied = false;
 };
 
 /// Grouped-query attention and a gated feed-forward part, each added to what it reads. Weights are
 /// stored (out, in), with the heads as a factor of their own here and joined in weight files.
 struct Block {
+  Config sizes;
   Parameter norm1, norm2, query, key, value, attnOut, gate, up, down;
 
-  Block(const Scope &scope, const Config &sizes) {
-    auto [layers, width, heads, groups, ffn] = sizes;
-    int64_t head = width / heads;
+  Block(const Scope &scope, const Config &sizes) : sizes(sizes) {
+    auto [layers, width, heads, groups, head, ffn, theta, eps, tied] = sizes;
     Init inner = normal(0.02), residual = normal(0.02 / std::sqrt(2.0 * layers));
     Scope attn = scope.scope("self_attn"), mlp = scope.scope("mlp");
     norm1 = scope.scope("input_layernorm").parameter("weight", {width}, ones());
@@ -42,37 +44,45 @@ struct Block {
   }
 
   Tensor operator()(Tensor x) const {
-    Tensor a = rmsNorm(x, norm1);
-    auto turned = [](Tensor heads) { return rope("b t h d", heads); };
+    Tensor a = rmsNorm(x, norm1, sizes.eps);
+    auto turned = [&](Tensor heads) { return rope("b t h d", heads, sizes.theta); };
     Tensor mixed = attention("b t h d", turned(byHead(a, query)), turned(byHead(a, key)),
                              byHead(a, value));
     x = einsum("bshk,dhk->bsd", mixed, attnOut) + x;
-    Tensor m = rmsNorm(x, norm2);
+    Tensor m = rmsNorm(x, norm2, sizes.eps);
     Tensor hidden = silu(einsum("bsd,fd->bsf", m, gate)) * einsum("bsd,fd->bsf", m, up);
     return einsum("bsf,df->bsd", hidden, down) + x;
   }
 };
 
-/// What `LlamaForCausalLM.from_pretrained` reads beside the weights.
-static std::string huggingFaceConfig(const Config &sizes, int64_t context, int64_t vocab) {
-  auto field = [](const std::string &name, const std::string &value) {
-    return "  \"" + name + "\": " + value + ",\n";
-  };
-  // The ids of <s> and </s> in Llama's tokenizer. A smaller vocabulary is another one.
+/// What `LlamaForCausalLM.from_pretrained` reads beside the weights, and what weights are compared with. What a file leaves out is
+/// as in `LlamaConfig()`.
+static ModelConfig huggingFaceConfig(const Config &sizes, int64_t context, int64_t vocab) {
+  ModelConfig config("config.json");
+  config.note("architectures", std::vector<std::string>{"LlamaForCausalLM"});
+  config.add("model_type", "llama").implied("llama");
+  config.add("hidden_act", "silu").implied("silu").same("swish");
+  config.add("rms_norm_eps", sizes.eps).option("--norm-eps").implied(1e-6);
+  config.add("num_hidden_layers", sizes.layers).option("--layers").implied(32);
+  config.add("hidden_size", sizes.width).option("--width").implied(4096);
+  config.add("num_attention_heads", sizes.heads).option("--heads").implied(32);
+  config.add("num_key_value_heads", sizes.groups).option("--kv-heads").implied(sizes.heads);
+  config.add("head_dim", sizes.head).option("--head-dim").implied(sizes.width / sizes.heads);
+  config.add("intermediate_size", sizes.ffn).option("--ffn").implied(11008);
+  config.note("max_position_embeddings", context);
+  config.add("vocab_size", vocab).option("--vocab").implied(32000);
+  // <s> and </s> of Llama's tokenizer. A smaller vocabulary is another one.
   const bool ownTokens = vocab >= 32000;
-  return "{\n" + field("architectures", "[\"LlamaForCausalLM\"]") + field("model_type", "\"llama\"") +
-         field("hidden_act", "\"silu\"") + field("rms_norm_eps", "1e-06") +
-         field("num_hidden_layers", std::to_string(sizes.layers)) +
-         field("hidden_size", std::to_string(sizes.width)) +
-         field("num_attention_heads", std::to_string(sizes.heads)) +
-         field("num_key_value_heads", std::to_string(sizes.groups)) +
-         field("head_dim", std::to_string(sizes.width / sizes.heads)) +
-         field("intermediate_size", std::to_string(sizes.ffn)) +
-         field("max_position_embeddings", std::to_string(context)) +
-         field("vocab_size", std::to_string(vocab)) + field("bos_token_id", ownTokens ? "1" : "null") +
-         field("eos_token_id", ownTokens ? "2" : "null") + field("rope_theta", "10000.0") +
-         field("attention_bias", "false") + field("mlp_bias", "false") +
-         field("tie_word_embeddings", "false") + "  \"torch_dtype\": \"float32\"\n}\n";
+  config.note("bos_token_id", ownTokens ? ConfigValue(1) : ConfigValue(nullptr));
+  config.note("eos_token_id", ownTokens ? ConfigValue(2) : ConfigValue(nullptr));
+  config.add("rope_theta", sizes.theta).option("--rope-theta").implied(10000.0).alias("rope_parameters.rope_theta");
+  config.require("rope_parameters.rope_type", "default").alias("rope_scaling.rope_type").alias("rope_scaling.type");
+  config.require("partial_rotary_factor", 1.0).alias("rope_parameters.partial_rotary_factor");
+  config.add("attention_bias", false).implied(false);
+  config.add("mlp_bias", false).implied(false);
+  config.add("tie_word_embeddings", sizes.tied).option("--tie").implied(false);
+  config.note("torch_dtype", "float32");
+  return config;
 }
 
 int main(int argc, char **argv) {
@@ -84,7 +94,11 @@ int main(int argc, char **argv) {
   driver.option("--heads", sizes.heads, "heads of the queries");
   driver.option("--kv-heads", sizes.groups,
                 "heads of keys and values; without it as many as of queries");
+  driver.option("--head-dim", sizes.head, "width of a head; without it --width divided by --heads");
   driver.option("--ffn", sizes.ffn, "width of the feed-forward parts");
+  driver.option("--rope-theta", sizes.theta, "base of the angles of rope", {/*least=*/0, /*aboveLeast=*/true});
+  driver.option("--norm-eps", sizes.eps, "added to the mean square of each norm", {/*least=*/0, /*aboveLeast=*/true});
+  driver.flag("--tie", sizes.tied, "the weight of the head is that of the embedding");
   driver.option("--context", context, "tokens of a sample");
   driver.option("--vocab", vocab, "different tokens");
   driver.option("--batch", batch, "samples of a step, on all ranks together");
@@ -95,10 +109,13 @@ int main(int argc, char **argv) {
         throw ModelError(Where::here(), message);
     };
     sizes.groups = sizes.groups == 0 ? sizes.heads : sizes.groups;
-    demand(sizes.width % (2 * sizes.heads) == 0,
+    demand(sizes.head != 0 || sizes.width % (2 * sizes.heads) == 0,
            "got --width=" + std::to_string(sizes.width) +
                ", expected a multiple of twice --heads=" + std::to_string(sizes.heads) +
                ", for rope turns pairs");
+    demand(sizes.head % 2 == 0,
+           "got --head-dim=" + std::to_string(sizes.head) + ", expected an even number, for rope turns pairs");
+    sizes.head = sizes.head == 0 ? sizes.width / sizes.heads : sizes.head;
     demand(sizes.heads % sizes.groups == 0,
            "got --heads=" + std::to_string(sizes.heads) +
                ", expected a multiple of --kv-heads=" + std::to_string(sizes.groups));
@@ -115,10 +132,11 @@ int main(int argc, char **argv) {
       x = Block(model.unit(name, "model." + name), sizes)(x);
     }
     Parameter norm = model.unit("head", "model.norm").parameter("weight", {sizes.width}, ones());
-    Parameter head =
-        model.unit("head", "lm_head").parameter("weight", {vocab, sizes.width}, init).split("tensor,_");
-    Tensor logits = einsum("bsd,vd->bsv", rmsNorm(x, norm), head);
+    Parameter head = table;
+    if (!sizes.tied)
+      head = model.unit("head", "lm_head").parameter("weight", {vocab, sizes.width}, init).split("tensor,_");
+    Tensor logits = einsum("bsd,vd->bsv", rmsNorm(x, norm, sizes.eps), head);
     model.loss(mean(crossEntropy(logits, targets)));
-    model.checkpointFile("config.json", huggingFaceConfig(sizes, context, vocab));
+    model.config(huggingFaceConfig(sizes, context, vocab));
   });
 }

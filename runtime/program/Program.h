@@ -91,6 +91,23 @@ struct ExtraFile {
   const char *text;
 };
 
+/// An entry of the file that describes a model beside its weights, in JSON.
+struct ConfigEntry {
+  /// Where files have it, separated by '|'; '.' leads into an object: "rope_theta|rope_parameters.rope_theta".
+  const char *names;
+  const char *value; ///< JSON: what this program computes with
+  /// JSON: what a file means that has none of the names, or null there; "": it must have one.
+  const char *implied = "";
+  const char *same = "[]";  ///< JSON: values that mean the same as `value`
+  const char *option = ""; ///< of the program that described the model: what sets the value; "": nothing does
+};
+
+/// What weights are compared with before training begins from them.
+struct ModelConfig {
+  const char *file = ""; ///< its name, beside the weights
+  Table<ConfigEntry> entries = {};
+};
+
 /// Everything the driver knows about a generated program.
 struct Program {
   const char *name;
@@ -118,12 +135,15 @@ struct Program {
   std::int64_t warmup = 0; ///< steps over which the learning rate rises
   /// Of the emitted source; 0: not known. Programs that differ, if only in a constant, have another.
   std::uint64_t digest = 0;
-  const char *options = ""; ///< of the compiler, for people
+  const char *options = ""; ///< of the compiler that were given, as a shell reads them
   std::int64_t persistentBytes = 0; ///< of the arena: alive in every segment; for traces
   /// The updates that a step has left for the next one, which then does not perform them: before anything but
   /// the next step looks at parameters. Leaves no outputs. None where updates stand in their own step.
   Walk drain = {};
   Table<ExtraFile> extraFiles = {};
+  const char *modelDigest = ""; ///< "v1:9d2f0c1e8a7b6543": of the model as it was described; "": not known
+  ModelConfig config = {};
+  const char *compilation = ""; ///< a JSON object: by what and how it was compiled; "": not known
 };
 
 /// The programs of one model for several meshes, in the order in which the compiler was given these; at least one.

@@ -161,6 +161,8 @@ std::string CheckpointManifest::text() const {
   json["written_by"] = std::string("fsdpc ") + runtimeVersion();
   json["model"] = model;
   json["fingerprint"] = fingerprint;
+  if (!modelDigest.empty())
+    json["model_digest"] = modelDigest;
   json["mesh"] = mesh;
   json["step"] = step;
   json["total_steps"] = totalSteps;
@@ -184,6 +186,10 @@ std::string CheckpointManifest::text() const {
   json["extra_files"] = Json::array();
   for (const Extra &extra : extraFiles)
     json["extra_files"].push_back({{"name", extra.name}, {"bytes", extra.bytes}, {"digest", digestText(extra.digest)}});
+  if (!runs.empty())
+    json["runs"] = Json::array();
+  for (const std::string &run : runs)
+    json["runs"].push_back(Json::parse(run));
   json[kChecksum] = digestOf(json);
   return textOf(json);
 }
@@ -220,6 +226,8 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
   CheckpointManifest manifest;
   manifest.model = fields.text("model");
   manifest.fingerprint = fields.text("fingerprint");
+  if (json.contains("model_digest")) // others were written before there was the field
+    manifest.modelDigest = fields.text("model_digest");
   manifest.mesh = fields.text("mesh");
   manifest.step = fields.count("step");
   manifest.totalSteps = fields.count("total_steps");
@@ -238,6 +246,12 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
     manifest.files.push_back(readFile(file, path));
     if (!names.insert(manifest.files.back().name).second)
       refuse("it names '" + manifest.files.back().name + "' twice");
+  }
+  if (json.contains("runs")) {
+    if (!fields.at("runs").is_array())
+      refuse("got 'runs' that is no list");
+    for (const Json &run : fields.at("runs"))
+      manifest.runs.push_back(run.dump());
   }
   if (!json.contains("extra_files")) // written before there was the field
     return manifest;

@@ -41,6 +41,7 @@ struct CheckpointManifest {
 
   std::string model;       ///< name of the program
   std::string fingerprint; ///< CheckpointLayout::fingerprint
+  std::string modelDigest; ///< Program::modelDigest; empty where it was not known
   std::string mesh;        ///< for people: where it was written
   std::int64_t step = 0;
   std::int64_t totalSteps = 0;
@@ -53,6 +54,8 @@ struct CheckpointManifest {
   std::int64_t datasetSamples = 0; ///< 0: no data set
   std::vector<File> files;
   std::vector<Extra> extraFiles;
+  /// RunHeader::record of each start of a program that led here, the first one first.
+  std::vector<std::string> runs;
 
   /// The entries of the files of a program, without checksums of tensors.
   static std::vector<File> filesOf(const CheckpointLayout &layout);

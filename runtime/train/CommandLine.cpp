@@ -3,6 +3,7 @@
 #include "runtime/train/CommandLine.h"
 
 #include "cli/Options.h"
+#include "cli/ShellWords.h"
 #include "runtime/device/Device.h"
 #include "runtime/Error.h"
 #include "runtime/files/FileSystem.h"
@@ -67,7 +68,9 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
       tokens ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
   constexpr cli::IntegerRange<std::int64_t> counted = {1, INT64_MAX};
   cli::addFile(app, "--data", "FILE", options.data, "data set to train on" + kind);
-  cli::addInteger(app, "--steps", "N", options.steps, "number of steps", counted);
+  cli::addInteger(app, "--steps", "N", options.steps,
+                  "number of steps; 0 evaluates the weights of --init or --resume on --val-data and trains nothing",
+                  cli::IntegerRange<std::int64_t>{0, INT64_MAX});
   cli::addNumber(app, "--epochs", "E", options.epochs,
                  "number of passes over the data, instead of --steps",
                  {/*least=*/0, /*aboveLeast=*/true, /*limit=*/INFINITY, /*isF32=*/false});
@@ -108,6 +111,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                "'latest': that of --save, beginning anew where it has none");
   cli::addFlag(app, "--start-over", options.startOver,
                "with --resume=latest: pass over checkpoints that are damaged or cannot be read, and begin anew where no other is left");
+  cli::addFlag(app, "--allow-model-change", options.allowModelChange,
+               "take the weights of --resume or --init though their model computes something else, with a warning");
   cli::addInteger(app, "--max-restarts", "R", options.maxRestarts,
                   "when ranks that this program started die, hang or fail, go on from the latest checkpoint, R times at most",
                   counted);
@@ -157,6 +162,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
 
   const auto isGiven = [&](const char *name) { return app.count(name) > 0; };
   options.seedIsGiven = isGiven("--seed");
+  for (int i = 1; i < argc; ++i)
+    cli::addShellWord(options.arguments, argv[i]);
   while (options.save.size() > 1 && options.save.back() == '/')
     options.save.pop_back();
   if (!isGiven("--flight-record"))
@@ -166,7 +173,15 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                       isGiven("--trace");
   if (options.report && options.data.empty() && !trains)
     return std::nullopt;
-  if (options.data.empty() && !program.inputs.empty())
+  if (options.onlyEvaluates()) {
+    if (options.valData.empty())
+      return misused("got --steps=0 without --val-data: name the file to evaluate on, or train at least one step");
+    if (options.init.empty() && options.resume.empty())
+      return misused("got --steps=0 without --init or --resume: name the weights to evaluate");
+    if (!options.save.empty())
+      return misused("got --save with --steps=0, which changes no weights: leave it out, and name a checkpoint with --resume");
+  }
+  if (options.data.empty() && !program.inputs.empty() && !options.onlyEvaluates())
     return misused("--data is missing: name the file to train on");
   if (options.steps && options.epochs)
     return misused("got both --steps and --epochs, expected one of them");
@@ -187,6 +202,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     return misused("got --start-over without --resume=latest: without it, and with no checkpoint there, a run begins anew in any case");
   if (!options.resume.empty() && !options.init.empty())
     return misused("got both --resume and --init, expected one of them: a checkpoint has the weights");
+  if (options.allowModelChange && options.resume.empty() && options.init.empty())
+    return misused("got --allow-model-change without --resume or --init: it is about the weights that these name");
   if (options.evalEvery && options.valData.empty())
     return misused("got --eval-every without --val-data: name the file to evaluate on");
   return std::nullopt;

@@ -32,6 +32,8 @@ struct Options {
   bool elastic = false;      ///< a restart takes a plan for fewer ranks, if there is one
   std::int64_t restarts = 0; ///< how often this run has been restarted
   std::string restartCause;  ///< the last time
+  bool allowModelChange = false; ///< go on though the weights are of another model
+  std::string arguments;         ///< the command line, as a shell reads it
   std::string communicator = "auto";
   std::optional<double> timeout; ///< seconds
   std::string flightRecord;      ///< "none": not written
@@ -45,6 +47,8 @@ struct Options {
   bool report = false;
   bool trustNetwork = false;
 
+  /// `--steps=0`: the run evaluates, and trains nothing.
+  bool onlyEvaluates() const { return steps && *steps == 0; }
   /// Where a failure leaves the last actions; each start of a run has a file of its own. Empty: nowhere.
   std::string flightRecordFile() const;
 };

@@ -5,6 +5,7 @@
 #include "runtime/job/Bootstrap.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/data/Dataset.h"
+#include "runtime/train/Batches.h"
 #include "runtime/device/Device.h"
 #include "runtime/Error.h"
 #include "runtime/job/Launcher.h"
@@ -12,6 +13,7 @@
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
 #include "runtime/train/LogFile.h"
+#include "runtime/train/ModelChange.h"
 #include "runtime/train/Plans.h"
 #include "runtime/PrintableText.h"
 #include "runtime/device/WaitCounter.h"
@@ -46,6 +48,7 @@ struct Sources {
   std::unique_ptr<Dataset> valData;
   std::unique_ptr<WeightFiles> weights;
   std::vector<SavedStep> checkpoints; ///< to go on from, the latest first; not all may be valid
+  RunContents contents;               ///< where something records them
 };
 
 /// Seconds in which a folder of checkpoints answers a process that restarts.
@@ -54,46 +57,6 @@ constexpr double kPatience = 30;
 /// What is written; open, where that is needed, before there are ranks.
 struct Outputs {
   OutputPath exported, trace, log;
-};
-
-RankPosition positionOf(const Program &program, const Job &job) {
-  return {program.axes, job.mesh().coordinates(job.rank())};
-}
-
-/// The samples of one data set, batch after batch, for one rank.
-class Batches final : public InputSource {
-public:
-  Batches(const Program &program, const Dataset &data, SampleOrder order, const Job &job)
-      : program(program), data(data), order(order), next(program.inputs.size()) {
-    std::size_t widest = 0;
-    for (const Input &input : program.inputs) {
-      coordinates.push_back(positionOf(program, job).along(input.axes));
-      widest = std::max(widest, static_cast<std::size_t>(elements(input.sample)) *
-                                    sizeInBytes(input.slice.dtype));
-    }
-    rows.assign(program.inputs.size(), std::vector<std::byte>(widest));
-  }
-
-  void load(int index, void *target, std::size_t) override {
-    const auto i = static_cast<std::size_t>(index);
-    const Input &input = program.inputs[i];
-    const BatchRows taken =
-        rowsOf(input, ranksOver(program, input.axes), coordinates[i], next[i].part);
-    readBatch(data, order, input, i, next[i].first, taken, rows[i].data(), target);
-    data.requireWhole();
-    next[i].next(input);
-  }
-
-  /// Goes to the sample at this position of the order.
-  void goTo(std::int64_t position) { std::fill(next.begin(), next.end(), LoadPosition{position, 0}); }
-
-private:
-  const Program &program;
-  const Dataset &data;
-  SampleOrder order;
-  std::vector<LoadPosition> next; ///< of each input
-  std::vector<int> coordinates;
-  std::vector<std::vector<std::byte>> rows; ///< room for a sample of each input
 };
 
 /// One rank's training run.
@@ -117,6 +80,8 @@ public:
       fillParameters();
     startState();
     openBatches();
+    if (!options.save.empty())
+      checkpoints.describe(header().record());
     checkpoints.open();
     if (job.rank() == 0) {
       printHeader();
@@ -137,6 +102,8 @@ public:
       if (signal)
         return stop(step, signal);
     }
+    if (options.onlyEvaluates())
+      evaluateOnly();
     settle();
     checkpoints.finish();
     saySaved();
@@ -332,11 +299,20 @@ private:
     device->setSamples(batch);
     for (std::size_t i = 0; log && i < sums.size(); ++i)
       line.add("val_", program.evaluate.outputs[i], sums[i].sum / sums[i].weight);
-    if (progress && options.evalEvery) {
+    if (progress && options.evalEvery && !options.onlyEvaluates()) {
       progress->end();
       std::printf("step %lld/%lld  ", static_cast<long long>(step), static_cast<long long>(steps));
       printValidation();
     }
+  }
+
+  /// The run of `--steps=0`. Its log is one line, of the step whose weights these are.
+  void evaluateOnly() {
+    const std::int64_t step = checkpoints.start().step;
+    line.add("step", step);
+    runEvaluation(step);
+    if (log)
+      log->write(line, step);
   }
 
   void printValidation() {
@@ -347,7 +323,8 @@ private:
   }
 
   RunHeader header() const {
-    return {program, options, steps, job.mesh().describe(), target::libraries()};
+    return {program,          options,           steps, job.mesh().describe(), target::libraries(),
+            sources.contents, checkpoints.start(), checkpoints.folder()};
   }
 
   void printHeader() {
@@ -361,7 +338,7 @@ private:
     if (outputs.log.empty())
       return runStart.noteOpened({});
     const std::int64_t first = checkpoints.start().step; // after which training begins
-    const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity()) : first > 0;
+    const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity()) : first > 0 && !options.onlyEvaluates();
     log.emplace(outputs.log,
                 std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()},
                 goesOn ? std::optional(first) : std::nullopt);
@@ -371,10 +348,10 @@ private:
     if (log->lastStep() && *log->lastStep() < first)
       std::fprintf(stderr, "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
                    program.name, outputs.log.name().c_str(), static_cast<long long>(first));
-    if (options.logHeader && log->isEmpty())
-      log->writeHeader(header().json());
     if (options.restarts)
       log->writeHeader(restartLine(options.restarts, first, job.mesh().describe(), options.restartCause));
+    if (options.logHeader)
+      log->writeHeader(header().line());
     showOutput();
   }
 
@@ -387,7 +364,7 @@ private:
 
   /// Fewer bad steps in a row than end the job may stand at its end.
   void warnOfLastStep() {
-    if (device->state().badSteps == 0)
+    if (device->state().badSteps == 0 || options.onlyEvaluates())
       return;
     std::fprintf(stderr,
                  "%s: warning: got loss %g and gradient norm %g in the last step, which are not "
@@ -398,14 +375,16 @@ private:
 
   void printSummary() {
     progress->end();
-    if (checkpoints.start().step == steps) {
+    if (checkpoints.start().step == steps && !options.onlyEvaluates()) {
       std::printf("nothing to train: the checkpoint is of step %lld\n", static_cast<long long>(steps));
       return;
     }
-    std::printf("done:");
-    for (std::size_t i = 0; i < values.size(); ++i)
-      std::printf("  %s %.6g", program.train.outputs[i], shownNumber(values[i]));
-    std::printf("\n");
+    if (!options.onlyEvaluates()) {
+      std::printf("done:");
+      for (std::size_t i = 0; i < values.size(); ++i)
+        std::printf("  %s %.6g", program.train.outputs[i], shownNumber(values[i]));
+      std::printf("\n");
+    }
     if (valBatches)
       printValidation();
     std::printf("memory: arena peak %zu of %zu bytes (%s), workspace %zu bytes\n",
@@ -456,6 +435,11 @@ Sources openSources(const Program &program, const Options &options) {
   sources.checkpoints = findCheckpoints(program, options);
   if (!options.init.empty()) {
     sources.weights = std::make_unique<WeightFiles>(options.init);
+    const std::string change = configChange(program, sources.weights->files().front());
+    if (!change.empty() && !options.allowModelChange)
+      throw Error(change + "; go on with these weights and the model of this program with --allow-model-change");
+    if (!change.empty())
+      std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change).c_str());
     const std::string remark = checkWeights(*sources.weights, program);
     if (!remark.empty())
       std::fprintf(stderr, "note: %s\n", printable(remark).c_str());
@@ -507,7 +491,7 @@ std::int64_t stepCount(const Program &program, const Options &options, const Sou
 
 /// Says so where a run ends before its learning rate has risen to what was asked for.
 void warnOfWarmup(const Program &program, std::int64_t steps) {
-  if (program.warmup > steps)
+  if (program.warmup > steps && steps > 0)
     std::fprintf(stderr,
                  "%s: warning: the learning rate rises over %lld steps (--warmup of the compiler), "
                  "and this run has %lld; train longer or compile with a smaller --warmup\n",
@@ -547,6 +531,9 @@ int runTraining(Plans plans, int argc, char **argv) {
       for (const std::string &path : sources.weights->files())
         files.push_back(NamedFile::input("--init", path));
     checkDistinct(files);
+    const bool isLaunched = detectLauncher() || several;
+    if (isLaunched || !options.save.empty() || options.logHeader)
+      sources.contents = RunContents::of(options, sources.weights.get());
     const std::int64_t steps = stepCount(program, options, sources);
     warnOfWarmup(program, steps);
     if (!options.save.empty())
@@ -569,8 +556,8 @@ int runTraining(Plans plans, int argc, char **argv) {
       job.trustNetwork = options.trustNetwork;
       job.machines = machines ? &*machines : nullptr;
       job.progress = &runStart.progress();
-      if (detectLauncher() || machines) // or ranks are forked, with these very options
-        job.identity = identityOfTraining(plan, options, steps, sources.weights.get(),
+      if (isLaunched) // or ranks are forked, with these very options
+        job.identity = identityOfTraining(plan, options, steps, sources.contents,
                                           describeResumed(sources.checkpoints));
       job.timeoutSeconds = options.timeout.value_or(0);
       job.handlesStop = !options.save.empty();

@@ -8,6 +8,7 @@
 #include "runtime/files/MappedFile.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/job/StopSignals.h"
+#include "runtime/train/ModelChange.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -206,8 +207,14 @@ bool RunCheckpoints::resume() {
 
 void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
   from = checkpoint.manifest();
+  resumed = checkpoint.name();
   const std::string name = "'" + checkpoint.name() + "'";
-  if (from.step > steps)
+  const ModelChange change = modelChange(program, from, checkpoint.name());
+  if (!change.what.empty() && change.isKnown && !options.allowModelChange)
+    throw Error(change.what + ": resume with the program that wrote it, or go on with --allow-model-change").byAll().asRefusal();
+  if (!change.what.empty() && device.rank() == 0)
+    std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change.what).c_str());
+  if (from.step > steps && !options.onlyEvaluates())
     throw Error(format("got --steps %lld, but %s is of step %lld: ask for more steps, or resume "
                        "from an earlier checkpoint",
                        static_cast<long long>(steps), name.c_str(),
@@ -221,7 +228,7 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
                        static_cast<unsigned long long>(from.seed), name.c_str()))
         .byAll()
         .asRefusal();
-  if (options.shuffle != from.shuffle)
+  if (options.shuffle != from.shuffle && !options.onlyEvaluates())
     throw Error(format("got %s, but %s was written %s it: the order of the samples goes on from "
                        "there, so start both alike",
                        options.shuffle ? "--shuffle" : "no --shuffle", name.c_str(),
@@ -242,7 +249,7 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
                      [&](const CheckpointFile &read) { return read.name == file.name; }))
       std::fprintf(stderr, "%s: warning: %s has '%s', and no parameter of this program keeps such a state: training goes on without it\n",
                    program.name, name.c_str(), file.name.c_str());
-  if (samples != from.datasetSamples)
+  if (samples != from.datasetSamples && !options.onlyEvaluates())
     std::fprintf(stderr, "%s: warning: got %lld samples in --data, and %s was written with %lld: the "
                          "position in the data counts them\n",
                  program.name, static_cast<long long>(samples), name.c_str(),
@@ -291,6 +298,10 @@ void RunCheckpoints::save(std::int64_t step) {
   const StepState &state = device.state();
   CheckpointManifest next;
   next.model = program.name;
+  next.modelDigest = program.modelDigest;
+  next.runs = from.runs;
+  if (!record.empty())
+    next.runs.push_back(record);
   next.mesh = device.job().mesh().describe();
   next.step = step;
   next.totalSteps = state.totalSteps;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fsdp::rt {
@@ -45,6 +46,10 @@ public:
   bool resume();
   /// Where training begins: step 0, or that of the checkpoint.
   const CheckpointManifest &start() const { return from; }
+  /// Its folder; empty where training begins.
+  const std::string &folder() const { return resumed; }
+  /// What checkpoints keep of this run besides: RunHeader::record.
+  void describe(std::string run) { record = std::move(run); }
   /// Before the first step: takes the folder of --save.
   void open();
   /// Saves after a step where that is due, having called `settle`. Returns the signal that ends the run,
@@ -77,6 +82,8 @@ private:
   std::optional<CheckpointLayout> checkpointLayout;
   std::optional<CheckpointSaver> saver;
   Descriptor lock;            ///< on rank 0: the folder of --save, open and locked
+  std::string resumed;        ///< the folder of `from`
+  std::string record;         ///< of this run
   std::int64_t lastSaved = 0; ///< step
   std::int64_t seen = 0;      ///< signals of this rank that ask for saves
   std::int64_t agreed = 0;    ///< of the rank that has had most, when ranks last agreed that one asks

@@ -9,6 +9,7 @@
 #include "runtime/Error.h"
 #include "runtime/train/Log.h"
 #include "runtime/job/RunIdentity.h"
+#include "runtime/train/Plans.h"
 
 #include <nlohmann/json.hpp>
 
@@ -28,14 +29,28 @@ double learningRate(const Program &program, const Options &options) {
   return shortest;
 }
 
+using Json = nlohmann::ordered_json;
+
+void add(Json &run, const char *name, const std::optional<FileContent> &content) {
+  if (!content)
+    return;
+  Json &entry = run[name];
+  entry = {{"path", content->path}, {"bytes", content->bytes}, {"digest", digestText(content->digest)}};
+  if (content->tensors)
+    entry["tensors"] = content->tensors;
+}
+
+/// Paths need not be UTF-8.
+std::string dump(const Json &json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 } // namespace
 
 const char *runtimeVersion() { return FSDP_VERSION; }
 
 std::string restartLine(std::int64_t number, std::int64_t step, const std::string &mesh, const std::string &cause) {
-  nlohmann::ordered_json line;
+  Json line;
   line["restart"] = {{"number", number}, {"after_step", step}, {"mesh", mesh}, {"cause", cause}};
-  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return dump(line) + "\n";
 }
 
 std::int64_t RunHeader::parameters() const {
@@ -64,8 +79,8 @@ std::string RunHeader::text() const {
   return text + "\n";
 }
 
-std::string RunHeader::json() const {
-  nlohmann::ordered_json run;
+std::string RunHeader::record() const {
+  Json run;
   run["model"] = program.name;
   run["version"] = FSDP_VERSION;
   run["parameters"] = parameters();
@@ -80,10 +95,23 @@ std::string RunHeader::json() const {
   run["data"] = options.data;
   run["libraries"] = libraries;
   run["digest"] = digestText(program.digest);
-  nlohmann::ordered_json line;
-  line["run"] = run;
-  // Paths need not be UTF-8.
-  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  run["model_digest"] = program.modelDigest;
+  run["compiler"] = *program.compilation ? Json::parse(program.compilation) : Json::object();
+  run["arguments"] = options.arguments;
+  run["plan"] = meshOf(program);
+  run["tokens_per_sample"] = program.tokensPerSample;
+  run["shuffle"] = options.shuffle;
+  run["files"] = Json::object();
+  add(run["files"], "data", contents.data);
+  add(run["files"], "val_data", contents.valData);
+  add(run["files"], "init", contents.init);
+  if (!folder.empty())
+    run["resumed"] = {{"folder", folder}, {"step", from.step}, {"digest", digestText(contentDigest(from.text()))}};
+  if (options.restarts)
+    run["restart"] = options.restarts;
+  return dump(run);
 }
+
+std::string RunHeader::line() const { return "{\"run\":" + record() + "}\n"; }
 
 } // namespace fsdp::rt

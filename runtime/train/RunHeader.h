@@ -3,29 +3,37 @@
 #ifndef FSDP_RUNTIME_TRAIN_RUNHEADER_H
 #define FSDP_RUNTIME_TRAIN_RUNHEADER_H
 
+#include "runtime/train/CheckpointManifest.h"
 #include "runtime/train/CommandLine.h"
+#include "runtime/train/RunContents.h"
 
 #include <cstdint>
 #include <string>
 
 namespace fsdp::rt {
 
-/// Shown when training starts; `--log-header` writes it into the log as well.
+/// Shown when training starts; checkpoints keep its record, and `--log-header` writes it into the log as well.
 struct RunHeader {
   const Program &program;
   const Options &options;
   std::int64_t steps;
   std::string mesh;      ///< "fsdp=2"
   std::string libraries; ///< "oneDNN 2.6.3"
+  RunContents contents;  ///< of the files it reads; may be empty
+  /// The checkpoint that it goes on from, and its folder; step 0: it begins.
+  CheckpointManifest from = {};
+  std::string folder = {};
 
   /// The number of trained and frozen elements of all parameters.
   std::int64_t parameters() const;
   /// Lines for people.
   std::string text() const;
-  /// One line: `{"run": {"model": ..., "version": ..., "parameters": ..., "mesh": ..., "ranks": ...,
-  /// "steps": ..., "batch": ..., "arena_bytes": ..., "compiled": ..., "seed": ..., "lr": ..., "data": ...,
-  /// "libraries": ..., "digest": ...}}`
-  std::string json() const;
+  /// A JSON object: `{"model": ..., "version": ..., "parameters": ..., "mesh": ..., "ranks": ..., "steps": ..., "batch": ...,
+  /// "arena_bytes": ..., "compiled": ..., "seed": ..., "lr": ..., "data": ..., "libraries": ..., "digest": ..., …}`; docs/files.md has
+  /// all of its fields.
+  std::string record() const;
+  /// A line of a log: `{"run": ...}` with the record.
+  std::string line() const;
 };
 
 /// The line of a log that says why a run was restarted, after the step before it:

@@ -3,7 +3,7 @@
 #include "runtime/train/TrainingIdentity.h"
 
 #include "runtime/Error.h"
-#include "runtime/files/MappedFile.h"
+#include "runtime/train/RunContents.h"
 
 #include <charconv>
 
@@ -21,35 +21,17 @@ std::string shortest(float value) {
 
 Value flag(bool given) { return given ? Value("") : std::nullopt; }
 
-Value contentOf(const std::string &path) {
-  if (path.empty())
+Value describe(const std::optional<FileContent> &content) {
+  if (!content)
     return std::nullopt;
-  const MappedFile file(path);
-  return format("of %zu bytes, digest %s", file.size(),
-                digestText(sampledDigest({file.data(), file.size()})).c_str());
-}
-
-Value contentOf(const WeightFiles *weights) {
-  if (!weights)
-    return std::nullopt;
-  std::uint64_t digest = 0;
-  std::size_t bytes = 0;
-  const std::vector<const FileTensor *> tensors = weights->tensors();
-  for (const FileTensor *tensor : tensors) {
-    std::string text = tensor->name + " " + tensor->dtype;
-    for (std::int64_t extent : tensor->shape)
-      text += " " + std::to_string(extent);
-    digest = sampledDigest({tensor->data, tensor->bytes}, contentDigest(text, digest));
-    bytes += tensor->bytes;
-  }
-  return format("of %zu tensors, %zu bytes, digest %s", tensors.size(), bytes,
-                digestText(digest).c_str());
+  return (content->tensors ? format("of %zu tensors, ", content->tensors) : "of ") +
+         format("%zu bytes, digest %s", content->bytes, digestText(content->digest).c_str());
 }
 
 } // namespace
 
 RunIdentity identityOfTraining(const Program &program, const Options &options, std::int64_t steps,
-                               const WeightFiles *weights, const std::string &resumed) {
+                               const RunContents &contents, const std::string &resumed) {
   RunIdentity identity;
   const auto number = [](auto value) { return std::to_string(value); };
   identity.add("source digest", digestText(program.digest));
@@ -59,10 +41,10 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   const double rate = options.learningRate.value_or(program.defaultLearningRate);
   identity.add("--lr", shortest(static_cast<float>(rate))); // what training uses
   identity.add("--shuffle", flag(options.shuffle));
-  identity.add("--data", contentOf(options.data));
-  identity.add("--val-data", contentOf(options.valData));
+  identity.add("--data", describe(contents.data));
+  identity.add("--val-data", describe(contents.valData));
   identity.add("--eval-every", options.evalEvery ? Value(number(options.evalEvery)) : std::nullopt);
-  identity.add("--init", contentOf(weights));
+  identity.add("--init", describe(contents.init));
   identity.add("--save", flag(!options.save.empty()));
   identity.add("--save-every", options.saveEvery ? Value(number(options.saveEvery)) : std::nullopt);
   identity.add("--max-restarts", options.maxRestarts ? Value(number(options.maxRestarts)) : std::nullopt);
@@ -71,6 +53,7 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--save-errors", options.saveErrors == "stop" ? std::nullopt : Value(options.saveErrors));
   identity.add("--resume", options.resume.empty() && !options.restarts ? std::nullopt : Value(resumed));
   identity.add("--start-over", flag(options.startOver));
+  identity.add("--allow-model-change", flag(options.allowModelChange));
   identity.add("--export", flag(!options.exportTo.empty()));
   identity.add("--trace", flag(!options.trace.empty()));
   return identity;

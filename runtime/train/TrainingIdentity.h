@@ -5,7 +5,7 @@
 
 #include "runtime/train/CommandLine.h"
 #include "runtime/job/RunIdentity.h"
-#include "runtime/train/WeightFiles.h"
+#include "runtime/train/RunContents.h"
 
 namespace fsdp::rt {
 
@@ -13,10 +13,9 @@ namespace fsdp::rt {
 /// every rank. Paths are not compared: a machine may have its copy anywhere. Contents are digests
 /// of data files and of weights tensor by tensor, sampled where they are large (sampledDigest). Of
 /// `--export` and `--trace` it counts whether they are given, as all ranks take part; `--log` is
-/// rank 0's alone. `weights` may be null; `resumed` says which checkpoint training goes on
-/// from. Throws an Error where a data file cannot be read.
+/// rank 0's alone. `resumed` says which checkpoint training goes on from.
 RunIdentity identityOfTraining(const Program &program, const Options &options, std::int64_t steps,
-                               const WeightFiles *weights, const std::string &resumed);
+                               const RunContents &contents, const std::string &resumed);
 
 } // namespace fsdp::rt
 

@@ -14,7 +14,7 @@ import sys
 
 import training
 import weights
-from checkpoints import Runs, close, expect, folders, logged, mlp, run_cases, same
+from checkpoints import Runs, close, expect, folders, logged, mlp, run_cases, same, same_checkpoint
 from training import GOLDEN
 
 DATA = GOLDEN / "mlp" / "data.safetensors"
@@ -90,8 +90,7 @@ def a_save_behind_training_has_the_same_bytes(runs, programs):
         said = runs.run(programs[name], "--shuffle", "--seed", 5, "--save", root, "--save-every", HALF, "--save-async")
         expect(said.count("saved '") == 3, said)
         for step in folders(root):
-            for file in folders(root / step):
-                same(root / step / file, runs.at(name) / step / file, f"{name}, {step}")
+            same_checkpoint(root / step, runs.at(name) / step, f"{name}, {step}")
 
 
 def the_latest_are_kept(runs, programs):

@@ -15,7 +15,7 @@ import time
 
 import emulated
 import training
-from checkpoints import LIMIT, Runs, close, expect, folders, logged, mlp, run_cases, same
+from checkpoints import LIMIT, Runs, close, expect, folders, logged, mlp, run_cases, same, same_checkpoint
 
 OPTIONS = ["--in=12", "--hidden=17", "--classes=10", "--batch=10", "--lr=0.05", "--optimizer=adamw", "--warmup=3", "--schedule=cosine"]
 
@@ -32,8 +32,7 @@ def saved_behind_training_or_not(runs, program, cpu):
         root = runs.at(mode)
         runs.run(program, "--save", root, "--save-every", 3, "--save-async", env=environment(mode))
         for step in folders(runs.at("at-once")):
-            for file in folders(runs.at("at-once") / step):
-                same(root / step / file, runs.at("at-once") / step / file, f"{mode}, {step}")
+            same_checkpoint(root / step, runs.at("at-once") / step, f"{mode}, {step}")
 
 
 def a_run_in_parts(runs, program, cpu):

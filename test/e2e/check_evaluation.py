@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """check_evaluation.py [--cuda] SCRATCH: val_loss and val_* are sums over weights of the whole validation set.
 
+With --steps=0 a program evaluates weights as it does at the end of training, and trains nothing.
+
 Programs of a batch evaluate sets that are smaller than it, a multiple of it, or end in a batch of one sample;
 what they log equals the sums over weights that programs of just the size of each batch log, to 2e-6, on
 1, 2, 3, 4 ranks and on 2 x 2. The models: a classifier (a constant weight, a metric of counts), one with
@@ -105,6 +107,56 @@ def split(folder, name, tensors, samples, batch, weight_of=None):
     return whole, parts
 
 
+def run(program, *words, status=0):
+    """Standard output and error, which must end with `status`."""
+    done = subprocess.run([str(word) for word in (program, *words)], capture_output=True, text=True)
+    if done.returncode != status:
+        sys.exit(f"evaluation: {words}: got status {done.returncode}, expected {status}: {done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def lines_of_results(said):
+    return [line for line in said.splitlines() if line.startswith("val_")]
+
+
+def without_training(folder, evaluator, batch, meshes, data, validation):
+    """--steps=0 of weights and of checkpoints gives what the run that wrote them gave at its end, also on other meshes."""
+    for mesh in meshes:
+        program = evaluator.program(batch, mesh)
+        root = folder / f"{evaluator.model}-steps-0-{mesh}".replace(",", "-")
+        weights, log = root.with_suffix(".safetensors"), root.with_suffix(".jsonl")
+        trained = run(program, "--data", data, "--val-data", validation, "--steps=3", "--init", evaluator.init, "--lr=1e-3", "--shuffle",
+                      "--save", root, "--export", weights, "--log", log)
+        expected = lines_of_results(trained)
+        before = log.read_bytes()
+        said = run(program, "--val-data", validation, "--steps=0", "--init", weights, "--log", root.with_suffix(".init.jsonl"))
+        if lines_of_results(said) != expected or len(expected) != 1 or "done:" in said or "step 1" in said or "warning" in said:
+            sys.exit(f"evaluation: --steps=0 --init on {mesh}: got {said}, expected {expected}")
+        for resumed in (root, root / "step-00000003"):
+            said = run(program, "--val-data", validation, "--steps=0", "--resume", resumed, "--log", log, "--log-header")
+            if lines_of_results(said) != expected or f"kept the existing log as '{log}." not in said or "warning" in said:
+                sys.exit(f"evaluation: --steps=0 --resume on {mesh}: got {said}, expected {expected}")
+        if log.with_name(f"{log.name}.1").read_bytes() != before:
+            sys.exit("evaluation: --steps=0 has changed the log of the run")
+        header, line = [json.loads(line) for line in log.read_text().splitlines()]
+        last = json.loads(before.splitlines()[-1])
+        if line != {name: last[name] for name in last if name == "step" or name.startswith("val_")} or header["run"]["steps"] != 0:
+            sys.exit(f"evaluation: --steps=0 on {mesh}: got the log {header} {line}, expected the values of {last}")
+        if sorted(path.name for path in root.iterdir()) != ["step-00000003"]:
+            sys.exit(f"evaluation: --steps=0 has changed {root}")
+        other = evaluator.program(batch, meshes[0])
+        said = run(other, "--val-data", validation, "--steps=0", "--resume", root)
+        numbers = [[float(word) for word in line.split()[1::2]] for line in (lines_of_results(said)[0], expected[0])]
+        if any(abs(a - b) > 1e-5 * max(1.0, abs(b)) for a, b in zip(*numbers)):
+            sys.exit(f"evaluation: --steps=0 on {meshes[0]} of weights of {mesh}: got {numbers[0]}, expected {numbers[1]}")
+    print(f"evaluation: without training on {len(meshes)} meshes: {expected[0]}")
+    for words, refusal in ((("--steps=0", "--init", weights), "got --steps=0 without --val-data"),
+                            (("--steps=0", "--val-data", validation), "got --steps=0 without --init or --resume"),
+                            (("--steps=0", "--val-data", validation, "--resume=latest", "--save", root), "got --save with --steps=0")):
+        if refusal not in (said := run(program, *words, status=2)):
+            sys.exit(f"evaluation: {words}: got {said!r}, expected '{refusal}'")
+
+
 def tokens(path, values):
     header = [20240520, 1, len(values)] + [0] * 253
     path.write_bytes(struct.pack("<256i", *header) + struct.pack(f"<{len(values)}H", *values))
@@ -118,6 +170,10 @@ def classifier(folder, cuda, meshes):
     for samples in (9,) if cuda else (3, 8, 9):
         whole, parts = split(folder, "mlp", tensors, samples, 8)
         evaluator.check(8, meshes, whole, parts)
+    if not cuda:
+        data = golden / "data.safetensors"
+        without_training(folder, evaluator, 8, ("fsdp=1", "fsdp=2", "data=2,fsdp=2"), data,
+                         write(folder / "mlp-validation.safetensors", part(tensors, 0, 9)))
 
 
 def branches(folder, cuda, meshes):
@@ -165,6 +221,8 @@ def language(folder, cuda, meshes):
             path = tokens(folder / f"tokens-{samples}-from-{first}.bin", row[begin:begin + count * CONTEXT + 1])
             parts.append((path, count, count))
         evaluator.check(4, meshes, whole, parts)
+    if not cuda:
+        without_training(folder, evaluator, 4, ("fsdp=1", "fsdp=3"), golden / "tokens.bin", folder / "tokens-5.bin")
 
 
 def main(*arguments):

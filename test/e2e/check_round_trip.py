@@ -6,6 +6,7 @@ program that the model gives with them; and `fsdpc --emit=model` on the text pri
 """
 
 import pathlib
+import re
 import sys
 
 import training
@@ -26,9 +27,21 @@ OPTIONS = [
 ]
 
 
+RECORD = re.compile(rb'/\*(options|compilation)=\*/".*",\n')
+
+
 def files(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*")
-            if path.is_file() and "runtime" not in path.relative_to(folder).parts}
+    """Without what the program says of how it was compiled, which must differ: once each."""
+    content = {}
+    for path in folder.rglob("*"):
+        if not path.is_file() or "runtime" in path.relative_to(folder).parts:
+            continue
+        content[path.relative_to(folder)] = path.read_bytes()
+    name = pathlib.Path("train.cpp")
+    content[name], count = RECORD.subn(b"", content[name])
+    if count != 2:
+        sys.exit(f"{folder / name}: got {count} records of the compilation, expected 2")
+    return content
 
 
 def main():

@@ -12,7 +12,7 @@ import sys
 
 import training
 import weights
-from checkpoints import Runs, close, expect, folders, logged, run_cases, same
+from checkpoints import Runs, close, expect, folders, logged, run_cases, same, same_checkpoint
 
 SIZES = {
     "gpt2": ["--layers=2", "--width=18", "--heads=3", "--context=8", "--vocab=61", "--batch=6"],
@@ -106,8 +106,7 @@ def a_save_behind_training_has_the_same_bytes(runs, programs):
         root = runs.at(f"{name}-async")
         runs.run(programs[name], "--save", root, "--save-every", HALF, "--save-async", steps=STEPS)
         for step in folders(runs.at(name)):
-            for file in folders(runs.at(name) / step):
-                same(root / step / file, runs.at(name) / step / file, f"{name}, {step}")
+            same_checkpoint(root / step, runs.at(name) / step, f"{name}, {step}")
 
 
 def main():

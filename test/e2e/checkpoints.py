@@ -92,6 +92,21 @@ def same(a, b, what):
         raise Wrong(f"{what}: {a} and {b} differ")
 
 
+def same_checkpoint(a, b, what):
+    """Every file bit for bit; the manifests but for the records of the runs, which have their command lines."""
+
+    def manifest_of(folder):
+        manifest = json.loads((folder / "manifest.json").read_text())
+        del manifest["runs"], manifest["checksum"]
+        return manifest
+
+    expect(folders(a) == folders(b), f"{what}: {folders(a)} in {a}, {folders(b)} in {b}")
+    for file in folders(a):
+        if file != "manifest.json":
+            same(a / file, b / file, what)
+    expect(manifest_of(a) == manifest_of(b), f"{what}: the manifests of {a} and {b} differ")
+
+
 def close(a, b, allowed, what):
     """Losses of two logs from the first step of `b` on."""
     losses = {step["step"]: step["loss"] for step in a}

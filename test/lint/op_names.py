@@ -33,6 +33,8 @@ ALLOWED = [
       "passes/local/partition/StepPartitioner.h"), {"nn::ReduceOp"}, "a mean becomes a sum and a division"),
     (("passes/global/StepShardings.cpp", "passes/local/partition/Gradients.cpp", "passes/local/partition/Microbatches.cpp"), {"arith::AddFOp"},
      "gradients of a parameter that is used twice are added up"),
+    # What the digest of a model takes from the end of a sequence.
+    (("passes/global/ModelDigest.cpp",), {"nn::SliceOp", "nn::PadOp"}, "offsets along sizes of the data"),
     (("passes/global/Differentiate.cpp",), {"nn::EinsumOp", "arith::TruncFOp"}, "a product is rounded to any type at once"),
     # Where values lie.
     (("passes/scheduled/SegmentPlan.cpp",), {"nn::RearrangeOp", "nn::SliceOp", "nn::ConcatOp"}, "values that lie inside of others"),

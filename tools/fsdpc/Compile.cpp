@@ -3,6 +3,7 @@
 #include "tools/fsdpc/Compile.h"
 
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/ModelDigest.h"
 #include "dialect/fsdp/Names.h"
 #include "dsl/ModelBuilder.h"
 #include "mlir/IR/Diagnostics.h"
@@ -10,6 +11,7 @@
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/global/ModelDigest.h"
 #include "tools/output/OutputFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -102,6 +104,10 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase) {
   auto needs = [&](Emit next) { return done < next && next <= phase; };
   if (needs(Emit::Global) && !ir::getMeshOp(module))
     setMesh(module, {{"fsdp", 1}});
+  // Of the model as it was described: passes change what computes it.
+  if (needs(Emit::Global))
+    if (std::string digest = ir::computeModelDigest(module); !digest.empty())
+      module->setAttr(ir::modelDigestAttrName, mlir::StringAttr::get(module.getContext(), digest));
   // Each stage is verified once, at its end: a verification after every pass, as fsdp-opt does, took nearly half of the
   // compile time of a large model.
   auto run = [&](Emit stage, void (*build)(OpPassManager &, const ir::PipelineOptions &)) {

@@ -215,7 +215,7 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
   }
   if (emit >= Emit::Source && !options.onlyReport()) {
     std::string called = ModuleOp(*plans.front()).getSymName()->str();
-    mlir::fsdp::EmittedProgram program = emitProgram(sources, options, called);
+    mlir::fsdp::EmittedProgram program = emitProgram(sources, options, called, {name, input});
     if (emit == Emit::Source)
       writeSource(program, options, called);
     else
@@ -273,6 +273,7 @@ int Driver::State::compile(int argc, char **argv,
     } catch (const CLI::Success &asked) { // help or version
       return app.exit(asked);
     }
+    options.noteGiven(app);
     options.check();
     openOutputs();
     Context context;

@@ -3,6 +3,7 @@
 #include "tools/fsdpc/Options.h"
 
 #include "cli/Options.h"
+#include "cli/ShellWords.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "passes/ShardSpec.h"
 #include "passes/global/Strategies.h"
@@ -295,6 +296,25 @@ void Options::declare(CLI::App &app) {
   declareDistribution(app, *this);
   declareOptimizer(app, optimizer);
   app.footer("Of an option that is given several times the last value counts; those of --shard add up.");
+}
+
+void Options::noteGiven(const CLI::App &app) {
+  // What is written where, and what is only shown.
+  static const std::set<std::string> others = {"--output",          "--emit",           "--record", "--report",
+                                               "--print-shardings", "--draw-sharding", "--explain-shardings"};
+  // In the order of the help: the model's, and groups after what stands in none.
+  for (const CLI::Option *option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || others.count(name) || name.compare(0, 2, "--") != 0)
+      continue;
+    if (option->get_expected_min() == 0) // a flag
+      cli::addShellWord(given, name);
+    else
+      for (const std::string &value : option->results())
+        cli::addShellWord(given, name + "=" + value);
+  }
+  for (const CLI::App *group : app.get_subcommands([](const CLI::App *) { return true; }))
+    noteGiven(*group);
 }
 
 /// Fails unless `available`.

@@ -67,8 +67,10 @@ struct Options {
   bool strategyGiven = false;
   std::string memoryLimit;
   std::string communicator = "auto";
-  /// What was given of these, but for the mesh: "--strategy=hsdp --prefetch=2".
+  /// What was given of the options of distribution, but for the mesh: "--strategy=hsdp --prefetch=2".
   std::string distribution;
+  /// What was given of all that the program follows from, those of the model among them, as a shell reads it.
+  std::string given;
   bool record = false;
   /// Where the JSON of the report goes; empty for none, "-" for the table only.
   std::string report;
@@ -76,6 +78,8 @@ struct Options {
 
   /// Adds every option to `app`, bound to this object, which must outlive the parse.
   void declare(CLI::App &app);
+  /// Sets `given`, once `app` has parsed the command line.
+  void noteGiven(const CLI::App &app);
   /// Throws UsageError where options exclude each other, Failure for what this release cannot do.
   void check() const;
 

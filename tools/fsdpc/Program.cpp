@@ -8,6 +8,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/Program.h"
 #include <algorithm>
 #include <filesystem>
@@ -25,13 +27,27 @@ static ir::TargetKind targetOf(const Options &options) {
   return options.target == "cuda" ? ir::TargetKind::Cuda : ir::TargetKind::Cpu;
 }
 
+/// For the records of runs: what repeats the compilation, and the choices that readers look for, given or not.
+static std::string describeCompilation(const Options &options, const Compiler &compiler) {
+  llvm::json::Object fields{{"name", llvm::json::fixUTF8(compiler.name)},
+                            {"target", options.target},
+                            {"strategy", options.pipeline.strategy},
+                            {"precision", options.pipeline.precision},
+                            {"reduce_precision", options.pipeline.reducePrecision},
+                            {"accumulate", options.pipeline.accumulate}};
+  if (!compiler.input.empty())
+    fields["model_file"] = llvm::json::fixUTF8(compiler.input);
+  return llvm::formatv("{0}", llvm::json::Value(std::move(fields))).str();
+}
+
 ir::EmittedProgram emitProgram(llvm::ArrayRef<ir::PlanSource> plans, const Options &options,
-                               const std::string &name) {
+                               const std::string &name, const Compiler &compiler) {
   ir::EmitOptions emit;
   emit.target = targetOf(options);
   emit.name = name;
   emit.communicator = options.communicator;
-  emit.options = options.distribution;
+  emit.options = options.given;
+  emit.compilation = describeCompilation(options, compiler);
   ir::EmittedProgram program;
   if (failed(ir::emitPlans(plans, emit, program)))
     throw Failure("the program was not written");

@@ -147,6 +147,7 @@ TEST_F(ModelErrorTest, FilesForCheckpointsThatHaveNoPlaceThere) {
   model->checkpointFile("config.json", "{}");
   EXPECT_MISTAKE(model->checkpointFile("config.json", "{}"),
                  "the file 'config.json' for checkpoints is given twice");
+  EXPECT_MISTAKE(model->config(ModelConfig("config.json")), "the file 'config.json' for checkpoints is given twice");
 }
 
 TEST_F(ModelErrorTest, EinsumThatDoesNotFit) {

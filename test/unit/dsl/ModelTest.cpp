@@ -57,6 +57,27 @@ TEST_F(ModelTest, InputsOfTokensSayHowLargeTheVocabularyIs) {
   EXPECT_EQ(count(text(*module), "{fsdp.targets = 61 : i64} : tensor<6x16xi32>"), 1);
 }
 
+TEST_F(ModelTest, AConfigIsAFileAndWhatWeightsAreComparedWith) {
+  Model model(context);
+  Tensor x = model.input("x", {6, 4});
+  Parameter w = model.unit("w").parameter("weight", {4, 4}, normal(0.02));
+  model.loss(mean(square(einsum("bi,io->bo", x, w))));
+  ModelConfig config("config.json");
+  config.note("architectures", std::vector<std::string>{"A\"B"});
+  config.add("width", 4).option("--width");
+  config.add("theta", 10000.0).implied(1e-6).alias("rope.theta").same(true).same("x");
+  config.require("scaled", false);
+  EXPECT_EQ(config.text(), "{\n  \"architectures\": [\"A\\\"B\"],\n  \"width\": 4,\n  \"theta\": 10000.0\n}\n");
+  model.config(config);
+  auto module = take(model);
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  const std::string printed = text(*module);
+  EXPECT_EQ(count(printed, R"({names = "width", option = "--width", value = "4"})"), 1) << printed;
+  EXPECT_EQ(count(printed, R"({implied = "1e-06", names = "theta|rope.theta", same = "[true, \22x\22]", value = "10000.0"})"), 1) << printed;
+  EXPECT_EQ(count(printed, R"({implied = "false", names = "scaled", value = "false"})"), 1) << printed;
+  EXPECT_EQ(count(printed, "names = \"architectures\""), 0) << printed;
+}
+
 TEST_F(ModelTest, ACheckpointIsARegionWithItsResults) {
   Model model(context);
   Tensor x = model.input("x", {6, 4});

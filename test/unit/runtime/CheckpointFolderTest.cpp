@@ -562,6 +562,8 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
   EXPECT_EQ(after([](Json &json) { json["files"][0]["tensors"] = 1; }),
             start + "got 'tensors' of 'model.safetensors' that is no object");
   EXPECT_EQ(after([](Json &json) { json["extra_files"] = 1; }), start + "got 'extra_files' that is no list");
+  EXPECT_EQ(after([](Json &json) { json["runs"] = 1; }), start + "got 'runs' that is no list");
+  EXPECT_EQ(after([](Json &json) { json["model_digest"] = 1; }), start + "got 'model_digest' 1, expected a text");
   EXPECT_EQ(after([](Json &json) { json["extra_files"] = {1}; }), start + "got an extra file that is no object");
   EXPECT_EQ(after([](Json &json) { json.erase("extra_files"); }), "no error") << "of before there was the field";
   std::string deep(20, '[');

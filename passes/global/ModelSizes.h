@@ -1,0 +1,59 @@
+//===- ModelSizes.h - which sizes of a model follow from its data -*- C++ -*-===//
+
+#ifndef PASSES_GLOBAL_MODELSIZES_H
+#define PASSES_GLOBAL_MODELSIZES_H
+
+#include "dialect/fsdp/FSDPDialect.h"
+#include "llvm/ADT/DenseMap.h"
+#include <vector>
+
+namespace mlir::fsdp {
+
+/// The sizes that ops run over, each a size of the model or one of the data: how many samples a batch has, how long a sequence is.
+/// A size of the data comes from a dimension of an input, and no parameter has it. What comes from where is found through
+/// the sharding rules: a factor is one size in every operand and result that it stands in, and a dimension of several
+/// factors is their product.
+class ModelSizes {
+public:
+  /// Of `ops`, in an order in which each follows those whose results it uses.
+  explicit ModelSizes(ArrayRef<Operation *> ops);
+
+  /// The sizes that dimension `dim` of `value` is the product of, major to minor.
+  SmallVector<unsigned> ofDimension(Value value, int64_t dim) const { return expand(dims.lookup(value)[dim]); }
+  /// The same of factor `factor` of `op`, which has a sharding rule.
+  SmallVector<unsigned> ofFactor(Operation *op, int64_t factor) const { return expand({factors.lookup(op)[factor]}); }
+  int64_t getSize(unsigned size) const { return sizes[size].value; }
+  bool isOfData(unsigned size) const { return sizes[size].fromInput && !sizes[size].fromParameter; }
+
+private:
+  using List = SmallVector<unsigned, 2>;
+  struct Size {
+    int64_t value = 1;
+    mutable unsigned same;      ///< one that is known to be equal, on the way to the one that stands for all; itself where none is
+    SmallVector<unsigned, 2> parts; ///< whose product it is, once that is known; only of one that stands for all
+    bool fromInput = false, fromParameter = false;
+  };
+  /// The sizes on the right follow from those on the left in a way of the op's own.
+  struct Dependence {
+    SmallVector<unsigned> from, to;
+  };
+
+  unsigned add(int64_t value);
+  unsigned find(unsigned size) const;
+  SmallVector<unsigned> expand(ArrayRef<unsigned> list) const;
+  void join(unsigned a, unsigned b);
+  void match(ArrayRef<unsigned> left, ArrayRef<unsigned> right);
+  void addResults(Operation *op);
+  void addRule(Operation *op);
+  void inherit();
+
+  std::vector<Size> sizes;
+  std::vector<Dependence> dependences;
+  DenseMap<Value, SmallVector<List, 4>> dims;
+  DenseMap<Operation *, SmallVector<unsigned, 6>> factors;
+  DenseMap<StringAttr, SmallVector<List, 4>> params;
+};
+
+} // namespace mlir::fsdp
+
+#endif // PASSES_GLOBAL_MODELSIZES_H

@@ -1,0 +1,40 @@
+//===- Batches.h - the samples of a data set, for one rank ----------*- C++ -*-===//
+
+#ifndef FSDP_RUNTIME_TRAIN_BATCHES_H
+#define FSDP_RUNTIME_TRAIN_BATCHES_H
+
+#include "runtime/data/Dataset.h"
+#include "runtime/device/InputSource.h"
+#include "runtime/job/Bootstrap.h"
+#include "runtime/program/Shard.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fsdp::rt {
+
+/// Where the rank of `job` stands on the mesh.
+RankPosition positionOf(const Program &program, const Job &job);
+
+/// The samples of one data set, batch after batch, for one rank.
+class Batches final : public InputSource {
+public:
+  Batches(const Program &program, const Dataset &data, SampleOrder order, const Job &job);
+
+  void load(int index, void *target, std::size_t bytes) override;
+  /// Goes to the sample at this position of the order.
+  void goTo(std::int64_t position);
+
+private:
+  const Program &program;
+  const Dataset &data;
+  SampleOrder order;
+  std::vector<LoadPosition> next; ///< of each input
+  std::vector<int> coordinates;
+  std::vector<std::vector<std::byte>> rows; ///< room for a sample of each input
+};
+
+} // namespace fsdp::rt
+
+#endif // FSDP_RUNTIME_TRAIN_BATCHES_H

@@ -1,0 +1,136 @@
+//===- ModelChange.cpp ----------------------------------------------------===//
+
+#include "runtime/train/ModelChange.h"
+
+#include "runtime/Error.h"
+#include "runtime/files/FileSystem.h"
+#include "runtime/files/JsonNesting.h"
+#include "runtime/files/MappedFile.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <sys/stat.h>
+
+namespace fsdp::rt {
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::string versionOf(const std::string &digest) { return digest.substr(0, digest.find(':')); }
+
+/// The parts of `text` between the characters `mark`.
+std::vector<std::string> split(const std::string &text, char mark) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(mark, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+/// The value at `path`, "rope_parameters.rope_theta"; null where there is none.
+const Json *find(const Json &config, const std::string &path) {
+  const Json *at = &config;
+  for (const std::string &name : split(path, '.')) {
+    if (!at->is_object() || !at->contains(name))
+      return nullptr;
+    at = &(*at)[name];
+  }
+  return at->is_null() ? nullptr : at;
+}
+
+/// Numbers are equal however they are written.
+bool isSame(const Json &got, const Json &expected) {
+  if (got.is_number() && expected.is_number())
+    return got.get<double>() == expected.get<double>();
+  return got == expected;
+}
+
+/// As messages have it: a value of a file may be long.
+std::string shown(const Json &value) {
+  constexpr std::size_t kMost = 80;
+  const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+}
+
+/// "compile the model with --rope-theta=500000.0"
+std::string adviceFor(const ConfigEntry &entry, const Json &got) {
+  const std::string option = entry.option;
+  if (option.empty())
+    return "no option of the model changes it";
+  if (got.is_boolean())
+    return (got.get<bool>() ? "compile the model with " : "compile the model without ") + option;
+  return "compile the model with " + option + "=" + shown(got);
+}
+
+Json parseConfig(const std::string &path) {
+  const MappedFile bytes(path);
+  const char *end = bytes.data() + bytes.size();
+  Json config;
+  if (nestingOf(bytes.data(), end) <= kDeepestHeader)
+    config = Json::parse(bytes.data(), end, nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object())
+    throw Error("'" + path + "' is not a JSON object, expected one that describes the model of the weights beside it: mend it, or "
+                "move the weights to a folder of their own");
+  return config;
+}
+
+} // namespace
+
+ModelChange modelChange(const Program &program, const CheckpointManifest &manifest, const std::string &folder) {
+  const std::string &got = manifest.modelDigest, expected = program.modelDigest;
+  if (got == expected)
+    return {};
+  const std::string unknown = ": whether they are of one model is not checked";
+  if (got.empty())
+    return {"'" + folder + "' has no digest of its model, and this program has '" + expected + "'" + unknown, false};
+  if (expected.empty())
+    return {"'" + folder + "' has the digest '" + got + "' of its model, and this program has none" + unknown, false};
+  if (versionOf(got) != versionOf(expected))
+    return {"'" + folder + "' has the digest '" + got + "' of its model, and this program has '" + expected +
+                "', of another version" + unknown,
+            false};
+  return {"'" + folder + "' is of another model: got the digest '" + got + "', expected '" + expected +
+          "' as this program has: its parameters have the same names and shapes, but what the model computes with them differs "
+          "(heads, constants, activations)"};
+}
+
+std::string configChange(const Program &program, const std::string &path) {
+  if (!*program.config.file)
+    return "";
+  const std::string file = folderOf(path) + "/" + program.config.file;
+  struct stat status;
+  if (stat(file.c_str(), &status) != 0 && errno == ENOENT)
+    return "";
+  const Json config = parseConfig(file);
+  std::string differences;
+  const auto differs = [&](const std::string &what) { differences += (differences.empty() ? "" : "; ") + what; };
+  for (const ConfigEntry &entry : program.config.entries) {
+    const Json expected = Json::parse(entry.value), same = Json::parse(entry.same);
+    const auto agrees = [&](const Json &got) {
+      return isSame(got, expected) || std::any_of(same.begin(), same.end(), [&](const Json &other) { return isSame(got, other); });
+    };
+    const auto compare = [&](const std::string &name, const Json &got, const char *why) {
+      if (!agrees(got))
+        differs("got '" + name + "' " + shown(got) + why + ", expected " + shown(expected) + " (" + adviceFor(entry, got) + ")");
+    };
+    bool isThere = false;
+    const std::vector<std::string> names = split(entry.names, '|');
+    for (const std::string &name : names)
+      if (const Json *got = find(config, name)) {
+        isThere = true;
+        compare(name, *got, "");
+      }
+    if (!isThere && *entry.implied)
+      compare(names.front(), Json::parse(entry.implied), ", as it means without the entry");
+    else if (!isThere)
+      differs("got no '" + names.front() + "', expected " + shown(expected));
+  }
+  return differences.empty() ? "" : "'" + file + "' is of another model than this program: " + differences;
+}
+
+} // namespace fsdp::rt
