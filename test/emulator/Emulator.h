@@ -24,6 +24,9 @@ struct Settings {
   double deadlock = 20; ///< seconds without progress until waiting for a stream fails
   int compute = 90;     ///< compute capability of every device, as in sm_90
   bool images = true;   ///< false: the program holds no kernels that the devices can run
+  int nccl = 22809;     ///< version of NCCL, as ncclGetVersion gives it
+  int windowFault = -1; ///< rank of the first communicator whose registrations of windows fail
+  std::size_t communicator = std::size_t(300) << 20; ///< bytes that each communicator takes of its device
   std::string launches; ///< see launchesFile
 };
 

@@ -107,6 +107,8 @@ ncclResult_t post(const char *call, Post entry, std::size_t count, ncclComm_t co
     if (const std::string wrong = checkRange("buffer", entry.buffer, entry.bytes, MemoryKind::Device);
         !wrong.empty())
       return say(ncclInvalidArgument, formatted("%s: ", call) + wrong);
+  if (const ncclResult_t status = charge(comm))
+    return status;
   Batch *batch = nullptr;
   for (Batch &other : batches)
     if (other.comm == comm && other.stream == stream)

@@ -41,12 +41,19 @@ void apply(Settings &settings, const std::string &words) {
       settings.compute = static_cast<int>(number);
     else if (name == "noimage" && value.empty())
       settings.images = false;
+    else if (name == "nccl" && isNumber)
+      settings.nccl = static_cast<int>(number);
+    else if (name == "window" && std::sscanf(value.c_str(), "fail:%d", &settings.windowFault) == 1)
+      ;
+    else if (name == "communicator" && isNumber)
+      settings.communicator = static_cast<std::size_t>(number);
     else if (name == "launches" && !value.empty())
       settings.launches = value;
     else
       throw std::invalid_argument("FSDP_EMULATOR: got '" + word +
                                   "', expected inline, deferred, shuffle, guard, seed=N, "
-                                  "devices=N, memory=BYTES, deadlock=SECONDS, compute=N, noimage or "
+                                  "devices=N, memory=BYTES, deadlock=SECONDS, compute=N, noimage, "
+                                  "nccl=VERSION, window=fail:RANK, communicator=BYTES or "
                                   "launches=FILE");
   }
 }

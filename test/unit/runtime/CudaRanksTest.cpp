@@ -194,6 +194,54 @@ TEST(Nccl, OneRankByItself) {
     }
 }
 
+// The emulated NCCL refuses copy engines where that of the version hangs or races.
+TEST(Nccl, UsesCopyEnginesOnlyWhereTheyWork) {
+  for (const char *emulator : {"devices=2,nccl=22907", "devices=2,nccl=23101,deferred,seed=1", "devices=2,nccl=23102"}) {
+    Finished job = runCudaRanks("fsdp=2", "even-steps", "nccl", emulator);
+    EXPECT_EQ(job.status, 0) << job.output;
+    EXPECT_EQ(job.output, "done\n");
+  }
+  Finished racing = runCudaRanks("fsdp=9", "even-steps", "nccl", "devices=9,memory=1e9");
+  EXPECT_EQ(racing.output, "done\n");
+  Finished forced = runCudaRanks("fsdp=2", "even-steps", "nccl", "devices=2,nccl=22907", "FSDP_NCCL_COPY_ENGINES=1 ");
+  EXPECT_NE(forced.status, 0);
+  EXPECT_TRUE(forced.says("copy engines of NCCL 22907 hangs")) << forced.output;
+}
+
+// Nothing ends a stream's wait in a gather of copy engines, and ncclCommAbort would wait for it.
+TEST(Nccl, EndsWhereAStreamWaitsForCopyEngines) {
+  for (const char *emulator : {"devices=3,deadlock=100", "devices=3,deadlock=100,deferred,seed=3"}) {
+    Finished job = runCudaRanks("fsdp=3", "even-throw", "nccl", emulator);
+    EXPECT_EQ(job.status, 1) << job.output;
+    EXPECT_EQ(job.output, "error: rank 1: the planted fault\n");
+    EXPECT_LT(job.seconds, kSoon);
+  }
+}
+
+// One rank cannot register the arena; the others are in the call that waits for it.
+TEST(Nccl, GoesOnWhereARankHasNoWindow) {
+  for (const char *rank : {"0", "1"}) {
+    Finished job = runCudaRanks("fsdp=3", "even-steps", "nccl", std::string("devices=3,deadlock=100,window=fail:") + rank);
+    EXPECT_EQ(job.status, 0) << job.output;
+    EXPECT_EQ(job.output, std::string("note: rank ") + rank +
+                              ": NCCL does not register the arena as a symmetric window of 'all axes' (unhandled system "
+                              "error: the memory of another rank cannot be mapped); collectives of all ranks go through "
+                              "NCCL's own buffers, which is slower; FSDP_NCCL_WINDOW=0 does not ask for windows\ndone\n");
+    EXPECT_LT(job.seconds, kSoon);
+  }
+  Finished without = runCudaRanks("fsdp=3", "even-steps", "nccl", "devices=3,deadlock=100,window=fail:1",
+                                  "FSDP_NCCL_WINDOW=0 ");
+  EXPECT_EQ(without.output, "done\n");
+}
+
+TEST(Nccl, RefusesSettingsThatItDoesNotKnow) {
+  for (const char *name : {"FSDP_NCCL_COPY_ENGINES", "FSDP_NCCL_WINDOW"}) {
+    Finished job = runCudaRanks("fsdp=2", "steps", "nccl", "devices=2", std::string(name) + "=yes ");
+    EXPECT_EQ(job.status, 2) << job.output;
+    EXPECT_TRUE(job.says(std::string("environment variable '") + name + "' got 'yes', expected 0 or 1\n")) << job.output;
+  }
+}
+
 TEST(Nccl, DoesNotWaitForeverToStart) {
   Finished job = runCudaRanks("fsdp=2", "join", "nccl", "devices=2", "FSDP_TIMEOUT=3 ");
   EXPECT_EQ(job.status, 1) << job.output;
