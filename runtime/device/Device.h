@@ -76,6 +76,8 @@ public:
   virtual std::size_t peakBytes() const = 0;
   /// Bytes of scratch memory beside the arena.
   virtual std::size_t workspaceBytes() const = 0;
+  /// How collectives are made, for people: "all-gathers by copy engines". "" where there is nothing to say.
+  virtual std::string collectives() const { return ""; }
 
 protected:
   explicit Device(Job &job) : job_(job) {}

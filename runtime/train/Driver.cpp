@@ -343,7 +343,7 @@ private:
   }
 
   RunHeader header() const {
-    return {program, options, steps, job.mesh().describe(), target::libraries()};
+    return {program, options, steps, job.mesh().describe(), target::libraries(), device->collectives()};
   }
 
   void printHeader() {

@@ -61,6 +61,8 @@ std::string RunHeader::text() const {
                  learningRate(program, options));
   if (!libraries.empty())
     text += "  " + libraries;
+  if (!collectives.empty())
+    text += "\n" + collectives;
   return text + "\n";
 }
 
@@ -79,6 +81,8 @@ std::string RunHeader::json() const {
   run["lr"] = learningRate(program, options);
   run["data"] = options.data;
   run["libraries"] = libraries;
+  if (!collectives.empty())
+    run["collectives"] = collectives;
   run["digest"] = digestText(program.digest);
   nlohmann::ordered_json line;
   line["run"] = run;

@@ -17,6 +17,7 @@ struct RunHeader {
   std::int64_t steps;
   std::string mesh;      ///< "fsdp=2"
   std::string libraries; ///< "oneDNN 2.6.3"
+  std::string collectives; ///< how they are made, or ""
 
   /// The number of trained and frozen elements of all parameters.
   std::int64_t parameters() const;
@@ -24,7 +25,7 @@ struct RunHeader {
   std::string text() const;
   /// One line: `{"run": {"model": ..., "version": ..., "parameters": ..., "mesh": ..., "ranks": ...,
   /// "steps": ..., "batch": ..., "arena_bytes": ..., "compiled": ..., "seed": ..., "lr": ..., "data": ...,
-  /// "libraries": ..., "digest": ...}}`
+  /// "libraries": ..., "collectives": ..., "digest": ...}}`
   std::string json() const;
 };
 

@@ -199,6 +199,8 @@ void Context::traceNext(const char *name) { trace_->next(name); }
 void Context::traceStream(int index) const { trace_->on(index); }
 void Context::traceBytes(std::size_t bytes) { trace_->touch(bytes); }
 
+std::string Context::describeCollectives() const { return collectives_->describe(); }
+
 std::size_t Context::workspaceBytes() const {
   std::size_t bytes = libraryWorkspace_ + collectives_->workspaceBytes();
   for (const StreamWorkspace &workspace : workspaces_)

@@ -137,6 +137,8 @@ public:
   std::size_t peakBytes() const { return peakBytes_; }
   /// Bytes of the device outside of the arena: libraries' and collectives' scratch memory.
   std::size_t workspaceBytes() const;
+  /// How collectives are made, for people; "" where there is nothing to say.
+  std::string describeCollectives() const;
   /// Counts scratch memory that a library was given.
   void addWorkspace(std::size_t bytes) { libraryWorkspace_ += bytes; }
   /// Tells `trace` of every action from now on; null: nobody.

@@ -223,6 +223,7 @@ public:
 
   std::size_t peakBytes() const override { return c.peakBytes(); }
   std::size_t workspaceBytes() const override { return c.workspaceBytes(); }
+  std::string collectives() const override { return c.describeCollectives(); }
 
 private:
   /// Performs `action`; errors name what was enqueued last.

@@ -221,7 +221,7 @@ struct Unit {
 };
 
 Unit unitOf(const Mesh &mesh, bool even) {
-  const std::size_t total = even ? mesh.size() * 4096 : 10007, ranks = mesh.size(), local = (total + ranks - 1) / ranks;
+  const std::size_t total = even ? mesh.size() * 1024 : 10007, ranks = mesh.size(), local = (total + ranks - 1) / ranks;
   return {{0, local},         {65536, total}, {2 * 65536, total},
           {3 * 65536, local}, {4 * 65536, 1}, {1, local, 1, total}};
 }
@@ -400,6 +400,12 @@ int body(Job &job, const Program &program, const std::string &asked) {
   Context c(job, program);
   if (mode == "inputs" || mode == "pin")
     return stage(c, program, mode);
+  if (mode == "describe") {
+    if (job.rank() == 0)
+      std::printf("%s\n", c.describeCollectives().c_str());
+    c.world().barrier();
+    return 0;
+  }
   if (mode == "behind")
     return stageBehind(c, program);
   if (mode != "conformance")

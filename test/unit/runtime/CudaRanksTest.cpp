@@ -208,6 +208,12 @@ TEST(Nccl, UsesCopyEnginesOnlyWhereTheyWork) {
   EXPECT_TRUE(forced.says("copy engines of NCCL 22907 hangs")) << forced.output;
 }
 
+TEST(Nccl, SaysHowItGathers) {
+  EXPECT_EQ(runCudaRanks("fsdp=3", "describe", "nccl", "devices=3").output, "all-gathers by copy engines\n");
+  EXPECT_EQ(runCudaRanks("fsdp=2", "describe", "nccl", "devices=2,nccl=22907", "NCCL_NVLS_ENABLE=1 ").output,
+            "all-gathers by kernels over 'all axes' (2 ranks: NCCL 2.29.7 to 2.31.1 may hang); set: NCCL_NVLS_ENABLE=1\n");
+}
+
 // Nothing ends a stream's wait in a gather of copy engines, and ncclCommAbort would wait for it.
 TEST(Nccl, EndsWhereAStreamWaitsForCopyEngines) {
   for (const char *emulator : {"devices=3,deadlock=100", "devices=3,deadlock=100,deferred,seed=3"}) {
