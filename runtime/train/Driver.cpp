@@ -278,6 +278,9 @@ private:
     line.add("step_ms", seconds * 1e3);
     line.add("peak_bytes", static_cast<std::int64_t>(device->peakBytes()));
     line.add("workspace", static_cast<std::int64_t>(device->workspaceBytes()));
+    if (step == checkpoints.start().step + 1) // from then on libraries take no more
+      if (const auto bytes = device->libraryBytes())
+        line.add("library_bytes", static_cast<std::int64_t>(*bytes));
   }
 
   /// Ends the job when too many steps in a row were skipped. Loss and norm are the same on every
@@ -400,10 +403,13 @@ private:
     std::printf("\n");
     if (valBatches)
       printValidation();
-    std::printf("memory: arena peak %zu of %zu bytes (%s), workspace %zu bytes\n",
+    std::printf("memory: arena peak %zu of %zu bytes (%s), workspace %zu bytes",
                 device->peakBytes(), program.arenaBytes,
                 formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
                 device->workspaceBytes());
+    if (const auto bytes = device->libraryBytes())
+      std::printf(", libraries %zu bytes", *bytes);
+    std::printf("\n");
     showOutput();
   }
 

@@ -223,6 +223,7 @@ public:
 
   std::size_t peakBytes() const override { return c.peakBytes(); }
   std::size_t workspaceBytes() const override { return c.workspaceBytes(); }
+  std::optional<std::size_t> libraryBytes() const override { return c.libraryBytes(); }
   std::string collectives() const override { return c.describeCollectives(); }
 
 private:

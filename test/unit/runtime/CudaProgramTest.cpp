@@ -46,6 +46,15 @@ TEST(CudaProgram, RunsItsStepsThroughTheDriver) {
   EXPECT_TRUE(four.says("nothing: 0 parameters, 4 ranks, mesh fsdp=4, ")) << four.output;
 }
 
+TEST(CudaProgram, LogsOnceWhatLibrariesTake) {
+  const std::string log = testing::TempDir() + "library_bytes-" + std::to_string(getpid());
+  Finished job = runProgram("-emulated", 1, "--steps=2 --log=" + log + " && cat " + log + " && rm " + log);
+  EXPECT_EQ(job.status, 0) << job.output;
+  EXPECT_TRUE(job.says("\"library_bytes\": ")) << job.output;
+  EXPECT_EQ(job.output.find("\"library_bytes\": "), job.output.rfind("\"library_bytes\": ")) << job.output;
+  EXPECT_TRUE(job.says(", libraries ")) << job.output;
+}
+
 TEST(CudaProgram, SaysHowManyGpusItNeeds) {
   Finished job = runProgram("-emulated", 4, "--steps=3", "FSDP_EMULATOR=devices=2 ");
   EXPECT_EQ(job.status, 3) << job.output;

@@ -406,6 +406,13 @@ int body(Job &job, const Program &program, const std::string &asked) {
     c.world().barrier();
     return 0;
   }
+  if (mode == "memory") {
+    steps(job, c, "steps", even);
+    if (job.rank() == 0)
+      std::printf("libraries: %zu MiB\n", c.libraryBytes().value_or(0) >> 20);
+    c.world().barrier();
+    return 0;
+  }
   if (mode == "behind")
     return stageBehind(c, program);
   if (mode != "conformance")

@@ -208,6 +208,36 @@ TEST(Nccl, UsesCopyEnginesOnlyWhereTheyWork) {
   EXPECT_TRUE(forced.says("copy engines of NCCL 22907 hangs")) << forced.output;
 }
 
+// The arena has 40 MiB, and is on one device with those of others in Loopback.
+TEST(Memory, IsComparedWithTheArenaBeforeThatIsAllocated) {
+  struct Case {
+    const char *how, *emulator, *says;
+  };
+  for (const Case &c : {Case{"nccl", "devices=2,memory=40e6",
+                             "the arena of a rank, 41943040 bytes (0.0391 GiB), does not fit in the 40000000 bytes (0.0373 GiB) that "
+                             "are free of the 0.0373 GiB of GPU "},
+                        Case{"loopback", "devices=1,memory=83e6",
+                             "the arenas of 2 ranks, 83886080 bytes (0.0781 GiB), do not fit in the 83000000 bytes (0.0773 GiB) that "
+                             "are free of the 0.0773 GiB of GPU 0"}}) {
+    Finished job = runCudaRanks("fsdp=2", "steps", c.how, c.emulator);
+    EXPECT_EQ(job.status, 1) << job.output;
+    EXPECT_EQ(job.errors(), 1) << job.output;
+    EXPECT_TRUE(job.says(c.says)) << job.output;
+    EXPECT_TRUE(job.says("; end other programs on the GPU (nvidia-smi lists them), or compile with more ranks, a smaller "
+                         "batch or --remat\n"))
+        << job.output;
+  }
+}
+
+TEST(Memory, OfLibrariesIsMeasured) {
+  Finished job = runCudaRanks("fsdp=2", "even-memory", "nccl", "devices=2");
+  EXPECT_EQ(job.output, "done\nlibraries: 300 MiB\n");
+  // A communicator more than there is memory for.
+  Finished none = runCudaRanks("fsdp=2", "even-memory", "nccl", "devices=2,memory=300e6");
+  EXPECT_EQ(none.status, 1) << none.output;
+  EXPECT_TRUE(none.says("a communicator takes 314572800 bytes of device ")) << none.output;
+}
+
 TEST(Nccl, SaysHowItGathers) {
   EXPECT_EQ(runCudaRanks("fsdp=3", "describe", "nccl", "devices=3").output, "all-gathers by copy engines\n");
   EXPECT_EQ(runCudaRanks("fsdp=2", "describe", "nccl", "devices=2,nccl=22907", "NCCL_NVLS_ENABLE=1 ").output,
