@@ -24,9 +24,12 @@ struct Settings {
   double deadlock = 20; ///< seconds without progress until waiting for a stream fails
   int compute = 90;     ///< compute capability of every device, as in sm_90
   bool images = true;   ///< false: the program holds no kernels that the devices can run
+  int queues = 0;       ///< hardware queues that the streams of a device share; 0: each has one of its own
+  int driver = 13000;   ///< version of the driver, as cudaDriverGetVersion gives it
   int nccl = 22809;     ///< version of NCCL, as ncclGetVersion gives it
   int windowFault = -1; ///< rank of the first communicator whose registrations of windows fail
   std::size_t communicator = std::size_t(300) << 20; ///< bytes that each communicator takes of its device
+  bool connections = false; ///< the first call says how many CUDA_DEVICE_MAX_CONNECTIONS asks for
   std::string launches; ///< see launchesFile
 };
 

@@ -169,6 +169,7 @@ ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
   ++comm->unfinished;
   comm->copying += part.copies;
   return perform(comm, [=] {
+    const LaunchOrder order(comm);
     enqueue(stream, part.kind, [comm, part, number](const PointRef &done) {
       Group &group = *comm->group;
       std::vector<Part> parts;
@@ -205,7 +206,8 @@ ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
           complete(other.done);
       }
       return true;
-    });
+    }, order.needs(), part.copies);
+    order.launched(stream);
     return stuck() == cudaSuccess ? ncclSuccess : say(ncclUnhandledCudaError, failure());
   });
 }

@@ -164,6 +164,27 @@ bool standsBehindOthers(ncclComm_t comm) {
 
 } // namespace
 
+namespace {
+std::map<int, PointRef> &lastKernels() {
+  static auto *one = new std::map<int, PointRef>; // by device
+  return *one;
+}
+} // namespace
+
+std::vector<PointRef> LaunchOrder::needs() const {
+  if (!std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT") || settings().driver >= 12030)
+    return {};
+  const std::lock_guard<std::mutex> lock(registryMutex);
+  const auto last = lastKernels().find(device_);
+  return last == lastKernels().end() ? std::vector<PointRef>() : std::vector<PointRef>{last->second};
+}
+
+void LaunchOrder::launched(cudaStream_t stream) const {
+  PointRef tail = tailOf(stream);
+  const std::lock_guard<std::mutex> lock(registryMutex);
+  lastKernels()[device_] = std::move(tail);
+}
+
 ncclResult_t say(ncclResult_t code, const std::string &text) {
   lastError = text;
   return code;

@@ -143,6 +143,17 @@ private:
 std::string copyEngineFault(int version, int ranks);
 /// Takes what a communicator takes of its device at its first use.
 ncclResult_t charge(ncclComm_t comm);
+/// What the next kernel of `comm` waits for beside its stream, and notes its own stream: with NCCL_LAUNCH_ORDER_IMPLICIT and
+/// a driver before 12.3, the end of the device's kernel before it, of whatever communicator (enqueue.cc).
+class LaunchOrder {
+public:
+  explicit LaunchOrder(ncclComm_t comm) : device_(comm->device) {}
+  std::vector<PointRef> needs() const;
+  void launched(cudaStream_t stream) const;
+
+private:
+  int device_;
+};
 /// Bytes of an element; 0 where the type is none.
 std::size_t bytesOf(ncclDataType_t type);
 /// Enqueues the sends and receives of this thread's group.

@@ -131,8 +131,10 @@ ncclResult_t flushPointToPoint() {
     ++batch.comm->unfinished;
     batch.comm->posts = true;
     const ncclResult_t status = perform(batch.comm, [batch] {
+      const LaunchOrder order(batch.comm);
       enqueue(batch.stream, "ncclSend and ncclRecv",
-              [batch](const PointRef &done) { return start(batch, done); });
+              [batch](const PointRef &done) { return start(batch, done); }, order.needs());
+      order.launched(batch.stream);
       return stuck() == cudaSuccess ? ncclSuccess : say(ncclUnhandledCudaError, failure());
     });
     if (status != ncclSuccess)

@@ -181,6 +181,12 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
 using namespace emulator;
 
 cudaError_t cudaGetDeviceCount(int *count) {
+  static std::once_flag first; // CUDA reads it when it starts
+  std::call_once(first, [] {
+    const char *connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    if (settings().connections)
+      fprintf(stderr, "cuda emulator: %s connections\n", connections ? connections : "8");
+  });
   *count = settings().devices;
   if (*count == 0)
     return refuse(cudaErrorInsufficientDriver,
@@ -267,7 +273,7 @@ cudaError_t cudaDeviceReset() {
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
-  *version = settings().devices ? CUDART_VERSION : 0;
+  *version = settings().devices ? settings().driver : 0;
   return result();
 }
 

@@ -29,6 +29,8 @@ void apply(Settings &settings, const std::string &words) {
       settings.shuffle = true;
     else if (name == "guard" && value.empty())
       settings.guard = true;
+    else if (name == "connections" && value.empty())
+      settings.connections = true;
     else if (name == "seed" && isNumber)
       settings.seed = static_cast<std::uint64_t>(number);
     else if (name == "devices" && isNumber)
@@ -41,6 +43,10 @@ void apply(Settings &settings, const std::string &words) {
       settings.compute = static_cast<int>(number);
     else if (name == "noimage" && value.empty())
       settings.images = false;
+    else if (name == "queues" && isNumber)
+      settings.queues = static_cast<int>(number);
+    else if (name == "driver" && isNumber)
+      settings.driver = static_cast<int>(number);
     else if (name == "nccl" && isNumber)
       settings.nccl = static_cast<int>(number);
     else if (name == "window" && std::sscanf(value.c_str(), "fail:%d", &settings.windowFault) == 1)
@@ -51,9 +57,9 @@ void apply(Settings &settings, const std::string &words) {
       settings.launches = value;
     else
       throw std::invalid_argument("FSDP_EMULATOR: got '" + word +
-                                  "', expected inline, deferred, shuffle, guard, seed=N, "
+                                  "', expected inline, deferred, shuffle, guard, connections, seed=N, "
                                   "devices=N, memory=BYTES, deadlock=SECONDS, compute=N, noimage, "
-                                  "nccl=VERSION, window=fail:RANK, communicator=BYTES or "
+                                  "queues=N, driver=VERSION, nccl=VERSION, window=fail:RANK, communicator=BYTES or "
                                   "launches=FILE");
   }
 }

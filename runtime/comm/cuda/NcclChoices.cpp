@@ -47,6 +47,17 @@ const char *whyNoCopyEngines(int version, int ranks, int nodes) {
   return nullptr;
 }
 
+void requireLaunchOrder(int driver, int runtime, int ranks) {
+  if (driver >= 12030 && runtime >= 12030)
+    return;
+  throw Error(format("got a driver of CUDA %d.%d and a runtime of CUDA %d.%d for %d ranks, expected 12.3 or later: NCCL cannot "
+                     "order the kernels of its communicators there, and ranks would wait for one another; update the driver or "
+                     "the toolkit",
+                     driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, ranks),
+              kExitNoDevice)
+      .byAll();
+}
+
 std::string describeGathers(int version, const NcclChoices &choices, const std::vector<GatherGroup> &groups,
                             Variables variables) {
   std::string without;

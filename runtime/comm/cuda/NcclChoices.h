@@ -38,6 +38,12 @@ struct NcclChoices {
 /// - Several nodes, from 2.30.7: the CPU forwards what goes between nodes.
 const char *whyNoCopyEngines(int version, int ranks, int nodes);
 
+/// Throws (no device) where NCCL cannot let the kernels of several communicators of a device start in the order of their
+/// launches, which NCCL_LAUNCH_ORDER_IMPLICIT asks for: before 12.3 of driver or runtime it lets one end before the next one
+/// starts (getImplicitOrder in enqueue.cc), so that in a chain of ranks a sum behind a receive waits for a send behind that
+/// sum. Versions are CUDA's, such as 12030.
+void requireLaunchOrder(int driver, int runtime, int ranks);
+
 /// A communicator of the program.
 struct GatherGroup {
   std::string name;

@@ -210,6 +210,11 @@ NcclCollectives::NcclCollectives(Context &context)
 void NcclCollectives::connect() {
   if (context_.worldSize() == 1 && !always())
     return;
+  int driver = 0, runtime = 0;
+  FSDP_CHECK(context_, cudaDriverGetVersion(&driver));
+  FSDP_CHECK(context_, cudaRuntimeGetVersion(&runtime));
+  if (context_.worldSize() > 1)
+    requireLaunchOrder(driver, runtime, context_.worldSize());
   FSDP_CHECK(context_, ncclGetVersion(&version_));
   nodeKeys_.resize(static_cast<std::size_t>(context_.worldSize()));
   const auto mine = static_cast<std::int64_t>(nodeKeyOfThisHost());

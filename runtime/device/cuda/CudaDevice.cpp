@@ -292,6 +292,9 @@ JobOptions jobOptions(const Program &program, const std::string &communicator) {
 }
 
 void requireDevices(const JobOptions &options, int ranks) {
+  // Of the streams of a process those that share a hardware queue wait for one another. CUDA reads this with its first call,
+  // and has 8 queues otherwise; 32 is the most.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
   const bool apart = (ranks > 1 || detectMachines()) && options.transport != Transport::Loopback && !detectLauncher();
   const Found found = apart ? countDevicesApart() : countDevices();
   if (found.devices == 0)

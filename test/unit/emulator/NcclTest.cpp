@@ -465,6 +465,33 @@ TEST_F(Nccl, InAGroupAbortEndsACallAndFreesLater) {
   EXPECT_EQ(emulator::failure(), "");
 }
 
+// A chain of two ranks, which receives, sums and sends: the sum of rank 1 is launched behind its receive.
+TEST_F(Nccl, OldDriversRunOneKernelAfterTheOther) {
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
+  for (int driver : {12020, 12030}) {
+    emulator::reset();
+    emulator::configure("devices=2,deferred,deadlock=0.3,queues=1,driver=" + std::to_string(driver));
+    onRanks(2, /*blocking=*/true, [](int r, ncclComm_t comm) {
+      Buffer<float> x(1), y(1);
+      ncclComm_t sums = nullptr;
+      cudaStream_t first = nullptr, second = nullptr;
+      OK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
+      OK(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
+      ASSERT_EQ(ncclCommSplit(comm, 0, r, &sums, nullptr), ncclSuccess);
+      if (r == 1)
+        (void)ncclRecv(x.data, 1, ncclFloat, 0, comm, first);
+      (void)ncclAllReduce(y.data, y.data, 1, ncclFloat, ncclSum, sums, second);
+      if (r == 0)
+        (void)ncclSend(x.data, 1, ncclFloat, 1, comm, first);
+      (void)cudaDeviceSynchronize();
+      (void)ncclCommDestroy(sums);
+      (void)ncclCommDestroy(comm);
+    });
+    EXPECT_EQ(emulator::failure().empty(), driver >= 12030) << emulator::failure();
+  }
+  unsetenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+}
+
 TEST_F(Nccl, SeveralAreAbortedInOneGroup) {
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
   for (bool grouped : {false, true}) {

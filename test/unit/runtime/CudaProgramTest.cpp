@@ -55,6 +55,14 @@ TEST(CudaProgram, LogsOnceWhatLibrariesTake) {
   EXPECT_TRUE(job.says(", libraries ")) << job.output;
 }
 
+TEST(CudaProgram, AsksForQueuesBeforeTheFirstCall) {
+  for (const char *given : {"", "CUDA_DEVICE_MAX_CONNECTIONS=8 "}) {
+    Finished job = runProgram("-emulated", 1, "--steps=1", std::string("FSDP_EMULATOR=connections ") + given);
+    EXPECT_EQ(job.status, 0) << job.output;
+    EXPECT_TRUE(job.says(std::string("cuda emulator: ") + (*given ? "8" : "32") + " connections\n")) << job.output;
+  }
+}
+
 TEST(CudaProgram, SaysHowManyGpusItNeeds) {
   Finished job = runProgram("-emulated", 4, "--steps=3", "FSDP_EMULATOR=devices=2 ");
   EXPECT_EQ(job.status, 3) << job.output;

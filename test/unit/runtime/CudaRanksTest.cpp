@@ -175,6 +175,25 @@ TEST(Nccl, NamesTheCollectiveThatHangs) {
     }
 }
 
+// Streams that share one hardware queue, in which what waits for another rank is in the way of what comes after it.
+TEST(Nccl, NeedsNoQueueForEachStream) {
+  for (const char *mode : {"even-steps", "conformance"}) {
+    Finished job = runCudaRanks("fsdp=2", mode, "nccl", "devices=2,deferred,seed=5,queues=1");
+    EXPECT_EQ(job.status, 0) << job.output;
+  }
+}
+
+TEST(Nccl, NeedsTheOrderOfLaunchesOverCommunicators) {
+  Finished job = runCudaRanks("fsdp=2", "steps", "nccl", "devices=2,driver=12020");
+  EXPECT_EQ(job.status, 3) << job.output;
+  EXPECT_TRUE(job.says("got a driver of CUDA 12.2 and a runtime of CUDA 13.0 for 2 ranks, expected 12.3 or later: NCCL cannot "
+                       "order the kernels of its communicators there, and ranks would wait for one another; update the "
+                       "driver or the toolkit\n"))
+      << job.output;
+  EXPECT_EQ(runCudaRanks("fsdp=1", "steps", "nccl", "devices=1,driver=12020").status, 0);
+  EXPECT_EQ(runCudaRanks("fsdp=2", "steps", "loopback", "devices=1,driver=12020").status, 0);
+}
+
 // What the environment says of communicators must not make them others than the runtime handles.
 TEST(Nccl, IsBlockingWhateverTheEnvironmentSays) {
   Finished job = runCudaRanks("fsdp=2", "steps", "nccl", "devices=2", "NCCL_COMM_BLOCKING=0 ");

@@ -56,6 +56,12 @@ TEST(NcclChoices, OfTheEnvironment) {
   EXPECT_THROW(NcclChoices::from(variable), Error);
 }
 
+TEST(NcclChoices, LaunchOrderNeedsDriverAndRuntime) {
+  EXPECT_NO_THROW(requireLaunchOrder(12030, 12030, 2));
+  EXPECT_THROW(requireLaunchOrder(12020, 13000, 2), Error);
+  EXPECT_THROW(requireLaunchOrder(13000, 12020, 2), Error);
+}
+
 TEST(NcclChoices, AreDescribed) {
   variables = {};
   const std::vector<GatherGroup> groups = {{"fsdp", 8, 1}, {"data", 2, 1}, {"one", 1, 1}};
