@@ -46,7 +46,7 @@ cudaError_t checkDevice(int index) {
 }
 } // namespace
 
-std::atomic<std::uint64_t> productCount{0};
+std::atomic<std::uint64_t> productCount{0}, algorithmCount{0};
 
 int currentDevice() { return device; }
 
@@ -55,6 +55,7 @@ Statistics statistics() {
   all.launches = launchCount;
   all.copies = copyCount;
   all.products = productCount;
+  all.algorithms = algorithmCount;
   addGridStatistics(all);
   return all;
 }

@@ -2,6 +2,7 @@
 
 #include "Emulator.h"
 
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -43,6 +44,10 @@ void apply(Settings &settings, const std::string &words) {
       settings.compute = static_cast<int>(number);
     else if (name == "noimage" && value.empty())
       settings.images = false;
+    else if (name == "products" && value == "split")
+      settings.split = true;
+    else if (name == "products" && std::sscanf(value.c_str(), "none:%" SCNu64, &settings.noAlgorithm) == 1)
+      ;
     else if (name == "queues" && isNumber)
       settings.queues = static_cast<int>(number);
     else if (name == "driver" && isNumber)
@@ -59,7 +64,7 @@ void apply(Settings &settings, const std::string &words) {
       throw std::invalid_argument("FSDP_EMULATOR: got '" + word +
                                   "', expected inline, deferred, shuffle, guard, connections, seed=N, "
                                   "devices=N, memory=BYTES, deadlock=SECONDS, compute=N, noimage, "
-                                  "queues=N, driver=VERSION, nccl=VERSION, window=fail:RANK, communicator=BYTES or "
+                                  "products=split, products=none:N, queues=N, driver=VERSION, nccl=VERSION, window=fail:RANK, communicator=BYTES or "
                                   "launches=FILE");
   }
 }
