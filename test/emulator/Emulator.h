@@ -50,7 +50,7 @@ void reset();
 
 /// Counts since the start of the process.
 struct Statistics {
-  std::uint64_t launches = 0, blocks = 0, threads = 0, switches = 0, copies = 0, products = 0, algorithms = 0; ///< requests
+  std::uint64_t launches = 0, blocks = 0, threads = 0, switches = 0, copies = 0, products = 0, algorithms = 0, attributes = 0; ///< the last two: requests
 };
 Statistics statistics();
 

@@ -23,7 +23,7 @@ void addGridStatistics(Statistics &statistics);
 
 namespace {
 thread_local int device = 0;
-std::atomic<std::uint64_t> launchCount{0}, copyCount{0};
+std::atomic<std::uint64_t> launchCount{0}, copyCount{0}, attributeCount{0};
 std::mutex attributeMutex;
 
 /// How much dynamic shared memory a kernel has been given leave to use.
@@ -54,6 +54,7 @@ Statistics statistics() {
   Statistics all;
   all.launches = launchCount;
   all.copies = copyCount;
+  all.attributes = attributeCount;
   all.products = productCount;
   all.algorithms = algorithmCount;
   addGridStatistics(all);
@@ -79,6 +80,7 @@ cudaError_t setAttribute(const void *kernel, cudaFuncAttribute attribute, int va
 }
 
 cudaError_t getAttributes(cudaFuncAttributes *attributes, const void *kernel) {
+  ++attributeCount;
   if (cudaError_t error = checkDevice(device))
     return error;
   if (!settings().images)

@@ -248,10 +248,12 @@ private:
     if (found.devices == 0)
       noDevice(found.status);
     const int device = deviceOf(job, found.devices);
+    const char *shown = std::getenv("CUDA_VISIBLE_DEVICES");
     if (device >= found.devices)
-      throw Error(format("got %d GPU(s) on this machine for local rank %d, expected at least %d: "
-                         "one for each rank",
-                         found.devices, device, device + 1),
+      throw Error(format("got %d GPU(s)%s for local rank %d, expected at least %d: one for each rank%s", found.devices,
+                         shown ? format(" by CUDA_VISIBLE_DEVICES=%s", shown).c_str() : " on this machine", device,
+                         device + 1,
+                         shown ? "; show each process the GPUs of all ranks of its machine, or its own one" : ""),
                   kExitNoDevice);
     if (cudaError_t status = cudaSetDevice(device))
       noDevice(status);

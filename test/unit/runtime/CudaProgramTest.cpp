@@ -71,6 +71,14 @@ TEST(CudaProgram, SaysHowManyGpusItNeeds) {
   job = runProgram("-emulated", 4, "--steps=3",
                    "FSDP_EMULATOR=devices=1 FSDP_TIMEOUT=2 RANK=3 WORLD_SIZE=4 LOCAL_RANK=3 ");
   EXPECT_NE(job.status, 0) << job.output;
+  job = runCommand("env FSDP_EMULATOR=devices=2 CUDA_VISIBLE_DEVICES=4,5 FSDP_TIMEOUT=60 WORLD_SIZE=4 LOCAL_WORLD_SIZE=4 "
+                   "MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(freePort()) +
+                   " sh -c 'for r in 0 1 2 3; do RANK=$r LOCAL_RANK=$r " CUDA_PROGRAMS
+                   "/cuda-program-emulated-4 --steps=3 & done; wait'");
+  EXPECT_TRUE(job.says("got 2 GPU(s) by CUDA_VISIBLE_DEVICES=4,5 for local rank ")) << job.output;
+  EXPECT_TRUE(job.says(": one for each rank; show each process the GPUs of all ranks of its machine, or its own one\n"))
+      << job.output;
+  EXPECT_LT(job.seconds, kSoon);
 }
 
 TEST(CudaProgram, SaysWhatToCompileForWhereItHasNoKernelsForTheGpu) {
