@@ -13,6 +13,7 @@
 #ifndef DSL_MODELCONFIG_H
 #define DSL_MODELCONFIG_H
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,9 +22,10 @@
 
 namespace fsdp::dsl {
 
-/// A JSON value: a whole number, a number, a boolean, a text or a list of texts.
+/// A JSON value: null, a whole number, a number, a boolean, a text or a list of texts.
 class ConfigValue {
 public:
+  ConfigValue(std::nullptr_t) : json("null") {}
   ConfigValue(int value) : json(std::to_string(value)) {}
   ConfigValue(int64_t value) : json(std::to_string(value)) {}
   ConfigValue(bool value) : json(value ? "true" : "false") {}

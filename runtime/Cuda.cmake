@@ -7,6 +7,7 @@ set(host_sources
   comm/cuda/Collectives.cpp
   comm/cuda/LoopbackCollectives.cpp
   comm/cuda/Monitor.cpp
+  comm/cuda/NcclChoices.cpp
   comm/cuda/NcclCollectives.cpp
   comm/cuda/PendingActions.cpp
   comm/cuda/ShardedCollectives.cpp

@@ -4,8 +4,7 @@ GPT2 = ["--layers=12", "--width=768", "--heads=12", "--vocab=50257"]
 TINY = ["--layers=2", "--width=64", "--heads=4", "--context=32", "--vocab=256", "--batch=12", "--clip=1"]
 LLAMA = [*TINY, "--kv-heads=2", "--ffn=96"]
 # name: model, options, meshes, steps, how close losses must be to the CPU program's of one rank (relative;
-# None: not run on the CPU), whether it is timed. Losses on further meshes: as on one rank, to
-# 2e-6 relative in f32 and 5e-3 in bf16.
+# None: not run on the CPU), whether it is timed. Losses on further meshes: see between_meshes.
 CASES = {
     "linear": ("linear", ["--in=32", "--out=8", "--batch=24"], ["1", "3"], 10, 1e-4, False),
     "mlp": ("mlp", ["--in=32", "--hidden=48", "--classes=10", "--batch=24"], ["1", "2"], 10, 1e-4, False),
@@ -38,6 +37,12 @@ SANITIZED = ("gpt2-tiny-bf16", "2")
 # By NVIDIA's data sheets: dense peaks in TFLOP/s, f32 outside of tensor cores and bf16 in them; memory's in GB/s.
 PEAKS = {"H200": (67, 989, 4800), "H100 PCIe": (51, 756, 2000), "H100": (67, 989, 3350), "A100": (19.5, 312, 2039),
          "L40S": (91.6, 362, 864), "RTX 4090": (82.6, 165, 1008)}
+
+
+def between_meshes(options):
+    """How close losses must be to those of one rank (relative). Another order of every product's sums changes those of tiny gpt2 by
+    2e-5 in bf16, and in f32 by less than 2e-6 (FSDP_EMULATOR=products=split)."""
+    return 5e-4 if "--precision=bf16" in options else 2e-6
 
 
 def peaks_of(gpu):

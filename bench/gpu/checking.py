@@ -4,7 +4,7 @@ import concurrent.futures
 import json
 import re
 
-from gpu.cases import data_of, program_of
+from gpu.cases import between_meshes, data_of, program_of
 from gpu.report import Budget, OutOfTime, run, said
 
 AT_ONCE = 3  # programs: they are small, and most of their time is starting
@@ -87,7 +87,6 @@ def check_ranks(program, jobs, budget, report):
 
 def check_case(name, case, logs, folder, report):
     """`logs`: by mesh, of a run and of one more, which is traced."""
-    bf16 = "--precision=bf16" in case["options"]
     one = logs["1"][0] if "1" in logs else []
     for mesh, (log, again) in logs.items():
         if not log:
@@ -97,7 +96,7 @@ def check_case(name, case, logs, folder, report):
             compared.append(("the CPU", worst(log, read_log(folder / "cases" / name / "cpu.jsonl")[:len(log)]),
                              case["tolerance"]))
         if mesh != "1" and one:
-            compared.append(("1 rank", worst(log, one), 5e-3 if bf16 else 2e-6))
+            compared.append(("1 rank", worst(log, one), between_meshes(case["options"])))
         if again:
             compared.append(("itself, traced", worst(again, log[:len(again)]), 0.0))
         for other, difference, allowed in compared:

@@ -5,7 +5,7 @@ import ctypes
 import os
 import re
 
-from gpu.cases import data_of, program_of
+from gpu.cases import between_meshes, data_of, program_of
 from gpu.checking import read_log, worst
 from gpu.report import Budget, OutOfTime, run, said
 
@@ -113,7 +113,7 @@ def check_nccl(build, folder, cases, library, most_steps, budget, report):
             check_one_rank(build, folder, name, steps, expected, part, report)
             # Where NCCL did not take the ranks of one case it takes none.
             if several and False not in taken:
-                allowed = 5e-3 if "--precision=bf16" in cases[name]["options"] else 2e-6
+                allowed = between_meshes(cases[name]["options"])
                 taken.append(check_several(build, folder, name, several[0], steps, expected, how, allowed, part, report))
         except OutOfTime as error:
             report.left_out(f"{name} through NCCL", str(error))

@@ -47,8 +47,8 @@ def FSDP_Dialect : Dialect {
     code that prints a name escapes it for the output language, and different names get
     different identifiers. Reserved names are refused: `__metadata__`, which is reserved in
     safetensors files, for a parameter or an input; the keys of a training log (`step`,
-    `loss`, `grad_norm`, `lr`, `tokens_per_s`, `step_ms`, `peak_bytes`, `workspace`, `run`, and all that
-    begin with `val_`) for a metric. Axes of a mesh are identifiers: a letter, then letters,
+    `loss`, `grad_norm`, `lr`, `tokens_per_s`, `step_ms`, `peak_bytes`, `workspace`, `library_bytes`, `run`,
+    and all that begin with `val_`) for a metric. Axes of a mesh are identifiers: a letter, then letters,
     digits and `_`.
 
     Order of the files: FSDPAttrs.td (mesh, sharding, placement, initializer, structure, optimizer),

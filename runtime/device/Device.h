@@ -17,6 +17,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace fsdp::rt {
@@ -78,6 +79,10 @@ public:
   virtual std::size_t peakBytes() const = 0;
   /// Bytes of scratch memory beside the arena.
   virtual std::size_t workspaceBytes() const = 0;
+  /// Bytes of the device that libraries take beside them, or nothing where that is not known.
+  virtual std::optional<std::size_t> libraryBytes() const { return std::nullopt; }
+  /// How collectives are made, for people: "all-gathers by copy engines". "" where there is nothing to say.
+  virtual std::string collectives() const { return ""; }
 
 protected:
   explicit Device(Job &job) : job_(job) {}

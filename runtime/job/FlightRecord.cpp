@@ -69,10 +69,9 @@ bool isUnderWay(const Found &found) { return found.action.end == 0; }
 } // namespace
 
 std::string temporaryFlightRecord(const std::string &program) {
-  constexpr std::size_t most = 200; // a file system takes 255 bytes, with the ending and that of a temporary file
-  std::string name = program.substr(0, most);
+  std::string name = program;
   std::replace(name.begin(), name.end(), '/', '_');
-  return temporaryFolder() + "/" + name + kFlightRecordEnding;
+  return withEnding(temporaryFolder() + "/" + name, kFlightRecordEnding);
 }
 
 std::string describeLatest(const SharedSegment &segment, int rank) {

@@ -27,6 +27,7 @@ void Batches::load(int index, void *target, std::size_t) {
   const BatchRows taken =
       rowsOf(input, ranksOver(program, input.axes), coordinates[i], next[i].part);
   readBatch(data, order, input, i, next[i].first, taken, rows[i].data(), target);
+  data.requireWhole();
   next[i].next(input);
 }
 

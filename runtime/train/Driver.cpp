@@ -249,6 +249,9 @@ private:
     line.add("step_ms", seconds * 1e3);
     line.add("peak_bytes", static_cast<std::int64_t>(device->peakBytes()));
     line.add("workspace", static_cast<std::int64_t>(device->workspaceBytes()));
+    if (step == checkpoints.start().step + 1) // from then on libraries take no more
+      if (const auto bytes = device->libraryBytes())
+        line.add("library_bytes", static_cast<std::int64_t>(*bytes));
   }
 
   /// Ends the job when too many steps in a row were skipped. Loss and norm are the same on every
@@ -323,7 +326,7 @@ private:
   }
 
   RunHeader header() const {
-    return {program,          options,           steps, job.mesh().describe(), target::libraries(),
+    return {program,           options,          steps, job.mesh().describe(), target::libraries(), device->collectives(),
             sources.contents, checkpoints.start(), checkpoints.folder()};
   }
 
@@ -387,10 +390,13 @@ private:
     }
     if (valBatches)
       printValidation();
-    std::printf("memory: arena peak %zu of %zu bytes (%s), workspace %zu bytes\n",
+    std::printf("memory: arena peak %zu of %zu bytes (%s), workspace %zu bytes",
                 device->peakBytes(), program.arenaBytes,
                 formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
                 device->workspaceBytes());
+    if (const auto bytes = device->libraryBytes())
+      std::printf(", libraries %zu bytes", *bytes);
+    std::printf("\n");
     showOutput();
   }
 

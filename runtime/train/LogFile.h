@@ -30,8 +30,6 @@ public:
   const std::string &kept() const { return keptAs; }
   /// The last step of the log that goes on, or nothing where it begins.
   std::optional<std::int64_t> lastStep() const { return last; }
-  /// Whether nothing has been written to it yet, by an attempt before either.
-  bool isEmpty() const { return bytes == 0; }
   /// That of the open file.
   FileIdentity identity() const { return identityOfDescriptor(descriptor.get()); }
 

@@ -76,6 +76,8 @@ std::string RunHeader::text() const {
                  learningRate(program, options));
   if (!libraries.empty())
     text += "  " + libraries;
+  if (!collectives.empty())
+    text += "\n" + collectives;
   return text + "\n";
 }
 
@@ -94,6 +96,8 @@ std::string RunHeader::record() const {
   run["lr"] = learningRate(program, options);
   run["data"] = options.data;
   run["libraries"] = libraries;
+  if (!collectives.empty())
+    run["collectives"] = collectives;
   run["digest"] = digestText(program.digest);
   run["model_digest"] = program.modelDigest;
   run["compiler"] = *program.compilation ? Json::parse(program.compilation) : Json::object();

@@ -19,6 +19,7 @@ struct RunHeader {
   std::int64_t steps;
   std::string mesh;      ///< "fsdp=2"
   std::string libraries; ///< "oneDNN 2.6.3"
+  std::string collectives; ///< how they are made, or ""
   RunContents contents;  ///< of the files it reads; may be empty
   /// The checkpoint that it goes on from, and its folder; step 0: it begins.
   CheckpointManifest from = {};
@@ -29,7 +30,7 @@ struct RunHeader {
   /// Lines for people.
   std::string text() const;
   /// A JSON object: `{"model": ..., "version": ..., "parameters": ..., "mesh": ..., "ranks": ..., "steps": ..., "batch": ...,
-  /// "arena_bytes": ..., "compiled": ..., "seed": ..., "lr": ..., "data": ..., "libraries": ..., "digest": ..., …}`; docs/files.md has
+  /// "arena_bytes": ..., "compiled": ..., "seed": ..., "lr": ..., "data": ..., "libraries": ..., "collectives": ..., "digest": ..., …}`; docs/files.md has
   /// all of its fields.
   std::string record() const;
   /// A line of a log: `{"run": ...}` with the record.

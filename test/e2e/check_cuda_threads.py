@@ -20,7 +20,7 @@ ROOT = training.HERE.parent.parent
 SOURCES = [
     *(f"runtime/{name}.cpp" for name in (
         "Error", "comm/Communicator", "comm/SharedMemoryCommunicator", "device/WaitCounter", "job/Bootstrap", "job/Failure",
-        "job/SharedJob", "job/StopSignals", "job/Watchdog", "comm/cuda/Collectives", "comm/cuda/Monitor", "comm/cuda/NcclCollectives",
+        "job/SharedJob", "job/StopSignals", "job/Watchdog", "comm/cuda/Collectives", "comm/cuda/Monitor", "comm/cuda/NcclChoices", "comm/cuda/NcclCollectives",
         "comm/cuda/PendingActions", "comm/cuda/ShardedCollectives", "device/cuda/Context", "device/cuda/InputStaging")),
     *(f"test/emulator/{name}.cpp" for name in ("Failure", "Memory", "Nccl", "NcclComm", "Queue", "Runtime", "Settings",
                                               "Symbols")),
@@ -36,6 +36,8 @@ JOBS = [
     ("fsdp=3", "leave", "devices=3,deadlock=100,deferred,seed=3", 1, "over 'all axes': another rank did not join it"),
     ("fsdp=3", "leave", "devices=3,deadlock=100", 1, "over 'all axes': another rank did not join it"),
     ("fsdp=2", "remote", "devices=2", 1, "NCCL reports '"),
+    ("fsdp=3", "even-steps", "devices=3,window=fail:1", 0, "done"),
+    ("fsdp=3", "even-throw", "devices=3,deadlock=100,deferred,seed=4", 1, "the planted fault"),
     ("fsdp=2", "join", "devices=2,deadlock=100", 1, "for NCCL to connect all ranks"),
 ]
 

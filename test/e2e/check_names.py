@@ -24,7 +24,8 @@ CLASHING = [
     "output", "kInput", "compute", "a.flat", "a.1", "a_members", "a.kernel", "name\u2028line", "名前", "ᚠ", "n" * 1024,
 ]
 # What a log has of its own.
-RESERVED = {"step", "loss", "grad_norm", "lr", "tokens_per_s", "step_ms", "peak_bytes", "workspace", "run", "restart"}
+RESERVED = {"step", "loss", "grad_norm", "lr", "tokens_per_s", "step_ms", "peak_bytes", "workspace", "library_bytes", "run",
+            "restart"}
 SAMPLES = 8
 
 

@@ -1,6 +1,7 @@
 //===- CublasLt.cpp - cuBLASLt, on the CPU -----------------------------------------===//
 //
-// Sums of an element run over k in order, in f32, and are rounded once. The chosen algorithm remembers the
+// Sums of an element run over k in order, in f32, and are rounded once. With `products=split` k is cut into parts, each summed by
+// itself, as many as (m, n, k) says: so does cuBLASLt, whose algorithms differ by sizes. The chosen algorithm remembers the
 // problem and the alignment that it was asked for; the product holds the caller to both.
 //
 //===----------------------------------------------------------------------===//
@@ -13,6 +14,7 @@
 #include "Queue.h"
 #include "cuda_bf16.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <vector>
@@ -37,7 +39,7 @@ struct cublasLtMatmulPreferenceOpaque_t {
 };
 
 namespace emulator {
-extern std::atomic<std::uint64_t> productCount;
+extern std::atomic<std::uint64_t> productCount, algorithmCount;
 
 namespace {
 
@@ -137,20 +139,35 @@ std::vector<float> copyOf(const Layout &x, bool transposed, const void *data, in
   return result;
 }
 
+/// Into how many parts k is cut.
+std::size_t partsOf(const Problem &p) {
+  if (!settings().split)
+    return 1;
+  const std::uint64_t hash = (p.m * 31 + p.n * 7 + p.k) * 0x9E3779B97F4A7C15u;
+  return std::min<std::size_t>(2 + (hash >> 60) % 7, p.k);
+}
+
 void compute(const Problem &p, float alpha, const void *a, const void *b, float beta,
              const void *c, void *d) {
-  std::vector<float> row(p.n);
+  std::vector<float> row(p.n), part(p.n);
+  const std::size_t parts = partsOf(p);
   for (int batch = 0; batch < p.d.batch; ++batch) {
     const std::vector<float> x = copyOf(p.a, p.desc.transposeA == CUBLAS_OP_T, a, batch);
     const std::vector<float> y = copyOf(p.b, p.desc.transposeB == CUBLAS_OP_T, b, batch);
     for (std::size_t i = 0; i < p.m; ++i) {
       std::fill(row.begin(), row.end(), 0.0f);
-      for (std::size_t l = 0; l < p.k; ++l) {
-        const float factor = x[i * p.k + l];
-        const float *from = y.data() + l * p.n;
-        float *to = row.data();
-        for (std::size_t j = 0; j < p.n; ++j)
-          to[j] += factor * from[j];
+      for (std::size_t s = 0; s < parts; ++s) {
+        std::vector<float> &sums = s == 0 ? row : part;
+        std::fill(sums.begin(), sums.end(), 0.0f);
+        for (std::size_t l = p.k * s / parts; l < p.k * (s + 1) / parts; ++l) {
+          const float factor = x[i * p.k + l];
+          const float *from = y.data() + l * p.n;
+          float *to = sums.data();
+          for (std::size_t j = 0; j < p.n; ++j)
+            to[j] += factor * from[j];
+        }
+        for (std::size_t j = 0; s > 0 && j < p.n; ++j)
+          row[j] += part[j];
       }
       const auto at = [&](const Layout &z, std::size_t j) {
         return std::size_t(batch) * std::size_t(z.batchStride) +
@@ -282,6 +299,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   const std::string wrong = emulator::check(problem);
   if (!wrong.empty() || asked < 1)
     return decline(CUBLAS_STATUS_INVALID_VALUE, wrong);
+  if (++emulator::algorithmCount == emulator::settings().noAlgorithm)
+    return decline(CUBLAS_STATUS_NOT_SUPPORTED, "no algorithm is known for this problem");
   results[0] = {};
   results[0].workspaceSize = emulator::workspaceFor(problem, preference->workspace);
   results[0].algo.data[0] = emulator::hashOf(problem);

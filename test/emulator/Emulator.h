@@ -24,6 +24,14 @@ struct Settings {
   double deadlock = 20; ///< seconds without progress until waiting for a stream fails
   int compute = 90;     ///< compute capability of every device, as in sm_90
   bool images = true;   ///< false: the program holds no kernels that the devices can run
+  bool split = false;   ///< products add parts of k up, as many as their sizes say
+  std::uint64_t noAlgorithm = 0; ///< number, from 1, of the request for an algorithm that finds none
+  int queues = 0;       ///< hardware queues that the streams of a device share; 0: each has one of its own
+  int driver = 13000;   ///< version of the driver, as cudaDriverGetVersion gives it
+  int nccl = 22809;     ///< version of NCCL, as ncclGetVersion gives it
+  int windowFault = -1; ///< rank of the first communicator whose registrations of windows fail
+  std::size_t communicator = std::size_t(300) << 20; ///< bytes that each communicator takes of its device
+  bool connections = false; ///< the first call says how many CUDA_DEVICE_MAX_CONNECTIONS asks for
   std::string launches; ///< see launchesFile
 };
 
@@ -42,7 +50,7 @@ void reset();
 
 /// Counts since the start of the process.
 struct Statistics {
-  std::uint64_t launches = 0, blocks = 0, threads = 0, switches = 0, copies = 0, products = 0;
+  std::uint64_t launches = 0, blocks = 0, threads = 0, switches = 0, copies = 0, products = 0, algorithms = 0, attributes = 0; ///< the last two: requests
 };
 Statistics statistics();
 

@@ -9,7 +9,8 @@
 
 namespace emulator {
 
-constexpr std::size_t kMaxSharedBytes = 227 * 1024; ///< of a block, compute capability 9.0
+/// Bytes of shared memory that a block may have where it is asked for, by the setting `compute`.
+std::size_t maxSharedBytes();
 
 struct Launch {
   dim3 grid, block;

@@ -44,6 +44,10 @@ struct Mapping {
 
 std::mutex mutex;
 int accesses = 0; ///< how many DeviceAccess there are
+std::map<int, std::ptrdiff_t> &libraryBytes() {
+  static auto *one = new std::map<int, std::ptrdiff_t>;
+  return *one;
+}
 std::map<const char *, Mapping> &table() {
   static auto *one = new std::map<const char *, Mapping>; // freed by nobody: threads may outlive main
   return *one;
@@ -214,11 +218,16 @@ std::string checkCopy(const void *to, const void *from, std::size_t bytes, cudaM
 
 std::size_t bytesInUse(int device) {
   std::lock_guard<std::mutex> lock(mutex);
-  std::size_t bytes = 0;
+  auto bytes = static_cast<std::size_t>(libraryBytes()[device]);
   for (const auto &[start, mapping] : table())
     if (mapping.allocation.kind == MemoryKind::Device && mapping.allocation.device == device)
       bytes += (mapping.allocation.bytes + kAlignment - 1) / kAlignment * kAlignment;
   return bytes;
+}
+
+void addLibraryBytes(int device, std::ptrdiff_t change) {
+  std::lock_guard<std::mutex> lock(mutex);
+  libraryBytes()[device] += change;
 }
 
 DeviceAccess::DeviceAccess() {

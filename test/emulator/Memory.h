@@ -24,7 +24,10 @@ Allocation allocationOf(const void *address);
 std::string checkRange(const char *role, const void *address, std::size_t bytes, MemoryKind kind);
 /// As checkRange with the kinds that a copy says it has. cudaMemcpyDefault takes any.
 std::string checkCopy(const void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind);
+/// Bytes that are allocated, and those of libraries.
 std::size_t bytesInUse(int device);
+/// Adds to the bytes that libraries take of a device beside what they allocate by CUDA's calls.
+void addLibraryBytes(int device, std::ptrdiff_t change);
 
 /// While one lives, the device's memory can be touched: by what a stream performs. Otherwise the
 /// setting `guard` takes it away from everybody.

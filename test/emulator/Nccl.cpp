@@ -13,6 +13,7 @@
 #include "Memory.h"
 #include "cuda_bf16.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace emulator {
@@ -31,6 +32,31 @@ std::size_t bytesOf(ncclDataType_t type) {
   case ncclFloat64: return 8;
   }
   return 0;
+}
+
+std::string copyEngineFault(int version, int ranks) {
+  const std::string gather = formatted("an all-gather of %d ranks by copy engines of NCCL %d ", ranks, version);
+  // The team for multicast is made at the first one, without a barrier after it (sym_kernels.cc, ce_coll.cc).
+  if (ranks == 2 && version >= 22907 && version < 23102)
+    return gather + "hangs: its ranks do not wait until all have mapped the multicast memory";
+  // Copies are synchronized after every eighth but the last; the flags alternate between two places, so that an odd number
+  // of synchronizations leaves the last one at the place of the first (ncclMemOpSync). In place there is one copy less.
+  for (int copies : {ranks - 1, ranks})
+    if (version < 23003 && copies > 8 && (copies + 7) / 8 % 2 == 0)
+      return gather + "races from 512 MiB on";
+  return "";
+}
+
+ncclResult_t charge(ncclComm_t comm) {
+  if (comm->charged)
+    return ncclSuccess;
+  const std::size_t bytes = settings().communicator;
+  if (bytesInUse(comm->device) + bytes > settings().memory)
+    return say(ncclUnhandledCudaError, formatted("a communicator takes %zu bytes of device %d, which has no more", bytes,
+                                                 comm->device));
+  addLibraryBytes(comm->device, static_cast<std::ptrdiff_t>(bytes));
+  comm->charged = bytes;
+  return ncclSuccess;
 }
 
 namespace {
@@ -91,6 +117,19 @@ void compute(const std::vector<Part> &parts) {
   }
 }
 
+/// Whether copy engines make a collective: in 2.28 both buffers lie in windows, later the target does.
+bool usesCopyEngines(ncclComm_t comm, const Part &part) {
+  const int version = settings().nccl;
+  if (std::strcmp(part.kind, "ncclAllGather") || comm->group->size == 1 || version < 22800)
+    return false;
+  const auto isWindow = [&](const void *address) {
+    return std::count(comm->windows.begin(), comm->windows.end(), allocationOf(address).start) > 0;
+  };
+  if (version < 22900)
+    return comm->policy == NCCL_CTA_POLICY_ZERO && isWindow(part.source) && isWindow(part.target);
+  return (comm->policy & NCCL_CTA_POLICY_ZERO) && isWindow(part.target);
+}
+
 ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
                         std::size_t targetCount, cudaStream_t stream) {
   const Use use(comm, part.kind);
@@ -119,10 +158,18 @@ ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
   if (!wrong.empty())
     return say(ncclInvalidArgument, formatted("%s: ", part.kind) + wrong);
 
+  if (const ncclResult_t status = charge(comm))
+    return status;
+  part.copies = usesCopyEngines(comm, part);
+  if (part.copies)
+    if (const std::string fault = copyEngineFault(settings().nccl, comm->group->size); !fault.empty())
+      recordFailure(cudaErrorLaunchTimeout, fault);
   const std::uint64_t number = comm->next++;
   part.comm = comm;
   ++comm->unfinished;
+  comm->copying += part.copies;
   return perform(comm, [=] {
+    const LaunchOrder order(comm);
     enqueue(stream, part.kind, [comm, part, number](const PointRef &done) {
       Group &group = *comm->group;
       std::vector<Part> parts;
@@ -154,11 +201,13 @@ ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
         compute(parts);
       for (const Part &other : parts) {
         --other.comm->unfinished;
+        other.comm->copying -= other.copies;
         if (other.done != done)
           complete(other.done);
       }
       return true;
-    });
+    }, order.needs(), part.copies);
+    order.launched(stream);
     return stuck() == cudaSuccess ? ncclSuccess : say(ncclUnhandledCudaError, failure());
   });
 }

@@ -55,6 +55,9 @@ ncclComm_t makeComm(std::shared_ptr<Group> group, int rank, int device, const nc
   comm->rank = rank;
   comm->device = device;
   comm->blocking = !config || config->blocking != 0;
+  comm->policy = config && config->CTAPolicy != NCCL_CONFIG_UNDEF_INT ? config->CTAPolicy : 0;
+  if (const char *said = std::getenv("NCCL_CTA_POLICY"))
+    comm->policy = std::atoi(said);
   if (const char *said = std::getenv("NCCL_COMM_BLOCKING")) // has the last word
     comm->blocking = std::atoi(said) != 0;
   const std::lock_guard<std::mutex> lock(registryMutex);
@@ -120,6 +123,7 @@ ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *made,
     part = std::make_shared<Group>(int(members.size()));
   const auto mine = std::find(members.begin(), members.end(), std::make_pair(key, comm->rank));
   *made = makeComm(part, int(mine - members.begin()), comm->device, &config);
+  (*made)->worldRank = comm->worldRank;
   noteComplete("ncclCommSplit", int(mine - members.begin()), part->size);
   return ncclSuccess;
 }
@@ -129,8 +133,23 @@ void release(ncclComm_t comm) {
     comm->job.join();
   if (!comm->freed.exchange(true))
     waitForAll();
+  addLibraryBytes(comm->device, -static_cast<std::ptrdiff_t>(std::exchange(comm->charged, 0)));
   const std::lock_guard<std::mutex> lock(registryMutex);
   registry().erase(comm);
+}
+
+void requireNobodyInside(ncclComm_t comm) {
+  if (const char *call = comm->inside)
+    misuse(formatted("ncclCommAbort frees a communicator while another thread is in %s of it", call));
+}
+
+/// Freeing a communicator waits for its streams. What ends other waits does not end those of copy engines.
+void awaitCopyEngines(ncclComm_t comm) {
+  if (!comm->copying || stuck() != cudaSuccess)
+    return;
+  fprintf(stderr, "cuda emulator: ncclCommAbort waits for a collective of copy engines, which it does not end\n");
+  while (comm->copying)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
 /// Whether freeing `comm` would wait for kernels of another communicator, which nobody has aborted.
@@ -144,6 +163,27 @@ bool standsBehindOthers(ncclComm_t comm) {
 }
 
 } // namespace
+
+namespace {
+std::map<int, PointRef> &lastKernels() {
+  static auto *one = new std::map<int, PointRef>; // by device
+  return *one;
+}
+} // namespace
+
+std::vector<PointRef> LaunchOrder::needs() const {
+  if (!std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT") || settings().driver >= 12030)
+    return {};
+  const std::lock_guard<std::mutex> lock(registryMutex);
+  const auto last = lastKernels().find(device_);
+  return last == lastKernels().end() ? std::vector<PointRef>() : std::vector<PointRef>{last->second};
+}
+
+void LaunchOrder::launched(cudaStream_t stream) const {
+  PointRef tail = tailOf(stream);
+  const std::lock_guard<std::mutex> lock(registryMutex);
+  lastKernels()[device_] = std::move(tail);
+}
 
 ncclResult_t say(ncclResult_t code, const std::string &text) {
   lastError = text;
@@ -200,7 +240,7 @@ ncclResult_t perform(ncclComm_t comm, std::function<ncclResult_t()> work) {
 using namespace emulator;
 
 ncclResult_t ncclGetVersion(int *version) {
-  *version = NCCL_VERSION_CODE;
+  *version = settings().nccl;
   return ncclSuccess;
 }
 
@@ -232,6 +272,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
     group = found;
   }
   ncclComm_t made = makeComm(group, rank, currentDevice(), config);
+  made->worldRank = rank;
   *comm = made;
   const ncclResult_t status = perform(made, [=] { return join(made, key, rank, ranks); });
   if (made->blocking && status != ncclSuccess)
@@ -277,14 +318,17 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
     misuse("ncclCommAbort uses a communicator that was freed");
     return ncclInvalidArgument;
   }
-  comm->aborted = true;
+  {
+    const std::lock_guard<std::mutex> lock(comm->group->mutex); // who is about to wait sees it
+    comm->aborted = true;
+  }
   comm->group->changed.notify_all();
-  if (const char *call = comm->inside)
-    misuse(formatted("ncclCommAbort frees a communicator while another thread is in %s of it", call));
   if (groupDepth > 0) {
     abortedInGroup.push_back(comm);
     return ncclSuccess;
   }
+  requireNobodyInside(comm);
+  awaitCopyEngines(comm);
   if (standsBehindOthers(comm))
     misuse("ncclCommAbort waits for kernels of communicators that are not aborted: abort all of them in one group");
   if (comm->next || comm->posts)
@@ -302,6 +346,10 @@ ncclResult_t ncclGroupEnd() {
   if (--groupDepth > 0)
     return ncclSuccess;
   const std::vector<ncclComm_t> aborted = std::exchange(abortedInGroup, {});
+  for (ncclComm_t comm : aborted) {
+    requireNobodyInside(comm);
+    awaitCopyEngines(comm);
+  }
   for (ncclComm_t comm : aborted) {
     if (standsBehindOthers(comm))
       misuse("ncclCommAbort waits for kernels of communicators that are not aborted: abort all of them in one group");
@@ -366,10 +414,13 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, std::size_t b
     Group &group = *comm->group;
     std::unique_lock<std::mutex> lock(group.mutex);
     int &arrived = group.windows[comm->nextWindow++];
+    if (comm->worldRank == settings().windowFault)
+      return say(ncclSystemError, "the memory of another rank cannot be mapped");
     ++arrived;
     if (!meet(lock, group, comm, [&] { return arrived == group.size; }))
       return say(ncclSystemError,
                  formatted("%d of %d ranks came to register a window", arrived, group.size));
+    comm->windows.push_back(allocationOf(buffer).start);
     *window = reinterpret_cast<ncclWindow_t>(buffer);
     return ncclSuccess;
   });

@@ -10,7 +10,13 @@
 //   so that no other thread than the one that made the call may ask.
 // - One thread at a time uses a communicator. ncclCommAbort, too, frees it.
 // - Freeing one waits for its kernels, which with NCCL_LAUNCH_ORDER_IMPLICIT stand behind those of the
-//   others on the device: several are aborted in one group.
+//   others on the device: several are aborted in one group. In a group ncclCommAbort only sets flags, which end
+//   waits of the host in calls on the communicator and of kernels; ncclGroupEnd frees.
+// - An all-gather between windows of a communicator with CTA policy zero is made by copy engines (enqueue.cc,
+//   ce_coll.cc). A stream waits in it by memory operations, which no flag ends: ncclCommAbort waits for it
+//   (commDestroySync in init.cc). Versions and sizes in which it hangs or races are failures.
+// - A rank that cannot register a window returns; the others wait for it in a barrier.
+// - A communicator takes memory of the device when it is first used.
 //
 // What breaks these rules is a failure of the emulator's.
 //
@@ -47,6 +53,7 @@ struct Part {
   int option = 0; ///< operator or root
   PointRef done{};
   ncclComm_t comm = nullptr;
+  bool copies = false; ///< by copy engines
 };
 
 /// A group's sends and receives on one stream, some of which wait for the other side.
@@ -103,6 +110,11 @@ struct ncclComm {
   std::shared_ptr<emulator::Group> group;
   int rank = 0, device = 0;
   bool blocking = true;
+  int policy = 0;       ///< for CTAs
+  int worldRank = 0;    ///< in the communicator that others were split from
+  std::size_t charged = 0; ///< bytes that it takes of its device, see Settings::communicator
+  std::vector<const void *> windows; ///< allocations
+  std::atomic<int> copying{0};       ///< of the unfinished collectives those of copy engines
   std::uint64_t next = 0, nextSplit = 0, nextWindow = 0;
   bool posts = false; ///< it has sent or received
   std::atomic<int> unfinished{0}; ///< collectives that a stream has not come past
@@ -127,6 +139,21 @@ private:
   ncclComm_t comm_ = nullptr; ///< null where it was not entered
 };
 
+/// "", or why NCCL `version` must not gather with copy engines in a communicator of `ranks` ranks.
+std::string copyEngineFault(int version, int ranks);
+/// Takes what a communicator takes of its device at its first use.
+ncclResult_t charge(ncclComm_t comm);
+/// What the next kernel of `comm` waits for beside its stream, and notes its own stream: with NCCL_LAUNCH_ORDER_IMPLICIT and
+/// a driver before 12.3, the end of the device's kernel before it, of whatever communicator (enqueue.cc).
+class LaunchOrder {
+public:
+  explicit LaunchOrder(ncclComm_t comm) : device_(comm->device) {}
+  std::vector<PointRef> needs() const;
+  void launched(cudaStream_t stream) const;
+
+private:
+  int device_;
+};
 /// Bytes of an element; 0 where the type is none.
 std::size_t bytesOf(ncclDataType_t type);
 /// Enqueues the sends and receives of this thread's group.

@@ -107,6 +107,8 @@ ncclResult_t post(const char *call, Post entry, std::size_t count, ncclComm_t co
     if (const std::string wrong = checkRange("buffer", entry.buffer, entry.bytes, MemoryKind::Device);
         !wrong.empty())
       return say(ncclInvalidArgument, formatted("%s: ", call) + wrong);
+  if (const ncclResult_t status = charge(comm))
+    return status;
   Batch *batch = nullptr;
   for (Batch &other : batches)
     if (other.comm == comm && other.stream == stream)
@@ -129,8 +131,10 @@ ncclResult_t flushPointToPoint() {
     ++batch.comm->unfinished;
     batch.comm->posts = true;
     const ncclResult_t status = perform(batch.comm, [batch] {
+      const LaunchOrder order(batch.comm);
       enqueue(batch.stream, "ncclSend and ncclRecv",
-              [batch](const PointRef &done) { return start(batch, done); });
+              [batch](const PointRef &done) { return start(batch, done); }, order.needs());
+      order.launched(batch.stream);
       return stuck() == cudaSuccess ? ncclSuccess : say(ncclUnhandledCudaError, failure());
     });
     if (status != ncclSuccess)

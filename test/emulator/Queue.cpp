@@ -27,7 +27,7 @@ struct Engine {
   std::map<int, CUstream_st *> defaults; ///< by device
   std::mt19937_64 random;
   bool seeded = false;
-  std::uint64_t progress = 0;
+  std::uint64_t progress = 0, enqueued = 0;
   int made = 0, running = 0;
 
   std::mt19937_64 &generator() {
@@ -43,7 +43,19 @@ Engine &engine() {
   return *one;
 }
 
-bool mayStart(const CUstream_st &stream) {
+/// Whether an operation before the first one of `stream` is in the way in the queue that its stream shares.
+bool isHeldUp(const Engine &engine, const CUstream_st &stream) {
+  const int queues = settings().queues;
+  return queues > 0 && std::any_of(engine.streams.begin(), engine.streams.end(), [&](const auto &other) {
+    if (other.get() == &stream || other->device != stream.device || other->operations.empty() ||
+        other->number % queues != stream.number % queues)
+      return false;
+    const auto first = other->operations.begin() + (other->busy && !other->operations.front().holdsQueue);
+    return first != other->operations.end() && first->number < stream.operations.front().number;
+  });
+}
+
+bool mayStart(const Engine &engine, const CUstream_st &stream) {
   if (stream.busy || stream.operations.empty())
     return false;
   if (stuck() != cudaSuccess)
@@ -51,18 +63,18 @@ bool mayStart(const CUstream_st &stream) {
   for (const PointRef &need : stream.operations.front().needs)
     if (!need->reached)
       return false;
-  return true;
+  return !isHeldUp(engine, stream);
 }
 
 /// Of the streams whose first operation may start, the one of the highest priority; priorities change
 /// now and then. So some streams run far ahead of others, which a coin for every step would not give.
 CUstream_st *choose(Engine &engine, CUstream_st *only) {
   if (only)
-    return mayStart(*only) ? only : nullptr;
+    return mayStart(engine, *only) ? only : nullptr;
   CUstream_st *best = nullptr;
   std::vector<CUstream_st *> able;
   for (const auto &stream : engine.streams)
-    if (mayStart(*stream)) {
+    if (mayStart(engine, *stream)) {
       able.push_back(stream.get());
       if (!best || stream->priority > best->priority)
         best = stream.get();
@@ -193,7 +205,7 @@ void destroyStream(CUstream_st *stream) {
                   e.streams.end());
 }
 
-void enqueue(cudaStream_t handle, const char *what, Action action, std::vector<PointRef> needs) {
+void enqueue(cudaStream_t handle, const char *what, Action action, std::vector<PointRef> needs, bool holdsQueue) {
   CUstream_st *stream = streamOf(handle);
   Engine &e = engine();
   Lock lock(e.mutex);
@@ -208,7 +220,7 @@ void enqueue(cudaStream_t handle, const char *what, Action action, std::vector<P
           e.defaults.at(stream->device) == other.get())))
       needs.push_back(other->tail);
   stream->tail = std::make_shared<Point>();
-  stream->operations.push_back({what, std::move(action), std::move(needs), stream->tail});
+  stream->operations.push_back({what, std::move(action), std::move(needs), stream->tail, holdsQueue, ++e.enqueued});
   ++e.progress;
   e.moved.notify_all();
   if (!settings().deferred)

@@ -23,7 +23,7 @@ void addGridStatistics(Statistics &statistics);
 
 namespace {
 thread_local int device = 0;
-std::atomic<std::uint64_t> launchCount{0}, copyCount{0};
+std::atomic<std::uint64_t> launchCount{0}, copyCount{0}, attributeCount{0};
 std::mutex attributeMutex;
 
 /// How much dynamic shared memory a kernel has been given leave to use.
@@ -46,15 +46,29 @@ cudaError_t checkDevice(int index) {
 }
 } // namespace
 
-std::atomic<std::uint64_t> productCount{0};
+std::atomic<std::uint64_t> productCount{0}, algorithmCount{0};
 
 int currentDevice() { return device; }
+
+std::size_t maxSharedBytes() {
+  switch (settings().compute) {
+  case 80:
+  case 87: return 163 * 1024;
+  case 86:
+  case 89:
+  case 120:
+  case 121: return 99 * 1024;
+  default: return 227 * 1024;
+  }
+}
 
 Statistics statistics() {
   Statistics all;
   all.launches = launchCount;
   all.copies = copyCount;
+  all.attributes = attributeCount;
   all.products = productCount;
+  all.algorithms = algorithmCount;
   addGridStatistics(all);
   return all;
 }
@@ -67,10 +81,10 @@ void reset() {
 cudaError_t setAttribute(const void *kernel, cudaFuncAttribute attribute, int value) {
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
     const std::size_t fixed = symbolOf(kernel).sharedBytes;
-    if (value < 0 || static_cast<std::size_t>(value) + fixed > kMaxSharedBytes)
+    if (value < 0 || static_cast<std::size_t>(value) + fixed > maxSharedBytes())
       return refuse(cudaErrorInvalidValue,
                     formatted("dynamic shared memory: got %d bytes beside %zu of static, expected at most %zu together",
-                              value, fixed, kMaxSharedBytes));
+                              value, fixed, maxSharedBytes()));
     std::lock_guard<std::mutex> lock(attributeMutex);
     leave()[kernel] = static_cast<std::size_t>(value);
   }
@@ -78,6 +92,7 @@ cudaError_t setAttribute(const void *kernel, cudaFuncAttribute attribute, int va
 }
 
 cudaError_t getAttributes(cudaFuncAttributes *attributes, const void *kernel) {
+  ++attributeCount;
   if (cudaError_t error = checkDevice(device))
     return error;
   if (!settings().images)
@@ -97,7 +112,7 @@ cudaError_t occupancy(int *blocks, int blockSize, std::size_t sharedBytes) {
     return refuse(cudaErrorInvalidValue, formatted("a block of %d threads", blockSize));
   *blocks = 2048 / ((blockSize + 31) / 32 * 32);
   if (sharedBytes)
-    *blocks = std::min<int>(*blocks, static_cast<int>((kMaxSharedBytes + 1024) / (sharedBytes + 1024)));
+    *blocks = std::min<int>(*blocks, static_cast<int>((maxSharedBytes() + 1024) / (sharedBytes + 1024)));
   return result();
 }
 
@@ -152,14 +167,14 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
   {
     std::lock_guard<std::mutex> lock(attributeMutex);
     if (auto found = leave().find(kernel); found != leave().end())
-      allowed = std::max(allowed, found->second);
+      allowed = std::max(allowed, std::min(found->second, maxSharedBytes() - fixed));
   }
   if (config.dynamicSmemBytes > allowed)
     return refuse(cudaErrorInvalidValue,
                   "kernel " + kernelName(kernel) + ": " +
                       formatted("%zu bytes of dynamic shared memory beside %zu of static: expected at most %zu, or "
                                 "more (to %zu together) by cudaFuncAttributeMaxDynamicSharedMemorySize",
-                                config.dynamicSmemBytes, fixed, allowed, kMaxSharedBytes));
+                                config.dynamicSmemBytes, fixed, allowed, maxSharedBytes()));
   for (unsigned i = 0; i < config.numAttrs; ++i)
     if (config.attrs[i].id != cudaLaunchAttributeIgnore &&
         config.attrs[i].id != cudaLaunchAttributePriority)
@@ -181,6 +196,12 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
 using namespace emulator;
 
 cudaError_t cudaGetDeviceCount(int *count) {
+  static std::once_flag first; // CUDA reads it when it starts
+  std::call_once(first, [] {
+    const char *connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    if (settings().connections)
+      fprintf(stderr, "cuda emulator: %s connections\n", connections ? connections : "8");
+  });
   *count = settings().devices;
   if (*count == 0)
     return refuse(cudaErrorInsufficientDriver,
@@ -208,8 +229,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int index) {
   p->uuid.bytes[0] = static_cast<char>(index + 1);
   p->totalGlobalMem = settings().memory;
   p->sharedMemPerBlock = kSharedWithoutLeave;
-  p->sharedMemPerBlockOptin = kMaxSharedBytes;
-  p->sharedMemPerMultiprocessor = kMaxSharedBytes + 1024;
+  p->sharedMemPerBlockOptin = maxSharedBytes();
+  p->sharedMemPerMultiprocessor = maxSharedBytes() + 1024;
   p->regsPerBlock = p->regsPerMultiprocessor = 65536;
   p->warpSize = 32;
   p->maxThreadsPerBlock = p->maxThreadsDim[0] = p->maxThreadsDim[1] = 1024;
@@ -234,7 +255,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int ind
   switch (attribute) {
   case cudaDevAttrMaxThreadsPerBlock: *value = 1024; return result();
   case cudaDevAttrMaxSharedMemoryPerBlock: *value = kSharedWithoutLeave; return result();
-  case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = kMaxSharedBytes; return result();
+  case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = static_cast<int>(maxSharedBytes()); return result();
   case cudaDevAttrWarpSize: *value = 32; return result();
   case cudaDevAttrMultiProcessorCount: *value = kMultiprocessors; return result();
   case cudaDevAttrComputeCapabilityMajor: *value = settings().compute / 10; return result();
@@ -267,7 +288,7 @@ cudaError_t cudaDeviceReset() {
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
-  *version = settings().devices ? CUDART_VERSION : 0;
+  *version = settings().devices ? settings().driver : 0;
   return result();
 }
 

@@ -2,6 +2,7 @@
 
 #include "Emulator.h"
 
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -29,6 +30,8 @@ void apply(Settings &settings, const std::string &words) {
       settings.shuffle = true;
     else if (name == "guard" && value.empty())
       settings.guard = true;
+    else if (name == "connections" && value.empty())
+      settings.connections = true;
     else if (name == "seed" && isNumber)
       settings.seed = static_cast<std::uint64_t>(number);
     else if (name == "devices" && isNumber)
@@ -41,12 +44,27 @@ void apply(Settings &settings, const std::string &words) {
       settings.compute = static_cast<int>(number);
     else if (name == "noimage" && value.empty())
       settings.images = false;
+    else if (name == "products" && value == "split")
+      settings.split = true;
+    else if (name == "products" && std::sscanf(value.c_str(), "none:%" SCNu64, &settings.noAlgorithm) == 1)
+      ;
+    else if (name == "queues" && isNumber)
+      settings.queues = static_cast<int>(number);
+    else if (name == "driver" && isNumber)
+      settings.driver = static_cast<int>(number);
+    else if (name == "nccl" && isNumber)
+      settings.nccl = static_cast<int>(number);
+    else if (name == "window" && std::sscanf(value.c_str(), "fail:%d", &settings.windowFault) == 1)
+      ;
+    else if (name == "communicator" && isNumber)
+      settings.communicator = static_cast<std::size_t>(number);
     else if (name == "launches" && !value.empty())
       settings.launches = value;
     else
       throw std::invalid_argument("FSDP_EMULATOR: got '" + word +
-                                  "', expected inline, deferred, shuffle, guard, seed=N, "
-                                  "devices=N, memory=BYTES, deadlock=SECONDS, compute=N, noimage or "
+                                  "', expected inline, deferred, shuffle, guard, connections, seed=N, "
+                                  "devices=N, memory=BYTES, deadlock=SECONDS, compute=N, noimage, "
+                                  "products=split, products=none:N, queues=N, driver=VERSION, nccl=VERSION, window=fail:RANK, communicator=BYTES or "
                                   "launches=FILE");
   }
 }

@@ -5,6 +5,7 @@
 #include "runtime/device/cuda/Context.h"
 
 #include <memory>
+#include <string>
 
 namespace fsdp::rt {
 
@@ -25,11 +26,14 @@ public:
   /// Throws what went wrong since: an asynchronous failure, a collective that does not end. Called
   /// by the monitor's thread.
   virtual void inspect() = 0;
-  /// Lets nothing on the device wait for other ranks any more, as soon as the host's thread is in no
-  /// call that uses what this gives up. Called by the monitor's thread, once the job has failed.
+  /// Lets nothing on the device wait for other ranks any more where that can be, as soon as the host's
+  /// thread is in no call that uses what this gives up. Where it cannot (gathers by copy engines), nothing
+  /// is done, and the job's watchdog ends the process. Called by the monitor's thread, once the job has failed.
   virtual void abandon() noexcept = 0;
   /// Bytes of scratch memory.
   virtual std::size_t workspaceBytes() const = 0;
+  /// How collectives are made, for people; "" where there is nothing to say.
+  virtual std::string describe() const { return ""; }
 };
 
 /// NCCL's or Loopback's, as the job's transport says; `context` outlives it and is not complete yet.

@@ -13,8 +13,8 @@ namespace fsdp::rt {
 
 /// A thread of each rank that looks after its collectives: the host thread may be inside of a call
 /// that waits for a device that waits for a rank that is gone. What it finds is the job's failure;
-/// once the job has failed it lets the device go, so that the host thread comes back. (The job's
-/// watchdog ends a process that does not stop even so.)
+/// once the job has failed it lets the device go where it can (Collectives::abandon), so that the host
+/// thread comes back. The job's watchdog ends a process whose host thread does not.
 class Monitor {
 public:
   Monitor(Collectives &collectives, Failure &failure, int rank, int device);

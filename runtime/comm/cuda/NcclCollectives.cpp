@@ -2,9 +2,14 @@
 #include "runtime/device/FlightTrack.h"
 #include "runtime/device/WaitCounter.h"
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <set>
+#include <thread>
 #include <utility>
 
 namespace fsdp::rt {
@@ -38,27 +43,28 @@ public:
 
   ncclResult_t allGather(const void *piece, void *whole, std::size_t count, ncclDataType_t type,
                          cudaStream_t stream) override {
-    return perform(NCCL_CTA_POLICY_ZERO, piece, whole, count, type, stream, [&](ncclComm_t comm) {
+    return perform(/*gathers=*/true, piece, whole, count, type, stream, [&](ncclComm_t comm) {
+      all_.copyEngines_ = all_.copyEngines_ || (mayCopy_ && all_.isInArena(whole));
       return ::ncclAllGather(piece, whole, count, type, comm, stream);
     });
   }
   ncclResult_t reduceScatter(const void *whole, void *piece, std::size_t count, ncclDataType_t type,
                              ncclRedOp_t op, cudaStream_t stream) override {
-    return perform(NCCL_CTA_POLICY_DEFAULT, whole, piece, count, type, stream,
+    return perform(/*gathers=*/false, whole, piece, count, type, stream,
                    [&](ncclComm_t comm) {
                      return ::ncclReduceScatter(whole, piece, count, type, op, comm, stream);
                    });
   }
   ncclResult_t allReduce(const void *source, void *target, std::size_t count, ncclDataType_t type,
                          ncclRedOp_t op, cudaStream_t stream) override {
-    return perform(NCCL_CTA_POLICY_DEFAULT, source, target, count, type, stream,
+    return perform(/*gathers=*/false, source, target, count, type, stream,
                    [&](ncclComm_t comm) {
                      return ::ncclAllReduce(source, target, count, type, op, comm, stream);
                    });
   }
   ncclResult_t broadcast(const void *source, void *target, std::size_t count, ncclDataType_t type,
                          int root, cudaStream_t stream) override {
-    return perform(NCCL_CTA_POLICY_DEFAULT, source, target, count, type, stream,
+    return perform(/*gathers=*/false, source, target, count, type, stream,
                    [&](ncclComm_t comm) {
                      return ::ncclBroadcast(source, target, count, type, root, comm, stream);
                    });
@@ -75,7 +81,7 @@ public:
     });
     if (status != ncclSuccess || (size() == 1 && !all_.always()))
       return status;
-    return perform(NCCL_CTA_POLICY_DEFAULT, source, target, 0, type, stream, [&](ncclComm_t comm) {
+    return perform(/*gathers=*/false, source, target, 0, type, stream, [&](ncclComm_t comm) {
       if (ncclResult_t begun = ::ncclGroupStart())
         return begun;
       ncclResult_t failed = ncclSuccess;
@@ -115,16 +121,16 @@ private:
   /// Enqueues `collective(communicator)`, having opened the communicator where this is its first. A
   /// rank by itself copies.
   template <class Collective>
-  ncclResult_t perform(int policy, const void *from, void *to, std::size_t count,
+  ncclResult_t perform(bool gathers, const void *from, void *to, std::size_t count,
                        ncclDataType_t type, cudaStream_t stream, Collective collective) {
     if (size() == 1 && !all_.always())
       return copy(from, to, count, type, stream);
-    return enqueue(policy, nullptr, stream, collective);
+    return enqueue(gathers, nullptr, stream, collective);
   }
   /// `request` is that of a transfer, or null.
   template <class Call>
   ncclResult_t transfer(const Communicator::Request *request, cudaStream_t stream, Call call) {
-    return enqueue(NCCL_CTA_POLICY_DEFAULT, request, stream, [&](ncclComm_t comm) {
+    return enqueue(/*gathers=*/false, request, stream, [&](ncclComm_t comm) {
       const ncclResult_t status = connectPeers(comm, stream);
       return status == ncclSuccess ? call(comm) : status;
     });
@@ -152,14 +158,14 @@ private:
     return failed;
   }
   template <class Collective>
-  ncclResult_t enqueue(int policy, const Communicator::Request *request, cudaStream_t stream,
+  ncclResult_t enqueue(bool gathers, const Communicator::Request *request, cudaStream_t stream,
                        Collective collective) {
     pending_.begin(all_.context_.action(), ++collectives_, request);
     FlightTrack *track = all_.context_.job().hostFlight();
     const std::uint64_t kept =
         track->begin(FlightAction::Enqueued, all_.context_.action(), spec_.name, collectives_, request);
     if (!comm_)
-      comm_ = all_.split(spec_, group_, policy);
+      comm_ = all_.split(spec_, group_, gathers, mayCopy_);
     {
       Inside inside(all_);
       if (ncclResult_t status = collective(comm_))
@@ -184,6 +190,7 @@ private:
   CommunicatorSpec spec_;
   std::vector<int> group_;
   ncclComm_t comm_ = nullptr;
+  bool mayCopy_ = false;   ///< gathers may be made by copy engines
   bool connected_ = false; ///< for transfers
   StreamWorkspace workspace_;
   std::int64_t collectives_ = 0;
@@ -196,13 +203,29 @@ private:
 
 NcclCollectives::NcclCollectives(Context &context)
     : context_(context), timeout_(context.job().options().timeoutSeconds),
-      always_(std::getenv("FSDP_NCCL_ALWAYS") != nullptr) {
+      choices_(NcclChoices::from([](const char *name) -> const char * { return std::getenv(name); })) {
   members_.resize(context.program().communicators.size());
 }
 
 void NcclCollectives::connect() {
-  if (context_.worldSize() == 1 && !always_)
+  if (context_.worldSize() == 1 && !always())
     return;
+  int driver = 0, runtime = 0;
+  FSDP_CHECK(context_, cudaDriverGetVersion(&driver));
+  FSDP_CHECK(context_, cudaRuntimeGetVersion(&runtime));
+  if (context_.worldSize() > 1)
+    requireLaunchOrder(driver, runtime, context_.worldSize());
+  FSDP_CHECK(context_, ncclGetVersion(&version_));
+  nodeKeys_.resize(static_cast<std::size_t>(context_.worldSize()));
+  const auto mine = static_cast<std::int64_t>(nodeKeyOfThisHost());
+  context_.world().allGather(&mine, reinterpret_cast<std::int64_t *>(nodeKeys_.data()),
+                             {1, 1, 1, nodeKeys_.size()});
+  // What one rank does without, all do without: each environment is one rank's own.
+  std::int32_t without[3] = {!choices_.window, choices_.copyEngines == false, choices_.copyEngines == true};
+  context_.world().allReduce(without, without, 3, ReduceOp::Max);
+  choices_.window = window_ = !without[0];
+  if (without[1] || without[2])
+    choices_.copyEngines = !without[1];
   static std::once_flag environment;
   std::call_once(environment, [] {
     // Kernels of several communicators run in the order of their launches, the same on every rank.
@@ -264,44 +287,124 @@ CollectiveBackend &NcclCollectives::communicator(int index) {
   return *member;
 }
 
+int NcclCollectives::nodesOf(const std::vector<int> &group) const {
+  std::set<std::uint64_t> nodes;
+  for (int rank : group)
+    nodes.insert(nodeKeys_[static_cast<std::size_t>(rank)]);
+  return static_cast<int>(nodes.size());
+}
+
 ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vector<int> &group,
-                                  int policy) {
+                                  bool gathers, bool &mayCopy) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
   config.commName = spec.name;
-  config.CTAPolicy = policy;
   int key = 0;
   while (group[static_cast<std::size_t>(key)] != context_.rank())
     ++key;
-  ncclComm_t comm = nullptr;
   Inside inside(*this);
-  // Groups are told apart by their first ranks.
-  FSDP_CHECK(context_, ncclCommSplit(world_, group.front(), key, &comm, &config));
-  {
+  for (;;) {
+    const bool copies = gathers && window_ &&
+                        choices_.copyEngines.value_or(
+                            !whyNoCopyEngines(version_, static_cast<int>(group.size()), nodesOf(group)));
+    config.CTAPolicy = copies ? NCCL_CTA_POLICY_ZERO : NCCL_CTA_POLICY_DEFAULT;
+    ncclComm_t comm = nullptr;
+    // Groups are told apart by their first ranks.
+    FSDP_CHECK(context_, ncclCommSplit(world_, group.front(), key, &comm, &config));
+    if (window_ && !registerArena(comm, spec)) {
+      window_ = false; // and another communicator, without one
+      continue;
+    }
+    // NCCL_CTA_POLICY sets the policy of every communicator.
+    mayCopy = window_ && group.size() > 1 && (copies || std::getenv("NCCL_CTA_POLICY"));
     std::lock_guard<std::mutex> lock(mutex_);
     comms_.push_back(comm);
+    return comm;
   }
-  registerArena(comm, spec);
-  return comm;
 }
 
-void NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spec) {
+namespace {
+
+/// The call of one rank, on a thread of its own, which may stay in it for good.
+struct Registration {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  ncclResult_t status = ncclInProgress;
+  std::string error;
   ncclWindow_t window = nullptr;
-  const ncclResult_t status =
-      ncclCommWindowRegister(comm, arena_, arenaBytes_, &window, NCCL_WIN_COLL_SYMMETRIC);
-  if (status == ncclSuccess && window) {
-    windows_.emplace_back(comm, window);
-    return;
+};
+
+/// What a rank tells the others: what it knows, and the largest is taken.
+enum Progress : std::int32_t { Registered, Working, Failed };
+
+} // namespace
+
+bool NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spec) {
+  auto call = std::make_shared<Registration>();
+  int device = 0;
+  FSDP_CHECK(context_, cudaGetDevice(&device));
+  std::thread([call, comm, device, arena = arena_, bytes = arenaBytes_] {
+    cudaSetDevice(device);
+    const ncclResult_t status =
+        ncclCommWindowRegister(comm, arena, bytes, &call->window, NCCL_WIN_COLL_SYMMETRIC);
+    const std::string error = status == ncclSuccess ? "" : ncclGetLastError(comm);
+    std::lock_guard<std::mutex> lock(call->mutex);
+    call->status = status;
+    call->error = error;
+    call->done = true;
+    call->changed.notify_all();
+  }).detach();
+  // Until all have registered, or one has failed. Who waits for one that does neither is timed by the monitor.
+  for (auto pause = std::chrono::milliseconds(1);; pause = std::min(2 * pause, std::chrono::milliseconds(100))) {
+    std::unique_lock<std::mutex> lock(call->mutex);
+    call->changed.wait_for(lock, pause, [&] { return call->done; });
+    const Progress progress = !call->done ? Working : call->status == ncclSuccess ? Registered : Failed;
+    lock.unlock();
+    // And of those that have failed the first one.
+    std::int32_t told[2] = {progress, progress == Failed ? context_.worldSize() - context_.rank() : 0};
+    context_.world().allReduce(told, told, 2, ReduceOp::Max);
+    if (told[0] == Working)
+      continue;
+    if (told[0] == Registered) {
+      if (call->window)
+        windows_.emplace_back(comm, call->window);
+      else if (context_.rank() == 0 && !std::exchange(remarked_, true))
+        std::fprintf(stderr,
+                     "note: NCCL does not register the arena as a symmetric window of '%s' (not supported between "
+                     "these GPUs); its collectives go through NCCL's own buffers, which is slower\n",
+                     spec.name);
+      return true;
+    }
+    if (told[1] == context_.worldSize() - context_.rank())
+      std::fprintf(stderr,
+                   "note: rank %d: NCCL does not register the arena as a symmetric window of '%s' (%s%s%s); "
+                   "collectives of all ranks go through NCCL's own buffers, which is slower; FSDP_NCCL_WINDOW=0 does "
+                   "not ask for windows\n",
+                   context_.rank(), spec.name, ncclGetErrorString(call->status), call->error.empty() ? "" : ": ",
+                   call->error.c_str());
+    // In a group ncclCommAbort sets the flags, which ends the call of a rank that is still in it, and leaves the rest to
+    // ncclGroupEnd. The group, which is the thread's, is never ended: what NCCL has begun to register is not freed.
+    std::thread([comm] {
+      if (ncclGroupStart() == ncclSuccess)
+        static_cast<void>(ncclCommAbort(comm));
+    }).join();
+    lock.lock();
+    call->changed.wait(lock, [&] { return call->done; });
+    return false;
   }
-  if (status == ncclSystemError || status == ncclUnhandledCudaError || status == ncclRemoteError)
-    FSDP_CHECK(context_, status);
-  if (context_.rank() == 0 && !std::exchange(remarked_, true))
-    std::fprintf(stderr,
-                 "note: NCCL does not register the arena as a symmetric window of '%s' (%s); its "
-                 "collectives go through NCCL's own buffers, which is slower\n",
-                 spec.name,
-                 status == ncclSuccess ? "not supported between these GPUs"
-                                       : ncclGetErrorString(status));
+}
+
+std::string NcclCollectives::describe() const {
+  if (!world_)
+    return "";
+  std::vector<GatherGroup> groups;
+  for (const CommunicatorSpec &spec : context_.program().communicators) {
+    const std::vector<int> group = context_.mesh().group(context_.rank(), spec.axes);
+    groups.push_back({spec.name, static_cast<int>(group.size()), nodesOf(group)});
+  }
+  return describeGathers(version_, choices_, groups,
+                         [](const char *name) -> const char * { return std::getenv(name); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -345,7 +448,7 @@ void NcclCollectives::inspect() {
 
 void NcclCollectives::abandon() noexcept {
   std::lock_guard<std::mutex> inside(calls_);
-  if (std::exchange(abandoned_, true))
+  if (std::exchange(abandoned_, true) || copyEngines_)
     return;
   std::lock_guard<std::mutex> lock(mutex_);
   ncclGroupStart();

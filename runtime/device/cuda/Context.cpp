@@ -39,9 +39,12 @@ Context::Context(Job &job, const Program &program)
   FSDP_CHECK(*this, cudaGetDevice(&device));
   monitor_ = std::make_unique<Monitor>(*collectives_, job.failure(), rank(), device);
   world_->keepIn(job.hostFlight());
+  std::size_t total = 0;
+  FSDP_CHECK(*this, cudaMemGetInfo(&freeAtStart_, &total));
   at("join all ranks");
   collectives_->connect();
   at("allocate the arena");
+  requireMemory(device);
   base_ = collectives_->allocateArena(std::max<std::size_t>(program.arenaBytes, 1));
   FSDP_CHECK(*this, cudaMemset(base_, 0, std::max<std::size_t>(program.arenaBytes, 1)));
 
@@ -198,6 +201,36 @@ void Context::awaitFault() {
 void Context::traceNext(const char *name) { trace_->next(name); }
 void Context::traceStream(int index) const { trace_->on(index); }
 void Context::traceBytes(std::size_t bytes) { trace_->touch(bytes); }
+
+std::optional<std::size_t> Context::libraryBytes() const {
+  std::size_t free = 0, total = 0;
+  if (sharesDevice() || cudaMemGetInfo(&free, &total) != cudaSuccess)
+    return std::nullopt;
+  const std::size_t own = program_.arenaBytes + workspaceBytes() + free;
+  return freeAtStart_ > own ? freeAtStart_ - own : 0;
+}
+
+/// Throws where the arenas of the ranks that share this device do not fit in what is free of it.
+void Context::requireMemory(int device) {
+  std::size_t free = 0, total = 0;
+  FSDP_CHECK(*this, cudaMemGetInfo(&free, &total));
+  const std::size_t ranks = sharesDevice() ? static_cast<std::size_t>(worldSize()) : 1;
+  const std::size_t bytes = ranks * program_.arenaBytes;
+  if (sharesDevice())
+    world_->barrier(); // before another rank has allocated its own
+  if (bytes <= free)
+    return;
+  const std::string whose = ranks > 1 ? format("the arenas of %zu ranks", ranks) : "the arena of a rank";
+  constexpr double gib = 1 << 30;
+  throw Error(format("%s, %zu bytes (%.3g GiB), %s not fit in the %zu bytes (%.3g GiB) that are free of the %.3g GiB of GPU %d; "
+                     "end other programs on the GPU (nvidia-smi lists them), or compile with more ranks, a smaller batch or "
+                     "--remat",
+                     whose.c_str(), bytes, static_cast<double>(bytes) / gib, ranks > 1 ? "do" : "does", free,
+                     static_cast<double>(free) / gib, static_cast<double>(total) / gib, device))
+      .byAll();
+}
+
+std::string Context::describeCollectives() const { return collectives_->describe(); }
 
 std::size_t Context::workspaceBytes() const {
   std::size_t bytes = libraryWorkspace_ + collectives_->workspaceBytes();

@@ -28,6 +28,8 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace fsdp::rt {
@@ -137,6 +139,11 @@ public:
   std::size_t peakBytes() const { return peakBytes_; }
   /// Bytes of the device outside of the arena: libraries' and collectives' scratch memory.
   std::size_t workspaceBytes() const;
+  /// Bytes of the device that this process has taken beside its arena and its scratch memory: by CUDA, NCCL, cuBLASLt. Nothing
+  /// where other ranks share the device. What other processes take or give back meanwhile counts too.
+  std::optional<std::size_t> libraryBytes() const;
+  /// How collectives are made, for people; "" where there is nothing to say.
+  std::string describeCollectives() const;
   /// Counts scratch memory that a library was given.
   void addWorkspace(std::size_t bytes) { libraryWorkspace_ += bytes; }
   /// Tells `trace` of every action from now on; null: nobody.
@@ -151,6 +158,9 @@ private:
       traceBytes(slice.bytes());
     return reinterpret_cast<T *>(base_ + slice.offset);
   }
+  /// Whether all ranks are on one device.
+  bool sharesDevice() const { return job_.options().transport == Transport::Loopback; }
+  void requireMemory(int device);
   void awaitFault();
   void awaitCopiesFrom(int place);
   void traceNext(const char *name);
@@ -163,7 +173,7 @@ private:
   Job &job_;
   const Program &program_;
   std::byte *base_ = nullptr;
-  std::size_t peakBytes_ = 0;
+  std::size_t peakBytes_ = 0, freeAtStart_ = 0;
   EventTrace *trace_ = nullptr;
   std::atomic<const char *> action_{"start"};
   std::size_t libraryWorkspace_ = 0;

@@ -228,6 +228,8 @@ public:
 
   std::size_t peakBytes() const override { return c.peakBytes(); }
   std::size_t workspaceBytes() const override { return c.workspaceBytes(); }
+  std::optional<std::size_t> libraryBytes() const override { return c.libraryBytes(); }
+  std::string collectives() const override { return c.describeCollectives(); }
 
 private:
   /// Performs `action`; errors name what was enqueued last.
@@ -251,10 +253,12 @@ private:
     if (found.devices == 0)
       noDevice(found.status);
     const int device = deviceOf(job, found.devices);
+    const char *shown = std::getenv("CUDA_VISIBLE_DEVICES");
     if (device >= found.devices)
-      throw Error(format("got %d GPU(s) on this machine for local rank %d, expected at least %d: "
-                         "one for each rank",
-                         found.devices, device, device + 1),
+      throw Error(format("got %d GPU(s)%s for local rank %d, expected at least %d: one for each rank%s", found.devices,
+                         shown ? format(" by CUDA_VISIBLE_DEVICES=%s", shown).c_str() : " on this machine", device,
+                         device + 1,
+                         shown ? "; show each process the GPUs of all ranks of its machine, or its own one" : ""),
                   kExitNoDevice);
     if (cudaError_t status = cudaSetDevice(device))
       noDevice(status);
@@ -295,6 +299,9 @@ JobOptions jobOptions(const Program &program, const std::string &communicator) {
 }
 
 void requireDevices(const JobOptions &options, int ranks) {
+  // Of the streams of a process those that share a hardware queue wait for one another. CUDA reads this with its first call,
+  // and has 8 queues otherwise; 32 is the most.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
   const bool apart = (ranks > 1 || detectMachines()) && options.transport != Transport::Loopback && !detectLauncher();
   const Found found = apart ? countDevicesApart() : countDevices();
   if (found.devices == 0)

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 
 #ifndef FSDP_DYNAMIC_SHARED
 /// Declares `name`, a pointer to the launch's dynamic shared memory, aligned to 128 bytes.
@@ -23,26 +24,31 @@
 
 namespace fsdp::rt::device {
 
-/// A block may have this much shared memory on sm_90, static and dynamic together. More than
-/// kSharedWithoutLeave, again of both, must be asked for.
-constexpr std::size_t kMaxSharedBytes = 227 * 1024;
+/// More shared memory of a block, static and dynamic together, must be asked for.
 constexpr std::size_t kSharedWithoutLeave = 48 * 1024;
 
 template <class T> __host__ __device__ constexpr T ceilDiv(T a, T b) { return (a + b - 1) / b; }
 
 /// Asks for `sharedBytes` of dynamic shared memory where a block of `kernel` would not get them
 /// unasked. Kernels with static memory alone, nearly all of them, cost no call: nvcc refuses more
-/// than 48 KiB of it.
+/// than 48 KiB of it. The others cost calls when they ask for more than before: a thread stays on one
+/// device, whose limits these are.
 inline cudaError_t allowShared(const void *kernel, std::size_t sharedBytes) {
   if (sharedBytes == 0)
+    return cudaSuccess;
+  static thread_local std::unordered_map<const void *, std::size_t> allowed;
+  std::size_t &most = allowed[kernel];
+  if (sharedBytes <= most)
     return cudaSuccess;
   cudaFuncAttributes attributes;
   if (cudaError_t status = cudaFuncGetAttributes(&attributes, kernel))
     return status;
-  if (attributes.sharedSizeBytes + sharedBytes <= kSharedWithoutLeave)
-    return cudaSuccess;
-  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                              static_cast<int>(sharedBytes));
+  if (attributes.sharedSizeBytes + sharedBytes > kSharedWithoutLeave)
+    if (cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  static_cast<int>(sharedBytes)))
+      return status;
+  most = sharedBytes;
+  return cudaSuccess;
 }
 
 /// Enqueues `kernel(args...)` on `stream`. A grid without blocks is no launch. `sharedBytes` is

@@ -54,12 +54,12 @@ __global__ void __launch_bounds__(kThreads)
          const StepState *state, const T *x, T *y) {
   const std::uint64_t key = keyOf(state->seed, runs.name);
   const std::uint64_t step = static_cast<std::uint64_t>(state->step) + 1;
-  runs.first += runs.microbatch * static_cast<std::uint64_t>(state->microbatch);
+  const auto microbatch = static_cast<std::uint64_t>(state->microbatch); // `runs`, once written, would lie in local memory
   const std::size_t all = runs.runs * runs.groups;
   for (std::size_t d = blockIdx.x * std::size_t(kThreads) + threadIdx.x; d < all;
        d += std::size_t(gridDim.x) * kThreads) {
     const std::size_t run = d / runs.groups;
-    const DropoutRuns::Piece piece = runs.piece(run, d % runs.groups);
+    const DropoutRuns::Piece piece = runs.piece(run, d % runs.groups, microbatch);
     if (piece.begin == piece.end)
       continue;
     const Draw words = draw(key, step, piece.index / 4);

@@ -39,9 +39,9 @@ struct DropoutRuns {
     return r;
   }
 
-  /// Index in the whole of the first element of run `run`.
-  __host__ __device__ std::uint64_t start(std::size_t run) const {
-    std::uint64_t index = first;
+  /// Index in the whole of the first element of run `run` of microbatch `of`, from 0.
+  __host__ __device__ std::uint64_t start(std::size_t run, std::uint64_t of = 0) const {
+    std::uint64_t index = first + microbatch * of;
     for (int e = outer - 1; e >= 0; --e) {
       index += run % extents[e].size * extents[e].stride;
       run /= extents[e].size;
@@ -55,8 +55,8 @@ struct DropoutRuns {
     std::uint64_t index;
   };
   /// What draw number `group` of run `run` makes; may be empty.
-  __host__ __device__ Piece piece(std::size_t run, std::size_t group) const {
-    const std::uint64_t from = start(run), skip = from % 4;
+  __host__ __device__ Piece piece(std::size_t run, std::size_t group, std::uint64_t of = 0) const {
+    const std::uint64_t from = start(run, of), skip = from % 4;
     const std::size_t begin = group == 0 ? 0 : group * 4 - skip, end = group * 4 + 4 - skip;
     return {begin < size ? begin : size, end < size ? end : size, from + begin};
   }

@@ -3,6 +3,7 @@
 #include "Emulation.h"
 
 #include "cuda_bf16.h"
+#include "runtime/device/cuda/KernelLaunch.h"
 
 #include <vector>
 
@@ -285,6 +286,24 @@ TEST_F(Grid, LimitsOfSharedMemory) {
   EXPECT_THAT(refused(nothing, 227 * 1024 + 1, 0), HasSubstr("expected at most 232448"));
   EXPECT_EQ(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 232449),
             cudaErrorInvalidValue);
+}
+
+__global__ void dynamicShared(float *out) { *out = 1; }
+
+// The runtime asks for a kernel's attributes when a launch needs more than those before it.
+TEST_F(Grid, AttributesOfAKernelAreAskedForOnce) {
+  Buffer<float> out(1);
+  const auto asked = [&](std::size_t shared) {
+    const std::uint64_t before = emulator::statistics().attributes;
+    EXPECT_EQ(fsdp::rt::device::launchKernel(dynamicShared, dim3(1), 32, shared, nullptr, out.data), cudaSuccess);
+    return emulator::statistics().attributes - before;
+  };
+  EXPECT_EQ(asked(0), 0u);
+  EXPECT_EQ(asked(1024), 1u);
+  EXPECT_EQ(asked(1024), 0u);
+  EXPECT_EQ(asked(100 * 1024), 1u);
+  EXPECT_EQ(asked(2048), 0u);
+  EXPECT_EQ(asked(100 * 1024), 0u);
 }
 
 __global__ void writeAt(float *p) { *p = 1; }

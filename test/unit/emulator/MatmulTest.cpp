@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -238,6 +239,43 @@ TEST_F(Matmul, RefusesWhatIsNoMatrix) {
   EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}), CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_THAT(cublasLtGetStatusString(CUBLAS_STATUS_INVALID_VALUE),
               testing::HasSubstr("got 600 bytes at 0 of an allocation"));
+}
+
+/// A product of ones and thirds, of `m` rows.
+std::vector<float> thirds(std::int64_t m) {
+  Blas blas;
+  StreamWorkspace scratch;
+  Gemm g;
+  g.m = m, g.n = 2, g.k = 1000;
+  g.a = {1000, 1, {}}, g.b = {2, 1, {}}, g.c = {2, 1, {}};
+  Device<float> a(std::vector<float>(1000 * m, 1.0f / 3)), b(std::vector<float>(2000, 1.0f)), c(std::vector<float>(2 * m));
+  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}), CUBLAS_STATUS_SUCCESS);
+  return c.values();
+}
+
+TEST_F(Matmul, TheOrderOfSumsIsOfTheSizes) {
+  EXPECT_EQ(thirds(1)[0], thirds(2)[0]);
+  emulator::configure("products=split");
+  std::set<float> sums;
+  for (std::int64_t m = 1; m < 8; ++m)
+    sums.insert(thirds(m)[0]);
+  EXPECT_GT(sums.size(), 1u);
+  for (float sum : sums)
+    EXPECT_NEAR(sum, 1000.0f / 3, 1e-2);
+  EXPECT_EQ(thirds(3), thirds(3));
+}
+
+TEST_F(Matmul, SaysWhereThereIsNoAlgorithm) {
+  Blas blas;
+  StreamWorkspace scratch;
+  Gemm g;
+  g.m = g.n = g.k = 4;
+  g.a = g.b = g.c = {4, 1, {}};
+  Device<float> a(16), b(16), c(16);
+  emulator::configure("products=none:" + std::to_string(emulator::statistics().algorithms + 1));
+  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}), CUBLAS_STATUS_NOT_SUPPORTED);
+  EXPECT_STREQ(cublasLtGetStatusString(CUBLAS_STATUS_NOT_SUPPORTED), "no algorithm is known for this problem");
+  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}), CUBLAS_STATUS_SUCCESS);
 }
 
 TEST_F(Matmul, WithoutADevice) {

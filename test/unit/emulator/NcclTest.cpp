@@ -2,6 +2,7 @@
 
 #include "Emulation.h"
 
+#include "NcclComm.h"
 #include "nccl.h"
 
 #include <chrono>
@@ -207,8 +208,33 @@ TEST_F(Nccl, BuffersAndDevicesAreChecked) {
   other.join();
 }
 
+TEST_F(Nccl, ACommunicatorTakesMemoryWhenItIsUsed) {
+  emulator::configure("devices=2,memory=1e9");
+  onRanks(2, [](int, ncclComm_t comm, cudaStream_t stream) {
+    std::size_t before = 0, after = 0, total = 0;
+    Buffer<float> x(1);
+    OK(cudaMemGetInfo(&before, &total));
+    ASSERT_EQ(ncclAllReduce(x.data, x.data, 1, ncclFloat, ncclSum, comm, stream), ncclSuccess);
+    OK(cudaStreamSynchronize(stream));
+    OK(cudaMemGetInfo(&after, &total));
+    EXPECT_EQ(before - after, std::size_t(300) << 20);
+    ncclComm_t parts[3];
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_EQ(ncclCommSplit(comm, 0, 0, &parts[i], nullptr), ncclSuccess);
+      EXPECT_EQ(ncclAllReduce(x.data, x.data, 1, ncclFloat, ncclSum, parts[i], stream),
+                i < 2 ? ncclSuccess : ncclUnhandledCudaError);
+    }
+    EXPECT_THAT(ncclGetLastError(comm), HasSubstr("a communicator takes 314572800 bytes of device"));
+    OK(cudaStreamSynchronize(stream));
+    for (ncclComm_t part : parts)
+      ncclCommDestroy(part);
+    OK(cudaMemGetInfo(&before, &total));
+    EXPECT_EQ(before, after);
+  });
+}
+
 //===----------------------------------------------------------------------===//
-// How calls behave, by NCCL 2.28.9's sources
+// How calls behave, by NCCL's sources (2.28.9 unless said otherwise)
 //===----------------------------------------------------------------------===//
 
 /// As onRanks, with communicators that are blocking or not; whoever `body` aborts is not destroyed.
@@ -344,6 +370,126 @@ TEST_F(Nccl, WhatWasFreedIsNotUsed) {
     EXPECT_EQ(ncclAllReduce(x.data, x.data, 1, ncclFloat, ncclSum, comm, nullptr), ncclInvalidArgument);
   });
   EXPECT_THAT(emulator::failure(), HasSubstr("ncclAllReduce uses a communicator that was freed"));
+}
+
+struct CopyEngines {
+  int version, policy;
+  bool source, target; ///< in a window
+  const char *failure;
+};
+
+TEST_F(Nccl, CopyEnginesGatherBetweenWindows) {
+  for (const CopyEngines &c : {CopyEngines{22809, NCCL_CTA_POLICY_ZERO, true, true, ""},
+                               CopyEngines{22907, NCCL_CTA_POLICY_ZERO, true, true, "copy engines of NCCL 22907 hangs"},
+                               CopyEngines{23101, NCCL_CTA_POLICY_ZERO, false, true, "copy engines of NCCL 23101 hangs"},
+                               CopyEngines{23101, NCCL_CTA_POLICY_ZERO, true, false, ""},
+                               CopyEngines{23101, NCCL_CTA_POLICY_DEFAULT, true, true, ""},
+                               CopyEngines{23102, NCCL_CTA_POLICY_ZERO, true, true, ""}}) {
+    emulator::reset();
+    emulator::configure("devices=2");
+    emulator::settings().nccl = c.version;
+    onRanks(2, /*blocking=*/true, [=](int r, ncclComm_t world) {
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.CTAPolicy = c.policy;
+      ncclComm_t comm = nullptr;
+      Window window;
+      Buffer<float> other(3);
+      ASSERT_EQ(ncclCommSplit(world, 0, r, &comm, &config), ncclSuccess);
+      ASSERT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, NCCL_WIN_COLL_SYMMETRIC), ncclSuccess);
+      float *inside = static_cast<float *>(window.memory);
+      (void)ncclAllGather(c.source ? inside + 8 : other.data, c.target ? inside : other.data + 1, 1, ncclFloat, comm,
+                          nullptr);
+      (void)cudaStreamSynchronize(nullptr);
+      (void)ncclCommDestroy(comm);
+      (void)ncclCommDestroy(world);
+    });
+    EXPECT_THAT(emulator::failure(), HasSubstr(c.failure)) << c.version;
+    EXPECT_EQ(emulator::failure().empty(), !*c.failure) << c.version;
+  }
+}
+
+TEST_F(Nccl, CopyEnginesRaceAtSomeSizes) {
+  for (int ranks : {9, 16, 17, 25, 32, 41}) {
+    EXPECT_THAT(emulator::copyEngineFault(22809, ranks), HasSubstr("races")) << ranks;
+    EXPECT_EQ(emulator::copyEngineFault(23003, ranks), "") << ranks;
+  }
+  for (int ranks : {2, 3, 8, 18, 24, 34, 40})
+    EXPECT_EQ(emulator::copyEngineFault(22809, ranks), "") << ranks;
+}
+
+TEST_F(Nccl, AbortEndsNoCopyEngines) {
+  emulator::configure("devices=2,deferred,deadlock=100");
+  std::atomic<int> copied{0};
+  onRanks(2, /*blocking=*/true, [&](int r, ncclComm_t world) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(ncclCommSplit(world, 0, r, &comm, &config), ncclSuccess);
+    Window window;
+    ASSERT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, NCCL_WIN_COLL_SYMMETRIC), ncclSuccess);
+    float *inside = static_cast<float *>(window.memory);
+    std::thread late;
+    if (r) // comes at last
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_EQ(copied, r);
+    ASSERT_EQ(ncclAllGather(inside + 8, inside, 1, ncclFloat, comm, nullptr), ncclSuccess);
+    ++copied;
+    if (r == 0)
+      late = std::thread([&] {
+        EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+        EXPECT_EQ(copied, 2); // it waited
+      });
+    (void)cudaStreamSynchronize(nullptr);
+    if (r == 0)
+      late.join();
+  });
+}
+
+TEST_F(Nccl, InAGroupAbortEndsACallAndFreesLater) {
+  emulator::configure("devices=2,deadlock=100");
+  onRanks(2, /*blocking=*/true, [](int r, ncclComm_t comm) {
+    if (r)
+      return; // does not come
+    Window window;
+    std::thread other([&] {
+      (void)cudaSetDevice(0);
+      EXPECT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, NCCL_WIN_COLL_SYMMETRIC),
+                ncclSystemError);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ncclGroupStart();
+    EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+    other.join();
+    ncclGroupEnd();
+  });
+  EXPECT_EQ(emulator::failure(), "");
+}
+
+// A chain of two ranks, which receives, sums and sends: the sum of rank 1 is launched behind its receive.
+TEST_F(Nccl, OldDriversRunOneKernelAfterTheOther) {
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
+  for (int driver : {12020, 12030}) {
+    emulator::reset();
+    emulator::configure("devices=2,deferred,deadlock=0.3,queues=1,driver=" + std::to_string(driver));
+    onRanks(2, /*blocking=*/true, [](int r, ncclComm_t comm) {
+      Buffer<float> x(1), y(1);
+      ncclComm_t sums = nullptr;
+      cudaStream_t first = nullptr, second = nullptr;
+      OK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
+      OK(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
+      ASSERT_EQ(ncclCommSplit(comm, 0, r, &sums, nullptr), ncclSuccess);
+      if (r == 1)
+        (void)ncclRecv(x.data, 1, ncclFloat, 0, comm, first);
+      (void)ncclAllReduce(y.data, y.data, 1, ncclFloat, ncclSum, sums, second);
+      if (r == 0)
+        (void)ncclSend(x.data, 1, ncclFloat, 1, comm, first);
+      (void)cudaDeviceSynchronize();
+      (void)ncclCommDestroy(sums);
+      (void)ncclCommDestroy(comm);
+    });
+    EXPECT_EQ(emulator::failure().empty(), driver >= 12030) << emulator::failure();
+  }
+  unsetenv("NCCL_LAUNCH_ORDER_IMPLICIT");
 }
 
 TEST_F(Nccl, SeveralAreAbortedInOneGroup) {

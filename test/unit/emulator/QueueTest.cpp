@@ -1,6 +1,7 @@
 //===- QueueTest.cpp - streams, events and copies under the emulator ---------------===//
 
 #include "Emulation.h"
+#include "Queue.h"
 
 #include <set>
 #include <thread>
@@ -47,6 +48,27 @@ TEST_F(Queue, AMissingWaitShowsWhenDeferred) {
   }
   EXPECT_EQ(with, std::set<int>{42});
   EXPECT_EQ(without, (std::set<int>{0, 42})); // memory starts as -1
+}
+
+// A stream that waits is in the way of another one that shares its queue, and of no stream of another queue.
+TEST_F(Queue, StreamsShareHardwareQueues) {
+  for (int queues : {1, 2}) {
+    emulator::reset();
+    emulator::configure("deferred,deadlock=0.3,queues=" + std::to_string(queues));
+    Buffer<int> x(1);
+    cudaStream_t first, second;
+    cudaEvent_t never, event;
+    OK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
+    OK(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
+    OK(cudaEventCreateWithFlags(&never, cudaEventDisableTiming));
+    OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    never->recorded = std::make_shared<emulator::Point>();
+    OK(cudaStreamWaitEvent(first, never));
+    OK(launch(set, dim3(1), dim3(1), 0, second, x.data, 41));
+    EXPECT_EQ(cudaStreamSynchronize(second) == cudaSuccess, queues == 2);
+    EXPECT_EQ(emulator::failure().empty(), queues == 2) << emulator::failure();
+    emulator::complete(never->recorded);
+  }
 }
 
 /// What a stream finds of a number that was copied out of pageable memory.

@@ -3,8 +3,8 @@
 //   cuda-ranks MESH MODE nccl|loopback     MESH as in "fsdp=2,tensor=3"
 //
 // Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
-// between threads only). Modes other than `conformance` and `steps` plant a fault, most in rank 1;
-// `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
+// between threads only). Modes other than `conformance` and `steps` plant a fault, most in rank 1; with `even-` before
+// them, a unit is cut evenly, so that it is gathered from and to the arena itself; `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
 //
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
@@ -220,8 +220,8 @@ struct Unit {
   ShardLayout tile;
 };
 
-Unit unitOf(const Mesh &mesh) {
-  const std::size_t total = 10007, ranks = mesh.size(), local = (total + ranks - 1) / ranks;
+Unit unitOf(const Mesh &mesh, bool even) {
+  const std::size_t total = even ? mesh.size() * 1024 : 10007, ranks = mesh.size(), local = (total + ranks - 1) / ranks;
   return {{0, local},         {65536, total}, {2 * 65536, total},
           {3 * 65536, local}, {4 * 65536, 1}, {1, local, 1, total}};
 }
@@ -250,8 +250,8 @@ void step(Context &c, const Unit &u, bool fault) {
         cudaMemcpyAsync(c.output(0), c.in(u.norm), 4, cudaMemcpyDeviceToHost, c.stream(kGather)));
 }
 
-int steps(Job &job, Context &c, const std::string &mode) {
-  const Unit u = unitOf(job.mesh());
+int steps(Job &job, Context &c, const std::string &mode, bool even) {
+  const Unit u = unitOf(job.mesh(), even);
   const auto me = static_cast<std::size_t>(c.rankIn(0)), ranks = static_cast<std::size_t>(c.sizeOf(0));
   std::vector<float> values(u.piece.count, -1); // padding that must not arrive anywhere
   for (std::size_t i = 0; i < u.tile.held(me); ++i)
@@ -387,7 +387,9 @@ int stageBehind(Context &c, const Program &program) {
   return 0;
 }
 
-int body(Job &job, const Program &program, const std::string &mode) {
+int body(Job &job, const Program &program, const std::string &asked) {
+  const bool even = asked.rfind("even-", 0) == 0;
+  const std::string mode = even ? asked.substr(5) : asked;
   if (cudaError_t status =
           cudaSetDevice(job.options().transport == Transport::Nccl ? job.rank() : 0))
     throw Error(cudaGetErrorString(status));
@@ -398,10 +400,23 @@ int body(Job &job, const Program &program, const std::string &mode) {
   Context c(job, program);
   if (mode == "inputs" || mode == "pin")
     return stage(c, program, mode);
+  if (mode == "describe") {
+    if (job.rank() == 0)
+      std::printf("%s\n", c.describeCollectives().c_str());
+    c.world().barrier();
+    return 0;
+  }
+  if (mode == "memory") {
+    steps(job, c, "steps", even);
+    if (job.rank() == 0)
+      std::printf("libraries: %zu MiB\n", c.libraryBytes().value_or(0) >> 20);
+    c.world().barrier();
+    return 0;
+  }
   if (mode == "behind")
     return stageBehind(c, program);
   if (mode != "conformance")
-    return steps(job, c, mode);
+    return steps(job, c, mode, even);
   DeviceJob device(job, c);
   const std::size_t compared = runConformance(device);
   c.world().barrier();

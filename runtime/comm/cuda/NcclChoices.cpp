@@ -1,0 +1,112 @@
+#include "runtime/comm/cuda/NcclChoices.h"
+#include "runtime/Error.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <unistd.h>
+
+namespace fsdp::rt {
+
+namespace {
+
+/// What changes how all-gathers are made, whatever this program asks for.
+constexpr const char *kOverriding[] = {"NCCL_CTA_POLICY",  "NCCL_WIN_ENABLE",  "NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE",
+                                       "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL",   "NCCL_CONF_FILE"};
+
+std::optional<bool> flag(const char *name, Variables variables) {
+  const char *value = variables(name);
+  if (!value || !*value)
+    return std::nullopt;
+  if (std::strcmp(value, "0") != 0 && std::strcmp(value, "1") != 0)
+    throw Error(format("environment variable '%s' got '%s', expected 0 or 1", name, value), kExitBadCommandLine);
+  return *value == '1';
+}
+
+} // namespace
+
+NcclChoices NcclChoices::from(Variables variables) {
+  NcclChoices choices;
+  choices.always = flag("FSDP_NCCL_ALWAYS", variables).value_or(false);
+  choices.window = flag("FSDP_NCCL_WINDOW", variables).value_or(true);
+  choices.copyEngines = flag("FSDP_NCCL_COPY_ENGINES", variables);
+  return choices;
+}
+
+const char *whyNoCopyEngines(int version, int ranks, int nodes) {
+  if (version < 22800)
+    return "NCCL has none before 2.28";
+  if (nodes > 1 && version >= 23007) // before, NCCL has none between them unless NVLink joins them
+    return "several nodes: NCCL 2.30.7 and later send through the CPU";
+  if (ranks == 2 && version >= 22907 && version < 23102)
+    return "2 ranks: NCCL 2.29.7 to 2.31.1 may hang";
+  // In place a rank copies to the others only, else to itself too.
+  for (int copies : {ranks - 1, ranks})
+    if (version < 23003 && copies > 8 && (copies + 7) / 8 % 2 == 0)
+      return "NCCL before 2.30.3 races at this number of ranks";
+  return nullptr;
+}
+
+void requireLaunchOrder(int driver, int runtime, int ranks) {
+  if (driver >= 12030 && runtime >= 12030)
+    return;
+  throw Error(format("got a driver of CUDA %d.%d and a runtime of CUDA %d.%d for %d ranks, expected 12.3 or later: NCCL cannot "
+                     "order the kernels of its communicators there, and ranks would wait for one another; update the driver or "
+                     "the toolkit",
+                     driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, ranks),
+              kExitNoDevice)
+      .byAll();
+}
+
+std::string describeGathers(int version, const NcclChoices &choices, const std::vector<GatherGroup> &groups,
+                            Variables variables) {
+  std::string without;
+  std::size_t several = 0, refused = 0;
+  for (const GatherGroup &group : groups) {
+    if (group.ranks < 2)
+      continue;
+    ++several;
+    const char *why = choices.copyEngines ? nullptr : whyNoCopyEngines(version, group.ranks, group.nodes);
+    if (!why)
+      continue;
+    ++refused;
+    without += format("%s'%s' (%s)", without.empty() ? "" : ", ", group.name.c_str(), why);
+  }
+  if (!several)
+    return "";
+  std::string text;
+  if (!choices.window)
+    text = "all-gathers by kernels (FSDP_NCCL_WINDOW=0)";
+  else if (choices.copyEngines && !*choices.copyEngines)
+    text = "all-gathers by kernels (FSDP_NCCL_COPY_ENGINES=0)";
+  else if (refused == several)
+    text = "all-gathers by kernels over " + without;
+  else if (refused)
+    text = "all-gathers by copy engines, by kernels over " + without;
+  else
+    text = choices.copyEngines ? "all-gathers by copy engines (FSDP_NCCL_COPY_ENGINES=1)" : "all-gathers by copy engines";
+  const char *separator = "; set: ";
+  for (const char *name : kOverriding)
+    if (const char *value = variables(name)) {
+      text += format("%s%s=%s", separator, name, value);
+      separator = ", ";
+    }
+  return text;
+}
+
+std::uint64_t nodeKey(const char *hostId, const std::string &host, const std::string &boot) {
+  std::uint64_t hash = 0xcbf29ce484222325; // FNV-1a
+  for (char c : hostId ? std::string(hostId) : host + boot)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+std::uint64_t nodeKeyOfThisHost() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return nodeKey(std::getenv("NCCL_HOSTID"), host, boot);
+}
+
+} // namespace fsdp::rt
