@@ -193,6 +193,10 @@ FAULTY(int, fallocate, (int file, int mode, off_t from, off_t bytes), (file, mod
 FAULTY(ssize_t, write, (int file, const void *data, size_t bytes), (file, data, bytes), PathOf(file).text, -1)
 FAULTY(ssize_t, pwrite, (int file, const void *data, size_t bytes, off_t at), (file, data, bytes, at), PathOf(file).text, -1)
 FAULTY(ssize_t, read, (int file, void *data, size_t bytes), (file, data, bytes), PathOf(file).text, -1)
+// What programs call in their place that are compiled with _FORTIFY_SOURCE.
+ssize_t __read_chk(int file, void *data, size_t bytes, size_t) { return read(file, data, bytes); }
+int __open_2(const char *path, int flags) { return open(path, flags); }
+int __open64_2(const char *path, int flags) { return open64(path, flags); }
 FAULTY(int, flock, (int file, int how) noexcept, (file, how), PathOf(file).text, -1)
 FAULTY(void *, mmap, (void *at, size_t bytes, int protection, int flags, int file, off_t from) noexcept, (at, bytes, protection, flags, file, from),
        file < 0 ? "" : PathOf(file).text, reinterpret_cast<void *>(-1))
