@@ -95,6 +95,7 @@ public:
       return convert<bool>(from, count, to);
     }
   }
+  void requireWhole() const override {}
 
 private:
   template <class T> static void convert(const double *from, std::size_t count, void *to) {

@@ -86,13 +86,13 @@ TEST(NcclChoices, AreDescribed) {
 
 TEST(NcclChoices, StandInTheFirstLines) {
   Program program{};
-  program.name = "m", program.options = "";
+  program.name = "m", program.options = program.compilation = program.modelDigest = "";
   const Options options;
-  RunHeader header{program, options, 3, "fsdp=8", "NCCL 2.28.9", "all-gathers by copy engines"};
+  RunHeader header{program, options, 3, "fsdp=8", "NCCL 2.28.9", "all-gathers by copy engines", {}};
   EXPECT_NE(header.text().find("  NCCL 2.28.9\nall-gathers by copy engines\n"), std::string::npos) << header.text();
-  EXPECT_NE(header.json().find("\"collectives\":\"all-gathers by copy engines\""), std::string::npos) << header.json();
+  EXPECT_NE(header.line().find("\"collectives\":\"all-gathers by copy engines\""), std::string::npos) << header.line();
   header.collectives = "";
-  EXPECT_EQ(header.json().find("collectives"), std::string::npos);
+  EXPECT_EQ(header.line().find("collectives"), std::string::npos);
 }
 
 TEST(NcclChoices, NodesAreCountedAsNcclDoes) {
