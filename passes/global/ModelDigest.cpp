@@ -20,7 +20,7 @@ static constexpr int64_t kVersion = 1;
 /// What the sharding rule of an op says without names.
 static constexpr llvm::StringLiteral kSpelled[] = {"notation", "along", "sizes"};
 /// Constants made of more sizes than this are compared as they are.
-static constexpr size_t kMostSizes = 12;
+static constexpr size_t kMaxSizes = 12;
 
 namespace {
 
@@ -169,7 +169,7 @@ SmallVector<unsigned> Digester::summedSizes(Value value) const {
 /// which is the data's. Empty for another.
 std::string Digester::ofData(double constant, Value scaled) const {
   SmallVector<unsigned> summed = summedSizes(scaled);
-  if (summed.size() > kMostSizes || !(constant > 0))
+  if (summed.size() > kMaxSizes || !(constant > 0))
     return "";
   for (unsigned chosen = 1; chosen < 1u << summed.size(); ++chosen) {
     double product = 1;

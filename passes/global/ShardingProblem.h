@@ -36,7 +36,7 @@ public:
   /// With `subAxes`, dimensions may be split over parts of axes; getCuts says which. The functions below expect that it
   /// is none.
   ///
-  /// A constraint speaks of ranks: where one, as it stands, would keep the axis of microbatches from samples, that axis is
+  /// A constraint speaks of ranks: where one would keep the axis of microbatches from samples, that axis is
   /// propagated by itself, as if there were no constraint, and is then the last one of the dimensions that it reaches.
   void solve(bool subAxes);
   /// Where the solution cuts axes of the mesh, each cut once, in the order of the ops.

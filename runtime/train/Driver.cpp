@@ -52,7 +52,7 @@ struct Sources {
 };
 
 /// Seconds in which a folder of checkpoints answers a process that restarts.
-constexpr double kPatience = 30;
+constexpr double kFolderTimeout = 30;
 
 /// What is written; open, where that is needed, before there are ranks.
 struct Outputs {
@@ -555,7 +555,7 @@ int runTraining(Plans plans, int argc, char **argv) {
       if (options.maxRestarts && (!several || several->rank == 0))
         runStart.lock(options.save);
       if (options.restarts) {
-        requireAnswer(options.save, silenceLimit(options.timeout.value_or(kPatience)));
+        requireAnswer(options.save, silenceLimit(options.timeout.value_or(kFolderTimeout)));
         sources.checkpoints = runStart.hasOpened() ? runStart.candidates(options.save, sources.checkpoints) : findCheckpoints(plan, options);
       }
       JobOptions job = target::jobOptions(plan, options.communicator);

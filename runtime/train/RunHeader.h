@@ -21,7 +21,7 @@ struct RunHeader {
   std::string libraries; ///< "oneDNN 2.6.3"
   std::string collectives; ///< how they are made, or ""
   RunContents contents;  ///< of the files it reads; may be empty
-  /// The checkpoint that it goes on from, and its folder; step 0: it begins.
+  /// The checkpoint that it continues from, and its folder; step 0: it begins.
   CheckpointManifest from = {};
   std::string folder = {};
 

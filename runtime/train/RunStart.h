@@ -2,7 +2,7 @@
 //
 // A restart may come at any moment. Until the run has opened its files, it has changed nothing but names: the next
 // attempt does what the first one did. From then on the folder of --save has no checkpoint of a later step than the
-// run's first but those that it has saved, and the log is its own: the next attempt goes on from these, or from what
+// run's first but those that it has saved, and the log is its own: the next attempt continues from these, or from what
 // the run began with, and from nothing else that happens to be there.
 //
 //===----------------------------------------------------------------------===//
@@ -30,7 +30,7 @@ public:
 
   // On the ranks.
 
-  /// The attempt goes on from candidate `index` of its list, a checkpoint of `step`; -1 and 0: from none. Every rank says
+  /// The attempt continues from candidate `index` of its list, a checkpoint of `step`; -1 and 0: from none. Every rank says
   /// so before rank 0 opens files. Nothing where an attempt before has opened them.
   void begin(int index, std::int64_t step);
   /// Rank 0: checkpoints of later steps are set aside, and the log, if there is one, is open.
@@ -48,7 +48,7 @@ public:
   /// what it began with, one of `candidates`, those of the attempt before.
   std::vector<SavedStep> candidates(const std::string &root, const std::vector<SavedStep> &candidates);
   /// Locks the folder of --save, where it is there, so that between attempts no other run takes it. Where another run
-  /// has: nothing, as rank 0 says so.
+  /// has: nothing, as rank 0 prints it.
   void lock(const std::string &root);
   /// Whether the folder is locked here, for the ranks too.
   bool holdsLock() const { return bool(rootLock); }

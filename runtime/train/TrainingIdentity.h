@@ -13,7 +13,7 @@ namespace fsdp::rt {
 /// every rank. Paths are not compared: a machine may have its copy anywhere. Contents are digests
 /// of data files and of weights tensor by tensor, sampled where they are large (sampledDigest). Of
 /// `--export` and `--trace` it counts whether they are given, as all ranks take part; `--log` is
-/// rank 0's alone. `resumed` says which checkpoint training goes on from.
+/// rank 0's alone. `resumed` says which checkpoint training continues from.
 RunIdentity identityOfTraining(const Program &program, const Options &options, std::int64_t steps,
                                const RunContents &contents, const std::string &resumed);
 
