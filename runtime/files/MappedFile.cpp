@@ -23,7 +23,7 @@ namespace {
 std::mutex mutex;
 MappedFile *mapped = nullptr;
 struct sigaction before;
-std::function<void(const Error &)> lostPage;
+LostPageHandler *handlers = nullptr; ///< the latest first
 
 const char *kindOf(mode_t mode) {
   return S_ISFIFO(mode)   ? "FIFO"
@@ -65,8 +65,8 @@ void onBusError(int number, siginfo_t *info, void *) {
     throw Error("'" + file->path() + "': the system cannot read it any more: an error of the disk or of the file server");
   } catch (const Error &error) {
     status = error.status();
-    if (lostPage)
-      lostPage(error);
+    if (LostPageHandler *handler = LostPageHandler::latest())
+      handler->handle(error);
     else
       std::fprintf(stderr, "error: %s\n", error.what());
   }
@@ -84,7 +84,24 @@ void handleBusErrors() {
 
 } // namespace
 
-void handleLostPages(std::function<void(const Error &)> handler) { lostPage = std::move(handler); }
+LostPageHandler::LostPageHandler(std::function<void(const Error &)> handle) : handle(std::move(handle)) {
+  std::lock_guard<std::mutex> guard(mutex);
+  next = handlers;
+  handlers = this;
+}
+
+LostPageHandler::~LostPageHandler() {
+  std::lock_guard<std::mutex> guard(mutex);
+  LostPageHandler **link = &handlers;
+  while (*link != this)
+    link = &(*link)->next;
+  *link = next;
+}
+
+LostPageHandler *LostPageHandler::latest() {
+  std::lock_guard<std::mutex> guard(mutex);
+  return handlers;
+}
 
 MappedFile::MappedFile(std::string path) : name(std::move(path)) {
   // Without O_NONBLOCK, opening a FIFO waits for a writer, perhaps for ever.

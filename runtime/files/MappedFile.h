@@ -21,7 +21,7 @@ public:
 
 /// A regular file, mapped for reading. Throws an Error that names it if it cannot be opened: an UnreadableFile, unless
 /// there is none, or something else. Where a page of it cannot be read later (SIGBUS), because the file was cut or the
-/// disk fails, the process ends: see handleLostPages.
+/// disk fails, the process ends: see LostPageHandler.
 class MappedFile {
 public:
   explicit MappedFile(std::string path);
@@ -47,10 +47,25 @@ private:
   MappedFile *next = nullptr, *previous = nullptr; ///< of all that are mapped
 };
 
-/// What happens where a page of a mapped file cannot be read, before the process ends with the error's status. Without a
-/// handler the error is printed. It runs on the thread that reads, in a signal handler: that thread was between two
-/// instructions of its own and holds no lock of the system's.
-void handleLostPages(std::function<void(const Error &)> handler);
+/// What happens, while this object lives, where a page of a mapped file cannot be read, before the process ends with the
+/// error's status. Without a handler the error is printed; of several the latest is called, as in tests whose ranks are
+/// threads. It runs on the thread that reads, in a signal handler: that thread was between two instructions of its own and
+/// holds no lock of the system's.
+class LostPageHandler {
+public:
+  explicit LostPageHandler(std::function<void(const Error &)> handle);
+  ~LostPageHandler();
+  LostPageHandler(const LostPageHandler &) = delete;
+  LostPageHandler &operator=(const LostPageHandler &) = delete;
+
+  /// Null where there is none.
+  static LostPageHandler *latest();
+
+  const std::function<void(const Error &)> handle;
+
+private:
+  LostPageHandler *next;
+};
 
 } // namespace fsdp::rt
 

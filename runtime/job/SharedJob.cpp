@@ -57,17 +57,6 @@ int runRank(Job &job, SharedSegment &segment, int recordIndex, SupervisionMode c
   return runRank(job, segment, recordIndex, supervision, body);
 }
 
-namespace {
-
-/// Says which file it was where a page of one cannot be read; this process is the rank.
-class LostPages {
-public:
-  explicit LostPages(std::function<void(const Error &)> handler) { handleLostPages(std::move(handler)); }
-  ~LostPages() { handleLostPages(nullptr); }
-};
-
-} // namespace
-
 int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision &asked,
             const std::function<int(Job &)> &body) {
   Supervision supervision = asked;
@@ -81,7 +70,7 @@ int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision
   record.pid = static_cast<int>(getpid());
   record.heartbeat = now();
   record.state = RankRecord::Running;
-  std::optional<LostPages> lostPages;
+  std::optional<LostPageHandler> lostPages;
   if (job.options().transport != Transport::Loopback) // whose ranks are one process
     lostPages.emplace([&](const Error &error) {
       failure.raise(error.at(job.rank(), ""));

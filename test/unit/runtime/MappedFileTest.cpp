@@ -63,7 +63,7 @@ TEST_F(MappedFileTest, APageThatTheDiskDoesNotGiveEndsTheProcessByName) {
   EXPECT_EXIT(
       {
         const MappedFile mapped(file.path);
-        handleLostPages([](const Error &error) { std::fprintf(stderr, "handled: %s\n", error.what()); });
+        const LostPageHandler handler([](const Error &error) { std::fprintf(stderr, "handled: %s\n", error.what()); });
         losePage(mapped.data() + 3 * 4096 - 1);
         _exit(0);
       },
