@@ -54,7 +54,7 @@ struct TiedGradient {
   std::string unit;
   int64_t reductions = 0; ///< of the storage in a run of the segment that has most of them
   int64_t doubled = 0;    ///< bytes that come to a rank in a training step by all of these but the first
-  int64_t memory = 0;     ///< the gradients as a whole: what `once` keeps from the first use to the last, at most
+  int64_t memory = 0;     ///< the gradients as a whole: what `once` keeps from the first use to the last
 };
 
 /// Memory in bytes per rank, the maximum over roles, read off a scheduled module.

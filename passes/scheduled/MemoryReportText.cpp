@@ -305,7 +305,7 @@ void MemoryReport::print(llvm::raw_ostream &os) const {
       continue;
     for (const TiedGradient &tied : tiedGradients)
       os << llvm::formatv("  {0,16} {1,10}  of these because unit {2} is reduced {3} times\n"
-                          "  {4,16} {5,10}  more memory, at most, with --tied-gradients=once\n",
+                          "  {4,16} {5,10}  of gradients, whole in backward, with --tied-gradients=once\n",
                           group(tied.doubled), shorten(tied.doubled), tied.unit, tied.reductions, group(tied.memory),
                           shorten(tied.memory));
   }

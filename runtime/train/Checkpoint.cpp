@@ -198,10 +198,10 @@ void CheckpointSaver::createRoot() {
     root.create();
 }
 
-std::vector<std::string> CheckpointSaver::open(std::int64_t step) {
+std::vector<std::string> CheckpointSaver::open(std::optional<std::int64_t> after) {
   std::vector<std::string> renamed;
   if (device.rank() == 0)
-    renamed = root.setAside(step);
+    renamed = root.setAside(after);
   if (settings.behind) { // now, as a step should not wait for memory
     std::size_t count = 0;
     for (const ShardShare &share : shares)

@@ -59,9 +59,9 @@ public:
 
   /// Creates the folder of the checkpoints if it is not there.
   void createRoot();
-  /// Before the first step, `step` being finished: renames checkpoints of later steps in the root, which is there;
-  /// returns their new names on rank 0.
-  std::vector<std::string> open(std::int64_t step);
+  /// Before the first step: renames checkpoints in the root, which is there, that are not of this run, and returns their new names on
+  /// rank 0. `after` as in CheckpointRoot::setAside.
+  std::vector<std::string> open(std::optional<std::int64_t> after);
   /// Saves what the device holds, nothing being under way on it. Without `behind` returns when the
   /// checkpoint is complete; else when the device's memory may change, having waited for the save before.
   /// Errors: a save that failed, unless that is to warn.

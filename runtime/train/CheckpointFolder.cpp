@@ -110,18 +110,18 @@ void CheckpointRoot::create() {
     require(system.syncFolder(rt::folderOf(path)), "create the folder", path);
 }
 
-std::vector<std::string> CheckpointRoot::setAside(std::int64_t step) {
+std::vector<std::string> CheckpointRoot::setAside(std::optional<std::int64_t> after) {
   std::vector<std::string> renamed;
-  for (const SavedStep &later : saved()) {
-    if (later.step <= step)
+  for (const SavedStep &other : saved()) {
+    if (after && other.step <= *after)
       continue;
     const std::vector<std::string> names = namesIn(path);
-    const std::string own = later.folder.substr(later.folder.rfind('/') + 1);
+    const std::string own = other.folder.substr(other.folder.rfind('/') + 1);
     int number = 1;
     while (contains(names, own + "." + std::to_string(number)))
       ++number;
-    renamed.push_back(later.folder + "." + std::to_string(number));
-    require(system.rename(later.folder, renamed.back()), "rename", later.folder);
+    renamed.push_back(other.folder + "." + std::to_string(number));
+    require(system.rename(other.folder, renamed.back()), "rename", other.folder);
   }
   if (!renamed.empty())
     require(system.syncFolder(path), "rename checkpoints in", path);

@@ -55,9 +55,9 @@ public:
   std::vector<SavedStep> saved() const;
   /// Creates the root if it is not there; the folder around it must exist.
   void create();
-  /// Renames checkpoints of steps after `step`, which are not of the run that begins there, to
-  /// "step-00000100.1" or the first number that is free. Returns the new names.
-  std::vector<std::string> setAside(std::int64_t step);
+  /// Renames checkpoints that are not of the run that begins to "step-00000100.1" or the first number that is free: those of
+  /// steps after `after`, where it begins with the checkpoint of that step in this root, else all. Returns the new names.
+  std::vector<std::string> setAside(std::optional<std::int64_t> after);
 
   /// [Note: commit]
   void begin(std::int64_t step, const CheckpointLayout &layout);

@@ -348,6 +348,9 @@ private:
     runStart.noteOpened(log->identity());
     if (!log->kept().empty())
       std::printf("kept the existing log as '%s'\n", log->kept().c_str());
+    if (log->dropped())
+      std::printf("dropped %lld steps after step %lld from the log '%s'\n", static_cast<long long>(log->dropped()), static_cast<long long>(first),
+                  outputs.log.name().c_str());
     if (log->lastStep() && *log->lastStep() < first)
       std::fprintf(stderr, "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
                    program.name, outputs.log.name().c_str(), static_cast<long long>(first));

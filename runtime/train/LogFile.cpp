@@ -118,13 +118,18 @@ void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentit
 bool LogFile::goOn(const std::string &file, std::int64_t after) {
   std::ifstream in(file, std::ios::binary);
   std::int64_t end = 0;
+  bool isLater = false;
   for (std::string line; std::getline(in, line) && !in.eof();) {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     const bool isStep = json.is_object() && json.contains("step") && json["step"].is_number_integer();
-    if (!isStep && !(json.is_object() && (json.contains("run") || json.contains("restart"))))
-      break;
-    if (isStep && json["step"].get<std::int64_t>() > after)
-      break;
+    if (!isStep && !(json.is_object() && (json.contains("run") || json.contains("restart")))) {
+      last.reset(), droppedSteps = 0; // something else than a log
+      return false;
+    }
+    isLater |= isStep && json["step"].get<std::int64_t>() > after;
+    droppedSteps += isLater && isStep;
+    if (isLater)
+      continue;
     if (isStep)
       last = json["step"].get<std::int64_t>();
     end += static_cast<std::int64_t>(line.size()) + 1;

@@ -22,12 +22,14 @@ public:
   /// number that is free and none of `others`, which this run will write. The file is locked until
   /// the process ends. Errors: another run has it locked; it cannot be created or renamed.
   /// `after`: a log that is there already goes on instead, behind the line of that step; lines of later
-  /// steps, and a last one that is cut off, are dropped. What does not begin as a log is renamed as above.
+  /// steps, and a last one that is cut off, are dropped. A file with anything else than lines of a log is renamed as above.
   explicit LogFile(const OutputPath &path, const std::vector<FileIdentity> &others = {},
                    std::optional<std::int64_t> after = std::nullopt);
 
   /// The new name of the log that was there before, or empty.
   const std::string &kept() const { return keptAs; }
+  /// The number of steps that were dropped from the log that goes on.
+  std::int64_t dropped() const { return droppedSteps; }
   /// The last step of the log that goes on, or nothing where it begins.
   std::optional<std::int64_t> lastStep() const { return last; }
   /// That of the open file.
@@ -56,6 +58,7 @@ private:
   std::optional<std::int64_t> last;
   Descriptor descriptor;
   bool regular = false;
+  std::int64_t droppedSteps = 0;
   std::int64_t bytes = 0;    ///< of whole lines
   std::int64_t lostFrom = 0; ///< the first step that is not in it; 0: none
   int lostBy = 0;

@@ -256,6 +256,15 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
                  static_cast<long long>(from.datasetSamples));
 }
 
+/// Whether the run continues from a checkpoint that --save's folder holds under the name of its step: then those of earlier
+/// steps there are of the same course.
+bool RunCheckpoints::beganInRoot() const {
+  struct stat own, inRoot;
+  const std::string name = CheckpointRoot(FileSystem::real(), options.save).folderOf(from.step);
+  return !resumed.empty() && stat(resumed.c_str(), &own) == 0 && stat(name.c_str(), &inRoot) == 0 &&
+         own.st_dev == inRoot.st_dev && own.st_ino == inRoot.st_ino;
+}
+
 void RunCheckpoints::open() {
   if (options.save.empty())
     return;
@@ -266,8 +275,9 @@ void RunCheckpoints::open() {
   saver->createRoot();
   if (!lock && !runStart.holdsLock() && device.rank() == 0) // it was not there before
     lockRoot();
-  for (const std::string &name : saver->open(from.step))
-    std::printf("kept the checkpoint of a later step as '%s'\n", name.c_str());
+  const bool isOwn = beganInRoot();
+  for (const std::string &name : saver->open(isOwn ? std::optional(from.step) : std::nullopt))
+    std::printf("kept the checkpoint of %s as '%s'\n", isOwn ? "a later step" : "another run", name.c_str());
 }
 
 int RunCheckpoints::afterStep(std::int64_t step, const std::function<void()> &settle) {

@@ -69,6 +69,7 @@ private:
   /// Ends the attempt: the first of the ranks where `isOwn` throws `error`.
   [[noreturn]] void refuse(bool isOwn, const Error &error);
   void save(std::int64_t step);
+  bool beganInRoot() const;
   void lockRoot();
 
   const Program &program;

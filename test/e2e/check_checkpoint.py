@@ -105,6 +105,31 @@ def the_latest_are_kept(runs, programs):
     expect(folders(root) == ["step-00000002", "step-00000007.1", "step-00000008.1"], folders(root))
 
 
+def checkpoints_of_another_run_are_set_aside(runs, programs):
+    """A run that begins with a checkpoint from elsewhere leaves none of another course for --resume=latest, of no step."""
+    root, other = runs.at("mixed"), runs.at("elsewhere")
+    runs.run(programs["fsdp"], "--seed", 5, "--save", other, "--save-every", HALF)
+    runs.run(programs["fsdp"], "--seed", 6, "--save", root, "--save-every", HALF)
+    said = runs.run(programs["fsdp"], "--save", root, "--resume", other / "step-00000006")
+    for step in (3, 6, 8):
+        expect(f"kept the checkpoint of another run as '{root}/step-{step:08}.1'" in said, said)
+    expect([name for name in folders(root) if not name.endswith(".1")] == ["step-00000008"], folders(root))
+    # In the folder where it began, those of earlier steps are its own; one that was set aside is of another course.
+    runs.run(programs["fsdp"], "--save", root, "--resume", root / "step-00000006.1", says=f"as '{root}/step-00000008.2'")
+
+
+def a_log_that_goes_on_says_what_it_drops(runs, programs):
+    root, log = runs.at("dropped"), runs.at("dropped.jsonl")
+    runs.run(programs["fsdp"], "--save", root, "--save-every", HALF, "--log", log)
+    runs.run(programs["fsdp"], "--save", root, "--resume", root / "step-00000006", "--log", log,
+             says=f"dropped 2 steps after step 6 from the log '{log}'")
+    with open(log, "a") as file:
+        file.write("notes of my own\n")
+    text = log.read_text()
+    runs.run(programs["fsdp"], "--save", root, "--resume", root / "step-00000006", "--log", log, says=f"kept the existing log as '{log}.1'")
+    expect(pathlib.Path(f"{log}.1").read_text() == text, "the file with other lines is not whole")
+
+
 def latest_begins_anew_where_there_is_none(runs, programs):
     root, log = runs.at("new"), runs.at("new.jsonl")
     runs.run(programs["fsdp"], "--save", root, "--resume=latest", "--log", log, steps=4,
