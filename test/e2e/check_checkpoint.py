@@ -239,6 +239,7 @@ def main():
     programs = {name: mlp(folder / "programs" / name, mesh, *options) for name, (mesh, options) in MESHES.items()}
     run_cases((in_one_piece, a_checkpoint_holds_whole_tensors, a_run_in_parts_is_the_run_in_one_piece,
                any_mesh_goes_on_from_any_other, a_save_behind_training_has_the_same_bytes, the_latest_are_kept,
+               checkpoints_of_another_run_are_set_aside, a_log_that_goes_on_says_what_it_drops,
                latest_begins_anew_where_there_is_none, damaged_checkpoints_are_passed_over, a_gap_in_the_log_is_a_warning, init_takes_the_weights_alone,
                changed_files_and_data_are_warnings, options_that_do_not_go_with_a_checkpoint_are_refused), Runs(folder / "runs", DATA), programs)
 
