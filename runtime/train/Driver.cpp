@@ -119,8 +119,7 @@ public:
       exportWeights(outputs.exported, program, *device);
       sayWrote(outputs.exported);
     }
-    if (log)
-      log->finish();
+    finishLog();
     return kExitDone;
   }
 
@@ -195,12 +194,21 @@ private:
     device->finish();
   }
 
+  /// An error is final: a restart would find nothing to train, and end as if the log had all lines.
+  void finishLog() {
+    try {
+      if (log)
+        log->finish();
+    } catch (const Error &error) {
+      throw error.asRefusal();
+    }
+  }
+
   /// Ends a run that a signal ends; returns its status.
   int stop(std::int64_t step, int signal) {
     checkpoints.finish();
     saySaved();
-    if (log)
-      log->finish();
+    finishLog();
     if (job.rank() == 0) {
       std::printf("stopped by %s after step %lld of %lld; go on with --resume=latest\n",
                   signal == SIGINT ? "SIGINT" : "SIGTERM", static_cast<long long>(step),

@@ -122,6 +122,17 @@ def a_log_that_cannot_be_renamed_stays(runs, programs, library):
         expect(said.count("error: ") == 1 and log.read_text() == "of an older run\n", said)
 
 
+def a_log_that_is_lost_is_no_cause_of_a_restart(runs, programs, library):
+    """All is trained: a restart would find nothing to do, and end with status 0."""
+    for words in ((), ("--max-restarts=2",)):
+        root, log = runs.at("lost-root"), runs.at("lost.jsonl")
+        shutil.rmtree(root, ignore_errors=True)
+        log.unlink(missing_ok=True)
+        said = ended(runs, programs["two"], library, "--save", root, "--log", log, *words, faults=("0 write 4 ENOSPC lost.jsonl",),
+                     says=f"error: cannot write '{log}': No space left on device; training is done, but the log lacks the steps from ")
+        expect(": restart " not in said and "given up" not in said and said.count("error: ") == 1 and "done: " in said, said)
+
+
 def threads_that_cannot_start_are_said(runs, programs, library):
     for process, number, what in (("0", 1, "the watchdog"), ("0", 2, "stream '"), ("1", 1, "the watchdog")):
         said = ended(runs, programs["two"], library, "--save", runs.at("threads"), faults=(f"{process} pthread_create {number} EAGAIN",),
@@ -183,7 +194,7 @@ def main():
     folder, library = map(pathlib.Path, sys.argv[1:])
     programs = {"one": mlp(folder / "one", "fsdp=1"), "two": mlp(folder / "two", "fsdp=2")}
     run_cases((a_flight_record_that_hangs_is_given_up, a_rank_that_does_not_end_is_left, a_disk_that_hangs_at_a_restart_is_named, a_save_that_hangs_ends_the_run,
-               a_data_file_that_is_cut_is_named, a_log_that_cannot_be_renamed_stays, threads_that_cannot_start_are_said, ranks_without_rank_0_say_why_they_end,
+               a_data_file_that_is_cut_is_named, a_log_that_cannot_be_renamed_stays, a_log_that_is_lost_is_no_cause_of_a_restart, threads_that_cannot_start_are_said, ranks_without_rank_0_say_why_they_end,
                names_as_long_as_the_system_allows), Runs(folder / "runs", DATA), programs, library)
 
 
