@@ -560,12 +560,12 @@ int runTraining(Plans plans, int argc, char **argv) {
       requireSupervision(plans, program, options, count);
     RunStart runStart;
     return runSupervised(plans, program, options, count, [&](const Program &plan, std::string &cause) {
+      if (options.restarts) // before this process waits for that disk
+        requireAnswer(options.save, silenceLimit(options.timeout.value_or(kFolderTimeout)));
       if (options.maxRestarts && (!several || several->rank == 0))
         runStart.lock(options.save);
-      if (options.restarts) {
-        requireAnswer(options.save, silenceLimit(options.timeout.value_or(kFolderTimeout)));
+      if (options.restarts)
         sources.checkpoints = runStart.hasOpened() ? runStart.candidates(options.save, sources.checkpoints) : findCheckpoints(plan, options);
-      }
       JobOptions job = target::jobOptions(plan, options.communicator);
       job.trustNetwork = options.trustNetwork;
       job.machines = machines ? &*machines : nullptr;
