@@ -41,7 +41,7 @@ public:
   }
 
   /// The same error, of a run that is refused before it trains, for the sake of another one or for what it was
-  /// asked: it names no rank, is not tried again, and leaves the flight record of an earlier failure in its place.
+  /// asked, or that has done all but write its log: it names no rank, is not tried again, and leaves the flight record of an earlier failure in its place.
   Error asRefusal() const {
     Error found(*this);
     found.refusal_ = true;

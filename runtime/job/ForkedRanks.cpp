@@ -44,6 +44,8 @@ ForkedRanks::ForkedRanks(int first, int count, bool handlesStop)
   if (handlesStop_ && !isIgnored(SIGUSR1))
     sigaddset(&awaited_, SIGUSR1);
   sigprocmask(SIG_BLOCK, &awaited_, &before_);
+  if (handlesStop_) // one that came between attempts: these ranks find it too
+    askedBy_ = stopRequest().signal, askedAt_ = now();
 }
 
 ForkedRanks::~ForkedRanks() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
@@ -81,8 +83,10 @@ void ForkedRanks::await(double seconds) {
     endedBy_ = askedBy_;
   else if (number != SIGUSR1 && askedBy_)
     return; // ranks have it
-  else if (number != SIGUSR1)
+  else if (number != SIGUSR1) {
     askedBy_ = number, askedAt_ = now();
+    noteStop(number);
+  }
   for (pid_t child : children_)
     if (child > 0) {
       kill(child, number);
@@ -155,8 +159,8 @@ int ForkedRanks::statusOfEnd() {
   return 0;
 }
 
-Error notRestarted(const Error &error) {
-  return Error(std::string(error.what()) + "; not restarted, as a rank of this attempt may still write", error.status())
+Error notRestarted(const Error &error, const char *why) {
+  return Error(error.what() + std::string(why), error.status())
       .at(error.rank(), error.action());
 }
 

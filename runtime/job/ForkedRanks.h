@@ -58,8 +58,10 @@ private:
   double askedAt_ = 0;
 };
 
-/// The error of a job that is not tried again because one of its ranks is left.
-Error notRestarted(const Error &error);
+/// Why a job that has failed is not tried again: one of its ranks is left.
+constexpr const char *kNotRestartedAsLeft = "; not restarted, as a rank of this attempt may still write";
+/// The error of a job that is not tried again.
+Error notRestarted(const Error &error, const char *why);
 
 /// In words, why a rank of which waitpid says `status` has ended otherwise than it should; empty where it has not.
 /// `done`: it had come to the end of the job.

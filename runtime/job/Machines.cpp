@@ -2,6 +2,7 @@
 #include "runtime/device/WaitCounter.h"
 #include "runtime/job/ForkedRanks.h"
 #include "runtime/job/JobToken.h"
+#include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
 
 #include <algorithm>
@@ -220,8 +221,10 @@ void Machines::settle() {
       return;
     status = std::max(status, line.status);
   }
-  if (isLast_ && failure_ && !isLost_)
-    failure_ = notRestarted(*failure_);
+  const bool isStopped = failure_ && isStatusOfSignal(status);
+  if (failure_ && !isLost_ && (isLast_ || isStopped))
+    failure_ = notRestarted(*failure_, isLast_ ? kNotRestartedAsLeft : kNotRestartedAfterSignal);
+  isLast_ |= isStopped;
   result_ = Result{failure_ ? failure_->status() : status, failure_, isLost_ || isLast_, progress_};
   for (Line &line : lines_)
     send(line, MachineMessage::Result, failure_, 0, result_->status);

@@ -60,6 +60,11 @@ void handleStopSignals() {
 
 void expectSignalsOf(int parent) { passingParent = parent; }
 
+void noteStop(int number) {
+  int none = 0;
+  ended.compare_exchange_strong(none, number);
+}
+
 StopRequest stopRequest() { return {saves, savesAt, ended}; }
 
 } // namespace fsdp::rt

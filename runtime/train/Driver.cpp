@@ -119,8 +119,7 @@ public:
       exportWeights(outputs.exported, program, *device);
       sayWrote(outputs.exported);
     }
-    if (log)
-      log->finish();
+    finishLog();
     return kExitDone;
   }
 
@@ -195,12 +194,21 @@ private:
     device->finish();
   }
 
+  /// An error is final: a restart would find nothing to train, and end as if the log had all lines.
+  void finishLog() {
+    try {
+      if (log)
+        log->finish();
+    } catch (const Error &error) {
+      throw error.asRefusal();
+    }
+  }
+
   /// Ends a run that a signal ends; returns its status.
   int stop(std::int64_t step, int signal) {
     checkpoints.finish();
     saySaved();
-    if (log)
-      log->finish();
+    finishLog();
     if (job.rank() == 0) {
       std::printf("stopped by %s after step %lld of %lld; go on with --resume=latest\n",
                   signal == SIGINT ? "SIGINT" : "SIGTERM", static_cast<long long>(step),
@@ -555,12 +563,12 @@ int runTraining(Plans plans, int argc, char **argv) {
       requireSupervision(plans, program, options, count);
     RunStart runStart;
     return runSupervised(plans, program, options, count, [&](const Program &plan, std::string &cause) {
+      if (options.restarts) // before this process waits for that disk
+        requireAnswer(options.save, silenceLimit(options.timeout.value_or(kFolderTimeout)));
       if (options.maxRestarts && (!several || several->rank == 0))
         runStart.lock(options.save);
-      if (options.restarts) {
-        requireAnswer(options.save, silenceLimit(options.timeout.value_or(kFolderTimeout)));
+      if (options.restarts)
         sources.checkpoints = runStart.hasOpened() ? runStart.candidates(options.save, sources.checkpoints) : findCheckpoints(plan, options);
-      }
       JobOptions job = target::jobOptions(plan, options.communicator);
       job.trustNetwork = options.trustNetwork;
       job.machines = machines ? &*machines : nullptr;

@@ -164,6 +164,8 @@ void RunCheckpoints::refuse(bool isOwn, const Error &error) {
 bool RunCheckpoints::resume() {
   enum Verdict : std::int64_t { Usable, Damaged, Unreadable };
   const bool isLatest = options.resume == "latest" || runStart.hasOpened();
+  // What it passes over is an older run's: a restart would lose what this run has saved.
+  const bool startsOver = options.startOver && !runStart.hasOpened();
   // A restart may find that a disk answers again; the first attempt leaves that to the user.
   const auto unreadable = [&](const std::string &why) { return options.restarts ? Error(why) : Error(why).asRefusal(); };
   std::vector<std::string> problems;
@@ -182,7 +184,7 @@ bool RunCheckpoints::resume() {
     device.world().allReduce(&own, &worst, 1, ReduceOp::Max);
     if (worst == Usable)
       problem = checkpoint->load(shares(), program, device);
-    else if (worst == Unreadable && !options.startOver)
+    else if (worst == Unreadable && !startsOver)
       refuse(own == Unreadable, unreadable(mayBeWhole(problem, isLatest)));
     else if (problem.empty())
       problem = "'" + folder + "' cannot be read by another rank";
@@ -192,7 +194,7 @@ bool RunCheckpoints::resume() {
       return true;
     }
     problems.push_back(problem);
-    if (i + 1 == candidates.size() && !options.startOver)
+    if (i + 1 == candidates.size() && !startsOver)
       refuse(/*isOwn=*/device.rank() == 0, Error(noneCanBeUsed(problems, isLatest ? options.save : options.resume, isLatest)).asRefusal());
     if (device.rank() == 0)
       std::fprintf(stderr, "%s: warning: %s: going on from an earlier checkpoint, if there is one\n",

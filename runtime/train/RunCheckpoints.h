@@ -41,7 +41,7 @@ public:
   /// run saves there.
   void claim();
   /// Fills all shards from the latest checkpoint that can be used; all ranks agree which that is. False: there is none, and
-  /// training begins anew. Errors, but with --start-over: one that may be whole cannot be read now; none can be used.
+  /// training begins anew. Errors, but with --start-over until the run has opened its files: one that may be whole cannot be read now; none can be used.
   /// Options that do not go with it.
   bool resume();
   /// Where training begins: step 0, or that of the checkpoint.

@@ -34,6 +34,10 @@ int runSupervised(Plans plans, const Program &first, Options &options, int machi
     const int status = runJob(*plan, cause);
     if (status == kExitDone || isStatusOfSignal(status) || cause.empty())
       return status;
+    if (machines == 1 && stopRequest().signal) { // several machines have agreed on it: their cause is empty
+      std::fprintf(stderr, "error: %s%s\n", cause.c_str(), kNotRestartedAfterSignal);
+      return status;
+    }
     if (options.restarts == options.maxRestarts) {
       std::fprintf(stderr, "error: %s; given up after %lld restart%s\n", cause.c_str(),
                    static_cast<long long>(options.restarts), options.restarts == 1 ? "" : "s");

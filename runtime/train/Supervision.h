@@ -20,6 +20,7 @@ using RunJob = std::function<int(const Program &plan, std::string &cause)>;
 /// Runs `first`, and after a failure again as often as --max-restarts says, with --elastic for fewer ranks where
 /// there is a plan for them. `options` are those of the next run: as they were given, but for the number of restarts and
 /// the last one's cause; what it continues from is RunStart's. Returns the last status.
+/// A signal that asks for the end of the run (StopSignals.h) ends it: no failure after it is followed by a restart.
 /// With several machines each has a process that does this; as all get the same status and cause, all decide the same.
 int runSupervised(Plans plans, const Program &first, Options &options, int machines, const RunJob &runJob);
 

@@ -167,6 +167,23 @@ def what_cannot_be_read_now_is_no_damage(runs, programs, library):
         expect(snapshot(root / "step-00000006.1") == snapshot_of(before, "step-00000006"), "it is kept")
 
 
+def a_restart_does_not_start_over(runs, programs, library):
+    """--start-over passes over what was there before the run, not over what the run has saved: a disk may give that again."""
+    program, root, log, out = programs[1], runs.at("once"), runs.at("once.jsonl"), runs.at("once.safetensors")
+    runs.run(program, "--export", runs.at("once-whole.safetensors"), steps=20)
+    # Ranks r of attempt a are processes 3 a + r.
+    env = faulty.environment(library, "0 open 1 kill once/step-00000015", *(f"{rank} open 1+ EIO once/step-00000010/manifest" for rank in (3, 4)))
+    for restarts, status in ((1, 1), (2, 0)):
+        shutil.rmtree(root, ignore_errors=True)
+        log.unlink(missing_ok=True)
+        said = runs.run(program, "--save", root, "--save-every", 5, "--resume=latest", "--start-over", "--log", log, "--export", out, "--flight-record=none",
+                        "--max-restarts", restarts, steps=20, status=status, env=env, says="step-00000010/manifest.json': Input/output error; it may be whole")
+        expect(said.count("begins anew") == 1 and "resumed from '" + str(root / "step-00000005") not in said, said)
+        expect([step["step"] for step in logged(log)][:10] == list(range(1, 11)) and "step-00000010" in folders(root), said)
+        expect(status or f"resumed from '{root}/step-00000010'" in said and len(logged(log)) == 20, said)
+    same(out, runs.at("once-whole.safetensors"), "the run that waited")
+
+
 def snapshot_of(files, folder):
     return {pathlib.Path(*path.parts[1:]): content for path, content in files.items() if path.parts[0] == folder}
 
@@ -197,7 +214,7 @@ def main():
     programs = [mlp(folder / "one", "fsdp=1"), mlp(folder / "two", "fsdp=2")]
     run_cases((a_save_that_fails_ends_the_run, with_warn_training_goes_on, a_full_disk_is_named, a_folder_that_vanishes_is_named,
                one_folder_has_one_run, places_that_cannot_be_written_are_refused_at_the_start), Runs(folder / "runs", DATA), programs)
-    run_cases((what_cannot_be_read_now_is_no_damage, where_none_can_be_used_it_is_an_error), Runs(folder / "runs", DATA), programs, library)
+    run_cases((what_cannot_be_read_now_is_no_damage, a_restart_does_not_start_over, where_none_can_be_used_it_is_an_error), Runs(folder / "runs", DATA), programs, library)
 
 
 if __name__ == "__main__":

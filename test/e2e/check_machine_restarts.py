@@ -147,6 +147,19 @@ def a_signal_ends_both(runs, programs):
     expect(statuses == [143, 143] and "stopped by SIGTERM" in said[0] and ": restart " not in "".join(said), f"{statuses}: {said}")
 
 
+def a_failure_after_a_signal_is_no_cause_of_a_restart(runs, programs):
+    for machine in range(MACHINES):
+        job = Job(runs, programs["four"], "--save", runs.at(f"after-signal-{machine}"), "--max-restarts", 3, steps=10**8)
+        rank = job.await_steps(10)[-1]
+        os.kill(rank, signal.SIGSTOP)  # or it would save and end
+        job.machines[machine].send_signal(signal.SIGTERM)
+        os.kill(rank, signal.SIGKILL)
+        said, statuses = job.end()
+        expect(statuses == [1, 1], f"{machine}: got {statuses}: {said}")
+        expect(all("; not restarted, as a signal asks for the end of the run\n" in text and text.count("error: ") == 1 and ": restart " not in text for text in said),
+               f"{machine}: {said}")
+
+
 def without_restarts_it_is_one_job(runs, programs):
     job = Job(runs, programs["four"], "--export", runs.at("once.safetensors"))
     said, statuses = job.end()
@@ -179,7 +192,8 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     programs = {"four": mlp(folder / "four", "fsdp=4"), "plans": mlp(folder / "plans", "fsdp=4|fsdp=3|fsdp=2")}
     run_cases((restarts_end_as_no_failure, without_restarts_it_is_one_job, all_give_up_together, fewer_ranks_go_on,
-               a_machine_that_is_lost_ends_the_job, a_signal_ends_both, wrong_starts_are_refused), Runs(folder / "runs", DATA), programs)
+               a_machine_that_is_lost_ends_the_job, a_signal_ends_both, a_failure_after_a_signal_is_no_cause_of_a_restart,
+               wrong_starts_are_refused), Runs(folder / "runs", DATA), programs)
 
 
 if __name__ == "__main__":

@@ -84,6 +84,21 @@ def a_signal_still_ends_it(runs, programs):
     expect(run.returncode == 143 and "stopped by SIGTERM" in said and ": restart " not in said, f"{run.returncode}: {said}")
 
 
+def a_failure_after_a_signal_is_no_cause_of_a_restart(runs, programs):
+    log = runs.at("after-signal.jsonl")
+    run = subprocess.Popen(runs.command(programs["two"], "--save", runs.at("after-signal"), "--log", log, "--max-restarts", 3, steps=10**9),
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    while run.poll() is None and not lines_of(log):
+        time.sleep(0.01)
+    rank = children(run)[-1]
+    os.kill(rank, signal.SIGSTOP)  # or it would save and end
+    run.send_signal(signal.SIGTERM)
+    os.kill(rank, signal.SIGKILL)
+    said = run.communicate(timeout=LIMIT)[0]
+    expect(run.returncode == 1 and "was killed by signal 9" in said and "; not restarted, as a signal asks for the end of the run\n" in said
+           and said.count("error: ") == 1 and ": restart " not in said, f"{run.returncode}: {said}")
+
+
 def launchers_restart_by_themselves(runs, programs):
     ranks = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
     runs.run(programs["two"], "--save", runs.at("launched"), "--max-restarts", 3, status=2, env={**os.environ, **ranks},
@@ -94,7 +109,8 @@ def launchers_restart_by_themselves(runs, programs):
 def main():
     folder = pathlib.Path(sys.argv[1])
     programs = {"one": mlp(folder / "one", "fsdp=1"), "two": mlp(folder / "two", "fsdp=2")}
-    run_cases((restarts_end_as_no_failure, too_many_failures_end_the_run, a_signal_still_ends_it, launchers_restart_by_themselves),
+    run_cases((restarts_end_as_no_failure, too_many_failures_end_the_run, a_signal_still_ends_it,
+               a_failure_after_a_signal_is_no_cause_of_a_restart, launchers_restart_by_themselves),
               Runs(folder / "runs", DATA), programs)
 
 

@@ -67,10 +67,13 @@ def a_rank_that_does_not_end_is_left(runs, programs, library):
 
 def a_disk_that_hangs_at_a_restart_is_named(runs, programs, library):
     root = runs.at("silent")
-    said = ended(runs, programs["two"], library, "--save", root, "--save-every", 20, "--timeout=4", "--max-restarts=3", "--flight-record=none",
-                 faults=("1 fsync 3 kill", "parent opendir 1+ hang silent", "2 opendir 1+ hang silent"), steps=FOREVER,
-                 says=(": restart 1 of 3", f"error: '{root}' does not answer: its checkpoints were not listed within 4 s"))
-    expect(said.index("was killed by signal 9") < said.index("does not answer"), said)
+    # The parent opens the folder to lock it: before the first attempt, when it is not there, and before the next one.
+    for call in ("opendir 1+", "open 2+"):
+        shutil.rmtree(root, ignore_errors=True)
+        said = ended(runs, programs["two"], library, "--save", root, "--save-every", 20, "--timeout=4", "--max-restarts=3", "--flight-record=none",
+                     faults=("1 fsync 3 kill", f"parent {call} hang silent", "2 opendir 1+ hang silent"), steps=FOREVER,
+                     says=(": restart 1 of 3", f"error: '{root}' does not answer: its checkpoints were not listed within 4 s"))
+        expect(said.index("was killed by signal 9") < said.index("does not answer"), said)
 
 
 def a_save_that_hangs_ends_the_run(runs, programs, library):
@@ -120,6 +123,17 @@ def a_log_that_cannot_be_renamed_stays(runs, programs, library):
     for name, program in programs.items():
         said = ended(runs, program, library, "--log", log, faults=("* renameat2 1+ EACCES stays",), says=f"cannot rename '{log}' to '{log}.1': Permission denied")
         expect(said.count("error: ") == 1 and log.read_text() == "of an older run\n", said)
+
+
+def a_log_that_is_lost_is_no_cause_of_a_restart(runs, programs, library):
+    """All is trained: a restart would find nothing to do, and end with status 0."""
+    for words in ((), ("--max-restarts=2",)):
+        root, log = runs.at("lost-root"), runs.at("lost.jsonl")
+        shutil.rmtree(root, ignore_errors=True)
+        log.unlink(missing_ok=True)
+        said = ended(runs, programs["two"], library, "--save", root, "--log", log, *words, faults=("0 write 4 ENOSPC lost.jsonl",),
+                     says=f"error: cannot write '{log}': No space left on device; training is done, but the log lacks the steps from ")
+        expect(": restart " not in said and "given up" not in said and said.count("error: ") == 1 and "done: " in said, said)
 
 
 def threads_that_cannot_start_are_said(runs, programs, library):
@@ -183,7 +197,7 @@ def main():
     folder, library = map(pathlib.Path, sys.argv[1:])
     programs = {"one": mlp(folder / "one", "fsdp=1"), "two": mlp(folder / "two", "fsdp=2")}
     run_cases((a_flight_record_that_hangs_is_given_up, a_rank_that_does_not_end_is_left, a_disk_that_hangs_at_a_restart_is_named, a_save_that_hangs_ends_the_run,
-               a_data_file_that_is_cut_is_named, a_log_that_cannot_be_renamed_stays, threads_that_cannot_start_are_said, ranks_without_rank_0_say_why_they_end,
+               a_data_file_that_is_cut_is_named, a_log_that_cannot_be_renamed_stays, a_log_that_is_lost_is_no_cause_of_a_restart, threads_that_cannot_start_are_said, ranks_without_rank_0_say_why_they_end,
                names_as_long_as_the_system_allows), Runs(folder / "runs", DATA), programs, library)
 
 
