@@ -343,7 +343,7 @@ private:
     const std::int64_t first = checkpoints.start().step; // after which training begins
     const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity()) : first > 0 && !options.onlyEvaluates();
     log.emplace(outputs.log,
-                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()},
+                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity(), identityOf(options.flightRecord)},
                 goesOn ? std::optional(first) : std::nullopt);
     runStart.noteOpened(log->identity());
     if (!log->kept().empty())
@@ -537,6 +537,7 @@ int runTraining(Plans plans, int argc, char **argv) {
       for (const std::string &path : sources.weights->files())
         files.push_back(NamedFile::input("--init", path));
     checkDistinct(files);
+    checkFlightRecord(options, files);
     const bool isLaunched = detectLauncher() || several;
     if (isLaunched || !options.save.empty() || options.logHeader)
       sources.contents = RunContents::of(options, sources.weights.get());
