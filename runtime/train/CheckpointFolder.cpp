@@ -212,6 +212,9 @@ void CheckpointRoot::commit(std::int64_t step, const CheckpointManifest &manifes
 
 void CheckpointRoot::remove(const std::string &folder) {
   const auto isDone = [](int reason) { return reason == ENOENT ? 0 : reason; };
+  if (system.isLink(folder))
+    throw Error("cannot remove '" + folder + "': it is a symbolic link, and the checkpoint that it leads to may be another run's; both "
+                "are as they were: remove the link, or move it elsewhere");
   std::vector<std::string> names;
   require(system.list(folder, names), "read the folder", folder);
   for (const std::string &name : names) {

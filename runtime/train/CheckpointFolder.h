@@ -72,8 +72,8 @@ public:
   /// Removes the folder of a save that failed.
   void discard(std::int64_t step) noexcept;
   /// Removes all but the latest `keep` checkpoints (0: none), and what saves before that of `step` have
-  /// left unfinished. Errors: the first that cannot be removed, after the others are; one that holds a folder stays
-  /// as it is.
+  /// left unfinished. Errors: the first that cannot be removed, after the others are; one that holds a folder, or is
+  /// a symbolic link, stays as it is, with what the link leads to.
   void prune(std::int64_t step, std::int64_t keep);
 
 private:
