@@ -8,6 +8,7 @@
 #include "runtime/Error.h"
 #include "runtime/files/FileSystem.h"
 #include "runtime/job/FlightRecord.h"
+#include "runtime/PrintableText.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/Plans.h"
 #include "runtime/train/RunHeader.h"
@@ -218,7 +219,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   app.footer("Of an option that is given several times the last value counts; --data, --val-data and --init take one file each.");
 
   const auto misused = [&](const std::string &why) {
-    std::fprintf(stderr, "%s: error: %s; see --help\n", program.name, why.c_str());
+    std::fprintf(stderr, "%s: error: %s; see --help\n", program.name, printable(why).c_str());
     return int(kExitBadCommandLine);
   };
   try {

@@ -174,7 +174,7 @@ private:
       if (job.rank() != 0)
         continue;
       progress->end();
-      std::printf("saved '%s'\n", folder.c_str());
+      std::printf("saved '%s'\n", printable(folder).c_str());
       showOutput();
     }
   }
@@ -347,10 +347,10 @@ private:
                 goesOn ? std::optional(first) : std::nullopt);
     runStart.noteOpened(log->identity());
     if (!log->kept().empty())
-      std::printf("kept the existing log as '%s'\n", log->kept().c_str());
+      std::printf("kept the existing log as '%s'\n", printable(log->kept()).c_str());
     if (log->lastStep() && *log->lastStep() < first)
       std::fprintf(stderr, "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
-                   program.name, outputs.log.name().c_str(), static_cast<long long>(first));
+                   program.name, printable(outputs.log.name()).c_str(), static_cast<long long>(first));
     if (options.restarts)
       log->writeHeader(restartLine(options.restarts, first, job.mesh().describe(), options.restartCause));
     if (options.logHeader)
@@ -361,7 +361,7 @@ private:
   void sayWrote(const OutputPath &path) {
     if (job.rank() != 0)
       return;
-    std::printf("wrote '%s'\n", path.name().c_str());
+    std::printf("wrote '%s'\n", printable(path.name()).c_str());
     showOutput();
   }
 

@@ -208,7 +208,7 @@ bool RunCheckpoints::resume() {
 void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
   from = checkpoint.manifest();
   resumed = checkpoint.name();
-  const std::string name = "'" + checkpoint.name() + "'";
+  const std::string name = "'" + printable(checkpoint.name()) + "'";
   const ModelChange change = modelChange(program, from, checkpoint.name());
   if (!change.what.empty() && change.isKnown && !options.allowModelChange)
     throw Error(change.what + ": resume with the program that wrote it, or go on with --allow-model-change").byAll().asRefusal();
@@ -267,7 +267,7 @@ void RunCheckpoints::open() {
   if (!lock && !runStart.holdsLock() && device.rank() == 0) // it was not there before
     lockRoot();
   for (const std::string &name : saver->open(from.step))
-    std::printf("kept the checkpoint of a later step as '%s'\n", name.c_str());
+    std::printf("kept the checkpoint of a later step as '%s'\n", printable(name).c_str());
 }
 
 int RunCheckpoints::afterStep(std::int64_t step, const std::function<void()> &settle) {
