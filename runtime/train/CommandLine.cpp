@@ -219,7 +219,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   app.footer("Of an option that is given several times the last value counts; --data, --val-data and --init take one file each.");
 
   const auto misused = [&](const std::string &why) {
-    std::fprintf(stderr, "%s: error: %s; see --help\n", program.name, printable(why).c_str());
+    std::fprintf(stderr, "%s: error: %s; see --help\n", program.name, printableMessage(why).c_str());
     return int(kExitBadCommandLine);
   };
   try {

@@ -445,10 +445,10 @@ Sources openSources(const Program &program, const Options &options) {
     if (!change.empty() && !options.allowModelChange)
       throw Error(change + "; go on with these weights and the model of this program with --allow-model-change");
     if (!change.empty())
-      std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change).c_str());
+      std::fprintf(stderr, "%s: warning: %s\n", program.name, printableMessage(change).c_str());
     const std::string remark = checkWeights(*sources.weights, program);
     if (!remark.empty())
-      std::fprintf(stderr, "note: %s\n", printable(remark).c_str());
+      std::fprintf(stderr, "note: %s\n", printableMessage(remark).c_str());
     sources.weights->releasePages(); // checked; ranks read what they need
   }
   return sources;

@@ -509,6 +509,26 @@ def text_of_files_does_not_reach_the_terminal(runs):
         expect(b"\x1b" not in each.stdout + each.stderr and b"\n\xc2" not in each.stdout + each.stderr, f"{each}")
 
 
+@case
+def messages_are_short(runs):
+    """However long what they quote is."""
+    def many(names):
+        path = runs.at("many")
+        text = json.dumps({name: {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for name in names}).encode()
+        path.write_bytes(len(text).to_bytes(8, "little") + text)
+        return path
+
+    long = "y" * 70000
+    for options, status, says in (({"data": many([f"p{i}{'y' * 200}" for i in range(3000)])}, 1, "', …, expected one tensor for each input of the model"),
+                                  ({"data": many([long])}, 1, "bytes left out) ... "), ({"init": many([long])}, 1, "bytes left out) ... "),
+                                  ({"data": long}, 1, "bytes left out) ... "), ({"steps": long}, 2, "bytes left out) ... ")):
+        done = runs.run(status=status, says=says, **options)
+        expect(len(done.stderr + done.stdout) < 4200, f"got {len(done.stderr)} bytes")
+    for words in ((f"--{long}",), (long,), (f"--plan={long}",), (f"--communicator={long}",), (f"--{long}=",)):
+        done = runs.run(*words, status=2, says="bytes left out) ... ")
+        expect(len(done.stderr) < 4200, f"got {len(done.stderr)} bytes")
+
+
 def main(scratch):
     scratch = pathlib.Path(scratch)
     # That decay makes infinities of weights at a learning rate that is large enough.
