@@ -50,8 +50,8 @@ public:
   /// "ROOT/step-00000100"
   std::string folderOf(std::int64_t step) const;
 
-  /// Those that have a manifest, the latest first. None where there is no root. Error: a folder that cannot
-  /// be read.
+  /// Those that have a manifest, or may have one as their folder cannot be read now, the latest first: who reads the manifest
+  /// gets the error. None where there is no root. Error: the root cannot be read.
   std::vector<SavedStep> saved() const;
   /// Creates the root if it is not there; the folder around it must exist.
   void create();
