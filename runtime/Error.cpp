@@ -8,7 +8,7 @@
 namespace fsdp::rt {
 
 Error::Error(const std::string &message, int status, const char *file, int line)
-    : std::runtime_error(printable(message)), status_(status), file_(file), line_(line) {}
+    : std::runtime_error(printableMessage(message)), status_(status), file_(file), line_(line) {}
 
 Error Error::at(int rank, const std::string &action) const {
   Error placed(*this);

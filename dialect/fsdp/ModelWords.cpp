@@ -18,6 +18,8 @@ static StringRef getMnemonic(StringRef name, MLIRContext *context) {
 static std::string functionName(StringRef mnemonic) {
   std::string known = llvm::StringSwitch<std::string>(mnemonic)
                           .Case("param", "parameter")
+                          .Case("checkpoint", "model.checkpoint")
+                          .Case("loss", "model.loss")
                           .Case("addf", "+")
                           .Cases({"subf", "negf"}, "-")
                           .Case("mulf", "*")
@@ -67,7 +69,12 @@ static std::string replaceNames(StringRef text, std::string own, StringRef named
       continue;
     }
     if (StringRef mnemonic = takeOpName(text, context); !mnemonic.empty()) {
-      result += "'" + (own.empty() ? functionName(mnemonic) : own) + "'";
+      // These two are what a model is told to use, not what it has under its own name.
+      if (own.empty() || mnemonic == "checkpoint" || mnemonic == "loss") {
+        result += "'" + functionName(mnemonic) + "'";
+        continue;
+      }
+      result += "'" + own + "'";
       own.clear();
       continue;
     }

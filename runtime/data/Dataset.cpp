@@ -3,6 +3,7 @@
 #include "runtime/data/Dataset.h"
 
 #include "runtime/Error.h"
+#include "runtime/PrintableText.h"
 #include "runtime/numerics/Random.h"
 #include "runtime/files/Safetensors.h"
 #include "runtime/data/TokenDataset.h"
@@ -73,10 +74,10 @@ private:
   const FileTensor &check(const Input &input) const {
     const FileTensor *tensor = file.find(input.name);
     if (!tensor) {
-      std::string names;
+      NameList names;
       for (const FileTensor &each : file.tensors())
-        names += (names.empty() ? "'" : ", '") + each.name + "'";
-      refuse(input, "got " + (names.empty() ? "no tensors" : "only " + names) +
+        names.add(each.name);
+      refuse(input, "got " + (names.size() == 0 ? "no tensors" : "only " + names.list()) +
                         ", expected one tensor for each input of the model");
     }
     const bool integer = isInteger(input);

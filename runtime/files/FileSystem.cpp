@@ -68,6 +68,10 @@ public:
     ::close(folder);
     return reason;
   }
+  bool isLink(const std::string &path) override {
+    struct stat status;
+    return lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+  }
   int list(const std::string &path, std::vector<std::string> &names) override {
     names.clear();
     DIR *folder = opendir(path.c_str());

@@ -47,6 +47,8 @@ public:
   virtual int removeFolder(const std::string &path) = 0;
   /// Returns when the names in the folder are on the device.
   virtual int syncFolder(const std::string &path) = 0;
+  /// Whether `path` itself is a symbolic link, wherever it leads; false where there is nothing.
+  virtual bool isLink(const std::string &path) = 0;
   /// The names in the folder, sorted, without `.` and `..`.
   virtual int list(const std::string &path, std::vector<std::string> &names) = 0;
 

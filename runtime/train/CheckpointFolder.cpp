@@ -94,9 +94,13 @@ std::vector<std::string> CheckpointRoot::namesIn(const std::string &folder) cons
 std::vector<SavedStep> CheckpointRoot::saved() const {
   std::vector<SavedStep> steps;
   for (const std::string &name : namesIn(path))
-    if (const std::optional<std::int64_t> step = stepOfName(name))
-      if (contains(namesIn(path + "/" + name), CheckpointManifest::kName))
+    if (const std::optional<std::int64_t> step = stepOfName(name)) {
+      std::vector<std::string> inside;
+      const int reason = system.list(path + "/" + name, inside);
+      const bool isUnknown = reason != 0 && reason != ENOENT && reason != ENOTDIR;
+      if (isUnknown || contains(inside, CheckpointManifest::kName))
         steps.push_back({*step, path + "/" + name});
+    }
   std::sort(steps.begin(), steps.end(),
             [](const SavedStep &a, const SavedStep &b) { return a.step > b.step; });
   return steps;
@@ -212,6 +216,9 @@ void CheckpointRoot::commit(std::int64_t step, const CheckpointManifest &manifes
 
 void CheckpointRoot::remove(const std::string &folder) {
   const auto isDone = [](int reason) { return reason == ENOENT ? 0 : reason; };
+  if (system.isLink(folder))
+    throw Error("cannot remove '" + folder + "': it is a symbolic link, and the checkpoint that it leads to may be another run's; both "
+                "are as they were: remove the link, or move it elsewhere");
   std::vector<std::string> names;
   require(system.list(folder, names), "read the folder", folder);
   for (const std::string &name : names) {
@@ -253,6 +260,8 @@ void CheckpointRoot::discard(std::int64_t step) noexcept {
 
 void CheckpointRoot::prune(std::int64_t step, std::int64_t keep) {
   const std::vector<SavedStep> all = saved();
+  for (const SavedStep &each : all) // which checkpoints are the latest is not known where one cannot be read
+    namesIn(each.folder);
   std::exception_ptr first; // one that stays does not keep others
   const auto tryToRemove = [&](const std::string &folder) {
     try {

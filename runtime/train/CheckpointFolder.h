@@ -50,8 +50,8 @@ public:
   /// "ROOT/step-00000100"
   std::string folderOf(std::int64_t step) const;
 
-  /// Those that have a manifest, the latest first. None where there is no root. Error: a folder that cannot
-  /// be read.
+  /// Those that have a manifest, or may have one as their folder cannot be read now, the latest first: who reads the manifest
+  /// gets the error. None where there is no root. Error: the root cannot be read.
   std::vector<SavedStep> saved() const;
   /// Creates the root if it is not there; the folder around it must exist.
   void create();
@@ -72,8 +72,8 @@ public:
   /// Removes the folder of a save that failed.
   void discard(std::int64_t step) noexcept;
   /// Removes all but the latest `keep` checkpoints (0: none), and what saves before that of `step` have
-  /// left unfinished. Errors: the first that cannot be removed, after the others are; one that holds a folder stays
-  /// as it is.
+  /// left unfinished. Errors: the first that cannot be removed, after the others are; one that holds a folder, or is
+  /// a symbolic link, stays as it is, with what the link leads to.
   void prune(std::int64_t step, std::int64_t keep);
 
 private:

@@ -8,13 +8,17 @@
 #include "runtime/Error.h"
 #include "runtime/files/FileSystem.h"
 #include "runtime/job/FlightRecord.h"
+#include "runtime/PrintableText.h"
+#include "runtime/train/LogFile.h"
 #include "runtime/train/Plans.h"
 #include "runtime/train/RunHeader.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <stdexcept>
 #include <sys/stat.h>
+#include <utility>
 #include <vector>
 
 namespace fsdp::rt {
@@ -43,6 +47,73 @@ static std::string defaultFlightRecord(const Options &options, const char *progr
   if (!options.log.empty() && (stat(options.log.c_str(), &log) != 0 || S_ISREG(log.st_mode)))
     return withEnding(options.log, kFlightRecordEnding);
   return temporaryFlightRecord(program);
+}
+
+/// Whether `path` is `folder` or lies in it, links followed.
+static bool isWithin(const std::string &path, const std::string &folder) {
+  const FileIdentity around = identityOf(folder);
+  if (identityOf(path) == around)
+    return true;
+  char *resolved = realpath(folderOf(path).c_str(), nullptr);
+  std::string at = resolved ? resolved : "/";
+  std::free(resolved);
+  for (; at != "/"; at = folderOf(at))
+    if (identityOf(at) == around)
+      return true;
+  return false;
+}
+
+/// Takes `ending` and a number off the end of `name`. Returns the number, -1 where it does not end so.
+static std::int64_t takeNumber(std::string &name, const std::string &ending) {
+  const std::size_t at = name.rfind(ending);
+  std::int64_t number = 0;
+  if (at == name.npos || !cli::parseInteger(name.substr(at + ending.size()), cli::IntegerRange<std::int64_t>{0, INT64_MAX}, number).empty())
+    return -1;
+  name.resize(at);
+  return number;
+}
+
+void checkFlightRecord(const Options &options, const std::vector<NamedFile> &files) {
+  const std::string &record = options.flightRecord;
+  if (record == "none")
+    return;
+  const auto check = [&](const NamedFile &file) {
+    std::vector<NamedFile> all = files;
+    all.push_back(file);
+    checkDistinct(all);
+  };
+  struct stat status;
+  const bool isFifo = stat(record.c_str(), &status) == 0 && S_ISFIFO(status.st_mode); // opened now, its reader would see its end
+  if (isFifo || !options.flightRecordIsGiven) {
+    check({"--flight-record", record, identityOf(record), isFifo ? NamedFile::Stream : NamedFile::Replaced});
+  } else {
+    const OutputPath path(record);
+    check(NamedFile::output("--flight-record", path));
+    requireNoLogOfARun(path);
+    for (const auto &[option, folder] : {std::pair("--save", options.save), std::pair("--resume", options.resume == "latest" ? "" : options.resume)})
+      if (path.stream() < 0 && !folder.empty() && isWithin(path.file(), folder))
+        throw Error(format("got --flight-record '%s' within the folder of %s '%s', which is for checkpoints alone: name a file outside of it",
+                           record.c_str(), option, folder.c_str()),
+                    kExitBadCommandLine);
+  }
+  // Only these names can be those of restarts or ranks: what is in the folder, which may be a link to elsewhere, and what the
+  // run is about to write there.
+  std::vector<std::string> names;
+  FileSystem::real().list(folderOf(record), names);
+  for (const NamedFile &file : files)
+    names.push_back(file.path.substr(file.path.rfind('/') + 1));
+  for (const std::string &name : names) {
+    std::string rest = name, derived = record;
+    const std::int64_t rank = takeNumber(rest, ".rank-"), restart = takeNumber(rest, ".restart-");
+    if ((rank < 0 && restart < 0) || restart == 0 || restart > options.maxRestarts)
+      continue;
+    if (restart > 0)
+      derived = withEnding(derived, format(".restart-%lld", static_cast<long long>(restart)));
+    if (rank >= 0)
+      derived = withEnding(derived, format(".rank-%lld", static_cast<long long>(rank)));
+    if (derived.substr(derived.rfind('/') + 1) == name)
+      check({"--flight-record", derived, identityOf(derived), NamedFile::Replaced});
+  }
 }
 
 /// "trains 'name' on 2 ranks"
@@ -148,7 +219,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   app.footer("Of an option that is given several times the last value counts; --data, --val-data and --init take one file each.");
 
   const auto misused = [&](const std::string &why) {
-    std::fprintf(stderr, "%s: error: %s; see --help\n", program.name, why.c_str());
+    std::fprintf(stderr, "%s: error: %s; see --help\n", program.name, printableMessage(why).c_str());
     return int(kExitBadCommandLine);
   };
   try {
@@ -162,11 +233,12 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
 
   const auto isGiven = [&](const char *name) { return app.count(name) > 0; };
   options.seedIsGiven = isGiven("--seed");
+  options.flightRecordIsGiven = isGiven("--flight-record");
   for (int i = 1; i < argc; ++i)
     cli::addShellWord(options.arguments, argv[i]);
   while (options.save.size() > 1 && options.save.back() == '/')
     options.save.pop_back();
-  if (!isGiven("--flight-record"))
+  if (!options.flightRecordIsGiven)
     options.flightRecord = defaultFlightRecord(options, program.name);
   const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") || isGiven("--epochs") || isGiven("--init") ||
                       isGiven("--export") || isGiven("--val-data") || isGiven("--log") || isGiven("--log-header") ||

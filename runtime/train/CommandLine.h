@@ -3,11 +3,13 @@
 #ifndef FSDP_RUNTIME_TRAIN_COMMANDLINE_H
 #define FSDP_RUNTIME_TRAIN_COMMANDLINE_H
 
+#include "runtime/files/OutputPath.h"
 #include "runtime/program/Program.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fsdp::rt {
 
@@ -37,6 +39,7 @@ struct Options {
   std::string communicator = "auto";
   std::optional<double> timeout; ///< seconds
   std::string flightRecord;      ///< "none": not written
+  bool flightRecordIsGiven = false;
   std::optional<std::int64_t> steps;
   std::optional<double> epochs;
   std::optional<double> learningRate;
@@ -58,6 +61,11 @@ struct Options {
 /// ill-formed option, one given twice or a number outside of its range), the message having been
 /// printed.
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options);
+
+/// Errors: the flight record of a failure, of this start or of a restart, of all ranks or of some, would replace one of `files`,
+/// which are those of the run; one that the command line names would lie in a folder of checkpoints, cannot be written, or is
+/// the log of another run.
+void checkFlightRecord(const Options &options, const std::vector<NamedFile> &files);
 
 } // namespace fsdp::rt
 

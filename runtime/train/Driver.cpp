@@ -173,7 +173,7 @@ private:
       if (job.rank() != 0)
         continue;
       progress->end();
-      std::printf("saved '%s'\n", folder.c_str());
+      std::printf("saved '%s'\n", printable(folder).c_str());
       showOutput();
     }
   }
@@ -351,17 +351,17 @@ private:
     const std::int64_t first = checkpoints.start().step; // after which training begins
     const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity()) : first > 0 && !options.onlyEvaluates();
     log.emplace(outputs.log,
-                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity()},
+                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity(), identityOf(options.flightRecord)},
                 goesOn ? std::optional(first) : std::nullopt);
     runStart.noteOpened(log->identity());
     if (!log->kept().empty())
-      std::printf("kept the existing log as '%s'\n", log->kept().c_str());
+      std::printf("kept the existing log as '%s'\n", printable(log->kept()).c_str());
     if (log->dropped())
-      std::printf("dropped %lld steps after step %lld from the log '%s'\n", static_cast<long long>(log->dropped()), static_cast<long long>(first),
-                  outputs.log.name().c_str());
+      std::printf("dropped %lld steps after step %lld from the log '%s'\n", static_cast<long long>(log->dropped()),
+                  static_cast<long long>(first), printable(outputs.log.name()).c_str());
     if (log->lastStep() && *log->lastStep() < first)
       std::fprintf(stderr, "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
-                   program.name, outputs.log.name().c_str(), static_cast<long long>(first));
+                   program.name, printable(outputs.log.name()).c_str(), static_cast<long long>(first));
     if (options.restarts)
       log->writeHeader(restartLine(options.restarts, first, job.mesh().describe(), options.restartCause));
     if (options.logHeader)
@@ -372,7 +372,7 @@ private:
   void sayWrote(const OutputPath &path) {
     if (job.rank() != 0)
       return;
-    std::printf("wrote '%s'\n", path.name().c_str());
+    std::printf("wrote '%s'\n", printable(path.name()).c_str());
     showOutput();
   }
 
@@ -456,10 +456,10 @@ Sources openSources(const Program &program, const Options &options) {
     if (!change.empty() && !options.allowModelChange)
       throw Error(change + "; go on with these weights and the model of this program with --allow-model-change");
     if (!change.empty())
-      std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change).c_str());
+      std::fprintf(stderr, "%s: warning: %s\n", program.name, printableMessage(change).c_str());
     const std::string remark = checkWeights(*sources.weights, program);
     if (!remark.empty())
-      std::fprintf(stderr, "note: %s\n", printable(remark).c_str());
+      std::fprintf(stderr, "note: %s\n", printableMessage(remark).c_str());
     sources.weights->releasePages(); // checked; ranks read what they need
   }
   return sources;
@@ -548,6 +548,7 @@ int runTraining(Plans plans, int argc, char **argv) {
       for (const std::string &path : sources.weights->files())
         files.push_back(NamedFile::input("--init", path));
     checkDistinct(files);
+    checkFlightRecord(options, files);
     const bool isLaunched = detectLauncher() || several;
     if (isLaunched || !options.save.empty() || options.logHeader)
       sources.contents = RunContents::of(options, sources.weights.get());

@@ -210,7 +210,7 @@ bool RunCheckpoints::resume() {
 void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
   from = checkpoint.manifest();
   resumed = checkpoint.name();
-  const std::string name = "'" + checkpoint.name() + "'";
+  const std::string name = "'" + printable(checkpoint.name()) + "'";
   const ModelChange change = modelChange(program, from, checkpoint.name());
   if (!change.what.empty() && change.isKnown && !options.allowModelChange)
     throw Error(change.what + ": resume with the program that wrote it, or go on with --allow-model-change").byAll().asRefusal();
@@ -279,7 +279,7 @@ void RunCheckpoints::open() {
     lockRoot();
   const bool isOwn = beganInRoot();
   for (const std::string &name : saver->open(isOwn ? std::optional(from.step) : std::nullopt))
-    std::printf("kept the checkpoint of %s as '%s'\n", isOwn ? "a later step" : "another run", name.c_str());
+    std::printf("kept the checkpoint of %s as '%s'\n", isOwn ? "a later step" : "another run", printable(name).c_str());
 }
 
 int RunCheckpoints::afterStep(std::int64_t step, const std::function<void()> &settle) {

@@ -3,6 +3,7 @@
 #include "runtime/train/Weights.h"
 
 #include "runtime/Error.h"
+#include "runtime/PrintableText.h"
 #include "runtime/program/Shard.h"
 
 #include <algorithm>
@@ -40,21 +41,6 @@ const FileTensor *find(const WeightFiles &file, const Parameter &parameter) {
   }
   return nullptr;
 }
-
-/// Some names, as messages list them: at most five.
-class NameList {
-public:
-  void add(std::string_view name) {
-    if (++count <= 5)
-      text.append(count > 1 ? ", '" : "'").append(name).append("'");
-  }
-  std::size_t size() const { return count; }
-  std::string list() const { return count > 5 ? text + ", …" : text; }
-
-private:
-  std::size_t count = 0;
-  std::string text;
-};
 
 void check(const WeightFiles &file, const Parameter &parameter, const FileTensor &tensor) {
   const auto refuse = [&](const std::string &why) {

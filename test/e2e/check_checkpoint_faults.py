@@ -184,6 +184,22 @@ def a_restart_does_not_start_over(runs, programs, library):
     same(out, runs.at("once-whole.safetensors"), "the run that waited")
 
 
+def a_folder_that_cannot_be_read_is_passed_over(runs, programs, library):
+    """A step's folder as without permission: it may hold a checkpoint that is whole."""
+    root = runs.at("closed-step")
+    for program in programs:
+        shutil.rmtree(root, ignore_errors=True)
+        runs.run(program, "--save", root, "--save-every", 3, steps=6)
+        before = snapshot(root)
+        env = faulty.environment(library, "* opendir 1+ EACCES step-00000006", "* open 1+ EACCES step-00000006/")
+        for words in (("--save", root, "--resume=latest"), ("--resume", root)):
+            runs.run(program, *words, status=1, env=env, says="step-00000006/manifest.json': Permission denied; it may be whole, so no earlier one is taken: ")
+            expect(snapshot(root) == before, f"{folders(root)}")
+        runs.run(program, "--save", root, "--resume=latest", "--start-over", env=env,
+                 says=("Permission denied: going on from an earlier checkpoint", f"resumed from '{root}/step-00000003'"))
+        expect(snapshot(root / "step-00000006.1") == snapshot_of(before, "step-00000006"), "it is kept")
+
+
 def snapshot_of(files, folder):
     return {pathlib.Path(*path.parts[1:]): content for path, content in files.items() if path.parts[0] == folder}
 
@@ -214,7 +230,8 @@ def main():
     programs = [mlp(folder / "one", "fsdp=1"), mlp(folder / "two", "fsdp=2")]
     run_cases((a_save_that_fails_ends_the_run, with_warn_training_goes_on, a_full_disk_is_named, a_folder_that_vanishes_is_named,
                one_folder_has_one_run, places_that_cannot_be_written_are_refused_at_the_start), Runs(folder / "runs", DATA), programs)
-    run_cases((what_cannot_be_read_now_is_no_damage, a_restart_does_not_start_over, where_none_can_be_used_it_is_an_error), Runs(folder / "runs", DATA), programs, library)
+    run_cases((what_cannot_be_read_now_is_no_damage, a_restart_does_not_start_over, a_folder_that_cannot_be_read_is_passed_over,
+               where_none_can_be_used_it_is_an_error), Runs(folder / "runs", DATA), programs, library)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ class Runs:
         return self.folder / name
 
     def command(self, *words, steps=3, init=GOLDEN / "init.safetensors", data=GOLDEN / "data.safetensors"):
-        command = [self.program, "--data", data, "--steps", steps, "--init", init, *words]
+        command = [self.program, "--data", data, "--steps", steps, *(["--init", init] if init else []), *words]
         return [str(word) for word in command]
 
     def run(self, *words, status=0, says=(), command=None, **options):
@@ -209,6 +209,38 @@ def one_file_is_not_two(runs):
     expect(not new.exists(), "an output was written")
     with open(runs.at("file"), "wb") as file:
         runs.run("--log", runs.at("file"), stdout=file, status=2, says="standard output")
+
+
+@case
+def a_flight_record_is_no_other_file(runs):
+    """Refused at the start, before there is a failure that would overwrite the file."""
+    data, new, record = runs.at("data"), runs.at("new"), runs.at("record")
+    shutil.copy(GOLDEN / "data.safetensors", data)
+    runs.at("soft").symlink_to("data")
+    runs.at("record.restart-1").symlink_to("data")
+    runs.at("root.flight-record.txt").symlink_to("data")
+    runs.run("--save", runs.at("saved"))
+    before = {path: path.read_bytes() for path in runs.folder.rglob("*") if path.is_file()}
+    for words in (("--flight-record", data), ("--flight-record", runs.at("soft")), ("--flight-record", new, "--log", new),
+                  ("--flight-record", new, "--export", new), ("--flight-record", new, "--trace", new),
+                  ("--flight-record", new, "--init", new), ("--flight-record", new, "--log", runs.at("new.rank-1")),
+                  ("--flight-record", record, "--save", runs.at("root-2"), "--max-restarts", 1),
+                  ("--flight-record", new, "--save", runs.at("root-2"), "--max-restarts", 2, "--log", runs.at("new.restart-2")),
+                  ("--flight-record", new, "--save", runs.at("root-2"), "--max-restarts", 2, "--log", runs.at("new.restart-2.rank-3")),
+                  ("--save", runs.at("root"))):
+        if "--init" in words:
+            shutil.copy(GOLDEN / "init.safetensors", new)
+        runs.run(*words, data=data, status=2, says=["got one file for", "--flight-record '", "expected a file of its own"])
+        new.unlink(missing_ok=True)
+    for words in (("--save", runs.at("saved")), ("--resume", runs.at("saved"))):
+        for name in ("record", "step-00000003/manifest.json"):
+            runs.run("--flight-record", runs.at("saved") / name, *words, data=data, status=2, init=None,
+                     says=["got --flight-record '", "' within the folder of --", "which is for checkpoints alone: name a file outside of it"])
+    runs.run("--flight-record", runs.at("no/record"), status=1, says="cannot create '")
+    runs.run("--flight-record", runs.folder, status=1, says="it is a folder, expected a file or nothing")
+    expect(before == {path: path.read_bytes() for path in runs.folder.rglob("*") if path.is_file()}, f"changed: {runs.left()}")
+    # More restarts than the run may have have no record.
+    runs.run("--flight-record", new, "--save", runs.at("root-2"), "--max-restarts", 1, "--log", runs.at("new.restart-2"))
 
 
 def wait_until(condition, what):
@@ -466,6 +498,35 @@ def text_of_files_does_not_reach_the_terminal(runs):
         shown = name.replace("\x1b", "?").replace("\0", "?").replace("\n", "?")
         runs.run(init=hostile(name), status=1, says=[f"'{shown}'", "expected"])
         runs.run(data=hostile(name), status=1, says=[f"'{shown}'"])
+    command = "\x1b[31mred\n\u009b"
+    for words in ((f"--{command}",), (command,), (f"--plan={command}",), (f"--lr={command}",), (f"--communicator={command}",)):
+        runs.run(*words, status=2, says="?[31mred??'")
+    done = runs.run("--export", runs.at(command), "--trace", runs.at(f"trace{command}"), "--log", runs.at(f"log{command}"), says="wrote '")
+    again = runs.run("--log", runs.at(f"log{command}"), "--save", runs.at(f"root{command}"), says=("kept the existing log as '", "saved '"))
+    later = runs.run("--save", runs.at(f"root{command}"), steps=2, says="kept the checkpoint of a later step as '")
+    resumed = runs.run("--resume", runs.at(f"root{command}"), init=None, steps=4, says="resumed from '")
+    for each in (done, again, later, resumed):
+        expect(b"\x1b" not in each.stdout + each.stderr and b"\n\xc2" not in each.stdout + each.stderr, f"{each}")
+
+
+@case
+def messages_are_short(runs):
+    """However long what they quote is."""
+    def many(names):
+        path = runs.at("many")
+        text = json.dumps({name: {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for name in names}).encode()
+        path.write_bytes(len(text).to_bytes(8, "little") + text)
+        return path
+
+    long = "y" * 70000
+    for options, status, says in (({"data": many([f"p{i}{'y' * 200}" for i in range(3000)])}, 1, "', …, expected one tensor for each input of the model"),
+                                  ({"data": many([long])}, 1, "bytes left out) ... "), ({"init": many([long])}, 1, "bytes left out) ... "),
+                                  ({"data": long}, 1, "bytes left out) ... "), ({"steps": long}, 2, "bytes left out) ... ")):
+        done = runs.run(status=status, says=says, **options)
+        expect(len(done.stderr + done.stdout) < 4200, f"got {len(done.stderr)} bytes")
+    for words in ((f"--{long}",), (long,), (f"--plan={long}",), (f"--communicator={long}",), (f"--{long}=",)):
+        done = runs.run(*words, status=2, says="bytes left out) ... ")
+        expect(len(done.stderr) < 4200, f"got {len(done.stderr)} bytes")
 
 
 def main(scratch):

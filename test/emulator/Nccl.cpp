@@ -99,6 +99,8 @@ void combine(const std::vector<Part> &parts, std::size_t from, std::size_t count
 void compute(const std::vector<Part> &parts) {
   const std::string kind = parts[0].kind;
   const std::size_t count = parts[0].count, bytes = count * bytesOf(parts[0].type);
+  if (bytes == 0) // the buffers may be null then, which memcpy does not take
+    return;
   if (kind == "ncclAllGather") {
     for (const Part &to : parts)
       for (std::size_t r = 0; r < parts.size(); ++r)

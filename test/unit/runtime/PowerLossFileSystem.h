@@ -51,6 +51,7 @@ public:
   int removeFile(const std::string &name) override;
   int removeFolder(const std::string &name) override;
   int syncFolder(const std::string &name) override;
+  bool isLink(const std::string &) override { return false; }
   int list(const std::string &name, std::vector<std::string> &names) override;
 
   /// What is not on the device yet: this many writes and changes of names.

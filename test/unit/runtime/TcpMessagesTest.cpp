@@ -43,6 +43,20 @@ TEST(Sha256, IsTheStandards) {
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
+TEST(PrintableText, LeavesOutTheMiddleOfALongMessage) {
+  const std::string begin = "got '", end = "', expected less";
+  EXPECT_EQ(printableMessage(begin + "\n" + end), "got '?', expected less");
+  std::string whole(4000, 'y');
+  EXPECT_EQ(printableMessage(whole), whole);
+  EXPECT_EQ(printableMessage(begin + std::string(5000, 'y') + end),
+            begin + std::string(995, 'y') + " ... (3021 bytes left out) ... " + std::string(984, 'y') + end);
+  std::string umlauts; // of two bytes each, of which the second is at the place of each cut
+  for (int i = 0; i < 2500; ++i)
+    umlauts += "\u00e4";
+  const std::string cut = printableMessage("x" + umlauts + "x");
+  EXPECT_EQ(cut, "x" + umlauts.substr(0, 998) + " ... (3004 bytes left out) ... " + umlauts.substr(0, 998) + "x");
+}
+
 TEST(PrintableText, KeepsCommandsFromTerminals) {
   EXPECT_EQ(printable("a\x1b[2Jb\nc", 100), "a?[2Jb?c");
   EXPECT_EQ(printable(std::string_view("ab\0cd", 5), 100), "ab");
