@@ -212,6 +212,21 @@ TEST_F(DataSizesTest, PiecesOfASequenceCountFromTheNearerEnd) {
   EXPECT_NE(digestFor(shifted, 6, 10), digestFor(cut, 6, 10));
 }
 
+TEST_F(DataSizesTest, OneSampleOrPositionIsASizeAsAnyOther) {
+  const Rows rows = [](Tensor, Tensor y, double b, double) {
+    Tensor merged = exp(rearrange("b s o -> (b s) o", y));
+    return mean(square(rearrange("(b s) o -> b s o", merged, {{"b", static_cast<int64_t>(b)}})));
+  };
+  const Rows products = [](Tensor, Tensor y, double, double) {
+    Tensor all = rearrange("b s o -> (b o) s", y);
+    return mean(square(einsum("ns,nt->nst", all, all)));
+  };
+  const Rows one = [](Tensor, Tensor y, double, double) { return mean(square(rearrange("b s o -> (b s o)", y))); };
+  for (const Rows &each : {rows, products, one})
+    for (auto [batch, length] : {std::pair(1, 10), std::pair(6, 1), std::pair(1, 1), std::pair(1, 3), std::pair(3, 1)})
+      EXPECT_EQ(digestFor(each, batch, length), digestFor(each, 6, 10)) << batch << " x " << length;
+}
+
 TEST_F(DataSizesTest, MergedDimensionsKeepWhatIsTheModels) {
   EXPECT_TRUE(isOne([](Tensor, Tensor y, double, double) { return mean(square(rearrange("b s o -> (b s) o", y))); }));
   EXPECT_TRUE(isOne([](Tensor, Tensor y, double b, double) {
