@@ -229,26 +229,34 @@ std::string Digester::typeText(Value value) const {
   return text;
 }
 
-/// Of a piece at `low` of a whole along a dimension of the data: where it lies as seen from the nearer end.
-static std::string offsetText(int64_t low, int64_t piece, int64_t whole) {
-  const int64_t high = whole - piece - low;
-  return low < std::max<int64_t>(piece, 1) || low <= high ? std::to_string(low) : "end-" + std::to_string(high);
+/// A boundary of a piece of a dimension of the data: where it lies as seen from the start or from the end.
+static std::string boundaryText(int64_t at, int64_t whole, bool fromStart) {
+  return fromStart ? std::to_string(at) : "end-" + std::to_string(whole - at);
+}
+
+/// Of a piece at `low` of a whole along a dimension of the data: its boundaries, each as seen from the nearer end. Two pieces of
+/// wholes of one size have two texts.
+static std::string pieceText(int64_t low, int64_t piece, int64_t whole) {
+  const int64_t high = whole - piece - low, longest = std::max<int64_t>(piece, 1);
+  return boundaryText(low, whole, low < longest || low <= high) + ".." +
+         boundaryText(low + piece, whole, high >= longest && high > low);
 }
 
 std::string Digester::attributesOf(Operation *op) const {
   std::string text;
   llvm::raw_string_ostream out(text);
-  auto along = [&](Value piece, Value whole, int64_t dim, int64_t low) {
-    auto sizeOf = [&](Value value) { return cast<RankedTensorType>(value.getType()).getDimSize(dim); };
-    const bool ofData = llvm::any_of(sizes->ofDimension(whole, dim), [&](unsigned size) { return sizes->isOfData(size); });
-    out << " dim=" << dim << " at=" << (ofData ? offsetText(low, sizeOf(piece), sizeOf(whole)) : std::to_string(low));
-  };
   if (auto slice = dyn_cast<nn::SliceOp>(op)) {
-    along(slice.getResult(), slice.getInput(), slice.getDim(), slice.getStart());
+    const int64_t dim = slice.getDim(), low = slice.getStart();
+    const int64_t piece = slice.getResult().getType().getDimSize(dim), whole = slice.getInput().getType().getDimSize(dim);
+    const bool ofData =
+        llvm::any_of(sizes->ofDimension(slice.getInput(), dim), [&](unsigned size) { return sizes->isOfData(size); });
+    out << " dim=" << dim << " at=" << (ofData ? pieceText(low, piece, whole) : std::to_string(low));
     return text;
   }
   if (auto pad = dyn_cast<nn::PadOp>(op)) {
-    along(pad.getInput(), pad.getResult(), pad.getDim(), pad.getLow());
+    const int64_t dim = pad.getDim(), low = pad.getLow();
+    const int64_t piece = pad.getInput().getType().getDimSize(dim), whole = pad.getResult().getType().getDimSize(dim);
+    out << " dim=" << dim << " low=" << low << " high=" << whole - piece - low;
     return text;
   }
   if (auto own = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute()))

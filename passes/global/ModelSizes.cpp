@@ -136,6 +136,13 @@ void ModelSizes::addRule(Operation *op) {
   };
   for (auto [value, tensor] : llvm::zip_equal(op->getOperands(), rule.operands))
     use(value, tensor);
+  // The data's size is split in as many pieces as there are: how long one is, the model says. Parts that were merged before
+  // are what they were.
+  for (const nn::TensorFactors &tensor : rule.operands)
+    for (const nn::DimFactors &dim : tensor)
+      for (int64_t factor : ArrayRef(dim).drop_front(dim.empty() ? 0 : 1))
+        if (!own.empty() && find(own[factor]) >= own.front())
+          minorParts.push_back(own[factor]);
   for (auto [value, tensor] : llvm::zip_equal(op->getResults(), rule.results))
     use(value, tensor);
   // What an op has whole in an operand and in another size in its result: slices, pads, joins.
@@ -160,6 +167,9 @@ void ModelSizes::addRule(Operation *op) {
 
 /// Parts come from where the whole does, and what depends on the data is the data's.
 void ModelSizes::inherit() {
+  for (unsigned part : minorParts)
+    if (Size &size = sizes[find(part)]; size.parts.empty() && !size.fromInput)
+      size.fromParameter = true;
   for (bool changed = true; changed;) {
     changed = false;
     auto mark = [&](bool &flag, bool value) {

@@ -212,6 +212,40 @@ TEST_F(DataSizesTest, PiecesOfASequenceCountFromTheNearerEnd) {
   EXPECT_NE(digestFor(shifted, 6, 10), digestFor(cut, 6, 10));
 }
 
+TEST_F(DataSizesTest, LengthsOfPiecesCount) {
+  const auto windows = [](int64_t size) -> Rows {
+    return [size](Tensor, Tensor y, double, double) {
+      Tensor parts = rearrange("b (s n) o -> b s n o", y, {{"n", size}});
+      return mean(square(reduceMax("b s n o -> b s o", parts)));
+    };
+  };
+  for (int64_t size : {1, 2, 4, 6}) {
+    for (auto [batch, length] : {std::pair(4, 12), std::pair(6, 24), std::pair(1, 36), std::pair(3, 48)})
+      EXPECT_EQ(digestFor(windows(size), batch, length), digestFor(windows(size), 6, 12)) << size << ": " << batch << " x " << length;
+    EXPECT_EQ(digestFor(windows(size), 6, size), digestFor(windows(size), 6, 12)) << size;
+  }
+  std::set<std::string> digests;
+  for (int64_t size : {1, 2, 3, 4, 6, 12})
+    EXPECT_TRUE(digests.insert(digestFor(windows(size), 6, 12)).second) << size;
+
+  const auto piece = [](int64_t begin, int64_t size) -> Rows {
+    return [=](Tensor, Tensor y, double, double) { return mean(square(slice(y, 1, begin, size))); };
+  };
+  for (int64_t begin = 0; begin < 8; ++begin)
+    for (int64_t size = 1; begin + size <= 8; ++size)
+      EXPECT_TRUE(digests.insert(digestFor(piece(begin, size), 6, 8)).second) << begin << " + " << size;
+  for (int64_t size : {1, 2, 4})
+    EXPECT_EQ(digestFor(piece(0, size), 6, 8), digestFor(piece(0, size), 5, 16)) << size;
+
+  const auto padded = [](int64_t low, int64_t high) -> Rows {
+    return [=](Tensor, Tensor y, double, double) { return mean(exp(pad(y, 1, low, high))); };
+  };
+  for (auto [low, high] : {std::pair(0, 1), std::pair(0, 4), std::pair(1, 0), std::pair(4, 0), std::pair(1, 4), std::pair(4, 1)}) {
+    EXPECT_TRUE(isOne(padded(low, high))) << low << ", " << high;
+    EXPECT_TRUE(digests.insert(digestFor(padded(low, high), 6, 10)).second) << low << ", " << high;
+  }
+}
+
 TEST_F(DataSizesTest, OneSampleOrPositionIsASizeAsAnyOther) {
   const Rows rows = [](Tensor, Tensor y, double b, double) {
     Tensor merged = exp(rearrange("b s o -> (b s) o", y));
