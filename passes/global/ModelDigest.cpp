@@ -36,7 +36,8 @@ private:
 
   Value follow(Value value) const;
   std::optional<double> constantBehind(Value value) const;
-  SmallVector<unsigned> summedSizes(Value value) const;
+  using Sizes = SmallVector<unsigned>;
+  void addTerms(Value value, Sizes summed, llvm::DenseSet<Value> &seen, SmallVector<Sizes> &terms) const;
   std::string ofData(double constant, Value scaled) const;
 
   std::string sizeText(ArrayRef<unsigned> list) const;
@@ -146,45 +147,57 @@ std::optional<double> Digester::constantBehind(Value value) const {
   }
 }
 
-/// The sizes over which the sums run that lead to `value` by a chain of ops with one operand that is no constant.
-SmallVector<unsigned> Digester::summedSizes(Value value) const {
-  SmallVector<unsigned> summed;
+/// Adds to `terms` the sizes over which the sums run that lead to `value` by a chain of ops with one operand that is no constant,
+/// after those of `summed`; where the chain ends at a number that is the sum of two, those of each.
+void Digester::addTerms(Value value, Sizes summed, llvm::DenseSet<Value> &seen, SmallVector<Sizes> &terms) const {
   for (;;) {
     Operation *op = follow(value).getDefiningOp();
     auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
     if (!interface)
-      return summed;
+      break;
     for (auto [factor, info] : llvm::enumerate(interface.getShardingRule().factors))
       if (info.kind == nn::FactorKind::sumReduction)
         llvm::append_range(summed, sizes->ofFactor(op, factor));
     SmallVector<Value> variable =
         llvm::filter_to_vector(op->getOperands(), [&](Value operand) { return !constantBehind(operand); });
+    auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+    if (isa<arith::AddFOp, arith::SubFOp>(op) && variable.size() == 2 && type && type.getRank() == 0) {
+      for (Value term : variable)
+        if (seen.insert(term).second)
+          addTerms(term, summed, seen, terms);
+      return;
+    }
     if (variable.size() != 1)
-      return summed;
+      break;
     value = variable.front();
   }
+  terms.push_back(std::move(summed));
 }
 
-/// "sizes" or "1/sizes" for a constant that is the product, or its inverse, of sizes over which `scaled` is a sum, at least one of
-/// which is the data's. Empty for another.
+/// "sizes" or "1/sizes" for a constant that is the product, or its inverse, of sizes over which `scaled`, or a term of it, is a sum,
+/// at least one of which is the data's. Empty for another.
 std::string Digester::ofData(double constant, Value scaled) const {
-  SmallVector<unsigned> summed = summedSizes(scaled);
-  if (summed.size() > kMaxSizes || !(constant > 0))
-    return "";
-  for (unsigned chosen = 1; chosen < 1u << summed.size(); ++chosen) {
-    double product = 1;
-    bool hasData = false;
-    for (auto [index, size] : llvm::enumerate(summed))
-      if (chosen >> index & 1) {
-        product *= static_cast<double>(sizes->getSize(size));
-        hasData |= sizes->isOfData(size);
-      }
-    if (!hasData)
+  SmallVector<Sizes> terms;
+  llvm::DenseSet<Value> seen;
+  addTerms(scaled, {}, seen, terms);
+  for (const Sizes &summed : terms) {
+    if (summed.size() > kMaxSizes || !(constant > 0))
       continue;
-    if (constant == product)
-      return "sizes";
-    if (constant == 1 / product || constant == static_cast<double>(1 / static_cast<float>(product)))
-      return "1/sizes";
+    for (unsigned chosen = 1; chosen < 1u << summed.size(); ++chosen) {
+      double product = 1;
+      bool hasData = false;
+      for (auto [index, size] : llvm::enumerate(summed))
+        if (chosen >> index & 1) {
+          product *= static_cast<double>(sizes->getSize(size));
+          hasData |= sizes->isOfData(size);
+        }
+      if (!hasData)
+        continue;
+      if (constant == product)
+        return "sizes";
+      if (constant == 1 / product || constant == static_cast<double>(1 / static_cast<float>(product)))
+        return "1/sizes";
+    }
   }
   return "";
 }
@@ -229,26 +242,34 @@ std::string Digester::typeText(Value value) const {
   return text;
 }
 
-/// Of a piece at `low` of a whole along a dimension of the data: where it lies as seen from the nearer end.
-static std::string offsetText(int64_t low, int64_t piece, int64_t whole) {
-  const int64_t high = whole - piece - low;
-  return low < std::max<int64_t>(piece, 1) || low <= high ? std::to_string(low) : "end-" + std::to_string(high);
+/// A boundary of a piece of a dimension of the data: where it lies as seen from the start or from the end.
+static std::string boundaryText(int64_t at, int64_t whole, bool fromStart) {
+  return fromStart ? std::to_string(at) : "end-" + std::to_string(whole - at);
+}
+
+/// Of a piece at `low` of a whole along a dimension of the data: its boundaries, each as seen from the nearer end. Two pieces of
+/// wholes of one size have two texts.
+static std::string pieceText(int64_t low, int64_t piece, int64_t whole) {
+  const int64_t high = whole - piece - low, longest = std::max<int64_t>(piece, 1);
+  return boundaryText(low, whole, low < longest || low <= high) + ".." +
+         boundaryText(low + piece, whole, high >= longest && high > low);
 }
 
 std::string Digester::attributesOf(Operation *op) const {
   std::string text;
   llvm::raw_string_ostream out(text);
-  auto along = [&](Value piece, Value whole, int64_t dim, int64_t low) {
-    auto sizeOf = [&](Value value) { return cast<RankedTensorType>(value.getType()).getDimSize(dim); };
-    const bool ofData = llvm::any_of(sizes->ofDimension(whole, dim), [&](unsigned size) { return sizes->isOfData(size); });
-    out << " dim=" << dim << " at=" << (ofData ? offsetText(low, sizeOf(piece), sizeOf(whole)) : std::to_string(low));
-  };
   if (auto slice = dyn_cast<nn::SliceOp>(op)) {
-    along(slice.getResult(), slice.getInput(), slice.getDim(), slice.getStart());
+    const int64_t dim = slice.getDim(), low = slice.getStart();
+    const int64_t piece = slice.getResult().getType().getDimSize(dim), whole = slice.getInput().getType().getDimSize(dim);
+    const bool ofData =
+        llvm::any_of(sizes->ofDimension(slice.getInput(), dim), [&](unsigned size) { return sizes->isOfData(size); });
+    out << " dim=" << dim << " at=" << (ofData ? pieceText(low, piece, whole) : std::to_string(low));
     return text;
   }
   if (auto pad = dyn_cast<nn::PadOp>(op)) {
-    along(pad.getInput(), pad.getResult(), pad.getDim(), pad.getLow());
+    const int64_t dim = pad.getDim(), low = pad.getLow();
+    const int64_t piece = pad.getInput().getType().getDimSize(dim), whole = pad.getResult().getType().getDimSize(dim);
+    out << " dim=" << dim << " low=" << low << " high=" << whole - piece - low;
     return text;
   }
   if (auto own = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute()))

@@ -56,9 +56,16 @@ void ModelSizes::match(ArrayRef<unsigned> left, ArrayRef<unsigned> right) {
       join(find(one), find(other));
     return;
   }
-  auto isOne = [&](unsigned size) { return sizes[size].value == 1; };
-  llvm::erase_if(a, isOne);
-  llvm::erase_if(b, isOne);
+  // How many sizes of one follow.
+  auto onesBehind = [&](ArrayRef<unsigned> list, size_t index) -> size_t {
+    auto isOne = [&](unsigned size) { return sizes[size].value == 1; };
+    ArrayRef<unsigned> rest = list.drop_front(index + 1);
+    return llvm::find_if_not(rest, isOne) - rest.begin();
+  };
+  auto setParts = [&](unsigned whole, ArrayRef<unsigned> parts) {
+    if (!llvm::is_contained(expand(parts), whole))
+      sizes[whole].parts.assign(parts.begin(), parts.end());
+  };
   size_t i = 0, j = 0;
   while (i < a.size() && j < b.size()) {
     // What was split a moment ago may stand here again.
@@ -68,11 +75,27 @@ void ModelSizes::match(ArrayRef<unsigned> left, ArrayRef<unsigned> right) {
       a[i] = one, b[j] = other;
     int64_t one = sizes[a[i]].value, other = sizes[b[j]].value;
     if (one == other) {
-      join(a[i++], b[j++]);
+      // A batch of one sample is a size as any other: what it was merged with is their product, not the other of them.
+      const size_t left = onesBehind(a, i), right = onesBehind(b, j);
+      const size_t moreLeft = left - std::min(left, right), moreRight = right - std::min(left, right);
+      if (moreLeft > 0)
+        setParts(b[j], ArrayRef(a).slice(i, moreLeft + 1));
+      else if (moreRight > 0)
+        setParts(a[i], ArrayRef(b).slice(j, moreRight + 1));
+      else
+        join(a[i], b[j]);
+      i += moreLeft + 1;
+      j += moreRight + 1;
       continue;
     }
     const bool leftIsLarger = one > other;
     auto [large, small] = leftIsLarger ? std::pair(a[i], b[j]) : std::pair(b[j], a[i]);
+    // The product of a size of one and of itself.
+    ArrayRef<unsigned> behind = leftIsLarger ? ArrayRef(b).drop_front(j + 1) : ArrayRef(a).drop_front(i + 1);
+    if (sizes[small].value == 1 && llvm::is_contained(expand(behind), large)) {
+      ++(leftIsLarger ? j : i);
+      continue;
+    }
     if (sizes[small].value == 0 || sizes[large].value % sizes[small].value != 0)
       break;
     unsigned rest = add(sizes[large].value / sizes[small].value);
@@ -113,6 +136,13 @@ void ModelSizes::addRule(Operation *op) {
   };
   for (auto [value, tensor] : llvm::zip_equal(op->getOperands(), rule.operands))
     use(value, tensor);
+  // The data's size is split in as many pieces as there are: how long one is, the model says. Parts that were merged before
+  // are what they were.
+  for (const nn::TensorFactors &tensor : rule.operands)
+    for (const nn::DimFactors &dim : tensor)
+      for (int64_t factor : ArrayRef(dim).drop_front(dim.empty() ? 0 : 1))
+        if (!own.empty() && find(own[factor]) >= own.front())
+          minorParts.push_back(own[factor]);
   for (auto [value, tensor] : llvm::zip_equal(op->getResults(), rule.results))
     use(value, tensor);
   // What an op has whole in an operand and in another size in its result: slices, pads, joins.
@@ -137,6 +167,9 @@ void ModelSizes::addRule(Operation *op) {
 
 /// Parts come from where the whole does, and what depends on the data is the data's.
 void ModelSizes::inherit() {
+  for (unsigned part : minorParts)
+    if (Size &size = sizes[find(part)]; size.parts.empty() && !size.fromInput)
+      size.fromParameter = true;
   for (bool changed = true; changed;) {
     changed = false;
     auto mark = [&](bool &flag, bool value) {

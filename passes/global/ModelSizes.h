@@ -12,7 +12,8 @@ namespace mlir::fsdp {
 /// The sizes that ops run over, each a size of the model or one of the data: how many samples a batch has, how long a sequence is.
 /// A size of the data comes from a dimension of an input, and no parameter has it. What comes from where is found through
 /// the sharding rules: a factor is one size in every operand and result that it stands in, and a dimension of several
-/// factors is their product.
+/// factors is their product. Where an op splits a size of the data that was not merged before, the most major part is the data's and the others are
+/// the model's: windows of a sequence.
 class ModelSizes {
 public:
   /// Of `ops`, in an order in which each follows those whose results it uses.
@@ -49,6 +50,7 @@ private:
 
   std::vector<Size> sizes;
   std::vector<Dependence> dependences;
+  std::vector<unsigned> minorParts; ///< of sizes that an op splits: all but the most major one of each
   DenseMap<Value, SmallVector<List, 4>> dims;
   DenseMap<Operation *, SmallVector<unsigned, 6>> factors;
   DenseMap<StringAttr, SmallVector<List, 4>> params;

@@ -212,6 +212,66 @@ TEST_F(DataSizesTest, PiecesOfASequenceCountFromTheNearerEnd) {
   EXPECT_NE(digestFor(shifted, 6, 10), digestFor(cut, 6, 10));
 }
 
+TEST_F(DataSizesTest, LengthsOfPiecesCount) {
+  const auto windows = [](int64_t size) -> Rows {
+    return [size](Tensor, Tensor y, double, double) {
+      Tensor parts = rearrange("b (s n) o -> b s n o", y, {{"n", size}});
+      return mean(square(reduceMax("b s n o -> b s o", parts)));
+    };
+  };
+  for (int64_t size : {1, 2, 4, 6}) {
+    for (auto [batch, length] : {std::pair(4, 12), std::pair(6, 24), std::pair(1, 36), std::pair(3, 48)})
+      EXPECT_EQ(digestFor(windows(size), batch, length), digestFor(windows(size), 6, 12)) << size << ": " << batch << " x " << length;
+    EXPECT_EQ(digestFor(windows(size), 6, size), digestFor(windows(size), 6, 12)) << size;
+  }
+  std::set<std::string> digests;
+  for (int64_t size : {1, 2, 3, 4, 6, 12})
+    EXPECT_TRUE(digests.insert(digestFor(windows(size), 6, 12)).second) << size;
+
+  const auto piece = [](int64_t begin, int64_t size) -> Rows {
+    return [=](Tensor, Tensor y, double, double) { return mean(square(slice(y, 1, begin, size))); };
+  };
+  for (int64_t begin = 0; begin < 8; ++begin)
+    for (int64_t size = 1; begin + size <= 8; ++size)
+      EXPECT_TRUE(digests.insert(digestFor(piece(begin, size), 6, 8)).second) << begin << " + " << size;
+  for (int64_t size : {1, 2, 4})
+    EXPECT_EQ(digestFor(piece(0, size), 6, 8), digestFor(piece(0, size), 5, 16)) << size;
+
+  const auto padded = [](int64_t low, int64_t high) -> Rows {
+    return [=](Tensor, Tensor y, double, double) { return mean(exp(pad(y, 1, low, high))); };
+  };
+  for (auto [low, high] : {std::pair(0, 1), std::pair(0, 4), std::pair(1, 0), std::pair(4, 0), std::pair(1, 4), std::pair(4, 1)}) {
+    EXPECT_TRUE(isOne(padded(low, high))) << low << ", " << high;
+    EXPECT_TRUE(digests.insert(digestFor(padded(low, high), 6, 10)).second) << low << ", " << high;
+  }
+}
+
+TEST_F(DataSizesTest, OneSampleOrPositionIsASizeAsAnyOther) {
+  const Rows rows = [](Tensor, Tensor y, double b, double) {
+    Tensor merged = exp(rearrange("b s o -> (b s) o", y));
+    return mean(square(rearrange("(b s) o -> b s o", merged, {{"b", static_cast<int64_t>(b)}})));
+  };
+  const Rows products = [](Tensor, Tensor y, double, double) {
+    Tensor all = rearrange("b s o -> (b o) s", y);
+    return mean(square(einsum("ns,nt->nst", all, all)));
+  };
+  const Rows one = [](Tensor, Tensor y, double, double) { return mean(square(rearrange("b s o -> (b s o)", y))); };
+  for (const Rows &each : {rows, products, one})
+    for (auto [batch, length] : {std::pair(1, 10), std::pair(6, 1), std::pair(1, 1), std::pair(1, 3), std::pair(3, 1)})
+      EXPECT_EQ(digestFor(each, batch, length), digestFor(each, 6, 10)) << batch << " x " << length;
+}
+
+TEST_F(DataSizesTest, ALossOfSeveralTermsIsAveragedOverThem) {
+  const auto terms = [](double by) -> Rows {
+    return [by](Tensor, Tensor y, double, double) {
+      Average main = mean(square(y)), other = mean(y), third = mean(exp(y));
+      return Average{main.sum + other.sum * by - third.sum, main.weight};
+    };
+  };
+  EXPECT_TRUE(isOne(terms(0.3)));
+  EXPECT_NE(digestFor(terms(0.3), 6, 10), digestFor(terms(0.7), 6, 10));
+}
+
 TEST_F(DataSizesTest, MergedDimensionsKeepWhatIsTheModels) {
   EXPECT_TRUE(isOne([](Tensor, Tensor y, double, double) { return mean(square(rearrange("b s o -> (b s) o", y))); }));
   EXPECT_TRUE(isOne([](Tensor, Tensor y, double b, double) {
