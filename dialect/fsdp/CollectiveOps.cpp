@@ -31,6 +31,8 @@ LogicalResult mlir::fsdp::detail::verifyCollective(Operation *op) {
   SmallVector<StringAttr> axes = cast<CollectiveOpInterface>(op).getAxes();
   if (axes.empty())
     return op->emitOpError() << "runs over no axes, expected at least one; use its operand as it is";
+  if (isMeeting(op) && isa<nn::FusedOp>(op->getParentOp()))
+    return op->emitOpError() << "needs other ranks and cannot be in 'nn.fused', which is one kernel; place it before or behind";
   return verifyAxes(op, axes, "runs over");
 }
 

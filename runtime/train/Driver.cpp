@@ -349,6 +349,7 @@ private:
     if (outputs.log.empty())
       return runStart.noteOpened({});
     const std::int64_t first = checkpoints.start().step; // after which training begins
+    const std::string name = printable(outputs.log.name());
     const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity()) : first > 0 && !options.onlyEvaluates();
     log.emplace(outputs.log,
                 std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity(), identityOf(options.flightRecord)},
@@ -357,11 +358,10 @@ private:
     if (!log->kept().empty())
       std::printf("kept the existing log as '%s'\n", printable(log->kept()).c_str());
     if (log->dropped())
-      std::printf("dropped %lld steps after step %lld from the log '%s'\n", static_cast<long long>(log->dropped()),
-                  static_cast<long long>(first), printable(outputs.log.name()).c_str());
+      std::printf("dropped %lld steps after step %lld from the log '%s'\n", 0LL + log->dropped(), 0LL + first, name.c_str());
     if (log->lastStep() && *log->lastStep() < first)
       std::fprintf(stderr, "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
-                   program.name, printable(outputs.log.name()).c_str(), static_cast<long long>(first));
+                   program.name, name.c_str(), static_cast<long long>(first));
     if (options.restarts)
       log->writeHeader(restartLine(options.restarts, first, job.mesh().describe(), options.restartCause));
     if (options.logHeader)
@@ -396,8 +396,7 @@ private:
     if (!options.onlyEvaluates()) {
       std::printf("done:");
       for (std::size_t i = 0; i < values.size(); ++i)
-        std::printf("  %s %.6g", program.train.outputs[i], shownNumber(values[i]));
-      std::printf("\n");
+        std::printf("  %s %.6g%s", program.train.outputs[i], shownNumber(values[i]), i + 1 == values.size() ? "\n" : "");
     }
     if (valBatches)
       printValidation();

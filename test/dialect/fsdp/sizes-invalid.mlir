@@ -143,6 +143,23 @@ fsdp.program @all role {} {
 
 // -----
 
+// A kernel does not wait for other ranks.
+
+fsdp.mesh @mesh <["fsdp"=2]>
+fsdp.program @all role {} {
+  fsdp.segment @train train next [@train] {
+    %c = arith.constant dense<1.0> : tensor<8xf32>
+    %f = nn.fused %c : (tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%x: tensor<8xf32>):
+      // expected-error @below {{needs other ranks and cannot be in 'nn.fused', which is one kernel; place it before or behind}}
+      %s = fsdp.all_reduce sum %x over ["fsdp"] : tensor<8xf32>
+      nn.yield %s : tensor<8xf32>
+    }
+  }
+}
+
+// -----
+
 // A collective runs over at least one axis.
 
 fsdp.mesh @mesh <["fsdp"=2]>
