@@ -40,8 +40,9 @@ public:
     return found;
   }
 
-  /// The same error, of a run that is refused before it trains, for the sake of another one or for what it was
-  /// asked, or that has done all but write its log: it names no rank, is not tried again, and leaves the flight record of an earlier failure in its place.
+  /// The same error, of a run that is refused before it trains, for the sake of another one or for
+  /// what it was asked, or that has done all but write its log: it names no rank, is not tried
+  /// again, and leaves the flight record of an earlier failure in its place.
   Error asRefusal() const {
     Error found(*this);
     found.refusal_ = true;

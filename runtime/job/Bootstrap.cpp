@@ -111,7 +111,9 @@ public:
       return stopped_;
     const Error error = failure_.error();
     const bool isLeft = ranks_.anyRuns();
-    onFailure_ && !isLeft ? onFailure_(error) : (void)report(isLeft && onFailure_ ? notRestarted(error, kNotRestartedAsLeft) : error);
+    onFailure_ && !isLeft
+        ? onFailure_(error)
+        : (void)report(isLeft && onFailure_ ? notRestarted(error, kNotRestartedAsLeft) : error);
     ranks_.leave();
     writeFlightRecord(segment_, flightRecord_, 0, segment_.layout().ranks);
     return error.status();

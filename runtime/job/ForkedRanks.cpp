@@ -160,8 +160,7 @@ int ForkedRanks::statusOfEnd() {
 }
 
 Error notRestarted(const Error &error, const char *why) {
-  return Error(error.what() + std::string(why), error.status())
-      .at(error.rank(), error.action());
+  return Error(error.what() + std::string(why), error.status()).at(error.rank(), error.action());
 }
 
 std::string describeEnd(int status, bool done) {

@@ -59,7 +59,8 @@ private:
 };
 
 /// Why a job that has failed is not tried again: one of its ranks is left.
-constexpr const char *kNotRestartedAsLeft = "; not restarted, as a rank of this attempt may still write";
+constexpr const char *kNotRestartedAsLeft =
+    "; not restarted, as a rank of this attempt may still write";
 /// The error of a job that is not tried again.
 Error notRestarted(const Error &error, const char *why);
 

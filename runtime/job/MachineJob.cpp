@@ -107,7 +107,8 @@ int runMachineRanks(const Mesh &mesh, const JobOptions &asked, Machines &machine
     machines.fail(failure.error());
   if (const int ended = ranks.statusOfEnd())
     return ended;
-  if (const int signal = asked.onFailure ? stopRequest().signal : 0; signal && machines.failure()) // ranks may not have come to it
+  if (const int signal = asked.onFailure ? stopRequest().signal : 0;
+      signal && machines.failure()) // ranks may not have come to it
     status = statusOfSignal(signal);
   machines.end(status, cause, asked.progress ? asked.progress->load() : 0, isLeft && asked.onFailure);
   while (!machines.result()) {

@@ -49,16 +49,18 @@ public:
   const std::optional<Error> &failure() const { return failure_; }
   /// A rank of this machine has failed.
   void fail(const Error &error);
-  /// The ranks of this machine have ended. `cause`: why one of them has, in the place of what ranks elsewhere say of it.
-  /// `progress`: see Result. `isLast`: one of them is left, and no other attempt may follow; nor may one
-  /// after a failure where `status` is that of a signal (StopSignals.h), which asks for the end of the run.
+  /// The ranks of this machine have ended. `cause`: why one of them has, in the place of what ranks
+  /// elsewhere say of it. `progress`: see Result. `isLast`: one of them is left, and no other
+  /// attempt may follow; nor may one after a failure where `status` is that of a signal
+  /// (StopSignals.h), which asks for the end of the run.
   void end(int status, const std::optional<Error> &cause, int progress, bool isLast);
 
   /// What came of the attempt, the same on all machines.
   struct Result {
     int status = 0;
     std::optional<Error> error;
-    bool isLast = false; ///< a machine is gone, a rank is left, or a signal asks for the end: no other attempt can follow
+    bool isLast = false; ///< a machine is gone, a rank is left, or a signal asks for the end: no
+                         ///< other attempt can follow
     int progress = 0;    ///< what machine 0 has given to end()
   };
   const std::optional<Result> &result() const { return result_; }

@@ -22,11 +22,13 @@ void handleStopSignals();
 /// In a rank whose parent passes on the signals that it gets: they are not one more than those that came otherwise, however late.
 void expectSignalsOf(int parent);
 
-/// In a parent that takes signals with sigwait: one that ends the run has come. It holds for this process and those that it forks from now on.
+/// In a parent that takes signals with sigwait: one that ends the run has come. It holds for this
+/// process and those that it forks from now on.
 void noteStop(int number);
 
 /// Why a job that has failed is not tried again.
-constexpr const char *kNotRestartedAfterSignal = "; not restarted, as a signal asks for the end of the run";
+constexpr const char *kNotRestartedAfterSignal =
+    "; not restarted, as a signal asks for the end of the run";
 
 /// What has come so far, in the order of what overrides what, so that ranks agree by the largest.
 struct StopRequest {

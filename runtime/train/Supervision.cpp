@@ -34,7 +34,8 @@ int runSupervised(Plans plans, const Program &first, Options &options, int machi
     const int status = runJob(*plan, cause);
     if (status == kExitDone || isStatusOfSignal(status) || cause.empty())
       return status;
-    if (machines == 1 && stopRequest().signal) { // several machines have agreed on it: their cause is empty
+    if (machines == 1 &&
+        stopRequest().signal) { // several machines have agreed on it: their cause is empty
       std::fprintf(stderr, "error: %s%s\n", cause.c_str(), kNotRestartedAfterSignal);
       return status;
     }
