@@ -91,14 +91,18 @@ std::vector<std::string> CheckpointRoot::namesIn(const std::string &folder) cons
   return names;
 }
 
-std::vector<SavedStep> CheckpointRoot::saved() const {
+std::vector<SavedStep> CheckpointRoot::saved() const { return find(/*takesUnreadable=*/true); }
+
+std::vector<SavedStep> CheckpointRoot::find(bool takesUnreadable) const {
   std::vector<SavedStep> steps;
   for (const std::string &name : namesIn(path))
     if (const std::optional<std::int64_t> step = stepOfName(name)) {
       std::vector<std::string> inside;
       const int reason = system.list(path + "/" + name, inside);
-      const bool isUnknown = reason != 0 && reason != ENOENT && reason != ENOTDIR;
-      if (isUnknown || contains(inside, CheckpointManifest::kName))
+      const bool isUnreadable = reason != 0 && reason != ENOENT && reason != ENOTDIR;
+      if (isUnreadable && !takesUnreadable)
+        require(reason, "read the folder", path + "/" + name);
+      if (isUnreadable || contains(inside, CheckpointManifest::kName))
         steps.push_back({*step, path + "/" + name});
     }
   std::sort(steps.begin(), steps.end(),
@@ -259,9 +263,8 @@ void CheckpointRoot::discard(std::int64_t step) noexcept {
 }
 
 void CheckpointRoot::prune(std::int64_t step, std::int64_t keep) {
-  const std::vector<SavedStep> all = saved();
-  for (const SavedStep &each : all) // which checkpoints are the latest is not known where one cannot be read
-    namesIn(each.folder);
+  // Where a folder cannot be read, which checkpoints are the latest is not known.
+  const std::vector<SavedStep> all = find(/*takesUnreadable=*/false);
   std::exception_ptr first; // one that stays does not keep others
   const auto tryToRemove = [&](const std::string &folder) {
     try {

@@ -77,6 +77,8 @@ public:
   void prune(std::int64_t step, std::int64_t keep);
 
 private:
+  /// `saved`. Error where not `takesUnreadable`: the folder of a step cannot be read either.
+  std::vector<SavedStep> find(bool takesUnreadable) const;
   std::vector<std::string> namesIn(const std::string &folder) const;
   void remove(const std::string &folder);
   int writeFile(const std::string &file, const std::string &text);

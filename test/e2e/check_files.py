@@ -230,7 +230,7 @@ def a_flight_record_is_no_other_file(runs):
                   ("--save", runs.at("root"))):
         if "--init" in words:
             shutil.copy(GOLDEN / "init.safetensors", new)
-        runs.run(*words, data=data, status=2, says=["got one file for", "--flight-record '", "expected a file of its own"])
+        runs.run(*words, data=data, init=None, status=2, says=["got one file for", "--flight-record '", "expected a file of its own"])
         new.unlink(missing_ok=True)
     for words in (("--save", runs.at("saved")), ("--resume", runs.at("saved"))):
         for name in ("record", "step-00000003/manifest.json"):
@@ -513,7 +513,7 @@ def text_of_files_does_not_reach_the_terminal(runs):
 def messages_are_short(runs):
     """However long what they quote is."""
     def many(names):
-        path = runs.at("many")
+        path = runs.at(f"file-of-{len(names)}")
         text = json.dumps({name: {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for name in names}).encode()
         path.write_bytes(len(text).to_bytes(8, "little") + text)
         return path

@@ -425,27 +425,6 @@ TEST_F(CheckpointFolderTest, ACheckpointThatHoldsAFolderStaysWhole) {
   EXPECT_EQ(steps, (std::vector<std::string>{"/saves/step-00000003", "/saves/step-00000002"})); // 1 is gone
 }
 
-TEST_F(CheckpointFolderTest, ALinkToACheckpointStaysAndSoDoesTheCheckpoint) {
-  fs::create_directories(file.folder + "/other");
-  CheckpointRoot other(FileSystem::real(), file.folder + "/other", program().extraFiles), root(FileSystem::real(), file.folder + "/saves");
-  root.create();
-  saveStep(other, layout, 1, 0);
-  fs::create_directories(file.folder + "/other/empty");
-  fs::create_directory_symlink("../other/step-00000001", file.folder + "/saves/step-00000001");
-  saveStep(root, layout, 2, 0);
-  saveStep(root, layout, 3, 0);
-  fs::create_directory_symlink("../other/empty", file.folder + "/saves/step-00000007");
-  const std::string link = file.folder + "/saves/step-0000000", why = "': it is a symbolic link, and the checkpoint that it leads to may be "
-                           "another run's; both are as they were: remove the link, or move it elsewhere";
-  EXPECT_EQ(messageOf([&] { root.prune(3, 1); }), "cannot remove '" + link + "1" + why);
-  EXPECT_EQ(messageOf([&] { root.begin(7, layout); }), "cannot remove '" + link + "7" + why);
-  EXPECT_EQ(messageOf([&] { root.begin(1, layout); }), "cannot remove '" + link + "1" + why);
-  EXPECT_TRUE(fs::is_symlink(link + "1") && fs::is_symlink(link + "7") && fs::exists(file.folder + "/other/empty"));
-  EXPECT_FALSE(fs::exists(link + "2")); // which one that stays does not keep
-  EXPECT_EQ(::faultOf(link + "1", layout), "");
-  EXPECT_EQ(other.saved().size(), 1u);
-}
-
 TEST_F(CheckpointFolderTest, ChangesAreNamed) {
   PowerLossFileSystem system("/");
   CheckpointRoot root(system, "/saves", program().extraFiles, kSizes);
