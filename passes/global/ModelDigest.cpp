@@ -36,7 +36,8 @@ private:
 
   Value follow(Value value) const;
   std::optional<double> constantBehind(Value value) const;
-  SmallVector<unsigned> summedSizes(Value value) const;
+  using Sizes = SmallVector<unsigned>;
+  void addTerms(Value value, Sizes summed, llvm::DenseSet<Value> &seen, SmallVector<Sizes> &terms) const;
   std::string ofData(double constant, Value scaled) const;
 
   std::string sizeText(ArrayRef<unsigned> list) const;
@@ -146,45 +147,57 @@ std::optional<double> Digester::constantBehind(Value value) const {
   }
 }
 
-/// The sizes over which the sums run that lead to `value` by a chain of ops with one operand that is no constant.
-SmallVector<unsigned> Digester::summedSizes(Value value) const {
-  SmallVector<unsigned> summed;
+/// Adds to `terms` the sizes over which the sums run that lead to `value` by a chain of ops with one operand that is no constant,
+/// after those of `summed`; where the chain ends at a number that is the sum of two, those of each.
+void Digester::addTerms(Value value, Sizes summed, llvm::DenseSet<Value> &seen, SmallVector<Sizes> &terms) const {
   for (;;) {
     Operation *op = follow(value).getDefiningOp();
     auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
     if (!interface)
-      return summed;
+      break;
     for (auto [factor, info] : llvm::enumerate(interface.getShardingRule().factors))
       if (info.kind == nn::FactorKind::sumReduction)
         llvm::append_range(summed, sizes->ofFactor(op, factor));
     SmallVector<Value> variable =
         llvm::filter_to_vector(op->getOperands(), [&](Value operand) { return !constantBehind(operand); });
+    auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+    if (interface.getLinearity() == nn::Linearity::additive && variable.size() == 2 && type && type.getRank() == 0) {
+      for (Value term : variable)
+        if (seen.insert(term).second)
+          addTerms(term, summed, seen, terms);
+      return;
+    }
     if (variable.size() != 1)
-      return summed;
+      break;
     value = variable.front();
   }
+  terms.push_back(std::move(summed));
 }
 
-/// "sizes" or "1/sizes" for a constant that is the product, or its inverse, of sizes over which `scaled` is a sum, at least one of
-/// which is the data's. Empty for another.
+/// "sizes" or "1/sizes" for a constant that is the product, or its inverse, of sizes over which `scaled`, or a term of it, is a sum,
+/// at least one of which is the data's. Empty for another.
 std::string Digester::ofData(double constant, Value scaled) const {
-  SmallVector<unsigned> summed = summedSizes(scaled);
-  if (summed.size() > kMaxSizes || !(constant > 0))
-    return "";
-  for (unsigned chosen = 1; chosen < 1u << summed.size(); ++chosen) {
-    double product = 1;
-    bool hasData = false;
-    for (auto [index, size] : llvm::enumerate(summed))
-      if (chosen >> index & 1) {
-        product *= static_cast<double>(sizes->getSize(size));
-        hasData |= sizes->isOfData(size);
-      }
-    if (!hasData)
+  SmallVector<Sizes> terms;
+  llvm::DenseSet<Value> seen;
+  addTerms(scaled, {}, seen, terms);
+  for (const Sizes &summed : terms) {
+    if (summed.size() > kMaxSizes || !(constant > 0))
       continue;
-    if (constant == product)
-      return "sizes";
-    if (constant == 1 / product || constant == static_cast<double>(1 / static_cast<float>(product)))
-      return "1/sizes";
+    for (unsigned chosen = 1; chosen < 1u << summed.size(); ++chosen) {
+      double product = 1;
+      bool hasData = false;
+      for (auto [index, size] : llvm::enumerate(summed))
+        if (chosen >> index & 1) {
+          product *= static_cast<double>(sizes->getSize(size));
+          hasData |= sizes->isOfData(size);
+        }
+      if (!hasData)
+        continue;
+      if (constant == product)
+        return "sizes";
+      if (constant == 1 / product || constant == static_cast<double>(1 / static_cast<float>(product)))
+        return "1/sizes";
+    }
   }
   return "";
 }

@@ -261,6 +261,17 @@ TEST_F(DataSizesTest, OneSampleOrPositionIsASizeAsAnyOther) {
       EXPECT_EQ(digestFor(each, batch, length), digestFor(each, 6, 10)) << batch << " x " << length;
 }
 
+TEST_F(DataSizesTest, ALossOfSeveralTermsIsAveragedOverThem) {
+  const auto terms = [](double by) -> Rows {
+    return [by](Tensor, Tensor y, double, double) {
+      Average main = mean(square(y)), other = mean(y), third = mean(exp(y));
+      return Average{main.sum + other.sum * by - third.sum, main.weight};
+    };
+  };
+  EXPECT_TRUE(isOne(terms(0.3)));
+  EXPECT_NE(digestFor(terms(0.3), 6, 10), digestFor(terms(0.7), 6, 10));
+}
+
 TEST_F(DataSizesTest, MergedDimensionsKeepWhatIsTheModels) {
   EXPECT_TRUE(isOne([](Tensor, Tensor y, double, double) { return mean(square(rearrange("b s o -> (b s) o", y))); }));
   EXPECT_TRUE(isOne([](Tensor, Tensor y, double b, double) {
