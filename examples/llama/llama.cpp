@@ -75,9 +75,10 @@ static ModelConfig huggingFaceConfig(const Config &sizes, int64_t context, int64
   const bool ownTokens = vocab >= 32000;
   config.note("bos_token_id", ownTokens ? ConfigValue(1) : ConfigValue(nullptr));
   config.note("eos_token_id", ownTokens ? ConfigValue(2) : ConfigValue(nullptr));
-  config.add("rope_theta", sizes.theta).option("--rope-theta").implied(10000.0).alias("rope_parameters.rope_theta");
+  // Newer versions of transformers take all of rope_parameters from rope_scaling where a file has that instead.
+  config.add("rope_theta", sizes.theta).option("--rope-theta").implied(10000.0).alias("rope_parameters.rope_theta").alias("rope_scaling.rope_theta");
   config.require("rope_parameters.rope_type", "default").alias("rope_scaling.rope_type").alias("rope_scaling.type");
-  config.require("partial_rotary_factor", 1.0).alias("rope_parameters.partial_rotary_factor");
+  config.require("partial_rotary_factor", 1.0).alias("rope_parameters.partial_rotary_factor").alias("rope_scaling.partial_rotary_factor");
   config.add("attention_bias", false).implied(false);
   config.add("mlp_bias", false).implied(false);
   config.add("tie_word_embeddings", sizes.tied).option("--tie").implied(false);

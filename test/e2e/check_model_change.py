@@ -140,6 +140,10 @@ def init_refuses_another_llama(runs, programs):
             ({**rope, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
              "got 'rope_scaling.rope_type' \"llama3\", expected \"default\" (no option of the model changes it)"),
             ({**rope, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, "got 'rope_scaling.type' \"dynamic\", expected \"default\""),
+            ({**rope, "rope_scaling": {"rope_type": "default", "rope_theta": 5e5}},
+             "got 'rope_scaling.rope_theta' 500000.0, expected 10000.0 (compile the model with --rope-theta=500000.0)"),
+            ({**rope, "rope_scaling": {"rope_type": "default", "partial_rotary_factor": 0.5}},
+             "got 'rope_scaling.partial_rotary_factor' 0.5, expected 1.0"),
             ({"partial_rotary_factor": 0.5}, "got 'partial_rotary_factor' 0.5, expected 1.0"),
             # Every difference, and before any shape: a model of other sizes.
             ({"hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 64, "vocab_size": 512, "head_dim": GONE},
