@@ -161,7 +161,7 @@ void Digester::addTerms(Value value, Sizes summed, llvm::DenseSet<Value> &seen, 
     SmallVector<Value> variable =
         llvm::filter_to_vector(op->getOperands(), [&](Value operand) { return !constantBehind(operand); });
     auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-    if (isa<arith::AddFOp, arith::SubFOp>(op) && variable.size() == 2 && type && type.getRank() == 0) {
+    if (interface.getLinearity() == nn::Linearity::additive && variable.size() == 2 && type && type.getRank() == 0) {
       for (Value term : variable)
         if (seen.insert(term).second)
           addTerms(term, summed, seen, terms);
