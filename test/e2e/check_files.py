@@ -503,7 +503,7 @@ def text_of_files_does_not_reach_the_terminal(runs):
         runs.run(*words, status=2, says="?[31mred??'")
     done = runs.run("--export", runs.at(command), "--trace", runs.at(f"trace{command}"), "--log", runs.at(f"log{command}"), says="wrote '")
     again = runs.run("--log", runs.at(f"log{command}"), "--save", runs.at(f"root{command}"), says=("kept the existing log as '", "saved '"))
-    later = runs.run("--save", runs.at(f"root{command}"), steps=2, says="kept the checkpoint of a later step as '")
+    later = runs.run("--save", runs.at(f"root{command}"), steps=2, says="kept the checkpoint of another run as '")
     resumed = runs.run("--resume", runs.at(f"root{command}"), init=None, steps=4, says="resumed from '")
     for each in (done, again, later, resumed):
         expect(b"\x1b" not in each.stdout + each.stderr and b"\n\xc2" not in each.stdout + each.stderr, f"{each}")
