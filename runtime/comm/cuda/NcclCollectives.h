@@ -43,7 +43,7 @@ namespace fsdp::rt {
 /// wait for it. So a thread of each rank makes the call, and the host threads tell one another over
 /// their own channel how far they are. Where one has failed, the flags of the communicator are set,
 /// which ends the calls of the others, and nobody uses it any more; another one takes its place, and
-/// no window is registered from then on. One rank says so, on standard error.
+/// no window is registered from then on. One rank prints a note of it on standard error.
 class NcclCollectives final : public Collectives {
 public:
   explicit NcclCollectives(Context &context);
