@@ -1,7 +1,9 @@
 //===- flight.cpp - what it costs to keep an action in the flight record ----===//
 //
-// Prints nanoseconds per action kept: a launch, and a collective with its request; the best of ten rounds.
-//   clang++-22 -O3 -std=c++17 -I. bench/flight.cpp build/release/lib/libfsdp_runtime.a -lpthread -o flight && ./flight
+// Prints nanoseconds per action kept: a launch, and a collective with its request; the best of ten
+// rounds.
+//   clang++-22 -O3 -std=c++17 -I. bench/flight.cpp build/release/lib/libfsdp_runtime.a -lpthread -o
+//   flight && ./flight
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +31,9 @@ template <class Action> static void measure(const char *name, Action action) {
 int main() {
   const auto track = std::make_unique<FlightTrack>();
   Communicator::Request request{};
-  measure("launch", [&] { track->end(track->begin(FlightAction::Launch, "model.layers.31.self_attn.q_proj.weight")); });
-  measure("collective", [&] { track->end(track->begin(FlightAction::Collective, "", "fsdp", 1, &request)); });
+  measure("launch", [&] {
+    track->end(track->begin(FlightAction::Launch, "model.layers.31.self_attn.q_proj.weight"));
+  });
+  measure("collective",
+          [&] { track->end(track->begin(FlightAction::Collective, "", "fsdp", 1, &request)); });
 }

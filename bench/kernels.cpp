@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/comm/Reduction.h"
 #include "runtime/kernels/Attention.h"
 #include "runtime/kernels/CrossEntropy.h"
 #include "runtime/kernels/Dropout.h"
 #include "runtime/kernels/Embedding.h"
 #include "runtime/kernels/Optimizer.h"
-#include "runtime/numerics/Random.h"
-#include "runtime/comm/Reduction.h"
 #include "runtime/kernels/RowNorm.h"
-#include "runtime/program/Shard.h"
 #include "runtime/kernels/UnaryKernels.h"
+#include "runtime/numerics/Random.h"
+#include "runtime/program/Shard.h"
 #include "runtime/train/CheckpointLayout.h"
 
 #include <algorithm>
@@ -98,12 +98,10 @@ template <class T> void rows(const std::string &type) {
       kernels::rmsNormGrad(shape, x.data(), scale.data(), rstd.data(), dY.data(), y.data(),
                            dScale.data());
     });
-    measure("softmax " + type, 0, 2 * size * double(count), double(count), [&] {
-      kernels::softmax({shape.rows, shape.width}, x.data(), y.data());
-    });
-    measure("rope " + type, 0, 2 * size * double(count), double(count), [&] {
-      kernels::rope({12, 1024, 1, 64, 10000, false}, x.data(), y.data());
-    });
+    measure("softmax " + type, 0, 2 * size * double(count), double(count),
+            [&] { kernels::softmax({shape.rows, shape.width}, x.data(), y.data()); });
+    measure("rope " + type, 0, 2 * size * double(count), double(count),
+            [&] { kernels::rope({12, 1024, 1, 64, 10000, false}, x.data(), y.data()); });
     StepState state{};
     const DropoutExtent extents[] = {{count, 1}};
     measure("dropout " + type, 0, 2 * size * double(count), double(count), [&] {
@@ -143,8 +141,8 @@ void updates() {
   static constexpr Parameter member[] = {
       {"p", nullptr, {count}, {count}, 0, Initializer::normal(0, 0.02), true}};
   static constexpr MeshAxis axes[] = {{"fsdp", 1}};
-  const Storage storage{"unit", Layout::Flat,           {0}, -1,    0, count,
-                        0,      ArenaSpan<float>{0, count}, {},  member};
+  const Storage storage{"unit", Layout::Flat, {0}, -1, 0, count, 0, ArenaSpan<float>{0, count},
+                        {},     member};
   auto p = numbers<float>(count), g = numbers<float>(count, 1e-3f);
   std::vector<float> m(count), v(count);
   measure("initial normals", 0, 4.0 * count, count,
@@ -159,7 +157,8 @@ void updates() {
     constexpr std::size_t block = 64 * 1024;
     for (std::size_t i = 0; i < count; i += block) {
       sum = sum + checksum(g.data() + i, i, block);
-      std::memcpy(written.data() + i * sizeof(float) % written.size(), g.data() + i, block * sizeof(float));
+      std::memcpy(written.data() + i * sizeof(float) % written.size(), g.data() + i,
+                  block * sizeof(float));
     }
   });
   measure("square_sum", 0, 4.0 * count, count,

@@ -1,5 +1,5 @@
-// Prints what this machine can do at most, as JSON: matrix products by oneDNN, one thread in each of
-// RANKS processes at once, and memory traffic. usage: peak RANKS [f32|bf16 M N K]...
+// Prints what this machine can do at most, as JSON: matrix products by oneDNN, one thread in each
+// of RANKS processes at once, and memory traffic. usage: peak RANKS [f32|bf16 M N K]...
 //
 // {"gemm": [{"type": "f32", "m": 1024, "n": 1024, "k": 1024, "gflops": 180.2}, ...],
 //  "copy": GB/s read and written by a copy larger than the caches, "update": the same where three
@@ -57,8 +57,8 @@ void fill(dnnl::memory &memory, std::size_t bytes) {
   std::memset(memory.get_data_handle(), 0, bytes);
 }
 
-double gemmSeconds(Shared &shared, int rank, int ranks, dnnl::memory::data_type type, long m, long n,
-                   long k) {
+double gemmSeconds(Shared &shared, int rank, int ranks, dnnl::memory::data_type type, long m,
+                   long n, long k) {
   using dnnl::memory;
   dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   dnnl::stream stream(engine);
@@ -87,9 +87,9 @@ void run(Shared &shared, int rank, int ranks, int argc, char **argv) {
   for (int i = 2; i + 3 < argc; i += 4) {
     const bool half = std::strcmp(argv[i], "bf16") == 0;
     const long m = std::atol(argv[i + 1]), n = std::atol(argv[i + 2]), k = std::atol(argv[i + 3]);
-    const double seconds = gemmSeconds(
-        shared, rank, ranks, half ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32, m,
-        n, k);
+    const double seconds =
+        gemmSeconds(shared, rank, ranks,
+                    half ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32, m, n, k);
     say("%s{\"type\": \"%s\", \"m\": %ld, \"n\": %ld, \"k\": %ld, \"gflops\": %.1f}",
         i == 2 ? "" : ", ", argv[i], m, n, k, 2.0 * m * n * k * ranks / seconds / 1e9);
   }
@@ -116,8 +116,8 @@ int main(int argc, char **argv) {
     return 2;
   }
   setenv("OMP_NUM_THREADS", "1", 1);
-  auto *shared = static_cast<Shared *>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                                            MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto *shared = static_cast<Shared *>(
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   pthread_barrierattr_t attributes;
   pthread_barrierattr_init(&attributes);
   pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);

@@ -1,8 +1,8 @@
 //===- transports.cpp - messages by gloo and by sockets as the runtime uses them -----------===//
 //
-// Two processes on one machine exchange messages both ways: nonblocking sockets and poll, as TcpCommunicator moves
-// them, and gloo's TCP transport, in turns; medians of five rounds. docs/design.md has the decision that rests on it.
-// Needs Debian's libgloo-dev:
+// Two processes on one machine exchange messages both ways: nonblocking sockets and poll, as
+// TcpCommunicator moves them, and gloo's TCP transport, in turns; medians of five rounds.
+// docs/design.md has the decision that rests on it. Needs Debian's libgloo-dev:
 //   g++ -O2 -std=c++17 bench/transports.cpp -lgloo -lpthread -o transports && ./transports
 //
 //===----------------------------------------------------------------------===//
@@ -32,13 +32,17 @@ static double now() {
 
 static void exchange(int line, const char *out, char *in, size_t bytes) {
   for (size_t sent = 0, received = 0; sent < bytes || received < bytes;) {
-    const ssize_t got = received < bytes ? recv(line, in + received, bytes - received, MSG_DONTWAIT) : 0;
-    const ssize_t gone = sent < bytes ? send(line, out + sent, bytes - sent, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+    const ssize_t got =
+        received < bytes ? recv(line, in + received, bytes - received, MSG_DONTWAIT) : 0;
+    const ssize_t gone =
+        sent < bytes ? send(line, out + sent, bytes - sent, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
     received += std::max<ssize_t>(got, 0);
     sent += std::max<ssize_t>(gone, 0);
     if (got > 0 || gone > 0)
       continue;
-    pollfd wait{line, static_cast<short>((received < bytes ? POLLIN : 0) | (sent < bytes ? POLLOUT : 0)), 0};
+    pollfd wait{line,
+                static_cast<short>((received < bytes ? POLLIN : 0) | (sent < bytes ? POLLOUT : 0)),
+                0};
     poll(&wait, 1, 50);
   }
 }
@@ -75,7 +79,8 @@ int main() {
   context->connectFullMesh(store, device);
   for (size_t bytes = 64; bytes <= (size_t(64) << 20); bytes *= 32) {
     std::vector<char> out(bytes, 1), in(bytes);
-    auto outBuffer = context->createUnboundBuffer(out.data(), bytes), inBuffer = context->createUnboundBuffer(in.data(), bytes);
+    auto outBuffer = context->createUnboundBuffer(out.data(), bytes),
+         inBuffer = context->createUnboundBuffer(in.data(), bytes);
     const int calls = static_cast<int>(std::clamp<size_t>((size_t(256) << 20) / bytes, 4, 2000));
     std::vector<double> sockets, gloo;
     for (int round = 0; round < 5; ++round) {
@@ -90,8 +95,8 @@ int main() {
     std::sort(sockets.begin(), sockets.end());
     std::sort(gloo.begin(), gloo.end());
     if (rank == 0)
-      std::printf("%9zu bytes: sockets %8.1f us, gloo %8.1f us, gloo/sockets %.2f\n", bytes, sockets[2] * 1e6, gloo[2] * 1e6,
-                  gloo[2] / sockets[2]);
+      std::printf("%9zu bytes: sockets %8.1f us, gloo %8.1f us, gloo/sockets %.2f\n", bytes,
+                  sockets[2] * 1e6, gloo[2] * 1e6, gloo[2] / sockets[2]);
   }
   if (rank == 0) {
     wait(nullptr);

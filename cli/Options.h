@@ -22,8 +22,8 @@ namespace cli {
 /// Takes the text of a value. Returns nothing, or what is wrong with it.
 using Take = std::function<std::string(const std::string &)>;
 
-/// Adds an option with one value, which `take` is given; `type` stands for the value in the help. Given several times it takes
-/// the last value, the others having been checked as well.
+/// Adds an option with one value, which `take` is given; `type` stands for the value in the help.
+/// Given several times it takes the last value, the others having been checked as well.
 inline CLI::Option *add(CLI::App &app, const std::string &name, const std::string &type,
                         const std::string &description, Take take) {
   CLI::callback_t each = [name, take = std::move(take)](const CLI::results_t &given) {
@@ -48,13 +48,15 @@ CLI::Option *addText(CLI::App &app, const std::string &name, const std::string &
   });
 }
 
-/// A file of which there will be several, as the values of a list: a second one is refused, as it would have to add up.
-inline CLI::Option *addFile(CLI::App &app, const std::string &name, const std::string &type, std::string &value,
-                            const std::string &description) {
+/// A file of which there will be several, as the values of a list: a second one is refused, as it
+/// would have to add up.
+inline CLI::Option *addFile(CLI::App &app, const std::string &name, const std::string &type,
+                            std::string &value, const std::string &description) {
   CLI::callback_t once = [name, &value](const CLI::results_t &given) {
     if (given.size() != 1)
-      throw CLI::ValidationError(name, "given " + std::to_string(given.size()) +
-                                           " times, expected once: its files would add up, and only one is supported yet");
+      throw CLI::ValidationError(
+          name, "given " + std::to_string(given.size()) +
+                    " times, expected once: its files would add up, and only one is supported yet");
     value = given.front();
     return true;
   };
@@ -118,7 +120,8 @@ inline CLI::Option *addFlag(CLI::App &app, const std::string &name, bool &value,
 }
 
 /// Parses `arguments`, the program's own name not among them. Throws CLI::CallForHelp or
-/// CLI::CallForVersion if one of them is asked for, and `Misuse`, an exception made of a message, for every error.
+/// CLI::CallForVersion if one of them is asked for, and `Misuse`, an exception made of a message,
+/// for every error.
 template <typename Misuse> void parse(CLI::App &app, std::vector<std::string> arguments) {
   for (const std::string &argument : arguments) {
     if (argument.empty())

@@ -8,9 +8,11 @@
 
 namespace cli {
 
-/// `word` so that a shell reads it as one: as it is where all its characters stand for themselves, else in quotes.
+/// `word` so that a shell reads it as one: as it is where all its characters stand for themselves,
+/// else in quotes.
 inline std::string shellWord(std::string_view word) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+.,:/@%";
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+.,:/@%";
   if (!word.empty() && word.find_first_not_of(plain) == word.npos)
     return std::string(word);
   std::string quoted = "'";
@@ -20,7 +22,9 @@ inline std::string shellWord(std::string_view word) {
 }
 
 /// Adds `word` to a line of words.
-inline void addShellWord(std::string &line, std::string_view word) { line += (line.empty() ? "" : " ") + shellWord(word); }
+inline void addShellWord(std::string &line, std::string_view word) {
+  line += (line.empty() ? "" : " ") + shellWord(word);
+}
 
 } // namespace cli
 

@@ -30,7 +30,8 @@ private:
   struct Declaration {
     std::string name, declaration, note;
   };
-  LogicalResult add(Value buffer, StringRef segment, Names &names, std::vector<Declaration> &slices);
+  LogicalResult add(Value buffer, StringRef segment, Names &names,
+                    std::vector<Declaration> &slices);
 
   const ScheduledProgram &program;
   SymbolTable symbols{program.module};

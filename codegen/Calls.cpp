@@ -117,8 +117,8 @@ LogicalResult CallFinder::needF32(Operation *op, Type type) const {
   return success();
 }
 
-/// The first float type of `op` that is neither f32 nor bf16, which is computed with as f32; null if
-/// there is none.
+/// The first float type of `op` that is neither f32 nor bf16, which is computed with as f32; null
+/// if there is none.
 static Type findOtherFloat(Operation *op) {
   for (Value value : llvm::concat<Value>(SmallVector<Value>(op->getOperands()),
                                          SmallVector<Value>(op->getResults())))
@@ -204,8 +204,9 @@ LogicalResult CallFinder::shardIndices(ShardIndicesOp op) {
   if (failed(needBuffers(op)))
     return failure();
   const int64_t size = op.getSize(), part = op.getPartSize();
-  pass("IndexShard{/*count=*/" + std::to_string(cast<RankedTensorType>(op.getType()).getNumElements()) +
-       ", /*size=*/" + std::to_string(size) + ", /*part=*/" + std::to_string(part) + ", /*index=*/" +
+  pass("IndexShard{/*count=*/" +
+       std::to_string(cast<RankedTensorType>(op.getType()).getNumElements()) + ", /*size=*/" +
+       std::to_string(size) + ", /*part=*/" + std::to_string(part) + ", /*index=*/" +
        rankIndex(program, op.getOver()) + "}");
   read(source(op.getIndices()));
   write(target(op.getResult()));
@@ -227,7 +228,8 @@ LogicalResult CallFinder::shardOffset(ShardOffsetOp op) {
   call.function = "shard_offset";
   if (failed(needBuffers(op)))
     return failure();
-  pass("std::int64_t(" + std::to_string(op.getPartSize()) + ") * (" + rankIndex(program, op.getOver()) + ")");
+  pass("std::int64_t(" + std::to_string(op.getPartSize()) + ") * (" +
+       rankIndex(program, op.getOver()) + ")");
   write(target(op.getOffset()));
   return success();
 }
@@ -256,16 +258,17 @@ static std::string exchangeLayout(AllToAllOp op) {
   size_t first = std::min(split, concat), last = std::max(split, concat);
   int64_t outer = product(from.take_front(first)), inner = product(from.drop_front(last + 1));
   if (split == concat)
-    return spellFields("RecutLayout",
-                       {{"outer", outer}, {"given", from[split]}, {"inner", inner}, {"received", to[split]}});
-  std::string text = spellFields(
-      "AllToAllLayout", {{"outer", outer},
-                         {"middle", product(from.slice(first + 1, last - first - 1))},
-                         {"inner", inner},
-                         {"splitLocal", to[split]},
-                         {"splitTotal", from[split]},
-                         {"concatLocal", from[concat]},
-                         {"concatTotal", to[concat]}});
+    return spellFields(
+        "RecutLayout",
+        {{"outer", outer}, {"given", from[split]}, {"inner", inner}, {"received", to[split]}});
+  std::string text =
+      spellFields("AllToAllLayout", {{"outer", outer},
+                                     {"middle", product(from.slice(first + 1, last - first - 1))},
+                                     {"inner", inner},
+                                     {"splitLocal", to[split]},
+                                     {"splitTotal", from[split]},
+                                     {"concatLocal", from[concat]},
+                                     {"concatTotal", to[concat]}});
   text.pop_back();
   return text + ", /*splitFirst=*/" + (split < concat ? "true}" : "false}");
 }
@@ -410,8 +413,7 @@ LogicalResult CallFinder::fused(nn::FusedOp op) {
 /// What the op says of the runtime's function for it; loops of a kernel where it has none.
 LogicalResult CallFinder::runtimeCall(nn::KernelOpInterface op) {
   nn::KernelCall kernel = op.getKernelCall();
-  if (kernel.callee.empty() ||
-      (kernel.hasLoops && (!allFromBuffers(op) || findOtherFloat(op))))
+  if (kernel.callee.empty() || (kernel.hasLoops && (!allFromBuffers(op) || findOtherFloat(op))))
     return success();
   call.function = kernel.callee;
   if (!kernel.anyElement && failed(needSingle(op)))
@@ -525,9 +527,10 @@ LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
   if (!source(op.getGradient()) || !source(op.getLr()) || !source(op.getOk()) ||
       (scaled && !source(op.getScale())))
     return needBuffers(op);
-  call.arguments.push_back({CallArgument::storage,
-                            {},
-                            "storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]"});
+  call.arguments.push_back(
+      {CallArgument::storage,
+       {},
+       "storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]"});
   pass(updateConstants(op.getOptimizer(), isDeferred(op)));
   read(source(op.getParameter()));
   read(source(op.getGradient()));

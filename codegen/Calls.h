@@ -2,8 +2,8 @@
 //
 // For each kind of launch the function of the runtime, its arguments, and what it reads and writes:
 // stated once for all targets, which differ in how they spell it (codegen/Target.h). The emitted
-// programs come from it. That they pass every operand of a launch, and that the runtime reads and writes
-// no other, is what comparing their record with that of the IR shows (codegen/EmitRecord.h).
+// programs come from it. That they pass every operand of a launch, and that the runtime reads and
+// writes no other, is what comparing their record with that of the IR shows (codegen/EmitRecord.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,8 @@ struct CallArgument {
     constant, ///< `text`: a shape, a number, an enumerator
     read,     ///< `buffer`
     written,  ///< `buffer`
-    noted,    ///< what updates note, behind the state in `buffer`; `text` is the runtime's function that gives its place
+    noted,    ///< what updates note, behind the state in `buffer`; `text` is the runtime's function
+              ///< that gives its place
     storage,  ///< what the optimizer updates; `text` is the expression of its table
     absent,   ///< no buffer where other calls have one; `text` is its name
   } kind;
@@ -38,7 +39,8 @@ struct CallTile {
 struct Call {
   /// The function's name, which all targets have in common; empty for a generated kernel.
   StringRef function;
-  /// In order. What is updated in place stands here as read and in `writes`; what is noted is read and written.
+  /// In order. What is updated in place stands here as read and in `writes`; what is noted is read
+  /// and written.
   std::vector<CallArgument> arguments;
   /// Buffers in the order in which the runtime's function takes them.
   SmallVector<Value> reads, writes;
@@ -47,8 +49,8 @@ struct Call {
   ArrayAttr over;
   std::optional<CallTile> tile; ///< also among the arguments
   bool maximum = false;         ///< of an all_reduce: not the sum
-  /// A product that a generated kernel goes on with: the sides are the first of `reads`, its place is
-  /// the first of `writes`, and the rest is the kernel's.
+  /// A product that a generated kernel goes on with: the sides are the first of `reads`, its place
+  /// is the first of `writes`, and the rest is the kernel's.
   bool continued = false;
 
   /// Whether the launch calls a generated kernel.

@@ -13,7 +13,8 @@ namespace mlir::fsdp {
 /// Compute capabilities as nvcc spells them behind "sm_": "80", "90a", "100f".
 using CudaArchitectures = std::vector<std::string>;
 
-/// What programs are compiled for where nothing is said: H100 and H200, and by PTX what comes later.
+/// What programs are compiled for where nothing is said: H100 and H200, and by PTX what comes
+/// later.
 inline CudaArchitectures defaultCudaArchitectures() { return {"90"}; }
 
 /// Parses `80,90a,100`; on an error says so in `message` and returns nothing. Which of them there

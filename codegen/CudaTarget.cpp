@@ -138,7 +138,8 @@ std::string CudaTarget::ncclCall(const SpelledLaunch &launch) const {
   const Call &call = launch.call;
   LaunchOp op = launch.op;
   const std::string &communicator = program.names.communicator(op.getStreamAttr(), call.over);
-  const std::string end = ", c.comm(" + communicator + ", " + launch.stream + ")" + onStream(launch);
+  const std::string end =
+      ", c.comm(" + communicator + ", " + launch.stream + ")" + onStream(launch);
   if (call.reads.empty() || call.writes.empty()) {
     Value buffer = call.reads.empty() ? call.writes.front() : call.reads.front();
     return (call.function + "(" + call.arguments.back().text + ", /*count=*/").str() +
@@ -155,8 +156,8 @@ std::string CudaTarget::ncclCall(const SpelledLaunch &launch) const {
     return "ncclBroadcast(" + buffers + ", " + std::to_string(elements(source)) + type + ", " +
            call.arguments.back().text + end;
   if (call.collective == "collective_permute")
-    return "collective_permute(" + call.arguments.back().text +
-           ", /*count=*/" + std::to_string(elements(source)) + ", " + buffers + end;
+    return "collective_permute(" + call.arguments.back().text + ", /*count=*/" +
+           std::to_string(elements(source)) + ", " + buffers + end;
   if (!call.tile)
     return (call.function + "(" + call.arguments.back().text + ", ").str() + buffers + end;
   const CallTile &tile = *call.tile;
@@ -272,7 +273,8 @@ void CudaTarget::head(const EmitOptions &options, StringRef file, ArrayRef<std::
         "// One rank's program: each statement enqueues one action on a stream and returns. Arena "
         "offsets,",
         "// streams, events and the order of actions are fixed here; they are documented in",
-        "// runtime/program/Program.h and runtime/device/cuda/Context.h. CHECK throws an error that names the "
+        "// runtime/program/Program.h and runtime/device/cuda/Context.h. CHECK throws an error "
+        "that names the "
         "action, the",
         "// rank and the library's message. Compiled with -DFSDP_RECORD, the program prints its "
         "actions",
@@ -380,12 +382,12 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
   for (StringRef line :
        {"//",
         "// Each enqueues one kernel, or a few copies, on the stream; pointers are to the device.",
-        "", "#pragma once", "", "#ifdef FSDP_RECORD", "", "#include \"runtime/device/cuda/Context.h\"",
-        ""})
+        "", "#pragma once", "", "#ifdef FSDP_RECORD", "",
+        "#include \"runtime/device/cuda/Context.h\"", ""})
     header.line(line);
   record(kernels, header);
-  for (StringRef line : {"", "#else", "", "#include \"runtime/program/ArenaSpan.h\"", "", "#include <cstdint>",
-                         "#include <cuda_runtime.h>", ""})
+  for (StringRef line : {"", "#else", "", "#include \"runtime/program/ArenaSpan.h\"", "",
+                         "#include <cstdint>", "#include <cuda_runtime.h>", ""})
     header.line(line);
   if (kernels.nameBf16())
     for (StringRef line : {"using fsdp::rt::bf16;", ""})

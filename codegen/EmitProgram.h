@@ -27,7 +27,8 @@ struct EmitOptions {
   std::string communicator = "auto";
   /// Options of the compiler, for the program to show: "--precision=bf16 --prefetch=2".
   std::string options;
-  /// By what and how the program is compiled, for the records of its runs: a JSON object, or nothing.
+  /// By what and how the program is compiled, for the records of its runs: a JSON object, or
+  /// nothing.
   std::string compilation;
   /// One file, with the kernels in it; otherwise they stand in files of their own.
   bool singleFile = false;
@@ -50,10 +51,12 @@ struct PlanSource {
   std::string report; ///< as in EmitOptions
 };
 
-/// Writes one program with several plans, the first of which it takes when started alone: train.cpp, a host file
-/// for each plan, plans.h with what does not differ between them, and the kernels of all, each once. Of one
-/// plan it is the program of emitProgram. `options.report` is not read. Not in a single file.
-LogicalResult emitPlans(ArrayRef<PlanSource> plans, const EmitOptions &options, EmittedProgram &out);
+/// Writes one program with several plans, the first of which it takes when started alone:
+/// train.cpp, a host file for each plan, plans.h with what does not differ between them, and the
+/// kernels of all, each once. Of one plan it is the program of emitProgram. `options.report` is not
+/// read. Not in a single file.
+LogicalResult emitPlans(ArrayRef<PlanSource> plans, const EmitOptions &options,
+                        EmittedProgram &out);
 
 } // namespace mlir::fsdp
 

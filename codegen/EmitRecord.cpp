@@ -15,14 +15,16 @@ namespace {
 struct RecordedRange {
   int64_t offset, bytes;
 
-  bool operator==(const RecordedRange &other) const { return offset == other.offset && bytes == other.bytes; }
+  bool operator==(const RecordedRange &other) const {
+    return offset == other.offset && bytes == other.bytes;
+  }
 };
 
 } // namespace
 
 /// The operands `buffers` of a launch, then the parts `ofState` of the step state's buffer.
-static SmallVector<RecordedRange> rangesOf(const ScheduledProgram &program, ValueRange buffers, Value state,
-                                           ArrayRef<StepStateBytes> ofState) {
+static SmallVector<RecordedRange> rangesOf(const ScheduledProgram &program, ValueRange buffers,
+                                           Value state, ArrayRef<StepStateBytes> ofState) {
   SmallVector<RecordedRange> ranges;
   for (Value buffer : buffers) {
     ArenaSpan span = program.spanOf(buffer);
@@ -33,9 +35,10 @@ static SmallVector<RecordedRange> rangesOf(const ScheduledProgram &program, Valu
   return ranges;
 }
 
-/// Puts those of `ranges` that `called` has first, in its order and as often (the sides of a product may be one
-/// operand), and the rest behind them.
-static SmallVector<RecordedRange> inOrderOf(ArrayRef<RecordedRange> ranges, ArrayRef<RecordedRange> called) {
+/// Puts those of `ranges` that `called` has first, in its order and as often (the sides of a
+/// product may be one operand), and the rest behind them.
+static SmallVector<RecordedRange> inOrderOf(ArrayRef<RecordedRange> ranges,
+                                            ArrayRef<RecordedRange> called) {
   SmallVector<RecordedRange> ordered, rest(ranges);
   for (RecordedRange range : called) {
     if (!llvm::is_contained(ranges, range))
@@ -50,7 +53,8 @@ static SmallVector<RecordedRange> inOrderOf(ArrayRef<RecordedRange> ranges, Arra
 
 static void print(ArrayRef<RecordedRange> ranges, StringRef label, llvm::raw_ostream &out) {
   out << " " << label << "=[";
-  llvm::interleave(ranges, out, [&](RecordedRange range) { out << range.offset << ":" << range.bytes; }, ",");
+  llvm::interleave(
+      ranges, out, [&](RecordedRange range) { out << range.offset << ":" << range.bytes; }, ",");
   out << "]";
 }
 
@@ -67,11 +71,15 @@ void mlir::fsdp::printLaunch(const ScheduledProgram &program, LaunchOp launch, c
     return ranges;
   };
   out << "launch " << launch.getStream() << " \"" << launch.getName() << "\"";
-  print(inOrderOf(rangesOf(program, launch.getIns(), state, access.reads), called(call.reads)), "reads", out);
-  print(inOrderOf(rangesOf(program, launch.getOuts(), state, access.writes), called(call.writes)), "writes", out);
-  if (auto collective = dyn_cast_or_null<CollectiveOpInterface>(onlyOp(launch)); collective && collective.meets())
+  print(inOrderOf(rangesOf(program, launch.getIns(), state, access.reads), called(call.reads)),
+        "reads", out);
+  print(inOrderOf(rangesOf(program, launch.getOuts(), state, access.writes), called(call.writes)),
+        "writes", out);
+  if (auto collective = dyn_cast_or_null<CollectiveOpInterface>(onlyOp(launch));
+      collective && collective.meets())
     out << " over="
-        << program.communicatorName(launch.getStreamAttr(), getAxisArray(launch.getContext(), collective.getAxes()))
+        << program.communicatorName(launch.getStreamAttr(),
+                                    getAxisArray(launch.getContext(), collective.getAxes()))
         << " kind=" << collective->getName().stripDialect();
   out << "\n";
 }

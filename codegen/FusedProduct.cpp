@@ -57,8 +57,7 @@ std::optional<FusedProduct> FusedProduct::of(LaunchOp launch) {
   if (!found.lhs || !found.rhs)
     return std::nullopt;
   for (auto [argument, input] : llvm::zip_equal(body.getArguments(), fused.getInputs()))
-    if (llvm::any_of(argument.getUsers(),
-                     [&](Operation *user) { return user != found.product; }))
+    if (llvm::any_of(argument.getUsers(), [&](Operation *user) { return user != found.product; }))
       if (Value from = buffer(argument))
         if (!llvm::is_contained(found.ins, from))
           found.ins.push_back(from);

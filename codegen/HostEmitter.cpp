@@ -40,7 +40,8 @@ LogicalResult HostEmitter::prepare(KernelTable &kernels) {
   return success();
 }
 
-LogicalResult HostEmitter::emitAction(const Action &action, Spelling &spelling, Writer &writer) const {
+LogicalResult HostEmitter::emitAction(const Action &action, Spelling &spelling,
+                                      Writer &writer) const {
   LaunchOp launch = action.launch;
   const Call &call = *calls.find(launch)->second;
   auto slice = [&](Value buffer) {
@@ -61,7 +62,7 @@ LogicalResult HostEmitter::emitAction(const Action &action, Spelling &spelling, 
 }
 
 LogicalResult HostEmitter::emitActions(const Timeline &timeline, const FunctionRange &range,
-                                   Spelling &spelling, Writer &writer) const {
+                                       Spelling &spelling, Writer &writer) const {
   for (size_t i = range.begin; i < range.end; ++i)
     if (failed(emitAction(timeline.actions[i], spelling, writer)))
       return failure();
@@ -71,7 +72,7 @@ LogicalResult HostEmitter::emitActions(const Timeline &timeline, const FunctionR
 /// Functions that differ in no more than places, names and events are written once, with a table
 /// for each; `calls` are all calls in order.
 LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
-                                     Writer &writer) const {
+                                         Writer &writer) const {
   struct Group {
     size_t size = 0;
     std::string function, table; ///< empty until they are written
@@ -139,9 +140,9 @@ LogicalResult HostEmitter::emitSegment(const Timeline &timeline, Writer &writer)
   writer.line("} // namespace arena");
   std::vector<std::string> slots;
   for (auto [i, name, slot] : llvm::enumerate(timeline.outputs, timeline.slots))
-    slots.push_back(program.names.output(timeline.segment, name) +
-                    (slot == (i ? timeline.slots[i - 1] + 1 : 0) ? ""
-                                                                 : " = " + std::to_string(slot)));
+    slots.push_back(
+        program.names.output(timeline.segment, name) +
+        (slot == (i ? timeline.slots[i - 1] + 1 : 0) ? "" : " = " + std::to_string(slot)));
   if (!slots.empty()) {
     writer.line();
     writer.list("enum : int { ", slots, " };");
@@ -163,7 +164,8 @@ LogicalResult HostEmitter::emitSegment(const Timeline &timeline, Writer &writer)
   return success();
 }
 
-LogicalResult HostEmitter::emit(const KernelTable &allKernels, const HostFile &file, Writer &writer) {
+LogicalResult HostEmitter::emit(const KernelTable &allKernels, const HostFile &file,
+                                Writer &writer) {
   kernels = &allKernels;
   const bool hasKernels = !kernels->all().empty();
   target->head(options, file.name, file.headers, writer);

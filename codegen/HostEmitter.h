@@ -19,20 +19,20 @@ struct HostFile {
   std::string elsewhere;            ///< source in other files that belongs to the program
 };
 
-/// Writes functions and tables of one scheduled module. Its kernels, and tables that other plans have too, may stand
-/// elsewhere.
+/// Writes functions and tables of one scheduled module. Its kernels, and tables that other plans
+/// have too, may stand elsewhere.
 class HostEmitter {
 public:
   HostEmitter(const ScheduledProgram &program, const EmitOptions &options);
 
-  /// Takes the kernels of the program into `kernels`. Fails with a diagnostic for what the target has no words
-  /// for.
+  /// Takes the kernels of the program into `kernels`. Fails with a diagnostic for what the target
+  /// has no words for.
   LogicalResult prepare(KernelTable &kernels);
   /// After prepare: those of the model alone. One that stands elsewhere is given that place.
   ModelTables &getModelTables() { return modelTables; }
   const Target &getTarget() const { return *target; }
-  /// What the program is called in C++: `program`, in a namespace without a name, which ends here. The
-  /// names of `kernels` have been assigned.
+  /// What the program is called in C++: `program`, in a namespace without a name, which ends here.
+  /// The names of `kernels` have been assigned.
   LogicalResult emit(const KernelTable &kernels, const HostFile &file, Writer &writer);
 
 private:

@@ -42,15 +42,15 @@ struct KernelNode {
     constant,   ///< `text`
     table,      ///< `values`[at]
     expression, ///< `text`, $i standing for operands[i]
-    masked,     ///< at < held[mask] ? operands[0] : operands[1]; with a third operand, the number of
-                ///< samples that count: first[mask] + at < operands[2] * rows ? ...
-    position,   ///< at
+    masked,   ///< at < held[mask] ? operands[0] : operands[1]; with a third operand, the number of
+              ///< samples that count: first[mask] + at < operands[2] * rows ? ...
+    position, ///< at
   } kind;
   Type type; ///< of the element
   SmallVector<int, 3> operands;
   std::string text;
-  int input = -1; ///< load: which input
-  int mask = -1;   ///< none where a dimension is masked that is not split
+  int input = -1;   ///< load: which input
+  int mask = -1;    ///< none where a dimension is masked that is not split
   int64_t rows = 1; ///< elements of a sample along the masked dimension
   Affine at;
   DenseElementsAttr values;
@@ -59,8 +59,9 @@ struct KernelNode {
   KernelNode(Kind kind, Type type) : kind(kind), type(type) {}
 };
 
-/// An argument of the kernel that the host computes from the rank's coordinate on a split dimension: how many
-/// elements from the first on are real on this rank (`held`), or where it begins in the whole dimension
+/// An argument of the kernel that the host computes from the rank's coordinate on a split
+/// dimension: how many elements from the first on are real on this rank (`held`), or where it
+/// begins in the whole dimension
 /// (`first`), for masks whose end is known at run time only.
 struct KernelMask {
   ArrayAttr over;
@@ -75,8 +76,8 @@ struct KernelMask {
   }
 };
 
-/// The C++ condition under which the element at `place` is no padding. `argument` is that of the mask,
-/// `count` the number of samples that count; empty where `node` has none.
+/// The C++ condition under which the element at `place` is no padding. `argument` is that of the
+/// mask, `count` the number of samples that count; empty where `node` has none.
 std::string maskCondition(const KernelNode &node, const std::string &place,
                           const std::string &argument, const std::string &count);
 
@@ -106,12 +107,13 @@ struct Kernel {
   SmallVector<KernelStore> stores;
   std::optional<KernelReduction> reduction;
 
-  /// The kernel of the body of `launch`, without a product that it begins with. Fails with a diagnostic that names the op that has no
-  /// form in C++ or does not fit one nest of loops. Where it is `anonymous`, buffers have no names.
+  /// The kernel of the body of `launch`, without a product that it begins with. Fails with a
+  /// diagnostic that names the op that has no form in C++ or does not fit one nest of loops. Where
+  /// it is `anonymous`, buffers have no names.
   static FailureOr<Kernel> create(LaunchOp launch, Traversal traversal, bool anonymous = false);
 
-  /// Drops loops of one iteration and joins neighbours that no address tells apart, rows and columns
-  /// for themselves.
+  /// Drops loops of one iteration and joins neighbours that no address tells apart, rows and
+  /// columns for themselves.
   void simplify();
 
   /// For each node how many loops stand around it: up to the innermost that it varies with.

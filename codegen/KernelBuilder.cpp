@@ -28,8 +28,8 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 class KernelBuilder {
 public:
   KernelBuilder(LaunchOp launch, Traversal traversal, bool anonymous)
-      : launch(launch), traversal(traversal), anonymous(anonymous), begin(FusedProduct::of(launch)) {
-  }
+      : launch(launch), traversal(traversal), anonymous(anonymous),
+        begin(FusedProduct::of(launch)) {}
   FailureOr<Kernel> build();
 
 private:
@@ -68,9 +68,9 @@ private:
   Kernel kernel;
   std::optional<FusedProduct> begin; ///< what is complete, in memory, before the kernel starts
   SmallVector<Value> sources;        ///< buffers of the inputs, without the product's
-  Operation *owner = nullptr;      ///< the reduction, or the op whose factors are the loops
-  nn::ShardingRule ownerRule;      ///< factor i of it is loop loopOf[i]
-  SmallVector<Index> ownerFactors; ///< the loop of each factor
+  Operation *owner = nullptr;        ///< the reduction, or the op whose factors are the loops
+  nn::ShardingRule ownerRule;        ///< factor i of it is loop loopOf[i]
+  SmallVector<Index> ownerFactors;   ///< the loop of each factor
   SmallVector<int64_t> fullShape;
   Indices fullIndices; ///< of tensors of the whole iteration space
   std::map<std::pair<void *, std::vector<int>>, int> known;
@@ -130,8 +130,8 @@ LogicalResult KernelBuilder::chooseLoops(ValueRange yielded) {
         for (const nn::DimFactors &dim : tensor)
           for (int64_t factor : dim) {
             const nn::Factor &f = ownerRule.factors[factor];
-            bool reduction = f.kind == nn::FactorKind::sumReduction ||
-                             f.kind == nn::FactorKind::maxReduction;
+            bool reduction =
+                f.kind == nn::FactorKind::sumReduction || f.kind == nn::FactorKind::maxReduction;
             if (!ownerFactors[factor].empty() || !(reduction ? reductions : parallel))
               continue;
             ownerFactors[factor] = {static_cast<int>(kernel.loops.size())};

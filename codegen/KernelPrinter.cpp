@@ -81,10 +81,11 @@ std::string Printer::address(const Affine &at) const {
   return spellAffine(at, ArrayRef(loops).take_front(at.size()));
 }
 
-/// Literals and positions stand where they are used; so do, where that is one place of the same depth,
-/// loads, and what is stored. As a result may take the place of an operand (passes/scheduled/InPlace.h; a product
-/// stands in the place of the first), an element is loaded once, and nothing is loaded where something
-/// has been stored: with several results, what they store has names.
+/// Literals and positions stand where they are used; so do, where that is one place of the same
+/// depth, loads, and what is stored. As a result may take the place of an operand
+/// (passes/scheduled/InPlace.h; a product stands in the place of the first), an element is loaded
+/// once, and nothing is loaded where something has been stored: with several results, what they
+/// store has names.
 bool Printer::inlined(int index) const {
   const KernelNode &node = kernel.nodes[index];
   if (node.kind == KernelNode::constant || node.kind == KernelNode::table ||
@@ -306,7 +307,8 @@ KernelFunction Printer::print() {
   if (outer && kernel.rowLoops)
     writer.line("if (" + begin + " == 0)");
   if (outer)
-    writer.line(std::string(kernel.rowLoops ? "  " : "") + "std::fill_n(" + outputs[reduction.store.output] + ", " + results + ", " +
+    writer.line(std::string(kernel.rowLoops ? "  " : "") + "std::fill_n(" +
+                outputs[reduction.store.output] + ", " + results + ", " +
                 identityOf(reduction.kind == KernelReduction::max, reduction.type) + ");");
   nodesAt(0);
   if (first == count && !outer) { // nothing to reduce over

@@ -52,9 +52,8 @@ LogicalResult KernelTable::insert(LaunchOp launch, const KernelWriter &write) {
 static std::vector<std::string> endingsIn(StringRef device) {
   std::vector<std::string> endings;
   for (size_t at = device.find('@'); at != StringRef::npos; at = device.find('@', at + 1)) {
-    std::string ending = device.substr(at + 1)
-                             .take_while([](char c) { return llvm::isAlnum(c) || c == '_'; })
-                             .str();
+    std::string ending =
+        device.substr(at + 1).take_while([](char c) { return llvm::isAlnum(c) || c == '_'; }).str();
     if (!llvm::is_contained(endings, ending))
       endings.push_back(ending);
   }

@@ -11,8 +11,8 @@ namespace mlir::fsdp {
 
 /// A function `NAME(parameters) { body }` of the emitted program: first one `std::int64_t` for each
 /// mask (how many elements of the split dimension are real), then a pointer for each input and each
-/// output. On the CPU one that goes on with the rows of a product takes the range of rows before all of
-/// these.
+/// output. On the CPU one that goes on with the rows of a product takes the range of rows before
+/// all of these.
 struct KernelFunction {
   std::vector<std::string> parameters;
   std::string device; ///< lines before the function that only it uses; `@` stands for its name
@@ -31,8 +31,8 @@ using KernelWriter = std::function<FailureOr<KernelFunction>(LaunchOp launch, bo
 /// The kernels of a program, or of all plans of one, each once, whoever launches it.
 class KernelTable {
 public:
-  /// Takes the kernel of `launch` in, as `write` has it. To be called in issue order, before names are asked
-  /// for.
+  /// Takes the kernel of `launch` in, as `write` has it. To be called in issue order, before names
+  /// are asked for.
   LogicalResult insert(LaunchOp launch, const KernelWriter &write);
   /// Names the kernels: after their launch, or after what their launches have in common.
   void assignNames();

@@ -160,7 +160,9 @@ static const llvm::StringSet<> &wordsTaken(bool qualified) {
 
 Names::Names(bool qualified) : reserved(&wordsTaken(qualified)) {}
 
-bool Names::isTaken(StringRef name) const { return reserved->contains(name) || taken.contains(name); }
+bool Names::isTaken(StringRef name) const {
+  return reserved->contains(name) || taken.contains(name);
+}
 
 std::string Names::unique(StringRef text, llvm::ArrayRef<std::string> endings) {
   std::string wanted = identifierFor(text);
@@ -266,8 +268,7 @@ std::string mlir::fsdp::escaped(StringRef text) {
 }
 
 std::string mlir::fsdp::commentFor(StringRef text) {
-  bool isPlain = llvm::all_of(text, [](char c) {
-    return llvm::isAlnum(c) || c == '.' || c == '_' || c == '-';
-  });
+  bool isPlain = llvm::all_of(
+      text, [](char c) { return llvm::isAlnum(c) || c == '.' || c == '_' || c == '-'; });
   return isPlain ? text.str() : "\"" + escaped(text) + "\"";
 }

@@ -33,12 +33,12 @@ std::string commentFor(llvm::StringRef text);
 /// The names of one scope. The order of the requests alone decides who gets which.
 class Names {
 public:
-  /// Keywords, macros and the words of declarations are taken from the start; so are the words of the
-  /// runtime that emitted code uses, unless what is named here always stands behind `::`.
+  /// Keywords, macros and the words of declarations are taken from the start; so are the words of
+  /// the runtime that emitted code uses, unless what is named here always stands behind `::`.
   explicit Names(bool qualified = false);
-  /// An identifier for `text` that no earlier request got: the second `relu` is `relu_2`. One without
-  /// a small letter ends in `_`, as it might be a macro of some header. With `endings`, nobody gets
-  /// the identifier with one of them at its end either.
+  /// An identifier for `text` that no earlier request got: the second `relu` is `relu_2`. One
+  /// without a small letter ends in `_`, as it might be a macro of some header. With `endings`,
+  /// nobody gets the identifier with one of them at its end either.
   std::string unique(llvm::StringRef text, llvm::ArrayRef<std::string> endings = {});
   /// Nobody gets what C++ `code` uses by its bare name.
   void reserveWordsOf(llvm::StringRef code);

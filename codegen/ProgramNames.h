@@ -12,8 +12,9 @@ namespace mlir::fsdp {
 
 struct ScheduledProgram;
 
-/// What emitted code calls streams, communicators, axes, storages, inputs, events, segments and outputs: for
-/// each an identifier of its own, however near the names of the model are to one another.
+/// What emitted code calls streams, communicators, axes, storages, inputs, events, segments and
+/// outputs: for each an identifier of its own, however near the names of the model are to one
+/// another.
 class ProgramNames {
 public:
   void create(const ScheduledProgram &program);

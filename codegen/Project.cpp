@@ -56,8 +56,7 @@ endforeach()
 }
 
 std::string mlir::fsdp::projectFile(const EmittedProgram &program, StringRef name,
-                                    TargetKind target,
-                                    llvm::ArrayRef<std::string> architectures) {
+                                    TargetKind target, llvm::ArrayRef<std::string> architectures) {
   if (target == TargetKind::Cuda)
     return cudaProject(program, name, architectures);
   std::string sources = filesEnding(program, ".cpp");
@@ -93,13 +92,15 @@ static BuildCommand compileCommand(StringRef file, const std::string &object,
   bool cuda = places.target == TargetKind::Cuda, kernels = file.ends_with(".cu");
   if (!file.ends_with(".cpp") && (!kernels || places.record))
     return {};
-  BuildCommand command = {kernels ? places.toolchain.nvcc : places.toolchain.compiler, "-std=c++17"};
+  BuildCommand command = {kernels ? places.toolchain.nvcc : places.toolchain.compiler,
+                          "-std=c++17"};
   // The recorded program computes nothing, so it is not worth optimizing; neither are the calls of
   // a host program.
   if (places.record)
     command.insert(command.end(), {"-O0", "-DFSDP_RECORD"});
   else if (kernels) {
-    command.insert(command.end(), {"-O3", "--fmad=false", "--expt-relaxed-constexpr", "-Xcompiler=-fPIC"});
+    command.insert(command.end(),
+                   {"-O3", "--fmad=false", "--expt-relaxed-constexpr", "-Xcompiler=-fPIC"});
     for (std::string &option : codeOptions(places.architectures))
       command.push_back(std::move(option));
   } else if (cuda)

@@ -20,7 +20,8 @@ struct ProgramToolchain {
   std::string compiler;               ///< of C++
   std::vector<std::string> flags;     ///< of generated CPU code
   std::vector<std::string> hardening; ///< of host code for any target
-  std::vector<std::string> libraries; ///< the runtime's and those it needs: files, and switches of the linker
+  std::vector<std::string>
+      libraries; ///< the runtime's and those it needs: files, and switches of the linker
   std::string nvcc;
   std::vector<std::string> includes; ///< folders of CUDA's and NCCL's headers
 };

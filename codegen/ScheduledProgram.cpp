@@ -133,7 +133,8 @@ static LogicalResult readTimeline(const llvm::MapVector<Value, int> &programEven
       return op.emitOpError() << "is in a scheduled segment, expected buffers, subviews and "
                                  "launches; run fsdp-schedule";
     for (Value wait : launch.getWait())
-      if (auto producer = wait.getDefiningOp<LaunchOp>(); producer && onOtherStream(producer, launch))
+      if (auto producer = wait.getDefiningOp<LaunchOp>();
+          producer && onOtherStream(producer, launch))
         awaited.insert(producer);
     timeline.actions.push_back({launch, {}, {}});
   }
@@ -167,7 +168,8 @@ static Value baseOf(Value part) {
   return part;
 }
 
-/// The number of things that the integers in `buffer`, or in a copy of it, number; 0 where nothing says.
+/// The number of things that the integers in `buffer`, or in a copy of it, number; 0 where nothing
+/// says.
 static int64_t indexLimit(Value buffer) {
   for (Operation *user : buffer.getUsers()) {
     auto launch = dyn_cast<LaunchOp>(user);
@@ -278,8 +280,11 @@ static LogicalResult readWalks(ScheduledProgram &program) {
   }
   if (program.walks.empty())
     for (auto [number, timeline] : llvm::enumerate(program.timelines))
-      program.walks.push_back({timeline.segment.getSymNameAttr(), timeline.segment.getKind(),
-                               {{static_cast<int>(number), 1}}, {}, false});
+      program.walks.push_back({timeline.segment.getSymNameAttr(),
+                               timeline.segment.getKind(),
+                               {{static_cast<int>(number), 1}},
+                               {},
+                               false});
   for (ProgramWalk &walk : program.walks)
     if (failed(numberOutputs(program, walk)))
       return failure();
@@ -288,7 +293,8 @@ static LogicalResult readWalks(ScheduledProgram &program) {
   };
   for (size_t i = 0; i < program.walks.size(); ++i)
     for (size_t j = i + 1; j < program.walks.size(); ++j)
-      if (program.walks[i].kind == program.walks[j].kind && drains(program.walks[i]) == drains(program.walks[j]))
+      if (program.walks[i].kind == program.walks[j].kind &&
+          drains(program.walks[i]) == drains(program.walks[j]))
         return program.program.emitOpError()
                << "has the walks '" << program.walks[i].name.getValue() << "' and '"
                << program.walks[j].name.getValue() << "', which both "

@@ -16,8 +16,8 @@ namespace mlir::fsdp {
 /// A launch and the events around it. An event stands for the completion of a launch that another
 /// stream waits for; waits on the same stream are implied by order and left out.
 struct Action {
-  mutable LaunchOp launch; // its accessors are not const
-  SmallVector<int> waits;  ///< events, in order, each once
+  mutable LaunchOp launch;  // its accessors are not const
+  SmallVector<int> waits;   ///< events, in order, each once
   SmallVector<int> records; ///< events recorded after the launch
 };
 
@@ -28,8 +28,8 @@ struct Timeline {
   SmallVector<Action> actions;
   SmallVector<StringAttr> outputs; ///< their names, in issue order
   SmallVector<int> slots;          ///< of the outputs, in the walks that the segment belongs to
-  int events = 0; ///< one past the last that it uses
-  bool countsSamples = false; ///< takes batches of which only some samples count
+  int events = 0;                  ///< one past the last that it uses
+  bool countsSamples = false;      ///< takes batches of which only some samples count
 };
 
 /// What the driver runs for one step.

@@ -15,8 +15,9 @@ std::string Spelling::spell(const std::string &type, const std::string &value) {
   return "at." + fields[entry->second].name;
 }
 
-/// `name` without the unit that it is of, which the function is called for: "transformer_h_0_weight"
-/// is `weight` where the unit is `h_0`, and what is of `h_1` is of the next one, in the model's order.
+/// `name` without the unit that it is of, which the function is called for:
+/// "transformer_h_0_weight" is `weight` where the unit is `h_0`, and what is of `h_1` is of the
+/// next one, in the model's order.
 static std::string withoutUnit(const std::string &name, llvm::StringRef unit) {
   llvm::StringRef base = unit.rtrim("0123456789");
   int own = 0;

@@ -81,10 +81,12 @@ static std::string initializer(InitAttr init) {
   llvm_unreachable("unknown initializer");
 }
 
-/// The table of how `param` is split and padded in compute, called after `member`; "{}" where it is neither.
-static std::string emitSplits(const ScheduledProgram &program, ParamOp param, const std::string &member,
-                              Writer &writer) {
-  ShardingAttr compute = param.getPlacementAttr() ? param.getPlacementAttr().getCompute() : ShardingAttr();
+/// The table of how `param` is split and padded in compute, called after `member`; "{}" where it is
+/// neither.
+static std::string emitSplits(const ScheduledProgram &program, ParamOp param,
+                              const std::string &member, Writer &writer) {
+  ShardingAttr compute =
+      param.getPlacementAttr() ? param.getPlacementAttr().getCompute() : ShardingAttr();
   RankedTensorType part = param.getComputeType();
   MLIRContext *context = param.getContext();
   std::vector<std::string> items;
@@ -93,9 +95,9 @@ static std::string emitSplits(const ScheduledProgram &program, ParamOp param, co
     if (compute)
       axes = compute.getAxes(dim);
     if (!axes.empty() || part.getDimSize(dim) != param.getTensorType().getDimSize(dim))
-      items.push_back("{/*dim=*/" + std::to_string(dim) +
-                      ", /*axes=*/" + axisList(program, getAxisArray(context, axes)) +
-                      ", /*part=*/" + std::to_string(part.getDimSize(dim)) + "}");
+      items.push_back("{/*dim=*/" + std::to_string(dim) + ", /*axes=*/" +
+                      axisList(program, getAxisArray(context, axes)) + ", /*part=*/" +
+                      std::to_string(part.getDimSize(dim)) + "}");
   }
   if (items.empty())
     return "{}";
@@ -143,7 +145,8 @@ static LogicalResult emitMembers(const ScheduledProgram &program, StorageOp stor
   return success();
 }
 
-/// Writes the files that stand beside the weights in a checkpoint. Each line of a text is a literal of its own.
+/// Writes the files that stand beside the weights in a checkpoint. Each line of a text is a literal
+/// of its own.
 static void emitExtraFiles(DictionaryAttr files, Writer &writer) {
   writer.open("constexpr ExtraFile extra_files[] =");
   for (NamedAttribute file : files) {
@@ -168,9 +171,11 @@ static void emitConfigEntries(ArrayAttr entries, Writer &writer) {
       auto text = entry.getAs<StringAttr>(name);
       return quoted(text ? text.getValue() : otherwise);
     };
-    writer.list("{", {"/*names=*/" + field(configNamesKey), "/*value=*/" + field(configValueKey),
-                      "/*implied=*/" + field(configImpliedKey), "/*same=*/" + field(configSameKey, "[]"),
-                      "/*option=*/" + field(configOptionKey)}, "},");
+    writer.list("{",
+                {"/*names=*/" + field(configNamesKey), "/*value=*/" + field(configValueKey),
+                 "/*implied=*/" + field(configImpliedKey), "/*same=*/" + field(configSameKey, "[]"),
+                 "/*option=*/" + field(configOptionKey)},
+                "},");
   }
   writer.close(";");
 }
@@ -190,7 +195,8 @@ LogicalResult mlir::fsdp::emitModelTables(const ScheduledProgram &program, Model
       return failure();
     table.text = writer.text();
   }
-  if (auto files = program.module->getAttrOfType<DictionaryAttr>(checkpointFilesAttrName); files && !files.empty()) {
+  if (auto files = program.module->getAttrOfType<DictionaryAttr>(checkpointFilesAttrName);
+      files && !files.empty()) {
     Writer writer;
     emitExtraFiles(files, writer);
     tables[extraFiles.str()].text = writer.text();
@@ -228,25 +234,27 @@ void mlir::fsdp::emitStorages(const ScheduledProgram &program, const Arena &aren
                                                                        : "Layout::Replicated";
     bool split = storage.getKind() != StorageKind::replicated;
     int communicator = split ? program.communicatorOver(storage.getAxes()) : -1;
-    std::string shard = storage.keepsShard()
-                            ? arena.spell(program.shardOf(storage, StorageOp::parameter).getResult())
-                            : "Buffer::unplaced(" +
-                                  std::to_string(storage.getShardType().getNumElements()) + ")";
+    std::string shard =
+        storage.keepsShard()
+            ? arena.spell(program.shardOf(storage, StorageOp::parameter).getResult())
+            : "Buffer::unplaced(" + std::to_string(storage.getShardType().getNumElements()) + ")";
     rows.push_back({"/*name=*/" + quoted(storage.getSymName()), layout,
                     "/*axes=*/" + axisList(program, storage.getAxes()),
                     "/*communicator=*/" + std::to_string(communicator),
                     "/*dim=*/" + std::to_string(std::max<int64_t>(storage.getDim(), 0)),
                     "/*size=*/" + std::to_string(table.size),
-                    "/*firstParameter=*/" + std::to_string(parameters),
-                    shard, states, table.place + members});
+                    "/*firstParameter=*/" + std::to_string(parameters), shard, states,
+                    table.place + members});
     if (storage.getCopy())
-      rows.back().push_back(
-          "/*copy=*/" + arena.spell(program.shardOf(storage, StorageOp::copy).getResult()));
-    if (ArrayAttr axes = getAxisArray(storage.getContext(), storage.getSplitAxes()); !axes.empty()) {
+      rows.back().push_back("/*copy=*/" +
+                            arena.spell(program.shardOf(storage, StorageOp::copy).getResult()));
+    if (ArrayAttr axes = getAxisArray(storage.getContext(), storage.getSplitAxes());
+        !axes.empty()) {
       if (!storage.getCopy())
         rows.back().push_back("/*copy=*/{}");
       rows.back().push_back("/*splitAxes=*/" + axisList(program, axes));
-      rows.back().push_back("/*splitCommunicator=*/" + std::to_string(program.communicatorOver(axes)));
+      rows.back().push_back("/*splitCommunicator=*/" +
+                            std::to_string(program.communicatorOver(axes)));
     }
     parameters += storage.getMembers().size();
   }
@@ -367,7 +375,8 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   emitTable("const char *", "streams", streams, writer);
   emitTable("CommunicatorSpec", "communicators", communicators, writer);
   emitInputs(program, arena, writer);
-  // The name of a table of the model, written here unless it stands elsewhere; empty where the model has none.
+  // The name of a table of the model, written here unless it stands elsewhere; empty where the
+  // model has none.
   auto modelTable = [&](llvm::StringLiteral name) -> std::string {
     auto found = tables.find(name.str());
     if (found == tables.end())
@@ -387,9 +396,9 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   std::string train = "{}", evaluate = "{}", drain;
   for (const ProgramWalk &walk : program.walks) {
     bool drains = isDrain(program.timelines[walk.runs.front().first].segment);
-    (drains                           ? drain
+    (drains                         ? drain
      : walk.kind == StepKind::train ? train
-                                      : evaluate) = emitWalk(program, walk, writer);
+                                    : evaluate) = emitWalk(program, walk, writer);
   }
   writer.line();
   writer.open("constexpr Program program =");

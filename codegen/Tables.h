@@ -25,8 +25,8 @@ LogicalResult emitModelTables(const ScheduledProgram &program, ModelTables &tabl
 /// `storages[]` with their states and members (runtime/program/Program.h).
 void emitStorages(const ScheduledProgram &program, const Arena &arena, const ModelTables &tables,
                   Writer &writer);
-/// Every other table and `program` itself. `elsewhere` is source beside the writer's that belongs to
-/// the program.
+/// Every other table and `program` itself. `elsewhere` is source beside the writer's that belongs
+/// to the program.
 void emitProgramTable(const ScheduledProgram &program, const Arena &arena,
                       const EmitOptions &options, const ModelTables &tables, StringRef elsewhere,
                       Writer &writer);

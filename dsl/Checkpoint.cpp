@@ -9,8 +9,9 @@ namespace fsdp::dsl {
 
 void ModelBuilder::requireOutside(const std::string &what, Where where) {
   if (isInCheckpoint())
-    throw ModelError(where, what + " stands in a checkpoint, whose operations are computed twice; put "
-                                   "it outside");
+    throw ModelError(where, what +
+                                " stands in a checkpoint, whose operations are computed twice; put "
+                                "it outside");
 }
 
 bool ModelBuilder::isVisible(const Tensor &tensor) {
@@ -25,9 +26,8 @@ void ModelBuilder::requireVisible(const std::string &what, const Tensor &tensor,
                                 "from the function");
 }
 
-std::vector<Tensor>
-ModelBuilder::checkpoint(llvm::function_ref<std::vector<Tensor>()> function,
-                         ir::CheckpointPolicy policy, Where where) {
+std::vector<Tensor> ModelBuilder::checkpoint(llvm::function_ref<std::vector<Tensor>()> function,
+                                             ir::CheckpointPolicy policy, Where where) {
   requireOutside("a checkpoint", where);
   OpBuilder::InsertionGuard guard(builder);
   // What the results are is known once the function has run.
@@ -67,8 +67,7 @@ static ir::CheckpointPolicy policyOf(Keep keep) {
 }
 
 Tensor Model::checkpoint(const std::function<Tensor()> &function, Keep keep, Where where) {
-  return builder
-      ->checkpoint([&] { return std::vector<Tensor>{function()}; }, policyOf(keep), where)
+  return builder->checkpoint([&] { return std::vector<Tensor>{function()}; }, policyOf(keep), where)
       .front();
 }
 

@@ -31,7 +31,8 @@ static ir::MeshOp meshWith(ModelBuilder &model, ArrayRef<StringAttr> axes) {
     sizes.assign(mesh.getMesh().getAxisSizes().begin(), mesh.getMesh().getAxisSizes().end());
   }
   for (StringAttr axis : axes)
-    if (StringAttr whole = model.builder.getStringAttr(ir::axisOf(axis)); !llvm::is_contained(names, whole)) {
+    if (StringAttr whole = model.builder.getStringAttr(ir::axisOf(axis));
+        !llvm::is_contained(names, whole)) {
       names.push_back(whole);
       sizes.push_back(1);
     }
@@ -44,14 +45,16 @@ static ir::MeshOp meshWith(ModelBuilder &model, ArrayRef<StringAttr> axes) {
   return ir::MeshOp::create(builder, builder.getUnknownLoc(), "mesh", attr);
 }
 
-/// The entries of `sharding` for a value of this rank; calls `fail`, which throws, with what is wrong.
+/// The entries of `sharding` for a value of this rank; calls `fail`, which throws, with what is
+/// wrong.
 static SmallVector<Entry> parseEntries(Builder &builder, const std::string &sharding, int64_t rank,
                                        llvm::function_ref<void(const std::string &)> fail) {
   SmallVector<StringRef> parts;
   StringRef(sharding).split(parts, ',');
   if (rank == 0 || static_cast<int64_t>(parts.size()) != rank)
-    fail("'" + sharding + "' has " + std::to_string(parts.size()) + (parts.size() == 1 ? " entry" : " entries") + ", expected " +
-         std::to_string(rank) + ", one for each dimension ('_' for an unsharded one)");
+    fail("'" + sharding + "' has " + std::to_string(parts.size()) +
+         (parts.size() == 1 ? " entry" : " entries") + ", expected " + std::to_string(rank) +
+         ", one for each dimension ('_' for an unsharded one)");
   SmallVector<Entry> entries;
   SmallVector<StringAttr> used;
   for (StringRef part : parts) {
@@ -66,15 +69,20 @@ static SmallVector<Entry> parseEntries(Builder &builder, const std::string &shar
         continue;
       }
       if (!ir::AxisPart::parse(axis)) {
-        const auto *other = llvm::find_if(axis, [](char c) { return !llvm::isAlnum(c) && c != '_' && !llvm::is_contained("?:()", c); });
+        const auto *other = llvm::find_if(axis, [](char c) {
+          return !llvm::isAlnum(c) && c != '_' && !llvm::is_contained("?:()", c);
+        });
         fail("'" + sharding + "' has '" + part.str() +
              "', expected '_', or axes joined by '+' and '?' behind them where more may follow" +
-             (other == axis.end() ? std::string("; a part of an axis is written as tensor:(1)2")
-                                  : std::string("; names of axes are letters, digits and '_', and have no '") + *other + "'"));
+             (other == axis.end()
+                  ? std::string("; a part of an axis is written as tensor:(1)2")
+                  : std::string("; names of axes are letters, digits and '_', and have no '") +
+                        *other + "'"));
       }
       StringAttr name = builder.getStringAttr(axis);
       if (llvm::is_contained(used, name))
-        fail("'" + sharding + "' names axis '" + axis.str() + "' twice; an axis splits one dimension");
+        fail("'" + sharding + "' names axis '" + axis.str() +
+             "' twice; an axis splits one dimension");
       for (StringAttr other : used)
         if (ir::overlap(other, axis))
           fail("'" + sharding + "' names '" + other.str() + "' and '" + axis.str() +
@@ -100,23 +108,23 @@ Tensor constrain(Located input, const std::string &sharding, int64_t priority) {
     fail("priority is " + std::to_string(priority) + ", expected 0 to " +
          std::to_string(ir::kLastPriority));
   ir::MeshOp mesh = meshWith(model, used);
-  return model.create("constrain", {input.tensor}, input.where,
-                      [&](OpBuilder &builder, Location loc) -> Value {
-    SmallVector<ArrayAttr> axes;
-    SmallVector<bool> open;
-    SmallVector<int64_t> priorities;
-    for (const Entry &entry : entries) {
-      axes.push_back(ir::getAxisArray(&model.context, entry.axes));
-      open.push_back(entry.open);
-      priorities.push_back(entry.open || !entry.axes.empty() ? priority : 0);
-    }
-    bool plain = llvm::all_of(priorities, [](int64_t each) { return each == 0; });
-    auto attr = ir::ShardingAttr::get(&model.context, FlatSymbolRefAttr::get(mesh), axes, open, {});
-    return ir::ConstraintOp::create(builder, loc, valueOf(input.tensor).getType(),
-                                    valueOf(input.tensor), attr,
-                                    plain ? DenseI64ArrayAttr()
-                                          : builder.getDenseI64ArrayAttr(priorities));
-  });
+  return model.create(
+      "constrain", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+        SmallVector<ArrayAttr> axes;
+        SmallVector<bool> open;
+        SmallVector<int64_t> priorities;
+        for (const Entry &entry : entries) {
+          axes.push_back(ir::getAxisArray(&model.context, entry.axes));
+          open.push_back(entry.open);
+          priorities.push_back(entry.open || !entry.axes.empty() ? priority : 0);
+        }
+        bool plain = llvm::all_of(priorities, [](int64_t each) { return each == 0; });
+        auto attr =
+            ir::ShardingAttr::get(&model.context, FlatSymbolRefAttr::get(mesh), axes, open, {});
+        return ir::ConstraintOp::create(
+            builder, loc, valueOf(input.tensor).getType(), valueOf(input.tensor), attr,
+            plain ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(priorities));
+      });
 }
 
 Parameter Parameter::split(const std::string &sharding, Where where) const {

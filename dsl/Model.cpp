@@ -14,9 +14,7 @@ namespace ir = mlir::fsdp;
 
 namespace fsdp::dsl {
 
-Shape Tensor::shape() const {
-  return Shape(typeOf(*this).getShape());
-}
+Shape Tensor::shape() const { return Shape(typeOf(*this).getShape()); }
 
 Located::Located(const Tensor &tensor, Where where) : tensor(tensor), where(where) {
   if (!tensor.model)
@@ -128,7 +126,8 @@ Parameter Scope::parameter(const std::string &name, const Shape &shape, Init ini
       TypeAttr::get(type), builder.getStringAttr(origin.unit),
       ir::InitAttr::get(&model->context, initKind(init.kind), builder.getF64FloatAttr(init.value)),
       fileShape.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(fileShape),
-      ArrayAttr(), ir::PlacementAttr(), isFrozen ? builder.getUnitAttr() : UnitAttr(), DenseI64ArrayAttr());
+      ArrayAttr(), ir::PlacementAttr(), isFrozen ? builder.getUnitAttr() : UnitAttr(),
+      DenseI64ArrayAttr());
   model->check([&] { return mlir::verify(op); }, "parameter '" + ir::shownName(label) + "'", where);
   return parameter;
 }
@@ -137,8 +136,9 @@ Parameter Scope::parameter(const std::string &name, const Shape &shape, Init ini
 static void requireScalars(const std::string &what, const Average &average, Where where) {
   for (const Tensor &part : {average.sum, average.weight})
     if (RankedTensorType type = typeOf(part); type.getRank() != 0 || !type.getElementType().isF64())
-      ModelBuilder::fail(what, {average.sum, average.weight}, where,
-                         "expected a sum and a weight that are scalars in f64; use mean or weightedMean");
+      ModelBuilder::fail(
+          what, {average.sum, average.weight}, where,
+          "expected a sum and a weight that are scalars in f64; use mean or weightedMean");
 }
 
 void Model::loss(const Average &average, Where where) {
@@ -198,8 +198,9 @@ void Model::optimizer(const Optimizer &optimizer, Where where) {
     message = diagnostic.str();
     return success();
   });
-  const ir::OptimizerConstants constants = {optimizer.lr,  optimizer.momentum,    optimizer.beta1, optimizer.beta2,
-                                            optimizer.eps, optimizer.weightDecay, optimizer.clip};
+  const ir::OptimizerConstants constants = {
+      optimizer.lr,  optimizer.momentum,    optimizer.beta1, optimizer.beta2,
+      optimizer.eps, optimizer.weightDecay, optimizer.clip};
   auto checked = ir::OptimizerAttr::getChecked(
       [&] { return mlir::emitError(b.location("optimizer", where)); }, &b.context,
       optimizerKind(optimizer.kind), constants, scheduleKind(optimizer.schedule), optimizer.warmup);
@@ -211,11 +212,11 @@ void Model::optimizer(const Optimizer &optimizer, Where where) {
 void Model::checkpointFile(const std::string &name, const std::string &text, Where where) {
   ModelBuilder &b = *builder;
   if (!ir::isCheckpointFileName(name))
-    throw ModelError(where, "got the file '" + ir::shownName(name) +
-                                "' for checkpoints, expected a name without '/' that begins with no '.', "
-                                "and none of a checkpoint's own: 'manifest.json' and '*.safetensors'");
-  NamedAttrList files(
-      (*b.module)->getAttrOfType<DictionaryAttr>(ir::checkpointFilesAttrName));
+    throw ModelError(where,
+                     "got the file '" + ir::shownName(name) +
+                         "' for checkpoints, expected a name without '/' that begins with no '.', "
+                         "and none of a checkpoint's own: 'manifest.json' and '*.safetensors'");
+  NamedAttrList files((*b.module)->getAttrOfType<DictionaryAttr>(ir::checkpointFilesAttrName));
   if (files.set(name, b.builder.getStringAttr(text)))
     throw ModelError(where, "the file '" + name + "' for checkpoints is given twice");
   (*b.module)->setDiscardableAttr(ir::checkpointFilesAttrName, files.getDictionary(&b.context));

@@ -4,8 +4,8 @@
 //   Parameter w = model.unit("fc1").parameter("weight", {in, out}, normal(0.02));
 //   model.loss(mean(square(einsum("bi,io->bo", x, w) - y)));
 //
-// The headers of models (this one, Tensor.h and Operations.h) include nothing of MLIR: a model compiles
-// in a fraction of a second, and needs the compiler's library only.
+// The headers of models (this one, Tensor.h and Operations.h) include nothing of MLIR: a model
+// compiles in a fraction of a second, and needs the compiler's library only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,8 @@ struct Optimizer {
   enum Schedule { Constant, Linear, Cosine };
 
   Kind kind = AdamW;
-  double lr = 3e-4, momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0.01, clip = 0;
+  double lr = 3e-4, momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0.01,
+         clip = 0;
   Schedule schedule = Constant;
   int64_t warmup = 0; ///< steps
 };
@@ -73,8 +74,8 @@ public:
                       const Shape &fileShape = {}, Where where = Where::here()) const;
   /// The same unit with a longer prefix.
   Scope scope(const std::string &name) const;
-  /// The same, but its parameters stay as they are: they have no gradient and no optimizer state, and
-  /// are initialized, loaded and exported like the others.
+  /// The same, but its parameters stay as they are: they have no gradient and no optimizer state,
+  /// and are initialized, loaded and exported like the others.
   Scope frozen() const;
 
 private:
@@ -110,10 +111,11 @@ public:
   /// empty. What computes with them is named after the unit.
   Scope unit(const std::string &name, const std::string &prefix);
 
-  /// What `function` returns. Backward keeps little of what it computes, and computes the rest again:
+  /// What `function` returns. Backward keeps little of what it computes, and computes the rest
+  /// again:
   ///   x = model.checkpoint([&] { return block(x); });
-  /// Inside are operations only; inputs, losses, metrics and other checkpoints stand outside. A tensor that
-  /// is computed inside is used outside only if it is returned.
+  /// Inside are operations only; inputs, losses, metrics and other checkpoints stand outside. A
+  /// tensor that is computed inside is used outside only if it is returned.
   Tensor checkpoint(const std::function<Tensor()> &function, Keep keep = Keep::Nothing,
                     Where where = Where::here());
   std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>()> &function,
@@ -124,13 +126,13 @@ public:
   /// A further number to log under `name`.
   void metric(const std::string &name, const Average &average, Where where = Where::here());
   void optimizer(const Optimizer &optimizer, Where where = Where::here());
-  /// A file that stands beside the weights in every checkpoint, for programs that load them, such as
-  /// "config.json" for Hugging Face's. Once for each name.
+  /// A file that stands beside the weights in every checkpoint, for programs that load them, such
+  /// as "config.json" for Hugging Face's. Once for each name.
   void checkpointFile(const std::string &name, const std::string &text,
                       Where where = Where::here());
 
-  /// The file that describes the model beside its weights: checkpoints hold it, and weights beside which it says something
-  /// else than the model computes are refused. Once per model.
+  /// The file that describes the model beside its weights: checkpoints hold it, and weights beside
+  /// which it says something else than the model computes are refused. Once per model.
   void config(const ModelConfig &config, Where where = Where::here());
 
   /// A constant of rank 0.

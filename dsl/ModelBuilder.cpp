@@ -98,8 +98,8 @@ ir::Structure ModelBuilder::structureOf(const Origin &origin) {
 Tensor ModelBuilder::read(const Parameter &parameter, Where where) {
   ir::StructureScope scope(builder, structureOf(parameter.origin));
   auto type = RankedTensorType::get(parameter.sizes, builder.getF32Type());
-  Value value = ir::ReadOp::create(builder, location(parameter.label, where), type,
-                                   parameter.label);
+  Value value =
+      ir::ReadOp::create(builder, location(parameter.label, where), type, parameter.label);
   return wrap(value, parameter.label, parameter.origin);
 }
 
@@ -115,7 +115,7 @@ Tensor ModelBuilder::scalar(double value, ElementType elementType, Where where) 
 }
 
 void ModelBuilder::check(llvm::function_ref<LogicalResult()> verify, const std::string &what,
-                  Where where) {
+                         Where where) {
   std::string message;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (message.empty())
@@ -127,9 +127,9 @@ void ModelBuilder::check(llvm::function_ref<LogicalResult()> verify, const std::
 }
 
 Tensor ModelBuilder::create(const std::string &what, llvm::ArrayRef<Tensor> operands, Where where,
-                     llvm::function_ref<Value(OpBuilder &, Location)> build) {
-  // An operation belongs to the unit of the first operand that belongs somewhere, and is named after
-  // it: `fc1.relu`.
+                            llvm::function_ref<Value(OpBuilder &, Location)> build) {
+  // An operation belongs to the unit of the first operand that belongs somewhere, and is named
+  // after it: `fc1.relu`.
   Origin origin;
   for (const Tensor &operand : operands) {
     if (operand.model != this)

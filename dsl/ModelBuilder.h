@@ -1,7 +1,7 @@
 //===- ModelBuilder.h - a model as IR, for operations and the compiler -------===//
 //
-// What stands behind Model.h, which knows nothing of MLIR. An operation of Operations.h is a call of
-// `create`.
+// What stands behind Model.h, which knows nothing of MLIR. An operation of Operations.h is a call
+// of `create`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,8 @@ public:
   mlir::Location location(const std::string &name, Where where);
   Tensor wrap(mlir::Value value, const std::string &label, const Origin &origin);
   mlir::Type typeOf(ElementType type);
-  /// The type of `what`. Throws ModelError unless all sizes are at least 0 and its bytes can be counted.
+  /// The type of `what`. Throws ModelError unless all sizes are at least 0 and its bytes can be
+  /// counted.
   static mlir::RankedTensorType checkedType(const std::string &what, const Shape &shape,
                                             mlir::Type element, Where where);
 

@@ -39,7 +39,8 @@ std::string ModelConfig::text() const {
   std::string text;
   for (const ConfigEntry &entry : entries)
     if (entry.written)
-      text += (text.empty() ? "{\n  " : ",\n  ") + ConfigValue(entry.names.front()).text() + ": " + entry.value.text();
+      text += (text.empty() ? "{\n  " : ",\n  ") + ConfigValue(entry.names.front()).text() + ": " +
+              entry.value.text();
   return text.empty() ? "{}\n" : text + "\n}\n";
 }
 
@@ -56,7 +57,9 @@ void Model::config(const ModelConfig &config, Where where) {
     for (const ConfigValue &value : entry.equal)
       same += (same.empty() ? "" : ", ") + value.text();
     NamedAttrList fields;
-    auto add = [&](StringRef name, const std::string &value) { fields.append(name, build.getStringAttr(value)); };
+    auto add = [&](StringRef name, const std::string &value) {
+      fields.append(name, build.getStringAttr(value));
+    };
     add(ir::configNamesKey, names);
     add(ir::configValueKey, entry.value.text());
     if (entry.otherwise)
@@ -72,8 +75,12 @@ void Model::config(const ModelConfig &config, Where where) {
   all.append(ir::configEntriesKey, build.getArrayAttr(entries));
   ModuleOp module = *builder->module;
   module->setDiscardableAttr(ir::modelConfigAttrName, all.getDictionary(&builder->context));
-  builder->check([&] { return ir::detail::verifyModelConfig(module, module->getDiscardableAttr(ir::modelConfigAttrName)); },
-                 "the file '" + config.file + "'", where);
+  builder->check(
+      [&] {
+        return ir::detail::verifyModelConfig(module,
+                                             module->getDiscardableAttr(ir::modelConfigAttrName));
+      },
+      "the file '" + config.file + "'", where);
 }
 
 } // namespace fsdp::dsl

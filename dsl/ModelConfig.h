@@ -1,12 +1,13 @@
 //===- ModelConfig.h - a model as files beside weights describe it -*- C++ -*-===//
 //
 //   ModelConfig config("config.json");
-//   config.add("rope_theta", theta).option("--rope-theta").implied(10000.0).alias("rope_parameters.rope_theta");
+//   config.add("rope_theta",
+//   theta).option("--rope-theta").implied(10000.0).alias("rope_parameters.rope_theta");
 //   config.note("torch_dtype", "float32");
 //   model.config(config);
 //
-// One description serves both ways: checkpoints hold a file of its entries, and a program refuses weights beside which a file
-// of this name says something else.
+// One description serves both ways: checkpoints hold a file of its entries, and a program refuses
+// weights beside which a file of this name says something else.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,9 +45,11 @@ private:
 /// One entry of the file.
 class ConfigEntry {
 public:
-  ConfigEntry(std::string name, ConfigValue value) : names{std::move(name)}, value(std::move(value)) {}
+  ConfigEntry(std::string name, ConfigValue value)
+      : names{std::move(name)}, value(std::move(value)) {}
 
-  /// The option of the model's program that sets the value, for messages; of a boolean the one that makes it true.
+  /// The option of the model's program that sets the value, for messages; of a boolean the one that
+  /// makes it true.
   ConfigEntry &option(std::string name) {
     setBy = std::move(name);
     return *this;
@@ -83,9 +86,11 @@ class ModelConfig {
 public:
   explicit ModelConfig(std::string file) : file(std::move(file)) {}
 
-  /// An entry that says what the model computes: written, and compared with the file beside the weights. References are
-  /// valid until the next entry.
-  ConfigEntry &add(const std::string &name, ConfigValue value) { return entries.emplace_back(name, std::move(value)); }
+  /// An entry that says what the model computes: written, and compared with the file beside the
+  /// weights. References are valid until the next entry.
+  ConfigEntry &add(const std::string &name, ConfigValue value) {
+    return entries.emplace_back(name, std::move(value));
+  }
   /// The same, but not written: what files may ask for and this model does not do.
   ConfigEntry &require(const std::string &name, ConfigValue value) {
     ConfigEntry &entry = add(name, value).implied(value);
@@ -93,7 +98,9 @@ public:
     return entry;
   }
   /// Written only.
-  void note(const std::string &name, ConfigValue value) { add(name, std::move(value)).compared = false; }
+  void note(const std::string &name, ConfigValue value) {
+    add(name, std::move(value)).compared = false;
+  }
 
   /// The text of the file.
   std::string text() const;

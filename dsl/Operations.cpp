@@ -1,7 +1,7 @@
 //===- Operations.cpp - arithmetic and averages ---------------------------===//
 
-#include "dsl/ModelBuilder.h"
 #include "dsl/Operations.h"
+#include "dsl/ModelBuilder.h"
 
 #include "dialect/nn/NNDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -57,22 +57,24 @@ static Tensor binary(const char *what, const Located &lhs, const Located &rhs) {
   Type left = typeOf(lhs.tensor).getElementType(), right = typeOf(rhs.tensor).getElementType();
   if (left != right)
     ModelBuilder::fail(what, {lhs.tensor, rhs.tensor}, lhs.where,
-                "element types differ; expected the same on both sides");
-  return builderOf(lhs.tensor).create(
-      what, {lhs.tensor, rhs.tensor}, lhs.where, [&](OpBuilder &builder, Location loc) -> Value {
-        SmallVector<Value> values = align(what, {lhs.tensor, rhs.tensor}, lhs.where, builder, loc);
-        if (isa<FloatType>(left))
-          return FloatOp::create(builder, loc, values[0], values[1]);
-        return IntOp::create(builder, loc, values[0], values[1]);
-      });
+                       "element types differ; expected the same on both sides");
+  return builderOf(lhs.tensor)
+      .create(what, {lhs.tensor, rhs.tensor}, lhs.where,
+              [&](OpBuilder &builder, Location loc) -> Value {
+                SmallVector<Value> values =
+                    align(what, {lhs.tensor, rhs.tensor}, lhs.where, builder, loc);
+                if (isa<FloatType>(left))
+                  return FloatOp::create(builder, loc, values[0], values[1]);
+                return IntOp::create(builder, loc, values[0], values[1]);
+              });
 }
 
 template <typename Op> static Tensor unary(const char *what, const Located &input) {
   requireFloat(what, input);
-  return builderOf(input.tensor).create(what, {input.tensor}, input.where,
-                                     [&](OpBuilder &builder, Location loc) -> Value {
-                                       return Op::create(builder, loc, valueOf(input.tensor));
-                                     });
+  return builderOf(input.tensor)
+      .create(what, {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+        return Op::create(builder, loc, valueOf(input.tensor));
+      });
 }
 
 /// `value` as a tensor of the type of `like`.
@@ -127,17 +129,19 @@ Tensor abs(Located input) { return unary<math::AbsFOp>("abs", input); }
 
 Tensor square(Located input) {
   requireFloat("square", input);
-  return builderOf(input.tensor).create(
-      "square", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        return arith::MulFOp::create(builder, loc, valueOf(input.tensor), valueOf(input.tensor));
-      });
+  return builderOf(input.tensor)
+      .create("square", {input.tensor}, input.where,
+              [&](OpBuilder &builder, Location loc) -> Value {
+                return arith::MulFOp::create(builder, loc, valueOf(input.tensor),
+                                             valueOf(input.tensor));
+              });
 }
 
 Tensor relu(Located input) {
   requireFloat("relu", input);
   // select(x > 0, x, 0) has the gradient 0 at 0, as the references have.
-  return builderOf(input.tensor).create(
-      "relu", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+  return builderOf(input.tensor)
+      .create("relu", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
         RankedTensorType type = typeOf(input.tensor);
         Value zero = arith::ConstantOp::create(
             builder, loc,
@@ -170,8 +174,8 @@ struct Arithmetic {
 Tensor gelu(Located input) {
   requireFloat("gelu", input);
   // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
-  return builderOf(input.tensor).create(
-      "gelu", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+  return builderOf(input.tensor)
+      .create("gelu", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
         Arithmetic a{builder, loc};
         Value x = valueOf(input.tensor);
         Value cube = a.mul(a.mul(x, x), x);
@@ -183,25 +187,26 @@ Tensor gelu(Located input) {
 
 Tensor geluErf(Located input) {
   requireFloat("geluErf", input);
-  return builderOf(input.tensor).create(
-      "geluErf", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        Arithmetic a{builder, loc};
-        Value x = valueOf(input.tensor);
-        Value erf = math::ErfOp::create(builder, loc, a.scale(x, std::sqrt(0.5)));
-        return a.mul(a.scale(x, 0.5), a.add(erf, a.constant(x, 1)));
-      });
+  return builderOf(input.tensor)
+      .create("geluErf", {input.tensor}, input.where,
+              [&](OpBuilder &builder, Location loc) -> Value {
+                Arithmetic a{builder, loc};
+                Value x = valueOf(input.tensor);
+                Value erf = math::ErfOp::create(builder, loc, a.scale(x, std::sqrt(0.5)));
+                return a.mul(a.scale(x, 0.5), a.add(erf, a.constant(x, 1)));
+              });
 }
 
 Tensor silu(Located input) {
   requireFloat("silu", input);
   // x/2 (1 + tanh(x/2)) is x / (1 + exp(-x)) without an exponential that overflows.
-  return builderOf(input.tensor).create("silu", {input.tensor}, input.where,
-                                     [&](OpBuilder &builder, Location loc) -> Value {
-                                       Arithmetic a{builder, loc};
-                                       Value x = valueOf(input.tensor), half = a.scale(x, 0.5);
-                                       Value tanh = math::TanhOp::create(builder, loc, half);
-                                       return a.mul(half, a.add(tanh, a.constant(x, 1)));
-                                     });
+  return builderOf(input.tensor)
+      .create("silu", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+        Arithmetic a{builder, loc};
+        Value x = valueOf(input.tensor), half = a.scale(x, 0.5);
+        Value tanh = math::TanhOp::create(builder, loc, half);
+        return a.mul(half, a.add(tanh, a.constant(x, 1)));
+      });
 }
 
 /// 1.0 or 0.0 for the outcome of a comparison.
@@ -210,18 +215,20 @@ static Tensor compare(const char *what, const Located &lhs, const Located &rhs,
   Type element = typeOf(lhs.tensor).getElementType();
   if (element != typeOf(rhs.tensor).getElementType())
     ModelBuilder::fail(what, {lhs.tensor, rhs.tensor}, lhs.where,
-                "element types differ; expected the same on both sides");
-  return builderOf(lhs.tensor).create(
-      what, {lhs.tensor, rhs.tensor}, lhs.where, [&](OpBuilder &builder, Location loc) -> Value {
-        SmallVector<Value> values = align(what, {lhs.tensor, rhs.tensor}, lhs.where, builder, loc);
-        Value flag;
-        if (isa<FloatType>(element))
-          flag = arith::CmpFOp::create(builder, loc, floats, values[0], values[1]);
-        else
-          flag = arith::CmpIOp::create(builder, loc, integers, values[0], values[1]);
-        auto type = cast<RankedTensorType>(flag.getType()).clone(builder.getF32Type());
-        return arith::UIToFPOp::create(builder, loc, type, flag);
-      });
+                       "element types differ; expected the same on both sides");
+  return builderOf(lhs.tensor)
+      .create(what, {lhs.tensor, rhs.tensor}, lhs.where,
+              [&](OpBuilder &builder, Location loc) -> Value {
+                SmallVector<Value> values =
+                    align(what, {lhs.tensor, rhs.tensor}, lhs.where, builder, loc);
+                Value flag;
+                if (isa<FloatType>(element))
+                  flag = arith::CmpFOp::create(builder, loc, floats, values[0], values[1]);
+                else
+                  flag = arith::CmpIOp::create(builder, loc, integers, values[0], values[1]);
+                auto type = cast<RankedTensorType>(flag.getType()).clone(builder.getF32Type());
+                return arith::UIToFPOp::create(builder, loc, type, flag);
+              });
 }
 
 Tensor equal(Located lhs, Located rhs) {
@@ -235,8 +242,8 @@ Tensor greater(Located lhs, Located rhs) {
 Tensor select(Located condition, Located yes, Located no) {
   requireFloat("select", condition);
   std::vector<Tensor> operands = {condition.tensor, yes.tensor, no.tensor};
-  return builderOf(condition.tensor).create(
-      "select", operands, condition.where, [&](OpBuilder &builder, Location loc) -> Value {
+  return builderOf(condition.tensor)
+      .create("select", operands, condition.where, [&](OpBuilder &builder, Location loc) -> Value {
         SmallVector<Value> values = align("select", operands, condition.where, builder, loc);
         auto type = cast<RankedTensorType>(values[0].getType());
         Value zero = arith::ConstantOp::create(
@@ -258,8 +265,8 @@ static Tensor total(const char *what, const Located &input) {
   std::string notation;
   for (int64_t dim = 0; dim < input.tensor.rank(); ++dim)
     notation += "d" + std::to_string(dim) + " ";
-  return builderOf(input.tensor).create(
-      what, {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+  return builderOf(input.tensor)
+      .create(what, {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
         auto type = RankedTensorType::get({}, builder.getF64Type());
         return nn::ReduceOp::create(builder, loc, type, nn::Reduction::sum, notation + "->",
                                     valueOf(input.tensor));
@@ -277,7 +284,7 @@ Average mean(Located values) {
 Average weightedMean(Located values, Located weights) {
   if (values.tensor.shape() != weights.tensor.shape())
     ModelBuilder::fail("weightedMean", {values.tensor, weights.tensor}, values.where,
-                "shapes differ; expected one weight for each value");
+                       "shapes differ; expected one weight for each value");
   return {total("weightedMean", Located(values * weights, values.where)),
           total("weightedMean", weights)};
 }

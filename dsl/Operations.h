@@ -22,8 +22,8 @@ using Sizes = std::map<std::string, int64_t>;
 
 /// einsum("bsd,df->bsf", x, w): one letter per dimension, summed over what the result lacks.
 Tensor einsum(const std::string &notation, Located lhs, Located rhs);
-/// rearrange("b s (h d) -> b h s d", x, {{"h", 12}}): reshape and transpose. `sizes` has all that do
-/// not follow from the shape of the input and one another.
+/// rearrange("b s (h d) -> b h s d", x, {{"h", 12}}): reshape and transpose. `sizes` has all that
+/// do not follow from the shape of the input and one another.
 Tensor rearrange(const std::string &notation, Located input, const Sizes &sizes = {});
 /// repeat("d -> b s d", x, {{"b", 8}, {"s", 16}}): broadcast along new dimensions.
 Tensor repeat(const std::string &notation, Located input, const Sizes &sizes);
@@ -139,11 +139,12 @@ Tensor rope(const std::string &order, Located input, double theta = 10000);
 
 // Shardings.
 
-/// `input` itself, asked to be split over axes of the mesh: an entry for each dimension, `_` for an unsharded
-/// one, axes joined by `+` major to minor, `+?` (or `?` alone) behind them where propagation may add more:
-/// constrain(h, "?,_,tensor"). A part of an axis may stand for an axis: `tensor:(2)4` is the 4 of its positions that follow the
-/// first 2. Axes that the mesh of a compilation lacks, or that have size 1 there, split nothing. Constraints of
-/// `priority` 0 reach the whole model before those of priority 1, and so on. Throws ModelError for an axis that is
+/// `input` itself, asked to be split over axes of the mesh: an entry for each dimension, `_` for an
+/// unsharded one, axes joined by `+` major to minor, `+?` (or `?` alone) behind them where
+/// propagation may add more: constrain(h, "?,_,tensor"). A part of an axis may stand for an axis:
+/// `tensor:(2)4` is the 4 of its positions that follow the first 2. Axes that the mesh of a
+/// compilation lacks, or that have size 1 there, split nothing. Constraints of `priority` 0 reach
+/// the whole model before those of priority 1, and so on. Throws ModelError for an axis that is
 /// named twice, for parts that overlap and for another number of entries than dimensions.
 Tensor constrain(Located input, const std::string &sharding, int64_t priority = 0);
 

@@ -22,7 +22,7 @@ static RankedTensorType resized(const std::string &what, const std::vector<Tenso
   RankedTensorType type = typeOf(operands.front());
   if (dim < 0 || dim >= type.getRank())
     ModelBuilder::fail(what, operands, where,
-                "expected a dimension below " + std::to_string(type.getRank()));
+                       "expected a dimension below " + std::to_string(type.getRank()));
   if (size < 0)
     ModelBuilder::fail(what, operands, where, "expected a size that is not negative");
   Shape shape(type.getShape());
@@ -34,8 +34,8 @@ Tensor slice(Located input, int64_t dim, int64_t start, int64_t size) {
   std::string what = "slice " + std::to_string(start) + "+" + std::to_string(size) +
                      " of dimension " + std::to_string(dim);
   RankedTensorType type = resized(what, {input.tensor}, input.where, dim, size);
-  return builderOf(input.tensor).create(
-      what, {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+  return builderOf(input.tensor)
+      .create(what, {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
         return nn::SliceOp::create(builder, loc, type, valueOf(input.tensor), dim, start);
       });
 }
@@ -44,8 +44,8 @@ Tensor pad(Located input, int64_t dim, int64_t low, int64_t high) {
   std::string what = "pad of dimension " + std::to_string(dim);
   int64_t own = dim >= 0 && dim < input.tensor.rank() ? input.tensor.size(dim) : 0;
   RankedTensorType type = resized(what, {input.tensor}, input.where, dim, low + own + high);
-  return builderOf(input.tensor).create(
-      what, {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+  return builderOf(input.tensor)
+      .create(what, {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
         return nn::PadOp::create(builder, loc, type, valueOf(input.tensor), dim, low);
       });
 }
@@ -74,8 +74,8 @@ Tensor concat(const std::vector<Located> &inputs, int64_t dim, Where where) {
     sum += dim >= 0 && dim < input.tensor.rank() ? input.tensor.size(dim) : 0;
   }
   RankedTensorType type = resized(what, operands, where, dim, sum);
-  return builderOf(inputs.front().tensor).create(
-      what, operands, where, [&](OpBuilder &builder, Location loc) -> Value {
+  return builderOf(inputs.front().tensor)
+      .create(what, operands, where, [&](OpBuilder &builder, Location loc) -> Value {
         return nn::ConcatOp::create(builder, loc, type, values, dim);
       });
 }
@@ -86,37 +86,40 @@ Tensor concat(const std::vector<Located> &inputs, int64_t dim, Where where) {
 
 Tensor crossEntropy(Located logits, Located labels) {
   requireFloat("crossEntropy", logits);
-  if (Type element = typeOf(labels.tensor).getElementType(); !element.isInteger(32) && !element.isInteger(64))
+  if (Type element = typeOf(labels.tensor).getElementType();
+      !element.isInteger(32) && !element.isInteger(64))
     ModelBuilder::fail("crossEntropy", {logits.tensor, labels.tensor}, logits.where,
                        "expected labels that are integers, i32 or i64");
   Shape rows = rowShape("crossEntropy", logits);
-  return builderOf(logits.tensor).create(
-      "crossEntropy", {logits.tensor, labels.tensor}, logits.where,
-      [&](OpBuilder &builder, Location loc) -> Value {
-        RankedTensorType type = typeOf(logits.tensor).clone(ArrayRef<int64_t>(rows));
-        return nn::CrossEntropyOp::create(
-                   builder, loc, TypeRange{type, type},
-                   ValueRange{valueOf(logits.tensor), valueOf(labels.tensor)})
-            .getLoss();
-      });
+  return builderOf(logits.tensor)
+      .create("crossEntropy", {logits.tensor, labels.tensor}, logits.where,
+              [&](OpBuilder &builder, Location loc) -> Value {
+                RankedTensorType type = typeOf(logits.tensor).clone(ArrayRef<int64_t>(rows));
+                return nn::CrossEntropyOp::create(
+                           builder, loc, TypeRange{type, type},
+                           ValueRange{valueOf(logits.tensor), valueOf(labels.tensor)})
+                    .getLoss();
+              });
 }
 
 Tensor argmax(Located input) {
   requireFloat("argmax", input);
   Shape rows = rowShape("argmax", input);
-  return builderOf(input.tensor).create(
-      "argmax", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        auto type = RankedTensorType::get(rows, builder.getI32Type());
-        return nn::ArgmaxOp::create(builder, loc, type, valueOf(input.tensor));
-      });
+  return builderOf(input.tensor)
+      .create("argmax", {input.tensor}, input.where,
+              [&](OpBuilder &builder, Location loc) -> Value {
+                auto type = RankedTensorType::get(rows, builder.getI32Type());
+                return nn::ArgmaxOp::create(builder, loc, type, valueOf(input.tensor));
+              });
 }
 
 Tensor softmax(Located input) {
   requireFloat("softmax", input);
-  return builderOf(input.tensor).create(
-      "softmax", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        return nn::SoftmaxOp::create(builder, loc, typeOf(input.tensor), valueOf(input.tensor));
-      });
+  return builderOf(input.tensor)
+      .create(
+          "softmax", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+            return nn::SoftmaxOp::create(builder, loc, typeOf(input.tensor), valueOf(input.tensor));
+          });
 }
 
 Tensor layerNorm(Located input, Located scale, Located bias, double eps) {
@@ -125,9 +128,9 @@ Tensor layerNorm(Located input, Located scale, Located bias, double eps) {
   std::vector<Tensor> operands = {input.tensor, scale.tensor, bias.tensor};
   if (typeOf(scale.tensor) != typeOf(bias.tensor))
     ModelBuilder::fail("layerNorm", operands, input.where,
-                "expected a scale and a bias of one type, that of a row");
-  return builderOf(input.tensor).create(
-      "layerNorm", operands, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+                       "expected a scale and a bias of one type, that of a row");
+  return builderOf(input.tensor)
+      .create("layerNorm", operands, input.where, [&](OpBuilder &builder, Location loc) -> Value {
         RankedTensorType type = typeOf(input.tensor), row = type.clone(ArrayRef<int64_t>(rows));
         return nn::LayerNormOp::create(builder, loc, TypeRange{type, row, row},
                                        valueOf(input.tensor), valueOf(scale.tensor),
@@ -139,32 +142,34 @@ Tensor layerNorm(Located input, Located scale, Located bias, double eps) {
 Tensor rmsNorm(Located input, Located scale, double eps) {
   requireFloat("rmsNorm", input);
   Shape rows = rowShape("rmsNorm", input);
-  return builderOf(input.tensor).create(
-      "rmsNorm", {input.tensor, scale.tensor}, input.where,
-      [&](OpBuilder &builder, Location loc) -> Value {
-        RankedTensorType type = typeOf(input.tensor), row = type.clone(ArrayRef<int64_t>(rows));
-        return nn::RmsNormOp::create(builder, loc, TypeRange{type, row}, valueOf(input.tensor),
-                                     valueOf(scale.tensor), builder.getF64FloatAttr(eps))
-            .getY();
-      });
+  return builderOf(input.tensor)
+      .create(
+          "rmsNorm", {input.tensor, scale.tensor}, input.where,
+          [&](OpBuilder &builder, Location loc) -> Value {
+            RankedTensorType type = typeOf(input.tensor), row = type.clone(ArrayRef<int64_t>(rows));
+            return nn::RmsNormOp::create(builder, loc, TypeRange{type, row}, valueOf(input.tensor),
+                                         valueOf(scale.tensor), builder.getF64FloatAttr(eps))
+                .getY();
+          });
 }
 
 Tensor embedding(Located table, Located ids) {
   requireFloat("embedding", table);
   if (table.tensor.rank() != 2)
     ModelBuilder::fail("embedding", {table.tensor, ids.tensor}, table.where,
-                "expected a table of two dimensions: rows and width");
+                       "expected a table of two dimensions: rows and width");
   if (!typeOf(ids.tensor).getElementType().isInteger())
-    ModelBuilder::fail("embedding", {table.tensor, ids.tensor}, table.where, "expected integer ids");
-  return builderOf(table.tensor).create("embedding", {table.tensor, ids.tensor}, table.where,
-                                     [&](OpBuilder &builder, Location loc) -> Value {
-                                       Shape shape = ids.tensor.shape();
-                                       shape.push_back(table.tensor.size(1));
-                                       return nn::EmbeddingOp::create(
-                                           builder, loc,
-                                           typeOf(table.tensor).clone(ArrayRef<int64_t>(shape)),
-                                           valueOf(table.tensor), valueOf(ids.tensor));
-                                     });
+    ModelBuilder::fail("embedding", {table.tensor, ids.tensor}, table.where,
+                       "expected integer ids");
+  return builderOf(table.tensor)
+      .create("embedding", {table.tensor, ids.tensor}, table.where,
+              [&](OpBuilder &builder, Location loc) -> Value {
+                Shape shape = ids.tensor.shape();
+                shape.push_back(table.tensor.size(1));
+                return nn::EmbeddingOp::create(builder, loc,
+                                               typeOf(table.tensor).clone(ArrayRef<int64_t>(shape)),
+                                               valueOf(table.tensor), valueOf(ids.tensor));
+              });
 }
 
 //===----------------------------------------------------------------------===//
@@ -175,25 +180,25 @@ Tensor dropout(Located input, double rate, const std::string &name) {
   requireFloat("dropout", input);
   if (rate == 0)
     return input.tensor;
-  return builderOf(input.tensor).create(
-      "dropout", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        llvm::StringSet<> taken;
-        builderOf(input.tensor).step.walk([&](mlir::fsdp::DropoutOp other) {
-          taken.insert(other.getName());
-        });
-        auto isTaken = [&](const std::string &wanted) { return taken.contains(wanted); };
-        std::string base = name.empty() ? cast<NameLoc>(loc).getName().str() : name, own = base;
-        if (!name.empty() && isTaken(name))
-          ModelBuilder::fail("dropout", {input.tensor}, input.where,
-                             "dropout name '" + name +
-                                 "' is already in use; give each dropout its own name");
-        for (int number = 1; isTaken(own); ++number)
-          own = base + "." + std::to_string(number);
-        return mlir::fsdp::DropoutOp::create(builder, loc, typeOf(input.tensor),
-                                             valueOf(input.tensor), llvm::APFloat(rate), own,
-                                             DenseI64ArrayAttr(), ArrayAttr(), IntegerAttr(),
-                                             IntegerAttr());
-      });
+  return builderOf(input.tensor)
+      .create(
+          "dropout", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+            llvm::StringSet<> taken;
+            builderOf(input.tensor).step.walk([&](mlir::fsdp::DropoutOp other) {
+              taken.insert(other.getName());
+            });
+            auto isTaken = [&](const std::string &wanted) { return taken.contains(wanted); };
+            std::string base = name.empty() ? cast<NameLoc>(loc).getName().str() : name, own = base;
+            if (!name.empty() && isTaken(name))
+              ModelBuilder::fail("dropout", {input.tensor}, input.where,
+                                 "dropout name '" + name +
+                                     "' is already in use; give each dropout its own name");
+            for (int number = 1; isTaken(own); ++number)
+              own = base + "." + std::to_string(number);
+            return mlir::fsdp::DropoutOp::create(
+                builder, loc, typeOf(input.tensor), valueOf(input.tensor), llvm::APFloat(rate), own,
+                DenseI64ArrayAttr(), ArrayAttr(), IntegerAttr(), IntegerAttr());
+          });
 }
 
 //===----------------------------------------------------------------------===//
@@ -206,10 +211,10 @@ static Tensor attend(const std::string &order, const std::vector<Tensor> &inputs
   const Tensor &first = inputs.front();
   if (!nn::isAttentionOrder(order) || (nn::attentionDim(order, 'n') >= 0) != (inputs.size() == 1))
     ModelBuilder::fail("attention", inputs, where,
-                "got the order '" + order + "', expected " +
-                    (inputs.size() == 1 ? "b, h, t and n" : "b, h and t") +
-                    " with spaces between them, then d, such as '" +
-                    (inputs.size() == 1 ? "b t n h d" : "b t h d") + "'");
+                       "got the order '" + order + "', expected " +
+                           (inputs.size() == 1 ? "b, h, t and n" : "b, h and t") +
+                           " with spaces between them, then d, such as '" +
+                           (inputs.size() == 1 ? "b t n h d" : "b t h d") + "'");
   if (first.rank() != static_cast<int64_t>(order.size() / 2 + 1))
     ModelBuilder::fail("attention", inputs, where, "expected the dimensions '" + order + "'");
   double width = static_cast<double>(first.shape().back());
@@ -255,8 +260,8 @@ Tensor attention(const std::string &order, Located qkv, const AttentionOptions &
 }
 
 static Tensor ropeOver(int64_t dim, const Located &input, double theta) {
-  return builderOf(input.tensor).create(
-      "rope", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
+  return builderOf(input.tensor)
+      .create("rope", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
         return nn::RopeOp::create(builder, loc, typeOf(input.tensor), valueOf(input.tensor), dim,
                                   llvm::APFloat(theta));
       });
@@ -272,10 +277,11 @@ Tensor rope(const std::string &order, Located input, double theta) {
   size_t rank = input.tensor.rank();
   int64_t dim = nn::attentionDim(order, 't');
   if (order.size() + 1 != 2 * rank || dim < 0)
-    ModelBuilder::fail("rope", {input.tensor}, input.where,
-                "got the order '" + order +
-                    "', expected a letter for each dimension, t for the positions, with spaces "
-                    "between them");
+    ModelBuilder::fail(
+        "rope", {input.tensor}, input.where,
+        "got the order '" + order +
+            "', expected a letter for each dimension, t for the positions, with spaces "
+            "between them");
   return ropeOver(dim, input, theta);
 }
 

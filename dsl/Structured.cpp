@@ -70,57 +70,58 @@ static DictionaryAttr neededSizes(OpBuilder &builder, const nn::Notation &notati
 }
 
 Tensor einsum(const std::string &notation, Located lhs, Located rhs) {
-  return builderOf(lhs.tensor).create(
-      "einsum '" + notation + "'", {lhs.tensor, rhs.tensor}, lhs.where,
-      [&](OpBuilder &builder, Location loc) -> Value {
-        FailureOr<RankedTensorType> type =
-            inferResult(true, notation, {typeOf(lhs.tensor), typeOf(rhs.tensor)}, {}, loc);
-        if (failed(type))
-          return {};
-        return nn::EinsumOp::create(builder, loc, *type, notation, valueOf(lhs.tensor),
-                                    valueOf(rhs.tensor));
-      });
+  return builderOf(lhs.tensor)
+      .create("einsum '" + notation + "'", {lhs.tensor, rhs.tensor}, lhs.where,
+              [&](OpBuilder &builder, Location loc) -> Value {
+                FailureOr<RankedTensorType> type =
+                    inferResult(true, notation, {typeOf(lhs.tensor), typeOf(rhs.tensor)}, {}, loc);
+                if (failed(type))
+                  return {};
+                return nn::EinsumOp::create(builder, loc, *type, notation, valueOf(lhs.tensor),
+                                            valueOf(rhs.tensor));
+              });
 }
 
 Tensor rearrange(const std::string &notation, Located input, const Sizes &sizes) {
-  return builderOf(input.tensor).create(
-      "rearrange '" + notation + "'", {input.tensor}, input.where,
-      [&](OpBuilder &builder, Location loc) -> Value {
-        FailureOr<RankedTensorType> type =
-            inferResult(false, notation, {typeOf(input.tensor)}, sizes, loc);
-        if (failed(type))
-          return {};
-        DictionaryAttr needed =
-            neededSizes(builder, *nn::Notation::parseEinops(notation, nullptr),
-                        typeOf(input.tensor).getShape(), type->getShape(), sizes);
-        return nn::RearrangeOp::create(builder, loc, *type, notation, valueOf(input.tensor),
-                                       needed);
-      });
+  return builderOf(input.tensor)
+      .create("rearrange '" + notation + "'", {input.tensor}, input.where,
+              [&](OpBuilder &builder, Location loc) -> Value {
+                FailureOr<RankedTensorType> type =
+                    inferResult(false, notation, {typeOf(input.tensor)}, sizes, loc);
+                if (failed(type))
+                  return {};
+                DictionaryAttr needed =
+                    neededSizes(builder, *nn::Notation::parseEinops(notation, nullptr),
+                                typeOf(input.tensor).getShape(), type->getShape(), sizes);
+                return nn::RearrangeOp::create(builder, loc, *type, notation, valueOf(input.tensor),
+                                               needed);
+              });
 }
 
 Tensor repeat(const std::string &notation, Located input, const Sizes &sizes) {
-  return builderOf(input.tensor).create(
-      "repeat '" + notation + "'", {input.tensor}, input.where,
-      [&](OpBuilder &builder, Location loc) -> Value {
-        FailureOr<RankedTensorType> type =
-            inferResult(false, notation, {typeOf(input.tensor)}, sizes, loc);
-        if (failed(type))
-          return {};
-        return nn::RepeatOp::create(builder, loc, *type, notation, valueOf(input.tensor));
-      });
+  return builderOf(input.tensor)
+      .create("repeat '" + notation + "'", {input.tensor}, input.where,
+              [&](OpBuilder &builder, Location loc) -> Value {
+                FailureOr<RankedTensorType> type =
+                    inferResult(false, notation, {typeOf(input.tensor)}, sizes, loc);
+                if (failed(type))
+                  return {};
+                return nn::RepeatOp::create(builder, loc, *type, notation, valueOf(input.tensor));
+              });
 }
 
 static Tensor reduce(const char *what, nn::Reduction kind, const std::string &notation,
                      const Located &input) {
-  return builderOf(input.tensor).create(
-      std::string(what) + " '" + notation + "'", {input.tensor}, input.where,
-      [&](OpBuilder &builder, Location loc) -> Value {
-        FailureOr<RankedTensorType> type =
-            inferResult(false, notation, {typeOf(input.tensor)}, {}, loc);
-        if (failed(type))
-          return {};
-        return nn::ReduceOp::create(builder, loc, *type, kind, notation, valueOf(input.tensor));
-      });
+  return builderOf(input.tensor)
+      .create(std::string(what) + " '" + notation + "'", {input.tensor}, input.where,
+              [&](OpBuilder &builder, Location loc) -> Value {
+                FailureOr<RankedTensorType> type =
+                    inferResult(false, notation, {typeOf(input.tensor)}, {}, loc);
+                if (failed(type))
+                  return {};
+                return nn::ReduceOp::create(builder, loc, *type, kind, notation,
+                                            valueOf(input.tensor));
+              });
 }
 
 Tensor reduceSum(const std::string &notation, Located input) {
@@ -138,12 +139,13 @@ Tensor reduceMax(const std::string &notation, Located input) {
 Tensor scanSum(const std::string &notation, const std::string &along, Located input,
                const ScanOptions &options) {
   requireFloat("scanSum", input);
-  return builderOf(input.tensor).create(
-      "scanSum '" + notation + "' along '" + along + "'", {input.tensor}, input.where,
-      [&](OpBuilder &builder, Location loc) -> Value {
-        return nn::ScanSumOp::create(builder, loc, typeOf(input.tensor), notation, along,
-                                     valueOf(input.tensor), options.exclusive, options.reverse);
-      });
+  return builderOf(input.tensor)
+      .create("scanSum '" + notation + "' along '" + along + "'", {input.tensor}, input.where,
+              [&](OpBuilder &builder, Location loc) -> Value {
+                return nn::ScanSumOp::create(builder, loc, typeOf(input.tensor), notation, along,
+                                             valueOf(input.tensor), options.exclusive,
+                                             options.reverse);
+              });
 }
 
 } // namespace fsdp::dsl

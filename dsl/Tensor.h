@@ -72,10 +72,11 @@ public:
   const std::string &name() const { return label; }
   const Shape &shape() const { return sizes; }
 
-  /// Asks for it to be split in compute: an entry for each dimension, `_` for a whole one, else axes of the mesh joined
-  /// by `+`, as in w.split("_,tensor"). Axes that the mesh of a compilation lacks split nothing, so one model
-  /// serves all meshes. The splits of other parameters and of values follow (docs/sharding.md).
-  /// Errors: ModelError for another number of entries, an axis named twice, what is no name.
+  /// Asks for it to be split in compute: an entry for each dimension, `_` for a whole one, else
+  /// axes of the mesh joined by `+`, as in w.split("_,tensor"). Axes that the mesh of a compilation
+  /// lacks split nothing, so one model serves all meshes. The splits of other parameters and of
+  /// values follow (docs/sharding.md). Errors: ModelError for another number of entries, an axis
+  /// named twice, what is no name.
   Parameter split(const std::string &sharding, Where where = Where::here()) const;
 
 private:

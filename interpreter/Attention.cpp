@@ -96,8 +96,7 @@ static Kernel compileBackward(AttentionGradOp op, Numerics numerics) {
                  &sums = in[vAt + 2], &d = in[vAt + 3];
     for (auto [tensor, type] : llvm::zip_equal(out, types))
       tensor = Tensor(type);
-    Element *dQ = out[0].mutableData(), *dK = out[kAt].mutableData(),
-            *dV = out[vAt].mutableData();
+    Element *dQ = out[0].mutableData(), *dK = out[kAt].mutableData(), *dV = out[vAt].mutableData();
     shape.forEachQuery([&](int64_t b, int64_t h, int64_t t) {
       int64_t query = shape.query(b, h, t), row = shape.output(b, h, t);
       // Where `forward` is one of the values, the difference below is 0. Noise tells the two sums

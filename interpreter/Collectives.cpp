@@ -84,7 +84,9 @@ static void allToAll(AllToAllOp op, RankedTensorType type, ArrayRef<Tensor> oper
   for (auto [index, result] : llvm::enumerate(results)) {
     result = Tensor(type);
     copyPart(whole.getType(), type, split, index,
-             [from = whole.data(), to = result.mutableData()](int64_t w, int64_t p) { to[p] = from[w]; });
+             [from = whole.data(), to = result.mutableData()](int64_t w, int64_t p) {
+               to[p] = from[w];
+             });
   }
 }
 

@@ -231,13 +231,14 @@ static Kernel compilePartialCrossEntropy(PartialCrossEntropyOp op, Numerics nume
       double largest = -std::numeric_limits<double>::infinity(), sum = 0;
       for (int64_t c = 0; c < count; ++c)
         largest = std::max(largest, logits[c].f);
-      const double base = std::isinf(largest) && largest < 0 ? 0 : largest; // other ranks may have larger ones
+      const double base =
+          std::isinf(largest) && largest < 0 ? 0 : largest; // other ranks may have larger ones
       for (int64_t c = 0; c < count; ++c)
         sum += RoundingNoise::held(std::exp(logits[c].f - base));
       int64_t label = in[1].getInt(row);
-      double picked = label == -1                    ? 0
+      double picked = label == -1                   ? 0
                       : label >= 0 && label < count ? logits[label].f
-                                                     : Tensor::poisonElement(true).f;
+                                                    : Tensor::poisonElement(true).f;
       out[0].mutableData()[row].f = largest;
       out[1].mutableData()[row].f = round(RoundingNoise::held(sum));
       out[2].mutableData()[row].f = picked;
@@ -252,7 +253,8 @@ static Kernel compileCrossEntropyGrad(CrossEntropyGradOp op, Numerics numerics) 
   return [=, rows = rows, classes = classes](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     Tensor result(type);
     Element *to = result.mutableData();
-    const int64_t count = in.size() > 4 ? std::clamp<int64_t>(in[4].getInt(0), 0, classes) : classes;
+    const int64_t count =
+        in.size() > 4 ? std::clamp<int64_t>(in[4].getInt(0), 0, classes) : classes;
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t c = 0; c < count; ++c) {
         double softmax =

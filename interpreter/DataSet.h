@@ -10,8 +10,8 @@
 
 namespace mlir::fsdp::interpreter {
 
-/// Which samples an input takes: those of the batch of step `step` (from 0); where a batch is cut in
-/// parts, part number `part` of it.
+/// Which samples an input takes: those of the batch of step `step` (from 0); where a batch is cut
+/// in parts, part number `part` of it.
 struct BatchPosition {
   int64_t step = 0, part = 0;
 };
@@ -30,11 +30,11 @@ public:
 
   /// The part of the batch of step s = `batch.step` that `input` stands for: samples [s*B,
   /// (s+1)*B) of the global batch size B, wrapping at the end; of these the rank at `shard.index`
-  /// along the axes of the input takes [index*n, (index+1)*n), n = ceil(B / shard.count). An input with
-  /// `microbatches` = K takes of them part m = `batch.part` modulo K, [m*p, (m+1)*p), p being the local
-  /// size; without it p = n. Positions past n or B repeat the last sample. No result may depend on
-  /// them, nor on any from `counted` on: with `poison` they repeat the first. Fails, emitting on the
-  /// op, where the data do not fit.
+  /// along the axes of the input takes [index*n, (index+1)*n), n = ceil(B / shard.count). An input
+  /// with `microbatches` = K takes of them part m = `batch.part` modulo K, [m*p, (m+1)*p), p being
+  /// the local size; without it p = n. Positions past n or B repeat the last sample. No result may
+  /// depend on them, nor on any from `counted` on: with `poison` they repeat the first. Fails,
+  /// emitting on the op, where the data do not fit.
   FailureOr<Tensor> take(InputOp input, BatchPosition batch, Shard shard, int64_t counted,
                          bool poison) const;
 

@@ -35,8 +35,7 @@ private:
 /// The result of `op` on `input` with these draws, on the rank whose index over some axes is what
 /// `rankIndex` says, in microbatch number `microbatch` of the step.
 Tensor drop(DropoutOp op, Numerics numerics, const Draws &draws, const Tensor &input,
-            int64_t microbatch,
-            llvm::function_ref<int64_t(ArrayRef<StringAttr>)> rankIndex);
+            int64_t microbatch, llvm::function_ref<int64_t(ArrayRef<StringAttr>)> rankIndex);
 
 } // namespace mlir::fsdp::interpreter
 

@@ -17,8 +17,7 @@ static RankKernel compileQuotient(std::string name, MLIRContext *context, Numeri
   auto type = RankedTensorType::get({}, Float32Type::get(context));
   return [=](RankContext &context, In in, Out) {
     double value = in[0].getFloat(0) / in[1].getFloat(0);
-    context.outputs[name] =
-        Tensor::splat(type, roundTo(value, type.getElementType(), numerics));
+    context.outputs[name] = Tensor::splat(type, roundTo(value, type.getElementType(), numerics));
     return success();
   };
 }
@@ -86,8 +85,7 @@ RankKernel interpreter::detail::compileGlobalOp(Operation *op, Numerics numerics
             for (int64_t i = 0; i < gradient.size(); ++i)
               sum += gradient.getFloat(i) * gradient.getFloat(i);
           double value = std::sqrt(sum);
-          out[0] = Tensor::splat(
-              type, roundTo(value, type.getElementType(), numerics));
+          out[0] = Tensor::splat(type, roundTo(value, type.getElementType(), numerics));
           return success();
         };
       })

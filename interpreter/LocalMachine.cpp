@@ -1,8 +1,9 @@
 //===- LocalMachine.cpp - ranks that meet at collectives ------------------===//
 //
 // Each rank runs its program up to the next collective and waits there. A collective takes place
-// when every rank of its group waits at an equal one. A send never waits; what it gives is kept until the
-// other rank receives it. When no rank can go on and not all are done, the run fails and says who waits for whom.
+// when every rank of its group waits at an equal one. A send never waits; what it gives is kept
+// until the other rank receives it. When no rank can go on and not all are done, the run fails and
+// says who waits for whom.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,7 +74,8 @@ private:
   LogicalResult advanceTo(int64_t rank, Cursor &cursor);
   FailureOr<bool> meet(int64_t rank, MutableArrayRef<Cursor> cursors);
   FailureOr<bool> transfer(int64_t rank, Cursor &cursor);
-  /// Goes on behind the collective at which `rank` waits, of which `result` is the result if it has one.
+  /// Goes on behind the collective at which `rank` waits, of which `result` is the result if it has
+  /// one.
   LogicalResult pass(int64_t rank, Cursor &cursor, Tensor result);
   LogicalResult reportNoProgress(ArrayRef<Cursor> cursors);
   LogicalResult checkAllReceived();
@@ -126,7 +128,8 @@ FailureOr<bool> LocalMachine::transfer(int64_t rank, Cursor &cursor) {
   Tensor result;
   if (op.getGiven()) {
     if (peer)
-      underWay[{axes, rank, *peer}].push_back({op, cursor.values[cursor.instruction().operands[0]]});
+      underWay[{axes, rank, *peer}].push_back(
+          {op, cursor.values[cursor.instruction().operands[0]]});
   } else if (!peer) {
     result = Tensor(cast<RankedTensorType>(op.getReceived().getType()));
   } else {

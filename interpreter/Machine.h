@@ -36,9 +36,9 @@ struct MachineOptions {
 
 /// What changes from step to step and is no tensor of the model.
 struct StepState {
-  int64_t step = 0;     ///< steps finished
-  int64_t updates = 0;  ///< steps whose update was applied
-  int64_t badSteps = 0; ///< consecutive steps that were skipped
+  int64_t step = 0;       ///< steps finished
+  int64_t updates = 0;    ///< steps whose update was applied
+  int64_t badSteps = 0;   ///< consecutive steps that were skipped
   int64_t microbatch = 0; ///< of the step, the one being performed
 };
 
@@ -53,9 +53,9 @@ public:
   virtual ~Machine() = default;
 
   /// Runs one step or walk on the batch of the current step, until its outputs are there. What does
-  /// not lead to them may go on behind the runs that follow, as segments allow: `data` must live until
-  /// `finish`. Fails, emitting diagnostics, where inputs do not fit, ranks do not meet, launches race, or
-  /// ranks log different outputs.
+  /// not lead to them may go on behind the runs that follow, as segments allow: `data` must live
+  /// until `finish`. Fails, emitting diagnostics, where inputs do not fit, ranks do not meet,
+  /// launches race, or ranks log different outputs.
   virtual FailureOr<Outputs> run(StringRef walk, const DataSet &data) = 0;
   /// Runs what is still under way to its end.
   virtual LogicalResult finish() { return success(); }
@@ -66,8 +66,8 @@ public:
   /// Replaces it on every rank. `value` has the type of the parameter.
   virtual LogicalResult set(StringRef parameter, StringRef what, const Tensor &value) = 0;
 
-  /// The names of what can be run, in the order of the text: the steps of the global phase, else the
-  /// walks, or the segments of programs without walks.
+  /// The names of what can be run, in the order of the text: the steps of the global phase, else
+  /// the walks, or the segments of programs without walks.
   ArrayRef<std::string> getWalks() const { return walks; }
   /// The names of the optimizer states that are kept.
   ArrayRef<std::string> getStates() const { return states; }

@@ -32,9 +32,7 @@ void interpreter::applyUpdate(const Update &update, Tensor &parameter, const Ten
                               llvm::function_ref<bool(int64_t)> decays) {
   OptimizerAttr rule = update.optimizer;
   Type type = parameter.getType().getElementType();
-  auto round = [&](double value) {
-    return roundTo(value, type, update.numerics);
-  };
+  auto round = [&](double value) { return roundTo(value, type, update.numerics); };
   // Programs hold the rule's constants as numbers of that type.
   auto constant = [&](double value) {
     return update.numerics == Numerics::exact ? value : roundTo(value, type);

@@ -8,9 +8,10 @@ using namespace mlir::fsdp::interpreter;
 
 /// A fused kernel may mask padding, so that its body knows the rank.
 static FailureOr<RankKernel> compileFused(nn::FusedOp op, Numerics numerics) {
-  FailureOr<CompiledBlock> block = CompiledBlock::compile(
-      op.getBody().front(),
-      [=](Operation *inner) { return interpreter::detail::numericsInside(inner, numerics); });
+  FailureOr<CompiledBlock> block =
+      CompiledBlock::compile(op.getBody().front(), [=](Operation *inner) {
+        return interpreter::detail::numericsInside(inner, numerics);
+      });
   if (failed(block))
     return failure();
   auto shared = std::make_shared<CompiledBlock>(std::move(*block));

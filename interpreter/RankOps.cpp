@@ -123,8 +123,7 @@ static RankKernel compileOutputSum(OutputSumOp op, Numerics numerics) {
   auto type = RankedTensorType::get({}, Float32Type::get(op.getContext()));
   return [=](RankContext &context, In in, Out) {
     double quotient = in[0].getFloat(0) / in[1].getFloat(0);
-    context.outputs[name] =
-        Tensor::splat(type, roundTo(quotient, type.getElementType(), numerics));
+    context.outputs[name] = Tensor::splat(type, roundTo(quotient, type.getElementType(), numerics));
     return success();
   };
 }
@@ -171,9 +170,9 @@ static RankKernel compileOptimizerStep(OptimizerStepOp op, Numerics numerics) {
 static RankKernel compileDropout(DropoutOp op, Numerics numerics) {
   return [=](RankContext &context, In in, Out out) {
     Draws draws(context.options->seed, DropoutOp(op).getName(), context.stepState.step + 1);
-    out[0] = drop(op, numerics, draws, in[0], context.stepState.microbatch, [&](ArrayRef<StringAttr> axes) {
-      return context.mesh.getIndexIn(context.rank, axes);
-    });
+    out[0] = drop(
+        op, numerics, draws, in[0], context.stepState.microbatch,
+        [&](ArrayRef<StringAttr> axes) { return context.mesh.getIndexIn(context.rank, axes); });
     return success();
   };
 }
@@ -200,8 +199,7 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
         bool counts = countsSamples(input);
         int64_t shards = input.getOver() ? getMesh(input).getSize(axes) : 1;
         return [=](RankContext &context, In, Out out) -> LogicalResult {
-          int64_t counted =
-              counts ? context.options->samples : std::numeric_limits<int64_t>::max();
+          int64_t counted = counts ? context.options->samples : std::numeric_limits<int64_t>::max();
           FailureOr<Tensor> batch = context.data->take(
               input, context.batch, {context.mesh.getIndexIn(context.rank, axes), shards}, counted,
               context.options->poison);
@@ -235,7 +233,8 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
           int64_t rows = llvm::divideCeil(batch, context.mesh.getSize(axes));
           int64_t part = llvm::divideCeil(rows, parts);
           int64_t counted = counts ? std::min(batch, context.options->samples) : batch;
-          int64_t ofRank = std::min(rows, counted - rows * context.mesh.getIndexIn(context.rank, axes));
+          int64_t ofRank =
+              std::min(rows, counted - rows * context.mesh.getIndexIn(context.rank, axes));
           int64_t left = ofRank - part * context.stepState.microbatch;
           out[0] = Tensor::splat(type, std::clamp<int64_t>(left, 0, part));
           return success();
@@ -252,8 +251,7 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
         RankedTensorType type = tensorType(rate.getLr());
         return [=](RankContext &context, In, Out out) mutable {
           double lr = learningRate(rate.getOptimizer(), context.stepState, *context.options);
-          out[0] = Tensor::splat(
-              type, roundTo(lr, type.getElementType(), numerics));
+          out[0] = Tensor::splat(type, roundTo(lr, type.getElementType(), numerics));
           return success();
         };
       })

@@ -1,13 +1,13 @@
 //===- ScheduledMachine.cpp - streams interleaved adversarially -----------===//
 //
-// The host of each rank issues segments; a launch begins and ends as two events. At its beginning it
-// reads its operands and its outs become unreadable; at its end they hold the results. Between the
-// two, other streams and ranks may do anything that the timepoints allow: the order is drawn from the
-// seed, with some streams held back for as long as anything else can happen. Whoever touches what is in
-// flight, or reads what was never written, is reported.
+// The host of each rank issues segments; a launch begins and ends as two events. At its beginning
+// it reads its operands and its outs become unreadable; at its end they hold the results. Between
+// the two, other streams and ranks may do anything that the timepoints allow: the order is drawn
+// from the seed, with some streams held back for as long as anything else can happen. Whoever
+// touches what is in flight, or reads what was never written, is reported.
 //
-// A host waits at the end of a segment that is joined, and at the end of a walk for what leaves outputs.
-// All else may still be in flight while the launches of later segments and walks run.
+// A host waits at the end of a segment that is joined, and at the end of a walk for what leaves
+// outputs. All else may still be in flight while the launches of later segments and walks run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,14 +38,15 @@ struct Issued {
   SegmentRun run;
   SmallVector<std::shared_ptr<Issued>> waits; ///< until it begins
   bool inFlight = false, done = false;
-  /// While in flight: the step state and the operands as they were at the beginning; for a collective,
-  /// whether all ranks of the group have begun, and then the result.
+  /// While in flight: the step state and the operands as they were at the beginning; for a
+  /// collective, whether all ranks of the group have begun, and then the result.
   StepState stepState;
   SmallVector<Tensor> operands;
   bool met = false;
   Tensor result;
 
-  /// Buffers of a segment are unwritten in each of its runs: what stands in them belongs to one run.
+  /// Buffers of a segment are unwritten in each of its runs: what stands in them belongs to one
+  /// run.
   uint64_t ownerOf(const BufferRange &range) const {
     return range.persistent ? range.number : (run.number + 1) << 32 | range.number;
   }
@@ -154,7 +155,7 @@ LogicalResult ScheduledMachine::compile() {
 //===----------------------------------------------------------------------===//
 
 std::optional<BufferRange> ScheduledMachine::rangeOf(int64_t rank, StringRef storage,
-                                               StringRef what) const {
+                                                     StringRef what) const {
   for (const BufferRange &place : layouts[programOf[rank]].getPersistent()) {
     BufferOp buffer = place.buffer;
     if (buffer.getStorage() == storage && buffer.getWhat() == what)
@@ -221,7 +222,8 @@ LogicalResult ScheduledMachine::checkConflicts(int64_t rank, const Issued &issue
       place = conflict(launch.outs, other.ins);
     if (!place)
       place = conflict(launch.ins, other.outs);
-    if (!place && launch.stepState && other.stepState && launch.stateAccess.conflictsWith(other.stateAccess))
+    if (!place && launch.stepState && other.stepState &&
+        launch.stateAccess.conflictsWith(other.stateAccess))
       place = &*launch.stepState;
     if (!place)
       continue;
@@ -263,7 +265,8 @@ LogicalResult ScheduledMachine::begin(int64_t rank, size_t stream) {
   return success();
 }
 
-/// A transfer can end once the other rank has begun its side of it; where there is no other rank, at once.
+/// A transfer can end once the other rank has begun its side of it; where there is no other rank,
+/// at once.
 FailureOr<bool> ScheduledMachine::canEndTransfer(int64_t rank, size_t stream, Issued &issued) {
   auto op = cast<CollectiveOpInterface>(issued.launch->collective);
   std::optional<int64_t> peer = peerOf(op, rank);
@@ -282,7 +285,8 @@ FailureOr<bool> ScheduledMachine::canEndTransfer(int64_t rank, size_t stream, Is
   if (theirs.getAxes() != op.getAxes() || theirs.getPeerOffset() != -op.getPeerOffset() ||
       sends == (theirs.getGiven() != nullptr))
     return false;
-  if (failed(sends ? checkTransfer(rank, op, *peer, theirs) : checkTransfer(*peer, theirs, rank, op)))
+  if (failed(sends ? checkTransfer(rank, op, *peer, theirs)
+                   : checkTransfer(*peer, theirs, rank, op)))
     return failure();
   issued.met = other->met = true;
   Issued &sender = sends ? issued : *other, &receiver = sends ? *other : issued;
@@ -401,7 +405,8 @@ LogicalResult ScheduledMachine::reportNoProgress() {
       note << "rank " << rank << ", stream '" << streams[stream] << "': '" << op.getName() << "' ";
       if (issued->inFlight) {
         Operation *collective = issued->launch->collective;
-        note << "waits in '" << signatureOf(collective) << "' for " << describeWait(collective, rank);
+        note << "waits in '" << signatureOf(collective) << "' for "
+             << describeWait(collective, rank);
         continue;
       }
       note << "waits for";

@@ -38,8 +38,8 @@ LogicalResult ShardedMachine::collectPrograms() {
   for (auto [number, program] : llvm::enumerate(programs)) {
     for (WalkOp walk : program.getOps<WalkOp>()) {
       WalkRuns &runs = addWalk(walk.getSymName());
-      for (auto [name, times] : llvm::zip_equal(walk.getSegments().getAsRange<FlatSymbolRefAttr>(),
-                                                walk.getTimes()))
+      for (auto [name, times] :
+           llvm::zip_equal(walk.getSegments().getAsRange<FlatSymbolRefAttr>(), walk.getTimes()))
         addSegment(runs, number, program.lookupSymbol<SegmentOp>(name.getAttr()), times);
     }
     if (program.getOps<WalkOp>().empty())
@@ -83,8 +83,8 @@ ShardedMachine::find(StringRef parameter) {
   return module.emitError() << "has no storage for parameter '" << parameter << "'";
 }
 
-/// What keeps `what` of a parameter: the shard of that name, or the copy where there is no shard of the parameter; ""
-/// where nothing does.
+/// What keeps `what` of a parameter: the shard of that name, or the copy where there is no shard of
+/// the parameter; "" where nothing does.
 static StringRef findKept(const StorageLayout &storage, StringRef what) {
   StorageOp op = storage.getOp();
   if (what == StorageOp::parameter && !op.keepsShard())
@@ -92,8 +92,8 @@ static StringRef findKept(const StorageLayout &storage, StringRef what) {
   return op.getKeptType(what) ? what : StringRef();
 }
 
-/// Calls `fn(element of what a rank keeps, element of the member)` for each element of `member` that `rank` has in its
-/// shard, or in the copy if `what` is that.
+/// Calls `fn(element of what a rank keeps, element of the member)` for each element of `member`
+/// that `rank` has in its shard, or in the copy if `what` is that.
 static void forEachKept(const StorageLayout &storage, const StorageLayout::Member &member,
                         MeshAttr mesh, int64_t rank, StringRef what, StorageLayout::Visit fn,
                         StorageLayout::VisitPadding padding = nullptr) {
@@ -122,16 +122,14 @@ FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
                                << "': no buffer holds its storage '"
                                << StorageOp(storage->getOp()).getSymName()
                                << "', or it was overwritten";
-    forEachKept(*storage, *member, mesh, rank, kept,
-                [&](int64_t local, int64_t global) {
-                  Element value = part.data()[local];
-                  bool same = value.f == to[global].f ||
-                              (value.f != value.f && to[global].f != to[global].f);
-                  if (writer[global] >= 0 && !same && !conflict)
-                    conflict = {writer[global], rank};
-                  to[global] = value;
-                  writer[global] = rank;
-                });
+    forEachKept(*storage, *member, mesh, rank, kept, [&](int64_t local, int64_t global) {
+      Element value = part.data()[local];
+      bool same = value.f == to[global].f || (value.f != value.f && to[global].f != to[global].f);
+      if (writer[global] >= 0 && !same && !conflict)
+        conflict = {writer[global], rank};
+      to[global] = value;
+      writer[global] = rank;
+    });
   }
   if (conflict)
     return param.emitError() << "ranks " << conflict->first << " and " << conflict->second
@@ -163,8 +161,9 @@ LogicalResult ShardedMachine::set(StringRef parameter, StringRef what, const Ten
         // Compute reads the padding in a member, nobody what is behind all of them.
         Element *padding = part.mutableData();
         for (const StorageLayout::Member &other : storage->getMembers())
-          forEachKept(*storage, other, mesh, rank, place, [](int64_t, int64_t) {},
-                      [&](int64_t local) { padding[local] = Element(); });
+          forEachKept(
+              *storage, other, mesh, rank, place, [](int64_t, int64_t) {},
+              [&](int64_t local) { padding[local] = Element(); });
       }
       Element *to = part.mutableData();
       forEachKept(*storage, *member, mesh, rank, place,
@@ -190,9 +189,8 @@ ArrayRef<int64_t> ShardedMachine::groupOf(Operation *op, int64_t rank) {
 }
 
 bool ShardedMachine::mayMeet(Operation *op, Operation *other) {
-  return op == other ||
-         (!isTransfer(other) &&
-          cast<CollectiveOpInterface>(op).getAxes() == cast<CollectiveOpInterface>(other).getAxes());
+  return op == other || (!isTransfer(other) && cast<CollectiveOpInterface>(op).getAxes() ==
+                                                   cast<CollectiveOpInterface>(other).getAxes());
 }
 
 std::optional<int64_t> ShardedMachine::peerOf(Operation *op, int64_t rank) {
@@ -208,8 +206,8 @@ LogicalResult ShardedMachine::checkTransfer(int64_t sender, Operation *send, int
   if (given == expected)
     return success();
   InFlightDiagnostic diagnostic = receive->emitError()
-                                  << "rank " << receiver << " receives " << expected << ", but rank "
-                                  << sender << " sends " << given;
+                                  << "rank " << receiver << " receives " << expected
+                                  << ", but rank " << sender << " sends " << given;
   diagnostic.attachNote(send->getLoc()) << "it is sent here";
   return diagnostic;
 }
@@ -219,7 +217,8 @@ std::string ShardedMachine::describeWait(Operation *op, int64_t rank) {
   llvm::raw_string_ostream os(text);
   if (isTransfer(op)) {
     bool sends = cast<CollectiveOpInterface>(op).getGiven() != nullptr;
-    os << "rank " << *peerOf(op, rank) << (sends ? ", which is to receive it" : ", which is to send it");
+    os << "rank " << *peerOf(op, rank)
+       << (sends ? ", which is to receive it" : ", which is to send it");
     return text;
   }
   os << "ranks [";

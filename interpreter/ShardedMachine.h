@@ -20,7 +20,8 @@ public:
   LogicalResult set(StringRef parameter, StringRef what, const Tensor &value) override;
 
 protected:
-  /// Finds the programs, which rank runs which, the segments, the walks, the storages and their states.
+  /// Finds the programs, which rank runs which, the segments, the walks, the storages and their
+  /// states.
   LogicalResult collectPrograms();
   /// Runs a walk of every rank's program until its outputs are there; `runs` are the numbers of its
   /// segments, by program.
@@ -33,13 +34,18 @@ protected:
 
   /// The ranks that `rank` meets at the collective `op`.
   ArrayRef<int64_t> groupOf(Operation *op, int64_t rank);
-  /// True if all ranks of a group may meet in these two: they run over the same axes, and neither is a transfer.
+  /// True if all ranks of a group may meet in these two: they run over the same axes, and neither
+  /// is a transfer.
   static bool mayMeet(Operation *op, Operation *other);
-  static bool isTransfer(Operation *op) { return cast<CollectiveOpInterface>(op).getPeerOffset() != 0; }
-  /// The rank that `rank` sends to, or receives from, in the transfer `op`; none where there is no such rank.
+  static bool isTransfer(Operation *op) {
+    return cast<CollectiveOpInterface>(op).getPeerOffset() != 0;
+  }
+  /// The rank that `rank` sends to, or receives from, in the transfer `op`; none where there is no
+  /// such rank.
   std::optional<int64_t> peerOf(Operation *op, int64_t rank);
   /// Fails, naming both ops, unless `receiver` takes in `receive` what `sender` gives in `send`.
-  LogicalResult checkTransfer(int64_t sender, Operation *send, int64_t receiver, Operation *receive);
+  LogicalResult checkTransfer(int64_t sender, Operation *send, int64_t receiver,
+                              Operation *receive);
   /// Whom `rank` waits for in `op`: "ranks [0, 1]", "rank 1, which is to receive".
   std::string describeWait(Operation *op, int64_t rank);
 
@@ -58,7 +64,7 @@ private:
   /// What is run under one name.
   struct WalkRuns {
     bool evaluates = false, drains = false;
-    std::vector<int64_t> advances; ///< how many steps each program finishes
+    std::vector<int64_t> advances;              ///< how many steps each program finishes
     std::vector<SmallVector<size_t>> ofProgram; ///< numbers of segments, each as often as it runs
   };
   WalkRuns &addWalk(StringRef name);

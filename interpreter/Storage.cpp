@@ -15,7 +15,8 @@ StorageLayout::StorageLayout(StorageOp storage)
   }
 }
 
-/// The element of `param` that is element `element` of the part of it that `rank` computes with; nothing for padding.
+/// The element of `param` that is element `element` of the part of it that `rank` computes with;
+/// nothing for padding.
 static std::optional<int64_t> findElement(ParamOp param, MeshAttr mesh, int64_t rank,
                                           int64_t element) {
   ShardingAttr compute = param.getPlacementAttr() ? param.getPlacementAttr().getCompute() : nullptr;
@@ -77,7 +78,8 @@ void StorageLayout::forEach(const Member &member, MeshAttr mesh, int64_t rank, V
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < part[dim] && index * part[dim] + i < whole[dim]; ++i)
       for (int64_t k = 0; k < inner; ++k)
-        visit((o * part[dim] + i) * inner + k, (o * whole[dim] + index * part[dim] + i) * inner + k);
+        visit((o * part[dim] + i) * inner + k,
+              (o * whole[dim] + index * part[dim] + i) * inner + k);
 }
 
 std::vector<bool> StorageLayout::decays(MeshAttr mesh, int64_t rank) const {

@@ -25,9 +25,11 @@ public:
 
   using Visit = llvm::function_ref<void(int64_t, int64_t)>;
   using VisitPadding = llvm::function_ref<void(int64_t)>;
-  /// Calls `fn(element of the shard, element of the member)` for each element of `member` that `rank` of `mesh`
-  /// holds, and `padding(element of the shard)` for what it holds of the padding in the member.
-  void forEach(const Member &member, MeshAttr mesh, int64_t rank, Visit fn, VisitPadding padding = nullptr) const;
+  /// Calls `fn(element of the shard, element of the member)` for each element of `member` that
+  /// `rank` of `mesh` holds, and `padding(element of the shard)` for what it holds of the padding
+  /// in the member.
+  void forEach(const Member &member, MeshAttr mesh, int64_t rank, Visit fn,
+               VisitPadding padding = nullptr) const;
   /// The same for the copy of all that the rank computes with.
   void forEachOfCopy(const Member &member, MeshAttr mesh, int64_t rank, Visit fn,
                      VisitPadding padding = nullptr) const;

@@ -11,8 +11,8 @@
 namespace mlir::fsdp::interpreter {
 
 /// How floats are computed: `exact` in double whatever the types say; `typed` rounds each result
-/// to its element type and accumulates as the documentation of the op says; `kernel` is `typed` inside
-/// of a kernel, where 16-bit floats are held in f32.
+/// to its element type and accumulates as the documentation of the op says; `kernel` is `typed`
+/// inside of a kernel, where 16-bit floats are held in f32.
 enum class Numerics { exact, typed, kernel };
 
 /// One element: `f` of a float tensor, `i` of an integer tensor (sign-extended; i1 is 0 or 1).

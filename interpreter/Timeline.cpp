@@ -28,8 +28,12 @@ FailureOr<ArenaLayout> ArenaLayout::compute(ProgramOp program) {
                << "'" << buffer.getName() << "' ends at byte " << begin + bytes
                << ", expected at most " << *program.getArena() << ", the size of the arena";
     }
-    BufferRange place{begin, begin + bytes, buffer.getResult().getType().getTensor(), buffer,
-                static_cast<uint32_t>(layout.places.size()), buffer.getPersistent()};
+    BufferRange place{begin,
+                      begin + bytes,
+                      buffer.getResult().getType().getTensor(),
+                      buffer,
+                      static_cast<uint32_t>(layout.places.size()),
+                      buffer.getPersistent()};
     layout.size = std::max(layout.size, static_cast<int64_t>(llvm::alignTo(place.end, 64)));
     layout.places[buffer.getResult()] = place;
     if (buffer.getPersistent())

@@ -46,10 +46,11 @@ private:
 struct CompiledLaunch {
   LaunchOp op;
   unsigned stream;
-  SmallVector<unsigned> waits; ///< numbers of launches of the same segment
+  SmallVector<unsigned> waits;           ///< numbers of launches of the same segment
   SmallVector<unsigned> awaits, records; ///< numbers of events
   SmallVector<BufferRange> ins, outs;
-  /// The buffer of the step state, if the body uses it, what it touches of it, and whether it writes the state.
+  /// The buffer of the step state, if the body uses it, what it touches of it, and whether it
+  /// writes the state.
   std::optional<BufferRange> stepState;
   StepStateAccess stateAccess;
   bool writesStepState = false;

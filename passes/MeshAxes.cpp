@@ -78,6 +78,4 @@ MeshAttr mlir::fsdp::withoutMicrobatches(MeshAttr mesh) {
                        mesh.getAxisSizes().drop_back(), devices);
 }
 
-std::string mlir::fsdp::describeAxes(MeshAttr mesh) {
-  return spellMesh(mesh);
-}
+std::string mlir::fsdp::describeAxes(MeshAttr mesh) { return spellMesh(mesh); }

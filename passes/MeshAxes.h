@@ -1,7 +1,8 @@
 //===- MeshAxes.h - what the axes of a mesh are for -------------*- C++ -*-===//
 //
 // Axes `data` and `fsdp` split the batch; another one means what uses it: the user's list of batch
-// axes, a constraint, how a parameter is split in compute or stored. Parts of an axis mean what it means.
+// axes, a constraint, how a parameter is split in compute or stored. Parts of an axis mean what it
+// means.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +19,13 @@ namespace mlir::fsdp {
 /// `others`.
 SmallVector<StringAttr> getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others);
 
-/// An axis of the module's mesh that nothing uses; null where there is none. `stored`: axes that the placements to come
-/// will use.
+/// An axis of the module's mesh that nothing uses; null where there is none. `stored`: axes that
+/// the placements to come will use.
 StringAttr findUnusedAxis(ModuleOp module, ArrayRef<std::string> batchAxes,
                           ArrayRef<std::string> stored = {});
 
-/// The axis over which the microbatches of a step follow one another in time, from `fsdp-propagate` to
-/// `fsdp-partition`: no rank has a coordinate on it.
+/// The axis over which the microbatches of a step follow one another in time, from `fsdp-propagate`
+/// to `fsdp-partition`: no rank has a coordinate on it.
 constexpr llvm::StringLiteral kMicrobatchAxis = "microbatch";
 
 /// `mesh` with this axis, innermost; fails where it has one of that name, or too many parts.

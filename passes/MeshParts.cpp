@@ -22,12 +22,15 @@ public:
 
   /// True where the parts between all cuts of `axis` and `position` would be parts of one order.
   bool fits(StringRef axis, int64_t position) const {
-    return llvm::all_of(positions.at(axis), [&](int64_t other) { return other % position == 0 || position % other == 0; });
+    return llvm::all_of(positions.at(axis), [&](int64_t other) {
+      return other % position == 0 || position % other == 0;
+    });
   }
   /// A cut of `axis` that stands in the way.
   int64_t contradicting(StringRef axis, int64_t position) const {
-    return *llvm::find_if(positions.at(axis),
-                          [&](int64_t other) { return other % position != 0 && position % other != 0; });
+    return *llvm::find_if(positions.at(axis), [&](int64_t other) {
+      return other % position != 0 && position % other != 0;
+    });
   }
   void add(StringRef axis, int64_t position) { positions[axis].insert(position); }
 
@@ -69,7 +72,8 @@ class Renamer {
 public:
   explicit Renamer(MeshAttr mesh) : mesh(mesh), context(mesh.getContext()) {}
 
-  /// What `names` stand for. A part of an axis of size 1 splits nothing: it is left out or, in what a model asks of any mesh, kept.
+  /// What `names` stand for. A part of an axis of size 1 splits nothing: it is left out or, in what
+  /// a model asks of any mesh, kept.
   SmallVector<StringAttr> axes(ArrayRef<StringAttr> names, bool keep = false) const {
     SmallVector<StringAttr> result;
     for (StringAttr name : names) {
@@ -88,7 +92,8 @@ public:
     SmallVector<ArrayAttr> dims;
     for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
       dims.push_back(getAxisArray(context, axes(sharding.getAxes(dim), keep)));
-    return ShardingAttr::get(context, sharding.getMesh(), dims, sharding.getDimOpen(), axes(sharding.getUnreduced()));
+    return ShardingAttr::get(context, sharding.getMesh(), dims, sharding.getDimOpen(),
+                             axes(sharding.getUnreduced()));
   }
 
   LayoutAttr layout(LayoutAttr layout) const {
@@ -108,8 +113,9 @@ public:
       reshard = Reshard::never;
       kept.clear();
     }
-    return PlacementAttr::get(context, parameter, layout(placement.getGradient()), layout(placement.getState()),
-                              placement.getGather(), placement.getReduce(), placement.getAccumulate(), reshard, kept,
+    return PlacementAttr::get(context, parameter, layout(placement.getGradient()),
+                              layout(placement.getState()), placement.getGather(),
+                              placement.getReduce(), placement.getAccumulate(), reshard, kept,
                               sharding(placement.getCompute()));
   }
 
@@ -142,7 +148,8 @@ private:
 
 } // namespace
 
-/// Calls `visit` with each name of an axis in what is asked for in `module`, and the op that has it.
+/// Calls `visit` with each name of an axis in what is asked for in `module`, and the op that has
+/// it.
 static void visitNames(ModuleOp module, llvm::function_ref<void(StringAttr, Operation *)> visit) {
   auto visitSharding = [&](ShardingAttr sharding, Operation *op) {
     for (int64_t dim = 0; sharding && dim < sharding.getRank(); ++dim)
@@ -175,7 +182,8 @@ static void replaceMesh(ModuleOp module, const Cuts &cuts) {
   Renamer(mesh.getMesh()).rename(module);
 }
 
-LogicalResult mlir::fsdp::cutMeshAsNamed(ModuleOp module, ArrayRef<std::string> names, StringRef where) {
+LogicalResult mlir::fsdp::cutMeshAsNamed(ModuleOp module, ArrayRef<std::string> names,
+                                         StringRef where) {
   MeshOp meshOp = getMeshOp(module);
   if (!meshOp)
     return success();
@@ -195,13 +203,15 @@ LogicalResult mlir::fsdp::cutMeshAsNamed(ModuleOp module, ArrayRef<std::string> 
         continue;
       if (positions % position != 0 || !cuts.fits(part->axis, position)) {
         InFlightDiagnostic diag = (op ? op->emitOpError() : module.emitError() << where)
-                                  << (op ? "names '" : " names '") << name << "', which cuts axis '" << part->axis
-                                  << "' of size " << positions << " behind " << position << " positions, ";
+                                  << (op ? "names '" : " names '") << name << "', which cuts axis '"
+                                  << part->axis << "' of size " << positions << " behind "
+                                  << position << " positions, ";
         if (positions % position != 0)
           diag << "expected a divisor of the size";
         else
-          diag << "and another part cuts it behind " << cuts.contradicting(part->axis, position)
-               << "; use parts of which one cut has all: each position a multiple of the one before";
+          diag
+              << "and another part cuts it behind " << cuts.contradicting(part->axis, position)
+              << "; use parts of which one cut has all: each position a multiple of the one before";
         failed = true;
         return;
       }
@@ -214,7 +224,8 @@ LogicalResult mlir::fsdp::cutMeshAsNamed(ModuleOp module, ArrayRef<std::string> 
   if (failed)
     return failure();
   if (cuts.numAxes() > kMostMeshAxes)
-    return meshOp.emitError() << "the mesh has " << cuts.numAxes() << " axes with the parts of axes that are named, expected at most "
+    return meshOp.emitError() << "the mesh has " << cuts.numAxes()
+                              << " axes with the parts of axes that are named, expected at most "
                               << kMostMeshAxes << "; name fewer parts";
   if (hasParts || cuts.numAxes() != mesh.getAxisNames().size())
     replaceMesh(module, cuts);

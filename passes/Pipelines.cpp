@@ -32,9 +32,9 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   manager.addPass(createMixedPrecisionPass(precision));
   // Once casts stand, since they are values to mask; loss and metrics are still sums over weights.
   manager.addPass(createCountSamplesPass());
-  // Regions hold the values that backward would keep: casts among them, so after mixed precision. Models
-  // may have fsdp.checkpoint regions of their own before, which the passes above step into or leave alone;
-  // differentiation ends all regions, so that no pass below sees one.
+  // Regions hold the values that backward would keep: casts among them, so after mixed precision.
+  // Models may have fsdp.checkpoint regions of their own before, which the passes above step into
+  // or leave alone; differentiation ends all regions, so that no pass below sees one.
   if (options.remat != "none") {
     RematerializePassOptions remat;
     remat.policy = options.remat;
@@ -76,13 +76,15 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   partition.tiedGradients = options.tiedGradients;
   partition.buckets = options.buckets;
   manager.addPass(createPartitionPass(partition));
-  // Of the rows that one rank has in one microbatch, forward and backward at once; before chunks become kernels.
+  // Of the rows that one rank has in one microbatch, forward and backward at once; before chunks
+  // become kernels.
   if (options.lossChunks != 1) {
     ChunkLossPassOptions loss;
     loss.chunks = PositiveCount{options.lossChunks};
     manager.addPass(createChunkLossPass(loss));
   }
-  // Once gathers stand in their places, and before kernels are formed: what is carried is computed in place.
+  // Once gathers stand in their places, and before kernels are formed: what is carried is computed
+  // in place.
   if (options.deferUpdates == DeferUpdates::on)
     manager.addPass(createDeferUpdatesPass());
   // After partitioning, so that masks and broadcasts of local shape join kernels.
@@ -108,9 +110,10 @@ namespace {
 struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> strategy{*this, "strategy", llvm::cl::desc("ddp, zero1, zero2, fsdp or hsdp"),
                                llvm::cl::init("fsdp")};
-  Option<std::string> reshard{*this, "reshard-after-forward",
-                              llvm::cl::desc("when gathered parameters are released: always, never or axes:A+B"),
-                              llvm::cl::init("always")};
+  Option<std::string> reshard{
+      *this, "reshard-after-forward",
+      llvm::cl::desc("when gathered parameters are released: always, never or axes:A+B"),
+      llvm::cl::init("always")};
   ListOption<std::string> batchAxes{
       *this, "batch-axes", llvm::cl::desc("axes that split the batch besides data and fsdp")};
   Option<Count> minShardSize{*this, "min-shard-size",
@@ -123,13 +126,16 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<Microbatches> accumulate{*this, "accumulate", llvm::cl::desc("microbatches of a step"),
                                   llvm::cl::init(Microbatches{1})};
   Option<std::string> accumulateReduce{
-      *this, "accumulate-reduce", llvm::cl::desc("microbatches that reduce gradients: each, last or auto"),
+      *this, "accumulate-reduce",
+      llvm::cl::desc("microbatches that reduce gradients: each, last or auto"),
       llvm::cl::init("auto")};
-  Option<std::string> tiedGradients{*this, "tied-gradients",
-                                    llvm::cl::desc("reductions of gradients of parameters with several uses: each or once"),
-                                    llvm::cl::init("each")};
+  Option<std::string> tiedGradients{
+      *this, "tied-gradients",
+      llvm::cl::desc("reductions of gradients of parameters with several uses: each or once"),
+      llvm::cl::init("each")};
   Option<DeferUpdates> deferUpdates{
-      *this, "defer-updates", llvm::cl::desc("where updates stand"), llvm::cl::init(DeferUpdates::off),
+      *this, "defer-updates", llvm::cl::desc("where updates stand"),
+      llvm::cl::init(DeferUpdates::off),
       llvm::cl::values(clEnumValN(DeferUpdates::off, "off", "at the end of their step"),
                        clEnumValN(DeferUpdates::on, "on", "before the gathers of the next step"))};
   Option<std::string> buckets{*this, "buckets", llvm::cl::desc("unit or parameter"),
@@ -140,10 +146,12 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
                             llvm::cl::init("none")};
   Option<PositiveCount> lossChunks{*this, "loss-chunks", llvm::cl::desc("chunks of logits"),
                                    llvm::cl::init(PositiveCount{1})};
-  Option<PositiveCount> vocabularyMultiple{*this, "vocabulary-multiple",
-                                           llvm::cl::desc("what a rank's part of a vocabulary is padded to"),
-                                           llvm::cl::init(PositiveCount{64})};
-  Option<Count> mostVocabularyPadding{*this, "most-vocabulary-padding", llvm::cl::desc("of a vocabulary, in percent"),
+  Option<PositiveCount> vocabularyMultiple{
+      *this, "vocabulary-multiple",
+      llvm::cl::desc("what a rank's part of a vocabulary is padded to"),
+      llvm::cl::init(PositiveCount{64})};
+  Option<Count> mostVocabularyPadding{*this, "most-vocabulary-padding",
+                                      llvm::cl::desc("of a vocabulary, in percent"),
                                       llvm::cl::init(Count{5})};
   Option<std::string> reducePrecision{*this, "reduce-precision", llvm::cl::desc("f32 or bf16"),
                                       llvm::cl::init("f32")};

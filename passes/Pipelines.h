@@ -29,15 +29,18 @@ struct PipelineOptions {
   std::vector<std::string> shardPatterns;
   /// Parameters with fewer elements stay whole on every rank.
   int64_t minShardSize = 0;
-  /// When a gathered unit is given up between forward and backward: `always`, `never` or `axes:A+B`.
+  /// When a gathered unit is given up between forward and backward: `always`, `never` or
+  /// `axes:A+B`.
   std::string reshard = "always";
-  /// `f32` or `bf16`: of gathers and of compute, and of gradients until they are reduced. What is stored
-  /// is f32.
+  /// `f32` or `bf16`: of gathers and of compute, and of gradients until they are reduced. What is
+  /// stored is f32.
   std::string precision = "f32", reducePrecision = "f32";
-  /// Microbatches of a step, and which of them reduce gradients over ranks: `each`, `last` or `auto`.
+  /// Microbatches of a step, and which of them reduce gradients over ranks: `each`, `last` or
+  /// `auto`.
   int64_t accumulate = 1;
   std::string accumulateReduce = "auto";
-  /// How often the unit of a parameter with several uses far apart is reduced: for `each` use, or `once`.
+  /// How often the unit of a parameter with several uses far apart is reduced: for `each` use, or
+  /// `once`.
   std::string tiedGradients = "each";
   /// Whether updates stand before the gathers of the next step.
   DeferUpdates deferUpdates = DeferUpdates::off;
@@ -45,12 +48,13 @@ struct PipelineOptions {
   std::string remat = "none";
   /// In how many chunks of rows logits, their loss and their cotangent are computed.
   int64_t lossChunks = 1;
-  /// What a rank's part of a vocabulary is padded to a multiple of, at best, and how much padding a vocabulary gets at most, in
-  /// percent (fsdp-pad-vocabulary).
+  /// What a rank's part of a vocabulary is padded to a multiple of, at best, and how much padding a
+  /// vocabulary gets at most, in percent (fsdp-pad-vocabulary).
   int64_t vocabularyMultiple = 64, mostVocabularyPadding = 5;
   /// What is gathered and reduced at once: each `unit` or each `parameter`.
   std::string buckets = "unit";
-  /// Print the table of shardings to standard error; a remark for each axis of the values that a pattern names.
+  /// Print the table of shardings to standard error; a remark for each axis of the values that a
+  /// pattern names.
   bool printShardings = false;
   /// NAME or NAME=FILE.svg; empty: none.
   std::string drawSharding;

@@ -21,7 +21,8 @@ std::vector<std::string> ShardSpec::getAxes() const {
 
 bool mlir::fsdp::isAxisName(StringRef name) {
   std::optional<AxisPart> part = AxisPart::parse(name);
-  return part && part->isWhole() && !llvm::is_contained({"flat", "replicated", "always", "never", "axes"}, name);
+  return part && part->isWhole() &&
+         !llvm::is_contained({"flat", "replicated", "always", "never", "axes"}, name);
 }
 
 std::optional<std::vector<std::string>> mlir::fsdp::parseAxisList(StringRef text) {
@@ -40,7 +41,8 @@ std::pair<StringRef, StringRef> mlir::fsdp::splitShardPattern(StringRef text) {
   size_t colon = text.rfind(':');
   while (colon != StringRef::npos && text.substr(colon + 1).starts_with("("))
     colon = colon == 0 ? StringRef::npos : text.take_front(colon).rfind(':');
-  return colon == StringRef::npos ? std::pair(text, StringRef()) : std::pair(text.take_front(colon), text.substr(colon + 1));
+  return colon == StringRef::npos ? std::pair(text, StringRef())
+                                  : std::pair(text.take_front(colon), text.substr(colon + 1));
 }
 
 static std::optional<ShardSpec::Storage> parseStorage(StringRef text) {
@@ -61,7 +63,8 @@ static std::optional<ShardSpec::Storage> parseStorage(StringRef text) {
     return storage;
   }
   storage.kind = StorageKind::dimension;
-  if (!cli::parseInteger(std::string_view(kind), cli::IntegerRange<int64_t>{0, INT64_MAX}, storage.dim)
+  if (!cli::parseInteger(std::string_view(kind), cli::IntegerRange<int64_t>{0, INT64_MAX},
+                         storage.dim)
            .empty())
     return std::nullopt;
   return storage;

@@ -43,22 +43,26 @@ struct ShardSpec {
   std::vector<std::string> getAxes() const;
 };
 
-/// True for a name of an axis that options may use: a letter, then letters, digits and `_`, and no word of the
-/// options themselves.
+/// True for a name of an axis that options may use: a letter, then letters, digits and `_`, and no
+/// word of the options themselves.
 bool isAxisName(StringRef name);
 /// `PATTERN` and `SPEC` of `PATTERN:SPEC`; SPEC is empty where no colon parts them.
 std::pair<StringRef, StringRef> splitShardPattern(StringRef text);
-/// Parses `A+B`; nothing where that is not names of distinct axes, or of parts of axes that do not overlap.
+/// Parses `A+B`; nothing where that is not names of distinct axes, or of parts of axes that do not
+/// overlap.
 std::optional<std::vector<std::string>> parseAxisList(StringRef text);
-/// Parses a SPEC; nothing where it is malformed. Dimensions and axes are compared with no parameter or mesh.
+/// Parses a SPEC; nothing where it is malformed. Dimensions and axes are compared with no parameter
+/// or mesh.
 std::optional<ShardSpec> parseShardSpec(StringRef text);
-/// `PATTERN:SPEC` without the axes, and parts of axes, for which `keeps` is false: as on a mesh where their size is 1.
+/// `PATTERN:SPEC` without the axes, and parts of axes, for which `keeps` is false: as on a mesh
+/// where their size is 1.
 std::string keepAxes(StringRef shard, llvm::function_ref<bool(StringRef)> keeps);
 /// The STORAGE for which a parameter is stored as `layout`: "flat(fsdp+node)".
 std::string spellStorage(LayoutAttr layout);
 /// What a SPEC looks like, for messages.
 inline constexpr llvm::StringLiteral shardSpecForm =
-    "flat, replicated or a dimension, each with axes as in flat(fsdp+node) if wanted, or an axis or _ for each "
+    "flat, replicated or a dimension, each with axes as in flat(fsdp+node) if wanted, or an axis "
+    "or _ for each "
     "dimension as in _,tensor or _,tensor@flat";
 
 /// `--reshard-after-forward`: `always`, `never` or `axes:A+B`.
@@ -67,7 +71,8 @@ struct ReshardChoice {
   std::vector<std::string> axes;
 };
 std::optional<ReshardChoice> parseReshard(StringRef text);
-inline constexpr llvm::StringLiteral reshardForm = "always, never or axes:A+B with names of mesh axes";
+inline constexpr llvm::StringLiteral reshardForm =
+    "always, never or axes:A+B with names of mesh axes";
 
 } // namespace mlir::fsdp
 

@@ -2,14 +2,14 @@
 #ifndef FSDP_RUNTIME_CUDARUNTIME_H
 #define FSDP_RUNTIME_CUDARUNTIME_H
 
-#include "runtime/train/Driver.h"
-#include "runtime/program/KernelArguments.h"
-#include "runtime/program/Program.h"
-#include "runtime/numerics/Random.h"
-#include "runtime/program/ArenaSpan.h"
-#include "runtime/program/StepState.h"
 #include "runtime/device/cuda/Check.h"
 #include "runtime/device/cuda/Context.h"
+#include "runtime/numerics/Random.h"
+#include "runtime/program/ArenaSpan.h"
+#include "runtime/program/KernelArguments.h"
+#include "runtime/program/Program.h"
+#include "runtime/program/StepState.h"
+#include "runtime/train/Driver.h"
 #ifndef FSDP_RECORD
 #include "runtime/kernels/cuda/Kernels.h"
 #include "runtime/kernels/cuda/Matmul.h"

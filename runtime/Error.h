@@ -22,8 +22,8 @@ enum ExitStatus : int {
 };
 
 /// A failure. The message follows the house style: lower case, no final period, `got X, expected
-/// Y`, and how to mend it. It may hold names out of files or of other machines: what would control a
-/// terminal, or end the text, is shown as `?`. The throwing file and line are taken by default.
+/// Y`, and how to mend it. It may hold names out of files or of other machines: what would control
+/// a terminal, or end the text, is shown as `?`. The throwing file and line are taken by default.
 class Error : public std::runtime_error {
 public:
   explicit Error(const std::string &message, int status = kExitFailure,

@@ -34,14 +34,16 @@ std::string printableMessage(std::string_view message) {
   constexpr std::size_t kMost = 4000, kKept = 1000; // as the compiler
   if (message.size() <= kMost)
     return printable(message);
-  const auto isInside = [&](std::size_t at) { return (message[at] & 0xC0) == 0x80; }; // of a character of UTF-8
+  const auto isInside = [&](std::size_t at) {
+    return (message[at] & 0xC0) == 0x80;
+  }; // of a character of UTF-8
   std::size_t end = kKept, begin = message.size() - kKept;
   while (end > 0 && isInside(end))
     --end;
   while (begin < message.size() && isInside(begin))
     ++begin;
-  return printable(message.substr(0, end)) + " ... (" + std::to_string(begin - end) + " bytes left out) ... " +
-         printable(message.substr(begin));
+  return printable(message.substr(0, end)) + " ... (" + std::to_string(begin - end) +
+         " bytes left out) ... " + printable(message.substr(begin));
 }
 
 void NameList::add(std::string_view name) {

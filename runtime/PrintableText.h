@@ -15,8 +15,8 @@ std::string printable(std::string_view text, std::size_t most);
 /// All of `text`, zero bytes replaced too.
 std::string printable(std::string_view text);
 
-/// The same for a whole message, of which the middle is left out where it is long: it quotes what files and command lines say,
-/// however long that is.
+/// The same for a whole message, of which the middle is left out where it is long: it quotes what
+/// files and command lines say, however long that is.
 std::string printableMessage(std::string_view message);
 
 /// Some names, as messages list them: at most five.
@@ -31,7 +31,8 @@ private:
   std::string text;
 };
 
-/// The same as `printable` for the name of a machine: everything but letters, digits and `._-:` becomes `?`.
+/// The same as `printable` for the name of a machine: everything but letters, digits and `._-:`
+/// becomes `?`.
 std::string printableHost(std::string_view text);
 
 } // namespace fsdp::rt

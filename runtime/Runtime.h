@@ -2,25 +2,25 @@
 #ifndef FSDP_RUNTIME_RUNTIME_H
 #define FSDP_RUNTIME_RUNTIME_H
 
-#include "runtime/kernels/Attention.h"
 #include "runtime/comm/Collectives.h"
 #include "runtime/device/Context.h"
+#include "runtime/device/Launch.h"
+#include "runtime/kernels/Attention.h"
 #include "runtime/kernels/CrossEntropy.h"
-#include "runtime/train/Driver.h"
 #include "runtime/kernels/Dropout.h"
 #include "runtime/kernels/Embedding.h"
 #include "runtime/kernels/Gemm.h"
 #include "runtime/kernels/IndexShard.h"
-#include "runtime/device/Launch.h"
 #include "runtime/kernels/Optimizer.h"
 #include "runtime/kernels/Parts.h"
-#include "runtime/program/Program.h"
-#include "runtime/numerics/Random.h"
 #include "runtime/kernels/RowNorm.h"
-#include "runtime/program/ArenaSpan.h"
 #include "runtime/kernels/StepControl.h"
-#include "runtime/program/StepState.h"
 #include "runtime/kernels/UnaryKernels.h"
+#include "runtime/numerics/Random.h"
 #include "runtime/numerics/VectorMath.h"
+#include "runtime/program/ArenaSpan.h"
+#include "runtime/program/Program.h"
+#include "runtime/program/StepState.h"
+#include "runtime/train/Driver.h"
 
 #endif // FSDP_RUNTIME_RUNTIME_H

@@ -11,13 +11,15 @@
 
 namespace fsdp::rt {
 
-/// Starts a thread that runs `body`. `whose` names it in the error where the system gives none: "stream 'compute'".
+/// Starts a thread that runs `body`. `whose` names it in the error where the system gives none:
+/// "stream 'compute'".
 template <class Body> std::thread startThread(const std::string &whose, Body body) {
   try {
     return std::thread(std::move(body));
   } catch (const std::system_error &error) {
     throw Error("cannot start the thread of " + whose + ": " + error.code().message() +
-                ": the user's limit of processes, 'ulimit -u', or pids.max of its cgroup, must leave room for more threads");
+                ": the user's limit of processes, 'ulimit -u', or pids.max of its cgroup, must "
+                "leave room for more threads");
   }
 }
 

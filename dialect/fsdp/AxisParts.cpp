@@ -17,8 +17,8 @@ static bool isWord(StringRef name) {
 
 /// Takes a number without leading zeros from the front of `text`.
 static bool consumeCount(StringRef &text, int64_t least, int64_t &count) {
-  return !text.empty() && llvm::isDigit(text.front()) && text.front() != '0' && !text.consumeInteger(10, count) &&
-         count >= least && count <= mostPositions;
+  return !text.empty() && llvm::isDigit(text.front()) && text.front() != '0' &&
+         !text.consumeInteger(10, count) && count >= least && count <= mostPositions;
 }
 
 std::optional<AxisPart> AxisPart::parse(StringRef name) {
@@ -39,11 +39,13 @@ std::optional<AxisPart> AxisPart::parse(StringRef name) {
 bool AxisPart::overlaps(const AxisPart &other) const {
   if (axis != other.axis)
     return false;
-  return isWhole() || other.isWhole() || std::max(before, other.before) < std::min(next(), other.next());
+  return isWhole() || other.isWhole() ||
+         std::max(before, other.before) < std::min(next(), other.next());
 }
 
 std::string AxisPart::spell() const {
-  return isWhole() ? axis.str() : axis.str() + ":(" + std::to_string(before) + ")" + std::to_string(size);
+  return isWhole() ? axis.str()
+                   : axis.str() + ":(" + std::to_string(before) + ")" + std::to_string(size);
 }
 
 StringRef mlir::fsdp::axisOf(StringRef name) { return name.split(':').first; }
@@ -106,7 +108,8 @@ SmallVector<std::string> mlir::fsdp::spellAxes(MeshAttr mesh, ArrayRef<StringAtt
     } else {
       last = part;
     }
-    spelled.push_back(last->size == positionsOf(mesh, last->axis) ? last->axis.str() : last->spell());
+    spelled.push_back(last->size == positionsOf(mesh, last->axis) ? last->axis.str()
+                                                                  : last->spell());
   }
   return spelled;
 }
@@ -117,7 +120,8 @@ std::string mlir::fsdp::spellMesh(MeshAttr mesh) {
   for (StringAttr name : mesh.getAxisNames()) {
     StringRef axis = axisOf(name);
     if (axis != last)
-      text += (text.empty() ? "" : ",") + axis.str() + "=" + std::to_string(positionsOf(mesh, axis));
+      text +=
+          (text.empty() ? "" : ",") + axis.str() + "=" + std::to_string(positionsOf(mesh, axis));
     last = axis;
   }
   return text;

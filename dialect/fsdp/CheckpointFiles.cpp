@@ -10,7 +10,8 @@ using namespace mlir::fsdp;
 
 bool mlir::fsdp::isCheckpointFileName(StringRef name) {
   return !name.empty() && name.size() <= 200 && !name.starts_with(".") && !name.contains('/') &&
-         !name.contains('\0') && !name.starts_with("manifest.json") && !name.ends_with(".safetensors");
+         !name.contains('\0') && !name.starts_with("manifest.json") &&
+         !name.ends_with(".safetensors");
 }
 
 LogicalResult mlir::fsdp::detail::verifyCheckpointFiles(Operation *op, Attribute files) {
@@ -20,12 +21,13 @@ LogicalResult mlir::fsdp::detail::verifyCheckpointFiles(Operation *op, Attribute
                              << ", expected a dictionary of names and texts on a module";
   for (NamedAttribute file : named) {
     if (!isCheckpointFileName(file.getName()))
-      return op->emitOpError() << "has a file '" << file.getName().getValue() << "' for checkpoints, expected "
-                               << "a name without '/' that begins with no '.', and none of a checkpoint's own: "
-                               << "'manifest.json' and '*.safetensors'";
+      return op->emitOpError()
+             << "has a file '" << file.getName().getValue() << "' for checkpoints, expected "
+             << "a name without '/' that begins with no '.', and none of a checkpoint's own: "
+             << "'manifest.json' and '*.safetensors'";
     if (!isa<StringAttr>(file.getValue()))
-      return op->emitOpError() << "has the file '" << file.getName().getValue() << "' for checkpoints as "
-                               << file.getValue() << ", expected a text";
+      return op->emitOpError() << "has the file '" << file.getName().getValue()
+                               << "' for checkpoints as " << file.getValue() << ", expected a text";
   }
   return success();
 }

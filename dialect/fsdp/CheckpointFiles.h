@@ -2,9 +2,9 @@
 //
 //   module attributes {fsdp.checkpoint_files = {config.json = "{\"layers\": 12}\n"}} {}
 //
-// Files, by name, that a training program writes into every checkpoint as they are, for programs that
-// load its weights. What stands in them is the model's own business: no pass reads it. The verifier of
-// the dialect sees to the names: no path, and none that a checkpoint uses itself.
+// Files, by name, that a training program writes into every checkpoint as they are, for programs
+// that load its weights. What stands in them is the model's own business: no pass reads it. The
+// verifier of the dialect sees to the names: no path, and none that a checkpoint uses itself.
 //
 //===----------------------------------------------------------------------===//
 

@@ -30,9 +30,11 @@ Value mlir::fsdp::findReducedInPlace(Value result) {
 LogicalResult mlir::fsdp::detail::verifyCollective(Operation *op) {
   SmallVector<StringAttr> axes = cast<CollectiveOpInterface>(op).getAxes();
   if (axes.empty())
-    return op->emitOpError() << "runs over no axes, expected at least one; use its operand as it is";
+    return op->emitOpError()
+           << "runs over no axes, expected at least one; use its operand as it is";
   if (isMeeting(op) && isa<nn::FusedOp>(op->getParentOp()))
-    return op->emitOpError() << "needs other ranks and cannot be in 'nn.fused', which is one kernel; place it before or behind";
+    return op->emitOpError() << "needs other ranks and cannot be in 'nn.fused', which is one "
+                                "kernel; place it before or behind";
   return verifyAxes(op, axes, "runs over");
 }
 
@@ -48,7 +50,8 @@ int64_t mlir::fsdp::detail::getGroupSize(Operation *op) {
 int64_t mlir::fsdp::detail::getCollectiveBytes(Operation *op) {
   if (!isMeeting(op))
     return 0;
-  // The value that the ranks have together. A shard of it may be longer than it, by padding that is not sent.
+  // The value that the ranks have together. A shard of it may be longer than it, by padding that is
+  // not sent.
   if (isa<AllGatherOp>(op))
     return bytesOf(op->getResult(0));
   if (isa<ReduceScatterOp>(op))
@@ -125,7 +128,8 @@ static int64_t bytesAlong(Value value, int64_t dim) {
 
 // The last rank holds least of what it gets; padding is not sent.
 int64_t AllGatherOp::getReceivedBytes() {
-  const int64_t dim = getDim(), size = sizeAlong(getResult(), dim), part = sizeAlong(getInput(), dim);
+  const int64_t dim = getDim(), size = sizeAlong(getResult(), dim),
+                part = sizeAlong(getInput(), dim);
   return bytesAlong(getResult(), dim) * std::min(size, (getGroupSize() - 1) * part);
 }
 LogicalResult AllGatherOp::verify() {
@@ -134,16 +138,19 @@ LogicalResult AllGatherOp::verify() {
 
 // The first rank holds most, and gets as much of each other one.
 int64_t ReduceScatterOp::getReceivedBytes() {
-  const int64_t dim = getDim(), size = sizeAlong(getInput(), dim), part = sizeAlong(getResult(), dim);
+  const int64_t dim = getDim(), size = sizeAlong(getInput(), dim),
+                part = sizeAlong(getResult(), dim);
   return bytesAlong(getInput(), dim) * std::min(size, part) * (getGroupSize() - 1);
 }
 LogicalResult ReduceScatterOp::verify() {
   return verifyPart(*this, getInput().getType(), getType(), getDim(), getOver());
 }
 
-// A reduce-scatter and an all-gather of the parts: the first rank gets its part of each other one, then the rest.
+// A reduce-scatter and an all-gather of the parts: the first rank gets its part of each other one,
+// then the rest.
 int64_t AllReduceOp::getReceivedBytes() {
-  const int64_t elements = cast<RankedTensorType>(getType()).getNumElements(), ranks = getGroupSize();
+  const int64_t elements = cast<RankedTensorType>(getType()).getNumElements(),
+                ranks = getGroupSize();
   const int64_t part = llvm::divideCeil(elements, ranks);
   return elements ? ((ranks - 1) * part + elements - part) * (bytesOf(getInput()) / elements) : 0;
 }
@@ -195,7 +202,8 @@ LogicalResult AllToAllOp::verify() {
                              << " ranks, expected " << part;
     }
   }
-  if (RankedTensorType expected = RankedTensorType::get(shape, from.getElementType()); to != expected)
+  if (RankedTensorType expected = RankedTensorType::get(shape, from.getElementType());
+      to != expected)
     return emitOpError() << "makes " << to << " of " << from << ", expected " << expected;
   return success();
 }
@@ -214,7 +222,8 @@ LogicalResult CollectivePermuteOp::verify() {
   llvm::SmallDenseSet<int64_t> seen;
   for (int64_t source : getFrom()) {
     if (source < -1 || source >= ranks)
-      return emitOpError() << "takes from rank " << source << ", expected -1 or a rank below " << ranks;
+      return emitOpError() << "takes from rank " << source << ", expected -1 or a rank below "
+                           << ranks;
     if (source >= 0 && !seen.insert(source).second)
       return emitOpError() << "takes from rank " << source
                            << " twice, expected each rank once at most; use 'fsdp.broadcast'";
@@ -247,7 +256,8 @@ std::optional<int64_t> mlir::fsdp::getPeer(Operation *transfer, int64_t index) {
 static bool isOfRole(MeshAttr mesh, DictionaryAttr role, ArrayRef<StringAttr> axes, int64_t index) {
   for (StringAttr axis : llvm::reverse(axes)) {
     int64_t size = mesh.getAxisSize(axis);
-    if (auto coordinate = role.getAs<IntegerAttr>(axis); coordinate && coordinate.getInt() != index % size)
+    if (auto coordinate = role.getAs<IntegerAttr>(axis);
+        coordinate && coordinate.getInt() != index % size)
       return false;
     index /= size;
   }
@@ -260,8 +270,11 @@ static LogicalResult verifyTransfer(Operation *op) {
   if (offset == 0)
     return op->emitOpError() << "has offset 0, which is the rank itself; use the value as it is";
   if (ranks == 1)
-    return op->emitOpError() << "has offset " << offset << " over 1 rank, which has nobody to meet, expected axes with at least 2 ranks; "
-                             << (collective.getGiven() ? "remove the op" : "use zeros, which is what it would receive");
+    return op->emitOpError()
+           << "has offset " << offset
+           << " over 1 rank, which has nobody to meet, expected axes with at least 2 ranks; "
+           << (collective.getGiven() ? "remove the op"
+                                     : "use zeros, which is what it would receive");
   if (offset <= -ranks || offset >= ranks)
     return op->emitOpError() << "has offset " << offset << " over " << ranks << " ranks, expected "
                              << 1 - ranks << " to " << ranks - 1;
@@ -273,9 +286,10 @@ static LogicalResult verifyTransfer(Operation *op) {
   for (int64_t index = 0; index < ranks; ++index)
     if (getPeer(op, index) && isOfRole(mesh, program.getRole(), axes, index))
       return success();
-  return op->emitOpError() << "has offset " << offset << ", but no rank of program '" << program.getSymName()
-                           << "' has a rank there among the " << ranks
-                           << " of its group; remove the op, or give the offset of a rank that exists";
+  return op->emitOpError()
+         << "has offset " << offset << ", but no rank of program '" << program.getSymName()
+         << "' has a rank there among the " << ranks
+         << " of its group; remove the op, or give the offset of a rank that exists";
 }
 
 int64_t SendOp::getPeerOffset() { return static_cast<int64_t>(getOffset()); }

@@ -29,8 +29,7 @@ struct KeepConstants : DialectFoldInterface {
 };
 
 /// Every communicator of the runtime reduces in place.
-struct ReducesInPlace
-    : nn::KernelOpInterface::ExternalModel<ReducesInPlace, AllReduceOp> {
+struct ReducesInPlace : nn::KernelOpInterface::ExternalModel<ReducesInPlace, AllReduceOp> {
   nn::InPlacePairs getInPlacePairs(Operation *) const { return {{0, 0}}; }
 };
 } // namespace

@@ -31,8 +31,8 @@ constexpr int64_t kLastPriority = 1000;
 LogicalResult verifyPhase(ModuleOp module, Phase phase);
 
 namespace detail {
-/// Fails where `op`, which has a phase, stands in no container of it: global ops in steps, local ones
-/// in segments, those of launches in launches. Other containers than ours hold what they like.
+/// Fails where `op`, which has a phase, stands in no container of it: global ops in steps, local
+/// ones in segments, those of launches in launches. Other containers than ours hold what they like.
 LogicalResult verifyContainer(Operation *op);
 } // namespace detail
 
@@ -57,7 +57,8 @@ struct ParameterResource : SideEffects::Resource::Base<ParameterResource> {
 struct StepStateResource : SideEffects::Resource::Base<StepStateResource> {
   StringRef getName() final { return "step state"; }
 };
-/// Which gradients are not finite, which updates note when they are skipped; see `fsdp.optimizer_step`.
+/// Which gradients are not finite, which updates note when they are skipped; see
+/// `fsdp.optimizer_step`.
 struct BadGradientResource : SideEffects::Resource::Base<BadGradientResource> {
   StringRef getName() final { return "bad gradients"; }
 };
@@ -91,12 +92,14 @@ LogicalResult verifyCollective(Operation *op);
 int64_t getGroupSize(Operation *op);
 int64_t getCollectiveBytes(Operation *op);
 std::string getCollectiveArguments(Operation *op);
-/// Fails unless `axes` are distinct axes of the mesh; `verb` begins the message, as "runs over" does.
+/// Fails unless `axes` are distinct axes of the mesh; `verb` begins the message, as "runs over"
+/// does.
 LogicalResult verifyAxes(Operation *op, ArrayRef<StringAttr> axes, StringRef verb);
 /// The storage that `symbol` names; fails, emitting on `op`, where there is none.
 FailureOr<StorageOp> findStorage(SymbolTableCollection &symbols, Operation *op,
                                  FlatSymbolRefAttr symbol);
-/// Fails unless `symbol` names a storage that keeps `what` ("parameter", "copy" or a state), of type `type`.
+/// Fails unless `symbol` names a storage that keeps `what` ("parameter", "copy" or a state), of
+/// type `type`.
 LogicalResult verifyStorage(SymbolTableCollection &symbols, Operation *op, FlatSymbolRefAttr symbol,
                             StringRef what, Type type);
 } // namespace detail
@@ -128,8 +131,8 @@ ArrayAttr getAxisArray(MLIRContext *context, ArrayRef<StringAttr> axes);
 
 /// Whether `op` is a collective in which ranks meet.
 bool isMeeting(Operation *op);
-/// The index in its group of the rank that the rank at `index` meets in `transfer` (an op with `getPeerOffset`);
-/// none where the group has no such rank.
+/// The index in its group of the rank that the rank at `index` meets in `transfer` (an op with
+/// `getPeerOffset`); none where the group has no such rank.
 std::optional<int64_t> getPeer(Operation *transfer, int64_t index);
 
 } // namespace mlir::fsdp

@@ -32,8 +32,8 @@ static LogicalResult verifyParameter(SymbolTableCollection &symbols, Operation *
   RankedTensorType expected = typeOf(param);
   if (expected == type)
     return success();
-  InFlightDiagnostic diag = op->emitOpError() << "has type " << type << ", expected " << expected
-                                              << ", the type ";
+  InFlightDiagnostic diag = op->emitOpError()
+                            << "has type " << type << ", expected " << expected << ", the type ";
   if (expected != param.getType())
     diag << "in which the placement " << what << " ";
   else
@@ -124,8 +124,8 @@ LogicalResult LossOp::verify() {
 }
 
 LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyParameter(symbols, *this, getParamAttr(), getValue().getType(),
-                         getGradientType, "reduces");
+  return verifyParameter(symbols, *this, getParamAttr(), getValue().getType(), getGradientType,
+                         "reduces");
 }
 
 LogicalResult GlobalNormOp::verify() {
@@ -147,8 +147,8 @@ LogicalResult GlobalNormOp::verify() {
 }
 
 LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyParameter(symbols, *this, getParamAttr(), getGradient().getType(),
-                         getGradientType, "reduces");
+  return verifyParameter(symbols, *this, getParamAttr(), getGradient().getType(), getGradientType,
+                         "reduces");
 }
 
 /// Fails unless `sharding` fits the result of `op`: rank, axes of the mesh, no partial sums.
@@ -205,9 +205,8 @@ LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> 
   if (!resultCotangents[0] || !needed[0])
     operandCotangents.push_back({});
   else
-    operandCotangents.push_back(
-        ConstraintOp::create(builder, getLoc(), getType(), resultCotangents[0], getSharding(),
-                             getPrioritiesAttr()));
+    operandCotangents.push_back(ConstraintOp::create(
+        builder, getLoc(), getType(), resultCotangents[0], getSharding(), getPrioritiesAttr()));
   return success();
 }
 

@@ -125,8 +125,8 @@ LogicalResult MaskPaddingOp::verify() {
   int64_t expected = llvm::divideCeil(static_cast<int64_t>(getSize()), ranks);
   if (type.getDimSize(dim) < expected)
     return emitOpError() << "has " << type.getDimSize(dim) << " elements along dimension " << dim
-                         << ", expected at least " << expected << " (" << getSize() << " over " << ranks
-                         << " ranks)";
+                         << ", expected at least " << expected << " (" << getSize() << " over "
+                         << ranks << " ranks)";
   return success();
 }
 
@@ -134,27 +134,40 @@ static int64_t ceilPart(Operation *op, int64_t size, ArrayAttr over) {
   return llvm::divideCeil(size, getMesh(op).getSize(getAxisNames(over)));
 }
 
-/// A dimension of `size` elements that is split over `over`, in parts of `part` where that is given.
-static LogicalResult verifyShard(Operation *op, int64_t size, ArrayAttr over, std::optional<int64_t> part) {
+/// A dimension of `size` elements that is split over `over`, in parts of `part` where that is
+/// given.
+static LogicalResult verifyShard(Operation *op, int64_t size, ArrayAttr over,
+                                 std::optional<int64_t> part) {
   // (C1)
   if (size < 1 || size > nn::kMostTensorBytes)
     return op->emitOpError() << "is for a dimension of " << size << " elements, expected 1 to 2^48";
   if (failed(fsdp::detail::verifyAxes(op, getAxisNames(over), "is split over")))
     return failure();
   // (C2)
-  if (int64_t least = ceilPart(op, size, over); part && (*part <= least || *part > nn::kMostTensorBytes))
+  if (int64_t least = ceilPart(op, size, over);
+      part && (*part <= least || *part > nn::kMostTensorBytes))
     return op->emitOpError() << "is for parts of " << *part << " elements, expected " << least + 1
                              << " to 2^48; leave 'part' out where a dimension is not padded";
   return success();
 }
 
-LogicalResult ShardIndicesOp::verify() { return verifyShard(*this, getSize(), getOver(), getPart()); }
+LogicalResult ShardIndicesOp::verify() {
+  return verifyShard(*this, getSize(), getOver(), getPart());
+}
 LogicalResult ShardSizeOp::verify() { return verifyShard(*this, getSize(), getOver(), getPart()); }
-LogicalResult ShardOffsetOp::verify() { return verifyShard(*this, getSize(), getOver(), getPart()); }
+LogicalResult ShardOffsetOp::verify() {
+  return verifyShard(*this, getSize(), getOver(), getPart());
+}
 
-int64_t ShardIndicesOp::getPartSize() { return getPart() ? *getPart() : ceilPart(*this, getSize(), getOver()); }
-int64_t ShardSizeOp::getPartSize() { return getPart() ? *getPart() : ceilPart(*this, getSize(), getOver()); }
-int64_t ShardOffsetOp::getPartSize() { return getPart() ? *getPart() : ceilPart(*this, getSize(), getOver()); }
+int64_t ShardIndicesOp::getPartSize() {
+  return getPart() ? *getPart() : ceilPart(*this, getSize(), getOver());
+}
+int64_t ShardSizeOp::getPartSize() {
+  return getPart() ? *getPart() : ceilPart(*this, getSize(), getOver());
+}
+int64_t ShardOffsetOp::getPartSize() {
+  return getPart() ? *getPart() : ceilPart(*this, getSize(), getOver());
+}
 
 nn::ShardingRule ShardIndicesOp::getShardingRule() { return nn::ShardingRule::elementwise(*this); }
 int64_t ShardIndicesOp::getIndexBound(unsigned) { return getSize(); }

@@ -20,15 +20,15 @@ LogicalResult mlir::fsdp::detail::verifyAxes(Operation *op, ArrayRef<StringAttr>
   llvm::SmallSet<StringRef, 4> seen;
   for (StringAttr axis : axes) {
     if (mesh.getAxisIndex(axis) < 0)
-      return op->emitOpError() << verb << " axis '" << axis.getValue()
-                               << "', which the mesh lacks";
+      return op->emitOpError() << verb << " axis '" << axis.getValue() << "', which the mesh lacks";
     if (!seen.insert(axis.getValue()).second)
       return op->emitOpError() << verb << " axis '" << axis.getValue() << "' twice";
   }
   return success();
 }
 
-LogicalResult mlir::fsdp::detail::verifyParts(Operation *op, ArrayRef<StringAttr> axes, StringRef verb) {
+LogicalResult mlir::fsdp::detail::verifyParts(Operation *op, ArrayRef<StringAttr> axes,
+                                              StringRef verb) {
   MeshAttr mesh = getMesh(op);
   for (auto [index, axis] : llvm::enumerate(axes)) {
     std::optional<AxisPart> part = AxisPart::parse(axis);
@@ -36,8 +36,9 @@ LogicalResult mlir::fsdp::detail::verifyParts(Operation *op, ArrayRef<StringAttr
     if (positions == 0)
       return op->emitOpError() << verb << " axis '" << axis.getValue() << "', which the mesh lacks";
     if (!part->isWhole() && positions != 1 && positions % part->next() != 0)
-      return op->emitOpError() << verb << " '" << axis.getValue() << "', " << part->size << " positions behind the first "
-                               << part->before << " of axis '" << part->axis << "' of size " << positions
+      return op->emitOpError() << verb << " '" << axis.getValue() << "', " << part->size
+                               << " positions behind the first " << part->before << " of axis '"
+                               << part->axis << "' of size " << positions
                                << "; expected numbers whose product divides that size";
     for (StringAttr other : axes.take_front(index)) {
       if (other == axis)
@@ -103,21 +104,23 @@ void MeshAttr::print(AsmPrinter &printer) const {
 }
 
 /// Fails unless the axes of a mesh that are parts of one axis are all of its parts, major to minor.
-static LogicalResult verifyPartsOfAxes(function_ref<InFlightDiagnostic()> emitError, ArrayRef<StringAttr> names,
-                                       ArrayRef<int64_t> sizes) {
+static LogicalResult verifyPartsOfAxes(function_ref<InFlightDiagnostic()> emitError,
+                                       ArrayRef<StringAttr> names, ArrayRef<int64_t> sizes) {
   llvm::SmallSet<StringRef, 4> seen;
   AxisPart last;
   for (auto [name, size] : llvm::zip_equal(names, sizes)) {
     AxisPart part = *AxisPart::parse(name);
     const bool follows = part.axis == last.axis;
     if (!follows && !seen.insert(part.axis).second)
-      return emitError() << "mesh axis '" << name.getValue() << "' is apart from the other parts of '" << part.axis
+      return emitError() << "mesh axis '" << name.getValue()
+                         << "' is apart from the other parts of '" << part.axis
                          << "'; list the parts of an axis one after the other, major to minor";
     if (follows && (part.isWhole() || last.isWhole()))
-      return emitError() << "mesh has axis '" << part.axis << "' as a whole and in parts; give it one of both";
+      return emitError() << "mesh has axis '" << part.axis
+                         << "' as a whole and in parts; give it one of both";
     if (!part.isWhole() && part.size != size)
-      return emitError() << "mesh axis '" << name.getValue() << "' has size " << size << ", expected " << part.size
-                         << " as its name says";
+      return emitError() << "mesh axis '" << name.getValue() << "' has size " << size
+                         << ", expected " << part.size << " as its name says";
     const int64_t expected = follows ? last.next() : 1;
     if (!part.isWhole() && part.before != expected)
       return emitError() << "mesh axis '" << name.getValue() << "' begins behind " << part.before

@@ -40,12 +40,14 @@ LogicalResult mlir::fsdp::detail::verifyModelConfig(Operation *op, Attribute con
   auto file = fields ? fields.getAs<StringAttr>(configFileKey) : StringAttr();
   auto entries = fields ? fields.getAs<ArrayAttr>(configEntriesKey) : ArrayAttr();
   if (!isa<ModuleOp>(op) || !file || !entries || fields.size() != 2 || !isCheckpointFileName(file))
-    return op->emitOpError() << "has '" << modelConfigAttrName << "' " << config
-                             << ", expected the name of a file and a list of its entries on a module";
+    return op->emitOpError()
+           << "has '" << modelConfigAttrName << "' " << config
+           << ", expected the name of a file and a list of its entries on a module";
   for (Attribute entry : entries) {
     auto named = dyn_cast<DictionaryAttr>(entry);
     if (std::string fault = named ? faultOf(named) : "expected a dictionary"; !fault.empty())
-      return op->emitOpError() << "has the entry " << entry << " of '" << file.getValue() << "': " << fault;
+      return op->emitOpError() << "has the entry " << entry << " of '" << file.getValue()
+                               << "': " << fault;
   }
   return success();
 }

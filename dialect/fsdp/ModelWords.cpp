@@ -8,8 +8,8 @@
 
 using namespace mlir;
 
-/// The mnemonic of the op that `name` is, "layer_norm" for "nn.layer_norm"; "" for another name, such as that of a
-/// parameter of a unit called "nn".
+/// The mnemonic of the op that `name` is, "layer_norm" for "nn.layer_norm"; "" for another name,
+/// such as that of a parameter of a unit called "nn".
 static StringRef getMnemonic(StringRef name, MLIRContext *context) {
   return RegisteredOperationName::lookup(name, context) ? name.split('.').second : "";
 }
@@ -33,11 +33,13 @@ static std::string functionName(StringRef mnemonic) {
     return known;
   std::string name;
   for (StringRef part : llvm::split(mnemonic, '_'))
-    name += name.empty() || part.empty() ? part.str() : llvm::toUpper(part[0]) + part.drop_front().str();
+    name += name.empty() || part.empty() ? part.str()
+                                         : llvm::toUpper(part[0]) + part.drop_front().str();
   return name;
 }
 
-/// Takes "'nn.einsum'" off the front of `text` and returns "einsum"; "" where it begins with no name of an op.
+/// Takes "'nn.einsum'" off the front of `text` and returns "einsum"; "" where it begins with no
+/// name of an op.
 static StringRef takeOpName(StringRef &text, MLIRContext *context) {
   StringRef rest = text;
   if (!rest.consume_front("'"))
@@ -49,8 +51,10 @@ static StringRef takeOpName(StringRef &text, MLIRContext *context) {
   return mnemonic;
 }
 
-/// Types and names of ops in `text`; the first name becomes `own`, unless that is empty. What is called `named` is no op.
-static std::string replaceNames(StringRef text, std::string own, StringRef named, MLIRContext *context) {
+/// Types and names of ops in `text`; the first name becomes `own`, unless that is empty. What is
+/// called `named` is no op.
+static std::string replaceNames(StringRef text, std::string own, StringRef named,
+                                MLIRContext *context) {
   std::string result;
   const std::string quoted = "'" + named.str() + "'";
   while (!text.empty()) {
@@ -60,7 +64,8 @@ static std::string replaceNames(StringRef text, std::string own, StringRef named
       text = rest;
       continue;
     }
-    if (text.consume_front("name 'sym_name' ") || text.consume_front("name 'name' ")) { // of the attribute
+    if (text.consume_front("name 'sym_name' ") ||
+        text.consume_front("name 'name' ")) { // of the attribute
       result += "name ";
       continue;
     }
@@ -93,10 +98,12 @@ std::string mlir::fsdp::inWordsOfModel(StringRef message, Location location) {
   if (mnemonic.empty() || !rest.consume_front(" op "))
     return replaceNames(message, own, own, context);
   // "'fsdp.param' op parameter 'w' ..." and "'fsdp.input' op 'x' ..." have a subject of their own.
-  const bool hasSubject = rest.starts_with("'") || rest.starts_with("parameter '") || rest.starts_with("input '");
+  const bool hasSubject =
+      rest.starts_with("'") || rest.starts_with("parameter '") || rest.starts_with("input '");
   if (hasSubject || own.empty())
     return replaceNames(rest, "", own, context);
-  return (mnemonic == "param" ? "parameter '" : "'") + own + "' " + replaceNames(rest, "", own, context);
+  return (mnemonic == "param" ? "parameter '" : "'") + own + "' " +
+         replaceNames(rest, "", own, context);
 }
 
 std::string mlir::fsdp::inWordsOfModel(StringRef message, MLIRContext *context) {

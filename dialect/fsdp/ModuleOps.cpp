@@ -34,8 +34,10 @@ static LogicalResult verifyFlatUnits(ModuleOp module) {
       continue;
     InFlightDiagnostic diag = first.emitOpError()
                               << "and '" << param.getSymName() << "' share the flat unit '"
-                              << first.getUnit() << "' but have different placements: " << first.getPlacementAttr().withCompute({})
-                              << " and " << placement.withCompute({}) << "; give both the same, or put them into different units";
+                              << first.getUnit() << "' but have different placements: "
+                              << first.getPlacementAttr().withCompute({}) << " and "
+                              << placement.withCompute({})
+                              << "; give both the same, or put them into different units";
     diag.attachNote(param.getLoc()) << "the other parameter is here";
     return diag;
   }
@@ -51,8 +53,8 @@ static LogicalResult verifyPlacement(ParamOp param, PlacementAttr placement) {
     return param.emitOpError() << "placement splits dimension " << placement.getDim()
                                << ", expected a dimension below " << type.getRank();
   Type element = type.getElementType();
-  for (auto [leg, wire] : {std::pair("gathers", placement.getGather()),
-                           std::pair("reduces", placement.getReduce())})
+  for (auto [leg, wire] :
+       {std::pair("gathers", placement.getGather()), std::pair("reduces", placement.getReduce())})
     if (wire != element && wire.getIntOrFloatBitWidth() >= element.getIntOrFloatBitWidth())
       return param.emitOpError() << "placement " << leg << " " << wire << ", expected " << element
                                  << " or a narrower float type";
@@ -60,9 +62,10 @@ static LogicalResult verifyPlacement(ParamOp param, PlacementAttr placement) {
     if (sum.getIntOrFloatBitWidth() >= element.getIntOrFloatBitWidth() ||
         (sum != placement.getReduce() &&
          sum.getIntOrFloatBitWidth() <= placement.getReduce().getIntOrFloatBitWidth()))
-      return param.emitOpError() << "placement accumulates " << sum << ", expected a type narrower than "
-                                 << element << " and " << placement.getReduce()
-                                 << " or wider; leave it out for " << element;
+      return param.emitOpError() << "placement accumulates " << sum
+                                 << ", expected a type narrower than " << element << " and "
+                                 << placement.getReduce() << " or wider; leave it out for "
+                                 << element;
   ShardingAttr compute = placement.getCompute();
   if (!compute)
     return success();
@@ -78,7 +81,8 @@ static LogicalResult verifyPlacement(ParamOp param, PlacementAttr placement) {
     llvm::append_range(axes, compute.getAxes(dim));
   if (failed(verifyParts(param, axes, "placement computes over")))
     return failure();
-  // In the global phase a size may still be padded, after which --fsdp-pad-vocabulary asks for this.
+  // In the global phase a size may still be padded, after which --fsdp-pad-vocabulary asks for
+  // this.
   auto module = param->getParentOfType<ModuleOp>();
   const bool mayGrow = !param.getPadded() && module && getPhase(module) == Phase::global;
   return success(mayGrow || succeeded(verifyStoredParts(param)));
@@ -89,10 +93,12 @@ LogicalResult mlir::fsdp::verifyStoredParts(ParamOp param) {
   ShardingAttr compute = placement ? placement.getCompute() : ShardingAttr();
   const int64_t stored = placement ? placement.getDim() : -1;
   if (!compute || stored < 0 ||
-      placement.admitsCompute(param.getSplitShape(), stored, compute.getAxes(stored), getMesh(param)))
+      placement.admitsCompute(param.getSplitShape(), stored, compute.getAxes(stored),
+                              getMesh(param)))
     return success();
-  return param.emitOpError() << "is stored and split in compute along dimension " << stored << " of size "
-                             << param.getSplitShape()[stored] << ", expected a multiple of "
+  return param.emitOpError() << "is stored and split in compute along dimension " << stored
+                             << " of size " << param.getSplitShape()[stored]
+                             << ", expected a multiple of "
                              << getMesh(param).getSize(compute.getAxes(stored)) *
                                     getMesh(param).getSize(placement.getAxes())
                              << ", the parts; store it flat or along another dimension";
@@ -125,7 +131,8 @@ static LogicalResult verifySplit(ParamOp param, ArrayAttr split) {
   int64_t rank = param.getTensorType().getRank();
   if (static_cast<int64_t>(split.size()) != rank)
     return param.emitOpError() << "'split' has " << split.size()
-                               << (split.size() == 1 ? " entry" : " entries") << ", expected " << rank << ", one for each dimension";
+                               << (split.size() == 1 ? " entry" : " entries") << ", expected "
+                               << rank << ", one for each dimension";
   llvm::SmallDenseSet<Attribute> seen;
   for (Attribute entry : split) {
     auto axes = dyn_cast<ArrayAttr>(entry);
@@ -134,20 +141,23 @@ static LogicalResult verifySplit(ParamOp param, ArrayAttr split) {
                                  << ", expected a list of names of axes";
     for (auto axis : axes.getAsRange<StringAttr>()) {
       if (!seen.insert(axis).second)
-        return param.emitOpError() << "'split' names axis " << axis
-                                   << " twice; an axis splits one dimension";
+        return param.emitOpError()
+               << "'split' names axis " << axis << " twice; an axis splits one dimension";
       std::optional<AxisPart> part = AxisPart::parse(axis);
       if (!part)
-        return param.emitOpError() << "'split' names " << axis
-                                   << ", expected axes as \"tensor\" or parts of axes as \"tensor:(1)2\"";
+        return param.emitOpError()
+               << "'split' names " << axis
+               << ", expected axes as \"tensor\" or parts of axes as \"tensor:(1)2\"";
       // The mesh of a model need not have the axis.
       if (hasAxis(getMesh(param), part->axis) && failed(verifyParts(param, axis, "'split' names")))
         return failure();
       for (Attribute other : seen)
         if (other != axis && overlap(cast<StringAttr>(other), axis))
-          return param.emitOpError() << "'split' names '" << std::min(cast<StringAttr>(other).getValue(), axis.getValue())
-                                     << "' and '" << std::max(cast<StringAttr>(other).getValue(), axis.getValue())
-                                     << "', which overlap; a part of an axis splits one dimension";
+          return param.emitOpError()
+                 << "'split' names '"
+                 << std::min(cast<StringAttr>(other).getValue(), axis.getValue()) << "' and '"
+                 << std::max(cast<StringAttr>(other).getValue(), axis.getValue())
+                 << "', which overlap; a part of an axis splits one dimension";
     }
   }
   return success();
@@ -162,9 +172,11 @@ static LogicalResult verifyPadded(ParamOp param, ArrayRef<int64_t> padded) {
               llvm::all_of(llvm::zip_equal(padded, type.getShape()),
                            [](auto sizes) { return std::get<0>(sizes) >= std::get<1>(sizes); });
   if (!fits)
-    return param.emitOpError() << "has 'padded' [" << padded << "], expected sizes of at least those of " << type
+    return param.emitOpError() << "has 'padded' [" << padded
+                               << "], expected sizes of at least those of " << type
                                << " and one that is more";
-  if (std::optional<int64_t> elements = nn::countElements(padded); !elements || !nn::countBytes(type.clone({*elements})))
+  if (std::optional<int64_t> elements = nn::countElements(padded);
+      !elements || !nn::countBytes(type.clone({*elements})))
     return param.emitOpError() << "padded to [" << padded << "] " << nn::tooLargeMessage;
   return success();
 }
@@ -259,8 +271,8 @@ static LogicalResult verifyCopy(StorageOp storage, ArrayRef<int64_t> members) {
                                  << " or the same of a narrower float type";
   for (StringRef state : storage.getStates().getAsValueRange<StringAttr>())
     if (state == StorageOp::copy)
-      return storage.emitOpError() << "has a state called '" << state
-                                   << "' beside its copy; rename the state";
+      return storage.emitOpError()
+             << "has a state called '" << state << "' beside its copy; rename the state";
   return success();
 }
 
@@ -289,15 +301,16 @@ LogicalResult StorageOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << shard.getElementType();
     ParamOp first = lookup(cast<MemberAttr>(getMembers()[0]));
     if (param.getComputeAxes() != first.getComputeAxes())
-      return emitOpError() << "has members '" << first.getSymName() << "' and '" << param.getSymName()
-                           << "', which are split over different axes in compute; give them different storages";
+      return emitOpError()
+             << "has members '" << first.getSymName() << "' and '" << param.getSymName()
+             << "', which are split over different axes in compute; give them different storages";
     for (StringAttr axis : param.getComputeAxes())
       if (llvm::is_contained(axes, axis))
         return emitOpError() << "is over axis " << axis << ", over which its member '"
                              << param.getSymName() << "' is split in compute";
     if (member.getOffset() < 0 || member.getOffset() > nn::kMostTensorBytes)
-      return emitOpError() << "has member '" << param.getSymName() << "' at "
-                           << member.getOffset() << ", expected 0 to 2^48";
+      return emitOpError() << "has member '" << param.getSymName() << "' at " << member.getOffset()
+                           << ", expected 0 to 2^48";
   }
   if (getKind() == StorageKind::dimension) {
     if (getMembers().size() != 1)

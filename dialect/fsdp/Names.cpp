@@ -57,9 +57,9 @@ std::string mlir::fsdp::faultOfGivenName(StringRef name) {
 
 /// True where a training log writes a number of its own under `name`.
 static bool isLogKey(StringRef name) {
-  static constexpr StringRef keys[] = {"step",    "loss",       "grad_norm", "lr", "tokens_per_s",
-                                       "step_ms", "peak_bytes", "workspace", "library_bytes",
-                                       "run",     "restart"};
+  static constexpr StringRef keys[] = {"step",          "loss",    "grad_norm",  "lr",
+                                       "tokens_per_s",  "step_ms", "peak_bytes", "workspace",
+                                       "library_bytes", "run",     "restart"};
   return llvm::is_contained(keys, name) || name.starts_with("val_");
 }
 
@@ -94,7 +94,7 @@ LogicalResult mlir::fsdp::verifyNames(Operation *op) {
 LogicalResult mlir::fsdp::verifyNamesInside(Operation *container) {
   WalkResult result = container->walk([&](Operation *op) {
     return isa_and_nonnull<FSDPDialect>(op->getDialect()) ? WalkResult(verifyNames(op))
-                                              : WalkResult::advance();
+                                                          : WalkResult::advance();
   });
   return failure(result.wasInterrupted());
 }

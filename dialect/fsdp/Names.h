@@ -12,8 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// What is wrong with a name of a model, "" for one that can be printed: "'a\0Ab' cannot be printed,
-/// expected ...".
+/// What is wrong with a name of a model, "" for one that can be printed: "'a\0Ab' cannot be
+/// printed, expected ...".
 std::string faultOfName(llvm::StringRef name);
 
 /// The same for a name that a model gives, which has a limit.

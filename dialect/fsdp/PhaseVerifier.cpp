@@ -75,13 +75,12 @@ LogicalResult mlir::fsdp::verifyPhase(ModuleOp module, Phase phase) {
       SmallVector<Phase> allowed = allowedPhases(op);
       op->emitOpError() << "belongs to the "
                         << llvm::join(llvm::map_range(allowed, stringifyPhase), " or ")
-                        << " phase, but the module is in the " << stringifyPhase(phase)
-                        << " phase";
+                        << " phase, but the module is in the " << stringifyPhase(phase) << " phase";
       return WalkResult::interrupt();
     }
     // Ops that have no phase compute; in the scheduled phase they stand in launches.
-    bool computes = !isa<BufferOp, SubviewOp, LaunchOp>(op) &&
-                    isa_and_nonnull<SegmentOp>(op->getParentOp());
+    bool computes =
+        !isa<BufferOp, SubviewOp, LaunchOp>(op) && isa_and_nonnull<SegmentOp>(op->getParentOp());
     if (phase == Phase::scheduled && computes) {
       op->emitOpError() << "is computed outside of a launch in the scheduled phase";
       return WalkResult::interrupt();

@@ -146,7 +146,8 @@ bool PlacementAttr::admitsCompute(ArrayRef<int64_t> shape, int64_t dim, ArrayRef
   return admitsParts(*this, shape[dim], dim, mesh.getSize(axes), mesh);
 }
 
-bool mlir::fsdp::admitsParts(PlacementAttr placement, int64_t size, int64_t dim, int64_t parts, MeshAttr mesh) {
+bool mlir::fsdp::admitsParts(PlacementAttr placement, int64_t size, int64_t dim, int64_t parts,
+                             MeshAttr mesh) {
   return placement.getKind() != StorageKind::dimension || placement.getDim() != dim || parts == 1 ||
          size % (parts * mesh.getSize(placement.getAxes())) == 0;
 }
@@ -253,8 +254,8 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError
       return emitError() << "gather, reduce and accumulate types must be float types: got " << type
                          << ", expected f32, f64, bf16 or f16";
   if ((reshard == Reshard::axes) == reshardAxes.empty())
-    return emitError() << "reshard = " << stringifyReshard(reshard) << " has "
-                       << reshardAxes.size() << " axes, expected "
+    return emitError() << "reshard = " << stringifyReshard(reshard) << " has " << reshardAxes.size()
+                       << " axes, expected "
                        << (reshardAxes.empty() ? "at least one; say never for none"
                                                : "none; say reshard = axes [...]");
   if (reshard == Reshard::axes) {

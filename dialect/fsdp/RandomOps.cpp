@@ -32,9 +32,10 @@ LogicalResult DropoutOp::verify() {
   int64_t microbatches = static_cast<int64_t>(getMicrobatches().value_or(1));
   if (getMicrobatches().has_value() != getAlong().has_value() ||
       (getMicrobatches() && (!getPartOf() || microbatches < 1 || *getAlong() >= rank)))
-    return emitOpError() << "has 'microbatches', 'along' and 'part_of' that do not fit, expected all "
-                            "of them: at least 1, along a dimension below "
-                         << rank;
+    return emitOpError()
+           << "has 'microbatches', 'along' and 'part_of' that do not fit, expected all "
+              "of them: at least 1, along a dimension below "
+           << rank;
   if (!getPartOf())
     return success();
   if (getPartOf()->size() != rank || getOver()->size() != rank)

@@ -94,8 +94,10 @@ LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     hasParts = true;
     for (StringRef other : seen)
       if (other != axis.getValue() && overlap(other, axis))
-        return emitError() << "'" << std::min(other, axis.getValue()) << "' and '" << std::max(other, axis.getValue())
-                           << "' in a sharding overlap; a part of an axis splits at most one dimension";
+        return emitError()
+               << "'" << std::min(other, axis.getValue()) << "' and '"
+               << std::max(other, axis.getValue())
+               << "' in a sharding overlap; a part of an axis splits at most one dimension";
     return success();
   };
   for (ArrayAttr axes : dimAxes)

@@ -23,7 +23,8 @@ static StepStateBytes getNotes(Operation *op) {
   auto update = dyn_cast<OptimizerStepOp>(op);
   if (!update)
     return {begin, static_cast<int64_t>(limits::kStepBufferBytes)};
-  return isDeferred(update) ? StepStateBytes{begin + size, begin + 2 * size} : StepStateBytes{begin, begin + size};
+  return isDeferred(update) ? StepStateBytes{begin + size, begin + 2 * size}
+                            : StepStateBytes{begin, begin + size};
 }
 
 StepStateAccess mlir::fsdp::getStepStateAccess(ArrayRef<Operation *> ops) {

@@ -1,9 +1,10 @@
 //===- StepStateAccess.h - what ops touch of the step state -----*- C++ -*-===//
 //
-// The buffer of the step state holds the state itself, which launches read and the end of a step writes, and behind
-// it what updates note when they are skipped (runtime/program/StepState.h). Updates of the step's own and deferred
-// ones have an entry each, since they run on streams of their own: no update waits for the note of another stream,
-// and those of one stream are in order anyway. The checker sees each part.
+// The buffer of the step state holds the state itself, which launches read and the end of a step
+// writes, and behind it what updates note when they are skipped (runtime/program/StepState.h).
+// Updates of the step's own and deferred ones have an entry each, since they run on streams of
+// their own: no update waits for the note of another stream, and those of one stream are in order
+// anyway. The checker sees each part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +19,16 @@ namespace mlir::fsdp {
 struct StepStateBytes {
   int64_t begin, end;
 
-  bool operator==(const StepStateBytes &other) const { return begin == other.begin && end == other.end; }
-  bool overlaps(const StepStateBytes &other) const { return begin < other.end && other.begin < end; }
+  bool operator==(const StepStateBytes &other) const {
+    return begin == other.begin && end == other.end;
+  }
+  bool overlaps(const StepStateBytes &other) const {
+    return begin < other.end && other.begin < end;
+  }
 };
 
-/// The parts of the step state's buffer that ops read and write, each once. What is written in place is read too.
+/// The parts of the step state's buffer that ops read and write, each once. What is written in
+/// place is read too.
 struct StepStateAccess {
   SmallVector<StepStateBytes, 2> reads, writes;
 

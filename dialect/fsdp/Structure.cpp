@@ -139,10 +139,11 @@ LogicalResult mlir::fsdp::detail::verifyStructure(Operation *op, NamedAttribute 
     return op->emitOpError() << "has '" << attribute.getName().getValue() << "' "
                              << attribute.getValue() << ", expected "
                              << (isStructure ? "a '#fsdp.structure'" : "the name of a storage");
-  bool computes = !isa<LaunchOp, BufferOp, SubviewOp, YieldOp, CheckpointOp>(op) && !op->hasTrait<OpTrait::ConstantLike>();
+  bool computes = !isa<LaunchOp, BufferOp, SubviewOp, YieldOp, CheckpointOp>(op) &&
+                  !op->hasTrait<OpTrait::ConstantLike>();
   Operation *container = op->getParentOp();
-  bool stands =
-      isa_and_nonnull<SegmentOp>(container) || (isStructure && isa_and_nonnull<StepOp, CheckpointOp>(container));
+  bool stands = isa_and_nonnull<SegmentOp>(container) ||
+                (isStructure && isa_and_nonnull<StepOp, CheckpointOp>(container));
   if (!computes || !stands)
     return op->emitOpError() << "has '" << attribute.getName().getValue()
                              << "', expected it only on computations in a "

@@ -18,11 +18,12 @@ LogicalResult BufferOp::verify() {
            << "' is directly in a program; mark it persistent or move it into a segment";
   bool holdsWhole = getWhat() == gathered || getWhat() == gradient;
   if (getStorage() && getPersistent() == holdsWhole)
-    return emitOpError() << "'" << getName() << "' holds \"" << getWhat().value_or("")
-                         << (getPersistent()
-                                 ? "\", expected \"parameter\", a state or \"accumulator\" as it is persistent"
-                                 : "\", expected \"gathered\" or \"gradient\" as it is "
-                                   "not persistent");
+    return emitOpError()
+           << "'" << getName() << "' holds \"" << getWhat().value_or("")
+           << (getPersistent()
+                   ? "\", expected \"parameter\", a state or \"accumulator\" as it is persistent"
+                   : "\", expected \"gathered\" or \"gradient\" as it is "
+                     "not persistent");
   return success();
 }
 

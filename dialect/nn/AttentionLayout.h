@@ -14,9 +14,7 @@ namespace mlir::nn {
 struct AttentionStrides {
   int64_t batch = 0, head = 0, position = 0;
 
-  int64_t row(int64_t b, int64_t h, int64_t t) const {
-    return b * batch + h * head + t * position;
-  }
+  int64_t row(int64_t b, int64_t h, int64_t t) const { return b * batch + h * head + t * position; }
 };
 
 /// Sizes of a verified attention, and where the rows of its operands begin in row-major tensors.
@@ -34,8 +32,8 @@ struct AttentionLayout {
   AttentionLayout(StringRef order, TypeRange inputs);
 };
 
-/// True for the letters b, h and t in any order, with or without n, and d after them; a space between
-/// each two.
+/// True for the letters b, h and t in any order, with or without n, and d after them; a space
+/// between each two.
 bool isAttentionOrder(StringRef order);
 
 /// The dimension that `letter` stands for in `order`, or -1.

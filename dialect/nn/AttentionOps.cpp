@@ -47,8 +47,7 @@ static LogicalResult verifyInputs(Operation *op, StringRef order, TypeRange inpu
   if (parts >= 0)
     if (auto type = cast<RankedTensorType>(inputs[0]); type.getDimSize(parts) != 3)
       return op->emitOpError("the input has type ")
-             << type << ", expected size 3 in dimension " << parts
-             << ": queries, keys and values";
+             << type << ", expected size 3 in dimension " << parts << ": queries, keys and values";
   return success();
 }
 
@@ -87,8 +86,8 @@ static LogicalResult verifyAttention(Operation *op, StringRef order, TypeRange i
   int64_t least = causal ? std::max<int64_t>(sizes.queries, 1) : 1;
   if (sizes.keys < least)
     return op->emitOpError("has ")
-           << sizes.keys << " keys for " << sizes.queries << " queries, expected at least "
-           << least << " so that every query sees one";
+           << sizes.keys << " keys for " << sizes.queries << " queries, expected at least " << least
+           << " so that every query sees one";
   // (C7)
   for (Type type : llvm::concat<const Type>(SmallVector<Type>(inputs), ArrayRef<Type>(outType)))
     if (getElementTypeOrSelf(type) != q.getElementType())
@@ -97,8 +96,8 @@ static LogicalResult verifyAttention(Operation *op, StringRef order, TypeRange i
              << " as the first operand has";
   if (Type sum = getSumType(q.getElementType()); logSumExp.getElementType() != sum)
     return op->emitOpError("'log_sum_exp' has type ")
-           << logSumExp << ", expected element type " << sum << " as sums of "
-           << q.getElementType() << " have";
+           << logSumExp << ", expected element type " << sum << " as sums of " << q.getElementType()
+           << " have";
   return success();
 }
 
@@ -117,9 +116,8 @@ LogicalResult AttentionGradOp::verify() {
                                << getInputs().size() << ": one for each input";
   for (auto [index, gradient, input] : llvm::enumerate(getGradients(), getInputs()))
     if (gradient.getType() != input.getType())
-      return emitOpError("has a gradient #")
-             << index << " of type " << gradient.getType() << ", expected that of the input, "
-             << input.getType();
+      return emitOpError("has a gradient #") << index << " of type " << gradient.getType()
+                                             << ", expected that of the input, " << input.getType();
   return success();
 }
 
@@ -148,8 +146,9 @@ LogicalResult RopeOp::verify() {
 // Sharding rules
 //===----------------------------------------------------------------------===//
 
-/// Batch, groups and the heads of a group may be split, these where each rank has (heads of) one group; positions, width and
-/// parts stay whole. `heads`: keys and values, which all heads of a group read, have no such factor.
+/// Batch, groups and the heads of a group may be split, these where each rank has (heads of) one
+/// group; positions, width and parts stay whole. `heads`: keys and values, which all heads of a
+/// group read, have no such factor.
 static ShardingRule attentionRule(StringRef order, TypeRange inputs, FactorKind heads) {
   const AttentionLayout sizes(order, inputs);
   ShardingRule rule;
@@ -277,7 +276,8 @@ static int64_t countPairs(const AttentionLayout &sizes, bool causal) {
   return sizes.batch * sizes.heads * (sizes.queries * sizes.keys - hidden);
 }
 
-// Two products over the width, as runtime/device/Work.h counts them for traces: the softmax is not counted.
+// Two products over the width, as runtime/device/Work.h counts them for traces: the softmax is not
+// counted.
 Cost AttentionOp::getCost() {
   AttentionLayout sizes = getLayout();
   return costOf(*this, countPairs(sizes, getCausal()) * 4 * sizes.width);

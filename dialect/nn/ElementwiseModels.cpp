@@ -236,8 +236,8 @@ static void differentiate(math::PowFOp op, const Backward &b) {
 
 namespace {
 
-/// What an elementwise op says of itself: `flops` operations per element of the result; whether they are
-/// cheap; what it does with sums; which float types it takes.
+/// What an elementwise op says of itself: `flops` operations per element of the result; whether
+/// they are cheap; what it does with sums; which float types it takes.
 template <int64_t flops, bool cheap, Linearity linearity = Linearity::none,
           PrecisionClass precision = PrecisionClass::elementwise>
 struct Elementwise {
@@ -252,7 +252,8 @@ struct Elementwise {
       return costOf(op, flops * (type && type.hasStaticShape() ? type.getNumElements() : 1));
     }
   };
-  template <typename Op> struct KernelModel : KernelOpInterface::ExternalModel<KernelModel<Op>, Op> {
+  template <typename Op>
+  struct KernelModel : KernelOpInterface::ExternalModel<KernelModel<Op>, Op> {
     PrecisionClass getPrecisionClass(Operation *op) const { return precision; }
     bool isElementwise(Operation *op) const { return true; }
     bool isCheap(Operation *op) const { return cheap; }
@@ -318,7 +319,7 @@ void mlir::nn::registerElementwiseModels(DialectRegistry &registry) {
     // Those that only select or convert count no operations.
     Elementwise<0, true, L::choice>::attach<arith::SelectOp>(context);
     Elementwise<0, true, L::linearMap>::attach<arith::SIToFPOp, arith::UIToFPOp, arith::ExtSIOp,
-                                                 arith::TruncIOp>(context);
+                                               arith::TruncIOp>(context);
     // A cast of the model's is to the type that it asks for; it may start from a narrower one.
     Elementwise<0, true, L::rounding, P::any>::attach<arith::ExtFOp>(context);
     Elementwise<0, true, L::rounding, P::fixed>::attach<arith::TruncFOp>(context);

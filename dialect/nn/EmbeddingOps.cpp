@@ -60,13 +60,15 @@ struct LookupFactors {
   ShardingRule rule;
   TensorFactors ids, table, rows;
 
-  LookupFactors(RankedTensorType table, RankedTensorType ids, FactorKind idKind, FactorKind rowKind) {
+  LookupFactors(RankedTensorType table, RankedTensorType ids, FactorKind idKind,
+                FactorKind rowKind) {
     int64_t rank = ids.getRank();
     for (int64_t dim = 0; dim < rank; ++dim) {
       rule.factors.push_back({"d" + std::to_string(dim), ids.getDimSize(dim), idKind});
       this->ids.push_back({dim});
     }
-    rule.factors.push_back({"row", table.getDimSize(0), rowKind, /*indexed=*/rowKind != FactorKind::whole});
+    rule.factors.push_back(
+        {"row", table.getDimSize(0), rowKind, /*indexed=*/rowKind != FactorKind::whole});
     rule.factors.push_back({"width", table.getDimSize(1), FactorKind::parallel});
     this->table = {{rank}, {rank + 1}};
     rows = this->ids;
@@ -108,7 +110,8 @@ Cost EmbeddingGradOp::getCost() { return costOf(*this, getDOut().getType().getNu
 
 PrecisionClass EmbeddingOp::getPrecisionClass() { return PrecisionClass::first; }
 
-static KernelCall lookupCall(Operation *op, RankedTensorType table, RankedTensorType ids, bool partial) {
+static KernelCall lookupCall(Operation *op, RankedTensorType table, RankedTensorType ids,
+                             bool partial) {
   ShapeArgument shape("EmbeddingShape");
   shape.field("ids", ids.getNumElements())
       .field("vocabulary", table.getDimSize(0))

@@ -187,10 +187,11 @@ LogicalResult CrossEntropyOp::buildCotangents(OpBuilder &builder, ArrayRef<Value
     if (wide != type)
       x = arith::ExtFOp::create(builder, loc, wide, x);
     Value shift = RepeatOp::create(builder, loc, wide, back, getLogSumExp());
-    Value softmax = math::ExpOp::create(builder, loc, arith::SubFOp::create(builder, loc, x, shift));
+    Value softmax =
+        math::ExpOp::create(builder, loc, arith::SubFOp::create(builder, loc, x, shift));
     Value d = RepeatOp::create(builder, loc, wide, back, resultCotangents[1]);
-    Value product = narrowTo(builder, arith::MulFOp::create(builder, loc, softmax, d),
-                             type.getElementType());
+    Value product =
+        narrowTo(builder, arith::MulFOp::create(builder, loc, softmax, d), type.getElementType());
     logits = logits ? arith::AddFOp::create(builder, loc, logits, product).getResult() : product;
   }
   operandCotangents.append({logits, Value()});

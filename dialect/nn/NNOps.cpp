@@ -94,7 +94,8 @@ static LogicalResult verifyUngrouped(Operation *op, const Notation &pattern) {
 }
 
 static bool contains(const NotationTensor &tensor, StringRef name) {
-  return llvm::any_of(tensor, [&](const NotationDim &dim) { return llvm::is_contained(dim, name); });
+  return llvm::any_of(tensor,
+                      [&](const NotationDim &dim) { return llvm::is_contained(dim, name); });
 }
 
 /// Every name of `inner` stands in `outer`, or in `other` where that is given.
@@ -270,9 +271,10 @@ static LogicalResult verifyHasRows(Operation *op, RankedTensorType whole, String
   return op->emitOpError() << what << " has rank 0, expected a last dimension to work along";
 }
 
-/// What the ops on rows of logits have in common: labels and `numbers`, each with its name, one for each row; numbers
-/// of the type of sums.
-static LogicalResult verifyRowsOfLogits(Operation *op, RankedTensorType logits, RankedTensorType labels,
+/// What the ops on rows of logits have in common: labels and `numbers`, each with its name, one for
+/// each row; numbers of the type of sums.
+static LogicalResult verifyRowsOfLogits(Operation *op, RankedTensorType logits,
+                                        RankedTensorType labels,
                                         ArrayRef<std::pair<StringRef, RankedTensorType>> numbers) {
   // (C3)
   if (failed(verifyHasRows(op, logits, "'logits'")))
@@ -291,19 +293,22 @@ static LogicalResult verifyRowsOfLogits(Operation *op, RankedTensorType logits, 
 }
 
 LogicalResult CrossEntropyOp::verify() {
-  return verifyRowsOfLogits(*this, getLogits().getType(), getLabels().getType(),
-                            {{"'loss'", getLoss().getType()}, {"'log_sum_exp'", getLogSumExp().getType()}});
+  return verifyRowsOfLogits(
+      *this, getLogits().getType(), getLabels().getType(),
+      {{"'loss'", getLoss().getType()}, {"'log_sum_exp'", getLogSumExp().getType()}});
 }
 
 LogicalResult PartialCrossEntropyOp::verify() {
-  return verifyRowsOfLogits(
-      *this, getLogits().getType(), getLabels().getType(),
-      {{"'max'", getMax().getType()}, {"'sum'", getSum().getType()}, {"'picked'", getPicked().getType()}});
+  return verifyRowsOfLogits(*this, getLogits().getType(), getLabels().getType(),
+                            {{"'max'", getMax().getType()},
+                             {"'sum'", getSum().getType()},
+                             {"'picked'", getPicked().getType()}});
 }
 
 LogicalResult CrossEntropyGradOp::verify() {
-  return verifyRowsOfLogits(*this, getLogits().getType(), getLabels().getType(),
-                            {{"'log_sum_exp'", getLogSumExp().getType()}, {"'d_loss'", getDLoss().getType()}});
+  return verifyRowsOfLogits(
+      *this, getLogits().getType(), getLabels().getType(),
+      {{"'log_sum_exp'", getLogSumExp().getType()}, {"'d_loss'", getDLoss().getType()}});
 }
 
 LogicalResult ArgmaxOp::verify() {

@@ -119,9 +119,8 @@ void RearrangeOp::setLocalSizes(const ShardingRule &rule, ArrayRef<int64_t> part
 PrecisionClass EinsumOp::getPrecisionClass() { return PrecisionClass::narrow; }
 /// A product of elements alone is cheap.
 bool EinsumOp::isContraction() {
-  return llvm::any_of(getShardingRule().factors, [](const Factor &factor) {
-    return factor.kind == FactorKind::sumReduction;
-  });
+  return llvm::any_of(getShardingRule().factors,
+                      [](const Factor &factor) { return factor.kind == FactorKind::sumReduction; });
 }
 PrecisionClass RearrangeOp::getPrecisionClass() { return PrecisionClass::first; }
 PrecisionClass RepeatOp::getPrecisionClass() { return PrecisionClass::first; }

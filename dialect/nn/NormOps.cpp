@@ -77,7 +77,8 @@ LogicalResult RmsNormGradOp::verify() {
 
 namespace {
 
-/// The factors of tensors with rows: one per dimension of the rows, and the row, which is combined where it is split.
+/// The factors of tensors with rows: one per dimension of the rows, and the row, which is combined
+/// where it is split.
 struct RowFactors {
   ShardingRule rule;
   /// Of `x` and what has its shape, of a statistic of each row, of a vector as long as a row.
@@ -256,9 +257,9 @@ LogicalResult RmsNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> res
     operandCotangents.append(2, Value());
     return success();
   }
-  auto grad =
-      RmsNormGradOp::create(builder, getLoc(), TypeRange{getX().getType(), getSumType(getScale().getType())},
-                            getX(), getScale(), getRstd(), resultCotangents[0]);
+  auto grad = RmsNormGradOp::create(builder, getLoc(),
+                                    TypeRange{getX().getType(), getSumType(getScale().getType())},
+                                    getX(), getScale(), getRstd(), resultCotangents[0]);
   appendNeeded(builder, {grad.getDX(), grad.getDScale()}, getX().getType().getElementType(), needed,
                operandCotangents);
   return success();

@@ -15,7 +15,8 @@ static SmallVector<StringRef> namesOf(const NotationTensor &tensor) {
 /// True where `side` is `kept` and then `summed`, or the other way round.
 static bool isMatrix(ArrayRef<StringRef> side, ArrayRef<StringRef> kept,
                      ArrayRef<StringRef> summed) {
-  return side == ArrayRef<StringRef>(llvm::to_vector(llvm::concat<const StringRef>(kept, summed))) ||
+  return side ==
+             ArrayRef<StringRef>(llvm::to_vector(llvm::concat<const StringRef>(kept, summed))) ||
          side == ArrayRef<StringRef>(llvm::to_vector(llvm::concat<const StringRef>(summed, kept)));
 }
 
@@ -24,8 +25,8 @@ static bool hasTypesOfProduct(EinsumOp op) {
   Type lhs = getElementTypeOrSelf(op.getLhs().getType());
   Type rhs = getElementTypeOrSelf(op.getRhs().getType());
   Type result = getElementTypeOrSelf(op.getType());
-  return lhs == rhs && ((lhs.isF32() && result.isF32()) ||
-                        (lhs.isBF16() && (result.isBF16() || result.isF32())));
+  return lhs == rhs &&
+         ((lhs.isF32() && result.isF32()) || (lhs.isBF16() && (result.isBF16() || result.isF32())));
 }
 
 std::optional<unsigned> mlir::nn::getRowDims(EinsumOp op) {

@@ -15,16 +15,17 @@ enum class FactorKind {
   parallel,     ///< independent; appears in every result
   sumReduction, ///< summed away for the results that lack it: a split leaves partial sums there
   maxReduction, ///< maximized away likewise: a split leaves partial maxima
-  combined,     ///< read as a whole, but an op that is split combines the parts over ranks by itself (SplitOpInterface):
-                ///< the results that lack it are complete
-  whole,        ///< the op needs all of it in one place
+  combined, ///< read as a whole, but an op that is split combines the parts over ranks by itself
+            ///< (SplitOpInterface): the results that lack it are complete
+  whole, ///< the op needs all of it in one place
 };
 
 /// What an op does with operands that are scaled or are sums. With `a`, `b` of the types of the
 /// operands and a number c:
 enum class Linearity {
   none,        ///< nothing is known
-  additive,    ///< f(a + b) = f(a) + f(b), and no element of a is repeated: sums may be completed behind it
+  additive,    ///< f(a + b) = f(a) + f(b), and no element of a is repeated: sums may be completed
+               ///< behind it
   rounding,    ///< the same but for rounding: casts between floats
   linearMap,   ///< f(a + b) = f(a) + f(b), elements of a may be repeated
   homogeneous, ///< f(c a) = c f(a)
@@ -39,8 +40,8 @@ struct Factor {
   std::string name;
   int64_t size = 1;
   FactorKind kind = FactorKind::parallel;
-  /// Integers in an operand number its instances (rows of a table, classes), and the op has SplitOpInterface: on a part
-  /// of them it is another op.
+  /// Integers in an operand number its instances (rows of a table, classes), and the op has
+  /// SplitOpInterface: on a part of them it is another op.
   bool indexed = false;
 };
 

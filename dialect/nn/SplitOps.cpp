@@ -7,23 +7,25 @@ using namespace mlir::nn;
 
 SmallVector<Value> EmbeddingOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
                                            FactorShards &shards) {
-  return {EmbeddingOp::create(builder, getLoc(), types[0], operands[0], shards.renumber(operands[1]),
+  return {EmbeddingOp::create(builder, getLoc(), types[0], operands[0],
+                              shards.renumber(operands[1]),
                               /*partial=*/true)};
 }
 
-SmallVector<Value> EmbeddingGradOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
-                                               FactorShards &shards) {
-  return {EmbeddingGradOp::create(builder, getLoc(), types[0], shards.renumber(operands[0]), operands[1],
+SmallVector<Value> EmbeddingGradOp::buildSplit(OpBuilder &builder, ValueRange operands,
+                                               TypeRange types, FactorShards &shards) {
+  return {EmbeddingGradOp::create(builder, getLoc(), types[0], shards.renumber(operands[0]),
+                                  operands[1],
                                   /*partial=*/true)};
 }
 
 // The formulas stand in the description of nn.partial_cross_entropy.
-SmallVector<Value> CrossEntropyOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
-                                              FactorShards &shards) {
+SmallVector<Value> CrossEntropyOp::buildSplit(OpBuilder &builder, ValueRange operands,
+                                              TypeRange types, FactorShards &shards) {
   Location loc = getLoc();
   Value labels = shards.renumber(operands[1]), count = shards.count();
-  auto part = PartialCrossEntropyOp::create(builder, loc, TypeRange{types[0], types[0], types[0]}, operands[0],
-                                            labels, count);
+  auto part = PartialCrossEntropyOp::create(builder, loc, TypeRange{types[0], types[0], types[0]},
+                                            operands[0], labels, count);
   Value top = shards.allReduce(part.getMax(), Reduction::max);
   Value shift = arith::SubFOp::create(builder, loc, part.getMax(), top);
   Value scale = math::ExpOp::create(builder, loc, shift);
@@ -35,9 +37,9 @@ SmallVector<Value> CrossEntropyOp::buildSplit(OpBuilder &builder, ValueRange ope
   return {arith::SubFOp::create(builder, loc, logSumExp, picked), logSumExp};
 }
 
-SmallVector<Value> CrossEntropyGradOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
-                                                  FactorShards &shards) {
+SmallVector<Value> CrossEntropyGradOp::buildSplit(OpBuilder &builder, ValueRange operands,
+                                                  TypeRange types, FactorShards &shards) {
   Value labels = shards.renumber(operands[1]), count = shards.count();
-  return {CrossEntropyGradOp::create(builder, getLoc(), types[0], operands[0], labels, operands[2], operands[3],
-                                     count)};
+  return {CrossEntropyGradOp::create(builder, getLoc(), types[0], operands[0], labels, operands[2],
+                                     operands[3], count)};
 }

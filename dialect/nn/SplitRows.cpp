@@ -1,8 +1,9 @@
 //===- SplitRows.cpp - ops that work along a dimension, on a part of it ----===//
 //
-// What ranks with parts of a row do: each computes a maximum or a sum of its part, these are combined over ranks, and
-// the rest is elementwise. Numbers of a row are in the type of sums. Of values that are not 0 in the padding the padding is
-// masked before they are reduced, and in results.
+// What ranks with parts of a row do: each computes a maximum or a sum of its part, these are
+// combined over ranks, and the rest is elementwise. Numbers of a row are in the type of sums. Of
+// values that are not 0 in the padding the padding is masked before they are reduced, and in
+// results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,11 +16,13 @@ using namespace mlir::nn;
 
 namespace {
 
-/// Arithmetic on tensors with the names d0, d1, ... of which `along` is the dimension that ranks share.
+/// Arithmetic on tensors with the names d0, d1, ... of which `along` is the dimension that ranks
+/// share.
 struct RowMath {
   OpBuilder &builder;
   Location loc;
-  /// Of a whole tensor on this rank, of one number per row, and of one row: all in the type of sums.
+  /// Of a whole tensor on this rank, of one number per row, and of one row: all in the type of
+  /// sums.
   RankedTensorType wide, rowsType, rowType;
   NotationTensor whole, rows, row;
 
@@ -55,7 +58,9 @@ struct RowMath {
   }
   Value integer(RankedTensorType type, int64_t value) const {
     return arith::ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(type, builder.getIntegerAttr(type.getElementType(), value).getValue()));
+        builder, loc,
+        DenseElementsAttr::get(type,
+                               builder.getIntegerAttr(type.getElementType(), value).getValue()));
   }
   Value widened(Value value) const {
     auto type = cast<RankedTensorType>(value.getType());
@@ -63,18 +68,24 @@ struct RowMath {
       return value;
     return arith::ExtFOp::create(builder, loc, type.clone(wide.getElementType()), value);
   }
-  Value narrowed(Value value, Type like) const { return narrowTo(builder, value, getElementTypeOrSelf(like)); }
+  Value narrowed(Value value, Type like) const {
+    return narrowTo(builder, value, getElementTypeOrSelf(like));
+  }
   /// A number of each row, or one row, at all elements.
-  Value ofRows(Value value) const { return RepeatOp::create(builder, loc, wide, einops(rows, whole), value); }
+  Value ofRows(Value value) const {
+    return RepeatOp::create(builder, loc, wide, einops(rows, whole), value);
+  }
   Value ofRow(Value value) const {
-    return row == whole ? value : Value(RepeatOp::create(builder, loc, wide, einops(row, whole), value));
+    return row == whole ? value
+                        : Value(RepeatOp::create(builder, loc, wide, einops(row, whole), value));
   }
   Value overRow(Reduction kind, Value value) const {
     return ReduceOp::create(builder, loc, rowsType, kind, einops(whole, rows), value);
   }
   Value overRows(Value value) const {
     return row == whole ? value
-                        : Value(ReduceOp::create(builder, loc, rowType, Reduction::sum, einops(whole, row), value));
+                        : Value(ReduceOp::create(builder, loc, rowType, Reduction::sum,
+                                                 einops(whole, row), value));
   }
   /// The sum of each row over all ranks; divided by its length.
   Value sum(Value value, FactorShards &shards) const {
@@ -90,7 +101,8 @@ struct RowMath {
   Value div(Value a, Value b) const { return arith::DivFOp::create(builder, loc, a, b); }
   /// 1 / sqrt(square + eps)
   Value rstd(Value square, const APFloat &eps) const {
-    return math::RsqrtOp::create(builder, loc, add(square, constant(rowsType, eps.convertToDouble())));
+    return math::RsqrtOp::create(builder, loc,
+                                 add(square, constant(rowsType, eps.convertToDouble())));
   }
 };
 
@@ -114,7 +126,8 @@ SmallVector<Value> SoftmaxOp::buildSplit(OpBuilder &builder, ValueRange operands
   return {m.narrowed(m.div(power, m.ofRows(m.sum(power, shards))), types[0])};
 }
 
-// Of the ranks with the largest maximum the one with the smallest index counts: indices are maximized with their sign turned.
+// Of the ranks with the largest maximum the one with the smallest index counts: indices are
+// maximized with their sign turned.
 SmallVector<Value> ArgmaxOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
                                         FactorShards &shards) {
   Location loc = getLoc();
@@ -127,7 +140,8 @@ SmallVector<Value> ArgmaxOp::buildSplit(OpBuilder &builder, ValueRange operands,
   auto type = cast<RankedTensorType>(types[0]);
   Value first = shards.offset();
   if (!type.getElementType().isInteger(64))
-    first = arith::TruncIOp::create(builder, loc, RankedTensorType::get({}, type.getElementType()), first);
+    first = arith::TruncIOp::create(builder, loc, RankedTensorType::get({}, type.getElementType()),
+                                    first);
   if (type.getRank() != 0)
     first = RepeatOp::create(builder, loc, type, RowMath::einops({}, m.rows), first);
   Value index = arith::AddIOp::create(builder, loc, ArgmaxOp::create(builder, loc, type, x), first);
@@ -143,12 +157,14 @@ SmallVector<Value> ArgmaxOp::buildSplit(OpBuilder &builder, ValueRange operands,
 // Norms
 //===----------------------------------------------------------------------===//
 
-// The variance is that of the deviations from the mean, as of a whole row: sums of squares would cancel.
+// The variance is that of the deviations from the mean, as of a whole row: sums of squares would
+// cancel.
 SmallVector<Value> LayerNormOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
                                            FactorShards &shards) {
   RowMath m = RowMath::alongLast(builder, getLoc(), operands[0]);
   Value x = m.widened(shards.masked(operands[0], m.last(), 0));
-  Value scale = m.widened(shards.masked(operands[1], 0, 0)), bias = m.widened(shards.masked(operands[2], 0, 0));
+  Value scale = m.widened(shards.masked(operands[1], 0, 0)),
+        bias = m.widened(shards.masked(operands[2], 0, 0));
   Value mean = m.mean(x, shards);
   Value deviation = shards.masked(m.sub(x, m.ofRows(mean)), m.last(), 0);
   Value rstd = m.rstd(m.mean(m.mul(deviation, deviation), shards), getEps());
@@ -157,8 +173,8 @@ SmallVector<Value> LayerNormOp::buildSplit(OpBuilder &builder, ValueRange operan
   return {m.narrowed(y, types[0]), mean, rstd};
 }
 
-SmallVector<Value> LayerNormGradOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
-                                               FactorShards &shards) {
+SmallVector<Value> LayerNormGradOp::buildSplit(OpBuilder &builder, ValueRange operands,
+                                               TypeRange types, FactorShards &shards) {
   RowMath m = RowMath::alongLast(builder, getLoc(), operands[0]);
   Value x = m.widened(shards.masked(operands[0], m.last(), 0));
   Value scale = m.widened(shards.masked(operands[1], 0, 0));
@@ -166,7 +182,8 @@ SmallVector<Value> LayerNormGradOp::buildSplit(OpBuilder &builder, ValueRange op
   Value d = m.widened(shards.masked(operands[4], m.last(), 0));
   Value normal = m.mul(m.sub(x, m.ofRows(mean)), rstd);
   Value g = m.mul(d, m.ofRow(scale)), product = m.mul(g, normal);
-  Value rest = m.sub(m.sub(g, m.ofRows(m.mean(g, shards))), m.mul(normal, m.ofRows(m.mean(product, shards))));
+  Value rest = m.sub(m.sub(g, m.ofRows(m.mean(g, shards))),
+                     m.mul(normal, m.ofRows(m.mean(product, shards))));
   Value dX = shards.masked(m.mul(rstd, rest), m.last(), 0);
   return {m.narrowed(dX, types[0]), m.overRows(m.mul(d, normal)), m.overRows(d)};
 }
@@ -181,8 +198,8 @@ SmallVector<Value> RmsNormOp::buildSplit(OpBuilder &builder, ValueRange operands
   return {m.narrowed(y, types[0]), rstd};
 }
 
-SmallVector<Value> RmsNormGradOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
-                                             FactorShards &shards) {
+SmallVector<Value> RmsNormGradOp::buildSplit(OpBuilder &builder, ValueRange operands,
+                                             TypeRange types, FactorShards &shards) {
   RowMath m = RowMath::alongLast(builder, getLoc(), operands[0]);
   Value x = m.widened(shards.masked(operands[0], m.last(), 0));
   Value scale = m.widened(shards.masked(operands[1], 0, 0));
@@ -203,7 +220,7 @@ SmallVector<Value> ScanSumOp::buildSplit(OpBuilder &builder, ValueRange operands
   RowMath m(builder, getLoc(), cast<RankedTensorType>(operands[0].getType()), dim);
   Value x = m.widened(shards.masked(operands[0], dim, 0));
   Value others = shards.sumOfOthers(m.overRow(Reduction::sum, x), /*behind=*/getReverse());
-  Value own = ScanSumOp::create(builder, getLoc(), m.wide, getNotationAttr(), getAlongAttr(), x, getExclusiveAttr(),
-                                getReverseAttr());
+  Value own = ScanSumOp::create(builder, getLoc(), m.wide, getNotationAttr(), getAlongAttr(), x,
+                                getExclusiveAttr(), getReverseAttr());
   return {m.narrowed(shards.masked(m.add(own, m.ofRows(others)), dim, 0), types[0])};
 }

@@ -34,6 +34,5 @@ std::optional<int64_t> nn::countBytes(RankedTensorType type) {
 bool nn::isSized(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.hasStaticShape() && tensor.getElementType().isIntOrFloat() &&
-         tensor.getElementTypeBitWidth() > 0 &&
-         countBytes(tensor);
+         tensor.getElementTypeBitWidth() > 0 && countBytes(tensor);
 }

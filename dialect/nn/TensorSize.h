@@ -20,8 +20,8 @@ std::optional<int64_t> countElements(ArrayRef<int64_t> sizes);
 /// True for a tensor of static shape of at most `kMostTensorBytes` bytes.
 bool isSized(Type type);
 
-/// The bytes of a tensor of static shape, elements of less than a byte taking one; nothing where it is no
-/// shape or they exceed `kMostTensorBytes`.
+/// The bytes of a tensor of static shape, elements of less than a byte taking one; nothing where it
+/// is no shape or they exceed `kMostTensorBytes`.
 std::optional<int64_t> countBytes(RankedTensorType type);
 
 /// What a diagnostic says after the name and the shape of a tensor for which `countBytes` has no

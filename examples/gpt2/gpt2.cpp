@@ -32,7 +32,8 @@ struct Block {
     Scope attn = scope.scope("attn"), mlp = scope.scope("mlp");
     int64_t head = width / heads, hidden = 4 * width;
     Scope in = attn.scope("c_attn"), out = attn.scope("c_proj");
-    // Split by heads and by hidden units over the axis `tensor`, where the mesh has it; the rest follows.
+    // Split by heads and by hidden units over the axis `tensor`, where the mesh has it; the rest
+    // follows.
     qkv = in.parameter("weight", {width, 3, heads, head}, normal(0.02), {width, 3 * width})
               .split("_,_,tensor,_");
     qkvBias = in.parameter("bias", {3, heads, head}, zeros(), {3 * width});
@@ -54,21 +55,28 @@ struct Block {
   }
 };
 
-/// What `GPT2LMHeadModel.from_pretrained` reads beside the weights, and what weights are compared with. What a file leaves out is
-/// as in `GPT2Config()`.
+/// What `GPT2LMHeadModel.from_pretrained` reads beside the weights, and what weights are compared
+/// with. What a file leaves out is as in `GPT2Config()`.
 static ModelConfig huggingFaceConfig(int64_t layers, int64_t width, int64_t heads, int64_t context,
                                      int64_t vocab, double drop) {
   ModelConfig config("config.json");
   config.note("architectures", std::vector<std::string>{"GPT2LMHeadModel"});
   config.add("model_type", "gpt2").implied("gpt2");
-  config.add("activation_function", "gelu_new").implied("gelu_new").same("gelu_pytorch_tanh").same("gelu_fast");
+  config.add("activation_function", "gelu_new")
+      .implied("gelu_new")
+      .same("gelu_pytorch_tanh")
+      .same("gelu_fast");
   config.add("layer_norm_epsilon", kNormEps).implied(1e-5);
   config.add("n_layer", layers).option("--layers").implied(12).alias("num_hidden_layers");
   config.add("n_embd", width).option("--width").implied(768).alias("hidden_size");
   config.add("n_head", heads).option("--heads").implied(12).alias("num_attention_heads");
-  config.add("n_positions", context).option("--context").implied(1024).alias("max_position_embeddings");
+  config.add("n_positions", context)
+      .option("--context")
+      .implied(1024)
+      .alias("max_position_embeddings");
   config.add("vocab_size", vocab).option("--vocab").implied(50257);
-  // <|endoftext|>, with which GPT-2's tokenizer begins and ends a text. A smaller vocabulary is another one.
+  // <|endoftext|>, with which GPT-2's tokenizer begins and ends a text. A smaller vocabulary is
+  // another one.
   const ConfigValue end = vocab > 50256 ? ConfigValue(50256) : ConfigValue(nullptr);
   config.note("bos_token_id", end);
   config.note("eos_token_id", end);

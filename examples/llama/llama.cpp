@@ -25,7 +25,8 @@ struct Block {
     Scope attn = scope.scope("self_attn"), mlp = scope.scope("mlp");
     norm1 = scope.scope("input_layernorm").parameter("weight", {width}, ones());
     norm2 = scope.scope("post_attention_layernorm").parameter("weight", {width}, ones());
-    // Split by heads and by hidden units over the axis `tensor`, where the mesh has it; the rest follows.
+    // Split by heads and by hidden units over the axis `tensor`, where the mesh has it; the rest
+    // follows.
     query = project(attn.scope("q_proj"), heads, head, width).split("tensor,_,_");
     key = project(attn.scope("k_proj"), groups, head, width);
     value = project(attn.scope("v_proj"), groups, head, width);
@@ -39,15 +40,13 @@ struct Block {
   static Parameter project(const Scope &scope, int64_t heads, int64_t head, int64_t width) {
     return scope.parameter("weight", {heads, head, width}, normal(0.02), {heads * head, width});
   }
-  static Tensor byHead(Located x, Located weight) {
-    return einsum("bsd,hkd->bshk", x, weight);
-  }
+  static Tensor byHead(Located x, Located weight) { return einsum("bsd,hkd->bshk", x, weight); }
 
   Tensor operator()(Tensor x) const {
     Tensor a = rmsNorm(x, norm1, sizes.eps);
     auto turned = [&](Tensor heads) { return rope("b t h d", heads, sizes.theta); };
-    Tensor mixed = attention("b t h d", turned(byHead(a, query)), turned(byHead(a, key)),
-                             byHead(a, value));
+    Tensor mixed =
+        attention("b t h d", turned(byHead(a, query)), turned(byHead(a, key)), byHead(a, value));
     x = einsum("bshk,dhk->bsd", mixed, attnOut) + x;
     Tensor m = rmsNorm(x, norm2, sizes.eps);
     Tensor hidden = silu(einsum("bsd,fd->bsf", m, gate)) * einsum("bsd,fd->bsf", m, up);
@@ -55,8 +54,8 @@ struct Block {
   }
 };
 
-/// What `LlamaForCausalLM.from_pretrained` reads beside the weights, and what weights are compared with. What a file leaves out is
-/// as in `LlamaConfig()`.
+/// What `LlamaForCausalLM.from_pretrained` reads beside the weights, and what weights are compared
+/// with. What a file leaves out is as in `LlamaConfig()`.
 static ModelConfig huggingFaceConfig(const Config &sizes, int64_t context, int64_t vocab) {
   ModelConfig config("config.json");
   config.note("architectures", std::vector<std::string>{"LlamaForCausalLM"});
@@ -75,10 +74,19 @@ static ModelConfig huggingFaceConfig(const Config &sizes, int64_t context, int64
   const bool ownTokens = vocab >= 32000;
   config.note("bos_token_id", ownTokens ? ConfigValue(1) : ConfigValue(nullptr));
   config.note("eos_token_id", ownTokens ? ConfigValue(2) : ConfigValue(nullptr));
-  // Newer versions of transformers take all of rope_parameters from rope_scaling where a file has that instead.
-  config.add("rope_theta", sizes.theta).option("--rope-theta").implied(10000.0).alias("rope_parameters.rope_theta").alias("rope_scaling.rope_theta");
-  config.require("rope_parameters.rope_type", "default").alias("rope_scaling.rope_type").alias("rope_scaling.type");
-  config.require("partial_rotary_factor", 1.0).alias("rope_parameters.partial_rotary_factor").alias("rope_scaling.partial_rotary_factor");
+  // Newer versions of transformers take all of rope_parameters from rope_scaling where a file has
+  // that instead.
+  config.add("rope_theta", sizes.theta)
+      .option("--rope-theta")
+      .implied(10000.0)
+      .alias("rope_parameters.rope_theta")
+      .alias("rope_scaling.rope_theta");
+  config.require("rope_parameters.rope_type", "default")
+      .alias("rope_scaling.rope_type")
+      .alias("rope_scaling.type");
+  config.require("partial_rotary_factor", 1.0)
+      .alias("rope_parameters.partial_rotary_factor")
+      .alias("rope_scaling.partial_rotary_factor");
   config.add("attention_bias", false).implied(false);
   config.add("mlp_bias", false).implied(false);
   config.add("tie_word_embeddings", sizes.tied).option("--tie").implied(false);
@@ -97,8 +105,10 @@ int main(int argc, char **argv) {
                 "heads of keys and values; without it as many as of queries");
   driver.option("--head-dim", sizes.head, "width of a head; without it --width divided by --heads");
   driver.option("--ffn", sizes.ffn, "width of the feed-forward parts");
-  driver.option("--rope-theta", sizes.theta, "base of the angles of rope", {/*least=*/0, /*aboveLeast=*/true});
-  driver.option("--norm-eps", sizes.eps, "added to the mean square of each norm", {/*least=*/0, /*aboveLeast=*/true});
+  driver.option("--rope-theta", sizes.theta, "base of the angles of rope",
+                {/*least=*/0, /*aboveLeast=*/true});
+  driver.option("--norm-eps", sizes.eps, "added to the mean square of each norm",
+                {/*least=*/0, /*aboveLeast=*/true});
   driver.flag("--tie", sizes.tied, "the weight of the head is that of the embedding");
   driver.option("--context", context, "tokens of a sample");
   driver.option("--vocab", vocab, "different tokens");
@@ -114,8 +124,8 @@ int main(int argc, char **argv) {
            "got --width=" + std::to_string(sizes.width) +
                ", expected a multiple of twice --heads=" + std::to_string(sizes.heads) +
                ", for rope turns pairs");
-    demand(sizes.head % 2 == 0,
-           "got --head-dim=" + std::to_string(sizes.head) + ", expected an even number, for rope turns pairs");
+    demand(sizes.head % 2 == 0, "got --head-dim=" + std::to_string(sizes.head) +
+                                    ", expected an even number, for rope turns pairs");
     sizes.head = sizes.head == 0 ? sizes.width / sizes.heads : sizes.head;
     demand(sizes.heads % sizes.groups == 0,
            "got --heads=" + std::to_string(sizes.heads) +
@@ -135,7 +145,9 @@ int main(int argc, char **argv) {
     Parameter norm = model.unit("head", "model.norm").parameter("weight", {sizes.width}, ones());
     Parameter head = table;
     if (!sizes.tied)
-      head = model.unit("head", "lm_head").parameter("weight", {vocab, sizes.width}, init).split("tensor,_");
+      head = model.unit("head", "lm_head")
+                 .parameter("weight", {vocab, sizes.width}, init)
+                 .split("tensor,_");
     Tensor logits = einsum("bsd,vd->bsv", rmsNorm(x, norm, sizes.eps), head);
     model.loss(mean(crossEntropy(logits, targets)));
     model.config(huggingFaceConfig(sizes, context, vocab));

@@ -2,8 +2,8 @@
 //
 //   data FOLDER     leaves FOLDER/train.safetensors and FOLDER/validation.safetensors
 //
-// Ten fixed patterns of 8 x 8 pixels under noise. A data file is a safetensors file with a tensor for each input of the
-// model, whose first dimension counts samples.
+// Ten fixed patterns of 8 x 8 pixels under noise. A data file is a safetensors file with a tensor
+// for each input of the model, whose first dimension counts samples.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,20 +27,25 @@ static bool write(const std::string &path, int samples, unsigned seed) {
   }
   const std::string count = std::to_string(samples), middle = std::to_string(samples * 64 * 4),
                     end = std::to_string(samples * 65 * 4);
-  std::string header = R"({"x":{"dtype":"F32","shape":[)" + count + R"(,64],"data_offsets":[0,)" + middle +
-                       R"(]},"label":{"dtype":"I32","shape":[)" + count + R"(],"data_offsets":[)" + middle + "," +
-                       end + "]}}";
+  std::string header = R"({"x":{"dtype":"F32","shape":[)" + count + R"(,64],"data_offsets":[0,)" +
+                       middle + R"(]},"label":{"dtype":"I32","shape":[)" + count +
+                       R"(],"data_offsets":[)" + middle + "," + end + "]}}";
   header.resize((header.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = header.size();
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char *>(&length), sizeof(length));
   file << header;
-  file.write(reinterpret_cast<const char *>(images.data()), static_cast<std::streamsize>(images.size() * sizeof(float)));
-  file.write(reinterpret_cast<const char *>(labels.data()), static_cast<std::streamsize>(labels.size() * sizeof(labels[0])));
+  file.write(reinterpret_cast<const char *>(images.data()),
+             static_cast<std::streamsize>(images.size() * sizeof(float)));
+  file.write(reinterpret_cast<const char *>(labels.data()),
+             static_cast<std::streamsize>(labels.size() * sizeof(labels[0])));
   return bool(file.flush());
 }
 
 int main(int argc, char **argv) {
   const std::string folder = argc > 1 ? argv[1] : ".";
-  return write(folder + "/train.safetensors", 1000, 1) && write(folder + "/validation.safetensors", 190, 2) ? 0 : 1;
+  return write(folder + "/train.safetensors", 1000, 1) &&
+                 write(folder + "/validation.safetensors", 190, 2)
+             ? 0
+             : 1;
 }

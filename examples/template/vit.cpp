@@ -37,7 +37,8 @@ struct Block {
       : norm1(scope.scope("norm1"), width), norm2(scope.scope("norm2"), width),
         qkv(scope.parameter("qkv", {width, 3, heads, width / heads}, normal(0.02))),
         out(scope.parameter("out", {heads, width / heads, width}, normal(residual))),
-        up(scope.scope("up"), width, 4 * width), down(scope.scope("down"), 4 * width, width, residual) {}
+        up(scope.scope("up"), width, 4 * width),
+        down(scope.scope("down"), 4 * width, width, residual) {}
 
   Tensor operator()(Tensor x) const {
     AttentionOptions everyPatch;

@@ -51,8 +51,8 @@ void CheckpointRegions::beginBackward(Operation *op, OpBuilder &builder) {
   if (it == regionOf.end() || regions[it->second].begin)
     return;
   auto type = RankedTensorType::get({}, builder.getI1Type());
-  regions[it->second].begin = arith::ConstantOp::create(builder, op->getLoc(),
-                                                        DenseElementsAttr::get(type, false));
+  regions[it->second].begin =
+      arith::ConstantOp::create(builder, op->getLoc(), DenseElementsAttr::get(type, false));
 }
 
 void CheckpointRegions::recompute(const Region &region, const DenseSet<Value> &parameterOnly,

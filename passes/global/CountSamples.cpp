@@ -1,19 +1,21 @@
 //===- CountSamples.cpp - evaluation runs over the samples that count -----===//
 //
-// The last batch of a validation set may hold fewer samples than the program is made for. Three things
-// follow for a step that evaluates:
+// The last batch of a validation set may hold fewer samples than the program is made for. Three
+// things follow for a step that evaluates:
 //
-// - Reductions over samples leave out those that do not count. Which dimensions run over samples follows
+// - Reductions over samples leave out those that do not count. Which dimensions run over samples
+// follows
 //   from the inputs by the sharding rules of the ops, which say what runs over the same factor.
 // - A mean over samples divides by how many count.
-// - A number that does not depend on samples (a constant weight, what is computed from parameters alone)
+// - A number that does not depend on samples (a constant weight, what is computed from parameters
+// alone)
 //   and a mean over samples stand for the whole batch, and count for that part of it that there is.
 //
-// The sum and the weight of a measure are added up over batches. That gives those of the whole set only where
-// they are additive over samples: linear in sums over samples, with coefficients that no sample changes. How
-// each value depends on samples (`Dependence`) is followed through the ops; a product, a quotient or a maximum
-// of two numbers that depend on samples is no such sum, and neither is a sum of what statistics of the batch
-// have scaled.
+// The sum and the weight of a measure are added up over batches. That gives those of the whole set
+// only where they are additive over samples: linear in sums over samples, with coefficients that no
+// sample changes. How each value depends on samples (`Dependence`) is followed through the ops; a
+// product, a quotient or a maximum of two numbers that depend on samples is no such sum, and
+// neither is a sum of what statistics of the batch have scaled.
 //
 // A step in which this cannot be done is left as it is, with a warning: the program then takes
 // validation sets of whole batches only (runtime/train/Driver.cpp).
@@ -37,8 +39,8 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// For each dimension of a tensor how many of its elements in a row belong to one sample: 0 where it
-/// does not run over samples, `mixed` where samples do not stand one after another.
+/// For each dimension of a tensor how many of its elements in a row belong to one sample: 0 where
+/// it does not run over samples, `mixed` where samples do not stand one after another.
 using DimRows = SmallVector<int64_t, 4>;
 constexpr int64_t mixed = -1;
 
@@ -200,7 +202,8 @@ LogicalResult SampleCounter::visit(nn::ShardingRuleOpInterface op) {
   for (auto [index, factor] : llvm::enumerate(rule.factors)) {
     if (rowsOfFactor[index] == 0 || (factor.kind == nn::FactorKind::parallel && !factor.indexed))
       continue;
-    if (factor.kind == nn::FactorKind::whole || factor.kind == nn::FactorKind::combined || factor.indexed)
+    if (factor.kind == nn::FactorKind::whole || factor.kind == nn::FactorKind::combined ||
+        factor.indexed)
       return warn(op) << "'" << op->getName() << "' needs all samples of a batch along '"
                       << factor.name << "', where invalid samples cannot be excluded";
     if (failed(addMask(op, index, rule, rowsOfFactor)))
@@ -244,7 +247,8 @@ Dependence SampleCounter::ofOperands(Operation *op) const {
   bool isFloat = isa<FloatType>(type.getElementType()), isNumber = isFloat && type.getRank() == 0;
   // What stands beside a sum is found again where the number is put together (`grown`).
   auto moved = [&](Dependence from) { return from == sumBeside ? batch : from; };
-  // Of all of the operands from `first` on, of which one gives an element of the result or all are added.
+  // Of all of the operands from `first` on, of which one gives an element of the result or all are
+  // added.
   auto joined = [&](size_t first) {
     ArrayRef<Dependence> terms = ArrayRef(given).drop_front(first);
     auto allOf = [&](std::initializer_list<Dependence> kinds) {
@@ -423,9 +427,8 @@ Value SampleCounter::forSamples(Location loc, Value value) {
   DenseElementsAttr number;
   if (auto op = value.getDefiningOp<arith::ConstantOp>())
     number = dyn_cast<DenseElementsAttr>(op.getValue());
-  double each = number ? number.getSplatValue<APFloat>().convertToDouble() /
-                             static_cast<double>(batch)
-                       : 0;
+  double each =
+      number ? number.getSplatValue<APFloat>().convertToDouble() / static_cast<double>(batch) : 0;
   if (each == 1)
     return samples;
   if (each != 0 && each == std::floor(each)) // then no product is rounded
@@ -463,8 +466,8 @@ void SampleCounter::rewrite() {
     Operation *op = mask.operand->getOwner();
     builder.setInsertionPoint(op);
     StructureScope scope(builder, getStructure(op));
-    mask.operand->set(
-        masked(mask.operand->get(), mask.dim, mask.rows, getReductionIdentity(op, mask.operand->get())));
+    mask.operand->set(masked(mask.operand->get(), mask.dim, mask.rows,
+                             getReductionIdentity(op, mask.operand->get())));
   }
   // Dependences are those of the values before they are replaced.
   for (Operation *measure : measures) {

@@ -21,11 +21,11 @@
 #include "dialect/fsdp/Precision.h"
 #include "dialect/fsdp/Structure.h"
 #include "mlir/IR/IRMapping.h"
-#include "passes/global/CheckpointRegions.h"
-#include "passes/global/Recompute.h"
 #include "passes/LaunchNames.h"
-#include "passes/global/ConcatGradients.h"
 #include "passes/Passes.h"
+#include "passes/global/CheckpointRegions.h"
+#include "passes/global/ConcatGradients.h"
+#include "passes/global/Recompute.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::fsdp {
@@ -275,9 +275,9 @@ LogicalResult ReverseMode::completeAt(Operation *op) {
   return success();
 }
 
-/// The loss is sum / weight, so the cotangent of the sum is 1 / weight; or 1, where gradients are divided
-/// by the weight later. Returns the first op of
-/// backward, or null where a gradient is missing.
+/// The loss is sum / weight, so the cotangent of the sum is 1 / weight; or 1, where gradients are
+/// divided by the weight later. Returns the first op of backward, or null where a gradient is
+/// missing.
 Operation *ReverseMode::beginAt(LossOp loss) {
   StructureScope scope(builder, getStructure(loss).in(Direction::backward));
   auto type = cast<RankedTensorType>(loss.getSum().getType());

@@ -58,7 +58,8 @@ void DimensionClasses::refuse(unsigned dim, Operation *op, StringRef need) {
 //===----------------------------------------------------------------------===//
 
 void DimensionClasses::addUse(Operation *op, const nn::ShardingRule &rule, Value value,
-                              const nn::TensorFactors &tensor, SmallVectorImpl<int64_t> &dimOfFactor) {
+                              const nn::TensorFactors &tensor,
+                              SmallVectorImpl<int64_t> &dimOfFactor) {
   const unsigned first = values.lookup(value);
   for (int64_t dim = 0; dim < rankOf(value); ++dim) {
     if (static_cast<int64_t>(tensor.size()) != rankOf(value) || tensor[dim].empty()) {
@@ -116,7 +117,8 @@ void DimensionClasses::add(Operation *op) {
   if (auto shardings = op->getAttrOfType<ArrayAttr>(FSDPDialect::shardingsAttrName)) {
     MeshAttr mesh = getMesh(op);
     for (auto [result, attr] : llvm::zip(op->getResults(), shardings))
-      if (auto sharding = dyn_cast<ShardingAttr>(attr); sharding && sharding.getRank() == rankOf(result))
+      if (auto sharding = dyn_cast<ShardingAttr>(attr);
+          sharding && sharding.getRank() == rankOf(result))
         for (int64_t dim = 0; dim < sharding.getRank(); ++dim) {
           SmallVector<StringAttr> axes = sharding.getAxes(dim);
           llvm::erase(axes, kMicrobatchAxis);
@@ -128,7 +130,8 @@ void DimensionClasses::add(Operation *op) {
   if (auto update = dyn_cast<UpdateOp>(op))
     return joinTensors(update.getGradient(), update.getParamAttr().getAttr());
   if (auto norm = dyn_cast<GlobalNormOp>(op)) {
-    for (auto [param, gradient] : llvm::zip_equal(norm.getParams().getAsRange<FlatSymbolRefAttr>(), norm.getGradients()))
+    for (auto [param, gradient] :
+         llvm::zip_equal(norm.getParams().getAsRange<FlatSymbolRefAttr>(), norm.getGradients()))
       joinTensors(gradient, param.getAttr());
     return;
   }
@@ -152,7 +155,8 @@ DimensionClasses::DimensionClasses(ModuleOp module) {
       if (placement && placement.getCompute())
         own.parts = getMesh(module).getSize(placement.getCompute().getAxes(dim));
       // What is split along one dimension twice divides there.
-      if (placement && placement.getKind() == StorageKind::dimension && placement.getDim() == dim && own.parts > 1)
+      if (placement && placement.getKind() == StorageKind::dimension && placement.getDim() == dim &&
+          own.parts > 1)
         own.parts *= getMesh(module).getSize(placement.getAxes());
     }
   }
@@ -185,7 +189,8 @@ DimensionClasses::DimensionClasses(ModuleOp module) {
 
 FailureOr<PaddedShapes> PaddedShapes::read(ModuleOp module) {
   PaddedShapes result;
-  if (llvm::none_of(module.getOps<ParamOp>(), [](ParamOp param) { return param.getPadded().has_value(); }))
+  if (llvm::none_of(module.getOps<ParamOp>(),
+                    [](ParamOp param) { return param.getPadded().has_value(); }))
     return result;
   DimensionClasses dimensions(module);
   DenseMap<const DimensionClasses::Class *, int64_t> sizes;
@@ -197,17 +202,19 @@ FailureOr<PaddedShapes> PaddedShapes::read(ModuleOp module) {
       if (isNew) {
         first = param;
       } else if (known->second != size) {
-        InFlightDiagnostic diag = param.emitOpError()
-                                  << "dimension " << dim << " of '" << param.getSymName() << "' is padded to " << size
-                                  << ", expected " << known->second << " like a dimension of '" << first.getSymName()
-                                  << "', with which steps use it; run --fsdp-pad-vocabulary or mend 'padded'";
+        InFlightDiagnostic diag =
+            param.emitOpError()
+            << "dimension " << dim << " of '" << param.getSymName() << "' is padded to " << size
+            << ", expected " << known->second << " like a dimension of '" << first.getSymName()
+            << "', with which steps use it; run --fsdp-pad-vocabulary or mend 'padded'";
         diag.attachNote(first.getLoc()) << "the other parameter is here";
         return failure();
       }
       if (size != all.size && all.obstacle) {
-        InFlightDiagnostic diag = param.emitOpError()
-                                  << "dimension " << dim << " of '" << param.getSymName() << "' is padded to " << size
-                                  << ", but '" << all.obstacle->getName() << "' " << all.need << "; leave 'padded' out";
+        InFlightDiagnostic diag =
+            param.emitOpError() << "dimension " << dim << " of '" << param.getSymName()
+                                << "' is padded to " << size << ", but '" << all.obstacle->getName()
+                                << "' " << all.need << "; leave 'padded' out";
         diag.attachNote(all.obstacle->getLoc()) << "the op is here";
         return failure();
       }

@@ -9,9 +9,10 @@
 
 namespace mlir::fsdp {
 
-/// The dimensions of the parameters of a module and of the values of its steps, in classes: an op that runs over dimensions
-/// of several tensors with one factor puts these into one class, all reads and gradients of a parameter are one tensor. So where one
-/// dimension is padded, exactly those of its class are.
+/// The dimensions of the parameters of a module and of the values of its steps, in classes: an op
+/// that runs over dimensions of several tensors with one factor puts these into one class, all
+/// reads and gradients of a parameter are one tensor. So where one dimension is padded, exactly
+/// those of its class are.
 class DimensionClasses {
 public:
   /// One class. The whole of it may be padded unless there is an obstacle.
@@ -19,10 +20,11 @@ public:
     int64_t size = 0;
     /// Integers number its elements: rows of a table, classes of a loss.
     bool indexed = false;
-    /// The most ranks that have parts of one value along it (shardings are read where the steps have them), with the ranks
-    /// that store a parameter along it.
+    /// The most ranks that have parts of one value along it (shardings are read where the steps
+    /// have them), with the ranks that store a parameter along it.
     int64_t parts = 1;
-    /// An op that cannot take padding along it, and what it needs: "needs all of it"; null where there is none.
+    /// An op that cannot take padding along it, and what it needs: "needs all of it"; null where
+    /// there is none.
     Operation *obstacle = nullptr;
     std::string need;
     /// The parameters that have it, and the dimension.
@@ -33,7 +35,9 @@ public:
 
   ArrayRef<Class> getClasses() const { return classes; }
   /// The class of dimension `dim` of `value`, a value of a step.
-  const Class &lookup(Value value, int64_t dim) const { return classes[numbers[find(values.lookup(value) + dim)]]; }
+  const Class &lookup(Value value, int64_t dim) const {
+    return classes[numbers[find(values.lookup(value) + dim)]];
+  }
 
 private:
   /// The dimensions of a tensor have consecutive numbers.
@@ -43,8 +47,8 @@ private:
   void joinTensors(Value value, StringAttr param);
   void add(Operation *op);
   void addRule(Operation *op);
-  void addUse(Operation *op, const nn::ShardingRule &rule, Value value, const nn::TensorFactors &tensor,
-              SmallVectorImpl<int64_t> &dimOfFactor);
+  void addUse(Operation *op, const nn::ShardingRule &rule, Value value,
+              const nn::TensorFactors &tensor, SmallVectorImpl<int64_t> &dimOfFactor);
   void refuse(unsigned dim, Operation *op, StringRef need);
 
   DenseMap<Value, unsigned> values;
@@ -57,17 +61,19 @@ private:
   std::vector<unsigned> numbers;
 };
 
-/// The shapes that ranks compute with where these are not the types: values of steps of which `padded` of a parameter pads a
-/// dimension.
+/// The shapes that ranks compute with where these are not the types: values of steps of which
+/// `padded` of a parameter pads a dimension.
 class PaddedShapes {
 public:
-  /// Emits an error and fails where two parameters pad one class to different sizes, or an op cannot take the padding.
+  /// Emits an error and fails where two parameters pad one class to different sizes, or an op
+  /// cannot take the padding.
   static FailureOr<PaddedShapes> read(ModuleOp module);
 
   /// The shape of `global`, padded.
   ArrayRef<int64_t> lookup(Value global) const {
     auto found = shapes.find(global);
-    return found == shapes.end() ? cast<RankedTensorType>(global.getType()).getShape() : ArrayRef(found->second);
+    return found == shapes.end() ? cast<RankedTensorType>(global.getType()).getShape()
+                                 : ArrayRef(found->second);
   }
   bool isPadded(Value global, int64_t dim) const {
     return lookup(global)[dim] != cast<RankedTensorType>(global.getType()).getDimSize(dim);
@@ -76,8 +82,9 @@ public:
   int64_t lookup(Operation *op, const nn::ShardingRule &rule, int64_t factor) const;
   /// True where a factor of `op` is padded.
   bool pads(Operation *op, const nn::ShardingRule &rule) const {
-    return llvm::any_of(llvm::seq<int64_t>(0, rule.factors.size()),
-                        [&](int64_t factor) { return lookup(op, rule, factor) != rule.factors[factor].size; });
+    return llvm::any_of(llvm::seq<int64_t>(0, rule.factors.size()), [&](int64_t factor) {
+      return lookup(op, rule, factor) != rule.factors[factor].size;
+    });
   }
 
 private:

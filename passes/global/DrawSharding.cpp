@@ -18,7 +18,8 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// A value as a grid of parts: rows are those of all split dimensions but the last, columns those of the last one.
+/// A value as a grid of parts: rows are those of all split dimensions but the last, columns those
+/// of the last one.
 struct Grid {
   std::string title;
   int64_t rows = 1, columns = 1;
@@ -42,14 +43,16 @@ struct DrawSharding : fsdp::impl::DrawShardingPassBase<DrawSharding> {
       for (Operation &op : step.getBody().front())
         for (Value result : op.getResults())
           if (isCalled(&op, result)) {
-            if (failed(draw(gridOf(result, padded->lookup(result), shardings->lookup(result), getMesh(step)))))
+            if (failed(draw(gridOf(result, padded->lookup(result), shardings->lookup(result),
+                                   getMesh(step)))))
               return signalPassFailure();
             return markAllAnalysesPreserved();
           }
     }
-    getOperation().emitError() << "--draw-sharding got '" << value
-                               << "', which no value of a step and no parameter that it reads is called; names "
-                                  "stand in the table of --print-shardings";
+    getOperation().emitError()
+        << "--draw-sharding got '" << value
+        << "', which no value of a step and no parameter that it reads is called; names "
+           "stand in the table of --print-shardings";
     signalPassFailure();
   }
 
@@ -114,8 +117,9 @@ private:
 
   LogicalResult draw(const Grid &grid) {
     if (grid.ranks.size() > 4096)
-      return getOperation().emitError() << "--draw-sharding got '" << value << "', which has "
-                                        << grid.ranks.size() << " parts, expected at most 4096; draw it on a smaller mesh";
+      return getOperation().emitError()
+             << "--draw-sharding got '" << value << "', which has " << grid.ranks.size()
+             << " parts, expected at most 4096; draw it on a smaller mesh";
     if (file.empty()) {
       drawText(grid, llvm::errs());
       return success();
@@ -161,7 +165,8 @@ private:
     const size_t width = characters.first, margin = characters.second;
     auto centered = [&](StringRef text) {
       size_t left = (width - text.size()) / 2;
-      return std::string(left + 1, ' ') + text.str() + std::string(width - text.size() - left + 1, ' ');
+      return std::string(left + 1, ' ') + text.str() +
+             std::string(width - text.size() - left + 1, ' ');
     };
     auto rule = [&](StringRef left, StringRef middle, StringRef right) {
       os << std::string(margin + 1, ' ') << left;
@@ -211,11 +216,12 @@ private:
     for (auto [index, ranks] : llvm::enumerate(grid.ranks)) {
       int64_t x = left + width * (index % grid.columns), y = top + height * (index / grid.columns);
       int64_t hue = 360 * static_cast<int64_t>(index) / static_cast<int64_t>(grid.ranks.size());
-      os << llvm::formatv("<rect x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" fill=\"hsl({4}, 55%, 85%)\" "
+      os << llvm::formatv("<rect x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" fill=\"hsl({4}, "
+                          "55%, 85%)\" "
                           "stroke=\"black\"/>\n",
                           x, y, width, height, hue)
-         << llvm::formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"middle\">{2}</text>\n", x + width / 2,
-                          y + height / 2 + 5, listRanks(ranks));
+         << llvm::formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"middle\">{2}</text>\n",
+                          x + width / 2, y + height / 2 + 5, listRanks(ranks));
     }
     os << "</svg>\n";
   }

@@ -1,11 +1,12 @@
 //===- MixedPrecision.cpp - which values have 16 bits ---------------------===//
 //
-// What is stored stays f32; what is gathered, and what is computed from it, becomes bf16. A read has
-// the type in which its parameter is gathered; of every other op its `PrecisionClass` says which types
-// it takes (dialect/nn/KernelCall.h):
+// What is stored stays f32; what is gathered, and what is computed from it, becomes bf16. A read
+// has the type in which its parameter is gathered; of every other op its `PrecisionClass` says
+// which types it takes (dialect/nn/KernelCall.h):
 //
 // - Products and attention work on bf16 and cast what is not.
-// - Elementwise ops work in the widest type of their operands, a constant having any type that it is
+// - Elementwise ops work in the widest type of their operands, a constant having any type that it
+// is
 //   exact in. So what is computed from f32 inputs alone, and what meets them, stays f32.
 // - Norms, lookups and what moves elements keep the type of what they are given.
 // - Sums, statistics of rows and losses have the type of sums: f32 (dialect/nn, `getSumType`).
@@ -98,8 +99,8 @@ void Narrowing::castOperand(OpOperand &operand, Type element) {
       bool lossy;
       number->convert(mlir::cast<FloatType>(element).getFloatSemantics(),
                       APFloat::rmNearestTiesToEven, &lossy);
-      cast = arith::ConstantOp::create(builder, value.getLoc(),
-                                       DenseElementsAttr::get(type, *number));
+      cast =
+          arith::ConstantOp::create(builder, value.getLoc(), DenseElementsAttr::get(type, *number));
     } else if (element.getIntOrFloatBitWidth() > elementOf(value).getIntOrFloatBitWidth()) {
       cast = arith::ExtFOp::create(builder, location, type, value);
     } else {

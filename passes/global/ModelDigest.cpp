@@ -37,7 +37,8 @@ private:
   Value follow(Value value) const;
   std::optional<double> constantBehind(Value value) const;
   using Sizes = SmallVector<unsigned>;
-  void addTerms(Value value, Sizes summed, llvm::DenseSet<Value> &seen, SmallVector<Sizes> &terms) const;
+  void addTerms(Value value, Sizes summed, llvm::DenseSet<Value> &seen,
+                SmallVector<Sizes> &terms) const;
   std::string ofData(double constant, Value scaled) const;
 
   std::string sizeText(ArrayRef<unsigned> list) const;
@@ -78,7 +79,8 @@ void Digester::keepNeeded() {
         if (needed.contains(result))
           needed.insert(value);
       kept.push_back(op); // its sizes are those of the body
-    } else if (llvm::any_of(op->getResults(), [&](Value result) { return needed.contains(result); })) {
+    } else if (llvm::any_of(op->getResults(),
+                            [&](Value result) { return needed.contains(result); })) {
       needed.insert(op->operand_begin(), op->operand_end());
       kept.push_back(op);
     }
@@ -101,7 +103,8 @@ void Digester::rankNames() {
     inputs[StringAttr::get(context, name)] = rank;
 }
 
-/// The operand of which `op` is a part that this digest does not cover; null where it is something else.
+/// The operand of which `op` is a part that this digest does not cover; null where it is something
+/// else.
 static Value passedThrough(Operation *op) {
   if (isa<ConstraintOp, DropoutOp>(op))
     return op->getOperand(0);
@@ -114,7 +117,8 @@ Value Digester::follow(Value value) const {
   for (;;) {
     Operation *op = value.getDefiningOp();
     if (auto checkpoint = dyn_cast<CheckpointOp>(op))
-      value = checkpoint.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
+      value = checkpoint.getBody().front().getTerminator()->getOperand(
+          cast<OpResult>(value).getResultNumber());
     else if (Value same = passedThrough(op))
       value = same;
     else
@@ -139,17 +143,21 @@ std::optional<double> Digester::constantBehind(Value value) const {
       return number.convertToDouble();
     }
     auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
-    if (!interface || op->getNumOperands() != 1 || interface.getLinearity() != nn::Linearity::linearMap ||
-        llvm::any_of(interface.getShardingRule().factors,
-                     [](const nn::Factor &factor) { return factor.kind != nn::FactorKind::parallel; }))
+    if (!interface || op->getNumOperands() != 1 ||
+        interface.getLinearity() != nn::Linearity::linearMap ||
+        llvm::any_of(interface.getShardingRule().factors, [](const nn::Factor &factor) {
+          return factor.kind != nn::FactorKind::parallel;
+        }))
       return std::nullopt;
     value = op->getOperand(0);
   }
 }
 
-/// Adds to `terms` the sizes over which the sums run that lead to `value` by a chain of ops with one operand that is no constant,
-/// after those of `summed`; where the chain ends at a number that is the sum of two, those of each.
-void Digester::addTerms(Value value, Sizes summed, llvm::DenseSet<Value> &seen, SmallVector<Sizes> &terms) const {
+/// Adds to `terms` the sizes over which the sums run that lead to `value` by a chain of ops with
+/// one operand that is no constant, after those of `summed`; where the chain ends at a number that
+/// is the sum of two, those of each.
+void Digester::addTerms(Value value, Sizes summed, llvm::DenseSet<Value> &seen,
+                        SmallVector<Sizes> &terms) const {
   for (;;) {
     Operation *op = follow(value).getDefiningOp();
     auto interface = dyn_cast<nn::ShardingRuleOpInterface>(op);
@@ -158,10 +166,11 @@ void Digester::addTerms(Value value, Sizes summed, llvm::DenseSet<Value> &seen, 
     for (auto [factor, info] : llvm::enumerate(interface.getShardingRule().factors))
       if (info.kind == nn::FactorKind::sumReduction)
         llvm::append_range(summed, sizes->ofFactor(op, factor));
-    SmallVector<Value> variable =
-        llvm::filter_to_vector(op->getOperands(), [&](Value operand) { return !constantBehind(operand); });
+    SmallVector<Value> variable = llvm::filter_to_vector(
+        op->getOperands(), [&](Value operand) { return !constantBehind(operand); });
     auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-    if (interface.getLinearity() == nn::Linearity::additive && variable.size() == 2 && type && type.getRank() == 0) {
+    if (interface.getLinearity() == nn::Linearity::additive && variable.size() == 2 && type &&
+        type.getRank() == 0) {
       for (Value term : variable)
         if (seen.insert(term).second)
           addTerms(term, summed, seen, terms);
@@ -174,8 +183,8 @@ void Digester::addTerms(Value value, Sizes summed, llvm::DenseSet<Value> &seen, 
   terms.push_back(std::move(summed));
 }
 
-/// "sizes" or "1/sizes" for a constant that is the product, or its inverse, of sizes over which `scaled`, or a term of it, is a sum,
-/// at least one of which is the data's. Empty for another.
+/// "sizes" or "1/sizes" for a constant that is the product, or its inverse, of sizes over which
+/// `scaled`, or a term of it, is a sum, at least one of which is the data's. Empty for another.
 std::string Digester::ofData(double constant, Value scaled) const {
   SmallVector<Sizes> terms;
   llvm::DenseSet<Value> seen;
@@ -195,7 +204,8 @@ std::string Digester::ofData(double constant, Value scaled) const {
         continue;
       if (constant == product)
         return "sizes";
-      if (constant == 1 / product || constant == static_cast<double>(1 / static_cast<float>(product)))
+      if (constant == 1 / product ||
+          constant == static_cast<double>(1 / static_cast<float>(product)))
         return "1/sizes";
     }
   }
@@ -242,13 +252,14 @@ std::string Digester::typeText(Value value) const {
   return text;
 }
 
-/// A boundary of a piece of a dimension of the data: where it lies as seen from the start or from the end.
+/// A boundary of a piece of a dimension of the data: where it lies as seen from the start or from
+/// the end.
 static std::string boundaryText(int64_t at, int64_t whole, bool fromStart) {
   return fromStart ? std::to_string(at) : "end-" + std::to_string(whole - at);
 }
 
-/// Of a piece at `low` of a whole along a dimension of the data: its boundaries, each as seen from the nearer end. Two pieces of
-/// wholes of one size have two texts.
+/// Of a piece at `low` of a whole along a dimension of the data: its boundaries, each as seen from
+/// the nearer end. Two pieces of wholes of one size have two texts.
 static std::string pieceText(int64_t low, int64_t piece, int64_t whole) {
   const int64_t high = whole - piece - low, longest = std::max<int64_t>(piece, 1);
   return boundaryText(low, whole, low < longest || low <= high) + ".." +
@@ -260,15 +271,18 @@ std::string Digester::attributesOf(Operation *op) const {
   llvm::raw_string_ostream out(text);
   if (auto slice = dyn_cast<nn::SliceOp>(op)) {
     const int64_t dim = slice.getDim(), low = slice.getStart();
-    const int64_t piece = slice.getResult().getType().getDimSize(dim), whole = slice.getInput().getType().getDimSize(dim);
-    const bool ofData =
-        llvm::any_of(sizes->ofDimension(slice.getInput(), dim), [&](unsigned size) { return sizes->isOfData(size); });
-    out << " dim=" << dim << " at=" << (ofData ? pieceText(low, piece, whole) : std::to_string(low));
+    const int64_t piece = slice.getResult().getType().getDimSize(dim),
+                  whole = slice.getInput().getType().getDimSize(dim);
+    const bool ofData = llvm::any_of(sizes->ofDimension(slice.getInput(), dim),
+                                     [&](unsigned size) { return sizes->isOfData(size); });
+    out << " dim=" << dim
+        << " at=" << (ofData ? pieceText(low, piece, whole) : std::to_string(low));
     return text;
   }
   if (auto pad = dyn_cast<nn::PadOp>(op)) {
     const int64_t dim = pad.getDim(), low = pad.getLow();
-    const int64_t piece = pad.getInput().getType().getDimSize(dim), whole = pad.getResult().getType().getDimSize(dim);
+    const int64_t piece = pad.getInput().getType().getDimSize(dim),
+                  whole = pad.getResult().getType().getDimSize(dim);
     out << " dim=" << dim << " low=" << low << " high=" << whole - piece - low;
     return text;
   }
@@ -279,7 +293,8 @@ std::string Digester::attributesOf(Operation *op) const {
   return text;
 }
 
-/// "(0 1,2)(2,3)->(0 1,3) 0:?1 1:p4": the factors of each dimension, and of each factor its kind and size.
+/// "(0 1,2)(2,3)->(0 1,3) 0:?1 1:p4": the factors of each dimension, and of each factor its kind
+/// and size.
 std::string Digester::ruleText(Operation *op, const nn::ShardingRule &rule) const {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -307,7 +322,8 @@ SmallVector<std::string> Digester::operandsOf(Operation *op) const {
   const bool scales = linearity == nn::Linearity::product || linearity == nn::Linearity::quotient;
   SmallVector<std::string> texts;
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
-    if (std::optional<double> constant; scales && op->getNumOperands() == 2 && (constant = constantBehind(operand)))
+    if (std::optional<double> constant;
+        scales && op->getNumOperands() == 2 && (constant = constantBehind(operand)))
       if (std::string text = ofData(*constant, op->getOperand(1 - index)); !text.empty()) {
         texts.push_back(text);
         continue;
@@ -327,7 +343,9 @@ std::string Digester::textOf(Operation *op) const {
     out << " " << params.lookup(read.getParamAttr().getAttr());
   } else if (auto input = dyn_cast<InputOp>(op)) {
     out << " " << inputs.lookup(input.getNameAttr()) << " " << input.getSampleDim()
-        << (op->hasAttr(tokensAttrName) ? " tokens" : op->hasAttr(targetsAttrName) ? " targets" : "");
+        << (op->hasAttr(tokensAttrName)    ? " tokens"
+            : op->hasAttr(targetsAttrName) ? " targets"
+                                           : "");
   } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     // The shape of one value is that of the result, below.
     if (std::optional<double> number = constantBehind(constant))
@@ -372,7 +390,8 @@ uint64_t Digester::digest() {
     weight = ofData(*constant, loss.getSum());
   if (weight.empty())
     weight = digestText(digests.lookup(follow(loss.getWeight())));
-  return llvm::xxh3_64bits("loss " + digestText(digests.lookup(follow(loss.getSum()))) + " " + weight);
+  return llvm::xxh3_64bits("loss " + digestText(digests.lookup(follow(loss.getSum()))) + " " +
+                           weight);
 }
 
 std::string mlir::fsdp::computeModelDigest(ModuleOp module) {

@@ -69,15 +69,18 @@ void ModelSizes::match(ArrayRef<unsigned> left, ArrayRef<unsigned> right) {
   size_t i = 0, j = 0;
   while (i < a.size() && j < b.size()) {
     // What was split a moment ago may stand here again.
-    if (unsigned one = find(a[i]), other = find(b[j]); !sizes[one].parts.empty() || !sizes[other].parts.empty())
+    if (unsigned one = find(a[i]), other = find(b[j]);
+        !sizes[one].parts.empty() || !sizes[other].parts.empty())
       return match(ArrayRef(a).drop_front(i), ArrayRef(b).drop_front(j));
     else
       a[i] = one, b[j] = other;
     int64_t one = sizes[a[i]].value, other = sizes[b[j]].value;
     if (one == other) {
-      // A batch of one sample is a size as any other: what it was merged with is their product, not the other of them.
+      // A batch of one sample is a size as any other: what it was merged with is their product, not
+      // the other of them.
       const size_t left = onesBehind(a, i), right = onesBehind(b, j);
-      const size_t moreLeft = left - std::min(left, right), moreRight = right - std::min(left, right);
+      const size_t moreLeft = left - std::min(left, right),
+                   moreRight = right - std::min(left, right);
       if (moreLeft > 0)
         setParts(b[j], ArrayRef(a).slice(i, moreLeft + 1));
       else if (moreRight > 0)
@@ -91,7 +94,8 @@ void ModelSizes::match(ArrayRef<unsigned> left, ArrayRef<unsigned> right) {
     const bool leftIsLarger = one > other;
     auto [large, small] = leftIsLarger ? std::pair(a[i], b[j]) : std::pair(b[j], a[i]);
     // The product of a size of one and of itself.
-    ArrayRef<unsigned> behind = leftIsLarger ? ArrayRef(b).drop_front(j + 1) : ArrayRef(a).drop_front(i + 1);
+    ArrayRef<unsigned> behind =
+        leftIsLarger ? ArrayRef(b).drop_front(j + 1) : ArrayRef(a).drop_front(i + 1);
     if (sizes[small].value == 1 && llvm::is_contained(expand(behind), large)) {
       ++(leftIsLarger ? j : i);
       continue;
@@ -132,12 +136,13 @@ void ModelSizes::addRule(Operation *op) {
   auto use = [&](Value value, const nn::TensorFactors &tensor) {
     for (auto [dim, list] : llvm::enumerate(tensor))
       if (!list.empty())
-        match(List(dims[value][dim]), llvm::map_to_vector(list, [&](int64_t factor) { return own[factor]; }));
+        match(List(dims[value][dim]),
+              llvm::map_to_vector(list, [&](int64_t factor) { return own[factor]; }));
   };
   for (auto [value, tensor] : llvm::zip_equal(op->getOperands(), rule.operands))
     use(value, tensor);
-  // The data's size is split in as many pieces as there are: how long one is, the model says. Parts that were merged before
-  // are what they were.
+  // The data's size is split in as many pieces as there are: how long one is, the model says. Parts
+  // that were merged before are what they were.
   for (const nn::TensorFactors &tensor : rule.operands)
     for (const nn::DimFactors &dim : tensor)
       for (int64_t factor : ArrayRef(dim).drop_front(dim.empty() ? 0 : 1))
@@ -148,7 +153,8 @@ void ModelSizes::addRule(Operation *op) {
   // What an op has whole in an operand and in another size in its result: slices, pads, joins.
   auto isIn = [](ArrayRef<nn::TensorFactors> tensors, int64_t factor) {
     return llvm::any_of(tensors, [&](const nn::TensorFactors &tensor) {
-      return llvm::any_of(tensor, [&](const nn::DimFactors &dim) { return llvm::is_contained(dim, factor); });
+      return llvm::any_of(
+          tensor, [&](const nn::DimFactors &dim) { return llvm::is_contained(dim, factor); });
     });
   };
   Dependence along;
@@ -191,7 +197,8 @@ void ModelSizes::inherit() {
 ModelSizes::ModelSizes(ArrayRef<Operation *> ops) {
   for (Operation *op : ops) {
     if (auto checkpoint = dyn_cast<CheckpointOp>(op)) {
-      for (auto [result, value] : llvm::zip_equal(op->getResults(), checkpoint.getBody().front().getTerminator()->getOperands())) {
+      for (auto [result, value] : llvm::zip_equal(
+               op->getResults(), checkpoint.getBody().front().getTerminator()->getOperands())) {
         SmallVector<List, 4> yielded = dims.lookup(value);
         dims[result] = std::move(yielded);
       }
@@ -203,7 +210,8 @@ ModelSizes::ModelSizes(ArrayRef<Operation *> ops) {
       for (const List &dim : dims[input.getResult()])
         sizes[dim.front()].fromInput = true;
     } else if (auto read = dyn_cast<ReadOp>(op)) {
-      auto [known, isNew] = params.try_emplace(read.getParamAttr().getAttr(), dims[read.getResult()]);
+      auto [known, isNew] =
+          params.try_emplace(read.getParamAttr().getAttr(), dims[read.getResult()]);
       if (!isNew)
         dims[read.getResult()] = known->second;
       for (const List &dim : known->second)

@@ -9,20 +9,25 @@
 
 namespace mlir::fsdp {
 
-/// The sizes that ops run over, each a size of the model or one of the data: how many samples a batch has, how long a sequence is.
-/// A size of the data comes from a dimension of an input, and no parameter has it. What comes from where is found through
-/// the sharding rules: a factor is one size in every operand and result that it stands in, and a dimension of several
-/// factors is their product. Where an op splits a size of the data that was not merged before, the most major part is the data's and the others are
-/// the model's: windows of a sequence.
+/// The sizes that ops run over, each a size of the model or one of the data: how many samples a
+/// batch has, how long a sequence is. A size of the data comes from a dimension of an input, and no
+/// parameter has it. What comes from where is found through the sharding rules: a factor is one
+/// size in every operand and result that it stands in, and a dimension of several factors is their
+/// product. Where an op splits a size of the data that was not merged before, the most major part
+/// is the data's and the others are the model's: windows of a sequence.
 class ModelSizes {
 public:
   /// Of `ops`, in an order in which each follows those whose results it uses.
   explicit ModelSizes(ArrayRef<Operation *> ops);
 
   /// The sizes that dimension `dim` of `value` is the product of, major to minor.
-  SmallVector<unsigned> ofDimension(Value value, int64_t dim) const { return expand(dims.lookup(value)[dim]); }
+  SmallVector<unsigned> ofDimension(Value value, int64_t dim) const {
+    return expand(dims.lookup(value)[dim]);
+  }
   /// The same of factor `factor` of `op`, which has a sharding rule.
-  SmallVector<unsigned> ofFactor(Operation *op, int64_t factor) const { return expand({factors.lookup(op)[factor]}); }
+  SmallVector<unsigned> ofFactor(Operation *op, int64_t factor) const {
+    return expand({factors.lookup(op)[factor]});
+  }
   int64_t getSize(unsigned size) const { return sizes[size].value; }
   bool isOfData(unsigned size) const { return sizes[size].fromInput && !sizes[size].fromParameter; }
 
@@ -30,8 +35,10 @@ private:
   using List = SmallVector<unsigned, 2>;
   struct Size {
     int64_t value = 1;
-    mutable unsigned same;      ///< one that is known to be equal, on the way to the one that stands for all; itself where none is
-    SmallVector<unsigned, 2> parts; ///< whose product it is, once that is known; only of one that stands for all
+    mutable unsigned same; ///< one that is known to be equal, on the way to the one that stands for
+                           ///< all; itself where none is
+    SmallVector<unsigned, 2>
+        parts; ///< whose product it is, once that is known; only of one that stands for all
     bool fromInput = false, fromParameter = false;
   };
   /// The sizes on the right follow from those on the left in a way of the op's own.
@@ -50,7 +57,8 @@ private:
 
   std::vector<Size> sizes;
   std::vector<Dependence> dependences;
-  std::vector<unsigned> minorParts; ///< of sizes that an op splits: all but the most major one of each
+  std::vector<unsigned>
+      minorParts; ///< of sizes that an op splits: all but the most major one of each
   DenseMap<Value, SmallVector<List, 4>> dims;
   DenseMap<Operation *, SmallVector<unsigned, 6>> factors;
   DenseMap<StringAttr, SmallVector<List, 4>> params;

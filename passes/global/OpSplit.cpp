@@ -26,7 +26,8 @@ static bool runsOver(const TensorFactors &tensor, int64_t factor) {
                       [&](const DimFactors &dim) { return llvm::is_contained(dim, factor); });
 }
 
-/// The factors of a dimension that can be split in it, major to minor: those of size one only where they stand alone.
+/// The factors of a dimension that can be split in it, major to minor: those of size one only where
+/// they stand alone.
 static SmallVector<int64_t, 2> splittable(const ShardingRule &rule, const DimFactors &dim) {
   SmallVector<int64_t, 2> factors;
   for (int64_t factor : dim)
@@ -45,11 +46,12 @@ struct FactorPart {
 };
 } // namespace
 
-/// How axes of `sizes` that split `dim` fall to its factors, major to minor: a factor gets what divides it, and the next
-/// one nothing until it is split completely, so that parts of the dimension are parts of the factors. One that has the
-/// dimension for itself gets all, be it uneven. With `mayCut` an axis may fall to two factors. Nothing where axes are left.
-static std::optional<SmallVector<FactorPart, 2>> distribute(const ShardingRule &rule, const DimFactors &dim,
-                                                            ArrayRef<int64_t> sizes, bool mayCut) {
+/// How axes of `sizes` that split `dim` fall to its factors, major to minor: a factor gets what
+/// divides it, and the next one nothing until it is split completely, so that parts of the
+/// dimension are parts of the factors. One that has the dimension for itself gets all, be it
+/// uneven. With `mayCut` an axis may fall to two factors. Nothing where axes are left.
+static std::optional<SmallVector<FactorPart, 2>>
+distribute(const ShardingRule &rule, const DimFactors &dim, ArrayRef<int64_t> sizes, bool mayCut) {
   SmallVector<int64_t, 2> factors = splittable(rule, dim);
   SmallVector<FactorPart, 2> result;
   if (factors.empty())
@@ -88,8 +90,9 @@ static std::optional<SmallVector<FactorPart, 2>> distribute(const ShardingRule &
   return result;
 }
 
-/// True where every tensor of the op has parts of its dimensions where factors have such parts (0: no axes): the factors
-/// before one that is split are split completely, and all but one that is alone evenly.
+/// True where every tensor of the op has parts of its dimensions where factors have such parts (0:
+/// no axes): the factors before one that is split are split completely, and all but one that is
+/// alone evenly.
 static bool leavesParts(const ShardingRule &rule, ArrayRef<int64_t> parts) {
   auto fits = [&](const DimFactors &dim) {
     SmallVector<int64_t, 2> factors = splittable(rule, dim);
@@ -110,18 +113,20 @@ static bool leavesParts(const ShardingRule &rule, ArrayRef<int64_t> parts) {
   return llvm::all_of(rule.operands, fitsAll) && llvm::all_of(rule.results, fitsAll);
 }
 
-bool OpSplit::admits(const ShardingRule &rule, const TensorFactors &tensor, ArrayRef<DimSplit> dims) {
+bool OpSplit::admits(const ShardingRule &rule, const TensorFactors &tensor,
+                     ArrayRef<DimSplit> dims) {
   SmallVector<int64_t> parts(rule.factors.size(), 0);
   for (auto [dim, split] : llvm::zip_equal(tensor, dims)) {
     if (split.sizes.empty())
       continue;
-    // Which samples a microbatch has is not known before it runs: indices cannot be renumbered. Nor are there values of several
-    // microbatches at once, to be combined.
+    // Which samples a microbatch has is not known before it runs: indices cannot be renumbered. Nor
+    // are there values of several microbatches at once, to be combined.
     if (split.overMicrobatches && llvm::any_of(dim, [&](int64_t factor) {
           return rule.factors[factor].indexed || rule.factors[factor].kind == FactorKind::combined;
         }))
       return false;
-    std::optional<SmallVector<FactorPart, 2>> own = distribute(rule, dim, split.sizes, split.mayCut);
+    std::optional<SmallVector<FactorPart, 2>> own =
+        distribute(rule, dim, split.sizes, split.mayCut);
     if (!own)
       return false;
     for (const FactorPart &part : *own) {
@@ -134,7 +139,8 @@ bool OpSplit::admits(const ShardingRule &rule, const TensorFactors &tensor, Arra
   return leavesParts(rule, parts);
 }
 
-SmallVector<bool> OpSplit::findAdmitted(const ShardingRule &rule, const TensorFactors &tensor, ArrayRef<DimSplit> dims) {
+SmallVector<bool> OpSplit::findAdmitted(const ShardingRule &rule, const TensorFactors &tensor,
+                                        ArrayRef<DimSplit> dims) {
   SmallVector<bool> admitted(dims.size(), false);
   SmallVector<DimSplit> taken(dims.size());
   for (bool grows = true; grows;) {
@@ -152,8 +158,8 @@ SmallVector<bool> OpSplit::findAdmitted(const ShardingRule &rule, const TensorFa
   return admitted;
 }
 
-SmallVector<bool> OpSplit::findAdmitted(const ShardingRule &rule, MeshAttr mesh, const TensorFactors &tensor,
-                                        ArrayRef<AxisList> dims) {
+SmallVector<bool> OpSplit::findAdmitted(const ShardingRule &rule, MeshAttr mesh,
+                                        const TensorFactors &tensor, ArrayRef<AxisList> dims) {
   SmallVector<DimSplit> splits = llvm::map_to_vector(dims, [&](const AxisList &axes) {
     auto sizes = llvm::map_to_vector(axes, [&](StringAttr axis) { return mesh.getAxisSize(axis); });
     return DimSplit{SmallVector<int64_t>(sizes), llvm::is_contained(axes, kMicrobatchAxis)};
@@ -161,7 +167,8 @@ SmallVector<bool> OpSplit::findAdmitted(const ShardingRule &rule, MeshAttr mesh,
   return findAdmitted(rule, tensor, splits);
 }
 
-/// Gives `factor` the axes `wanted`, or fails where another has one of them or a tensor would not be in parts.
+/// Gives `factor` the axes `wanted`, or fails where another has one of them or a tensor would not
+/// be in parts.
 LogicalResult OpSplit::give(int64_t factor, ArrayRef<StringAttr> wanted) {
   for (const AxisList &others : factorAxes)
     for (StringAttr other : others)
@@ -176,17 +183,19 @@ LogicalResult OpSplit::give(int64_t factor, ArrayRef<StringAttr> wanted) {
   return failure();
 }
 
-/// Samples may be gathered from ranks, but not from microbatches: gives `factor` what no other factor has of the axes
-/// `wanted`, if the axis of microbatches is among that.
+/// Samples may be gathered from ranks, but not from microbatches: gives `factor` what no other
+/// factor has of the axes `wanted`, if the axis of microbatches is among that.
 LogicalResult OpSplit::giveMicrobatches(int64_t factor, ArrayRef<StringAttr> wanted) {
   auto isFree = [&](StringAttr axis) {
-    return llvm::none_of(factorAxes, [&](const AxisList &others) { return llvm::is_contained(others, axis); });
+    return llvm::none_of(factorAxes,
+                         [&](const AxisList &others) { return llvm::is_contained(others, axis); });
   };
   AxisList free(llvm::make_filter_range(wanted, isFree));
   return success(llvm::is_contained(free, kMicrobatchAxis) && succeeded(give(factor, free)));
 }
 
-/// Gives the factors of `dim` the axes `wanted`, as far as they can have them. Returns whether any got some.
+/// Gives the factors of `dim` the axes `wanted`, as far as they can have them. Returns whether any
+/// got some.
 bool OpSplit::takeDim(const DimFactors &dim, ArrayRef<StringAttr> wanted, bool reducedOnly) {
   SmallVector<int64_t> sizes =
       llvm::map_to_vector(wanted, [&](StringAttr axis) { return mesh.getAxisSize(axis); });

@@ -14,8 +14,8 @@ using DimAxes = SmallVector<AxisList>;
 
 /// How one op is split over a mesh: the axes of each factor of its sharding rule. An axis splits
 /// at most one factor. A factor is split only where every tensor it runs over can follow: it is
-/// not `whole`, what is major to it in a dimension is split completely, and where it shares a dimension
-/// with others it divides evenly.
+/// not `whole`, what is major to it in a dimension is split completely, and where it shares a
+/// dimension with others it divides evenly.
 ///
 /// This is the one place that relates shardings across an op: propagation carries them
 /// with it, partitioning asks it which sharding each operand must have. Refers to the rule, which
@@ -39,14 +39,17 @@ public:
     /// They may be cut, so that factors of the dimension get parts of one.
     bool mayCut = false;
   };
-  /// True where a tensor whose dimensions have the factors `tensor` may be split so in all of them at once: what is major to a
-  /// factor may stand in another dimension.
-  static bool admits(const nn::ShardingRule &rule, const nn::TensorFactors &tensor, ArrayRef<DimSplit> dims);
-  /// The dimensions of such a tensor that may be split as `dims` says, each at least beside those that may.
-  static SmallVector<bool> findAdmitted(const nn::ShardingRule &rule, const nn::TensorFactors &tensor, ArrayRef<DimSplit> dims);
+  /// True where a tensor whose dimensions have the factors `tensor` may be split so in all of them
+  /// at once: what is major to a factor may stand in another dimension.
+  static bool admits(const nn::ShardingRule &rule, const nn::TensorFactors &tensor,
+                     ArrayRef<DimSplit> dims);
+  /// The dimensions of such a tensor that may be split as `dims` says, each at least beside those
+  /// that may.
+  static SmallVector<bool> findAdmitted(const nn::ShardingRule &rule,
+                                        const nn::TensorFactors &tensor, ArrayRef<DimSplit> dims);
   /// The same for axes of a mesh, whole.
-  static SmallVector<bool> findAdmitted(const nn::ShardingRule &rule, MeshAttr mesh, const nn::TensorFactors &tensor,
-                                        ArrayRef<AxisList> dims);
+  static SmallVector<bool> findAdmitted(const nn::ShardingRule &rule, MeshAttr mesh,
+                                        const nn::TensorFactors &tensor, ArrayRef<AxisList> dims);
 
   /// The axes of factor `factor`.
   ArrayRef<StringAttr> getAxes(int64_t factor) const { return factorAxes[factor]; }

@@ -28,7 +28,9 @@ struct PadVocabulary : fsdp::impl::PadVocabularyPassBase<PadVocabulary> {
       if (!all.indexed || all.params.empty())
         continue;
       // The model, or an earlier run of this pass, may have said it.
-      auto isPadded = [&](std::pair<ParamOp, int64_t> use) { return use.first.getSplitShape()[use.second] != all.size; };
+      auto isPadded = [&](std::pair<ParamOp, int64_t> use) {
+        return use.first.getSplitShape()[use.second] != all.size;
+      };
       if (llvm::any_of(all.params, isPadded))
         continue;
       const int64_t size = paddedSize(all.size, all.parts);
@@ -36,8 +38,9 @@ struct PadVocabulary : fsdp::impl::PadVocabularyPassBase<PadVocabulary> {
         continue;
       if (all.obstacle) {
         auto [param, dim] = all.params.front();
-        all.obstacle->emitRemark() << "dimension " << dim << " of '" << param.getSymName() << "' is not padded from "
-                                   << all.size << " to " << size << ": '" << all.obstacle->getName() << "' " << all.need;
+        all.obstacle->emitRemark()
+            << "dimension " << dim << " of '" << param.getSymName() << "' is not padded from "
+            << all.size << " to " << size << ": '" << all.obstacle->getName() << "' " << all.need;
         continue;
       }
       for (auto [param, dim] : all.params) {
@@ -54,12 +57,14 @@ struct PadVocabulary : fsdp::impl::PadVocabularyPassBase<PadVocabulary> {
 private:
   /// `size`, so padded that each of `parts` ranks has the best multiple that adds little enough.
   int64_t paddedSize(int64_t size, int64_t parts) const {
-    for (int64_t best = multiple.value; best >= std::min(leastMultiple, multiple.value) && best > 1; best /= 2) {
+    for (int64_t best = multiple.value; best >= std::min(leastMultiple, multiple.value) && best > 1;
+         best /= 2) {
       std::optional<int64_t> step = llvm::checkedMul(best, parts);
       if (!step || *step > nn::kMostTensorBytes)
         continue;
       const int64_t padded = llvm::alignTo(size, *step);
-      if (static_cast<double>(padded - size) * 100 <= static_cast<double>(size) * static_cast<double>(mostPadding.value))
+      if (static_cast<double>(padded - size) * 100 <=
+          static_cast<double>(size) * static_cast<double>(mostPadding.value))
         return padded;
     }
     return size;

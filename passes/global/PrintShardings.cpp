@@ -34,7 +34,8 @@ struct PrintShardings : fsdp::impl::PrintShardingsPassBase<PrintShardings> {
     auto pattern = llvm::GlobPattern::create(only);
     if (!pattern) {
       std::string why = llvm::toString(pattern.takeError());
-      getOperation().emitError() << "option 'only' is '" << only << "', which is no pattern: " << why;
+      getOperation().emitError() << "option 'only' is '" << only
+                                 << "', which is no pattern: " << why;
       return signalPassFailure();
     }
     FailureOr<PaddedShapes> padded = PaddedShapes::read(getOperation());
@@ -44,11 +45,13 @@ struct PrintShardings : fsdp::impl::PrintShardingsPassBase<PrintShardings> {
       FailureOr<StepShardings> shardings = StepShardings::read(step);
       if (failed(shardings))
         return signalPassFailure();
-      std::vector<Row> rows = {{"value", "op", "shape", "sharding", "of one rank", "bytes", "partial over"}};
+      std::vector<Row> rows = {
+          {"value", "op", "shape", "sharding", "of one rank", "bytes", "partial over"}};
       for (Operation &op : step.getBody().front())
         for (Value value : op.getResults())
           if (pattern->match(nameOf(value)))
-            rows.push_back(rowOf(value, padded->lookup(value), shardings->lookup(value), getMesh(step)));
+            rows.push_back(
+                rowOf(value, padded->lookup(value), shardings->lookup(value), getMesh(step)));
       llvm::errs() << "shardings of step '" << step.getSymName() << "'\n";
       print(rows);
     }

@@ -24,7 +24,8 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     std::vector<std::string> others(batchAxes.begin(), batchAxes.end());
-    if (failed(cutMeshAsNamed(module)) || failed(checkAxes(module, others)) || failed(addMicrobatches(module)))
+    if (failed(cutMeshAsNamed(module)) || failed(checkAxes(module, others)) ||
+        failed(addMicrobatches(module)))
       return signalPassFailure();
     SmallVector<StepOp> steps(module.getOps<StepOp>());
     if (steps.empty())
@@ -46,7 +47,8 @@ struct Propagate : fsdp::impl::PropagatePassBase<Propagate> {
     closeParameters(module, *problem);
     warnOfPadding(module);
     // What is said of training holds for the evaluation that is derived from it.
-    bool trains = llvm::any_of(steps, [](StepOp step) { return step.getKind() == StepKind::train; });
+    bool trains =
+        llvm::any_of(steps, [](StepOp step) { return step.getKind() == StepKind::train; });
     for (StepOp step : steps) {
       DenseSet<Operation *> given(llvm::from_range, step.getBody().getOps<ReshardOp>());
       StepShardings shardings = StepShardings::take(step, *problem);
@@ -75,10 +77,13 @@ private:
     return axes;
   }
 
-  /// Propagates; where the solution has parts of axes, cuts the mesh there and propagates again: then these are axes.
-  FailureOr<ShardingProblem> solve(ModuleOp module, ArrayRef<StepOp> steps, ArrayRef<std::string> others) {
+  /// Propagates; where the solution has parts of axes, cuts the mesh there and propagates again:
+  /// then these are axes.
+  FailureOr<ShardingProblem> solve(ModuleOp module, ArrayRef<StepOp> steps,
+                                   ArrayRef<std::string> others) {
     while (true) {
-      FailureOr<ShardingProblem> problem = ShardingProblem::build(steps, getSampleAxes(steps, others));
+      FailureOr<ShardingProblem> problem =
+          ShardingProblem::build(steps, getSampleAxes(steps, others));
       if (failed(problem))
         return failure();
       problem->solve(/*subAxes=*/true);
@@ -100,9 +105,10 @@ private:
     MeshOp mesh = *meshes.begin();
     FailureOr<MeshAttr> extended = withMicrobatches(mesh.getMesh(), accumulate.value);
     if (failed(extended))
-      return mesh.emitError() << "the mesh has an axis '" << kMicrobatchAxis
-                              << "', which names the parts of a batch where gradients are accumulated; "
-                                 "give it another name";
+      return mesh.emitError()
+             << "the mesh has an axis '" << kMicrobatchAxis
+             << "', which names the parts of a batch where gradients are accumulated; "
+                "give it another name";
     mesh.setMeshAttr(*extended);
     return success();
   }
@@ -134,12 +140,14 @@ private:
       return mesh.emitError()
              << "nothing uses axis " << unused
              << ": 'data', 'fsdp' and the option 'batch-axes' split the batch; name "
-                "it there, in a constraint, in the split of a parameter or in a placement, or leave it out";
+                "it there, in a constraint, in the split of a parameter or in a placement, or "
+                "leave it out";
     return success();
   }
 
-  /// A remark for each dimension that is split of each value that the option `explain` names. What a model gives one name,
-  /// such as the ops of a gelu, is one value; of an op that has it, the first result.
+  /// A remark for each dimension that is split of each value that the option `explain` names. What
+  /// a model gives one name, such as the ops of a gelu, is one value; of an op that has it, the
+  /// first result.
   LogicalResult explainShardings(ArrayRef<StepOp> steps, const ShardingProblem &problem) {
     if (explain.empty())
       return success();
@@ -176,15 +184,17 @@ private:
 
   /// What the model calls `op`, or else its name.
   static std::string describe(Operation *op) {
-    return op->getNumResults() > 0 && op->getLoc()->findInstanceOf<NameLoc>() ? nameOf(op->getResult(0))
-                                                                              : op->getName().getStringRef().str();
+    return op->getNumResults() > 0 && op->getLoc()->findInstanceOf<NameLoc>()
+               ? nameOf(op->getResult(0))
+               : op->getName().getStringRef().str();
   }
 
   /// `same`: all values that the model calls like `value`.
-  static void explainValue(Value value, ArrayRef<Value> same, const ShardingProblem &problem, llvm::StringSet<> &said) {
-    static const char *rounds[] = {"ops that pass dimensions through", "ops that pass dimensions through",
-                                   "factors that pass through", "all but broadcasts forward",
-                                   "all ops"};
+  static void explainValue(Value value, ArrayRef<Value> same, const ShardingProblem &problem,
+                           llvm::StringSet<> &said) {
+    static const char *rounds[] = {"ops that pass dimensions through",
+                                   "ops that pass dimensions through", "factors that pass through",
+                                   "all but broadcasts forward", "all ops"};
     const bool isNamed = bool(value.getLoc()->findInstanceOf<NameLoc>());
     std::map<int64_t, std::string> lines; // by dimension
     for (Value other : isNamed ? same : ArrayRef(value)) {
@@ -198,11 +208,12 @@ private:
         llvm::raw_string_ostream out(line);
         out << (line.empty() ? "" : "; and over ") << "'" << origin.axis.getValue() << "': ";
         if (!origin.op)
-          out << "given by '" << describe(other.getDefiningOp()) << "', priority " << origin.priority;
+          out << "given by '" << describe(other.getDefiningOp()) << "', priority "
+              << origin.priority;
         else
-          out << "from '" << nameOf(origin.from) << "' across '" << describe(origin.op) << "', priority "
-              << origin.priority << ", round '" << rounds[origin.opPriority] << "'"
-              << (origin.aggressive ? ", a conflict resolved" : "");
+          out << "from '" << nameOf(origin.from) << "' across '" << describe(origin.op)
+              << "', priority " << origin.priority << ", round '" << rounds[origin.opPriority]
+              << "'" << (origin.aggressive ? ", a conflict resolved" : "");
       }
       for (auto &[dim, line] : own)
         lines.try_emplace(dim, std::move(line));
@@ -229,10 +240,12 @@ private:
     int64_t samples = cast<RankedTensorType>(input.getType()).getDimSize(input.getSampleDim());
     int64_t parts = mesh.getAxisSize(kMicrobatchAxis), ofRank = llvm::divideCeil(samples, ranks);
     if (parts > ofRank)
-      input.emitWarning() << "a rank has " << ofRank << " of the " << samples << " samples of a step, in " << parts
+      input.emitWarning() << "a rank has " << ofRank << " of the " << samples
+                          << " samples of a step, in " << parts
                           << " microbatches, some of which get only padding; "
-                          << (ofRank <= 1 ? std::string("leave out --accumulate, or use")
-                                          : "use --accumulate=" + std::to_string(ofRank) + " or less, or")
+                          << (ofRank <= 1
+                                  ? std::string("leave out --accumulate, or use")
+                                  : "use --accumulate=" + std::to_string(ofRank) + " or less, or")
                           << " a batch of " << ranks * parts << " samples or more";
     if (samples < ranks)
       input.emitWarning() << "a step has " << samples << " samples, and the mesh splits them over "

@@ -148,9 +148,8 @@ void Recompute::rewrite() {
   }
 }
 
-void mlir::fsdp::recomputeInBackward(Operation *firstBackward,
-                                      const DenseSet<Value> &parameterOnly,
-                                      const DenseSet<Value> &kept) {
+void mlir::fsdp::recomputeInBackward(Operation *firstBackward, const DenseSet<Value> &parameterOnly,
+                                     const DenseSet<Value> &kept) {
   Recompute values(firstBackward, parameterOnly, kept);
   values.collectStored();
   values.choose();

@@ -16,8 +16,8 @@ bool isCheap(Operation *op);
 /// whose derivative uses many of its intermediates is computed again right before, from values that
 /// are kept anyway, or from fewer bytes. Nothing but elementwise ops and broadcasts is computed
 /// again, none for an op that is no elementwise one itself, and none that needs a value of
-/// `parameterOnly`, which would gather a parameter once more. What is in `kept` is stored in any case, and
-/// not computed again.
+/// `parameterOnly`, which would gather a parameter once more. What is in `kept` is stored in any
+/// case, and not computed again.
 void recomputeInBackward(Operation *firstBackward, const DenseSet<Value> &parameterOnly,
                          const DenseSet<Value> &kept);
 

@@ -1,9 +1,10 @@
 //===- Rematerialize.cpp - which parts of forward are computed again ------===//
 //
-// Blocks are found by the rule that gathers follow: a run of reads of one unit, counted where they are first
-// used. A block reaches from the first use of its run to that of the next one, so that a sum with the residual
-// stream belongs to the block before, whatever it is called. The first and the last run (embedding and
-// head) are no blocks: the head's backward begins right away, and the embedding keeps little but tokens.
+// Blocks are found by the rule that gathers follow: a run of reads of one unit, counted where they
+// are first used. A block reaches from the first use of its run to that of the next one, so that a
+// sum with the residual stream belongs to the block before, whatever it is called. The first and
+// the last run (embedding and head) are no blocks: the head's backward begins right away, and the
+// embedding keeps little but tokens.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,9 +57,9 @@ FailureOr<Policy> Rematerialize::parsePolicy() {
   else if (text != "full" &&
            (!text.consume_front("every:") ||
             !cli::parseInteger(std::string_view(text), range, result.blocks).empty()))
-    return getOperation().emitError() << "--remat got '" << policy
-                                      << "', expected none, full, selective or every:K with K "
-                                      << range.describe();
+    return getOperation().emitError()
+           << "--remat got '" << policy << "', expected none, full, selective or every:K with K "
+           << range.describe();
   return result;
 }
 
@@ -144,9 +145,8 @@ static void formRegion(StringAttr name, CheckpointPolicy policy, Operation *begi
   builder.setInsertionPointToEnd(&body);
   YieldOp::create(builder, checkpoint.getLoc(), results.getArrayRef());
   for (auto [inside, result] : llvm::zip_equal(results, checkpoint.getResults()))
-    Value(inside).replaceUsesWithIf(result, [&](OpOperand &use) {
-      return !checkpoint->isProperAncestor(use.getOwner());
-    });
+    Value(inside).replaceUsesWithIf(
+        result, [&](OpOperand &use) { return !checkpoint->isProperAncestor(use.getOwner()); });
 }
 
 /// Returns how many regions `step` has afterwards.

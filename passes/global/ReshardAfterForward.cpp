@@ -1,7 +1,7 @@
 //===- ReshardAfterForward.cpp - what is kept from forward to backward ----===//
 
-#include "passes/Passes.h"
 #include "passes/MeshParts.h"
+#include "passes/Passes.h"
 #include "passes/ShardSpec.h"
 
 namespace mlir::fsdp {
@@ -36,7 +36,8 @@ LogicalResult ReshardAfterForward::set(ParamOp param, Reshard reshard, ArrayRef<
     ArrayRef<StringAttr> stored = layout.getAxes();
     if (layout.getKind() != StorageKind::flat || axes.size() >= stored.size() ||
         stored.take_front(axes.size()) != axes)
-      return param.emitOpError() << "'" << param.getSymName() << "' is stored as " << spellStorage(layout)
+      return param.emitOpError() << "'" << param.getSymName() << "' is stored as "
+                                 << spellStorage(layout)
                                  << ", of which --reshard-after-forward got '" << when
                                  << "', expected some, not all, of the first axes of a flat "
                                     "storage, as axes:fsdp of flat(fsdp+node)";
@@ -52,7 +53,8 @@ void ReshardAfterForward::runOnOperation() {
     module.emitError() << "--reshard-after-forward got '" << when << "', expected " << reshardForm;
     return signalPassFailure();
   }
-  if (failed(cutMeshAsNamed(module, choice->axes, "--reshard-after-forward got '" + when + "', which")))
+  if (failed(cutMeshAsNamed(module, choice->axes,
+                            "--reshard-after-forward got '" + when + "', which")))
     return signalPassFailure();
   SmallVector<StringAttr> axes;
   for (const std::string &axis : choice->axes) {

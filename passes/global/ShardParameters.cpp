@@ -1,8 +1,8 @@
 //===- ShardParameters.cpp - where every parameter is stored --------------===//
 
-#include "passes/Passes.h"
 #include "passes/MeshAxes.h"
 #include "passes/MeshParts.h"
+#include "passes/Passes.h"
 #include "passes/ShardSpec.h"
 #include "passes/global/Strategies.h"
 #include "llvm/Support/GlobPattern.h"
@@ -60,7 +60,8 @@ LogicalResult ShardParameters::chooseStrategy(MeshOp mesh) {
   std::string mismatch = explainMismatch(*scheme, mesh.getMesh());
   if (mismatch.empty())
     return success();
-  // The default strategy takes any mesh: with nothing to store over, it stores everything everywhere.
+  // The default strategy takes any mesh: with nothing to store over, it stores everything
+  // everywhere.
   if (scheme->name == ShardParametersPassOptions().strategy) {
     mesh.emitRemark() << "mesh " << describeAxes(mesh.getMesh())
                       << " has no axis 'fsdp': every rank stores whole parameters";
@@ -158,7 +159,8 @@ FailureOr<ShardingAttr> ShardParameters::readCompute(ParamOp param, MeshOp mesh,
   return sharding;
 }
 
-/// How the model asks for `param` to be split in compute, over the axes that the mesh has; null where that is nothing.
+/// How the model asks for `param` to be split in compute, over the axes that the mesh has; null
+/// where that is nothing.
 ShardingAttr ShardParameters::takeSplit(ParamOp param, MeshOp mesh) {
   if (!param.getSplit())
     return {};
@@ -180,7 +182,8 @@ LogicalResult ShardParameters::place(ParamOp param, MeshOp mesh, MutableArrayRef
   if (failed(placement))
     return failure();
   const bool isRuled = *rule && (*rule)->spec.compute;
-  FailureOr<ShardingAttr> compute = isRuled ? readCompute(param, mesh, **rule) : takeSplit(param, mesh);
+  FailureOr<ShardingAttr> compute =
+      isRuled ? readCompute(param, mesh, **rule) : takeSplit(param, mesh);
   if (failed(compute))
     return failure();
   if (*compute) {
@@ -227,7 +230,8 @@ void ShardParameters::runOnOperation() {
   }
   // Once all parts of axes are known that anything names.
   for (const ShardRule &rule : rules)
-    if (failed(cutMeshAsNamed(module, rule.spec.getAxes(), "--shard got '" + rule.text + "', which")))
+    if (failed(
+            cutMeshAsNamed(module, rule.spec.getAxes(), "--shard got '" + rule.text + "', which")))
       return signalPassFailure();
   if (failed(cutMeshAsNamed(module)))
     return signalPassFailure();

@@ -19,9 +19,10 @@ static bool isReduced(const nn::Factor &factor) {
   return factor.kind == nn::FactorKind::sumReduction || factor.kind == nn::FactorKind::maxReduction;
 }
 
-/// A factor of size 1 beside others is left out: the last of those others need not divide by its axes (heads, each a group of
-/// its own).
-static propagation::Mapping mappingOf(const nn::ShardingRule &rule, const nn::TensorFactors &tensor) {
+/// A factor of size 1 beside others is left out: the last of those others need not divide by its
+/// axes (heads, each a group of its own).
+static propagation::Mapping mappingOf(const nn::ShardingRule &rule,
+                                      const nn::TensorFactors &tensor) {
   propagation::Mapping dims;
   for (const nn::DimFactors &dim : tensor) {
     dims.emplace_back();
@@ -70,7 +71,8 @@ AxisList ShardingProblem::toNames(const propagation::AxisList &axes) const {
 
 /// `names` without axes of size 1: a model names axes that only some meshes have.
 SmallVector<StringAttr> ShardingProblem::splittingAxes(ArrayRef<StringAttr> names) const {
-  return llvm::filter_to_vector(names, [&](StringAttr name) { return mesh.getAxisSize(name) != 1; });
+  return llvm::filter_to_vector(names,
+                                [&](StringAttr name) { return mesh.getAxisSize(name) != 1; });
 }
 
 propagation::Sharding ShardingProblem::shardingOf(ParamOp param) const {
@@ -119,15 +121,14 @@ LogicalResult ShardingProblem::addValues(Operation *op) {
     values.push_back(value);
     propagation::Value &node = problem.values.emplace_back();
     node.sizes.assign(type.getShape().begin(), type.getShape().end());
-    auto closed = [&] {
-      node.sharding.dims.assign(rank, {{}, /*open=*/false});
-    };
+    auto closed = [&] { node.sharding.dims.assign(rank, {{}, /*open=*/false}); };
     if (auto input = dyn_cast<InputOp>(op)) {
       // Samples are split where the data are loaded; nothing else of an input is.
       closed();
       node.sharding.dims[input.getSampleDim()].axes = toAxes(batchAxes);
     } else if (read) {
-      node.sharding = shardingOf(SymbolTable::lookupNearestSymbolFrom<ParamOp>(op, read.getParamAttr()));
+      node.sharding =
+          shardingOf(SymbolTable::lookupNearestSymbolFrom<ParamOp>(op, read.getParamAttr()));
     } else if (auto constraint = dyn_cast<ConstraintOp>(op)) {
       for (int64_t dim = 0; dim < rank; ++dim)
         node.sharding.dims.push_back(
@@ -185,7 +186,8 @@ void ShardingProblem::addOp(Operation *op) {
     const bool isWhole = factor.kind == nn::FactorKind::whole;
     // Parts of rows take collectives, as parts of a sum do: what takes none goes first.
     const bool isCombined = factor.kind == nn::FactorKind::combined && !factor.indexed;
-    node.factors.push_back({factor.size, !isReduced(factor) && !isWhole && !isCombined, /*blocked=*/isWhole});
+    node.factors.push_back(
+        {factor.size, !isReduced(factor) && !isWhole && !isCombined, /*blocked=*/isWhole});
   }
   for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule->second->operands)) {
     node.operands.push_back(numbers.lookup(operand));
@@ -226,7 +228,8 @@ bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &ax
     // What is given holds, and may not divide before --fsdp-pad-vocabulary, which asks for it.
     if (param.getPlacementAttr().getCompute())
       return true;
-    return admitsParts(param.getPlacementAttr(), param.getSplitShape()[dim], dim, propagation::sizeOf(axes), mesh);
+    return admitsParts(param.getPlacementAttr(), param.getSplitShape()[dim], dim,
+                       propagation::sizeOf(axes), mesh);
   }
   auto rule = rules.find(result.getOwner());
   if (rule == rules.end() || isa<ConstraintOp>(result.getOwner()))
@@ -251,7 +254,8 @@ FailureOr<ShardingProblem> ShardingProblem::build(ArrayRef<StepOp> steps,
   return std::move(built);
 }
 
-propagation::Solution ShardingProblem::propagate(propagation::Problem asked, const Admits &admits) const {
+propagation::Solution ShardingProblem::propagate(propagation::Problem asked,
+                                                 const Admits &admits) const {
   applyConstraints(asked);
   // What an op cannot make it is not asked for, be it by a constraint on its result.
   for (auto [number, node] : llvm::enumerate(asked.values)) {
@@ -259,7 +263,8 @@ propagation::Solution ShardingProblem::propagate(propagation::Problem asked, con
     for (bool grows = true; grows;) {
       grows = false;
       for (auto [dim, sharding] : llvm::enumerate(node.sharding.dims))
-        if (made.dims[dim].axes.empty() && !sharding.axes.empty() && admits(number, dim, sharding.axes, made)) {
+        if (made.dims[dim].axes.empty() && !sharding.axes.empty() &&
+            admits(number, dim, sharding.axes, made)) {
           made.dims[dim] = sharding;
           grows = true;
         }
@@ -324,7 +329,8 @@ void ShardingProblem::solveSeparately(const propagation::Solution &samples) {
   const int index = mesh.getAxisIndex(StringAttr::get(mesh.getContext(), kMicrobatchAxis));
   const propagation::Axis axis = propagation::wholeAxis(problem.mesh, index);
   auto dimOf = [&](int value) { return findSplit(samples.shardings[value], index); };
-  solution = propagate(ofRanks(samples), [&](int value, int dim, propagation::AxisList axes, propagation::Sharding current) {
+  solution = propagate(ofRanks(samples), [&](int value, int dim, propagation::AxisList axes,
+                                             propagation::Sharding current) {
     const int ofSamples = dimOf(value);
     if (ofSamples >= 0)
       (dim == ofSamples ? axes : current.dims[ofSamples].axes).push_back(axis);
@@ -338,7 +344,8 @@ void ShardingProblem::solveSeparately(const propagation::Solution &samples) {
 
 void ShardingProblem::solve(bool subAxes) {
   mayCut = subAxes;
-  auto asIs = [this](int value, int dim, const propagation::AxisList &axes, const propagation::Sharding &current) {
+  auto asIs = [this](int value, int dim, const propagation::AxisList &axes,
+                     const propagation::Sharding &current) {
     return admits(value, dim, axes, current);
   };
   solution = propagate(problem, asIs);
@@ -346,9 +353,10 @@ void ShardingProblem::solve(bool subAxes) {
   if (axis < 0)
     return;
   propagation::Solution samples = propagate(ofMicrobatches(), asIs);
-  bool areSplit = llvm::all_of(llvm::zip_equal(samples.shardings, solution.shardings), [&](auto pair) {
-    return findSplit(std::get<0>(pair), axis) < 0 || findSplit(std::get<1>(pair), axis) >= 0;
-  });
+  bool areSplit =
+      llvm::all_of(llvm::zip_equal(samples.shardings, solution.shardings), [&](auto pair) {
+        return findSplit(std::get<0>(pair), axis) < 0 || findSplit(std::get<1>(pair), axis) >= 0;
+      });
   if (!areSplit)
     solveSeparately(samples);
 }
@@ -357,11 +365,14 @@ SmallVector<AxisCut> ShardingProblem::getCuts() const {
   SmallVector<AxisCut> cuts;
   auto addCut = [&](const propagation::Axis &axis, int64_t position) {
     StringAttr name = mesh.getAxisNames()[axis.index];
-    if (position == 1 || position == problem.mesh.sizes[axis.index] || llvm::is_contained(batchAxes, name))
+    if (position == 1 || position == problem.mesh.sizes[axis.index] ||
+        llvm::is_contained(batchAxes, name))
       return;
     AxisPart part = *AxisPart::parse(name);
     position *= part.before;
-    if (llvm::none_of(cuts, [&](const AxisCut &cut) { return cut.axis == part.axis && cut.position == position; }))
+    if (llvm::none_of(cuts, [&](const AxisCut &cut) {
+          return cut.axis == part.axis && cut.position == position;
+        }))
       cuts.push_back({part.axis.str(), position});
   };
   auto add = [&](const propagation::AxisList &axes) {
@@ -393,8 +404,7 @@ SmallVector<AxisCut> ShardingProblem::getCuts() const {
 
 DimAxes ShardingProblem::axesOf(Value value) const {
   DimAxes axes;
-  for (const propagation::DimSharding &dim :
-       solution.shardings[numbers.find(value)->second].dims)
+  for (const propagation::DimSharding &dim : solution.shardings[numbers.find(value)->second].dims)
     axes.push_back(toNames(dim.axes));
   return axes;
 }

@@ -15,8 +15,8 @@ namespace mlir::fsdp {
 struct ShardingOrigin {
   int64_t dim;
   StringAttr axis;
-  /// The op across which the axis came, and the other value of that op that had it; null where the axis was
-  /// given (an input, a constraint).
+  /// The op across which the axis came, and the other value of that op that had it; null where the
+  /// axis was given (an input, a constraint).
   Operation *op;
   Value from;
   /// The rounds (passes/propagation/Problem.h).
@@ -25,19 +25,22 @@ struct ShardingOrigin {
   bool aggressive;
 };
 
-/// The values and rules of steps of one module as a problem of passes/propagation, and its solution.
+/// The values and rules of steps of one module as a problem of passes/propagation, and its
+/// solution.
 class ShardingProblem {
 public:
-  /// Inputs are split along their sample dimension over `batchAxes`; constraints and the compute shardings of
-  /// placements are as they say. Everything else is open: a parameter too, but for the axes that split the batch and those
-  /// that store it. All reads of a parameter are one value. Emits an error and fails for an op without a rule.
+  /// Inputs are split along their sample dimension over `batchAxes`; constraints and the compute
+  /// shardings of placements are as they say. Everything else is open: a parameter too, but for the
+  /// axes that split the batch and those that store it. All reads of a parameter are one value.
+  /// Emits an error and fails for an op without a rule.
   static FailureOr<ShardingProblem> build(ArrayRef<StepOp> steps, ArrayRef<StringAttr> batchAxes);
 
-  /// With `subAxes`, dimensions may be split over parts of axes; getCuts says which. The functions below expect that it
-  /// is none.
+  /// With `subAxes`, dimensions may be split over parts of axes; getCuts says which. The functions
+  /// below expect that it is none.
   ///
-  /// A constraint speaks of ranks: where one would keep the axis of microbatches from samples, that axis is
-  /// propagated by itself, as if there were no constraint, and is then the last one of the dimensions that it reaches.
+  /// A constraint speaks of ranks: where one would keep the axis of microbatches from samples, that
+  /// axis is propagated by itself, as if there were no constraint, and is then the last one of the
+  /// dimensions that it reaches.
   void solve(bool subAxes);
   /// Where the solution cuts axes of the mesh, each cut once, in the order of the ops.
   SmallVector<AxisCut> getCuts() const;
@@ -61,7 +64,8 @@ private:
   using Admits = decltype(propagation::Problem::admits);
   /// Propagates `asked`, a form of `problem`.
   propagation::Solution propagate(propagation::Problem asked, const Admits &admits) const;
-  /// The problem with the axis of microbatches alone: no constraint, no reshard and no placement says anything of it.
+  /// The problem with the axis of microbatches alone: no constraint, no reshard and no placement
+  /// says anything of it.
   propagation::Problem ofMicrobatches() const;
   /// The problem without that axis, where it splits values as in `samples`.
   propagation::Problem ofRanks(const propagation::Solution &samples) const;
@@ -71,9 +75,10 @@ private:
   void addOp(Operation *op);
   /// A gradient is split as its parameter is.
   void tie(StringAttr param, Value gradient);
-  /// True where the op that makes `value` can leave dimension `dim` split over `axes`, beside its other dimensions as in
-  /// `current`.
-  bool admits(int value, int dim, const propagation::AxisList &axes, const propagation::Sharding &current) const;
+  /// True where the op that makes `value` can leave dimension `dim` split over `axes`, beside its
+  /// other dimensions as in `current`.
+  bool admits(int value, int dim, const propagation::AxisList &axes,
+              const propagation::Sharding &current) const;
   /// `axes` as an op sees them; nothing where they are parts that are not to be.
   std::optional<OpSplit::DimSplit> toSplit(const propagation::AxisList &axes) const;
   SmallVector<StringAttr> splittingAxes(ArrayRef<StringAttr> names) const;

@@ -13,8 +13,9 @@ using namespace mlir::fsdp;
 static std::string listAxes(MeshAttr mesh, ArrayRef<StringAttr> axes) {
   if (axes.empty())
     return "no axis";
-  return llvm::join(
-      llvm::map_range(spellAxes(mesh, axes), [](const std::string &axis) { return "'" + axis + "'"; }), " and ");
+  return llvm::join(llvm::map_range(spellAxes(mesh, axes),
+                                    [](const std::string &axis) { return "'" + axis + "'"; }),
+                    " and ");
 }
 
 /// The axes of `dim` that split something: axes of size 1 do not.
@@ -39,10 +40,11 @@ void mlir::fsdp::warnOfContradictions(StepOp step) {
       SmallVector<StringAttr> axes = getSplit(here, dim, mesh), others = getSplit(there, dim, mesh);
       if (here.getDimOpen()[dim] || there.getDimOpen()[dim] || axes == others)
         continue;
-      InFlightDiagnostic diag = constraint.emitWarning()
-                                << "asks for dimension " << dim << " of '" << nameOf(constraint.getInput())
-                                << "' over " << listAxes(mesh, axes) << ", another constraint for the same over "
-                                << listAxes(mesh, others) << ": it is moved from one to the other; ask for one of them";
+      InFlightDiagnostic diag =
+          constraint.emitWarning()
+          << "asks for dimension " << dim << " of '" << nameOf(constraint.getInput()) << "' over "
+          << listAxes(mesh, axes) << ", another constraint for the same over "
+          << listAxes(mesh, others) << ": it is moved from one to the other; ask for one of them";
       diag.attachNote(first.getLoc()) << "the other constraint is here";
       break;
     }
@@ -57,9 +59,11 @@ static SmallVector<StringAttr> getSplit(ShardingAttr sharding, MeshAttr mesh) {
   return axes;
 }
 
-/// Over how many ranks a dimension that `move` gathers for `user` could stay split, as " (dimension 2 can be split over 2 or 6 ranks, got 3)", where
-/// that is a question of their number: heads in groups, say, which the ranks do not divide. Else "".
-static std::string suggestRanks(ReshardOp move, Operation *user, ShardingAttr from, ShardingAttr to, MeshAttr mesh) {
+/// Over how many ranks a dimension that `move` gathers for `user` could stay split, as " (dimension
+/// 2 can be split over 2 or 6 ranks, got 3)", where that is a question of their number: heads in
+/// groups, say, which the ranks do not divide. Else "".
+static std::string suggestRanks(ReshardOp move, Operation *user, ShardingAttr from, ShardingAttr to,
+                                MeshAttr mesh) {
   auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(user);
   if (!ruled)
     return "";
@@ -71,16 +75,20 @@ static std::string suggestRanks(ReshardOp move, Operation *user, ShardingAttr fr
     for (int64_t dim = 0; dim < type.getRank(); ++dim) {
       const int64_t parts = mesh.getSize(getSplit(from, dim, mesh));
       const nn::DimFactors &factors = rule.operands[use.getOperandNumber()][dim];
-      auto admits = [&](int64_t ranks) { return OpSplit::admits(rule, {factors}, {{{ranks}, /*overMicrobatches=*/false, /*mayCut=*/true}}); };
+      auto admits = [&](int64_t ranks) {
+        return OpSplit::admits(rule, {factors},
+                               {{{ranks}, /*overMicrobatches=*/false, /*mayCut=*/true}});
+      };
       if (parts == 1 || !getSplit(to, dim, mesh).empty() || factors.size() < 2 || admits(parts))
         continue;
       SmallVector<std::string> numbers;
-      for (int64_t ranks = 2; ranks <= std::min(type.getDimSize(dim), 2 * parts) && numbers.size() < 4; ++ranks)
+      for (int64_t ranks = 2;
+           ranks <= std::min(type.getDimSize(dim), 2 * parts) && numbers.size() < 4; ++ranks)
         if (admits(ranks))
           numbers.push_back(std::to_string(ranks));
       if (!numbers.empty())
-        return " (dimension " + std::to_string(dim) + " can be split over " + llvm::join(numbers, " or ") + " ranks, got " +
-               std::to_string(parts) + ")";
+        return " (dimension " + std::to_string(dim) + " can be split over " +
+               llvm::join(numbers, " or ") + " ranks, got " + std::to_string(parts) + ")";
     }
   }
   return "";
@@ -93,12 +101,14 @@ static std::string suggestConstraint(Value value, StringRef spec) {
   const bool isGradient = made && getStructure(made).direction == Direction::backward;
   const std::string name = isNamed && !isGradient ? nameOf(value) : "x";
   return "constrain(" + name + ", \"" + spec.str() + "\") " +
-         (isGradient ? "of the value x whose gradient it is" : isNamed ? "where it is made" : "of this result x, where it is made,") +
+         (isGradient ? "of the value x whose gradient it is"
+          : isNamed  ? "where it is made"
+                     : "of this result x, where it is made,") +
          " says that it is to be so";
 }
 
-/// The parameter that `value` is, or whose gradient it is, in another type or sharding; `isConstrained` where a constraint of the
-/// user's splits it on the way. Null where there is none.
+/// The parameter that `value` is, or whose gradient it is, in another type or sharding;
+/// `isConstrained` where a constraint of the user's splits it on the way. Null where there is none.
 static StringAttr findParameter(Value value, MeshAttr mesh, bool &isConstrained) {
   auto passes = [](Operation *op) {
     auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
@@ -128,13 +138,15 @@ static StringAttr findParameter(Value value, MeshAttr mesh, bool &isConstrained)
 
 /// What to do about a split of parameter `param` that the user chose and that `user` cannot keep.
 static std::string suggestSplit(StringAttr param, Operation *user, const std::string &axes) {
-  return "parameter '" + param.str() + "' is split so by the model, a constraint or --shard: keep " + axes +
+  return "parameter '" + param.str() +
+         "' is split so by the model, a constraint or --shard: keep " + axes +
          " off the other operands and the results of '" + user->getName().getStringRef().str() +
          "', or split the parameter along another dimension";
 }
 
 void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<ReshardOp> moves,
-                                   ArrayRef<StringAttr> batchAxes, const DenseSet<StringAttr> &placed) {
+                                   ArrayRef<StringAttr> batchAxes,
+                                   const DenseSet<StringAttr> &placed) {
   for (ReshardOp move : moves) {
     // A constraint is what the user asked for.
     if (move->use_empty() || llvm::any_of(move->getUsers(), llvm::IsaPred<ConstraintOp>))
@@ -149,7 +161,8 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
       continue;
     llvm::erase(kept, kMicrobatchAxis);
     auto splitsBatch = [&](StringAttr axis) { return llvm::is_contained(batchAxes, axis); };
-    // Samples that stay where they are while the rest is gathered; a batch that is gathered in part is none of it.
+    // Samples that stay where they are while the rest is gathered; a batch that is gathered in part
+    // is none of it.
     if (!kept.empty() && (!llvm::all_of(kept, splitsBatch) || llvm::any_of(gathered, splitsBatch)))
       continue;
     int64_t bytes = type.getElementTypeBitWidth() / 8, part = bytes;
@@ -173,8 +186,10 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
     user->emitWarning() << "'" << user->getName() << "' needs all of '" << nameOf(value)
                         << (kept.empty() ? "' on every rank" : "' of a rank's samples")
                         << ", which gathers " << bytes - part << " bytes over "
-                        << listAxes(mesh, gathered) << suggestRanks(move, user, from, to, mesh) << "; "
-                        << (isPlaced ? suggestSplit(param, user, listAxes(mesh, gathered)) : suggestConstraint(value, spec));
+                        << listAxes(mesh, gathered) << suggestRanks(move, user, from, to, mesh)
+                        << "; "
+                        << (isPlaced ? suggestSplit(param, user, listAxes(mesh, gathered))
+                                     : suggestConstraint(value, spec));
   }
 }
 
@@ -206,9 +221,10 @@ void mlir::fsdp::warnOfPadding(ModuleOp module) {
   int64_t size = first.getTensorType().getDimSize(splitDim);
   int64_t parts = getMesh(first).getSize(first.getPlacementAttr().getCompute().getAxes(splitDim));
   InFlightDiagnostic diag = first.emitWarning()
-                            << "dimension " << splitDim << " of '" << first.getSymName() << "' has size " << size
-                            << " and is split in compute into " << parts << " parts of "
-                            << llvm::divideCeil(size, parts) << ", some of it padding that is computed with";
+                            << "dimension " << splitDim << " of '" << first.getSymName()
+                            << "' has size " << size << " and is split in compute into " << parts
+                            << " parts of " << llvm::divideCeil(size, parts)
+                            << ", some of it padding that is computed with";
   if (others > 0)
     diag << " (so are dimensions of " << others << " other parameters)";
   diag << "; a multiple of " << parts << " has none";

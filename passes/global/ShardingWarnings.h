@@ -10,11 +10,11 @@ namespace mlir::fsdp {
 /// Warns of two constraints on one value that split a dimension over different axes.
 void warnOfContradictions(StepOp step);
 
-/// Warns of each of `moves` that gathers all of a value on every rank, or all of a rank's samples over axes that split
-/// no batch, with the bytes that a rank receives. `placed`: the names of parameters that the user splits; that these are gathered is
-/// no remedy.
-void warnOfReplication(const StepShardings &shardings, ArrayRef<ReshardOp> moves, ArrayRef<StringAttr> batchAxes,
-                       const DenseSet<StringAttr> &placed);
+/// Warns of each of `moves` that gathers all of a value on every rank, or all of a rank's samples
+/// over axes that split no batch, with the bytes that a rank receives. `placed`: the names of
+/// parameters that the user splits; that these are gathered is no remedy.
+void warnOfReplication(const StepShardings &shardings, ArrayRef<ReshardOp> moves,
+                       ArrayRef<StringAttr> batchAxes, const DenseSet<StringAttr> &placed);
 
 /// Warns of parameters that are split into parts of which more than a twentieth is padding.
 void warnOfPadding(ModuleOp module);

@@ -88,10 +88,14 @@ bool StepShardings::hasWholeSamples() const {
       auto isMinor = [&](const nn::DimFactors &dim) {
         const auto *own = llvm::find(dim, static_cast<int64_t>(factor));
         return own != dim.end() &&
-               llvm::any_of(llvm::make_range(dim.begin(), own), [&](int64_t major) { return rule.factors[major].size != 1; });
+               llvm::any_of(llvm::make_range(dim.begin(), own),
+                            [&](int64_t major) { return rule.factors[major].size != 1; });
       };
-      auto isMinorAnywhere = [&](const nn::TensorFactors &tensor) { return llvm::any_of(tensor, isMinor); };
-      if (size % loaded != 0 || size % mesh.getSize(axes) != 0 || llvm::any_of(rule.operands, isMinorAnywhere) ||
+      auto isMinorAnywhere = [&](const nn::TensorFactors &tensor) {
+        return llvm::any_of(tensor, isMinor);
+      };
+      if (size % loaded != 0 || size % mesh.getSize(axes) != 0 ||
+          llvm::any_of(rule.operands, isMinorAnywhere) ||
           llvm::any_of(rule.results, isMinorAnywhere))
         return false;
     }
@@ -119,7 +123,8 @@ bool StepShardings::addsPartialSums(Operation *op) const {
         return lookup(operand).getUnreduced() != first || !leavesSums(operand.getDefiningOp());
       }))
     return false;
-  // An operand that is split otherwise than the op takes it is moved, and what is moved is complete.
+  // An operand that is split otherwise than the op takes it is moved, and what is moved is
+  // complete.
   nn::ShardingRule rule = ruled.getShardingRule();
   OpSplit taken = split(op, rule);
   return llvm::all_of(llvm::zip_equal(op->getOperands(), rule.operands), [&](auto pair) {
@@ -127,9 +132,10 @@ bool StepShardings::addsPartialSums(Operation *op) const {
   });
 }
 
-/// True where `op` can multiply partial sums over `partial` of its operand `index`, and the product is added up over ranks in any
-/// case: it is a partial sum itself, or a gradient.
-bool StepShardings::multipliesPartialSums(Operation *op, unsigned index, ArrayRef<StringAttr> partial) const {
+/// True where `op` can multiply partial sums over `partial` of its operand `index`, and the product
+/// is added up over ranks in any case: it is a partial sum itself, or a gradient.
+bool StepShardings::multipliesPartialSums(Operation *op, unsigned index,
+                                          ArrayRef<StringAttr> partial) const {
   auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(op);
   if (!ruled || ruled.getLinearity() != nn::Linearity::product)
     return false;
@@ -139,14 +145,16 @@ bool StepShardings::multipliesPartialSums(Operation *op, unsigned index, ArrayRe
     return false;
   // The other operand is the same on all ranks that have terms of the sum.
   for (size_t factor = 0; factor < rule.factors.size(); ++factor)
-    if (llvm::any_of(taken.getAxes(factor), [&](StringAttr axis) { return llvm::is_contained(partial, axis); }))
+    if (llvm::any_of(taken.getAxes(factor),
+                     [&](StringAttr axis) { return llvm::is_contained(partial, axis); }))
       return false;
   return !taken.getReducedAxes(rule.results.front()).empty() || isGradient(op->getResult(0));
 }
 
 SmallVector<AxisList> StepShardings::getCarried(Operation *op) const {
   if (addsPartialSums(op))
-    return SmallVector<AxisList>(op->getNumOperands(), AxisList(lookup(op->getOperand(0)).getUnreduced()));
+    return SmallVector<AxisList>(op->getNumOperands(),
+                                 AxisList(lookup(op->getOperand(0)).getUnreduced()));
   SmallVector<AxisList> carried(op->getNumOperands());
   for (OpOperand &operand : op->getOpOperands()) {
     ShardingAttr sharding = lookup(operand.get());
@@ -155,10 +163,12 @@ SmallVector<AxisList> StepShardings::getCarried(Operation *op) const {
     auto keeps = [&](OpOperand &use) {
       auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(use.getOwner());
       return multipliesPartialSums(use.getOwner(), use.getOperandNumber(), partial) ||
-             (ruled && ruled.getLinearity() == nn::Linearity::additive && use.getOwner()->getNumOperands() == 1);
+             (ruled && ruled.getLinearity() == nn::Linearity::additive &&
+              use.getOwner()->getNumOperands() == 1);
     };
     if (partial.empty() || !leavesSums(operand.get().getDefiningOp()) ||
-        !multipliesPartialSums(op, operand.getOperandNumber(), partial) || !llvm::all_of(operand.get().getUses(), keeps))
+        !multipliesPartialSums(op, operand.getOperandNumber(), partial) ||
+        !llvm::all_of(operand.get().getUses(), keeps))
       continue;
     carried[operand.getOperandNumber()] = AxisList(partial);
     break;
@@ -191,8 +201,8 @@ void StepShardings::assign(Operation *op, ArrayRef<DimAxes> axes) {
   for (auto [value, split] : llvm::zip_equal(op->getResults(), axes))
     shardings[value] = ShardingAttr::getCanonical(mesh, split, {});
   // What is partial depends on how all results are split.
-  SmallVector<AxisList> unreduced = llvm::map_to_vector(
-      op->getResults(), [&](OpResult value) { return unreducedOf(value); });
+  SmallVector<AxisList> unreduced =
+      llvm::map_to_vector(op->getResults(), [&](OpResult value) { return unreducedOf(value); });
   for (auto [value, split, partial] : llvm::zip_equal(op->getResults(), axes, unreduced))
     shardings[value] = ShardingAttr::getCanonical(mesh, split, partial);
 }

@@ -4,8 +4,8 @@
 #define PASSES_GLOBAL_STEPSHARDINGS_H
 
 #include "passes/global/ShardingProblem.h"
-#include <optional>
 #include "llvm/ADT/DenseMap.h"
+#include <optional>
 
 namespace mlir::fsdp {
 
@@ -36,17 +36,18 @@ public:
   /// The split of `op`, an op with a sharding rule.
   OpSplit split(Operation *op, const nn::ShardingRule &rule) const;
 
-  /// The axes of ranks over which the step loads its samples, where all inputs that are split over microbatches are so along the
-  /// same; else nothing.
+  /// The axes of ranks over which the step loads its samples, where all inputs that are split over
+  /// microbatches are so along the same; else nothing.
   std::optional<AxisList> getLoadAxes() const;
-  /// True where microbatches are of whole samples wherever values are split over them: a rank's part in one of them is
-  /// the same samples for all values with the same axes, in one order. Where rows are split that merge samples with something
-  /// else, a microbatch may have parts of samples.
+  /// True where microbatches are of whole samples wherever values are split over them: a rank's
+  /// part in one of them is the same samples for all values with the same axes, in one order. Where
+  /// rows are split that merge samples with something else, a microbatch may have parts of samples.
   bool hasWholeSamples() const;
 
-  /// For each operand of `op` the axes over which it is taken as a partial sum, which the result then is: the op only adds,
-  /// negates or rearranges, and all operands are partial over the same axes; or it multiplies one partial sum by
-  /// what all ranks have, and the product is to be added up over ranks in any case.
+  /// For each operand of `op` the axes over which it is taken as a partial sum, which the result
+  /// then is: the op only adds, negates or rearranges, and all operands are partial over the same
+  /// axes; or it multiplies one partial sum by what all ranks have, and the product is to be added
+  /// up over ranks in any case.
   SmallVector<AxisList> getCarried(Operation *op) const;
 
 private:

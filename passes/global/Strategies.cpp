@@ -10,10 +10,8 @@ using namespace mlir::fsdp;
 // The table of docs/strategies.md, which says what follows from it.
 static constexpr Strategy strategies[] = {
     //        parameter gradient state  shards replicated
-    {"ddp", false, false, false, false},
-    {"zero1", false, false, true, false},
-    {"zero2", false, true, true, false},
-    {"fsdp", true, true, true, false},
+    {"ddp", false, false, false, false}, {"zero1", false, false, true, false},
+    {"zero2", false, true, true, false}, {"fsdp", true, true, true, false},
     {"hsdp", true, true, true, true},
 };
 
@@ -40,7 +38,9 @@ const Strategy *mlir::fsdp::findStrategy(StringRef name) {
 std::string mlir::fsdp::listStrategies() {
   std::string text;
   for (const Strategy &strategy : strategies)
-    text += (text.empty() ? "" : &strategy == std::end(strategies) - 1 ? " or " : ", ") +
+    text += (text.empty()                            ? ""
+             : &strategy == std::end(strategies) - 1 ? " or "
+                                                     : ", ") +
             strategy.name.str();
   return text;
 }
@@ -49,7 +49,9 @@ std::string mlir::fsdp::explainMismatch(const Strategy &strategy, MeshAttr mesh)
   const std::string got = ", got mesh " + describeAxes(mesh) + "; ";
   bool hasStorage = hasAxis(mesh, storageAxis);
   bool hasOther = llvm::any_of(mesh.getAxisNames(), [](StringAttr axis) {
-    return !llvm::is_contained({StringRef(storageAxis), StringRef("tensor"), StringRef("context"), StringRef("pipeline")}, axisOf(axis));
+    return !llvm::is_contained(
+        {StringRef(storageAxis), StringRef("tensor"), StringRef("context"), StringRef("pipeline")},
+        axisOf(axis));
   });
   if (strategy.replicatesShards && (!hasStorage || !hasOther))
     return "shards over axis 'fsdp' and replicates the shards over another axis" + got +

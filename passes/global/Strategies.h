@@ -10,8 +10,9 @@ namespace mlir::fsdp {
 /// The mesh axis that strategies store over.
 inline constexpr llvm::StringLiteral storageAxis = "fsdp";
 
-/// One row of the table of strategies: which of its tensors are split over the storage axis. Those that are not are
-/// replicated. Nothing else in the compiler knows the names of strategies: passes read placements.
+/// One row of the table of strategies: which of its tensors are split over the storage axis. Those
+/// that are not are replicated. Nothing else in the compiler knows the names of strategies: passes
+/// read placements.
 struct Strategy {
   StringRef name;
   bool splitsParameter, splitsGradient, splitsState;
@@ -20,7 +21,8 @@ struct Strategy {
 
   bool splits() const { return splitsState; }
 
-  /// The placement of a parameter that is stored as `layout` where it is split, in the type `element`.
+  /// The placement of a parameter that is stored as `layout` where it is split, in the type
+  /// `element`.
   PlacementAttr place(LayoutAttr layout, Type element) const;
 };
 
@@ -29,8 +31,8 @@ ArrayRef<Strategy> getStrategies();
 const Strategy *findStrategy(StringRef name);
 /// "ddp, zero1, zero2, fsdp or hsdp"
 std::string listStrategies();
-/// What `mesh` lacks for `strategy`, as the rest of a sentence that names the strategy, and what to do; "" where it
-/// lacks nothing.
+/// What `mesh` lacks for `strategy`, as the rest of a sentence that names the strategy, and what to
+/// do; "" where it lacks nothing.
 std::string explainMismatch(const Strategy &strategy, MeshAttr mesh);
 
 } // namespace mlir::fsdp

@@ -1,10 +1,10 @@
 //===- ChunkLoss.cpp - logits and their cotangent, a part of the rows at a time -------------===//
 //
-// The logits of a model are by far its largest activation, and nothing needs all of their rows at once: the loss
-// of a row, the cotangent of its logits and what this adds to the gradients follow from that row alone. So the
-// ops between the values that have rows only and those that have classes only are computed once per chunk of rows.
-// Which ops these are follows from their sharding rules: those with a tensor that has both the factor of the rows
-// and the factor of the classes.
+// The logits of a model are by far its largest activation, and nothing needs all of their rows at
+// once: the loss of a row, the cotangent of its logits and what this adds to the gradients follow
+// from that row alone. So the ops between the values that have rows only and those that have
+// classes only are computed once per chunk of rows. Which ops these are follows from their sharding
+// rules: those with a tensor that has both the factor of the rows and the factor of the classes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,9 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// The rule of an op that may be computed for some of the rows; none for others. An all-reduce combines element by
-/// element what ranks have, so that it may be one for each chunk: every rank has the same chunks. A mask takes elements one by one.
+/// The rule of an op that may be computed for some of the rows; none for others. An all-reduce
+/// combines element by element what ranks have, so that it may be one for each chunk: every rank
+/// has the same chunks. A mask takes elements one by one.
 static std::optional<nn::ShardingRule> ruleOf(Operation *op) {
   if (auto ruled = dyn_cast_or_null<nn::ShardingRuleOpInterface>(op))
     return ruled.getShardingRule();
@@ -34,8 +35,8 @@ static std::optional<nn::ShardingRule> ruleOf(Operation *op) {
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// The dimension of a tensor that runs over `factor` and nothing else; -1 where none runs over it; nothing where
-/// one does among others.
+/// The dimension of a tensor that runs over `factor` and nothing else; -1 where none runs over it;
+/// nothing where one does among others.
 static std::optional<int64_t> dimOf(const nn::TensorFactors &tensor, int64_t factor) {
   int64_t found = -1;
   for (auto [dim, factors] : llvm::enumerate(tensor)) {
@@ -71,7 +72,8 @@ static RankedTensorType resized(RankedTensorType type, int64_t dim, int64_t size
 }
 
 /// The elements of `whole` from `begin` on along `dim`, `size` of them.
-static Value makeSlice(OpBuilder &builder, Location loc, Value whole, int64_t dim, int64_t begin, int64_t size) {
+static Value makeSlice(OpBuilder &builder, Location loc, Value whole, int64_t dim, int64_t begin,
+                       int64_t size) {
   RankedTensorType type = resized(typeOf(whole), dim, size);
   if (auto constant = whole.getDefiningOp<arith::ConstantOp>())
     if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
@@ -84,8 +86,8 @@ namespace {
 /// The ops that are computed chunk by chunk, and where their tensors have the rows.
 class Region {
 public:
-  /// `logits` have `rows` as one of their dimensions and classes as the last one. The reason for which their
-  /// rows cannot be computed in chunks, or an empty one.
+  /// `logits` have `rows` as one of their dimensions and classes as the last one. The reason for
+  /// which their rows cannot be computed in chunks, or an empty one.
   std::string grow(Value logits, int64_t rows, bool even);
   void emit(Value logits, int64_t rows, int64_t chunks);
   const SetVector<Operation *> &getOps() const { return ops; }
@@ -93,7 +95,7 @@ public:
 private:
   struct Plan {
     nn::ShardingRule rule;
-    int64_t factor;                        ///< of the rows
+    int64_t factor;                         ///< of the rows
     SmallVector<int64_t> operands, results; ///< the dimension of the rows, -1 for none
   };
 
@@ -109,14 +111,18 @@ private:
   bool even = true;
 };
 
-/// Adds `op`, whose rows are `rowFactor`; where it has classes too, everything that has both follows.
+/// Adds `op`, whose rows are `rowFactor`; where it has classes too, everything that has both
+/// follows.
 std::string Region::add(Operation *op, int64_t rowFactor, std::optional<int64_t> classFactor) {
   if (!ops.insert(op))
-    return plans[op].factor == rowFactor ? "" : "'" + op->getName().getStringRef().str() + "' has the rows twice";
+    return plans[op].factor == rowFactor
+               ? ""
+               : "'" + op->getName().getStringRef().str() + "' has the rows twice";
   Plan plan{*ruleOf(op), rowFactor, {}, {}};
   const std::string name = "'" + op->getName().getStringRef().str() + "'";
   nn::FactorKind kind = plan.rule.factors[rowFactor].kind;
-  if ((kind != nn::FactorKind::parallel && kind != nn::FactorKind::sumReduction) || plan.rule.factors[rowFactor].indexed)
+  if ((kind != nn::FactorKind::parallel && kind != nn::FactorKind::sumReduction) ||
+      plan.rule.factors[rowFactor].indexed)
     return name + " needs all rows at once";
   SmallVector<std::tuple<Value, int64_t, int64_t>> both;
   auto visit = [&](Value value, const nn::TensorFactors &tensor, SmallVectorImpl<int64_t> &dims) {
@@ -174,7 +180,8 @@ std::string Region::addMember(Value value, int64_t rows, int64_t classes) {
   auto follow = [&](Operation *op, bool result, unsigned index) -> std::string {
     std::optional<nn::ShardingRule> rule = ruleOf(op);
     if (!rule)
-      return op ? "'" + op->getName().getStringRef().str() + "' needs all of the logits" : "the logits are an argument";
+      return op ? "'" + op->getName().getStringRef().str() + "' needs all of the logits"
+                : "the logits are an argument";
     const nn::TensorFactors &tensor = result ? rule->results[index] : rule->operands[index];
     std::optional<int64_t> row = factorOf(tensor, rows), column = factorOf(tensor, classes);
     if (!row || !column)
@@ -182,7 +189,9 @@ std::string Region::addMember(Value value, int64_t rows, int64_t classes) {
     return add(op, *row, *column);
   };
   auto result = dyn_cast<OpResult>(value);
-  if (std::string reason = follow(value.getDefiningOp(), true, result ? result.getResultNumber() : 0); !reason.empty())
+  if (std::string reason =
+          follow(value.getDefiningOp(), true, result ? result.getResultNumber() : 0);
+      !reason.empty())
     return reason;
   for (OpOperand &use : value.getUses())
     if (std::string reason = follow(use.getOwner(), false, use.getOperandNumber()); !reason.empty())
@@ -196,8 +205,8 @@ SmallVector<Operation *> Region::inBlockOrder() const {
   return ordered;
 }
 
-/// Adds the ops outside that both use what the region computes and feed it: they work row by row, or the region
-/// cannot be computed in chunks.
+/// Adds the ops outside that both use what the region computes and feed it: they work row by row,
+/// or the region cannot be computed in chunks.
 std::string Region::closePaths() {
   for (bool changed = true; changed;) {
     changed = false;
@@ -210,7 +219,8 @@ std::string Region::closePaths() {
         if (Operation *producer = operand.getDefiningOp(); producer && !ops.contains(producer))
           feeding.insert(producer);
     }
-    for (Operation *op = ordered.front(); op != ordered.back() && !changed; op = op->getNextNode()) {
+    for (Operation *op = ordered.front(); op != ordered.back() && !changed;
+         op = op->getNextNode()) {
       if (ops.contains(op) || !feeding.contains(op))
         continue;
       for (OpOperand &operand : op->getOpOperands()) {
@@ -237,7 +247,8 @@ std::string Region::closePaths() {
     for (auto [result, rows] : llvm::zip_equal(op->getResults(), plans[op].results))
       for (Operation *user : result.getUsers())
         if (rows < 0 && ops.contains(user))
-          return "'" + user->getName().getStringRef().str() + "' makes the gradient of a row depend on all rows";
+          return "'" + user->getName().getStringRef().str() +
+                 "' makes the gradient of a row depend on all rows";
   return "";
 }
 
@@ -299,12 +310,14 @@ void Region::emit(Value logits, int64_t rows, int64_t chunks) {
       if (auto ruled = dyn_cast<nn::ShardingRuleOpInterface>(part))
         ruled.setLocalSizes(plan.rule, divisors);
       builder.insert(part);
-      for (auto [whole, result, dim] : llvm::zip_equal(op->getResults(), part->getResults(), plan.results)) {
+      for (auto [whole, result, dim] :
+           llvm::zip_equal(op->getResults(), part->getResults(), plan.results)) {
         if (dim >= 0) {
           parts[whole].push_back(result);
         } else {
           Value &sum = sums[whole];
-          sum = sum ? Value(arith::AddFOp::create(builder, op->getLoc(), sum, result)) : Value(result);
+          sum = sum ? Value(arith::AddFOp::create(builder, op->getLoc(), sum, result))
+                    : Value(result);
         }
       }
     }
@@ -312,12 +325,14 @@ void Region::emit(Value logits, int64_t rows, int64_t chunks) {
   for (Operation *op : ordered) {
     StructureScope scope(builder, getStructure(op));
     for (auto [result, dim] : llvm::zip_equal(op->getResults(), plans[op].results)) {
-      bool leaves = llvm::any_of(result.getUsers(), [&](Operation *user) { return !ops.contains(user); });
+      bool leaves =
+          llvm::any_of(result.getUsers(), [&](Operation *user) { return !ops.contains(user); });
       if (!leaves)
         continue;
       result.replaceUsesWithIf(
           dim < 0 ? sums[result]
-                  : Value(nn::ConcatOp::create(builder, op->getLoc(), result.getType(), parts[result], dim)),
+                  : Value(nn::ConcatOp::create(builder, op->getLoc(), result.getType(),
+                                               parts[result], dim)),
           [&](OpOperand &use) { return !ops.contains(use.getOwner()); });
     }
   }
@@ -340,7 +355,8 @@ Value findLogits(Block &block, const DenseSet<Operation *> &done) {
 struct ChunkLossPass : fsdp::impl::ChunkLossPassBase<ChunkLossPass> {
   using ChunkLossPassBase::ChunkLossPassBase;
 
-  /// Computes what reads `logits` in chunks of the first dimension that admits it: one that they divide if possible.
+  /// Computes what reads `logits` in chunks of the first dimension that admits it: one that they
+  /// divide if possible.
   LogicalResult chunk(Value logits) {
     RankedTensorType type = typeOf(logits);
     std::string reasons;
@@ -358,9 +374,10 @@ struct ChunkLossPass : fsdp::impl::ChunkLossPassBase<ChunkLossPass> {
         reasons += "; dimension " + std::to_string(rows) + ": " + reason;
       }
     return emitError(logits.getLoc())
-           << "the loss of logits of type " << type << " cannot be computed in " << chunks.value << " chunks, expected a "
-           << "dimension before the last one of at least that size whose rows are independent" << reasons
-           << "; leave out --loss-chunks or give a smaller number";
+           << "the loss of logits of type " << type << " cannot be computed in " << chunks.value
+           << " chunks, expected a "
+           << "dimension before the last one of at least that size whose rows are independent"
+           << reasons << "; leave out --loss-chunks or give a smaller number";
   }
 
   void runOnOperation() override {
@@ -386,8 +403,9 @@ struct ChunkLossPass : fsdp::impl::ChunkLossPassBase<ChunkLossPass> {
     if (walk.wasInterrupted())
       return signalPassFailure();
     if (!any) {
-      getOperation().emitError() << "--loss-chunks=" << chunks.value
-                                 << " has no effect: no op computes a loss from logits; leave it out";
+      getOperation().emitError()
+          << "--loss-chunks=" << chunks.value
+          << " has no effect: no op computes a loss from logits; leave it out";
       signalPassFailure();
     }
   }

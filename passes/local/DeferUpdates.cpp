@@ -1,8 +1,9 @@
 //===- DeferUpdates.cpp - updates that overlap with the next forward ------===//
 //
-// An update that is deferred reads, in the next step, what its own step left in carried tensors: the
-// gradient, the learning rate, the scale and whether the step was good. They are zero before the first
-// step: `ok` is false, and the updates in that step do nothing. So no step differs from another one.
+// An update that is deferred reads, in the next step, what its own step left in carried tensors:
+// the gradient, the learning rate, the scale and whether the step was good. They are zero before
+// the first step: `ok` is false, and the updates in that step do nothing. So no step differs from
+// another one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +36,8 @@ struct Deferred {
 /// Defers the updates of one walk.
 class Deferral {
 public:
-  /// `first` is the segment with which the walk begins, `last` the one with which it ends; they may be the same.
+  /// `first` is the segment with which the walk begins, `last` the one with which it ends; they may
+  /// be the same.
   Deferral(SegmentOp first, SegmentOp last, SymbolTable &symbols)
       : first(first), last(last), symbols(symbols), builder(first.getContext()) {}
 
@@ -59,8 +61,8 @@ private:
 
 } // namespace
 
-/// The loads that are the first of their storage's parameter, for storages that come after computation with
-/// parameters of another one.
+/// The loads that are the first of their storage's parameter, for storages that come after
+/// computation with parameters of another one.
 llvm::MapVector<StringAttr, LoadOp> Deferral::findOverlapping() {
   llvm::MapVector<StringAttr, LoadOp> loads;
   DenseSet<StringAttr> seen;
@@ -76,7 +78,8 @@ llvm::MapVector<StringAttr, LoadOp> Deferral::findOverlapping() {
         loads[load.getStorageAttr().getAttr()] = load;
       continue;
     }
-    bool takes = llvm::any_of(op.getOperands(), [&](Value value) { return parameters.contains(value); });
+    bool takes =
+        llvm::any_of(op.getOperands(), [&](Value value) { return parameters.contains(value); });
     if (takes && (isa<ViewOp>(op) || op.hasAttr(FSDPDialect::gathersAttrName)))
       parameters.insert(op.getResult(0));
     else
@@ -108,7 +111,8 @@ CarriedOp Deferral::carry(Value value, std::string name) {
   return carried;
 }
 
-/// A sum over microbatches is carried already, if nothing begins the next sum before the update has read it.
+/// A sum over microbatches is carried already, if nothing begins the next sum before the update has
+/// read it.
 CarriedOp Deferral::carryGradient(OptimizerStepOp update, LoadOp before) {
   if (auto load = update.getGradient().getDefiningOp<CarryLoadOp>()) {
     bool overwritten = llvm::any_of(first.getOps<CarryStoreOp>(), [&](CarryStoreOp store) {
@@ -144,9 +148,9 @@ void Deferral::build(const Deferred &deferred) {
   Value gradient = carried(deferred.gradient), lr = carried(deferred.lr);
   Value scale = deferred.scale ? carried(deferred.scale)
                                : builder.clone(*update.getScale().getDefiningOp())->getResult(0);
-  auto result = OptimizerStepOp::create(builder, loc, shard, TypeRange(types), update.getOptimizer(),
-                                        storage, parameter, gradient, states, lr, scale,
-                                        carried(deferred.ok));
+  auto result =
+      OptimizerStepOp::create(builder, loc, shard, TypeRange(types), update.getOptimizer(), storage,
+                              parameter, gradient, states, lr, scale, carried(deferred.ok));
   result->setDiscardableAttr(kDeferredAttrName, builder.getUnitAttr());
   StoreOp::create(builder, loc, result.getNewParameter(), storage, "parameter");
   for (auto [name, state] : llvm::zip_equal(names, result.getNewStates()))
@@ -237,7 +241,8 @@ struct DeferUpdates : fsdp::impl::DeferUpdatesPassBase<DeferUpdates> {
     ModuleOp module = getOperation();
     if (getPhase(module) != Phase::local) {
       module.emitError() << "defers updates of the local phase, got the "
-                         << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-partition' first";
+                         << stringifyPhase(getPhase(module))
+                         << " phase; run 'fsdp-partition' first";
       return signalPassFailure();
     }
     if (failed(verifyPhase(module, Phase::local)))
@@ -247,16 +252,17 @@ struct DeferUpdates : fsdp::impl::DeferUpdatesPassBase<DeferUpdates> {
     for (ProgramOp program : module.getOps<ProgramOp>())
       changed |= runOnProgram(program, symbols);
     if (!changed)
-      module.emitWarning() << "no update is deferred: one overlaps with computation of the next step only if "
-                              "that uses parameters of another unit before, and if they are not kept on every "
-                              "rank (zero1, zero2); leave out --defer-updates";
+      module.emitWarning()
+          << "no update is deferred: one overlaps with computation of the next step only if "
+             "that uses parameters of another unit before, and if they are not kept on every "
+             "rank (zero1, zero2); leave out --defer-updates";
   }
 
 private:
   static bool runOnProgram(ProgramOp program, SymbolTable &symbols) {
     for (SegmentOp segment : program.getOps<SegmentOp>())
       if (isDrain(segment))
-        return false; // deferred already
+        return false;                                   // deferred already
     SmallVector<std::pair<SegmentOp, SegmentOp>> walks; // the first segment and the last one
     for (WalkOp walk : program.getOps<WalkOp>())
       if (walk.getKind() == StepKind::train) {

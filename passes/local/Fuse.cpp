@@ -55,8 +55,9 @@ static Operation *ownProduct(Operation *op) {
   return nullptr;
 }
 
-/// True for two steps of a sum of products, which stay apart: each product, or the kernel that begins with it, is
-/// followed by its addition. In one kernel behind the last product all others would stay in memory until then.
+/// True for two steps of a sum of products, which stay apart: each product, or the kernel that
+/// begins with it, is followed by its addition. In one kernel behind the last product all others
+/// would stay in memory until then.
 static bool addProductsOneByOne(Operation *producer, Operation *user) {
   if (!isa<arith::AddFOp>(producer) || !isa<arith::AddFOp>(user))
     return false;
@@ -83,8 +84,7 @@ using Regions = llvm::DenseMap<Operation *, Region>;
 /// Ops that will be one kernel.
 class Group {
 public:
-  Group(Operation *root, const Regions &regions)
-      : root(root), regions(regions) {
+  Group(Operation *root, const Regions &regions) : root(root), regions(regions) {
     Value whole = isa<nn::ReduceOp>(root) ? root->getOperand(0) : root->getResult(0);
     shape = llvm::to_vector(shapeOf(whole));
     members.insert(root);
@@ -178,8 +178,8 @@ Operation *Group::firstUserOutside() const {
 /// True where a place for the kernel exists: behind its inputs, before its users.
 bool Group::isLegal() const {
   llvm::SetVector<Value> operands = inputs();
-  size_t masks = llvm::count_if(
-      members, [](Operation *op) { return isa<MaskPaddingOp, MaskSamplesOp>(op); });
+  size_t masks =
+      llvm::count_if(members, [](Operation *op) { return isa<MaskPaddingOp, MaskSamplesOp>(op); });
   if (operands.size() + results().size() + masks > limits::kMostKernelArguments)
     return false;
   Operation *user = firstUserOutside();
@@ -189,8 +189,9 @@ bool Group::isLegal() const {
   });
 }
 
-/// True where no collective stands between `op` and the root. A broadcast may be computed behind one of activations, which
-/// stands in front of a bias: what it reads is held for no other unit's sake.
+/// True where no collective stands between `op` and the root. A broadcast may be computed behind
+/// one of activations, which stands in front of a bias: what it reads is held for no other unit's
+/// sake.
 bool Group::isNear(Operation *op) const {
   const Region here = regions.lookup(op), there = regions.lookup(root);
   return isa<nn::RepeatOp>(op) ? here.ofParameters == there.ofParameters
@@ -241,7 +242,8 @@ void Group::grow() {
   }
 }
 
-/// True where all that the kernel does with a row of its loops follows from this row and rows before.
+/// True where all that the kernel does with a row of its loops follows from this row and rows
+/// before.
 bool Group::goesByRows() const {
   if (isTransposition(root))
     return false; // walks over its result
@@ -253,16 +255,16 @@ bool Group::goesByRows() const {
 /// True where the kernel takes the elements of `op` one by one, row by row, and leaves a result in
 /// whose place they can be computed. Collectives, and places of other operands, are for isLegal.
 bool Group::mayBeginWith(nn::EinsumOp op) const {
-  if (!nn::getRowDims(op) || !isNear(op) || !goesByRows() ||
-      op->getBlock() != root->getBlock() || shapeOf(op.getResult()) != ArrayRef<int64_t>(shape))
+  if (!nn::getRowDims(op) || !isNear(op) || !goesByRows() || op->getBlock() != root->getBlock() ||
+      shapeOf(op.getResult()) != ArrayRef<int64_t>(shape))
     return false;
   // A constant, or a broadcast that the chain takes as well, would stand inside, in no memory.
   if (llvm::any_of(op->getOperands(), [&](Value side) {
         return side.getDefiningOp<arith::ConstantOp>() || members.contains(side.getDefiningOp());
       }))
     return false;
-  // A product is computed in the place of the result before the chain reads anything: where the result
-  // replaces what was carried, that would be gone.
+  // A product is computed in the place of the result before the chain reads anything: where the
+  // result replaces what was carried, that would be gone.
   auto isCarried = [](Value operand) { return operand.getDefiningOp<CarryLoadOp>() != nullptr; };
   if (llvm::any_of(members, [&](Operation *member) {
         return llvm::any_of(member->getOperands(), isCarried);

@@ -2,12 +2,13 @@
 //
 // The jobs, one file each in partition/: StorageLayout (what a rank keeps), GatherPlan and Gathers
 // (parameters into compute), LocalOps (compute and its padding), LocalValues (resharding),
-// Gradients (sums into shards), Optimizer (norms and updates), Microbatches (steps in several parts).
+// Gradients (sums into shards), Optimizer (norms and updates), Microbatches (steps in several
+// parts).
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Passes.h"
 #include "passes/MeshAxes.h"
+#include "passes/Passes.h"
 #include "passes/local/partition/Microbatches.h"
 #include "passes/local/partition/StepPartitioner.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -43,8 +44,9 @@ void Partition::runOnOperation() {
     return signalPassFailure();
   }
   if (!getMeshOp(module)) {
-    module.emitError() << "module has no mesh to partition its steps over; declare one, for one rank "
-                          "'fsdp.mesh @mesh <[\"fsdp\"=1]>'";
+    module.emitError()
+        << "module has no mesh to partition its steps over; declare one, for one rank "
+           "'fsdp.mesh @mesh <[\"fsdp\"=1]>'";
     return signalPassFailure();
   }
   auto when = llvm::StringSwitch<std::optional<AccumulateReduce>>(accumulateReduce)
@@ -62,7 +64,8 @@ void Partition::runOnOperation() {
                   .Case("once", TiedGradients::once)
                   .Default(std::nullopt);
   if (!tied) {
-    module.emitError() << "option 'tied-gradients' is '" << tiedGradients << "', expected each or once";
+    module.emitError() << "option 'tied-gradients' is '" << tiedGradients
+                       << "', expected each or once";
     return signalPassFailure();
   }
   auto bucket = llvm::StringSwitch<std::optional<Buckets>>(buckets)
@@ -100,8 +103,8 @@ void Partition::runOnOperation() {
   const int64_t microbatches = mesh.getMesh().getAxisSize(kMicrobatchAxis);
   for (StepOp step : steps) {
     std::string name = step.getSymName().str();
-    next.push_back(FlatSymbolRefAttr::get(
-        module.getContext(), microbatches > 1 ? getMicrobatchSegment(name) : name));
+    next.push_back(FlatSymbolRefAttr::get(module.getContext(),
+                                          microbatches > 1 ? getMicrobatchSegment(name) : name));
   }
   for (auto [step, shardings] : llvm::zip_equal(steps, shardings)) {
     builder.setInsertionPointToEnd(segments);

@@ -67,8 +67,7 @@ bool overlaps(const AxisList &axes, const Axis &axis) {
 bool isPrefix(const AxisList &first, const AxisList &second) {
   if (first.empty())
     return true;
-  if (first.size() > second.size() ||
-      !std::equal(first.begin(), first.end() - 1, second.begin()))
+  if (first.size() > second.size() || !std::equal(first.begin(), first.end() - 1, second.begin()))
     return false;
   const Axis &last = first.back(), &there = second[first.size() - 1];
   return last == there || last.isPrefixOf(there);
@@ -81,8 +80,7 @@ bool isStrictPrefix(const AxisList &first, const AxisList &second) {
 std::string print(const Mesh &mesh, const Axis &axis) {
   if (isWhole(mesh, axis))
     return mesh.names[axis.index];
-  return mesh.names[axis.index] + ":(" + std::to_string(axis.pre) + ")" +
-         std::to_string(axis.size);
+  return mesh.names[axis.index] + ":(" + std::to_string(axis.pre) + ")" + std::to_string(axis.size);
 }
 
 std::string print(const Mesh &mesh, const AxisList &axes) {

@@ -35,8 +35,7 @@ public:
     AxisList used;
     for (const DimSharding &dim : sharding.dims) {
       for (size_t i = 0; i + 1 < dim.axes.size(); ++i)
-        if (dim.axes[i].index == dim.axes[i + 1].index &&
-            dim.axes[i].next() == dim.axes[i + 1].pre)
+        if (dim.axes[i].index == dim.axes[i + 1].index && dim.axes[i].next() == dim.axes[i + 1].pre)
           return where + " has neighbouring parts of axis '" +
                  problem.mesh.names[dim.axes[i].index] + "', which are one part";
       used.insert(used.end(), dim.axes.begin(), dim.axes.end());

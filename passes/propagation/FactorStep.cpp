@@ -13,7 +13,8 @@
 namespace mlir::fsdp::propagation {
 
 /// What `agreed` and `other` have in common, and whether more tensors may make it longer.
-static std::pair<AxisList, bool> merge(const AxisList &agreed, const AxisList &other, bool mayGrow) {
+static std::pair<AxisList, bool> merge(const AxisList &agreed, const AxisList &other,
+                                       bool mayGrow) {
   AxisList result;
   size_t common = std::min(agreed.size(), other.size());
   for (size_t i = 0; i < common; ++i) {
@@ -105,7 +106,8 @@ std::optional<Axis> FactorStep::withinFactor(Axis axis, const TensorProjection &
   return std::nullopt;
 }
 
-/// Cuts `axes` behind the first axis of which `fit(axis, size of those before)` leaves less than all.
+/// Cuts `axes` behind the first axis of which `fit(axis, size of those before)` leaves less than
+/// all.
 template <typename Fit> void FactorStep::truncate(AxisList &axes, Fit fit) const {
   int64_t before = 1;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -156,13 +158,11 @@ std::vector<bool> FactorStep::carryCompatible(const std::vector<Direction> &dire
 AxisList FactorStep::fitting(const TensorProjection &tensor, int factor, AxisList axes) const {
   if (!tensor.has(factor))
     return {};
-  truncate(axes, [&](Axis axis, int64_t before) {
-    return withinFactor(axis, tensor, factor, before);
-  });
+  truncate(axes,
+           [&](Axis axis, int64_t before) { return withinFactor(axis, tensor, factor, before); });
   if (!isStrictPrefix(tensor.factors[factor].axes, axes))
     return {};
-  truncate(axes,
-           [&](Axis axis, int64_t) { return withoutOtherFactors(axis, tensor, factor); });
+  truncate(axes, [&](Axis axis, int64_t) { return withoutOtherFactors(axis, tensor, factor); });
   return axes;
 }
 

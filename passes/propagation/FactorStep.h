@@ -19,8 +19,8 @@ public:
   FactorStep(const Op &op, bool subAxes, std::vector<TensorProjection> tensors)
       : op(op), subAxes(subAxes), tensors(std::move(tensors)) {}
 
-  /// Extends each tensor along each factor by the axes that all tensors agree on. Returns the tensors
-  /// that changed.
+  /// Extends each tensor along each factor by the axes that all tensors agree on. Returns the
+  /// tensors that changed.
   std::vector<bool> carryCompatible(const std::vector<Direction> &directions);
   /// Extends each tensor by what it alone does not contradict; between factors that want one axis
   /// the one of the larger tensor wins.

@@ -74,9 +74,11 @@ struct Problem {
   Mesh mesh;
   std::vector<Value> values;
   std::vector<Op> ops;
-  /// True where dimension `dim` of `value` may be split over `axes` while its other dimensions are as in `current`; all may
-  /// where it is not set. What is refused is cut from the end until it is not.
-  std::function<bool(int value, int dim, const AxisList &axes, const Sharding &current)> admits = {};
+  /// True where dimension `dim` of `value` may be split over `axes` while its other dimensions are
+  /// as in `current`; all may where it is not set. What is refused is cut from the end until it is
+  /// not.
+  std::function<bool(int value, int dim, const AxisList &axes, const Sharding &current)> admits =
+      {};
 };
 
 /// How conflicts between the tensors of one op are resolved.
@@ -98,10 +100,10 @@ struct Options {
 struct Origin {
   int value = 0, dim = 0;
   Axis axis;
-  int op = -1;            ///< -1: given
-  int from = -1;          ///< the value whose axis it was
-  int64_t priority = 0;   ///< of the round of user priorities
-  int opPriority = 0;     ///< of the round of op priorities
+  int op = -1;          ///< -1: given
+  int from = -1;        ///< the value whose axis it was
+  int64_t priority = 0; ///< of the round of user priorities
+  int opPriority = 0;   ///< of the round of op priorities
   bool aggressive = false;
 };
 
@@ -113,9 +115,9 @@ struct Solution {
   int64_t visits = 0;
 };
 
-/// Gives each value that nothing is known of, and that one constraint asks to be split so and no other asks
-/// otherwise, the sharding of the constraint, where that is closed in all dimensions: it is made so, instead of
-/// being moved.
+/// Gives each value that nothing is known of, and that one constraint asks to be split so and no
+/// other asks otherwise, the sharding of the constraint, where that is closed in all dimensions: it
+/// is made so, instead of being moved.
 void applyConstraints(Problem &problem);
 
 /// Propagates to the fixed point. The given axes of each value stay the first of their dimension,
@@ -123,9 +125,9 @@ void applyConstraints(Problem &problem);
 /// contradict each other.
 Solution propagate(const Problem &problem, const Options &options = {});
 
-/// The first defect of `problem` or, with `solution`, of that: axes outside the mesh or used twice, ranks,
-/// rules that do not multiply to sizes, given axes that are gone, a closed dimension that grew. Empty
-/// if there is none.
+/// The first defect of `problem` or, with `solution`, of that: axes outside the mesh or used twice,
+/// ranks, rules that do not multiply to sizes, given axes that are gone, a closed dimension that
+/// grew. Empty if there is none.
 std::string check(const Problem &problem, const Solution *solution = nullptr);
 
 /// `[a+b:(1)2, ?, _]`: for each dimension its axes, `?` behind those of an open dimension.

@@ -81,15 +81,15 @@ TensorProjection project(const Op &op, const Mapping &dims, const Sharding &shar
     if (!dims[dim].empty())
       projectDim(op, dims[dim], sharding.dims[dim], tensor);
     else // one element, split nevertheless: no other dimension can have these axes
-      tensor.replicated.insert(tensor.replicated.end(), sharding.dims[dim].axes.begin(), sharding.dims[dim].axes.end());
+      tensor.replicated.insert(tensor.replicated.end(), sharding.dims[dim].axes.begin(),
+                               sharding.dims[dim].axes.end());
   for (size_t index = 0; index < op.factors.size(); ++index)
     if (tensor.has(index))
       tensor.size *= op.factors[index].size;
   return tensor;
 }
 
-std::vector<AxisList> unproject(const Op &op, const Mapping &dims,
-                                const TensorProjection &tensor) {
+std::vector<AxisList> unproject(const Op &op, const Mapping &dims, const TensorProjection &tensor) {
   std::vector<AxisList> result(dims.size());
   for (size_t dim = 0; dim < dims.size(); ++dim)
     for (int index : dims[dim]) {

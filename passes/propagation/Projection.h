@@ -27,8 +27,8 @@ struct TensorProjection {
   bool has(int factor) const { return factors[factor].present; }
 };
 
-/// The axes of each dimension handed out to its factors, major to minor: a factor takes what divides
-/// its size, cutting an axis where need be.
+/// The axes of each dimension handed out to its factors, major to minor: a factor takes what
+/// divides its size, cutting an axis where need be.
 TensorProjection project(const Op &op, const Mapping &dims, const Sharding &sharding);
 
 /// The axes of each dimension from those of its factors. Axes behind a factor that is not split

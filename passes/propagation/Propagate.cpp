@@ -8,9 +8,9 @@ namespace mlir::fsdp::propagation {
 
 /// Rounds of op priorities; each adds to what the ones before allow.
 enum OpPriority {
-  singleUse,    ///< what passes dimensions through and is the only user of its operands
-  anyUse,       ///< what passes dimensions through
-  passFactors,  ///< factors that pass through any op; broadcasts backward
+  singleUse,             ///< what passes dimensions through and is the only user of its operands
+  anyUse,                ///< what passes dimensions through
+  passFactors,           ///< factors that pass through any op; broadcasts backward
   allBroadcastsBackward, ///< all factors; broadcasts backward
   everything,
 };
@@ -71,8 +71,8 @@ private:
 };
 } // namespace
 
-/// Gives each value the axes of the priorities in (after, upTo], and keeps those of later ones free for
-/// it: its dimension closed, its axes not to be used for another dimension.
+/// Gives each value the axes of the priorities in (after, upTo], and keeps those of later ones free
+/// for it: its dimension closed, its axes not to be used for another dimension.
 void Solver::enterGiven(int64_t after, int64_t upTo) {
   for (size_t value = 0; value < given.size(); ++value)
     for (size_t dim = 0; dim < given[value].dims.size(); ++dim) {
@@ -141,8 +141,9 @@ int Solver::sourceOf(const Op &op, int value, int dim, const Axis &axis) const {
 bool Solver::update(int value, int opIndex, const std::vector<AxisList> &axes, bool aggressive) {
   Sharding &current = solution.shardings[value];
   auto isRefused = [&](size_t dim, const AxisList &now) {
-    return (!options.subAxes && !std::all_of(now.begin(), now.end(),
-                                             [&](const Axis &axis) { return isWhole(problem.mesh, axis); })) ||
+    return (!options.subAxes &&
+            !std::all_of(now.begin(), now.end(),
+                         [&](const Axis &axis) { return isWhole(problem.mesh, axis); })) ||
            (problem.admits && !problem.admits(value, dim, now, current));
   };
   auto extend = [&](size_t dim) {
@@ -217,10 +218,10 @@ bool Solver::visit(int opIndex, bool aggressive) {
       continue;
     bool operand = index < op.operands.size();
     size_t there = operand ? index : index - op.operands.size();
-    updated |= update(operand ? op.operands[there] : op.results[there], opIndex,
-                      unproject(op, operand ? op.operandDims[there] : op.resultDims[there],
-                                step.tensor(index)),
-                      aggressive);
+    updated |= update(
+        operand ? op.operands[there] : op.results[there], opIndex,
+        unproject(op, operand ? op.operandDims[there] : op.resultDims[there], step.tensor(index)),
+        aggressive);
   }
   return updated;
 }
@@ -301,11 +302,10 @@ void applyConstraints(Problem &problem) {
     const Sharding &wanted = problem.values[op.results[0]].sharding;
     bool closed = std::none_of(wanted.dims.begin(), wanted.dims.end(),
                                [](const DimSharding &dim) { return dim.open; });
-    bool unanimous =
-        std::all_of(problem.ops.begin(), problem.ops.end(), [&](const Op &other) {
-          return other.kind != OpKind::constraint || other.operands[0] != input ||
-                 areEqual(problem.values[other.results[0]].sharding, wanted);
-        });
+    bool unanimous = std::all_of(problem.ops.begin(), problem.ops.end(), [&](const Op &other) {
+      return other.kind != OpKind::constraint || other.operands[0] != input ||
+             areEqual(problem.values[other.results[0]].sharding, wanted);
+    });
     if (closed && unanimous && problem.values[input].sharding.dims.empty())
       problem.values[input].sharding = wanted;
   }

@@ -19,10 +19,12 @@ template <class Visit> void forEachList(const Problem &problem, Visit visit) {
 
 std::string quoted(const AxisPart &part) {
   std::string text = "axis " + std::to_string(part.axis);
-  return part.pre == 1 ? text : text + ":(" + std::to_string(part.pre) + ")" + std::to_string(part.size);
+  return part.pre == 1 ? text
+                       : text + ":(" + std::to_string(part.pre) + ")" + std::to_string(part.size);
 }
 
-std::string validateSharding(const Problem &problem, const Sharding &sharding, const std::string &which) {
+std::string validateSharding(const Problem &problem, const Sharding &sharding,
+                             const std::string &which) {
   if (sharding.dims.size() != problem.shape.size())
     return "the sharding " + which + " has " + std::to_string(sharding.dims.size()) +
            " dimensions, expected " + std::to_string(problem.shape.size());
@@ -32,15 +34,17 @@ std::string validateSharding(const Problem &problem, const Sharding &sharding, c
   for (size_t i = 0; i < all.size(); ++i) {
     const AxisPart &part = all[i];
     if (part.axis < 0 || part.axis >= static_cast<int>(problem.mesh.size()))
-      return "the sharding " + which + " names axis " + std::to_string(part.axis) + ", expected one below " +
-             std::to_string(problem.mesh.size());
+      return "the sharding " + which + " names axis " + std::to_string(part.axis) +
+             ", expected one below " + std::to_string(problem.mesh.size());
     const int64_t size = problem.mesh[part.axis].size;
     if (part.pre < 1 || part.size < 1 || size % (part.pre * part.size))
-      return "the sharding " + which + " names " + quoted(part) + " of size " + std::to_string(part.size) +
-             ", expected a part of " + std::to_string(size);
+      return "the sharding " + which + " names " + quoted(part) + " of size " +
+             std::to_string(part.size) + ", expected a part of " + std::to_string(size);
     for (size_t j = 0; j < i; ++j)
-      if (all[j].axis == part.axis && all[j].pre < part.pre * part.size && part.pre < all[j].pre * all[j].size)
-        return "the sharding " + which + " names " + quoted(part) + " twice, expected each part of an axis once";
+      if (all[j].axis == part.axis && all[j].pre < part.pre * part.size &&
+          part.pre < all[j].pre * all[j].size)
+        return "the sharding " + which + " names " + quoted(part) +
+               " twice, expected each part of an axis once";
   }
   return "";
 }
@@ -48,11 +52,13 @@ std::string validateSharding(const Problem &problem, const Sharding &sharding, c
 /// Elements of an order are the devices, each once.
 bool isOrder(const std::vector<int> &order, int64_t devices) {
   std::set<int> seen(order.begin(), order.end());
-  return static_cast<int64_t>(order.size()) == devices && static_cast<int64_t>(seen.size()) == devices &&
-         *seen.begin() == 0 && *seen.rbegin() == devices - 1;
+  return static_cast<int64_t>(order.size()) == devices &&
+         static_cast<int64_t>(seen.size()) == devices && *seen.begin() == 0 &&
+         *seen.rbegin() == devices - 1;
 }
 
-/// For each atom, what it stands behind in a sharding: the atom before it, or -1 - list at the head of a list.
+/// For each atom, what it stands behind in a sharding: the atom before it, or -1 - list at the head
+/// of a list.
 std::vector<int> placesOf(const AtomSharding &sharding, size_t atoms) {
   const int replicated = -1000;
   std::vector<int> before(atoms, replicated);
@@ -81,7 +87,8 @@ std::vector<std::vector<AxisPart>> mlir::fsdp::reshard::findParts(const Problem 
   for (size_t axis = 0; axis < parts.size(); ++axis) {
     cuts[axis].insert(1);
     cuts[axis].insert(problem.mesh[axis].size);
-    for (auto low = cuts[axis].begin(), high = std::next(low); high != cuts[axis].end(); ++low, ++high) {
+    for (auto low = cuts[axis].begin(), high = std::next(low); high != cuts[axis].end();
+         ++low, ++high) {
       if (*high % *low)
         return {};
       parts[axis].push_back({static_cast<int>(axis), *low, *high / *low});
@@ -102,16 +109,19 @@ std::string mlir::fsdp::reshard::validate(const Problem &problem) {
   if (std::string wrong = validateSharding(problem, problem.to, "after"); !wrong.empty())
     return wrong;
   for (const std::vector<int> *order : {&problem.fromOrder, &problem.toOrder})
-    if (!problem.fromOrder.empty() + !problem.toOrder.empty() == 1 || (!order->empty() && !isOrder(*order, devices)))
+    if (!problem.fromOrder.empty() + !problem.toOrder.empty() == 1 ||
+        (!order->empty() && !isOrder(*order, devices)))
       return "the orders of devices are no two orders of " + std::to_string(devices) + " devices";
   if (findParts(problem).size() < problem.mesh.size())
-    return "the shardings cut an axis in parts that do not fit together; give sizes that divide one another";
+    return "the shardings cut an axis in parts that do not fit together; give sizes that divide "
+           "one another";
   Atoms atoms(problem);
   if (atoms.atoms.size() > static_cast<size_t>(Atoms::kMost))
-    return "the shardings name " + std::to_string(atoms.atoms.size()) + " parts of axes that move apart, expected " +
-           std::to_string(Atoms::kMost) + " at most";
+    return "the shardings name " + std::to_string(atoms.atoms.size()) +
+           " parts of axes that move apart, expected " + std::to_string(Atoms::kMost) + " at most";
   for (int atom : atoms.to.partial)
-    if (std::find(atoms.from.partial.begin(), atoms.from.partial.end(), atom) == atoms.from.partial.end())
+    if (std::find(atoms.from.partial.begin(), atoms.from.partial.end(), atom) ==
+        atoms.from.partial.end())
       return "the sharding after is a partial sum over " + quoted(atoms.atoms[atom].parts.front()) +
              ", over which the one before is none";
   return "";
@@ -144,8 +154,8 @@ Atoms::Atoms(const Problem &problem) {
   if (atoms.size() <= static_cast<size_t>(kExhaustive))
     return;
 
-  // Join what stays together. Those that both shardings replicate have no order, and are one atom: they take part
-  // where copies share the work, as when each sends half.
+  // Join what stays together. Those that both shardings replicate have no order, and are one atom:
+  // they take part where copies share the work, as when each sends half.
   std::vector<int> before = placesOf(from, atoms.size()), after = placesOf(to, atoms.size());
   std::vector<int> joined(atoms.size(), -1), whole;
   std::vector<Atom> old = std::move(atoms);

@@ -21,7 +21,8 @@ size_t LayoutHash::operator()(const Layout &layout) const {
 
 Moves::Moves(const Problem &problem, const Atoms &atoms)
     : problem(problem), atoms(atoms), exhaustive(atoms.atoms.size() <= Atoms::kExhaustive) {
-  // Sums are scattered along any dimension: of those that nothing splits, one stands for all, the longest.
+  // Sums are scattered along any dimension: of those that nothing splits, one stands for all, the
+  // longest.
   int longest = -1;
   for (int d = 0; d < static_cast<int>(problem.shape.size()); ++d) {
     if (!atoms.from.dims[d].empty() || !atoms.to.dims[d].empty())
@@ -169,7 +170,8 @@ void Moves::gathersAndExchanges(const Layout &layout, const Visitor &visit) cons
           continue;
         Move move{Kind::allToAll, static_cast<int8_t>(d), static_cast<int8_t>(other), taken};
         const int64_t joined = exchanged.block[d];
-        cost(move, joined ? localBytes(exchanged) / joined * std::min(joined, (ranks - 1) * part) : 0,
+        cost(move,
+             joined ? localBytes(exchanged) / joined * std::min(joined, (ranks - 1) * part) : 0,
              static_cast<int>(ranks - 1), maskOf(taken));
         visit(move, exchanged);
       }
@@ -190,7 +192,8 @@ void Moves::sums(const Layout &layout, const Visitor &visit) const {
     result.partial &= static_cast<uint8_t>(~mask);
     const int64_t ranks = sizeOf(list);
     Move move{Kind::allReduce, -1, -1, list};
-    cost(move, 2 * (ranks - 1) * ceilDiv(bytes / problem.elementBytes, ranks) * problem.elementBytes,
+    cost(move,
+         2 * (ranks - 1) * ceilDiv(bytes / problem.elementBytes, ranks) * problem.elementBytes,
          static_cast<int>(2 * (ranks - 1)), mask);
     visit(move, result);
   }
@@ -209,8 +212,8 @@ void Moves::sums(const Layout &layout, const Visitor &visit) const {
   });
 }
 
-/// Parts of the size that the sharding itself says, of the last sharding's where that splits further, and of sizes
-/// that other atoms split evenly.
+/// Parts of the size that the sharding itself says, of the last sharding's where that splits
+/// further, and of sizes that other atoms split evenly.
 void Moves::recuts(const Layout &layout, const Visitor &visit) const {
   int64_t everything = 1;
   for (const Atom &atom : atoms.atoms)
@@ -222,7 +225,8 @@ void Moves::recuts(const Layout &layout, const Visitor &visit) const {
     const int64_t ranks = sizeOf(list), given = layout.block[d];
     std::vector<int64_t> wanted = {ceilDiv(sizes[d], ranks)};
     const std::vector<int> &last = atoms.to.dims[active[d]];
-    if (static_cast<int>(last.size()) > list.count && std::equal(list.begin(), list.end(), last.begin()))
+    if (static_cast<int>(last.size()) > list.count &&
+        std::equal(list.begin(), list.end(), last.begin()))
       wanted.push_back(ceilDiv(sizes[d], atoms.sizeOf(last)) * (atoms.sizeOf(last) / ranks));
     if (exhaustive && sizes[d] % everything)
       for (int mask = 1; mask < 1 << atoms.atoms.size(); ++mask) {
@@ -247,8 +251,8 @@ void Moves::recuts(const Layout &layout, const Visitor &visit) const {
         most = std::max(most, std::max<int64_t>(high - low, 0) - std::max<int64_t>(own, 0));
       }
       Move move{Kind::recut, static_cast<int8_t>(d), -1, list};
-      cost(move, localBytes(result) / block * most, static_cast<int>(std::min<int64_t>(ranks - 1, 2)),
-           maskOf(list));
+      cost(move, localBytes(result) / block * most,
+           static_cast<int>(std::min<int64_t>(ranks - 1, 2)), maskOf(list));
       visit(move, result);
     }
   }
@@ -261,7 +265,8 @@ void Moves::permutes(const Layout &layout, const Visitor &visit) const {
   permuteFrom(layout, result, 0, 0, visit);
 }
 
-void Moves::permuteFrom(const Layout &layout, Layout &result, int dim, int used, const Visitor &visit) const {
+void Moves::permuteFrom(const Layout &layout, Layout &result, int dim, int used,
+                        const Visitor &visit) const {
   const int all = (1 << atoms.atoms.size()) - 1;
   auto sizeOfMask = [&](int mask) {
     int64_t size = 1;

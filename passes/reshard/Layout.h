@@ -22,10 +22,12 @@ struct AtomList {
   }
 };
 
-/// How many dimensions the search looks at: those that are split, and one more where there are sums.
+/// How many dimensions the search looks at: those that are split, and one more where there are
+/// sums.
 constexpr int kMostDims = Atoms::kMost + 1;
 
-/// What ranks hold: for each dimension its atoms and the size of its parts (see [Note: uneven parts]).
+/// What ranks hold: for each dimension its atoms and the size of its parts (see [Note: uneven
+/// parts]).
 struct Layout {
   std::array<AtomList, kMostDims> dims{};
   std::array<int64_t, kMostDims> block{};
@@ -33,7 +35,8 @@ struct Layout {
   bool moved = true;   ///< the devices are in their last order
 
   bool operator==(const Layout &other) const {
-    return partial == other.partial && moved == other.moved && block == other.block && dims == other.dims;
+    return partial == other.partial && moved == other.moved && block == other.block &&
+           dims == other.dims;
   }
 };
 
@@ -71,20 +74,23 @@ private:
   void sums(const Layout &layout, const Visitor &visit) const;
   void recuts(const Layout &layout, const Visitor &visit) const;
   void permutes(const Layout &layout, const Visitor &visit) const;
-  void permuteFrom(const Layout &layout, Layout &result, int dim, int used, const Visitor &visit) const;
+  void permuteFrom(const Layout &layout, Layout &result, int dim, int used,
+                   const Visitor &visit) const;
 
   int64_t sizeOf(const AtomList &list) const;
   int64_t localBytes(const Layout &layout) const;
-  /// Adds the atoms of `list` to dimension `dim` of `layout`; false where parts do not come out evenly.
+  /// Adds the atoms of `list` to dimension `dim` of `layout`; false where parts do not come out
+  /// evenly.
   bool split(Layout &layout, int dim, const AtomList &list) const;
   /// Every list of some of `mask`'s atoms, in every order.
   void forEachList(int mask, const std::function<void(const AtomList &)> &visit) const;
   void cost(Move &move, int64_t bytes, int messages, int mask) const;
-  /// Whether a search that is not exhaustive goes on with `list` for dimension `dim`: the first atoms of the last
-  /// sharding's.
+  /// Whether a search that is not exhaustive goes on with `list` for dimension `dim`: the first
+  /// atoms of the last sharding's.
   bool leadsOn(const AtomList &list, int dim) const {
     const std::vector<int> &last = atoms.to.dims[active[dim]];
-    return list.count <= static_cast<int>(last.size()) && std::equal(list.begin(), list.end(), last.begin());
+    return list.count <= static_cast<int>(last.size()) &&
+           std::equal(list.begin(), list.end(), last.begin());
   }
 
   const Problem &problem;

@@ -1,13 +1,15 @@
 //===- Reshard.h - the cheapest way from one sharding to another -*- C++ -*-===//
 //
-// Plain data: a mesh, a tensor, two shardings of it, and the sequence of collectives between them. Nothing here
-// knows of IR; the steps are those of `fsdp.all_slice`, `all_gather`, `reduce_scatter`, `all_reduce`, `all_to_all`
-// and `collective_permute`, and mean what these ops say.
+// Plain data: a mesh, a tensor, two shardings of it, and the sequence of collectives between them.
+// Nothing here knows of IR; the steps are those of `fsdp.all_slice`, `all_gather`,
+// `reduce_scatter`, `all_reduce`, `all_to_all` and `collective_permute`, and mean what these ops
+// say.
 //
-// [Note: uneven parts] A dimension of size s split into n parts has parts of ceil(s/n). Where sizes do not divide,
-// the parts by {a} are no unions of the parts by {a, b}: 10 elements by a=2 are [0,5) [5,10), by a=2, b=2 they are
-// [0,3) [3,6) [6,9) [9,10). A gather of b gives parts of 6; `recut` makes parts of 5 of them, which moves one element.
-// So the state of a dimension is its axes and the size of its parts.
+// [Note: uneven parts] A dimension of size s split into n parts has parts of ceil(s/n). Where sizes
+// do not divide, the parts by {a} are no unions of the parts by {a, b}: 10 elements by a=2 are
+// [0,5) [5,10), by a=2, b=2 they are [0,3) [3,6) [6,9) [9,10). A gather of b gives parts of 6;
+// `recut` makes parts of 5 of them, which moves one element. So the state of a dimension is its
+// axes and the size of its parts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +34,8 @@ struct Axis {
   Link link = {};
 };
 
-/// A part of an axis, which is seen as pre x size x post, row-major. A whole one has pre 1 and its own size.
+/// A part of an axis, which is seen as pre x size x post, row-major. A whole one has pre 1 and its
+/// own size.
 struct AxisPart {
   int axis = 0;
   int64_t pre = 1, size = 1;
@@ -62,11 +65,12 @@ enum class Kind { slice, gather, reduceScatter, allReduce, allToAll, recut, perm
 struct Step {
   Kind kind = Kind::slice;
   std::vector<AxisPart> axes; ///< none of a permute, which is over all
-  int dim = -1;               ///< that is gathered, sliced, scattered, cut; of an all-to-all the one that is joined
-  int split = -1;             ///< of an all-to-all: the one that is split
+  int dim =
+      -1; ///< that is gathered, sliced, scattered, cut; of an all-to-all the one that is joined
+  int split = -1;                     ///< of an all-to-all: the one that is split
   std::vector<int64_t> before, after; ///< what a rank holds
-  std::vector<int> sources; ///< of a permute: the device from which each device receives
-  int64_t bytes = 0;        ///< that a rank receives, at most
+  std::vector<int> sources;           ///< of a permute: the device from which each device receives
+  int64_t bytes = 0;                  ///< that a rank receives, at most
   double seconds = 0;
 };
 
@@ -76,15 +80,15 @@ struct Plan {
   double seconds = 0;
 };
 
-/// What is wrong with a problem, as a diagnostic says it; empty where nothing is. `to` may be partial only where
-/// `from` is: no reshard makes a sum out of a value.
+/// What is wrong with a problem, as a diagnostic says it; empty where nothing is. `to` may be
+/// partial only where `from` is: no reshard makes a sum out of a value.
 std::string validate(const Problem &problem);
 
-/// The plan that takes the fewest seconds; among these, the one of fewest steps: of all plans where at most three
-/// parts of axes move apart, else of those that Atoms::kExhaustive says. Seconds are latency plus bytes
-/// received by bandwidth, of rings: (n-1) messages in a group of n, twice as many in an all-reduce; the slowest link
-/// of a group counts. With links of equal bandwidth without latency that is the fewest bytes.
-/// The problem is valid.
+/// The plan that takes the fewest seconds; among these, the one of fewest steps: of all plans where
+/// at most three parts of axes move apart, else of those that Atoms::kExhaustive says. Seconds are
+/// latency plus bytes received by bandwidth, of rings: (n-1) messages in a group of n, twice as
+/// many in an all-reduce; the slowest link of a group counts. With links of equal bandwidth without
+/// latency that is the fewest bytes. The problem is valid.
 Plan solve(const Problem &problem);
 
 /// Remembers its plans.

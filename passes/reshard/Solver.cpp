@@ -19,7 +19,8 @@ struct Node {
   bool done = false;
 };
 
-/// Dijkstra's search: the moves that lead from the first layout to the last one, and the layouts between.
+/// Dijkstra's search: the moves that lead from the first layout to the last one, and the layouts
+/// between.
 class Search {
 public:
   explicit Search(const Moves &moves) : moves(moves) {}
@@ -105,7 +106,8 @@ public:
 private:
   /// Neighbours that are parts of one axis are one part of it.
   static void append(std::vector<AxisPart> &list, const AxisPart &part) {
-    if (!list.empty() && list.back().axis == part.axis && list.back().pre * list.back().size == part.pre)
+    if (!list.empty() && list.back().axis == part.axis &&
+        list.back().pre * list.back().size == part.pre)
       list.back().size *= part.size;
     else
       list.push_back(part);
@@ -195,7 +197,8 @@ std::vector<int64_t> keyOf(const Problem &problem) {
     for (double value : {axis.link.latency, axis.link.bytesPerSecond}) {
       int64_t bits;
       static_assert(sizeof bits == sizeof value);
-      std::copy_n(reinterpret_cast<const char *>(&value), sizeof bits, reinterpret_cast<char *>(&bits));
+      std::copy_n(reinterpret_cast<const char *>(&value), sizeof bits,
+                  reinterpret_cast<char *>(&bits));
       key.push_back(bits);
     }
   });
@@ -242,7 +245,10 @@ std::string mlir::fsdp::reshard::describe(const Step &step) {
     text += " to " + std::to_string(step.split);
   for (size_t i = 0; i < step.axes.size(); ++i) {
     const AxisPart &part = step.axes[i];
-    text += (i ? ", " : step.axes.size() > 1 ? " over axes " : " over axis ") + std::to_string(part.axis);
+    text += (i                      ? ", "
+             : step.axes.size() > 1 ? " over axes "
+                                    : " over axis ") +
+            std::to_string(part.axis);
     text += ":(" + std::to_string(part.pre) + ")" + std::to_string(part.size);
   }
   auto shape = [](const std::vector<int64_t> &sizes) {
@@ -251,5 +257,6 @@ std::string mlir::fsdp::reshard::describe(const Step &step) {
       text += (text.empty() ? "" : "x") + std::to_string(size);
     return text.empty() ? std::string("scalar") : text;
   };
-  return text + ": " + shape(step.before) + " -> " + shape(step.after) + ", " + std::to_string(step.bytes) + " bytes";
+  return text + ": " + shape(step.before) + " -> " + shape(step.after) + ", " +
+         std::to_string(step.bytes) + " bytes";
 }

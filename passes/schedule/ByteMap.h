@@ -3,8 +3,8 @@
 #ifndef PASSES_SCHEDULE_BYTEMAP_H
 #define PASSES_SCHEDULE_BYTEMAP_H
 
-#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
 #include <map>
@@ -37,8 +37,7 @@ public:
   explicit ByteMap(int64_t size = 0);
 
   /// Calls `visit` for each range of [begin, end) that has one cell, which it may change.
-  void visit(int64_t begin, int64_t end,
-             llvm::function_ref<void(int64_t, int64_t, Cell &)> visit);
+  void visit(int64_t begin, int64_t end, llvm::function_ref<void(int64_t, int64_t, Cell &)> visit);
   /// The bytes [begin, end) have this cell.
   void assign(int64_t begin, int64_t end, Cell cell);
   const Cell &at(int64_t byte) const { return std::prev(cells.upper_bound(byte))->second; }

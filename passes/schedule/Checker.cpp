@@ -37,10 +37,11 @@ std::vector<Finding> mlir::fsdp::schedule::checkSchedule(const Problem &problem)
   for (const Communicator &communicator : problem.communicators)
     for (int role : communicator.roles)
       if (role < 0 || role >= static_cast<int>(problem.roles.size())) {
-        findings.push_back({Fault::malformed,
-                            "communicator " + quote(communicator.name) +
-                                " has a role that does not exist",
-                            {0}, {0}});
+        findings.push_back(
+            {Fault::malformed,
+             "communicator " + quote(communicator.name) + " has a role that does not exist",
+             {0},
+             {0}});
         formed = false;
       }
   for (RoleChecker &checker : checkers)

@@ -1,6 +1,7 @@
 //===- Checker.h - what is wrong with a schedule ----------------*- C++ -*-===//
 //
-// Shares Problem.h with the planner and the wait elision, and nothing else: it sees only their results.
+// Shares Problem.h with the planner and the wait elision, and nothing else: it sees only their
+// results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,13 +18,13 @@ struct End {
 };
 
 enum class Fault {
-  malformed,  ///< an index or range that does not exist
-  deadlock,   ///< launches that wait for one another, on one rank or across roles
-  unissued,   ///< a wait for a launch that is issued later
-  race,       ///< conflicting accesses without an order
-  unwritten,  ///< a read of bytes that nothing wrote before
-  overlap,    ///< buffers that share bytes while both are live
-  outside,    ///< a buffer that is not inside the arena, or not aligned
+  malformed,   ///< an index or range that does not exist
+  deadlock,    ///< launches that wait for one another, on one rank or across roles
+  unissued,    ///< a wait for a launch that is issued later
+  race,        ///< conflicting accesses without an order
+  unwritten,   ///< a read of bytes that nothing wrote before
+  overlap,     ///< buffers that share bytes while both are live
+  outside,     ///< a buffer that is not inside the arena, or not aligned
   members,     ///< an access across the members of a flat storage, or to its padding
   advanced,    ///< a use of the step's number after it was advanced
   collectives, ///< ranks that issue different collectives on a communicator
@@ -38,13 +39,13 @@ struct Finding {
 };
 
 /// Everything that is wrong, on any path through the segments, for ever. Independent of what makes
-/// schedules. Each role is run in issue order on what may be in flight, which bytes hold what and who
-/// touched them last, to a fixed point over its segment graph: races; reads of bytes that
-/// were never written, or were overwritten through another buffer; collectives in no fixed order;
-/// uses of the step's number after it was advanced, and storages updated twice in a step; and, where the role
-/// has an arena, buffers outside it or on what the driver fills. Then the segment graphs of all roles are
-/// run together: the same segments, the same requests on each communicator in one order, no waits in
-/// a circle. Empty: the schedule is right.
+/// schedules. Each role is run in issue order on what may be in flight, which bytes hold what and
+/// who touched them last, to a fixed point over its segment graph: races; reads of bytes that were
+/// never written, or were overwritten through another buffer; collectives in no fixed order; uses
+/// of the step's number after it was advanced, and storages updated twice in a step; and, where the
+/// role has an arena, buffers outside it or on what the driver fills. Then the segment graphs of
+/// all roles are run together: the same segments, the same requests on each communicator in one
+/// order, no waits in a circle. Empty: the schedule is right.
 std::vector<Finding> checkSchedule(const Problem &problem);
 
 } // namespace mlir::fsdp::schedule

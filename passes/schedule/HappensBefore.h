@@ -3,9 +3,9 @@
 #ifndef PASSES_SCHEDULE_HAPPENSBEFORE_H
 #define PASSES_SCHEDULE_HAPPENSBEFORE_H
 
+#include "passes/schedule/Problem.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
-#include "passes/schedule/Problem.h"
 
 #include <algorithm>
 

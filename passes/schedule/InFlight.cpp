@@ -38,9 +38,8 @@ int Completions::intern(std::vector<TokenSet> sets) {
   // To reach a token of a set is to reach one of each superset.
   std::vector<TokenSet> kept;
   for (const TokenSet &set : sets)
-    if (std::none_of(sets.begin(), sets.end(), [&](const TokenSet &other) {
-          return &other != &set && isSubset(other, set);
-        }))
+    if (std::none_of(sets.begin(), sets.end(),
+                     [&](const TokenSet &other) { return &other != &set && isSubset(other, set); }))
       kept.push_back(set);
   auto [entry, added] = numbers.try_emplace(std::move(kept), static_cast<int>(all.size()));
   if (added)
@@ -65,9 +64,8 @@ int Completions::merge(int first, int second) {
 bool mlir::fsdp::schedule::isComplete(const Completions &completions, int number,
                                       const Reachability &order, int launch) {
   const std::vector<TokenSet> &sets = completions.get(number);
-  return std::all_of(sets.begin(), sets.end(), [&](const TokenSet &set) {
-    return intersects(set, order.tokensOf(launch));
-  });
+  return std::all_of(sets.begin(), sets.end(),
+                     [&](const TokenSet &set) { return intersects(set, order.tokensOf(launch)); });
 }
 
 InFlight mlir::fsdp::schedule::leave(const InFlight &entry, Completions &completions,

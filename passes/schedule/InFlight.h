@@ -13,9 +13,9 @@ namespace mlir::fsdp::schedule {
 using TokenSet = std::vector<uint64_t>;
 
 /// By which tokens a launch is known to be complete: one set for each way on which it may have come
-/// to be in flight, as what one path implies another may not. A launch that has reached some token of
-/// each set knows that it is complete. Only sets that contain no other are kept. Combinations are
-/// numbered; number 0 is no set at all: complete.
+/// to be in flight, as what one path implies another may not. A launch that has reached some token
+/// of each set knows that it is complete. Only sets that contain no other are kept. Combinations
+/// are numbered; number 0 is no set at all: complete.
 class Completions {
 public:
   explicit Completions(int numStreams) : numStreams(numStreams) { intern({}); }
@@ -39,8 +39,8 @@ using InFlight = std::vector<int>;
 bool isComplete(const Completions &completions, int number, const Reachability &order, int launch);
 
 /// What is in flight at the end of a segment that starts with `entry` and whose launches, `size` of
-/// them, are numbered from `first` on. Each of them takes the place of its run before, which, on the
-/// same stream, it follows.
+/// them, are numbered from `first` on. Each of them takes the place of its run before, which, on
+/// the same stream, it follows.
 InFlight leave(const InFlight &entry, Completions &completions, const Tokens &tokens,
                const Reachability &order, int first, int size);
 

@@ -51,7 +51,8 @@ public:
 
   /// Those with the largest sum of sizes.
   std::vector<int> heaviestTogether() const;
-  /// Bytes of the blocks `together`, of which each two interfere. Only the one on top need not be rounded up.
+  /// Bytes of the blocks `together`, of which each two interfere. Only the one on top need not be
+  /// rounded up.
   int64_t bytesTogether(const std::vector<int> &together) const;
 
   /// No plan needs fewer bytes than this, parts of buffers and choices of operands to replace

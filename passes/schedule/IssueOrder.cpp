@@ -59,7 +59,8 @@ struct UnshardedUnit {
 /// one stream.
 class PrefetchWindow {
 public:
-  PrefetchWindow(const std::vector<UnshardedUnit> &unshardedUnits, int64_t prefetch) : unshardedUnits(unshardedUnits), prefetch(prefetch) {}
+  PrefetchWindow(const std::vector<UnshardedUnit> &unshardedUnits, int64_t prefetch)
+      : unshardedUnits(unshardedUnits), prefetch(prefetch) {}
 
   /// To be asked with `index` counting up from 0.
   std::vector<int> mustBeDone(size_t index) {
@@ -101,7 +102,8 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
   Uses uses(launches);
   std::vector<UnshardedUnit> units;
   for (const std::vector<int> &gathers : groups.gathers) {
-    const bool isPart = std::find(groups.parts.begin(), groups.parts.end(), gathers.back()) != groups.parts.end();
+    const bool isPart =
+        std::find(groups.parts.begin(), groups.parts.end(), gathers.back()) != groups.parts.end();
     UnshardedUnit unit{gathers, count, gathers.back(), {}, isPart};
     for (int gather : gathers) {
       for (const Access &whole : launches[gather].writes)
@@ -117,8 +119,8 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
       unit.needed = gathers.back();
     units.push_back(unit);
   }
-  // Units are asked for in the order in which they are needed, whatever the order of the gathers: else
-  // one would wait, on their stream, for a later one's budget, which may wait for its users.
+  // Units are asked for in the order in which they are needed, whatever the order of the gathers:
+  // else one would wait, on their stream, for a later one's budget, which may wait for its users.
   std::sort(units.begin(), units.end(), [](const UnshardedUnit &a, const UnshardedUnit &b) {
     return std::make_pair(a.needed, a.makers.front()) < std::make_pair(b.needed, b.makers.front());
   });
@@ -148,7 +150,8 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
     for (int gather : units[i].makers) {
       int after = previous;
       for (int l : done) {
-        // A gather that is issued here or later may itself use a unit that is done then: a part that it completes.
+        // A gather that is issued here or later may itself use a unit that is done then: a part
+        // that it completes.
         if (pending.count(l))
           continue;
         launches[gather].waits.push_back(l);
@@ -195,9 +198,8 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
 
   std::vector<int> order(count), position(count);
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int a, int b) {
-    return std::make_pair(key[a], a) < std::make_pair(key[b], b);
-  });
+  std::sort(order.begin(), order.end(),
+            [&](int a, int b) { return std::make_pair(key[a], a) < std::make_pair(key[b], b); });
   std::vector<Launch> issued;
   for (int i = 0; i < count; ++i) {
     position[order[i]] = i;

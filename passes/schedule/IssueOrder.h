@@ -10,7 +10,8 @@ namespace mlir::fsdp::schedule {
 /// What issue order treats apart.
 struct IssueGroups {
   std::vector<int> early; ///< launches that come first: inputs
-  /// Launches of which a gather reads what they write, and which are issued directly before it: deferred updates.
+  /// Launches of which a gather reads what they write, and which are issued directly before it:
+  /// deferred updates.
   std::vector<int> updates;
   /// The gathers of one unit each, each list in the order of the computation.
   std::vector<std::vector<int>> gathers;
@@ -22,10 +23,11 @@ struct IssueGroups {
 
 /// Brings the launches of `segment` from the order of the computation into issue order:
 /// - those of `early` first;
-/// - gathers in the order in which their units are needed, as early as the budget allows: of the units that are done with before a unit is
+/// - gathers in the order in which their units are needed, as early as the budget allows: of the
+/// units that are done with before a unit is
 ///   needed, all but the last `prefetch` have been used to the end when its gathers start. So at
-///   most `prefetch` + 1 units are whole at once, where the computation itself needs only one; a part takes no place in
-///   the budget, and is gathered when the unit before it is;
+///   most `prefetch` + 1 units are whole at once, where the computation itself needs only one; a
+///   part takes no place in the budget, and is gathered when the unit before it is;
 /// - each of `updates` directly before the first gather that reads what it writes;
 /// - everything else stays in order, but the launches that write a gradient wait, by the same
 ///   rule, until earlier ones are reduced.

@@ -55,11 +55,14 @@ struct Collective {
   int communicator = 0; ///< index in the problem
   std::string kind;     ///< mnemonic
   int64_t bytes = 0;    ///< of the whole value
-  std::string arguments = {}; ///< all else that ranks must agree on, as the op says it: "sum", "dim 0"
-  std::string type = {};      ///< of the elements
-  std::string given = {};     ///< shape of what one rank gives: "4x8", "scalar"; empty where it gives nothing
-  std::string received = {};  ///< shape of what one rank ends up with
-  bool transfer = false;      ///< a send or a receive, which meet one another: their communicator has these two roles
+  std::string arguments =
+      {};                ///< all else that ranks must agree on, as the op says it: "sum", "dim 0"
+  std::string type = {}; ///< of the elements
+  std::string given =
+      {}; ///< shape of what one rank gives: "4x8", "scalar"; empty where it gives nothing
+  std::string received = {}; ///< shape of what one rank ends up with
+  bool transfer = false; ///< a send or a receive, which meet one another: their communicator has
+                         ///< these two roles
 
   bool operator==(const Collective &other) const {
     return communicator == other.communicator &&
@@ -69,8 +72,8 @@ struct Collective {
   }
 };
 
-/// What one run of a launch costs a rank, for models of time. Bytes are those of the arena: each operand is
-/// read once, each result written once; what a collective moves is `Collective::bytes`.
+/// What one run of a launch costs a rank, for models of time. Bytes are those of the arena: each
+/// operand is read once, each result written once; what a collective moves is `Collective::bytes`.
 struct LaunchCost {
   int64_t flops = 0; ///< a multiplication with an addition counts two
   int64_t bytesRead = 0, bytesWritten = 0;
@@ -91,8 +94,8 @@ struct Launch {
   std::vector<std::pair<int, int>> inPlace;
   std::optional<Collective> collective;
   StepUse step = StepUse::none;
-  /// Indices of events of the role. A launch that both awaits and records an event awaits the launch
-  /// that recorded it before. What nothing has recorded is complete.
+  /// Indices of events of the role. A launch that both awaits and records an event awaits the
+  /// launch that recorded it before. What nothing has recorded is complete.
   std::vector<int> awaits = {}, records = {};
   /// The buffers' storage whose parameter the launch updates; empty for other launches. A storage
   /// is updated at most once between two launches that advance the step.
@@ -130,15 +133,16 @@ struct Role {
   std::vector<std::string> streams;
   std::vector<Buffer> buffers;
   std::vector<Segment> segments;
-  int64_t arena = -1; ///< bytes, or -1: memory is not planned yet
+  int64_t arena = -1;                   ///< bytes, or -1: memory is not planned yet
   std::vector<std::string> events = {}; ///< names
   std::vector<Walk> walks = {};
-  /// An earlier role that does the same but for the ranks that it meets, or -1: what is wrong inside a rank is said
-  /// of that one.
+  /// An earlier role that does the same but for the ranks that it meets, or -1: what is wrong
+  /// inside a rank is said of that one.
   int sameInside = -1;
 };
 
-/// Ranks that meet in collectives: a stream and a set of mesh axes; or one that sends and one that receives.
+/// Ranks that meet in collectives: a stream and a set of mesh axes; or one that sends and one that
+/// receives.
 struct Communicator {
   std::string name;
   std::vector<int> roles; ///< whose ranks belong to it, indices in the problem

@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp::schedule {
 
-/// What a launch can depend on without naming another launch: where a stream stands, or what an event stands
-/// for. Streams of the role come first, then its events.
+/// What a launch can depend on without naming another launch: where a stream stands, or what an
+/// event stands for. Streams of the role come first, then its events.
 class Tokens {
 public:
   explicit Tokens(const Role &role)
@@ -58,7 +58,9 @@ public:
   int getDefiner(int token) const { return definers[token]; }
 
 private:
-  const uint64_t *row(int launch) const { return bits.data() + static_cast<size_t>(launch) * words; }
+  const uint64_t *row(int launch) const {
+    return bits.data() + static_cast<size_t>(launch) * words;
+  }
   static bool test(const uint64_t *row, int bit) { return row[bit / 64] >> (bit % 64) & 1; }
 
   int tokenWords, words;

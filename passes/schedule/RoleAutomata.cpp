@@ -2,9 +2,9 @@
 
 #include "passes/schedule/RoleAutomata.h"
 
-#include "llvm/ADT/STLExtras.h"
 #include "passes/schedule/RoleChecker.h"
 #include "passes/schedule/Wording.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 
@@ -63,8 +63,7 @@ bool RoleAutomata::meet(const std::string &name, int role, int launch, Skew &ske
   const Pending &other = queue.pending[position];
   if (other.request == request)
     return true;
-  const std::string &theirs =
-      problem.roles[other.issuer.role].segments[other.issuer.segment].name;
+  const std::string &theirs = problem.roles[other.issuer.role].segments[other.issuer.segment].name;
   std::string communicatorName = quote(problem.communicators[communicator].name);
   std::string text =
       theirs == name && other.number == number
@@ -121,11 +120,13 @@ void RoleAutomata::reportCircle(const Graph &graph, const std::vector<int> &circ
   std::vector<std::string> names;
   for (int node : circle) {
     const Launch &launch = launchAt(graph.origins[node]);
-    names.push_back(quote(launch.name) + " of role " + quote(problem.roles[graph.origins[node].role].name));
+    names.push_back(quote(launch.name) + " of role " +
+                    quote(problem.roles[graph.origins[node].role].name));
     if (!launch.collective || !launch.collective->transfer)
       continue;
     const std::vector<int> &ends = problem.communicators[launch.collective->communicator].roles;
-    names.back() += " (from " + quote(problem.roles[ends[0]].name) + " to " + quote(problem.roles[ends[1]].name) + ")";
+    names.back() += " (from " + quote(problem.roles[ends[0]].name) + " to " +
+                    quote(problem.roles[ends[1]].name) + ")";
   }
   add(Fault::deadlock, describeCircle(names), graph.origins[circle[0]],
       graph.origins[circle[1 % circle.size()]]);
@@ -221,7 +222,8 @@ bool RoleAutomata::checkJoin(const std::string &name, const Skew &skew) {
             quote(problem.communicators[c].name) + " in segment " + quote(issued) + ", " +
             describeEnd(first.issuer) + ", but role " + quote(problem.roles[behind].name) +
             " issues nothing" +
-            (issued == name ? "" : " before the end of segment " + quote(name) + ", which is joined"),
+            (issued == name ? ""
+                            : " before the end of segment " + quote(name) + ", which is joined"),
         first.issuer, {behind, segments[behind].at(name), -1, -1});
   }
   return good;
@@ -254,9 +256,9 @@ bool RoleAutomata::checkEdge(const std::string &from, const std::string &to, con
       return End{0, segments[0].at(source.empty() ? to : source), -1, -1};
     };
     add(Fault::collectives,
-        "segment " + quote(to) + " begins on communicator " +
-            quote(problem.communicators[c].name) + " with " + side(one, origin) + ", but with " +
-            side(two, from) + "; let all roles issue equally many on every path",
+        "segment " + quote(to) + " begins on communicator " + quote(problem.communicators[c].name) +
+            " with " + side(one, origin) + ", but with " + side(two, from) +
+            "; let all roles issue equally many on every path",
         end(two, from), end(one, origin));
     return false;
   }

@@ -11,8 +11,8 @@
 namespace mlir::fsdp::schedule {
 
 /// Runs the segment graphs of all roles together. All go through segments of the same names; on a
-/// communicator the n-th collective of each member meets the n-th of the others, which may be in a later
-/// segment: a role may be ahead by collectives that are pending at a segment's end.
+/// communicator the n-th collective of each member meets the n-th of the others, which may be in a
+/// later segment: a role may be ahead by collectives that are pending at a segment's end.
 class RoleAutomata {
 public:
   /// `orders`: of each segment of each role.
@@ -42,12 +42,13 @@ private:
   using Needs = std::vector<bool>;
   /// At the start of a segment.
   struct Skew {
-    std::vector<Queue> queues;              ///< of each communicator
-    std::vector<std::vector<Needs>> tokens; ///< by role and token: what must meet before it is reached
-    std::vector<Needs> pending;             ///< what must meet before a pending one can begin
+    std::vector<Queue> queues; ///< of each communicator
+    std::vector<std::vector<Needs>>
+        tokens;                 ///< by role and token: what must meet before it is reached
+    std::vector<Needs> pending; ///< what must meet before a pending one can begin
   };
-  /// The launches of all roles in one segment; collectives that meet are one node, which depends on what
-  /// any of them depends on.
+  /// The launches of all roles in one segment; collectives that meet are one node, which depends on
+  /// what any of them depends on.
   struct Graph {
     std::vector<std::vector<int>> nodeOf; ///< by role and launch
     std::vector<std::vector<int>> dependencies;

@@ -64,7 +64,8 @@ void RoleChecker::checkAccesses(const std::vector<Reachability> &orders) {
       End at{roleIndex, s, -1, -1};
       add(Fault::segments,
           "segment " + name + " of role " + quote(role.name) +
-              " is never reached: no walk begins with it and no segment that is reached goes on with it",
+              " is never reached: no walk begins with it and no segment that is reached goes on "
+              "with it",
           at, at);
       continue;
     }

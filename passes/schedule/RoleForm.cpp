@@ -21,8 +21,7 @@ void RoleChecker::checkLaunchForm(int s, int l) {
   };
   if (!isInside(launch.stream, role.streams.size()))
     bad("runs on a stream that does not exist");
-  if (launch.collective &&
-      !isInside(launch.collective->communicator, problem.communicators.size()))
+  if (launch.collective && !isInside(launch.collective->communicator, problem.communicators.size()))
     bad("uses a communicator that does not exist");
   else if (launch.collective) {
     const Communicator &where = problem.communicators[launch.collective->communicator];
@@ -90,8 +89,8 @@ void RoleChecker::checkWalkForm() {
       if (walk.times[i] > 1 && !follows(from, from))
         to = from;
       if (!follows(from, to))
-        bad("runs " + quote(role.segments[to].name) + " after " +
-            quote(role.segments[from].name) + ", which it does not follow");
+        bad("runs " + quote(role.segments[to].name) + " after " + quote(role.segments[from].name) +
+            ", which it does not follow");
     }
   }
 }
@@ -101,7 +100,8 @@ bool RoleChecker::checkForm() {
   std::set<std::string> names;
   for (size_t b = 0; b < role.buffers.size(); ++b)
     if (const Buffer &buffer = role.buffers[b];
-        buffer.size < 0 || (buffer.segment >= 0 && !isInside(buffer.segment, role.segments.size()))) {
+        buffer.size < 0 ||
+        (buffer.segment >= 0 && !isInside(buffer.segment, role.segments.size()))) {
       End at{roleIndex, -1, -1, static_cast<int>(b)};
       add(Fault::malformed, quote(buffer.name) + " has a size or a segment that does not exist", at,
           at);
@@ -140,17 +140,20 @@ bool RoleChecker::checkArena() {
     const Buffer &buffer = role.buffers[i];
     End at{roleIndex, buffer.segment, -1, static_cast<int>(i)};
     if (buffer.offset < 0)
-      add(Fault::outside, quote(buffer.name) + " has no offset in the arena of role " +
-                              quote(role.name), at, at);
+      add(Fault::outside,
+          quote(buffer.name) + " has no offset in the arena of role " + quote(role.name), at, at);
     else if (buffer.offset % kAlignment != 0)
-      add(Fault::outside, quote(buffer.name) + " stands at " + std::to_string(buffer.offset) +
-                              " in the arena of role " + quote(role.name) +
-                              ", expected a multiple of " + std::to_string(kAlignment), at, at);
+      add(Fault::outside,
+          quote(buffer.name) + " stands at " + std::to_string(buffer.offset) +
+              " in the arena of role " + quote(role.name) + ", expected a multiple of " +
+              std::to_string(kAlignment),
+          at, at);
     else if (buffer.size > role.arena || buffer.offset > role.arena - buffer.size)
-      add(Fault::outside, quote(buffer.name) + " takes " +
-                              describeBytes(buffer.offset, buffer.offset + buffer.size) +
-                              " of the arena of role " + quote(role.name) + ", which has " +
-                              std::to_string(role.arena), at, at);
+      add(Fault::outside,
+          quote(buffer.name) + " takes " +
+              describeBytes(buffer.offset, buffer.offset + buffer.size) + " of the arena of role " +
+              quote(role.name) + ", which has " + std::to_string(role.arena),
+          at, at);
     else if (buffer.isPersistent() && buffer.filled && buffer.size > 0)
       filled.push_back({buffer.offset, static_cast<int>(i)});
   }

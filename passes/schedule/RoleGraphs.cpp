@@ -95,7 +95,8 @@ void RoleAutomata::compareWalks(int number) {
     if (i < expected.size() && i < got.size() && expected[i] == got[i])
       continue;
     auto side = [&](const Role &role, const std::vector<std::string> &walks) {
-      return "role " + quote(role.name) + (i < walks.size() ? " has walk " + walks[i] : " has none");
+      return "role " + quote(role.name) +
+             (i < walks.size() ? " has walk " + walks[i] : " has none");
     };
     add(Fault::segments, side(one, expected) + ", but " + side(two, got), {0, -1, -1, -1},
         {number, -1, -1, -1});

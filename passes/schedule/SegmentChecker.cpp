@@ -2,8 +2,8 @@
 
 #include "passes/schedule/SegmentChecker.h"
 
-#include "llvm/ADT/STLExtras.h"
 #include "passes/schedule/Wording.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 
@@ -40,8 +40,7 @@ State RoleMemory::makeStart() const {
   State state{true, InFlight(numLaunches(), 0), ByteMap(size)};
   for (size_t b = 0; b < role.buffers.size(); ++b)
     if (const Buffer &buffer = role.buffers[b]; buffer.isPersistent() && buffer.filled)
-      state.bytes.assign(addresses[b], addresses[b] + buffer.size,
-                         {{static_cast<int>(b)}, {}, {}});
+      state.bytes.assign(addresses[b], addresses[b] + buffer.size, {{static_cast<int>(b)}, {}, {}});
   return state;
 }
 
@@ -70,28 +69,28 @@ void SegmentChecker::read(const Access &access) {
   };
   state.bytes.visit(base + access.begin, base + access.end,
                     [&](int64_t begin, int64_t end, Cell &cell) {
-    if (findings) {
-      bool right = cell.owners.size() == 1 && cell.owners[0] == access.buffer;
-      bool taken = llvm::any_of(cell.owners, [&](int owner) {
-        return owner != access.buffer && owner != Cell::unwritten;
-      });
-      if (!right && wrongEnd == begin && wrong.owners == cell.owners &&
-          wrong.writers == cell.writers) {
-        wrongEnd = end;
-      } else if (!right) {
-        flush();
-        wrong = cell;
-        wrongBegin = begin;
-        wrongEnd = end;
-      }
-      // Where another buffer stands, its writer has been named.
-      if (!taken)
-        addConflict(conflicts, cell.writers, /*write=*/true, begin, end);
-    }
-    // Who follows this launch follows those as well.
-    llvm::erase_if(cell.readers, [&](int reader) { return isDone(reader); });
-    insertNumber(cell.readers, own);
-  });
+                      if (findings) {
+                        bool right = cell.owners.size() == 1 && cell.owners[0] == access.buffer;
+                        bool taken = llvm::any_of(cell.owners, [&](int owner) {
+                          return owner != access.buffer && owner != Cell::unwritten;
+                        });
+                        if (!right && wrongEnd == begin && wrong.owners == cell.owners &&
+                            wrong.writers == cell.writers) {
+                          wrongEnd = end;
+                        } else if (!right) {
+                          flush();
+                          wrong = cell;
+                          wrongBegin = begin;
+                          wrongEnd = end;
+                        }
+                        // Where another buffer stands, its writer has been named.
+                        if (!taken)
+                          addConflict(conflicts, cell.writers, /*write=*/true, begin, end);
+                      }
+                      // Who follows this launch follows those as well.
+                      llvm::erase_if(cell.readers, [&](int reader) { return isDone(reader); });
+                      insertNumber(cell.readers, own);
+                    });
   flush();
   report(access, /*write=*/false, conflicts);
 }
@@ -154,8 +153,8 @@ State SegmentChecker::run(const State &start, std::vector<Finding> *findings,
     // What stands in a buffer of a segment ends with the segment.
     NumberSet owners;
     for (int owner : cell.owners)
-      insertNumber(owners, owner >= 0 && !role.buffers[owner].isPersistent() ? Cell::unwritten
-                                                                            : owner);
+      insertNumber(owners,
+                   owner >= 0 && !role.buffers[owner].isPersistent() ? Cell::unwritten : owner);
     cell.owners = owners;
   });
   return std::move(state);
@@ -217,7 +216,8 @@ void SegmentChecker::report(const Access &access, bool write,
   int64_t base = memory.addressOf(access.buffer);
   for (const Conflict &conflict : conflicts) {
     int buffer = bufferOf(conflict);
-    std::string first = quote(launchOf(conflict.other).name) + (conflict.write ? " writes " : " reads ");
+    std::string first =
+        quote(launchOf(conflict.other).name) + (conflict.write ? " writes " : " reads ");
     std::string second = quote(launchOf(own).name) + (write ? " may write " : " may read ");
     End here = endOf(conflict.other, buffer), there = endOf(own, access.buffer);
     if (buffer == access.buffer)
@@ -249,9 +249,8 @@ void SegmentChecker::reportContents(const Access &access, int64_t begin, int64_t
   };
   auto now = launches.begin() + launch;
   bool written = buffer.isPersistent() || std::any_of(launches.begin(), now, writesIt);
-  std::string text =
-      quote(now->name) + " reads " + describeBytes(missing.begin, missing.end) + " of " +
-      quote(buffer.name) + ", ";
+  std::string text = quote(now->name) + " reads " + describeBytes(missing.begin, missing.end) +
+                     " of " + quote(buffer.name) + ", ";
   End own{roleIndex, segment, launch, access.buffer};
   for (int writer : cell.writers)
     for (const Access &other : launchOf(writer).writes) {
@@ -291,11 +290,12 @@ void SegmentChecker::checkItself() {
     const std::string &x = role.buffers[one.buffer].name, &y = role.buffers[two.buffer].name;
     bool same = one.buffer == two.buffer;
     int64_t base = same ? memory.addressOf(one.buffer) : 0;
-    std::string bytes = describeBytes(begin - base, end - base), verb = write ? " writes " : " reads ";
+    std::string bytes = describeBytes(begin - base, end - base),
+                verb = write ? " writes " : " reads ";
     std::string text = quote(own.name) + verb;
     if (same)
-      text += write ? bytes + " of " + quote(x) + " twice"
-                    : "and writes " + bytes + " of " + quote(x);
+      text +=
+          write ? bytes + " of " + quote(x) + " twice" : "and writes " + bytes + " of " + quote(x);
     else
       text += quote(x) + " and writes " + quote(y) + ", which share " + bytes + " of the arena";
     if (!write)
@@ -313,7 +313,8 @@ void SegmentChecker::checkItself() {
       auto [begin, end] = shared(written, read);
       if (begin >= end)
         continue;
-      bool same = end - begin == read.end - read.begin && end - begin == written.end - written.begin;
+      bool same =
+          end - begin == read.end - read.begin && end - begin == written.end - written.begin;
       bool may = std::count(own.inPlace.begin(), own.inPlace.end(),
                             std::make_pair(static_cast<int>(r), static_cast<int>(w))) != 0;
       if (!same || !may)

@@ -16,9 +16,9 @@ struct State {
   ByteMap bytes;
 };
 
-/// What is known of a role before it runs: numbers of launches, and where in memory all stands. Every
-/// communicator takes one byte behind the arena, which collectives on it write: so their order is
-/// checked as that of writes.
+/// What is known of a role before it runs: numbers of launches, and where in memory all stands.
+/// Every communicator takes one byte behind the arena, which collectives on it write: so their
+/// order is checked as that of writes.
 class RoleMemory {
 public:
   /// `planned`: buffers stand at their offsets; else each has bytes of its own.

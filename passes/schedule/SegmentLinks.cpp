@@ -1,9 +1,9 @@
 //===- SegmentLinks.cpp - waits across the ends of segments ---------------===//
 //
-// What may still run at a segment's start is found by going through the graph of segments to a fixed
-// point. For each range of bytes it is the last launches that wrote it and those that have read it
-// since: whatever comes next at these bytes comes behind them, and they came behind all earlier
-// ones.
+// What may still run at a segment's start is found by going through the graph of segments to a
+// fixed point. For each range of bytes it is the last launches that wrote it and those that have
+// read it since: whatever comes next at these bytes comes behind them, and they came behind all
+// earlier ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -194,7 +194,8 @@ private:
   void await(int segment, const std::vector<std::set<Pending>> &needed) {
     std::vector<Launch> &launches = role.segments[segment].launches;
     const size_t numStreams = role.streams.size(), count = role.segments.size();
-    // For each launch, how many launches of each stream of each segment are complete when it starts.
+    // For each launch, how many launches of each stream of each segment are complete when it
+    // starts.
     std::vector<std::vector<int>> known(launches.size());
     std::map<int, int> previous; // on each stream
     for (size_t l = 0; l < launches.size(); ++l) {

@@ -27,10 +27,10 @@ void RoleChecker::checkMembers() {
       return;
     add(Fault::members,
         quote(role.segments[segment].launches[number].name) + (write ? " writes " : " reads ") +
-            describeBytes(access.begin, access.end) + " of " + quote(buffer.name) +
-            ", which are " +
+            describeBytes(access.begin, access.end) + " of " + quote(buffer.name) + ", which are " +
             (padding ? "padding behind its members" : "not inside one of its members"),
-        {roleIndex, segment, number, access.buffer}, {roleIndex, buffer.segment, -1, access.buffer});
+        {roleIndex, segment, number, access.buffer},
+        {roleIndex, buffer.segment, -1, access.buffer});
   };
   for (int s = 0; s < static_cast<int>(role.segments.size()); ++s)
     for (int l = 0; l < static_cast<int>(role.segments[s].launches.size()); ++l) {
@@ -80,11 +80,12 @@ void RoleChecker::checkAdvances() {
 }
 
 namespace {
-/// For each storage the launches, segment and index, that may have updated it since the last advance.
+/// For each storage the launches, segment and index, that may have updated it since the last
+/// advance.
 using Updated = std::map<std::string, std::set<std::pair<int, int>>>;
 
-/// As seen by an update under the condition of a buffer, or -1: under none. A condition that has been
-/// cleared since hides what was updated before.
+/// As seen by an update under the condition of a buffer, or -1: under none. A condition that has
+/// been cleared since hides what was updated before.
 using Updates = std::map<int, Updated>;
 } // namespace
 
@@ -114,13 +115,15 @@ void RoleChecker::checkUpdates() {
           if (!report)
             break;
           const std::string &first = role.segments[segment].launches[index].name;
-          std::string text = segment == s && index == l
-                                 ? " again, but nothing advances the step between; end the step with "
-                                   "'fsdp.advance'"
-                                 : " in the step in which " + quote(first) +
-                                       " has updated it; update it once before each advance";
-          add(Fault::updated, quote(launch.name) + " updates storage " + quote(launch.updates) + text,
-              own, {roleIndex, segment, index, -1});
+          std::string text =
+              segment == s && index == l
+                  ? " again, but nothing advances the step between; end the step with "
+                    "'fsdp.advance'"
+                  : " in the step in which " + quote(first) +
+                        " has updated it; update it once before each advance";
+          add(Fault::updated,
+              quote(launch.name) + " updates storage " + quote(launch.updates) + text, own,
+              {roleIndex, segment, index, -1});
         }
         for (auto &[buffer, updated] : state)
           updated[launch.updates] = {{s, l}};

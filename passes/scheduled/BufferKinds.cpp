@@ -78,12 +78,12 @@ private:
     const Structure structure = getStructure(op);
     const bool gathers = op.getStream() == streams::gather;
     for (const schedule::Access &read : launch.reads)
-      if (gathers) { // a shard that is cast to be gathered is not whole; what is gathered in parts is kept
+      if (gathers) { // a shard that is cast to be gathered is not whole; what is gathered in parts
+                     // is kept
         if (!writers[read.buffer] || writers[read.buffer].getBody().getOps<AllGatherOp>().empty())
           gathered[read.buffer] = false;
-      }
-      else if (structure.direction != Direction::forward && writers[read.buffer] &&
-               getStructure(writers[read.buffer]).direction == Direction::forward)
+      } else if (structure.direction != Direction::forward && writers[read.buffer] &&
+                 getStructure(writers[read.buffer]).direction == Direction::forward)
         set(read.buffer, BufferKind::saved);
     for (const schedule::Access &write : launch.writes) {
       producers[write.buffer].push_back({op, &launch});

@@ -26,12 +26,13 @@ static bool isOneLoop(Block &body) {
     loops = type.getShape();
   }
   return llvm::all_of(body.without_terminator(), [](Operation &op) {
-    return isElementwise(&op) || isa<nn::RepeatOp, nn::ReduceOp, nn::EinsumOp, arith::ConstantOp>(op);
+    return isElementwise(&op) ||
+           isa<nn::RepeatOp, nn::ReduceOp, nn::EinsumOp, arith::ConstantOp>(op);
   });
 }
 
-/// True where a loop reads element i of `argument`, whose shape is that of the loops, for element i of
-/// whatever depends on it: nothing on the way moves elements.
+/// True where a loop reads element i of `argument`, whose shape is that of the loops, for element i
+/// of whatever depends on it: nothing on the way moves elements.
 static bool isReadElementwise(Value argument) {
   llvm::SetVector<Value> values;
   values.insert(argument);

@@ -25,8 +25,9 @@ struct LinkSegments : fsdp::impl::LinkSegmentsPassBase<LinkSegments> {
       return signalPassFailure();
     for (ProgramOp program : module.getOps<ProgramOp>()) {
       if (!program.getArena() || !program.getOps<EventOp>().empty()) {
-        program.emitError() << (!program.getArena() ? "has no memory plan; run 'fsdp-plan-memory' first"
-                                                    : "has events already; link its segments once");
+        program.emitError() << (!program.getArena()
+                                    ? "has no memory plan; run 'fsdp-plan-memory' first"
+                                    : "has events already; link its segments once");
         return signalPassFailure();
       }
     }

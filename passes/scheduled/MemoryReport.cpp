@@ -36,17 +36,19 @@ static void addReplicated(ModuleOp module, MemoryReport &report) {
     }
 }
 
-/// Adds the collectives of `segment`, which a step runs `times` times, to `counts`, in the order of their
-/// first call.
+/// Adds the collectives of `segment`, which a step runs `times` times, to `counts`, in the order of
+/// their first call.
 static void countCollectives(SegmentOp segment, int64_t times,
                              std::vector<CollectiveCount> &counts) {
   segment.walk([&](CollectiveOpInterface op) {
     if (!op.meets())
       return; // moves nothing
-    CollectiveCount call{op->getName().stripDialect().str(), {}, op.getBytes(), op.getReceivedBytes(), times};
+    CollectiveCount call{
+        op->getName().stripDialect().str(), {}, op.getBytes(), op.getReceivedBytes(), times};
     for (const std::string &axis : spellAxes(getMesh(op), op.getAxes()))
       call.axes.push_back(axis);
-    auto same = llvm::find_if(counts, [&](const CollectiveCount &other) { return other.isLike(call); });
+    auto same =
+        llvm::find_if(counts, [&](const CollectiveCount &other) { return other.isLike(call); });
     if (same != counts.end())
       same->count += times;
     else
@@ -54,8 +56,9 @@ static void countCollectives(SegmentOp segment, int64_t times,
   });
 }
 
-/// Adds what the segment `index` of `role`, which a step runs `times` times, reduces of a storage more than once: a buffer that holds its
-/// gradients begins a reduction, and collectives on what that leaves are part of it.
+/// Adds what the segment `index` of `role`, which a step runs `times` times, reduces of a storage
+/// more than once: a buffer that holds its gradients begins a reduction, and collectives on what
+/// that leaves are part of it.
 static void countTied(const ScheduleProblem &schedule, int role, size_t index, int64_t times,
                       std::vector<TiedGradient> &tied) {
   struct Reductions {
@@ -92,7 +95,9 @@ static void countTied(const ScheduleProblem &schedule, int role, size_t index, i
     auto storage = symbols.lookup<StorageOp>(name);
     auto member = cast<MemberAttr>(storage.getMembers()[0]);
     const std::string unit = symbols.lookup<ParamOp>(member.getParam().getAttr()).getUnit().str();
-    auto same = llvm::find_if(tied, [&](const TiedGradient &other) { return other.unit == unit && other.memory == all.bytes; });
+    auto same = llvm::find_if(tied, [&](const TiedGradient &other) {
+      return other.unit == unit && other.memory == all.bytes;
+    });
     if (same == tied.end())
       same = tied.insert(tied.end(), {unit, 0, 0, all.bytes});
     same->reductions = std::max(same->reductions, all.count);
@@ -122,7 +127,8 @@ static void countWork(const schedule::Segment &segment, int64_t times,
 static void joinCollectives(std::vector<CollectiveCount> &all,
                             const std::vector<CollectiveCount> &counts) {
   for (const CollectiveCount &call : counts) {
-    auto same = llvm::find_if(all, [&](const CollectiveCount &other) { return other.isLike(call); });
+    auto same =
+        llvm::find_if(all, [&](const CollectiveCount &other) { return other.isLike(call); });
     if (same == all.end())
       all.push_back(call);
     else
@@ -190,7 +196,8 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
     if (kind == BufferKind::optimizer)
       report.optimizer += buffer.size;
   }
-  std::vector<int64_t> gradientsOf(role.segments.size(), 0); // that the updates of each segment take
+  std::vector<int64_t> gradientsOf(role.segments.size(),
+                                   0); // that the updates of each segment take
   for (size_t s = 0; s < role.segments.size(); ++s) {
     std::vector<bool> gathered(role.buffers.size()), other(role.buffers.size(), true);
     for (size_t b = 0; b < role.buffers.size(); ++b) {
@@ -232,8 +239,9 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
   for (auto [segment, runs] : llvm::zip_equal(schedule.segments[index], times))
     if (runs > 0)
       countCollectives(segment, runs,
-                       SegmentOp(segment).getKind() == StepKind::train ? report.collectives
-                                                                     : report.evaluateCollectives);
+                       SegmentOp(segment).getKind() == StepKind::train
+                           ? report.collectives
+                           : report.evaluateCollectives);
   for (size_t s = 0; s < role.segments.size(); ++s)
     if (times[s] > 0 && SegmentOp(schedule.segments[index][s]).getKind() == StepKind::train) {
       countWork(role.segments[s], times[s], report.work);

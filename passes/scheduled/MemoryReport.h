@@ -11,7 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// One line of the list of collectives: calls that are alike, counted over a step or an evaluation of a batch.
+/// One line of the list of collectives: calls that are alike, counted over a step or an evaluation
+/// of a batch.
 struct CollectiveCount {
   std::string kind; ///< mnemonic of the op
   std::vector<std::string> axes;
@@ -20,7 +21,8 @@ struct CollectiveCount {
   int64_t count = 0;
 
   bool isLike(const CollectiveCount &other) const {
-    return kind == other.kind && axes == other.axes && bytes == other.bytes && received == other.received;
+    return kind == other.kind && axes == other.axes && bytes == other.bytes &&
+           received == other.received;
   }
 };
 
@@ -49,12 +51,15 @@ struct MemoryPeak {
   std::vector<LiveBuffer> buffers;              ///< the largest first
 };
 
-/// A storage whose gradients are reduced for each of several uses of a parameter (`tied-gradients=each` of fsdp-partition).
+/// A storage whose gradients are reduced for each of several uses of a parameter
+/// (`tied-gradients=each` of fsdp-partition).
 struct TiedGradient {
   std::string unit;
   int64_t reductions = 0; ///< of the storage in a run of the segment that has most of them
-  int64_t doubled = 0;    ///< bytes that come to a rank in a training step by all of these but the first
-  int64_t memory = 0;     ///< the gradients as a whole: what `once` keeps from the first use to the last
+  int64_t doubled =
+      0; ///< bytes that come to a rank in a training step by all of these but the first
+  int64_t memory =
+      0; ///< the gradients as a whole: what `once` keeps from the first use to the last
 };
 
 /// Memory in bytes per rank, the maximum over roles, read off a scheduled module.
@@ -76,7 +81,8 @@ struct MemoryReport {
   std::vector<CollectiveCount> collectives;         ///< of a training step
   std::vector<CollectiveCount> evaluateCollectives; ///< of an evaluation step
   std::vector<TiedGradient> tiedGradients;          ///< of the first role
-  std::vector<WorkCount> work; ///< of a training step, in the order of the first launch; of the first role
+  std::vector<WorkCount>
+      work; ///< of a training step, in the order of the first launch; of the first role
 
   llvm::json::Value toJSON() const;
   /// Tables for people, at most 100 columns wide: replicated against sharded, what is alive at the

@@ -237,7 +237,8 @@ static void printPeak(const MemoryPeak &peak, int64_t arena, llvm::raw_ostream &
     double share = 100.0 * static_cast<double>(bytes) / static_cast<double>(arena);
     std::string percent;
     llvm::raw_string_ostream(percent) << llvm::format("%.1f%%", share);
-    os << llvm::formatv("  {0,-14} {1,31} {2,10} {3,7}", what, group(bytes), shorten(bytes), percent);
+    os << llvm::formatv("  {0,-14} {1,31} {2,10} {3,7}", what, group(bytes), shorten(bytes),
+                        percent);
     if (!note.empty())
       os << "  " << note;
     os << "\n";
@@ -298,15 +299,16 @@ void MemoryReport::print(llvm::raw_ostream &os) const {
     os << title << "\n";
     for (const CollectiveCount &call : *counts)
       os << llvm::formatv("  {0,4} x {1}over {2}, {3} bytes per call, {4} received\n", call.count,
-                          call.kind + std::string(kindWidth - call.kind.size(), ' '), llvm::join(call.axes, ", "), group(call.bytes),
-                          group(call.received));
+                          call.kind + std::string(kindWidth - call.kind.size(), ' '),
+                          llvm::join(call.axes, ", "), group(call.bytes), group(call.received));
     printReceived(*counts, os);
     if (counts != &collectives)
       continue;
     for (const TiedGradient &tied : tiedGradients)
-      os << llvm::formatv("  {0,16} {1,10}  of these because unit {2} is reduced {3} times\n"
-                          "  {4,16} {5,10}  of gradients, whole in backward, with --tied-gradients=once\n",
-                          group(tied.doubled), shorten(tied.doubled), tied.unit, tied.reductions, group(tied.memory),
-                          shorten(tied.memory));
+      os << llvm::formatv(
+          "  {0,16} {1,10}  of these because unit {2} is reduced {3} times\n"
+          "  {4,16} {5,10}  of gradients, whole in backward, with --tied-gradients=once\n",
+          group(tied.doubled), shorten(tied.doubled), tied.unit, tied.reductions,
+          group(tied.memory), shorten(tied.memory));
   }
 }

@@ -17,9 +17,8 @@ static int64_t countLoads(SegmentOp segment, StringAttr name) {
       auto other = program.lookupSymbol<SegmentOp>(cast<FlatSymbolRefAttr>(symbol).getAttr());
       runsSegment |= other == segment;
       // In launches, where the segment is scheduled already.
-      other.walk([&, times = times](InputOp input) {
-        loads += input.getNameAttr() == name ? times : 0;
-      });
+      other.walk(
+          [&, times = times](InputOp input) { loads += input.getNameAttr() == name ? times : 0; });
     }
     if (runsSegment)
       most = std::max(most, loads);

@@ -1,8 +1,8 @@
 //===- PlanMemory.cpp - write the planner's offsets into the IR -----------===//
 
 #include "passes/Passes.h"
-#include "passes/scheduled/ScheduleProblem.h"
 #include "passes/schedule/MemoryPlanner.h"
+#include "passes/scheduled/ScheduleProblem.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_PLANMEMORYPASS

@@ -2,10 +2,10 @@
 
 #include "dialect/fsdp/Deferred.h"
 #include "passes/Passes.h"
-#include "passes/scheduled/ScheduleProblem.h"
-#include "passes/scheduled/SegmentPlan.h"
 #include "passes/schedule/IssueOrder.h"
 #include "passes/schedule/Waits.h"
+#include "passes/scheduled/ScheduleProblem.h"
+#include "passes/scheduled/SegmentPlan.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -167,9 +167,9 @@ private:
       return buffer;
     Value &value = views[{{place.buffer, place.offset}, place.type}];
     if (!value)
-      value = SubviewOp::create(builder, location,
-                                BufferType::get(builder.getContext(), place.type), buffer,
-                                builder.getI64IntegerAttr(place.offset));
+      value =
+          SubviewOp::create(builder, location, BufferType::get(builder.getContext(), place.type),
+                            buffer, builder.getI64IntegerAttr(place.offset));
     return value;
   }
 
@@ -232,7 +232,8 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
     ModuleOp module = getOperation();
     if (getPhase(module) != Phase::local) {
       module.emitError() << "schedules the local phase, got the "
-                         << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-partition' first";
+                         << stringifyPhase(getPhase(module))
+                         << " phase; run 'fsdp-partition' first";
       return signalPassFailure();
     }
     if (failed(verifyPhase(module, Phase::local)))

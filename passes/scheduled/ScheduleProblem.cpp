@@ -59,8 +59,8 @@ static std::vector<std::pair<int64_t, int64_t>> getMembers(BufferOp buffer,
   return ranges;
 }
 
-/// True where `buffer` is written before the first segment: what storages declare and the step state, by the
-/// driver, and what is zeroed.
+/// True where `buffer` is written before the first segment: what storages declare and the step
+/// state, by the driver, and what is zeroed.
 static bool isFilled(BufferOp buffer) {
   if (isZeroed(buffer))
     return true;
@@ -240,14 +240,18 @@ private:
     }
     size_t peer = 0;
     while (coordinatesBeside(axes, roles[peer]) != coordinatesBeside(axes, roles[index]) ||
-           !llvm::all_of(at, [&](auto &entry) { return coordinateOn(roles[peer], entry.first) == entry.second; }))
+           !llvm::all_of(at, [&](auto &entry) {
+             return coordinateOn(roles[peer], entry.first) == entry.second;
+           }))
       ++peer;
     const bool sends = op.getGiven() != nullptr;
     const size_t from = sends ? index : peer, to = sends ? peer : index;
-    std::string name = nameOver(launch, axes) + " from " + roles[from].name + " to " + roles[to].name;
+    std::string name =
+        nameOver(launch, axes) + " from " + roles[from].name + " to " + roles[to].name;
     schedule::Collective collective =
         describeValues(op, name, {static_cast<int>(from), static_cast<int>(to)});
-    (sends ? collective.received : collective.given) = sends ? collective.given : collective.received;
+    (sends ? collective.received : collective.given) =
+        sends ? collective.given : collective.received;
     collective.transfer = true;
     return collective;
   }
@@ -285,7 +289,8 @@ private:
   }
 
   /// The coordinates of `role` on all axes but `axes`.
-  static SmallVector<NamedAttribute> coordinatesBeside(ArrayRef<StringAttr> axes, const RoleRanks &role) {
+  static SmallVector<NamedAttribute> coordinatesBeside(ArrayRef<StringAttr> axes,
+                                                       const RoleRanks &role) {
     SmallVector<NamedAttribute> coordinates;
     for (NamedAttribute coordinate : role.coordinates)
       if (!llvm::is_contained(axes, coordinate.getName()))
@@ -297,8 +302,10 @@ private:
     return role.coordinates.getAs<IntegerAttr>(axis).getInt();
   }
 
-  /// Adds the parts of the buffer `whole` that `launch` reads and writes; what it writes is updated in place.
-  static void addStepState(const StepStateAccess &state, schedule::Access whole, schedule::Launch &launch) {
+  /// Adds the parts of the buffer `whole` that `launch` reads and writes; what it writes is updated
+  /// in place.
+  static void addStepState(const StepStateAccess &state, schedule::Access whole,
+                           schedule::Launch &launch) {
     auto partOf = [&](StepStateBytes bytes) {
       return schedule::Access{whole.buffer, whole.begin + bytes.begin, whole.begin + bytes.end};
     };
@@ -334,7 +341,8 @@ private:
 
 } // namespace
 
-static void buildRoles(ScheduleProblem &result, ModuleOp module, ArrayRef<RoleRanks> roles, bool ofPlaces) {
+static void buildRoles(ScheduleProblem &result, ModuleOp module, ArrayRef<RoleRanks> roles,
+                       bool ofPlaces) {
   SymbolTable symbols(module);
   for (size_t index = 0; index < roles.size(); ++index)
     RoleBuilder(result, index, roles, symbols, ofPlaces).build();
@@ -373,7 +381,8 @@ ScheduleProblem ScheduleProblem::ofPlaces(ModuleOp module) {
         name += (name.empty() ? "[" : ", ") + axis.str() + "=" + std::to_string(coordinate);
       }
       roles.push_back({program, coordinates.getDictionary(module.getContext()),
-                       program.getSymName().str() + name + (name.empty() ? "" : "]"), place ? first : -1});
+                       program.getSymName().str() + name + (name.empty() ? "" : "]"),
+                       place ? first : -1});
     }
   }
   ScheduleProblem result;

@@ -25,15 +25,15 @@ int64_t getElementBytes(RankedTensorType type);
 struct ScheduleProblem {
   /// One role for each program.
   explicit ScheduleProblem(ModuleOp module);
-  /// As above, but where programs send and receive, a role for each place of their ranks along the axes of these
-  /// transfers: who meets whom depends on it.
+  /// As above, but where programs send and receive, a role for each place of their ranks along the
+  /// axes of these transfers: who meets whom depends on it.
   static ScheduleProblem ofPlaces(ModuleOp module);
 
   schedule::Problem problem;
-  SmallVector<ProgramOp> programs;                              ///< per role
-  std::vector<std::vector<BufferOp>> buffers;                   ///< [role][buffer]
-  std::vector<std::vector<SegmentOp>> segments;                 ///< [role][segment]
-  std::vector<std::vector<std::vector<LaunchOp>>> launches;     ///< [role][segment][launch]
+  SmallVector<ProgramOp> programs;                          ///< per role
+  std::vector<std::vector<BufferOp>> buffers;               ///< [role][buffer]
+  std::vector<std::vector<SegmentOp>> segments;             ///< [role][segment]
+  std::vector<std::vector<std::vector<LaunchOp>>> launches; ///< [role][segment][launch]
 
   /// The op at one end of a finding: launch, else buffer, else segment, else program.
   Operation *getOperation(const schedule::End &end) const;

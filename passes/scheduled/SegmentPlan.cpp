@@ -25,8 +25,8 @@ bool mlir::fsdp::isReshape(nn::RearrangeOp op) {
   return inOrder(pattern.operands.front()) == inOrder(pattern.result);
 }
 
-/// True where `op` runs with the constant `operand` in its body: loops do, and an update by the gradient as it
-/// is; functions of the runtime and collectives read buffers.
+/// True where `op` runs with the constant `operand` in its body: loops do, and an update by the
+/// gradient as it is; functions of the runtime and collectives read buffers.
 static bool takesConstant(Operation *op, Value operand) {
   if (auto step = dyn_cast<OptimizerStepOp>(op))
     return operand == step.getScale() && matchPattern(operand, m_OneFloat());
@@ -122,8 +122,8 @@ private:
     if (isa<FlattenOp>(op))
       if (StringRef storage = storageOf(op, FSDPDialect::reducesAttrName); !storage.empty())
         return {storage, BufferOp::gradient};
-    // What is cast before it is gathered is a shard, but of a replicated storage; what is gathered over some axes only
-    // is a part.
+    // What is cast before it is gathered is a shard, but of a replicated storage; what is gathered
+    // over some axes only is a part.
     StringRef storage = storageOf(op, FSDPDialect::gathersAttrName);
     if (storage.empty())
       return {};
@@ -156,7 +156,8 @@ private:
     return {buffer, 0, plan.buffers[buffer].type};
   }
 
-  /// Lets a copy be gathered where it is kept. Shards and states are there already: updates are in place.
+  /// Lets a copy be gathered where it is kept. Shards and states are there already: updates are in
+  /// place.
   void placeStored(StoreOp store) {
     Value value = store.getValue();
     if (value.getDefiningOp<AllGatherOp>() && isLaunched(value, store->getBlock())) {
@@ -165,12 +166,14 @@ private:
     }
   }
 
-  /// Lets what is stored be computed where it is carried, and before it what is reduced in place there.
+  /// Lets what is stored be computed where it is carried, and before it what is reduced in place
+  /// there.
   void placeCarried(CarryStoreOp store) {
     bool isLoaded = llvm::any_of(segment.getOps<CarryLoadOp>(), [&](CarryLoadOp load) {
       return load.getCarried() == store.getCarried();
     });
-    for (Value value = store.getValue(); value; value = isLoaded ? Value() : findReducedInPlace(value)) {
+    for (Value value = store.getValue(); value;
+         value = isLoaded ? Value() : findReducedInPlace(value)) {
       bool flattens = value.getDefiningOp<FlattenOp>() != nullptr;
       if (!flattens && !isLaunched(value, store->getBlock()))
         return;
@@ -181,16 +184,16 @@ private:
   /// Gives the operands of `flatten` their places in its buffer, so that they are computed there.
   void placeParts(FlattenOp flatten) {
     auto carried = places.find(flatten.getResult());
-    int buffer = carried != places.end()
-                     ? carried->second.buffer
-                     : addBuffer(getLaunchName(flatten), flatten.getResult());
+    int buffer = carried != places.end() ? carried->second.buffer
+                                         : addBuffer(getLaunchName(flatten), flatten.getResult());
     places[flatten.getResult()] = {buffer, 0, plan.buffers[buffer].type};
     int64_t offset = 0;
     for (Value part : flatten.getInputs()) {
       auto type = cast<RankedTensorType>(part.getType());
       Operation *maker = part.getDefiningOp();
-      bool launched = maker && maker->getBlock() == flatten->getBlock() &&
-                      !isa<LoadOp, CarryLoadOp, ViewOp, FlattenOp, OptimizerStepOp, arith::ConstantOp>(maker);
+      bool launched =
+          maker && maker->getBlock() == flatten->getBlock() &&
+          !isa<LoadOp, CarryLoadOp, ViewOp, FlattenOp, OptimizerStepOp, arith::ConstantOp>(maker);
       if (launched)
         places.try_emplace(part, BufferView{buffer, offset, type});
       offset += type.getNumElements();
@@ -225,7 +228,9 @@ private:
     auto whole = places.find(concat.getResult());
     if (whole == places.end()) {
       int buffer = addBuffer(getLaunchName(concat), concat.getResult());
-      whole = places.try_emplace(concat.getResult(), BufferView{buffer, 0, plan.buffers[buffer].type}).first;
+      whole =
+          places.try_emplace(concat.getResult(), BufferView{buffer, 0, plan.buffers[buffer].type})
+              .first;
     }
     auto [buffer, offset, unused] = whole->second;
     for (Value part : parts) {
@@ -243,7 +248,8 @@ private:
       if (!elements)
         return false;
       offset = static_cast<int64_t>(slice.getStart()) * *elements;
-    } else if (auto rearrange = dyn_cast<nn::RearrangeOp>(op); !rearrange || !isReshape(rearrange)) {
+    } else if (auto rearrange = dyn_cast<nn::RearrangeOp>(op);
+               !rearrange || !isReshape(rearrange)) {
       return false;
     }
     // An update changes what is stored for good under its views, and inputs are checked by what
@@ -303,10 +309,11 @@ private:
     }
     if (auto store = dyn_cast<StoreOp>(op)) {
       BufferView expected{findPersistent(store.getStorage(), store.getWhat()), 0,
-                     cast<RankedTensorType>(store.getValue().getType())};
+                          cast<RankedTensorType>(store.getValue().getType())};
       if (!(getPlace(store.getValue(), store) == expected))
-        return store.emitOpError() << "stores into storage '" << store.getStorage()
-                                   << "' what no 'fsdp.optimizer_step' or 'fsdp.all_gather' left in its place";
+        return store.emitOpError()
+               << "stores into storage '" << store.getStorage()
+               << "' what no 'fsdp.optimizer_step' or 'fsdp.all_gather' left in its place";
       return success();
     }
     if (auto load = dyn_cast<CarryLoadOp>(op)) {
@@ -347,8 +354,8 @@ private:
     return success();
   }
 
-  /// Lets `input` be loaded where it is staged, and be read from a copy: the next batch is loaded as soon as
-  /// this one is copied.
+  /// Lets `input` be loaded where it is staged, and be read from a copy: the next batch is loaded
+  /// as soon as this one is copied.
   void addCopyOfStaged(InputOp input) {
     PlannedLaunch &load = plan.launches.back();
     auto type = cast<RankedTensorType>(input.getType());
@@ -359,7 +366,8 @@ private:
     auto flat = RankedTensorType::get({type.getNumElements()}, type.getElementType());
     Operation *copy =
         FlattenOp::create(builder, input.getLoc(), flat, ValueRange{input.getResult()});
-    PlannedLaunch launch = makeLaunch(load.name + " copy", streams::compute, input.getLoc(), getStructure(input));
+    PlannedLaunch launch =
+        makeLaunch(load.name + " copy", streams::compute, input.getLoc(), getStructure(input));
     launch.body = {copy};
     launch.values = {input.getResult()};
     launch.ins = {load.outs.front()};
@@ -377,8 +385,8 @@ private:
     return checkNotReadAfter(load.getResult(), update, load.getStorage());
   }
 
-  /// Fails where something reads `held`, which a storage or a carried tensor holds, after `update`, which
-  /// replaces it.
+  /// Fails where something reads `held`, which a storage or a carried tensor holds, after `update`,
+  /// which replaces it.
   static LogicalResult checkNotReadAfter(Value held, Operation *update, StringRef name) {
     if (!update)
       return success();
@@ -411,8 +419,10 @@ private:
       return;
     OpBuilder builder(store);
     to.type = RankedTensorType::get({to.type.getNumElements()}, to.type.getElementType());
-    Operation *copy = FlattenOp::create(builder, store.getLoc(), to.type, ValueRange{store.getValue()});
-    PlannedLaunch launch = makeLaunch(getLaunchName(copy), streams::compute, store.getLoc(), getStructure(store));
+    Operation *copy =
+        FlattenOp::create(builder, store.getLoc(), to.type, ValueRange{store.getValue()});
+    PlannedLaunch launch =
+        makeLaunch(getLaunchName(copy), streams::compute, store.getLoc(), getStructure(store));
     launch.body = {copy};
     launch.values = {store.getValue()};
     launch.ins = {from};
@@ -475,10 +485,12 @@ private:
       return streams::gather;
     if (!isMeeting(op))
       return streams::compute;
-    // Values that cross each other, as activations and gradients of a pipeline do, wait for no turn.
+    // Values that cross each other, as activations and gradients of a pipeline do, wait for no
+    // turn.
     auto collective = cast<CollectiveOpInterface>(op);
     if (int64_t offset = collective.getPeerOffset())
-      return (offset > 0) == (collective.getGiven() != nullptr) ? streams::transferUp : streams::transferDown;
+      return (offset > 0) == (collective.getGiven() != nullptr) ? streams::transferUp
+                                                                : streams::transferDown;
     // What compute waits for does not queue behind gradients.
     bool isActivation = !op->getDiscardableAttr(FSDPDialect::reducesAttrName) &&
                         getStructure(op).direction != Direction::update &&
@@ -516,8 +528,8 @@ private:
     int64_t rest = whole.type.getNumElements() - offset;
     if (rest == 0)
       return;
-    Operation *zeros = arith::ConstantOp::create(builder, location,
-                                                 builder.getZeroAttr(partType(rest)));
+    Operation *zeros =
+        arith::ConstantOp::create(builder, location, builder.getZeroAttr(partType(rest)));
     std::string name = getLocationName(location);
     PlannedLaunch launch = makeLaunch(name.empty() ? "padding" : name + " padding",
                                       streams::compute, location, getStructure(flatten));
@@ -530,9 +542,9 @@ private:
   SegmentOp segment;
   const SymbolTable &symbols;
   int persistentCount;
-  llvm::StringMap<int> persistentIndex;                ///< by storage and what, with a dot
+  llvm::StringMap<int> persistentIndex; ///< by storage and what, with a dot
   llvm::StringMap<int> persistentByName;
-  llvm::StringMap<SmallVector<StoreOp, 1>> stores;     ///< likewise
+  llvm::StringMap<SmallVector<StoreOp, 1>> stores; ///< likewise
   SegmentPlan plan;
   DenseMap<Value, BufferView> places;
   DenseSet<Operation *> joined; ///< concatenations whose parts are computed in their places

@@ -19,9 +19,11 @@ namespace mlir::fsdp {
 namespace streams {
 constexpr llvm::StringLiteral compute = "compute", gather = "gather", reduce = "reduce",
                               input = "input", update = "update", activation = "activation";
-/// Values that go to a rank behind in the group, and to one before: both ends of a transfer are on one of them.
+/// Values that go to a rank behind in the group, and to one before: both ends of a transfer are on
+/// one of them.
 constexpr llvm::StringLiteral transferUp = "transfer_up", transferDown = "transfer_down";
-constexpr llvm::StringLiteral all[] = {compute, gather, reduce, input, update, activation, transferUp, transferDown};
+constexpr llvm::StringLiteral all[] = {compute, gather,     reduce,     input,
+                                       update,  activation, transferUp, transferDown};
 } // namespace streams
 
 /// True where `op` changes the shape alone and leaves the elements in their order: it then moves
@@ -62,8 +64,8 @@ struct PlannedLaunch {
   StepStateAccess state; ///< what the body touches of the step state's buffer
 };
 
-/// The persistent buffers of a program: the step state first, then every storage of the module, what is
-/// carried, and a place for the next batch of each input that a walk loads several times.
+/// The persistent buffers of a program: the step state first, then every storage of the module,
+/// what is carried, and a place for the next batch of each input that a walk loads several times.
 std::vector<PlannedBuffer> planPersistent(ProgramOp program);
 /// True where the next batch of `input` is loaded while the segment still uses the one before.
 bool isStaged(InputOp input);

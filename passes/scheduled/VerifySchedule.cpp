@@ -1,8 +1,8 @@
 //===- VerifySchedule.cpp - prove the schedule, or show where it fails ----===//
 
-#include "passes/Passes.h"
 #include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/StepStateAccess.h"
+#include "passes/Passes.h"
 #include "passes/scheduled/ScheduleProblem.h"
 #include "llvm/ADT/MapVector.h"
 #include <set>
@@ -47,8 +47,9 @@ static LogicalResult verifyStepState(LaunchOp launch) {
     return success();
   for (Operation &op : launch.getBody().front()) {
     if (!getStepStateAccess({&op}).isNone())
-      return launch.emitOpError() << "holds '" << op.getName()
-                                  << "', which uses the step state; name its buffer in 'step_state'";
+      return launch.emitOpError()
+             << "holds '" << op.getName()
+             << "', which uses the step state; name its buffer in 'step_state'";
   }
   return success();
 }
@@ -63,17 +64,17 @@ static LogicalResult verifyOneUpdate(LaunchOp launch) {
       first = op;
       return WalkResult::advance();
     }
-    InFlightDiagnostic diagnostic =
-        op->emitOpError() << "stands in a launch with '" << first->getName()
-                          << "'; launch each update, and the advance, by itself";
+    InFlightDiagnostic diagnostic = op->emitOpError()
+                                    << "stands in a launch with '" << first->getName()
+                                    << "'; launch each update, and the advance, by itself";
     diagnostic.attachNote(first->getLoc()) << "the first one is here";
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
 }
 
-/// Fails where a walk loads an input, or goes on to the next microbatch, more or less often than what it
-/// runs is for.
+/// Fails where a walk loads an input, or goes on to the next microbatch, more or less often than
+/// what it runs is for.
 static LogicalResult verifyWalk(WalkOp walk) {
   llvm::MapVector<StringAttr, int64_t> loads; // of inputs in microbatches
   int64_t advances = 0;
@@ -133,7 +134,8 @@ struct VerifySchedule : fsdp::impl::VerifySchedulePassBase<VerifySchedule> {
         return signalPassFailure();
     ScheduleProblem schedule = ScheduleProblem::ofPlaces(module);
     std::vector<schedule::Finding> findings = schedule::checkSchedule(schedule.problem);
-    const bool placed = llvm::any_of(schedule.problem.roles, [](auto &role) { return role.sameInside >= 0; });
+    const bool placed =
+        llvm::any_of(schedule.problem.roles, [](auto &role) { return role.sameInside >= 0; });
     std::set<std::tuple<schedule::Fault, Operation *, Operation *>> said;
     for (const schedule::Finding &finding : findings) {
       Operation *first = schedule.getOperation(finding.first);

@@ -3,15 +3,15 @@
 #define FSDP_RUNTIME_COMM_COLLECTIVES_H
 
 #include "runtime/comm/Communicator.h"
-#include "runtime/device/Launch.h"
 #include "runtime/comm/ShardRuns.h"
+#include "runtime/device/Launch.h"
 
 namespace fsdp::rt {
 
 /// Every rank's `piece` into `whole`; see Communicator::allGather.
 template <class T>
-void all_gather(Context &c, int stream, const char *name, int over, ArenaSpan<T> piece, ArenaSpan<T> whole,
-                ShardLayout tile) {
+void all_gather(Context &c, int stream, const char *name, int over, ArenaSpan<T> piece,
+                ArenaSpan<T> whole, ShardLayout tile) {
   launchCollective(
       c, stream, name, "all_gather", over, reads(piece), writes(whole),
       [tile](Communicator &comm, const T *from, T *to) { comm.allGather(from, to, tile); });
@@ -41,8 +41,8 @@ void all_reduce(Context &c, int stream, const char *name, int over, ArenaSpan<T>
 /// The part of `whole` that the rank of index `index` keeps, into `piece`, zeros in its padding;
 /// meets nobody.
 template <class T>
-void all_slice(Context &c, int stream, const char *name, int index, ArenaSpan<T> whole, ArenaSpan<T> piece,
-               ShardLayout tile) {
+void all_slice(Context &c, int stream, const char *name, int index, ArenaSpan<T> whole,
+               ArenaSpan<T> piece, ShardLayout tile) {
   launch(
       c, stream, name, reads(whole), writes(piece),
       [tile, index](const T *from, T *to) {
@@ -57,8 +57,8 @@ void all_slice(Context &c, int stream, const char *name, int index, ArenaSpan<T>
 
 /// `source` of group rank `root` into `target` of every rank; they may be one.
 template <class T>
-void broadcast(Context &c, int stream, const char *name, int over, ArenaSpan<T> source, ArenaSpan<T> target,
-               int root) {
+void broadcast(Context &c, int stream, const char *name, int over, ArenaSpan<T> source,
+               ArenaSpan<T> target, int root) {
   launchCollective(c, stream, name, "broadcast", over, reads(source), writes(target),
                    [bytes = source.bytes(), root](Communicator &comm, const T *from, T *to) {
                      comm.broadcast(from, to, bytes, root);
@@ -76,18 +76,19 @@ void broadcast(Context &c, int stream, const char *name, int over, ArenaSpan<T> 
 
 /// The split of a value from one dimension to another; see Communicator::allToAll.
 template <class T>
-void all_to_all(Context &c, int stream, const char *name, int over, ArenaSpan<T> source, ArenaSpan<T> target,
-                AllToAllLayout layout) {
+void all_to_all(Context &c, int stream, const char *name, int over, ArenaSpan<T> source,
+                ArenaSpan<T> target, AllToAllLayout layout) {
   launchCollective(
       c, stream, name, "all_to_all", over, reads(source), writes(target),
       [layout](Communicator &comm, const T *from, T *to) { comm.allToAll(from, to, layout); });
 }
 /// Parts of another size; see Communicator::recut.
 template <class T>
-void all_to_all(Context &c, int stream, const char *name, int over, ArenaSpan<T> source, ArenaSpan<T> target,
-                RecutLayout layout) {
-  launchCollective(c, stream, name, "all_to_all", over, reads(source), writes(target),
-                   [layout](Communicator &comm, const T *from, T *to) { comm.recut(from, to, layout); });
+void all_to_all(Context &c, int stream, const char *name, int over, ArenaSpan<T> source,
+                ArenaSpan<T> target, RecutLayout layout) {
+  launchCollective(
+      c, stream, name, "all_to_all", over, reads(source), writes(target),
+      [layout](Communicator &comm, const T *from, T *to) { comm.recut(from, to, layout); });
 }
 
 /// `source` of another rank; see Communicator::permute.
@@ -100,7 +101,8 @@ void collective_permute(Context &c, int stream, const char *name, int over, Aren
                    });
 }
 
-/// `source` to the rank `offset` further in the group; nothing where there is none. See Communicator::send.
+/// `source` to the rank `offset` further in the group; nothing where there is none. See
+/// Communicator::send.
 template <class T>
 void send(Context &c, int stream, const char *name, int over, ArenaSpan<T> source, int offset) {
   launchCollective(c, stream, name, "send", over, reads(source), writes(),
@@ -110,7 +112,8 @@ void send(Context &c, int stream, const char *name, int over, ArenaSpan<T> sourc
                    });
 }
 
-/// What the rank `offset` further in the group sends; zeros where there is none. See Communicator::receive.
+/// What the rank `offset` further in the group sends; zeros where there is none. See
+/// Communicator::receive.
 template <class T>
 void receive(Context &c, int stream, const char *name, int over, ArenaSpan<T> target, int offset) {
   launchCollective(c, stream, name, "receive", over, reads(), writes(target),

@@ -35,8 +35,8 @@ const char *kindName(Communicator::Kind kind) {
   return "?";
 }
 
-Communicator::Request makeRequest(Communicator::Kind kind, DType type, ReduceOp op, ShardLayout tile,
-                                  int root = 0) {
+Communicator::Request makeRequest(Communicator::Kind kind, DType type, ReduceOp op,
+                                  ShardLayout tile, int root = 0) {
   Communicator::Request request;
   std::memset(&request, 0, sizeof request);
   request.kind = kind;
@@ -91,17 +91,18 @@ std::string Communicator::Request::describe() const {
   if (kind == Kind::Permute)
     return text + format(" x%zu by table %016zx", std::size_t(total), std::size_t(sources));
   if (kind == Kind::Recut)
-    return text + format(" %zux%zux%zu to %zu", std::size_t(outer), std::size_t(local), std::size_t(inner),
-                         std::size_t(total));
+    return text + format(" %zux%zux%zu to %zu", std::size_t(outer), std::size_t(local),
+                         std::size_t(inner), std::size_t(total));
   if (kind == Kind::AllToAll) {
     const auto cut = format("%zu of %zu", std::size_t(local), std::size_t(total)),
                joined = format("%zu to %zu", std::size_t(concatLocal), std::size_t(concatTotal));
-    return text + format(" %zux(%s)x%zux(%s)x%zu", std::size_t(outer), (splitFirst ? cut : joined).c_str(),
-                         std::size_t(middle), (splitFirst ? joined : cut).c_str(), std::size_t(inner));
+    return text + format(" %zux(%s)x%zux(%s)x%zu", std::size_t(outer),
+                         (splitFirst ? cut : joined).c_str(), std::size_t(middle),
+                         (splitFirst ? joined : cut).c_str(), std::size_t(inner));
   }
   if (isTransfer())
-    return text + format(" x%zu %s %d (message %zu)", std::size_t(total), kind == Kind::Send ? "to" : "from", int(root),
-                         std::size_t(message));
+    return text + format(" x%zu %s %d (message %zu)", std::size_t(total),
+                         kind == Kind::Send ? "to" : "from", int(root), std::size_t(message));
   if (kind == Kind::AllReduce)
     return text + format(" x%zu", std::size_t(total));
   return text + format(" %zux%zux%zu of %zu", std::size_t(outer), std::size_t(local),
@@ -109,11 +110,12 @@ std::string Communicator::Request::describe() const {
 }
 
 std::string Communicator::describeCurrent(const Request &request) const {
-  return format("'%s', collective %lld over '%s'", request.describe().c_str(), static_cast<long long>(collectives_),
-                name_.c_str());
+  return format("'%s', collective %lld over '%s'", request.describe().c_str(),
+                static_cast<long long>(collectives_), name_.c_str());
 }
 
-template <class Collective> void Communicator::perform(const Request &request, Collective collective) {
+template <class Collective>
+void Communicator::perform(const Request &request, Collective collective) {
   ++collectives_;
   if (!track_)
     return collective();
@@ -131,7 +133,8 @@ void Communicator::mismatch(const Request &mine, int other, const Request &their
       .byAll();
 }
 
-void Communicator::move(const void *source, void *target, const Request &request, const int *sources) {
+void Communicator::move(const void *source, void *target, const Request &request,
+                        const int *sources) {
   if (size_ > 1)
     return perform(request, [&] { doMove(source, target, request, sources); });
   const Moves moves(request, 1, sources);
@@ -201,25 +204,27 @@ Communicator::Request Communicator::Request::recut(RecutLayout layout, DType typ
                      {layout.outer, layout.given, layout.inner, layout.received});
 }
 
-Communicator::Request Communicator::Request::permute(std::size_t count, DType type, const int *sources,
-                                                     int ranks) {
+Communicator::Request Communicator::Request::permute(std::size_t count, DType type,
+                                                     const int *sources, int ranks) {
   Request request = makeRequest(Kind::Permute, type, ReduceOp::Sum, ShardLayout{1, 0, 1, count});
   request.sources = 14695981039346656037u; // FNV-1a
   for (int receiver = 0; receiver < ranks; ++receiver) {
     if (sources[receiver] < -1 || sources[receiver] >= ranks)
-      throw Error(format("permute got rank %d as the source of rank %d, expected -1..%d", sources[receiver],
-                         receiver, ranks - 1));
+      throw Error(format("permute got rank %d as the source of rank %d, expected -1..%d",
+                         sources[receiver], receiver, ranks - 1));
     for (int before = 0; before < receiver; ++before)
       if (sources[receiver] >= 0 && sources[before] == sources[receiver])
-        throw Error(format("permute got rank %d as the source of ranks %d and %d, expected of one at most",
-                           sources[receiver], before, receiver));
-    request.sources = (request.sources ^ static_cast<std::uint32_t>(sources[receiver])) * 1099511628211u;
+        throw Error(
+            format("permute got rank %d as the source of ranks %d and %d, expected of one at most",
+                   sources[receiver], before, receiver));
+    request.sources =
+        (request.sources ^ static_cast<std::uint32_t>(sources[receiver])) * 1099511628211u;
   }
   return request;
 }
 
-Communicator::Request Communicator::Request::transfer(Kind kind, std::size_t count, DType type, int peer,
-                                                      std::uint64_t message) {
+Communicator::Request Communicator::Request::transfer(Kind kind, std::size_t count, DType type,
+                                                      int peer, std::uint64_t message) {
   Request request = makeRequest(kind, type, ReduceOp::Sum, ShardLayout{1, 0, 1, count}, peer);
   request.message = message;
   return request;
@@ -242,8 +247,9 @@ void Communicator::permute(const void *source, void *target, std::size_t count, 
 
 Communicator::Request Communicator::transfer(Kind kind, std::size_t count, DType type, int peer) {
   if (peer < 0 || peer >= size_ || peer == rank_)
-    throw Error(format("%s over '%s' on rank %d of the group got peer %d, expected another rank of 0..%d",
-                       kindName(kind), name_.c_str(), rank_, peer, size_ - 1));
+    throw Error(
+        format("%s over '%s' on rank %d of the group got peer %d, expected another rank of 0..%d",
+               kindName(kind), name_.c_str(), rank_, peer, size_ - 1));
   std::vector<std::uint64_t> &messages = kind == Kind::Send ? sent_ : received_;
   messages.resize(static_cast<std::size_t>(size_));
   return Request::transfer(kind, count, type, peer, ++messages[static_cast<std::size_t>(peer)]);
@@ -262,7 +268,8 @@ void Communicator::receive(void *target, std::size_t count, DType type, int peer
 void Communicator::barrier() {
   if (size_ == 1)
     return;
-  const Request request = makeRequest(Kind::Barrier, DType::Bool, ReduceOp::Sum, ShardLayout{0, 0, 0, 0});
+  const Request request =
+      makeRequest(Kind::Barrier, DType::Bool, ReduceOp::Sum, ShardLayout{0, 0, 0, 0});
   perform(request, [&] { doBarrier(request); });
 }
 

@@ -21,10 +21,11 @@ namespace fsdp::rt {
 class FlightTrack;
 
 /// A group of ranks that meet in collectives. Every rank of the group issues the same collectives
-/// with the same arguments in the same order, but for transfers, in which one rank sends and one receives: between two ranks
-/// and in one direction, the n-th send meets the n-th receive. A mismatch, a rank that dies or a wait that is too
-/// long is an `Error` on every rank. Used by one thread at a time; different communicators may be
-/// used at once. Sum and Max take f32, f64, bf16, i32, i64; data that only moves may have any type.
+/// with the same arguments in the same order, but for transfers, in which one rank sends and one
+/// receives: between two ranks and in one direction, the n-th send meets the n-th receive. A
+/// mismatch, a rank that dies or a wait that is too long is an `Error` on every rank. Used by one
+/// thread at a time; different communicators may be used at once. Sum and Max take f32, f64, bf16,
+/// i32, i64; data that only moves may have any type.
 class Communicator {
 public:
   virtual ~Communicator() = default;
@@ -47,19 +48,22 @@ public:
   void allReduce(const void *source, void *target, std::size_t count, DType type,
                  ReduceOp op = ReduceOp::Sum);
   /// `bytes` of `buffer` from group rank `root` to every rank.
-  void broadcast(void *buffer, std::size_t bytes, int root) { broadcast(buffer, buffer, bytes, root); }
+  void broadcast(void *buffer, std::size_t bytes, int root) {
+    broadcast(buffer, buffer, bytes, root);
+  }
   /// `source` of group rank `root` into `target` of every rank; they may be one.
   void broadcast(const void *source, void *target, std::size_t bytes, int root);
   /// The split of a value from one dimension to another; see AllToAllLayout. Not in place.
   void allToAll(const void *source, void *target, AllToAllLayout layout, DType type);
   /// Parts of another size; see RecutLayout. Not in place.
   void recut(const void *source, void *target, RecutLayout layout, DType type);
-  /// `count` elements of `source` of group rank `sources[rank()]` into `target`, zeros where that is -1. Every
-  /// rank gives all `size()` entries of `sources`, in which no rank stands twice; it reads them until the
-  /// call returns. Not in place.
+  /// `count` elements of `source` of group rank `sources[rank()]` into `target`, zeros where that
+  /// is -1. Every rank gives all `size()` entries of `sources`, in which no rank stands twice; it
+  /// reads them until the call returns. Not in place.
   void permute(const void *source, void *target, std::size_t count, DType type, const int *sources);
-  /// `count` elements of `source` to group rank `peer`, another one, which receives as many of the same type.
-  /// Returns when `source` may be changed: at the latest when they are received, and with shared memory not before.
+  /// `count` elements of `source` to group rank `peer`, another one, which receives as many of the
+  /// same type. Returns when `source` may be changed: at the latest when they are received, and
+  /// with shared memory not before.
   void send(const void *source, std::size_t count, DType type, int peer);
   /// `count` elements that group rank `peer` sends, into `target`.
   void receive(void *target, std::size_t count, DType type, int peer);
@@ -83,7 +87,8 @@ public:
   template <class T> void recut(const T *source, T *target, RecutLayout layout) {
     recut(source, target, layout, dtypeOf<T>);
   }
-  template <class T> void permute(const T *source, T *target, std::size_t count, const int *sources) {
+  template <class T>
+  void permute(const T *source, T *target, std::size_t count, const int *sources) {
     permute(source, target, count, dtypeOf<T>, sources);
   }
 
@@ -112,21 +117,24 @@ public:
     DType type;
     ReduceOp op;
     std::uint16_t root; ///< send, receive: the peer
-    /// The cut dimension. all_reduce, broadcast, permute, send, receive: total only; recut: local is given, total received;
-    /// all_to_all: of `split`.
+    /// The cut dimension. all_reduce, broadcast, permute, send, receive: total only; recut: local
+    /// is given, total received; all_to_all: of `split`.
     std::uint64_t outer, local, inner, total;
     std::uint64_t middle, concatLocal, concatTotal, splitFirst; ///< all_to_all
-    std::uint64_t sources; ///< permute: a hash of the table
-    std::uint64_t message; ///< send, receive: number, from 1, of those from the one rank to the other
+    std::uint64_t sources;                                      ///< permute: a hash of the table
+    std::uint64_t
+        message; ///< send, receive: number, from 1, of those from the one rank to the other
 
     /// Of the calls of these arguments. Errors as theirs.
     static Request allToAll(AllToAllLayout layout, DType type);
     static Request recut(RecutLayout layout, DType type);
     static Request permute(std::size_t count, DType type, const int *sources, int ranks);
-    static Request transfer(Kind kind, std::size_t count, DType type, int peer, std::uint64_t message);
+    static Request transfer(Kind kind, std::size_t count, DType type, int peer,
+                            std::uint64_t message);
     bool isTransfer() const { return kind == Kind::Send || kind == Kind::Receive; }
 
-    /// Of a send or a receive: what the peer, which is group rank `root`, says where this rank is `rank`.
+    /// Of a send or a receive: what the peer, which is group rank `root`, says where this rank is
+    /// `rank`.
     Request counterpart(int rank) const;
     bool operator==(const Request &other) const;
     /// "all_gather f32 1x617x1 of 1234", "send of f32 x1234 to 1 (message 7)"
@@ -139,7 +147,8 @@ protected:
 
   // Arguments are checked, the group has at least two ranks.
   /// Moves what runtime/comm/Moves.h says; `sources` is that of a permutation.
-  virtual void doMove(const void *source, void *target, const Request &request, const int *sources) = 0;
+  virtual void doMove(const void *source, void *target, const Request &request,
+                      const int *sources) = 0;
   virtual void doReduceScatter(const void *whole, void *piece, const Request &request) = 0;
   virtual void doAllReduce(const void *source, void *target, const Request &request) = 0;
   virtual void doBarrier(const Request &request) = 0;
@@ -147,8 +156,8 @@ protected:
   virtual void doSend(const void *source, const Request &request) = 0;
   virtual void doReceive(void *target, const Request &request) = 0;
 
-  /// "'all_gather f32 1x617x1 of 1234', collective 17 over 'all ranks'": the one that runs. Collectives of a
-  /// communicator are numbered from 1, the same on every rank.
+  /// "'all_gather f32 1x617x1 of 1234', collective 17 over 'all ranks'": the one that runs.
+  /// Collectives of a communicator are numbered from 1, the same on every rank.
   std::string describeCurrent(const Request &request) const;
   /// Throws the error of two ranks that issue different collectives.
   [[noreturn]] void mismatch(const Request &mine, int other, const Request &theirs) const;

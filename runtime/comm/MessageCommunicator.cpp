@@ -1,7 +1,7 @@
 #include "runtime/comm/MessageCommunicator.h"
-#include "runtime/device/WaitCounter.h"
-#include "runtime/comm/Reduction.h"
 #include "runtime/comm/Moves.h"
+#include "runtime/comm/Reduction.h"
+#include "runtime/device/WaitCounter.h"
 
 #include <cstring>
 
@@ -43,8 +43,10 @@ void MessageCommunicator::reportAbsent(const Request &request) {
       late += (late.empty() ? "" : ", ") + std::to_string(group_[peer]);
   if (request.kind == Kind::Send) // waits for nothing to come, but for what it sends to be taken
     late = std::to_string(group_[request.root]);
-  throw Error(format("timed out after %g s in %s, waiting for rank %s; --timeout sets the timeout in seconds",
-                     timeout_, describeCurrent(request).c_str(), late.c_str()))
+  throw Error(
+      format(
+          "timed out after %g s in %s, waiting for rank %s; --timeout sets the timeout in seconds",
+          timeout_, describeCurrent(request).c_str(), late.c_str()))
       .byAll();
 }
 
@@ -139,7 +141,8 @@ void MessageCommunicator::move(const void *source, void *target, const Moves &mo
       });
 }
 
-void MessageCommunicator::scatter(const void *whole, void *piece, const Request &request, bool padded) {
+void MessageCommunicator::scatter(const void *whole, void *piece, const Request &request,
+                                  bool padded) {
   const ShardLayout tile = layoutOf(request);
   const std::size_t element = sizeOf(request);
   const char *from = static_cast<const char *>(whole);

@@ -33,10 +33,12 @@ protected:
   /// Whether something that group rank `peer` is to send has not arrived.
   virtual bool awaits(int peer) = 0;
 
-  /// Throws when the job has failed, this rank leaves, or it has waited for more seconds than the timeout.
+  /// Throws when the job has failed, this rank leaves, or it has waited for more seconds than the
+  /// timeout.
   void checkWait(double waited, const Request &request);
 
-  void doMove(const void *source, void *target, const Request &request, const int *sources) override;
+  void doMove(const void *source, void *target, const Request &request,
+              const int *sources) override;
   void doReduceScatter(const void *whole, void *piece, const Request &request) override;
   void doAllReduce(const void *source, void *target, const Request &request) override;
   void doBarrier(const Request &request) override;

@@ -1,7 +1,8 @@
 //===- Moves.h - which elements a collective moves between which ranks -------===//
 //
-// The one table of collectives that only move data. Transports read it: they know how bytes go from a rank to
-// another one, and of no collective by name. A new one of these is a kind of request and a case here.
+// The one table of collectives that only move data. Transports read it: they know how bytes go from
+// a rank to another one, and of no collective by name. A new one of these is a kind of request and
+// a case here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_COMM_MOVES_H
@@ -15,8 +16,8 @@ class Moves {
 public:
   using Kind = Communicator::Kind;
 
-  /// `sources`: of a permutation, the rank that each rank receives from, or -1; null for other kinds.
-  /// Whoever asks keeps it.
+  /// `sources`: of a permutation, the rank that each rank receives from, or -1; null for other
+  /// kinds. Whoever asks keeps it.
   Moves(const Communicator::Request &request, int ranks, const int *sources = nullptr)
       : request_(request), ranks_(static_cast<std::size_t>(ranks)), sources_(sources) {}
 
@@ -71,8 +72,9 @@ public:
     }
   }
 
-  /// Calls `run(from, to, count)` for each contiguous run of elements that `sender` gives to `receiver`: it
-  /// stands at `from` in the source of the one and at `to` in the target of the other.
+  /// Calls `run(from, to, count)` for each contiguous run of elements that `sender` gives to
+  /// `receiver`: it stands at `from` in the source of the one and at `to` in the target of the
+  /// other.
   template <class Run> void forEach(int sender, int receiver, Run run) const {
     const auto s = static_cast<std::size_t>(sender), r = static_cast<std::size_t>(receiver);
     switch (request_.kind) {
@@ -116,12 +118,18 @@ private:
       for (std::size_t i = 0; i < first; ++i)
         for (std::size_t m = 0; m < l.middle; ++m)
           if (l.splitFirst)
-            run((((o * l.splitTotal + receiver * l.splitLocal + i) * l.middle + m) * l.concatLocal) * l.inner,
-                (((o * l.splitLocal + i) * l.middle + m) * l.concatTotal + sender * l.concatLocal) * l.inner,
+            run((((o * l.splitTotal + receiver * l.splitLocal + i) * l.middle + m) *
+                 l.concatLocal) *
+                    l.inner,
+                (((o * l.splitLocal + i) * l.middle + m) * l.concatTotal + sender * l.concatLocal) *
+                    l.inner,
                 last * l.inner);
           else
-            run((((o * l.concatLocal + i) * l.middle + m) * l.splitTotal + receiver * l.splitLocal) * l.inner,
-                (((o * l.concatTotal + sender * l.concatLocal + i) * l.middle + m) * l.splitLocal) * l.inner,
+            run((((o * l.concatLocal + i) * l.middle + m) * l.splitTotal +
+                 receiver * l.splitLocal) *
+                    l.inner,
+                (((o * l.concatTotal + sender * l.concatLocal + i) * l.middle + m) * l.splitLocal) *
+                    l.inner,
                 last * l.inner);
   }
 

@@ -13,7 +13,8 @@ inline ShardLayout layoutOf(const Communicator::Request &request) {
 }
 
 inline AllToAllLayout exchangeOf(const Communicator::Request &r) {
-  return {r.outer, r.middle, r.inner, r.local, r.total, r.concatLocal, r.concatTotal, r.splitFirst != 0};
+  return {r.outer, r.middle,      r.inner,       r.local,
+          r.total, r.concatLocal, r.concatTotal, r.splitFirst != 0};
 }
 
 /// Calls `run(pieceIndex, wholeIndex, count)` for each contiguous run of elements that rank `r`

@@ -1,7 +1,7 @@
 #include "runtime/comm/SharedMemoryCommunicator.h"
+#include "runtime/comm/Moves.h"
 #include "runtime/comm/Reduction.h"
 #include "runtime/device/StreamingStores.h"
-#include "runtime/comm/Moves.h"
 #include "runtime/job/FlightRecord.h"
 
 #include <cstring>
@@ -109,10 +109,13 @@ void SharedMemoryCommunicator::reportAbsent(const Request &request) {
     return;
   const std::string what = describeCurrent(request);
   if (!left.empty())
-    throw Error(format("waiting in %s for rank %s, which has ended already", what.c_str(), left.c_str()))
+    throw Error(
+        format("waiting in %s for rank %s, which has ended already", what.c_str(), left.c_str()))
         .byAll();
-  throw Error(format("timed out after %g s in %s, waiting for rank %s; --timeout sets the timeout in seconds",
-                     timeout_, what.c_str(), late.c_str()))
+  throw Error(
+      format(
+          "timed out after %g s in %s, waiting for rank %s; --timeout sets the timeout in seconds",
+          timeout_, what.c_str(), late.c_str()))
       .byAll();
 }
 
@@ -272,8 +275,9 @@ void SharedMemoryCommunicator::doBarrier(const Request &request) { open(request,
 // Transfers
 //===----------------------------------------------------------------------===//
 
-// Two ranks meet in the slot of the sender: the receiver takes what it finds there, the sender waits until it has. Both
-// show what they are in, so that two that wait for one another for ever can say so.
+// Two ranks meet in the slot of the sender: the receiver takes what it finds there, the sender
+// waits until it has. Both show what they are in, so that two that wait for one another for ever
+// can say so.
 
 void SharedMemoryCommunicator::show(const Request &request, std::uint64_t source) {
   CollectiveSlot::Transfer &mine = slots_[rank()]->transfer;
@@ -284,8 +288,8 @@ void SharedMemoryCommunicator::show(const Request &request, std::uint64_t source
   mine.posted.advance();
 }
 
-bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t target, const Request &request,
-                                         WaitedTime &waited) {
+bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t target,
+                                         const Request &request, WaitedTime &waited) {
   if (counter.waitFor(target, kLook))
     return true;
   segment_.failure().check();
@@ -297,11 +301,13 @@ bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t tar
     return true;
   const std::string what = describeCurrent(request);
   if (ended)
-    throw Error(format("waiting in %s for rank %d, which has ended already", what.c_str(), world)).byAll();
+    throw Error(format("waiting in %s for rank %d, which has ended already", what.c_str(), world))
+        .byAll();
   if (waited.look() < timeout_)
     return false;
   const std::string latest = describeLatest(segment_, world);
-  throw Error(format("timed out after %g s in %s, waiting for rank %d%s; --timeout sets the timeout in seconds",
+  throw Error(format("timed out after %g s in %s, waiting for rank %d%s; --timeout sets the "
+                     "timeout in seconds",
                      timeout_, what.c_str(), world,
                      latest.empty() ? "" : format(" (latest action: %s)", latest.c_str()).c_str()))
       .byAll();
@@ -310,10 +316,12 @@ bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t tar
 void SharedMemoryCommunicator::checkCrossing(const Request &request) const {
   const std::uint64_t crossing = CollectiveSlot::Transfer::meets(request.kind, rank());
   if (slots_[request.root]->transfer.with.load() == crossing)
-    throw Error(format("%s waits for rank %d, which is in a %s %s this rank itself: neither goes on; let one of them %s "
+    throw Error(format("%s waits for rank %d, which is in a %s %s this rank itself: neither goes "
+                       "on; let one of them %s "
                        "first, or use two streams",
                        describeCurrent(request).c_str(), group_[request.root],
-                       request.kind == Kind::Send ? "send" : "receive", request.kind == Kind::Send ? "to" : "from",
+                       request.kind == Kind::Send ? "send" : "receive",
+                       request.kind == Kind::Send ? "to" : "from",
                        request.kind == Kind::Send ? "receive" : "send"))
         .byAll();
 }
@@ -342,7 +350,8 @@ void SharedMemoryCommunicator::doSend(const void *source, const Request &request
 }
 
 void SharedMemoryCommunicator::doReceive(void *target, const Request &request) {
-  CollectiveSlot::Transfer &mine = slots_[rank()]->transfer, &theirs = slots_[request.root]->transfer;
+  CollectiveSlot::Transfer &mine = slots_[rank()]->transfer,
+                           &theirs = slots_[request.root]->transfer;
   const std::uint64_t sending = CollectiveSlot::Transfer::meets(Kind::Send, rank());
   WaitedTime waited;
   show(request, 0);

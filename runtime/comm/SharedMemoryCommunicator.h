@@ -22,7 +22,8 @@ public:
                            std::vector<int> group, double timeoutSeconds);
 
 protected:
-  void doMove(const void *source, void *target, const Request &request, const int *sources) override;
+  void doMove(const void *source, void *target, const Request &request,
+              const int *sources) override;
   void doReduceScatter(const void *whole, void *piece, const Request &request) override;
   void doAllReduce(const void *source, void *target, const Request &request) override;
   void doBarrier(const Request &request) override;
@@ -39,10 +40,12 @@ private:
 
   /// Says whom this rank meets in the transfer `request`, and what of.
   void show(const Request &request, std::uint64_t source);
-  /// Waits until `counter`, which the peer of `request` advances, is at `target`; false where it is not after a while.
-  /// Throws where the peer has ended or is late.
-  bool awaitPeer(WaitCounter &counter, std::uint64_t target, const Request &request, WaitedTime &waited);
-  /// Throws where the peer of `request` waits for this rank to do what this rank waits for it to do.
+  /// Waits until `counter`, which the peer of `request` advances, is at `target`; false where it is
+  /// not after a while. Throws where the peer has ended or is late.
+  bool awaitPeer(WaitCounter &counter, std::uint64_t target, const Request &request,
+                 WaitedTime &waited);
+  /// Throws where the peer of `request` waits for this rank to do what this rank waits for it to
+  /// do.
   void checkCrossing(const Request &request) const;
 
   std::uint64_t offsetOf(const void *pointer, std::size_t bytes) const;

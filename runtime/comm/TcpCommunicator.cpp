@@ -50,7 +50,9 @@ void TcpCommunicator::receive(void *data, std::size_t bytes, int peer) {
 }
 
 // What a peer does not take keeps this rank waiting too.
-bool TcpCommunicator::awaits(int peer) { return !lines_[peer].in.empty() || !lines_[peer].out.empty(); }
+bool TcpCommunicator::awaits(int peer) {
+  return !lines_[peer].in.empty() || !lines_[peer].out.empty();
+}
 
 bool TcpCommunicator::move(Line &line, Queue &queue, bool outwards, int &fault) {
   bool moved = false;
@@ -93,10 +95,10 @@ void TcpCommunicator::finish(const Request &request) {
     entries_.clear();
     for (const Line &line : lines_)
       if (!line.in.empty() || !line.out.empty())
-        entries_.push_back({line.socket.descriptor(),
-                            static_cast<short>((line.in.empty() ? 0 : POLLIN) |
-                                               (line.out.empty() ? 0 : POLLOUT)),
-                            0});
+        entries_.push_back(
+            {line.socket.descriptor(),
+             static_cast<short>((line.in.empty() ? 0 : POLLIN) | (line.out.empty() ? 0 : POLLOUT)),
+             0});
     if (entries_.empty())
       break;
     if (!moved)

@@ -2,8 +2,8 @@
 #ifndef FSDP_RUNTIME_COMM_TCPCOMMUNICATOR_H
 #define FSDP_RUNTIME_COMM_TCPCOMMUNICATOR_H
 
-#include "runtime/job/ControlChannel.h"
 #include "runtime/comm/MessageCommunicator.h"
+#include "runtime/job/ControlChannel.h"
 
 #include <poll.h>
 

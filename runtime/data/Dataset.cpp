@@ -4,9 +4,9 @@
 
 #include "runtime/Error.h"
 #include "runtime/PrintableText.h"
-#include "runtime/numerics/Random.h"
-#include "runtime/files/Safetensors.h"
 #include "runtime/data/TokenDataset.h"
+#include "runtime/files/Safetensors.h"
+#include "runtime/numerics/Random.h"
 
 #include <algorithm>
 #include <cstring>
@@ -169,8 +169,7 @@ std::int64_t SampleOrder::sampleAt(std::int64_t position, std::int64_t samples) 
 
 BatchRows rowsOf(const Input &input, int ranks, int coordinate, std::int64_t part) {
   const std::int64_t each = (input.batch + ranks - 1) / ranks;
-  return {coordinate * each + part * input.rows,
-          std::min((coordinate + 1) * each, input.batch)};
+  return {coordinate * each + part * input.rows, std::min((coordinate + 1) * each, input.batch)};
 }
 
 void readBatch(const Dataset &data, const SampleOrder &order, const Input &input, std::size_t index,

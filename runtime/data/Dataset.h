@@ -54,9 +54,9 @@ struct BatchRows {
   std::int64_t begin, end;
 };
 
-/// The samples of a batch that part `part` of `input` takes at `coordinate` of `ranks`, of which each has
-/// n = ceil(batch / ranks): of its samples [coordinate * n, (coordinate + 1) * n) those from part * rows on, as
-/// far as there are any in the batch. The end is that of all parts.
+/// The samples of a batch that part `part` of `input` takes at `coordinate` of `ranks`, of which
+/// each has n = ceil(batch / ranks): of its samples [coordinate * n, (coordinate + 1) * n) those
+/// from part * rows on, as far as there are any in the batch. The end is that of all parts.
 BatchRows rowsOf(const Input &input, int ranks, int coordinate, std::int64_t part = 0);
 
 /// Where the loads of an input stand: part after part of batch after batch.
@@ -70,9 +70,9 @@ struct LoadPosition {
   }
 };
 
-/// Fills `input`'s slice with `rows` of the batch that begins at position `first`. Samples of the slice past
-/// their end repeat the last of them and have weight 0 in every reduction over the batch. `row` is room for
-/// one sample.
+/// Fills `input`'s slice with `rows` of the batch that begins at position `first`. Samples of the
+/// slice past their end repeat the last of them and have weight 0 in every reduction over the
+/// batch. `row` is room for one sample.
 void readBatch(const Dataset &data, const SampleOrder &order, const Input &input, std::size_t index,
                std::int64_t first, BatchRows rows, void *row, void *slice);
 

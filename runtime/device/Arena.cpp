@@ -89,8 +89,9 @@ void populate(std::byte *data, std::size_t bytes, const char *purpose, const cha
     status = madvise(reinterpret_cast<void *>(begin), whole, MADV_POPULATE_WRITE);
   while (status != 0 && (errno == EINTR || errno == EAGAIN));
   if (status != 0 && errno != EINVAL)
-    throw Error(format("cannot allocate %zu bytes for %s: %s; each rank needs that much free memory %s",
-                       bytes, purpose, std::strerror(errno), remedy));
+    throw Error(
+        format("cannot allocate %zu bytes for %s: %s; each rank needs that much free memory %s",
+               bytes, purpose, std::strerror(errno), remedy));
 #else
   (void)data, (void)bytes;
 #endif

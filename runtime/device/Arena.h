@@ -3,8 +3,8 @@
 #define FSDP_RUNTIME_DEVICE_ARENA_H
 
 #include "runtime/comm/Communicator.h"
-#include "runtime/job/Failure.h"
 #include "runtime/device/WaitCounter.h"
+#include "runtime/job/Failure.h"
 
 #include <atomic>
 #include <cstddef>
@@ -39,8 +39,8 @@ private:
 /// Takes the pages of [data, data + bytes) from the system now and in one call, instead of at the
 /// first write to each in the first step, which costs a fault a page: two to four times as much
 /// time in the system. Contents stay. A system that cannot (Linux before 5.14) is left to its
-/// faults. Throws an Error where the memory is not there, which says what for and what to do: better here
-/// than in the middle of a step.
+/// faults. Throws an Error where the memory is not there, which says what for and what to do:
+/// better here than in the middle of a step.
 void populate(std::byte *data, std::size_t bytes, const char *purpose, const char *remedy);
 
 /// What a rank says about itself to the others.
@@ -65,12 +65,14 @@ struct alignas(64) CollectiveSlot {
   /// Barriers that this rank has come to; for the diagnosis of those that do not.
   std::atomic<std::uint64_t> arrivals;
 
-  /// The transfer that this rank is in. A sender shows what it sends, and leaves it until all of it is taken.
+  /// The transfer that this rank is in. A sender shows what it sends, and leaves it until all of it
+  /// is taken.
   struct Transfer {
     /// Whom it meets: `meets(kind, peer)`, or 0. Says that what is shown may be read, by that peer.
     std::atomic<std::uint64_t> with;
     Shown shown; ///< `target`: the count of `posted` with which the first piece is there
-    /// How often this rank has shown something: a transfer, or the next piece of one that goes through staging.
+    /// How often this rank has shown something: a transfer, or the next piece of one that goes
+    /// through staging.
     WaitCounter posted;
     WaitCounter taken; ///< how many such pieces of what it sends have been taken
 

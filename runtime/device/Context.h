@@ -11,11 +11,11 @@
 #include "runtime/device/Record.h"
 #else
 
-#include "runtime/job/Bootstrap.h"
 #include "runtime/device/InputSource.h"
+#include "runtime/device/Stream.h"
+#include "runtime/job/Bootstrap.h"
 #include "runtime/program/ArenaSpan.h"
 #include "runtime/program/StepState.h"
-#include "runtime/device/Stream.h"
 
 #include <deque>
 #include <memory>
@@ -72,7 +72,8 @@ public:
   /// Calls the observer after every action on a stream. Waits for the stream first.
   void observe(int stream, StreamObserver observer);
 
-  /// Where `load_input` gets a step's samples from, on a stream's thread. Set before a walk is enqueued.
+  /// Where `load_input` gets a step's samples from, on a stream's thread. Set before a walk is
+  /// enqueued.
   InputSource *inputs = nullptr;
   /// Where `output` leaves numbers, by index. Set by the driver before the first step.
   float *outputs = nullptr;

@@ -45,7 +45,8 @@ public:
   std::shared_ptr<float> hostMemory(std::size_t count) override {
     std::shared_ptr<float> memory(new float[count], std::default_delete<float[]>());
     populate(reinterpret_cast<std::byte *>(memory.get()), count * sizeof(float),
-             "the copy that --save-async writes", "besides its arena, or saves without --save-async");
+             "the copy that --save-async writes",
+             "besides its arena, or saves without --save-async");
     return memory;
   }
   void copyToHost(const Buffer &buffer, std::size_t first, std::size_t count, float *to) override {

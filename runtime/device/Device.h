@@ -1,18 +1,18 @@
 //===- Device.h - what the driver asks of a target --------------*- C++ -*-===//
 //
 // The driver is the same for every target. Where it touches the arena, or asks what there is to run
-// on, it goes through this: implemented by runtime/device/CpuDevice.cpp and by runtime/device/cuda/CudaDevice.cpp,
-// one of which a program is linked with.
+// on, it goes through this: implemented by runtime/device/CpuDevice.cpp and by
+// runtime/device/cuda/CudaDevice.cpp, one of which a program is linked with.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDP_RUNTIME_DEVICE_DEVICE_H
 #define FSDP_RUNTIME_DEVICE_DEVICE_H
 
-#include "runtime/job/Bootstrap.h"
 #include "runtime/device/InputSource.h"
 #include "runtime/device/Work.h"
 #include "runtime/files/OutputPath.h"
+#include "runtime/job/Bootstrap.h"
 #include "runtime/program/Program.h"
 
 #include <functional>
@@ -22,8 +22,8 @@
 
 namespace fsdp::rt {
 
-/// What one rank computes on: its arena, and the segments that run over it. Whatever looks at the arena
-/// waits for all that runs.
+/// What one rank computes on: its arena, and the segments that run over it. Whatever looks at the
+/// arena waits for all that runs.
 class Device {
 public:
   virtual ~Device() = default;
@@ -45,8 +45,10 @@ public:
   virtual const float *read(const Buffer &buffer) = 0;
   /// Memory of the host for `count` floats, which copies from the arena reach without a detour.
   virtual std::shared_ptr<float> hostMemory(std::size_t count) = 0;
-  /// Begins to copy elements [first, first + count) of a buffer of floats to memory of `hostMemory`.
-  virtual void copyToHost(const Buffer &buffer, std::size_t first, std::size_t count, float *to) = 0;
+  /// Begins to copy elements [first, first + count) of a buffer of floats to memory of
+  /// `hostMemory`.
+  virtual void copyToHost(const Buffer &buffer, std::size_t first, std::size_t count,
+                          float *to) = 0;
   /// Waits for the copies that have begun.
   virtual void awaitCopies() = 0;
   virtual void setState(const StepState &state) = 0;
@@ -54,15 +56,16 @@ public:
   virtual void setSamples(std::int64_t samples) = 0;
   /// As the latest walk left it.
   virtual const StepState &state() = 0;
-  /// What the updates of the latest walk that was skipped have noted on this rank (BadGradients); -1: nothing.
+  /// What the updates of the latest walk that was skipped have noted on this rank (BadGradients);
+  /// -1: nothing.
   virtual int firstBad() = 0;
 
   /// What the host does from now on, and what the walks that it runs belong to in a trace.
   void mark(Mark mark);
-  /// Enqueues a walk, with the batches that `source` gives, and waits until its outputs are there; after a
-  /// segment that is joined, until all is done. What else is enqueued goes on behind the walks that
-  /// follow. `again`: the walk will be run again from where the source then stands, so that the batches may
-  /// be fetched in the meantime.
+  /// Enqueues a walk, with the batches that `source` gives, and waits until its outputs are there;
+  /// after a segment that is joined, until all is done. What else is enqueued goes on behind the
+  /// walks that follow. `again`: the walk will be run again from where the source then stands, so
+  /// that the batches may be fetched in the meantime.
   virtual void run(const Walk &walk, InputSource *source, bool again) = 0;
   /// Waits for all that is enqueued.
   virtual void finish() = 0;
@@ -81,7 +84,8 @@ public:
   virtual std::size_t workspaceBytes() const = 0;
   /// Bytes of the device that libraries take beside them, or nothing where that is not known.
   virtual std::optional<std::size_t> libraryBytes() const { return std::nullopt; }
-  /// How collectives are made, for people: "all-gathers by copy engines". "" where there is nothing to say.
+  /// How collectives are made, for people: "all-gathers by copy engines". "" where there is nothing
+  /// to say.
   virtual std::string collectives() const { return ""; }
 
 protected:
@@ -111,8 +115,8 @@ std::unique_ptr<Device> open(const Program &program, Job &job);
 
 } // namespace target
 
-/// Calls `visit(segment, wait)` for each run of a segment of `walk`, in order; `wait`: all that was enqueued
-/// before has to be done first.
+/// Calls `visit(segment, wait)` for each run of a segment of `walk`, in order; `wait`: all that was
+/// enqueued before has to be done first.
 template <class Visit> void forEachSegment(const Program &program, const Walk &walk, Visit visit) {
   bool wait = false;
   for (const SegmentRuns &runs : walk.runs)

@@ -20,7 +20,8 @@ template <std::size_t Bytes> void storeText(std::atomic<std::uint64_t> *to, cons
 }
 
 /// The other way; what another process wrote may lack its end.
-template <std::size_t Bytes> void loadText(const std::atomic<std::uint64_t> *from, char (&text)[Bytes]) {
+template <std::size_t Bytes>
+void loadText(const std::atomic<std::uint64_t> *from, char (&text)[Bytes]) {
   for (std::size_t i = 0; i < Bytes / 8; ++i) {
     const std::uint64_t word = from[i].load(kRelaxed);
     std::memcpy(text + 8 * i, &word, 8);
@@ -37,7 +38,8 @@ std::string FlightAction::describe() const {
   case Wait:
     return format("wait for '%s' of stream '%s'", name, other);
   case Collective:
-    return format("'%s', collective %lld over '%s'", request.describe().c_str(), static_cast<long long>(number), other);
+    return format("'%s', collective %lld over '%s'", request.describe().c_str(),
+                  static_cast<long long>(number), other);
   case Enqueued:
     return format("enqueued '%s', %scollective %lld over '%s'", name,
                   request.isTransfer() ? format("'%s', ", request.describe().c_str()).c_str() : "",
@@ -56,8 +58,8 @@ std::string FlightTrack::label() const {
   return text;
 }
 
-std::uint64_t FlightTrack::begin(FlightAction::Kind kind, const char *name, const char *other, std::int64_t number,
-                                 const Communicator::Request *request) {
+std::uint64_t FlightTrack::begin(FlightAction::Kind kind, const char *name, const char *other,
+                                 std::int64_t number, const Communicator::Request *request) {
   const std::uint64_t serial = begun_.load(kRelaxed) + 1;
   Entry &entry = entries_[serial % kActions];
   entry.serial.store(0, kRelaxed);
@@ -91,7 +93,8 @@ void FlightTrack::end(std::uint64_t action) {
 std::vector<FlightAction> FlightTrack::actions() const {
   const std::uint64_t begun = begun_.load(std::memory_order_acquire);
   std::vector<FlightAction> found;
-  for (std::uint64_t serial = begun > kActions ? begun - kActions + 1 : 1; serial <= begun; ++serial) {
+  for (std::uint64_t serial = begun > kActions ? begun - kActions + 1 : 1; serial <= begun;
+       ++serial) {
     const Entry &entry = entries_[serial % kActions];
     if (entry.serial.load(std::memory_order_acquire) != serial)
       continue;

@@ -1,7 +1,7 @@
 //===- FlightTrack.h - the latest actions of one thread of a rank ----------===//
 //
-// What a rank does is kept in memory that it shares with the processes around it, so that they can say what it did
-// when it hangs or has been killed (runtime/job/FlightRecord.h).
+// What a rank does is kept in memory that it shares with the processes around it, so that they can
+// say what it did when it hangs or has been killed (runtime/job/FlightRecord.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_DEVICE_FLIGHTTRACK_H
@@ -24,7 +24,8 @@ struct FlightAction {
     Launch,     ///< `name` on a stream
     Wait,       ///< of a stream for the launch `name` of the stream `other`
     Collective, ///< `request`, number `number` of the communicator `other`
-    Enqueued,   ///< `name`, a device's collective number `number` of the communicator `other`; of a transfer `request`
+    Enqueued,   ///< `name`, a device's collective number `number` of the communicator `other`; of a
+                ///< transfer `request`
     Mark,       ///< what the host calls its work: `name` and `number`, as "step 12"
   };
   Kind kind = Launch;
@@ -39,9 +40,9 @@ struct FlightAction {
   std::string describe() const;
 };
 
-/// A ring of the latest actions of one thread, which alone adds to it; anybody may read. Plain data that is valid
-/// when zero and holds no pointer: it may lie in memory that processes share. An action that is overwritten while
-/// somebody reads is left out of what is read.
+/// A ring of the latest actions of one thread, which alone adds to it; anybody may read. Plain data
+/// that is valid when zero and holds no pointer: it may lie in memory that processes share. An
+/// action that is overwritten while somebody reads is left out of what is read.
 class FlightTrack {
 public:
   static constexpr std::size_t kActions = 64;
@@ -50,9 +51,10 @@ public:
   void label(const char *name);
   std::string label() const;
 
-  /// An action begins; returns what `end` takes. `name` and `other` are cut to what a FlightAction holds.
-  std::uint64_t begin(FlightAction::Kind kind, const char *name, const char *other = "", std::int64_t number = 0,
-                      const Communicator::Request *request = nullptr);
+  /// An action begins; returns what `end` takes. `name` and `other` are cut to what a FlightAction
+  /// holds.
+  std::uint64_t begin(FlightAction::Kind kind, const char *name, const char *other = "",
+                      std::int64_t number = 0, const Communicator::Request *request = nullptr);
   void end(std::uint64_t action);
 
   /// Those that are kept, in the order in which they began.

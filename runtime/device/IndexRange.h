@@ -14,7 +14,8 @@ namespace fsdp::rt {
 /// those of a data set are refused when it is opened.
 Error labelOutOfRange(std::uint64_t row, std::int64_t got, std::uint64_t classes);
 Error idOutOfRange(std::uint64_t place, std::int64_t got, std::uint64_t vocabulary);
-/// The same of number `place` of the ids or labels into a dimension of `size` elements that ranks share.
+/// The same of number `place` of the ids or labels into a dimension of `size` elements that ranks
+/// share.
 Error indexOutOfRange(std::uint64_t place, std::int64_t got, std::uint64_t size);
 
 } // namespace fsdp::rt

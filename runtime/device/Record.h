@@ -19,11 +19,11 @@
 #endif
 
 #include "runtime/comm/Communicator.h"
-#include "runtime/program/Mesh.h"
+#include "runtime/device/Work.h"
 #include "runtime/program/ArenaSpan.h"
+#include "runtime/program/Mesh.h"
 #include "runtime/program/StepState.h"
 #include "runtime/program/Table.h"
-#include "runtime/device/Work.h"
 
 #include <cstdio>
 
@@ -125,7 +125,8 @@ inline void wait(Context &c, int stream, int event) {
   std::fprintf(c.log(), "wait %s %d\n", c.streamName(stream), event);
 }
 
-template <class T> void load_input(Context &c, int stream, const char *name, int, ArenaSpan<T> target) {
+template <class T>
+void load_input(Context &c, int stream, const char *name, int, ArenaSpan<T> target) {
   launch(c, stream, name, reads(), writes(target), 0);
 }
 

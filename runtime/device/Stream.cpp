@@ -1,6 +1,6 @@
 #include "runtime/device/Stream.h"
-#include "runtime/device/FlightTrack.h"
 #include "runtime/Thread.h"
+#include "runtime/device/FlightTrack.h"
 
 namespace fsdp::rt {
 
@@ -10,7 +10,8 @@ constexpr double kLook = 0.05;
 } // namespace
 
 Stream::Stream(std::string name, int rank, Failure &failure, FlightTrack *track)
-    : name_(std::move(name)), rank_(rank), failure_(failure), track_(track), slots_(new Slot[kSlots]()) {
+    : name_(std::move(name)), rank_(rank), failure_(failure), track_(track),
+      slots_(new Slot[kSlots]()) {
   if (track_)
     track_->label(name_.c_str());
   thread_ = startThread("stream '" + name_ + "'", [this] { run(); });
@@ -79,7 +80,7 @@ void Stream::perform(Slot &slot) {
   const double ran = observer_.notify ? processorSeconds() : 0;
   try {
     const std::uint64_t kept =
-        !track_ ? 0
+        !track_        ? 0
         : slot.awaited ? track_->begin(FlightAction::Wait, slot.what, slot.awaited->name_.c_str())
                        : track_->begin(FlightAction::Launch, slot.what);
     slot.perform(slot.closure);

@@ -8,10 +8,10 @@
 #ifndef FSDP_RUNTIME_DEVICE_STREAM_H
 #define FSDP_RUNTIME_DEVICE_STREAM_H
 
-#include "runtime/job/Failure.h"
-#include "runtime/program/Limits.h"
 #include "runtime/device/WaitCounter.h"
 #include "runtime/device/Work.h"
+#include "runtime/job/Failure.h"
+#include "runtime/program/Limits.h"
 
 #include <atomic>
 #include <cstddef>

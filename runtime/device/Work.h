@@ -21,7 +21,8 @@ struct Work {
   double flops = 0;
 };
 
-/// What the host calls something that it has a device do: "step 12", "evaluate 12". A trace shows it.
+/// What the host calls something that it has a device do: "step 12", "evaluate 12". A trace shows
+/// it.
 struct Mark {
   const char *name = nullptr; ///< a literal
   std::int64_t number = 0;
@@ -31,9 +32,9 @@ struct Mark {
 struct StreamAction {
   const char *name; ///< of the launch; where it waits, of the launch that it waits for
   Work work;
-  std::size_t bytes; ///< read and written
-  double start, end; ///< seconds of `now()`
-  double processor;  ///< seconds that whoever performed it worked in between
+  std::size_t bytes;             ///< read and written
+  double start, end;             ///< seconds of `now()`
+  double processor;              ///< seconds that whoever performed it worked in between
   const char *awaited = nullptr; ///< where it waits: the stream that it waits for
 };
 
@@ -56,9 +57,7 @@ constexpr double flopsOf(const AttentionShape &shape) {
     pairs -= queries * (queries - 1) / 2;
   return 4 * pairs * shape.width * shape.batch * shape.heads;
 }
-constexpr Work attentionWork(const AttentionShape &shape) {
-  return {"attention", flopsOf(shape)};
-}
+constexpr Work attentionWork(const AttentionShape &shape) { return {"attention", flopsOf(shape)}; }
 constexpr Work attentionGradWork(const AttentionShape &shape) {
   return {"attention_grad", 2.5 * flopsOf(shape)};
 }

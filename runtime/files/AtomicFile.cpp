@@ -88,7 +88,8 @@ void AtomicFile::createTemporary() {
   handleEndingSignals();
   // Machines that share the folder may have processes of one number.
   for (int attempt = 0; descriptor < 0; ++attempt) {
-    temporary = withEnding(target, ".tmp." + std::to_string(getpid()) + (attempt ? "." + std::to_string(attempt) : ""));
+    temporary = withEnding(target, ".tmp." + std::to_string(getpid()) +
+                                       (attempt ? "." + std::to_string(attempt) : ""));
     remember(temporary); // before it is there, or a signal in between would leave it
     const int reason = system.open(temporary, FileSystem::Open::CreateNew, descriptor);
     if (reason == 0)

@@ -24,8 +24,8 @@ public:
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
 
-  /// Takes the room for a file of `bytes` bytes, all of which are written next: a full disk is seen before it
-  /// gets any of them. Nothing for a stream.
+  /// Takes the room for a file of `bytes` bytes, all of which are written next: a full disk is seen
+  /// before it gets any of them. Nothing for a stream.
   void reserve(std::size_t bytes);
 
   /// Appends `bytes` bytes.

@@ -23,7 +23,8 @@ bool Descriptor::lockAgainstOtherRuns(const std::string &name) const {
     return true;
   if (errno == EWOULDBLOCK)
     return false;
-  std::fprintf(stderr, "note: '%s' cannot be locked against other runs: %s\n", name.c_str(), std::strerror(errno));
+  std::fprintf(stderr, "note: '%s' cannot be locked against other runs: %s\n", name.c_str(),
+               std::strerror(errno));
   return true;
 }
 

@@ -24,8 +24,9 @@ public:
   /// Closes what is open; errno stays.
   void reset();
 
-  /// Locks the file against other runs until all copies of the descriptor are closed. False: another
-  /// run has locked it. Where the file system has no locks: true, with a note that calls it `name`.
+  /// Locks the file against other runs until all copies of the descriptor are closed. False:
+  /// another run has locked it. Where the file system has no locks: true, with a note that calls it
+  /// `name`.
   bool lockAgainstOtherRuns(const std::string &name) const;
 
 private:

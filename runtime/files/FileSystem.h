@@ -33,8 +33,9 @@ public:
   virtual int open(const std::string &path, Open how, int &file) = 0;
   /// Writes all `bytes` bytes at byte `offset` of the file.
   virtual int write(int file, const void *data, std::size_t bytes, std::uint64_t offset) = 0;
-  /// Makes the file `bytes` bytes long; what is new is zero. Takes the room on the device where the file system
-  /// can, so that a full one is seen now (ENOSPC), and ranks that write beside one another need not take turns.
+  /// Makes the file `bytes` bytes long; what is new is zero. Takes the room on the device where the
+  /// file system can, so that a full one is seen now (ENOSPC), and ranks that write beside one
+  /// another need not take turns.
   virtual int resize(int file, std::uint64_t bytes) = 0;
   /// Returns when the content of the file and its size are on the device. Its name need not be.
   virtual int sync(int file) = 0;
@@ -59,8 +60,8 @@ public:
 /// The folder that holds `path`: "." where it has no slash.
 std::string folderOf(const std::string &path);
 
-/// `path` with `ending` behind its last name, which is cut at a character where both would be longer than a name may be
-/// in that folder.
+/// `path` with `ending` behind its last name, which is cut at a character where both would be
+/// longer than a name may be in that folder.
 std::string withEnding(const std::string &path, const std::string &ending);
 
 } // namespace fsdp::rt

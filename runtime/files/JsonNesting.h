@@ -7,8 +7,9 @@
 
 namespace fsdp::rt {
 
-/// Headers and indices of weights are no longer (the limit of the reference reader) and no deeper; a
-/// parser would take a hundred bytes of memory for each level of a text that is nothing but brackets.
+/// Headers and indices of weights are no longer (the limit of the reference reader) and no deeper;
+/// a parser would take a hundred bytes of memory for each level of a text that is nothing but
+/// brackets.
 constexpr std::size_t kLongestHeader = 100'000'000;
 constexpr std::size_t kDeepestHeader = 8;
 

@@ -62,7 +62,9 @@ void onBusError(int number, siginfo_t *info, void *) {
   int status = kExitFailure;
   try {
     file->requireWhole();
-    throw Error("'" + file->path() + "': the system cannot read it any more: an error of the disk or of the file server");
+    throw Error(
+        "'" + file->path() +
+        "': the system cannot read it any more: an error of the disk or of the file server");
   } catch (const Error &error) {
     status = error.status();
     if (LostPageHandler *handler = LostPageHandler::latest())
@@ -75,7 +77,7 @@ void onBusError(int number, siginfo_t *info, void *) {
 }
 
 void handleBusErrors() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = onBusError;
   action.sa_flags = SA_SIGINFO;
   sigemptyset(&action.sa_mask);
@@ -84,7 +86,8 @@ void handleBusErrors() {
 
 } // namespace
 
-LostPageHandler::LostPageHandler(std::function<void(const Error &)> handle) : handle(std::move(handle)) {
+LostPageHandler::LostPageHandler(std::function<void(const Error &)> handle)
+    : handle(std::move(handle)) {
   std::lock_guard<std::mutex> guard(mutex);
   next = handlers;
   handlers = this;
@@ -134,7 +137,8 @@ void MappedFile::requireWhole() const {
   if (fstat(file.get(), &status) != 0)
     throw Error("cannot read '" + name + "': " + strerror(errno));
   if (static_cast<std::size_t>(status.st_size) < bytes)
-    throw Error("'" + name + "': got " + std::to_string(status.st_size) + " bytes, expected " + std::to_string(bytes) +
+    throw Error("'" + name + "': got " + std::to_string(status.st_size) + " bytes, expected " +
+                std::to_string(bytes) +
                 ": it was cut while it was read; a run needs its files as they were when it began");
 }
 

@@ -112,8 +112,8 @@ OutputPath::OutputPath(std::string name) : path(std::move(name)) {
   constexpr std::size_t kMost = PATH_MAX - 1 - 32; // room for what AtomicFile puts behind it
   if (target.size() > kMost)
     cannot("create", path,
-           "its path has " + std::to_string(target.size()) + " bytes, expected at most " + std::to_string(kMost) +
-               ", as it is written beside its place first");
+           "its path has " + std::to_string(target.size()) + " bytes, expected at most " +
+               std::to_string(kMost) + ", as it is written beside its place first");
 }
 
 void OutputPath::openStream(const std::string &at, bool fifo) {

@@ -44,8 +44,8 @@ public:
   /// No destination.
   OutputPath() = default;
   /// Errors: a folder, a socket or a block device; a FIFO that no process reads; a folder around it
-  /// that is missing or not writable; a file without permission to write; a name or path that is too long, also for
-  /// AtomicFile.
+  /// that is missing or not writable; a file without permission to write; a name or path that is
+  /// too long, also for AtomicFile.
   OutputPath(std::string path);
   OutputPath(const char *path) : OutputPath(std::string(path)) {}
 

@@ -10,8 +10,8 @@
 #define FSDP_RUNTIME_FILES_SAFETENSORS_H
 
 #include "runtime/files/AtomicFile.h"
-#include "runtime/numerics/BFloat16.h"
 #include "runtime/files/MappedFile.h"
+#include "runtime/numerics/BFloat16.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -94,8 +94,8 @@ private:
   std::size_t missing = 0; ///< elements still to come
 };
 
-/// The first bytes of a file of these F32 tensors, which stand behind them in this order: the length
-/// and the JSON text, padded to a multiple of eight bytes.
+/// The first bytes of a file of these F32 tensors, which stand behind them in this order: the
+/// length and the JSON text, padded to a multiple of eight bytes.
 std::string safetensorsHeader(const std::vector<SafetensorsWriter::Tensor> &tensors);
 
 /// `[2, 3]`: a shape as messages print it.

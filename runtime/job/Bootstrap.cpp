@@ -31,8 +31,9 @@ Transport parseTransport(const std::string &text) {
     return Transport::Tcp;
   if (text == "mpi")
     return Transport::Mpi;
-  throw Error(format("option '--communicator' got '%s', expected auto, shm, tcp or mpi", text.c_str()),
-              kExitBadCommandLine);
+  throw Error(
+      format("option '--communicator' got '%s', expected auto, shm, tcp or mpi", text.c_str()),
+      kExitBadCommandLine);
 }
 
 int report(const Error &error) {
@@ -50,7 +51,8 @@ int reportByFirst(const Error &error, int rank) {
   // A launcher ends the whole job with the first process that fails: rank 0 must have had the time
   // to say why. Where nobody ends this one, rank 0 may never have been started.
   std::this_thread::sleep_for(std::chrono::seconds(2));
-  const std::string text = format("note: rank %d ends, as rank 0 would say: %s\n", rank, error.what());
+  const std::string text =
+      format("note: rank %d ends, as rank 0 would say: %s\n", rank, error.what());
   std::fwrite(text.data(), 1, text.size(), stderr);
   return error.status();
 }
@@ -124,13 +126,14 @@ private:
   bool reap() {
     return ranks_.reap([&](int rank, int status) {
       const bool done = segment_.rank(rank).state == RankRecord::Done;
-      if (WIFEXITED(status) && isStatusOfSignal(WEXITSTATUS(status)) && (done || ranks_.isAsked())) {
+      if (WIFEXITED(status) && isStatusOfSignal(WEXITSTATUS(status)) &&
+          (done || ranks_.isAsked())) {
         stopped_ = WEXITSTATUS(status);
         return;
       }
       if (const std::string cause = describeEnd(status, done); !cause.empty())
-        failure_.raise(Error(cause, WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailure)
-                           .at(rank, ""));
+        failure_.raise(
+            Error(cause, WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailure).at(rank, ""));
     });
   }
 
@@ -172,8 +175,7 @@ JobOptions onThisMachine(const JobOptions &options, int localRank) {
   return own;
 }
 
-int runThreads(const Mesh &mesh, const JobOptions &options,
-               const std::function<int(Job &)> &body) {
+int runThreads(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body) {
   requireMemory(MachineMemory::read(), mesh.size(), options.arenaBytes);
   const SharedSegment::Layout layout = layoutOf(mesh, options);
   SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
@@ -294,10 +296,9 @@ int runLaunched(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironme
   } catch (const Error &error) {
     return reportByFirst(error, launched.rank);
   }
-  SharedSegment segment = joinSegment(layoutOf(mesh, options),
-                                      {launched.rank, 0, launched.size, launched.key,
-                                       options.identity},
-                                      options.timeoutSeconds);
+  SharedSegment segment = joinSegment(
+      layoutOf(mesh, options), {launched.rank, 0, launched.size, launched.key, options.identity},
+      options.timeoutSeconds);
   SharedJob job(mesh, options, launched.rank, segment);
   return runRank(job, segment, launched.rank, SupervisionMode::Neighbours, body);
 }

@@ -11,8 +11,8 @@
 
 #include "runtime/comm/Communicator.h"
 #include "runtime/job/Failure.h"
-#include "runtime/program/Mesh.h"
 #include "runtime/job/RunIdentity.h"
+#include "runtime/program/Mesh.h"
 
 #include <atomic>
 #include <functional>
@@ -27,10 +27,10 @@ class Machines;
 /// Channels of a communicator, and so the most streams of a program.
 constexpr int kChannels = 16;
 
-/// How ranks talk: `--communicator=`. Auto: through shared memory inside a machine; between machines
-/// over TCP where MASTER_ADDR says where to meet, else through MPI. Tcp, Mpi: so between any two
-/// ranks. Nccl: on the device; on the host as Auto does. Loopback: the ranks are threads of this one
-/// process.
+/// How ranks talk: `--communicator=`. Auto: through shared memory inside a machine; between
+/// machines over TCP where MASTER_ADDR says where to meet, else through MPI. Tcp, Mpi: so between
+/// any two ranks. Nccl: on the device; on the host as Auto does. Loopback: the ranks are threads of
+/// this one process.
 enum class Transport { Auto, SharedMemory, Tcp, Mpi, Nccl, Loopback };
 
 /// "auto", "shm", "tcp" or "mpi"; Error (bad command line) otherwise.
@@ -44,26 +44,30 @@ struct JobOptions {
   Table<CommunicatorSpec> communicators;
   /// What the program calls itself; the same on every rank.
   const char *program = "";
-  /// What else has to be the same on every rank: options, contents of files. Compared where ranks of
-  /// a launcher meet.
+  /// What else has to be the same on every rank: options, contents of files. Compared where ranks
+  /// of a launcher meet.
   RunIdentity identity;
-  /// SIGTERM, SIGINT and SIGUSR1 are for the ranks to handle (StopSignals.h): they may go on for as long as they need.
+  /// SIGTERM, SIGINT and SIGUSR1 are for the ranks to handle (StopSignals.h): they may go on for as
+  /// long as they need.
   bool handlesStop = false;
-  /// The other machines, where each has one process that forks its share of the ranks; null where nobody has said so.
+  /// The other machines, where each has one process that forks its share of the ranks; null where
+  /// nobody has said so.
   Machines *machines = nullptr;
-  /// Where the ranks are forked, a mesh of one is too, and the job's failure goes here instead of being printed.
+  /// Where the ranks are forked, a mesh of one is too, and the job's failure goes here instead of
+  /// being printed.
   std::function<void(const Error &)> onFailure;
-  /// A number in memory that ranks share with the process that forks them; once an attempt has ended, that of machine 0 on
-  /// all machines. Null: none.
+  /// A number in memory that ranks share with the process that forks them; once an attempt has
+  /// ended, that of machine 0 on all machines. Null: none.
   std::atomic<std::int32_t> *progress = nullptr;
   /// Ranks of several machines may meet without a token (JobToken.h).
   bool trustNetwork = false;
   /// This rank's index among the ranks of its machine; set by runRanks.
   int localRank = 0;
-  /// Longest wait in a collective, or for ranks to join; a process without a sign of life for as long hangs, or for
-  /// 30 s. 0: FSDP_TIMEOUT if set, else 300.
+  /// Longest wait in a collective, or for ranks to join; a process without a sign of life for as
+  /// long hangs, or for 30 s. 0: FSDP_TIMEOUT if set, else 300.
   double timeoutSeconds = 0;
-  /// File for the latest actions of each rank when the job has failed (FlightRecord.h); empty: none.
+  /// File for the latest actions of each rank when the job has failed (FlightRecord.h); empty:
+  /// none.
   std::string flightRecord;
 };
 
@@ -117,8 +121,8 @@ int runRanks(const Mesh &mesh, const JobOptions &options, const std::function<in
 /// status.
 int report(const Error &error);
 
-/// The same for an error that every rank of a launcher's job meets: rank 0 prints it, the others a note of it, where
-/// nobody has ended them with rank 0.
+/// The same for an error that every rank of a launcher's job meets: rank 0 prints it, the others a
+/// note of it, where nobody has ended them with rank 0.
 int reportByFirst(const Error &error, int rank);
 
 } // namespace fsdp::rt

@@ -36,12 +36,13 @@ struct ControlChannel::Caller {
   char bytes[kFrameOverhead + ConnectRequest::kBytes] = {};
 };
 
-ControlChannel::ControlChannel(Rendezvous rendezvous, double timeoutSeconds, std::function<void(const Error &)> say)
+ControlChannel::ControlChannel(Rendezvous rendezvous, double timeoutSeconds,
+                               std::function<void(const Error &)> say)
     : rank_(rendezvous.rank), peers_(std::move(rendezvous.peers)), nonce_(rendezvous.nonce),
       token_(std::move(rendezvous.token)), loopbackOnly_(rendezvous.loopbackOnly),
       silence_(silenceLimit(timeoutSeconds)),
-      say_(say ? std::move(say) : [](const Error &error) { rt::report(error); }), listener_(std::move(rendezvous.listener)),
-      wakes_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+      say_(say ? std::move(say) : [](const Error &error) { rt::report(error); }),
+      listener_(std::move(rendezvous.listener)), wakes_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   for (std::size_t i = 0; i < rendezvous.lines.size(); ++i)
     if (rendezvous.lines[i]) {
       lines_.emplace_back();
@@ -156,7 +157,8 @@ bool ControlChannel::handleMessages(Line &line) {
   std::size_t taken = 0;
   for (ControlMessage message;;) {
     const std::string_view left(line.bytes.data() + taken, line.bytes.size() - taken);
-    const std::size_t bytes = ControlMessage::decode(left, static_cast<int>(peers_.size()), message);
+    const std::size_t bytes =
+        ControlMessage::decode(left, static_cast<int>(peers_.size()), message);
     if (bytes == ControlMessage::kMalformed)
       return false;
     if (bytes == 0)
@@ -277,8 +279,8 @@ bool ControlChannel::handleCaller(Caller &caller) {
   if (caller.got < sizeof caller.bytes)
     return true;
   const auto payload = openFrame(got, token_, kBetweenRanks);
-  const auto request = payload ? ConnectRequest::decode(*payload, static_cast<int>(peers_.size()))
-                               : std::nullopt;
+  const auto request =
+      payload ? ConnectRequest::decode(*payload, static_cast<int>(peers_.size())) : std::nullopt;
   // The higher rank opens the connection.
   if (!request || request->nonce != nonce_ || request->to != rank_ || request->from <= rank_)
     return false;
@@ -291,7 +293,7 @@ bool ControlChannel::handleCaller(Caller &caller) {
 }
 
 Socket ControlChannel::join(int peer, std::uint64_t id, const std::function<void()> &check,
-                      double seconds) {
+                            double seconds) {
   const PeerInfo &info = peers_[static_cast<std::size_t>(peer)];
   const double deadline = now() + seconds;
   std::string reason = "it did not connect";
@@ -311,9 +313,9 @@ Socket ControlChannel::join(int peer, std::uint64_t id, const std::function<void
       arrivals_.waitFor(seen + 1, 0.05);
       continue;
     }
-    const std::string frame = sealFrame(FrameKind::Connect,
-                                        ConnectRequest{nonce_, id, rank_, peer}.encode(), token_,
-                                        kBetweenRanks);
+    const std::string frame =
+        sealFrame(FrameKind::Connect, ConnectRequest{nonce_, id, rank_, peer}.encode(), token_,
+                  kBetweenRanks);
     if (Socket line = connectTo(info.address, std::min(kPatience, deadline - now()), reason))
       if (line.sendAll(frame.data(), frame.size(), kPatience))
         return line;

@@ -2,8 +2,8 @@
 #ifndef FSDP_RUNTIME_JOB_CONTROLCHANNEL_H
 #define FSDP_RUNTIME_JOB_CONTROLCHANNEL_H
 
-#include "runtime/job/Failure.h"
 #include "runtime/device/WaitCounter.h"
+#include "runtime/job/Failure.h"
 #include "runtime/job/TcpRendezvous.h"
 
 #include <atomic>
@@ -17,14 +17,15 @@
 
 namespace fsdp::rt {
 
-/// A thread of each rank over the connections of its rendezvous. Rank 0's has one to every other rank:
-/// failures go to it, it prints the first and tells all; a rank whose connection ends, or that gives
-/// no sign of life, has failed too. Without rank 0 the others end as well. It also takes the
-/// connections that other ranks open to this one.
+/// A thread of each rank over the connections of its rendezvous. Rank 0's has one to every other
+/// rank: failures go to it, it prints the first and tells all; a rank whose connection ends, or
+/// that gives no sign of life, has failed too. Without rank 0 the others end as well. It also takes
+/// the connections that other ranks open to this one.
 class ControlChannel {
 public:
   /// `say` gets the failure in the place of standard error; may be empty.
-  ControlChannel(Rendezvous rendezvous, double timeoutSeconds, std::function<void(const Error &)> say = {});
+  ControlChannel(Rendezvous rendezvous, double timeoutSeconds,
+                 std::function<void(const Error &)> say = {});
   ~ControlChannel();
 
   /// Starts the thread; failures go to and come from `failure`, which outlives it.

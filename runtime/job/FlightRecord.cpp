@@ -30,7 +30,8 @@ struct Found {
   std::string thread;
 
   bool operator<(const Found &other) const {
-    return std::tie(action.begin, rank, thread) < std::tie(other.action.begin, other.rank, other.thread);
+    return std::tie(action.begin, rank, thread) <
+           std::tie(other.action.begin, other.rank, other.thread);
   }
 };
 
@@ -52,7 +53,8 @@ std::string where(const Found &found) {
 
 std::string temporaryFolder() {
   const char *folder = std::getenv("TMPDIR");
-  return format("%s/fsdp-%d", folder && *folder == '/' ? folder : "/tmp", static_cast<int>(geteuid()));
+  return format("%s/fsdp-%d", folder && *folder == '/' ? folder : "/tmp",
+                static_cast<int>(geteuid()));
 }
 
 /// Errors: somebody else could have put a link into it.
@@ -61,7 +63,9 @@ void makeTemporaryFolder() {
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
     throw Error(format("cannot create the folder '%s': %s", folder.c_str(), std::strerror(errno)));
   if (!cli::faultOfPrivateFolder(folder).empty())
-    throw Error(format("'%s' is not a folder of this user alone: remove it, or name a file with --flight-record", folder.c_str()));
+    throw Error(format(
+        "'%s' is not a folder of this user alone: remove it, or name a file with --flight-record",
+        folder.c_str()));
 }
 
 bool isUnderWay(const Found &found) { return found.action.end == 0; }
@@ -86,8 +90,8 @@ std::string describeLatest(const SharedSegment &segment, int rank) {
       last = &found;
   }
   if (doing)
-    return format("%s%s, under way for %.1f s", doing->action.describe().c_str(), where(*doing).c_str(),
-                  now() - doing->action.begin);
+    return format("%s%s, under way for %.1f s", doing->action.describe().c_str(),
+                  where(*doing).c_str(), now() - doing->action.begin);
   if (last)
     return format("%s%s, ended %.1f s ago", last->action.describe().c_str(), where(*last).c_str(),
                   now() - last->action.end);
@@ -117,7 +121,8 @@ std::string describeHang(const SharedSegment &segment, int rank) {
   return text;
 }
 
-void writeFlightRecord(const SharedSegment &segment, const std::string &path, int firstRank, int worldSize) {
+void writeFlightRecord(const SharedSegment &segment, const std::string &path, int firstRank,
+                       int worldSize) {
   if (path.empty() || !segment.failure().raised() || segment.failure().error().isRefusal() ||
       !segment.failure().claimRecord())
     return;
@@ -133,38 +138,47 @@ void writeFlightRecord(const SharedSegment &segment, const std::string &path, in
     all.insert(all.end(), own.begin(), own.end());
   }
   std::sort(all.begin(), all.end());
-  const std::string name = present == worldSize ? path : withEnding(path, format(".rank-%d", lowest));
+  const std::string name =
+      present == worldSize ? path : withEnding(path, format(".rank-%d", lowest));
   const double time = now();
   std::string text = "# " + printable(segment.failure().error().describe()) + "\n" +
-                     "# seconds, rank, thread, state, action; the latest actions last, times before this was written\n";
+                     "# seconds, rank, thread, state, action; the latest actions last, times "
+                     "before this was written\n";
   for (const Found &found : all) {
     const FlightAction &action = found.action;
-    const std::string state = isUnderWay(found) ? "under way" : format("took %.6f s", action.end - action.begin);
-    text += format("%12.6f  rank %-3d  %-10s  %-16s  %s\n", action.begin - time, firstRank + found.rank,
-                   printable(found.thread).c_str(), state.c_str(), printable(action.describe()).c_str());
+    const std::string state =
+        isUnderWay(found) ? "under way" : format("took %.6f s", action.end - action.begin);
+    text += format("%12.6f  rank %-3d  %-10s  %-16s  %s\n", action.begin - time,
+                   firstRank + found.rank, printable(found.thread).c_str(), state.c_str(),
+                   printable(action.describe()).c_str());
   }
-  // The failure itself has been said; that its record cannot be written must not hide it, nor keep this process, which may
-  // be the one that ends the job.
+  // The failure itself has been said; that its record cannot be written must not hide it, nor keep
+  // this process, which may be the one that ends the job.
   const auto write = [&] {
-    if (const std::string folder = temporaryFolder() + "/"; name.compare(0, folder.size(), folder) == 0)
+    if (const std::string folder = temporaryFolder() + "/";
+        name.compare(0, folder.size(), folder) == 0)
       makeTemporaryFolder();
     AtomicFile file{OutputPath(name)};
     file.reserve(text.size());
     file.write(text.data(), text.size());
     file.commit();
-    std::fprintf(stderr, "note: wrote the last actions of each rank to '%s'\n", printable(name).c_str());
+    std::fprintf(stderr, "note: wrote the last actions of each rank to '%s'\n",
+                 printable(name).c_str());
   };
   const std::optional<int> status = runInChild(kWriting, [&] {
     try {
       write();
     } catch (const Error &error) {
-      std::fprintf(stderr, "warning: the last actions of each rank are lost: %s\n", printable(error.what()).c_str());
+      std::fprintf(stderr, "warning: the last actions of each rank are lost: %s\n",
+                   printable(error.what()).c_str());
     }
     return 0;
   });
   if (!status || *status)
-    std::fprintf(stderr, "warning: the last actions of each rank are lost: '%s' %s\n", printable(name).c_str(),
-                 status ? "was not written: its process could not be started, or was killed" : format("was not written within %g s", kWriting).c_str());
+    std::fprintf(stderr, "warning: the last actions of each rank are lost: '%s' %s\n",
+                 printable(name).c_str(),
+                 status ? "was not written: its process could not be started, or was killed"
+                        : format("was not written within %g s", kWriting).c_str());
 }
 
 } // namespace fsdp::rt

@@ -8,29 +8,32 @@
 
 namespace fsdp::rt {
 
-/// What a rank of the segment is doing, or did last: "launch 'endless' of stream 'compute', under way for 3.2 s"; empty
-/// where it has done nothing that is kept.
+/// What a rank of the segment is doing, or did last: "launch 'endless' of stream 'compute', under
+/// way for 3.2 s"; empty where it has done nothing that is kept.
 std::string describeLatest(const SharedSegment &segment, int rank);
 
-/// Of a rank that does not respond, to be said behind its error: what it did last, and which ranks wait in which
-/// collective, each behind "; ". Empty where nothing is known.
+/// Of a rank that does not respond, to be said behind its error: what it did last, and which ranks
+/// wait in which collective, each behind "; ". Empty where nothing is known.
 std::string describeHang(const SharedSegment &segment, int rank);
 
-/// What is appended to the name of a log, of a folder of checkpoints or of a program for the name of its record.
+/// What is appended to the name of a log, of a folder of checkpoints or of a program for the name
+/// of its record.
 constexpr const char *kFlightRecordEnding = ".flight-record.txt";
 
-/// Path of a record that has no better place: named after `program`, whose name may be any text ('/' becomes '_', the end of
-/// a long one is left out), in the folder fsdp-UID, which nobody else can write to and which is made when there is something
-/// to write, in TMPDIR, or /tmp.
+/// Path of a record that has no better place: named after `program`, whose name may be any text
+/// ('/' becomes '_', the end of a long one is left out), in the folder fsdp-UID, which nobody else
+/// can write to and which is made when there is something to write, in TMPDIR, or /tmp.
 std::string temporaryFlightRecord(const std::string &program);
 
-/// Writes the latest actions of the segment's ranks to the file that the job's options name, once for each segment; a
-/// line says where, on standard error, or why not. `firstRank` is the world rank of the segment's rank 0, `worldSize`
-/// the job's ranks: where some are elsewhere the name gets ".rank-N" behind it. Nothing without a name, nor of a run that
-/// was refused (Error::asRefusal). The file is whole, or what was there stays. It has a line for each action, in the
-/// order in which they began: seconds before it was written, rank, thread, how long it took or that it is under way,
-/// and what it is.
-void writeFlightRecord(const SharedSegment &segment, const std::string &path, int firstRank, int worldSize);
+/// Writes the latest actions of the segment's ranks to the file that the job's options name, once
+/// for each segment; a line says where, on standard error, or why not. `firstRank` is the world
+/// rank of the segment's rank 0, `worldSize` the job's ranks: where some are elsewhere the name
+/// gets ".rank-N" behind it. Nothing without a name, nor of a run that was refused
+/// (Error::asRefusal). The file is whole, or what was there stays. It has a line for each action,
+/// in the order in which they began: seconds before it was written, rank, thread, how long it took
+/// or that it is under way, and what it is.
+void writeFlightRecord(const SharedSegment &segment, const std::string &path, int firstRank,
+                       int worldSize);
 
 } // namespace fsdp::rt
 

@@ -17,7 +17,8 @@ namespace fsdp::rt {
 
 namespace {
 
-/// Seconds after SIGKILL in which a process ends that the system lets end; and one that has much memory to give back.
+/// Seconds after SIGKILL in which a process ends that the system lets end; and one that has much
+/// memory to give back.
 constexpr double kEnding = 5, kEndingOfMuch = 60;
 
 bool isIgnored(int number) {
@@ -138,8 +139,10 @@ bool ForkedRanks::anyRuns() const {
 void ForkedRanks::leave() {
   for (std::size_t i = 0; i < children_.size(); ++i)
     if (const pid_t child = std::exchange(children_[i], 0); child > 0)
-      std::fprintf(stderr, "note: rank %d (process %d) has not ended %g s after it was killed: it waits in the system, as for a disk that does not answer, "
-                           "and is left\n",
+      std::fprintf(stderr,
+                   "note: rank %d (process %d) has not ended %g s after it was killed: it waits in "
+                   "the system, as for a disk that does not answer, "
+                   "and is left\n",
                    first_ + static_cast<int>(i), static_cast<int>(child), kEnding);
 }
 
@@ -165,9 +168,9 @@ Error notRestarted(const Error &error, const char *why) {
 
 std::string describeEnd(int status, bool done) {
   if (WIFSIGNALED(status))
-    return format(
-        "was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
-        WTERMSIG(status) == SIGKILL ? ", possibly because the machine is out of memory" : "");
+    return format("was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+                  WTERMSIG(status) == SIGKILL ? ", possibly because the machine is out of memory"
+                                              : "");
   if (WEXITSTATUS(status) != 0 || !done)
     return format("exited with status %d before the end of the job", WEXITSTATUS(status));
   return "";

@@ -12,8 +12,8 @@
 
 namespace fsdp::rt {
 
-/// The processes of some ranks, and the signals that their parent passes on to them. While one lives, SIGCHLD and the
-/// signals that would end this process wait until await() takes them.
+/// The processes of some ranks, and the signals that their parent passes on to them. While one
+/// lives, SIGCHLD and the signals that would end this process wait until await() takes them.
 class ForkedRanks {
 public:
   /// `handlesStop`: SIGTERM, SIGINT and SIGUSR1 are for the ranks to handle (StopSignals.h).
@@ -22,16 +22,18 @@ public:
   ForkedRanks(const ForkedRanks &) = delete;
   ForkedRanks &operator=(const ForkedRanks &) = delete;
 
-  /// Forks the ranks `first` to `first + count - 1`; `rankMain` runs in each and gives its exit status. They end with
-  /// this process, whatever ends it. Errors: a process that cannot be started; those before it run.
+  /// Forks the ranks `first` to `first + count - 1`; `rankMain` runs in each and gives its exit
+  /// status. They end with this process, whatever ends it. Errors: a process that cannot be
+  /// started; those before it run.
   void start(const std::function<int(int)> &rankMain);
   /// Waits for a rank to end, or for a signal, which it passes on; `seconds` < 1 at most.
   void await(double seconds);
   /// Calls `ended` for each rank that has ended, with what waitpid says; false when none is left.
   bool reap(const std::function<void(int rank, int status)> &ended);
   void killAll();
-  /// To be called again and again once the job has failed: kills all when `seconds` is above 0. True when those that are
-  /// left will not end: in a call to a disk that does not answer, not even SIGKILL ends a process.
+  /// To be called again and again once the job has failed: kills all when `seconds` is above 0.
+  /// True when those that are left will not end: in a call to a disk that does not answer, not even
+  /// SIGKILL ends a process.
   bool end(double seconds);
   bool anyRuns() const;
   /// Says of each that is left that it is, and forgets it.
@@ -44,8 +46,8 @@ public:
   bool isEnded() const { return endedBy_ != 0; }
   /// A signal has come that ranks handle, and end after.
   bool isAsked() const { return askedBy_ != 0; }
-  /// After the last rank: ends this process by the signal that has ended them, if one has, or returns its status where
-  /// ranks handle it; else 0.
+  /// After the last rank: ends this process by the signal that has ended them, if one has, or
+  /// returns its status where ranks handle it; else 0.
   int statusOfEnd();
 
 private:
@@ -64,8 +66,8 @@ constexpr const char *kNotRestartedAsLeft =
 /// The error of a job that is not tried again.
 Error notRestarted(const Error &error, const char *why);
 
-/// In words, why a rank of which waitpid says `status` has ended otherwise than it should; empty where it has not.
-/// `done`: it had come to the end of the job.
+/// In words, why a rank of which waitpid says `status` has ended otherwise than it should; empty
+/// where it has not. `done`: it had come to the end of the job.
 std::string describeEnd(int status, bool done);
 
 } // namespace fsdp::rt

@@ -20,18 +20,18 @@ std::string fileText(const char *path) {
   const Descriptor file(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file)
     throw Error(format("cannot open '%s' of FSDP_JOB_TOKEN_FILE: %s", path, std::strerror(errno)));
-  struct stat status {};
+  struct stat status{};
   fstat(file.get(), &status);
   std::string text(2 * kLongest, '\0');
   const ssize_t got = S_ISREG(status.st_mode) ? read(file.get(), text.data(), text.size()) : -1;
   if (got < 0)
     throw Error(format("'%s' of FSDP_JOB_TOKEN_FILE is not a readable regular file", path));
   if (status.st_uid != geteuid() || (status.st_mode & 0077))
-    throw Error(format("'%s' of FSDP_JOB_TOKEN_FILE got user %d and mode %04o, expected user %d and "
-                       "mode 0600, as others could read the token",
-                       path, static_cast<int>(status.st_uid),
-                       static_cast<unsigned>(status.st_mode & 07777),
-                       static_cast<int>(geteuid())));
+    throw Error(
+        format("'%s' of FSDP_JOB_TOKEN_FILE got user %d and mode %04o, expected user %d and "
+               "mode 0600, as others could read the token",
+               path, static_cast<int>(status.st_uid), static_cast<unsigned>(status.st_mode & 07777),
+               static_cast<int>(geteuid())));
   text.resize(static_cast<std::size_t>(got));
   const char *const blanks = " \t\r\n";
   const std::size_t first = text.find_first_not_of(blanks);

@@ -57,7 +57,8 @@ void findPort(const Reader &read, LaunchEnvironment &found) {
   const std::string agent = read.text("TORCHELASTIC_USE_AGENT_STORE");
   if (agent != "True" && agent != "true" && agent != "1")
     return;
-  found.portFrom = format("the port next to MASTER_PORT %d, which torchrun's store uses", found.port);
+  found.portFrom =
+      format("the port next to MASTER_PORT %d, which torchrun's store uses", found.port);
   found.port += found.port < kLast ? 1 : -1;
 }
 
@@ -72,8 +73,8 @@ std::optional<LaunchEnvironment> detectLauncher(const Environment &environment) 
     found.by = read.has("TORCHELASTIC_RUN_ID") ? "torchrun" : "the launcher";
     rank = "RANK", size = "WORLD_SIZE", localRank = "LOCAL_RANK", localSize = "LOCAL_WORLD_SIZE";
     found.key = parentKey();
-    for (const char *name : {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
-                             "TORCHELASTIC_RESTART_COUNT"})
+    for (const char *name :
+         {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"})
       found.key += "-" + read.text(name);
   } else if (read.has("OMPI_COMM_WORLD_RANK") && read.has("OMPI_COMM_WORLD_SIZE")) {
     found.by = "Open MPI";
@@ -102,8 +103,7 @@ std::optional<LaunchEnvironment> detectLauncher(const Environment &environment) 
   if (found.by == "Slurm" && read.number("SLURM_STEP_NUM_NODES", 1, kMostRanks,
                                          read.number("SLURM_NNODES", 1, kMostRanks, 1)) > 1)
     found.localSize = 0; // several machines; how many here matters to nobody
-  found.localRank =
-      read.number(localRank, 0, found.size - 1, found.oneMachine() ? found.rank : -1);
+  found.localRank = read.number(localRank, 0, found.size - 1, found.oneMachine() ? found.rank : -1);
   findPort(read, found);
   if (found.key.empty())
     found.key = parentKey() + "-" + read.text("PMI_JOBID");
@@ -123,8 +123,10 @@ std::optional<LaunchEnvironment> detectMachines(const Environment &environment) 
     return std::nullopt;
   for (const char *name : {"NODE_RANK", "MASTER_ADDR"})
     if (!read.has(name))
-      throw Error(format("NNODES says that the job has %d machines, but %s is not set: set NODE_RANK to this machine's number, "
-                         "from 0, and MASTER_ADDR to the address of machine 0; or unset NNODES to run on this machine alone",
+      throw Error(format("NNODES says that the job has %d machines, but %s is not set: set "
+                         "NODE_RANK to this machine's number, "
+                         "from 0, and MASTER_ADDR to the address of machine 0; or unset NNODES to "
+                         "run on this machine alone",
                          found.size, name));
   found.rank = read.number("NODE_RANK", 0, found.size - 1, 0);
   found.address = read.text("MASTER_ADDR");

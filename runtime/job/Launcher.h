@@ -23,7 +23,8 @@ struct LaunchEnvironment {
   std::string address;
   int port = 0;
   std::string portFrom;
-  /// Which start of the same job this is, where it may be started again; ranks of others are strangers.
+  /// Which start of the same job this is, where it may be started again; ranks of others are
+  /// strangers.
   std::string attempt;
 
   bool oneMachine() const { return localSize == size; }
@@ -40,9 +41,9 @@ std::optional<LaunchEnvironment> detectLauncher(const Environment &environment);
 /// The same from this process's environment.
 std::optional<LaunchEnvironment> detectLauncher();
 
-/// Where NNODES says that a job has several machines: NODE_RANK and NNODES as rank and size, of which each machine has
-/// one process. Nothing on one machine, and in a process that is a rank itself. Errors: a variable that is missing, is
-/// no number or lies outside its range.
+/// Where NNODES says that a job has several machines: NODE_RANK and NNODES as rank and size, of
+/// which each machine has one process. Nothing on one machine, and in a process that is a rank
+/// itself. Errors: a variable that is missing, is no number or lies outside its range.
 std::optional<LaunchEnvironment> detectMachines(const Environment &environment);
 std::optional<LaunchEnvironment> detectMachines();
 

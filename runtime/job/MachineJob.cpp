@@ -15,7 +15,8 @@ namespace fsdp::rt {
 namespace {
 
 /// How a rank finds the others.
-LaunchEnvironment rankOf(const Machines &machines, const Machines::Attempt &attempt, int rank, int size) {
+LaunchEnvironment rankOf(const Machines &machines, const Machines::Attempt &attempt, int rank,
+                         int size) {
   LaunchEnvironment launched;
   const int share = size / machines.count();
   launched.by = "its machine's process";
@@ -35,14 +36,18 @@ LaunchEnvironment rankOf(const Machines &machines, const Machines::Attempt &atte
 int runMachineRanks(const Mesh &mesh, const JobOptions &asked, Machines &machines,
                     const std::function<int(Job &)> &body) {
   if (mesh.size() % machines.count() != 0)
-    throw Error(format("the mesh '%s' has %d ranks, which %d machines (NNODES) cannot share evenly: start on a number of machines that "
+    throw Error(format("the mesh '%s' has %d ranks, which %d machines (NNODES) cannot share "
+                       "evenly: start on a number of machines that "
                        "divides %d, or compile the program for another mesh",
                        mesh.describe().c_str(), mesh.size(), machines.count(), mesh.size()));
-  if (asked.transport == Transport::SharedMemory || asked.transport == Transport::Mpi || asked.transport == Transport::Loopback)
-    throw Error("the ranks of several machines (NNODES) that the program starts itself connect over TCP: use --communicator=auto or tcp",
+  if (asked.transport == Transport::SharedMemory || asked.transport == Transport::Mpi ||
+      asked.transport == Transport::Loopback)
+    throw Error("the ranks of several machines (NNODES) that the program starts itself connect "
+                "over TCP: use --communicator=auto or tcp",
                 kExitBadCommandLine);
   try {
-    machines.meet(format("the machines of '%s'", asked.program), asked.identity, asked.timeoutSeconds, asked.trustNetwork);
+    machines.meet(format("the machines of '%s'", asked.program), asked.identity,
+                  asked.timeoutSeconds, asked.trustNetwork);
   } catch (const RendezvousError &error) {
     report(error);
     error.tellOthers();
@@ -65,7 +70,8 @@ int runMachineRanks(const Mesh &mesh, const JobOptions &asked, Machines &machine
       JobOptions options = asked;
       options.machines = nullptr;
       options.onFailure = [&](const Error &error) { failure.raise(error); };
-      return runTcpRank(mesh, options, rankOf(machines, attempt, rank, mesh.size()), body, std::move(listener));
+      return runTcpRank(mesh, options, rankOf(machines, attempt, rank, mesh.size()), body,
+                        std::move(listener));
     });
   } catch (const Error &error) {
     failure.raise(error);
@@ -82,7 +88,8 @@ int runMachineRanks(const Mesh &mesh, const JobOptions &asked, Machines &machine
         return;
       }
       const std::string text = describeEnd(ended, true);
-      if (text.empty() || cause || (WIFSIGNALED(ended) && failedAt != 0)) // killed from here, because others have failed
+      if (text.empty() || cause ||
+          (WIFSIGNALED(ended) && failedAt != 0)) // killed from here, because others have failed
         return;
       if (WIFSIGNALED(ended)) {
         cause = Error(text).at(rank, "");
@@ -110,7 +117,8 @@ int runMachineRanks(const Mesh &mesh, const JobOptions &asked, Machines &machine
   if (const int signal = asked.onFailure ? stopRequest().signal : 0;
       signal && machines.failure()) // ranks may not have come to it
     status = statusOfSignal(signal);
-  machines.end(status, cause, asked.progress ? asked.progress->load() : 0, isLeft && asked.onFailure);
+  machines.end(status, cause, asked.progress ? asked.progress->load() : 0,
+               isLeft && asked.onFailure);
   while (!machines.result()) {
     machines.poll();
     ranks.await(0.05);
@@ -122,7 +130,8 @@ int runMachineRanks(const Mesh &mesh, const JobOptions &asked, Machines &machine
   if (asked.progress)
     *asked.progress = result.progress;
   if (result.error)
-    asked.onFailure && !result.isLast ? asked.onFailure(*result.error) : (void)report(*result.error);
+    asked.onFailure && !result.isLast ? asked.onFailure(*result.error)
+                                      : (void)report(*result.error);
   ranks.leave();
   if (!result.error)
     return result.status;

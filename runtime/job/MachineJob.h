@@ -7,9 +7,10 @@
 
 namespace fsdp::rt {
 
-/// Forks this machine's share of the mesh's ranks, in world order, which meet those of the others over TCP; returns when
-/// the ranks of all machines have ended, with the status that all return. With `options.onFailure` a failure goes
-/// there, on every machine, unless a machine is lost: then, and without, it is printed.
+/// Forks this machine's share of the mesh's ranks, in world order, which meet those of the others
+/// over TCP; returns when the ranks of all machines have ended, with the status that all return.
+/// With `options.onFailure` a failure goes there, on every machine, unless a machine is lost: then,
+/// and without, it is printed.
 int runMachineRanks(const Mesh &mesh, const JobOptions &options, Machines &machines,
                     const std::function<int(Job &)> &body);
 

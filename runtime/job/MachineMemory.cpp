@@ -90,7 +90,8 @@ void requireMemory(const MachineMemory &memory, int ranks, std::uint64_t arenaBy
   throw Error(format(
       "the arenas of %d rank(s) on this machine take %.2f GiB (%s each), but %s of memory are "
       "available (%s %s): start fewer ranks on this machine, free memory, or compile for less: "
-      "a smaller --batch, --accumulate, --remat=full, more ranks (--report shows what a rank takes)",
+      "a smaller --batch, --accumulate, --remat=full, more ranks (--report shows what a rank "
+      "takes)",
       ranks, static_cast<double>(arenaBytes) / (1 << 30) * ranks, gib(arenaBytes).c_str(),
       gib(available).c_str(), group ? "the limit of this control group is" : "the machine has",
       gib(group ? memory.groupLimit : memory.total).c_str()));

@@ -18,8 +18,8 @@ struct MachineMemory {
   static MachineMemory read(const std::string &root = "");
 };
 
-/// Throws an Error where `ranks` arenas of `arenaBytes` do not fit into what is available. Called by
-/// the ranks of a machine before any of them takes its pages.
+/// Throws an Error where `ranks` arenas of `arenaBytes` do not fit into what is available. Called
+/// by the ranks of a machine before any of them takes its pages.
 void requireMemory(const MachineMemory &memory, int ranks, std::uint64_t arenaBytes);
 
 } // namespace fsdp::rt

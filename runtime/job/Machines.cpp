@@ -24,13 +24,17 @@ constexpr int kMostRanks = 65536;
 Machines::~Machines() {
   // Closing before that, with something unread of theirs, might take it back.
   const double deadline = now() + kLinger;
-  const auto anyOpen = [&] { return std::any_of(lines_.begin(), lines_.end(), [](const Line &line) { return bool(line.socket); }); };
+  const auto anyOpen = [&] {
+    return std::any_of(lines_.begin(), lines_.end(),
+                       [](const Line &line) { return bool(line.socket); });
+  };
   if (index() == 0 && result_)
     while (anyOpen() && now() < deadline)
       poll();
 }
 
-void Machines::meet(const std::string &job, const RunIdentity &identity, double timeoutSeconds, bool trustNetwork) {
+void Machines::meet(const std::string &job, const RunIdentity &identity, double timeoutSeconds,
+                    bool trustNetwork) {
   if (std::exchange(met_, true))
     return;
   timeout_ = timeoutSeconds;
@@ -44,7 +48,8 @@ void Machines::meet(const std::string &job, const RunIdentity &identity, double 
   self.host = hostName();
   self.job = job;
   self.identity = identity;
-  RendezvousPlace place{place_.address, place_.port, place_.portFrom, token, token.empty() && !trustNetwork};
+  RendezvousPlace place{place_.address, place_.port, place_.portFrom, token,
+                        token.empty() && !trustNetwork};
   place.who = "machine";
   Rendezvous met = rendezvous(place, self, timeoutSeconds);
   for (std::size_t i = 0; i < met.lines.size(); ++i)
@@ -78,7 +83,8 @@ Machines::Attempt Machines::begin() {
   const double deadline = now() + timeout_;
   while (port_ == 0) {
     if (now() > deadline)
-      throw Error(format("timed out after %g s waiting for machine 0 ('%s') to begin attempt %d (--timeout sets the timeout in "
+      throw Error(format("timed out after %g s waiting for machine 0 ('%s') to begin attempt %d "
+                         "(--timeout sets the timeout in "
                          "seconds)",
                          timeout_, lines_[0].host.c_str(), attempt_ + 1));
     poll();
@@ -182,7 +188,8 @@ void Machines::fail(const Error &error) {
 
 void Machines::lose(Line &line, const std::string &why) {
   line.socket = Socket();
-  const Error error(format("machine %d ('%s'): %s; its ranks are lost, and the job ends", line.machine, line.host.c_str(), why.c_str()));
+  const Error error(format("machine %d ('%s'): %s; its ranks are lost, and the job ends",
+                           line.machine, line.host.c_str(), why.c_str()));
   isLost_ = true;
   failure_.reset();
   fail(error);
@@ -230,7 +237,8 @@ void Machines::settle() {
     send(line, MachineMessage::Result, failure_, 0, result_->status);
 }
 
-void Machines::send(Line &line, MachineMessage::Kind kind, const std::optional<Error> &error, int port, int status) {
+void Machines::send(Line &line, MachineMessage::Kind kind, const std::optional<Error> &error,
+                    int port, int status) {
   if (!line.socket)
     return;
   MachineMessage message;

@@ -1,7 +1,7 @@
 //===- Machines.h - jobs of several machines, with one process for each ------===//
 //
-// Each machine has one process, which forks its share of the ranks. Machine 0 says when an attempt begins and what
-// came of it, so that all begin the next one, or give up, together.
+// Each machine has one process, which forks its share of the ranks. Machine 0 says when an attempt
+// begins and what came of it, so that all begin the next one, or give up, together.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_JOB_MACHINES_H
@@ -16,8 +16,8 @@
 
 namespace fsdp::rt {
 
-/// The other machines, as the process of one sees them; single-threaded, as it forks between its calls. An attempt is
-/// begin, poll while its ranks run, end, and poll until there is a result.
+/// The other machines, as the process of one sees them; single-threaded, as it forks between its
+/// calls. An attempt is begin, poll while its ranks run, end, and poll until there is a result.
 class Machines {
 public:
   explicit Machines(LaunchEnvironment place) : place_(std::move(place)) {}
@@ -30,20 +30,21 @@ public:
   int count() const { return place_.size; }
   const LaunchEnvironment &place() const { return place_; }
 
-  /// Meets the others, the first time. Errors (RendezvousError): one that does not come in time, or was started
-  /// otherwise than machine 0.
-  void meet(const std::string &job, const RunIdentity &identity, double timeoutSeconds, bool trustNetwork);
+  /// Meets the others, the first time. Errors (RendezvousError): one that does not come in time, or
+  /// was started otherwise than machine 0.
+  void meet(const std::string &job, const RunIdentity &identity, double timeoutSeconds,
+            bool trustNetwork);
 
-  /// The next attempt: its number, from 1, and the port at which its ranks meet; on machine 0 that of `listener`, a new
-  /// one. Errors: machine 0 does not say so in time, or is gone.
+  /// The next attempt: its number, from 1, and the port at which its ranks meet; on machine 0 that
+  /// of `listener`, a new one. Errors: machine 0 does not say so in time, or is gone.
   struct Attempt {
     int number = 0, port = 0;
     Socket listener;
   };
   Attempt begin();
 
-  /// Takes what the others have said, and gives a sign of life. A machine that is gone, or gives none, fails the attempt for
-  /// good.
+  /// Takes what the others have said, and gives a sign of life. A machine that is gone, or gives
+  /// none, fails the attempt for good.
   void poll();
   /// The attempt's first failure that is known here, of this machine or another.
   const std::optional<Error> &failure() const { return failure_; }
@@ -74,7 +75,8 @@ private:
     int machine = 0;
     std::string host, bytes;
     double silent = 0;
-    bool heard = false; ///< in this attempt: what comes before one takes its time, such as looking for checkpoints
+    bool heard = false; ///< in this attempt: what comes before one takes its time, such as looking
+                        ///< for checkpoints
     bool ended = false;
     int status = 0;
   };
@@ -82,7 +84,8 @@ private:
   void receive(Line &line);
   void take(Line &line, const MachineMessage &message);
   void lose(Line &line, const std::string &why);
-  void send(Line &line, MachineMessage::Kind kind, const std::optional<Error> &error = {}, int port = 0, int status = 0);
+  void send(Line &line, MachineMessage::Kind kind, const std::optional<Error> &error = {},
+            int port = 0, int status = 0);
   void consider(const std::optional<Error> &cause);
   void settle();
 

@@ -17,8 +17,8 @@ int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
 
 #else
 
-#include "runtime/job/MachineMemory.h"
 #include "runtime/comm/MpiCommunicator.h"
+#include "runtime/job/MachineMemory.h"
 #include "runtime/job/SharedJob.h"
 #include "runtime/job/StopSignals.h"
 

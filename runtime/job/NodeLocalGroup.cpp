@@ -40,7 +40,7 @@ private:
 
 Descriptor openMemory(const RendezvousFile &file) {
   const std::string path = format("/proc/%d/fd/%d", file.creator.pid, file.descriptor);
-  struct stat status {};
+  struct stat status{};
   Descriptor memory(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!memory || fstat(memory.get(), &status) != 0)
     failed("open the memory");
@@ -107,9 +107,10 @@ SharedSegment joinSegment(const SharedSegment::Layout &layout, const NodeLocalGr
     made.emplace(std::move(mapping), layout);
     std::int32_t nobody = 0;
     if (!made->rank(group.rank).pid.compare_exchange_strong(nobody, static_cast<int>(getpid())))
-      throw Error(format("rank %d of this job has already joined, as process %d: RANK must differ on "
-                         "every process of a job, and FSDP_JOB_ID between jobs",
-                         group.rank, nobody));
+      throw Error(
+          format("rank %d of this job has already joined, as process %d: RANK must differ on "
+                 "every process of a job, and FSDP_JOB_ID between jobs",
+                 group.rank, nobody));
   };
   if (group.rank == group.first) {
     memory = Descriptor(memfd_create("fsdp-arenas", MFD_CLOEXEC));

@@ -1,7 +1,7 @@
 #include "runtime/job/Process.h"
 #include "runtime/Error.h"
-#include "runtime/job/Launcher.h"
 #include "runtime/PrintableText.h"
+#include "runtime/job/Launcher.h"
 
 #include <cerrno>
 #include <csignal>
@@ -87,7 +87,7 @@ ProcessIdentity ProcessIdentity::ofSelf() {
   ProcessIdentity self;
   self.pid = static_cast<int>(getpid());
   self.startTime = startTimeOf(self.pid);
-  struct stat processes {};
+  struct stat processes{};
   stat("/proc/self/ns/pid", &processes);
   self.pidNamespace = processes.st_ino;
   std::snprintf(self.boot, sizeof self.boot, "%s", bootIdentity().c_str());

@@ -25,8 +25,8 @@ struct ProcessIdentity {
 
 /// Identity of this boot of the kernel, or "".
 std::string bootIdentity();
-/// Its state, as /proc/PID/stat says it: 'D' in a call that nothing interrupts, 'Z' ended but for that; 'Z' where there
-/// is no such process.
+/// Its state, as /proc/PID/stat says it: 'D' in a call that nothing interrupts, 'Z' ended but for
+/// that; 'Z' where there is no such process.
 char stateOf(int pid);
 /// When a process was started, in ticks since boot; 0 where there is none.
 std::uint64_t startTimeOf(int pid);

@@ -58,7 +58,7 @@ RendezvousFile::Found RendezvousFile::read(const std::string &path, RendezvousFi
       return Absent;
     refuse(path, format("cannot be opened: %s", std::strerror(errno)));
   }
-  struct stat status {};
+  struct stat status{};
   fstat(opened.get(), &status);
   const auto mode = static_cast<unsigned>(status.st_mode & 07777);
   if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (mode & 0077) ||
@@ -94,7 +94,7 @@ static bool isStale(const std::string &path) {
     const RendezvousFile::Found found = RendezvousFile::read(path, file);
     if (found == RendezvousFile::Whole)
       return file.creator.liveness() == ProcessIdentity::Gone;
-    struct stat status {};
+    struct stat status{};
     return found == RendezvousFile::Incomplete && stat(path.c_str(), &status) == 0 &&
            time(nullptr) - status.st_mtime > kAbandoned;
   } catch (const Error &) {
@@ -123,8 +123,8 @@ void RendezvousFile::removeStale() {
 void RendezvousFile::publish(const std::string &path) const {
   const double deadline = now() + kWriting;
   Descriptor made;
-  while (!(made = Descriptor(open(path.c_str(),
-                                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)))) {
+  while (!(made = Descriptor(
+               open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)))) {
     if (errno != EEXIST)
       refuse(path, format("cannot be created: %s", std::strerror(errno)));
     RendezvousFile other;
@@ -145,7 +145,8 @@ void RendezvousFile::publish(const std::string &path) const {
   std::string text(reinterpret_cast<const char *>(&header), sizeof header);
   text += identity.text();
   const std::uint64_t digest = contentDigest(text);
-  const std::string whole = std::string(reinterpret_cast<const char *>(&digest), sizeof digest) + text;
+  const std::string whole =
+      std::string(reinterpret_cast<const char *>(&digest), sizeof digest) + text;
   if (write(made.get(), whole.data(), whole.size()) != static_cast<ssize_t>(whole.size())) {
     const int reason = errno;
     unlink(path.c_str());

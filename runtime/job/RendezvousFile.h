@@ -30,8 +30,8 @@ struct RendezvousFile {
   /// Writes this to `path`, which must not exist: one that a process left that is gone is removed.
   /// Errors: one of a job that is starting just now, one that is not to be trusted.
   void publish(const std::string &path) const;
-  /// Removes this user's rendezvous files whose processes are gone: they were killed while their ranks met. Files
-  /// that are not to be trusted stay.
+  /// Removes this user's rendezvous files whose processes are gone: they were killed while their
+  /// ranks met. Files that are not to be trusted stay.
   static void removeStale();
 };
 

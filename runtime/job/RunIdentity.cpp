@@ -88,8 +88,9 @@ std::string RunIdentity::differenceFrom(const RunIdentity &first, int rank, cons
   }
   if (here.empty())
     return "";
-  return format("%s %d was started %s, %s 0 %s; start all %ss with the same program, options and files", who, rank,
-                here.c_str(), who, there.c_str(), who);
+  return format(
+      "%s %d was started %s, %s 0 %s; start all %ss with the same program, options and files", who,
+      rank, here.c_str(), who, there.c_str(), who);
 }
 
 std::uint64_t contentDigest(std::string_view bytes, std::uint64_t seed) {

@@ -63,7 +63,8 @@ int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision
   if (asked.report)
     supervision.report = [&](Failure &failure) {
       asked.report(failure);
-      writeFlightRecord(segment, job.options().flightRecord, job.rank() - recordIndex, job.worldSize());
+      writeFlightRecord(segment, job.options().flightRecord, job.rank() - recordIndex,
+                        job.worldSize());
     };
   RankRecord &record = segment.rank(recordIndex);
   Failure &failure = job.failure();

@@ -36,7 +36,7 @@ private:
 
 /// An IPv4 or IPv6 address with its port, as plain data that may be sent.
 struct Address {
-  std::uint32_t size = 0;   ///< 0: none
+  std::uint32_t size = 0;    ///< 0: none
   unsigned char bytes[28]{}; ///< a sockaddr_in or sockaddr_in6
 
   /// Whether it is none, or one of either family that is whole.

@@ -23,12 +23,14 @@ void askForSave(int, siginfo_t *, void *) {
   ++saves;
 }
 
-// What a terminal sends to the whole group comes twice, the second time from the parent, which on a busy machine may be seconds
-// later. So two senders are the same request, and one of them twice is two. The parent does not pass on a signal that comes again at once.
+// What a terminal sends to the whole group comes twice, the second time from the parent, which on a
+// busy machine may be seconds later. So two senders are the same request, and one of them twice is
+// two. The parent does not pass on a signal that comes again at once.
 void askForEnd(int number, siginfo_t *info, void *) {
   int none = 0;
   ended.compare_exchange_strong(none, number);
-  const bool passedOn = info->si_code == SI_USER && info->si_pid != 0 && info->si_pid == passingParent;
+  const bool passedOn =
+      info->si_code == SI_USER && info->si_pid != 0 && info->si_pid == passingParent;
   double never = 0;
   if (endedAt[passedOn].compare_exchange_strong(never, now()))
     return;
@@ -43,7 +45,7 @@ void handle(int number, void (*handler)(int, siginfo_t *, void *)) {
   if (sigaction(number, nullptr, &before) == 0 && !(before.sa_flags & SA_SIGINFO) &&
       before.sa_handler == SIG_IGN)
     return;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = handler;
   action.sa_flags = SA_RESTART | SA_SIGINFO;
   sigemptyset(&action.sa_mask);

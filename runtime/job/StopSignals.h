@@ -5,21 +5,22 @@
 
 namespace fsdp::rt {
 
-/// Seconds within which a signal that comes again is the same one: launchers and terminals send it to a
-/// process and to its group, and a parent passes it on.
+/// Seconds within which a signal that comes again is the same one: launchers and terminals send it
+/// to a process and to its group, and a parent passes it on.
 constexpr double kSameSignalSeconds = 0.2;
 
 /// The status of a program that a signal has ended: 143 for SIGTERM, 130 for SIGINT.
 constexpr int statusOfSignal(int number) { return 128 + number; }
 constexpr bool isStatusOfSignal(int status) { return status > 128; }
 
-/// From now on SIGTERM and SIGINT ask for the end of the run and SIGUSR1 for a save, which the run looks
-/// for between steps. SIGTERM or SIGINT once more ends the process at once, with the status of the
-/// first. Forked ranks have the handlers too. A signal that the process was started to ignore stays
-/// ignored.
+/// From now on SIGTERM and SIGINT ask for the end of the run and SIGUSR1 for a save, which the run
+/// looks for between steps. SIGTERM or SIGINT once more ends the process at once, with the status
+/// of the first. Forked ranks have the handlers too. A signal that the process was started to
+/// ignore stays ignored.
 void handleStopSignals();
 
-/// In a rank whose parent passes on the signals that it gets: they are not one more than those that came otherwise, however late.
+/// In a rank whose parent passes on the signals that it gets: they are not one more than those that
+/// came otherwise, however late.
 void expectSignalsOf(int parent);
 
 /// In a parent that takes signals with sigwait: one that ends the run has come. It holds for this

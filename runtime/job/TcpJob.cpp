@@ -1,13 +1,13 @@
 #include "runtime/job/TcpJob.h"
+#include "runtime/PrintableText.h"
+#include "runtime/comm/SharedMemoryCommunicator.h"
+#include "runtime/comm/TcpCommunicator.h"
 #include "runtime/job/ControlChannel.h"
 #include "runtime/job/JobToken.h"
 #include "runtime/job/MachineMemory.h"
 #include "runtime/job/NodeLocalGroup.h"
-#include "runtime/PrintableText.h"
 #include "runtime/job/SharedJob.h"
 #include "runtime/job/StopSignals.h"
-#include "runtime/comm/SharedMemoryCommunicator.h"
-#include "runtime/comm/TcpCommunicator.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -42,7 +42,8 @@ struct Neighbourhood {
 };
 
 /// The records and arenas of a segment that several ranks share are by world rank: those of ranks
-/// elsewhere are never touched and cost nothing. A rank that is alone has one record, and one arena.
+/// elsewhere are never touched and cost nothing. A rank that is alone has one record, and one
+/// arena.
 class TcpJob final : public Job {
 public:
   TcpJob(const Mesh &mesh, const JobOptions &options, int rank, SharedSegment &segment,
@@ -103,7 +104,8 @@ int end(const RendezvousError &error, int rank, int localRank, const JobOptions 
     options.onFailure(error);
   else if (!options.onFailure && tells)
     status = report(error);
-  else if (!options.onFailure && error.teller() == RendezvousError::FirstRank) // which has been there, and says it
+  else if (!options.onFailure &&
+           error.teller() == RendezvousError::FirstRank) // which has been there, and says it
     usleep(2'000'000);
   else if (!options.onFailure)
     status = reportByFirst(error, std::max(rank, 1));
@@ -118,12 +120,12 @@ SharedSegment segmentOf(const Mesh &mesh, const JobOptions &options, int rank,
     const SharedSegment::Layout layout{1, 1, options.arenaBytes};
     return SharedSegment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
   }
-  return joinSegment(layoutOf(mesh, options),
-                     {rank, here.ranks.front(), static_cast<int>(here.ranks.size()),
-                      format("%016llx-%d", static_cast<unsigned long long>(nonce),
-                             here.ranks.front()),
-                      options.identity},
-                     options.timeoutSeconds);
+  return joinSegment(
+      layoutOf(mesh, options),
+      {rank, here.ranks.front(), static_cast<int>(here.ranks.size()),
+       format("%016llx-%d", static_cast<unsigned long long>(nonce), here.ranks.front()),
+       options.identity},
+      options.timeoutSeconds);
 }
 
 } // namespace
@@ -173,7 +175,8 @@ int runTcpRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
   try {
     control.start(job.failure());
   } catch (const Error &error) {
-    return asked.onFailure ? (asked.onFailure(error.at(rank, "")), error.status()) : report(error.at(rank, ""));
+    return asked.onFailure ? (asked.onFailure(error.at(rank, "")), error.status())
+                           : report(error.at(rank, ""));
   }
   const int record = here.alone() ? 0 : rank;
   const Supervision supervision{here.alone() ? -1 : here.next(),

@@ -94,8 +94,8 @@ std::string sealFrame(FrameKind kind, std::string_view payload, std::string_view
 std::size_t frameBytes(std::string_view got, FrameKind kind, std::size_t most) {
   // A wrong kind is known before the header is whole.
   std::uint64_t words[2] = {static_cast<std::uint64_t>(kind), 0};
-  if (got.substr(0, sizeof words[0]) !=
-      std::string_view(reinterpret_cast<const char *>(words), std::min(got.size(), sizeof words[0])))
+  if (got.substr(0, sizeof words[0]) != std::string_view(reinterpret_cast<const char *>(words),
+                                                         std::min(got.size(), sizeof words[0])))
     return 0;
   if (got.size() < kFrameHeader)
     return kFrameHeader;
@@ -129,7 +129,9 @@ bool receiveFrame(Socket &socket, FrameKind kind, std::size_t most, double secon
 
 std::string rejection() { return sealFrame(FrameKind::Rejected, "", "", ""); }
 
-bool beginsRejection(std::string_view got) { return frameBytes(got, FrameKind::Rejected, 0) > 0 && got.size() >= kFrameHeader; }
+bool beginsRejection(std::string_view got) {
+  return frameBytes(got, FrameKind::Rejected, 0) > 0 && got.size() >= kFrameHeader;
+}
 
 std::string randomNonce() {
   std::random_device random;
@@ -341,11 +343,18 @@ std::size_t MachineMessage::decode(std::string_view got, int ranks, MachineMessa
   if (got.size() < sizeof header + sizeof text)
     return 0;
   std::memcpy(&text, got.data() + sizeof header, sizeof text);
-  const bool portIsRight = header.kind == Begin ? text.port >= 1 && text.port <= kLastPort : text.port == 0;
+  const bool portIsRight =
+      header.kind == Begin ? text.port >= 1 && text.port <= kLastPort : text.port == 0;
   const bool errorIsRight = text.hasError ? header.kind >= Failed : header.kind != Failed;
   if (text.attempt < 0 || !portIsRight || !errorIsRight || text.status < 0 || text.status > 255)
     return kMalformed;
-  message = {static_cast<Kind>(header.kind), text.attempt, text.port, text.status, text.isLast != 0, text.progress, std::nullopt};
+  message = {static_cast<Kind>(header.kind),
+             text.attempt,
+             text.port,
+             text.status,
+             text.isLast != 0,
+             text.progress,
+             std::nullopt};
   if (text.hasError)
     message.error = errorOf(text.error, ranks);
   return sizeof header + sizeof text;

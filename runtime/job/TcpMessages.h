@@ -22,16 +22,17 @@
 namespace fsdp::rt {
 
 //===----------------------------------------------------------------------===//
-// Frames: eight bytes that say the kind, the payload's size, the payload, and a proof that the sender
-// knows the job's token and what this connection began with
+// Frames: eight bytes that say the kind, the payload's size, the payload, and a proof that the
+// sender knows the job's token and what this connection began with
 //===----------------------------------------------------------------------===//
 
 enum class FrameKind : std::uint64_t {
   Challenge = 0x66736470'63686c31, ///< rank 0 to whoever connects to it
   Join = 0x66736470'6a6f6931,      ///< a rank to rank 0
   Answer = 0x66736470'616e7331,    ///< rank 0 to a rank that has proved the token
-  Rejected = 0x66736470'72656a31,  ///< rank 0 to whoever has not: the frame of no payload, under no token
-  Connect = 0x66736470'636f6e31,   ///< a rank to another one that it opens a connection to
+  Rejected =
+      0x66736470'72656a31, ///< rank 0 to whoever has not: the frame of no payload, under no token
+  Connect = 0x66736470'636f6e31, ///< a rank to another one that it opens a connection to
 };
 
 constexpr std::size_t kFrameHeader = 16, kFrameOverhead = kFrameHeader + sizeof(Digest256);
@@ -39,8 +40,8 @@ constexpr std::size_t kFrameHeader = 16, kFrameOverhead = kFrameHeader + sizeof(
 /// The frame around a payload. `context` is what both ends know beside the key.
 std::string sealFrame(FrameKind kind, std::string_view payload, std::string_view key,
                       std::string_view context);
-/// Bytes of the frame that `got` begins; kFrameHeader while those are not there. 0: no frame of that
-/// kind with a payload of at most `most` bytes.
+/// Bytes of the frame that `got` begins; kFrameHeader while those are not there. 0: no frame of
+/// that kind with a payload of at most `most` bytes.
 std::size_t frameBytes(std::string_view got, FrameKind kind, std::size_t most);
 /// The payload of a whole frame; nothing where the sender has proved nothing.
 std::optional<std::string_view> openFrame(std::string_view frame, std::string_view key,
@@ -48,9 +49,10 @@ std::optional<std::string_view> openFrame(std::string_view frame, std::string_vi
 /// Waits for a whole frame. False: something else came, or nothing in time.
 bool receiveFrame(Socket &socket, FrameKind kind, std::size_t most, double seconds,
                   std::string &frame);
-/// The frame that rejects whoever has not proved the token. [Note: who proves first] All that is known of the token by whom a rank
-/// sends a proof is what it says: a guess is tried against it, as often as the guesser likes. So rank 0, whom everybody can ask,
-/// sends no byte that depends on the token before the other side has proved it over rank 0's nonce.
+/// The frame that rejects whoever has not proved the token. [Note: who proves first] All that is
+/// known of the token by whom a rank sends a proof is what it says: a guess is tried against it, as
+/// often as the guesser likes. So rank 0, whom everybody can ask, sends no byte that depends on the
+/// token before the other side has proved it over rank 0's nonce.
 std::string rejection();
 /// Whether `got` begins with the header of that frame.
 bool beginsRejection(std::string_view got);
@@ -83,8 +85,8 @@ struct JoinRequest {
 
 /// What all know of a rank.
 struct PeerInfo {
-  int machine = 0;  ///< ranks that can share memory have the same
-  Address address;  ///< where it listens
+  int machine = 0; ///< ranks that can share memory have the same
+  Address address; ///< where it listens
   int port = 0;
   std::string host; ///< name of its machine, for messages
 };
@@ -103,9 +105,7 @@ struct JoinAnswer {
 
   std::string encode() const;
   static std::optional<JoinAnswer> decode(std::string_view payload, int size);
-  static constexpr std::size_t most(int size) {
-    return 1024 + std::size_t(size) * 160;
-  }
+  static constexpr std::size_t most(int size) { return 1024 + std::size_t(size) * 160; }
 };
 
 /// Opens a connection for data between two ranks.
@@ -133,8 +133,8 @@ struct ControlMessage {
   static constexpr std::size_t kMalformed = ~std::size_t(0);
 };
 
-/// What the processes that fork the ranks of a job's machines say to each other (Machines.h): machine 0 to all others,
-/// and they to it.
+/// What the processes that fork the ranks of a job's machines say to each other (Machines.h):
+/// machine 0 to all others, and they to it.
 struct MachineMessage {
   enum Kind : std::uint32_t {
     Alive,
@@ -146,7 +146,7 @@ struct MachineMessage {
   Kind kind = Alive;
   int attempt = 0, port = 0, status = 0;
   bool isLast = false;
-  int progress = 0; ///< Machines::Result::progress
+  int progress = 0;           ///< Machines::Result::progress
   std::optional<Error> error; ///< Failed; Ended and Result of an attempt that has failed
 
   static constexpr std::size_t kMost = 2048;

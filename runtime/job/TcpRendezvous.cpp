@@ -1,7 +1,7 @@
 #include "runtime/job/TcpRendezvous.h"
 #include "runtime/PrintableText.h"
-#include "runtime/job/Process.h"
 #include "runtime/device/WaitCounter.h"
+#include "runtime/job/Process.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -161,7 +161,8 @@ private:
     const auto payload = openFrame(guest.bytes, place_.token, guest.challenge);
     const auto request = payload ? JoinRequest::decode(*payload) : std::nullopt;
     if (!request) {
-      // Nothing that it says is to be believed, and it is told nothing that depends on the token ([Note: who proves first]).
+      // Nothing that it says is to be believed, and it is told nothing that depends on the token
+      // ([Note: who proves first]).
       refuse(format("%s has a different FSDP_JOB_TOKEN", peerOf(guest.socket).describe().c_str()));
       const std::string frame = rejection();
       guest.socket.sendAll(frame.data(), frame.size(), kPatience);
@@ -180,7 +181,8 @@ private:
       answer(lines_[rank], request->nonce, {JoinAnswer::Failed, 0, failed_, {}});
       return;
     }
-    const std::string difference = request->identity.differenceFrom(self_.identity, request->rank, place_.who);
+    const std::string difference =
+        request->identity.differenceFrom(self_.identity, request->rank, place_.who);
     if (!difference.empty())
       fail(difference);
     answer(lines_[rank], request->nonce, {JoinAnswer::Welcome, 0, "", {}});
@@ -197,8 +199,8 @@ private:
     if (request.size != self_.size || request.job != self_.job)
       return format("%s runs another program, or belongs to another job: got %s on %d %ss, "
                     "expected %s on %d, at %s",
-                    who.c_str(), request.job.c_str(), request.size, place_.who, self_.job.c_str(), self_.size,
-                    at_.c_str());
+                    who.c_str(), request.job.c_str(), request.size, place_.who, self_.job.c_str(),
+                    self_.size, at_.c_str());
     if (request.rank < 1 || request.rank >= self_.size)
       return format("%s is not one of the %ss 1 to %d expected at %s", who.c_str(), place_.who,
                     self_.size - 1, at_.c_str());
@@ -287,10 +289,9 @@ public:
     // Rank 0 gives up first, and says who is missing.
     const std::optional<JoinAnswer> answer = receiveAnswer(line, seconds + kPatience);
     if (!answer)
-      throw RendezvousError(
-          format("%s 0 at %s disconnected while the job was starting", place_.who,
-                 place_.describe().c_str()),
-          RendezvousError::FirstOfMachine);
+      throw RendezvousError(format("%s 0 at %s disconnected while the job was starting", place_.who,
+                                   place_.describe().c_str()),
+                            RendezvousError::FirstOfMachine);
     if (answer->what != JoinAnswer::AllHere)
       throw RendezvousError(answer->reason, RendezvousError::FirstRank);
     result.nonce = answer->nonce;
@@ -306,7 +307,8 @@ private:
   /// An answer of a rank 0 that knows the token; nothing where none came.
   std::optional<JoinAnswer> receiveAnswer(Socket &line, double seconds) {
     std::string frame;
-    const bool came = receiveFrame(line, FrameKind::Answer, JoinAnswer::most(self_.size), seconds, frame);
+    const bool came =
+        receiveFrame(line, FrameKind::Answer, JoinAnswer::most(self_.size), seconds, frame);
     if (!came && !beginsRejection(frame))
       return std::nullopt;
     const auto payload = came ? openFrame(frame, place_.token, self_.nonce) : std::nullopt;
@@ -390,7 +392,8 @@ std::string RendezvousPlace::describe() const {
   return format("%s:%d (%s)", host.c_str(), port, portFrom.c_str());
 }
 
-Rendezvous rendezvous(const RendezvousPlace &place, JoinRequest self, double seconds, Socket listener) {
+Rendezvous rendezvous(const RendezvousPlace &place, JoinRequest self, double seconds,
+                      Socket listener) {
   // As the others see it.
   self.machine = printable(self.machine, JoinRequest::kMostOfMachine);
   self.host = printableHost(self.host);
@@ -411,7 +414,7 @@ std::string machineIdentity() {
   if (const char *given = std::getenv("FSDP_MACHINE"))
     return given;
   const std::string boot = bootIdentity();
-  struct stat memory {}, processes {};
+  struct stat memory{}, processes{};
   stat("/dev/shm", &memory);
   stat("/proc/self/ns/pid", &processes);
   return format("%s-%zu-%zu-%d", boot.empty() ? hostName().c_str() : boot.c_str(),

@@ -1,7 +1,8 @@
 //===- TcpRendezvous.h - ranks of several machines find each other ----------===//
 //
 // Rank 0 listens at a port that all know; the others come to it and say who they are. When all have
-// come, each is told of all. What comes and is no rank of this job is sent away and changes nothing.
+// come, each is told of all. What comes and is no rank of this job is sent away and changes
+// nothing.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_JOB_TCPRENDEZVOUS_H
@@ -73,7 +74,8 @@ private:
 /// RendezvousError after `seconds` with the ranks that are missing, or at once when this rank is
 /// none of the job's, or one of the job's was started otherwise than rank 0.
 /// `listener`: rank 0's, where it listens already.
-Rendezvous rendezvous(const RendezvousPlace &place, JoinRequest self, double seconds, Socket listener = {});
+Rendezvous rendezvous(const RendezvousPlace &place, JoinRequest self, double seconds,
+                      Socket listener = {});
 
 /// The same text on ranks that can share memory: this boot of this kernel, its /dev/shm, process
 /// ids and user. FSDP_MACHINE in its place where that is set.

@@ -8,9 +8,10 @@
 
 namespace fsdp::rt {
 
-/// Seconds that a thread has waited for somebody else, who could meanwhile have come. The time between two looks counts for half a
-/// second at most: a process that was itself stopped, or got no processor, or a machine that stood still, does not make others late.
-/// Whoever waits looks several times a second.
+/// Seconds that a thread has waited for somebody else, who could meanwhile have come. The time
+/// between two looks counts for half a second at most: a process that was itself stopped, or got no
+/// processor, or a machine that stood still, does not make others late. Whoever waits looks several
+/// times a second.
 class WaitedTime {
 public:
   /// At most that much counts between two looks.

@@ -1,6 +1,6 @@
 #include "runtime/job/Watchdog.h"
-#include "runtime/files/AtomicFile.h"
 #include "runtime/Thread.h"
+#include "runtime/files/AtomicFile.h"
 #include "runtime/job/FlightRecord.h"
 
 #include <algorithm>

@@ -37,7 +37,7 @@ private:
   SharedSegment &segment_;
   int rank_, neighbour_;
   double silence_;
-  double heard_ = 0; ///< the neighbour's latest sign of life
+  double heard_ = 0;  ///< the neighbour's latest sign of life
   WaitedTime silent_; ///< since then
   std::function<void(Failure &)> report_;
   LauncherWatch launcher_;

@@ -12,11 +12,11 @@
 
 #include "runtime/kernels/Attention.h"
 
+#include "runtime/device/Workspace.h"
 #include "runtime/kernels/AttentionBf16.h"
 #include "runtime/kernels/AttentionSoftmax.h"
 #include "runtime/kernels/F32MicroKernel.h"
 #include "runtime/numerics/VectorMath.h"
-#include "runtime/device/Workspace.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -272,10 +272,9 @@ void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, con
         for (std::size_t first = 0; first < shape.queries; first += kQueries) {
           const std::size_t rowQ = atQ + first * shape.q.row;
           const std::size_t rowOut = atOut + first * shape.out.row;
-          attendBlockGrad<T>(
-              shape, QueryBlock(shape, first),
-              {q + rowQ, out + rowOut, sums + first, dOut + rowOut, dQ + rowQ}, keys, values,
-              keySums, valueSums, blockScratch);
+          attendBlockGrad<T>(shape, QueryBlock(shape, first),
+                             {q + rowQ, out + rowOut, sums + first, dOut + rowOut, dQ + rowQ}, keys,
+                             values, keySums, valueSums, blockScratch);
         }
       }
       putBack(keySums, shape.keys, width, dK + at, shape.k.row);

@@ -3,8 +3,8 @@
 #ifndef FSDP_RUNTIME_KERNELS_ATTENTION_H
 #define FSDP_RUNTIME_KERNELS_ATTENTION_H
 
-#include "runtime/program/KernelArguments.h"
 #include "runtime/device/Launch.h"
+#include "runtime/program/KernelArguments.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -55,8 +55,8 @@ void attention(Context &c, int stream, const char *name, AttentionShape shape, A
 /// The gradient of `attention`.
 template <class T>
 void attention_grad(Context &c, int stream, const char *name, AttentionShape shape, ArenaSpan<T> q,
-                    ArenaSpan<T> k, ArenaSpan<T> v, ArenaSpan<T> out, ArenaSpan<float> logSumExp, ArenaSpan<T> dOut,
-                    ArenaSpan<T> dQ, ArenaSpan<T> dK, ArenaSpan<T> dV) {
+                    ArenaSpan<T> k, ArenaSpan<T> v, ArenaSpan<T> out, ArenaSpan<float> logSumExp,
+                    ArenaSpan<T> dOut, ArenaSpan<T> dQ, ArenaSpan<T> dK, ArenaSpan<T> dV) {
   launch(
       c, stream, name, reads(q, k, v, out, logSumExp, dOut), writes(dQ, dK, dV),
       [shape](const T *q, const T *k, const T *v, const T *out, const float *logSumExp,
@@ -67,8 +67,9 @@ void attention_grad(Context &c, int stream, const char *name, AttentionShape sha
 
 /// The same where one operand holds queries, keys and values, and one result their gradients.
 template <class T>
-void attention_grad(Context &c, int stream, const char *name, AttentionShape shape, ArenaSpan<T> qkv,
-                    ArenaSpan<T> out, ArenaSpan<float> logSumExp, ArenaSpan<T> dOut, ArenaSpan<T> dQkv) {
+void attention_grad(Context &c, int stream, const char *name, AttentionShape shape,
+                    ArenaSpan<T> qkv, ArenaSpan<T> out, ArenaSpan<float> logSumExp,
+                    ArenaSpan<T> dOut, ArenaSpan<T> dQkv) {
   launch(
       c, stream, name, reads(qkv, out, logSumExp, dOut), writes(dQkv),
       [shape](const T *qkv, const T *out, const float *logSumExp, const T *dOut, T *dQkv) {

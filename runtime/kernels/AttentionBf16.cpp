@@ -1,8 +1,8 @@
 //===- AttentionBf16.cpp - attention on bf16 -----------------------------===//
 //
-// Up to 256 queries of a head are taken together, and keys in blocks, which are packed once for them.
-// Scores of 32 queries lie row by row, a row for each query: what a query sees of a block is the
-// beginning of its row, and probabilities take the place of the scores they are of.
+// Up to 256 queries of a head are taken together, and keys in blocks, which are packed once for
+// them. Scores of 32 queries lie row by row, a row for each query: what a query sees of a block is
+// the beginning of its row, and probabilities take the place of the scores they are of.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,9 +10,9 @@
 
 #ifdef __AVX512BF16__
 
+#include "runtime/device/Workspace.h"
 #include "runtime/kernels/VnniPacking.h"
 #include "runtime/numerics/VectorMath.h"
-#include "runtime/device/Workspace.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -43,7 +43,8 @@ struct Scratch {
   }
 };
 
-/// A vector whose largest number is the largest of a row; a NaN is passed over: it shows in the sum.
+/// A vector whose largest number is the largest of a row; a NaN is passed over: it shows in the
+/// sum.
 __m512 maxima(const float *row, std::size_t count) {
   const __m512 none = _mm512_set1_ps(-kInfinity);
   __m512 a = none, b = none;
@@ -78,8 +79,7 @@ __m512 exponentials(float *row, std::size_t count, std::size_t filled, float fac
     __m512 part[2];
     for (int half = 0; half < 2; ++half)
       part[half] = _mm512_maskz_mov_ps(
-          seen[half],
-          exp2(_mm512_fmsub_ps(_mm512_loadu_ps(row + i + 16 * half), factors, shifts)));
+          seen[half], exp2(_mm512_fmsub_ps(_mm512_loadu_ps(row + i + 16 * half), factors, shifts)));
     a = _mm512_add_ps(a, part[0]);
     b = _mm512_add_ps(b, part[1]);
     _mm512_storeu_si512(to + i, narrow(part[0], part[1]));
@@ -130,8 +130,8 @@ struct QueryBlock {
     return seen < key ? 0 : std::min(seen - key, kKeys);
   }
 
-  /// Goes on with 16 queries from `query` on, whose scores of the keys from `key` on stand in rows of
-  /// kKeys.
+  /// Goes on with 16 queries from `query` on, whose scores of the keys from `key` on stand in rows
+  /// of kKeys.
   void advance(std::size_t query, float *rows, std::size_t key, std::size_t filled) {
     std::size_t seen[16];
     __m512 each[16];

@@ -1,24 +1,25 @@
 //===- AttentionBf16.h - attention by products of pairs --------*- C++ -*-===//
 //
-// Attention on bf16 by the processor's instructions for it, see Bf16MicroKernel.h. Scores, softmax and
-// sums are floats; probabilities, and the gradients of scores, are rounded to bf16 as operands of the
-// products that follow, as FlashAttention rounds them.
+// Attention on bf16 by the processor's instructions for it, see Bf16MicroKernel.h. Scores, softmax
+// and sums are floats; probabilities, and the gradients of scores, are rounded to bf16 as operands
+// of the products that follow, as FlashAttention rounds them.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDP_RUNTIME_KERNELS_ATTENTIONBF16_H
 #define FSDP_RUNTIME_KERNELS_ATTENTIONBF16_H
 
+#include "runtime/kernels/Bf16MicroKernel.h"
 #include "runtime/numerics/BFloat16.h"
 #include "runtime/program/KernelArguments.h"
-#include "runtime/kernels/Bf16MicroKernel.h"
 
 #include <cstddef>
 
 namespace fsdp::rt::pairs {
 
-/// What kernels::attention and kernels::attentionGrad do. They do nothing and return false where the
-/// processor has no instructions for it. Scratch memory of the gradient grows with the number of keys.
+/// What kernels::attention and kernels::attentionGrad do. They do nothing and return false where
+/// the processor has no instructions for it. Scratch memory of the gradient grows with the number
+/// of keys.
 bool attention(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v, bf16 *out,
                float *logSumExp);
 bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, const bf16 *v,

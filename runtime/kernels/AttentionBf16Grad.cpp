@@ -1,9 +1,9 @@
 //===- AttentionBf16Grad.cpp - the gradient of attention on bf16 ---------===//
 //
 // Up to 256 queries of a head are taken together, packed once, and keys in blocks of strips of 32.
-// Scores of a strip lie transposed, a row for each key: then the strip of probabilities stands as the
-// products for dK and dV want it, which are sums over queries, and as pairs of rows it stands as
-// the product for dQ wants it, which is one over keys.
+// Scores of a strip lie transposed, a row for each key: then the strip of probabilities stands as
+// the products for dK and dV want it, which are sums over queries, and as pairs of rows it stands
+// as the product for dQ wants it, which is one over keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,8 +11,8 @@
 
 #ifdef __AVX512BF16__
 
-#include "runtime/kernels/VnniPacking.h"
 #include "runtime/device/Workspace.h"
+#include "runtime/kernels/VnniPacking.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -46,11 +46,12 @@ struct Square {
 };
 
 /// probability := 2^(factor * score - logSumExp), score gradient := probability * (gradient -
-/// along), both 0 where the key is not seen: key i is seen by the queries from firstThatSees + i on,
-/// and keys from `keys` on by none. The queries of the pairs stand in the order of `queryOfPair`.
+/// along), both 0 where the key is not seen: key i is seen by the queries from firstThatSees + i
+/// on, and keys from `keys` on by none. The queries of the pairs stand in the order of
+/// `queryOfPair`.
 template <bool Masked>
 void computeScoreGradients(const Square &at, float factor, std::ptrdiff_t firstThatSees,
-                    std::size_t keys) {
+                           std::size_t keys) {
   const __m512 factors = _mm512_set1_ps(factor);
   const __m512 logs[] = {_mm512_loadu_ps(at.logSumExp), _mm512_loadu_ps(at.logSumExp + 16)};
   const __m512 along[] = {_mm512_loadu_ps(at.along), _mm512_loadu_ps(at.along + 16)};
@@ -68,8 +69,8 @@ void computeScoreGradients(const Square &at, float factor, std::ptrdiff_t firstT
       for (std::size_t half = 0; half < 2; ++half) {
         const std::size_t from = (key + i) * kBlock + 16 * half;
         p[half] = exp2(_mm512_fmsub_ps(_mm512_loadu_ps(at.scores + from), factors, logs[half]));
-        d[half] = _mm512_mul_ps(
-            p[half], _mm512_sub_ps(_mm512_loadu_ps(at.gradients + from), along[half]));
+        d[half] = _mm512_mul_ps(p[half],
+                                _mm512_sub_ps(_mm512_loadu_ps(at.gradients + from), along[half]));
         if (Masked) {
           const auto mask = static_cast<__mmask16>(seen >> (16 * half));
           p[half] = _mm512_maskz_mov_ps(mask, p[half]);
@@ -117,7 +118,7 @@ private:
 
   const AttentionShape &shape;
   const PairMultiplier &multiply;
-  std::size_t width; ///< filled up
+  std::size_t width;         ///< filled up
   std::size_t keysBegun = 0; ///< rows of the sums that hold something
   // Scratch memory; see the constructor.
   bf16 *qTransposed, *dOutTransposed, *qPairs, *dOutPairs;
@@ -137,8 +138,8 @@ GroupGradient::GroupGradient(const AttentionShape &shape, const PairMultiplier &
   const std::size_t blocks = (shape.keys + kKeys - 1) / kKeys;
   const std::size_t sums = blocks * kKeys * width; // and rows and columns of keys
   const std::size_t floats = 4 * kBlock * kBlock + kQueries * width + 2 * sums + 2 * kQueries;
-  const std::size_t narrow = 4 * kQueries * width + 3 * sums +
-                             2 * kBlock * kQueries + kKeys * kQueries;
+  const std::size_t narrow =
+      4 * kQueries * width + 3 * sums + 2 * kBlock * kQueries + kKeys * kQueries;
   scores = static_cast<float *>(
       Workspace::ofThread().reserve(floats * sizeof(float) + narrow * sizeof(bf16)));
   dQ = scores + 4 * kBlock * kBlock;

@@ -1,15 +1,15 @@
 //===- AttentionSoftmax.h - scores of a block of queries --------*- C++ -*-===//
 //
-// What attention on floats does with a block of scores, scores[key][query]: maxima and sums over keys
-// run over whole vectors of queries.
+// What attention on floats does with a block of scores, scores[key][query]: maxima and sums over
+// keys run over whole vectors of queries.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDP_RUNTIME_KERNELS_ATTENTIONSOFTMAX_H
 #define FSDP_RUNTIME_KERNELS_ATTENTIONSOFTMAX_H
 
-#include "runtime/program/KernelArguments.h"
 #include "runtime/numerics/Lanes.h"
+#include "runtime/program/KernelArguments.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -126,8 +126,8 @@ inline void scoreGradients(const QueryBlock &block, std::size_t first, std::size
     const std::size_t blind = std::min(block.firstThatSees(first + s), block.lanes);
     std::fill_n(p, blind, -kInfinity);
     for (std::size_t r = 0; r < block.lanes; r += lanes::kLanes) {
-      const auto value = lanes::exp2(lanes::multiplyAdd(lanes::load(p + r), lanes::broadcast(kLog2e),
-                                                        -lanes::load(logSumExp + r)));
+      const auto value = lanes::exp2(lanes::multiplyAdd(
+          lanes::load(p + r), lanes::broadcast(kLog2e), -lanes::load(logSumExp + r)));
       lanes::store(p + r, value);
       lanes::store(d + r, value * (lanes::load(d + r) - lanes::load(along + r)));
     }

@@ -54,8 +54,8 @@ void multiplyVectors(const Bf16MicroKernel &p, const bf16 *a, const bf16 *b, flo
 #define FSDP_MATRIX_UNIT __attribute__((target("amx-tile,amx-bf16")))
 
 /// Two by two tiles of 16 rows and columns.
-FSDP_MATRIX_UNIT void multiplyMatrices(const Bf16MicroKernel &p, const bf16 *a, const bf16 *b, float *c,
-                                       bool add) {
+FSDP_MATRIX_UNIT void multiplyMatrices(const Bf16MicroKernel &p, const bf16 *a, const bf16 *b,
+                                       float *c, bool add) {
   const std::size_t aBytes = p.aRow * sizeof(bf16), cBytes = p.cRow * sizeof(float);
   constexpr std::size_t kRowBytes = 64 * sizeof(bf16);
   // gcc 12 does not know that these instructions read and write memory.

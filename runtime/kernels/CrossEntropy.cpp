@@ -22,16 +22,19 @@ template <typename Label> std::size_t checked(Label label, std::size_t row, std:
 /// The label of a class of another rank, as a column.
 constexpr std::size_t kElsewhere = std::numeric_limits<std::size_t>::max();
 
-template <typename Label> std::size_t checkedPart(Label label, std::size_t row, std::size_t classes) {
+template <typename Label>
+std::size_t checkedPart(Label label, std::size_t row, std::size_t classes) {
   return label == -1 ? kElsewhere : checked(label, row, classes);
 }
 
 std::size_t columns(LogitRows shape, std::int64_t count) {
-  return static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, static_cast<std::int64_t>(shape.classes)));
+  return static_cast<std::size_t>(
+      std::clamp<std::int64_t>(count, 0, static_cast<std::int64_t>(shape.classes)));
 }
 
 template <class T>
-void gradientOfRow(const T *row, std::size_t classes, std::size_t label, float base, float factor, T *out) {
+void gradientOfRow(const T *row, std::size_t classes, std::size_t label, float base, float factor,
+                   T *out) {
   // Of the label, before it may be overwritten; subtracted before it is rounded.
   const float ofLabel =
       label == kElsewhere ? 0.0f : factor * (vectorExp(float(row[label]) - base) - 1.0f);
@@ -63,14 +66,14 @@ void crossEntropyGrad(LogitRows shape, const T *logits, const Label *labels, con
                       const float *upstream, T *gradients) {
   for (std::size_t r = 0; r < shape.rows; ++r) {
     const std::size_t at = r * shape.classes;
-    gradientOfRow(logits + at, shape.classes, checked(labels[r], r, shape.classes), logSumExp[r], upstream[r],
-                  gradients + at);
+    gradientOfRow(logits + at, shape.classes, checked(labels[r], r, shape.classes), logSumExp[r],
+                  upstream[r], gradients + at);
   }
 }
 
 template <class T, typename Label>
-void partialCrossEntropy(LogitRows shape, const T *logits, const Label *labels, std::int64_t count, float *top,
-                         float *sums, float *picked) {
+void partialCrossEntropy(LogitRows shape, const T *logits, const Label *labels, std::int64_t count,
+                         float *top, float *sums, float *picked) {
   const std::size_t classes = columns(shape, count);
   constexpr float nothing = -std::numeric_limits<float>::infinity();
   for (std::size_t r = 0; r < shape.rows; ++r) {
@@ -78,19 +81,21 @@ void partialCrossEntropy(LogitRows shape, const T *logits, const Label *labels, 
     const std::size_t label = checkedPart(labels[r], r, classes);
     top[r] = classes ? largest(row, classes) : nothing;
     // Nothing may be subtracted from -infinity: other ranks may have larger logits.
-    sums[r] = static_cast<float>(sumOfExponentials(row, classes, top[r] == nothing ? 0.0f : top[r]));
+    sums[r] =
+        static_cast<float>(sumOfExponentials(row, classes, top[r] == nothing ? 0.0f : top[r]));
     picked[r] = label == kElsewhere ? 0.0f : float(row[label]);
   }
 }
 
 template <class T, typename Label>
-void partialCrossEntropyGrad(LogitRows shape, const T *logits, const Label *labels, const float *logSumExp,
-                             const float *upstream, std::int64_t count, T *gradients) {
+void partialCrossEntropyGrad(LogitRows shape, const T *logits, const Label *labels,
+                             const float *logSumExp, const float *upstream, std::int64_t count,
+                             T *gradients) {
   const std::size_t classes = columns(shape, count);
   for (std::size_t r = 0; r < shape.rows; ++r) {
     const std::size_t at = r * shape.classes;
-    gradientOfRow(logits + at, classes, checkedPart(labels[r], r, classes), logSumExp[r], upstream[r],
-                  gradients + at);
+    gradientOfRow(logits + at, classes, checkedPart(labels[r], r, classes), logSumExp[r],
+                  upstream[r], gradients + at);
     std::fill(gradients + at + classes, gradients + at + shape.classes, T(0.0f));
   }
 }

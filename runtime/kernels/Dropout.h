@@ -3,8 +3,8 @@
 #ifndef FSDP_RUNTIME_KERNELS_DROPOUT_H
 #define FSDP_RUNTIME_KERNELS_DROPOUT_H
 
-#include "runtime/program/KernelArguments.h"
 #include "runtime/device/Launch.h"
+#include "runtime/program/KernelArguments.h"
 #include "runtime/program/StepState.h"
 
 #include <cstddef>
@@ -22,14 +22,14 @@ void dropout(double rate, std::uint64_t name, std::uint64_t first, const Dropout
 
 /// Each element is kept, and scaled up, or dropped, whatever the mesh.
 template <std::size_t N, class T>
-void dropout(Context &c, int stream, const char *name, DropoutMask<N> mask, ArenaSpan<StepState> state,
-             ArenaSpan<T> x, ArenaSpan<T> y) {
+void dropout(Context &c, int stream, const char *name, DropoutMask<N> mask,
+             ArenaSpan<StepState> state, ArenaSpan<T> x, ArenaSpan<T> y) {
   launch(
       c, stream, name, reads(state, x), writes(y),
       [mask](const StepState *state, const T *x, T *y) {
         const std::int64_t first = mask.first + state->microbatch * mask.microbatch;
-        kernels::dropout(mask.rate, mask.name, static_cast<std::uint64_t>(first), mask.extents,
-                         N, *state, x, y);
+        kernels::dropout(mask.rate, mask.name, static_cast<std::uint64_t>(first), mask.extents, N,
+                         *state, x, y);
       },
       Work{"dropout"});
 }

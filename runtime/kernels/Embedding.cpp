@@ -20,7 +20,9 @@ template <typename Id> std::size_t checked(EmbeddingShape shape, const Id *ids, 
 }
 
 /// True for the id of a row that another rank has.
-template <typename Id> bool isElsewhere(EmbeddingShape shape, Id id) { return shape.partial && id == -1; }
+template <typename Id> bool isElsewhere(EmbeddingShape shape, Id id) {
+  return shape.partial && id == -1;
+}
 
 /// Where the ids of each row of the table stand: those of `v` are order[starts[v]] to
 /// order[starts[v + 1] - 1], ascending.

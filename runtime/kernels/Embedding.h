@@ -3,8 +3,8 @@
 #ifndef FSDP_RUNTIME_KERNELS_EMBEDDING_H
 #define FSDP_RUNTIME_KERNELS_EMBEDDING_H
 
-#include "runtime/program/KernelArguments.h"
 #include "runtime/device/Launch.h"
+#include "runtime/program/KernelArguments.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace fsdp::rt {
 
 namespace kernels {
-/// out[i, :] = table[ids[i], :], for float or bf16; zeros for an id of -1 of a partial table. Throws an Error that names place and value if
-/// an id is not in [0, vocabulary).
+/// out[i, :] = table[ids[i], :], for float or bf16; zeros for an id of -1 of a partial table.
+/// Throws an Error that names place and value if an id is not in [0, vocabulary).
 template <class T, typename Id>
 void embedding(EmbeddingShape shape, const T *table, const Id *ids, T *out);
 /// dTable[v, :] = sum over the i with ids[i] == v of dOut[i, :], added in float in the order of i,
@@ -36,8 +36,8 @@ void embedding(Context &c, int stream, const char *name, EmbeddingShape shape, A
 
 /// The gradient of `embedding` for the whole table.
 template <class T, class Sum, typename Id>
-void embedding_grad(Context &c, int stream, const char *name, EmbeddingShape shape, ArenaSpan<Id> ids,
-                    ArenaSpan<T> dOut, ArenaSpan<Sum> dTable) {
+void embedding_grad(Context &c, int stream, const char *name, EmbeddingShape shape,
+                    ArenaSpan<Id> ids, ArenaSpan<T> dOut, ArenaSpan<Sum> dTable) {
   launch(
       c, stream, name, reads(ids, dOut), writes(dTable),
       [shape](const Id *ids, const T *dOut, Sum *dTable) {

@@ -27,8 +27,8 @@ template <class T> T separate(T pointer) {
   return pointer;
 }
 
-/// A tile of c: Rows x (Vectors * kLanes), or fewer columns if it is partial. The columns of `a` are
-/// contiguous, or else its rows are.
+/// A tile of c: Rows x (Vectors * kLanes), or fewer columns if it is partial. The columns of `a`
+/// are contiguous, or else its rows are.
 template <int Rows, int Vectors, bool Partial, bool Columns>
 void tile(const F32MicroKernel &p, const float *a, const float *b, float *c, std::size_t columns,
           bool add) {

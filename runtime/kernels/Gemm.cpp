@@ -97,7 +97,8 @@ void multiply(const Gemm &gemm, const In *a, const In *b, Out *c, EpilogueCallba
 
 } // namespace
 
-void kernels::gemm(const Gemm &gemm, const float *a, const float *b, float *c, EpilogueCallback done) {
+void kernels::gemm(const Gemm &gemm, const float *a, const float *b, float *c,
+                   EpilogueCallback done) {
   multiply(gemm, a, b, c, done);
 }
 
@@ -105,7 +106,8 @@ void kernels::gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, bf16 *c, Epil
   multiply(gemm, a, b, c, done);
 }
 
-void kernels::gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c, EpilogueCallback done) {
+void kernels::gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c,
+                   EpilogueCallback done) {
   multiply(gemm, a, b, c, done);
 }
 

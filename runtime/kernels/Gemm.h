@@ -3,8 +3,8 @@
 #ifndef FSDP_RUNTIME_KERNELS_GEMM_H
 #define FSDP_RUNTIME_KERNELS_GEMM_H
 
-#include "runtime/program/KernelArguments.h"
 #include "runtime/device/Launch.h"
+#include "runtime/program/KernelArguments.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +29,8 @@ void gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c, EpilogueCall
 /// Enqueues a product of matrices of float, or of bf16 to bf16 or float. With beta = 1, `out` is
 /// read as well.
 template <class In, class Out>
-void gemm(Context &c, int stream, const char *name, const Gemm &product, ArenaSpan<In> a, ArenaSpan<In> b,
-          ArenaSpan<Out> out) {
+void gemm(Context &c, int stream, const char *name, const Gemm &product, ArenaSpan<In> a,
+          ArenaSpan<In> b, ArenaSpan<Out> out) {
   const Work work = gemmWork(product);
   if (product.beta == 0)
     launch(

@@ -178,13 +178,13 @@ std::optional<PackedBf16Gemm::Shape> GemmPlan::packedShape() const {
       loops[0].extent * loops[1].extent * loops[2].extent != 1)
     return std::nullopt;
   const PackedBf16Gemm::Shape shape{c.rows,
-                                   c.columns,
-                                   a.columns,
-                                   {a.strides.row, a.strides.column},
-                                   {b.strides.column, b.strides.row},
-                                   c.strides.row,
-                                   c.type == memory::data_type::bf16 ? DType::BF16 : DType::F32,
-                                   beta != 0};
+                                    c.columns,
+                                    a.columns,
+                                    {a.strides.row, a.strides.column},
+                                    {b.strides.column, b.strides.row},
+                                    c.strides.row,
+                                    c.type == memory::data_type::bf16 ? DType::BF16 : DType::F32,
+                                    beta != 0};
   return PackedBf16Gemm::repays(shape) ? std::optional(shape) : std::nullopt;
 }
 

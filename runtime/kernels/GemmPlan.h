@@ -62,7 +62,8 @@ public:
   GemmPlan(const Gemm &gemm, DType in, DType out, const GemmLibrary &library);
 
   /// Calls `done` as rows of c become complete; all rows at once where the product is one call.
-  void run(const GemmLibrary &library, const void *a, const void *b, void *c, EpilogueCallback done);
+  void run(const GemmLibrary &library, const void *a, const void *b, void *c,
+           EpilogueCallback done);
 
 private:
   struct Operand {
@@ -88,7 +89,8 @@ private:
   bool wantsPanels() const;
   void preparePanels(const GemmLibrary &library);
   void runWhole(const GemmLibrary &library, const char *a, const char *b, char *c);
-  void runPanels(const GemmLibrary &library, const char *a, const char *b, char *c, EpilogueCallback done);
+  void runPanels(const GemmLibrary &library, const char *a, const char *b, char *c,
+                 EpilogueCallback done);
 
   Operand a, b, c;
   float beta;

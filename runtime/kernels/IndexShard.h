@@ -11,15 +11,15 @@
 namespace fsdp::rt {
 
 namespace kernels {
-/// own[i] = indices[i] - index * part where that is 0 to part - 1, and -1 where another rank has the element. Throws an
-/// Error that names place and value if indices[i] is not in [0, size).
+/// own[i] = indices[i] - index * part where that is 0 to part - 1, and -1 where another rank has
+/// the element. Throws an Error that names place and value if indices[i] is not in [0, size).
 template <typename Id> void shardIndices(IndexShard shard, const Id *indices, Id *own);
 } // namespace kernels
 
 /// Indices as this rank numbers its part.
 template <typename Id>
-void shard_indices(Context &c, int stream, const char *name, IndexShard shard, ArenaSpan<Id> indices,
-                   ArenaSpan<Id> own) {
+void shard_indices(Context &c, int stream, const char *name, IndexShard shard,
+                   ArenaSpan<Id> indices, ArenaSpan<Id> own) {
   launch(
       c, stream, name, reads(indices), writes(own),
       [shard](const Id *indices, Id *own) { kernels::shardIndices(shard, indices, own); },
@@ -27,13 +27,16 @@ void shard_indices(Context &c, int stream, const char *name, IndexShard shard, A
 }
 
 /// count = how many elements of the dimension this rank has.
-inline void shard_size(Context &c, int stream, const char *name, std::int64_t size, ArenaSpan<std::int64_t> count) {
+inline void shard_size(Context &c, int stream, const char *name, std::int64_t size,
+                       ArenaSpan<std::int64_t> count) {
   launch(
-      c, stream, name, reads(), writes(count), [size](std::int64_t *count) { *count = size; }, Work{"shard_size"});
+      c, stream, name, reads(), writes(count), [size](std::int64_t *count) { *count = size; },
+      Work{"shard_size"});
 }
 
 /// offset = the first element of the dimension that this rank has.
-inline void shard_offset(Context &c, int stream, const char *name, std::int64_t first, ArenaSpan<std::int64_t> offset) {
+inline void shard_offset(Context &c, int stream, const char *name, std::int64_t first,
+                         ArenaSpan<std::int64_t> offset) {
   launch(
       c, stream, name, reads(), writes(offset), [first](std::int64_t *offset) { *offset = first; },
       Work{"shard_offset"});

@@ -10,8 +10,8 @@
 #ifndef FSDP_RUNTIME_KERNELS_OPTIMIZER_H
 #define FSDP_RUNTIME_KERNELS_OPTIMIZER_H
 
-#include "runtime/program/KernelArguments.h"
 #include "runtime/device/Launch.h"
+#include "runtime/program/KernelArguments.h"
 #include "runtime/program/Program.h"
 
 #include <cstddef>
@@ -34,8 +34,8 @@ void adam(ShardOf shard, Adam options, float *parameter, const float *gradient, 
           float *second, float lr, const float *scale, std::int64_t update);
 void adamw(ShardOf shard, Adam options, float *parameter, const float *gradient, float *first,
            float *second, float lr, const float *scale, std::int64_t update);
-/// Notes the first parameter of the shard whose gradient is not finite in `firstBad` (see BadGradients), unless
-/// that is an earlier one.
+/// Notes the first parameter of the shard whose gradient is not finite in `firstBad` (see
+/// BadGradients), unless that is an earlier one.
 void noteBadGradient(ShardOf shard, const float *gradient, std::int32_t &firstBad);
 /// The sum of squares in double, in index order within fixed lanes.
 double squareSum(const float *values, std::size_t count);
@@ -72,8 +72,9 @@ void launchUpdate(Context &c, int stream, const char *name, const char *kind, Sh
 template <typename Update, typename... State>
 void launchUpdate(Context &c, int stream, const char *name, const char *kind,
                   const Storage &storage, ArenaSpan<float> parameter, ArenaSpan<float> gradient,
-                  ArenaSpan<float> lr, ArenaSpan<float> scale, ArenaSpan<bool> ok, ArenaSpan<StepState> state,
-                  ArenaSpan<std::int32_t> firstBad, Update update, State... states) {
+                  ArenaSpan<float> lr, ArenaSpan<float> scale, ArenaSpan<bool> ok,
+                  ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad, Update update,
+                  State... states) {
   const ShardOf shard = shardOf(c, storage);
   if (scale.count == 0)
     launchUpdate<false>(c, stream, name, kind, shard,
@@ -88,11 +89,14 @@ void launchUpdate(Context &c, int stream, const char *name, const char *kind,
 } // namespace detail
 
 /// Plain gradient descent. Like all updates it reads parameter, gradient, states, lr, [scale], ok,
-/// step state, first bad gradient, in this order, and writes parameter, states and first bad gradient.
+/// step state, first bad gradient, in this order, and writes parameter, states and first bad
+/// gradient.
 inline void sgd(Context &c, int stream, const char *name, const Storage &storage, Sgd options,
-                ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> lr, ArenaSpan<float> scale,
-                ArenaSpan<bool> ok, ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad) {
-  detail::launchUpdate(c, stream, name, "sgd", storage, parameter, gradient, lr, scale, ok, state, firstBad,
+                ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> lr,
+                ArenaSpan<float> scale, ArenaSpan<bool> ok, ArenaSpan<StepState> state,
+                ArenaSpan<std::int32_t> firstBad) {
+  detail::launchUpdate(c, stream, name, "sgd", storage, parameter, gradient, lr, scale, ok, state,
+                       firstBad,
                        [options](ShardOf shard, float *p, const float *g, float *, float *,
                                  float lr, const float *scale, std::int64_t) {
                          kernels::sgd(shard, options, p, g, nullptr, lr, scale);
@@ -101,8 +105,9 @@ inline void sgd(Context &c, int stream, const char *name, const Storage &storage
 
 /// Gradient descent with momentum.
 inline void sgd(Context &c, int stream, const char *name, const Storage &storage, Sgd options,
-                ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> buffer, ArenaSpan<float> lr,
-                ArenaSpan<float> scale, ArenaSpan<bool> ok, ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad) {
+                ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> buffer,
+                ArenaSpan<float> lr, ArenaSpan<float> scale, ArenaSpan<bool> ok,
+                ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad) {
   detail::launchUpdate(
       c, stream, name, "sgd", storage, parameter, gradient, lr, scale, ok, state, firstBad,
       [options](ShardOf shard, float *p, const float *g, float *buffer, float *, float lr,
@@ -114,8 +119,8 @@ inline void sgd(Context &c, int stream, const char *name, const Storage &storage
 /// Adam.
 inline void adam(Context &c, int stream, const char *name, const Storage &storage, Adam options,
                  ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> first,
-                 ArenaSpan<float> second, ArenaSpan<float> lr, ArenaSpan<float> scale, ArenaSpan<bool> ok,
-                 ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad) {
+                 ArenaSpan<float> second, ArenaSpan<float> lr, ArenaSpan<float> scale,
+                 ArenaSpan<bool> ok, ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad) {
   detail::launchUpdate(
       c, stream, name, "adam", storage, parameter, gradient, lr, scale, ok, state, firstBad,
       [options](ShardOf shard, auto... rest) { kernels::adam(shard, options, rest...); }, first,
@@ -125,8 +130,9 @@ inline void adam(Context &c, int stream, const char *name, const Storage &storag
 /// AdamW.
 inline void adamw(Context &c, int stream, const char *name, const Storage &storage, Adam options,
                   ArenaSpan<float> parameter, ArenaSpan<float> gradient, ArenaSpan<float> first,
-                  ArenaSpan<float> second, ArenaSpan<float> lr, ArenaSpan<float> scale, ArenaSpan<bool> ok,
-                  ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad) {
+                  ArenaSpan<float> second, ArenaSpan<float> lr, ArenaSpan<float> scale,
+                  ArenaSpan<bool> ok, ArenaSpan<StepState> state,
+                  ArenaSpan<std::int32_t> firstBad) {
   detail::launchUpdate(
       c, stream, name, "adamw", storage, parameter, gradient, lr, scale, ok, state, firstBad,
       [options](ShardOf shard, auto... rest) { kernels::adamw(shard, options, rest...); }, first,

@@ -213,7 +213,7 @@ void PackedBf16Gemm::multiply(const Block &x) const {
 }
 
 void PackedBf16Gemm::run(const bf16 *a, const bf16 *b, void *c, void *workspace,
-                        EpilogueCallback done) const {
+                         EpilogueCallback done) const {
   bf16 *const left = static_cast<bf16 *>(workspace), *const right = left + leftCount;
   float *const sums = reinterpret_cast<float *>(right + rightCount);
   const bool parts = blockTerms < shape.terms;

@@ -3,8 +3,8 @@
 #ifndef FSDP_RUNTIME_KERNELS_PACKEDBF16GEMM_H
 #define FSDP_RUNTIME_KERNELS_PACKEDBF16GEMM_H
 
-#include "runtime/kernels/Gemm.h"
 #include "runtime/kernels/Bf16MicroKernel.h"
+#include "runtime/kernels/Gemm.h"
 #include "runtime/program/ArenaSpan.h"
 
 #include <cstddef>

@@ -3,8 +3,8 @@
 #ifndef FSDP_RUNTIME_KERNELS_PARTS_H
 #define FSDP_RUNTIME_KERNELS_PARTS_H
 
-#include "runtime/program/KernelArguments.h"
 #include "runtime/device/Launch.h"
+#include "runtime/program/KernelArguments.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -34,7 +34,8 @@ template <class T> void insert(Part part, const T *piece, T *whole) {
 
 /// The elements of a range of one dimension.
 template <class T>
-void slice(Context &c, int stream, const char *name, Part part, ArenaSpan<T> whole, ArenaSpan<T> piece) {
+void slice(Context &c, int stream, const char *name, Part part, ArenaSpan<T> whole,
+           ArenaSpan<T> piece) {
   launch(
       c, stream, name, reads(whole), writes(piece),
       [part](const T *whole, T *piece) { kernels::slice(part, whole, piece); }, Work{"slice"});
@@ -42,7 +43,8 @@ void slice(Context &c, int stream, const char *name, Part part, ArenaSpan<T> who
 
 /// The opposite: zeros around the piece.
 template <class T>
-void pad(Context &c, int stream, const char *name, Part part, ArenaSpan<T> piece, ArenaSpan<T> whole) {
+void pad(Context &c, int stream, const char *name, Part part, ArenaSpan<T> piece,
+         ArenaSpan<T> whole) {
   launch(
       c, stream, name, reads(piece), writes(whole),
       [part](const T *piece, T *whole) { kernels::pad(part, piece, whole); }, Work{"pad"});

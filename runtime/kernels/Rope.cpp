@@ -1,7 +1,7 @@
 //===- Rope.cpp - rotary position embedding -------------------------------===//
 
-#include "runtime/kernels/UnaryKernels.h"
 #include "runtime/device/Workspace.h"
+#include "runtime/kernels/UnaryKernels.h"
 
 #include <cmath>
 

@@ -3,8 +3,8 @@
 #ifndef FSDP_RUNTIME_KERNELS_ROWNORM_H
 #define FSDP_RUNTIME_KERNELS_ROWNORM_H
 
-#include "runtime/program/KernelArguments.h"
 #include "runtime/device/Launch.h"
+#include "runtime/program/KernelArguments.h"
 
 #include <cstddef>
 
@@ -34,7 +34,8 @@ void rmsNormGrad(NormRows shape, const T *x, const T *scale, const float *rstd, 
 /// Rows of mean 0 and variance 1, scaled and shifted; `mean` and `rstd` are kept for the gradient.
 template <class T>
 void layer_norm(Context &c, int stream, const char *name, NormRows shape, ArenaSpan<T> x,
-                ArenaSpan<T> scale, ArenaSpan<T> bias, ArenaSpan<T> y, ArenaSpan<float> mean, ArenaSpan<float> rstd) {
+                ArenaSpan<T> scale, ArenaSpan<T> bias, ArenaSpan<T> y, ArenaSpan<float> mean,
+                ArenaSpan<float> rstd) {
   launch(
       c, stream, name, reads(x, scale, bias), writes(y, mean, rstd),
       [shape](const T *x, const T *scale, const T *bias, T *y, float *mean, float *rstd) {
@@ -46,8 +47,9 @@ void layer_norm(Context &c, int stream, const char *name, NormRows shape, ArenaS
 /// The gradient of `layer_norm`.
 template <class T>
 void layer_norm_grad(Context &c, int stream, const char *name, NormRows shape, ArenaSpan<T> x,
-                     ArenaSpan<T> scale, ArenaSpan<float> mean, ArenaSpan<float> rstd, ArenaSpan<T> dY, ArenaSpan<T> dX,
-                     ArenaSpan<float> dScale, ArenaSpan<float> dBias) {
+                     ArenaSpan<T> scale, ArenaSpan<float> mean, ArenaSpan<float> rstd,
+                     ArenaSpan<T> dY, ArenaSpan<T> dX, ArenaSpan<float> dScale,
+                     ArenaSpan<float> dBias) {
   launch(
       c, stream, name, reads(x, scale, mean, rstd, dY), writes(dX, dScale, dBias),
       [shape](const T *x, const T *scale, const float *mean, const float *rstd, const T *dY, T *dX,
@@ -59,8 +61,8 @@ void layer_norm_grad(Context &c, int stream, const char *name, NormRows shape, A
 
 /// Rows of mean square 1, scaled; `rstd` is kept for the gradient.
 template <class T>
-void rms_norm(Context &c, int stream, const char *name, NormRows shape, ArenaSpan<T> x, ArenaSpan<T> scale,
-              ArenaSpan<T> y, ArenaSpan<float> rstd) {
+void rms_norm(Context &c, int stream, const char *name, NormRows shape, ArenaSpan<T> x,
+              ArenaSpan<T> scale, ArenaSpan<T> y, ArenaSpan<float> rstd) {
   launch(
       c, stream, name, reads(x, scale), writes(y, rstd),
       [shape](const T *x, const T *scale, T *y, float *rstd) {

@@ -35,7 +35,8 @@ void advance(StepState &state, BadGradients &bad, bool ok) {
 }
 
 std::int64_t microbatchSamples(Microbatches batches, const StepState &state) {
-  const std::int64_t samples = samplesOfRank(std::min(batches.batch, state.samples), batches.rows, batches.index);
+  const std::int64_t samples =
+      samplesOfRank(std::min(batches.batch, state.samples), batches.rows, batches.index);
   const std::int64_t left = samples - state.microbatch * batches.part;
   return std::clamp<std::int64_t>(left, 0, batches.part);
 }

@@ -34,7 +34,8 @@ inline void learning_rate(Context &c, int stream, const char *name, Schedule sch
 
 /// ok = all of the scalars are finite. They must be equal on every rank, so that all agree.
 template <typename... Scalar>
-void all_finite(Context &c, int stream, const char *name, ArenaSpan<bool> ok, ArenaSpan<Scalar>... values) {
+void all_finite(Context &c, int stream, const char *name, ArenaSpan<bool> ok,
+                ArenaSpan<Scalar>... values) {
   launch(
       c, stream, name, reads(values...), writes(ok),
       [](const Scalar *...values, bool *ok) { *ok = (... && __builtin_isfinite(*values)); },
@@ -94,13 +95,12 @@ inline void next_microbatch(Context &c, int stream, const char *name, std::int64
 }
 
 /// Ends the step: counts it, and the update if there was one. `bad` lies behind `state`.
-inline void advance(Context &c, int stream, const char *name, ArenaSpan<StepState> state, ArenaSpan<bool> ok,
-                    ArenaSpan<BadGradients> bad) {
+inline void advance(Context &c, int stream, const char *name, ArenaSpan<StepState> state,
+                    ArenaSpan<bool> ok, ArenaSpan<BadGradients> bad) {
   launch(
       c, stream, name, reads(state, ok, bad), writes(state, bad),
-      [](const StepState *, const bool *ok, const BadGradients *, StepState *state, BadGradients *bad) {
-        kernels::advance(*state, *bad, *ok);
-      },
+      [](const StepState *, const bool *ok, const BadGradients *, StepState *state,
+         BadGradients *bad) { kernels::advance(*state, *bad, *ok); },
       Work{"advance"});
 }
 

@@ -8,8 +8,8 @@
 #ifndef FSDP_RUNTIME_KERNELS_UNARYKERNELS_H
 #define FSDP_RUNTIME_KERNELS_UNARYKERNELS_H
 
-#include "runtime/program/KernelArguments.h"
 #include "runtime/device/Launch.h"
+#include "runtime/program/KernelArguments.h"
 
 namespace fsdp::rt {
 
@@ -18,7 +18,8 @@ namespace fsdp::rt {
   template <class T> void kernel(Shape shape, const T *x, T *y);                                   \
   }                                                                                                \
   template <class T>                                                                               \
-  void kernel(Context &c, int stream, const char *name, Shape shape, ArenaSpan<T> x, ArenaSpan<T> y) {     \
+  void kernel(Context &c, int stream, const char *name, Shape shape, ArenaSpan<T> x,               \
+              ArenaSpan<T> y) {                                                                    \
     launch(                                                                                        \
         c, stream, name, reads(x), writes(y),                                                      \
         [shape](const T *x, T *y) { kernels::kernel(shape, x, y); }, Work{#kernel});               \

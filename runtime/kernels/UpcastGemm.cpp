@@ -2,8 +2,8 @@
 
 #include "runtime/kernels/UpcastGemm.h"
 
-#include "runtime/kernels/F32MicroKernel.h"
 #include "runtime/device/Workspace.h"
+#include "runtime/kernels/F32MicroKernel.h"
 
 #include <algorithm>
 
@@ -67,10 +67,12 @@ void multiplyAll(const Gemm &g, const bf16 *a, const bf16 *b, Out *c, EpilogueCa
 
 } // namespace
 
-void multiplyWidened(const Gemm &gemm, const bf16 *a, const bf16 *b, bf16 *c, EpilogueCallback done) {
+void multiplyWidened(const Gemm &gemm, const bf16 *a, const bf16 *b, bf16 *c,
+                     EpilogueCallback done) {
   multiplyAll(gemm, a, b, c, done);
 }
-void multiplyWidened(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c, EpilogueCallback done) {
+void multiplyWidened(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c,
+                     EpilogueCallback done) {
   multiplyAll(gemm, a, b, c, done);
 }
 

@@ -1,15 +1,15 @@
 //===- VnniPacking.h - operands of products of pairs ------------*- C++ -*-===//
 //
-// Blocks of bf16 on their way into and out of Bf16MicroKernel.h: 32 rows at a time, in registers. For
-// processors with AVX512_BF16; include it only where __AVX512BF16__ is defined.
+// Blocks of bf16 on their way into and out of Bf16MicroKernel.h: 32 rows at a time, in registers.
+// For processors with AVX512_BF16; include it only where __AVX512BF16__ is defined.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDP_RUNTIME_KERNELS_VNNIPACKING_H
 #define FSDP_RUNTIME_KERNELS_VNNIPACKING_H
 
-#include "runtime/numerics/Lanes.h"
 #include "runtime/kernels/Bf16MicroKernel.h"
+#include "runtime/numerics/Lanes.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -36,8 +36,8 @@ inline __mmask16 firstFloats(std::size_t count) {
   return count >= 16 ? static_cast<__mmask16>(~0) : static_cast<__mmask16>((1u << count) - 1);
 }
 
-/// Columns [column, column + 32) of a row, zero where there is none. A `Full` block has 32 rows and a
-/// width that is a multiple of 32.
+/// Columns [column, column + 32) of a row, zero where there is none. A `Full` block has 32 rows and
+/// a width that is a multiple of 32.
 template <bool Full> __m512i load(const Block &block, std::size_t row, std::size_t column) {
   const bf16 *at = block.first + static_cast<std::ptrdiff_t>(row) * block.stride + column;
   if (Full)
@@ -100,21 +100,20 @@ template <class Both> __m512 reduceEach(const __m512 *v, Both both) {
 /// Word i of the result is word i / 2 of `even` or of `odd`, from the given half of both.
 inline __m512i interleave(__m512i even, __m512i odd, bool upperHalf) {
   const __m512i step = _mm512_set1_epi32(0x00010001);
-  const __m512i first = _mm512_set_epi32(
-      0x002f000f, 0x002e000e, 0x002d000d, 0x002c000c, 0x002b000b, 0x002a000a, 0x00290009,
-      0x00280008, 0x00270007, 0x00260006, 0x00250005, 0x00240004, 0x00230003, 0x00220002,
-      0x00210001, 0x00200000);
-  const __m512i index =
-      upperHalf ? _mm512_add_epi16(first, _mm512_slli_epi16(step, 4)) : first;
+  const __m512i first =
+      _mm512_set_epi32(0x002f000f, 0x002e000e, 0x002d000d, 0x002c000c, 0x002b000b, 0x002a000a,
+                       0x00290009, 0x00280008, 0x00270007, 0x00260006, 0x00250005, 0x00240004,
+                       0x00230003, 0x00220002, 0x00210001, 0x00200000);
+  const __m512i index = upperHalf ? _mm512_add_epi16(first, _mm512_slli_epi16(step, 4)) : first;
   return _mm512_permutex2var_epi16(even, index, odd);
 }
 
 /// The words of the lower half, each followed by its partner of the upper half.
 inline __m512i interleaveHalves(__m512i v) {
-  const __m512i index = _mm512_set_epi32(
-      0x001f000f, 0x001e000e, 0x001d000d, 0x001c000c, 0x001b000b, 0x001a000a, 0x00190009,
-      0x00180008, 0x00170007, 0x00160006, 0x00150005, 0x00140004, 0x00130003, 0x00120002,
-      0x00110001, 0x00100000);
+  const __m512i index =
+      _mm512_set_epi32(0x001f000f, 0x001e000e, 0x001d000d, 0x001c000c, 0x001b000b, 0x001a000a,
+                       0x00190009, 0x00180008, 0x00170007, 0x00160006, 0x00150005, 0x00140004,
+                       0x00130003, 0x00120002, 0x00110001, 0x00100000);
   return _mm512_permutexvar_epi16(index, v);
 }
 
@@ -154,14 +153,15 @@ template <bool Full> void packPairs(const Block &block, bf16 *panels, std::size_
     }
 }
 inline void packPairs(const Block &block, bf16 *panels, std::size_t panelStride) {
-  isFull(block) ? packPairs<true>(block, panels, panelStride) : packPairs<false>(block, panels, panelStride);
+  isFull(block) ? packPairs<true>(block, panels, panelStride)
+                : packPairs<false>(block, panels, panelStride);
 }
 
 /// The transposed of up to 32 rows: columns[i * stride + row] is number i of the row.
 template <bool Full> void packColumns(const Block &block, bf16 *columns, std::size_t stride) {
-  const __m512i even = _mm512_set_epi16(
-      62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 26, 24, 22, 20, 18,
-      16, 14, 12, 10, 8, 6, 4, 2, 0);
+  const __m512i even =
+      _mm512_set_epi16(62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 26,
+                       24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
   const __m512i odd = _mm512_add_epi16(even, _mm512_set1_epi16(1));
   for (std::size_t column = 0; column < block.width; column += 32) {
     __m512i low[16], high[16];
@@ -182,7 +182,8 @@ template <bool Full> void packColumns(const Block &block, bf16 *columns, std::si
   }
 }
 inline void packColumns(const Block &block, bf16 *columns, std::size_t stride) {
-  isFull(block) ? packColumns<true>(block, columns, stride) : packColumns<false>(block, columns, stride);
+  isFull(block) ? packColumns<true>(block, columns, stride)
+                : packColumns<false>(block, columns, stride);
 }
 
 inline __m512 exp2(__m512 x) {
@@ -190,9 +191,7 @@ inline __m512 exp2(__m512 x) {
 }
 
 /// Two vectors as one of bf16, `low` first. Subnormal numbers become zero.
-inline __m512i narrow(__m512 low, __m512 high) {
-  return (__m512i)_mm512_cvtne2ps_pbh(high, low);
-}
+inline __m512i narrow(__m512 low, __m512 high) { return (__m512i)_mm512_cvtne2ps_pbh(high, low); }
 
 /// row[i] = factor * from[i], rounded.
 inline void storeRow(const float *from, std::size_t width, float factor, bf16 *row) {

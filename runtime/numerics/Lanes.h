@@ -90,16 +90,16 @@ inline Vector exp2(Vector x) {
 #ifdef __AVX512DQ__
   const auto wide = reinterpret_cast<__m512>(x);
   const __m512 r = _mm512_reduce_ps(wide, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-  return reinterpret_cast<Vector>(_mm512_scalef_ps(
-      reinterpret_cast<__m512>(power(reinterpret_cast<Vector>(r))), wide));
+  return reinterpret_cast<Vector>(
+      _mm512_scalef_ps(reinterpret_cast<__m512>(power(reinterpret_cast<Vector>(r))), wide));
 #else
   using Bits = std::int32_t __attribute__((vector_size(sizeof(Vector))));
   const Vector least = broadcast(-126.0f), most = broadcast(128.0f);
   const Vector inside = larger(x, least) > most ? most : larger(x, least);
   const Vector rounded = (inside - 0.5f) + 12582912.0f; // n stands in its last bits
   const Vector p = power(inside - (rounded - 12582912.0f));
-  const auto value = reinterpret_cast<Vector>(reinterpret_cast<Bits>(p) +
-                                              (reinterpret_cast<Bits>(rounded) << 23));
+  const auto value =
+      reinterpret_cast<Vector>(reinterpret_cast<Bits>(p) + (reinterpret_cast<Bits>(rounded) << 23));
   return x < least ? Vector{} : (x == x ? value : x);
 #endif
 }

@@ -54,12 +54,24 @@ constexpr const char *nameOf(DType type) {
 }
 
 template <class T> struct DTypeOf;
-template <> struct DTypeOf<float> { static constexpr DType value = DType::F32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::F64; };
-template <> struct DTypeOf<std::int32_t> { static constexpr DType value = DType::I32; };
-template <> struct DTypeOf<std::int64_t> { static constexpr DType value = DType::I64; };
-template <> struct DTypeOf<bool> { static constexpr DType value = DType::Bool; };
-template <> struct DTypeOf<bf16> { static constexpr DType value = DType::BF16; };
+template <> struct DTypeOf<float> {
+  static constexpr DType value = DType::F32;
+};
+template <> struct DTypeOf<double> {
+  static constexpr DType value = DType::F64;
+};
+template <> struct DTypeOf<std::int32_t> {
+  static constexpr DType value = DType::I32;
+};
+template <> struct DTypeOf<std::int64_t> {
+  static constexpr DType value = DType::I64;
+};
+template <> struct DTypeOf<bool> {
+  static constexpr DType value = DType::Bool;
+};
+template <> struct DTypeOf<bf16> {
+  static constexpr DType value = DType::BF16;
+};
 template <class T> constexpr DType dtypeOf = DTypeOf<T>::value;
 
 /// `count` elements of type T at `offset` bytes from the start of the arena.
@@ -78,10 +90,14 @@ struct ByteRange {
 };
 
 /// What a launch reads: its kernel gets `const T *` for each, in this order.
-template <class... T> struct Reads { std::array<ByteRange, sizeof...(T)> ranges; };
+template <class... T> struct Reads {
+  std::array<ByteRange, sizeof...(T)> ranges;
+};
 
 /// What a launch writes: its kernel gets `T *` for each, after the ones read.
-template <class... T> struct Writes { std::array<ByteRange, sizeof...(T)> ranges; };
+template <class... T> struct Writes {
+  std::array<ByteRange, sizeof...(T)> ranges;
+};
 
 template <class... T> constexpr Reads<T...> reads(ArenaSpan<T>... slices) {
   return {{{ByteRange{slices.offset, slices.bytes()}...}}};

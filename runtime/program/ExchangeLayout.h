@@ -7,10 +7,10 @@
 
 namespace fsdp::rt {
 
-/// A value whose split moves from one dimension to another. Each rank holds `concatLocal` of `concatTotal`
-/// indices of one dimension and all `splitTotal` of the other; it gets all of the one and `splitLocal` of the
-/// other. Which elements a rank's part has, and what is padding, is as in ShardLayout for both. In memory, what is
-/// held is
+/// A value whose split moves from one dimension to another. Each rank holds `concatLocal` of
+/// `concatTotal` indices of one dimension and all `splitTotal` of the other; it gets all of the one
+/// and `splitLocal` of the other. Which elements a rank's part has, and what is padding, is as in
+/// ShardLayout for both. In memory, what is held is
 ///   outer x splitTotal x middle x concatLocal x inner   where `splitFirst`, else
 ///   outer x concatLocal x middle x splitTotal x inner
 /// and what is got has splitLocal and concatTotal in the same places.
@@ -42,13 +42,14 @@ struct AllToAllLayout {
 };
 
 /// A dimension whose parts change their size: rank r holds indices [r*given, (r+1)*given) and gets
-/// [r*received, (r+1)*received), zeros where no rank holds any. Both are `outer x part x inner` in memory.
+/// [r*received, (r+1)*received), zeros where no rank holds any. Both are `outer x part x inner` in
+/// memory.
 struct RecutLayout {
   std::size_t outer = 1, given = 0, inner = 1, received = 0;
 };
 
-/// From which rank of the group each rank receives, -1 from none: a table in the type, so that launches keep
-/// plain values.
+/// From which rank of the group each rank receives, -1 from none: a table in the type, so that
+/// launches keep plain values.
 template <int... From> struct SourceRanks {
   static constexpr int table[sizeof...(From)] = {From...};
 };

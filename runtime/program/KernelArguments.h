@@ -86,10 +86,12 @@ struct EmbeddingShape {
   std::size_t ids;
   std::size_t vocabulary;
   std::size_t width;
-  bool partial = false; ///< the table is a rank's part of the rows: an id of -1 is of a row elsewhere
+  bool partial =
+      false; ///< the table is a rank's part of the rows: an id of -1 is of a row elsewhere
 };
 
-/// `count` indices into a dimension of `size` elements, of which each rank has `part` consecutive ones.
+/// `count` indices into a dimension of `size` elements, of which each rank has `part` consecutive
+/// ones.
 struct IndexShard {
   std::size_t count;
   std::int64_t size;
@@ -107,7 +109,8 @@ struct RopeShape {
   bool inverse; ///< rotate back, as the gradient does
 };
 
-/// `outer` times `inner` lines of `size` numbers that lie `inner` apart, each of which is summed up.
+/// `outer` times `inner` lines of `size` numbers that lie `inner` apart, each of which is summed
+/// up.
 struct ScanShape {
   std::size_t outer;
   std::size_t size;
@@ -125,9 +128,9 @@ struct DropoutExtent {
 /// Which elements of a whole tensor this rank holds, and how they are drawn.
 template <std::size_t N> struct DropoutMask {
   double rate;
-  std::uint64_t name;       ///< hashName of what the draws go by
-  std::int64_t first;       ///< index in the whole tensor of the first element
-  DropoutExtent extents[N]; ///< outermost first; the last has stride 1
+  std::uint64_t name;          ///< hashName of what the draws go by
+  std::int64_t first;          ///< index in the whole tensor of the first element
+  DropoutExtent extents[N];    ///< outermost first; the last has stride 1
   std::int64_t microbatch = 0; ///< by how much the first element's index grows from one to the next
 };
 
@@ -159,9 +162,10 @@ template <std::size_t N> struct Join {
   std::size_t sizes[N];
 };
 
-/// Kernels of one operand and one result of its size, in place or not, for float and bf16: the name that
-/// both targets call, and the shape that it is told. The CPU's functions (UnaryKernels.h), CUDA's
-/// (cuda/Kernels.h) and those that record them (cuda/Record.h) are all declared from this list.
+/// Kernels of one operand and one result of its size, in place or not, for float and bf16: the name
+/// that both targets call, and the shape that it is told. The CPU's functions (UnaryKernels.h),
+/// CUDA's (cuda/Kernels.h) and those that record them (cuda/Record.h) are all declared from this
+/// list.
 #define FSDP_UNARY_KERNELS(KERNEL)                                                                 \
   KERNEL(rope, RopeShape)                                                                          \
   KERNEL(scan_sum, ScanShape)                                                                      \

@@ -1,7 +1,7 @@
 //===- Limits.h - numbers that the compiler plans with ----------*- C++ -*-===//
 //
-// What programs and the runtime that they link must agree on. The compiler includes this header and no
-// other of the runtime; it has a namespace of its own, since `fsdp` is another one there.
+// What programs and the runtime that they link must agree on. The compiler includes this header and
+// no other of the runtime; it has a namespace of its own, since `fsdp` is another one there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,21 +13,22 @@
 
 namespace limits {
 
-/// Bytes of the step state's buffer (StepState.h): the state, and behind it what updates note when they are skipped,
-/// one entry for those of the step's own and one for deferred ones.
+/// Bytes of the step state's buffer (StepState.h): the state, and behind it what updates note when
+/// they are skipped, one entry for those of the step's own and one for deferred ones.
 constexpr std::size_t kStepStateBytes = 64;
 constexpr std::size_t kBadGradientsBytes = 64;
 constexpr std::size_t kBadGradientBytes = 4;
 constexpr std::size_t kStepBufferBytes = kStepStateBytes + kBadGradientsBytes;
 
-/// A launch hands a kernel that the compiler wrote this many addresses and masks at most: its closure
-/// then fits a slot of a stream (Stream.h).
+/// A launch hands a kernel that the compiler wrote this many addresses and masks at most: its
+/// closure then fits a slot of a stream (Stream.h).
 constexpr std::size_t kMostKernelArguments = 12;
 
 /// The widest heads that the attention kernels of CUDA take (cuda/AttentionBlocks.h).
 constexpr std::uint32_t kMostHeadWidth = 128;
 
-/// Axes of a mesh, the parts into which one is cut counting each: as many as a list of axes has room for (Mesh.h).
+/// Axes of a mesh, the parts into which one is cut counting each: as many as a list of axes has
+/// room for (Mesh.h).
 constexpr std::size_t kMostMeshAxes = 8;
 
 } // namespace limits

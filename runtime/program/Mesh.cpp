@@ -78,7 +78,8 @@ std::vector<int> Mesh::group(int rank, const AxisList &axes) const {
 }
 
 std::string Mesh::describe() const {
-  // Where the compiler has cut an axis, `tensor:(1)2` and `tensor:(2)2` follow one another: people gave it `tensor=4`.
+  // Where the compiler has cut an axis, `tensor:(1)2` and `tensor:(2)2` follow one another: people
+  // gave it `tensor=4`.
   std::vector<std::pair<std::string, int>> whole;
   for (int a = 0; a < dimensions(); ++a) {
     const std::string own = names_[a].substr(0, names_[a].find(':'));

@@ -13,8 +13,8 @@
 #ifndef FSDP_RUNTIME_PROGRAM_PROGRAM_H
 #define FSDP_RUNTIME_PROGRAM_PROGRAM_H
 
-#include "runtime/program/Mesh.h"
 #include "runtime/program/ArenaSpan.h"
+#include "runtime/program/Mesh.h"
 #include "runtime/program/SegmentTrace.h"
 #include "runtime/program/StepState.h"
 #include "runtime/program/Storage.h"
@@ -25,8 +25,8 @@
 
 namespace fsdp::rt {
 
-// What the segments run against: runtime/device/Context.h, or runtime/device/cuda/Context.h, or the recording
-// variant of either.
+// What the segments run against: runtime/device/Context.h, or runtime/device/cuda/Context.h, or the
+// recording variant of either.
 #ifdef FSDP_RECORD
 inline namespace recording {
 class Context;
@@ -55,15 +55,16 @@ struct Input {
   AxisList axes;      ///< the axes over which samples are split
   std::int64_t limit; ///< labels and tokens: values lie in [0, limit); 0 where any value is good
   Source source = Source::Tensor;
-  std::int64_t parts = 1; ///< microbatches: loads that take a rank's samples of a batch, one after another
+  std::int64_t parts =
+      1; ///< microbatches: loads that take a rank's samples of a batch, one after another
 };
 
 /// A straight-line piece of the program, enqueued whole.
 struct Segment {
   const char *name;
   void (*run)(Context &);
-  /// The streams are idle before what follows is enqueued. Otherwise its launches may still be running
-  /// then, and later ones wait for events where they must.
+  /// The streams are idle before what follows is enqueued. Otherwise its launches may still be
+  /// running then, and later ones wait for events where they must.
   bool joined = true;
   SegmentTrace trace = {}; ///< read where a run is traced only
 };
@@ -80,8 +81,8 @@ struct Walk {
   Table<SegmentRuns> runs; ///< none: the program does not do this
   /// What `output` launches leave for the log, in the order of their indices. Equal on every rank.
   Table<const char *> outputs;
-  /// Sums and weights are those of the first `StepState::samples` samples of the batch. Without it the
-  /// walk takes whole batches only.
+  /// Sums and weights are those of the first `StepState::samples` samples of the batch. Without it
+  /// the walk takes whole batches only.
   bool countsSamples = false;
 };
 
@@ -93,13 +94,15 @@ struct ExtraFile {
 
 /// An entry of the file that describes a model beside its weights, in JSON.
 struct ConfigEntry {
-  /// Where files have it, separated by '|'; '.' leads into an object: "rope_theta|rope_parameters.rope_theta".
+  /// Where files have it, separated by '|'; '.' leads into an object:
+  /// "rope_theta|rope_parameters.rope_theta".
   const char *names;
   const char *value; ///< JSON: what this program computes with
   /// JSON: what a file means that has none of the names, or null there; "": it must have one.
   const char *implied = "";
-  const char *same = "[]";  ///< JSON: values that mean the same as `value`
-  const char *option = ""; ///< of the program that described the model: what sets the value; "": nothing does
+  const char *same = "[]"; ///< JSON: values that mean the same as `value`
+  const char *option =
+      ""; ///< of the program that described the model: what sets the value; "": nothing does
 };
 
 /// What weights are compared with before training begins from them.
@@ -123,8 +126,8 @@ struct Program {
   /// One step: loss, gradients, update, and the step state advanced. It leaves numbers: "loss",
   /// "grad_norm" (before clipping) and "lr" are among them, the others are metrics.
   Walk train;
-  /// One batch; leaves parameters and step state alone. Its outputs, "loss" among them, are sums and
-  /// weights, which the driver adds up over batches before it divides.
+  /// One batch; leaves parameters and step state alone. Its outputs, "loss" among them, are sums
+  /// and weights, which the driver adds up over batches before it divides.
   Walk evaluate;
   ArenaSpan<StepState> stepState;
   float defaultLearningRate;    ///< `--lr` overrides it
@@ -133,21 +136,24 @@ struct Program {
   /// How ranks talk unless `--communicator` says otherwise: "auto", "shm", "tcp" or "mpi".
   const char *communicator = "auto";
   std::int64_t warmup = 0; ///< steps over which the learning rate rises
-  /// Of the emitted source; 0: not known. Programs that differ, if only in a constant, have another.
+  /// Of the emitted source; 0: not known. Programs that differ, if only in a constant, have
+  /// another.
   std::uint64_t digest = 0;
-  const char *options = ""; ///< of the compiler that were given, as a shell reads them
+  const char *options = "";         ///< of the compiler that were given, as a shell reads them
   std::int64_t persistentBytes = 0; ///< of the arena: alive in every segment; for traces
-  /// The updates that a step has left for the next one, which then does not perform them: before anything but
-  /// the next step looks at parameters. Leaves no outputs. None where updates stand in their own step.
+  /// The updates that a step has left for the next one, which then does not perform them: before
+  /// anything but the next step looks at parameters. Leaves no outputs. None where updates stand in
+  /// their own step.
   Walk drain = {};
   Table<ExtraFile> extraFiles = {};
-  const char *modelDigest = ""; ///< "v1:9d2f0c1e8a7b6543": of the model as it was described; "": not known
+  const char *modelDigest =
+      ""; ///< "v1:9d2f0c1e8a7b6543": of the model as it was described; "": not known
   ModelConfig config = {};
   const char *compilation = ""; ///< a JSON object: by what and how it was compiled; "": not known
 };
 
-/// The programs of one model for several meshes, in the order in which the compiler was given these; at least one.
-/// They have the same name, inputs, outputs and evaluation.
+/// The programs of one model for several meshes, in the order in which the compiler was given
+/// these; at least one. They have the same name, inputs, outputs and evaluation.
 using Plans = Table<const Program *>;
 
 /// The number of ranks over `axes`.

@@ -58,7 +58,8 @@ void appendWhole(const Parameter &parameter, const RankPosition &position, const
     const auto d = static_cast<std::size_t>(split.dim);
     start[d] = static_cast<std::size_t>(position.along(split.axes)) * part[d];
   }
-  // Up to the last dimension that is split, elements that follow one another in the part do so in the whole.
+  // Up to the last dimension that is split, elements that follow one another in the part do so in
+  // the whole.
   const auto last = static_cast<std::size_t>(parameter.splits[parameter.splits.size() - 1].dim);
   std::size_t inner = 1;
   for (std::size_t d = last + 1; d < rank; ++d)
@@ -79,8 +80,7 @@ void appendWhole(const Parameter &parameter, const RankPosition &position, const
     }
     if (!padding && within < valid)
       runs.push_back({run.member, run.inShard + (at - run.inParameter),
-                      whole + start[last] * inner + within,
-                      std::min(next - at, valid - within)});
+                      whole + start[last] * inner + within, std::min(next - at, valid - within)});
     at = next;
   }
 }

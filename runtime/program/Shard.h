@@ -11,7 +11,8 @@
 
 namespace fsdp::rt {
 
-/// Consecutive elements of a parameter, or of a rank's part of it, that stand consecutively in a shard.
+/// Consecutive elements of a parameter, or of a rank's part of it, that stand consecutively in a
+/// shard.
 struct Run {
   std::size_t member;      ///< index into `Storage::members`
   std::size_t inShard;     ///< first element within the shard
@@ -20,7 +21,8 @@ struct Run {
 };
 
 /// What coordinate `coordinate` along the storage's axes holds of it, in shard
-/// order: elements of the parts that a rank computes with. Elements of the shard outside of every run are padding.
+/// order: elements of the parts that a rank computes with. Elements of the shard outside of every
+/// run are padding.
 std::vector<Run> partRuns(const Storage &storage, int coordinate);
 
 /// What the rank there holds of the whole parameters, in shard order.

@@ -39,14 +39,16 @@ struct alignas(64) StepState {
   std::uint64_t seed;
   float baseLearningRate;
   std::int32_t badSteps; ///< consecutive steps whose loss or norm was not finite
-  std::int64_t samples; ///< of the global batch being performed, how many count: the first ones. Set by
-                        ///< the driver before the segment; read on the device, never passed by value
+  std::int64_t
+      samples; ///< of the global batch being performed, how many count: the first ones. Set by
+               ///< the driver before the segment; read on the device, never passed by value
   std::int64_t microbatch; ///< of the step, the one being performed, from 0
 };
 
-/// What updates note when they are skipped, for the message that ends the job: on this rank, the first parameter
-/// (in table order) with a gradient that is not finite in the last bad step; -1: none. Deferred updates run on a
-/// stream of their own and have an entry of their own: no update waits for one of another stream to write it.
+/// What updates note when they are skipped, for the message that ends the job: on this rank, the
+/// first parameter (in table order) with a gradient that is not finite in the last bad step; -1:
+/// none. Deferred updates run on a stream of their own and have an entry of their own: no update
+/// waits for one of another stream to write it.
 struct alignas(64) BadGradients {
   std::int32_t ofStep = -1, ofDeferred = -1;
 
@@ -64,16 +66,21 @@ struct StepBuffer {
   BadGradients bad;
 };
 
-static_assert(sizeof(StepState) == limits::kStepStateBytes && sizeof(BadGradients) == limits::kBadGradientsBytes &&
+static_assert(sizeof(StepState) == limits::kStepStateBytes &&
+                  sizeof(BadGradients) == limits::kBadGradientsBytes &&
                   sizeof(BadGradients::ofStep) == limits::kBadGradientBytes &&
                   sizeof(StepBuffer) == limits::kStepBufferBytes,
               "the compiler plans so many bytes");
 static_assert(std::is_trivially_copyable_v<StepBuffer>, "the step state is copied as bytes");
 
 /// What lies behind the step state.
-constexpr ArenaSpan<BadGradients> badGradients(ArenaSpan<StepState> state) { return {state.end(), state.count}; }
+constexpr ArenaSpan<BadGradients> badGradients(ArenaSpan<StepState> state) {
+  return {state.end(), state.count};
+}
 /// Where updates of the step's own, and deferred ones, note the first parameter.
-constexpr ArenaSpan<std::int32_t> badGradient(ArenaSpan<StepState> state) { return {state.end(), state.count}; }
+constexpr ArenaSpan<std::int32_t> badGradient(ArenaSpan<StepState> state) {
+  return {state.end(), state.count};
+}
 constexpr ArenaSpan<std::int32_t> deferredBadGradient(ArenaSpan<StepState> state) {
   return {state.end() + sizeof(BadGradients::ofStep), state.count};
 }

@@ -7,8 +7,8 @@
 #ifndef FSDP_RUNTIME_PROGRAM_STORAGE_H
 #define FSDP_RUNTIME_PROGRAM_STORAGE_H
 
-#include "runtime/program/Mesh.h"
 #include "runtime/program/ArenaSpan.h"
+#include "runtime/program/Mesh.h"
 #include "runtime/program/Table.h"
 
 #include <cstddef>
@@ -49,7 +49,8 @@ constexpr std::int64_t elements(const Shape &shape) {
 struct Buffer {
   constexpr Buffer() = default;
   template <typename T>
-  constexpr Buffer(ArenaSpan<T> slice) : offset(slice.offset), count(slice.count), dtype(dtypeOf<T>) {}
+  constexpr Buffer(ArenaSpan<T> slice)
+      : offset(slice.offset), count(slice.count), dtype(dtypeOf<T>) {}
   /// So many floats that stand nowhere.
   static constexpr Buffer unplaced(std::size_t count) {
     Buffer buffer;
@@ -86,8 +87,9 @@ struct Initializer {
   double b; ///< standard deviation or high
 };
 
-/// How one dimension of a parameter is split in compute, or padded, or both: a rank has the part of its index along `axes` (all of it,
-/// where there are none), of `part` elements; those past the extent are zero.
+/// How one dimension of a parameter is split in compute, or padded, or both: a rank has the part of
+/// its index along `axes` (all of it, where there are none), of `part` elements; those past the
+/// extent are zero.
 struct Split {
   int dim;
   AxisList axes;
@@ -102,7 +104,7 @@ struct Parameter {
   Shape fileShape;    ///< in weight files: the same elements in the same order
   std::size_t offset; ///< first element within the flat unit; 0 unless the storage is flat
   Initializer init;
-  bool decay; ///< whether weight decay applies
+  bool decay;       ///< whether weight decay applies
   int position = 0; ///< among all parameters, as the model declares them
   /// In the order of the dimensions. A rank stores, and computes with, its part.
   Table<Split> splits = {};
@@ -144,22 +146,26 @@ enum class Layout {
 struct Storage {
   const char *name; ///< the unit's name
   Layout layout;
-  AxisList axes;      ///< the axes it is cut over; empty when replicated
-  int communicator;   ///< index of the communicator over these axes; -1 when replicated
-  int dim;            ///< the dimension that is cut (Layout::Dimension); 0 otherwise
-  std::size_t size;   ///< elements of the members (of their parts, where they are split), without padding
+  AxisList axes;    ///< the axes it is cut over; empty when replicated
+  int communicator; ///< index of the communicator over these axes; -1 when replicated
+  int dim;          ///< the dimension that is cut (Layout::Dimension); 0 otherwise
+  std::size_t
+      size; ///< elements of the members (of their parts, where they are split), without padding
   int firstParameter; ///< how many parameters the storages before this one have
   Buffer shard;       ///< this rank's piece, padding included; unplaced where the copy holds it
   Table<State> states;
   Table<Parameter> members;
-  Buffer copy = {}; ///< all members, without padding, on every rank, in f32 or bf16; empty where there is none
-  AxisList splitAxes = {};    ///< over which the members are split in compute, in the order of the mesh
+  Buffer copy = {}; ///< all members, without padding, on every rank, in f32 or bf16; empty where
+                    ///< there is none
+  AxisList splitAxes =
+      {}; ///< over which the members are split in compute, in the order of the mesh
   int splitCommunicator = -1; ///< over these; -1 where there are none
 
   constexpr bool hasCopy() const { return copy.count > 0; }
   /// The copy as a storage of its own, on each rank.
   constexpr Storage asReplicated() const {
-    return {name, Layout::Replicated, {}, -1, 0, size, firstParameter, copy, {}, members, {}, splitAxes, splitCommunicator};
+    return {name,      Layout::Replicated, {}, -1, 0, size, firstParameter, copy, {}, members, {},
+            splitAxes, splitCommunicator};
   }
 };
 

@@ -31,6 +31,8 @@ void Batches::load(int index, void *target, std::size_t) {
   next[i].next(input);
 }
 
-void Batches::goTo(std::int64_t position) { std::fill(next.begin(), next.end(), LoadPosition{position, 0}); }
+void Batches::goTo(std::int64_t position) {
+  std::fill(next.begin(), next.end(), LoadPosition{position, 0});
+}
 
 } // namespace fsdp::rt

@@ -43,8 +43,9 @@ void addOverRanks(Communicator &ranks, std::vector<std::uint64_t> &sums) {
   ranks.allReduce(data, data, sums.size(), ReduceOp::Sum);
 }
 
-/// Where ranks keep every core busy, the calling thread gets what they leave and a seventieth beside: a save
-/// takes longer, and a step does not. Who waits for it waits on all ranks, and leaves it the cores.
+/// Where ranks keep every core busy, the calling thread gets what they leave and a seventieth
+/// beside: a save takes longer, and a step does not. Who waits for it waits on all ranks, and
+/// leaves it the cores.
 void yieldToSteps() {
   constexpr int kLeast = 19;
   // Where it may not, the save is as fast as ever.
@@ -62,9 +63,10 @@ Checkpoint::Checkpoint(std::string path, const CheckpointLayout &layout)
   for (const CheckpointFile &expected : layout.files()) {
     const CheckpointManifest::File *file = find(description, expected.name);
     if (!file)
-      throw Error("'" + folder + "' has no '" + expected.name +
-                  "', which this program's optimizer keeps: resume with a program compiled with the "
-                  "optimizer that wrote it, or start from its weights with --init");
+      throw Error(
+          "'" + folder + "' has no '" + expected.name +
+          "', which this program's optimizer keeps: resume with a program compiled with the "
+          "optimizer that wrote it, or start from its weights with --init");
     files.push_back(openCheckpointFile(folder, *file));
     std::vector<const FileTensor *> found;
     for (const CheckpointTensor &tensor : expected.tensors) {
@@ -120,8 +122,7 @@ std::string Checkpoint::load(const std::vector<ShardShare> &shares, const Progra
           } catch (const Error &error) {
             return error.what();
           }
-  const RankPosition position{program.axes,
-                              device.job().mesh().coordinates(device.rank())};
+  const RankPosition position{program.axes, device.job().mesh().coordinates(device.rank())};
   const auto fill = [&](const Storage &storage, const Buffer &buffer, std::size_t file) {
     std::vector<const FileTensor *> ofMember;
     for (const Parameter &member : storage.members)
@@ -164,8 +165,7 @@ CheckpointSaver::CheckpointSaver(const Program &program, Device &device,
                                  const CheckpointLayout &layout, std::vector<ShardShare> shares,
                                  Settings settings, FileSystem &system)
     : program(program), device(device), layout(layout), shares(std::move(shares)),
-      settings(std::move(settings)),
-      root(system, this->settings.root, program.extraFiles),
+      settings(std::move(settings)), root(system, this->settings.root, program.extraFiles),
       ranks(device.job().communicator(static_cast<int>(device.job().options().communicators.size()),
                                       /*channel=*/1)) {}
 
@@ -313,12 +313,15 @@ void CheckpointSaver::report(bool together) {
   if (settings.warns) {
     if (!problem.empty())
       std::fprintf(stderr, "%s: warning: rank %d: step %lld is not saved: %s\n", program.name,
-                   device.rank(), static_cast<long long>(manifest.step), printable(problem).c_str());
+                   device.rank(), static_cast<long long>(manifest.step),
+                   printable(problem).c_str());
     return;
   }
   if (!problem.empty())
-    throw Error(problem + "; with --save-errors=warn training would go on").at(device.rank(), "save");
-  // Another rank says why. Where each comes in its own time, its next collective finds the job failed.
+    throw Error(problem + "; with --save-errors=warn training would go on")
+        .at(device.rank(), "save");
+  // Another rank says why. Where each comes in its own time, its next collective finds the job
+  // failed.
   if (!together)
     return;
   device.world().barrier();

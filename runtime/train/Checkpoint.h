@@ -18,16 +18,18 @@ namespace fsdp::rt {
 /// A checkpoint whose manifest fits the program, its files open.
 class Checkpoint {
 public:
-  /// Errors, which name file, got and expected: no manifest, or one of another version or altered; files
-  /// whose size or header the manifest does not have; parameters or optimizer states that the program has
-  /// and the files do not, or in another shape; parameters that the program does not have.
+  /// Errors, which name file, got and expected: no manifest, or one of another version or altered;
+  /// files whose size or header the manifest does not have; parameters or optimizer states that the
+  /// program has and the files do not, or in another shape; parameters that the program does not
+  /// have.
   Checkpoint(std::string folder, const CheckpointLayout &layout);
 
   const std::string &name() const { return folder; }
   const CheckpointManifest &manifest() const { return description; }
-  /// Fills every shard. All ranks together; returns what is wrong with the bytes, the same on every rank,
-  /// or nothing.
-  std::string load(const std::vector<ShardShare> &shares, const Program &program, Device &device) const;
+  /// Fills every shard. All ranks together; returns what is wrong with the bytes, the same on every
+  /// rank, or nothing.
+  std::string load(const std::vector<ShardShare> &shares, const Program &program,
+                   Device &device) const;
 
 private:
   const CheckpointLayout &layout;
@@ -37,8 +39,8 @@ private:
   std::vector<std::vector<const FileTensor *>> tensors; ///< of each file of the layout
 };
 
-/// The checkpoints that `--resume=PATH` may mean: that in the folder PATH, or those in the root PATH, the
-/// latest first.
+/// The checkpoints that `--resume=PATH` may mean: that in the folder PATH, or those in the root
+/// PATH, the latest first.
 std::vector<SavedStep> checkpointsAt(const std::string &path);
 
 /// Saves a run. All ranks construct it, and call each member, together.
@@ -59,17 +61,17 @@ public:
 
   /// Creates the folder of the checkpoints if it is not there.
   void createRoot();
-  /// Before the first step: renames checkpoints in the root, which is there, that are not of this run, and returns their new names on
-  /// rank 0. `after` as in CheckpointRoot::setAside.
+  /// Before the first step: renames checkpoints in the root, which is there, that are not of this
+  /// run, and returns their new names on rank 0. `after` as in CheckpointRoot::setAside.
   std::vector<std::string> open(std::optional<std::int64_t> after);
   /// Saves what the device holds, nothing being under way on it. Without `behind` returns when the
-  /// checkpoint is complete; else when the device's memory may change, having waited for the save before.
-  /// Errors: a save that failed, unless that is to warn.
+  /// checkpoint is complete; else when the device's memory may change, having waited for the save
+  /// before. Errors: a save that failed, unless that is to warn.
   void save(CheckpointManifest manifest);
   /// Waits for what is being written. Errors: as of save.
   void finish();
-  /// The folders of checkpoints that have become complete since the last call. Waits for nothing. Errors: as
-  /// of save, on the rank that failed.
+  /// The folders of checkpoints that have become complete since the last call. Waits for nothing.
+  /// Errors: as of save, on the rank that failed.
   std::vector<std::string> takeSaved();
 
 private:
@@ -89,10 +91,10 @@ private:
   std::shared_ptr<float> half;         ///< copies of the shares, one after another
   std::thread writer;
   std::atomic<bool> written{false}; ///< the thread has nothing more to do
-  CheckpointManifest manifest; ///< of the save under way
-  std::string problem;         ///< of this rank in it
-  bool failed = false;         ///< on any rank
-  std::string folder, remark;  ///< the checkpoint where it has succeeded; what could not be removed
+  CheckpointManifest manifest;      ///< of the save under way
+  std::string problem;              ///< of this rank in it
+  bool failed = false;              ///< on any rank
+  std::string folder, remark; ///< the checkpoint where it has succeeded; what could not be removed
   std::vector<std::string> saved;
 };
 

@@ -65,13 +65,14 @@ void requireAnswer(const std::string &root, double seconds) {
     return 0;
   });
   if (!status)
-    throw Error(format("'%s' does not answer: its checkpoints were not listed within %g s", root.c_str(), seconds));
+    throw Error(format("'%s' does not answer: its checkpoints were not listed within %g s",
+                       root.c_str(), seconds));
 }
 
 std::string CheckpointRoot::folderOf(std::int64_t step) const {
   const std::string digits = std::to_string(step);
-  return path + "/" + kPrefix +
-         std::string(kDigits - std::min(kDigits, digits.size()), '0') + digits;
+  return path + "/" + kPrefix + std::string(kDigits - std::min(kDigits, digits.size()), '0') +
+         digits;
 }
 
 void CheckpointRoot::require(int reason, const char *doing, const std::string &file) const {
@@ -149,7 +150,8 @@ int CheckpointRoot::writeFile(const std::string &name, const std::string &text) 
 }
 
 void CheckpointRoot::begin(std::int64_t step, const CheckpointLayout &layout) {
-  const std::string folder = folderOf(step), unfinished = folder + "/" + CheckpointManifest::kUnfinished;
+  const std::string folder = folderOf(step),
+                    unfinished = folder + "/" + CheckpointManifest::kUnfinished;
   std::vector<std::string> names;
   if (system.list(folder, names) == 0)
     remove(folder);
@@ -198,8 +200,9 @@ void CheckpointRoot::write(std::int64_t step, const CheckpointLayout &layout,
           const float *first = values + piece.inShard + done;
           const std::size_t inTensor = piece.inTensor + done;
           checksums[firstTensor + piece.tensor] += checksum(first, inTensor, count);
-          require(writer.write(first, count * sizeof(float), tensor.offset + inTensor * sizeof(float)),
-                  "write", name);
+          require(
+              writer.write(first, count * sizeof(float), tensor.offset + inTensor * sizeof(float)),
+              "write", name);
         }
       }
     }
@@ -210,7 +213,8 @@ void CheckpointRoot::write(std::int64_t step, const CheckpointLayout &layout,
 }
 
 void CheckpointRoot::commit(std::int64_t step, const CheckpointManifest &manifest) {
-  const std::string folder = folderOf(step), unfinished = folder + "/" + CheckpointManifest::kUnfinished,
+  const std::string folder = folderOf(step),
+                    unfinished = folder + "/" + CheckpointManifest::kUnfinished,
                     name = folder + "/" + CheckpointManifest::kName;
   require(system.syncFolder(folder), "write", folder);
   require(writeFile(unfinished, manifest.text()), "write", unfinished);
@@ -221,8 +225,10 @@ void CheckpointRoot::commit(std::int64_t step, const CheckpointManifest &manifes
 void CheckpointRoot::remove(const std::string &folder) {
   const auto isDone = [](int reason) { return reason == ENOENT ? 0 : reason; };
   if (system.isLink(folder))
-    throw Error("cannot remove '" + folder + "': it is a symbolic link, and the checkpoint that it leads to may be another run's; both "
-                "are as they were: remove the link, or move it elsewhere");
+    throw Error(
+        "cannot remove '" + folder +
+        "': it is a symbolic link, and the checkpoint that it leads to may be another run's; both "
+        "are as they were: remove the link, or move it elsewhere");
   std::vector<std::string> names;
   require(system.list(folder, names), "read the folder", folder);
   for (const std::string &name : names) {
@@ -230,8 +236,9 @@ void CheckpointRoot::remove(const std::string &folder) {
     const int reason = system.list(folder + "/" + name, inside);
     require(reason == ENOTDIR ? 0 : isDone(reason), "remove", folder + "/" + name);
     if (reason == 0)
-      throw Error("cannot remove '" + folder + "': it holds the folder '" + name +
-                  "', which is not part of a checkpoint; it is as it was: move what it holds elsewhere");
+      throw Error(
+          "cannot remove '" + folder + "': it holds the folder '" + name +
+          "', which is not part of a checkpoint; it is as it was: move what it holds elsewhere");
   }
   const std::string manifest = folder + "/" + CheckpointManifest::kName;
   const std::string unfinished = folder + "/" + CheckpointManifest::kUnfinished;

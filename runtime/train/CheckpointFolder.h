@@ -1,10 +1,11 @@
 //===- CheckpointFolder.h - how a checkpoint is written -------------------===//
 //
-// A root holds a folder for each saved step, `step-00000100`. What is in one is a checkpoint once its
-// manifest stands there under its name. The order of the calls is what makes that true after a power
-// failure at any moment ([Note: commit]):
+// A root holds a folder for each saved step, `step-00000100`. What is in one is a checkpoint once
+// its manifest stands there under its name. The order of the calls is what makes that true after a
+// power failure at any moment ([Note: commit]):
 //
-//   1. `begin`, rank 0: the folder, in it the manifest under its unfinished name, and the names of both
+//   1. `begin`, rank 0: the folder, in it the manifest under its unfinished name, and the names of
+//   both
 //      on the device; then the files, at their full size, with their headers.
 //   2. `write`, every rank: its ranges, and the content of the files on the device.
 //   3. All ranks have done 2 (a barrier).
@@ -12,8 +13,8 @@
 //      device; its rename; the names on the device.
 //
 // A manifest under its name therefore stands over content that was on the device before. Whoever
-// takes a checkpoint away does it in the other order: the manifest gets its unfinished name again, on
-// the device, before anything else goes, and goes last.
+// takes a checkpoint away does it in the other order: the manifest gets its unfinished name again,
+// on the device, before anything else goes, and goes last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +38,8 @@ struct SavedStep {
   std::string folder;
 };
 
-/// The folders of a run's checkpoints. Every error names the file, the reason of the system and what
-/// is left as it was.
+/// The folders of a run's checkpoints. Every error names the file, the reason of the system and
+/// what is left as it was.
 class CheckpointRoot {
 public:
   /// `extras`: files that are written beside the tensors as they are.
@@ -50,19 +51,21 @@ public:
   /// "ROOT/step-00000100"
   std::string folderOf(std::int64_t step) const;
 
-  /// Those that have a manifest, or may have one as their folder cannot be read now, the latest first: who reads the manifest
-  /// gets the error. None where there is no root. Error: the root cannot be read.
+  /// Those that have a manifest, or may have one as their folder cannot be read now, the latest
+  /// first: who reads the manifest gets the error. None where there is no root. Error: the root
+  /// cannot be read.
   std::vector<SavedStep> saved() const;
   /// Creates the root if it is not there; the folder around it must exist.
   void create();
-  /// Renames checkpoints that are not of the run that begins to "step-00000100.1" or the first number that is free: those of
-  /// steps after `after`, where it begins with the checkpoint of that step in this root, else all. Returns the new names.
+  /// Renames checkpoints that are not of the run that begins to "step-00000100.1" or the first
+  /// number that is free: those of steps after `after`, where it begins with the checkpoint of that
+  /// step in this root, else all. Returns the new names.
   std::vector<std::string> setAside(std::optional<std::int64_t> after);
 
   /// [Note: commit]
   void begin(std::int64_t step, const CheckpointLayout &layout);
-  /// `valuesOf(i)`: element 0 of the shard of shares[i]. Adds the checksum of each tensor, file after
-  /// file, to `checksums`.
+  /// `valuesOf(i)`: element 0 of the shard of shares[i]. Adds the checksum of each tensor, file
+  /// after file, to `checksums`.
   void write(std::int64_t step, const CheckpointLayout &layout,
              const std::vector<ShardShare> &shares,
              const std::function<const float *(std::size_t)> &valuesOf,
@@ -71,9 +74,9 @@ public:
 
   /// Removes the folder of a save that failed.
   void discard(std::int64_t step) noexcept;
-  /// Removes all but the latest `keep` checkpoints (0: none), and what saves before that of `step` have
-  /// left unfinished. Errors: the first that cannot be removed, after the others are; one that holds a folder, or is
-  /// a symbolic link, stays as it is, with what the link leads to.
+  /// Removes all but the latest `keep` checkpoints (0: none), and what saves before that of `step`
+  /// have left unfinished. Errors: the first that cannot be removed, after the others are; one that
+  /// holds a folder, or is a symbolic link, stays as it is, with what the link leads to.
   void prune(std::int64_t step, std::int64_t keep);
 
 private:
@@ -90,7 +93,8 @@ private:
   RangeWriter::Sizes sizes;
 };
 
-/// Error: the folder `root` is there and does not list what it holds within `seconds`, as on a disk that hangs.
+/// Error: the folder `root` is there and does not list what it holds within `seconds`, as on a disk
+/// that hangs.
 void requireAnswer(const std::string &root, double seconds);
 
 /// The step of a folder called so; nothing for any other name.

@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char *kEnding = ".safetensors";
 
-/// The axes of the mesh over which neither the storage nor its members are split: their ranks have the same.
+/// The axes of the mesh over which neither the storage nor its members are split: their ranks have
+/// the same.
 AxisList otherAxes(const Program &program, const Storage &storage) {
   AxisList others;
   const auto splits = [&](int axis) {
@@ -102,8 +103,11 @@ std::vector<ShardShare> CheckpointLayout::sharesOf(const std::vector<int> &coord
     constexpr std::size_t kGrain = 1024;
     const std::size_t count = shard.buffer.count;
     const std::size_t part = ((count + copies - 1) / copies + kGrain - 1) / kGrain * kGrain;
-    ShardShare share{&storage, shard.buffer, std::min(copy * part, count),
-                     std::min((copy + 1) * part, count), {}};
+    ShardShare share{&storage,
+                     shard.buffer,
+                     std::min(copy * part, count),
+                     std::min((copy + 1) * part, count),
+                     {}};
     for (const Run &run : shardRuns(storage, position)) {
       const std::size_t begin = std::max(run.inShard, share.begin),
                         end = std::min(run.inShard + run.count, share.end);

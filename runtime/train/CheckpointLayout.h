@@ -1,9 +1,9 @@
 //===- CheckpointLayout.h - which bytes of a checkpoint are whose ---------===//
 //
 // The tensor files of a checkpoint do not depend on the mesh: `model.safetensors` holds every
-// parameter, and a file for each kind of optimizer state (`exp_avg.safetensors`) holds that state of
-// each parameter that has it, under the parameter's name. All tensors are whole, in the order in which
-// the model declares them. Each rank writes the ranges that its shards hold.
+// parameter, and a file for each kind of optimizer state (`exp_avg.safetensors`) holds that state
+// of each parameter that has it, under the parameter's name. All tensors are whole, in the order in
+// which the model declares them. Each rank writes the ranges that its shards hold.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,8 +58,8 @@ public:
 
   /// `model.safetensors` first, the others in the order of their names.
   const std::vector<CheckpointFile> &files() const { return list; }
-  /// What the rank at these coordinates (one for each axis of the mesh) writes. The shares of all ranks
-  /// cover every element of every tensor once.
+  /// What the rank at these coordinates (one for each axis of the mesh) writes. The shares of all
+  /// ranks cover every element of every tensor once.
   std::vector<ShardShare> sharesOf(const std::vector<int> &coordinates) const;
   /// Of names, shapes and states: the same on every mesh.
   std::string fingerprint() const;

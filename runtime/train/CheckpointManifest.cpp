@@ -55,8 +55,8 @@ public:
   std::uint64_t natural(const char *name, std::uint64_t most) const {
     const Json &value = at(name);
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most)
-      refuse(std::string("got '") + name + "' " + value.dump() + ", expected a whole number from 0 to " +
-             std::to_string(most));
+      refuse(std::string("got '") + name + "' " + value.dump() +
+             ", expected a whole number from 0 to " + std::to_string(most));
     return value.get<std::uint64_t>();
   }
   std::int64_t count(const char *name) const {
@@ -86,8 +86,7 @@ std::string textOf(const Json &manifest) {
 }
 
 std::string digestOf(const Json &fields) {
-  return digestText(
-      contentDigest(fields.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  return digestText(contentDigest(fields.dump(-1, ' ', false, Json::error_handler_t::replace)));
 }
 
 CheckpointManifest::File readFile(const Json &json, const std::string &path) {
@@ -125,7 +124,8 @@ std::vector<CheckpointManifest::Extra> CheckpointManifest::extrasOf(Table<ExtraF
   return extras;
 }
 
-std::vector<std::string> alteredExtras(const std::string &folder, const CheckpointManifest &manifest) {
+std::vector<std::string> alteredExtras(const std::string &folder,
+                                       const CheckpointManifest &manifest) {
   std::vector<std::string> altered;
   for (const CheckpointManifest::Extra &extra : manifest.extraFiles) {
     const std::string path = folder + "/" + extra.name;
@@ -133,9 +133,10 @@ std::vector<std::string> alteredExtras(const std::string &folder, const Checkpoi
       const MappedFile file(path);
       const std::uint64_t digest = contentDigest({file.data(), file.size()});
       if (file.size() != extra.bytes || digest != extra.digest)
-        altered.push_back("'" + path + "' has been altered since it was written: got " + std::to_string(file.size()) +
-                          " bytes, digest " + digestText(digest) + ", expected " + std::to_string(extra.bytes) +
-                          " bytes, digest " + digestText(extra.digest));
+        altered.push_back("'" + path + "' has been altered since it was written: got " +
+                          std::to_string(file.size()) + " bytes, digest " + digestText(digest) +
+                          ", expected " + std::to_string(extra.bytes) + " bytes, digest " +
+                          digestText(extra.digest));
     } catch (const Error &error) {
       altered.push_back(error.what());
     }
@@ -143,8 +144,7 @@ std::vector<std::string> alteredExtras(const std::string &folder, const Checkpoi
   return altered;
 }
 
-std::vector<CheckpointManifest::File>
-CheckpointManifest::filesOf(const CheckpointLayout &layout) {
+std::vector<CheckpointManifest::File> CheckpointManifest::filesOf(const CheckpointLayout &layout) {
   std::vector<File> files;
   for (const CheckpointFile &file : layout.files()) {
     files.push_back({file.name, file.bytes, contentDigest(file.header), {}});
@@ -185,7 +185,8 @@ std::string CheckpointManifest::text() const {
   }
   json["extra_files"] = Json::array();
   for (const Extra &extra : extraFiles)
-    json["extra_files"].push_back({{"name", extra.name}, {"bytes", extra.bytes}, {"digest", digestText(extra.digest)}});
+    json["extra_files"].push_back(
+        {{"name", extra.name}, {"bytes", extra.bytes}, {"digest", digestText(extra.digest)}});
   if (!runs.empty())
     json["runs"] = Json::array();
   for (const std::string &run : runs)
@@ -196,9 +197,7 @@ std::string CheckpointManifest::text() const {
 
 CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
                                              const std::string &path) {
-  const auto refuse = [&](const std::string &why) {
-    Fields(Json(), path).refuse(why);
-  };
+  const auto refuse = [&](const std::string &why) { Fields(Json(), path).refuse(why); };
   if (static_cast<std::size_t>(end - begin) > kLongestHeader)
     refuse("it has " + std::to_string(end - begin) + " bytes, expected at most " +
            std::to_string(kLongestHeader));
@@ -220,8 +219,9 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
                 digestOf(json) + ", expected " + expected + "; use an earlier checkpoint");
   // Blanks and names that stand twice are in no field.
   if (spelled != std::string_view(begin, static_cast<std::size_t>(end - begin)))
-    throw Error("'" + path + "' has been altered since it was written: got " + std::to_string(end - begin) +
-                " bytes, expected the " + std::to_string(spelled.size()) +
+    throw Error("'" + path + "' has been altered since it was written: got " +
+                std::to_string(end - begin) + " bytes, expected the " +
+                std::to_string(spelled.size()) +
                 " that its fields are written as; use an earlier checkpoint");
   CheckpointManifest manifest;
   manifest.model = fields.text("model");

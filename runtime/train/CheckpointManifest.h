@@ -18,7 +18,8 @@ namespace fsdp::rt {
 struct CheckpointManifest {
   static constexpr int kVersion = 1;
   static constexpr const char *kName = "manifest.json";
-  /// Its name until the checkpoint is complete. A folder that has it is being written, or was left so.
+  /// Its name until the checkpoint is complete. A folder that has it is being written, or was left
+  /// so.
   static constexpr const char *kUnfinished = "manifest.json.tmp";
 
   struct Tensor {
@@ -49,7 +50,8 @@ struct CheckpointManifest {
   std::uint64_t seed = 0;
   float baseLearningRate = 0;
   std::int32_t badSteps = 0;
-  std::int64_t samples = 0; ///< data position: those that the steps so far have taken, over all epochs
+  std::int64_t samples =
+      0; ///< data position: those that the steps so far have taken, over all epochs
   bool shuffle = false;
   std::int64_t datasetSamples = 0; ///< 0: no data set
   std::vector<File> files;
@@ -74,7 +76,8 @@ std::unique_ptr<SafetensorsFile> openCheckpointFile(const std::string &folder,
                                                     const CheckpointManifest::File &file);
 
 /// For each extra file that is not in `folder` as it was written: which, got and expected.
-std::vector<std::string> alteredExtras(const std::string &folder, const CheckpointManifest &manifest);
+std::vector<std::string> alteredExtras(const std::string &folder,
+                                       const CheckpointManifest &manifest);
 
 /// Error where the bytes of a tensor have changed since they were written.
 void requireChecksum(const std::string &path, const std::string &tensor, std::uint64_t got,

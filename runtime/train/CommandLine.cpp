@@ -4,11 +4,11 @@
 
 #include "cli/Options.h"
 #include "cli/ShellWords.h"
-#include "runtime/device/Device.h"
 #include "runtime/Error.h"
+#include "runtime/PrintableText.h"
+#include "runtime/device/Device.h"
 #include "runtime/files/FileSystem.h"
 #include "runtime/job/FlightRecord.h"
-#include "runtime/PrintableText.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/Plans.h"
 #include "runtime/train/RunHeader.h"
@@ -35,11 +35,14 @@ struct Misuse : std::runtime_error {
 std::string Options::flightRecordFile() const {
   if (flightRecord == "none")
     return "";
-  return restarts ? withEnding(flightRecord, format(".restart-%lld", static_cast<long long>(restarts))) : flightRecord;
+  return restarts
+             ? withEnding(flightRecord, format(".restart-%lld", static_cast<long long>(restarts)))
+             : flightRecord;
 }
 
-/// Where a failure is recorded unless the command line says: beside what the run writes anyway, else among the user's
-/// temporary files. One name for each, so that the next failure's takes the place of the last one's.
+/// Where a failure is recorded unless the command line says: beside what the run writes anyway,
+/// else among the user's temporary files. One name for each, so that the next failure's takes the
+/// place of the last one's.
 static std::string defaultFlightRecord(const Options &options, const char *program) {
   if (!options.save.empty())
     return withEnding(options.save, kFlightRecordEnding);
@@ -63,11 +66,14 @@ static bool isWithin(const std::string &path, const std::string &folder) {
   return false;
 }
 
-/// Takes `ending` and a number off the end of `name`. Returns the number, -1 where it does not end so.
+/// Takes `ending` and a number off the end of `name`. Returns the number, -1 where it does not end
+/// so.
 static std::int64_t takeNumber(std::string &name, const std::string &ending) {
   const std::size_t at = name.rfind(ending);
   std::int64_t number = 0;
-  if (at == name.npos || !cli::parseInteger(name.substr(at + ending.size()), cli::IntegerRange<std::int64_t>{0, INT64_MAX}, number).empty())
+  if (at == name.npos || !cli::parseInteger(name.substr(at + ending.size()),
+                                            cli::IntegerRange<std::int64_t>{0, INT64_MAX}, number)
+                              .empty())
     return -1;
   name.resize(at);
   return number;
@@ -83,21 +89,26 @@ void checkFlightRecord(const Options &options, const std::vector<NamedFile> &fil
     checkDistinct(all);
   };
   struct stat status;
-  const bool isFifo = stat(record.c_str(), &status) == 0 && S_ISFIFO(status.st_mode); // opened now, its reader would see its end
+  const bool isFifo = stat(record.c_str(), &status) == 0 &&
+                      S_ISFIFO(status.st_mode); // opened now, its reader would see its end
   if (isFifo || !options.flightRecordIsGiven) {
-    check({"--flight-record", record, identityOf(record), isFifo ? NamedFile::Stream : NamedFile::Replaced});
+    check({"--flight-record", record, identityOf(record),
+           isFifo ? NamedFile::Stream : NamedFile::Replaced});
   } else {
     const OutputPath path(record);
     check(NamedFile::output("--flight-record", path));
     requireNoLogOfARun(path);
-    for (const auto &[option, folder] : {std::pair("--save", options.save), std::pair("--resume", options.resume == "latest" ? "" : options.resume)})
+    for (const auto &[option, folder] :
+         {std::pair("--save", options.save),
+          std::pair("--resume", options.resume == "latest" ? "" : options.resume)})
       if (path.stream() < 0 && !folder.empty() && isWithin(path.file(), folder))
-        throw Error(format("got --flight-record '%s' within the folder of %s '%s', which is for checkpoints alone: name a file outside of it",
+        throw Error(format("got --flight-record '%s' within the folder of %s '%s', which is for "
+                           "checkpoints alone: name a file outside of it",
                            record.c_str(), option, folder.c_str()),
                     kExitBadCommandLine);
   }
-  // Only these names can be those of restarts or ranks: what is in the folder, which may be a link to elsewhere, and what the
-  // run is about to write there.
+  // Only these names can be those of restarts or ranks: what is in the folder, which may be a link
+  // to elsewhere, and what the run is about to write there.
   std::vector<std::string> names;
   FileSystem::real().list(folderOf(record), names);
   for (const NamedFile &file : files)
@@ -140,13 +151,15 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   constexpr cli::IntegerRange<std::int64_t> counted = {1, INT64_MAX};
   cli::addFile(app, "--data", "FILE", options.data, "data set to train on" + kind);
   cli::addInteger(app, "--steps", "N", options.steps,
-                  "number of steps; 0 evaluates the weights of --init or --resume on --val-data and trains nothing",
+                  "number of steps; 0 evaluates the weights of --init or --resume on --val-data "
+                  "and trains nothing",
                   cli::IntegerRange<std::int64_t>{0, INT64_MAX});
   cli::addNumber(app, "--epochs", "E", options.epochs,
                  "number of passes over the data, instead of --steps",
                  {/*least=*/0, /*aboveLeast=*/true, /*limit=*/INFINITY, /*isF32=*/false});
-  cli::addFile(app, "--init", "FILE", options.init,
-               "initial weights (a safetensors file, an index of several, their folder, or a checkpoint)");
+  cli::addFile(
+      app, "--init", "FILE", options.init,
+      "initial weights (a safetensors file, an index of several, their folder, or a checkpoint)");
   cli::addText(app, "--export", "FILE", options.exportTo,
                "file for the trained weights (safetensors); replaced atomically");
   cli::addInteger(app, "--seed", "S", options.seed, "seed of the initial weights",
@@ -156,7 +169,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   // What this program always refuses is not in its help.
   const char *const hidden = "", *const shown = "Options";
   const char *const ofEvaluation = program.evaluate.runs.empty() ? hidden : shown;
-  cli::addFile(app, "--val-data", "FILE", options.valData, "data set to evaluate on" + kind)->group(ofEvaluation);
+  cli::addFile(app, "--val-data", "FILE", options.valData, "data set to evaluate on" + kind)
+      ->group(ofEvaluation);
   cli::addInteger(app, "--eval-every", "K", options.evalEvery,
                   "evaluate after every K steps and after the last one", counted)
       ->group(ofEvaluation);
@@ -166,32 +180,42 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                "write one JSON object per step to this file; an existing file is renamed FILE.1");
   cli::addFlag(app, "--log-header", options.logHeader,
                "begin the log with a line that says what the run is: {\"run\": {...}}");
-  cli::addText(app, "--save", "DIR", options.save,
-               "write checkpoints into this folder: after the last step, every K steps with --save-every, "
-               "and on SIGTERM and SIGINT, which end the run, and SIGUSR1, which does not");
+  cli::addText(
+      app, "--save", "DIR", options.save,
+      "write checkpoints into this folder: after the last step, every K steps with --save-every, "
+      "and on SIGTERM and SIGINT, which end the run, and SIGUSR1, which does not");
   cli::addInteger(app, "--save-every", "K", options.saveEvery, "save after every K steps", counted);
-  cli::addInteger(app, "--keep", "N", options.keep, "keep the latest N checkpoints, remove earlier ones",
-                  counted);
+  cli::addInteger(app, "--keep", "N", options.keep,
+                  "keep the latest N checkpoints, remove earlier ones", counted);
   cli::addFlag(app, "--save-async", options.saveAsync,
                "write while training goes on; a step waits only for a copy in memory");
   cli::addChoice(app, "--save-errors", options.saveErrors,
                  "what a save that fails does: end the run, or warn", {"stop", "warn"})
       ->type_name("WHAT");
-  cli::addText(app, "--resume", "DIR", options.resume,
-               "go on from a checkpoint: the folder of a step, a folder of checkpoints (its latest), or "
-               "'latest': that of --save, beginning anew where it has none");
+  cli::addText(
+      app, "--resume", "DIR", options.resume,
+      "go on from a checkpoint: the folder of a step, a folder of checkpoints (its latest), or "
+      "'latest': that of --save, beginning anew where it has none");
   cli::addFlag(app, "--start-over", options.startOver,
-               "with --resume=latest: pass over checkpoints that are damaged or cannot be read, and begin anew where no other is left");
+               "with --resume=latest: pass over checkpoints that are damaged or cannot be read, "
+               "and begin anew where no other is left");
   cli::addFlag(app, "--allow-model-change", options.allowModelChange,
-               "take the weights of --resume or --init though their model computes something else, with a warning");
+               "take the weights of --resume or --init though their model computes something else, "
+               "with a warning");
   cli::addInteger(app, "--max-restarts", "R", options.maxRestarts,
-                  "when ranks that this program started die, hang or fail, go on from the latest checkpoint, R times at most",
+                  "when ranks that this program started die, hang or fail, go on from the latest "
+                  "checkpoint, R times at most",
                   counted);
-  const bool shrinks = std::any_of(plans.begin(), plans.end(), [&](const Program *plan) { return worldSize(*plan) != worldSize(program); });
+  const bool shrinks = std::any_of(plans.begin(), plans.end(), [&](const Program *plan) {
+    return worldSize(*plan) != worldSize(program);
+  });
   cli::addFlag(app, "--elastic", options.elastic,
-               "restart on fewer ranks, where there is a plan for them, instead of on as many; a run never takes more again")
+               "restart on fewer ranks, where there is a plan for them, instead of on as many; a "
+               "run never takes more again")
       ->group(shrinks ? shown : hidden);
-  cli::add(app, "--plan", "MESH", "plan to follow, instead of the first for the number of ranks; started alone, the first of all",
+  cli::add(app, "--plan", "MESH",
+           "plan to follow, instead of the first for the number of ranks; started alone, the first "
+           "of all",
            [&](const std::string &text) {
              options.plan = planNamed(plans, text);
              return options.plan ? std::string() : cli::mismatch(text, describePlans(plans));
@@ -206,20 +230,25 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                  {"auto", "shm", "tcp", "mpi", "nccl", "loopback"})
       ->type_name("NAME");
   cli::addNumber(app, "--timeout", "SECONDS", options.timeout,
-                 "longest time that a rank waits for others to join or in a collective, and, up to 30, that one gives no "
+                 "longest time that a rank waits for others to join or in a collective, and, up to "
+                 "30, that one gives no "
                  "sign of life: then the job ends with an error (default: FSDP_TIMEOUT, else 300)",
                  {/*least=*/0, /*aboveLeast=*/true, /*limit=*/1e9, /*isF32=*/false});
   cli::addText(app, "--flight-record", "FILE", options.flightRecord,
-               "when the job fails, write the last actions of each rank to this file; none: to no file (default: "
-               "DIR.flight-record.txt beside --save DIR, else FILE.flight-record.txt beside --log FILE, else a file in TMPDIR, "
+               "when the job fails, write the last actions of each rank to this file; none: to no "
+               "file (default: "
+               "DIR.flight-record.txt beside --save DIR, else FILE.flight-record.txt beside --log "
+               "FILE, else a file in TMPDIR, "
                "which the error names)");
   cli::addFlag(app, "--trust-network", options.trustNetwork,
                "let ranks connect over the network without FSDP_JOB_TOKEN: any host that reaches "
                "the port of rank 0 can join");
-  app.footer("Of an option that is given several times the last value counts; --data, --val-data and --init take one file each.");
+  app.footer("Of an option that is given several times the last value counts; --data, --val-data "
+             "and --init take one file each.");
 
   const auto misused = [&](const std::string &why) {
-    std::fprintf(stderr, "%s: error: %s; see --help\n", program.name, printableMessage(why).c_str());
+    std::fprintf(stderr, "%s: error: %s; see --help\n", program.name,
+                 printableMessage(why).c_str());
     return int(kExitBadCommandLine);
   };
   try {
@@ -240,18 +269,21 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     options.save.pop_back();
   if (!options.flightRecordIsGiven)
     options.flightRecord = defaultFlightRecord(options, program.name);
-  const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") || isGiven("--epochs") || isGiven("--init") ||
-                      isGiven("--export") || isGiven("--val-data") || isGiven("--log") || isGiven("--log-header") ||
+  const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") ||
+                      isGiven("--epochs") || isGiven("--init") || isGiven("--export") ||
+                      isGiven("--val-data") || isGiven("--log") || isGiven("--log-header") ||
                       isGiven("--trace");
   if (options.report && options.data.empty() && !trains)
     return std::nullopt;
   if (options.onlyEvaluates()) {
     if (options.valData.empty())
-      return misused("got --steps=0 without --val-data: name the file to evaluate on, or train at least one step");
+      return misused("got --steps=0 without --val-data: name the file to evaluate on, or train at "
+                     "least one step");
     if (options.init.empty() && options.resume.empty())
       return misused("got --steps=0 without --init or --resume: name the weights to evaluate");
     if (!options.save.empty())
-      return misused("got --save with --steps=0, which changes no weights: leave it out, and name a checkpoint with --resume");
+      return misused("got --save with --steps=0, which changes no weights: leave it out, and name "
+                     "a checkpoint with --resume");
   }
   if (options.data.empty() && !program.inputs.empty() && !options.onlyEvaluates())
     return misused("--data is missing: name the file to train on");
@@ -263,19 +295,25 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     return misused("got --val-data, but this program was compiled without an evaluation");
   if (options.logHeader && options.log.empty())
     return misused("got --log-header without --log: name the file of the log");
-  for (const char *needsSave : {"--save-every", "--keep", "--save-async", "--save-errors", "--max-restarts"})
+  for (const char *needsSave :
+       {"--save-every", "--keep", "--save-async", "--save-errors", "--max-restarts"})
     if (options.save.empty() && isGiven(needsSave))
-      return misused(std::string("got ") + needsSave + " without --save: name the folder of checkpoints");
+      return misused(std::string("got ") + needsSave +
+                     " without --save: name the folder of checkpoints");
   if (options.elastic && !options.maxRestarts)
     return misused("got --elastic without --max-restarts: say how often the run may be restarted");
   if (options.resume == "latest" && options.save.empty())
-    return misused("got --resume=latest without --save: name the folder of checkpoints with --save");
+    return misused(
+        "got --resume=latest without --save: name the folder of checkpoints with --save");
   if (options.startOver && options.resume != "latest")
-    return misused("got --start-over without --resume=latest: without it, and with no checkpoint there, a run begins anew in any case");
+    return misused("got --start-over without --resume=latest: without it, and with no checkpoint "
+                   "there, a run begins anew in any case");
   if (!options.resume.empty() && !options.init.empty())
-    return misused("got both --resume and --init, expected one of them: a checkpoint has the weights");
+    return misused(
+        "got both --resume and --init, expected one of them: a checkpoint has the weights");
   if (options.allowModelChange && options.resume.empty() && options.init.empty())
-    return misused("got --allow-model-change without --resume or --init: it is about the weights that these name");
+    return misused("got --allow-model-change without --resume or --init: it is about the weights "
+                   "that these name");
   if (options.evalEvery && options.valData.empty())
     return misused("got --eval-every without --val-data: name the file to evaluate on");
   return std::nullopt;

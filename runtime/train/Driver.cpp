@@ -2,26 +2,26 @@
 
 #include "runtime/train/Driver.h"
 
-#include "runtime/job/Bootstrap.h"
-#include "runtime/train/CommandLine.h"
-#include "runtime/data/Dataset.h"
-#include "runtime/train/Batches.h"
-#include "runtime/device/Device.h"
 #include "runtime/Error.h"
+#include "runtime/PrintableText.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/device/Device.h"
+#include "runtime/device/WaitCounter.h"
+#include "runtime/files/StandardStreams.h"
+#include "runtime/job/Bootstrap.h"
 #include "runtime/job/Launcher.h"
 #include "runtime/job/Machines.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
+#include "runtime/program/Shard.h"
+#include "runtime/train/Batches.h"
+#include "runtime/train/CommandLine.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/ModelChange.h"
 #include "runtime/train/Plans.h"
-#include "runtime/PrintableText.h"
-#include "runtime/device/WaitCounter.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/RunHeader.h"
 #include "runtime/train/RunStart.h"
-#include "runtime/program/Shard.h"
-#include "runtime/files/StandardStreams.h"
 #include "runtime/train/Supervision.h"
 #include "runtime/train/TrainingIdentity.h"
 #include "runtime/train/Weights.h"
@@ -29,8 +29,8 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
-#include <functional>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,8 +64,8 @@ class Training {
 public:
   Training(const Program &program, const Options &options, const Sources &sources,
            const Outputs &outputs, RunStart &runStart, std::int64_t steps, Job &job)
-      : program(program), options(options), sources(sources), outputs(outputs), runStart(runStart), steps(steps),
-        job(job), device(target::open(program, job)),
+      : program(program), options(options), sources(sources), outputs(outputs), runStart(runStart),
+        steps(steps), job(job), device(target::open(program, job)),
         checkpoints(program, this->options, steps, *device, sources.checkpoints, runStart,
                     sources.data ? sources.data->samples() : 0) {
     values.resize(program.train.outputs.size());
@@ -73,7 +73,8 @@ public:
   }
 
   int run() {
-    if (job.rank() == 0) // before anything else may fail: what a failure leaves would take the place of that run's
+    if (job.rank() == 0) // before anything else may fail: what a failure leaves would take the
+                         // place of that run's
       requireNoLogOfARun(outputs.log);
     checkpoints.claim();
     if (!checkpoints.resume())
@@ -187,8 +188,8 @@ private:
       valBatches.emplace(program, *sources.valData, SampleOrder(), job);
   }
 
-  /// Before anything looks at the parameters between steps (evaluation, a checkpoint, an export): what
-  /// is under way is done, deferred updates too.
+  /// Before anything looks at the parameters between steps (evaluation, a checkpoint, an export):
+  /// what is under way is done, deferred updates too.
   void settle() {
     drain();
     device->finish();
@@ -263,8 +264,8 @@ private:
   }
 
   /// Ends the job when too many steps in a row were skipped. Loss and norm are the same on every
-  /// rank, so all come here together. While they are finite nothing was skipped, and the step may go on
-  /// behind the next one.
+  /// rank, so all come here together. While they are finite nothing was skipped, and the step may
+  /// go on behind the next one.
   void stopIfBad(std::int64_t step) {
     if (std::isfinite(valueOf("loss")) && std::isfinite(valueOf("grad_norm")))
       return;
@@ -287,12 +288,11 @@ private:
                "are not finite and whose updates were skipped; %s; lower the learning "
                "rate, clip the gradients, or look at the data",
                shownNumber(valueOf("loss")), shownNumber(valueOf("grad_norm")),
-               static_cast<long long>(step), kBadStepsInARow,
-               culprit.c_str()));
+               static_cast<long long>(step), kBadStepsInARow, culprit.c_str()));
   }
 
-  /// Loss and metrics over the validation set, every sample once. Of the last batch only the samples
-  /// that the set still has count; those after them repeat the first ones.
+  /// Loss and metrics over the validation set, every sample once. Of the last batch only the
+  /// samples that the set still has count; those after them repeat the first ones.
   void runEvaluation(std::int64_t step) {
     const std::int64_t samples = sources.valData->samples(), batch = batchSize();
     settle();
@@ -334,8 +334,15 @@ private:
   }
 
   RunHeader header() const {
-    return {program,           options,          steps, job.mesh().describe(), target::libraries(), device->collectives(),
-            sources.contents, checkpoints.start(), checkpoints.folder()};
+    return {program,
+            options,
+            steps,
+            job.mesh().describe(),
+            target::libraries(),
+            device->collectives(),
+            sources.contents,
+            checkpoints.start(),
+            checkpoints.folder()};
   }
 
   void printHeader() {
@@ -350,20 +357,25 @@ private:
       return runStart.noteOpened({});
     const std::int64_t first = checkpoints.start().step; // after which training begins
     const std::string name = printable(outputs.log.name());
-    const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity()) : first > 0 && !options.onlyEvaluates();
+    const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity())
+                                             : first > 0 && !options.onlyEvaluates();
     log.emplace(outputs.log,
-                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity(), identityOf(options.flightRecord)},
+                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity(),
+                                          identityOf(options.flightRecord)},
                 goesOn ? std::optional(first) : std::nullopt);
     runStart.noteOpened(log->identity());
     if (!log->kept().empty())
       std::printf("kept the existing log as '%s'\n", printable(log->kept()).c_str());
     if (log->dropped())
-      std::printf("dropped %lld steps after step %lld from the log '%s'\n", 0LL + log->dropped(), 0LL + first, name.c_str());
+      std::printf("dropped %lld steps after step %lld from the log '%s'\n", 0LL + log->dropped(),
+                  0LL + first, name.c_str());
     if (log->lastStep() && *log->lastStep() < first)
-      std::fprintf(stderr, "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
+      std::fprintf(stderr,
+                   "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
                    program.name, name.c_str(), static_cast<long long>(first));
     if (options.restarts)
-      log->writeHeader(restartLine(options.restarts, first, job.mesh().describe(), options.restartCause));
+      log->writeHeader(
+          restartLine(options.restarts, first, job.mesh().describe(), options.restartCause));
     if (options.logHeader)
       log->writeHeader(header().line());
     showOutput();
@@ -390,13 +402,15 @@ private:
   void printSummary() {
     progress->end();
     if (checkpoints.start().step == steps && !options.onlyEvaluates()) {
-      std::printf("nothing to train: the checkpoint is of step %lld\n", static_cast<long long>(steps));
+      std::printf("nothing to train: the checkpoint is of step %lld\n",
+                  static_cast<long long>(steps));
       return;
     }
     if (!options.onlyEvaluates()) {
       std::printf("done:");
       for (std::size_t i = 0; i < values.size(); ++i)
-        std::printf("  %s %.6g%s", program.train.outputs[i], shownNumber(values[i]), i + 1 == values.size() ? "\n" : "");
+        std::printf("  %s %.6g%s", program.train.outputs[i], shownNumber(values[i]),
+                    i + 1 == values.size() ? "\n" : "");
     }
     if (valBatches)
       printValidation();
@@ -424,8 +438,8 @@ private:
   std::optional<ProgressLine> progress; // rank 0 only, like the log
   std::optional<LogFile> log;
   JsonLine line;
-  std::int64_t left = 0;     ///< the step that has left updates for the next one; 0: none has
-  std::vector<float> values; ///< those of the latest step
+  std::int64_t left = 0;         ///< the step that has left updates for the next one; 0: none has
+  std::vector<float> values;     ///< those of the latest step
   std::vector<WeightedSum> sums; ///< of the outputs of the latest evaluation
 };
 
@@ -453,7 +467,9 @@ Sources openSources(const Program &program, const Options &options) {
     sources.weights = std::make_unique<WeightFiles>(options.init);
     const std::string change = configChange(program, sources.weights->files().front());
     if (!change.empty() && !options.allowModelChange)
-      throw Error(change + "; go on with these weights and the model of this program with --allow-model-change");
+      throw Error(
+          change +
+          "; go on with these weights and the model of this program with --allow-model-change");
     if (!change.empty())
       std::fprintf(stderr, "%s: warning: %s\n", program.name, printableMessage(change).c_str());
     const std::string remark = checkWeights(*sources.weights, program);
@@ -562,34 +578,37 @@ int runTraining(Plans plans, int argc, char **argv) {
     if (options.maxRestarts)
       requireSupervision(plans, program, options, count);
     RunStart runStart;
-    return runSupervised(plans, program, options, count, [&](const Program &plan, std::string &cause) {
-      if (options.restarts) // before this process waits for that disk
-        requireAnswer(options.save, silenceLimit(options.timeout.value_or(kFolderTimeout)));
-      if (options.maxRestarts && (!several || several->rank == 0))
-        runStart.lock(options.save);
-      if (options.restarts)
-        sources.checkpoints = runStart.hasOpened() ? runStart.candidates(options.save, sources.checkpoints) : findCheckpoints(plan, options);
-      JobOptions job = target::jobOptions(plan, options.communicator);
-      job.trustNetwork = options.trustNetwork;
-      job.machines = machines ? &*machines : nullptr;
-      job.progress = &runStart.progress();
-      if (isLaunched) // or ranks are forked, with these very options
-        job.identity = identityOfTraining(plan, options, steps, sources.contents,
-                                          describeResumed(sources.checkpoints));
-      job.timeoutSeconds = options.timeout.value_or(0);
-      job.handlesStop = !options.save.empty();
-      job.flightRecord = options.flightRecordFile();
-      if (options.maxRestarts)
-        job.onFailure = [&](const Error &error) {
-          if (error.isRefusal())
-            report(error); // again it would be refused again
-          else
-            cause = error.describe();
-        };
-      return runRanks(Mesh(plan.axes, plan.deviceOrder), job, [&](Job &rank) {
-        return Training(plan, options, sources, outputs, runStart, steps, rank).run();
-      });
-    });
+    return runSupervised(
+        plans, program, options, count, [&](const Program &plan, std::string &cause) {
+          if (options.restarts) // before this process waits for that disk
+            requireAnswer(options.save, silenceLimit(options.timeout.value_or(kFolderTimeout)));
+          if (options.maxRestarts && (!several || several->rank == 0))
+            runStart.lock(options.save);
+          if (options.restarts)
+            sources.checkpoints = runStart.hasOpened()
+                                      ? runStart.candidates(options.save, sources.checkpoints)
+                                      : findCheckpoints(plan, options);
+          JobOptions job = target::jobOptions(plan, options.communicator);
+          job.trustNetwork = options.trustNetwork;
+          job.machines = machines ? &*machines : nullptr;
+          job.progress = &runStart.progress();
+          if (isLaunched) // or ranks are forked, with these very options
+            job.identity = identityOfTraining(plan, options, steps, sources.contents,
+                                              describeResumed(sources.checkpoints));
+          job.timeoutSeconds = options.timeout.value_or(0);
+          job.handlesStop = !options.save.empty();
+          job.flightRecord = options.flightRecordFile();
+          if (options.maxRestarts)
+            job.onFailure = [&](const Error &error) {
+              if (error.isRefusal())
+                report(error); // again it would be refused again
+              else
+                cause = error.describe();
+            };
+          return runRanks(Mesh(plan.axes, plan.deviceOrder), job, [&](Job &rank) {
+            return Training(plan, options, sources, outputs, runStart, steps, rank).run();
+          });
+        });
   } catch (const NoPlan &none) {
     return reportByFirst(none.error, none.rank);
   } catch (const Error &error) {

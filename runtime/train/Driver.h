@@ -13,16 +13,15 @@ namespace fsdp::rt {
 
 #ifndef FSDP_RECORD
 
-/// Trains: reads the command line, picks the plan for the number of ranks, checks the files, starts the
-/// ranks, and runs the train walk once a step. Returns the exit status (see ExitStatus).
+/// Trains: reads the command line, picks the plan for the number of ranks, checks the files, starts
+/// the ranks, and runs the train walk once a step. Returns the exit status (see ExitStatus).
 int runTraining(Plans plans, int argc, char **argv);
 
 #else
 
-/// Writes down the actions of every segment, each after a line `segment NAME`; of several plans each after
-/// a line `plan MESH`. Its context is the recording one of the program's target.
-template <class Recording = Context>
-int runTraining(Plans plans, int argc, char **argv) {
+/// Writes down the actions of every segment, each after a line `segment NAME`; of several plans
+/// each after a line `plan MESH`. Its context is the recording one of the program's target.
+template <class Recording = Context> int runTraining(Plans plans, int argc, char **argv) {
   if (argc > 1) {
     std::fprintf(stderr,
                  "%s: error: got '%s', and a program compiled with --record takes no options\n",
@@ -34,7 +33,8 @@ int runTraining(Plans plans, int argc, char **argv) {
     if (plans.size() > 1) {
       std::fprintf(c.log(), "plan ");
       for (std::size_t i = 0; i < program->axes.size(); ++i)
-        std::fprintf(c.log(), "%s%s=%d", i ? "," : "", program->axes[i].name, program->axes[i].size);
+        std::fprintf(c.log(), "%s%s=%d", i ? "," : "", program->axes[i].name,
+                     program->axes[i].size);
       std::fprintf(c.log(), "\n");
     }
     for (const Segment &segment : program->segments) {

@@ -111,8 +111,8 @@ void ProgressLine::step(std::int64_t number, double loss, double gradNorm, doubl
   formatDuration(secondsPerStep * static_cast<double>(steps - number), left);
   std::printf("%sstep %lld/%lld  loss %.6g  grad norm %.4g  lr %.3g  %s %s/s  %s left%s",
               terminal ? "\r\033[K" : "", static_cast<long long>(number),
-              static_cast<long long>(steps), shownNumber(loss), shownNumber(gradNorm), lr, counted, unit, left,
-              terminal ? "" : "\n");
+              static_cast<long long>(steps), shownNumber(loss), shownNumber(gradNorm), lr, counted,
+              unit, left, terminal ? "" : "\n");
   showOutput();
   open = terminal;
 }

@@ -88,7 +88,8 @@ void LogFile::replaceFile(const std::string &file, const std::vector<FileIdentit
     descriptor = Descriptor(open(file.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC));
     const bool exists = bool(descriptor);
     if (!exists && errno == ENOENT)
-      descriptor = Descriptor(open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+      descriptor =
+          Descriptor(open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     if (!descriptor && errno == EEXIST)
       continue; // made in the meantime
     if (!descriptor)
@@ -121,7 +122,8 @@ bool LogFile::goOn(const std::string &file, std::int64_t after) {
   bool isLater = false;
   for (std::string line; std::getline(in, line) && !in.eof();) {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    const bool isStep = json.is_object() && json.contains("step") && json["step"].is_number_integer();
+    const bool isStep =
+        json.is_object() && json.contains("step") && json["step"].is_number_integer();
     if (!isStep && !(json.is_object() && (json.contains("run") || json.contains("restart")))) {
       last.reset(), droppedSteps = 0; // something else than a log
       return false;

@@ -3,9 +3,9 @@
 #ifndef FSDP_RUNTIME_TRAIN_LOGFILE_H
 #define FSDP_RUNTIME_TRAIN_LOGFILE_H
 
-#include "runtime/train/Log.h"
 #include "runtime/files/Descriptor.h"
 #include "runtime/files/OutputPath.h"
+#include "runtime/train/Log.h"
 
 #include <cstdint>
 #include <optional>
@@ -21,8 +21,9 @@ public:
   /// Begins a log. One that is there already is renamed: `.1` is added to its name, or the first
   /// number that is free and none of `others`, which this run will write. The file is locked until
   /// the process ends. Errors: another run has it locked; it cannot be created or renamed.
-  /// `after`: a log that is there already goes on instead, behind the line of that step; lines of later
-  /// steps, and a last one that is cut off, are dropped. A file with anything else than lines of a log is renamed as above.
+  /// `after`: a log that is there already goes on instead, behind the line of that step; lines of
+  /// later steps, and a last one that is cut off, are dropped. A file with anything else than lines
+  /// of a log is renamed as above.
   explicit LogFile(const OutputPath &path, const std::vector<FileIdentity> &others = {},
                    std::optional<std::int64_t> after = std::nullopt);
 

@@ -74,28 +74,37 @@ Json parseConfig(const std::string &path) {
   if (nestingOf(bytes.data(), end) <= kDeepestHeader)
     config = Json::parse(bytes.data(), end, nullptr, /*allow_exceptions=*/false);
   if (!config.is_object())
-    throw Error("'" + path + "' is not a JSON object, expected one that describes the model of the weights beside it: mend it, or "
+    throw Error("'" + path +
+                "' is not a JSON object, expected one that describes the model of the weights "
+                "beside it: mend it, or "
                 "move the weights to a folder of their own");
   return config;
 }
 
 } // namespace
 
-ModelChange modelChange(const Program &program, const CheckpointManifest &manifest, const std::string &folder) {
+ModelChange modelChange(const Program &program, const CheckpointManifest &manifest,
+                        const std::string &folder) {
   const std::string &got = manifest.modelDigest, expected = program.modelDigest;
   if (got == expected)
     return {};
   const std::string unknown = ": whether they are of one model is not checked";
   if (got.empty())
-    return {"'" + folder + "' has no digest of its model, and this program has '" + expected + "'" + unknown, false};
-  if (expected.empty())
-    return {"'" + folder + "' has the digest '" + got + "' of its model, and this program has none" + unknown, false};
-  if (versionOf(got) != versionOf(expected))
-    return {"'" + folder + "' has the digest '" + got + "' of its model, and this program has '" + expected +
-                "', of another version" + unknown,
+    return {"'" + folder + "' has no digest of its model, and this program has '" + expected + "'" +
+                unknown,
             false};
-  return {"'" + folder + "' is of another model: got the digest '" + got + "', expected '" + expected +
-          "' as this program has: its parameters have the same names and shapes, but what the model computes with them differs "
+  if (expected.empty())
+    return {"'" + folder + "' has the digest '" + got +
+                "' of its model, and this program has none" + unknown,
+            false};
+  if (versionOf(got) != versionOf(expected))
+    return {"'" + folder + "' has the digest '" + got + "' of its model, and this program has '" +
+                expected + "', of another version" + unknown,
+            false};
+  return {"'" + folder + "' is of another model: got the digest '" + got + "', expected '" +
+          expected +
+          "' as this program has: its parameters have the same names and shapes, but what the "
+          "model computes with them differs "
           "(heads, constants, activations)"};
 }
 
@@ -108,15 +117,20 @@ std::string configChange(const Program &program, const std::string &path) {
     return "";
   const Json config = parseConfig(file);
   std::string differences;
-  const auto differs = [&](const std::string &what) { differences += (differences.empty() ? "" : "; ") + what; };
+  const auto differs = [&](const std::string &what) {
+    differences += (differences.empty() ? "" : "; ") + what;
+  };
   for (const ConfigEntry &entry : program.config.entries) {
     const Json expected = Json::parse(entry.value), same = Json::parse(entry.same);
     const auto agrees = [&](const Json &got) {
-      return isSame(got, expected) || std::any_of(same.begin(), same.end(), [&](const Json &other) { return isSame(got, other); });
+      return isSame(got, expected) || std::any_of(same.begin(), same.end(), [&](const Json &other) {
+               return isSame(got, other);
+             });
     };
     const auto compare = [&](const std::string &name, const Json &got, const char *why) {
       if (!agrees(got))
-        differs("got '" + name + "' " + shown(got) + why + ", expected " + shown(expected) + " (" + adviceFor(entry, got) + ")");
+        differs("got '" + name + "' " + shown(got) + why + ", expected " + shown(expected) + " (" +
+                adviceFor(entry, got) + ")");
     };
     bool isThere = false;
     const std::vector<std::string> names = split(entry.names, '|');
@@ -130,7 +144,9 @@ std::string configChange(const Program &program, const std::string &path) {
     else if (!isThere)
       differs("got no '" + names.front() + "', expected " + shown(expected));
   }
-  return differences.empty() ? "" : "'" + file + "' is of another model than this program: " + differences;
+  return differences.empty()
+             ? ""
+             : "'" + file + "' is of another model than this program: " + differences;
 }
 
 } // namespace fsdp::rt

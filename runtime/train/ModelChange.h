@@ -10,18 +10,21 @@
 
 namespace fsdp::rt {
 
-/// What speaks against going on from the checkpoint in `folder`: names and shapes of parameters may be the same where the model
-/// computes something else with them.
+/// What speaks against going on from the checkpoint in `folder`: names and shapes of parameters may
+/// be the same where the model computes something else with them.
 struct ModelChange {
   std::string what;    ///< empty: nothing
   bool isKnown = true; ///< false: the two could not be compared
 };
 
-/// Compares the digests of the models of a program and of a checkpoint, which must have the same version ([Note: model digest]).
-ModelChange modelChange(const Program &program, const CheckpointManifest &manifest, const std::string &folder);
+/// Compares the digests of the models of a program and of a checkpoint, which must have the same
+/// version ([Note: model digest]).
+ModelChange modelChange(const Program &program, const CheckpointManifest &manifest,
+                        const std::string &folder);
 
-/// Compares the file that describes the model beside the weights `path`, if it is there, with what the program computes with:
-/// every entry that differs, with both values and the option that changes it. Errors: the file cannot be read or is not JSON.
+/// Compares the file that describes the model beside the weights `path`, if it is there, with what
+/// the program computes with: every entry that differs, with both values and the option that
+/// changes it. Errors: the file cannot be read or is not JSON.
 std::string configChange(const Program &program, const std::string &path);
 
 } // namespace fsdp::rt

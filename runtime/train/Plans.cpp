@@ -23,7 +23,8 @@ std::vector<std::string> splitting(const std::string &axes) {
 }
 
 template <typename Wanted> const Program *firstOf(Plans plans, Wanted isWanted) {
-  const auto found = std::find_if(plans.begin(), plans.end(), [&](const Program *plan) { return isWanted(*plan); });
+  const auto found = std::find_if(plans.begin(), plans.end(),
+                                  [&](const Program *plan) { return isWanted(*plan); });
   return found == plans.end() ? nullptr : *found;
 }
 
@@ -35,16 +36,20 @@ std::string describePlans(Plans plans) {
   std::string text;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const int ranks = worldSize(*plans[i]);
-    text += (i == 0 ? "" : i + 1 == plans.size() ? " and " : ", ") + meshOf(*plans[i]) + " (" +
-            std::to_string(ranks) + (ranks == 1 ? " rank)" : " ranks)");
+    text += (i == 0                  ? ""
+             : i + 1 == plans.size() ? " and "
+                                     : ", ") +
+            meshOf(*plans[i]) + " (" + std::to_string(ranks) + (ranks == 1 ? " rank)" : " ranks)");
   }
   return text;
 }
 
 const Program *planNamed(Plans plans, const std::string &text) {
-  if (const Program *same = firstOf(plans, [&](const Program &plan) { return meshOf(plan) == text; }))
+  if (const Program *same =
+          firstOf(plans, [&](const Program &plan) { return meshOf(plan) == text; }))
     return same;
-  return firstOf(plans, [&](const Program &plan) { return splitting(meshOf(plan)) == splitting(text); });
+  return firstOf(plans,
+                 [&](const Program &plan) { return splitting(meshOf(plan)) == splitting(text); });
 }
 
 const Program *planFor(Plans plans, int ranks) {
@@ -63,11 +68,13 @@ const Program &pickPlan(Plans plans, const Program *asked) {
   if (asked)
     return *asked;
   const std::optional<LaunchEnvironment> launched = detectLauncher();
-  if (!launched || plans.size() == 1) // one plan: starting the ranks says what is wrong with their number
+  if (!launched ||
+      plans.size() == 1) // one plan: starting the ranks says what is wrong with their number
     return *plans[0];
   if (const Program *plan = planFor(plans, launched->size))
     return *plan;
-  throw NoPlan{Error(format("%s started %d rank%s, but this program has plans for %s: start as many as one of them has, or "
+  throw NoPlan{Error(format("%s started %d rank%s, but this program has plans for %s: start as "
+                            "many as one of them has, or "
                             "compile with one more for %d",
                             launched->by.c_str(), launched->size, launched->size == 1 ? "" : "s",
                             describePlans(plans).c_str(), launched->size)),

@@ -15,12 +15,13 @@ std::string meshOf(const Program &plan);
 /// "fsdp=4 (4 ranks) and data=2,fsdp=2 (4 ranks)"
 std::string describePlans(Plans plans);
 
-/// The plan with the mesh `text`, be it that one of them has axes of size 1 that the other lacks; null where there is
-/// none.
+/// The plan with the mesh `text`, be it that one of them has axes of size 1 that the other lacks;
+/// null where there is none.
 const Program *planNamed(Plans plans, const std::string &text);
 /// The first of the plans for `ranks` ranks; null where there is none.
 const Program *planFor(Plans plans, int ranks);
-/// The first of the plans for the most ranks below `ranks` that so many machines share evenly; null where there is none.
+/// The first of the plans for the most ranks below `ranks` that so many machines share evenly; null
+/// where there is none.
 const Program *planBelow(Plans plans, int ranks, int machines = 1);
 
 /// That a launcher has started ranks for which there is no plan; every rank of the job finds it.
@@ -29,8 +30,8 @@ struct NoPlan {
   int rank; ///< of this process
 };
 
-/// The plan of a run: `asked` unless that is null, else by the number of ranks that a launcher has started, else the
-/// first. Throws NoPlan.
+/// The plan of a run: `asked` unless that is null, else by the number of ranks that a launcher has
+/// started, else the first. Throws NoPlan.
 const Program &pickPlan(Plans plans, const Program *asked);
 
 } // namespace fsdp::rt

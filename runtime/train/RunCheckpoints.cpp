@@ -27,20 +27,25 @@ namespace {
 
 /// Of a checkpoint that cannot be read now.
 std::string mayBeWhole(const std::string &problem, bool isLatest) {
-  return problem + "; it may be whole, so no earlier one is taken: try again when it can be read, " +
+  return problem +
+         "; it may be whole, so no earlier one is taken: try again when it can be read, " +
          (isLatest ? "name another checkpoint with --resume DIR, or pass over it with --start-over"
                    : "or name another checkpoint with --resume DIR");
 }
 
 /// Where each of the checkpoints in `root` has a problem.
-std::string noneCanBeUsed(const std::vector<std::string> &problems, const std::string &root, bool isLatest) {
-  const std::string remedy = isLatest ? "name another with --resume DIR, or begin anew with --start-over" : "";
+std::string noneCanBeUsed(const std::vector<std::string> &problems, const std::string &root,
+                          bool isLatest) {
+  const std::string remedy =
+      isLatest ? "name another with --resume DIR, or begin anew with --start-over" : "";
   if (problems.size() == 1 && isLatest)
-    return problems[0] + "; name another checkpoint with --resume DIR, or begin anew with --start-over";
-  std::string text = problems.size() == 1
-                         ? ""
-                         : format("none of the %zu checkpoints in '%s' can be used%s: ", problems.size(), root.c_str(),
-                                  isLatest ? (" (" + remedy + ")").c_str() : "");
+    return problems[0] +
+           "; name another checkpoint with --resume DIR, or begin anew with --start-over";
+  std::string text =
+      problems.size() == 1
+          ? ""
+          : format("none of the %zu checkpoints in '%s' can be used%s: ", problems.size(),
+                   root.c_str(), isLatest ? (" (" + remedy + ")").c_str() : "");
   for (const std::string &problem : problems)
     text += (&problem == &problems[0] ? "" : "; ") + problem;
   return text;
@@ -100,14 +105,17 @@ void checkRoot(const std::string &root, const Program &program) {
     longest = std::max(longest, file.name.size());
   constexpr std::size_t kOfStep = 32;
   if (root.size() + kOfStep + longest >= PATH_MAX)
-    throw Error(format("cannot save to '%s': its path has %zu bytes, expected at most %zu for the names of the files in it", root.c_str(),
-                       root.size(), PATH_MAX - 1 - kOfStep - longest));
+    throw Error(format("cannot save to '%s': its path has %zu bytes, expected at most %zu for the "
+                       "names of the files in it",
+                       root.c_str(), root.size(), PATH_MAX - 1 - kOfStep - longest));
   if (exists && !S_ISDIR(status.st_mode))
     throw Error("cannot save to '" + root + "': got a file, expected a folder or nothing");
   if (!exists && lstat(root.c_str(), &status) == 0)
-    throw Error("cannot save to '" + root + "': got a symbolic link that leads to nothing, expected a folder or nothing");
+    throw Error("cannot save to '" + root +
+                "': got a symbolic link that leads to nothing, expected a folder or nothing");
   if (exists && access((root + "/" + CheckpointManifest::kName).c_str(), F_OK) == 0)
-    throw Error("cannot save to '" + root + "': got a checkpoint, expected the folder around it, '" + folderOf(root) +
+    throw Error("cannot save to '" + root +
+                "': got a checkpoint, expected the folder around it, '" + folderOf(root) +
                 "', or another one");
   const std::string written = exists ? root : folderOf(root);
   if (access(written.c_str(), W_OK | X_OK) != 0)
@@ -138,8 +146,9 @@ void RunCheckpoints::lockRoot() {
     throw Error("cannot save to '" + root + "': " + std::strerror(errno));
   }
   if (!lock.lockAgainstOtherRuns(root))
-    throw Error("cannot save to '" + root +
-                "': another run saves its checkpoints there; wait for its end or choose another folder")
+    throw Error(
+        "cannot save to '" + root +
+        "': another run saves its checkpoints there; wait for its end or choose another folder")
         .asRefusal();
 }
 
@@ -167,7 +176,9 @@ bool RunCheckpoints::resume() {
   // What it passes over is an older run's: a restart would lose what this run has saved.
   const bool startsOver = options.startOver && !runStart.hasOpened();
   // A restart may find that a disk answers again; the first attempt leaves that to the user.
-  const auto unreadable = [&](const std::string &why) { return options.restarts ? Error(why) : Error(why).asRefusal(); };
+  const auto unreadable = [&](const std::string &why) {
+    return options.restarts ? Error(why) : Error(why).asRefusal();
+  };
   std::vector<std::string> problems;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const std::string &folder = candidates[i].folder;
@@ -195,14 +206,18 @@ bool RunCheckpoints::resume() {
     }
     problems.push_back(problem);
     if (i + 1 == candidates.size() && !startsOver)
-      refuse(/*isOwn=*/device.rank() == 0, Error(noneCanBeUsed(problems, isLatest ? options.save : options.resume, isLatest)).asRefusal());
+      refuse(/*isOwn=*/device.rank() == 0,
+             Error(noneCanBeUsed(problems, isLatest ? options.save : options.resume, isLatest))
+                 .asRefusal());
     if (device.rank() == 0)
-      std::fprintf(stderr, "%s: warning: %s: going on from an earlier checkpoint, if there is one\n",
+      std::fprintf(stderr,
+                   "%s: warning: %s: going on from an earlier checkpoint, if there is one\n",
                    program.name, printable(problem).c_str());
   }
   runStart.begin(-1, 0);
   if (device.rank() == 0 && isLatest)
-    std::printf("no checkpoint%s in '%s'%s: training begins anew\n", runStart.hasOpened() ? " of this run" : "", options.save.c_str(),
+    std::printf("no checkpoint%s in '%s'%s: training begins anew\n",
+                runStart.hasOpened() ? " of this run" : "", options.save.c_str(),
                 problems.empty() ? "" : " can be used");
   return false;
 }
@@ -213,7 +228,10 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
   const std::string name = "'" + printable(checkpoint.name()) + "'";
   const ModelChange change = modelChange(program, from, checkpoint.name());
   if (!change.what.empty() && change.isKnown && !options.allowModelChange)
-    throw Error(change.what + ": resume with the program that wrote it, or go on with --allow-model-change").byAll().asRefusal();
+    throw Error(change.what +
+                ": resume with the program that wrote it, or go on with --allow-model-change")
+        .byAll()
+        .asRefusal();
   if (!change.what.empty() && device.rank() == 0)
     std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(change.what).c_str());
   if (from.step > steps && !options.onlyEvaluates())
@@ -224,10 +242,11 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
         .byAll()
         .asRefusal();
   if (options.seedIsGiven && options.seed != from.seed)
-    throw Error(format("got --seed %llu, expected %llu as %s has: leave the option out, as order and "
-                       "dropout go on from there",
-                       static_cast<unsigned long long>(options.seed),
-                       static_cast<unsigned long long>(from.seed), name.c_str()))
+    throw Error(
+        format("got --seed %llu, expected %llu as %s has: leave the option out, as order and "
+               "dropout go on from there",
+               static_cast<unsigned long long>(options.seed),
+               static_cast<unsigned long long>(from.seed), name.c_str()))
         .byAll()
         .asRefusal();
   if (options.shuffle != from.shuffle && !options.onlyEvaluates())
@@ -244,22 +263,27 @@ void RunCheckpoints::goOnFrom(const Checkpoint &checkpoint) {
     return;
   std::printf("resumed from %s, step %lld\n", name.c_str(), static_cast<long long>(from.step));
   for (const std::string &altered : alteredExtras(checkpoint.name(), from))
-    std::fprintf(stderr, "%s: warning: %s; training goes on without it, but programs that load the checkpoint read it\n",
+    std::fprintf(stderr,
+                 "%s: warning: %s; training goes on without it, but programs that load the "
+                 "checkpoint read it\n",
                  program.name, printable(altered).c_str());
   for (const CheckpointManifest::File &file : from.files)
     if (std::none_of(layout().files().begin(), layout().files().end(),
                      [&](const CheckpointFile &read) { return read.name == file.name; }))
-      std::fprintf(stderr, "%s: warning: %s has '%s', and no parameter of this program keeps such a state: training goes on without it\n",
+      std::fprintf(stderr,
+                   "%s: warning: %s has '%s', and no parameter of this program keeps such a state: "
+                   "training goes on without it\n",
                    program.name, name.c_str(), file.name.c_str());
   if (samples != from.datasetSamples && !options.onlyEvaluates())
-    std::fprintf(stderr, "%s: warning: got %lld samples in --data, and %s was written with %lld: the "
-                         "position in the data counts them\n",
+    std::fprintf(stderr,
+                 "%s: warning: got %lld samples in --data, and %s was written with %lld: the "
+                 "position in the data counts them\n",
                  program.name, static_cast<long long>(samples), name.c_str(),
                  static_cast<long long>(from.datasetSamples));
 }
 
-/// Whether the run continues from a checkpoint that --save's folder holds under the name of its step: then those of earlier
-/// steps there are of the same course.
+/// Whether the run continues from a checkpoint that --save's folder holds under the name of its
+/// step: then those of earlier steps there are of the same course.
 bool RunCheckpoints::beganInRoot() const {
   struct stat own, inRoot;
   const std::string name = CheckpointRoot(FileSystem::real(), options.save).folderOf(from.step);
@@ -279,16 +303,18 @@ void RunCheckpoints::open() {
     lockRoot();
   const bool isOwn = beganInRoot();
   for (const std::string &name : saver->open(isOwn ? std::optional(from.step) : std::nullopt))
-    std::printf("kept the checkpoint of %s as '%s'\n", isOwn ? "a later step" : "another run", printable(name).c_str());
+    std::printf("kept the checkpoint of %s as '%s'\n", isOwn ? "a later step" : "another run",
+                printable(name).c_str());
 }
 
 int RunCheckpoints::afterStep(std::int64_t step, const std::function<void()> &settle) {
   if (!saver)
     return 0;
   const StopRequest own = stopRequest();
-  // A launcher sends a signal to every rank, which may get it on two sides of a step's end: then another one has had as
-  // many, and this one came about when ranks agreed on that.
-  const bool isNew = own.saves != seen && (own.saves > agreed || own.savesAt - lastAsked >= kSameSignalSeconds);
+  // A launcher sends a signal to every rank, which may get it on two sides of a step's end: then
+  // another one has had as many, and this one came about when ranks agreed on that.
+  const bool isNew =
+      own.saves != seen && (own.saves > agreed || own.savesAt - lastAsked >= kSameSignalSeconds);
   seen = own.saves;
   std::int64_t asked[2] = {isNew ? own.saves : 0, own.signal};
   device.world().allReduce(asked, asked, 2, ReduceOp::Max);

@@ -21,7 +21,8 @@ FileContent contentOf(const WeightFiles &weights) {
     std::string text = tensor->name + " " + tensor->dtype;
     for (std::int64_t extent : tensor->shape)
       text += " " + std::to_string(extent);
-    content.digest = sampledDigest({tensor->data, tensor->bytes}, contentDigest(text, content.digest));
+    content.digest =
+        sampledDigest({tensor->data, tensor->bytes}, contentDigest(text, content.digest));
     content.bytes += tensor->bytes;
   }
   return content;

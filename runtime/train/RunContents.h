@@ -13,13 +13,15 @@
 
 namespace fsdp::rt {
 
-/// What a file held when the run began. Digests are of samples where there is much (sampledDigest), so that they take
-/// milliseconds: a file that was replaced has another, one that was changed in a few places may have the same.
+/// What a file held when the run began. Digests are of samples where there is much (sampledDigest),
+/// so that they take milliseconds: a file that was replaced has another, one that was changed in a
+/// few places may have the same.
 struct FileContent {
   std::string path; ///< as the command line has it
   std::size_t bytes = 0;
   std::uint64_t digest = 0;
-  std::size_t tensors = 0; ///< of weights, whose digest goes tensor by tensor, in the order of their names
+  std::size_t tensors =
+      0; ///< of weights, whose digest goes tensor by tensor, in the order of their names
 };
 
 /// Error: the file cannot be read.

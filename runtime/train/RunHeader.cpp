@@ -7,8 +7,8 @@
 #include "runtime/train/RunHeader.h"
 
 #include "runtime/Error.h"
-#include "runtime/train/Log.h"
 #include "runtime/job/RunIdentity.h"
+#include "runtime/train/Log.h"
 #include "runtime/train/Plans.h"
 
 #include <nlohmann/json.hpp>
@@ -19,7 +19,8 @@ namespace fsdp::rt {
 
 namespace {
 
-/// The number with the fewest digits that reads back as the f32 that training uses: 0.1, not 0.10000000149011612.
+/// The number with the fewest digits that reads back as the f32 that training uses: 0.1, not
+/// 0.10000000149011612.
 double learningRate(const Program &program, const Options &options) {
   const auto used = static_cast<float>(options.learningRate.value_or(program.defaultLearningRate));
   char digits[32];
@@ -35,19 +36,23 @@ void add(Json &run, const char *name, const std::optional<FileContent> &content)
   if (!content)
     return;
   Json &entry = run[name];
-  entry = {{"path", content->path}, {"bytes", content->bytes}, {"digest", digestText(content->digest)}};
+  entry = {
+      {"path", content->path}, {"bytes", content->bytes}, {"digest", digestText(content->digest)}};
   if (content->tensors)
     entry["tensors"] = content->tensors;
 }
 
 /// Paths need not be UTF-8.
-std::string dump(const Json &json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dump(const Json &json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 } // namespace
 
 const char *runtimeVersion() { return FSDP_VERSION; }
 
-std::string restartLine(std::int64_t number, std::int64_t step, const std::string &mesh, const std::string &cause) {
+std::string restartLine(std::int64_t number, std::int64_t step, const std::string &mesh,
+                        const std::string &cause) {
   Json line;
   line["restart"] = {{"number", number}, {"after_step", step}, {"mesh", mesh}, {"cause", cause}};
   return dump(line) + "\n";
@@ -63,12 +68,13 @@ std::int64_t RunHeader::parameters() const {
 
 std::string RunHeader::text() const {
   const int ranks = worldSize(program);
-  std::string text = format("%s: %s parameters, %d rank%s, mesh %s, arena %s per rank, %lld step%s of %lld sample%s\n",
-                            program.name, formatCount(static_cast<double>(parameters())).c_str(), ranks,
-                            ranks == 1 ? "" : "s", mesh.c_str(),
-                            formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
-                            static_cast<long long>(steps), steps == 1 ? "" : "s",
-                            static_cast<long long>(globalBatch(program)), globalBatch(program) == 1 ? "" : "s");
+  std::string text = format(
+      "%s: %s parameters, %d rank%s, mesh %s, arena %s per rank, %lld step%s of %lld sample%s\n",
+      program.name, formatCount(static_cast<double>(parameters())).c_str(), ranks,
+      ranks == 1 ? "" : "s", mesh.c_str(),
+      formatBytes(static_cast<double>(program.arenaBytes)).c_str(), static_cast<long long>(steps),
+      steps == 1 ? "" : "s", static_cast<long long>(globalBatch(program)),
+      globalBatch(program) == 1 ? "" : "s");
   text += format("fsdpc %s", FSDP_VERSION);
   if (*program.options)
     text += std::string("  ") + program.options;
@@ -110,7 +116,9 @@ std::string RunHeader::record() const {
   add(run["files"], "val_data", contents.valData);
   add(run["files"], "init", contents.init);
   if (!folder.empty())
-    run["resumed"] = {{"folder", folder}, {"step", from.step}, {"digest", digestText(contentDigest(from.text()))}};
+    run["resumed"] = {{"folder", folder},
+                      {"step", from.step},
+                      {"digest", digestText(contentDigest(from.text()))}};
   if (options.restarts)
     run["restart"] = options.restarts;
   return dump(run);

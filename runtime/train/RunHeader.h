@@ -12,15 +12,16 @@
 
 namespace fsdp::rt {
 
-/// Shown when training starts; checkpoints keep its record, and `--log-header` writes it into the log as well.
+/// Shown when training starts; checkpoints keep its record, and `--log-header` writes it into the
+/// log as well.
 struct RunHeader {
   const Program &program;
   const Options &options;
   std::int64_t steps;
-  std::string mesh;      ///< "fsdp=2"
-  std::string libraries; ///< "oneDNN 2.6.3"
+  std::string mesh;        ///< "fsdp=2"
+  std::string libraries;   ///< "oneDNN 2.6.3"
   std::string collectives; ///< how they are made, or ""
-  RunContents contents;  ///< of the files it reads; may be empty
+  RunContents contents;    ///< of the files it reads; may be empty
   /// The checkpoint that it continues from, and its folder; step 0: it begins.
   CheckpointManifest from = {};
   std::string folder = {};
@@ -29,17 +30,20 @@ struct RunHeader {
   std::int64_t parameters() const;
   /// Lines for people.
   std::string text() const;
-  /// A JSON object: `{"model": ..., "version": ..., "parameters": ..., "mesh": ..., "ranks": ..., "steps": ..., "batch": ...,
-  /// "arena_bytes": ..., "compiled": ..., "seed": ..., "lr": ..., "data": ..., "libraries": ..., "collectives": ..., "digest": ..., …}`; docs/files.md has
-  /// all of its fields.
+  /// A JSON object: `{"model": ..., "version": ..., "parameters": ..., "mesh": ..., "ranks": ...,
+  /// "steps": ..., "batch": ..., "arena_bytes": ..., "compiled": ..., "seed": ..., "lr": ...,
+  /// "data": ..., "libraries": ..., "collectives": ..., "digest": ..., …}`; docs/files.md has all
+  /// of its fields.
   std::string record() const;
   /// A line of a log: `{"run": ...}` with the record.
   std::string line() const;
 };
 
 /// The line of a log that says why a run was restarted, after the step before it:
-/// `{"restart": {"number": 1, "after_step": 20, "cause": "rank 1: was killed by signal 9 (Killed)"}}`
-std::string restartLine(std::int64_t number, std::int64_t step, const std::string &mesh, const std::string &cause);
+/// `{"restart": {"number": 1, "after_step": 20, "cause": "rank 1: was killed by signal 9
+/// (Killed)"}}`
+std::string restartLine(std::int64_t number, std::int64_t step, const std::string &mesh,
+                        const std::string &cause);
 
 /// The version of the runtime, and where it is known its commit: "0.1.0 (f88a390)".
 const char *runtimeVersion();

@@ -7,7 +7,8 @@
 
 namespace fsdp::rt {
 
-RunStart::RunStart() : pages(Mapping::anonymous(sizeof(Shared))), shared(*new (pages.data()) Shared) {}
+RunStart::RunStart()
+    : pages(Mapping::anonymous(sizeof(Shared))), shared(*new (pages.data()) Shared) {}
 
 void RunStart::begin(int index, std::int64_t step) {
   if (hasOpened())
@@ -23,10 +24,12 @@ void RunStart::noteOpened(const FileIdentity &log) {
 }
 
 bool RunStart::owns(const FileIdentity &log) const {
-  return hasOpened() && log.known && log.newName.empty() && log.device == shared.logDevice && log.inode == shared.logInode;
+  return hasOpened() && log.known && log.newName.empty() && log.device == shared.logDevice &&
+         log.inode == shared.logInode;
 }
 
-std::vector<SavedStep> RunStart::candidates(const std::string &root, const std::vector<SavedStep> &before) {
+std::vector<SavedStep> RunStart::candidates(const std::string &root,
+                                            const std::vector<SavedStep> &before) {
   if (!isKnown && shared.index >= 0)
     first = before.at(static_cast<std::size_t>(shared.index));
   isKnown = true;

@@ -1,9 +1,10 @@
 //===- RunStart.h - what a run began with, for its restarts -----*- C++ -*-===//
 //
-// A restart may come at any moment. Until the run has opened its files, it has changed nothing but names: the next
-// attempt does what the first one did. From then on the folder of --save has no checkpoint of a later step than the
-// run's first but those that it has saved, and the log is its own: the next attempt continues from these, or from what
-// the run began with, and from nothing else that happens to be there.
+// A restart may come at any moment. Until the run has opened its files, it has changed nothing but
+// names: the next attempt does what the first one did. From then on the folder of --save has no
+// checkpoint of a later step than the run's first but those that it has saved, and the log is its
+// own: the next attempt continues from these, or from what the run began with, and from nothing
+// else that happens to be there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +31,9 @@ public:
 
   // On the ranks.
 
-  /// The attempt continues from candidate `index` of its list, a checkpoint of `step`; -1 and 0: from none. Every rank says
-  /// so before rank 0 opens files. Nothing where an attempt before has opened them.
+  /// The attempt continues from candidate `index` of its list, a checkpoint of `step`; -1 and 0:
+  /// from none. Every rank says so before rank 0 opens files. Nothing where an attempt before has
+  /// opened them.
   void begin(int index, std::int64_t step);
   /// Rank 0: checkpoints of later steps are set aside, and the log, if there is one, is open.
   void noteOpened(const FileIdentity &log);
@@ -44,11 +46,13 @@ public:
 
   /// Whether the files are open, for jobs of several machines to agree on (JobOptions::progress).
   std::atomic<std::int32_t> &progress() { return shared.isOpen; }
-  /// What the next attempt may go on from when the files are open: what the run has saved in `root`, the latest first, and
-  /// what it began with, one of `candidates`, those of the attempt before.
-  std::vector<SavedStep> candidates(const std::string &root, const std::vector<SavedStep> &candidates);
-  /// Locks the folder of --save, where it is there, so that between attempts no other run takes it. Where another run
-  /// has: nothing, as rank 0 prints it.
+  /// What the next attempt may go on from when the files are open: what the run has saved in
+  /// `root`, the latest first, and what it began with, one of `candidates`, those of the attempt
+  /// before.
+  std::vector<SavedStep> candidates(const std::string &root,
+                                    const std::vector<SavedStep> &candidates);
+  /// Locks the folder of --save, where it is there, so that between attempts no other run takes it.
+  /// Where another run has: nothing, as rank 0 prints it.
   void lock(const std::string &root);
   /// Whether the folder is locked here, for the ranks too.
   bool holdsLock() const { return bool(rootLock); }
@@ -61,8 +65,8 @@ private:
   };
   Mapping pages;
   Shared &shared;
-  bool isKnown = false;            ///< `first` is
-  std::optional<SavedStep> first;  ///< what the run began with
+  bool isKnown = false;           ///< `first` is
+  std::optional<SavedStep> first; ///< what the run began with
   Descriptor rootLock;
 };
 

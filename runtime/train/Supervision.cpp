@@ -14,21 +14,26 @@ namespace fsdp::rt {
 void requireSupervision(Plans plans, const Program &plan, const Options &options, int machines) {
   const std::optional<LaunchEnvironment> launched = detectLauncher();
   if (launched || options.communicator == "loopback")
-    throw Error(format("--max-restarts restarts ranks that the program starts as processes of its own, but %s: "
+    throw Error(format("--max-restarts restarts ranks that the program starts as processes of its "
+                       "own, but %s: "
                        "%s, with --resume=latest",
                        launched ? (launched->by + " started this one").c_str()
                                 : "with --communicator=loopback they are threads",
                        launched ? "let the launcher restart the job" : "start the program again"),
                 kExitBadCommandLine);
   if (options.elastic && !planBelow(plans, worldSize(plan), machines))
-    throw Error(format("got --elastic, but no plan of this program has fewer ranks than %s%s (its plans: %s): compile it with "
-                       "more, --mesh='%s|AXIS=SIZE,...', or leave the option out",
-                       meshOf(plan).c_str(), machines > 1 ? format(", for %d machines to share evenly", machines).c_str() : "",
-                       describePlans(plans).c_str(), meshOf(plan).c_str()),
-                kExitBadCommandLine);
+    throw Error(
+        format("got --elastic, but no plan of this program has fewer ranks than %s%s (its plans: "
+               "%s): compile it with "
+               "more, --mesh='%s|AXIS=SIZE,...', or leave the option out",
+               meshOf(plan).c_str(),
+               machines > 1 ? format(", for %d machines to share evenly", machines).c_str() : "",
+               describePlans(plans).c_str(), meshOf(plan).c_str()),
+        kExitBadCommandLine);
 }
 
-int runSupervised(Plans plans, const Program &first, Options &options, int machines, const RunJob &runJob) {
+int runSupervised(Plans plans, const Program &first, Options &options, int machines,
+                  const RunJob &runJob) {
   for (const Program *plan = &first;;) {
     std::string cause;
     const int status = runJob(*plan, cause);
@@ -48,12 +53,14 @@ int runSupervised(Plans plans, const Program &first, Options &options, int machi
     if (options.elastic) {
       const Program *smaller = planBelow(plans, worldSize(*plan), machines);
       plan = smaller ? smaller : plan;
-      as = (smaller ? ", on the mesh " : ", without a plan for fewer ranks again on the mesh ") + meshOf(*plan);
+      as = (smaller ? ", on the mesh " : ", without a plan for fewer ranks again on the mesh ") +
+           meshOf(*plan);
     }
     ++options.restarts;
     options.restartCause = cause;
     std::fprintf(stderr, "%s: warning: %s: restart %lld of %lld%s\n", plan->name, cause.c_str(),
-                 static_cast<long long>(options.restarts), static_cast<long long>(options.maxRestarts), as.c_str());
+                 static_cast<long long>(options.restarts),
+                 static_cast<long long>(options.maxRestarts), as.c_str());
   }
 }
 

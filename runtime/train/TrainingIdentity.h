@@ -3,8 +3,8 @@
 #ifndef FSDP_RUNTIME_TRAIN_TRAININGIDENTITY_H
 #define FSDP_RUNTIME_TRAIN_TRAININGIDENTITY_H
 
-#include "runtime/train/CommandLine.h"
 #include "runtime/job/RunIdentity.h"
+#include "runtime/train/CommandLine.h"
 #include "runtime/train/RunContents.h"
 
 namespace fsdp::rt {

@@ -19,8 +19,8 @@ class WeightFiles {
 public:
   /// `path` is a safetensors file; an index, `….index.json`, whose "weight_map" says in which file
   /// beside it each tensor stands; or a folder with `model.safetensors.index.json` or
-  /// `model.safetensors`; or a checkpoint, whose bytes are checked, or a root of checkpoints, of which the
-  /// latest counts. Throws an Error that names what is missing or ill-formed.
+  /// `model.safetensors`; or a checkpoint, whose bytes are checked, or a root of checkpoints, of
+  /// which the latest counts. Throws an Error that names what is missing or ill-formed.
   explicit WeightFiles(const std::string &path);
 
   const std::string &path() const { return name; }

@@ -96,7 +96,8 @@ ShardLayout layoutOf(const Storage &storage) {
   return tile;
 }
 
-/// The members of `storage`, whole and one after another, on the first rank; others have part in it and get nothing.
+/// The members of `storage`, whole and one after another, on the first rank; others have part in it
+/// and get nothing.
 std::vector<float> gatherMembers(const Storage &storage, const Program &program, Device &device) {
   const bool isFirst = device.rank() == 0;
   const float *shard = device.read(storage.shard.isPlaced() ? storage.shard : storage.copy);
@@ -115,7 +116,8 @@ std::vector<float> gatherMembers(const Storage &storage, const Program &program,
     return parts;
   }
   // None where they are padded, but not split.
-  Communicator *others = storage.splitCommunicator < 0 ? nullptr : &device.communicator(storage.splitCommunicator);
+  Communicator *others =
+      storage.splitCommunicator < 0 ? nullptr : &device.communicator(storage.splitCommunicator);
   std::vector<std::size_t> starts;
   std::size_t size = 0;
   for (const Parameter &parameter : storage.members) {
@@ -152,9 +154,11 @@ std::vector<float> gatherMembers(const Storage &storage, const Program &program,
     else
       std::copy_n(shard + begin, now, all.data());
     for (std::size_t index = 0; index < runs.size(); ++index)
-      for (std::size_t &r = next[index]; r < runs[index].size() && runs[index][r].inShard < end; ++r) {
+      for (std::size_t &r = next[index]; r < runs[index].size() && runs[index][r].inShard < end;
+           ++r) {
         const Run &run = runs[index][r];
-        const std::size_t from = std::max(run.inShard, begin), to = std::min(run.inShard + run.count, end);
+        const std::size_t from = std::max(run.inShard, begin),
+                          to = std::min(run.inShard + run.count, end);
         std::copy_n(all.data() + index * now + (from - begin), to - from,
                     whole.data() + starts[run.member] + run.inParameter + (from - run.inShard));
         if (to == end && to < run.inShard + run.count) // goes on
@@ -213,7 +217,7 @@ void exportWeights(const OutputPath &path, const Program &program, Device &devic
     const Storage *storage;
     const Parameter *parameter;
   };
-  std::multimap<int, Member> members; ///< by position
+  std::multimap<int, Member> members;             ///< by position
   std::map<const Storage *, std::size_t> missing; ///< members that are not written yet
   for (const Storage &storage : program.storages) {
     for (const Parameter &parameter : storage.members)

@@ -15,10 +15,9 @@ using namespace mlir::fsdp;
 static constexpr const char *kKinds[] = {"alone", "fused", "behind a product", "in place",
                                          "many ranks"};
 static constexpr const char *kFeatures[] = {
-    "1 rank",        "2 ranks",         "3 ranks",         "4 ranks",
-    "in place",      "product goes on", "several results", "sum in a chain",
-    "sum over rows", "masked samples",  "masked padding",  "product in place",
-    "split parameter", "uneven split",
+    "1 rank",          "2 ranks",          "3 ranks",         "4 ranks",       "in place",
+    "product goes on", "several results",  "sum in a chain",  "sum over rows", "masked samples",
+    "masked padding",  "product in place", "split parameter", "uneven split",
 };
 
 static bool overlaps(const ArenaSpan &a, const ArenaSpan &b) {
@@ -45,7 +44,8 @@ void Coverage::add(ModuleOp module) {
     if (axes.empty())
       continue;
     had.insert("split parameter");
-    if (param.getComputeType().getNumElements() * getMesh(module).getSize(axes) != param.getTensorType().getNumElements())
+    if (param.getComputeType().getNumElements() * getMesh(module).getSize(axes) !=
+        param.getTensorType().getNumElements())
       had.insert("uneven split");
   }
   std::map<std::string, std::array<bool, numKinds>> stood;

@@ -90,7 +90,8 @@ static LogicalResult lower(ModuleOp module, const PipelineOptions &options) {
   return manager.run(module);
 }
 
-/// False where the model of `random` cannot be computed in microbatches, or its loss in chunks. Says nothing, changes nothing.
+/// False where the model of `random` cannot be computed in microbatches, or its loss in chunks.
+/// Says nothing, changes nothing.
 static bool isCompiled(RandomCase &random) {
   if (random.options.accumulate == 1 && random.options.lossChunks == 1)
     return true;
@@ -135,11 +136,12 @@ static LogicalResult write(const std::string &path, const std::string &text) {
 static LogicalResult generate(const Arguments &arguments) {
   const std::string headers = "#include \"test/emitted/Registered.h\"\n"
                               "#include <algorithm>\n#include <cmath>\n";
-  std::vector<std::string> cpu(arguments.files, headers + "#include \"runtime/Runtime.h\"\n"
-                                                          "#include \"runtime/numerics/VectorMath.h\"\n");
-  std::vector<std::string> cuda(arguments.files, headers +
-                                                     "#include \"runtime/CudaRuntime.h\"\n"
-                                                     "#include \"runtime/kernels/cuda/FusedKernel.h\"\n");
+  std::vector<std::string> cpu(arguments.files, headers +
+                                                    "#include \"runtime/Runtime.h\"\n"
+                                                    "#include \"runtime/numerics/VectorMath.h\"\n");
+  std::vector<std::string> cuda(arguments.files,
+                                headers + "#include \"runtime/CudaRuntime.h\"\n"
+                                          "#include \"runtime/kernels/cuda/FusedKernel.h\"\n");
   CaseFile file(arguments.folder + "/cases", /*writes=*/true);
   Coverage coverage;
   std::unique_ptr<MLIRContext> context;

@@ -13,9 +13,9 @@
 #include "test/emitted/Case.h"
 #include "test/emitted/Registered.h"
 
+#include "runtime/Error.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/device/Device.h"
-#include "runtime/Error.h"
 #include "runtime/program/Shard.h"
 
 #include <algorithm>
@@ -134,8 +134,7 @@ public:
       coordinate = coordinate * program.axes[axis].size + job.mesh().coordinate(job.rank(), axis);
     std::vector<std::byte> row(static_cast<std::size_t>(elements(input.sample)) *
                                sizeInBytes(input.slice.dtype));
-    const BatchRows taken =
-        rowsOf(input, ranksOver(program, input.axes), coordinate, next[i].part);
+    const BatchRows taken = rowsOf(input, ranksOver(program, input.axes), coordinate, next[i].part);
     readBatch(data, SampleOrder(), input, i, next[i].first, taken, row.data(), target);
     next[i].next(input);
   }
@@ -160,7 +159,8 @@ public:
     device->world().barrier();
     for (std::size_t step = 0; step < 2; ++step) {
       device->run(program.train, &batches, /*again=*/step == 0);
-      compareOutputs(step, program.train, [&](std::size_t i) { return double(device->outputs()[i]); });
+      compareOutputs(step, program.train,
+                     [&](std::size_t i) { return double(device->outputs()[i]); });
     }
     if (!program.drain.runs.empty())
       device->run(program.drain, nullptr, /*again=*/false);
@@ -216,8 +216,7 @@ private:
     });
   }
 
-  template <class Value>
-  void compareOutputs(std::size_t step, const Walk &walk, Value value) {
+  template <class Value> void compareOutputs(std::size_t step, const Walk &walk, Value value) {
     const char *const names[] = {"step 1", "step 2", "the evaluation"};
     const std::vector<Expected> &expected = wanted.outputs[step];
     if (walk.outputs.size() != expected.size())

@@ -1,8 +1,9 @@
 //===- Alignment.cpp - misaligned accesses of kernels ------------------------------===//
 //
-// Code compiled with -fsanitize=alignment calls these where an address is not a multiple of its type's
-// alignment, as a vector load on the device must have it. The structures are those of LLVM's
-// compiler-rt (ubsan_handlers.h). Weak, so that a program with the sanitizer's own runtime keeps it.
+// Code compiled with -fsanitize=alignment calls these where an address is not a multiple of its
+// type's alignment, as a vector load on the device must have it. The structures are those of LLVM's
+// compiler-rt (ubsan_handlers.h). Weak, so that a program with the sanitizer's own runtime keeps
+// it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,9 @@
 //===- CublasLt.cpp - cuBLASLt, on the CPU -----------------------------------------===//
 //
-// Sums of an element run over k in order, in f32, and are rounded once. With `products=split` k is cut into parts, each summed by
-// itself, as many as (m, n, k) says: so does cuBLASLt, whose algorithms differ by sizes. The chosen algorithm remembers the
-// problem and the alignment that it was asked for; the product holds the caller to both.
+// Sums of an element run over k in order, in f32, and are rounded once. With `products=split` k is
+// cut into parts, each summed by itself, as many as (m, n, k) says: so does cuBLASLt, whose
+// algorithms differ by sizes. The chosen algorithm remembers the problem and the alignment that it
+// was asked for; the product holds the caller to both.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,11 +83,10 @@ std::string check(Problem &p) {
   p.k = tA ? p.a.rows : p.a.columns;
   p.n = tB ? p.b.rows : p.b.columns;
   const std::uint64_t kOfB = tB ? p.b.columns : p.b.rows;
-  if (p.k != kOfB || p.d.rows != p.m || p.d.columns != p.n || p.c.rows != p.m ||
-      p.c.columns != p.n)
+  if (p.k != kOfB || p.d.rows != p.m || p.d.columns != p.n || p.c.rows != p.m || p.c.columns != p.n)
     return formatted("op(A) is %zux%zu, op(B) %zux%zu, C %zux%zu, D %zux%zu", size_t(p.m),
-                     size_t(p.k), size_t(kOfB), size_t(p.n), size_t(p.c.rows),
-                     size_t(p.c.columns), size_t(p.d.rows), size_t(p.d.columns));
+                     size_t(p.k), size_t(kOfB), size_t(p.n), size_t(p.c.rows), size_t(p.c.columns),
+                     size_t(p.d.rows), size_t(p.d.columns));
   int index = 0;
   for (const Layout *x : {&p.a, &p.b, &p.c, &p.d}) {
     const char name = "ABCD"[index++];
@@ -105,17 +105,17 @@ std::string check(Problem &p) {
   if (p.b.type != in || p.c.type != out || p.desc.scale != CUDA_R_32F ||
       !((in == CUDA_R_32F && out == CUDA_R_32F) ||
         (in == CUDA_R_16BF && (out == CUDA_R_16BF || out == CUDA_R_32F))))
-    return formatted("types A %d, B %d, C %d, D %d, scale %d: not emulated", int(in),
-                     int(p.b.type), int(p.c.type), int(out), int(p.desc.scale));
+    return formatted("types A %d, B %d, C %d, D %d, scale %d: not emulated", int(in), int(p.b.type),
+                     int(p.c.type), int(out), int(p.desc.scale));
   return "";
 }
 
 std::uint64_t hashOf(const Problem &p) {
   std::uint64_t hash = std::uint64_t(p.desc.transposeA * 2 + p.desc.transposeB);
   for (const Layout *x : {&p.a, &p.b, &p.c, &p.d})
-    for (std::uint64_t v : {std::uint64_t(x->type), x->rows, x->columns, std::uint64_t(x->ld),
-                            std::uint64_t(x->order), std::uint64_t(x->batch),
-                            std::uint64_t(x->batchStride)})
+    for (std::uint64_t v :
+         {std::uint64_t(x->type), x->rows, x->columns, std::uint64_t(x->ld),
+          std::uint64_t(x->order), std::uint64_t(x->batch), std::uint64_t(x->batchStride)})
       hash = (hash ^ v) * 0x9E3779B97F4A7C15u + (hash >> 29);
   return hash;
 }
@@ -147,8 +147,8 @@ std::size_t partsOf(const Problem &p) {
   return std::min<std::size_t>(2 + (hash >> 60) % 7, p.k);
 }
 
-void compute(const Problem &p, float alpha, const void *a, const void *b, float beta,
-             const void *c, void *d) {
+void compute(const Problem &p, float alpha, const void *a, const void *b, float beta, const void *c,
+             void *d) {
   std::vector<float> row(p.n), part(p.n);
   const std::size_t parts = partsOf(p);
   for (int batch = 0; batch < p.d.batch; ++batch) {
@@ -170,9 +170,9 @@ void compute(const Problem &p, float alpha, const void *a, const void *b, float 
           row[j] += part[j];
       }
       const auto at = [&](const Layout &z, std::size_t j) {
-        return std::size_t(batch) * std::size_t(z.batchStride) +
-               (z.order == CUBLASLT_ORDER_COL ? i + j * std::size_t(z.ld)
-                                              : i * std::size_t(z.ld) + j);
+        return std::size_t(batch) * std::size_t(z.batchStride) + (z.order == CUBLASLT_ORDER_COL
+                                                                      ? i + j * std::size_t(z.ld)
+                                                                      : i * std::size_t(z.ld) + j);
       };
       for (std::size_t j = 0; j < p.n; ++j) {
         float value = alpha * row[j];
@@ -247,14 +247,17 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
                                                 const void *value, std::size_t bytes) {
   bool known = false;
   switch (attribute) {
-  case CUBLASLT_MATRIX_LAYOUT_ORDER: known = emulator::take(layout->order, value, bytes); break;
+  case CUBLASLT_MATRIX_LAYOUT_ORDER:
+    known = emulator::take(layout->order, value, bytes);
+    break;
   case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
     known = emulator::take(layout->batch, value, bytes);
     break;
   case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
     known = emulator::take(layout->batchStride, value, bytes);
     break;
-  default: break;
+  default:
+    break;
   }
   return known ? CUBLAS_STATUS_SUCCESS
                : decline(CUBLAS_STATUS_INVALID_VALUE, "an attribute or its size");
@@ -268,10 +271,9 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
   delete preference;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t
-cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
-                                     cublasLtMatmulPreferenceAttributes_t attribute,
-                                     const void *value, std::size_t bytes) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void *value, std::size_t bytes) {
   bool known = false;
   switch (attribute) {
   case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
@@ -289,11 +291,12 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                : decline(CUBLAS_STATUS_INVALID_VALUE, "an attribute or its size");
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-    cublasLtMatmulPreference_t preference, int asked, cublasLtMatmulHeuristicResult_t results[],
-    int *found) {
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int asked,
+                                              cublasLtMatmulHeuristicResult_t results[],
+                                              int *found) {
   *found = 0;
   emulator::Problem problem{*desc, *a, *b, *c, *d, 0, 0, 0};
   const std::string wrong = emulator::check(problem);
@@ -332,10 +335,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   const emulator::Layout *layouts[4] = {aLayout, bLayout, cLayout, dLayout};
   for (int i = 0; i < 4 && wrong.empty(); ++i) {
     const char name[2] = {"ABCD"[i], 0};
-    wrong = emulator::checkRange(name, data[i],
-                                 emulator::extentOf(*layouts[i]) *
-                                     emulator::bytesOf(layouts[i]->type),
-                                 emulator::MemoryKind::Device);
+    wrong = emulator::checkRange(
+        name, data[i], emulator::extentOf(*layouts[i]) * emulator::bytesOf(layouts[i]->type),
+        emulator::MemoryKind::Device);
     if (wrong.empty() && reinterpret_cast<std::uintptr_t>(data[i]) % algo->data[1 + i])
       wrong = emulator::formatted("%s at %p: expected a multiple of %zu, as the algorithm was "
                                   "asked for",
@@ -347,8 +349,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     wrong = "C is D, but laid out otherwise";
   const std::size_t needed = std::size_t(algo->data[5]);
   if (wrong.empty() && needed > workspaceBytes)
-    wrong = emulator::formatted("the workspace: got %zu bytes, expected %zu", workspaceBytes,
-                                needed);
+    wrong =
+        emulator::formatted("the workspace: got %zu bytes, expected %zu", workspaceBytes, needed);
   if (wrong.empty() && needed)
     wrong = emulator::checkRange("the workspace", workspace, workspaceBytes,
                                  emulator::MemoryKind::Device);
@@ -368,14 +370,22 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
 
 const char *cublasLtGetStatusName(cublasStatus_t status) {
   switch (status) {
-  case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
-  case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
-  case CUBLAS_STATUS_ALLOC_FAILED: return "CUBLAS_STATUS_ALLOC_FAILED";
-  case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
-  case CUBLAS_STATUS_ARCH_MISMATCH: return "CUBLAS_STATUS_ARCH_MISMATCH";
-  case CUBLAS_STATUS_EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
-  case CUBLAS_STATUS_INTERNAL_ERROR: return "CUBLAS_STATUS_INTERNAL_ERROR";
-  case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+  case CUBLAS_STATUS_SUCCESS:
+    return "CUBLAS_STATUS_SUCCESS";
+  case CUBLAS_STATUS_NOT_INITIALIZED:
+    return "CUBLAS_STATUS_NOT_INITIALIZED";
+  case CUBLAS_STATUS_ALLOC_FAILED:
+    return "CUBLAS_STATUS_ALLOC_FAILED";
+  case CUBLAS_STATUS_INVALID_VALUE:
+    return "CUBLAS_STATUS_INVALID_VALUE";
+  case CUBLAS_STATUS_ARCH_MISMATCH:
+    return "CUBLAS_STATUS_ARCH_MISMATCH";
+  case CUBLAS_STATUS_EXECUTION_FAILED:
+    return "CUBLAS_STATUS_EXECUTION_FAILED";
+  case CUBLAS_STATUS_INTERNAL_ERROR:
+    return "CUBLAS_STATUS_INTERNAL_ERROR";
+  case CUBLAS_STATUS_NOT_SUPPORTED:
+    return "CUBLAS_STATUS_NOT_SUPPORTED";
   }
   return "an unknown status";
 }

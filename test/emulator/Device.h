@@ -1,7 +1,7 @@
 //===- Device.h - what device code sees ------------------------------------------===//
 //
-// A block's threads are fibers of the OS thread that runs the grid. They run one after another, each
-// as far as the next meeting: a barrier of the block or a function of the warp.
+// A block's threads are fibers of the OS thread that runs the grid. They run one after another,
+// each as far as the next meeting: a barrier of the block or a function of the warp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMULATOR_DEVICE_H
@@ -31,8 +31,10 @@
 #else
 #define __shared__ static thread_local
 #endif
-/// Dynamic shared memory, aligned to 128 bytes. CUDA's own way to say it, `extern __shared__`, is not C++.
-#define FSDP_DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(::emulator::dynamicShared())
+/// Dynamic shared memory, aligned to 128 bytes. CUDA's own way to say it, `extern __shared__`, is
+/// not C++.
+#define FSDP_DYNAMIC_SHARED(type, name)                                                            \
+  type *name = static_cast<type *>(::emulator::dynamicShared())
 
 namespace emulator {
 
@@ -47,8 +49,8 @@ struct Site {
 void meetBlock(Site site);
 /// Meets all threads of the block and returns in how many of them `predicate` holds.
 int countInBlock(Site site, bool predicate);
-/// Meets the lanes of `mask`. The last to come calls `body` with what each lane brought, null for those
-/// that take no part. What lanes bring stays where it is until all have met.
+/// Meets the lanes of `mask`. The last to come calls `body` with what each lane brought, null for
+/// those that take no part. What lanes bring stays where it is until all have met.
 void meetWarp(Site site, unsigned mask, void *mine, void (*body)(void *const lanes[32]));
 /// Ends the kernel with a failure that names this thread.
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -216,9 +218,7 @@ inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
-inline unsigned __umulhi(unsigned a, unsigned b) {
-  return unsigned((std::uint64_t(a) * b) >> 32);
-}
+inline unsigned __umulhi(unsigned a, unsigned b) { return unsigned((std::uint64_t(a) * b) >> 32); }
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return (unsigned long long)(((unsigned __int128)(a)*b) >> 64);
 }

@@ -19,28 +19,32 @@ struct Settings {
   bool shuffle = false;  ///< threads of a block run in a random order between barriers
   bool guard = false;    ///< the host may not touch the device's memory
   std::uint64_t seed = 0;
-  int devices = 1;                    ///< 0: as on a machine without a driver
+  int devices = 1;                           ///< 0: as on a machine without a driver
   std::size_t memory = std::size_t(8) << 30; ///< bytes of each device
   double deadlock = 20; ///< seconds without progress until waiting for a stream fails
   int compute = 90;     ///< compute capability of every device, as in sm_90
   bool images = true;   ///< false: the program holds no kernels that the devices can run
   bool split = false;   ///< products add parts of k up, as many as their sizes say
-  std::uint64_t noAlgorithm = 0; ///< number, from 1, of the request for an algorithm that finds none
-  int queues = 0;       ///< hardware queues that the streams of a device share; 0: each has one of its own
+  std::uint64_t noAlgorithm =
+      0; ///< number, from 1, of the request for an algorithm that finds none
+  int queues =
+      0; ///< hardware queues that the streams of a device share; 0: each has one of its own
   int driver = 13000;   ///< version of the driver, as cudaDriverGetVersion gives it
   int nccl = 22809;     ///< version of NCCL, as ncclGetVersion gives it
   int windowFault = -1; ///< rank of the first communicator whose registrations of windows fail
-  std::size_t communicator = std::size_t(300) << 20; ///< bytes that each communicator takes of its device
+  std::size_t communicator = std::size_t(300)
+                             << 20; ///< bytes that each communicator takes of its device
   bool connections = false; ///< the first call says how many CUDA_DEVICE_MAX_CONNECTIONS asks for
-  std::string launches; ///< see launchesFile
+  std::string launches;     ///< see launchesFile
 };
 
 Settings &settings();
 /// Applies words as FSDP_EMULATOR has them. Throws std::invalid_argument.
 void configure(const std::string &words);
 
-/// The file that gets a line for each kernel when the process ends (name, most threads, most dynamic shared
-/// bytes), as the environment has it: what tests set meanwhile is nothing to it. "" for none.
+/// The file that gets a line for each kernel when the process ends (name, most threads, most
+/// dynamic shared bytes), as the environment has it: what tests set meanwhile is nothing to it. ""
+/// for none.
 const std::string &launchesFile();
 
 /// What went wrong first, or "". From then on every call of CUDA returns its error.
@@ -50,7 +54,8 @@ void reset();
 
 /// Counts since the start of the process.
 struct Statistics {
-  std::uint64_t launches = 0, blocks = 0, threads = 0, switches = 0, copies = 0, products = 0, algorithms = 0, attributes = 0; ///< the last two: requests
+  std::uint64_t launches = 0, blocks = 0, threads = 0, switches = 0, copies = 0, products = 0,
+                algorithms = 0, attributes = 0; ///< the last two: requests
 };
 Statistics statistics();
 

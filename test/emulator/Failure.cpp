@@ -25,29 +25,52 @@ thread_local std::string explanation;
 
 const char *nameOf(cudaError_t error) {
   switch (error) {
-  case cudaSuccess: return "cudaSuccess";
-  case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
-  case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
-  case cudaErrorInitializationError: return "cudaErrorInitializationError";
-  case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
-  case cudaErrorInvalidDevicePointer: return "cudaErrorInvalidDevicePointer";
-  case cudaErrorInvalidMemcpyDirection: return "cudaErrorInvalidMemcpyDirection";
-  case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
-  case cudaErrorNoDevice: return "cudaErrorNoDevice";
-  case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
-  case cudaErrorNoKernelImageForDevice: return "cudaErrorNoKernelImageForDevice";
-  case cudaErrorUnsupportedPtxVersion: return "cudaErrorUnsupportedPtxVersion";
-  case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
-  case cudaErrorNotReady: return "cudaErrorNotReady";
-  case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
-  case cudaErrorLaunchOutOfResources: return "cudaErrorLaunchOutOfResources";
-  case cudaErrorLaunchTimeout: return "cudaErrorLaunchTimeout";
-  case cudaErrorPeerAccessAlreadyEnabled: return "cudaErrorPeerAccessAlreadyEnabled";
-  case cudaErrorMisalignedAddress: return "cudaErrorMisalignedAddress";
-  case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
-  case cudaErrorNotPermitted: return "cudaErrorNotPermitted";
-  case cudaErrorNotSupported: return "cudaErrorNotSupported";
-  case cudaErrorUnknown: return "cudaErrorUnknown";
+  case cudaSuccess:
+    return "cudaSuccess";
+  case cudaErrorInvalidValue:
+    return "cudaErrorInvalidValue";
+  case cudaErrorMemoryAllocation:
+    return "cudaErrorMemoryAllocation";
+  case cudaErrorInitializationError:
+    return "cudaErrorInitializationError";
+  case cudaErrorInvalidConfiguration:
+    return "cudaErrorInvalidConfiguration";
+  case cudaErrorInvalidDevicePointer:
+    return "cudaErrorInvalidDevicePointer";
+  case cudaErrorInvalidMemcpyDirection:
+    return "cudaErrorInvalidMemcpyDirection";
+  case cudaErrorInsufficientDriver:
+    return "cudaErrorInsufficientDriver";
+  case cudaErrorNoDevice:
+    return "cudaErrorNoDevice";
+  case cudaErrorInvalidDevice:
+    return "cudaErrorInvalidDevice";
+  case cudaErrorNoKernelImageForDevice:
+    return "cudaErrorNoKernelImageForDevice";
+  case cudaErrorUnsupportedPtxVersion:
+    return "cudaErrorUnsupportedPtxVersion";
+  case cudaErrorInvalidResourceHandle:
+    return "cudaErrorInvalidResourceHandle";
+  case cudaErrorNotReady:
+    return "cudaErrorNotReady";
+  case cudaErrorIllegalAddress:
+    return "cudaErrorIllegalAddress";
+  case cudaErrorLaunchOutOfResources:
+    return "cudaErrorLaunchOutOfResources";
+  case cudaErrorLaunchTimeout:
+    return "cudaErrorLaunchTimeout";
+  case cudaErrorPeerAccessAlreadyEnabled:
+    return "cudaErrorPeerAccessAlreadyEnabled";
+  case cudaErrorMisalignedAddress:
+    return "cudaErrorMisalignedAddress";
+  case cudaErrorLaunchFailure:
+    return "cudaErrorLaunchFailure";
+  case cudaErrorNotPermitted:
+    return "cudaErrorNotPermitted";
+  case cudaErrorNotSupported:
+    return "cudaErrorNotSupported";
+  case cudaErrorUnknown:
+    return "cudaErrorUnknown";
   }
   return "an unknown error";
 }

@@ -19,8 +19,8 @@
 
 namespace emulator {
 
-/// A stack with a function that runs on it, or the stack of the thread itself. A fiber belongs to one
-/// OS thread.
+/// A stack with a function that runs on it, or the stack of the thread itself. A fiber belongs to
+/// one OS thread.
 class Fiber {
 public:
   /// The stack that runs now.

@@ -1,8 +1,8 @@
 //===- Grid.cpp - runs a kernel on the calling thread -----------------------------===//
 //
-// Blocks run one after another. A fiber takes the next thread of the block and runs it to its end, then
-// the next; only a thread that must wait for others keeps its fiber, and another one goes on. So a
-// block without meetings costs two switches.
+// Blocks run one after another. A fiber takes the next thread of the block and runs it to its end,
+// then the next; only a thread that must wait for others keeps its fiber, and another one goes on.
+// So a block without meetings costs two switches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -409,8 +409,8 @@ std::string BlockRunner::whyStuck() const {
     if (thread.state == State::Done)
       text += " has returned";
     else if (thread.state == State::AtBlock)
-      text += formatted(" waits in %s at %s:%d", thread.site.what, thread.site.file,
-                        thread.site.line);
+      text +=
+          formatted(" waits in %s at %s:%d", thread.site.what, thread.site.file, thread.site.line);
     else
       text += formatted(" waits in %s at %s:%d for the lanes 0x%x", thread.site.what,
                         thread.site.file, thread.site.line, thread.mask);
@@ -510,9 +510,8 @@ std::string kernelName(const void *kernel) {
 void describePlace(char *buffer, std::size_t size) {
   buffer[0] = 0;
   if (runner.active())
-    snprintf(buffer, size, "kernel at %p, block (%u, %u, %u), thread (%u, %u, %u)",
-             runner.kernel(), blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x,
-             threadIdx.y, threadIdx.z);
+    snprintf(buffer, size, "kernel at %p, block (%u, %u, %u), thread (%u, %u, %u)", runner.kernel(),
+             blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
 }
 
 bool beyondStack(const void *address) { return runner.beyondStack(address); }

@@ -22,8 +22,8 @@ struct Launch {
 
 /// Runs all blocks. Returns what went wrong, or "".
 std::string runGrid(const Launch &launch);
-/// "kernel NAME, block (..), thread (..)" of the calling thread, or "" outside of a kernel. `buffer`
-/// holds the result; allocates nothing.
+/// "kernel NAME, block (..), thread (..)" of the calling thread, or "" outside of a kernel.
+/// `buffer` holds the result; allocates nothing.
 void describePlace(char *buffer, std::size_t size);
 /// Whether an address lies beside the stack of a fiber of the calling thread.
 bool beyondStack(const void *address);

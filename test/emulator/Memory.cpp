@@ -1,7 +1,7 @@
 //===- Memory.cpp - device and pinned memory ---------------------------------------===//
 //
-// An allocation ends where a page without access begins, so that a kernel that runs past it stops there. The
-// handler of that signal says which kernel, block and thread it was.
+// An allocation ends where a page without access begins, so that a kernel that runs past it stops
+// there. The handler of that signal says which kernel, block and thread it was.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,12 +49,13 @@ std::map<int, std::ptrdiff_t> &libraryBytes() {
   return *one;
 }
 std::map<const char *, Mapping> &table() {
-  static auto *one = new std::map<const char *, Mapping>; // freed by nobody: threads may outlive main
+  static auto *one =
+      new std::map<const char *, Mapping>; // freed by nobody: threads may outlive main
   return *one;
 }
 
-/// Says so if the address is one that the host may not touch; 0 if it is none. The lock may be held by
-/// the thread that is here.
+/// Says so if the address is one that the host may not touch; 0 if it is none. The lock may be held
+/// by the thread that is here.
 int describeHidden(const void *address, char *text, std::size_t size) {
   std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
   if (!lock.owns_lock())
@@ -66,10 +67,11 @@ int describeHidden(const void *address, char *text, std::size_t size) {
   const Allocation &a = std::prev(after)->second.allocation;
   if (at >= a.start + a.bytes)
     return 0;
-  return snprintf(text, size,
-                  "cuda emulator: the host touches byte %zu of an allocation of %zu bytes of device "
-                  "memory\n",
-                  static_cast<std::size_t>(at - a.start), a.bytes);
+  return snprintf(
+      text, size,
+      "cuda emulator: the host touches byte %zu of an allocation of %zu bytes of device "
+      "memory\n",
+      static_cast<std::size_t>(at - a.start), a.bytes);
 }
 
 /// Names the kernel that touched memory it may not, then dies of the signal. Takes no lock: whoever
@@ -81,10 +83,10 @@ void onBadAccess(int signal, siginfo_t *info, void *) {
     const bool stack = beyondStack(info->si_addr);
     const int length =
         snprintf(text, sizeof(text), "cuda emulator: %s: %s at %p\n", where,
-                 stack                ? "stack overflow"
-                 : signal == SIGBUS   ? "misaligned access"
-                 : !info->si_addr     ? "misaligned access, or an access through a wild pointer"
-                                      : "access outside of any allocation",
+                 stack              ? "stack overflow"
+                 : signal == SIGBUS ? "misaligned access"
+                 : !info->si_addr   ? "misaligned access, or an access through a wild pointer"
+                                    : "access outside of any allocation",
                  info->si_addr);
     if (write(2, text, static_cast<std::size_t>(length)) < 0)
       _exit(139);
@@ -98,10 +100,10 @@ void onBadAccess(int signal, siginfo_t *info, void *) {
 
 struct Installed {
   Installed() {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = onBadAccess;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    struct sigaction old {};
+    struct sigaction old{};
     for (int signal : {SIGSEGV, SIGBUS})
       if (!sigaction(signal, nullptr, &old) && old.sa_handler == SIG_DFL)
         sigaction(signal, &action, nullptr);
@@ -153,9 +155,9 @@ cudaError_t unmap(void *pointer, MemoryKind kind, const char *call) {
     const std::size_t rounded = (a.bytes + kAlignment - 1) / kAlignment * kAlignment;
     for (std::size_t i = a.bytes; i < rounded; ++i)
       if (a.start[i] != char(0xff)) {
-        recordFailure(cudaErrorIllegalAddress,
-                      formatted("byte %zu was written behind an allocation of %zu bytes", i,
-                                a.bytes));
+        recordFailure(
+            cudaErrorIllegalAddress,
+            formatted("byte %zu was written behind an allocation of %zu bytes", i, a.bytes));
         break;
       }
     munmap(mapping.base, mapping.mapped);
@@ -202,9 +204,9 @@ std::string checkCopy(const void *to, const void *from, std::size_t bytes, cudaM
       return allocationOf(address).kind;
     return device ? MemoryKind::Device : MemoryKind::Pageable;
   };
-  std::string wrong = checkRange(
-      "target", to, bytes,
-      kindOf(to, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice));
+  std::string wrong =
+      checkRange("target", to, bytes,
+                 kindOf(to, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice));
   if (wrong.empty())
     wrong = checkRange(
         "source", from, bytes,
@@ -281,8 +283,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
                                                     : cudaMemoryTypeUnregistered;
   attributes->device = a.kind == MemoryKind::Pageable ? -2 : a.device;
   attributes->devicePointer = a.start ? const_cast<void *>(pointer) : nullptr;
-  attributes->hostPointer =
-      a.kind == MemoryKind::Pinned ? const_cast<void *>(pointer) : nullptr;
+  attributes->hostPointer = a.kind == MemoryKind::Pinned ? const_cast<void *>(pointer) : nullptr;
   return result();
 }
 

@@ -49,7 +49,8 @@ bool meet(std::unique_lock<std::mutex> &lock, Group &group, ncclComm_t comm, Con
   return condition();
 }
 
-ncclComm_t makeComm(std::shared_ptr<Group> group, int rank, int device, const ncclConfig_t *config) {
+ncclComm_t makeComm(std::shared_ptr<Group> group, int rank, int device,
+                    const ncclConfig_t *config) {
   auto *comm = new ncclComm;
   comm->group = std::move(group);
   comm->rank = rank;
@@ -84,7 +85,8 @@ ncclResult_t join(ncclComm_t comm, const std::string &key, int rank, int ranks) 
   Group &group = *comm->group;
   std::unique_lock<std::mutex> lock(group.mutex);
   if (group.size != ranks || group.devices[std::size_t(rank)] >= 0)
-    return say(ncclInvalidUsage, formatted("rank %d of %d: taken, or of another size", rank, ranks));
+    return say(ncclInvalidUsage,
+               formatted("rank %d of %d: taken, or of another size", rank, ranks));
   group.devices[std::size_t(rank)] = comm->device;
   ++group.joined;
   if (!meet(lock, group, comm, [&] { return group.joined == ranks; }))
@@ -140,14 +142,17 @@ void release(ncclComm_t comm) {
 
 void requireNobodyInside(ncclComm_t comm) {
   if (const char *call = comm->inside)
-    misuse(formatted("ncclCommAbort frees a communicator while another thread is in %s of it", call));
+    misuse(
+        formatted("ncclCommAbort frees a communicator while another thread is in %s of it", call));
 }
 
-/// Freeing a communicator waits for its streams. What ends other waits does not end those of copy engines.
+/// Freeing a communicator waits for its streams. What ends other waits does not end those of copy
+/// engines.
 void awaitCopyEngines(ncclComm_t comm) {
   if (!comm->copying || stuck() != cudaSuccess)
     return;
-  fprintf(stderr, "cuda emulator: ncclCommAbort waits for a collective of copy engines, which it does not end\n");
+  fprintf(stderr, "cuda emulator: ncclCommAbort waits for a collective of copy engines, which it "
+                  "does not end\n");
   while (comm->copying)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
@@ -176,7 +181,8 @@ std::vector<PointRef> LaunchOrder::needs() const {
     return {};
   const std::lock_guard<std::mutex> lock(registryMutex);
   const auto last = lastKernels().find(device_);
-  return last == lastKernels().end() ? std::vector<PointRef>() : std::vector<PointRef>{last->second};
+  return last == lastKernels().end() ? std::vector<PointRef>()
+                                     : std::vector<PointRef>{last->second};
 }
 
 void LaunchOrder::launched(cudaStream_t stream) const {
@@ -209,9 +215,10 @@ Use::Use(ncclComm_t comm, const char *call) {
   comm_ = comm;
   if (settle(comm) == ncclInProgress) {
     comm->state = ncclInvalidArgument;
-    status = say(ncclInvalidArgument, formatted("%s: attempt to use a communicator before the previous "
-                                                "operation returned ncclSuccess",
-                                                call));
+    status =
+        say(ncclInvalidArgument, formatted("%s: attempt to use a communicator before the previous "
+                                           "operation returned ncclSuccess",
+                                           call));
   }
 }
 
@@ -291,8 +298,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made
     own = *config;
   else
     own.blocking = comm->blocking;
-  const ncclResult_t status =
-      perform(comm, [=] { return split(comm, color, key, made, own); });
+  const ncclResult_t status = perform(comm, [=] { return split(comm, color, key, made, own); });
   return status == ncclInProgress ? ncclSuccess : status;
 }
 
@@ -330,7 +336,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   requireNobodyInside(comm);
   awaitCopyEngines(comm);
   if (standsBehindOthers(comm))
-    misuse("ncclCommAbort waits for kernels of communicators that are not aborted: abort all of them in one group");
+    misuse("ncclCommAbort waits for kernels of communicators that are not aborted: abort all of "
+           "them in one group");
   if (comm->next || comm->posts)
     misuse("a communicator was aborted");
   release(comm);
@@ -352,7 +359,8 @@ ncclResult_t ncclGroupEnd() {
   }
   for (ncclComm_t comm : aborted) {
     if (standsBehindOthers(comm))
-      misuse("ncclCommAbort waits for kernels of communicators that are not aborted: abort all of them in one group");
+      misuse("ncclCommAbort waits for kernels of communicators that are not aborted: abort all of "
+             "them in one group");
     if (comm->next || comm->posts)
       misuse("a communicator was aborted");
   }
@@ -368,7 +376,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
     return ncclInvalidArgument;
   }
   if (!comm->blocking && comm->job.joinable() && comm->owner != std::this_thread::get_id())
-    misuse("ncclCommGetAsyncError ends and frees the call that another thread has under way on a non-blocking "
+    misuse("ncclCommGetAsyncError ends and frees the call that another thread has under way on a "
+           "non-blocking "
            "communicator");
   *error = comm->blocking ? comm->state.load() : settle(comm);
   if (*error == ncclSuccess && stuck() != cudaSuccess)
@@ -448,14 +457,22 @@ ncclResult_t ncclMemFree(void *pointer) {
 
 const char *ncclGetErrorString(ncclResult_t result) {
   switch (result) {
-  case ncclSuccess: return "no error";
-  case ncclUnhandledCudaError: return "unhandled cuda error";
-  case ncclSystemError: return "unhandled system error";
-  case ncclInternalError: return "internal error";
-  case ncclInvalidArgument: return "invalid argument";
-  case ncclInvalidUsage: return "invalid usage";
-  case ncclRemoteError: return "remote process exited or there was a network error";
-  case ncclInProgress: return "NCCL operation in progress";
+  case ncclSuccess:
+    return "no error";
+  case ncclUnhandledCudaError:
+    return "unhandled cuda error";
+  case ncclSystemError:
+    return "unhandled system error";
+  case ncclInternalError:
+    return "internal error";
+  case ncclInvalidArgument:
+    return "invalid argument";
+  case ncclInvalidUsage:
+    return "invalid usage";
+  case ncclRemoteError:
+    return "remote process exited or there was a network error";
+  case ncclInProgress:
+    return "NCCL operation in progress";
   }
   return "unknown result code";
 }

@@ -2,19 +2,25 @@
 //
 // How calls on them behave is read from NCCL 2.28.9's sources (init.cc, group.cc, dev_runtime.cc):
 //
-// - A blocking communicator is done with a call when the call returns. A non-blocking one does it on a
-//   thread of its own and is in progress meanwhile: any other call is refused (ncclInvalidArgument, which
-//   stays). ncclCommSplit and ncclCommWindowRegister return ncclSuccess then, not ncclInProgress, and
-//   what they give is written later.
-// - ncclCommGetAsyncError reads the state. On a non-blocking communicator it also ends the call under way,
+// - A blocking communicator is done with a call when the call returns. A non-blocking one does it
+// on a
+//   thread of its own and is in progress meanwhile: any other call is refused (ncclInvalidArgument,
+//   which stays). ncclCommSplit and ncclCommWindowRegister return ncclSuccess then, not
+//   ncclInProgress, and what they give is written later.
+// - ncclCommGetAsyncError reads the state. On a non-blocking communicator it also ends the call
+// under way,
 //   so that no other thread than the one that made the call may ask.
 // - One thread at a time uses a communicator. ncclCommAbort, too, frees it.
-// - Freeing one waits for its kernels, which with NCCL_LAUNCH_ORDER_IMPLICIT stand behind those of the
-//   others on the device: several are aborted in one group. In a group ncclCommAbort only sets flags, which end
-//   waits of the host in calls on the communicator and of kernels; ncclGroupEnd frees.
-// - An all-gather between windows of a communicator with CTA policy zero is made by copy engines (enqueue.cc,
-//   ce_coll.cc). A stream waits in it by memory operations, which no flag ends: ncclCommAbort waits for it
-//   (commDestroySync in init.cc). Versions and sizes in which it hangs or races are failures.
+// - Freeing one waits for its kernels, which with NCCL_LAUNCH_ORDER_IMPLICIT stand behind those of
+// the
+//   others on the device: several are aborted in one group. In a group ncclCommAbort only sets
+//   flags, which end waits of the host in calls on the communicator and of kernels; ncclGroupEnd
+//   frees.
+// - An all-gather between windows of a communicator with CTA policy zero is made by copy engines
+// (enqueue.cc,
+//   ce_coll.cc). A stream waits in it by memory operations, which no flag ends: ncclCommAbort waits
+//   for it (commDestroySync in init.cc). Versions and sizes in which it hangs or races are
+//   failures.
 // - A rank that cannot register a window returns; the others wait for it in a barrier.
 // - A communicator takes memory of the device when it is first used.
 //
@@ -110,18 +116,18 @@ struct ncclComm {
   std::shared_ptr<emulator::Group> group;
   int rank = 0, device = 0;
   bool blocking = true;
-  int policy = 0;       ///< for CTAs
-  int worldRank = 0;    ///< in the communicator that others were split from
+  int policy = 0;          ///< for CTAs
+  int worldRank = 0;       ///< in the communicator that others were split from
   std::size_t charged = 0; ///< bytes that it takes of its device, see Settings::communicator
   std::vector<const void *> windows; ///< allocations
   std::atomic<int> copying{0};       ///< of the unfinished collectives those of copy engines
   std::uint64_t next = 0, nextSplit = 0, nextWindow = 0;
-  bool posts = false; ///< it has sent or received
+  bool posts = false;             ///< it has sent or received
   std::atomic<int> unfinished{0}; ///< collectives that a stream has not come past
   std::atomic<bool> aborted{false}, freed{false};
   std::atomic<const char *> inside{nullptr}; ///< the call in which a thread is
   std::atomic<ncclResult_t> state{ncclSuccess};
-  std::thread job; ///< of a non-blocking one: the call under way
+  std::thread job;       ///< of a non-blocking one: the call under way
   std::thread::id owner; ///< who made that call
 };
 
@@ -143,8 +149,9 @@ private:
 std::string copyEngineFault(int version, int ranks);
 /// Takes what a communicator takes of its device at its first use.
 ncclResult_t charge(ncclComm_t comm);
-/// What the next kernel of `comm` waits for beside its stream, and notes its own stream: with NCCL_LAUNCH_ORDER_IMPLICIT and
-/// a driver before 12.3, the end of the device's kernel before it, of whatever communicator (enqueue.cc).
+/// What the next kernel of `comm` waits for beside its stream, and notes its own stream: with
+/// NCCL_LAUNCH_ORDER_IMPLICIT and a driver before 12.3, the end of the device's kernel before it,
+/// of whatever communicator (enqueue.cc).
 class LaunchOrder {
 public:
   explicit LaunchOrder(ncclComm_t comm) : device_(comm->device) {}

@@ -1,10 +1,10 @@
 //===- NcclPointToPoint.cpp - ncclSend and ncclRecv of the emulated NCCL ------------===//
 //
-// As NCCL's sources do it (enqueue.cc, group.cc): calls between ncclGroupStart and ncclGroupEnd are one operation
-// of their stream, and make progress together; a call outside of a group is a group by itself. The n-th send of a
-// rank to another one meets the n-th receive of that one from it. Neither is complete before the other one has
-// come: NCCL may buffer a little of a send, but who relies on that hangs with larger messages. A send to itself
-// needs its receive in the same group.
+// As NCCL's sources do it (enqueue.cc, group.cc): calls between ncclGroupStart and ncclGroupEnd are
+// one operation of their stream, and make progress together; a call outside of a group is a group
+// by itself. The n-th send of a rank to another one meets the n-th receive of that one from it.
+// Neither is complete before the other one has come: NCCL may buffer a little of a send, but who
+// relies on that hangs with larger messages. A send to itself needs its receive in the same group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,9 +36,11 @@ bool deliver(const Post &send, const Post &receive, int sender, int receiver) {
     std::memcpy(receive.buffer, send.buffer, send.bytes);
     return true;
   }
-  recordFailure(cudaErrorLaunchFailure,
-                formatted("rank %d sends %zu bytes of type %d to rank %d, which receives %zu bytes of type %d", sender,
-                          send.bytes, int(send.type), receiver, receive.bytes, int(receive.type)));
+  recordFailure(
+      cudaErrorLaunchFailure,
+      formatted(
+          "rank %d sends %zu bytes of type %d to rank %d, which receives %zu bytes of type %d",
+          sender, send.bytes, int(send.type), receiver, receive.bytes, int(receive.type)));
   return false;
 }
 
@@ -52,7 +54,8 @@ bool start(const Batch &batch, const PointRef &done) {
     std::lock_guard<std::mutex> lock(group.mutex);
     for (Post post : batch.posts) {
       post.batch = mine;
-      const std::pair<int, int> way = post.sends ? std::make_pair(rank, post.peer) : std::make_pair(post.peer, rank);
+      const std::pair<int, int> way =
+          post.sends ? std::make_pair(rank, post.peer) : std::make_pair(post.peer, rank);
       Group::Mail &mail = group.mail[way];
       std::deque<Post> &waiting = post.sends ? mail.receives : mail.sends;
       if (waiting.empty()) {
@@ -90,21 +93,24 @@ ncclResult_t checkSelf(const Batch &batch) {
   return ncclSuccess;
 }
 
-ncclResult_t post(const char *call, Post entry, std::size_t count, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t post(const char *call, Post entry, std::size_t count, ncclComm_t comm,
+                  cudaStream_t stream) {
   const Use use(comm, call);
   if (use.status != ncclSuccess)
     return use.status;
   if (stuck() != cudaSuccess)
     return say(ncclUnhandledCudaError, failure());
   if (entry.peer < 0 || entry.peer >= comm->group->size)
-    return say(ncclInvalidArgument, formatted("%s : invalid root %d (root should be in the 0..%d range)", call,
-                                              entry.peer, comm->group->size));
+    return say(ncclInvalidArgument,
+               formatted("%s : invalid root %d (root should be in the 0..%d range)", call,
+                         entry.peer, comm->group->size));
   const std::size_t element = bytesOf(entry.type);
   if (!element)
     return say(ncclInvalidArgument, formatted("%s : invalid type %d", call, int(entry.type)));
   entry.bytes = count * element;
   if (entry.bytes)
-    if (const std::string wrong = checkRange("buffer", entry.buffer, entry.bytes, MemoryKind::Device);
+    if (const std::string wrong =
+            checkRange("buffer", entry.buffer, entry.bytes, MemoryKind::Device);
         !wrong.empty())
       return say(ncclInvalidArgument, formatted("%s: ", call) + wrong);
   if (const ncclResult_t status = charge(comm))
@@ -132,8 +138,9 @@ ncclResult_t flushPointToPoint() {
     batch.comm->posts = true;
     const ncclResult_t status = perform(batch.comm, [batch] {
       const LaunchOrder order(batch.comm);
-      enqueue(batch.stream, "ncclSend and ncclRecv",
-              [batch](const PointRef &done) { return start(batch, done); }, order.needs());
+      enqueue(
+          batch.stream, "ncclSend and ncclRecv",
+          [batch](const PointRef &done) { return start(batch, done); }, order.needs());
       order.launched(batch.stream);
       return stuck() == cudaSuccess ? ncclSuccess : say(ncclUnhandledCudaError, failure());
     });
@@ -147,19 +154,20 @@ ncclResult_t flushPointToPoint() {
 
 using namespace emulator;
 
-ncclResult_t ncclSend(const void *buffer, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                      cudaStream_t stream) {
+ncclResult_t ncclSend(const void *buffer, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
   ncclGroupStart();
-  const ncclResult_t status =
-      post("ncclSend", {true, const_cast<void *>(buffer), 0, type, peer, nullptr}, count, comm, stream);
+  const ncclResult_t status = post(
+      "ncclSend", {true, const_cast<void *>(buffer), 0, type, peer, nullptr}, count, comm, stream);
   const ncclResult_t ended = ncclGroupEnd();
   return status == ncclSuccess ? ended : status;
 }
 
-ncclResult_t ncclRecv(void *buffer, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                      cudaStream_t stream) {
+ncclResult_t ncclRecv(void *buffer, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
   ncclGroupStart();
-  const ncclResult_t status = post("ncclRecv", {false, buffer, 0, type, peer, nullptr}, count, comm, stream);
+  const ncclResult_t status =
+      post("ncclRecv", {false, buffer, 0, type, peer, nullptr}, count, comm, stream);
   const ncclResult_t ended = ncclGroupEnd();
   return status == ncclSuccess ? ended : status;
 }

@@ -43,16 +43,20 @@ Engine &engine() {
   return *one;
 }
 
-/// Whether an operation before the first one of `stream` is in the way in the queue that its stream shares.
+/// Whether an operation before the first one of `stream` is in the way in the queue that its stream
+/// shares.
 bool isHeldUp(const Engine &engine, const CUstream_st &stream) {
   const int queues = settings().queues;
-  return queues > 0 && std::any_of(engine.streams.begin(), engine.streams.end(), [&](const auto &other) {
-    if (other.get() == &stream || other->device != stream.device || other->operations.empty() ||
-        other->number % queues != stream.number % queues)
-      return false;
-    const auto first = other->operations.begin() + (other->busy && !other->operations.front().holdsQueue);
-    return first != other->operations.end() && first->number < stream.operations.front().number;
-  });
+  return queues > 0 &&
+         std::any_of(engine.streams.begin(), engine.streams.end(), [&](const auto &other) {
+           if (other.get() == &stream || other->device != stream.device ||
+               other->operations.empty() || other->number % queues != stream.number % queues)
+             return false;
+           const auto first =
+               other->operations.begin() + (other->busy && !other->operations.front().holdsQueue);
+           return first != other->operations.end() &&
+                  first->number < stream.operations.front().number;
+         });
 }
 
 bool mayStart(const Engine &engine, const CUstream_st &stream) {
@@ -66,8 +70,9 @@ bool mayStart(const Engine &engine, const CUstream_st &stream) {
   return !isHeldUp(engine, stream);
 }
 
-/// Of the streams whose first operation may start, the one of the highest priority; priorities change
-/// now and then. So some streams run far ahead of others, which a coin for every step would not give.
+/// Of the streams whose first operation may start, the one of the highest priority; priorities
+/// change now and then. So some streams run far ahead of others, which a coin for every step would
+/// not give.
 CUstream_st *choose(Engine &engine, CUstream_st *only) {
   if (only)
     return mayStart(engine, *only) ? only : nullptr;
@@ -135,8 +140,7 @@ std::string whoWaits(const Engine &engine) {
   for (const auto &stream : engine.streams)
     if (!stream->operations.empty())
       text += formatted("%s stream %d %s %s", text.empty() ? "" : ",", stream->number,
-                        stream->busy ? "is in" : "waits before",
-                        stream->operations.front().what);
+                        stream->busy ? "is in" : "waits before", stream->operations.front().what);
   return text.empty() ? " no stream has anything to do" : text;
 }
 
@@ -205,13 +209,14 @@ void destroyStream(CUstream_st *stream) {
                   e.streams.end());
 }
 
-void enqueue(cudaStream_t handle, const char *what, Action action, std::vector<PointRef> needs, bool holdsQueue) {
+void enqueue(cudaStream_t handle, const char *what, Action action, std::vector<PointRef> needs,
+             bool holdsQueue) {
   CUstream_st *stream = streamOf(handle);
   Engine &e = engine();
   Lock lock(e.mutex);
   // The legacy default stream and blocking streams wait for each other.
-  const bool isDefault = e.defaults.count(stream->device) &&
-                         e.defaults.at(stream->device) == stream;
+  const bool isDefault =
+      e.defaults.count(stream->device) && e.defaults.at(stream->device) == stream;
   for (const auto &other : e.streams)
     if (other.get() != stream && other->device == stream->device && other->tail &&
         !other->tail->reached &&
@@ -220,7 +225,8 @@ void enqueue(cudaStream_t handle, const char *what, Action action, std::vector<P
           e.defaults.at(stream->device) == other.get())))
       needs.push_back(other->tail);
   stream->tail = std::make_shared<Point>();
-  stream->operations.push_back({what, std::move(action), std::move(needs), stream->tail, holdsQueue, ++e.enqueued});
+  stream->operations.push_back(
+      {what, std::move(action), std::move(needs), stream->tail, holdsQueue, ++e.enqueued});
   ++e.progress;
   e.moved.notify_all();
   if (!settings().deferred)

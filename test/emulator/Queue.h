@@ -1,10 +1,11 @@
 //===- Queue.h - streams as queues -------------------------------------------------===//
 //
 // A stream is a queue of operations. One may start when it stands first, what it waits for is
-// complete, and nothing of its stream runs. Inline, the caller performs each at once. Deferred, nothing
-// runs until some host thread waits for something; that thread then performs operations of all
-// streams, whichever random priorities prefer among those that may start. With the setting `queues`, streams of a
-// device share hardware queues, in which an operation starts after those before it, of other streams too, have started.
+// complete, and nothing of its stream runs. Inline, the caller performs each at once. Deferred,
+// nothing runs until some host thread waits for something; that thread then performs operations of
+// all streams, whichever random priorities prefer among those that may start. With the setting
+// `queues`, streams of a device share hardware queues, in which an operation starts after those
+// before it, of other streams too, have started.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMULATOR_QUEUE_H
@@ -29,7 +30,8 @@ struct Point {
 };
 using PointRef = std::shared_ptr<Point>;
 
-/// Performs an operation. True when it is complete; false when `complete` will be called for its point.
+/// Performs an operation. True when it is complete; false when `complete` will be called for its
+/// point.
 using Action = std::function<bool(const PointRef &)>;
 
 struct Operation {
@@ -37,7 +39,7 @@ struct Operation {
   Action action;
   std::vector<PointRef> needs;
   PointRef done;
-  bool holdsQueue = false; ///< until it is complete; others until they have started
+  bool holdsQueue = false;  ///< until it is complete; others until they have started
   std::uint64_t number = 0; ///< in the order of all streams
 };
 
@@ -66,8 +68,8 @@ CUstream_st *makeStream(bool nonBlocking);
 void destroyStream(CUstream_st *stream);
 
 /// Adds an operation. Inline, returns when it is complete.
-void enqueue(cudaStream_t stream, const char *what, Action action,
-             std::vector<PointRef> needs = {}, bool holdsQueue = false);
+void enqueue(cudaStream_t stream, const char *what, Action action, std::vector<PointRef> needs = {},
+             bool holdsQueue = false);
 /// The point of the last operation of a stream, null if there was none.
 PointRef tailOf(cudaStream_t stream);
 /// What comes later on `stream` starts after `point`.

@@ -40,8 +40,8 @@ cudaError_t checkDevice(int index) {
   if (settings().devices == 0)
     return refuse(cudaErrorNoDevice, "no CUDA-capable device is detected");
   if (index < 0 || index >= settings().devices)
-    return refuse(cudaErrorInvalidDevice, formatted("device %d: expected less than %d", index,
-                                                    settings().devices));
+    return refuse(cudaErrorInvalidDevice,
+                  formatted("device %d: expected less than %d", index, settings().devices));
   return result();
 }
 } // namespace
@@ -53,12 +53,15 @@ int currentDevice() { return device; }
 std::size_t maxSharedBytes() {
   switch (settings().compute) {
   case 80:
-  case 87: return 163 * 1024;
+  case 87:
+    return 163 * 1024;
   case 86:
   case 89:
   case 120:
-  case 121: return 99 * 1024;
-  default: return 227 * 1024;
+  case 121:
+    return 99 * 1024;
+  default:
+    return 227 * 1024;
   }
 }
 
@@ -82,9 +85,9 @@ cudaError_t setAttribute(const void *kernel, cudaFuncAttribute attribute, int va
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
     const std::size_t fixed = symbolOf(kernel).sharedBytes;
     if (value < 0 || static_cast<std::size_t>(value) + fixed > maxSharedBytes())
-      return refuse(cudaErrorInvalidValue,
-                    formatted("dynamic shared memory: got %d bytes beside %zu of static, expected at most %zu together",
-                              value, fixed, maxSharedBytes()));
+      return refuse(cudaErrorInvalidValue, formatted("dynamic shared memory: got %d bytes beside "
+                                                     "%zu of static, expected at most %zu together",
+                                                     value, fixed, maxSharedBytes()));
     std::lock_guard<std::mutex> lock(attributeMutex);
     leave()[kernel] = static_cast<std::size_t>(value);
   }
@@ -102,8 +105,8 @@ cudaError_t getAttributes(cudaFuncAttributes *attributes, const void *kernel) {
   attributes->maxThreadsPerBlock = 1024;
   std::lock_guard<std::mutex> lock(attributeMutex);
   const auto found = leave().find(kernel);
-  attributes->maxDynamicSharedSizeBytes =
-      int(found != leave().end() ? found->second : kSharedWithoutLeave - attributes->sharedSizeBytes);
+  attributes->maxDynamicSharedSizeBytes = int(
+      found != leave().end() ? found->second : kSharedWithoutLeave - attributes->sharedSizeBytes);
   return result();
 }
 
@@ -112,7 +115,8 @@ cudaError_t occupancy(int *blocks, int blockSize, std::size_t sharedBytes) {
     return refuse(cudaErrorInvalidValue, formatted("a block of %d threads", blockSize));
   *blocks = 2048 / ((blockSize + 31) / 32 * 32);
   if (sharedBytes)
-    *blocks = std::min<int>(*blocks, static_cast<int>((maxSharedBytes() + 1024) / (sharedBytes + 1024)));
+    *blocks =
+        std::min<int>(*blocks, static_cast<int>((maxSharedBytes() + 1024) / (sharedBytes + 1024)));
   return result();
 }
 
@@ -152,8 +156,8 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
     return refuse(cudaErrorInvalidConfiguration, "kernel " + kernelName(kernel) + ": " + what);
   };
   if (std::uint64_t(g.x) * g.y * g.z == 0 || g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535)
-    return wrong(formatted("a grid of (%u, %u, %u): expected 1 to (2147483647, 65535, 65535)",
-                           g.x, g.y, g.z));
+    return wrong(formatted("a grid of (%u, %u, %u): expected 1 to (2147483647, 65535, 65535)", g.x,
+                           g.y, g.z));
   if (std::uint64_t(b.x) * b.y * b.z == 0 || std::uint64_t(b.x) * b.y * b.z > 1024 || b.z > 64)
     return wrong(formatted("a block of (%u, %u, %u): expected 1 to 1024 threads, at most 64 "
                            "along z",
@@ -170,11 +174,13 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
       allowed = std::max(allowed, std::min(found->second, maxSharedBytes() - fixed));
   }
   if (config.dynamicSmemBytes > allowed)
-    return refuse(cudaErrorInvalidValue,
-                  "kernel " + kernelName(kernel) + ": " +
-                      formatted("%zu bytes of dynamic shared memory beside %zu of static: expected at most %zu, or "
-                                "more (to %zu together) by cudaFuncAttributeMaxDynamicSharedMemorySize",
-                                config.dynamicSmemBytes, fixed, allowed, maxSharedBytes()));
+    return refuse(
+        cudaErrorInvalidValue,
+        "kernel " + kernelName(kernel) + ": " +
+            formatted(
+                "%zu bytes of dynamic shared memory beside %zu of static: expected at most %zu, or "
+                "more (to %zu together) by cudaFuncAttributeMaxDynamicSharedMemorySize",
+                config.dynamicSmemBytes, fixed, allowed, maxSharedBytes()));
   for (unsigned i = 0; i < config.numAttrs; ++i)
     if (config.attrs[i].id != cudaLaunchAttributeIgnore &&
         config.attrs[i].id != cudaLaunchAttributePriority)
@@ -253,13 +259,27 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int ind
   if (cudaError_t error = checkDevice(index))
     return error;
   switch (attribute) {
-  case cudaDevAttrMaxThreadsPerBlock: *value = 1024; return result();
-  case cudaDevAttrMaxSharedMemoryPerBlock: *value = kSharedWithoutLeave; return result();
-  case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = static_cast<int>(maxSharedBytes()); return result();
-  case cudaDevAttrWarpSize: *value = 32; return result();
-  case cudaDevAttrMultiProcessorCount: *value = kMultiprocessors; return result();
-  case cudaDevAttrComputeCapabilityMajor: *value = settings().compute / 10; return result();
-  case cudaDevAttrComputeCapabilityMinor: *value = settings().compute % 10; return result();
+  case cudaDevAttrMaxThreadsPerBlock:
+    *value = 1024;
+    return result();
+  case cudaDevAttrMaxSharedMemoryPerBlock:
+    *value = kSharedWithoutLeave;
+    return result();
+  case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+    *value = static_cast<int>(maxSharedBytes());
+    return result();
+  case cudaDevAttrWarpSize:
+    *value = 32;
+    return result();
+  case cudaDevAttrMultiProcessorCount:
+    *value = kMultiprocessors;
+    return result();
+  case cudaDevAttrComputeCapabilityMajor:
+    *value = settings().compute / 10;
+    return result();
+  case cudaDevAttrComputeCapabilityMinor:
+    *value = settings().compute % 10;
+    return result();
   }
   return refuse(cudaErrorInvalidValue, formatted("device attribute %d", int(attribute)));
 }
@@ -310,9 +330,11 @@ cudaError_t cudaMemcpy2DAsync(void *to, std::size_t toPitch, const void *from,
   if (width == 0 || height == 0)
     return result();
   if (width > toPitch || width > fromPitch)
-    return refuse(cudaErrorInvalidValue, formatted("rows of %zu bytes: expected at most the pitches %zu and %zu",
-                                                   width, toPitch, fromPitch));
-  std::string wrong = checkCopy(to, from, (height - 1) * std::min(toPitch, fromPitch) + width, kind);
+    return refuse(cudaErrorInvalidValue,
+                  formatted("rows of %zu bytes: expected at most the pitches %zu and %zu", width,
+                            toPitch, fromPitch));
+  std::string wrong =
+      checkCopy(to, from, (height - 1) * std::min(toPitch, fromPitch) + width, kind);
   if (wrong.empty())
     wrong = checkRange("target", to, (height - 1) * toPitch + width, allocationOf(to).kind);
   if (wrong.empty())
@@ -458,9 +480,8 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
     return refuse(cudaErrorInvalidResourceHandle, "time between events that keep none");
   if (!reached(start->recorded) || !reached(end->recorded))
     return result(cudaErrorNotReady);
-  *milliseconds = std::chrono::duration<float, std::milli>(end->recorded->when -
-                                                           start->recorded->when)
-                      .count();
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(end->recorded->when - start->recorded->when).count();
   return result();
 }
 

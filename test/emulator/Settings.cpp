@@ -46,7 +46,8 @@ void apply(Settings &settings, const std::string &words) {
       settings.images = false;
     else if (name == "products" && value == "split")
       settings.split = true;
-    else if (name == "products" && std::sscanf(value.c_str(), "none:%" SCNu64, &settings.noAlgorithm) == 1)
+    else if (name == "products" &&
+             std::sscanf(value.c_str(), "none:%" SCNu64, &settings.noAlgorithm) == 1)
       ;
     else if (name == "queues" && isNumber)
       settings.queues = static_cast<int>(number);
@@ -61,11 +62,13 @@ void apply(Settings &settings, const std::string &words) {
     else if (name == "launches" && !value.empty())
       settings.launches = value;
     else
-      throw std::invalid_argument("FSDP_EMULATOR: got '" + word +
-                                  "', expected inline, deferred, shuffle, guard, connections, seed=N, "
-                                  "devices=N, memory=BYTES, deadlock=SECONDS, compute=N, noimage, "
-                                  "products=split, products=none:N, queues=N, driver=VERSION, nccl=VERSION, window=fail:RANK, communicator=BYTES or "
-                                  "launches=FILE");
+      throw std::invalid_argument(
+          "FSDP_EMULATOR: got '" + word +
+          "', expected inline, deferred, shuffle, guard, connections, seed=N, "
+          "devices=N, memory=BYTES, deadlock=SECONDS, compute=N, noimage, "
+          "products=split, products=none:N, queues=N, driver=VERSION, nccl=VERSION, "
+          "window=fail:RANK, communicator=BYTES or "
+          "launches=FILE");
   }
 }
 

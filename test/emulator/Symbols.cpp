@@ -1,7 +1,7 @@
 //===- Symbols.cpp - what the program's symbol table says of kernels --------------===//
 //
-// A shared variable of a kernel is a thread-local one whose name begins with the kernel's: `_ZZ`, what
-// the kernel's own name has behind `_Z`, `E`, the variable.
+// A shared variable of a kernel is a thread-local one whose name begins with the kernel's: `_ZZ`,
+// what the kernel's own name has behind `_Z`, `E`, the variable.
 //
 //===----------------------------------------------------------------------===//
 

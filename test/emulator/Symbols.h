@@ -9,8 +9,9 @@ namespace emulator {
 
 /// A kernel as the program's own symbol table has it.
 struct KernelSymbol {
-  std::string name;            ///< mangled, "" where the table does not have it
-  std::size_t sharedBytes = 0; ///< of its own shared variables; those of functions that it calls are not counted
+  std::string name; ///< mangled, "" where the table does not have it
+  std::size_t sharedBytes =
+      0; ///< of its own shared variables; those of functions that it calls are not counted
 };
 KernelSymbol symbolOf(const void *kernel);
 

@@ -1,7 +1,7 @@
 //===- cuda_runtime.h - CUDA's runtime, on the CPU -------------------------------===//
 //
-// The part of CUDA 13's runtime that this project uses, with its names, types and numbers. README.md
-// beside this file says what is emulated and what is checked.
+// The part of CUDA 13's runtime that this project uses, with its names, types and numbers.
+// README.md beside this file says what is emulated and what is checked.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMULATOR_CUDA_RUNTIME_H
@@ -107,7 +107,8 @@ enum cudaFuncAttribute {
 
 struct cudaFuncAttributes {
   std::size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
-  int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA, maxDynamicSharedSizeBytes;
+  int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA,
+      maxDynamicSharedSizeBytes;
 };
 
 enum cudaMemoryType {
@@ -198,7 +199,8 @@ const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
 
 namespace emulator {
-/// Bytes of the device's memory, filled with 0xff: not a number as f32, f64 and bf16, -1 as an integer.
+/// Bytes of the device's memory, filled with 0xff: not a number as f32, f64 and bf16, -1 as an
+/// integer.
 cudaError_t allocate(void **pointer, std::size_t bytes);
 cudaError_t allocatePinned(void **pointer, std::size_t bytes, unsigned flags);
 cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
@@ -211,12 +213,10 @@ cudaError_t occupancy(int *blocks, int blockSize, std::size_t sharedBytes);
 template <class T> cudaError_t cudaMalloc(T **pointer, std::size_t bytes) {
   return ::emulator::allocate(reinterpret_cast<void **>(pointer), bytes);
 }
-template <class T>
-cudaError_t cudaHostAlloc(T **pointer, std::size_t bytes, unsigned flags = 0) {
+template <class T> cudaError_t cudaHostAlloc(T **pointer, std::size_t bytes, unsigned flags = 0) {
   return ::emulator::allocatePinned(reinterpret_cast<void **>(pointer), bytes, flags);
 }
-template <class T>
-cudaError_t cudaMallocHost(T **pointer, std::size_t bytes, unsigned flags = 0) {
+template <class T> cudaError_t cudaMallocHost(T **pointer, std::size_t bytes, unsigned flags = 0) {
   return ::emulator::allocatePinned(reinterpret_cast<void **>(pointer), bytes, flags);
 }
 template <class... Parameters>

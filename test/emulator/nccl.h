@@ -16,7 +16,7 @@
 #define NCCL_MINOR 28
 #define NCCL_PATCH 9
 #define NCCL_VERSION_CODE 22809
-#define NCCL_VERSION(X, Y, Z) ((X)*10000 + (Y)*100 + (Z))
+#define NCCL_VERSION(X, Y, Z) ((X) * 10000 + (Y) * 100 + (Z))
 #define NCCL_UNIQUE_ID_BYTES 128
 #define NCCL_COMM_NULL NULL
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
@@ -75,14 +75,23 @@ struct ncclConfig_t {
   int collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs, nChannelsPerNetPeer, nvlinkCentricSched;
 };
 #define NCCL_CONFIG_INITIALIZER                                                                    \
-  {                                                                                                \
-    sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),            \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                       \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,                       \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,                       \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                       \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT                                               \
-  }
+  {sizeof(ncclConfig_t),                                                                           \
+   0xcafebeef,                                                                                     \
+   NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),                                               \
+   NCCL_CONFIG_UNDEF_INT,                                                                          \
+   NCCL_CONFIG_UNDEF_INT,                                                                          \
+   NCCL_CONFIG_UNDEF_INT,                                                                          \
+   NCCL_CONFIG_UNDEF_INT,                                                                          \
+   NCCL_CONFIG_UNDEF_PTR,                                                                          \
+   NCCL_CONFIG_UNDEF_INT,                                                                          \
+   NCCL_CONFIG_UNDEF_INT,                                                                          \
+   NCCL_CONFIG_UNDEF_PTR,                                                                          \
+   NCCL_CONFIG_UNDEF_INT,                                                                          \
+   NCCL_CONFIG_UNDEF_INT,                                                                          \
+   NCCL_CONFIG_UNDEF_INT,                                                                          \
+   NCCL_CONFIG_UNDEF_INT,                                                                          \
+   NCCL_CONFIG_UNDEF_INT,                                                                          \
+   NCCL_CONFIG_UNDEF_INT}
 
 ncclResult_t ncclGetVersion(int *version);
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
@@ -111,11 +120,10 @@ ncclResult_t ncclAllGather(const void *piece, void *whole, std::size_t count, nc
 ncclResult_t ncclReduceScatter(const void *whole, void *piece, std::size_t count,
                                ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                                cudaStream_t stream);
-ncclResult_t ncclAllReduce(const void *source, void *target, std::size_t count,
-                           ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                           cudaStream_t stream);
-ncclResult_t ncclBroadcast(const void *source, void *target, std::size_t count,
-                           ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclAllReduce(const void *source, void *target, std::size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclBroadcast(const void *source, void *target, std::size_t count, ncclDataType_t type,
+                           int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclSend(const void *buffer, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclRecv(void *buffer, std::size_t count, ncclDataType_t type, int peer,

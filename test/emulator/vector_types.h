@@ -2,33 +2,29 @@
 #ifndef FSDP_EMULATOR_VECTOR_TYPES_H
 #define FSDP_EMULATOR_VECTOR_TYPES_H
 
-// Copies go through functions written out: -fsanitize=alignment looks at references that are bound, and not
-// at copies that the compiler makes of itself.
+// Copies go through functions written out: -fsanitize=alignment looks at references that are bound,
+// and not at copies that the compiler makes of itself.
 #define FSDP_EMULATOR_CHECKED(Name)                                                                \
   Name() = default;                                                                                \
   Name(const Name &o) { *this = o; }
 
 #define FSDP_EMULATOR_VECTORS(T, Name, Align2, Align4)                                             \
-  struct Name##1 {                                                                                 \
-    T x;                                                                                           \
-  };                                                                                               \
+  struct Name##1 { T x; };                                                                         \
   struct alignas(Align2) Name##2 {                                                                 \
     T x, y;                                                                                        \
     FSDP_EMULATOR_CHECKED(Name##2)                                                                 \
     Name##2(T x, T y) : x(x), y(y) {}                                                              \
-    Name##2 &operator=(const Name##2 &o) {                                                         \
+    Name##2 &operator=(const Name##2 & o) {                                                        \
       x = o.x, y = o.y;                                                                            \
       return *this;                                                                                \
     }                                                                                              \
   };                                                                                               \
-  struct Name##3 {                                                                                 \
-    T x, y, z;                                                                                     \
-  };                                                                                               \
+  struct Name##3 { T x, y, z; };                                                                   \
   struct alignas(Align4) Name##4 {                                                                 \
     T x, y, z, w;                                                                                  \
     FSDP_EMULATOR_CHECKED(Name##4)                                                                 \
     Name##4(T x, T y, T z, T w) : x(x), y(y), z(z), w(w) {}                                        \
-    Name##4 &operator=(const Name##4 &o) {                                                         \
+    Name##4 &operator=(const Name##4 & o) {                                                        \
       x = o.x, y = o.y, z = o.z, w = o.w;                                                          \
       return *this;                                                                                \
     }                                                                                              \

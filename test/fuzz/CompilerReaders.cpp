@@ -31,7 +31,8 @@ class Context {
 public:
   Context() {
     DialectRegistry registry;
-    registry.insert<nn::NNDialect, mlir::fsdp::FSDPDialect, arith::ArithDialect, math::MathDialect, func::FuncDialect>();
+    registry.insert<nn::NNDialect, mlir::fsdp::FSDPDialect, arith::ArithDialect, math::MathDialect,
+                    func::FuncDialect>();
     nn::registerElementwiseModels(registry);
     context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
     context->loadAllAvailableDialects();
@@ -61,7 +62,8 @@ std::string print(ModuleOp module) {
 std::string rightModule(std::mt19937 &random) {
   static const std::vector<std::string> modules = [] {
     std::vector<std::string> names, found;
-    for (const auto &entry : files::recursive_directory_iterator(std::string(std::getenv("FSDP_SOURCE_DIR")) + "/test"))
+    for (const auto &entry :
+         files::recursive_directory_iterator(std::string(std::getenv("FSDP_SOURCE_DIR")) + "/test"))
       if (entry.path().extension() == ".mlir")
         names.push_back(entry.path().string());
     std::sort(names.begin(), names.end());
@@ -78,12 +80,31 @@ std::string rightModule(std::mt19937 &random) {
 }
 
 std::string rightCompilerOptions(std::mt19937 &random) {
-  const char *const options[] = {"--mesh=data=2,fsdp=4",   "--strategy=hsdp",       "--shard=*.bias:replicated", "--min-shard-size=100",
-                                 "--precision=bf16",       "--reduce-precision=f32", "--accumulate=4",           "--prefetch=auto",
-                                 "--remat=every:2",        "--memory-limit=20GiB",  "--buckets=parameter",       "--emit=local",
-                                 "--report=r.json",        "--target=cuda",         "--cuda-arch=80,90",         "--optimizer=sgd",
-                                 "--reshard-after-forward=axes:a+b", "--loss-chunks=4", "--lr=1e-3", "--clip=1", "--warmup=10",
-                                 "--defer-updates=on", "--communicator=tcp", "--record", "--batch-axes=data,fsdp"};
+  const char *const options[] = {"--mesh=data=2,fsdp=4",
+                                 "--strategy=hsdp",
+                                 "--shard=*.bias:replicated",
+                                 "--min-shard-size=100",
+                                 "--precision=bf16",
+                                 "--reduce-precision=f32",
+                                 "--accumulate=4",
+                                 "--prefetch=auto",
+                                 "--remat=every:2",
+                                 "--memory-limit=20GiB",
+                                 "--buckets=parameter",
+                                 "--emit=local",
+                                 "--report=r.json",
+                                 "--target=cuda",
+                                 "--cuda-arch=80,90",
+                                 "--optimizer=sgd",
+                                 "--reshard-after-forward=axes:a+b",
+                                 "--loss-chunks=4",
+                                 "--lr=1e-3",
+                                 "--clip=1",
+                                 "--warmup=10",
+                                 "--defer-updates=on",
+                                 "--communicator=tcp",
+                                 "--record",
+                                 "--batch-axes=data,fsdp"};
   std::string text = "-o\nout";
   for (std::size_t count = random() % 6; count > 0; --count)
     text += std::string("\n") + options[random() % std::size(options)];
@@ -103,7 +124,8 @@ Outcome readModule(const std::string &bytes) {
   if (!again)
     return {true, "is refused when it is printed and read again:\n" + text};
   if (const std::string printed = print(*again); printed != text)
-    return {true, "reads as another module when it is printed:\n" + text + "\n-- and then --\n" + printed};
+    return {true, "reads as another module when it is printed:\n" + text + "\n-- and then --\n" +
+                      printed};
   return {true, ""};
 }
 

@@ -12,7 +12,8 @@
 #include <string>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
-  const fsdp::fuzz::Outcome outcome = fsdp::fuzz::READER({reinterpret_cast<const char *>(data), size});
+  const fsdp::fuzz::Outcome outcome =
+      fsdp::fuzz::READER({reinterpret_cast<const char *>(data), size});
   if (outcome.complaint.empty())
     return 0;
   dprintf(2, "%s\n", outcome.complaint.c_str());

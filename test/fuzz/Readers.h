@@ -1,7 +1,7 @@
 //===- Readers.h - what takes bytes of others -------------------*- C++ -*-===//
 //
-// Every reader of the project as one function of bytes, for libFuzzer (Fuzz.cpp), and for the replay that every check
-// runs (ReplayTest.cpp).
+// Every reader of the project as one function of bytes, for libFuzzer (Fuzz.cpp), and for the
+// replay that every check runs (ReplayTest.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,8 @@
 
 namespace fsdp::fuzz {
 
-/// What became of the bytes. A reader that takes what it should refuse, or that refuses without a word, says so in
-/// `complaint`.
+/// What became of the bytes. A reader that takes what it should refuse, or that refuses without a
+/// word, says so in `complaint`.
 struct Outcome {
   bool taken = false;
   std::string complaint;

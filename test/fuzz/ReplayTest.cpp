@@ -1,8 +1,9 @@
 //===- ReplayTest.cpp - readers on what fuzzing has found, and on random changes -===//
 //
-// Needs no libFuzzer. Every file of test/fuzz/seeds/READER and test/fuzz/findings/READER is read, and so are random
-// changes of them and of right inputs: FSDP_MUTANTS=N for each reader, FSDP_MUTATION_SEED=S, FSDP_MUTANT=N as in
-// test/mutation/Seeds.h. Each is taken or refused with a message, in bounded time and memory.
+// Needs no libFuzzer. Every file of test/fuzz/seeds/READER and test/fuzz/findings/READER is read,
+// and so are random changes of them and of right inputs: FSDP_MUTANTS=N for each reader,
+// FSDP_MUTATION_SEED=S, FSDP_MUTANT=N as in test/mutation/Seeds.h. Each is taken or refused with a
+// message, in bounded time and memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,13 +74,15 @@ TEST_P(Replay, TakesOrRefusesEverything) {
   Limits limits;
   limits.bytes = std::int64_t(3) << 30;
   const std::int64_t count = first + getNumMutants(kMutants);
-  const fsdp::mutation::Outcome outcome = runBatches(count, limits, [&](std::int64_t number, std::int64_t *counters) -> std::string {
-    const fsdp::fuzz::Outcome found = reader.read(input(number));
-    ++counters[found.taken ? kTaken : kRefused];
-    return found.complaint;
-  });
-  std::printf("%s: %lld seeds, %lld inputs: %lld taken, %lld refused\n", reader.name, static_cast<long long>(first),
-              static_cast<long long>(count), static_cast<long long>(outcome.counters[kTaken]),
+  const fsdp::mutation::Outcome outcome =
+      runBatches(count, limits, [&](std::int64_t number, std::int64_t *counters) -> std::string {
+        const fsdp::fuzz::Outcome found = reader.read(input(number));
+        ++counters[found.taken ? kTaken : kRefused];
+        return found.complaint;
+      });
+  std::printf("%s: %lld seeds, %lld inputs: %lld taken, %lld refused\n", reader.name,
+              static_cast<long long>(first), static_cast<long long>(count),
+              static_cast<long long>(outcome.counters[kTaken]),
               static_cast<long long>(outcome.counters[kRefused]));
   // Readers that refuse, or take, everything show nothing.
   if (!getRange() && count > 1000) {

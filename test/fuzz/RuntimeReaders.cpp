@@ -24,14 +24,16 @@ namespace fsdp::fuzz {
 namespace {
 
 Outcome readFile(FileKind kind, const std::string &bytes) {
-  static const char *const memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"; // a file for every input
+  static const char *const memory =
+      access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"; // a file for every input
   const TemporaryFile file(fileName(kind), memory);
   file.write(bytes);
   const std::string part = file.folder + "/part.safetensors";
   if (kind == kIndex) {
     std::mt19937 random(1);
     const std::string zeros(36, '\0'); // 9 floats
-    std::ofstream(part, std::ios::binary) << joinFile(kWeights, makeRight(kWeights, random).first, zeros);
+    std::ofstream(part, std::ios::binary)
+        << joinFile(kWeights, makeRight(kWeights, random).first, zeros);
   }
   const std::string words = readByProgram(kind, file.path);
   unlink(part.c_str());
@@ -56,7 +58,8 @@ std::string rightManifest(std::mt19937 &random) {
   manifest.seed = random();
   manifest.baseLearningRate = 0.01f;
   manifest.shuffle = random() % 2;
-  manifest.files = {{"model.safetensors", 1024, random(), {{"a", random()}, {"b", random()}}}, {"exp_avg.safetensors", 96, 7, {}}};
+  manifest.files = {{"model.safetensors", 1024, random(), {{"a", random()}, {"b", random()}}},
+                    {"exp_avg.safetensors", 96, 7, {}}};
   return manifest.text();
 }
 
@@ -64,24 +67,27 @@ std::string rightManifest(std::mt19937 &random) {
 Outcome readManifestText(const std::string &bytes) {
   CheckpointManifest manifest;
   try {
-    manifest = CheckpointManifest::parse(bytes.data(), bytes.data() + bytes.size(), "manifest.json");
+    manifest =
+        CheckpointManifest::parse(bytes.data(), bytes.data() + bytes.size(), "manifest.json");
   } catch (const Error &error) {
     return {false, *error.what() ? "" : "refused without a message"};
   }
   const std::string text = manifest.text();
   try {
-    if (CheckpointManifest::parse(text.data(), text.data() + text.size(), "manifest.json").text() != text)
+    if (CheckpointManifest::parse(text.data(), text.data() + text.size(), "manifest.json").text() !=
+        text)
       return {true, "reads as another manifest when it is written again: " + text};
   } catch (const Error &error) {
     return {true, std::string("is refused when it is written again: ") + error.what()};
   }
-  if (manifest.step < 0 || manifest.totalSteps < 0 || manifest.updates < 0 || manifest.samples < 0 || manifest.badSteps < 0 ||
-      !std::isfinite(manifest.baseLearningRate))
+  if (manifest.step < 0 || manifest.totalSteps < 0 || manifest.updates < 0 ||
+      manifest.samples < 0 || manifest.badSteps < 0 || !std::isfinite(manifest.baseLearningRate))
     return {true, "takes a number that is none: " + text};
   return {true, ""};
 }
 
-/// While one lives, standard output and error go nowhere: command lines are refused in words, many times.
+/// While one lives, standard output and error go nowhere: command lines are refused in words, many
+/// times.
 class Silence {
 public:
   Silence() : kept_{dup(1), dup(2)} {
@@ -118,12 +124,32 @@ struct Compiled {
 };
 
 std::string rightProgramOptions(std::mt19937 &random) {
-  const char *const options[] = {"--epochs=2.5",     "--init=w.safetensors", "--export\nout", "--seed=18446744073709551615",
-                                 "--lr=1e-3",        "--val-data=v",         "--eval-every=3", "--shuffle",
-                                 "--log=a.jsonl",    "--log-header",         "--save\nroot",   "--save-every=5",
-                                 "--keep\n2",        "--save-async",         "--save-errors=warn", "--resume=latest", "--start-over",
-                                 "--max-restarts=3", "--trace=t.json",       "--report",       "--communicator=tcp",
-                                 "--timeout=2.5",    "--flight-record=none", "--trust-network", "--help", "--version"};
+  const char *const options[] = {"--epochs=2.5",
+                                 "--init=w.safetensors",
+                                 "--export\nout",
+                                 "--seed=18446744073709551615",
+                                 "--lr=1e-3",
+                                 "--val-data=v",
+                                 "--eval-every=3",
+                                 "--shuffle",
+                                 "--log=a.jsonl",
+                                 "--log-header",
+                                 "--save\nroot",
+                                 "--save-every=5",
+                                 "--keep\n2",
+                                 "--save-async",
+                                 "--save-errors=warn",
+                                 "--resume=latest",
+                                 "--start-over",
+                                 "--max-restarts=3",
+                                 "--trace=t.json",
+                                 "--report",
+                                 "--communicator=tcp",
+                                 "--timeout=2.5",
+                                 "--flight-record=none",
+                                 "--trust-network",
+                                 "--help",
+                                 "--version"};
   std::string text = "--data=file\n--steps=12";
   for (std::size_t count = random() % 5; count > 0; --count)
     text += std::string("\n") + options[random() % std::size(options)];
@@ -146,7 +172,8 @@ Outcome readManifest(const std::string &bytes) {
   if (!json.is_object() || !json.contains("checksum"))
     return raw;
   json.erase("checksum");
-  json["checksum"] = digestText(contentDigest(json.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  json["checksum"] =
+      digestText(contentDigest(json.dump(-1, ' ', false, Json::error_handler_t::replace)));
   return readManifestText(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
@@ -167,13 +194,18 @@ Outcome readProgramOptions(const std::string &bytes) {
     status = parseCommandLine(plans, static_cast<int>(arguments.size()), arguments.data(), options);
   }
   if (status)
-    return {false, *status == kExitDone || *status == kExitBadCommandLine ? "" : "ends with status " + std::to_string(*status)};
+    return {false, *status == kExitDone || *status == kExitBadCommandLine
+                       ? ""
+                       : "ends with status " + std::to_string(*status)};
   if (options.report && options.data.empty())
     return {true, ""};
-  if (options.data.empty() || options.steps.has_value() == options.epochs.has_value() || options.steps.value_or(1) < 1 ||
-      !(options.epochs.value_or(1) > 0) || !std::isfinite(options.epochs.value_or(1)) || !(options.timeout.value_or(1) > 0) ||
-      !std::isfinite(options.learningRate.value_or(0)) || options.saveEvery < 0 || options.keep < 0 || options.maxRestarts < 0 ||
-      options.evalEvery < 0 || (options.keep && options.save.empty()) || (options.saveErrors != "stop" && options.saveErrors != "warn") ||
+  if (options.data.empty() || options.steps.has_value() == options.epochs.has_value() ||
+      options.steps.value_or(1) < 1 || !(options.epochs.value_or(1) > 0) ||
+      !std::isfinite(options.epochs.value_or(1)) || !(options.timeout.value_or(1) > 0) ||
+      !std::isfinite(options.learningRate.value_or(0)) || options.saveEvery < 0 ||
+      options.keep < 0 || options.maxRestarts < 0 || options.evalEvery < 0 ||
+      (options.keep && options.save.empty()) ||
+      (options.saveErrors != "stop" && options.saveErrors != "warn") ||
       (!options.resume.empty() && !options.init.empty()))
     return {true, "takes a command line that makes no sense"};
   return {true, ""};

@@ -63,8 +63,8 @@ mutation::Outcome mutation::runBatches(int64_t count, const Limits &limits,
         outcome.findings[number] = complaint;
     return outcome;
   }
-  auto *shared = static_cast<Shared *>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                                            MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto *shared = static_cast<Shared *>(
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   for (int64_t begin = 0; begin < count;) {
     int64_t end = std::min(begin + kBatch, count);
     std::fflush(nullptr);
@@ -104,8 +104,8 @@ mutation::Outcome mutation::runBatches(int64_t count, const Limits &limits,
       continue;
     }
     int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    outcome.findings[shared->at] = signal == SIGPROF     ? "took too long"
-                                   : signal              ? std::string("ended by ") + strsignal(signal)
+    outcome.findings[shared->at] = signal == SIGPROF ? "took too long"
+                                   : signal          ? std::string("ended by ") + strsignal(signal)
                                    : shared->complaint[0] ? shared->complaint
                                                           : "ended its process";
     // What an earlier one has broken may end a later one.

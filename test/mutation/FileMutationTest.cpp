@@ -1,15 +1,15 @@
 //===- FileMutationTest.cpp - no file brings a program down ---------------===//
 //
-// Weights, indices, data sets and token files are changed at random, and read by what generated programs
-// and fsdp-run read them with. Each is taken or refused with a message, in bounded time and memory;
-// and what fsdp-run takes as parameters, the program takes too.
+// Weights, indices, data sets and token files are changed at random, and read by what generated
+// programs and fsdp-run read them with. Each is taken or refused with a message, in bounded time
+// and memory; and what fsdp-run takes as parameters, the program takes too.
 //
 //===----------------------------------------------------------------------===//
 
 #include "interpreter/Safetensors.h"
 #include "mlir/IR/MLIRContext.h"
-#include "runtime/data/Dataset.h"
 #include "runtime/Error.h"
+#include "runtime/data/Dataset.h"
 #include "runtime/train/Weights.h"
 #include "test/mutation/Batches.h"
 #include "test/mutation/FileReaders.h"

@@ -16,9 +16,8 @@ using namespace fsdp::rt;
 
 namespace {
 
-constexpr Parameter kMembers[] = {
-    {"table", nullptr, {2, 3}, {2, 3}, 0, Initializer::zeros(), true},
-    {"bias", nullptr, {3}, {3}, 6, Initializer::zeros(), false}};
+constexpr Parameter kMembers[] = {{"table", nullptr, {2, 3}, {2, 3}, 0, Initializer::zeros(), true},
+                                  {"bias", nullptr, {3}, {3}, 6, Initializer::zeros(), false}};
 constexpr MeshAxis kAxes[] = {{"fsdp", 2}};
 constexpr Storage kStorages[] = {
     {"unit", Layout::Flat, {0}, 0, 0, 9, 0, ArenaSpan<float>{0, 5}, {}, kMembers}};
@@ -78,7 +77,9 @@ std::string joinFile(FileKind kind, const std::string &header, const std::string
 }
 
 const char *fileName(FileKind kind) {
-  return kind == kIndex ? "model.safetensors.index.json" : kind == kTokenFile ? "tokens.bin" : "file.safetensors";
+  return kind == kIndex       ? "model.safetensors.index.json"
+         : kind == kTokenFile ? "tokens.bin"
+                              : "file.safetensors";
 }
 
 void mutateBytes(std::string &bytes, std::mt19937 &random) {

@@ -16,9 +16,9 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/scheduled/MemoryReport.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
+#include "passes/scheduled/MemoryReport.h"
 #include "test/mutation/Batches.h"
 #include "test/mutation/Seeds.h"
 #include "test/mutation/TextMutator.h"
@@ -67,8 +67,8 @@ public:
 /// The modules to begin with: those of the tests that parse, and what the pipelines make of them.
 std::vector<std::string> collectSeeds() {
   std::vector<std::string> names;
-  for (const auto &entry : files::recursive_directory_iterator(
-           std::string(std::getenv("FSDP_SOURCE_DIR")) + "/test"))
+  for (const auto &entry :
+       files::recursive_directory_iterator(std::string(std::getenv("FSDP_SOURCE_DIR")) + "/test"))
     if (entry.path().extension() == ".mlir" || entry.path().extension() == ".test")
       names.push_back(entry.path().string());
   std::sort(names.begin(), names.end());
@@ -179,11 +179,23 @@ private:
   }
 
   void runPass(ModuleOp module) {
-    const char *passes[] = {"fsdp-verify-phase", "fsdp-derive-evaluation", "fsdp-differentiate",
-                            "fsdp-apply-optimizer", "fsdp-shard-parameters", "fsdp-mixed-precision",
-                            "fsdp-propagate", "fsdp-partition", "fsdp-chunk-loss{chunks=2}", "fsdp-defer-updates",
-                            "fsdp-fuse", "fsdp-schedule", "fsdp-plan-memory", "fsdp-link-segments",
-                            "fsdp-verify-schedule", "canonicalize", "cse"};
+    const char *passes[] = {"fsdp-verify-phase",
+                            "fsdp-derive-evaluation",
+                            "fsdp-differentiate",
+                            "fsdp-apply-optimizer",
+                            "fsdp-shard-parameters",
+                            "fsdp-mixed-precision",
+                            "fsdp-propagate",
+                            "fsdp-partition",
+                            "fsdp-chunk-loss{chunks=2}",
+                            "fsdp-defer-updates",
+                            "fsdp-fuse",
+                            "fsdp-schedule",
+                            "fsdp-plan-memory",
+                            "fsdp-link-segments",
+                            "fsdp-verify-schedule",
+                            "canonicalize",
+                            "cse"};
     for (int i = 0; i < 2; ++i) {
       const char *name = passes[draw(std::size(passes))];
       if (!attempt(name, [&] {
@@ -297,9 +309,13 @@ TEST(ModuleMutationTest, ToolsSurviveEveryText) {
   registerTransformsPasses();
   std::vector<std::string> seeds = collectSeeds();
   ASSERT_GT(seeds.size(), 200u);
-  // Deferred updates and loss chunks are among them: what the tests of the passes hold, and what becomes of others.
-  for (const char *part : {"fsdp.drain", "fsdp.deferred", "nn.cross_entropy_grad", "fsdp.microbatch_samples"})
-    EXPECT_GE(llvm::count_if(seeds, [&](const std::string &seed) { return seed.find(part) != seed.npos; }), 4)
+  // Deferred updates and loss chunks are among them: what the tests of the passes hold, and what
+  // becomes of others.
+  for (const char *part :
+       {"fsdp.drain", "fsdp.deferred", "nn.cross_entropy_grad", "fsdp.microbatch_samples"})
+    EXPECT_GE(llvm::count_if(seeds,
+                             [&](const std::string &seed) { return seed.find(part) != seed.npos; }),
+              4)
         << part;
   auto mutant = [&](int64_t number, std::mt19937 &random) {
     const std::string &other = seeds[random() % seeds.size()];

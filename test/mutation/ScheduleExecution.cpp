@@ -19,10 +19,10 @@ constexpr Tag kUnwritten = -1, kInFlight = -2;
 /// A launch of the run.
 struct Instance {
   const Launch *launch;
-  std::vector<int> waits;               ///< instances
+  std::vector<int> waits;                 ///< instances
   std::vector<std::vector<Tag>> expected; ///< per read, per byte
-  int firstTag;                         ///< of its writes
-  size_t part;                          ///< the number of its segment on the path
+  int firstTag;                           ///< of its writes
+  size_t part;                            ///< the number of its segment on the path
 };
 
 /// One rank.
@@ -33,9 +33,9 @@ struct Rank {
   std::vector<Tag> memory;
   std::vector<int64_t> base; ///< of each buffer in the memory
   // While it runs:
-  std::vector<size_t> next;      ///< position in each stream
-  std::vector<int> state;        ///< 0 waits, 1 in flight, 2 complete
-  std::vector<int> running;      ///< what is in flight
+  std::vector<size_t> next;       ///< position in each stream
+  std::vector<int> state;         ///< 0 waits, 1 in flight, 2 complete
+  std::vector<int> running;       ///< what is in flight
   std::map<int, int> collectives; ///< how many have begun on each communicator
   std::vector<bool> lateToBegin, lateToEnd;
 };
@@ -282,8 +282,7 @@ private:
     if (!collective)
       return true;
     const Match &match = matches[{collective->communicator, matchOf[{r, i}]}];
-    return match.arrived.size() ==
-           problem.communicators[collective->communicator].roles.size();
+    return match.arrived.size() == problem.communicators[collective->communicator].roles.size();
   }
 
   void begin(int r, int i) {
@@ -374,7 +373,7 @@ private:
   size_t firstOpen = 0;               ///< the first part with any
   std::vector<Rank> ranks;
   std::map<std::pair<int, int>, Match> matches; ///< by communicator and number
-  std::map<std::pair<int, int>, int> matchOf;    ///< by role and instance
+  std::map<std::pair<int, int>, int> matchOf;   ///< by role and instance
 };
 
 } // namespace

@@ -1,9 +1,9 @@
 //===- ScheduleMutationTest.cpp - the checker refuses broken schedules ----===//
 //
-// Right schedules, random ones and those written by hand, of straight segments and of cycles, are changed
-// in one or two places. Where the changed one, run in many orders, reads a wrong value, races, hangs or
-// updates twice (ScheduleExecution.h), the checker must refuse it, naming both ends. Where it does
-// not, the change may be harmless, and the checker may say what it likes.
+// Right schedules, random ones and those written by hand, of straight segments and of cycles, are
+// changed in one or two places. Where the changed one, run in many orders, reads a wrong value,
+// races, hangs or updates twice (ScheduleExecution.h), the checker must refuse it, naming both
+// ends. Where it does not, the change may be harmless, and the checker may say what it likes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -205,12 +205,23 @@ std::string mutate(Problem &problem, std::mt19937 &random) {
     if (!launch.collective)
       return "";
     switch (any(6)) {
-    case 0: launch.collective->bytes += 4; break;
-    case 1: launch.collective->kind += "_async"; break;
-    case 2: launch.collective->arguments = "max"; break;
-    case 3: launch.collective->type = "bf16"; break;
-    case 4: launch.collective->given += "x3"; break;
-    default: launch.collective->communicator = any(problem.communicators.size());
+    case 0:
+      launch.collective->bytes += 4;
+      break;
+    case 1:
+      launch.collective->kind += "_async";
+      break;
+    case 2:
+      launch.collective->arguments = "max";
+      break;
+    case 3:
+      launch.collective->type = "bf16";
+      break;
+    case 4:
+      launch.collective->given += "x3";
+      break;
+    default:
+      launch.collective->communicator = any(problem.communicators.size());
     }
     return "a request changed";
   case 9:
@@ -282,9 +293,9 @@ TEST(ScheduleMutationTest, TheCheckerRefusesWhatGoesWrong) {
   // Each of these has done harm, so that the checker was asked about it.
   if (mutants >= 6000)
     for (const char *what :
-         {"a wait dropped", "an await dropped", "a record dropped", "a record moved", "a join dropped",
-          "an edge rewired", "another next segment", "collectives swapped", "a buffer moved",
-          "a buffer not filled", "an advance dropped", "a condition not cleared"})
+         {"a wait dropped", "an await dropped", "a record dropped", "a record moved",
+          "a join dropped", "an edge rewired", "another next segment", "collectives swapped",
+          "a buffer moved", "a buffer not filled", "an advance dropped", "a condition not cleared"})
       EXPECT_GT(kinds[what].second, 0) << what;
 }
 

@@ -30,8 +30,8 @@ std::string join(const std::vector<std::string> &parts, const char *between) {
 
 bool isWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
 
-/// Names with their mark, numbers, shapes, strings, single signs, and the space between: joined, they
-/// are the text again.
+/// Names with their mark, numbers, shapes, strings, single signs, and the space between: joined,
+/// they are the text again.
 Tokens tokensOf(const std::string &text) {
   Tokens tokens;
   for (size_t i = 0; i < text.size();) {
@@ -66,13 +66,31 @@ char classOf(const std::string &token) {
   return std::isspace(static_cast<unsigned char>(c)) ? ' ' : c;
 }
 
-const char *const kNumbers[] = {"0", "1", "-1", "2", "3", "5", "64", "255", "2147483647", "2147483648",
-                                "4294967296", "1099511627776", "281474976710656",
-                                "4611686018427387904", "9223372036854775807",
-                                "-9223372036854775808", "9223372036854775808",
-                                "18446744073709551616", "1.0e300", "-0.0", "0x7FF8000000000000",
-                                "0.5", "1.0e-300"};
-const char *const kTypes[] = {"f32", "f64", "bf16", "f16", "i1", "i32", "i64", "index", "i8", "f8E4M3FN"};
+const char *const kNumbers[] = {"0",
+                                "1",
+                                "-1",
+                                "2",
+                                "3",
+                                "5",
+                                "64",
+                                "255",
+                                "2147483647",
+                                "2147483648",
+                                "4294967296",
+                                "1099511627776",
+                                "281474976710656",
+                                "4611686018427387904",
+                                "9223372036854775807",
+                                "-9223372036854775808",
+                                "9223372036854775808",
+                                "18446744073709551616",
+                                "1.0e300",
+                                "-0.0",
+                                "0x7FF8000000000000",
+                                "0.5",
+                                "1.0e-300"};
+const char *const kTypes[] = {"f32", "f64", "bf16",  "f16", "i1",
+                              "i32", "i64", "index", "i8",  "f8E4M3FN"};
 
 class Mutator {
 public:
@@ -160,7 +178,8 @@ private:
       parts.erase(parts.begin() + draw(parts.size()));
       break;
     default:
-      parts[draw(parts.size() - 1)] = draw(2) ? std::to_string(draw(6)) : std::string(any(kNumbers));
+      parts[draw(parts.size() - 1)] =
+          draw(2) ? std::to_string(draw(6)) : std::string(any(kNumbers));
     }
     shape = join(parts, "x");
     if (!shape.empty())

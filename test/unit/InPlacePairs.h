@@ -1,8 +1,9 @@
 //===- InPlacePairs.h - what kernels may write over what they read -*- C++ -*-===//
 //
-// The pairs of operand and result that may share bytes, as ops state them. unit/dialect compares this list
-// with what every registered op says; the tests of the kernels run each of them both ways. So an op with a
-// new pair fails the first until it is listed, and the others until its kernels are run in place.
+// The pairs of operand and result that may share bytes, as ops state them. unit/dialect compares
+// this list with what every registered op says; the tests of the kernels run each of them both
+// ways. So an op with a new pair fails the first until it is listed, and the others until its
+// kernels are run in place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +22,11 @@ using InPlacePair = std::tuple<std::string, unsigned, unsigned>;
 
 /// Of ops that call a kernel of the runtime, for both targets.
 inline const std::set<InPlacePair> kKernelPairs = {
-    {"nn.cross_entropy_grad", 0, 0}, {"nn.layer_norm", 0, 0}, {"nn.layer_norm_grad", 0, 0},
-    {"nn.layer_norm_grad", 4, 0},    {"nn.rms_norm", 0, 0},   {"nn.rms_norm_grad", 0, 0},
-    {"nn.rms_norm_grad", 3, 0},      {"nn.rope", 0, 0},       {"nn.scan_sum", 0, 0},
-    {"nn.softmax", 0, 0},
+    {"nn.cross_entropy_grad", 0, 0}, {"nn.layer_norm", 0, 0},
+    {"nn.layer_norm_grad", 0, 0},    {"nn.layer_norm_grad", 4, 0},
+    {"nn.rms_norm", 0, 0},           {"nn.rms_norm_grad", 0, 0},
+    {"nn.rms_norm_grad", 3, 0},      {"nn.rope", 0, 0},
+    {"nn.scan_sum", 0, 0},           {"nn.softmax", 0, 0},
 };
 
 /// Of collectives: test/unit/runtime/Conformance.cpp runs them in place with every communicator.
@@ -55,8 +57,8 @@ private:
   std::set<InPlacePair> compared;
 };
 
-/// Tests of kernels on elements of type `T`; `Base` has what they need beside. Fails at its end where a
-/// kernel's pair was not compared.
+/// Tests of kernels on elements of type `T`; `Base` has what they need beside. Fails at its end
+/// where a kernel's pair was not compared.
 template <class T, class Base = ::testing::Test> class InPlaceTest : public Base {
 protected:
   static void SetUpTestSuite() { coverage = {}; }

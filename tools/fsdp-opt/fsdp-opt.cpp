@@ -32,15 +32,15 @@ int main(int argc, char **argv) {
     return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
   llvm::InitLLVM init(argc, argv);
   const std::string &file = input; // lambdas capture no part of a binding
-  return fsdpc::runFileTool("fsdp-opt", input, output,
-                            [&](std::unique_ptr<llvm::MemoryBuffer> text, llvm::raw_ostream &out) {
-                              // What MLIR says of it shows a line.
-                              if (!fsdpc::isText(text->getBuffer()) && !mlir::isBytecode(text->getMemBufferRef())) {
-                                llvm::errs() << fsdpc::printableMessage("fsdp-opt: error: '" + file +
-                                                                        "' is not text, expected a module (.mlir)\n");
-                                return false;
-                              }
-                              return mlir::succeeded(
-                                  mlir::MlirOptMain(out, std::move(text), registry, config));
-                            });
+  return fsdpc::runFileTool(
+      "fsdp-opt", input, output,
+      [&](std::unique_ptr<llvm::MemoryBuffer> text, llvm::raw_ostream &out) {
+        // What MLIR says of it shows a line.
+        if (!fsdpc::isText(text->getBuffer()) && !mlir::isBytecode(text->getMemBufferRef())) {
+          llvm::errs() << fsdpc::printableMessage("fsdp-opt: error: '" + file +
+                                                  "' is not text, expected a module (.mlir)\n");
+          return false;
+        }
+        return mlir::succeeded(mlir::MlirOptMain(out, std::move(text), registry, config));
+      });
 }

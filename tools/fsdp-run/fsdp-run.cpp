@@ -7,8 +7,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
-#include "tools/output/Messages.h"
 #include "tools/output/FileTool.h"
+#include "tools/output/Messages.h"
 #include "tools/output/OutputFile.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/CommandLine.h"
@@ -51,11 +51,12 @@ static cl::opt<std::string>
     samplesText("samples",
                 cl::desc("number of valid samples in a batch of an evaluation (default: all)"),
                 cl::value_desc("n"), cl::cat(category));
-static cl::opt<std::string> segmentName("segment",
-                                        cl::desc("the step or walk to run (the segment, in a program without "
-                                                 "walks), or several in turn, as in 'train,evaluate' "
-                                                 "(default: the first)"),
-                                        cl::value_desc("name"), cl::cat(category));
+static cl::opt<std::string>
+    segmentName("segment",
+                cl::desc("the step or walk to run (the segment, in a program without "
+                         "walks), or several in turn, as in 'train,evaluate' "
+                         "(default: the first)"),
+                cl::value_desc("name"), cl::cat(category));
 static cl::opt<Numerics> numerics(
     "numerics", cl::desc("precision of floating-point arithmetic"), cl::init(Numerics::exact),
     cl::values(clEnumValN(Numerics::exact, "exact", "double precision, whatever the types"),
@@ -78,7 +79,8 @@ struct Numbers {
 
 /// Exit status 2, or nothing.
 static std::optional<int> parseNumbers(Numbers &numbers) {
-  std::string wrong = cli::parseInteger(seedText.getValue(), cli::IntegerRange<uint64_t>(), numbers.seed);
+  std::string wrong =
+      cli::parseInteger(seedText.getValue(), cli::IntegerRange<uint64_t>(), numbers.seed);
   StringRef option = "seed";
   auto parse = [&](const auto &text, int64_t &value) {
     if (!wrong.empty() || text.getNumOccurrences() == 0)
@@ -113,8 +115,9 @@ static std::string checkSamples(ModuleOp module, StringRef segment, int64_t samp
   std::string got = "--samples: got '" + std::to_string(samples) + "', ";
   if (!batch)
     return got + "but '" + segment.str() + "' uses full batches; leave it out";
-  return samples <= *batch ? "" : got + "expected at most " + std::to_string(*batch) +
-                                      ", the batch of '" + segment.str() + "'";
+  return samples <= *batch ? ""
+                           : got + "expected at most " + std::to_string(*batch) +
+                                 ", the batch of '" + segment.str() + "'";
 }
 
 /// The shape of a parameter in weight files.
@@ -194,8 +197,8 @@ static LogicalResult addData(ModuleOp module, DataSet &data, const TensorFile &f
   return success();
 }
 
-/// True where each output is finite. Whether a step was bad can be told by what it logs, as its loss
-/// and its norm are among that.
+/// True where each output is finite. Whether a step was bad can be told by what it logs, as its
+/// loss and its norm are among that.
 static bool allFinite(const Outputs &outputs) {
   return llvm::all_of(outputs, [](const auto &output) {
     const Tensor &tensor = output.second;
@@ -233,8 +236,8 @@ static int runSteps(Machine &machine, ArrayRef<std::string> walks, int64_t steps
   return 0;
 }
 
-/// Before the work: refuses inputs that are no files, and outputs that could not be written or would
-/// overwrite an input. Exit status, or nothing.
+/// Before the work: refuses inputs that are no files, and outputs that could not be written or
+/// would overwrite an input. Exit status, or nothing.
 static std::optional<int> openFiles(std::optional<fsdpc::OutputFile> &outputs) {
   std::vector<fsdpc::NamedFile> named;
   auto input = [&](const char *option, const std::string &path) -> llvm::Error {

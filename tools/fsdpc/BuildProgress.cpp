@@ -18,7 +18,8 @@ std::optional<unsigned> percentageOf(llvm::StringRef log) {
     if (!line.consume_front("[") || line.ltrim().consumeInteger(10, done))
       continue;
     llvm::StringRef rest = line.ltrim().drop_while([](char c) { return c >= '0' && c <= '9'; });
-    if (rest.consume_front("/") ? rest.consumeInteger(10, all) || !rest.starts_with("]") : !rest.starts_with("%]"))
+    if (rest.consume_front("/") ? rest.consumeInteger(10, all) || !rest.starts_with("]")
+                                : !rest.starts_with("%]"))
       continue;
     if (all > 0 && done <= all)
       percentage = static_cast<unsigned>(100 * done / all);
@@ -35,18 +36,23 @@ static std::string minutes(double seconds) {
 }
 
 BuildProgress::BuildProgress(std::string what, std::string log)
-    : what(std::move(what)), log(std::move(log)), terminal(isatty(STDERR_FILENO)), begin(std::chrono::steady_clock::now()) {}
+    : what(std::move(what)), log(std::move(log)), terminal(isatty(STDERR_FILENO)),
+      begin(std::chrono::steady_clock::now()) {}
 
 void BuildProgress::update() {
-  auto buffer = llvm::MemoryBuffer::getFile(log, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
-  const std::optional<unsigned> percentage = buffer ? percentageOf((*buffer)->getBuffer()) : std::nullopt;
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  auto buffer = llvm::MemoryBuffer::getFile(log, /*IsText=*/false, /*RequiresNullTerminator=*/false,
+                                            /*IsVolatile=*/true);
+  const std::optional<unsigned> percentage =
+      buffer ? percentageOf((*buffer)->getBuffer()) : std::nullopt;
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const bool line = percentage && *percentage / 25 > shown && *percentage < 100;
   if (!terminal && !line)
     return;
   std::string text = "fsdpc: ";
   if (percentage)
-    text += std::to_string(*percentage) + " % of " + what + " is built, " + minutes(seconds) + " so far";
+    text += std::to_string(*percentage) + " % of " + what + " is built, " + minutes(seconds) +
+            " so far";
   else
     text += "configuring " + what + ", " + minutes(seconds) + " so far";
   if (percentage && *percentage > 0)
@@ -66,7 +72,8 @@ void BuildProgress::clear() {
 
 void BuildProgress::finish() {
   clear();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   llvm::errs() << "fsdpc: built " << what << " in " << minutes(seconds) << "\n";
 }
 

@@ -10,12 +10,13 @@
 
 namespace fsdpc {
 
-/// The percentage that a build which has printed `log` has done: its last line that begins with "[12/80]", as ninja's do with
-/// NINJA_STATUS="[%f/%t] ", or with "[ 15%]", as make's do. Nothing before the first of them.
+/// The percentage that a build which has printed `log` has done: its last line that begins with
+/// "[12/80]", as ninja's do with NINJA_STATUS="[%f/%t] ", or with "[ 15%]", as make's do. Nothing
+/// before the first of them.
 std::optional<unsigned> percentageOf(llvm::StringRef log);
 
-/// Shows on standard error how far a build is and an estimate of what is left: on a terminal in one line that is replaced, else
-/// a line at each quarter.
+/// Shows on standard error how far a build is and an estimate of what is left: on a terminal in one
+/// line that is replaced, else a line at each quarter.
 class BuildProgress {
 public:
   /// `what` is being built: "the runtime library". `log` is the file that the build prints to.

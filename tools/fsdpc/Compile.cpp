@@ -6,9 +6,9 @@
 #include "dialect/fsdp/ModelDigest.h"
 #include "dialect/fsdp/Names.h"
 #include "dsl/ModelBuilder.h"
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/global/ModelDigest.h"
@@ -75,7 +75,8 @@ static void setMesh(ModuleOp module, const MeshAxes &axes) {
     old->setLoc(module.getLoc());
 }
 
-void configure(ModuleOp module, const std::string &name, const MeshAxes &mesh, const Options &options) {
+void configure(ModuleOp module, const std::string &name, const MeshAxes &mesh,
+               const Options &options) {
   if (!module.getSymName())
     module.setSymName(name);
   if (std::string fault = ir::faultOfName(*module.getSymName()); !fault.empty())
@@ -108,8 +109,8 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase) {
   if (needs(Emit::Global))
     if (std::string digest = ir::computeModelDigest(module); !digest.empty())
       module->setAttr(ir::modelDigestAttrName, mlir::StringAttr::get(module.getContext(), digest));
-  // Each stage is verified once, at its end: a verification after every pass, as fsdp-opt does, took nearly half of the
-  // compile time of a large model.
+  // Each stage is verified once, at its end: a verification after every pass, as fsdp-opt does,
+  // took nearly half of the compile time of a large model.
   auto run = [&](Emit stage, void (*build)(OpPassManager &, const ir::PipelineOptions &)) {
     if (!needs(stage))
       return;

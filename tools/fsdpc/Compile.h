@@ -33,10 +33,11 @@ private:
 /// been printed by then.
 mlir::OwningOpRef<mlir::ModuleOp> readModel(Context &context, const std::string &path);
 
-/// Gives `module` `mesh`, unless that is empty, and the optimizer of `options`, and `name` where it has none:
-/// what the generated program calls itself. Throws Failure for a module without a step that trains, or one
-/// that is past the global phase.
-void configure(mlir::ModuleOp module, const std::string &name, const MeshAxes &mesh, const Options &options);
+/// Gives `module` `mesh`, unless that is empty, and the optimizer of `options`, and `name` where it
+/// has none: what the generated program calls itself. Throws Failure for a module without a step
+/// that trains, or one that is past the global phase.
+void configure(mlir::ModuleOp module, const std::string &name, const MeshAxes &mesh,
+               const Options &options);
 
 /// Brings `module` from the end of the phase `done` (Model: before any pass) to the end of `phase`;
 /// Source and Binary need no more than Scheduled. Throws Failure; the reason has been printed by

@@ -146,9 +146,10 @@ static void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<v
   }
 }
 
-/// Those of `options` for one of several meshes: axes that only others have split nothing there, as with the splits
-/// of the model itself. Error: an axis that none has.
-static Options forPlan(const Options &options, const MeshAxes &mesh, llvm::ArrayRef<MeshAxes> meshes) {
+/// Those of `options` for one of several meshes: axes that only others have split nothing there, as
+/// with the splits of the model itself. Error: an axis that none has.
+static Options forPlan(const Options &options, const MeshAxes &mesh,
+                       llvm::ArrayRef<MeshAxes> meshes) {
   auto has = [](const MeshAxes &axes, llvm::StringRef name) {
     return llvm::any_of(axes, [&](const auto &axis) { return axis.first == name; });
   };
@@ -306,14 +307,15 @@ int Driver::run(int argc, char **argv, const Describe &describe, ::fsdp::dsl::Wh
 }
 
 int Driver::runFile(int argc, char **argv) {
-  state->app.add_flag_callback(
-                "--new-token",
-                [] {
-                  llvm::outs() << newToken() << "\n";
-                  finish(llvm::outs());
-                  throw CLI::Success();
-                },
-                "print a new token for jobs on several machines (FSDP_JOB_TOKEN), and exit")
+  state->app
+      .add_flag_callback(
+          "--new-token",
+          [] {
+            llvm::outs() << newToken() << "\n";
+            finish(llvm::outs());
+            throw CLI::Success();
+          },
+          "print a new token for jobs on several machines (FSDP_JOB_TOKEN), and exit")
       ->disable_flag_override();
   cli::addText(state->app, "MODEL", "FILE", state->input, "global IR of a model (.mlir)")
       ->required();

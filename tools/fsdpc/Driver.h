@@ -41,8 +41,8 @@ public:
 
   using Describe = std::function<void(::fsdp::dsl::Model &)>;
   /// Reads the command line, lets `describe` describe the model, compiles it and writes what was
-  /// asked for. Returns the exit status: 0 done, 1 bad input or failure, 2 bad command line. `where` is the line
-  /// that messages about the model as a whole name.
+  /// asked for. Returns the exit status: 0 done, 1 bad input or failure, 2 bad command line.
+  /// `where` is the line that messages about the model as a whole name.
   int run(int argc, char **argv, const Describe &describe,
           ::fsdp::dsl::Where where = ::fsdp::dsl::Where::here());
   /// The same for a model in the file that the command line names (the `fsdpc` tool).

@@ -57,7 +57,8 @@ static std::string checkByteCount(const std::string &text) {
 
 static std::string checkShardPattern(const std::string &text) {
   auto [pattern, spec] = ir::splitShardPattern(text);
-  if (!pattern.empty() && !spec.empty() && text.find(';') == std::string::npos && ir::parseShardSpec(spec))
+  if (!pattern.empty() && !spec.empty() && text.find(';') == std::string::npos &&
+      ir::parseShardSpec(spec))
     return "";
   return cli::mismatch(text, "PATTERN:SPEC with SPEC " + ir::shardSpecForm.str());
 }
@@ -157,7 +158,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
     return cli::addChoice(group, name, value, description, words)->default_str(value);
   };
   cli::add(group, "--mesh", "AXIS=SIZE,...",
-           "mesh axes and their sizes (fsdp=1); several meshes, separated by '|', are plans of one program",
+           "mesh axes and their sizes (fsdp=1); several meshes, separated by '|', are plans of one "
+           "program",
            [&o](const std::string &text) {
              std::string message;
              parseMeshes(text, message);
@@ -171,15 +173,17 @@ static void declareDistribution(CLI::App &app, Options &o) {
              return message;
            });
   choice("--strategy", o.pipeline.strategy,
-         "what is sharded: optimizer state (zero1), gradients too (zero2), parameters too (fsdp, hsdp)",
+         "what is sharded: optimizer state (zero1), gradients too (zero2), parameters too (fsdp, "
+         "hsdp)",
          {"ddp", "zero1", "zero2", "fsdp", "hsdp"})
       ->each([&o](const std::string &) { o.strategyGiven = true; });
   group
-      .add_option(
-          "--shard", o.pipeline.shardPatterns,
-          "placement of the parameters whose names match PATTERN: how they are stored (flat, replicated, or a dimension), or an "
-          "axis or _ for each dimension as in _,tensor or _,tensor@flat, over which they are split in compute; may be given "
-          "several times")
+      .add_option("--shard", o.pipeline.shardPatterns,
+                  "placement of the parameters whose names match PATTERN: how they are stored "
+                  "(flat, replicated, or a dimension), or an "
+                  "axis or _ for each dimension as in _,tensor or _,tensor@flat, over which they "
+                  "are split in compute; may be given "
+                  "several times")
       ->check(CLI::Validator([](std::string &text) { return checkShardPattern(text); }, ""))
       ->type_name("PATTERN:SPEC")
       ->allow_extra_args(false)
@@ -198,7 +202,8 @@ static void declareDistribution(CLI::App &app, Options &o) {
          "which microbatches reduce gradients; auto: each, of replicated parameters last",
          {"auto", "each", "last"});
   choice("--tied-gradients", o.pipeline.tiedGradients,
-         "how often the unit of a tied weight reduces its gradients: for each use, or once, which keeps whole gradients longer",
+         "how often the unit of a tied weight reduces its gradients: for each use, or once, which "
+         "keeps whole gradients longer",
          {"each", "once"});
   cli::add(group, "--defer-updates", "on|off",
            "whether updates overlap with the forward pass of the next step",
@@ -214,8 +219,10 @@ static void declareDistribution(CLI::App &app, Options &o) {
              return ir::parseReshard(text) ? "" : cli::mismatch(text, ir::reshardForm.str());
            })
       ->default_str("always");
-  cli::add(group, "--remat", "none|full|selective|every:K", "which activations are recomputed in backward",
-           [&o, choose = choiceOrInteger(o.pipeline.remat, {"none", "full", "selective"}, "every:", fromOne)](const std::string &text) {
+  cli::add(group, "--remat", "none|full|selective|every:K",
+           "which activations are recomputed in backward",
+           [&o, choose = choiceOrInteger(o.pipeline.remat, {"none", "full", "selective"},
+                                         "every:", fromOne)](const std::string &text) {
              if (text != automaticWord)
                return choose(text);
              o.pipeline.remat = text;
@@ -249,8 +256,10 @@ static void declareDistribution(CLI::App &app, Options &o) {
       if (option->get_name() != "--mesh" && option->count() > 0) {
         // Of what takes one value the last counts.
         const std::vector<std::string> &values = option->results();
-        for (size_t i = option->get_expected_max() > 1 ? 0 : values.size() - 1; i < values.size(); ++i)
-          o.distribution += (o.distribution.empty() ? "" : " ") + option->get_name() + "=" + values[i];
+        for (size_t i = option->get_expected_max() > 1 ? 0 : values.size() - 1; i < values.size();
+             ++i)
+          o.distribution +=
+              (o.distribution.empty() ? "" : " ") + option->get_name() + "=" + values[i];
       }
   });
 }
@@ -283,7 +292,8 @@ void Options::declare(CLI::App &app) {
   cli::addFlag(app, "--print-shardings", pipeline.printShardings,
                "print the sharding of every value to standard error");
   cli::add(app, "--draw-sharding", "NAME[=FILE.svg]",
-           "draw which rank holds which part of the value or parameter NAME, on standard error or as SVG",
+           "draw which rank holds which part of the value or parameter NAME, on standard error or "
+           "as SVG",
            [this](const std::string &text) -> std::string {
              const std::size_t equals = text.find('=');
              if (text.empty() || equals == 0 || equals + 1 == text.size())
@@ -295,13 +305,15 @@ void Options::declare(CLI::App &app) {
                "say which op, operand and priority gave each axis to the values of these names");
   declareDistribution(app, *this);
   declareOptimizer(app, optimizer);
-  app.footer("Of an option that is given several times the last value counts; those of --shard add up.");
+  app.footer(
+      "Of an option that is given several times the last value counts; those of --shard add up.");
 }
 
 void Options::noteGiven(const CLI::App &app) {
   // What is written where, and what is only shown.
-  static const std::set<std::string> others = {"--output",          "--emit",           "--record", "--report",
-                                               "--print-shardings", "--draw-sharding", "--explain-shardings"};
+  static const std::set<std::string> others = {
+      "--output",          "--emit",          "--record",           "--report",
+      "--print-shardings", "--draw-sharding", "--explain-shardings"};
   // In the order of the help: the model's, and groups after what stands in none.
   for (const CLI::Option *option : app.get_options()) {
     const std::string name = option->get_name();
@@ -345,14 +357,16 @@ void Options::check() const {
     if (!pipeline.explainShardings.empty())
       lost = "--explain-shardings";
     if (!lost.empty())
-      throw UsageError(lost + " is no part of a model, got --emit=model; give it when the model is compiled");
+      throw UsageError(
+          lost + " is no part of a model, got --emit=model; give it when the model is compiled");
   }
   if (pipeline.accumulateReduce != "auto" && pipeline.accumulate == 1)
     throw UsageError("--accumulate-reduce=" + pipeline.accumulateReduce +
-                     " chooses among microbatches, got --accumulate=1; give --accumulate=K of at least 2, or leave it out");
+                     " chooses among microbatches, got --accumulate=1; give --accumulate=K of at "
+                     "least 2, or leave it out");
   if (pipeline.minShardSize > 0 && !ir::findStrategy(pipeline.strategy)->splits())
-    throw UsageError("--min-shard-size applies to what a strategy splits, got --strategy=" + pipeline.strategy +
-                     ", which splits nothing; leave it out");
+    throw UsageError("--min-shard-size applies to what a strategy splits, got --strategy=" +
+                     pipeline.strategy + ", which splits nothing; leave it out");
 
   if (!cudaArch.empty() && target != "cuda")
     throw UsageError("--cuda-arch applies to programs for GPUs; got --target=" + target +
@@ -372,9 +386,10 @@ void Options::checkMesh(mlir::ModuleOp module) const {
   // Without a mesh it is that of one rank, which compiling gives the module.
   mlir::Builder builder(module.getContext());
   ir::MeshOp mesh = ir::getMeshOp(module);
-  ir::MeshAttr axes = mesh ? mesh.getMesh()
-                           : ir::MeshAttr::get(builder.getContext(), {builder.getStringAttr("fsdp")},
-                                               {1}, llvm::ArrayRef<int64_t>());
+  ir::MeshAttr axes = mesh
+                          ? mesh.getMesh()
+                          : ir::MeshAttr::get(builder.getContext(), {builder.getStringAttr("fsdp")},
+                                              {1}, llvm::ArrayRef<int64_t>());
   auto has = [&](llvm::StringRef name) { return ir::hasAxis(axes, name); };
   const std::string got = ", got mesh " + ir::describeAxes(axes) + "; ";
   if (strategyGiven)
@@ -390,20 +405,24 @@ void Options::checkMesh(mlir::ModuleOp module) const {
                        "', which is reserved; choose another name for the axis");
   // Of a strategy that splits nothing, a pattern splits all three; of others only what they split.
   const ir::Strategy &strategy = *ir::findStrategy(pipeline.strategy);
-  const bool placed = llvm::any_of(module.getOps<ir::ParamOp>(), [](ir::ParamOp param) { return bool(param.getPlacement()); });
+  const bool placed = llvm::any_of(module.getOps<ir::ParamOp>(),
+                                   [](ir::ParamOp param) { return bool(param.getPlacement()); });
   if (pipeline.reshard != "always" && !placed && !strategy.splitsParameter &&
       (strategy.splits() || pipeline.shardPatterns.empty()))
-    throw UsageError("--reshard-after-forward applies to parameters that are gathered, got --strategy=" + pipeline.strategy +
-                     ", which keeps them on every rank; leave it out");
+    throw UsageError(
+        "--reshard-after-forward applies to parameters that are gathered, got --strategy=" +
+        pipeline.strategy + ", which keeps them on every rank; leave it out");
   std::vector<std::string> stored;
   for (const std::string &pattern : pipeline.shardPatterns)
-    for (const std::string &name : ir::parseShardSpec(ir::splitShardPattern(pattern).second)->getAxes())
+    for (const std::string &name :
+         ir::parseShardSpec(ir::splitShardPattern(pattern).second)->getAxes())
       stored.push_back(name);
   if (mlir::StringAttr unused = ir::findUnusedAxis(module, pipeline.batchAxes, stored))
-    throw UsageError("nothing uses axis '" + unused.str() +
-                     "' of the mesh: 'data' and 'fsdp' split the "
-                     "batch, others if --batch-axes names them, and parameters and values are split as the "
-                     "model or --shard says; use it there, or leave it out");
+    throw UsageError(
+        "nothing uses axis '" + unused.str() +
+        "' of the mesh: 'data' and 'fsdp' split the "
+        "batch, others if --batch-axes names them, and parameters and values are split as the "
+        "model or --shard says; use it there, or leave it out");
 }
 
 Emit Options::getEmit() const {

@@ -61,15 +61,18 @@ struct Options {
   std::string target = "cpu";
   std::string cudaArch;
   std::string mesh;
-  /// What the passes are told, with the defaults that stand there; `prefetch` is `automatic` for auto.
+  /// What the passes are told, with the defaults that stand there; `prefetch` is `automatic` for
+  /// auto.
   mlir::fsdp::PipelineOptions pipeline;
   static constexpr int64_t automatic = -1;
   bool strategyGiven = false;
   std::string memoryLimit;
   std::string communicator = "auto";
-  /// What was given of the options of distribution, but for the mesh: "--strategy=hsdp --prefetch=2".
+  /// What was given of the options of distribution, but for the mesh: "--strategy=hsdp
+  /// --prefetch=2".
   std::string distribution;
-  /// What was given of all that the program follows from, those of the model among them, as a shell reads it.
+  /// What was given of all that the program follows from, those of the model among them, as a shell
+  /// reads it.
   std::string given;
   bool record = false;
   /// Where the JSON of the report goes; empty for none, "-" for the table only.
@@ -89,7 +92,8 @@ struct Options {
   Emit getEmit() const;
   /// Whether a binary was only implied, by `--report` without `-o`: then there is only the report.
   bool onlyReport() const;
-  /// The axes of each mesh of `--mesh`: one plan of the program each. A single empty one where it was not given.
+  /// The axes of each mesh of `--mesh`: one plan of the program each. A single empty one where it
+  /// was not given.
   std::vector<MeshAxes> getMeshes() const;
   /// What kernels are compiled for: `--cuda-arch`, or the default.
   mlir::fsdp::CudaArchitectures getCudaArchitectures() const;

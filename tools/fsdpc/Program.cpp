@@ -27,7 +27,8 @@ static ir::TargetKind targetOf(const Options &options) {
   return options.target == "cuda" ? ir::TargetKind::Cuda : ir::TargetKind::Cpu;
 }
 
-/// For the records of runs: what repeats the compilation, and the choices that readers look for, given or not.
+/// For the records of runs: what repeats the compilation, and the choices that readers look for,
+/// given or not.
 static std::string describeCompilation(const Options &options, const Compiler &compiler) {
   llvm::json::Object fields{{"name", llvm::json::fixUTF8(compiler.name)},
                             {"target", options.target},
@@ -77,7 +78,8 @@ static void addFolder(Files &content, const std::string &name,
 
 /// True for what of runtime/ only programs of CUDA are built from.
 static bool isOfCuda(const files::path &inside) {
-  static const std::set<std::string> builds = {"Cuda.cmake", "CompileKernels.cmake", "CudaRuntime.h"};
+  static const std::set<std::string> builds = {"Cuda.cmake", "CompileKernels.cmake",
+                                               "CudaRuntime.h"};
   return llvm::is_contained(inside, files::path("cuda")) || builds.count(inside.string());
 }
 
@@ -86,8 +88,8 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
   Files content;
   for (const auto &[file, text] : program.files)
     content[file] = text;
-  content["CMakeLists.txt"] = ir::projectFile(program, name, targetOf(options),
-                                              options.getCudaArchitectures());
+  content["CMakeLists.txt"] =
+      ir::projectFile(program, name, targetOf(options), options.getCudaArchitectures());
   content["version.txt"] = readFile(findRuntimeSources() + "/version.txt");
   addFolder(content, "cli", [](const files::path &) { return true; });
   addFolder(content, "runtime", [&](const files::path &inside) {
@@ -150,8 +152,8 @@ static void runAll(llvm::ArrayRef<ir::BuildCommand> commands, const std::string 
     runAtOnce(commands.take_front(std::min(cores, commands.size())), launcher, place);
 }
 
-/// Kernels of the runtime that its library does not hold for `architectures`. The library's PTX would
-/// do for newer devices, but what was asked for is machine code.
+/// Kernels of the runtime that its library does not hold for `architectures`. The library's PTX
+/// would do for newer devices, but what was asked for is machine code.
 static std::vector<std::string> missingKernels(const Toolchain &toolchain,
                                                const ir::CudaArchitectures &architectures) {
   std::vector<std::string> missing;
@@ -188,9 +190,8 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options, Outp
   if (error)
     throw Failure("cannot make the link '" + link + "': " + error.message());
   places.target = targetOf(options);
-  const Toolchain toolchain = options.record
-                                  ? findRecordingToolchain()
-                                  : findToolchain(places.target, options.communicator);
+  const Toolchain toolchain = options.record ? findRecordingToolchain()
+                                             : findToolchain(places.target, options.communicator);
   places.toolchain = toolchain.program;
   if (cuda && !options.record) {
     places.architectures = options.getCudaArchitectures();

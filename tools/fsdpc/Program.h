@@ -15,10 +15,11 @@ struct Compiler {
   std::string name, input;
 };
 
-/// The C++ files of a program called `name` that has these plans. Throws Failure; the reason has been printed by
-/// then.
-mlir::fsdp::EmittedProgram emitProgram(llvm::ArrayRef<mlir::fsdp::PlanSource> plans, const Options &options,
-                                       const std::string &name, const Compiler &compiler);
+/// The C++ files of a program called `name` that has these plans. Throws Failure; the reason has
+/// been printed by then.
+mlir::fsdp::EmittedProgram emitProgram(llvm::ArrayRef<mlir::fsdp::PlanSource> plans,
+                                       const Options &options, const std::string &name,
+                                       const Compiler &compiler);
 
 /// Writes to `options.output` the folder that builds `program` on its own: its files, its
 /// CMakeLists.txt, and a copy of the runtime.

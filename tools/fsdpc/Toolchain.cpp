@@ -82,8 +82,8 @@ static std::string findNvcc() {
   return found ? *found : "";
 }
 
-/// A digest of all that the library depends on: sources, compilers, MPI, processor. MPI or CUDA that is
-/// installed later changes it, so that the library is built again.
+/// A digest of all that the library depends on: sources, compilers, MPI, processor. MPI or CUDA
+/// that is installed later changes it, so that the library is built again.
 static std::string digestOfRuntime(const std::string &sources, const std::string &compiler,
                                    ir::TargetKind target) {
   llvm::MD5 digest;
@@ -122,15 +122,16 @@ static files::path cacheFolder() {
     return files::path(cache) / "fsdpc";
   if (const char *home = std::getenv("HOME"); home && *home)
     return files::path(home) / ".cache" / "fsdpc";
-  throw Failure("there is no cache folder for the runtime library, which is built on first use; set HOME, or "
-                "XDG_CACHE_HOME to an absolute path");
+  throw Failure(
+      "there is no cache folder for the runtime library, which is built on first use; set HOME, or "
+      "XDG_CACHE_HOME to an absolute path");
 }
 
 /// Throws Failure for a `fault` of `path`, which is or will be executed.
 static void requireNoFault(const files::path &path, const std::string &fault) {
   if (!fault.empty())
-    throw Failure("the cache of the runtime library is not of this user alone: '" + path.string() + "' " + fault +
-                  "; mend that, or set XDG_CACHE_HOME to a folder of your own");
+    throw Failure("the cache of the runtime library is not of this user alone: '" + path.string() +
+                  "' " + fault + "; mend that, or set XDG_CACHE_HOME to a folder of your own");
 }
 
 /// Throws Failure where others may have changed anything in the folder `built`.
@@ -140,7 +141,8 @@ static void requireOwn(const files::path &built) {
     requireNoFault(entry.path(), cli::faultOfOwner(entry.path().string(), /*linkAllowed=*/true));
 }
 
-/// While it lives, what this process and those that it starts make is this user's alone, whatever the umask.
+/// While it lives, what this process and those that it starts make is this user's alone, whatever
+/// the umask.
 class PrivateFiles {
 public:
   PrivateFiles() : before(umask(077)) {}
@@ -153,7 +155,8 @@ private:
 };
 
 /// Runs `command` to its end, its output in `log`. Throws Failure with its last lines.
-static void runStep(std::vector<std::string> command, const std::string &log, TemporaryFolder &place, BuildProgress &progress) {
+static void runStep(std::vector<std::string> command, const std::string &log,
+                    TemporaryFolder &place, BuildProgress &progress) {
   command.insert(command.begin(), {"env", "NINJA_STATUS=[%f/%t] "});
   std::vector<llvm::StringRef> words(command.begin(), command.end());
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef("/dev/null"), llvm::StringRef(log),
@@ -182,7 +185,8 @@ static void runStep(std::vector<std::string> command, const std::string &log, Te
 /// `files`: "nvcc, nccl.h".
 static Failure missingCuda(const std::string &files) {
   return Failure("--target=cuda needs the CUDA toolkit and NCCL; not found: " + files +
-                 "; install them (CUDA_HOME names another folder than /usr/local/cuda), or use --emit=source and "
+                 "; install them (CUDA_HOME names another folder than /usr/local/cuda), or use "
+                 "--emit=source and "
                  "build the source where they are installed");
 }
 
@@ -217,8 +221,13 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
   // Made beside its place and moved there whole: another process may be about the same.
   TemporaryFolder folder(built.string());
   const std::string log = folder.path() + "/log", build = folder.path() + "/build";
-  std::vector<std::string> configure = {cmake, "-S", sources + "/runtime", "-B", build,
-                                        "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_COMPILER=" + compiler,
+  std::vector<std::string> configure = {cmake,
+                                        "-S",
+                                        sources + "/runtime",
+                                        "-B",
+                                        build,
+                                        "-DCMAKE_BUILD_TYPE=Release",
+                                        "-DCMAKE_CXX_COMPILER=" + compiler,
                                         std::string("-DFSDP_TARGETS=") + (cuda ? "cuda" : "cpu")};
   if (ninja)
     configure.insert(configure.end(), {"-G", "Ninja"});
@@ -294,8 +303,10 @@ Toolchain findToolchain(ir::TargetKind target, const std::string &communicator) 
     found.program.includes = stringsOf(object, "cuda_includes");
     found.architectures = stringsOf(object, "cuda_architectures");
     if (found.program.nvcc.empty())
-      throw Failure("--target=cuda needs the CUDA toolkit and NCCL, which this compiler was built without; install them, "
-                    "configure with 'cmake --preset release' and build it again, or use --emit=source and build the source "
+      throw Failure("--target=cuda needs the CUDA toolkit and NCCL, which this compiler was built "
+                    "without; install them, "
+                    "configure with 'cmake --preset release' and build it again, or use "
+                    "--emit=source and build the source "
                     "where they are installed");
   }
   // Ranks that are forked or meet over TCP need no MPI: this takes the place of the part that

@@ -1,9 +1,9 @@
 //===- Toolchain.h - what programs are compiled and linked with -*- C++ -*-===//
 //
-// Beside the folder of this compiler's library is share/fsdpc, with the sources of the runtime. In a
-// build tree a toolchain.json there names the library that was built of them; installed, one is built for
-// the processor at hand when the first program needs it, into $XDG_CACHE_HOME/fsdpc (~/.cache/fsdpc): a
-// package serves processors that differ.
+// Beside the folder of this compiler's library is share/fsdpc, with the sources of the runtime. In
+// a build tree a toolchain.json there names the library that was built of them; installed, one is
+// built for the processor at hand when the first program needs it, into $XDG_CACHE_HOME/fsdpc
+// (~/.cache/fsdpc): a package serves processors that differ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 
 namespace fsdpc {
 
-/// The folder that holds runtime/ and cli/, found from the place of this library. Throws Failure where it
-/// is not.
+/// The folder that holds runtime/ and cli/, found from the place of this library. Throws Failure
+/// where it is not.
 const std::string &findRuntimeSources();
 
 /// "0.1.0", with the commit in parentheses if it was built from a clone. Throws Failure as above.

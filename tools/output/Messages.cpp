@@ -20,7 +20,8 @@ static size_t getPrintableLength(llvm::StringRef text) {
   if (length > text.size())
     return 0;
   const auto *begin = reinterpret_cast<const llvm::UTF8 *>(text.begin());
-  const bool isControl = first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0; // U+0080 to U+009F
+  const bool isControl =
+      first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0; // U+0080 to U+009F
   return !isControl && llvm::isLegalUTF8Sequence(begin, begin + length) ? length : 0;
 }
 
@@ -31,7 +32,8 @@ static std::string escapeControls(llvm::StringRef text) {
     if (length > 0)
       result += text.take_front(length);
     else
-      result += {'\\', llvm::hexdigit(static_cast<unsigned char>(text[0]) >> 4), llvm::hexdigit(text[0] & 15)};
+      result += {'\\', llvm::hexdigit(static_cast<unsigned char>(text[0]) >> 4),
+                 llvm::hexdigit(text[0] & 15)};
     text = text.drop_front(std::max<size_t>(length, 1));
   }
   return result;
@@ -42,8 +44,8 @@ std::string printableMessage(llvm::StringRef message) {
   if (message.size() <= most)
     return escapeControls(message);
   const size_t left = message.size() - 2 * kept;
-  return escapeControls(message.take_front(kept)) + " ... (" + std::to_string(left) + " bytes left out) ... " +
-         escapeControls(message.take_back(kept));
+  return escapeControls(message.take_front(kept)) + " ... (" + std::to_string(left) +
+         " bytes left out) ... " + escapeControls(message.take_back(kept));
 }
 
 bool isText(llvm::StringRef content) {
@@ -77,7 +79,8 @@ DiagnosticPrinter::DiagnosticPrinter(llvm::SourceMgr &sources, MLIRContext *cont
   });
 }
 
-void DiagnosticPrinter::print(Location location, DiagnosticSeverity severity, const std::string &message) {
+void DiagnosticPrinter::print(Location location, DiagnosticSeverity severity,
+                              const std::string &message) {
   auto place = location->findInstanceOf<FileLineColLoc>();
   const std::string text =
       printableMessage(inWordsOfModel ? mlir::fsdp::inWordsOfModel(message, location) : message);
@@ -91,7 +94,8 @@ void DiagnosticPrinter::print(Location location, DiagnosticSeverity severity, co
   llvm::errs() << ": " << nameOf(severity) << ": " << text << "\n";
 }
 
-/// Whether the line at `place` is printed: none that is longer than a message, or that a terminal obeys.
+/// Whether the line at `place` is printed: none that is longer than a message, or that a terminal
+/// obeys.
 bool DiagnosticPrinter::isShown(FileLineColLoc place) {
   if (mgr.getNumBuffers() == 0)
     return true;
@@ -100,9 +104,8 @@ bool DiagnosticPrinter::isShown(FileLineColLoc place) {
     return true;
   const llvm::MemoryBuffer *buffer = mgr.getMemoryBuffer(mgr.getMainFileID());
   llvm::StringRef line =
-      llvm::StringRef(begin.getPointer(), buffer->getBufferEnd() - begin.getPointer()).take_until([](char c) {
-        return c == '\n';
-      });
+      llvm::StringRef(begin.getPointer(), buffer->getBufferEnd() - begin.getPointer())
+          .take_until([](char c) { return c == '\n'; });
   return line.size() <= 1000 && escapeControls(line) == line;
 }
 

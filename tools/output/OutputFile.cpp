@@ -143,7 +143,8 @@ llvm::Error OutputFile::resolve() {
     return cannotWrite(path, "folder '" + folder + "': " + std::strerror(errno));
   constexpr size_t mostBytes = PATH_MAX - 1 - 32; // room for what replace() puts behind it
   if (target.size() > mostBytes)
-    return cannotWrite(path, "its path has " + llvm::Twine(target.size()) + " bytes, expected at most " + llvm::Twine(mostBytes) +
+    return cannotWrite(path, "its path has " + llvm::Twine(target.size()) +
+                                 " bytes, expected at most " + llvm::Twine(mostBytes) +
                                  ", as it is written beside its place first");
   return llvm::Error::success();
 }
@@ -208,7 +209,8 @@ llvm::Error OutputFile::replace(llvm::StringRef content, unsigned mode) {
   std::string temporary;
   int descriptor = -1;
   for (int attempt = 0; descriptor < 0; ++attempt) {
-    temporary = withEnding(target, ".tmp." + std::to_string(getpid()) + "." + std::to_string(attempt));
+    temporary =
+        withEnding(target, ".tmp." + std::to_string(getpid()) + "." + std::to_string(attempt));
     llvm::sys::RemoveFileOnSignal(
         temporary); // before it is there, or a signal in between leaves it
     descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);

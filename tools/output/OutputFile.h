@@ -1,7 +1,7 @@
 //===- OutputFile.h - results that appear whole or not at all ---*- C++ -*-===//
 //
-// The rules of docs/files.md for the tools; runtime/files/OutputPath.h and runtime/files/AtomicFile.h are those
-// of generated programs, which link nothing of LLVM.
+// The rules of docs/files.md for the tools; runtime/files/OutputPath.h and
+// runtime/files/AtomicFile.h are those of generated programs, which link nothing of LLVM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,11 +66,13 @@ private:
   int stream = -1;
 };
 
-/// `path` with `ending` behind its last name, which is cut at a character where both would be longer than a name may be.
+/// `path` with `ending` behind its last name, which is cut at a character where both would be
+/// longer than a name may be.
 std::string withEnding(const std::string &path, const std::string &ending);
 
 /// Error where the file of an input is there and is none that can be read from its beginning to its
-/// end: a folder, a device, a socket, or a FIFO, which would wait for a writer. What `/dev/stdin` or
+/// end: a folder, a device, a socket, or a FIFO, which would wait for a writer. What `/dev/stdin`
+/// or
 /// `/dev/fd/N` name is open already, and may be a pipe; "-" is standard input.
 llvm::Error checkInput(const std::string &path);
 

@@ -86,8 +86,9 @@ void handleSignals() {
 constexpr const char *kMark = ".fsdpc-temporary";
 constexpr const char *kDrawn = "XXXXXX"; // what mkdtemp replaces
 
-/// Removes the folder with that mark if nobody holds it. In a place that users share its name may be a link of somebody's, or lead
-/// to another folder from one moment to the next: what is looked at and what is removed is one open folder of this user.
+/// Removes the folder with that mark if nobody holds it. In a place that users share its name may
+/// be a link of somebody's, or lead to another folder from one moment to the next: what is looked
+/// at and what is removed is one open folder of this user.
 void removeUnlessHeld(const files::path &folder) {
   const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (opened < 0)
@@ -96,11 +97,11 @@ void removeUnlessHeld(const files::path &folder) {
   const int mark = fstat(opened, &status) == 0 && status.st_uid == geteuid()
                        ? openat(opened, kMark, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
                        : -1;
-  if (mark >= 0 && fstat(mark, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-      flock(mark, LOCK_EX | LOCK_NB) == 0) {
+  if (mark >= 0 && fstat(mark, &status) == 0 && S_ISREG(status.st_mode) &&
+      status.st_uid == geteuid() && flock(mark, LOCK_EX | LOCK_NB) == 0) {
     std::error_code ignored;
-    for (files::directory_iterator at("/proc/self/fd/" + std::to_string(opened), ignored), end; !ignored && at != end;
-         at.increment(ignored))
+    for (files::directory_iterator at("/proc/self/fd/" + std::to_string(opened), ignored), end;
+         !ignored && at != end; at.increment(ignored))
       if (std::error_code of; at->path().filename() != kMark)
         files::remove_all(at->path(), of);
     unlinkat(opened, kMark, 0); // last: what is left when this ends early is found again
@@ -115,9 +116,11 @@ void removeUnlessHeld(const files::path &folder) {
 void removeStale(const files::path &prefix) {
   const std::string begin = prefix.filename().string();
   std::error_code error;
-  for (files::directory_iterator at(prefix.parent_path(), error), end; !error && at != end; at.increment(error))
+  for (files::directory_iterator at(prefix.parent_path(), error), end; !error && at != end;
+       at.increment(error))
     if (const std::string name = at->path().filename().string();
-        name.size() == begin.size() + std::strlen(kDrawn) && name.compare(0, begin.size(), begin) == 0)
+        name.size() == begin.size() + std::strlen(kDrawn) &&
+        name.compare(0, begin.size(), begin) == 0)
       removeUnlessHeld(at->path());
 }
 
@@ -132,7 +135,8 @@ TemporaryFolder::TemporaryFolder() {
 TemporaryFolder::TemporaryFolder(const std::string &path) {
   files::path target = path;
   files::path parent = target.has_parent_path() ? target.parent_path() : files::path(".");
-  std::string pattern = withEnding((parent / ("." + target.filename().string())).string(), std::string(".") + kDrawn);
+  std::string pattern =
+      withEnding((parent / ("." + target.filename().string())).string(), std::string(".") + kDrawn);
   make(pattern.substr(0, pattern.size() - std::strlen(kDrawn)));
 }
 
@@ -157,7 +161,8 @@ bool TemporaryFolder::mark() {
   struct stat status;
   if (const int error = errno; held < 0 && error != ENOENT) {
     rmdir(folder.c_str());
-    throw std::runtime_error("cannot write to the temporary folder '" + folder + "': " + std::strerror(error));
+    throw std::runtime_error("cannot write to the temporary folder '" + folder +
+                             "': " + std::strerror(error));
   }
   if (held >= 0 && flock(held, LOCK_EX) == 0 && fstat(held, &status) == 0 && status.st_nlink == 0) {
     close(held);

@@ -13,9 +13,10 @@ namespace fsdpc {
 /// A folder that is removed with all it holds, by its destructor or when SIGHUP, SIGINT or SIGTERM
 /// ends this process. Processes that work in it are ended first.
 ///
-/// [Note: folders of killed processes] A killed process removes nothing; whoever makes a folder of the same name later
-/// does. A folder holds a file `.fsdpc-temporary` on which its owner, and all that it has started, keep a lock (flock):
-/// one whose lock nobody holds belongs to nobody. Its age says nothing, and folders without the file are others'.
+/// [Note: folders of killed processes] A killed process removes nothing; whoever makes a folder of
+/// the same name later does. A folder holds a file `.fsdpc-temporary` on which its owner, and all
+/// that it has started, keep a lock (flock): one whose lock nobody holds belongs to nobody. Its age
+/// says nothing, and folders without the file are others'.
 class TemporaryFolder {
 public:
   /// In the system's place for temporary files.

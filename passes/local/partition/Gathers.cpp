@@ -5,8 +5,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// What compute sees of a storage. What is stored for compute to read is loaded; else there is one gather (a cast, where
-/// a replicated storage has another type) for a group of reads, at `read`, the first of them.
+/// What compute sees of a storage. What is stored for compute to read is loaded; else there is one
+/// gather (a cast, where a replicated storage has another type) for a group of reads, at `read`,
+/// the first of them.
 Value StepPartitioner::gather(Storage *storage, ReadOp read) {
   Value &whole = gathers[{storage, plan.getGroup(read)}];
   if (whole)
@@ -34,7 +35,8 @@ Value StepPartitioner::gather(Storage *storage, ReadOp read) {
   };
   ArrayRef<StringAttr> axes = placement.getAxes();
   if (placement.getReshard() == Reshard::axes) {
-    // First over the axes that nothing stays split over, then over those that the part is kept split over.
+    // First over the axes that nothing stays split over, then over those that the part is kept
+    // split over.
     ArrayRef<StringAttr> over = axes.drop_front(placement.getReshardAxes().size());
     axes = placement.getReshardAxes();
     RankedTensorType type = storage->getGatheredShard();
@@ -42,8 +44,9 @@ Value StepPartitioner::gather(Storage *storage, ReadOp read) {
     if (!kept)
       kept = part = gatherOver(type, part, over);
   }
-  whole = placement.getKind() == StorageKind::replicated ? part
-                                                         : gatherOver(storage->getGathered(), part, axes);
+  whole = placement.getKind() == StorageKind::replicated
+              ? part
+              : gatherOver(storage->getGathered(), part, axes);
   return whole;
 }
 
@@ -60,6 +63,7 @@ LogicalResult StepPartitioner::materialize(ReadOp read) {
     whole = ViewOp::create(builder, NameLoc::get(read.getParamAttr().getAttr(), read.getLoc()),
                            values.localType(read.getResult(), sharding), whole,
                            storage->members[index].offset);
-  values.define(read.getResult(), {whole, sharding, SmallVector<Padding, 4>(sharding.getRank(), Padding::zeros)});
+  values.define(read.getResult(),
+                {whole, sharding, SmallVector<Padding, 4>(sharding.getRank(), Padding::zeros)});
   return success();
 }

@@ -1,8 +1,8 @@
 //===- Gradients.cpp - from gradients to shards of sums -------------------===//
 
-#include "passes/local/partition/StepPartitioner.h"
 #include "dialect/fsdp/Precision.h"
 #include "passes/MeshAxes.h"
+#include "passes/local/partition/StepPartitioner.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -64,7 +64,8 @@ static void collectTerms(Value gradient, SmallVectorImpl<Value> &terms,
 /// A parameter that is used far apart (a tied weight) has a gradient whose terms come far apart.
 /// Each run of terms of one unit, with no gradient of another unit in between, is then reduced on
 /// its own, and the shards are added: no whole gradient lives from the first to the last. The same
-/// runs as those of gathers (see GatherPlan). Each reduces the whole unit: with TiedGradients::once there are no runs.
+/// runs as those of gathers (see GatherPlan). Each reduces the whole unit: with TiedGradients::once
+/// there are no runs.
 void StepPartitioner::splitIntoParts(Reduction &reduction) {
   Storage *storage = reduction.storage;
   if (storage->placement.getKind() != StorageKind::flat || tiedGradients == TiedGradients::once)
@@ -180,8 +181,8 @@ bool StepPartitioner::reducesEach(Storage *storage) const {
              : accumulateReduce == AccumulateReduce::each;
 }
 
-/// `sum` over microbatches where `partial` has their axis, which is removed: added up in the type in which
-/// gradients are accumulated, and in the type of the wire again if it is to be sent.
+/// `sum` over microbatches where `partial` has their axis, which is removed: added up in the type
+/// in which gradients are accumulated, and in the type of the wire again if it is to be sent.
 Value StepPartitioner::accumulate(Value sum, SmallVectorImpl<StringAttr> &partial,
                                   Storage *storage) {
   if (!llvm::is_contained(partial, kMicrobatchAxis))
@@ -226,8 +227,8 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradient
       locals.push_back(arith::ConstantOp::create(builder, loc, zero));
       continue;
     }
-    LocalValue local = together ? values.produced(gradient)
-                                : values.as(gradient, computeSharding(member), user);
+    LocalValue local =
+        together ? values.produced(gradient) : values.as(gradient, computeSharding(member), user);
     locals.push_back(withZeroPadding(gradient, local).value);
   }
 
@@ -254,7 +255,8 @@ Value StepPartitioner::reduceFlat(Reduction &reduction, ArrayRef<Value> gradient
         << "' are not all partial sums over its axes: each is reduced whole, then cut";
     sum = AllSliceOp::create(builder, loc, storage->getReducedShard(), sum, 0, over);
   }
-  // A shard is added up before it is reduced over the axes of its replicas, what is replicated after.
+  // A shard is added up before it is reduced over the axes of its replicas, what is replicated
+  // after.
   if (each && !split && llvm::is_contained(rest, kMicrobatchAxis) && rest.size() > 1) {
     llvm::erase(rest, kMicrobatchAxis);
     sum = AllReduceOp::create(builder, loc, ReduceKind::sum, sum, values.axisArray(rest));

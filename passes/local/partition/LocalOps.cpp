@@ -16,7 +16,8 @@ IntegerAttr StepPartitioner::takeMicrobatches(SmallVectorImpl<StringAttr> &axes)
 }
 
 void StepPartitioner::verifyLoaded(Operation *op, ArrayRef<StringAttr> axes) {
-  if (std::optional<AxisList> load = shardings.getLoadAxes(); !load || ArrayRef<StringAttr>(*load) != axes)
+  if (std::optional<AxisList> load = shardings.getLoadAxes();
+      !load || ArrayRef<StringAttr>(*load) != axes)
     values.refuseMicrobatches(op->getOperand(0), op);
 }
 
@@ -30,9 +31,9 @@ void StepPartitioner::convertInput(InputOp input) {
       axes.empty() ? IntegerAttr() : builder.getI64IntegerAttr(type.getDimSize(dim));
   IntegerAttr microbatches = takeMicrobatches(axes);
   ArrayAttr over = batch ? values.axisArray(axes) : ArrayAttr();
-  auto local = InputOp::create(builder, input.getLoc(), values.localType(input, sharding),
-                               input.getNameAttr(), input.getSampleDimAttr(), batch, over,
-                               microbatches);
+  auto local =
+      InputOp::create(builder, input.getLoc(), values.localType(input, sharding),
+                      input.getNameAttr(), input.getSampleDimAttr(), batch, over, microbatches);
   for (NamedAttribute attribute : input->getDiscardableAttrs())
     if (attribute.getName() != FSDPDialect::shardingsAttrName)
       local->setDiscardableAttr(attribute.getName(), attribute.getValue());
@@ -53,7 +54,8 @@ void StepPartitioner::convertScalar(Operation *op) {
 // Padding
 //===----------------------------------------------------------------------===//
 
-bool StepPartitioner::isUneven(Operation *op, const nn::ShardingRule &rule, const OpSplit &split, int64_t factor) const {
+bool StepPartitioner::isUneven(Operation *op, const nn::ShardingRule &rule, const OpSplit &split,
+                               int64_t factor) const {
   const int64_t size = rule.factors[factor].size, whole = padded.lookup(op, rule, factor);
   return whole != size || size % mesh.getSize(split.getAxes(factor)) != 0;
 }
@@ -63,16 +65,19 @@ SmallVector<Padding, 4> StepPartitioner::paddingOf(Operation *op, const nn::Shar
                                                    const nn::TensorFactors &result) const {
   const nn::Linearity linearity = cast<nn::ShardingRuleOpInterface>(op).getLinearity();
   const bool isProduct = linearity == nn::Linearity::product;
-  const bool isLinear = linearity == nn::Linearity::additive || linearity == nn::Linearity::rounding ||
-                        linearity == nn::Linearity::linearMap || linearity == nn::Linearity::homogeneous;
+  const bool isLinear =
+      linearity == nn::Linearity::additive || linearity == nn::Linearity::rounding ||
+      linearity == nn::Linearity::linearMap || linearity == nn::Linearity::homogeneous;
   SmallVector<Padding, 4> padding;
   for (const nn::DimFactors &factors : result) {
-    // The padding along a factor is made of the operands' padding along it, and of what these have elsewhere along others.
+    // The padding along a factor is made of the operands' padding along it, and of what these have
+    // elsewhere along others.
     bool repeats = true, isFinite = true, anyZero = false, allZero = true;
     for (auto [local, tensor] : llvm::zip_equal(operands, rule.operands)) {
       bool runsOver = false;
       for (auto [dim, others] : llvm::enumerate(tensor)) {
-        if (llvm::none_of(others, [&](int64_t factor) { return llvm::is_contained(factors, factor); }))
+        if (llvm::none_of(others,
+                          [&](int64_t factor) { return llvm::is_contained(factors, factor); }))
           continue;
         runsOver = true;
         const Padding own = local.getPadding(dim);
@@ -109,29 +114,32 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
     auto rank = [&](std::pair<unsigned, int64_t> place) {
       const LocalValue &local = operands[place.first];
       bool input = local.value.getDefiningOp<InputOp>() != nullptr;
-      auto maker = dyn_cast_or_null<nn::KernelOpInterface>(op->getOperand(place.first).getDefiningOp());
+      auto maker =
+          dyn_cast_or_null<nn::KernelOpInterface>(op->getOperand(place.first).getDefiningOp());
       // The cotangent of the logits is the largest tensor of all, and cut by --loss-chunks.
-      bool isLogits = maker && llvm::any_of(llvm::seq<unsigned>(0, maker->getNumOperands()),
-                                            [&](unsigned operand) { return maker.readsLogits(operand); });
-      return std::tuple(local.getPadding(place.second) != Padding::unknown, isLogits,
-                        !values.hasMasked(local, place.second, getReductionIdentity(op, local.value)),
-                        input,
-                        cast<RankedTensorType>(local.value.getType()).getNumElements());
+      bool isLogits =
+          maker && llvm::any_of(llvm::seq<unsigned>(0, maker->getNumOperands()),
+                                [&](unsigned operand) { return maker.readsLogits(operand); });
+      return std::tuple(
+          local.getPadding(place.second) != Padding::unknown, isLogits,
+          !values.hasMasked(local, place.second, getReductionIdentity(op, local.value)), input,
+          cast<RankedTensorType>(local.value.getType()).getNumElements());
     };
-    // Operands that are no factors of a product (the queries of an attention and the logarithms of its sums) are finite together:
-    // none is masked beside the one that the rule names, or all are.
+    // Operands that are no factors of a product (the queries of an attention and the logarithms of
+    // its sums) are finite together: none is masked beside the one that the rule names, or all are.
     auto chosen = *llvm::min_element(places, [&](auto a, auto b) { return rank(a) < rank(b); });
     bool masksAll = false;
     for (auto place : places)
       if (static_cast<int64_t>(place.first) == rule.annihilator)
         chosen = place;
       else
-        masksAll |= rule.annihilator >= 0 && operands[place.first].getPadding(place.second) == Padding::unknown;
+        masksAll |= rule.annihilator >= 0 &&
+                    operands[place.first].getPadding(place.second) == Padding::unknown;
     for (auto [index, dim] : places) {
       LocalValue &local = operands[index];
       if (masksAll || std::pair(index, dim) == chosen || local.getPadding(dim) == Padding::unknown)
-        local = values.masked(op->getOperand(index), local, dim,
-                              getReductionIdentity(op, local.value));
+        local =
+            values.masked(op->getOperand(index), local, dim, getReductionIdentity(op, local.value));
     }
   }
 }
@@ -141,7 +149,8 @@ void StepPartitioner::maskPadding(Operation *op, const nn::ShardingRule &rule, c
 //===----------------------------------------------------------------------===//
 
 /// Says which part of the whole tensor `op` has, so that its draws go by the global index.
-void StepPartitioner::localizeDraws(DropoutOp global, DropoutOp op, RankedTensorType whole, ShardingAttr sharding) {
+void StepPartitioner::localizeDraws(DropoutOp global, DropoutOp op, RankedTensorType whole,
+                                    ShardingAttr sharding) {
   SmallVector<Attribute> over;
   bool isSplit = false;
   for (int64_t dim = 0; dim < whole.getRank(); ++dim) {
@@ -161,14 +170,16 @@ void StepPartitioner::localizeDraws(DropoutOp global, DropoutOp op, RankedTensor
 }
 
 /// Says which part of the samples `op` has. What it leaves needs no other mask.
-void StepPartitioner::localizeSamples(MaskSamplesOp global, MaskSamplesOp op, int64_t size, ShardingAttr sharding) {
+void StepPartitioner::localizeSamples(MaskSamplesOp global, MaskSamplesOp op, int64_t size,
+                                      ShardingAttr sharding) {
   int64_t dim = op.getDim();
   SmallVector<StringAttr> axes = sharding.getAxes(dim);
   if (takeMicrobatches(axes)) {
     // Of its own samples: which microbatch it is, is not known before it runs.
     verifyLoaded(global, axes);
     int64_t batch = size / static_cast<int64_t>(op.getRows());
-    op.getCountMutable().set(values.samplesOfMicrobatch(batch, axes, /*counted=*/true, op.getLoc()));
+    op.getCountMutable().set(
+        values.samplesOfMicrobatch(batch, axes, /*counted=*/true, op.getLoc()));
   } else if (!axes.empty()) {
     op.setShardOf(size);
     op.setOverAttr(values.axisArray(axes));
@@ -177,8 +188,8 @@ void StepPartitioner::localizeSamples(MaskSamplesOp global, MaskSamplesOp op, in
 }
 
 /// A mean over a split or padded dimension: the sum over all ranks, divided by the global count.
-void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local,
-                                       ArrayRef<StringAttr> axes, ArrayRef<Padding> padding) {
+void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local, ArrayRef<StringAttr> axes,
+                                       ArrayRef<Padding> padding) {
   cast<nn::ReduceOp>(local).setKind(nn::Reduction::sum);
   SmallVector<StringAttr> partial(axes);
   Value sum = values.overMicrobatches(local->getResult(0), ReduceKind::sum, partial);
@@ -230,14 +241,18 @@ void StepPartitioner::convertCompute(Operation *op) {
     localizeDraws(cast<DropoutOp>(op), dropout, cast<RankedTensorType>(op->getResult(0).getType()),
                   shardings.lookup(op->getResult(0)));
   if (auto mask = dyn_cast<MaskSamplesOp>(local))
-    localizeSamples(cast<MaskSamplesOp>(op), mask, cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(mask.getDim()),
+    localizeSamples(cast<MaskSamplesOp>(op), mask,
+                    cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(mask.getDim()),
                     shardings.lookup(op->getResult(0)));
   builder.insert(local);
 
   if (auto reduce = dyn_cast<nn::ReduceOp>(op); reduce && reduce.getKind() == nn::Reduction::mean)
     if (AxisList reduced = split.getReducedAxes(rule.results.front());
         !reduced.empty() || padded.pads(op, rule))
-      return convertSplitMean(reduce, local, reduced, paddingOf(op, rule, operands, rule.results.front()));
-  for (auto [global, result, tensor] : llvm::zip_equal(op->getResults(), local->getResults(), rule.results))
-    values.define(global, {result, shardings.lookup(global), paddingOf(op, rule, operands, tensor)});
+      return convertSplitMean(reduce, local, reduced,
+                              paddingOf(op, rule, operands, rule.results.front()));
+  for (auto [global, result, tensor] :
+       llvm::zip_equal(op->getResults(), local->getResults(), rule.results))
+    values.define(global,
+                  {result, shardings.lookup(global), paddingOf(op, rule, operands, tensor)});
 }

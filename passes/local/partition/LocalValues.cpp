@@ -33,7 +33,8 @@ RankedTensorType LocalValues::localType(Value global, ShardingAttr sharding) con
 }
 
 bool LocalValues::isUneven(Value global, ShardingAttr sharding, int64_t dim) const {
-  return padded.isPadded(global, dim) || padded.lookup(global)[dim] % mesh.getSize(sharding.getAxes(dim)) != 0;
+  return padded.isPadded(global, dim) ||
+         padded.lookup(global)[dim] % mesh.getSize(sharding.getAxes(dim)) != 0;
 }
 
 DimAxes LocalValues::axesOf(ShardingAttr sharding) {
@@ -85,30 +86,38 @@ Value LocalValues::samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes,
 
 IntegerAttr LocalValues::partAttr(int64_t size, int64_t padded, ArrayRef<StringAttr> axes) const {
   const int64_t ranks = mesh.getSize(axes), part = llvm::divideCeil(padded, ranks);
-  return part == static_cast<int64_t>(llvm::divideCeil(size, ranks)) ? IntegerAttr() : builder.getI64IntegerAttr(part);
+  return part == static_cast<int64_t>(llvm::divideCeil(size, ranks))
+             ? IntegerAttr()
+             : builder.getI64IntegerAttr(part);
 }
 
-Value LocalValues::shardIndices(Value indices, int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc) {
+Value LocalValues::shardIndices(Value indices, int64_t size, int64_t padded,
+                                ArrayRef<StringAttr> axes, Location loc) {
   Value &own = shardIndicesOf[{size, padded}][{indices, axisArray(axes)}];
   if (!own)
-    own = ShardIndicesOp::create(builder, loc, indices.getType(), indices, builder.getI64IntegerAttr(size),
-                                 axisArray(axes), partAttr(size, padded, axes));
+    own = ShardIndicesOp::create(builder, loc, indices.getType(), indices,
+                                 builder.getI64IntegerAttr(size), axisArray(axes),
+                                 partAttr(size, padded, axes));
   return own;
 }
 
-Value LocalValues::shardSize(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc) {
+Value LocalValues::shardSize(int64_t size, int64_t padded, ArrayRef<StringAttr> axes,
+                             Location loc) {
   Value &count = shardSizes[{size, padded}][axisArray(axes)];
   if (!count)
     count = ShardSizeOp::create(builder, loc, RankedTensorType::get({}, builder.getI64Type()),
-                                builder.getI64IntegerAttr(size), axisArray(axes), partAttr(size, padded, axes));
+                                builder.getI64IntegerAttr(size), axisArray(axes),
+                                partAttr(size, padded, axes));
   return count;
 }
 
-Value LocalValues::shardOffset(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc) {
+Value LocalValues::shardOffset(int64_t size, int64_t padded, ArrayRef<StringAttr> axes,
+                               Location loc) {
   Value &offset = shardOffsets[{size, padded}][axisArray(axes)];
   if (!offset)
     offset = ShardOffsetOp::create(builder, loc, RankedTensorType::get({}, builder.getI64Type()),
-                                   builder.getI64IntegerAttr(size), axisArray(axes), partAttr(size, padded, axes));
+                                   builder.getI64IntegerAttr(size), axisArray(axes),
+                                   partAttr(size, padded, axes));
   return offset;
 }
 

@@ -11,10 +11,11 @@
 
 namespace mlir::fsdp {
 
-/// What stands in the padding along one dimension of a value, where there is any: behind the last element of a dimension that is split
-/// unevenly or padded, at every position along the others.
+/// What stands in the padding along one dimension of a value, where there is any: behind the last
+/// element of a dimension that is split unevenly or padded, at every position along the others.
 enum class Padding {
-  repeats, ///< what stands at true elements, as in the rows past the end of a batch: as finite as that
+  repeats, ///< what stands at true elements, as in the rows past the end of a batch: as finite as
+           ///< that
   zeros,
   unknown, ///< whatever was computed from zeros: may be NaN
 };
@@ -26,14 +27,17 @@ struct LocalValue {
   /// Of each dimension; none where all repeat.
   SmallVector<Padding, 4> padding = {};
 
-  Padding getPadding(int64_t dim) const { return padding.empty() ? Padding::repeats : padding[dim]; }
+  Padding getPadding(int64_t dim) const {
+    return padding.empty() ? Padding::repeats : padding[dim];
+  }
 };
 
 /// The local values of one step while it is partitioned, each in every sharding it was asked for.
 /// New ops go where `builder` stands, which only moves forward.
 class LocalValues {
 public:
-  LocalValues(OpBuilder &builder, MeshAttr mesh, FlatSymbolRefAttr meshName, const PaddedShapes &padded)
+  LocalValues(OpBuilder &builder, MeshAttr mesh, FlatSymbolRefAttr meshName,
+              const PaddedShapes &padded)
       : builder(builder), mesh(mesh), meshName(meshName), padded(padded) {}
 
   /// Sets what the op that makes `global` leaves on each rank.
@@ -58,24 +62,29 @@ public:
     (fill == 0 ? zeroMasks : extremeMasks)[{value, dim}] = value;
   }
 
-  /// True where dimension `dim` of a tensor of the shape of `global` is padded or does not divide over its axes.
+  /// True where dimension `dim` of a tensor of the shape of `global` is padded or does not divide
+  /// over its axes.
   bool isUneven(Value global, ShardingAttr sharding, int64_t dim) const;
 
   /// `local`, a partial sum over `partial`, with the sum over microbatches taken, if that is among
   /// them: an all_reduce over the axis of microbatches, which Microbatches.h replaces.
   Value overMicrobatches(Value local, ReduceKind kind, SmallVectorImpl<StringAttr> &partial);
-  /// How many samples of a batch of `batch`, split over `axes`, the microbatch at hand has; with `counted`,
-  /// of those that count in an evaluation.
+  /// How many samples of a batch of `batch`, split over `axes`, the microbatch at hand has; with
+  /// `counted`, of those that count in an evaluation.
   Value samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes, bool counted, Location loc);
-  /// `indices` into a dimension of `size` elements, padded to `padded`, that is split over `axes`, as this rank numbers its part.
-  Value shardIndices(Value indices, int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
+  /// `indices` into a dimension of `size` elements, padded to `padded`, that is split over `axes`,
+  /// as this rank numbers its part.
+  Value shardIndices(Value indices, int64_t size, int64_t padded, ArrayRef<StringAttr> axes,
+                     Location loc);
   /// How many elements of such a dimension this rank has.
   Value shardSize(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
   /// Which is the first of them.
   Value shardOffset(int64_t size, int64_t padded, ArrayRef<StringAttr> axes, Location loc);
-  /// Microbatches are of whole samples (StepShardings::hasWholeSamples): ranks may exchange those of one microbatch.
+  /// Microbatches are of whole samples (StepShardings::hasWholeSamples): ranks may exchange those
+  /// of one microbatch.
   bool hasWholeSamples = false;
-  /// Partial sums are scattered over ranks in each microbatch, and the parts added up; else the other way round.
+  /// Partial sums are scattered over ranks in each microbatch, and the parts added up; else the
+  /// other way round.
   bool scatterEach = false;
   /// Refuses `global`, which would have to move between microbatches.
   void refuseMicrobatches(Value global, Operation *consumer);
@@ -95,7 +104,8 @@ public:
 private:
   static DimAxes axesOf(ShardingAttr sharding);
   LocalValue remember(Value global, LocalValue local);
-  /// The attribute `part` of ops on a dimension of `size` elements, padded to `padded`, over `axes`; null where it is left out.
+  /// The attribute `part` of ops on a dimension of `size` elements, padded to `padded`, over
+  /// `axes`; null where it is left out.
   IntegerAttr partAttr(int64_t size, int64_t padded, ArrayRef<StringAttr> axes) const;
 
   // Reshard.cpp
@@ -103,7 +113,8 @@ private:
   bool movesMicrobatches(Value global, ShardingAttr from, const DimAxes &wanted) const;
   SmallVector<StringAttr> rankAxes() const;
   reshard::Problem problemOf(Value global, const LocalValue &local, const DimAxes &wanted) const;
-  Operation *buildPermute(const reshard::Step &step, RankedTensorType type, Value value, Location loc);
+  Operation *buildPermute(const reshard::Step &step, RankedTensorType type, Value value,
+                          Location loc);
   Operation *buildStep(const reshard::Step &step, Value value, Location loc);
   void remark(Operation *consumer, Value global, Operation *collective) const;
 
@@ -115,7 +126,8 @@ private:
   std::map<std::pair<int64_t, bool>, DenseMap<Attribute, Value>> microbatchSamples;
   DenseMap<Value, Value> microbatchSums;
   /// By size and padded size.
-  std::map<std::pair<int64_t, int64_t>, DenseMap<std::pair<Value, Attribute>, Value>> shardIndicesOf;
+  std::map<std::pair<int64_t, int64_t>, DenseMap<std::pair<Value, Attribute>, Value>>
+      shardIndicesOf;
   std::map<std::pair<int64_t, int64_t>, DenseMap<Attribute, Value>> shardSizes, shardOffsets;
   DenseMap<Value, LocalValue> defined;
   DenseMap<std::pair<Value, Attribute>, LocalValue> resharded;

@@ -85,8 +85,8 @@ static bool hasConsequences(Operation *op) {
   });
 }
 
-/// The sum over microbatches that `value` follows from by ops of one operand which nothing else uses; these
-/// go to `chain`, the last one first. Null where there is none.
+/// The sum over microbatches that `value` follows from by ops of one operand which nothing else
+/// uses; these go to `chain`, the last one first. Null where there is none.
 static AllReduceOp findSum(Value value, SmallVectorImpl<Operation *> &chain) {
   for (Operation *op = value.getDefiningOp(); op && op->hasOneUse();
        op = op->getOperand(0).getDefiningOp()) {
@@ -99,15 +99,16 @@ static AllReduceOp findSum(Value value, SmallVectorImpl<Operation *> &chain) {
   return nullptr;
 }
 
-/// The terms of a tied weight's gradient are summed up in one tensor, not in one each: what is done with both sums
-/// before they are added is linear, and done once.
+/// The terms of a tied weight's gradient are summed up in one tensor, not in one each: what is done
+/// with both sums before they are added is linear, and done once.
 void Cutter::joinSums() {
   for (Operation &op : llvm::make_early_inc_range(whole.getBody().front())) {
     auto add = dyn_cast<arith::AddFOp>(op);
     if (!add || !add->hasAttr(FSDPDialect::reducesAttrName))
       continue;
     SmallVector<Operation *> firstChain, secondChain;
-    AllReduceOp first = findSum(add.getLhs(), firstChain), second = findSum(add.getRhs(), secondChain);
+    AllReduceOp first = findSum(add.getLhs(), firstChain),
+                second = findSum(add.getRhs(), secondChain);
     bool alike = first && second && first->isBeforeInBlock(second) &&
                  first.getType() == second.getType() && firstChain.size() == secondChain.size() &&
                  llvm::all_of(llvm::zip(firstChain, secondChain), [](auto pair) {

@@ -7,8 +7,8 @@
 
 namespace mlir::fsdp {
 
-/// The name of the segment with which a step called `step` begins, and of the part `part` of a step in
-/// microbatches: "train.first".
+/// The name of the segment with which a step called `step` begins, and of the part `part` of a step
+/// in microbatches: "train.first".
 std::string getMicrobatchSegment(StringRef step, StringRef part = "first");
 
 /// Replaces `whole`, a segment that computes one of `count` (at least 2) microbatches and in which

@@ -34,8 +34,8 @@ LogicalResult StepPartitioner::verifyUpdates() {
   return success();
 }
 
-/// The square root of the sum of squares: of each shard, then over the ranks that share a storage or have other parts of
-/// its members.
+/// The square root of the sum of squares: of each shard, then over the ranks that share a storage
+/// or have other parts of its members.
 void StepPartitioner::convertNorm(GlobalNormOp norm) {
   Location loc = norm.getLoc();
   auto f64 = RankedTensorType::get({}, builder.getF64Type());
@@ -78,9 +78,8 @@ void StepPartitioner::storeCopy(Storage *storage, Value shard, Location loc) {
   if (shard.getType() != storage->getGatheredShard())
     shard = arith::TruncFOp::create(builder, nameLoc(storage, "cast", loc),
                                     storage->getGatheredShard(), shard);
-  Value copy = AllGatherOp::create(builder, nameLoc(storage, "gather", loc),
-                                   storage->getGathered(), shard,
-                                   std::max<int64_t>(storage->placement.getDim(), 0),
+  Value copy = AllGatherOp::create(builder, nameLoc(storage, "gather", loc), storage->getGathered(),
+                                   shard, std::max<int64_t>(storage->placement.getDim(), 0),
                                    values.axisArray(storage->getAxes()));
   StoreOp::create(builder, loc, copy, storage->op.getSymName(), StorageOp::copy);
 }

@@ -1,8 +1,8 @@
 //===- Reshard.cpp - from one sharding to another -------------------------===//
 //
-// Sums that are complete, or scattered, where they are wanted take one collective of each kind. Everything else is left to
-// the solver in passes/reshard/: of the shardings that a value has at this point, the one from which the fewest bytes lead
-// to the wanted one.
+// Sums that are complete, or scattered, where they are wanted take one collective of each kind.
+// Everything else is left to the solver in passes/reshard/: of the shardings that a value has at
+// this point, the one from which the fewest bytes lead to the wanted one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,17 +40,18 @@ void LocalValues::refuseMicrobatches(Value global, Operation *consumer) {
   if (isa<ReshardOp>(consumer) && !consumer->use_empty())
     consumer = *consumer->user_begin();
   if (!failed && matchPattern(global, m_Constant()))
-    consumer->emitError() << "'" << consumer->getName() << "' takes an element for each sample from '"
-                          << nameOf(global)
-                          << "', which is the same in each microbatch; make it an input of the step, or train "
-                             "without gradient accumulation";
+    consumer->emitError()
+        << "'" << consumer->getName() << "' takes an element for each sample from '"
+        << nameOf(global)
+        << "', which is the same in each microbatch; make it an input of the step, or train "
+           "without gradient accumulation";
   else if (!failed)
-    consumer->emitError() << "'" << consumer->getName() << "' needs all samples of '"
-                          << nameOf(global)
-                          << "' at once, but with gradient accumulation a step computes them in "
-                          << mesh.getAxisSize(kMicrobatchAxis)
-                          << " microbatches, one after another; put samples first where dimensions are merged "
-                             "and use a batch that ranks and microbatches divide, or train without accumulation";
+    consumer->emitError()
+        << "'" << consumer->getName() << "' needs all samples of '" << nameOf(global)
+        << "' at once, but with gradient accumulation a step computes them in "
+        << mesh.getAxisSize(kMicrobatchAxis)
+        << " microbatches, one after another; put samples first where dimensions are merged "
+           "and use a batch that ranks and microbatches divide, or train without accumulation";
   failed = true;
 }
 
@@ -60,7 +61,8 @@ SmallVector<StringAttr> LocalValues::rankAxes() const {
                                 [](StringAttr axis) { return axis != kMicrobatchAxis; });
 }
 
-/// How a value of the type of `global` gets from `local` to the axes `wanted`; what is split over microbatches stays so.
+/// How a value of the type of `global` gets from `local` to the axes `wanted`; what is split over
+/// microbatches stays so.
 reshard::Problem LocalValues::problemOf(Value global, const LocalValue &local,
                                         const DimAxes &wanted) const {
   reshard::Problem problem;
@@ -101,7 +103,8 @@ reshard::Problem LocalValues::problemOf(Value global, const LocalValue &local,
 Operation *LocalValues::buildPermute(const reshard::Step &step, RankedTensorType type, Value value,
                                      Location loc) {
   SmallVector<StringAttr> all = rankAxes(), over;
-  SmallVector<int64_t> sizes = llvm::map_to_vector(all, [&](StringAttr axis) { return mesh.getAxisSize(axis); });
+  SmallVector<int64_t> sizes =
+      llvm::map_to_vector(all, [&](StringAttr axis) { return mesh.getAxisSize(axis); });
   auto coordinate = [&](int64_t rank, size_t axis) {
     for (size_t minor = all.size(); --minor > axis;)
       rank /= sizes[minor];
@@ -165,12 +168,14 @@ static ArrayRef<StringAttr> uptoMicrobatches(ArrayRef<StringAttr> axes) {
   return axes.take_front(llvm::find(axes, kMicrobatchAxis) - axes.begin() + 1);
 }
 
-/// True where the way from `from` to `wanted` takes elements of several microbatches: other dimensions are split over them; or ranks
-/// that exchange samples have parts of samples, or padding, among those of one microbatch.
+/// True where the way from `from` to `wanted` takes elements of several microbatches: other
+/// dimensions are split over them; or ranks that exchange samples have parts of samples, or
+/// padding, among those of one microbatch.
 bool LocalValues::movesMicrobatches(Value global, ShardingAttr from, const DimAxes &wanted) const {
   for (auto [dim, to] : llvm::enumerate(wanted)) {
     SmallVector<StringAttr> has = from.getAxes(dim);
-    const bool isSplit = llvm::is_contained(has, kMicrobatchAxis), staysSplit = llvm::is_contained(to, kMicrobatchAxis);
+    const bool isSplit = llvm::is_contained(has, kMicrobatchAxis),
+               staysSplit = llvm::is_contained(to, kMicrobatchAxis);
     if (has == to || (!isSplit && !staysSplit))
       continue;
     const int64_t size = padded.lookup(global)[dim];
@@ -182,8 +187,8 @@ bool LocalValues::movesMicrobatches(Value global, ShardingAttr from, const DimAx
   return false;
 }
 
-/// Completes partial sums where nothing else is to be done: scatters them into dimensions that are not split yet, and
-/// adds up the rest everywhere. Fails for any other change of the sharding.
+/// Completes partial sums where nothing else is to be done: scatters them into dimensions that are
+/// not split yet, and adds up the rest everywhere. Fails for any other change of the sharding.
 FailureOr<LocalValue> LocalValues::reduced(Value global, LocalValue local, const DimAxes &wanted) {
   DimAxes axes = axesOf(local.sharding);
   SmallVector<StringAttr> partial(local.sharding.getUnreduced());
@@ -223,7 +228,8 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
     // Every part of a splat is a splat.
     auto splat =
         cast<DenseElementsAttr>(cast<arith::ConstantOp>(global.getDefiningOp()).getValue());
-    return remember(global, {arith::ConstantOp::create(builder, loc, splat.resizeSplat(localType(global, wanted))),
+    return remember(global, {arith::ConstantOp::create(
+                                 builder, loc, splat.resizeSplat(localType(global, wanted))),
                              wanted});
   }
   assert(wanted.getUnreduced().empty() && "a value is not made partial");
@@ -234,7 +240,8 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
     refuseMicrobatches(global, consumer);
     // The step is refused; what follows has a value of the right type.
     RankedTensorType type = localType(global, wanted);
-    return remember(global, {arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)), wanted});
+    return remember(global,
+                    {arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)), wanted});
   }
   SmallVector<StringAttr> partial(local.sharding.getUnreduced());
   const bool maximum = reducesByMaximum(global.getDefiningOp());
@@ -247,18 +254,19 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
     local.sharding = sharding(axesOf(local.sharding));
     remember(global, local);
   }
-  const bool hasSum = llvm::any_of(known[global], [](const LocalValue &other) {
-    return other.sharding.getUnreduced().empty();
-  });
+  const bool hasSum = llvm::any_of(
+      known[global], [](const LocalValue &other) { return other.sharding.getUnreduced().empty(); });
   auto finish = [&](const LocalValue &from, Value value) {
     LocalValue moved{value, wanted};
     for (int64_t dim = 0; dim < wanted.getRank(); ++dim) {
       Padding padding = from.getPadding(dim);
-      // Collectives leave zeros behind the last element; what was padding already may move like elements.
+      // Collectives leave zeros behind the last element; what was padding already may move like
+      // elements.
       if (from.sharding.getAxes(dim) != wanted.getAxes(dim))
-        padding = !isUneven(global, wanted, dim)                                               ? Padding::repeats
-                  : !isUneven(global, from.sharding, dim) || padding == Padding::zeros ? Padding::zeros
-                                                                                       : Padding::unknown;
+        padding = !isUneven(global, wanted, dim) ? Padding::repeats
+                  : !isUneven(global, from.sharding, dim) || padding == Padding::zeros
+                      ? Padding::zeros
+                      : Padding::unknown;
       moved.padding.push_back(padding);
     }
     return remember(global, moved);
@@ -269,7 +277,8 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
   if (!scatterEach)
     local.value = overMicrobatches(local.value, ReduceKind::sum, partial);
 
-  // The sharding from which the way is shortest: that of the op that made it, unless another is nearer.
+  // The sharding from which the way is shortest: that of the op that made it, unless another is
+  // nearer.
   reshard::Problem problem = problemOf(global, local, axes);
   const reshard::Plan *plan = &solver.solve(problem);
   for (const LocalValue &other : known[global]) {

@@ -11,12 +11,14 @@ namespace {
 class RankShards : public nn::FactorShards {
 public:
   /// `size` instances, padded to `padded`, over `axes`; `isUneven` where some rank has padding.
-  RankShards(OpBuilder &builder, LocalValues &values, Operation *op, ArrayRef<LocalValue> operands, int64_t size,
-             int64_t padded, ArrayRef<StringAttr> axes, bool isUneven)
-      : builder(builder), values(values), op(op), operands(operands), size(size), padded(padded), axes(axes),
-        isUneven(isUneven), loc(op->getLoc()) {}
+  RankShards(OpBuilder &builder, LocalValues &values, Operation *op, ArrayRef<LocalValue> operands,
+             int64_t size, int64_t padded, ArrayRef<StringAttr> axes, bool isUneven)
+      : builder(builder), values(values), op(op), operands(operands), size(size), padded(padded),
+        axes(axes), isUneven(isUneven), loc(op->getLoc()) {}
 
-  Value renumber(Value indices) override { return values.shardIndices(indices, size, padded, axes, loc); }
+  Value renumber(Value indices) override {
+    return values.shardIndices(indices, size, padded, axes, loc);
+  }
   Value count() override { return values.shardSize(size, padded, axes, loc); }
   Value offset() override { return values.shardOffset(size, padded, axes, loc); }
   int64_t getSize() const override { return size; }
@@ -53,18 +55,21 @@ Value RankShards::masked(Value value, int64_t dim, double fill) {
   for (auto [global, local] : llvm::zip_equal(op->getOperands(), operands))
     if (local.value == value)
       return values.masked(global, local, dim, fill).value;
-  return MaskPaddingOp::create(builder, loc, value, dim, size, values.axisArray(axes), APFloat(fill));
+  return MaskPaddingOp::create(builder, loc, value, dim, size, values.axisArray(axes),
+                               APFloat(fill));
 }
 
 Value RankShards::allReduce(Value value, nn::Reduction kind) {
   assert(kind != nn::Reduction::mean && "ranks may have different numbers of instances");
   if (!isShared())
     return value;
-  return AllReduceOp::create(builder, loc, kind == nn::Reduction::max ? ReduceKind::max : ReduceKind::sum, value,
+  return AllReduceOp::create(builder, loc,
+                             kind == nn::Reduction::max ? ReduceKind::max : ReduceKind::sum, value,
                              values.axisArray(values.inMeshOrder(axes)));
 }
 
-// The values of all ranks are gathered, one row of each, and the rows of the others that count are added up.
+// The values of all ranks are gathered, one row of each, and the rows of the others that count are
+// added up.
 Value RankShards::sumOfOthers(Value value, bool behind) {
   auto type = cast<RankedTensorType>(value.getType());
   if (!isShared())
@@ -84,12 +89,13 @@ Value RankShards::sumOfOthers(Value value, bool behind) {
   Value rows = AllGatherOp::create(builder, loc, all, own, 0, values.axisArray(axes));
   Value position = values.shardOffset(ranks, ranks, axes, loc);
   auto before = [&](Value of, Value count) {
-    return MaskSamplesOp::create(builder, loc, of, count, /*dim=*/0, /*rows=*/1, IntegerAttr(), ArrayAttr(),
-                                 APFloat(0.0));
+    return MaskSamplesOp::create(builder, loc, of, count, /*dim=*/0, /*rows=*/1, IntegerAttr(),
+                                 ArrayAttr(), APFloat(0.0));
   };
   if (behind) {
     Value one = arith::ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(cast<RankedTensorType>(position.getType()), int64_t(1)));
+        builder, loc,
+        DenseElementsAttr::get(cast<RankedTensorType>(position.getType()), int64_t(1)));
     Value isBefore = before(splat(all, 1), arith::AddIOp::create(builder, loc, position, one));
     Value isBehind =
         arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, isBefore, splat(all, 0));
@@ -97,20 +103,23 @@ Value RankShards::sumOfOthers(Value value, bool behind) {
   } else {
     rows = before(rows, position);
   }
-  return nn::ReduceOp::create(builder, loc, type, nn::Reduction::sum, "r" + names + " ->" + names, rows);
+  return nn::ReduceOp::create(builder, loc, type, nn::Reduction::sum, "r" + names + " ->" + names,
+                              rows);
 }
 
-void StepPartitioner::convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor, const OpSplit &split,
-                                   ArrayRef<LocalValue> operands) {
-  RankShards shards(builder, values, op, operands, rule.factors[factor].size, padded.lookup(op, rule, factor),
-                    split.getAxes(factor), isUneven(op, rule, split, factor));
+void StepPartitioner::convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor,
+                                   const OpSplit &split, ArrayRef<LocalValue> operands) {
+  RankShards shards(builder, values, op, operands, rule.factors[factor].size,
+                    padded.lookup(op, rule, factor), split.getAxes(factor),
+                    isUneven(op, rule, split, factor));
   SmallVector<Type> types;
   for (Value global : op->getResults())
     types.push_back(values.localType(global, shardings.lookup(global)));
   SmallVector<Value> locals;
   for (const LocalValue &operand : operands)
     locals.push_back(operand.value);
-  SmallVector<Value> results = cast<nn::SplitOpInterface>(op).buildSplit(builder, locals, types, shards);
+  SmallVector<Value> results =
+      cast<nn::SplitOpInterface>(op).buildSplit(builder, locals, types, shards);
   for (auto [global, result, tensor] : llvm::zip_equal(op->getResults(), results, rule.results)) {
     SmallVector<Padding, 4> padding = paddingOf(op, rule, operands, tensor);
     for (auto [dim, factors] : llvm::enumerate(tensor))

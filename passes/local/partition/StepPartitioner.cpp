@@ -6,9 +6,10 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-StepPartitioner::StepPartitioner(StepOp step, const StepShardings &shardings, const PaddedShapes &padded,
-                                 const StorageLayout &layout, AccumulateReduce accumulateReduce,
-                                 TiedGradients tiedGradients, OpBuilder &builder)
+StepPartitioner::StepPartitioner(StepOp step, const StepShardings &shardings,
+                                 const PaddedShapes &padded, const StorageLayout &layout,
+                                 AccumulateReduce accumulateReduce, TiedGradients tiedGradients,
+                                 OpBuilder &builder)
     : step(step), mesh(getMesh(step)), shardings(shardings), padded(padded), layout(layout),
       accumulateReduce(accumulateReduce), tiedGradients(tiedGradients), builder(builder),
       values(builder, mesh, FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr()), padded),

@@ -11,11 +11,11 @@
 
 namespace mlir::fsdp {
 
-/// The microbatches in which gradients are reduced over ranks; `automatic`: each for storages that are
-/// split, the last one for replicated ones.
+/// The microbatches in which gradients are reduced over ranks; `automatic`: each for storages that
+/// are split, the last one for replicated ones.
 enum class AccumulateReduce { automatic, each, last };
-/// How often the unit of a parameter that is used several times, far apart, is reduced: for each use, or once, when all terms of
-/// the gradient are added up.
+/// How often the unit of a parameter that is used several times, far apart, is reduced: for each
+/// use, or once, when all terms of the gradient are added up.
 enum class TiedGradients { each, once };
 
 /// Builds the segment of one step. The ops of the step are taken in order; what an op needs (a
@@ -24,8 +24,9 @@ enum class TiedGradients { each, once };
 class StepPartitioner {
 public:
   /// Ops are built at `builder`, which stands in the segment.
-  StepPartitioner(StepOp step, const StepShardings &shardings, const PaddedShapes &padded, const StorageLayout &layout,
-                  AccumulateReduce accumulateReduce, TiedGradients tiedGradients, OpBuilder &builder);
+  StepPartitioner(StepOp step, const StepShardings &shardings, const PaddedShapes &padded,
+                  const StorageLayout &layout, AccumulateReduce accumulateReduce,
+                  TiedGradients tiedGradients, OpBuilder &builder);
 
   LogicalResult run();
 
@@ -53,22 +54,26 @@ private:
   // LocalOps.cpp: compute.
   IntegerAttr takeMicrobatches(SmallVectorImpl<StringAttr> &axes) const;
   void convertInput(InputOp input);
-  /// Refuses `op`, for which it matters which samples a rank has in a microbatch, where these, over `axes` of ranks, are not
-  /// those that the rank loads.
+  /// Refuses `op`, for which it matters which samples a rank has in a microbatch, where these, over
+  /// `axes` of ranks, are not those that the rank loads.
   void verifyLoaded(Operation *op, ArrayRef<StringAttr> axes);
   void localizeSamples(MaskSamplesOp global, MaskSamplesOp op, int64_t size, ShardingAttr sharding);
   void localizeDraws(DropoutOp global, DropoutOp op, RankedTensorType whole, ShardingAttr sharding);
   void convertCompute(Operation *op);
-  /// Replaces `op`, split along its factor `factor`, by what it says that a rank computes (SplitOpInterface).
-  void convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor, const OpSplit &split,
-                    ArrayRef<LocalValue> operands);
+  /// Replaces `op`, split along its factor `factor`, by what it says that a rank computes
+  /// (SplitOpInterface).
+  void convertSplit(Operation *op, const nn::ShardingRule &rule, int64_t factor,
+                    const OpSplit &split, ArrayRef<LocalValue> operands);
   /// An op on scalars without a sharding rule: the same on every rank.
   void convertScalar(Operation *op);
-  void convertSplitMean(nn::ReduceOp op, Operation *local, ArrayRef<StringAttr> axes, ArrayRef<Padding> padding);
+  void convertSplitMean(nn::ReduceOp op, Operation *local, ArrayRef<StringAttr> axes,
+                        ArrayRef<Padding> padding);
   /// True where factor `factor` of `op` is padded, or does not divide over its axes.
-  bool isUneven(Operation *op, const nn::ShardingRule &rule, const OpSplit &split, int64_t factor) const;
+  bool isUneven(Operation *op, const nn::ShardingRule &rule, const OpSplit &split,
+                int64_t factor) const;
   /// What stands in the padding of a result of `op` with the factors `result`.
-  SmallVector<Padding, 4> paddingOf(Operation *op, const nn::ShardingRule &rule, ArrayRef<LocalValue> operands,
+  SmallVector<Padding, 4> paddingOf(Operation *op, const nn::ShardingRule &rule,
+                                    ArrayRef<LocalValue> operands,
                                     const nn::TensorFactors &result) const;
   /// Masks the padding along factors that `op` reduces over unevenly.
   void maskPadding(Operation *op, const nn::ShardingRule &rule, const OpSplit &split,
@@ -95,7 +100,8 @@ private:
   Value accumulate(Value sum, SmallVectorImpl<StringAttr> &partial, Storage *storage);
   /// How `member` is split in compute.
   ShardingAttr computeSharding(const Storage::Member &member) const;
-  /// The axes that the gradients of all members are partial over, if they are alike and split as the members are.
+  /// The axes that the gradients of all members are partial over, if they are alike and split as
+  /// the members are.
   std::optional<SmallVector<StringAttr>> commonPartialAxes(Storage *storage,
                                                            ArrayRef<Value> gradients) const;
 

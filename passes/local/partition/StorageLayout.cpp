@@ -37,7 +37,8 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
   if (!placement)
     return param.emitOpError() << "has no placement; run --fsdp-shard-parameters first";
 
-  // Members of one flat or replicated storage: same unit, stored and updated alike, split over the same axes in compute.
+  // Members of one flat or replicated storage: same unit, stored and updated alike, split over the
+  // same axes in compute.
   SmallVector<StringAttr> split = param.getComputeAxes();
   Storage *storage = nullptr;
   if (placement.getKind() != StorageKind::dimension && buckets == Buckets::unit)
@@ -57,11 +58,10 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
   }
   if (storage && storage->placement.withCompute({}) != placement.withCompute({})) {
     ParamOp first = storage->members.front().param;
-    InFlightDiagnostic diag = param.emitOpError()
-                              << "has placement " << placement << ", expected "
-                              << storage->placement << " like '" << first.getSymName()
-                              << "', which shares unit '" << storage->unit
-                              << "'; put them into different units";
+    InFlightDiagnostic diag =
+        param.emitOpError() << "has placement " << placement << ", expected " << storage->placement
+                            << " like '" << first.getSymName() << "', which shares unit '"
+                            << storage->unit << "'; put them into different units";
     diag.attachNote(first.getLoc()) << "the other parameter is here";
     return diag;
   }

@@ -25,7 +25,8 @@ struct Storage {
   OptimizerAttr optimizer;
   /// What one rank holds.
   RankedTensorType shard;
-  /// The members as a rank computes with them, without padding: their sum of elements, or the one member's type.
+  /// The members as a rank computes with them, without padding: their sum of elements, or the one
+  /// member's type.
   RankedTensorType whole;
   /// The op, once declared.
   StorageOp op;
@@ -53,9 +54,9 @@ struct Storage {
 /// What is gathered and reduced at once: a unit, or each parameter by itself.
 enum class Buckets { unit, parameter };
 
-/// The storages of a module: flat and replicated ones per unit (or per parameter) and set of axes that split their members in
-/// compute, one for each parameter that is stored along a dimension. Parameters that no step updates stand apart from those that are
-/// updated.
+/// The storages of a module: flat and replicated ones per unit (or per parameter) and set of axes
+/// that split their members in compute, one for each parameter that is stored along a dimension.
+/// Parameters that no step updates stand apart from those that are updated.
 class StorageLayout {
 public:
   /// Reads placements and updates off `module`. Emits an error and fails for a placement that is

@@ -26,9 +26,10 @@ public:
   /// Throws what went wrong since: an asynchronous failure, a collective that does not end. Called
   /// by the monitor's thread.
   virtual void inspect() = 0;
-  /// Lets nothing on the device wait for other ranks any more where that can be, as soon as the host's
-  /// thread is in no call that uses what this gives up. Where it cannot (gathers by copy engines), nothing
-  /// is done, and the job's watchdog ends the process. Called by the monitor's thread, once the job has failed.
+  /// Lets nothing on the device wait for other ranks any more where that can be, as soon as the
+  /// host's thread is in no call that uses what this gives up. Where it cannot (gathers by copy
+  /// engines), nothing is done, and the job's watchdog ends the process. Called by the monitor's
+  /// thread, once the job has failed.
   virtual void abandon() noexcept = 0;
   /// Bytes of scratch memory.
   virtual std::size_t workspaceBytes() const = 0;
@@ -36,7 +37,8 @@ public:
   virtual std::string describe() const { return ""; }
 };
 
-/// NCCL's or Loopback's, as the job's transport says; `context` outlives it and is not complete yet.
+/// NCCL's or Loopback's, as the job's transport says; `context` outlives it and is not complete
+/// yet.
 std::unique_ptr<Collectives> makeCollectives(Context &context);
 
 /// Throws what a call of CUDA or NCCL gave, as an error of the action under way.

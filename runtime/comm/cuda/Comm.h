@@ -37,16 +37,18 @@ public:
                                  ncclDataType_t type, ncclRedOp_t op, cudaStream_t stream) = 0;
   virtual ncclResult_t broadcast(const void *source, void *target, std::size_t count,
                                  ncclDataType_t type, int root, cudaStream_t stream) = 0;
-  /// What `moves` says, every element in one piece between two ranks, as grouped sends and receives. Not in place;
-  /// gaps of the target are left alone.
-  virtual ncclResult_t exchange(const Moves &moves, const void *source, void *target, ncclDataType_t type,
-                                cudaStream_t stream) = 0;
-  /// The transfer `request`, of this rank with another one. What follows on the stream waits until `source` may be
-  /// changed, or `target` is there.
-  virtual ncclResult_t send(const void *source, const Communicator::Request &request, cudaStream_t stream) = 0;
-  virtual ncclResult_t receive(void *target, const Communicator::Request &request, cudaStream_t stream) = 0;
-  /// Instead of a transfer, where there is no other rank: takes part in what the whole group does when it uses the communicator
-  /// for the first time.
+  /// What `moves` says, every element in one piece between two ranks, as grouped sends and
+  /// receives. Not in place; gaps of the target are left alone.
+  virtual ncclResult_t exchange(const Moves &moves, const void *source, void *target,
+                                ncclDataType_t type, cudaStream_t stream) = 0;
+  /// The transfer `request`, of this rank with another one. What follows on the stream waits until
+  /// `source` may be changed, or `target` is there.
+  virtual ncclResult_t send(const void *source, const Communicator::Request &request,
+                            cudaStream_t stream) = 0;
+  virtual ncclResult_t receive(void *target, const Communicator::Request &request,
+                               cudaStream_t stream) = 0;
+  /// Instead of a transfer, where there is no other rank: takes part in what the whole group does
+  /// when it uses the communicator for the first time.
   virtual ncclResult_t skipTransfer(cudaStream_t stream) = 0;
   /// The number, from 1, of the next message to or from group rank `peer`.
   std::uint64_t nextMessage(Communicator::Kind kind, int peer) {
@@ -142,21 +144,23 @@ ncclResult_t all_gather(ShardLayout tile, const void *piece, void *whole, DType 
 ncclResult_t reduce_scatter(ShardLayout tile, const void *whole, void *piece, DType type, Comm comm,
                             cudaStream_t stream, ncclRedOp_t op = ncclSum);
 template <class T>
-ncclResult_t all_gather(ShardLayout tile, const T *piece, T *whole, Comm comm, cudaStream_t stream) {
+ncclResult_t all_gather(ShardLayout tile, const T *piece, T *whole, Comm comm,
+                        cudaStream_t stream) {
   FSDP_NOTE_WORK();
   return all_gather(tile, piece, whole, dtypeOf<T>, comm, stream);
 }
 template <class T>
-ncclResult_t reduce_scatter(ShardLayout tile, const T *whole, T *piece, Comm comm, cudaStream_t stream,
-                            ncclRedOp_t op = ncclSum) {
+ncclResult_t reduce_scatter(ShardLayout tile, const T *whole, T *piece, Comm comm,
+                            cudaStream_t stream, ncclRedOp_t op = ncclSum) {
   FSDP_NOTE_WORK();
   return reduce_scatter(tile, whole, piece, dtypeOf<T>, comm, stream, op);
 }
 
-/// The split of a value from one dimension to another, and parts of another size; see Communicator::allToAll and
-/// recut. What goes to a rank is packed into one piece where it is not, and unpacked there; padding is zero.
-ncclResult_t all_to_all(AllToAllLayout layout, const void *source, void *target, DType type, Comm comm,
-                        cudaStream_t stream);
+/// The split of a value from one dimension to another, and parts of another size; see
+/// Communicator::allToAll and recut. What goes to a rank is packed into one piece where it is not,
+/// and unpacked there; padding is zero.
+ncclResult_t all_to_all(AllToAllLayout layout, const void *source, void *target, DType type,
+                        Comm comm, cudaStream_t stream);
 ncclResult_t all_to_all(RecutLayout layout, const void *source, void *target, DType type, Comm comm,
                         cudaStream_t stream);
 template <class Layout, class T>
@@ -166,20 +170,23 @@ ncclResult_t all_to_all(Layout layout, const T *source, T *target, Comm comm, cu
 }
 
 /// `count` elements of the rank that `sources` says for this one; see Communicator::permute.
-ncclResult_t collective_permute(const int *sources, std::size_t count, const void *source, void *target,
-                                DType type, Comm comm, cudaStream_t stream);
+ncclResult_t collective_permute(const int *sources, std::size_t count, const void *source,
+                                void *target, DType type, Comm comm, cudaStream_t stream);
 template <class T, int... From>
-ncclResult_t collective_permute(SourceRanks<From...>, std::size_t count, const T *source, T *target, Comm comm,
-                                cudaStream_t stream) {
+ncclResult_t collective_permute(SourceRanks<From...>, std::size_t count, const T *source, T *target,
+                                Comm comm, cudaStream_t stream) {
   FSDP_NOTE_WORK();
-  return collective_permute(SourceRanks<From...>::table, count, source, target, dtypeOf<T>, comm, stream);
+  return collective_permute(SourceRanks<From...>::table, count, source, target, dtypeOf<T>, comm,
+                            stream);
 }
 
-/// `count` elements to, and from, the rank `offset` further in the group: ncclSend and ncclRecv. Where there is no such
-/// rank, nothing is sent, and zeros are received. A call by itself, not in a group: of a chain of ranks the last one only
-/// receives, so that all go on.
-ncclResult_t send(int offset, std::size_t count, const void *source, DType type, Comm comm, cudaStream_t stream);
-ncclResult_t receive(int offset, std::size_t count, void *target, DType type, Comm comm, cudaStream_t stream);
+/// `count` elements to, and from, the rank `offset` further in the group: ncclSend and ncclRecv.
+/// Where there is no such rank, nothing is sent, and zeros are received. A call by itself, not in a
+/// group: of a chain of ranks the last one only receives, so that all go on.
+ncclResult_t send(int offset, std::size_t count, const void *source, DType type, Comm comm,
+                  cudaStream_t stream);
+ncclResult_t receive(int offset, std::size_t count, void *target, DType type, Comm comm,
+                     cudaStream_t stream);
 template <class T>
 ncclResult_t send(int offset, std::size_t count, const T *source, Comm comm, cudaStream_t stream) {
   FSDP_NOTE_WORK();

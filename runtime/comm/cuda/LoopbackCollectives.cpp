@@ -73,8 +73,8 @@ public:
   ncclResult_t allGather(const void *piece, void *whole, std::size_t count, ncclDataType_t type,
                          cudaStream_t stream) override {
     const std::size_t bytes = count * bytesOf(type);
-    if (ncclResult_t status = open(Communicator::Kind::AllGather, type, ReduceOp::Sum, 0, count,
-                                   piece, stream))
+    if (ncclResult_t status =
+            open(Communicator::Kind::AllGather, type, ReduceOp::Sum, 0, count, piece, stream))
       return status;
     for (int peer = 0; peer < size(); ++peer) {
       void *target = static_cast<std::byte *>(whole) + std::size_t(peer) * bytes;
@@ -124,8 +124,8 @@ public:
 
   ncclResult_t broadcast(const void *source, void *target, std::size_t count, ncclDataType_t type,
                          int root, cudaStream_t stream) override {
-    if (ncclResult_t status = open(Communicator::Kind::Broadcast, type, ReduceOp::Sum, root, count,
-                                   source, stream))
+    if (ncclResult_t status =
+            open(Communicator::Kind::Broadcast, type, ReduceOp::Sum, root, count, source, stream))
       return status;
     if (ncclResult_t status = copy(shownBy(root).source, target, count * bytesOf(type), stream))
       return status;
@@ -147,7 +147,8 @@ public:
     return status == ncclSuccess ? close(stream) : status;
   }
 
-  ncclResult_t send(const void *source, const Communicator::Request &request, cudaStream_t stream) override {
+  ncclResult_t send(const void *source, const Communicator::Request &request,
+                    cudaStream_t stream) override {
     const int peer = request.root;
     begin(request);
     Channel &channel = channelOf(rank(), peer);
@@ -175,7 +176,8 @@ public:
     return ncclSuccess;
   }
 
-  ncclResult_t receive(void *target, const Communicator::Request &request, cudaStream_t stream) override {
+  ncclResult_t receive(void *target, const Communicator::Request &request,
+                       cudaStream_t stream) override {
     const int peer = request.root;
     begin(request);
     Channel &channel = channelOf(peer, rank());
@@ -184,7 +186,8 @@ public:
       mismatch(request, peer, channel.request);
     if (cudaError_t status = cudaStreamWaitEvent(stream, channel.ready, 0))
       return asNccl(status);
-    if (ncclResult_t status = copy(channel.source, target, request.total * sizeInBytes(request.type), stream))
+    if (ncclResult_t status =
+            copy(channel.source, target, request.total * sizeInBytes(request.type), stream))
       return status;
     if (cudaError_t status = cudaEventRecord(channel.read, stream))
       return asNccl(status);
@@ -200,12 +203,16 @@ public:
   }
 
 private:
-  Channel &channelOf(int sender, int receiver) const { return barrier_.channels[sender * size() + receiver]; }
+  Channel &channelOf(int sender, int receiver) const {
+    return barrier_.channels[sender * size() + receiver];
+  }
   /// Numbers and keeps a collective.
   void begin(const Communicator::Request &request) {
-    kept_ = context_.job().hostFlight()->begin(FlightAction::Collective, "", name_, ++collectives_, &request);
+    kept_ = context_.job().hostFlight()->begin(FlightAction::Collective, "", name_, ++collectives_,
+                                               &request);
   }
-  [[noreturn]] void mismatch(const Communicator::Request &mine, int peer, const Communicator::Request &theirs) const {
+  [[noreturn]] void mismatch(const Communicator::Request &mine, int peer,
+                             const Communicator::Request &theirs) const {
     throw Error(format("collectives over '%s' do not match: rank %d of the group called '%s', "
                        "rank %d called '%s'",
                        name_, rank(), mine.describe().c_str(), peer, theirs.describe().c_str()))
@@ -302,16 +309,18 @@ private:
 
   /// `late` says which ranks the others wait for when it takes too long.
   template <class Late>
-  void await(WaitCounter &counter, std::uint64_t target, const Communicator::Request &request, Late late) {
+  void await(WaitCounter &counter, std::uint64_t target, const Communicator::Request &request,
+             Late late) {
     const double timeout = context_.job().options().timeoutSeconds, start = now();
     while (!counter.waitFor(target, kLook)) {
       context_.job().failure().check();
       if (now() - start < timeout)
         continue;
-      throw Error(format("timed out after %g s in '%s', collective %lld over '%s', waiting for rank %s; "
-                         "--timeout sets the timeout in seconds",
-                         timeout, request.describe().c_str(), static_cast<long long>(collectives_), name_,
-                         late().c_str()))
+      throw Error(
+          format("timed out after %g s in '%s', collective %lld over '%s', waiting for rank %s; "
+                 "--timeout sets the timeout in seconds",
+                 timeout, request.describe().c_str(), static_cast<long long>(collectives_), name_,
+                 late().c_str()))
           .at(context_.rank(), context_.action())
           .byAll();
     }
@@ -324,7 +333,7 @@ private:
   std::uint64_t arrivals_ = 0, kept_ = 0;
   std::int64_t collectives_ = 0;
   StreamWorkspace workspace_, sums_;
-  std::deque<StreamWorkspace> messages_;       // that are sent, by receiver
+  std::deque<StreamWorkspace> messages_; // that are sent, by receiver
 };
 
 //===----------------------------------------------------------------------===//

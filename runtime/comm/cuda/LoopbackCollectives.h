@@ -2,8 +2,8 @@
 #ifndef FSDP_RUNTIME_COMM_CUDA_LOOPBACKCOLLECTIVES_H
 #define FSDP_RUNTIME_COMM_CUDA_LOOPBACKCOLLECTIVES_H
 
-#include "runtime/device/WaitCounter.h"
 #include "runtime/comm/cuda/Collectives.h"
+#include "runtime/device/WaitCounter.h"
 
 #include <map>
 #include <memory>
@@ -16,14 +16,16 @@ namespace fsdp::rt {
 /// arenas, sums in rank order, so that results are the same bits as on the CPU. For a mesh on a
 /// machine with a single GPU: to check, not to be fast.
 ///
-/// [Note: barriers at enqueue] The host threads of a group come to its barrier twice in each collective. Each rank
-/// records that its data is there, and comes; then all have shown what they do and where, and each
-/// stream waits for the data of all, and enqueues its part. Each rank records that it has read, and
-/// comes; then each stream waits until all have read what it may overwrite. As the ranks issue the
-/// same program, they come in the same order, whatever streams their collectives are on.
+/// [Note: barriers at enqueue] The host threads of a group come to its barrier twice in each
+/// collective. Each rank records that its data is there, and comes; then all have shown what they
+/// do and where, and each stream waits for the data of all, and enqueues its part. Each rank
+/// records that it has read, and comes; then each stream waits until all have read what it may
+/// overwrite. As the ranks issue the same program, they come in the same order, whatever streams
+/// their collectives are on.
 ///
-/// What is sent is copied to memory of its sender, whose host goes on; it waits only before it replaces what has not
-/// been received. A host that receives waits until the other one has issued the send.
+/// What is sent is copied to memory of its sender, whose host goes on; it waits only before it
+/// replaces what has not been received. A host that receives waits until the other one has issued
+/// the send.
 class LoopbackCollectives final : public Collectives {
 public:
   /// Errors: more ranks than a kernel's argument has room for.

@@ -2,9 +2,9 @@
 #ifndef FSDP_RUNTIME_COMM_CUDA_MONITOR_H
 #define FSDP_RUNTIME_COMM_CUDA_MONITOR_H
 
-#include "runtime/job/Failure.h"
-#include "runtime/device/WaitCounter.h"
 #include "runtime/comm/cuda/Collectives.h"
+#include "runtime/device/WaitCounter.h"
+#include "runtime/job/Failure.h"
 
 #include <atomic>
 #include <thread>
@@ -13,8 +13,8 @@ namespace fsdp::rt {
 
 /// A thread of each rank that looks after its collectives: the host thread may be inside of a call
 /// that waits for a device that waits for a rank that is gone. What it finds is the job's failure;
-/// once the job has failed it lets the device go where it can (Collectives::abandon), so that the host
-/// thread comes back. The job's watchdog ends a process whose host thread does not.
+/// once the job has failed it lets the device go where it can (Collectives::abandon), so that the
+/// host thread comes back. The job's watchdog ends a process whose host thread does not.
 class Monitor {
 public:
   Monitor(Collectives &collectives, Failure &failure, int rank, int device);

@@ -11,15 +11,17 @@ namespace fsdp::rt {
 namespace {
 
 /// What changes how all-gathers are made, whatever this program asks for.
-constexpr const char *kOverriding[] = {"NCCL_CTA_POLICY",  "NCCL_WIN_ENABLE",  "NCCL_CUMEM_ENABLE", "NCCL_NVLS_ENABLE",
-                                       "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL",   "NCCL_CONF_FILE"};
+constexpr const char *kOverriding[] = {"NCCL_CTA_POLICY",  "NCCL_WIN_ENABLE",  "NCCL_CUMEM_ENABLE",
+                                       "NCCL_NVLS_ENABLE", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL",
+                                       "NCCL_CONF_FILE"};
 
 std::optional<bool> flag(const char *name, Variables variables) {
   const char *value = variables(name);
   if (!value || !*value)
     return std::nullopt;
   if (std::strcmp(value, "0") != 0 && std::strcmp(value, "1") != 0)
-    throw Error(format("environment variable '%s' got '%s', expected 0 or 1", name, value), kExitBadCommandLine);
+    throw Error(format("environment variable '%s' got '%s', expected 0 or 1", name, value),
+                kExitBadCommandLine);
   return *value == '1';
 }
 
@@ -50,23 +52,26 @@ const char *whyNoCopyEngines(int version, int ranks, int nodes) {
 void requireLaunchOrder(int driver, int runtime, int ranks) {
   if (driver >= 12030 && runtime >= 12030)
     return;
-  throw Error(format("got a driver of CUDA %d.%d and a runtime of CUDA %d.%d for %d ranks, expected 12.3 or later: NCCL cannot "
-                     "order the kernels of its communicators there, and ranks would wait for one another; update the driver or "
+  throw Error(format("got a driver of CUDA %d.%d and a runtime of CUDA %d.%d for %d ranks, "
+                     "expected 12.3 or later: NCCL cannot "
+                     "order the kernels of its communicators there, and ranks would wait for one "
+                     "another; update the driver or "
                      "the toolkit",
                      driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, ranks),
               kExitNoDevice)
       .byAll();
 }
 
-std::string describeGathers(int version, const NcclChoices &choices, const std::vector<GatherGroup> &groups,
-                            Variables variables) {
+std::string describeGathers(int version, const NcclChoices &choices,
+                            const std::vector<GatherGroup> &groups, Variables variables) {
   std::string without;
   std::size_t several = 0, refused = 0;
   for (const GatherGroup &group : groups) {
     if (group.ranks < 2)
       continue;
     ++several;
-    const char *why = choices.copyEngines ? nullptr : whyNoCopyEngines(version, group.ranks, group.nodes);
+    const char *why =
+        choices.copyEngines ? nullptr : whyNoCopyEngines(version, group.ranks, group.nodes);
     if (!why)
       continue;
     ++refused;
@@ -84,7 +89,8 @@ std::string describeGathers(int version, const NcclChoices &choices, const std::
   else if (refused)
     text = "all-gathers by copy engines, by kernels over " + without;
   else
-    text = choices.copyEngines ? "all-gathers by copy engines (FSDP_NCCL_COPY_ENGINES=1)" : "all-gathers by copy engines";
+    text = choices.copyEngines ? "all-gathers by copy engines (FSDP_NCCL_COPY_ENGINES=1)"
+                               : "all-gathers by copy engines";
   const char *separator = "; set: ";
   for (const char *name : kOverriding)
     if (const char *value = variables(name)) {

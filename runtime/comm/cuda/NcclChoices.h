@@ -1,7 +1,7 @@
 //===- NcclChoices.h - what of NCCL is used, as plain data ------------------===//
 //
-// Environment variables and versions of NCCL decide whether all-gathers are made by copy engines and whether the
-// arena is registered as a window. Nothing here calls NCCL or CUDA.
+// Environment variables and versions of NCCL decide whether all-gathers are made by copy engines
+// and whether the arena is registered as a window. Nothing here calls NCCL or CUDA.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_RUNTIME_COMM_CUDA_NCCLCHOICES_H
@@ -26,22 +26,25 @@ struct NcclChoices {
   static NcclChoices from(Variables variables);
 };
 
-/// Null where copy engines may make the all-gathers of a communicator of `ranks` ranks on `nodes` nodes, else the reason why
-/// not. `version` is that of ncclGetVersion, such as 22809.
+/// Null where copy engines may make the all-gathers of a communicator of `ranks` ranks on `nodes`
+/// nodes, else the reason why not. `version` is that of ncclGetVersion, such as 22809.
 ///
-/// [Note: copy engines] A communicator with CTA policy zero gathers between windows by copies, which take no
-/// multiprocessor. By NCCL's sources and release notes they do not work everywhere:
-/// - Two ranks, 2.29.7 to 2.31.1: the first one may hang (NVIDIA/nccl#2241). The team for multicast is made by it, without
+/// [Note: copy engines] A communicator with CTA policy zero gathers between windows by copies,
+/// which take no multiprocessor. By NCCL's sources and release notes they do not work everywhere:
+/// - Two ranks, 2.29.7 to 2.31.1: the first one may hang (NVIDIA/nccl#2241). The team for multicast
+/// is made by it, without
 ///   a barrier, as sym_kernels.cc makes it for more than two ranks only.
-/// - 8 copies at a time from 512 MiB on, before 2.30.3: with an even number of such batches (9 to 17 ranks, 25 to 33, ...)
+/// - 8 copies at a time from 512 MiB on, before 2.30.3: with an even number of such batches (9 to
+/// 17 ranks, 25 to 33, ...)
 ///   the last synchronization uses the flags of the first one, and may end early (ncclMemOpSync).
 /// - Several nodes, from 2.30.7: the CPU forwards what goes between nodes.
 const char *whyNoCopyEngines(int version, int ranks, int nodes);
 
-/// Throws (no device) where NCCL cannot let the kernels of several communicators of a device start in the order of their
-/// launches, which NCCL_LAUNCH_ORDER_IMPLICIT asks for: before 12.3 of driver or runtime it lets one end before the next one
-/// starts (getImplicitOrder in enqueue.cc), so that in a chain of ranks a sum behind a receive waits for a send behind that
-/// sum. Versions are CUDA's, such as 12030.
+/// Throws (no device) where NCCL cannot let the kernels of several communicators of a device start
+/// in the order of their launches, which NCCL_LAUNCH_ORDER_IMPLICIT asks for: before 12.3 of driver
+/// or runtime it lets one end before the next one starts (getImplicitOrder in enqueue.cc), so that
+/// in a chain of ranks a sum behind a receive waits for a send behind that sum. Versions are
+/// CUDA's, such as 12030.
 void requireLaunchOrder(int driver, int runtime, int ranks);
 
 /// A communicator of the program.
@@ -49,12 +52,14 @@ struct GatherGroup {
   std::string name;
   int ranks = 1, nodes = 1;
 };
-/// How all-gathers are made, for people: "all-gathers by copy engines, but not over 'data' (2 ranks: ...)"; NCCL's variables
-/// that override it are named. "" where no communicator has two ranks.
-std::string describeGathers(int version, const NcclChoices &choices, const std::vector<GatherGroup> &groups,
-                            Variables variables);
+/// How all-gathers are made, for people: "all-gathers by copy engines, but not over 'data' (2
+/// ranks: ...)"; NCCL's variables that override it are named. "" where no communicator has two
+/// ranks.
+std::string describeGathers(int version, const NcclChoices &choices,
+                            const std::vector<GatherGroup> &groups, Variables variables);
 
-/// Equal on the ranks that NCCL counts as of one node: its own rule, NCCL_HOSTID or else the names of host and boot.
+/// Equal on the ranks that NCCL counts as of one node: its own rule, NCCL_HOSTID or else the names
+/// of host and boot.
 std::uint64_t nodeKey(const char *hostId, const std::string &host, const std::string &boot);
 std::uint64_t nodeKeyOfThisHost();
 

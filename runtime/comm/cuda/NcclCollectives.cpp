@@ -50,24 +50,21 @@ public:
   }
   ncclResult_t reduceScatter(const void *whole, void *piece, std::size_t count, ncclDataType_t type,
                              ncclRedOp_t op, cudaStream_t stream) override {
-    return perform(/*gathers=*/false, whole, piece, count, type, stream,
-                   [&](ncclComm_t comm) {
-                     return ::ncclReduceScatter(whole, piece, count, type, op, comm, stream);
-                   });
+    return perform(/*gathers=*/false, whole, piece, count, type, stream, [&](ncclComm_t comm) {
+      return ::ncclReduceScatter(whole, piece, count, type, op, comm, stream);
+    });
   }
   ncclResult_t allReduce(const void *source, void *target, std::size_t count, ncclDataType_t type,
                          ncclRedOp_t op, cudaStream_t stream) override {
-    return perform(/*gathers=*/false, source, target, count, type, stream,
-                   [&](ncclComm_t comm) {
-                     return ::ncclAllReduce(source, target, count, type, op, comm, stream);
-                   });
+    return perform(/*gathers=*/false, source, target, count, type, stream, [&](ncclComm_t comm) {
+      return ::ncclAllReduce(source, target, count, type, op, comm, stream);
+    });
   }
   ncclResult_t broadcast(const void *source, void *target, std::size_t count, ncclDataType_t type,
                          int root, cudaStream_t stream) override {
-    return perform(/*gathers=*/false, source, target, count, type, stream,
-                   [&](ncclComm_t comm) {
-                     return ::ncclBroadcast(source, target, count, type, root, comm, stream);
-                   });
+    return perform(/*gathers=*/false, source, target, count, type, stream, [&](ncclComm_t comm) {
+      return ::ncclBroadcast(source, target, count, type, root, comm, stream);
+    });
   }
   ncclResult_t exchange(const Moves &moves, const void *source, void *target, ncclDataType_t type,
                         cudaStream_t stream) override {
@@ -85,7 +82,9 @@ public:
       if (ncclResult_t begun = ::ncclGroupStart())
         return begun;
       ncclResult_t failed = ncclSuccess;
-      const auto keep = [&](ncclResult_t result) { failed = failed == ncclSuccess ? result : failed; };
+      const auto keep = [&](ncclResult_t result) {
+        failed = failed == ncclSuccess ? result : failed;
+      };
       for (int peer = 0; peer < size(); ++peer) {
         if (peer == rank())
           continue;
@@ -100,14 +99,18 @@ public:
       return failed;
     });
   }
-  ncclResult_t send(const void *source, const Communicator::Request &request, cudaStream_t stream) override {
+  ncclResult_t send(const void *source, const Communicator::Request &request,
+                    cudaStream_t stream) override {
     return transfer(&request, stream, [&](ncclComm_t comm) {
-      return ::ncclSend(source, request.total, ncclTypeOf(request.type), request.root, comm, stream);
+      return ::ncclSend(source, request.total, ncclTypeOf(request.type), request.root, comm,
+                        stream);
     });
   }
-  ncclResult_t receive(void *target, const Communicator::Request &request, cudaStream_t stream) override {
+  ncclResult_t receive(void *target, const Communicator::Request &request,
+                       cudaStream_t stream) override {
     return transfer(&request, stream, [&](ncclComm_t comm) {
-      return ::ncclRecv(target, request.total, ncclTypeOf(request.type), request.root, comm, stream);
+      return ::ncclRecv(target, request.total, ncclTypeOf(request.type), request.root, comm,
+                        stream);
     });
   }
   ncclResult_t skipTransfer(cudaStream_t stream) override {
@@ -135,20 +138,24 @@ private:
       return status == ncclSuccess ? call(comm) : status;
     });
   }
-  /// NCCL connects two ranks at the first transfer between them, and the host then waits for the other one's. All are connected
-  /// at once by one exchange of a byte, which every rank of the group comes to, so that hosts never wait for one another later.
+  /// NCCL connects two ranks at the first transfer between them, and the host then waits for the
+  /// other one's. All are connected at once by one exchange of a byte, which every rank of the
+  /// group comes to, so that hosts never wait for one another later.
   ncclResult_t connectPeers(ncclComm_t comm, cudaStream_t stream) {
     if (connected_)
       return ncclSuccess;
     connected_ = true;
     std::byte *bytes = nullptr;
     const std::size_t count = 2 * static_cast<std::size_t>(size());
-    if (workspace_.reserve(count, bytes) != cudaSuccess || cudaMemsetAsync(bytes, 0, count, stream) != cudaSuccess)
+    if (workspace_.reserve(count, bytes) != cudaSuccess ||
+        cudaMemsetAsync(bytes, 0, count, stream) != cudaSuccess)
       return ncclUnhandledCudaError;
     if (ncclResult_t begun = ::ncclGroupStart())
       return begun;
     ncclResult_t failed = ncclSuccess;
-    const auto keep = [&](ncclResult_t result) { failed = failed == ncclSuccess ? result : failed; };
+    const auto keep = [&](ncclResult_t result) {
+      failed = failed == ncclSuccess ? result : failed;
+    };
     for (int peer = 0; peer < size(); ++peer)
       if (peer != rank()) {
         keep(::ncclSend(bytes + peer, 1, ncclUint8, peer, comm, stream));
@@ -162,8 +169,8 @@ private:
                        Collective collective) {
     pending_.begin(all_.context_.action(), ++collectives_, request);
     FlightTrack *track = all_.context_.job().hostFlight();
-    const std::uint64_t kept =
-        track->begin(FlightAction::Enqueued, all_.context_.action(), spec_.name, collectives_, request);
+    const std::uint64_t kept = track->begin(FlightAction::Enqueued, all_.context_.action(),
+                                            spec_.name, collectives_, request);
     if (!comm_)
       comm_ = all_.split(spec_, group_, gathers, mayCopy_);
     {
@@ -203,7 +210,8 @@ private:
 
 NcclCollectives::NcclCollectives(Context &context)
     : context_(context), timeout_(context.job().options().timeoutSeconds),
-      choices_(NcclChoices::from([](const char *name) -> const char * { return std::getenv(name); })) {
+      choices_(
+          NcclChoices::from([](const char *name) -> const char * { return std::getenv(name); })) {
   members_.resize(context.program().communicators.size());
 }
 
@@ -221,7 +229,8 @@ void NcclCollectives::connect() {
   context_.world().allGather(&mine, reinterpret_cast<std::int64_t *>(nodeKeys_.data()),
                              {1, 1, 1, nodeKeys_.size()});
   // What one rank does without, all do without: each environment is one rank's own.
-  std::int32_t without[3] = {!choices_.window, choices_.copyEngines == false, choices_.copyEngines == true};
+  std::int32_t without[3] = {!choices_.window, choices_.copyEngines == false,
+                             choices_.copyEngines == true};
   context_.world().allReduce(without, without, 3, ReduceOp::Max);
   choices_.window = window_ = !without[0];
   if (without[1] || without[2])
@@ -242,8 +251,8 @@ void NcclCollectives::connect() {
   config.commName = "all ranks";
   Inside inside(*this);
   joiningSince_ = now();
-  FSDP_CHECK(context_, ncclCommInitRankConfig(&world_, context_.worldSize(), id, context_.rank(),
-                                              &config));
+  FSDP_CHECK(context_,
+             ncclCommInitRankConfig(&world_, context_.worldSize(), id, context_.rank(), &config));
   joiningSince_ = 0;
   std::lock_guard<std::mutex> lock(mutex_);
   comms_.push_back(world_);
@@ -279,8 +288,8 @@ CollectiveBackend &NcclCollectives::communicator(int index) {
   auto &member = members_[static_cast<std::size_t>(index)];
   if (!member) {
     const CommunicatorSpec &spec = context_.program().communicators[index];
-    auto made = std::make_unique<Member>(*this, spec, context_.mesh().group(context_.rank(), spec.axes),
-                                         context_.rankIn(index));
+    auto made = std::make_unique<Member>(
+        *this, spec, context_.mesh().group(context_.rank(), spec.axes), context_.rankIn(index));
     std::lock_guard<std::mutex> lock(mutex_);
     member = std::move(made);
   }
@@ -305,8 +314,8 @@ ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vecto
   Inside inside(*this);
   for (;;) {
     const bool copies = gathers && window_ &&
-                        choices_.copyEngines.value_or(
-                            !whyNoCopyEngines(version_, static_cast<int>(group.size()), nodesOf(group)));
+                        choices_.copyEngines.value_or(!whyNoCopyEngines(
+                            version_, static_cast<int>(group.size()), nodesOf(group)));
     config.CTAPolicy = copies ? NCCL_CTA_POLICY_ZERO : NCCL_CTA_POLICY_DEFAULT;
     ncclComm_t comm = nullptr;
     // Groups are told apart by their first ranks.
@@ -355,14 +364,19 @@ bool NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spe
     call->done = true;
     call->changed.notify_all();
   }).detach();
-  // Until all have registered, or one has failed. Who waits for one that does neither is timed by the monitor.
-  for (auto pause = std::chrono::milliseconds(1);; pause = std::min(2 * pause, std::chrono::milliseconds(100))) {
+  // Until all have registered, or one has failed. Who waits for one that does neither is timed by
+  // the monitor.
+  for (auto pause = std::chrono::milliseconds(1);;
+       pause = std::min(2 * pause, std::chrono::milliseconds(100))) {
     std::unique_lock<std::mutex> lock(call->mutex);
     call->changed.wait_for(lock, pause, [&] { return call->done; });
-    const Progress progress = !call->done ? Working : call->status == ncclSuccess ? Registered : Failed;
+    const Progress progress = !call->done                   ? Working
+                              : call->status == ncclSuccess ? Registered
+                                                            : Failed;
     lock.unlock();
     // And of those that have failed the first one.
-    std::int32_t told[2] = {progress, progress == Failed ? context_.worldSize() - context_.rank() : 0};
+    std::int32_t told[2] = {progress,
+                            progress == Failed ? context_.worldSize() - context_.rank() : 0};
     context_.world().allReduce(told, told, 2, ReduceOp::Max);
     if (told[0] == Working)
       continue;
@@ -370,21 +384,26 @@ bool NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spe
       if (call->window)
         windows_.emplace_back(comm, call->window);
       else if (context_.rank() == 0 && !std::exchange(remarked_, true))
-        std::fprintf(stderr,
-                     "note: NCCL does not register the arena as a symmetric window of '%s' (not supported between "
-                     "these GPUs); its collectives go through NCCL's own buffers, which is slower\n",
-                     spec.name);
+        std::fprintf(
+            stderr,
+            "note: NCCL does not register the arena as a symmetric window of '%s' (not supported "
+            "between "
+            "these GPUs); its collectives go through NCCL's own buffers, which is slower\n",
+            spec.name);
       return true;
     }
     if (told[1] == context_.worldSize() - context_.rank())
-      std::fprintf(stderr,
-                   "note: rank %d: NCCL does not register the arena as a symmetric window of '%s' (%s%s%s); "
-                   "collectives of all ranks go through NCCL's own buffers, which is slower; FSDP_NCCL_WINDOW=0 does "
-                   "not ask for windows\n",
-                   context_.rank(), spec.name, ncclGetErrorString(call->status), call->error.empty() ? "" : ": ",
-                   call->error.c_str());
-    // In a group ncclCommAbort sets the flags, which ends the call of a rank that is still in it, and leaves the rest to
-    // ncclGroupEnd. The group, which is the thread's, is never ended: what NCCL has begun to register is not freed.
+      std::fprintf(
+          stderr,
+          "note: rank %d: NCCL does not register the arena as a symmetric window of '%s' (%s%s%s); "
+          "collectives of all ranks go through NCCL's own buffers, which is slower; "
+          "FSDP_NCCL_WINDOW=0 does "
+          "not ask for windows\n",
+          context_.rank(), spec.name, ncclGetErrorString(call->status),
+          call->error.empty() ? "" : ": ", call->error.c_str());
+    // In a group ncclCommAbort sets the flags, which ends the call of a rank that is still in it,
+    // and leaves the rest to ncclGroupEnd. The group, which is the thread's, is never ended: what
+    // NCCL has begun to register is not freed.
     std::thread([comm] {
       if (ncclGroupStart() == ncclSuccess)
         static_cast<void>(ncclCommAbort(comm));
@@ -422,15 +441,19 @@ void NcclCollectives::inspect() {
   // one that has not ended.
   const char *unfinished = "";
   for (auto &member : members_) {
-    const PendingActions::Oldest oldest = member ? member->pending().oldest() : PendingActions::Oldest();
+    const PendingActions::Oldest oldest =
+        member ? member->pending().oldest() : PendingActions::Oldest();
     if (!oldest.action)
       continue;
     if (oldest.seconds > timeout_)
-      throw Error(format("timed out after %.0f s in %scollective %lld over '%s': another rank did not "
-                         "join it, or hangs; --timeout sets the timeout in seconds",
-                         oldest.seconds,
-                         oldest.request.isTransfer() ? format("'%s', ", oldest.request.describe().c_str()).c_str() : "",
-                         static_cast<long long>(oldest.number), member->name()))
+      throw Error(
+          format("timed out after %.0f s in %scollective %lld over '%s': another rank did not "
+                 "join it, or hangs; --timeout sets the timeout in seconds",
+                 oldest.seconds,
+                 oldest.request.isTransfer()
+                     ? format("'%s', ", oldest.request.describe().c_str()).c_str()
+                     : "",
+                 static_cast<long long>(oldest.number), member->name()))
           .at(context_.rank(), oldest.action)
           .byAll();
     unfinished = oldest.action;

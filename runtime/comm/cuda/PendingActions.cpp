@@ -19,7 +19,8 @@ void PendingActions::forgetFinished() {
   }
 }
 
-void PendingActions::begin(const char *action, std::int64_t number, const Communicator::Request *transfer) {
+void PendingActions::begin(const char *action, std::int64_t number,
+                           const Communicator::Request *transfer) {
   std::lock_guard<std::mutex> lock(mutex_);
   begun_ = action;
   begunNumber_ = number;

@@ -22,11 +22,12 @@ public:
   PendingActions(const PendingActions &) = delete;
   PendingActions &operator=(const PendingActions &) = delete;
 
-  /// The host thread is about to enqueue `action` (a literal), collective `number` of its communicator; the call may
-  /// itself wait for the device. `transfer`: what it is if it is a send or a receive, else null.
+  /// The host thread is about to enqueue `action` (a literal), collective `number` of its
+  /// communicator; the call may itself wait for the device. `transfer`: what it is if it is a send
+  /// or a receive, else null.
   void begin(const char *action, std::int64_t number, const Communicator::Request *transfer);
-  /// It has been enqueued, on `stream`. Waits when there is no room, until the job has failed at the
-  /// latest.
+  /// It has been enqueued, on `stream`. Waits when there is no room, until the job has failed at
+  /// the latest.
   cudaError_t enqueued(cudaStream_t stream, const Failure &failure);
   /// Forgets what is finished. The oldest action that is not, and how long it has been the oldest,
   /// in seconds; its name is null when there is none.

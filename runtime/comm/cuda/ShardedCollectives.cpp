@@ -62,10 +62,11 @@ ncclResult_t stage(Comm comm, cudaStream_t stream, std::size_t firstBytes, std::
 
 } // namespace
 
-ncclResult_t all_to_all(AllToAllLayout layout, const void *source, void *target, DType type, Comm comm,
-                        cudaStream_t stream) {
+ncclResult_t all_to_all(AllToAllLayout layout, const void *source, void *target, DType type,
+                        Comm comm, cudaStream_t stream) {
   const auto ranks = static_cast<std::size_t>(comm.size());
-  const std::size_t element = sizeInBytes(type), pair = layout.pairCount(), bytes = ranks * pair * element;
+  const std::size_t element = sizeInBytes(type), pair = layout.pairCount(),
+                    bytes = ranks * pair * element;
   noteWork({"all_to_all"});
   if (layout.targetCount() == 0)
     return ncclSuccess;
@@ -81,18 +82,21 @@ ncclResult_t all_to_all(AllToAllLayout layout, const void *source, void *target,
   if (packs)
     if (ncclResult_t status = asNccl(pack_pieces(split, ranks, element, source, packed, stream)))
       return status;
-  const auto request = Communicator::Request::allToAll({1, 1, pair, 1, ranks, 1, ranks, true}, type);
+  const auto request =
+      Communicator::Request::allToAll({1, 1, pair, 1, ranks, 1, ranks, true}, type);
   if (ncclResult_t status =
           comm.backend->exchange(Moves(request, comm.size()), packs ? packed : source,
                                  unpacks ? received : target, ncclTypeOf(type), stream))
     return status;
-  return unpacks ? asNccl(unpack_pieces(concat, ranks, element, received, target, stream)) : ncclSuccess;
+  return unpacks ? asNccl(unpack_pieces(concat, ranks, element, received, target, stream))
+                 : ncclSuccess;
 }
 
 ncclResult_t all_to_all(RecutLayout layout, const void *source, void *target, DType type, Comm comm,
                         cudaStream_t stream) {
   const std::size_t element = sizeInBytes(type), row = layout.outer * layout.inner;
-  const std::size_t sourceBytes = layout.given * row * element, targetBytes = layout.received * row * element;
+  const std::size_t sourceBytes = layout.given * row * element,
+                    targetBytes = layout.received * row * element;
   noteWork({"all_to_all"});
   if (targetBytes == 0)
     return ncclSuccess;
@@ -103,8 +107,8 @@ ncclResult_t all_to_all(RecutLayout layout, const void *source, void *target, DT
     if (ncclResult_t status = stage(comm, stream, sourceBytes, targetBytes, packed, received))
       return status;
     if (sourceBytes)
-      if (cudaError_t status = pack_pieces({layout.outer, 1, layout.inner, layout.given}, layout.given, element,
-                                           source, packed, stream))
+      if (cudaError_t status = pack_pieces({layout.outer, 1, layout.inner, layout.given},
+                                           layout.given, element, source, packed, stream))
         return asNccl(status);
   }
   const auto request = Communicator::Request::recut({1, layout.given, row, layout.received}, type);
@@ -116,13 +120,13 @@ ncclResult_t all_to_all(RecutLayout layout, const void *source, void *target, DT
   if (ncclResult_t status =
           comm.backend->exchange(moves, packs ? packed : source, to, ncclTypeOf(type), stream))
     return status;
-  return packs ? asNccl(unpack_pieces({layout.outer, 1, layout.inner, layout.received}, layout.received,
-                                      element, received, target, stream))
+  return packs ? asNccl(unpack_pieces({layout.outer, 1, layout.inner, layout.received},
+                                      layout.received, element, received, target, stream))
                : ncclSuccess;
 }
 
-ncclResult_t collective_permute(const int *sources, std::size_t count, const void *source, void *target,
-                                DType type, Comm comm, cudaStream_t stream) {
+ncclResult_t collective_permute(const int *sources, std::size_t count, const void *source,
+                                void *target, DType type, Comm comm, cudaStream_t stream) {
   noteWork({"collective_permute"});
   const auto request = Communicator::Request::permute(count, type, sources, comm.size());
   const Moves moves(request, comm.size(), sources);
@@ -141,25 +145,29 @@ ncclResult_t meetPeer(Communicator::Kind kind, int offset, std::size_t count, DT
   const int peer = comm.rank() + offset;
   if (peer < 0 || peer >= comm.size())
     return comm.backend->skipTransfer(stream);
-  return transfer(Communicator::Request::transfer(kind, count, type, peer, comm.backend->nextMessage(kind, peer)));
+  return transfer(Communicator::Request::transfer(kind, count, type, peer,
+                                                  comm.backend->nextMessage(kind, peer)));
 }
 
 } // namespace
 
-ncclResult_t send(int offset, std::size_t count, const void *source, DType type, Comm comm, cudaStream_t stream) {
+ncclResult_t send(int offset, std::size_t count, const void *source, DType type, Comm comm,
+                  cudaStream_t stream) {
   noteWork({"send"});
   return meetPeer(Communicator::Kind::Send, offset, count, type, comm, stream,
                   [&](const auto &request) { return comm.backend->send(source, request, stream); });
 }
 
-ncclResult_t receive(int offset, std::size_t count, void *target, DType type, Comm comm, cudaStream_t stream) {
+ncclResult_t receive(int offset, std::size_t count, void *target, DType type, Comm comm,
+                     cudaStream_t stream) {
   noteWork({"receive"});
   const int peer = comm.rank() + offset;
   if ((peer < 0 || peer >= comm.size()) && count)
     if (cudaError_t status = cudaMemsetAsync(target, 0, count * sizeInBytes(type), stream))
       return asNccl(status);
-  return meetPeer(Communicator::Kind::Receive, offset, count, type, comm, stream,
-                  [&](const auto &request) { return comm.backend->receive(target, request, stream); });
+  return meetPeer(
+      Communicator::Kind::Receive, offset, count, type, comm, stream,
+      [&](const auto &request) { return comm.backend->receive(target, request, stream); });
 }
 
 cudaError_t all_slice(ShardLayout tile, int index, const void *whole, void *piece, DType type,

@@ -1,7 +1,7 @@
 //===- BoundsError.h - what a kernel found that numbers nothing ---*- C++ -*-===//
 //
-// A kernel cannot throw. One that finds a label or an id out of range writes it down, gives NaN, and
-// goes on; the host reads the note when the segment has ended, with the step state.
+// A kernel cannot throw. One that finds a label or an id out of range writes it down, gives NaN,
+// and goes on; the host reads the note when the segment has ended, with the step state.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
 #include "runtime/device/cuda/Context.h"
+#include "runtime/comm/cuda/Collectives.h"
+#include "runtime/comm/cuda/Monitor.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/IndexRange.h"
-#include "runtime/comm/cuda/Collectives.h"
 #include "runtime/device/cuda/EventTrace.h"
 #include "runtime/device/cuda/InputStaging.h"
-#include "runtime/comm/cuda/Monitor.h"
 
 #include <algorithm>
 #include <array>
@@ -31,8 +31,7 @@ std::array<cudaEvent_t *, 5> eventsOf(HostCopies &copies) {
 Context::Context(Job &job, const Program &program)
     : job_(job), program_(program),
       world_(job.communicator(static_cast<int>(program.communicators.size()))),
-      workspaces_(program.streams.size()),
-      staging_(std::make_unique<InputStaging>(program)),
+      workspaces_(program.streams.size()), staging_(std::make_unique<InputStaging>(program)),
       comms_(program.communicators.size()), streamOf_(program.communicators.size(), -1) {
   collectives_ = makeCollectives(*this);
   int device = 0;
@@ -171,8 +170,8 @@ void Context::synchronize() {
     FSDP_CHECK(*this, cudaStreamWaitEvent(control_, ends_[i], 0));
   }
   if (program_.stepState.count)
-    FSDP_CHECK(*this, cudaMemcpyAsync(stepBuffer_, base_ + program_.stepState.offset, sizeof(StepBuffer),
-                                      cudaMemcpyDeviceToHost, control_));
+    FSDP_CHECK(*this, cudaMemcpyAsync(stepBuffer_, base_ + program_.stepState.offset,
+                                      sizeof(StepBuffer), cudaMemcpyDeviceToHost, control_));
   awaitFault();
 }
 
@@ -183,10 +182,11 @@ void Context::awaitOutputs() {
   awaitFault();
 }
 
-/// Waits for the control stream, and looks whether a launch before that found an index out of range.
+/// Waits for the control stream, and looks whether a launch before that found an index out of
+/// range.
 void Context::awaitFault() {
-  FSDP_CHECK(*this, cudaMemcpyAsync(fault_, faultThere_, sizeof(BoundsError), cudaMemcpyDeviceToHost,
-                                    control_));
+  FSDP_CHECK(*this, cudaMemcpyAsync(fault_, faultThere_, sizeof(BoundsError),
+                                    cudaMemcpyDeviceToHost, control_));
   FSDP_CHECK(*this, cudaStreamSynchronize(control_));
   job_.failure().check();
   if (fault_->count == 0)
@@ -220,13 +220,17 @@ void Context::requireMemory(int device) {
     world_->barrier(); // before another rank has allocated its own
   if (bytes <= free)
     return;
-  const std::string whose = ranks > 1 ? format("the arenas of %zu ranks", ranks) : "the arena of a rank";
+  const std::string whose =
+      ranks > 1 ? format("the arenas of %zu ranks", ranks) : "the arena of a rank";
   constexpr double gib = 1 << 30;
-  throw Error(format("%s, %zu bytes (%.3g GiB), %s not fit in the %zu bytes (%.3g GiB) that are free of the %.3g GiB of GPU %d; "
-                     "end other programs on the GPU (nvidia-smi lists them), or compile with more ranks, a smaller batch or "
+  throw Error(format("%s, %zu bytes (%.3g GiB), %s not fit in the %zu bytes (%.3g GiB) that are "
+                     "free of the %.3g GiB of GPU %d; "
+                     "end other programs on the GPU (nvidia-smi lists them), or compile with more "
+                     "ranks, a smaller batch or "
                      "--remat",
-                     whose.c_str(), bytes, static_cast<double>(bytes) / gib, ranks > 1 ? "do" : "does", free,
-                     static_cast<double>(free) / gib, static_cast<double>(total) / gib, device))
+                     whose.c_str(), bytes, static_cast<double>(bytes) / gib,
+                     ranks > 1 ? "do" : "does", free, static_cast<double>(free) / gib,
+                     static_cast<double>(total) / gib, device))
       .byAll();
 }
 
@@ -265,9 +269,9 @@ void Context::fail(ncclResult_t status, const char *file, int line) const {
 
 void Context::fail(cublasStatus_t status, const char *file, int line) const {
   job_.failure().check();
-  throw Error(format("cuBLASLt says %s at %s:%d", cublasLtGetStatusName(status), fileName(file),
-                     line),
-              kExitFailure, file, line)
+  throw Error(
+      format("cuBLASLt says %s at %s:%d", cublasLtGetStatusName(status), fileName(file), line),
+      kExitFailure, file, line)
       .at(rank(), action());
 }
 

@@ -14,13 +14,13 @@
 #include "runtime/device/cuda/Record.h"
 #else
 
-#include "runtime/job/Bootstrap.h"
-#include "runtime/device/InputSource.h"
-#include "runtime/program/Program.h"
-#include "runtime/program/ArenaSpan.h"
 #include "runtime/comm/cuda/Comm.h"
+#include "runtime/device/InputSource.h"
 #include "runtime/device/cuda/LaunchWork.h"
 #include "runtime/device/cuda/StreamWorkspace.h"
+#include "runtime/job/Bootstrap.h"
+#include "runtime/program/ArenaSpan.h"
+#include "runtime/program/Program.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>
@@ -130,8 +130,8 @@ public:
   /// label or an id out of range, and `Aborted`
   /// when the job has failed elsewhere.
   void synchronize();
-  /// Waits for the copies to the host that are enqueued. Throws as synchronize(), as far as launches before
-  /// those copies have failed.
+  /// Waits for the copies to the host that are enqueued. Throws as synchronize(), as far as
+  /// launches before those copies have failed.
   void awaitOutputs();
   /// The step state, and what lies behind it, as synchronize() found them.
   const StepBuffer &stepBuffer() const { return *stepBuffer_; }
@@ -139,8 +139,9 @@ public:
   std::size_t peakBytes() const { return peakBytes_; }
   /// Bytes of the device outside of the arena: libraries' and collectives' scratch memory.
   std::size_t workspaceBytes() const;
-  /// Bytes of the device that this process has taken beside its arena and its scratch memory: by CUDA, NCCL, cuBLASLt. Nothing
-  /// where other ranks share the device. What other processes take or give back meanwhile counts too.
+  /// Bytes of the device that this process has taken beside its arena and its scratch memory: by
+  /// CUDA, NCCL, cuBLASLt. Nothing where other ranks share the device. What other processes take or
+  /// give back meanwhile counts too.
   std::optional<std::size_t> libraryBytes() const;
   /// How collectives are made, for people; "" where there is nothing to say.
   std::string describeCollectives() const;
@@ -183,7 +184,8 @@ private:
   float *outputs_ = nullptr;
   WeightedSum *sums_ = nullptr;
   StepBuffer *stepBuffer_ = nullptr;
-  BoundsError *faultThere_ = nullptr, *fault_ = nullptr; ///< on the device; as synchronize() found it
+  BoundsError *faultThere_ = nullptr,
+              *fault_ = nullptr; ///< on the device; as synchronize() found it
   std::unique_ptr<Communicator> world_;
   mutable std::deque<StreamWorkspace> workspaces_; ///< one for each stream
   std::shared_ptr<Blas> blas_;

@@ -1,9 +1,9 @@
 //===- CudaDevice.cpp - the arena is memory of a GPU ----------------------===//
 
-#include "runtime/device/Device.h"
-#include "runtime/job/Launcher.h"
 #include "runtime/comm/cuda/Collectives.h"
+#include "runtime/device/Device.h"
 #include "runtime/device/cuda/EventTrace.h"
+#include "runtime/job/Launcher.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
 #include <algorithm>
@@ -136,8 +136,8 @@ public:
     finish();
     staging.resize(buffer.count);
     c.at("read from the arena");
-    FSDP_CHECK(c, cudaMemcpy(staging.data(), c.base() + buffer.offset,
-                             buffer.count * sizeof(float), cudaMemcpyDeviceToHost));
+    FSDP_CHECK(c, cudaMemcpy(staging.data(), c.base() + buffer.offset, buffer.count * sizeof(float),
+                             cudaMemcpyDeviceToHost));
     return staging.data();
   }
   std::shared_ptr<float> hostMemory(std::size_t count) override {
@@ -255,11 +255,14 @@ private:
     const int device = deviceOf(job, found.devices);
     const char *shown = std::getenv("CUDA_VISIBLE_DEVICES");
     if (device >= found.devices)
-      throw Error(format("got %d GPU(s)%s for local rank %d, expected at least %d: one for each rank%s", found.devices,
-                         shown ? format(" by CUDA_VISIBLE_DEVICES=%s", shown).c_str() : " on this machine", device,
-                         device + 1,
-                         shown ? "; show each process the GPUs of all ranks of its machine, or its own one" : ""),
-                  kExitNoDevice);
+      throw Error(
+          format("got %d GPU(s)%s for local rank %d, expected at least %d: one for each rank%s",
+                 found.devices,
+                 shown ? format(" by CUDA_VISIBLE_DEVICES=%s", shown).c_str() : " on this machine",
+                 device, device + 1,
+                 shown ? "; show each process the GPUs of all ranks of its machine, or its own one"
+                       : ""),
+          kExitNoDevice);
     if (cudaError_t status = cudaSetDevice(device))
       noDevice(status);
     requireKernels(device);
@@ -268,7 +271,7 @@ private:
 
   const Program &program;
   cudaStream_t copies = nullptr; ///< of copyToHost, made with the first
-  std::vector<float> staging; ///< host side of what is written and read
+  std::vector<float> staging;    ///< host side of what is written and read
   std::map<int, std::unique_ptr<Communicator>> communicators;
   std::int64_t samplesSet = 0; ///< what the arena's step state has
   bool underWay = false;       ///< what was enqueued may still run
@@ -299,10 +302,11 @@ JobOptions jobOptions(const Program &program, const std::string &communicator) {
 }
 
 void requireDevices(const JobOptions &options, int ranks) {
-  // Of the streams of a process those that share a hardware queue wait for one another. CUDA reads this with its first call,
-  // and has 8 queues otherwise; 32 is the most.
+  // Of the streams of a process those that share a hardware queue wait for one another. CUDA reads
+  // this with its first call, and has 8 queues otherwise; 32 is the most.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
-  const bool apart = (ranks > 1 || detectMachines()) && options.transport != Transport::Loopback && !detectLauncher();
+  const bool apart = (ranks > 1 || detectMachines()) && options.transport != Transport::Loopback &&
+                     !detectLauncher();
   const Found found = apart ? countDevicesApart() : countDevices();
   if (found.devices == 0)
     noDevice(found.status);
@@ -322,8 +326,8 @@ std::string libraries() {
   int nccl = 0, cuda = 0;
   if (ncclGetVersion(&nccl) != ncclSuccess || cudaRuntimeGetVersion(&cuda) != cudaSuccess)
     return "";
-  return format("CUDA %d.%d, NCCL %d.%d.%d, cuBLASLt %zu", cuda / 1000, cuda % 1000 / 10, nccl / 10000,
-                nccl / 100 % 100, nccl % 100, cublasLtGetVersion());
+  return format("CUDA %d.%d, NCCL %d.%d.%d, cuBLASLt %zu", cuda / 1000, cuda % 1000 / 10,
+                nccl / 10000, nccl / 100 % 100, nccl % 100, cublasLtGetVersion());
 }
 
 } // namespace target

@@ -36,8 +36,8 @@ const void *InputStaging::next(int input) {
     const Buffer &slice = program_.inputs[static_cast<std::size_t>(input)].slice;
     Batch batch{input, {}};
     for (void *&memory : batch.memory)
-      if (cudaError_t status = cudaHostAlloc(
-              &memory, slice.count * sizeInBytes(slice.dtype), cudaHostAllocDefault))
+      if (cudaError_t status =
+              cudaHostAlloc(&memory, slice.count * sizeInBytes(slice.dtype), cudaHostAllocDefault))
         throw Error(format("cannot pin %zu bytes of host memory for input '%s': %s",
                            slice.count * sizeInBytes(slice.dtype),
                            program_.inputs[static_cast<std::size_t>(input)].name,
@@ -47,8 +47,8 @@ const void *InputStaging::next(int input) {
   }
   const Batch &batch = current_->batches[position_++];
   if (batch.input != input)
-    throw Error(format("a walk asks for input %d where it asked for input %d before", input,
-                       batch.input));
+    throw Error(
+        format("a walk asks for input %d where it asked for input %d before", input, batch.input));
   if (!ready_)
     load(batch, current_->half);
   return batch.memory[current_->half];

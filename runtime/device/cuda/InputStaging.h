@@ -10,9 +10,9 @@
 namespace fsdp::rt {
 
 /// Pinned host memory for the batches of a walk, twice: while the device copies those of one run,
-/// the host fetches those of the next. A walk asks for the same in every run. Before memory is filled
-/// again the device must have copied what was there, which streams that are not joined may still have
-/// before them. Errors are those of CUDA, and of the source.
+/// the host fetches those of the next. A walk asks for the same in every run. Before memory is
+/// filled again the device must have copied what was there, which streams that are not joined may
+/// still have before them. Errors are those of CUDA, and of the source.
 class InputStaging {
 public:
   explicit InputStaging(const Program &program);

@@ -31,8 +31,8 @@ template <class T> __host__ __device__ constexpr T ceilDiv(T a, T b) { return (a
 
 /// Asks for `sharedBytes` of dynamic shared memory where a block of `kernel` would not get them
 /// unasked. Kernels with static memory alone, nearly all of them, cost no call: nvcc refuses more
-/// than 48 KiB of it. The others cost calls when they ask for more than before: a thread stays on one
-/// device, whose limits these are.
+/// than 48 KiB of it. The others cost calls when they ask for more than before: a thread stays on
+/// one device, whose limits these are.
 inline cudaError_t allowShared(const void *kernel, std::size_t sharedBytes) {
   if (sharedBytes == 0)
     return cudaSuccess;
@@ -44,8 +44,8 @@ inline cudaError_t allowShared(const void *kernel, std::size_t sharedBytes) {
   if (cudaError_t status = cudaFuncGetAttributes(&attributes, kernel))
     return status;
   if (attributes.sharedSizeBytes + sharedBytes > kSharedWithoutLeave)
-    if (cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                  static_cast<int>(sharedBytes)))
+    if (cudaError_t status = cudaFuncSetAttribute(
+            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sharedBytes)))
       return status;
   most = sharedBytes;
   return cudaSuccess;

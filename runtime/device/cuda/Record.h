@@ -1,8 +1,8 @@
 //===- Record.h - the same CUDA program, written down instead of performed --===//
 //
 // Compiled with -DFSDP_RECORD, a generated CUDA program prints one line for each action: the lines
-// of runtime/device/Record.h, with the same meaning. Header only: neither CUDA's headers nor a library are
-// needed.
+// of runtime/device/Record.h, with the same meaning. Header only: neither CUDA's headers nor a
+// library are needed.
 //
 // Operands, streams, events and communicators are tokens that know what they stand for; the doubles
 // of CUDA's, NCCL's and the kernels' functions print the tokens that they are given, in order.
@@ -16,11 +16,11 @@
 #endif
 
 #include "runtime/comm/Communicator.h"
+#include "runtime/program/ArenaSpan.h"
 #include "runtime/program/ExchangeLayout.h"
 #include "runtime/program/KernelArguments.h"
 #include "runtime/program/Mesh.h"
 #include "runtime/program/Program.h"
-#include "runtime/program/ArenaSpan.h"
 #include "runtime/program/Table.h"
 
 #include <cstdio>
@@ -32,8 +32,12 @@ inline namespace recording {
 class Context;
 
 /// Tokens: what a recording context gives instead of addresses and handles.
-template <class T> struct RecordedIn { ByteRange range; };
-template <class T> struct RecordedOut { ByteRange range; };
+template <class T> struct RecordedIn {
+  ByteRange range;
+};
+template <class T> struct RecordedOut {
+  ByteRange range;
+};
 struct RecordedStream {
   const Context *context;
   int index;
@@ -47,8 +51,8 @@ struct RecordedComm {
 struct RecordedBlas {};
 struct RecordedHostMemory {};
 
-/// What a double was given: the ranges that its line lists. Anything that is no token (shapes, counts,
-/// null pointers) is passed over.
+/// What a double was given: the ranges that its line lists. Anything that is no token (shapes,
+/// counts, null pointers) is passed over.
 struct ActionLine {
   const Context *context = nullptr; ///< null where there is nothing to write
   const char *kind = nullptr;
@@ -64,8 +68,8 @@ struct ActionLine {
     context = token.context;
     stream = token.index;
   }
-  /// Goes on with what a later call of the same action takes: what it reads of the first one's results
-  /// comes from inside.
+  /// Goes on with what a later call of the same action takes: what it reads of the first one's
+  /// results comes from inside.
   void goOn(const ActionLine &next) {
     const auto writesAlready = [this](ByteRange range) {
       for (int i = 0; i < writeCount; ++i)
@@ -187,7 +191,8 @@ enum { ncclInt8, ncclUint8, ncclInt32, ncclInt = ncclInt32, ncclInt64, ncclFloat
 enum { ncclFloat = ncclFloat32, ncclFloat64, ncclDouble = ncclFloat64, ncclBfloat16 };
 enum { ncclSum, ncclMax };
 
-inline RecordedStatus cudaStreamWaitEvent(RecordedStream stream, RecordedEvent event, unsigned = 0) {
+inline RecordedStatus cudaStreamWaitEvent(RecordedStream stream, RecordedEvent event,
+                                          unsigned = 0) {
   std::fprintf(stream.context->log(), "wait %s %d\n", stream.context->streamName(stream.index),
                event.index);
   return {};
@@ -201,7 +206,7 @@ inline RecordedStatus cudaEventRecord(RecordedEvent event, RecordedStream stream
 /// A function of the program that is no collective, by its name: its double prints a launch. Each
 /// kernel word of the runtime has one below; a program's own kernels get theirs in its kernels.h.
 #define FSDP_RECORDED_KERNEL(name)                                                                 \
-  template <class... Args> ::fsdp::rt::recording::RecordedStatus name(const Args &...args) {       \
+  template <class... Args>::fsdp::rt::recording::RecordedStatus name(const Args &...args) {        \
     return ::fsdp::rt::recording::detail::recordLaunch(nullptr, args...);                          \
   }
 #define FSDP_RECORDED_COLLECTIVE(name, kind)                                                       \

@@ -16,8 +16,9 @@
 
 namespace fsdp::rt {
 
-/// The latest copies of a stream between the device and pinned memory of the host, as events on which the
-/// host can wait. An event that nothing has recorded is reached. Whoever sets them owns them.
+/// The latest copies of a stream between the device and pinned memory of the host, as events on
+/// which the host can wait. An event that nothing has recorded is reached. Whoever sets them owns
+/// them.
 struct HostCopies {
   cudaEvent_t toHost = nullptr;
   /// From each of the places between which the host's batches alternate, and which is in use.

@@ -16,8 +16,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/kernels/cuda/AttentionBlocks.h"
 #include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/kernels/cuda/AttentionBlocks.h"
 #include "runtime/kernels/cuda/Kernels.h"
 #include "runtime/kernels/cuda/Mma.h"
 

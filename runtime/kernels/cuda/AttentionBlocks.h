@@ -13,9 +13,11 @@
 
 namespace fsdp::rt::device {
 
-/// Whether the kernels compute this: heads no wider than limits::kMostHeadWidth, in groups of equal size.
+/// Whether the kernels compute this: heads no wider than limits::kMostHeadWidth, in groups of equal
+/// size.
 inline bool takes(const AttentionShape &s) {
-  return s.width >= 1 && s.width <= limits::kMostHeadWidth && s.groups > 0 && s.heads % s.groups == 0;
+  return s.width >= 1 && s.width <= limits::kMostHeadWidth && s.groups > 0 &&
+         s.heads % s.groups == 0;
 }
 
 /// How many keys query t sees.

@@ -3,8 +3,9 @@
 // The same walks as Attention.cu and AttentionGrad.cu, in float throughout: no tensor core computes
 // f32. 256 threads take blocks of 64 queries and 64 keys from shared memory; a thread has every
 // 16th row and column of a block of scores, so that 32 numbers loaded give 64 fused multiply-adds.
-// Where the device gives a block less shared memory than that takes (8.0 for gradients of width 128;
-// 8.6, 8.9 and 12.0 for width 128 and gradients of width 64), blocks are of 32 queries and keys.
+// Where the device gives a block less shared memory than that takes (8.0 for gradients of width
+// 128; 8.6, 8.9 and 12.0 for width 128 and gradients of width 64), blocks are of 32 queries and
+// keys.
 //
 // Floor: the flops of the bf16 kernels (4 and 14 b h q k w, half of it where causal) at 67 Tflop/s.
 // These kernels load from shared memory as much as they multiply: half of that rate at best. f32 is
@@ -12,9 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/AttentionBlocks.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
-#include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
 #include <type_traits>
@@ -116,8 +117,8 @@ __device__ void timesRows(Place at, const float *weights, int rowStride, int col
 
 /// Row y + 16 i of the block that begins with row `first` is multiplied by factor[i] and stored.
 template <int D, int R>
-__device__ void write(Place at, const Result<D, R> &acc, const float (&factor)[R / 16], float *matrix,
-                      std::size_t stride, int first, std::size_t rows, int width) {
+__device__ void write(Place at, const Result<D, R> &acc, const float (&factor)[R / 16],
+                      float *matrix, std::size_t stride, int first, std::size_t rows, int width) {
   if (4 * at.x >= D)
     return;
 #pragma unroll
@@ -144,7 +145,8 @@ __global__ void __launch_bounds__(kThreads)
     attend(AttentionShape s, int queryBlocks, const float *q, const float *k, const float *v,
            float *out, float *logSumExp) {
   FSDP_DYNAMIC_SHARED(float, qTile);
-  float *kTileAt = qTile + kTile<D, R>, *vTile = kTileAt + kTile<D, R>, *weights = vTile + kTile<D, R>;
+  float *kTileAt = qTile + kTile<D, R>, *vTile = kTileAt + kTile<D, R>,
+        *weights = vTile + kTile<D, R>;
   const Place at;
   const int width = static_cast<int>(s.width), keys = static_cast<int>(s.keys);
   const Head head = headOf(s, blockIdx.x / queryBlocks);
@@ -246,8 +248,8 @@ template <int R> __device__ inline void keep(Place at, const Scores<R> &values, 
 template <int D, int R>
 __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int queryBlocks) {
   FSDP_DYNAMIC_SHARED(float, qTile);
-  float *dOutTile = qTile + kTile<D, R>, *kTileAt = dOutTile + kTile<D, R>, *vTile = kTileAt + kTile<D, R>,
-        *weights = vTile + kTile<D, R>;
+  float *dOutTile = qTile + kTile<D, R>, *kTileAt = dOutTile + kTile<D, R>,
+        *vTile = kTileAt + kTile<D, R>, *weights = vTile + kTile<D, R>;
   const Place place;
   float ones[R / 16];
 #pragma unroll
@@ -285,8 +287,8 @@ __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int que
     Scores<R> scores, dScores;
     rowsByRows<D, R>(place, qTile, kTileAt, scores);
     rowsByRows<D, R>(place, dOutTile, vTile, dScores);
-    scoreGradients<R>(s, place, first, block * R, at.logSumExp + head.sums, alongs - first,
-                   scores, dScores);
+    scoreGradients<R>(s, place, first, block * R, at.logSumExp + head.sums, alongs - first, scores,
+                      dScores);
     keep<R>(place, dScores, weights);
     __syncwarp(); // a warp reads the weights that it wrote
     timesRows<D, R>(place, weights, kScoreStride<R>, 1, kTileAt, acc);
@@ -297,8 +299,9 @@ __global__ void __launch_bounds__(kThreads) queryGradients(Gradients at, int que
 template <int D, int R>
 __global__ void __launch_bounds__(kThreads) keyGradients(Gradients at, int keyBlocks) {
   FSDP_DYNAMIC_SHARED(float, kTileAt);
-  float *vTile = kTileAt + kTile<D, R>, *qTile = vTile + kTile<D, R>, *dOutTile = qTile + kTile<D, R>,
-        *weights = dOutTile + kTile<D, R>, *dWeights = weights + R * kScoreStride<R>;
+  float *vTile = kTileAt + kTile<D, R>, *qTile = vTile + kTile<D, R>,
+        *dOutTile = qTile + kTile<D, R>, *weights = dOutTile + kTile<D, R>,
+        *dWeights = weights + R * kScoreStride<R>;
   const Place place;
   float ones[R / 16];
 #pragma unroll
@@ -323,7 +326,7 @@ __global__ void __launch_bounds__(kThreads) keyGradients(Gradients at, int keyBl
       rowsByRows<D, R>(place, qTile, kTileAt, scores);
       rowsByRows<D, R>(place, dOutTile, vTile, dScores);
       scoreGradients<R>(s, place, from, first, at.logSumExp + head.sums, at.along + head.sums,
-                     scores, dScores);
+                        scores, dScores);
       keep<R>(place, scores, weights);
       keep<R>(place, dScores, dWeights);
       __syncthreads();
@@ -340,18 +343,21 @@ template <int D, int R> constexpr std::size_t sharedBytes(int tiles, int scores)
   return (tiles * kTile<D, R> + scores * R * kScoreStride<R>)*sizeof(float);
 }
 
-/// Calls `launch(std::integral_constant<int, R>(), bytes)`, R the rows of a block for which the device has shared memory. What
-/// fits every device with kRows (99 KiB, of which 1 is for what is static) has no smaller kernel.
+/// Calls `launch(std::integral_constant<int, R>(), bytes)`, R the rows of a block for which the
+/// device has shared memory. What fits every device with kRows (99 KiB, of which 1 is for what is
+/// static) has no smaller kernel.
 template <int D, int Tiles, int Scores, class Launch> cudaError_t withRows(Launch launch) {
   constexpr std::size_t kStatic = 1024, bytes = sharedBytes<D, kRows>(Tiles, Scores);
   if constexpr (bytes + kStatic > 99 * 1024) {
     int device = 0, most = 0;
     if (cudaError_t status = cudaGetDevice(&device))
       return status;
-    if (cudaError_t status = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device))
+    if (cudaError_t status =
+            cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device))
       return status;
     if (bytes + kStatic > static_cast<std::size_t>(most))
-      return launch(std::integral_constant<int, kFewRows>(), sharedBytes<D, kFewRows>(Tiles, Scores));
+      return launch(std::integral_constant<int, kFewRows>(),
+                    sharedBytes<D, kFewRows>(Tiles, Scores));
   }
   return launch(std::integral_constant<int, kRows>(), bytes);
 }
@@ -362,8 +368,8 @@ cudaError_t launch(const AttentionShape &s, const float *q, const float *k, cons
   return withRows<D, 3, 1>([&](auto rows, std::size_t bytes) {
     constexpr int R = decltype(rows)::value;
     const unsigned blocks = ceilDiv<unsigned>(s.queries, R);
-    return launchKernel(attend<D, R>, dim3(blocks * s.batch * s.heads), kThreads, bytes, stream, s, blocks,
-                        q, k, v, out, logSumExp);
+    return launchKernel(attend<D, R>, dim3(blocks * s.batch * s.heads), kThreads, bytes, stream, s,
+                        blocks, q, k, v, out, logSumExp);
   });
 }
 
@@ -372,13 +378,15 @@ template <int D> cudaError_t launchGrad(const Gradients &at, cudaStream_t stream
   if (cudaError_t status = withRows<D, 4, 1>([&](auto rows, std::size_t bytes) {
         constexpr int R = decltype(rows)::value;
         const unsigned blocks = ceilDiv<unsigned>(s.queries, R);
-        return launchKernel(queryGradients<D, R>, dim3(blocks * s.batch * s.heads), kThreads, bytes, stream, at, blocks);
+        return launchKernel(queryGradients<D, R>, dim3(blocks * s.batch * s.heads), kThreads, bytes,
+                            stream, at, blocks);
       }))
     return status;
   return withRows<D, 4, 2>([&](auto rows, std::size_t bytes) {
     constexpr int R = decltype(rows)::value;
     const unsigned blocks = ceilDiv<unsigned>(s.keys, R);
-    return launchKernel(keyGradients<D, R>, dim3(blocks * s.batch * s.groups), kThreads, bytes, stream, at, blocks);
+    return launchKernel(keyGradients<D, R>, dim3(blocks * s.batch * s.groups), kThreads, bytes,
+                        stream, at, blocks);
   });
 }
 

@@ -15,9 +15,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/AttentionBlocks.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
-#include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/Kernels.h"
 #include "runtime/kernels/cuda/Mma.h"
 

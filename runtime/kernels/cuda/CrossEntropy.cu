@@ -33,7 +33,7 @@ template <class T> __device__ OnlineSum sumOfRow(const T *row, std::size_t class
         const float values[1] = {value};
         mine.add(values);
       },
-      [&](std::size_t, const float(&values)[kPack<T>]) { mine.add(values); });
+      [&](std::size_t, const float (&values)[kPack<T>]) { mine.add(values); });
   return mine.overBlock(tops, sums);
 }
 
@@ -51,7 +51,8 @@ __global__ void __launch_bounds__(512)
   if (logSumExp)
     logSumExp[r] = static_cast<float>(value);
   if (!isClass(label, shape.classes))
-    reportBoundsError(fault, BoundsError::Label, r, static_cast<std::int64_t>(label), shape.classes);
+    reportBoundsError(fault, BoundsError::Label, r, static_cast<std::int64_t>(label),
+                      shape.classes);
   losses[r] = isClass(label, shape.classes)
                   ? static_cast<float>(value - double(toFloat(row[label])))
                   : __uint_as_float(0x7fc00000u);
@@ -60,8 +61,8 @@ __global__ void __launch_bounds__(512)
 /// Of the first *count columns; the others are padding.
 template <class T, class Label>
 __global__ void __launch_bounds__(512)
-    partialRows(LogitRows shape, const T *logits, const Label *labels, const std::int64_t *count, float *top,
-                float *sum, float *picked, BoundsError *fault) {
+    partialRows(LogitRows shape, const T *logits, const Label *labels, const std::int64_t *count,
+                float *top, float *sum, float *picked, BoundsError *fault) {
   const std::size_t r = blockIdx.x, classes = static_cast<std::size_t>(*count);
   const T *row = logits + r * shape.classes;
   const OnlineSum all = sumOfRow(row, classes);
@@ -84,7 +85,8 @@ __global__ void __launch_bounds__(512)
 template <class T, class Label>
 __global__ void __launch_bounds__(512)
     crossEntropyGradRows(LogitRows shape, const T *logits, const Label *labels,
-                         const float *logSumExp, const float *upstream, const std::int64_t *count, T *gradients) {
+                         const float *logSumExp, const float *upstream, const std::int64_t *count,
+                         T *gradients) {
   const std::size_t classes = count ? static_cast<std::size_t>(*count) : shape.classes;
   const std::size_t r = blockIdx.x, start = r * shape.classes;
   const float base = logSumExp[r], factor = upstream[r];
@@ -100,7 +102,7 @@ __global__ void __launch_bounds__(512)
   scanRow(
       logits + start, shape.classes, vectors,
       [&](std::size_t j, float value) { out[j] = fromFloat<T>(gradient(j, value)); },
-      [&](std::size_t j, float(&values)[kPack<T>]) {
+      [&](std::size_t j, float (&values)[kPack<T>]) {
 #pragma unroll
         for (int i = 0; i < kPack<T>; ++i)
           values[i] = gradient(j + i, values[i]);

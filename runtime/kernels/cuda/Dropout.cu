@@ -7,8 +7,8 @@
 
 #include "runtime/kernels/cuda/Dropout.h"
 
-#include "runtime/kernels/cuda/Element.h"
 #include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/kernels/cuda/Element.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
 #include <cmath>
@@ -21,8 +21,8 @@ using namespace device;
 
 constexpr unsigned kThreads = 256;
 
-/// Four words of runtime/numerics/Random.h's stream: the numbers of that class, whose functions are the
-/// host's.
+/// Four words of runtime/numerics/Random.h's stream: the numbers of that class, whose functions are
+/// the host's.
 struct Draw {
   std::uint32_t word[4];
 };
@@ -54,7 +54,8 @@ __global__ void __launch_bounds__(kThreads)
          const StepState *state, const T *x, T *y) {
   const std::uint64_t key = keyOf(state->seed, runs.name);
   const std::uint64_t step = static_cast<std::uint64_t>(state->step) + 1;
-  const auto microbatch = static_cast<std::uint64_t>(state->microbatch); // `runs`, once written, would lie in local memory
+  const auto microbatch = static_cast<std::uint64_t>(
+      state->microbatch); // `runs`, once written, would lie in local memory
   const std::size_t all = runs.runs * runs.groups;
   for (std::size_t d = blockIdx.x * std::size_t(kThreads) + threadIdx.x; d < all;
        d += std::size_t(gridDim.x) * kThreads) {

@@ -13,9 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
 #include "runtime/kernels/cuda/Element.h"
-#include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/Kernels.h"
 #include "runtime/kernels/cuda/ReportBoundsError.h"
 
@@ -40,7 +40,8 @@ __global__ void __launch_bounds__(kThreads)
     if (id < shape.vocabulary) {
       pack = Packed<T, N>::load(table + id * shape.width + column);
     } else if (!shape.partial || ids[i] != -1) { // a row elsewhere gives zeros
-      reportBoundsError(fault, BoundsError::Id, i, static_cast<std::int64_t>(ids[i]), shape.vocabulary);
+      reportBoundsError(fault, BoundsError::Id, i, static_cast<std::int64_t>(ids[i]),
+                        shape.vocabulary);
       for (std::uint32_t &word : pack.word)
         word = 0x7fc07fc0u; // a NaN as float, and as two bf16
     }

@@ -3,10 +3,10 @@
 #ifndef FSDP_RUNTIME_KERNELS_CUDA_FUSEDKERNEL_H
 #define FSDP_RUNTIME_KERNELS_CUDA_FUSEDKERNEL_H
 
-#include "runtime/program/ArenaSpan.h"
+#include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
 #include "runtime/kernels/cuda/Element.h"
-#include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/program/ArenaSpan.h"
 
 #include <cmath>
 #include <cstddef>

@@ -12,7 +12,8 @@ using namespace device;
 
 constexpr unsigned kThreads = 256;
 
-/// What is no element of the dimension becomes `part`, which no rank has: it is no row and no class there either.
+/// What is no element of the dimension becomes `part`, which no rank has: it is no row and no class
+/// there either.
 template <class Id>
 __global__ void __launch_bounds__(kThreads)
     renumber(IndexShard shard, const Id *indices, Id *own, BoundsError *fault) {
@@ -21,7 +22,8 @@ __global__ void __launch_bounds__(kThreads)
        i += std::size_t(gridDim.x) * kThreads) {
     const std::int64_t index = indices[i], here = index - first;
     if (index < 0 || index >= shard.size) {
-      reportBoundsError(fault, BoundsError::Index, i, index, static_cast<std::uint64_t>(shard.size));
+      reportBoundsError(fault, BoundsError::Index, i, index,
+                        static_cast<std::uint64_t>(shard.size));
       own[i] = static_cast<Id>(shard.part);
     } else {
       own[i] = here >= 0 && here < shard.part ? static_cast<Id>(here) : Id(-1);
@@ -33,18 +35,20 @@ __global__ void writeNumber(std::int64_t number, std::int64_t *to) { *to = numbe
 
 template <class Id>
 cudaError_t shardIndices(IndexShard shard, const Id *indices, Id *own, WorkStream stream) {
-  return launchKernel(renumber<Id>, dim3(stridingBlocks(shard.count, kThreads)), kThreads, 0, stream, shard, indices,
-                      own, stream.fault());
+  return launchKernel(renumber<Id>, dim3(stridingBlocks(shard.count, kThreads)), kThreads, 0,
+                      stream, shard, indices, own, stream.fault());
 }
 
 } // namespace
 
-cudaError_t shard_indices(IndexShard shard, const std::int32_t *indices, std::int32_t *own, WorkStream stream) {
+cudaError_t shard_indices(IndexShard shard, const std::int32_t *indices, std::int32_t *own,
+                          WorkStream stream) {
   FSDP_NOTE_WORK();
   return shardIndices(shard, indices, own, stream);
 }
 
-cudaError_t shard_indices(IndexShard shard, const std::int64_t *indices, std::int64_t *own, WorkStream stream) {
+cudaError_t shard_indices(IndexShard shard, const std::int64_t *indices, std::int64_t *own,
+                          WorkStream stream) {
   FSDP_NOTE_WORK();
   return shardIndices(shard, indices, own, stream);
 }

@@ -1,9 +1,10 @@
 //===- Kernels.h - the device's kernels as functions -------------*- C++ -*-===//
 //
 // Each enqueues its kernels on a stream and returns: the names, operands and meaning are those of
-// the CPU's functions (runtime/kernels/RowNorm.h and so on), which are the reference for their tests;
-// element types are float and bf16, where statistics, losses and sums over rows are float in both.
-// Operands that the CPU may have in place may be so here. Results are the same bits in every run.
+// the CPU's functions (runtime/kernels/RowNorm.h and so on), which are the reference for their
+// tests; element types are float and bf16, where statistics, losses and sums over rows are float in
+// both. Operands that the CPU may have in place may be so here. Results are the same bits in every
+// run.
 //
 // What a kernel cannot do on a device is throw: a label or id out of range gives NaN, which the
 // step's check of its loss finds.
@@ -15,14 +16,14 @@
 #ifndef FSDP_RUNTIME_KERNELS_CUDA_KERNELS_H
 #define FSDP_RUNTIME_KERNELS_CUDA_KERNELS_H
 
-#include "runtime/program/KernelArguments.h"
-#include "runtime/program/ArenaSpan.h"
-#include "runtime/program/StepState.h"
-#include "runtime/program/Storage.h"
-#include "runtime/program/ShardLayout.h"
-#include "runtime/kernels/cuda/Dropout.h"
 #include "runtime/device/cuda/LaunchWork.h"
 #include "runtime/device/cuda/StreamWorkspace.h"
+#include "runtime/kernels/cuda/Dropout.h"
+#include "runtime/program/ArenaSpan.h"
+#include "runtime/program/KernelArguments.h"
+#include "runtime/program/ShardLayout.h"
+#include "runtime/program/StepState.h"
+#include "runtime/program/Storage.h"
 
 #include <cuda_runtime.h>
 
@@ -67,8 +68,8 @@ cudaError_t attention(AttentionShape shape, const T *qkv, T *out, float *logSumE
   return attention(shape, qkv, qkv + shape.part, qkv + 2 * shape.part, out, logSumExp, stream);
 }
 template <class T>
-cudaError_t attention_grad(AttentionShape shape, const T *qkv, const T *out,
-                           const float *logSumExp, const T *dOut, T *dQkv, WorkStream stream) {
+cudaError_t attention_grad(AttentionShape shape, const T *qkv, const T *out, const float *logSumExp,
+                           const T *dOut, T *dQkv, WorkStream stream) {
   const std::size_t part = shape.part;
   return attention_grad(shape, qkv, qkv + part, qkv + 2 * part, out, logSumExp, dOut, dQkv,
                         dQkv + part, dQkv + 2 * part, stream);
@@ -105,8 +106,10 @@ cudaError_t embedding_grad(EmbeddingShape shape, const std::int64_t *ids, const 
                            bf16 *dTable, WorkStream stream);
 
 /// Indices as this rank numbers its part of a dimension.
-cudaError_t shard_indices(IndexShard shard, const std::int32_t *indices, std::int32_t *own, WorkStream stream);
-cudaError_t shard_indices(IndexShard shard, const std::int64_t *indices, std::int64_t *own, WorkStream stream);
+cudaError_t shard_indices(IndexShard shard, const std::int32_t *indices, std::int32_t *own,
+                          WorkStream stream);
+cudaError_t shard_indices(IndexShard shard, const std::int64_t *indices, std::int64_t *own,
+                          WorkStream stream);
 /// *count = size: how many elements of a dimension this rank has.
 cudaError_t shard_size(std::int64_t size, std::int64_t *count, cudaStream_t stream);
 /// *offset = first: the first element of a dimension that this rank has.
@@ -121,19 +124,22 @@ cudaError_t shard_offset(std::int64_t first, std::int64_t *offset, cudaStream_t 
 /// `firstBad` gets the first parameter whose gradient is not finite (see BadGradients).
 cudaError_t sgd(ShardOf shard, Sgd options, const float *parameter, const float *gradient,
                 const float *lr, const float *scale, const bool *ok, const StepState *state,
-                const std::int32_t *firstBad, float *newParameter, std::int32_t *newFirstBad, cudaStream_t stream);
+                const std::int32_t *firstBad, float *newParameter, std::int32_t *newFirstBad,
+                cudaStream_t stream);
 cudaError_t sgd(ShardOf shard, Sgd options, const float *parameter, const float *gradient,
                 const float *buffer, const float *lr, const float *scale, const bool *ok,
-                const StepState *state, const std::int32_t *firstBad, float *newParameter, float *newBuffer,
-                std::int32_t *newFirstBad, cudaStream_t stream);
+                const StepState *state, const std::int32_t *firstBad, float *newParameter,
+                float *newBuffer, std::int32_t *newFirstBad, cudaStream_t stream);
 cudaError_t adam(ShardOf shard, Adam options, const float *parameter, const float *gradient,
                  const float *first, const float *second, const float *lr, const float *scale,
-                 const bool *ok, const StepState *state, const std::int32_t *firstBad, float *newParameter,
-                 float *newFirst, float *newSecond, std::int32_t *newFirstBad, cudaStream_t stream);
+                 const bool *ok, const StepState *state, const std::int32_t *firstBad,
+                 float *newParameter, float *newFirst, float *newSecond, std::int32_t *newFirstBad,
+                 cudaStream_t stream);
 cudaError_t adamw(ShardOf shard, Adam options, const float *parameter, const float *gradient,
                   const float *first, const float *second, const float *lr, const float *scale,
-                  const bool *ok, const StepState *state, const std::int32_t *firstBad, float *newParameter,
-                  float *newFirst, float *newSecond, std::int32_t *newFirstBad, cudaStream_t stream);
+                  const bool *ok, const StepState *state, const std::int32_t *firstBad,
+                  float *newParameter, float *newFirst, float *newSecond, std::int32_t *newFirstBad,
+                  cudaStream_t stream);
 /// `count` values.
 cudaError_t square_sum(std::size_t count, const float *values, double *out, WorkStream stream);
 
@@ -152,8 +158,8 @@ cudaError_t microbatch_samples(Microbatches batches, const StepState *state, std
 /// Goes on to the next of `count` microbatches of the step, after the last to the first.
 cudaError_t next_microbatch(std::int64_t count, const StepState *state, StepState *next,
                             cudaStream_t stream);
-cudaError_t advance(const StepState *state, const bool *ok, const BadGradients *bad, StepState *next,
-                    BadGradients *nextBad, cudaStream_t stream);
+cudaError_t advance(const StepState *state, const bool *ok, const BadGradients *bad,
+                    StepState *next, BadGradients *nextBad, cudaStream_t stream);
 
 namespace device {
 /// Scalars that must be finite.
@@ -250,12 +256,12 @@ cudaError_t concat(const Join<N> &join, T *joined, Rest... rest) {
 }
 
 /// The part of `whole` that the rank of index `rank` keeps, into `piece`, zeros in its padding.
-cudaError_t slice_piece(ShardLayout tile, std::size_t rank, std::size_t elementBytes, const void *whole,
-                        void *piece, cudaStream_t stream);
+cudaError_t slice_piece(ShardLayout tile, std::size_t rank, std::size_t elementBytes,
+                        const void *whole, void *piece, cudaStream_t stream);
 /// The pieces of all ranks, one after another, padding included as zeros: what a plain
 /// reduce-scatter takes.
-cudaError_t pack_pieces(ShardLayout tile, std::size_t ranks, std::size_t elementBytes, const void *whole,
-                        void *pieces, cudaStream_t stream);
+cudaError_t pack_pieces(ShardLayout tile, std::size_t ranks, std::size_t elementBytes,
+                        const void *whole, void *pieces, cudaStream_t stream);
 /// The opposite, for what a plain all-gather gave; padding is left out.
 cudaError_t unpack_pieces(ShardLayout tile, std::size_t ranks, std::size_t elementBytes,
                           const void *pieces, void *whole, cudaStream_t stream);

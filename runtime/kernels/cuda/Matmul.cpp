@@ -1,8 +1,9 @@
 //===- Matmul.cpp - matrix products through cuBLASLt -----------------------===//
 //
-// cuBLASLt speaks of matrices in column order. A row-major c is, read so, c^T = b^T a^T: the operands
-// trade places and nothing is copied. Of the batch dimensions cuBLASLt has one; dimensions that lie
-// evenly behind one another become one, the largest goes into the call, the others are loops.
+// cuBLASLt speaks of matrices in column order. A row-major c is, read so, c^T = b^T a^T: the
+// operands trade places and nothing is copied. Of the batch dimensions cuBLASLt has one; dimensions
+// that lie evenly behind one another become one, the largest goes into the call, the others are
+// loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,14 +25,15 @@ namespace {
   if (const cublasStatus_t status = (call); status != CUBLAS_STATUS_SUCCESS)                       \
   return status
 
-/// A matrix as it lies in memory: columns of `rows` elements, `ld` apart. `transposed`: it stands for its
-/// transpose.
+/// A matrix as it lies in memory: columns of `rows` elements, `ld` apart. `transposed`: it stands
+/// for its transpose.
 struct Operand {
   std::int64_t rows, columns, ld;
   bool transposed;
 };
 
-/// rows x columns elements with these strides. False where they are no matrix in column or row order.
+/// rows x columns elements with these strides. False where they are no matrix in column or row
+/// order.
 bool describe(std::int64_t rows, std::int64_t columns, std::int64_t rowStride,
               std::int64_t columnStride, Operand &operand) {
   // A stride over an extent of 1 says nothing: one that makes a matrix of what remains.
@@ -165,10 +167,10 @@ cublasStatus_t prepare(cublasLtHandle_t handle, cudaDataType_t in, cudaDataType_
   FSDP_TRY(cublasLtMatmulDescCreate(&plan.desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   const std::int32_t opX = s.x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   const std::int32_t opY = s.y.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-  FSDP_TRY(cublasLtMatmulDescSetAttribute(plan.desc, CUBLASLT_MATMUL_DESC_TRANSA, &opX,
-                                          sizeof(opX)));
-  FSDP_TRY(cublasLtMatmulDescSetAttribute(plan.desc, CUBLASLT_MATMUL_DESC_TRANSB, &opY,
-                                          sizeof(opY)));
+  FSDP_TRY(
+      cublasLtMatmulDescSetAttribute(plan.desc, CUBLASLT_MATMUL_DESC_TRANSA, &opX, sizeof(opX)));
+  FSDP_TRY(
+      cublasLtMatmulDescSetAttribute(plan.desc, CUBLASLT_MATMUL_DESC_TRANSB, &opY, sizeof(opY)));
   FSDP_TRY(makeLayout(plan.x, s.x, in, batch.extent, s.swapped ? batch.b : batch.a));
   FSDP_TRY(makeLayout(plan.y, s.y, in, batch.extent, s.swapped ? batch.a : batch.b));
   FSDP_TRY(makeLayout(plan.c, s.c, out, batch.extent, batch.c));
@@ -215,7 +217,9 @@ cudaError_t fillZero(const Gemm &g, std::size_t elementBytes, void *c, cudaStrea
     for (std::int64_t b1 = 0; b1 < g.batch[1]; ++b1)
       for (std::int64_t b2 = 0; b2 < g.batch[2]; ++b2) {
         const std::int64_t at = b0 * g.c.batch[0] + b1 * g.c.batch[1] + b2 * g.c.batch[2];
-        const auto bytes = [&](std::int64_t n) { return static_cast<std::size_t>(n) * elementBytes; };
+        const auto bytes = [&](std::int64_t n) {
+          return static_cast<std::size_t>(n) * elementBytes;
+        };
         if (const cudaError_t status = cudaMemset2DAsync(
                 static_cast<char *>(c) + bytes(at), bytes(operand.ld), 0, bytes(operand.rows),
                 static_cast<std::size_t>(operand.columns), stream);
@@ -288,8 +292,8 @@ cublasStatus_t Blas::multiply(const Gemm &g, cudaDataType_t in, cudaDataType_t o
   if (found == state->plans.end()) {
     Plan plan;
     plan.shape = shape;
-    const Alignments aligned = shape.swapped ? Alignments{alignB, alignA, alignC}
-                                             : Alignments{alignA, alignB, alignC};
+    const Alignments aligned =
+        shape.swapped ? Alignments{alignB, alignA, alignC} : Alignments{alignA, alignB, alignC};
     FSDP_TRY(prepare(state->handle, in, out, aligned, plan));
     found = state->plans.emplace(key, std::move(plan)).first;
   }
@@ -314,8 +318,7 @@ cublasStatus_t Blas::multiply(const Gemm &g, cudaDataType_t in, cudaDataType_t o
         std::swap(x, y);
       void *to = const_cast<char *>(at(c, outBytes, &Loop::c));
       FSDP_TRY(cublasLtMatmul(state->handle, plan.desc, &alpha, x, plan.x, y, plan.y, &beta, to,
-                              plan.c, to, plan.c, &plan.algo, workspace, plan.workspace,
-                              stream));
+                              plan.c, to, plan.c, &plan.algo, workspace, plan.workspace, stream));
     }
   return CUBLAS_STATUS_SUCCESS;
 }

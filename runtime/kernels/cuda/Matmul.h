@@ -2,9 +2,9 @@
 #ifndef FSDP_RUNTIME_KERNELS_CUDA_MATMUL_H
 #define FSDP_RUNTIME_KERNELS_CUDA_MATMUL_H
 
-#include "runtime/program/KernelArguments.h"
-#include "runtime/program/ArenaSpan.h"
 #include "runtime/device/cuda/StreamWorkspace.h"
+#include "runtime/program/ArenaSpan.h"
+#include "runtime/program/KernelArguments.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>
@@ -14,8 +14,9 @@
 
 namespace fsdp::rt {
 
-/// One rank's cuBLASLt: its handle and the prepared products. Used by the rank's host thread alone. What is prepared for a product depends on its sizes, strides, types and addresses'
-/// alignment, which are the same on every rank; so are then the algorithms.
+/// One rank's cuBLASLt: its handle and the prepared products. Used by the rank's host thread alone.
+/// What is prepared for a product depends on its sizes, strides, types and addresses' alignment,
+/// which are the same on every rank; so are then the algorithms.
 class Blas {
 public:
   /// No algorithm may ask for more workspace than this, in bytes.
@@ -30,25 +31,25 @@ public:
   std::size_t plans() const;
 
   /// `in` is the type of a and b, `out` that of c: CUDA_R_32F or CUDA_R_16BF. See matmul.
-  cublasStatus_t multiply(const Gemm &product, cudaDataType_t in, cudaDataType_t out,
-                          const void *a, const void *b, void *c, WorkStream stream);
+  cublasStatus_t multiply(const Gemm &product, cudaDataType_t in, cudaDataType_t out, const void *a,
+                          const void *b, void *c, WorkStream stream);
 
 private:
   struct State;
   std::unique_ptr<State> state;
 };
 
-/// Enqueues a product; `c` is read as well where beta is 1. Sums are in f32, never in TF32, and are rounded once, to
-/// the type of c. Bitwise reproducible: partial sums, where an algorithm has them, are f32 and added
-/// in a fixed order. Algorithms use the stream's scratch memory, of which the first call of a kind may
-/// ask for more. Errors: CUBLAS_STATUS_NOT_SUPPORTED for strides that Gemm does not allow, and where
-/// cuBLASLt knows no algorithm.
+/// Enqueues a product; `c` is read as well where beta is 1. Sums are in f32, never in TF32, and are
+/// rounded once, to the type of c. Bitwise reproducible: partial sums, where an algorithm has them,
+/// are f32 and added in a fixed order. Algorithms use the stream's scratch memory, of which the
+/// first call of a kind may ask for more. Errors: CUBLAS_STATUS_NOT_SUPPORTED for strides that Gemm
+/// does not allow, and where cuBLASLt knows no algorithm.
 inline cublasStatus_t matmul(Blas &blas, const Gemm &product, const float *a, const float *b,
                              float *c, WorkStream stream) {
   return blas.multiply(product, CUDA_R_32F, CUDA_R_32F, a, b, c, stream);
 }
-inline cublasStatus_t matmul(Blas &blas, const Gemm &product, const bf16 *a, const bf16 *b,
-                             bf16 *c, WorkStream stream) {
+inline cublasStatus_t matmul(Blas &blas, const Gemm &product, const bf16 *a, const bf16 *b, bf16 *c,
+                             WorkStream stream) {
   return blas.multiply(product, CUDA_R_16BF, CUDA_R_16BF, a, b, c, stream);
 }
 inline cublasStatus_t matmul(Blas &blas, const Gemm &product, const bf16 *a, const bf16 *b,

@@ -9,9 +9,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
 #include "runtime/kernels/cuda/Element.h"
-#include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/Kernels.h"
 #include "runtime/kernels/cuda/ShardParts.h"
 
@@ -115,7 +115,8 @@ __global__ void __launch_bounds__(kThreads)
       if (!isfinite(u.gradient[i])) {
         part = parts.partOf(i, part);
         // -1, which stands for none, is the largest unsigned number.
-        atomicMin(reinterpret_cast<unsigned *>(u.firstBad), static_cast<unsigned>(parts.firstParameter + part));
+        atomicMin(reinterpret_cast<unsigned *>(u.firstBad),
+                  static_cast<unsigned>(parts.firstParameter + part));
       }
     return;
   }
@@ -151,9 +152,16 @@ cudaError_t launch(const Rule &rule, ShardOf shard, const Update &u, int states,
 }
 
 AdamRule ruleOf(const Adam &options, bool decoupled) {
-  return {options.beta1, options.beta2,    options.epsilon, options.weightDecay,
-          decoupled,     options.deferred, 0,               0,
-          0,             0};
+  return {options.beta1,
+          options.beta2,
+          options.epsilon,
+          options.weightDecay,
+          decoupled,
+          options.deferred,
+          0,
+          0,
+          0,
+          0};
 }
 
 constexpr std::size_t kStretch = 16384; ///< elements that one block squares
@@ -195,8 +203,8 @@ __global__ void __launch_bounds__(kThreads)
 } // namespace
 
 cudaError_t sgd(ShardOf shard, Sgd options, const float *, const float *gradient, const float *lr,
-                const float *scale, const bool *ok, const StepState *state, const std::int32_t *, float *parameter,
-                std::int32_t *firstBad, cudaStream_t stream) {
+                const float *scale, const bool *ok, const StepState *state, const std::int32_t *,
+                float *parameter, std::int32_t *firstBad, cudaStream_t stream) {
   FSDP_NOTE_WORK();
   return launch(SgdRule{options.momentum, options.weightDecay, false, 0, 0}, shard,
                 {parameter, gradient, nullptr, nullptr, lr, scale, ok, state, firstBad}, 0, stream);
@@ -204,7 +212,8 @@ cudaError_t sgd(ShardOf shard, Sgd options, const float *, const float *gradient
 
 cudaError_t sgd(ShardOf shard, Sgd options, const float *, const float *gradient, const float *,
                 const float *lr, const float *scale, const bool *ok, const StepState *state,
-                const std::int32_t *, float *parameter, float *buffer, std::int32_t *firstBad, cudaStream_t stream) {
+                const std::int32_t *, float *parameter, float *buffer, std::int32_t *firstBad,
+                cudaStream_t stream) {
   FSDP_NOTE_WORK();
   return launch(SgdRule{options.momentum, options.weightDecay, true, 0, 0}, shard,
                 {parameter, gradient, buffer, nullptr, lr, scale, ok, state, firstBad}, 1, stream);
@@ -212,8 +221,8 @@ cudaError_t sgd(ShardOf shard, Sgd options, const float *, const float *gradient
 
 cudaError_t adam(ShardOf shard, Adam options, const float *, const float *gradient, const float *,
                  const float *, const float *lr, const float *scale, const bool *ok,
-                 const StepState *state, const std::int32_t *, float *parameter, float *first, float *second,
-                 std::int32_t *firstBad, cudaStream_t stream) {
+                 const StepState *state, const std::int32_t *, float *parameter, float *first,
+                 float *second, std::int32_t *firstBad, cudaStream_t stream) {
   FSDP_NOTE_WORK();
   return launch(ruleOf(options, false), shard,
                 {parameter, gradient, first, second, lr, scale, ok, state, firstBad}, 2, stream);
@@ -221,8 +230,8 @@ cudaError_t adam(ShardOf shard, Adam options, const float *, const float *gradie
 
 cudaError_t adamw(ShardOf shard, Adam options, const float *, const float *gradient, const float *,
                   const float *, const float *lr, const float *scale, const bool *ok,
-                  const StepState *state, const std::int32_t *, float *parameter, float *first, float *second,
-                  std::int32_t *firstBad, cudaStream_t stream) {
+                  const StepState *state, const std::int32_t *, float *parameter, float *first,
+                  float *second, std::int32_t *firstBad, cudaStream_t stream) {
   FSDP_NOTE_WORK();
   return launch(ruleOf(options, true), shard,
                 {parameter, gradient, first, second, lr, scale, ok, state, firstBad}, 2, stream);

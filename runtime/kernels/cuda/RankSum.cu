@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/kernels/cuda/Element.h"
 #include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/kernels/cuda/Element.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
 #include <type_traits>

@@ -10,8 +10,9 @@
 namespace fsdp::rt::device {
 
 /// Keeps the first that comes; `fault` may be null.
-__device__ inline void reportBoundsError(BoundsError *fault, BoundsError::Kind kind, std::uint64_t place,
-                                 std::int64_t got, std::uint64_t limit) {
+__device__ inline void reportBoundsError(BoundsError *fault, BoundsError::Kind kind,
+                                         std::uint64_t place, std::int64_t got,
+                                         std::uint64_t limit) {
   if (!fault || atomicAdd(&fault->count, 1u) > 0)
     return;
   fault->kind = kind;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/kernels/cuda/Element.h"
 #include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/kernels/cuda/Element.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
 #include <cmath>
@@ -53,8 +53,7 @@ __global__ void __launch_bounds__(kThreads)
   std::size_t block = first / shape.inner, inner = first % shape.inner;
 #pragma unroll 4
   for (std::size_t v = first; v < last; ++v) {
-    const std::size_t at =
-        ((block * shape.positions + t) * shape.inner + inner) * shape.width + i;
+    const std::size_t at = ((block * shape.positions + t) * shape.inner + inner) * shape.width + i;
     if (++inner == shape.inner)
       inner = 0, ++block;
     const auto low = Packed<T, N>::load(x + at), high = Packed<T, N>::load(x + at + half);

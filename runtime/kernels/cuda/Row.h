@@ -8,9 +8,9 @@
 #ifndef FSDP_RUNTIME_KERNELS_CUDA_ROW_H
 #define FSDP_RUNTIME_KERNELS_CUDA_ROW_H
 
+#include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
 #include "runtime/kernels/cuda/Element.h"
-#include "runtime/device/cuda/KernelLaunch.h"
 
 namespace fsdp::rt::device {
 

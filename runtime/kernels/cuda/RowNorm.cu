@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(1024)
   double center = 0;
   if constexpr (kLayer) {
     double sum = 0;
-    row.forEach([&](std::size_t, const float(&v)[N]) {
+    row.forEach([&](std::size_t, const float (&v)[N]) {
       float part = 0;
 #pragma unroll
       for (int i = 0; i < N; ++i)
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(1024)
   }
   const float m = static_cast<float>(center);
   double squares = 0;
-  row.forEach([&](std::size_t, const float(&v)[N]) {
+  row.forEach([&](std::size_t, const float (&v)[N]) {
     float part = 0;
 #pragma unroll
     for (int i = 0; i < N; ++i)
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(1024)
   const double variance = blockReduce<Plus>(squares, scratch) / double(width) -
                           (center - double(m)) * (center - double(m));
   const float s = static_cast<float>(1 / sqrt(variance + shape.epsilon));
-  row.forEach([&](std::size_t column, const float(&v)[N]) {
+  row.forEach([&](std::size_t column, const float (&v)[N]) {
     float factor[N], shift[N] = {}, out[N];
     loadFloats(scale + column, alignedWeights, factor);
     if constexpr (kLayer)

@@ -72,16 +72,16 @@ cudaError_t insert(Part part, std::size_t elementBytes, const void *piece, void 
 
 } // namespace device
 
-cudaError_t slice_piece(ShardLayout tile, std::size_t rank, std::size_t elementBytes, const void *whole,
-                        void *piece, cudaStream_t stream) {
+cudaError_t slice_piece(ShardLayout tile, std::size_t rank, std::size_t elementBytes,
+                        const void *whole, void *piece, cudaStream_t stream) {
   return device::copyRuns(device::Runs::slicePiece(tile, rank, elementBytes),
                           static_cast<const char *>(whole) +
                               rank * tile.local * tile.inner * elementBytes,
                           piece, stream);
 }
 
-cudaError_t pack_pieces(ShardLayout tile, std::size_t ranks, std::size_t elementBytes, const void *whole,
-                        void *pieces, cudaStream_t stream) {
+cudaError_t pack_pieces(ShardLayout tile, std::size_t ranks, std::size_t elementBytes,
+                        const void *whole, void *pieces, cudaStream_t stream) {
   return device::copyRuns(device::Runs::packPieces(tile, ranks, elementBytes), whole, pieces,
                           stream);
 }

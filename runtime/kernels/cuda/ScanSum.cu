@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
 #include "runtime/kernels/cuda/Element.h"
-#include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
 namespace fsdp::rt {

@@ -22,11 +22,11 @@ __global__ void __launch_bounds__(1024) softmaxRows(SoftmaxRows shape, const T *
   const std::size_t start = blockIdx.x * shape.width;
   const Row<T, N, kHeld> row(x + start, shape.width);
   OnlineSum mine;
-  row.forEach([&](std::size_t, const float(&v)[N]) { mine.add(v); });
+  row.forEach([&](std::size_t, const float (&v)[N]) { mine.add(v); });
   const OnlineSum all = mine.overBlock(tops, sums);
   const float base = all.base();
   const auto factor = static_cast<float>(1 / all.sum);
-  row.forEach([&](std::size_t column, const float(&v)[N]) {
+  row.forEach([&](std::size_t column, const float (&v)[N]) {
     float out[N];
 #pragma unroll
     for (int i = 0; i < N; ++i)

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/kernels/cuda/Element.h"
 #include "runtime/device/cuda/KernelLaunch.h"
+#include "runtime/kernels/cuda/Element.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
 namespace fsdp::rt {
@@ -91,8 +91,8 @@ cudaError_t next_microbatch(std::int64_t count, const StepState *, StepState *ne
   return launchKernel(nextMicrobatch, dim3(1), 1, 0, stream, count, next);
 }
 
-cudaError_t advance(const StepState *, const bool *ok, const BadGradients *, StepState *next, BadGradients *bad,
-                    cudaStream_t stream) {
+cudaError_t advance(const StepState *, const bool *ok, const BadGradients *, StepState *next,
+                    BadGradients *bad, cudaStream_t stream) {
   FSDP_NOTE_WORK();
   return launchKernel(nextStep, dim3(1), 1, 0, stream, ok, next, bad);
 }

@@ -49,7 +49,7 @@ constexpr ArenaSpan<float> table_grad_shard{after(table_parameter), kShard};
 constexpr ArenaSpan<std::int32_t> tokens{after(table_grad_shard), kTokens};
 constexpr ArenaSpan<std::int64_t> targets{after(tokens), kTokens};
 constexpr ArenaSpan<float> table{after(targets), kUnit};
-constexpr ArenaSpan<float> logits{after(table), kTokens *kVocabulary};
+constexpr ArenaSpan<float> logits{after(table), kTokens * kVocabulary};
 constexpr ArenaSpan<float> losses{after(logits), kTokens};
 constexpr ArenaSpan<float> log_sum_exp{after(losses), kTokens};
 constexpr ArenaSpan<float> upstream{after(log_sum_exp), kTokens};
@@ -150,8 +150,7 @@ void train(Context &c) {
   sgd(c, kCompute, "sgd table", storages[0], Sgd{/*momentum=*/0, /*weightDecay=*/0},
       arena::table_parameter, arena::table_grad_shard, arena::learning_rate, /*scale=*/{},
       arena::ok, arena::step_state, badGradient(arena::step_state));
-  advance(c, kCompute, "advance", arena::step_state, arena::ok,
-          badGradients(arena::step_state));
+  advance(c, kCompute, "advance", arena::step_state, arena::ok, badGradients(arena::step_state));
 }
 
 //===--- Tables -----------------------------------------------------------===//

@@ -47,8 +47,10 @@ void step(Context &c) {
   cross_entropy(c, 0, "cross_entropy", LogitRows{2, 2}, p, label, g, m);
   cross_entropy(c, 0, "cross_entropy alone", LogitRows{2, 2}, p, wide_label, g);
   cross_entropy_grad(c, 0, "cross_entropy_grad", LogitRows{2, 2}, p, label, m, g, v);
-  partial_cross_entropy(c, 0, "partial_cross_entropy", LogitRows{2, 2}, p, label, wide_label, g, m, v);
-  cross_entropy_grad(c, 0, "cross_entropy_grad of a part", LogitRows{2, 2}, p, wide_label, m, g, wide_label, v);
+  partial_cross_entropy(c, 0, "partial_cross_entropy", LogitRows{2, 2}, p, label, wide_label, g, m,
+                        v);
+  cross_entropy_grad(c, 0, "cross_entropy_grad of a part", LogitRows{2, 2}, p, wide_label, m, g,
+                     wide_label, v);
   const NormRows norm{2, 2, 1e-5};
   layer_norm(c, 0, "layer_norm", norm, p, g, m, v, lr, scale);
   layer_norm_grad(c, 0, "layer_norm_grad", norm, p, g, lr, scale, m, v, g, m);
@@ -76,9 +78,11 @@ void step(Context &c) {
   sgd(c, 0, "sgd", unit, Sgd{}, p, g, lr, {}, ok, state, badGradient(state));
   sgd(c, 0, "sgd scaled", unit, Sgd{}, p, g, lr, scale, ok, state, badGradient(state));
   sgd(c, 0, "sgd momentum", unit, Sgd{0.9f, 0}, p, g, m, lr, {}, ok, state, badGradient(state));
-  sgd(c, 0, "sgd momentum scaled", unit, Sgd{0.9f, 0}, p, g, m, lr, scale, ok, state, badGradient(state));
+  sgd(c, 0, "sgd momentum scaled", unit, Sgd{0.9f, 0}, p, g, m, lr, scale, ok, state,
+      badGradient(state));
   adam(c, 0, "adam", unit, Adam{}, p, g, m, v, lr, {}, ok, state, badGradient(state));
-  adamw(c, 0, "adamw scaled", unit, Adam{}, p, g, m, v, lr, scale, ok, state, deferredBadGradient(state));
+  adamw(c, 0, "adamw scaled", unit, Adam{}, p, g, m, v, lr, scale, ok, state,
+        deferredBadGradient(state));
   output(c, 0, "output", 0, lr);
   output(c, 0, "output sum", 0, sum, sum);
   sample_count(c, 0, "sample_count", state, wide_label);
@@ -92,9 +96,9 @@ void step(Context &c) {
 constexpr Segment segments[] = {{"step", step}};
 constexpr SegmentRuns runs[] = {{0, 1}};
 constexpr Walk train{"step", runs, outputs}, evaluate;
-constexpr Program program = {"every_call", axes,     {},    1024,     streams, 1, communicators,
-                             storages,     {},       segments, train, evaluate, state, 0, 1,
-                             "{}"};
+constexpr Program program = {"every_call",  axes,     {}, 1024,     streams, 1,
+                             communicators, storages, {}, segments, train,   evaluate,
+                             state,         0,        1,  "{}"};
 
 } // namespace
 

@@ -55,15 +55,15 @@ constexpr ArenaSpan<double> largest_sum{after(weight), 1};
 constexpr ArenaSpan<float> layer_parameter{after(largest_sum), kShard};
 constexpr ArenaSpan<float> layer_momentum{after(layer_parameter), kShard};
 constexpr ArenaSpan<float> layer_grad_shard{after(layer_momentum), kShard};
-constexpr ArenaSpan<float> x{after(layer_grad_shard), kRows *kIn};
-constexpr ArenaSpan<float> y{after(x), kRows *kOut};
+constexpr ArenaSpan<float> x{after(layer_grad_shard), kRows * kIn};
+constexpr ArenaSpan<float> y{after(x), kRows * kOut};
 constexpr ArenaSpan<float> layer_gathered{after(y), kUnit};
-constexpr ArenaSpan<float> kernel{layer_gathered.offset, kIn *kOut}; // a view
+constexpr ArenaSpan<float> kernel{layer_gathered.offset, kIn * kOut}; // a view
 constexpr ArenaSpan<float> bias{layer_gathered.offset + kIn * kOut * sizeof(float), kOut};
-constexpr ArenaSpan<float> error{after(layer_gathered), kRows *kOut};
-constexpr ArenaSpan<float> error_grad{after(error), kRows *kOut};
+constexpr ArenaSpan<float> error{after(layer_gathered), kRows * kOut};
+constexpr ArenaSpan<float> error_grad{after(error), kRows * kOut};
 constexpr ArenaSpan<float> layer_grad{after(error_grad), kUnit};
-constexpr ArenaSpan<float> kernel_grad{layer_grad.offset, kIn *kOut};
+constexpr ArenaSpan<float> kernel_grad{layer_grad.offset, kIn * kOut};
 constexpr ArenaSpan<float> bias_grad{layer_grad.offset + kIn * kOut * sizeof(float), kOut};
 constexpr std::size_t bytes = after(layer_grad);
 } // namespace arena
@@ -72,9 +72,10 @@ constexpr ShardLayout layer_tile{/*outer=*/1, /*local=*/kShard, /*inner=*/1, /*t
 
 //===--- Kernels ----------------------------------------------------------===//
 
-/// error = error + bias - y; rows past the first `samples` of the batch are repeats and count nothing.
-void error_of_rows(std::int64_t coordinate, std::int64_t samples, const float *bias,
-                   const float *y, float *error) {
+/// error = error + bias - y; rows past the first `samples` of the batch are repeats and count
+/// nothing.
+void error_of_rows(std::int64_t coordinate, std::int64_t samples, const float *bias, const float *y,
+                   float *error) {
   for (std::int64_t r = 0; r < kRows; ++r) {
     const float weight = coordinate * kRows + r < samples ? 1.0f : 0.0f;
     for (std::int64_t o = 0; o < kOut; ++o)
@@ -131,7 +132,7 @@ constexpr Parameter layer_members[] = {
     {/*name=*/"kernel", /*alias=*/nullptr, /*shape=*/{kIn, kOut}, /*fileShape=*/{kIn, kOut},
      /*offset=*/0, Initializer::normal(0, 0.02), /*decay=*/true},
     {/*name=*/"bias", /*alias=*/nullptr, /*shape=*/{kOut}, /*fileShape=*/{kOut},
-     /*offset=*/kIn *kOut, Initializer::zeros(), /*decay=*/false},
+     /*offset=*/kIn * kOut, Initializer::zeros(), /*decay=*/false},
 };
 constexpr Storage storages[] = {
     {/*name=*/"layer", Layout::Flat, /*axes=*/{0}, kGatherFsdp, /*dim=*/0, /*size=*/kUnit,
@@ -195,8 +196,7 @@ void update(Context &c) {
   sgd(c, kCompute, "sgd layer", storages[kLayer], Sgd{/*momentum=*/0.9f, /*weightDecay=*/0},
       arena::layer_parameter, arena::layer_grad_shard, arena::layer_momentum, arena::learning_rate,
       /*scale=*/{}, arena::ok, arena::step_state, badGradient(arena::step_state));
-  advance(c, kCompute, "advance", arena::step_state, arena::ok,
-          badGradients(arena::step_state));
+  advance(c, kCompute, "advance", arena::step_state, arena::ok, badGradients(arena::step_state));
 }
 
 void train(Context &c) {

@@ -59,8 +59,8 @@ int main(int argc, char **argv) {
   return driver.run(argc, argv, [&](Model &model) {
     Tensor input = model.input("x", {shape.batch, shape.width});
     Tensor target = model.input("y", {shape.batch, shape.width});
-    Parameter first = model.unit("first").parameter("weight", {shape.width, shape.width},
-                                                    normal(0.3));
+    Parameter first =
+        model.unit("first").parameter("weight", {shape.width, shape.width}, normal(0.3));
     Tensor x = product(input, first);
     for (int64_t i = 0; i < shape.layers; ++i)
       x = block(model.unit("h." + std::to_string(i)), x, shape);

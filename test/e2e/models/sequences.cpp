@@ -1,8 +1,8 @@
 //===- sequences.cpp - every operation on sequences in one small model ----===//
 //
-// No known architecture: queries meet one more key than there are positions (learned, with a value of
-// zero), every position has a share of all before it, the width is mixed by two gates whose shares a
-// softmax decides, and the table of the tokens also makes the logits.
+// No known architecture: queries meet one more key than there are positions (learned, with a value
+// of zero), every position has a share of all before it, the width is mixed by two gates whose
+// shares a softmax decides, and the table of the tokens also makes the logits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,9 +43,8 @@ int main(int argc, char **argv) {
     auto split = [&](const Parameter &weight, int64_t count) {
       return rearrange("b t (h d) -> b h t d", einsum("btc,cf->btf", h, weight), {{"h", count}});
     };
-    Tensor keys = concat({repeat("g d -> b g s d", rest, {{"b", batch}, {"s", 1}}),
-                          rope(split(key, groups))},
-                         2);
+    Tensor keys = concat(
+        {repeat("g d -> b g s d", rest, {{"b", batch}, {"s", 1}}), rope(split(key, groups))}, 2);
     Tensor values = pad(split(value, groups), 2, 1, 0);
     Tensor seen = attention(rope(split(query, heads)), keys, values);
     x = x + rearrange("b h t d -> b t (h d)", seen);

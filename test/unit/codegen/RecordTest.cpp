@@ -1,7 +1,7 @@
 //===- RecordTest.cpp - the expected record lists a launch's own operands -===//
 //
-// Programs are emitted from calls (codegen/Calls.h). If a call lacks an operand of its launch, the program's record
-// lacks it, and the expected one must not.
+// Programs are emitted from calls (codegen/Calls.h). If a call lacks an operand of its launch, the
+// program's record lacks it, and the expected one must not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ protected:
     nn::registerElementwiseModels(registry);
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
-    module = parseSourceFile<ModuleOp>(std::string(std::getenv("FSDP_SOURCE_DIR")) + "/test/codegen/" + GetParam(),
-                                       &context);
+    module = parseSourceFile<ModuleOp>(
+        std::string(std::getenv("FSDP_SOURCE_DIR")) + "/test/codegen/" + GetParam(), &context);
   }
 
   /// Calls `visit(program, launch, call)` for each launch.
@@ -95,7 +95,8 @@ TEST_P(RecordTest, WhatACallAddsIsNoOperand) {
       return;
     more.reads.push_back(added);
     more.writes.push_back(added);
-    EXPECT_EQ(lineOf(program, launch, more), lineOf(program, launch, call)) << launch.getName().str();
+    EXPECT_EQ(lineOf(program, launch, more), lineOf(program, launch, call))
+        << launch.getName().str();
   });
 }
 

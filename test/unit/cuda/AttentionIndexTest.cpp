@@ -16,7 +16,8 @@ template <int D> void expectNoConflicts() {
   std::set<int> places;
   for (int row = 0; row < 64; ++row)
     for (int chunk = 0; chunk < ShardLayout::kChunks; ++chunk) {
-      EXPECT_EQ(ShardLayout::place(row, chunk) / ShardLayout::kChunks, row) << "chunks stay in their row";
+      EXPECT_EQ(ShardLayout::place(row, chunk) / ShardLayout::kChunks, row)
+          << "chunks stay in their row";
       places.insert(ShardLayout::place(row, chunk));
     }
   EXPECT_EQ(places.size(), std::size_t(64 * ShardLayout::kChunks));

@@ -41,7 +41,8 @@ TYPED_TEST(AttentionKernels, ForwardAndGradientsAreTheCpus) {
       const AttentionShape s = rowMajor(sizes);
       if (offset == 1 && s.width != 32)
         continue;
-      const std::size_t compute = offset > 1 ? offset : 90; // a device with less shared memory, for wide heads
+      const std::size_t compute =
+          offset > 1 ? offset : 90; // a device with less shared memory, for wide heads
       if (offset > 1 && s.width <= 32)
         continue;
 #ifdef FSDP_CUDA_EMULATOR
@@ -79,9 +80,10 @@ TYPED_TEST(AttentionKernels, ForwardAndGradientsAreTheCpus) {
 // With strides of whole 16-byte parts, and with others: the same numbers as in row-major order.
 TYPED_TEST(AttentionKernels, OperandsLieWhereStridesSay) {
   using T = TypeParam;
-  for (const AttentionShape &sizes :
-       {AttentionShape{2, 4, 2, 40, 70, 32, 0.2f, true}, {1, 2, 2, 33, 33, 64, 0.125f, false},
-        {2, 2, 1, 20, 20, 128, 0.1f, true}, {1, 3, 1, 9, 12, 20, 0.3f, true}})
+  for (const AttentionShape &sizes : {AttentionShape{2, 4, 2, 40, 70, 32, 0.2f, true},
+                                      {1, 2, 2, 33, 33, 64, 0.125f, false},
+                                      {2, 2, 1, 20, 20, 128, 0.1f, true},
+                                      {1, 3, 1, 9, 12, 20, 0.3f, true}})
     for (std::size_t unit : {1, 8}) {
       SCOPED_TRACE(::testing::Message() << "width " << sizes.width << ", unit " << unit);
       const std::size_t rows = sizes.batch * sizes.heads * sizes.queries;
@@ -139,11 +141,10 @@ TYPED_TEST(AttentionKernels, OneOperandHoldsQueriesKeysAndValues) {
                this->stream));
   OK(attention(s, x, static_cast<T *>(out2), static_cast<float *>(sums), this->stream));
   EXPECT_EQ(out2.floats(), out.floats());
-  OK(attention_grad(s, x, x + part, x + 2 * part, static_cast<T *>(out),
-                    static_cast<float *>(sums), static_cast<T *>(dOut), dX, dX + part,
-                    dX + 2 * part, this->stream));
-  OK(attention_grad(s, x, static_cast<T *>(out), static_cast<float *>(sums),
-                    static_cast<T *>(dOut), static_cast<T *>(dQkv), this->stream));
+  OK(attention_grad(s, x, x + part, x + 2 * part, static_cast<T *>(out), static_cast<float *>(sums),
+                    static_cast<T *>(dOut), dX, dX + part, dX + 2 * part, this->stream));
+  OK(attention_grad(s, x, static_cast<T *>(out), static_cast<float *>(sums), static_cast<T *>(dOut),
+                    static_cast<T *>(dQkv), this->stream));
   EXPECT_EQ(dQkv.floats(), each.floats());
   for (float value : dQkv.floats())
     ASSERT_FALSE(std::isnan(value)) << "every gradient is written";

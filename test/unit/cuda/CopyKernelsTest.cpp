@@ -1,7 +1,7 @@
-#include "runtime/kernels/Dropout.h"
-#include "runtime/kernels/Parts.h"
 #include "runtime/comm/Reduction.h"
 #include "runtime/comm/ShardRuns.h"
+#include "runtime/kernels/Dropout.h"
+#include "runtime/kernels/Parts.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 #include <numeric>
@@ -65,8 +65,9 @@ TYPED_TEST(CopyKernels, ConcatJoins) {
 TYPED_TEST(CopyKernels, PiecesOfATile) {
   using T = TypeParam;
   // Even and uneven, inner and outer, ranks that hold nothing but padding.
-  for (const ShardLayout &tile : {ShardLayout{1, 4, 1, 12}, ShardLayout{3, 4, 5, 10}, ShardLayout{2, 16, 8, 40},
-                           ShardLayout{1, 5, 1, 6}, ShardLayout{4, 2, 16, 5}})
+  for (const ShardLayout &tile :
+       {ShardLayout{1, 4, 1, 12}, ShardLayout{3, 4, 5, 10}, ShardLayout{2, 16, 8, 40},
+        ShardLayout{1, 5, 1, 6}, ShardLayout{4, 2, 16, 5}})
     for (std::size_t ranks : {3, 5}) {
       if (tile.local * ranks < tile.total)
         continue;

@@ -1,7 +1,7 @@
 //===- DeviceKernels.h - operands of kernels, and how close results must be -===//
 //
-// The same tests run under the emulator of test/emulator and on a GPU: the host touches no memory of
-// the device but through copies.
+// The same tests run under the emulator of test/emulator and on a GPU: the host touches no memory
+// of the device but through copies.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_TEST_UNIT_CUDA_DEVICEKERNELS_H
@@ -52,8 +52,8 @@ template <class T> Floats rounded(Floats values) {
 }
 
 /// `count` elements of device memory, `offset` elements behind an aligned address. They begin as
-/// 0xff bytes: not a number. Under the emulator misaligned accesses fail, as do any past either end;
-/// on a device what stands behind the end must stay as it is.
+/// 0xff bytes: not a number. Under the emulator misaligned accesses fail, as do any past either
+/// end; on a device what stands behind the end must stay as it is.
 template <class T> class Device {
 public:
   explicit Device(std::size_t count, std::size_t offset = 0) : count(count), offset(offset) {

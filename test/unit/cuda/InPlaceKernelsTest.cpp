@@ -1,7 +1,7 @@
 // Every kernel of the device that may write over an operand (KernelOpInterface says which,
-// test/unit/InPlacePairs.h lists them) gives the same bits there as beside it, in both element types: rows
-// held in registers, rows too wide for that, and addresses that are no multiple of a vector. A pair without
-// a case fails.
+// test/unit/InPlacePairs.h lists them) gives the same bits there as beside it, in both element
+// types: rows held in registers, rows too wide for that, and addresses that are no multiple of a
+// vector. A pair without a case fails.
 
 #include "test/unit/InPlacePairs.h"
 #include "test/unit/cuda/DeviceKernels.h"
@@ -20,8 +20,7 @@ protected:
     OK(kernel(from, from));
     expectFloats(op, 0, from, apart);
   }
-  static void expectFloats(const char *op, unsigned operand, Device<T> &got,
-                           Device<T> &expected) {
+  static void expectFloats(const char *op, unsigned operand, Device<T> &got, Device<T> &expected) {
     InPlaceKernels::coverage.add(op, operand);
     EXPECT_EQ(got.floats(), expected.floats()) << op << " in place of operand " << operand;
   }
@@ -32,8 +31,8 @@ TYPED_TEST_SUITE(InPlaceKernels, Elements);
 struct Extent {
   std::size_t rows, width, offset;
 };
-const Extent kExtents[] = {{1, 1, 0},   {3, 8, 0},    {37, 130, 0}, {7, 256, 0},
-                           {9, 64, 1},  {3, 1000, 3}, {2, 4104, 0}, {2, 9000, 0}};
+const Extent kExtents[] = {{1, 1, 0},  {3, 8, 0},    {37, 130, 0}, {7, 256, 0},
+                           {9, 64, 1}, {3, 1000, 3}, {2, 4104, 0}, {2, 9000, 0}};
 
 TYPED_TEST(InPlaceKernels, Softmax) {
   for (const Extent &e : kExtents)
@@ -47,8 +46,10 @@ TYPED_TEST(InPlaceKernels, Rope) {
   for (const RopeShape &shape :
        {RopeShape{3, 5, 1, 16, 10000, false}, RopeShape{2, 9, 3, 6, 10000, true}})
     this->expectSame(
-        "nn.rope", normal(shape.blocks * shape.positions * shape.inner * shape.width, this->random), 0,
-        [&](Device<TypeParam> &x, Device<TypeParam> &y) { return rope(shape, x, y, this->stream); });
+        "nn.rope", normal(shape.blocks * shape.positions * shape.inner * shape.width, this->random),
+        0, [&](Device<TypeParam> &x, Device<TypeParam> &y) {
+          return rope(shape, x, y, this->stream);
+        });
 }
 
 TYPED_TEST(InPlaceKernels, ScanSum) {
@@ -135,9 +136,10 @@ TYPED_TEST(InPlaceKernels, GradientOfCrossEntropy) {
       Device<std::int32_t> labels(drawn);
       Device<float> sums(normal(shape.rows, this->random, 3)),
           upstream(normal(shape.rows, this->random));
-      this->expectSame("nn.cross_entropy_grad", logits, offset, [&](Device<TypeParam> &x, Device<TypeParam> &y) {
-        return cross_entropy_grad(shape, x, labels, sums, upstream, y, this->stream);
-      });
+      this->expectSame(
+          "nn.cross_entropy_grad", logits, offset, [&](Device<TypeParam> &x, Device<TypeParam> &y) {
+            return cross_entropy_grad(shape, x, labels, sums, upstream, y, this->stream);
+          });
     }
 }
 

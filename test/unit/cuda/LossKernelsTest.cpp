@@ -159,8 +159,8 @@ TYPED_TEST(LossKernels, PartsOfClassesAreTheCpus) {
     LogitRows shape;
     std::int64_t classes;
   };
-  for (const auto &[shape, classes] :
-       {Part{{1, 1}, 1}, Part{{5, 3}, 2}, Part{{9, 257}, 257}, Part{{4, 1024}, 1021}, Part{{3, 5}, 0}}) {
+  for (const auto &[shape, classes] : {Part{{1, 1}, 1}, Part{{5, 3}, 2}, Part{{9, 257}, 257},
+                                       Part{{4, 1024}, 1021}, Part{{3, 5}, 0}}) {
     SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.classes << " of " << classes);
     const std::size_t n = shape.rows * shape.classes;
     Floats logits = rounded<T>(normal(n, this->random, -1, 4));
@@ -172,14 +172,16 @@ TYPED_TEST(LossKernels, PartsOfClassesAreTheCpus) {
     for (std::size_t r = 0; r < shape.rows && classes; r += 2)
       labels[r] = Label(this->random() % std::size_t(classes));
     Floats top(shape.rows), sum(shape.rows), picked(shape.rows), gradients(n);
-    kernels::partialCrossEntropy(shape, logits.data(), labels.data(), classes, top.data(), sum.data(), picked.data());
+    kernels::partialCrossEntropy(shape, logits.data(), labels.data(), classes, top.data(),
+                                 sum.data(), picked.data());
     const Floats logSumExp(shape.rows, 11.0f);
-    kernels::partialCrossEntropyGrad(shape, logits.data(), labels.data(), logSumExp.data(), upstream.data(), classes,
-                                     gradients.data());
+    kernels::partialCrossEntropyGrad(shape, logits.data(), labels.data(), logSumExp.data(),
+                                     upstream.data(), classes, gradients.data());
     Device<T> logits_(logits), gradients_(n);
     Device<Label> labels_(labels);
     Device<std::int64_t> count_(1);
-    Device<float> top_(shape.rows), sum_(shape.rows), picked_(shape.rows), upstream_(upstream), exact(logSumExp);
+    Device<float> top_(shape.rows), sum_(shape.rows), picked_(shape.rows), upstream_(upstream),
+        exact(logSumExp);
     Device<std::int64_t> first_(1);
     OK(shard_offset(1 - classes, first_, this->stream));
     EXPECT_EQ(first_.values(), std::vector<std::int64_t>{1 - classes});
@@ -188,9 +190,11 @@ TYPED_TEST(LossKernels, PartsOfClassesAreTheCpus) {
     EXPECT_EQ(top_.floats(), top);
     expectClose<float>(sum_.floats(), sum, "sums");
     EXPECT_EQ(picked_.floats(), picked);
-    OK(cross_entropy_grad(shape, logits_, labels_, exact, upstream_, count_, gradients_, this->stream));
+    OK(cross_entropy_grad(shape, logits_, labels_, exact, upstream_, count_, gradients_,
+                          this->stream));
     expectNear(gradients_.floats(), gradients, sizeof(T) == 2 ? 0x1p-8 : 1e-5, 1e-4, "gradients");
-    OK(cross_entropy_grad(shape, logits_, labels_, exact, upstream_, count_, logits_, this->stream));
+    OK(cross_entropy_grad(shape, logits_, labels_, exact, upstream_, count_, logits_,
+                          this->stream));
     EXPECT_EQ(logits_.floats(), gradients_.floats()) << "in place";
   }
 }
@@ -200,7 +204,8 @@ TYPED_TEST(LossKernels, PartsOfATableAreTheCpus) {
   using Id = typename TypeParam::Label;
   for (const std::size_t width : {1, 8}) {
     const EmbeddingShape shape{60, 5, width, /*partial=*/true};
-    const Floats table = rounded<T>(normal(5 * width, this->random)), dOut = rounded<T>(normal(60 * width, this->random));
+    const Floats table = rounded<T>(normal(5 * width, this->random)),
+                 dOut = rounded<T>(normal(60 * width, this->random));
     const std::vector<Id> ids = below<Id>(13, 60, this->random);
     std::vector<Id> own(60);
     const IndexShard part{60, 13, 5, 1};

@@ -145,12 +145,11 @@ TYPED_TEST(RowKernels, RopeOfLatePositions) {
 }
 
 /// Rows of less than a warp's and of several tiles, and lines that lie side by side.
-const ScanShape kScans[] = {{1, 1, 1, false, false},   {3, 5, 1, true, false},
-                            {2, 128, 1, false, true},  {2, 129, 1, true, true},
-                            {3, 1024, 1, false, false}, {2, 2500, 1, true, true},
-                            {2, 7, 3, false, false},   {1, 40, 300, true, false},
-                            {2, 3, 257, false, true},  {0, 3, 2, false, false},
-                            {2, 0, 3, false, false},   {0, 4, 1, false, false}};
+const ScanShape kScans[] = {
+    {1, 1, 1, false, false}, {3, 5, 1, true, false},     {2, 128, 1, false, true},
+    {2, 129, 1, true, true}, {3, 1024, 1, false, false}, {2, 2500, 1, true, true},
+    {2, 7, 3, false, false}, {1, 40, 300, true, false},  {2, 3, 257, false, true},
+    {0, 3, 2, false, false}, {2, 0, 3, false, false},    {0, 4, 1, false, false}};
 
 TYPED_TEST(RowKernels, ScanSumIsTheCpus) {
   using T = TypeParam;
@@ -158,7 +157,8 @@ TYPED_TEST(RowKernels, ScanSumIsTheCpus) {
     for (std::size_t offset : {0, 1}) {
       SCOPED_TRACE(::testing::Message()
                    << shape.outer << " x " << shape.size << " x " << shape.inner);
-      const Floats x = rounded<T>(normal(shape.outer * shape.size * shape.inner, this->random, 0.5));
+      const Floats x =
+          rounded<T>(normal(shape.outer * shape.size * shape.inner, this->random, 0.5));
       Floats y(x.size());
       kernels::scan_sum(shape, x.data(), y.data());
       Device<T> x_(x, offset), y_(x.size(), offset);
@@ -169,7 +169,8 @@ TYPED_TEST(RowKernels, ScanSumIsTheCpus) {
 
 // What comes after a number that is none has no part in the sums before it.
 TYPED_TEST(RowKernels, ScanSumOfNaN) {
-  for (const ScanShape &shape : {ScanShape{1, 600, 1, false, false}, ScanShape{1, 600, 2, false, false}}) {
+  for (const ScanShape &shape :
+       {ScanShape{1, 600, 1, false, false}, ScanShape{1, 600, 2, false, false}}) {
     Floats x(shape.size * shape.inner, 1.0f);
     x[300 * shape.inner] = std::nanf("");
     Device<TypeParam> x_(x);

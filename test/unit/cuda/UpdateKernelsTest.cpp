@@ -61,8 +61,10 @@ TEST_F(UpdateKernels, AdamAndAdamwAreTheCpus) {
             Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
             // Once with a scale, once without.
             for (const float *by : {static_cast<const float *>(scale_), (const float *)nullptr})
-              OK(decoupled ? adamw(shard, options, p, g, m, v, lr_, by, ok, state, bad, p, m, v, bad, stream)
-                           : adam(shard, options, p, g, m, v, lr_, by, ok, state, bad, p, m, v, bad, stream));
+              OK(decoupled ? adamw(shard, options, p, g, m, v, lr_, by, ok, state, bad, p, m, v,
+                                   bad, stream)
+                           : adam(shard, options, p, g, m, v, lr_, by, ok, state, bad, p, m, v, bad,
+                                  stream));
             const auto reference = decoupled ? kernels::adamw : kernels::adam;
             for (const float *by : {&scale, (const float *)nullptr})
               reference(shard, options, o.p.data(), o.g.data(), o.m.data(), o.v.data(), lr, by, 4);
@@ -86,8 +88,9 @@ TEST_F(UpdateKernels, EpsilonZeroLeavesAnElementWithoutMomentsAsItIs) {
     Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
     const ShardOf shard{&unit.storage, 0};
     const float *unscaled = nullptr;
-    OK(decoupled ? adamw(shard, options, p, g, m, v, lr, unscaled, ok, state, bad, p, m, v, bad, stream)
-                 : adam(shard, options, p, g, m, v, lr, unscaled, ok, state, bad, p, m, v, bad, stream));
+    OK(decoupled
+           ? adamw(shard, options, p, g, m, v, lr, unscaled, ok, state, bad, p, m, v, bad, stream)
+           : adam(shard, options, p, g, m, v, lr, unscaled, ok, state, bad, p, m, v, bad, stream));
     const Floats after = p.floats();
     for (std::size_t i = 0; i < count; ++i)
       EXPECT_TRUE(std::isfinite(after[i]) && (after[i] == o.p[i]) == (i % 3 == 0)) << i;

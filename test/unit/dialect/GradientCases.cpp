@@ -287,9 +287,7 @@ Case makeAttention(Random &random) {
   return {"nn.attention \"" + order + "\" " + (packed ? "%a" : "%a, %b, %c") + " scale 0.7" +
               (causal ? " causal" : "") + " : (" + types + ") -> (" +
               typeOf(heads, queries, false) + ", " + tensor({batch, heads, queries}) + ")",
-          inputs,
-          2,
-          1};
+          inputs, 2, 1};
 }
 
 Case makeRope(Random &random) {
@@ -297,8 +295,8 @@ Case makeRope(Random &random) {
   x.push_back(random.size());
   int64_t dim = random.integer(0, static_cast<int64_t>(x.size()) - 1);
   x.push_back(2 * random.integer(0, 3));
-  return {"nn.rope %a dim " + std::to_string(dim) + " theta 100.0" + std::string(random.integer(0, 1) ? " inverse" : "") + " : " +
-              tensor(x),
+  return {"nn.rope %a dim " + std::to_string(dim) + " theta 100.0" +
+              std::string(random.integer(0, 1) ? " inverse" : "") + " : " + tensor(x),
           {{tensor(x)}}};
 }
 

@@ -1,7 +1,7 @@
 //===- InPlacePairsTest.cpp - every pair that may share bytes is listed ---===//
 
-#include "dialect/fsdp/FSDPDialect.h"
 #include "test/unit/InPlacePairs.h"
+#include "dialect/fsdp/FSDPDialect.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -14,8 +14,8 @@ using ::fsdp::test::InPlacePair;
 
 namespace {
 
-/// What registered ops say, collectives or others. The pairs are those of an op, whatever its operands and
-/// attributes: an empty one is asked.
+/// What registered ops say, collectives or others. The pairs are those of an op, whatever its
+/// operands and attributes: an empty one is asked.
 std::set<InPlacePair> findPairs(bool ofCollectives) {
   MLIRContext context;
   context.loadDialect<FSDPDialect, nn::NNDialect>();
@@ -41,8 +41,7 @@ TEST(InPlacePairs, OfKernelsAreListed) {
 }
 
 TEST(InPlacePairs, OfCollectivesAreListed) {
-  EXPECT_EQ(describe(findPairs(/*ofCollectives=*/true)),
-            describe(::fsdp::test::kCollectivePairs));
+  EXPECT_EQ(describe(findPairs(/*ofCollectives=*/true)), describe(::fsdp::test::kCollectivePairs));
 }
 
 } // namespace

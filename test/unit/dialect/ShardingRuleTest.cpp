@@ -202,9 +202,10 @@ TEST_F(ShardingRuleTest, AttentionAndLookups) {
   EXPECT_EQ(rule("nn.embedding_grad %a, %b : tensor<2x3xi32>, tensor<2x3x4xf32> -> tensor<9x4xf32>",
                  {"tensor<2x3xi32>", "tensor<2x3x4xf32>"}),
             "[d0:2+ d1:3+], [d0:2+ d1:3+ width:4] -> [row:9# width:4]");
-  EXPECT_EQ(rule("nn.embedding_grad partial %a, %b : tensor<2xi32>, tensor<2x4xf32> -> tensor<9x4xf32>",
-                 {"tensor<2xi32>", "tensor<2x4xf32>"}),
-            "[d0:2+], [d0:2+ width:4] -> [row:9! width:4]");
+  EXPECT_EQ(
+      rule("nn.embedding_grad partial %a, %b : tensor<2xi32>, tensor<2x4xf32> -> tensor<9x4xf32>",
+           {"tensor<2xi32>", "tensor<2x4xf32>"}),
+      "[d0:2+], [d0:2+ width:4] -> [row:9! width:4]");
   EXPECT_EQ(
       rule("nn.slice %a dim 1 start 2 : tensor<8x5xf32> -> tensor<8x3xf32>", {"tensor<8x5xf32>"}),
       "[d0:8 in0:5!] -> [d0:8 d1:3!]");

@@ -63,9 +63,10 @@ TEST_F(ModelErrorTest, CheckpointsThatLeakOrHoldWhatStandsOutside) {
   });
   EXPECT_MISTAKE(relu(inside), "relu: 'relu' was computed in a checkpoint that does not return it; "
                                "return it from the function");
-  EXPECT_MISTAKE(model->checkpoint([&] { return inside; }),
-                 "the checkpoint: 'relu' was computed in a checkpoint that does not return it; return "
-                 "it from the function");
+  EXPECT_MISTAKE(
+      model->checkpoint([&] { return inside; }),
+      "the checkpoint: 'relu' was computed in a checkpoint that does not return it; return "
+      "it from the function");
   Average average;
   model->checkpoint([&] {
     average = mean(x);
@@ -85,7 +86,8 @@ TEST_F(ModelErrorTest, CheckpointsThatLeakOrHoldWhatStandsOutside) {
 }
 
 TEST_F(ModelErrorTest, CheckpointsThatHoldMoreThanOperations) {
-  const std::string words = " stands in a checkpoint, whose operations are computed twice; put it outside";
+  const std::string words =
+      " stands in a checkpoint, whose operations are computed twice; put it outside";
   auto within = [&](const std::function<void()> &mistake) {
     return said([&] {
       model->checkpoint([&] {
@@ -107,12 +109,14 @@ TEST_F(ModelErrorTest, ConstraintsThatDoNotFit) {
                      "unsharded one)");
   EXPECT_MISTAKE_HAS(constrain(x, "a,b+a"),
                      "'a,b+a' names axis 'a' twice; an axis splits one dimension");
-  EXPECT_MISTAKE_HAS(constrain(x, "_,?+a"), "'_,?+a' has '?+a', expected '_', or axes joined by "
-                                            "'+' and '?' behind them where more may follow; a part of an axis is "
-                                            "written as tensor:(1)2");
+  EXPECT_MISTAKE_HAS(constrain(x, "_,?+a"),
+                     "'_,?+a' has '?+a', expected '_', or axes joined by "
+                     "'+' and '?' behind them where more may follow; a part of an axis is "
+                     "written as tensor:(1)2");
   EXPECT_MISTAKE_HAS(constrain(x, "_,a:2"), "'_,a:2' has 'a:2', expected '_'");
   EXPECT_MISTAKE_HAS(constrain(x, "a:(1)4,a:(2)2"),
-                     "'a:(1)4,a:(2)2' names 'a:(1)4' and 'a:(2)2', which overlap; a part of an axis splits one dimension");
+                     "'a:(1)4,a:(2)2' names 'a:(1)4' and 'a:(2)2', which overlap; a part of an "
+                     "axis splits one dimension");
   EXPECT_MISTAKE_HAS(constrain(x, "a:(1)4,a"), "'a:(1)4,a' names 'a:(1)4' and 'a', which overlap");
   EXPECT_MISTAKE_HAS(constrain(x, "_,2a"), "'_,2a' has '2a', expected '_'");
   EXPECT_MISTAKE_HAS(constrain(x, "_,a", 1001), "priority is 1001, expected 0 to 1000");
@@ -120,12 +124,15 @@ TEST_F(ModelErrorTest, ConstraintsThatDoNotFit) {
 
 TEST_F(ModelErrorTest, SplitsThatDoNotFit) {
   const Parameter w = model->unit("u").parameter("split", {4, 2}, zeros());
-  EXPECT_MISTAKE_HAS(w.split("tensor"), "split of parameter 'u.split': 'tensor' has 1 entry, expected 2, one for "
-                                        "each dimension ('_' for an unsharded one)");
+  EXPECT_MISTAKE_HAS(w.split("tensor"),
+                     "split of parameter 'u.split': 'tensor' has 1 entry, expected 2, one for "
+                     "each dimension ('_' for an unsharded one)");
   EXPECT_MISTAKE_HAS(w.split("a,a"), "'a,a' names axis 'a' twice; an axis splits one dimension");
-  EXPECT_MISTAKE_HAS(w.split("_,ten sor"), "'_,ten sor' has 'ten sor', expected '_', or axes joined by '+' and '?' behind "
-                                           "them where more may follow; names of axes are letters, digits and '_', "
-                                           "and have no ' '");
+  EXPECT_MISTAKE_HAS(
+      w.split("_,ten sor"),
+      "'_,ten sor' has 'ten sor', expected '_', or axes joined by '+' and '?' behind "
+      "them where more may follow; names of axes are letters, digits and '_', "
+      "and have no ' '");
   EXPECT_MISTAKE_HAS(w.split("_,?"), "'_,?' has '?', expected '_' or axes joined by '+'");
 }
 
@@ -140,14 +147,16 @@ TEST_F(ModelErrorTest, TokensThatAreNoRows) {
 
 TEST_F(ModelErrorTest, FilesForCheckpointsThatHaveNoPlaceThere) {
   for (const char *name : {"", "up/config.json", ".hidden", "manifest.json", "model.safetensors"})
-    EXPECT_MISTAKE(model->checkpointFile(name, "{}"),
-                   "got the file '" + std::string(name) +
-                       "' for checkpoints, expected a name without '/' that begins with no '.', and "
-                       "none of a checkpoint's own: 'manifest.json' and '*.safetensors'");
+    EXPECT_MISTAKE(
+        model->checkpointFile(name, "{}"),
+        "got the file '" + std::string(name) +
+            "' for checkpoints, expected a name without '/' that begins with no '.', and "
+            "none of a checkpoint's own: 'manifest.json' and '*.safetensors'");
   model->checkpointFile("config.json", "{}");
   EXPECT_MISTAKE(model->checkpointFile("config.json", "{}"),
                  "the file 'config.json' for checkpoints is given twice");
-  EXPECT_MISTAKE(model->config(ModelConfig("config.json")), "the file 'config.json' for checkpoints is given twice");
+  EXPECT_MISTAKE(model->config(ModelConfig("config.json")),
+                 "the file 'config.json' for checkpoints is given twice");
 }
 
 TEST_F(ModelErrorTest, EinsumThatDoesNotFit) {
@@ -220,7 +229,8 @@ TEST_F(ModelErrorTest, PartsThatAreNotThere) {
   EXPECT_MISTAKE_HAS(pad(x, 1, -1, 1), "pad of dimension 1 of 'x' (10x64xf32): ");
   EXPECT_MISTAKE_HAS(concat({x, y}, 0), "concat along dimension 0 of 'x' (10x64xf32) and 'y'");
   EXPECT_MISTAKE(concat({}, 0), "concat got no tensors: expected at least one tensor to join");
-  EXPECT_MISTAKE(concat(std::vector<Tensor>(), 0), "concat got no tensors: expected at least one tensor to join");
+  EXPECT_MISTAKE(concat(std::vector<Tensor>(), 0),
+                 "concat got no tensors: expected at least one tensor to join");
 }
 
 TEST_F(ModelErrorTest, RowsThatDoNotFit) {
@@ -295,8 +305,9 @@ TEST_F(ModelErrorTest, Inputs) {
   EXPECT_MISTAKE(model->input("z", {10, -1}),
                  "input 'z' has a dimension of size -1, expected at least 0");
   const int64_t wide = int64_t(1) << 32;
-  EXPECT_MISTAKE(model->input("z", {wide, wide}),
-                 "input 'z' (4294967296x4294967296xf32) takes more than 2^48 bytes; make it smaller");
+  EXPECT_MISTAKE(
+      model->input("z", {wide, wide}),
+      "input 'z' (4294967296x4294967296xf32) takes more than 2^48 bytes; make it smaller");
   EXPECT_MISTAKE(model->unit("big").parameter("weight", {wide, wide}, zeros()),
                  "parameter 'big.weight' (4294967296x4294967296xf32) takes more than "
                  "2^48 bytes; make it smaller");
@@ -332,19 +343,24 @@ TEST_F(ModelErrorTest, LossesAndMetrics) {
 }
 
 TEST_F(ModelErrorTest, SumsThatAreNoScalars) {
-  EXPECT_MISTAKE(model->loss({x, x}), "the loss of 'x' (10x64xf32) and 'x' (10x64xf32): expected a sum and a weight "
-                                      "that are scalars in f64; use mean or weightedMean");
+  EXPECT_MISTAKE(model->loss({x, x}),
+                 "the loss of 'x' (10x64xf32) and 'x' (10x64xf32): expected a sum and a weight "
+                 "that are scalars in f64; use mean or weightedMean");
   EXPECT_MISTAKE_HAS(model->metric("m", {mean(x).sum, x}),
-                     "metric 'm' of 'mean' (f64) and 'x' (10x64xf32): expected a sum and a weight that are scalars");
+                     "metric 'm' of 'mean' (f64) and 'x' (10x64xf32): expected a sum and a weight "
+                     "that are scalars");
 }
 
 TEST_F(ModelErrorTest, WordsAreThoseOfTheModel) {
-  EXPECT_MISTAKE(crossEntropy(y, x), "crossEntropy of 'y' (10x3xf32) and 'x' (10x64xf32): expected labels that are "
-                                     "integers, i32 or i64");
-  EXPECT_MISTAKE(layerNorm(y, x, x), "layerNorm of 'y' (10x3xf32) and 'x' (10x64xf32) and 'x' (10x64xf32): 'scale' has "
-                                     "type '10x64xf32', expected the shape of a row of '10x3xf32'");
-  EXPECT_MISTAKE(concat({x, label}, 0), "concat along dimension 0 of 'x' (10x64xf32) and 'label' (10xi32): relates "
-                                        "'20x64xf32' to '10xi32', expected the same shape but for dimension 0");
+  EXPECT_MISTAKE(crossEntropy(y, x),
+                 "crossEntropy of 'y' (10x3xf32) and 'x' (10x64xf32): expected labels that are "
+                 "integers, i32 or i64");
+  EXPECT_MISTAKE(layerNorm(y, x, x),
+                 "layerNorm of 'y' (10x3xf32) and 'x' (10x64xf32) and 'x' (10x64xf32): 'scale' has "
+                 "type '10x64xf32', expected the shape of a row of '10x3xf32'");
+  EXPECT_MISTAKE(concat({x, label}, 0),
+                 "concat along dimension 0 of 'x' (10x64xf32) and 'label' (10xi32): relates "
+                 "'20x64xf32' to '10xi32', expected the same shape but for dimension 0");
 }
 
 TEST_F(ModelErrorTest, NamesThatCannotBePrinted) {

@@ -67,14 +67,21 @@ TEST_F(ModelTest, AConfigIsAFileAndWhatWeightsAreComparedWith) {
   config.add("width", 4).option("--width");
   config.add("theta", 10000.0).implied(1e-6).alias("rope.theta").same(true).same("x");
   config.require("scaled", false);
-  EXPECT_EQ(config.text(), "{\n  \"architectures\": [\"A\\\"B\"],\n  \"width\": 4,\n  \"theta\": 10000.0\n}\n");
+  EXPECT_EQ(config.text(),
+            "{\n  \"architectures\": [\"A\\\"B\"],\n  \"width\": 4,\n  \"theta\": 10000.0\n}\n");
   model.config(config);
   auto module = take(model);
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
   const std::string printed = text(*module);
   EXPECT_EQ(count(printed, R"({names = "width", option = "--width", value = "4"})"), 1) << printed;
-  EXPECT_EQ(count(printed, R"({implied = "1e-06", names = "theta|rope.theta", same = "[true, \22x\22]", value = "10000.0"})"), 1) << printed;
-  EXPECT_EQ(count(printed, R"({implied = "false", names = "scaled", value = "false"})"), 1) << printed;
+  EXPECT_EQ(
+      count(
+          printed,
+          R"({implied = "1e-06", names = "theta|rope.theta", same = "[true, \22x\22]", value = "10000.0"})"),
+      1)
+      << printed;
+  EXPECT_EQ(count(printed, R"({implied = "false", names = "scaled", value = "false"})"), 1)
+      << printed;
   EXPECT_EQ(count(printed, "names = \"architectures\""), 0) << printed;
 }
 
@@ -84,11 +91,11 @@ TEST_F(ModelTest, ACheckpointIsARegionWithItsResults) {
   Scope unit = model.unit("block");
   Parameter in = unit.parameter("in", {4, 4}, normal(0.02)),
             out = unit.parameter("out", {4, 4}, normal(0.02));
-  Tensor y = model.checkpoint(
-      [&] { return einsum("bi,io->bo", tanh(einsum("bi,io->bo", x, in)), out); },
-      Keep::Contractions);
-  auto both = model.checkpoint(
-      [&] { return std::vector<Tensor>{dropout(y, 0.1), dropout(y, 0.2)}; });
+  Tensor y =
+      model.checkpoint([&] { return einsum("bi,io->bo", tanh(einsum("bi,io->bo", x, in)), out); },
+                       Keep::Contractions);
+  auto both =
+      model.checkpoint([&] { return std::vector<Tensor>{dropout(y, 0.1), dropout(y, 0.2)}; });
   EXPECT_EQ(y.shape(), (Shape{6, 4}));
   EXPECT_EQ(y.name(), "block.einsum");
   model.loss(mean(square(both[0] + both[1])));

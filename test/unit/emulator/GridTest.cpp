@@ -76,8 +76,8 @@ TEST_F(Grid, ReducesThroughShufflesAndSharedMemory) {
     }
 }
 
-// What one warp reads in a round, another may write in the next: a barrier is missing. It shows only if
-// that warp is nine meetings ahead.
+// What one warp reads in a round, another may write in the next: a barrier is missing. It shows
+// only if that warp is nine meetings ahead.
 __global__ void overtake(int *out) {
   __shared__ int round;
   int seen = 0;
@@ -207,7 +207,8 @@ __global__ void meetingsCross(int) {
     __syncthreads();
 }
 
-template <class... A> std::string failureOf(void (*kernel)(A...), unsigned threads, A... arguments) {
+template <class... A>
+std::string failureOf(void (*kernel)(A...), unsigned threads, A... arguments) {
   EXPECT_EQ(launch(kernel, dim3(2), dim3(threads), 0, nullptr, arguments...),
             cudaErrorLaunchFailure);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure); // it sticks
@@ -260,26 +261,31 @@ __global__ void staticShared(float *out) {
   *out = fixed[(threadIdx.x + 1) % blockDim.x];
 }
 
-// Static and dynamic shared memory of a block have 48 KiB together, and 227 KiB where it was asked for.
+// Static and dynamic shared memory of a block have 48 KiB together, and 227 KiB where it was asked
+// for.
 TEST_F(Grid, LimitsOfSharedMemory) {
   Buffer<float> out(1);
   const auto refused = [](auto kernel, std::size_t shared, auto argument) {
     EXPECT_EQ(launch(kernel, dim3(1), dim3(32), shared, nullptr, argument), cudaErrorInvalidValue);
     return std::string(cudaGetErrorString(cudaErrorInvalidValue));
   };
-  EXPECT_THAT(refused(nothing, 49153, 0), HasSubstr("49153 bytes of dynamic shared memory beside 0 of static: "
-                                                    "expected at most 49152"));
+  EXPECT_THAT(refused(nothing, 49153, 0),
+              HasSubstr("49153 bytes of dynamic shared memory beside 0 of static: "
+                        "expected at most 49152"));
   OK(launch(staticShared, dim3(1), dim3(32), 48 * 1024 - 1024, nullptr, out.data));
-  EXPECT_THAT(refused(staticShared, 48 * 1024 - 1023, out.data),
-              HasSubstr("staticShared: 48129 bytes of dynamic shared memory beside 1024 of static: expected at "
-                        "most 48128, or more (to 232448 together)"));
+  EXPECT_THAT(
+      refused(staticShared, 48 * 1024 - 1023, out.data),
+      HasSubstr(
+          "staticShared: 48129 bytes of dynamic shared memory beside 1024 of static: expected at "
+          "most 48128, or more (to 232448 together)"));
   cudaFuncAttributes attributes;
   OK(cudaFuncGetAttributes(&attributes, staticShared));
   EXPECT_EQ(attributes.sharedSizeBytes, 1024u);
   EXPECT_EQ(attributes.maxDynamicSharedSizeBytes, 48 * 1024 - 1024);
   OK(cudaFuncSetAttribute(staticShared, cudaFuncAttributeMaxDynamicSharedMemorySize, 48 * 1024));
   OK(launch(staticShared, dim3(1), dim3(32), 48 * 1024, nullptr, out.data));
-  EXPECT_EQ(cudaFuncSetAttribute(staticShared, cudaFuncAttributeMaxDynamicSharedMemorySize, 226 * 1024 + 1),
+  EXPECT_EQ(cudaFuncSetAttribute(staticShared, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 226 * 1024 + 1),
             cudaErrorInvalidValue);
   OK(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024));
   OK(launch(nothing, dim3(1), dim3(32), 227 * 1024, nullptr, 0));
@@ -295,7 +301,8 @@ TEST_F(Grid, AttributesOfAKernelAreAskedForOnce) {
   Buffer<float> out(1);
   const auto asked = [&](std::size_t shared) {
     const std::uint64_t before = emulator::statistics().attributes;
-    EXPECT_EQ(fsdp::rt::device::launchKernel(dynamicShared, dim3(1), 32, shared, nullptr, out.data), cudaSuccess);
+    EXPECT_EQ(fsdp::rt::device::launchKernel(dynamicShared, dim3(1), 32, shared, nullptr, out.data),
+              cudaSuccess);
     return emulator::statistics().attributes - before;
   };
   EXPECT_EQ(asked(0), 0u);

@@ -1,7 +1,7 @@
 //===- MatmulTest.cpp - products through cuBLASLt, under the emulator and on a GPU --===//
 
-#include "runtime/kernels/Gemm.h"
 #include "runtime/kernels/cuda/Matmul.h"
+#include "runtime/kernels/Gemm.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 #ifdef FSDP_CUDA_EMULATOR
@@ -21,7 +21,8 @@ namespace {
 
 class Matmul : public DeviceKernels {};
 
-std::int64_t extentOf(const Gemm &g, const GemmStrides &x, std::int64_t rows, std::int64_t columns) {
+std::int64_t extentOf(const Gemm &g, const GemmStrides &x, std::int64_t rows,
+                      std::int64_t columns) {
   std::int64_t last = (rows - 1) * x.row + (columns - 1) * x.column;
   for (int d = 0; d < 3; ++d)
     last += (g.batch[d] - 1) * x.batch[d];
@@ -30,8 +31,8 @@ std::int64_t extentOf(const Gemm &g, const GemmStrides &x, std::int64_t rows, st
 
 std::string print(const Gemm &g) {
   std::ostringstream out;
-  out << "m=" << g.m << " n=" << g.n << " k=" << g.k << " batch=" << g.batch[0] << ","
-      << g.batch[1] << "," << g.batch[2] << " beta=" << g.beta;
+  out << "m=" << g.m << " n=" << g.n << " k=" << g.k << " batch=" << g.batch[0] << "," << g.batch[1]
+      << "," << g.batch[2] << " beta=" << g.beta;
   for (const GemmStrides *x : {&g.a, &g.b, &g.c})
     out << " [" << x->row << "," << x->column << " | " << x->batch[0] << "," << x->batch[1] << ","
         << x->batch[2] << "]";
@@ -94,7 +95,8 @@ template <class T> std::vector<T> randomValues(std::int64_t count, std::mt19937 
   return result;
 }
 
-/// Visits every element of c: `visit(i, j, place in c, place of row i in a, place of column j in b)`.
+/// Visits every element of c: `visit(i, j, place in c, place of row i in a, place of column j in
+/// b)`.
 template <class Visit> void forEach(const Gemm &g, Visit visit) {
   for (std::int64_t x = 0; x < g.batch[0]; ++x)
     for (std::int64_t y = 0; y < g.batch[1]; ++y)
@@ -111,7 +113,8 @@ template <class Visit> void forEach(const Gemm &g, Visit visit) {
 
 /// Runs a product on buffers that start `shift` elements into an allocation and compares it with
 /// double precision. What does not belong to c must stay as it is.
-template <class In, class Out> void check(Blas &blas, const Gemm &g, unsigned seed, double tolerance) {
+template <class In, class Out>
+void check(Blas &blas, const Gemm &g, unsigned seed, double tolerance) {
   SCOPED_TRACE(print(g));
   std::mt19937 random(seed);
   const std::int64_t shift = seed % 4;
@@ -134,7 +137,8 @@ template <class In, class Out> void check(Blas &blas, const Gemm &g, unsigned se
   forEach(g, [&](std::int64_t at, std::int64_t row, std::int64_t column) {
     double sum = g.beta != 0 ? double(float(before[at])) : 0;
     for (std::int64_t l = 0; l < g.k; ++l)
-      sum += double(float(hostA[row + l * g.a.column])) * double(float(hostB[column + l * g.b.row]));
+      sum +=
+          double(float(hostA[row + l * g.a.column])) * double(float(hostB[column + l * g.b.row]));
     written[at] = true;
     bad += !(std::abs(double(float(after[at])) - sum) <= tolerance * (1 + std::abs(sum)));
   });
@@ -188,7 +192,8 @@ TEST_F(Matmul, SameAsOnTheCpu) {
     auto expected = randomValues<float>(extentOf(g, g.c, g.m, g.n), random);
     Device<float> a(hostA), b(hostB), c(expected);
     kernels::gemm(g, hostA.data(), hostB.data(), expected.data());
-    ASSERT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}), CUBLAS_STATUS_SUCCESS);
+    ASSERT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}),
+              CUBLAS_STATUS_SUCCESS);
     const std::vector<float> got = c.values();
     forEach(g, [&](std::int64_t at, std::int64_t, std::int64_t) {
       EXPECT_NEAR(got[at], expected[at], 2e-5 * (1 + std::abs(expected[at])));
@@ -228,15 +233,19 @@ TEST_F(Matmul, RefusesWhatIsNoMatrix) {
   g.m = 4, g.n = 6, g.k = 5;
   g.a = {10, 2, {}}, g.b = {6, 1, {}}, g.c = {6, 1, {}};
   Device<float> a(100), b(100), c(100);
-  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}), CUBLAS_STATUS_NOT_SUPPORTED);
+  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}),
+            CUBLAS_STATUS_NOT_SUPPORTED);
   g.a = {5, 1, {}};
-  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}),
+            CUBLAS_STATUS_SUCCESS);
   g.batch[1] = 2; // its results would overlap
-  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}), CUBLAS_STATUS_NOT_SUPPORTED);
+  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}),
+            CUBLAS_STATUS_NOT_SUPPORTED);
   g.batch[1] = 1;
   g.n = 30; // b has 100 elements
   g.b = {30, 1, {}}, g.c = {30, 1, {}};
-  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}),
+            CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_THAT(cublasLtGetStatusString(CUBLAS_STATUS_INVALID_VALUE),
               testing::HasSubstr("got 600 bytes at 0 of an allocation"));
 }
@@ -248,8 +257,10 @@ std::vector<float> thirds(std::int64_t m) {
   Gemm g;
   g.m = m, g.n = 2, g.k = 1000;
   g.a = {1000, 1, {}}, g.b = {2, 1, {}}, g.c = {2, 1, {}};
-  Device<float> a(std::vector<float>(1000 * m, 1.0f / 3)), b(std::vector<float>(2000, 1.0f)), c(std::vector<float>(2 * m));
-  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}), CUBLAS_STATUS_SUCCESS);
+  Device<float> a(std::vector<float>(1000 * m, 1.0f / 3)), b(std::vector<float>(2000, 1.0f)),
+      c(std::vector<float>(2 * m));
+  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}),
+            CUBLAS_STATUS_SUCCESS);
   return c.values();
 }
 
@@ -273,9 +284,12 @@ TEST_F(Matmul, SaysWhereThereIsNoAlgorithm) {
   g.a = g.b = g.c = {4, 1, {}};
   Device<float> a(16), b(16), c(16);
   emulator::configure("products=none:" + std::to_string(emulator::statistics().algorithms + 1));
-  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}), CUBLAS_STATUS_NOT_SUPPORTED);
-  EXPECT_STREQ(cublasLtGetStatusString(CUBLAS_STATUS_NOT_SUPPORTED), "no algorithm is known for this problem");
-  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}),
+            CUBLAS_STATUS_NOT_SUPPORTED);
+  EXPECT_STREQ(cublasLtGetStatusString(CUBLAS_STATUS_NOT_SUPPORTED),
+               "no algorithm is known for this problem");
+  EXPECT_EQ(matmul(blas, g, a.data(), b.data(), c.data(), {nullptr, &scratch}),
+            CUBLAS_STATUS_SUCCESS);
 }
 
 TEST_F(Matmul, WithoutADevice) {

@@ -66,7 +66,8 @@ TEST_F(Nccl, GroupedSendsAndReceivesMeet) {
       if (r < 2)
         ASSERT_EQ(ncclSend(x.data, 3, ncclFloat, r + 1, comm, stream), ncclSuccess);
       OK(cudaStreamSynchronize(stream));
-      EXPECT_EQ(y.values(), r == 0 ? std::vector<float>(3, 3.0f) : (std::vector<float>{3, 12, 102}));
+      EXPECT_EQ(y.values(),
+                r == 0 ? std::vector<float>(3, 3.0f) : (std::vector<float>{3, 12, 102}));
     });
   }
 }
@@ -93,7 +94,8 @@ TEST_F(Nccl, FindsSendsThatDoNotFit) {
     else
       ncclRecv(x.data, 2, ncclFloat, 0, comm, stream);
   });
-  EXPECT_THAT(emulator::failure(), HasSubstr("rank 0 sends 12 bytes of type 7 to rank 1, which receives 8 bytes"));
+  EXPECT_THAT(emulator::failure(),
+              HasSubstr("rank 0 sends 12 bytes of type 7 to rank 1, which receives 8 bytes"));
 }
 
 TEST_F(Nccl, FindsSendsThatWaitForOneAnother) {
@@ -117,8 +119,7 @@ TEST_F(Nccl, CollectivesMeanWhatTheySay) {
       ASSERT_EQ(ncclAllGather(x.data, whole.data, 3, ncclFloat, comm, stream), ncclSuccess);
       ASSERT_EQ(ncclReduceScatter(x.data, part.data, 1, ncclFloat, ncclSum, comm, stream),
                 ncclSuccess);
-      ASSERT_EQ(ncclAllReduce(x.data, sum.data, 3, ncclFloat, ncclMax, comm, stream),
-                ncclSuccess);
+      ASSERT_EQ(ncclAllReduce(x.data, sum.data, 3, ncclFloat, ncclMax, comm, stream), ncclSuccess);
       ASSERT_EQ(ncclBroadcast(x.data, last.data, 3, ncclFloat, 2, comm, stream), ncclSuccess);
       ASSERT_EQ(ncclAllReduce(x.data, x.data, 3, ncclFloat, ncclSum, comm, stream), ncclSuccess);
       OK(cudaStreamSynchronize(stream));
@@ -224,7 +225,8 @@ TEST_F(Nccl, ACommunicatorTakesMemoryWhenItIsUsed) {
       EXPECT_EQ(ncclAllReduce(x.data, x.data, 1, ncclFloat, ncclSum, parts[i], stream),
                 i < 2 ? ncclSuccess : ncclUnhandledCudaError);
     }
-    EXPECT_THAT(ncclGetLastError(comm), HasSubstr("a communicator takes 314572800 bytes of device"));
+    EXPECT_THAT(ncclGetLastError(comm),
+                HasSubstr("a communicator takes 314572800 bytes of device"));
     OK(cudaStreamSynchronize(stream));
     for (ncclComm_t part : parts)
       ncclCommDestroy(part);
@@ -276,12 +278,14 @@ TEST_F(Nccl, ANonBlockingWindowIsThereLaterThanTheCallReturns) {
   onRanks(2, /*blocking=*/false, [](int, ncclComm_t comm) {
     await(comm);
     Window window;
-    EXPECT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, NCCL_WIN_COLL_SYMMETRIC),
-              ncclSuccess);
+    EXPECT_EQ(
+        ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, NCCL_WIN_COLL_SYMMETRIC),
+        ncclSuccess);
     // Not ncclInProgress, and yet it is: the next call is refused, and the refusal stays.
     float *data = static_cast<float *>(window.memory);
     EXPECT_EQ(ncclAllReduce(data, data, 1, ncclFloat, ncclSum, comm, nullptr), ncclInvalidArgument);
-    EXPECT_THAT(ncclGetLastError(comm), HasSubstr("before the previous operation returned ncclSuccess"));
+    EXPECT_THAT(ncclGetLastError(comm),
+                HasSubstr("before the previous operation returned ncclSuccess"));
     ncclResult_t state = ncclSuccess;
     EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
     EXPECT_EQ(state, ncclInvalidArgument);
@@ -312,8 +316,9 @@ TEST_F(Nccl, ABlockingWindowIsThereWhenTheCallReturns) {
   emulator::configure("devices=2");
   onRanks(2, /*blocking=*/true, [](int, ncclComm_t comm) {
     Window window;
-    EXPECT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, NCCL_WIN_COLL_SYMMETRIC),
-              ncclSuccess);
+    EXPECT_EQ(
+        ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, NCCL_WIN_COLL_SYMMETRIC),
+        ncclSuccess);
     EXPECT_EQ(window.handle, window.memory);
     float *data = static_cast<float *>(window.memory);
     EXPECT_EQ(ncclAllReduce(data, data, 1, ncclFloat, ncclSum, comm, nullptr), ncclSuccess);
@@ -341,7 +346,8 @@ TEST_F(Nccl, ASecondThreadMustNotEndTheCallOfTheFirst) {
     }).join();
     (void)ncclCommAbort(comm);
   });
-  EXPECT_THAT(emulator::failure(), HasSubstr("ncclCommGetAsyncError ends and frees the call that another thread"));
+  EXPECT_THAT(emulator::failure(),
+              HasSubstr("ncclCommGetAsyncError ends and frees the call that another thread"));
 }
 
 TEST_F(Nccl, AbortFreesWhatAnotherThreadIsInsideOf) {
@@ -358,7 +364,9 @@ TEST_F(Nccl, AbortFreesWhatAnotherThreadIsInsideOf) {
     (void)ncclCommAbort(comm);
     other.join();
   });
-  EXPECT_THAT(emulator::failure(), HasSubstr("ncclCommAbort frees a communicator while another thread is in ncclAllReduce"));
+  EXPECT_THAT(
+      emulator::failure(),
+      HasSubstr("ncclCommAbort frees a communicator while another thread is in ncclAllReduce"));
 }
 
 TEST_F(Nccl, WhatWasFreedIsNotUsed) {
@@ -367,7 +375,8 @@ TEST_F(Nccl, WhatWasFreedIsNotUsed) {
     EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
     EXPECT_EQ(emulator::failure(), "");
     Buffer<float> x(1);
-    EXPECT_EQ(ncclAllReduce(x.data, x.data, 1, ncclFloat, ncclSum, comm, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(ncclAllReduce(x.data, x.data, 1, ncclFloat, ncclSum, comm, nullptr),
+              ncclInvalidArgument);
   });
   EXPECT_THAT(emulator::failure(), HasSubstr("ncclAllReduce uses a communicator that was freed"));
 }
@@ -379,12 +388,13 @@ struct CopyEngines {
 };
 
 TEST_F(Nccl, CopyEnginesGatherBetweenWindows) {
-  for (const CopyEngines &c : {CopyEngines{22809, NCCL_CTA_POLICY_ZERO, true, true, ""},
-                               CopyEngines{22907, NCCL_CTA_POLICY_ZERO, true, true, "copy engines of NCCL 22907 hangs"},
-                               CopyEngines{23101, NCCL_CTA_POLICY_ZERO, false, true, "copy engines of NCCL 23101 hangs"},
-                               CopyEngines{23101, NCCL_CTA_POLICY_ZERO, true, false, ""},
-                               CopyEngines{23101, NCCL_CTA_POLICY_DEFAULT, true, true, ""},
-                               CopyEngines{23102, NCCL_CTA_POLICY_ZERO, true, true, ""}}) {
+  for (const CopyEngines &c :
+       {CopyEngines{22809, NCCL_CTA_POLICY_ZERO, true, true, ""},
+        CopyEngines{22907, NCCL_CTA_POLICY_ZERO, true, true, "copy engines of NCCL 22907 hangs"},
+        CopyEngines{23101, NCCL_CTA_POLICY_ZERO, false, true, "copy engines of NCCL 23101 hangs"},
+        CopyEngines{23101, NCCL_CTA_POLICY_ZERO, true, false, ""},
+        CopyEngines{23101, NCCL_CTA_POLICY_DEFAULT, true, true, ""},
+        CopyEngines{23102, NCCL_CTA_POLICY_ZERO, true, true, ""}}) {
     emulator::reset();
     emulator::configure("devices=2");
     emulator::settings().nccl = c.version;
@@ -395,10 +405,12 @@ TEST_F(Nccl, CopyEnginesGatherBetweenWindows) {
       Window window;
       Buffer<float> other(3);
       ASSERT_EQ(ncclCommSplit(world, 0, r, &comm, &config), ncclSuccess);
-      ASSERT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, NCCL_WIN_COLL_SYMMETRIC), ncclSuccess);
+      ASSERT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle,
+                                       NCCL_WIN_COLL_SYMMETRIC),
+                ncclSuccess);
       float *inside = static_cast<float *>(window.memory);
-      (void)ncclAllGather(c.source ? inside + 8 : other.data, c.target ? inside : other.data + 1, 1, ncclFloat, comm,
-                          nullptr);
+      (void)ncclAllGather(c.source ? inside + 8 : other.data, c.target ? inside : other.data + 1, 1,
+                          ncclFloat, comm, nullptr);
       (void)cudaStreamSynchronize(nullptr);
       (void)ncclCommDestroy(comm);
       (void)ncclCommDestroy(world);
@@ -426,7 +438,9 @@ TEST_F(Nccl, AbortEndsNoCopyEngines) {
     ncclComm_t comm = nullptr;
     ASSERT_EQ(ncclCommSplit(world, 0, r, &comm, &config), ncclSuccess);
     Window window;
-    ASSERT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, NCCL_WIN_COLL_SYMMETRIC), ncclSuccess);
+    ASSERT_EQ(
+        ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, NCCL_WIN_COLL_SYMMETRIC),
+        ncclSuccess);
     float *inside = static_cast<float *>(window.memory);
     std::thread late;
     if (r) // comes at last
@@ -453,7 +467,8 @@ TEST_F(Nccl, InAGroupAbortEndsACallAndFreesLater) {
     Window window;
     std::thread other([&] {
       (void)cudaSetDevice(0);
-      EXPECT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle, NCCL_WIN_COLL_SYMMETRIC),
+      EXPECT_EQ(ncclCommWindowRegister(comm, window.memory, 1024, &window.handle,
+                                       NCCL_WIN_COLL_SYMMETRIC),
                 ncclSystemError);
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -465,12 +480,14 @@ TEST_F(Nccl, InAGroupAbortEndsACallAndFreesLater) {
   EXPECT_EQ(emulator::failure(), "");
 }
 
-// A chain of two ranks, which receives, sums and sends: the sum of rank 1 is launched behind its receive.
+// A chain of two ranks, which receives, sums and sends: the sum of rank 1 is launched behind its
+// receive.
 TEST_F(Nccl, OldDriversRunOneKernelAfterTheOther) {
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
   for (int driver : {12020, 12030}) {
     emulator::reset();
-    emulator::configure("devices=2,deferred,deadlock=0.3,queues=1,driver=" + std::to_string(driver));
+    emulator::configure("devices=2,deferred,deadlock=0.3,queues=1,driver=" +
+                        std::to_string(driver));
     onRanks(2, /*blocking=*/true, [](int r, ncclComm_t comm) {
       Buffer<float> x(1), y(1);
       ncclComm_t sums = nullptr;

@@ -1,7 +1,7 @@
 //===- QueueTest.cpp - streams, events and copies under the emulator ---------------===//
 
-#include "Emulation.h"
 #include "Queue.h"
+#include "Emulation.h"
 
 #include <set>
 #include <thread>
@@ -50,7 +50,8 @@ TEST_F(Queue, AMissingWaitShowsWhenDeferred) {
   EXPECT_EQ(without, (std::set<int>{0, 42})); // memory starts as -1
 }
 
-// A stream that waits is in the way of another one that shares its queue, and of no stream of another queue.
+// A stream that waits is in the way of another one that shares its queue, and of no stream of
+// another queue.
 TEST_F(Queue, StreamsShareHardwareQueues) {
   for (int queues : {1, 2}) {
     emulator::reset();
@@ -261,9 +262,8 @@ TEST_F(Memory, CopiesOutOfBoundsAndOfTheWrongKindAreRefused) {
               HasSubstr("got host memory, expected device memory"));
   EXPECT_THAT(refusal(cudaMemcpy(device.data, other.data, 10, cudaMemcpyHostToDevice)),
               HasSubstr("got device memory, expected host memory"));
-  EXPECT_THAT(
-      refusal(cudaMemcpy(device.data + 5, device.data, 10, cudaMemcpyDeviceToDevice)),
-      HasSubstr("source and target overlap in 5 bytes"));
+  EXPECT_THAT(refusal(cudaMemcpy(device.data + 5, device.data, 10, cudaMemcpyDeviceToDevice)),
+              HasSubstr("source and target overlap in 5 bytes"));
   EXPECT_THAT(refusal(cudaMemset(device.data + 1, 0, 100)), HasSubstr("got 100 bytes at 1"));
   EXPECT_THAT(refusal(cudaMemset(host, 0, 100)), HasSubstr("not CUDA's"));
   EXPECT_THAT(refusal(cudaFree(device.data + 1)), HasSubstr("no start of such an allocation"));

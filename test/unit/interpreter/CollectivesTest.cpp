@@ -116,7 +116,8 @@ TEST_F(CollectivesTest, AllReduceMaxKeepsNaN) {
 }
 
 TEST_F(CollectivesTest, AllToAllMovesTheSplit) {
-  // 2 ranks, 3 rows by 3 columns; rows in parts of 2, the last of padding, become columns in parts of 2.
+  // 2 ranks, 3 rows by 3 columns; rows in parts of 2, the last of padding, become columns in parts
+  // of 2.
   auto lists = perform(
       R"(["fsdp"=2])", "tensor<2x3xf32>",
       R"(fsdp.all_to_all %x split 1 concat 0 over ["fsdp"] : tensor<2x3xf32> -> tensor<3x2xf32>)",
@@ -127,20 +128,25 @@ TEST_F(CollectivesTest, AllToAllMovesTheSplit) {
 TEST_F(CollectivesTest, AllToAllChangesTheSizeOfParts) {
   StringRef type = "tensor<3xf32>";
   SmallVector<Tensor> in = {tensor({3}, {0, 1, 2}), tensor({3}, {3, 4, 0})};
-  EXPECT_EQ(perform(R"(["fsdp"=2])", type,
-                    R"(fsdp.all_to_all %x split 0 concat 0 over ["fsdp"] : tensor<3xf32> -> tensor<2xf32>)",
-                    in),
-            (std::vector<List>{{0, 1}, {2, 3}}));
-  EXPECT_EQ(perform(R"(["fsdp"=2])", type,
-                    R"(fsdp.all_to_all %x split 0 concat 0 over ["fsdp"] : tensor<3xf32> -> tensor<4xf32>)",
-                    in),
-            (std::vector<List>{{0, 1, 2, 3}, {4, 0, 0, 0}}));
+  EXPECT_EQ(
+      perform(
+          R"(["fsdp"=2])", type,
+          R"(fsdp.all_to_all %x split 0 concat 0 over ["fsdp"] : tensor<3xf32> -> tensor<2xf32>)",
+          in),
+      (std::vector<List>{{0, 1}, {2, 3}}));
+  EXPECT_EQ(
+      perform(
+          R"(["fsdp"=2])", type,
+          R"(fsdp.all_to_all %x split 0 concat 0 over ["fsdp"] : tensor<3xf32> -> tensor<4xf32>)",
+          in),
+      (std::vector<List>{{0, 1, 2, 3}, {4, 0, 0, 0}}));
 }
 
 TEST_F(CollectivesTest, PermuteFillsWithZeros) {
-  auto lists = perform(R"(["fsdp"=3])", "tensor<2xf32>",
-                       R"(fsdp.collective_permute %x from [2, -1, 0] over ["fsdp"] : tensor<2xf32>)",
-                       {tensor({2}, {0, 1}), tensor({2}, {2, 3}), tensor({2}, {4, 5})});
+  auto lists =
+      perform(R"(["fsdp"=3])", "tensor<2xf32>",
+              R"(fsdp.collective_permute %x from [2, -1, 0] over ["fsdp"] : tensor<2xf32>)",
+              {tensor({2}, {0, 1}), tensor({2}, {2, 3}), tensor({2}, {4, 5})});
   EXPECT_EQ(lists, (std::vector<List>{{4, 5}, {0, 0}, {0, 1}}));
 }
 
@@ -156,17 +162,23 @@ TEST_F(CollectivesTest, BytesReceived) {
     const char *type, *line;
     int64_t bytes, received;
   } cases[] = {
-      {"tensor<3xf32>", R"(fsdp.all_gather %x dim 0 over ["fsdp"] : tensor<3xf32> -> tensor<10xf32>)", 40, 36},
-      {"tensor<10xf32>", R"(fsdp.reduce_scatter %x dim 0 over ["fsdp"] : tensor<10xf32> -> tensor<3xf32>)", 40,
-       36},
+      {"tensor<3xf32>",
+       R"(fsdp.all_gather %x dim 0 over ["fsdp"] : tensor<3xf32> -> tensor<10xf32>)", 40, 36},
+      {"tensor<10xf32>",
+       R"(fsdp.reduce_scatter %x dim 0 over ["fsdp"] : tensor<10xf32> -> tensor<3xf32>)", 40, 36},
       {"tensor<8xf32>", R"(fsdp.all_reduce sum %x over ["fsdp"] : tensor<8xf32>)", 32, 48},
-      {"tensor<8xf32>", R"(fsdp.all_slice %x dim 0 over ["fsdp"] : tensor<8xf32> -> tensor<2xf32>)", 0, 0},
+      {"tensor<8xf32>", R"(fsdp.all_slice %x dim 0 over ["fsdp"] : tensor<8xf32> -> tensor<2xf32>)",
+       0, 0},
       {"tensor<2x8xf32>",
-       R"(fsdp.all_to_all %x split 1 concat 0 over ["fsdp"] : tensor<2x8xf32> -> tensor<8x2xf32>)", 64, 48},
-      {"tensor<5xf32>", R"(fsdp.all_to_all %x split 0 concat 0 over ["fsdp"] : tensor<5xf32> -> tensor<6xf32>)",
-       24, 12},
-      {"tensor<8xf32>", R"(fsdp.collective_permute %x from [0, 2, 1, 3] over ["fsdp"] : tensor<8xf32>)", 32, 32},
-      {"tensor<8xf32>", R"(fsdp.collective_permute %x from [0, 1, 2, -1] over ["fsdp"] : tensor<8xf32>)", 32, 0},
+       R"(fsdp.all_to_all %x split 1 concat 0 over ["fsdp"] : tensor<2x8xf32> -> tensor<8x2xf32>)",
+       64, 48},
+      {"tensor<5xf32>",
+       R"(fsdp.all_to_all %x split 0 concat 0 over ["fsdp"] : tensor<5xf32> -> tensor<6xf32>)", 24,
+       12},
+      {"tensor<8xf32>",
+       R"(fsdp.collective_permute %x from [0, 2, 1, 3] over ["fsdp"] : tensor<8xf32>)", 32, 32},
+      {"tensor<8xf32>",
+       R"(fsdp.collective_permute %x from [0, 1, 2, -1] over ["fsdp"] : tensor<8xf32>)", 32, 0},
       {"tensor<8xf32>", R"(fsdp.broadcast %x from 1 over ["fsdp"] : tensor<8xf32>)", 32, 32},
       {"tensor<8xf32>", R"(fsdp.receive offset -1 over ["fsdp"] : tensor<8xf32>)", 32, 32},
   };

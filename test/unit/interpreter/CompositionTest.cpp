@@ -128,16 +128,17 @@ TEST_F(CompositionTest, Attention) {
         causal ? "[[0.0, 0.0, 0.0, -1.0e300, -1.0e300], [0.0, 0.0, 0.0, 0.0, -1.0e300], "
                  "[0.0, 0.0, 0.0, 0.0, 0.0]]"
                : "0.0";
-    std::string body = R"(
+    std::string body =
+        R"(
       %o, %l = nn.attention %q, %k, %v scale 0.6 )" +
-                       std::string(causal ? "causal" : "") +
-                       R"( : (tensor<2x4x3x6xf64>, tensor<2x2x5x6xf64>, tensor<2x2x5x6xf64>) -> (tensor<2x4x3x6xf64>, tensor<2x4x3xf64>)
+        std::string(causal ? "causal" : "") +
+        R"( : (tensor<2x4x3x6xf64>, tensor<2x2x5x6xf64>, tensor<2x2x5x6xf64>) -> (tensor<2x4x3x6xf64>, tensor<2x4x3xf64>)
       %gq = nn.rearrange "b (g r) t d -> b g r t d" %q : tensor<2x4x3x6xf64> -> tensor<2x2x2x3x6xf64>
       %p = nn.einsum "bgrtd,bgsd->bgrts" %gq, %k : (tensor<2x2x2x3x6xf64>, tensor<2x2x5x6xf64>) -> tensor<2x2x2x3x5xf64>
       %scale = arith.constant dense<0.6> : tensor<2x2x2x3x5xf64>
       %ps = arith.mulf %p, %scale : tensor<2x2x2x3x5xf64>
       %mask = arith.constant dense<)" +
-                       mask + R"(> : tensor<3x5xf64>
+        mask + R"(> : tensor<3x5xf64>
       %masks = nn.repeat "t s -> b g r t s" %mask : tensor<3x5xf64> -> tensor<2x2x2x3x5xf64>
       %m = arith.addf %ps, %masks : tensor<2x2x2x3x5xf64>
       %w = nn.softmax %m : tensor<2x2x2x3x5xf64>
@@ -176,7 +177,8 @@ TEST_F(CompositionTest, AttentionInOtherOrders) {
         << other;
   };
   auto back = [](const std::string &name, const std::string &from, const std::string &to) {
-    return "%back = nn.rearrange \"b t h d -> b h t d\" %" + name + " : " + from + " -> " + to + "\n";
+    return "%back = nn.rearrange \"b t h d -> b h t d\" %" + name + " : " + from + " -> " + to +
+           "\n";
   };
   const std::string q = "tensor<2x4x3x6xf64>", k = "tensor<2x2x5x6xf64>",
                     qr = "tensor<2x3x4x6xf64>", kr = "tensor<2x5x2x6xf64>";
@@ -207,9 +209,9 @@ TEST_F(CompositionTest, AttentionInOtherOrders) {
               0)
         << name;
   }
-  EXPECT_EQ(largest("%q: " + q + ", %k: " + q + ", %v: " + q,
-                    packed + "%d = arith.subf %o, %op : " + q),
-            0);
+  EXPECT_EQ(
+      largest("%q: " + q + ", %k: " + q + ", %v: " + q, packed + "%d = arith.subf %o, %op : " + q),
+      0);
 }
 
 // Width 4: the angles at position t are t and t * theta^(-1/2).

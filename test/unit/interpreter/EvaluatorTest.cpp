@@ -358,7 +358,9 @@ TEST_F(EvaluatorTest, UnknownOpFailsByName) {
     %y = math.atan %x : tensor<1xf32>
   )")
                   .empty());
-  EXPECT_NE(message.find("the evaluator does not implement 'math.atan'; add it there"), std::string::npos) << message;
+  EXPECT_NE(message.find("the evaluator does not implement 'math.atan'; add it there"),
+            std::string::npos)
+      << message;
   message.clear();
   EXPECT_TRUE(run(R"(
     %x = arith.constant 1.0 : f32

@@ -1,9 +1,10 @@
 //===- PropertyTest.cpp - a sharded step computes what the unsharded does -===//
 //
-// Random modules x random meshes x random placements x random precisions: the global phase on one device, the local
-// phase on N ranks and the scheduled phase on N ranks with streams and an arena must log the same
-// numbers and leave the same parameters and states behind. Rematerialization, and in f32 checkpoints of the model too, change
-// no bit in the global phase. A case is a function of its seed:
+// Random modules x random meshes x random placements x random precisions: the global phase on one
+// device, the local phase on N ranks and the scheduled phase on N ranks with streams and an arena
+// must log the same numbers and leave the same parameters and states behind. Rematerialization, and
+// in f32 checkpoints of the model too, change no bit in the global phase. A case is a function of
+// its seed:
 //
 //   property-tests --cases=20000            many cases (or FSDP_PROPERTY_CASES)
 //   property-tests --seed=123 --cases=1     one case again (or FSDP_PROPERTY_SEED)
@@ -34,14 +35,16 @@ static bool printModules = false, printCoverage = false;
 
 namespace {
 
-constexpr const char *columns[] = {"flat", "dimension", "replicated", "uneven",     "2-D",
-                                   "3-D",  "order",     "bf16",       "bf16 reduce", "copy", "kept part", "split", "padded"};
+constexpr const char *columns[] = {"flat",      "dimension", "replicated", "uneven",      "2-D",
+                                   "3-D",       "order",     "bf16",       "bf16 reduce", "copy",
+                                   "kept part", "split",     "padded"};
 constexpr size_t numColumns = std::size(columns);
 
 /// How often each op stood in a case of each kind.
 using Coverage = std::map<std::string, std::array<int64_t, numColumns>>;
 
-/// What a run of two training steps and an evaluation, and another step where updates are deferred, leaves behind.
+/// What a run of two training steps and an evaluation, and another step where updates are deferred,
+/// leaves behind.
 struct Trace {
   std::vector<Outputs> outputs;
   std::map<std::string, Tensor> tensors;
@@ -59,7 +62,8 @@ public:
   /// Empty when all phases agree, else what went wrong.
   std::string check(Coverage &coverage, SplitCoverage &splitCoverage);
 
-  /// Cases in microbatches, those that are refused in microbatches, and those whose loss is computed in chunks.
+  /// Cases in microbatches, those that are refused in microbatches, and those whose loss is
+  /// computed in chunks.
   static inline int64_t accumulated = 0, refused = 0, chunked = 0;
 
 private:
@@ -126,15 +130,16 @@ FailureOr<Trace> Case::trace(Numerics numerics, bool poison) {
   return trace;
 }
 
-/// The first difference above rounding, or nothing. An element is a sum whose terms may be as large as other elements: it is
-/// off by `tolerance` of itself or of the root mean square of all.
+/// The first difference above rounding, or nothing. An element is a sum whose terms may be as large
+/// as other elements: it is off by `tolerance` of itself or of the root mean square of all.
 static std::string compareTensors(const Tensor &expected, const Tensor &got, double tolerance) {
   if (expected.getType() != got.getType())
     return "the type differs";
   double squares = 0;
   for (int64_t i = 0; i < expected.size(); ++i)
     squares += expected.getNumber(i) * expected.getNumber(i);
-  const double mean = expected.size() > 0 && std::isfinite(squares) ? std::sqrt(squares / expected.size()) : 0;
+  const double mean =
+      expected.size() > 0 && std::isfinite(squares) ? std::sqrt(squares / expected.size()) : 0;
   for (int64_t i = 0; i < expected.size(); ++i) {
     double a = expected.getNumber(i), b = got.getNumber(i);
     if (std::abs(a - b) <= tolerance * std::max({1e-3, mean, std::abs(a), std::abs(b)}) ||
@@ -257,8 +262,8 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
   FailureOr<Trace> global = trace(Numerics::exact, /*poison=*/false);
   if (failed(global))
     return failure("the global phase does not run");
-  // A result of a checkpoint of the model may be cast on both sides of its border: a sum of two cotangents
-  // more, in another order.
+  // A result of a checkpoint of the model may be cast on both sides of its border: a sum of two
+  // cotangents more, in another order.
   bool regroups = random.options.precision == "bf16" && hasCheckpoint(*model);
   if (std::string text = compare(*plain, *global, "rematerialized", regroups ? 1e-9 : 0);
       !text.empty())
@@ -337,8 +342,8 @@ static void checkCoverage(const Coverage &coverage) {
     os << llvm::format("%12s", column);
   os << "\n";
   // What is made of split vocabularies only is rarer than kinds are.
-  const std::set<std::string> rare{"fsdp.shard_indices", "nn.partial_cross_entropy", "nn.embedding partial",
-                                   "nn.embedding_grad partial"};
+  const std::set<std::string> rare{"fsdp.shard_indices", "nn.partial_cross_entropy",
+                                   "nn.embedding partial", "nn.embedding_grad partial"};
   std::set<std::string> names = rare;
   for (RegisteredOperationName name : context.getRegisteredOperations())
     if (name.getDialectNamespace() != "builtin" && name.hasInterface<nn::ShardingRuleOpInterface>())
@@ -351,8 +356,8 @@ static void checkCoverage(const Coverage &coverage) {
       os << llvm::format("%12lld", static_cast<long long>(count));
       if (rare.count(name) && numCases < 10000)
         continue;
-      EXPECT_GT(count, 0) << name << " stands in no case that is '"
-                          << columns[i] << "'; teach the generator";
+      EXPECT_GT(count, 0) << name << " stands in no case that is '" << columns[i]
+                          << "'; teach the generator";
     }
     os << "\n";
     EXPECT_TRUE(coverage.count(name)) << name << " stands in no case; teach the generator";
@@ -381,12 +386,12 @@ TEST(PropertyTest, ShardedEqualsUnsharded) {
     ADD_FAILURE() << "case --seed=" << seed << " --cases=1: " << message;
   }
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  llvm::outs() << llvm::format("%lld cases in %.1f s, %lld in microbatches, %lld refused in microbatches, %lld in chunks\n",
-                               static_cast<long long>(numCases), seconds,
-                               static_cast<long long>(Case::accumulated),
-                               static_cast<long long>(Case::refused),
-                               static_cast<long long>(Case::chunked));
-  EXPECT_GE(4 * Case::accumulated, Case::refused) << "teach the generator models without batch statistics";
+  llvm::outs() << llvm::format(
+      "%lld cases in %.1f s, %lld in microbatches, %lld refused in microbatches, %lld in chunks\n",
+      static_cast<long long>(numCases), seconds, static_cast<long long>(Case::accumulated),
+      static_cast<long long>(Case::refused), static_cast<long long>(Case::chunked));
+  EXPECT_GE(4 * Case::accumulated, Case::refused)
+      << "teach the generator models without batch statistics";
   if (numCases >= 1000 && !failures)
     checkCoverage(coverage);
   if (printCoverage)

@@ -8,7 +8,8 @@ using namespace mlir::fsdp;
 /// Weights of the samples, 1 to 3, that depend on data through integer arithmetic.
 Value RandomStep::weights() {
   Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
-  // Of each sample several numbers, which may be split, or the sum of several, which may be partial.
+  // Of each sample several numbers, which may be split, or the sum of several, which may be
+  // partial.
   std::string extra = isShort ? std::string(1, newDim(between(2, 4))) : "";
   const bool sums = isShort && chance(60);
   std::string all = "b" + extra, dims = sums ? "b" : all;
@@ -16,8 +17,11 @@ Value RandomStep::weights() {
   if (isShort)
     label = split(label, all, extra[0]);
   if (sums)
-    label = nn::ReduceOp::create(builder, location(), typeOf(dims, i32), nn::Reduction::sum, notation(all, dims), label);
-  auto number = [&](double value) { return sums && chance(40) ? label : constant(dims, value, i32); };
+    label = nn::ReduceOp::create(builder, location(), typeOf(dims, i32), nn::Reduction::sum,
+                                 notation(all, dims), label);
+  auto number = [&](double value) {
+    return sums && chance(40) ? label : constant(dims, value, i32);
+  };
   auto next = [&](Value mixed) { return sums && chance(40) ? label : mixed; };
   Value mixed = make<arith::AddIOp>(make<arith::MulIOp>(label, number(5)), number(3));
   mixed = make<arith::XOrIOp>(next(mixed), constant(dims, 9, i32));
@@ -27,26 +31,29 @@ Value RandomStep::weights() {
     Value wide = arith::ExtSIOp::create(builder, location(), typeOf(dims, i64), next(mixed));
     if (sums && chance(50)) {
       Value copies = repeat(wide, dims, all);
-      wide = nn::ReduceOp::create(builder, location(), typeOf(dims, i64), nn::Reduction::sum, notation(all, dims),
-                                  split(copies, all, extra[0]));
+      wide = nn::ReduceOp::create(builder, location(), typeOf(dims, i64), nn::Reduction::sum,
+                                  notation(all, dims), split(copies, all, extra[0]));
     }
-    mixed = make<arith::AndIOp>(arith::TruncIOp::create(builder, location(), typeOf(dims, i32), wide),
-                                constant(dims, 3, i32));
+    mixed =
+        make<arith::AndIOp>(arith::TruncIOp::create(builder, location(), typeOf(dims, i32), wide),
+                            constant(dims, 3, i32));
   }
-  Value high = arith::CmpIOp::create(builder, location(), arith::CmpIPredicate::sgt, next(mixed), number(1));
+  Value high =
+      arith::CmpIOp::create(builder, location(), arith::CmpIPredicate::sgt, next(mixed), number(1));
   Value extraWeight =
       arith::SelectOp::create(builder, location(), high, constant(dims, 1), constant(dims, 2));
   Value low = make<arith::AndIOp>(mixed, constant(dims, 1, i32));
   if (sums && chance(50)) {
     Value copies = repeat(low, dims, all);
-    low = nn::ReduceOp::create(builder, location(), typeOf(dims, i32), nn::Reduction::sum, notation(all, dims),
-                               split(copies, all, extra[0]));
+    low = nn::ReduceOp::create(builder, location(), typeOf(dims, i32), nn::Reduction::sum,
+                               notation(all, dims), split(copies, all, extra[0]));
   }
   Value base = arith::SIToFPOp::create(builder, location(), typeOf(dims), low);
   Value weight = make<arith::AddFOp>(base, extraWeight);
   if (dims == "b")
     return weight;
-  return nn::ReduceOp::create(builder, location(), typeOf("b"), nn::Reduction::sum, notation(dims, "b"), weight);
+  return nn::ReduceOp::create(builder, location(), typeOf("b"), nn::Reduction::sum,
+                              notation(dims, "b"), weight);
 }
 
 void RandomStep::measure() {

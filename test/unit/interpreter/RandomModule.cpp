@@ -17,8 +17,9 @@ struct Draw {
 
 } // namespace
 
-/// One to three axes, in any order, of at most `mostRanks`, sometimes in another device order. A short program mostly has an axis
-/// that the batch does not take: what is split over it is a constraint's choice.
+/// One to three axes, in any order, of at most `mostRanks`, sometimes in another device order. A
+/// short program mostly has an axis that the batch does not take: what is split over it is a
+/// constraint's choice.
 static MeshAttr makeMesh(MLIRContext &context, Draw draw, int64_t mostRanks, bool isShort) {
   std::vector<std::string> names{draw.chance(95) ? "fsdp" : "seq"};
   if (draw.chance(50))
@@ -31,7 +32,9 @@ static MeshAttr makeMesh(MLIRContext &context, Draw draw, int64_t mostRanks, boo
   int64_t ranks = 1;
   for (const std::string &name : names) {
     axes.push_back(StringAttr::get(&context, name));
-    sizes.push_back(draw.between(isShort ? 2 : 1, names.size() == 1 ? 7 : names.size() == 2 ? 4 : 3));
+    sizes.push_back(draw.between(isShort ? 2 : 1, names.size() == 1   ? 7
+                                                  : names.size() == 2 ? 4
+                                                                      : 3));
     // Of which there are parts.
     if (std::mt19937_64 own = draw.random; name == "tensor" && own() % 3 == 0)
       sizes.back() = own() % 2 ? 4 : 6;
@@ -77,7 +80,8 @@ static std::string chooseStrategy(ModuleOp module, Draw draw) {
   return draw.chance(85) ? "fsdp" : "ddp";
 }
 
-/// Placements by name: this one replicated, that one along a dimension, the rest flat; some over all axes.
+/// Placements by name: this one replicated, that one along a dimension, the rest flat; some over
+/// all axes.
 static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
   PipelineOptions options;
   options.strategy = chooseStrategy(module, draw);
@@ -144,9 +148,9 @@ static void addCheckpoint(StepOp step, Draw draw) {
                        [&](Operation *user) { return !llvm::is_contained(ops, user); }))
         results.push_back(result);
   OpBuilder builder(ops.front());
-  auto checkpoint = CheckpointOp::create(
-      builder, step.getLoc(), ValueRange(results).getTypes(),
-      draw.chance(50) ? CheckpointPolicy::full : CheckpointPolicy::selective);
+  auto checkpoint =
+      CheckpointOp::create(builder, step.getLoc(), ValueRange(results).getTypes(),
+                           draw.chance(50) ? CheckpointPolicy::full : CheckpointPolicy::selective);
   Block &inside = checkpoint.getBody().emplaceBlock();
   for (Operation *op : ops)
     op->moveBefore(&inside, inside.end());

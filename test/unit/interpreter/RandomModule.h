@@ -77,7 +77,8 @@ private:
   void contractValues();
   void bias();
   void smooth();
-  Value smoothOf(const Var &x, llvm::function_ref<Value()> positive, llvm::function_ref<Value()> bounded);
+  Value smoothOf(const Var &x, llvm::function_ref<Value()> positive,
+                 llvm::function_ref<Value()> bounded);
   void kink();
   void combine();
   void move();

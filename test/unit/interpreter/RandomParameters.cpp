@@ -29,12 +29,14 @@ Value RandomStep::parameter(StringRef dims) {
     // Up to four units, in an order that interleaves them.
     std::string unit = "u" + std::to_string(count == 0 ? 0 : between(0, 3));
     param = ParamOp::create(builder, location(), "p" + std::to_string(count), type, unit, init,
-                            fileShape, split(type.getRank()), PlacementAttr(), training || (count > 0 && chance(8)), DenseI64ArrayAttr());
+                            fileShape, split(type.getRank()), PlacementAttr(),
+                            training || (count > 0 && chance(8)), DenseI64ArrayAttr());
   }
   return ReadOp::create(builder, location(), type, param.getSymName());
 }
 
-/// Over which axes a parameter of this rank is split in compute: now and then those that do not split the batch.
+/// Over which axes a parameter of this rank is split in compute: now and then those that do not
+/// split the batch.
 ArrayAttr RandomStep::split(int64_t rank) {
   std::vector<SmallVector<Attribute>> dims(rank);
   bool any = false;

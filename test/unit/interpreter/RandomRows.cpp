@@ -96,18 +96,20 @@ void RandomStep::normalizeRows() {
     y = nn::SoftmaxOp::create(builder, location(), type, value);
     break;
   case 1:
-    y = nn::LayerNormOp::create(builder, location(), TypeRange{type, rowsType, rowsType}, value, parameter(row),
-                                parameter(row), eps)
+    y = nn::LayerNormOp::create(builder, location(), TypeRange{type, rowsType, rowsType}, value,
+                                parameter(row), parameter(row), eps)
             .getY();
     break;
   default:
-    y = nn::RmsNormOp::create(builder, location(), TypeRange{type, rowsType}, value, parameter(row), eps).getY();
+    y = nn::RmsNormOp::create(builder, location(), TypeRange{type, rowsType}, value, parameter(row),
+                              eps)
+            .getY();
   }
   add(splitRow(y, dims, dims.back()), dims);
 }
 
-/// Asks now and then for the heads, dimension 1 of `queries`, to be split over an axis, so that groups and the heads of each take a
-/// part of it.
+/// Asks now and then for the heads, dimension 1 of `queries`, to be split over an axis, so that
+/// groups and the heads of each take a part of it.
 Value RandomStep::splitHeads(Value queries) {
   std::mt19937_64 own = random; // so that what a seed draws besides stays
   own.seed(own());
@@ -120,7 +122,8 @@ Value RandomStep::splitHeads(Value queries) {
   dims[1] = getAxisArray(builder.getContext(), axis);
   auto sharding = ShardingAttr::get(builder.getContext(), FlatSymbolRefAttr::get(mesh), dims,
                                     SmallVector<bool>{true, false, true, true}, {});
-  return ConstraintOp::create(builder, location(), queries.getType(), queries, sharding, DenseI64ArrayAttr());
+  return ConstraintOp::create(builder, location(), queries.getType(), queries, sharding,
+                              DenseI64ArrayAttr());
 }
 
 /// Queries and keys are made of one value; any of its dimensions may be the batch.
@@ -213,8 +216,7 @@ void RandomStep::turn() {
     value =
         nn::PadOp::create(builder, location(), typeOf(dims), value, dims.size() - 1, between(0, 1));
   }
-  add(nn::RopeOp::create(builder, location(), typeOf(dims), value, over, APFloat(50.0),
-                         chance(30)),
+  add(nn::RopeOp::create(builder, location(), typeOf(dims), value, over, APFloat(50.0), chance(30)),
       dims);
 }
 
@@ -230,8 +232,9 @@ void RandomStep::accumulate() {
   auto flag = [&] { return chance(40) ? builder.getUnitAttr() : UnitAttr(); };
   Value value = splitRow(x.value, x.dims, along[0]);
   UnitAttr exclusive = flag(), reverse = flag();
-  Value sums = nn::ScanSumOp::create(builder, location(), typeOf(x.dims), builder.getStringAttr(names),
-                                     builder.getStringAttr(along), value, exclusive, reverse);
+  Value sums =
+      nn::ScanSumOp::create(builder, location(), typeOf(x.dims), builder.getStringAttr(names),
+                            builder.getStringAttr(along), value, exclusive, reverse);
   add(splitRow(sums, x.dims, along[0]), x.dims);
 }
 
@@ -244,7 +247,8 @@ void RandomStep::drop() {
       x.dims);
 }
 
-/// `value` with its dimension `dim` split over some axes, if there are any; other dimensions as propagation finds.
+/// `value` with its dimension `dim` split over some axes, if there are any; other dimensions as
+/// propagation finds.
 Value RandomStep::split(Value value, StringRef dims, char dim) {
   MeshOp mesh = getMeshOp(step);
   SmallVector<StringAttr> axes;
@@ -261,9 +265,10 @@ Value RandomStep::split(Value value, StringRef dims, char dim) {
                                                                       : ArrayRef<StringAttr>()));
     open.push_back(other != dim);
   }
-  auto sharding = ShardingAttr::get(builder.getContext(), FlatSymbolRefAttr::get(mesh), dimAxes, open,
-                                    ArrayRef<StringAttr>());
-  return ConstraintOp::create(builder, location(), value.getType(), value, sharding, DenseI64ArrayAttr());
+  auto sharding = ShardingAttr::get(builder.getContext(), FlatSymbolRefAttr::get(mesh), dimAxes,
+                                    open, ArrayRef<StringAttr>());
+  return ConstraintOp::create(builder, location(), value.getType(), value, sharding,
+                              DenseI64ArrayAttr());
 }
 
 void RandomStep::lookUp() {
@@ -283,8 +288,8 @@ void RandomStep::lookUp() {
   if (isShort && chance(50)) {
     // The rows' cotangent is a partial sum.
     std::string weight = {table[1], newDim(between(2, 5))}, to = ids + weight.back();
-    Value product = nn::EinsumOp::create(builder, location(), typeOf(to), dims + "," + weight + "->" + to, found,
-                                         parameter(weight));
+    Value product = nn::EinsumOp::create(builder, location(), typeOf(to),
+                                         dims + "," + weight + "->" + to, found, parameter(weight));
     add(split(product, to, to.back()), to);
   }
 }

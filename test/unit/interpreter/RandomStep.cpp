@@ -79,14 +79,16 @@ RandomStep::Var RandomStep::use() {
   return var;
 }
 
-/// A weighted sum of copies of `value`, which are split: what is made of it has a partial sum as its operand.
+/// A weighted sum of copies of `value`, which are split: what is made of it has a partial sum as
+/// its operand.
 Value RandomStep::scattered(Value value, StringRef dims) {
   std::string copies(1, newDim(between(2, 5))), all = dims.str() + copies, weight = copies;
   if (!dims.empty() && !hasBatch(dims.take_back()) && chance(50))
     weight += dims.back();
-  Value terms = make<arith::MulFOp>(repeat(value, dims, all), repeat(parameter(weight), weight, all));
-  return nn::ReduceOp::create(builder, location(), typeOf(dims), nn::Reduction::sum, notation(all, dims),
-                              split(terms, all, copies[0]));
+  Value terms =
+      make<arith::MulFOp>(repeat(value, dims, all), repeat(parameter(weight), weight, all));
+  return nn::ReduceOp::create(builder, location(), typeOf(dims), nn::Reduction::sum,
+                              notation(all, dims), split(terms, all, copies[0]));
 }
 
 Value RandomStep::input(StringRef dims, Type element, int64_t classes) {
@@ -202,7 +204,8 @@ void RandomStep::smooth() {
   const bool sums = isShort && chance(60);
   auto total = [&](Value value) -> Value {
     Value copies = split(repeat(value, x.dims, terms), terms, terms.back());
-    return nn::ReduceOp::create(builder, location(), typeOf(x.dims), nn::Reduction::sum, notation(terms, x.dims), copies);
+    return nn::ReduceOp::create(builder, location(), typeOf(x.dims), nn::Reduction::sum,
+                                notation(terms, x.dims), copies);
   };
   Value squares = make<arith::AddFOp>(make<arith::MulFOp>(x.value, x.value), constant(x.dims, 0.5));
   Value small = make<math::TanhOp>(x.value);
@@ -215,7 +218,8 @@ void RandomStep::smooth() {
   add(smoothOf(x, positive, bounded), x.dims);
 }
 
-Value RandomStep::smoothOf(const Var &x, llvm::function_ref<Value()> positive, llvm::function_ref<Value()> bounded) {
+Value RandomStep::smoothOf(const Var &x, llvm::function_ref<Value()> positive,
+                           llvm::function_ref<Value()> bounded) {
   switch (between(0, 13)) {
   case 0:
     return make<math::ExpOp>(bounded());

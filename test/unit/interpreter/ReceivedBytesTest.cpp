@@ -26,10 +26,12 @@ public:
   std::unique_ptr<rt::Communicator> communicator(int, int) override { return nullptr; }
 };
 
-/// One rank by itself: counts what it asks others for. They say that they do the same, and send zeros.
+/// One rank by itself: counts what it asks others for. They say that they do the same, and send
+/// zeros.
 class Counter final : public rt::MessageCommunicator {
 public:
-  Counter(const rt::Job &job, std::vector<int> group) : MessageCommunicator("all", job, std::move(group), 1) {}
+  Counter(const rt::Job &job, std::vector<int> group)
+      : MessageCommunicator("all", job, std::move(group), 1) {}
 
   int64_t received = 0; ///< bytes, without the requests
 
@@ -64,20 +66,24 @@ protected:
 
   /// What the op says of the collective `line`, which reads %x of type `type`.
   int64_t say(int ranks, const std::string &type, const std::string &line) {
-    const std::string text = llvm::formatv("fsdp.mesh @mesh <[\"fsdp\"={0}]>\nfsdp.program @all role {{} {{\n"
-                                           "fsdp.segment @s train next [@s] {{\n"
-                                           "%x = arith.constant dense<0.0> : {1}\n{2}\n}\n}\n",
-                                           ranks, type, line);
+    const std::string text =
+        llvm::formatv("fsdp.mesh @mesh <[\"fsdp\"={0}]>\nfsdp.program @all role {{} {{\n"
+                      "fsdp.segment @s train next [@s] {{\n"
+                      "%x = arith.constant dense<0.0> : {1}\n{2}\n}\n}\n",
+                      ranks, type, line);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
     int64_t received = -1;
     if (module)
-      module->walk([&](::mlir::fsdp::CollectiveOpInterface op) { received = op.getReceivedBytes(); });
+      module->walk(
+          [&](::mlir::fsdp::CollectiveOpInterface op) { received = op.getReceivedBytes(); });
     EXPECT_GE(received, 0) << text;
     return received;
   }
 
-  /// The most that one of `ranks` asks for in `call`, which has room for 4096 floats on either side.
-  static int64_t count(int ranks, const std::function<void(rt::Communicator &, float *, float *)> &call) {
+  /// The most that one of `ranks` asks for in `call`, which has room for 4096 floats on either
+  /// side.
+  static int64_t count(int ranks,
+                       const std::function<void(rt::Communicator &, float *, float *)> &call) {
     const rt::MeshAxis axes[] = {{"fsdp", ranks}};
     const rt::Mesh mesh(axes);
     std::vector<int> group;
@@ -109,13 +115,19 @@ TEST_F(ReceivedBytesTest, GathersAndScatters) {
     for (int64_t size : kSizes)
       for (int64_t rows : {1, 3}) {
         const int64_t local = llvm::divideCeil(size, n);
-        const rt::ShardLayout tile{static_cast<size_t>(rows), static_cast<size_t>(local), 5, static_cast<size_t>(size)};
+        const rt::ShardLayout tile{static_cast<size_t>(rows), static_cast<size_t>(local), 5,
+                                   static_cast<size_t>(size)};
         const std::string whole = shape(rows, size, 5), part = shape(rows, local, 5);
-        EXPECT_EQ(say(n, part, "%y = fsdp.all_gather %x dim 1 over [\"fsdp\"] : " + part + " -> " + whole),
-                  count(n, [&](auto &comm, float *from, float *to) { comm.allGather(from, to, tile); }))
+        EXPECT_EQ(
+            say(n, part,
+                "%y = fsdp.all_gather %x dim 1 over [\"fsdp\"] : " + part + " -> " + whole),
+            count(n, [&](auto &comm, float *from, float *to) { comm.allGather(from, to, tile); }))
             << whole << " of " << n;
-        EXPECT_EQ(say(n, whole, "%y = fsdp.reduce_scatter %x dim 1 over [\"fsdp\"] : " + whole + " -> " + part),
-                  count(n, [&](auto &comm, float *from, float *to) { comm.reduceScatter(from, to, tile); }))
+        EXPECT_EQ(
+            say(n, whole,
+                "%y = fsdp.reduce_scatter %x dim 1 over [\"fsdp\"] : " + whole + " -> " + part),
+            count(n,
+                  [&](auto &comm, float *from, float *to) { comm.reduceScatter(from, to, tile); }))
             << whole << " of " << n;
       }
 }
@@ -126,12 +138,16 @@ TEST_F(ReceivedBytesTest, LongerShards) {
     for (int64_t size : {1, 12, 16, 40, 100}) {
       const int64_t local = llvm::alignTo(llvm::divideCeil(size, n), 16);
       const rt::ShardLayout tile{1, static_cast<size_t>(local), 1, static_cast<size_t>(size)};
-      const std::string whole = llvm::formatv("tensor<{0}xf32>", size), part = llvm::formatv("tensor<{0}xf32>", local);
-      EXPECT_EQ(say(n, part, "%y = fsdp.all_gather %x dim 0 over [\"fsdp\"] : " + part + " -> " + whole),
-                count(n, [&](auto &comm, float *from, float *to) { comm.allGather(from, to, tile); }))
+      const std::string whole = llvm::formatv("tensor<{0}xf32>", size),
+                        part = llvm::formatv("tensor<{0}xf32>", local);
+      EXPECT_EQ(
+          say(n, part, "%y = fsdp.all_gather %x dim 0 over [\"fsdp\"] : " + part + " -> " + whole),
+          count(n, [&](auto &comm, float *from, float *to) { comm.allGather(from, to, tile); }))
           << whole << " of " << n;
-      EXPECT_EQ(say(n, whole, "%y = fsdp.reduce_scatter %x dim 0 over [\"fsdp\"] : " + whole + " -> " + part),
-                count(n, [&](auto &comm, float *from, float *to) { comm.reduceScatter(from, to, tile); }))
+      EXPECT_EQ(
+          say(n, whole,
+              "%y = fsdp.reduce_scatter %x dim 0 over [\"fsdp\"] : " + whole + " -> " + part),
+          count(n, [&](auto &comm, float *from, float *to) { comm.reduceScatter(from, to, tile); }))
           << whole << " of " << n;
     }
 }
@@ -141,9 +157,8 @@ TEST_F(ReceivedBytesTest, AllReduces) {
     for (int64_t size : kSizes) {
       const std::string type = llvm::formatv("tensor<{0}xf32>", size);
       EXPECT_EQ(say(n, type, "%y = fsdp.all_reduce sum %x over [\"fsdp\"] : " + type),
-                count(n, [&](auto &comm, float *from, float *to) {
-                  comm.allReduce(from, to, static_cast<size_t>(size));
-                }))
+                count(n, [&](auto &comm, float *from,
+                             float *to) { comm.allReduce(from, to, static_cast<size_t>(size)); }))
           << type << " over " << n;
     }
 }
@@ -152,12 +167,22 @@ TEST_F(ReceivedBytesTest, Exchanges) {
   for (int n : kRanks)
     for (int64_t split : kSizes)
       for (int64_t concat : kSizes) {
-        const int64_t splitLocal = llvm::divideCeil(split, n), concatLocal = llvm::divideCeil(concat, n);
+        const int64_t splitLocal = llvm::divideCeil(split, n),
+                      concatLocal = llvm::divideCeil(concat, n);
         const std::string from = shape(split, concatLocal, 2), to = shape(splitLocal, concat, 2);
-        const rt::AllToAllLayout layout{1, 1, 2, static_cast<size_t>(splitLocal), static_cast<size_t>(split),
-                                        static_cast<size_t>(concatLocal), static_cast<size_t>(concat), true};
-        EXPECT_EQ(say(n, from, "%y = fsdp.all_to_all %x split 0 concat 1 over [\"fsdp\"] : " + from + " -> " + to),
-                  count(n, [&](auto &comm, float *given, float *got) { comm.allToAll(given, got, layout); }))
+        const rt::AllToAllLayout layout{1,
+                                        1,
+                                        2,
+                                        static_cast<size_t>(splitLocal),
+                                        static_cast<size_t>(split),
+                                        static_cast<size_t>(concatLocal),
+                                        static_cast<size_t>(concat),
+                                        true};
+        EXPECT_EQ(
+            say(n, from,
+                "%y = fsdp.all_to_all %x split 0 concat 1 over [\"fsdp\"] : " + from + " -> " + to),
+            count(n,
+                  [&](auto &comm, float *given, float *got) { comm.allToAll(given, got, layout); }))
             << from << " -> " << to << " of " << n;
       }
 }
@@ -168,24 +193,35 @@ TEST_F(ReceivedBytesTest, PartsOfAnotherSize) {
       for (int64_t got : kSizes) {
         const std::string from = shape(1, given, 5), to = shape(1, got, 5);
         const rt::RecutLayout layout{1, static_cast<size_t>(given), 5, static_cast<size_t>(got)};
-        EXPECT_EQ(say(n, from, "%y = fsdp.all_to_all %x split 1 concat 1 over [\"fsdp\"] : " + from + " -> " + to),
-                  count(n, [&](auto &comm, float *source, float *target) { comm.recut(source, target, layout); }))
+        EXPECT_EQ(
+            say(n, from,
+                "%y = fsdp.all_to_all %x split 1 concat 1 over [\"fsdp\"] : " + from + " -> " + to),
+            count(n, [&](auto &comm, float *source,
+                         float *target) { comm.recut(source, target, layout); }))
             << from << " -> " << to << " of " << n;
       }
 }
 
 TEST_F(ReceivedBytesTest, FromOneRank) {
   const std::string type = "tensor<8xf32>";
-  for (const std::vector<int> &sources : {std::vector<int>{0, 2, 1, 3}, {0, 1, 2, -1}, {3, 0, 1, 2}}) {
-    const std::string list = llvm::formatv("[{0}, {1}, {2}, {3}]", sources[0], sources[1], sources[2], sources[3]);
-    EXPECT_EQ(say(4, type, "%y = fsdp.collective_permute %x from " + list + " over [\"fsdp\"] : " + type),
-              count(4, [&](auto &comm, float *from, float *to) { comm.permute(from, to, 8, sources.data()); }))
+  for (const std::vector<int> &sources :
+       {std::vector<int>{0, 2, 1, 3}, {0, 1, 2, -1}, {3, 0, 1, 2}}) {
+    const std::string list =
+        llvm::formatv("[{0}, {1}, {2}, {3}]", sources[0], sources[1], sources[2], sources[3]);
+    EXPECT_EQ(
+        say(4, type, "%y = fsdp.collective_permute %x from " + list + " over [\"fsdp\"] : " + type),
+        count(4, [&](auto &comm, float *from,
+                     float *to) { comm.permute(from, to, 8, sources.data()); }))
         << list;
   }
   EXPECT_EQ(say(4, type, "%y = fsdp.broadcast %x from 1 over [\"fsdp\"] : " + type),
-            count(4, [&](auto &comm, float *from, float *to) { comm.broadcast(from, to, 8 * sizeof(float), 1); }));
+            count(4, [&](auto &comm, float *from, float *to) {
+              comm.broadcast(from, to, 8 * sizeof(float), 1);
+            }));
   EXPECT_EQ(say(4, type, "%y = fsdp.receive offset -1 over [\"fsdp\"] : " + type),
-            count(4, [&](auto &comm, float *, float *to) { comm.receive(to, 8, (comm.rank() + 3) % 4); }));
+            count(4, [&](auto &comm, float *, float *to) {
+              comm.receive(to, 8, (comm.rank() + 3) % 4);
+            }));
   EXPECT_EQ(say(4, type, "fsdp.send %x offset 1 over [\"fsdp\"] : " + type), 0);
 }
 

@@ -31,7 +31,8 @@ static std::string nameOfOp(Operation *op) {
   return name;
 }
 
-/// " merged" where the factor shares a dimension with others and is its major one, " minor" where it is not.
+/// " merged" where the factor shares a dimension with others and is its major one, " minor" where
+/// it is not.
 static StringRef placeOf(const ShardingRule &rule, int64_t factor) {
   StringRef place;
   auto look = [&](const TensorFactors &tensor) {
@@ -52,7 +53,8 @@ static StringRef placeOf(const ShardingRule &rule, int64_t factor) {
   return place;
 }
 
-/// The kind of the factor and the numbers of the operands and results that run over it: "sum 0 1 ->".
+/// The kind of the factor and the numbers of the operands and results that run over it: "sum 0 1
+/// ->".
 static std::string nameOfFactor(Operation *op, const ShardingRule &rule, int64_t factor) {
   constexpr const char *kinds[] = {"parallel", "sum", "max", "combined", "whole"};
   std::string name = kinds[static_cast<int>(rule.factors[factor].kind)];
@@ -64,7 +66,8 @@ static std::string nameOfFactor(Operation *op, const ShardingRule &rule, int64_t
   const bool alike = llvm::all_equal(rule.operands) && op->getNumOperands() > 2;
   auto list = [&](ArrayRef<TensorFactors> tensors, bool all) {
     for (auto [index, tensor] : llvm::enumerate(tensors))
-      if (llvm::any_of(tensor, [&](const DimFactors &dim) { return llvm::is_contained(dim, factor); })) {
+      if (llvm::any_of(tensor,
+                       [&](const DimFactors &dim) { return llvm::is_contained(dim, factor); })) {
         name += all ? " all" : " " + std::to_string(index);
         if (all)
           break;
@@ -174,7 +177,8 @@ struct Excused {
   llvm::StringRef op, factor; ///< patterns with *
   std::set<SplitCoverage::Way> ways;
   const char *reason;
-  bool isPossible = false; ///< a table or logits that are computed from samples may have it by chance
+  bool isPossible =
+      false; ///< a table or logits that are computed from samples may have it by chance
 };
 
 using S = SplitCoverage;
@@ -183,15 +187,35 @@ const std::set<S::Way> anySplit{S::even,         S::uneven,  S::empty, S::twoAxe
 
 const Excused excused[] = {
     {"*", "whole*", anySplit, "the op needs the factor whole"},
-    {"*", "* minor", {S::uneven, S::empty, S::microbatches}, "a minor factor of a merged dimension is split where it divides, by ranks alone"},
-    {"*", "* merged", {S::uneven, S::empty}, "parts of a merged dimension are rows of its major factor if that divides"},
-    {"*", "*indexed*", {S::microbatches}, "which samples a microbatch has is known when it runs: indices cannot be renumbered"},
-    {"*", "combined*", {S::microbatches}, "the parts of ranks are combined, not those of microbatches"},
+    {"*",
+     "* minor",
+     {S::uneven, S::empty, S::microbatches},
+     "a minor factor of a merged dimension is split where it divides, by ranks alone"},
+    {"*",
+     "* merged",
+     {S::uneven, S::empty},
+     "parts of a merged dimension are rows of its major factor if that divides"},
+    {"*",
+     "*indexed*",
+     {S::microbatches},
+     "which samples a microbatch has is known when it runs: indices cannot be renumbered"},
+    {"*",
+     "combined*",
+     {S::microbatches},
+     "the parts of ranks are combined, not those of microbatches"},
     {"*", "parallel -> *", {S::batch}, "no operand has the dimension"},
     {"*", "parallel indexed -> *", {S::batch}, "the rows of a table are no samples", true},
     {"nn.embedding", "*indexed 0 ->", {S::batch}, "the rows of a table are no samples", true},
-    {"nn.embedding", "parallel 0 -> 0", {S::batch, S::microbatches}, "the width of a table has no samples", true},
-    {"nn.embedding_grad", "parallel 1 -> 0", {S::batch, S::microbatches}, "the width of a table has no samples", true},
+    {"nn.embedding",
+     "parallel 0 -> 0",
+     {S::batch, S::microbatches},
+     "the width of a table has no samples",
+     true},
+    {"nn.embedding_grad",
+     "parallel 1 -> 0",
+     {S::batch, S::microbatches},
+     "the width of a table has no samples",
+     true},
     {"nn.cross_entropy*", "*indexed*", {S::batch}, "classes are no samples", true},
     {"nn.argmax", "combined*", {S::batch}, "classes are no samples", true},
     {"nn.attention*", "parallel* merged", {S::batch}, "groups of heads are no samples", true},
@@ -246,18 +270,21 @@ std::vector<std::string> SplitCoverage::findGaps() const {
     for (size_t way = 0; way < numWays; ++way) {
       const Excused *excuse = findExcuse(row, static_cast<Way>(way));
       if (ways[way] != 0 && excuse && !excuse->isPossible)
-        gaps.push_back("factor '" + row.factor + "' of " + row.op + " is split in the way '" + wayNames[way] +
+        gaps.push_back("factor '" + row.factor + "' of " + row.op + " is split in the way '" +
+                       wayNames[way] +
                        "', which SplitCoverage.cpp says cannot be: " + excuse->reason);
       // Minor factors are split only where the major one is split completely.
       if (ways[way] != 0 || excuse || StringRef(row.factor).ends_with(" minor"))
         continue;
       const bool isRare = ways[none] < kRareRow || rareWays.count(way);
       (isRare ? rareGaps : gaps)
-          .push_back("no case splits factor '" + row.factor + "' of " + row.op + " in the way '" + wayNames[way] +
+          .push_back("no case splits factor '" + row.factor + "' of " + row.op + " in the way '" +
+                     wayNames[way] +
                      "'; teach the generator, or say in SplitCoverage.cpp why that cannot be");
     }
   if (rareGaps.size() > kMostRareGaps) {
-    gaps.push_back(std::to_string(rareGaps.size()) + " cells of rare rows and ways are empty, expected at most " +
+    gaps.push_back(std::to_string(rareGaps.size()) +
+                   " cells of rare rows and ways are empty, expected at most " +
                    std::to_string(kMostRareGaps));
     llvm::append_range(gaps, rareGaps);
   }

@@ -15,7 +15,8 @@ namespace mlir::fsdp {
 /// In how many cases each op had each of its factors split in each way.
 class SplitCoverage {
 public:
-  /// In which ways a factor is split. It can be several: evenly, over two axes, as part of the batch.
+  /// In which ways a factor is split. It can be several: evenly, over two axes, as part of the
+  /// batch.
   enum Way {
     none,         ///< of more than one instance, and not split although the mesh has several ranks
     even,         ///< all ranks have as many instances
@@ -32,7 +33,9 @@ public:
   /// An op and one of its factors, which is known by its kind and by the tensors that run over it.
   struct Row {
     std::string op, factor;
-    bool operator<(const Row &row) const { return std::tie(op, factor) < std::tie(row.op, row.factor); }
+    bool operator<(const Row &row) const {
+      return std::tie(op, factor) < std::tie(row.op, row.factor);
+    }
   };
   using Cells = std::map<Row, std::array<bool, numWays>>;
 
@@ -42,9 +45,10 @@ public:
   void add(const Cells &cells);
 
   void print(llvm::raw_ostream &os) const;
-  /// Of 2000 cases or more: cells that no case has and that nothing excuses, and cells that some case has although they
-  /// are known as impossible. Of rows that hardly any case has, and of ways that are rare (two axes, microbatches, partial
-  /// sums, other than by the batch), single cells may be empty.
+  /// Of 2000 cases or more: cells that no case has and that nothing excuses, and cells that some
+  /// case has although they are known as impossible. Of rows that hardly any case has, and of ways
+  /// that are rare (two axes, microbatches, partial sums, other than by the batch), single cells
+  /// may be empty.
   std::vector<std::string> findGaps() const;
 
 private:

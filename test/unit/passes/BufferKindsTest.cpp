@@ -145,7 +145,7 @@ TEST(BufferKindsTest, FollowsFromStructureAndUse) {
       {"exp_avg", "optimizer"},
       {"accumulator", "accumulators"},
       {"x", "inputs"},
-      {"labels", "inputs"}, // though they are kept for backward
+      {"labels", "inputs"},      // though they are kept for backward
       {"narrow", "temporaries"}, // a shard that is cast is not whole
       {"w", "gathered"},
       {"y", "saved"},

@@ -53,8 +53,8 @@ TEST(CheckerFuzzTest, NeedsWhatLinksSegments) {
   EXPECT_GT(refused, dropped / 2) << refused << " of " << dropped;
 }
 
-// The segments of a path, one behind the other as one line, in which awaits are waits: what the planner's
-// clocks say of it is what the checker knows, segment by segment.
+// The segments of a path, one behind the other as one line, in which awaits are waits: what the
+// planner's clocks say of it is what the checker knows, segment by segment.
 TEST(CheckerFuzzTest, KnowsTheSameOrderAsThePlanner) {
   std::mt19937 random(12);
   auto draw = [&](size_t below) { return static_cast<int>(random() % below); };
@@ -116,8 +116,8 @@ TEST(CheckerFuzzTest, KnowsTheSameOrderAsThePlanner) {
   EXPECT_LT(ordered, pairs * 7 / 8);
 }
 
-/// Gradient accumulation of a model with many layers, some 47 launches for each, in segments that are not
-/// joined: first -> middle* -> last -> first. Gathered parameters take turns in two places.
+/// Gradient accumulation of a model with many layers, some 47 launches for each, in segments that
+/// are not joined: first -> middle* -> last -> first. Gathered parameters take turns in two places.
 Problem makeDeepModel(int layers) {
   enum { compute, gather, reduce };
   constexpr int kKernels = 20;
@@ -146,7 +146,12 @@ Problem makeDeepModel(int layers) {
       bool backward = n >= layers;
       int l = backward ? 2 * layers - 1 - n : n;
       int whole = addBuffer("whole " + std::to_string(n));
-      Launch unit{"gather", gather, {}, {{2 * l, 0, 1024}}, {{whole, 0, 4096}}, {},
+      Launch unit{"gather",
+                  gather,
+                  {},
+                  {{2 * l, 0, 1024}},
+                  {{whole, 0, 4096}},
+                  {},
                   Collective{0, "all_gather", 4096}};
       unit.awaits = {3 + l};
       if (!backward)
@@ -154,7 +159,7 @@ Problem makeDeepModel(int layers) {
       add(unit);
       for (int k = 0; k < kKernels; ++k) {
         int next = addBuffer("value");
-        Launch kernel{"kernel", compute, {}, {{value, 0, 4096}, {whole, 0, 4096}},
+        Launch kernel{"kernel",          compute,  {}, {{value, 0, 4096}, {whole, 0, 4096}},
                       {{next, 0, 4096}}, {{0, 0}}, {}};
         if (backward && k == 0)
           kernel.reads.push_back({saved[l], 0, 4096});
@@ -164,7 +169,12 @@ Problem makeDeepModel(int layers) {
       if (!backward)
         continue;
       int part = addBuffer("part");
-      add({"reduce", reduce, {}, {{value, 0, 4096}}, {{part, 0, 1024}}, {},
+      add({"reduce",
+           reduce,
+           {},
+           {{value, 0, 4096}},
+           {{part, 0, 1024}},
+           {},
            Collective{1, "reduce_scatter", 4096}});
       Launch sum{"add", reduce, {}, {{part, 0, 1024}}, {{2 * l + 1, 0, 1024}}, {}, {}};
       if (s == 0) {
@@ -175,7 +185,7 @@ Problem makeDeepModel(int layers) {
       }
       add(sum);
       if (s == 2) {
-        Launch update{"update", compute, {}, {{2 * l + 1, 0, 1024}, {2 * l, 0, 1024}},
+        Launch update{"update",           compute,  {}, {{2 * l + 1, 0, 1024}, {2 * l, 0, 1024}},
                       {{2 * l, 0, 1024}}, {{1, 0}}, {}};
         update.updates = std::to_string(l);
         update.records = {3 + l};
@@ -216,7 +226,8 @@ TEST(CheckerFuzzTest, TakesDeepModels) {
     double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     std::printf("%d layers, %zu launches in 3 segments: %.3f s\n", layers, launches, seconds);
     EXPECT_EQ(describeAll(findings), "");
-    // Where the last segment does not say when its compute is complete, the first one's gathers race.
+    // Where the last segment does not say when its compute is complete, the first one's gathers
+    // race.
     for (Launch &launch : problem.roles[0].segments[2].launches)
       launch.records.clear();
     findings = checkSchedule(problem);

@@ -16,11 +16,17 @@ enum { kCompute, kGather, kReduce };
 /// A gather, a use of it, a reduction of the result, and an update in place; right, with memory.
 Problem makeRight() {
   Role role{"all", {"compute", "gather", "reduce"}, {}, {}, -1};
-  role.buffers = {{"shard", 64, -1, -1}, {"whole", 128, 0, -1}, {"gradient", 128, 0, -1},
-                  {"part", 64, 0, -1}};
-  Launch gather{"gather", kGather, {}, {{0, 0, 64}}, {{1, 0, 128}}, {}, Collective{0, "all_gather", 128}};
+  role.buffers = {
+      {"shard", 64, -1, -1}, {"whole", 128, 0, -1}, {"gradient", 128, 0, -1}, {"part", 64, 0, -1}};
+  Launch gather{
+      "gather", kGather, {}, {{0, 0, 64}}, {{1, 0, 128}}, {}, Collective{0, "all_gather", 128}};
   Launch use{"use", kCompute, {0}, {{1, 0, 128}}, {{2, 0, 128}}, {}, {}};
-  Launch reduce{"reduce", kReduce, {1}, {{2, 0, 128}}, {{3, 0, 64}}, {},
+  Launch reduce{"reduce",
+                kReduce,
+                {1},
+                {{2, 0, 128}},
+                {{3, 0, 64}},
+                {},
                 Collective{1, "reduce_scatter", 128}};
   Launch update{"update", kCompute, {2}, {{3, 0, 64}, {0, 0, 64}}, {{0, 0, 64}}, {{1, 0}}, {}};
   role.segments.push_back({"train", {gather, use, reduce, update}, {0}, true});
@@ -45,32 +51,33 @@ void expectFinding(const Problem &problem, Fault fault, const std::string &messa
   FAIL() << "expected: " << message << "\ngot: " << all;
 }
 
-TEST(CheckerTest, AcceptsARightSchedule) {
-  EXPECT_EQ(checkSchedule(makeRight()).size(), 0u);
-}
+TEST(CheckerTest, AcceptsARightSchedule) { EXPECT_EQ(checkSchedule(makeRight()).size(), 0u); }
 
 TEST(CheckerTest, RefusesAReadWithoutAWait) {
   Problem problem = makeRight();
   launches(problem)[1].waits.clear();
-  expectFinding(problem, Fault::race,
-                "'gather' writes bytes [0, 128) of 'whole' while 'use' may read them; let the second "
-                "wait for the first");
+  expectFinding(
+      problem, Fault::race,
+      "'gather' writes bytes [0, 128) of 'whole' while 'use' may read them; let the second "
+      "wait for the first");
 }
 
 TEST(CheckerTest, RefusesAWriteUnderAReader) {
   Problem problem = makeRight();
   launches(problem)[3].waits.clear();
   launches(problem)[1].waits.clear(); // so that nothing orders the update after the gather
-  expectFinding(problem, Fault::race,
-                "'gather' reads bytes [0, 64) of 'shard' while 'update' may write them; let the second "
-                "wait for the first");
+  expectFinding(
+      problem, Fault::race,
+      "'gather' reads bytes [0, 64) of 'shard' while 'update' may write them; let the second "
+      "wait for the first");
 }
 
 TEST(CheckerTest, RefusesToWorkInPlaceWhereTheKernelCannot) {
   Problem problem = makeRight();
   launches(problem)[3].inPlace.clear();
-  expectFinding(problem, Fault::race,
-                "'update' reads and writes bytes [0, 64) of 'shard', but cannot work in place there");
+  expectFinding(
+      problem, Fault::race,
+      "'update' reads and writes bytes [0, 64) of 'shard', but cannot work in place there");
 }
 
 TEST(CheckerTest, RefusesToWriteTwice) {
@@ -132,9 +139,10 @@ TEST(CheckerTest, RefusesToWriteWhereAnotherBufferIsInUse) {
   Problem problem = makeTwoResults(/*ordered=*/false);
   EXPECT_EQ(checkSchedule(problem).size(), 0u);
   problem.roles[0].buffers[1].offset = 0;
-  expectFinding(problem, Fault::overlap,
-                "'a' and 'b' share bytes [0, 64) of the arena, but 'first' writes 'a' while 'second' "
-                "may write 'b'; let the second wait for the first, or move one buffer");
+  expectFinding(
+      problem, Fault::overlap,
+      "'a' and 'b' share bytes [0, 64) of the arena, but 'first' writes 'a' while 'second' "
+      "may write 'b'; let the second wait for the first, or move one buffer");
 }
 
 TEST(CheckerTest, RefusesToReadWhatAnotherBufferHasTakenThePlaceOf) {
@@ -208,9 +216,7 @@ Problem makeTwoRoles() {
   return problem;
 }
 
-TEST(CheckerTest, AcceptsRolesThatAgree) {
-  EXPECT_EQ(checkSchedule(makeTwoRoles()).size(), 0u);
-}
+TEST(CheckerTest, AcceptsRolesThatAgree) { EXPECT_EQ(checkSchedule(makeTwoRoles()).size(), 0u); }
 
 TEST(CheckerTest, RefusesRolesThatIssueDifferentCollectives) {
   Problem problem = makeTwoRoles();
@@ -251,11 +257,12 @@ TEST(CheckerTest, RefusesCollectivesThatDifferInOneThing) {
     launches(problem, 0)[0].collective = launches(problem, 1)[0].collective = right;
     EXPECT_EQ(checkSchedule(problem).size(), 0u);
     wrong.change(*launches(problem, 1)[0].collective);
-    expectFinding(problem, Fault::collectives,
-                  std::string("as number 0 on communicator 'gather over [fsdp]' in segment 'train', "
-                              "role 'first' issues 'gather' (all_reduce sum of 32 f32, 128 bytes), "
-                              "but role 'second' issues 'gather' (") +
-                      wrong.text + ")");
+    expectFinding(
+        problem, Fault::collectives,
+        std::string("as number 0 on communicator 'gather over [fsdp]' in segment 'train', "
+                    "role 'first' issues 'gather' (all_reduce sum of 32 f32, 128 bytes), "
+                    "but role 'second' issues 'gather' (") +
+            wrong.text + ")");
   }
   // Parts of another size, as ranks with other padding would have.
   Problem problem = makeTwoRoles();
@@ -311,9 +318,10 @@ TEST(CheckerTest, RefusesCollectivesInNoOrderOnAnEdge) {
   role.segments.push_back(
       {"b", {{"on t", 1, {}, {}, {}, {}, Collective{0, "all_reduce", 8}}}, {0}, true});
   Problem problem{{{"c", {0}}}, {role}};
-  expectFinding(problem, Fault::collectives,
-                "'on s' and 'on t' meet other ranks on communicator 'c' in no fixed order; let the "
-                "second wait for an event that the first, of the run of segment 'a' before, records");
+  expectFinding(
+      problem, Fault::collectives,
+      "'on s' and 'on t' meet other ranks on communicator 'c' in no fixed order; let the "
+      "second wait for an event that the first, of the run of segment 'a' before, records");
   problem.roles[0].segments[0].joined = true;
   EXPECT_EQ(checkSchedule(problem).size(), 0u);
 }
@@ -388,23 +396,24 @@ TEST(CheckerTest, RefusesRacesOverAnEdge) {
   Problem problem = makeRight();
   problem.roles[0].segments[0].joined = false;
   // The next step's gather reads the shard while the update may still write it.
-  expectFinding(problem, Fault::race,
-                "'update' writes bytes [0, 64) of 'shard' while 'gather' may read them; let the second "
-                "wait for an event that the first, of the run of segment 'train' before, records");
+  expectFinding(
+      problem, Fault::race,
+      "'update' writes bytes [0, 64) of 'shard' while 'gather' may read them; let the second "
+      "wait for an event that the first, of the run of segment 'train' before, records");
 }
 
 TEST(CheckerTest, RefusesMalformedProblems) {
   Problem problem = makeRight();
   launches(problem)[0].reads[0].end = 65;
-  expectFinding(problem, Fault::malformed,
-                "'gather' uses bytes [0, 65) of 'shard', which has 64");
+  expectFinding(problem, Fault::malformed, "'gather' uses bytes [0, 65) of 'shard', which has 64");
   launches(problem)[0].waits = {7};
   expectFinding(problem, Fault::malformed, "'gather' waits for a launch that does not exist");
   launches(problem)[0].stream = 9;
   expectFinding(problem, Fault::malformed, "'gather' runs on a stream that does not exist");
   problem.communicators[1].roles.clear();
-  expectFinding(problem, Fault::malformed,
-                "'reduce' uses communicator 'reduce over [fsdp]', to which role 'all' does not belong");
+  expectFinding(
+      problem, Fault::malformed,
+      "'reduce' uses communicator 'reduce over [fsdp]', to which role 'all' does not belong");
   launches(problem)[0].collective->communicator = 2;
   expectFinding(problem, Fault::malformed, "'gather' uses a communicator that does not exist");
   launches(problem)[1].reads[0].buffer = 9;

@@ -40,42 +40,54 @@ TEST(CyclicCheckerTest, Accumulation) {
       makeAccumulation,
       {{"the gather of the next step does not wait for the update",
         [](Problem &p) { launchOf(p, "first", "gather").awaits = {1}; }, Fault::race,
-        "'update' writes bytes [0, 64) of 'weights' while 'gather' may read them; let the second wait "
+        "'update' writes bytes [0, 64) of 'weights' while 'gather' may read them; let the second "
+        "wait "
         "for an event that the first, of the run of segment 'last' before, records"},
        {"the update does not say when it is complete",
         [](Problem &p) { launchOf(p, "last", "update").records.clear(); }, Fault::race,
-        "'update' writes bytes [0, 64) of 'weights' while 'gather' may read them; let the second wait "
+        "'update' writes bytes [0, 64) of 'weights' while 'gather' may read them; let the second "
+        "wait "
         "for an event that the first, of the run of segment 'last' before, records"},
        {"a gather into the bytes that the segment before still reads",
         [](Problem &p) { launchOf(p, "middle", "gather").awaits = {0}; }, Fault::overlap,
-        "'whole of first' and 'whole of middle' share bytes [192, 320) of the arena, but 'use' reads "
-        "'whole of first' while 'gather' may write 'whole of middle'; let the second wait for an event "
+        "'whole of first' and 'whole of middle' share bytes [192, 320) of the arena, but 'use' "
+        "reads "
+        "'whole of first' while 'gather' may write 'whole of middle'; let the second wait for an "
+        "event "
         "that the first, of the run of segment 'first' before, records, or move one buffer"},
        {"a gather over what the same segment, a run before, still reads",
         [](Problem &p) { launchOf(p, "middle", "gather").awaits = {0}; }, Fault::race,
-        "'use' reads bytes [0, 128) of 'whole of middle' while 'gather' may write them; let the second "
+        "'use' reads bytes [0, 128) of 'whole of middle' while 'gather' may write them; let the "
+        "second "
         "wait for an event that the first, of the run of segment 'middle' before, records"},
        {"the first microbatch adds to what nothing has written",
-        [](Problem &p) { launchOf(p, "first", "add") = launchOf(p, "middle", "add");
-                         launchOf(p, "first", "add").reads[0].buffer = 5; },
+        [](Problem &p) {
+          launchOf(p, "first", "add") = launchOf(p, "middle", "add");
+          launchOf(p, "first", "add").reads[0].buffer = 5;
+        },
         Fault::unwritten,
-        "'add' reads bytes [0, 64) of 'sum', which nothing has written where the program starts with "
+        "'add' reads bytes [0, 64) of 'sum', which nothing has written where the program starts "
+        "with "
         "segment 'first'"},
        {"an edge from evaluation to the middle of a step",
         [](Problem &p) { segmentOf(p, "evaluate").next.push_back(1); }, Fault::unwritten,
-        "'add' reads bytes [0, 64) of 'sum', which nothing has written where segment 'middle' follows "
+        "'add' reads bytes [0, 64) of 'sum', which nothing has written where segment 'middle' "
+        "follows "
         "'evaluate'"},
        {"an accumulator on the gathered parameters",
         [](Problem &p) { bufferOf(p, "sum").offset = 192; }, Fault::overlap,
-        "'add' reads bytes [0, 64) of 'sum', over which 'gather' has written 'whole of middle'; move "
+        "'add' reads bytes [0, 64) of 'sum', over which 'gather' has written 'whole of middle'; "
+        "move "
         "one buffer, or read before"},
        {"an update in each microbatch",
         [](Problem &p) { launchOf(p, "middle", "add").updates = "s"; }, Fault::updated,
-        "'update' updates storage 's' in the step in which 'add' has updated it; update it once before "
+        "'update' updates storage 's' in the step in which 'add' has updated it; update it once "
+        "before "
         "each advance"},
        {"a step that is never advanced",
         [](Problem &p) { launchOf(p, "last", "advance").step = StepUse::none; }, Fault::updated,
-        "'update' updates storage 's' again, but nothing advances the step between; end the step with "
+        "'update' updates storage 's' again, but nothing advances the step between; end the step "
+        "with "
         "'fsdp.advance'"},
        {"the number of the step is advanced by each microbatch",
         [](Problem &p) { launchOf(p, "first", "use").step = StepUse::advances; }, Fault::advanced,
@@ -83,7 +95,8 @@ TEST(CyclicCheckerTest, Accumulation) {
        {"a reduction on the communicator of the gathers: the order of the two is open",
         [](Problem &p) { launchOf(p, "middle", "reduce").collective->communicator = 0; },
         Fault::collectives,
-        "'reduce' and 'gather' meet other ranks on communicator 'gather over [fsdp]' in no fixed order; "
+        "'reduce' and 'gather' meet other ranks on communicator 'gather over [fsdp]' in no fixed "
+        "order; "
         "let the second wait for an event that the first, of the run of segment 'middle' before, "
         "records"},
        {"a segment that nothing leads to",
@@ -92,7 +105,8 @@ TEST(CyclicCheckerTest, Accumulation) {
           segmentOf(p, "last").next = {0};
         },
         Fault::segments,
-        "segment 'evaluate' of role 'all' is never reached: no walk begins with it and no segment that "
+        "segment 'evaluate' of role 'all' is never reached: no walk begins with it and no segment "
+        "that "
         "is reached goes on with it"}});
 }
 
@@ -100,14 +114,18 @@ TEST(CyclicCheckerTest, DeferredUpdate) {
   expectRefused(
       makeDeferredUpdate,
       {{"the gradient is not carried into the next step",
-        [](Problem &p) { launchOf(p, "step", "reduce").records.clear();
-                         launchOf(p, "step", "check").waits.clear(); },
+        [](Problem &p) {
+          launchOf(p, "step", "reduce").records.clear();
+          launchOf(p, "step", "check").waits.clear();
+        },
         Fault::race,
-        "'reduce' writes bytes [0, 64) of 'kept' while 'update' may read them; let the second wait for "
+        "'reduce' writes bytes [0, 64) of 'kept' while 'update' may read them; let the second wait "
+        "for "
         "an event that the first, of the run of segment 'step' before, records"},
        {"the gather does not wait for the update",
         [](Problem &p) { launchOf(p, "step", "gather").waits.clear(); }, Fault::race,
-        "'update' writes bytes [0, 64) of 'weights' while 'gather' may read them; let the second wait "
+        "'update' writes bytes [0, 64) of 'weights' while 'gather' may read them; let the second "
+        "wait "
         "for the first"},
        {"the update is done again after the drain",
         [](Problem &p) { launchOf(p, "drain", "off").clears.clear(); }, Fault::updated,
@@ -118,15 +136,19 @@ TEST(CyclicCheckerTest, DeferredUpdate) {
         "'update' updates storage 's' in the step in which 'update' has updated it; update it once "
         "before each advance"},
        {"the drain is followed by a drain before the next step",
-        [](Problem &p) { launchOf(p, "drain", "off").writes[0] = {2, 0, 1};
-                         launchOf(p, "drain", "off").clears.clear();
-                         segmentOf(p, "drain").next = {1, 2}; },
+        [](Problem &p) {
+          launchOf(p, "drain", "off").writes[0] = {2, 0, 1};
+          launchOf(p, "drain", "off").clears.clear();
+          segmentOf(p, "drain").next = {1, 2};
+        },
         Fault::updated,
-        "'update' updates storage 's' again, but nothing advances the step between; end the step with "
+        "'update' updates storage 's' again, but nothing advances the step between; end the step "
+        "with "
         "'fsdp.advance'"},
        {"the program starts with a gradient that nothing has computed",
         [](Problem &p) { bufferOf(p, "kept").filled = false; }, Fault::unwritten,
-        "'update' reads bytes [0, 64) of 'kept', which nothing has written where the program starts "
+        "'update' reads bytes [0, 64) of 'kept', which nothing has written where the program "
+        "starts "
         "with segment 'step'"}});
 }
 
@@ -137,18 +159,22 @@ TEST(CyclicCheckerTest, Pipeline) {
         [](Problem &p) { launchOf(p, "steady", "forward", 1).collective->type = "bf16"; },
         Fault::collectives,
         "on communicator 'forward', role 'first' issues 'forward' (permute of 16 f32, 64 bytes) as "
-        "number 0 of segment 'fill', but what meets it is number 0 of segment 'steady': role 'second' "
+        "number 0 of segment 'fill', but what meets it is number 0 of segment 'steady': role "
+        "'second' "
         "issues 'forward' (permute of 16 bf16, 64 bytes)"},
        {"the second stage does not receive the last one",
-        [](Problem &p) { launchOf(p, "drain", "forward", 1).collective.reset(); }, Fault::collectives,
+        [](Problem &p) { launchOf(p, "drain", "forward", 1).collective.reset(); },
+        Fault::collectives,
         "as number 0 on communicator 'forward' in segment 'steady', role 'first' issues 'forward' "
         "(permute of 16 f32, 64 bytes), but role 'second' issues nothing before the end of segment "
         "'drain', which is joined"},
        {"the second stage falls behind with every microbatch",
         [](Problem &p) { launchOf(p, "steady", "forward", 1).collective.reset(); },
         Fault::collectives,
-        "segment 'steady' begins on communicator 'forward' with 1 collectives pending where it follows "
-        "'fill', but with 2 collectives pending, of which role 'first' issues 'forward' (permute of 16 "
+        "segment 'steady' begins on communicator 'forward' with 1 collectives pending where it "
+        "follows "
+        "'fill', but with 2 collectives pending, of which role 'first' issues 'forward' (permute "
+        "of 16 "
         "f32, 64 bytes) where it follows 'steady'; let all roles issue equally many on every path"},
        {"a join before the second stage has received",
         [](Problem &p) {
@@ -188,15 +214,18 @@ TEST(CyclicCheckerTest, Pipeline) {
           second[1].writes.clear();
         },
         Fault::deadlock,
-        "'forward' of role 'first' waits for 'back' of role 'first', which waits for 'forward' of role "
+        "'forward' of role 'first' waits for 'back' of role 'first', which waits for 'forward' of "
+        "role "
         "'first': none of them ever starts"},
-       {"another number of microbatches",
-        [](Problem &p) { p.roles[1].walks[0].times[1] = 2; }, Fault::segments,
-        "role 'first' has walk 'train' of 'fill' 1 time, 'steady' 3 times, 'drain' 1 time, but role "
+       {"another number of microbatches", [](Problem &p) { p.roles[1].walks[0].times[1] = 2; },
+        Fault::segments,
+        "role 'first' has walk 'train' of 'fill' 1 time, 'steady' 3 times, 'drain' 1 time, but "
+        "role "
         "'second' has walk 'train' of 'fill' 1 time, 'steady' 2 times, 'drain' 1 time"},
        {"the sent activations are overwritten",
         [](Problem &p) { launchOf(p, "steady", "make").awaits.clear(); }, Fault::race,
-        "'forward' reads bytes [0, 64) of 'x of steady' while 'make' may write them; let the second "
+        "'forward' reads bytes [0, 64) of 'x of steady' while 'make' may write them; let the "
+        "second "
         "wait for an event that the first, of the run of segment 'steady' before, records"}});
 }
 
@@ -219,7 +248,8 @@ TEST(CyclicCheckerTest, ThereAndBack) {
       makeThereAndBack,
       {{"the race of a segment with its own run, over another one",
         [](Problem &p) { launchOf(p, "a", "write").awaits.clear(); }, Fault::race,
-        "'read' reads bytes [0, 64) of 'x' while 'write' may write them; let the second wait for an "
+        "'read' reads bytes [0, 64) of 'x' while 'write' may write them; let the second wait for "
+        "an "
         "event that the first, of the run of segment 'a' before, records"},
        {"an event that does not exist", [](Problem &p) { launchOf(p, "a", "read").records = {1}; },
         Fault::malformed, "'read' records an event that does not exist"},
@@ -228,12 +258,11 @@ TEST(CyclicCheckerTest, ThereAndBack) {
         "'write' waits for an event that does not exist"},
        {"two segments of one name", [](Problem &p) { segmentOf(p, "b").name = "a"; },
         Fault::malformed, "role 'all' has two segments 'a'"},
-       {"a walk without segments",
-        [](Problem &p) { p.roles[0].walks = {{"w", {}, {}}}; }, Fault::malformed,
+       {"a walk without segments", [](Problem &p) { p.roles[0].walks = {{"w", {}, {}}}; },
+        Fault::malformed,
         "walk 'w' has no segments, or runs some that do not exist, or not a number of times"},
-       {"a walk along no edge",
-        [](Problem &p) { p.roles[0].walks = {{"w", {0, 2}, {1, 1}}}; }, Fault::malformed,
-        "walk 'w' runs 'c' after 'a', which it does not follow"},
+       {"a walk along no edge", [](Problem &p) { p.roles[0].walks = {{"w", {0, 2}, {1, 1}}}; },
+        Fault::malformed, "walk 'w' runs 'c' after 'a', which it does not follow"},
        {"a communicator of a role that does not exist",
         [](Problem &p) { p.communicators = {{"c", {1}}}; }, Fault::malformed,
         "communicator 'c' has a role that does not exist"},
@@ -247,8 +276,8 @@ TEST(CyclicCheckerTest, ThereAndBack) {
   EXPECT_EQ(describeAll(checkSchedule(problem)), "");
 }
 
-// The read is complete before the write by stream on one path, where the event has come to stand for
-// something else, and by the event on the other.
+// The read is complete before the write by stream on one path, where the event has come to stand
+// for something else, and by the event on the other.
 TEST(CyclicCheckerTest, KnowsEachPathByItself) {
   Role role{"all", {"compute", "gather", "other"}, {}, {}, -1, {"read"}};
   role.buffers = {{"x", 64}};

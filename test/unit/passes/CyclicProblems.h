@@ -38,7 +38,8 @@ inline Buffer &bufferOf(Problem &problem, const std::string &name, int role = 0)
 }
 
 /// Gradient accumulation: first -> middle* -> last -> first, none of them joined; last updates.
-/// Evaluation, which is joined, may follow last. Memory is planned: the segments take the same bytes.
+/// Evaluation, which is joined, may follow last. Memory is planned: the segments take the same
+/// bytes.
 inline Problem makeAccumulation() {
   enum { compute, gather, reduce };
   enum { updated, used, reduced };
@@ -53,16 +54,27 @@ inline Problem makeAccumulation() {
     role.buffers.push_back({std::string("gradient of ") + names[s], 128, s, 320});
     role.buffers.push_back({std::string("part of ") + names[s], 64, s, 448});
     Segment segment{names[s], {}, {}, s == evaluate, s == evaluate ? "evaluate" : "train"};
-    Launch unit{"gather", gather, {}, {{weights, 0, 64}}, {{whole, 0, 128}}, {},
+    Launch unit{"gather",
+                gather,
+                {},
+                {{weights, 0, 64}},
+                {{whole, 0, 128}},
+                {},
                 Collective{0, "all_gather", 128}};
     unit.awaits = {updated, used};
-    Launch use{"use", compute, {0}, {{whole, 0, 128}, {state, 0, 64}}, {{gradient, 0, 128}}, {}, {},
-               StepUse::reads};
+    Launch use{
+        "use", compute, {0},           {{whole, 0, 128}, {state, 0, 64}}, {{gradient, 0, 128}},
+        {},    {},      StepUse::reads};
     use.awaits = {reduced};
     use.records = {used};
     segment.launches = {unit, use};
     if (s != evaluate) {
-      Launch scatter{"reduce", reduce, {1}, {{gradient, 0, 128}}, {{part, 0, 64}}, {},
+      Launch scatter{"reduce",
+                     reduce,
+                     {1},
+                     {{gradient, 0, 128}},
+                     {{part, 0, 64}},
+                     {},
                      Collective{1, "reduce_scatter", 128}};
       scatter.records = {reduced};
       Launch add{"add", reduce, {}, {{part, 0, 64}}, {{sum, 0, 64}}, {}, {}};
@@ -76,12 +88,13 @@ inline Problem makeAccumulation() {
       segment.launches.push_back(add);
     }
     if (s == last) {
-      Launch update{"update", compute, {3}, {{sum, 0, 64}, {weights, 0, 64}, {state, 0, 64}},
-                    {{weights, 0, 64}}, {{1, 0}}, {}, StepUse::reads};
+      Launch update{
+          "update",           compute,  {3}, {{sum, 0, 64}, {weights, 0, 64}, {state, 0, 64}},
+          {{weights, 0, 64}}, {{1, 0}}, {},  StepUse::reads};
       update.records = {updated};
       update.updates = "s";
-      Launch advance{"advance", compute, {}, {{state, 0, 64}}, {{state, 0, 64}}, {{0, 0}}, {},
-                     StepUse::advances};
+      Launch advance{"advance",        compute,  {}, {{state, 0, 64}},
+                     {{state, 0, 64}}, {{0, 0}}, {}, StepUse::advances};
       segment.launches.push_back(update);
       segment.launches.push_back(advance);
     }
@@ -102,23 +115,38 @@ inline Problem makeDeferredUpdate() {
   enum { weights, kept, ok, state, whole, gradient, evaluated };
   enum { step, drain, evaluate };
   Role role{"all", {"compute", "gather", "reduce"}, {}, {}, -1, {"reduced"}};
-  role.buffers = {{"weights", 64},        {"kept", 64},           {"ok", 1},           {"state", 64},
-                  {"whole", 128, step}, {"gradient", 128, step}, {"evaluated", 128, evaluate}};
-  Launch update{"update", compute, {}, {{kept, 0, 64}, {ok, 0, 1}, {weights, 0, 64}},
+  role.buffers = {{"weights", 64},
+                  {"kept", 64},
+                  {"ok", 1},
+                  {"state", 64},
+                  {"whole", 128, step},
+                  {"gradient", 128, step},
+                  {"evaluated", 128, evaluate}};
+  Launch update{"update",           compute,  {}, {{kept, 0, 64}, {ok, 0, 1}, {weights, 0, 64}},
                 {{weights, 0, 64}}, {{2, 0}}, {}};
   update.updates = "s";
   update.condition = 1;
   update.awaits = {reduced};
-  Launch unit{"gather", gather, {0}, {{weights, 0, 64}}, {{whole, 0, 128}}, {},
+  Launch unit{"gather",
+              gather,
+              {0},
+              {{weights, 0, 64}},
+              {{whole, 0, 128}},
+              {},
               Collective{0, "all_gather", 128}};
-  Launch use{"use", compute, {1}, {{whole, 0, 128}, {state, 0, 64}}, {{gradient, 0, 128}}, {}, {},
-             StepUse::reads};
-  Launch scatter{"reduce", reduce, {2}, {{gradient, 0, 128}}, {{kept, 0, 64}}, {},
+  Launch use{"use", compute, {1},           {{whole, 0, 128}, {state, 0, 64}}, {{gradient, 0, 128}},
+             {},    {},      StepUse::reads};
+  Launch scatter{"reduce",
+                 reduce,
+                 {2},
+                 {{gradient, 0, 128}},
+                 {{kept, 0, 64}},
+                 {},
                  Collective{1, "reduce_scatter", 128}};
   scatter.records = {reduced};
   Launch check{"check", compute, {3}, {{kept, 0, 64}}, {{ok, 0, 1}}, {}, {}};
-  Launch advance{"advance", compute, {}, {{state, 0, 64}, {ok, 0, 1}}, {{state, 0, 64}}, {{0, 0}},
-                 {}, StepUse::advances};
+  Launch advance{"advance",        compute,  {}, {{state, 0, 64}, {ok, 0, 1}},
+                 {{state, 0, 64}}, {{0, 0}}, {}, StepUse::advances};
   role.segments.push_back(
       {"step", {update, unit, use, scatter, check, advance}, {step, drain}, false, "train"});
   Launch off{"off", compute, {}, {}, {{ok, 0, 1}}, {}, {}};
@@ -131,15 +159,20 @@ inline Problem makeDeferredUpdate() {
   return {{{"gather over [fsdp]", {0}}, {"reduce over [fsdp]", {0}}}, {role}};
 }
 
-/// Two roles as the stages of a pipeline: what the first issues in one segment, the second issues in
-/// the next one. The second sends something back.
+/// Two roles as the stages of a pipeline: what the first issues in one segment, the second issues
+/// in the next one. The second sends something back.
 inline Problem makePipeline() {
   enum { compute, link, back };
   enum { fill, steady, drain };
   Problem problem{{{"forward", {0, 1}}, {"back", {0, 1}}}, {}};
-  Collective there{0, "permute", 64, "", "f32", "16", "16"}, home{1, "permute", 32, "", "f32", "8", "8"};
+  Collective there{0, "permute", 64, "", "f32", "16", "16"},
+      home{1, "permute", 32, "", "f32", "8", "8"};
   for (int number : {0, 1}) {
-    Role role{number == 0 ? "first" : "second", {"compute", "link", "back"}, {}, {}, -1,
+    Role role{number == 0 ? "first" : "second",
+              {"compute", "link", "back"},
+              {},
+              {},
+              -1,
               {"sent", "returned"}};
     role.buffers = {{"weights", 64}, {"seen", 32}};
     const char *names[] = {"fill", "steady", "drain"};

@@ -1,7 +1,8 @@
 //===- EachPassTest.cpp - every pass alone on every test file -------------===//
 //
-// A pass may meet a module that the pipeline would not give it: of another phase, or of few dialects. It may then fail with a diagnostic, but
-// not crash. Each case has a context of its own, in which only that is loaded which the module and the pass ask for.
+// A pass may meet a module that the pipeline would not give it: of another phase, or of few
+// dialects. It may then fail with a diagnostic, but not crash. Each case has a context of its own,
+// in which only that is loaded which the module and the pass ask for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +47,8 @@ std::vector<std::string> readPasses(const std::filesystem::path &source) {
   return names;
 }
 
-/// The modules of a test file: it may have several, divided by `// -----` or, for split-file, by `//--- NAME`.
+/// The modules of a test file: it may have several, divided by `// -----` or, for split-file, by
+/// `//--- NAME`.
 std::vector<std::string> splitModules(const std::string &text) {
   std::vector<std::string> modules(1);
   std::istringstream lines(text);
@@ -59,7 +61,8 @@ std::vector<std::string> splitModules(const std::string &text) {
   return modules;
 }
 
-/// Runs `pass` on `text` in a context of its own. False where the text is no valid module. Ends the process where the pass has no name.
+/// Runs `pass` on `text` in a context of its own. False where the text is no valid module. Ends the
+/// process where the pass has no name.
 bool runAlone(const DialectRegistry &registry, const std::string &pass, const std::string &text) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
@@ -73,7 +76,8 @@ bool runAlone(const DialectRegistry &registry, const std::string &pass, const st
   return true;
 }
 
-/// What a child process was doing, and how much it has done: in memory that it shares with its parent.
+/// What a child process was doing, and how much it has done: in memory that it shares with its
+/// parent.
 struct Progress {
   char doing[1024];
   int modules;
@@ -85,7 +89,8 @@ TEST(EachPass, FailsWithoutACrash) {
   const char *source = std::getenv("FSDP_SOURCE_DIR");
   const std::filesystem::path root = source ? source : ".";
   DialectRegistry registry;
-  registry.insert<nn::NNDialect, mlir::fsdp::FSDPDialect, arith::ArithDialect, math::MathDialect, func::FuncDialect>();
+  registry.insert<nn::NNDialect, mlir::fsdp::FSDPDialect, arith::ArithDialect, math::MathDialect,
+                  func::FuncDialect>();
   nn::registerElementwiseModels(registry);
   mlir::fsdp::registerFSDPPasses();
   const std::vector<std::string> passes = readPasses(root);
@@ -109,8 +114,8 @@ TEST(EachPass, FailsWithoutACrash) {
         dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
         for (; next < passes.size(); ++next)
           for (size_t part = 0; part < modules.size(); ++part) {
-            std::snprintf(progress->doing, sizeof(progress->doing), "%s on module %zu of %s", passes[next].c_str(), part,
-                          file.c_str());
+            std::snprintf(progress->doing, sizeof(progress->doing), "%s on module %zu of %s",
+                          passes[next].c_str(), part, file.c_str());
             progress->modules += runAlone(registry, passes[next], modules[part]);
           }
         _exit(0);
@@ -127,7 +132,8 @@ TEST(EachPass, FailsWithoutACrash) {
         ;
     }
   }
-  std::cout << progress->modules << " runs of " << passes.size() << " passes on modules of " << files.size() << " files\n";
+  std::cout << progress->modules << " runs of " << passes.size() << " passes on modules of "
+            << files.size() << " files\n";
   EXPECT_GE(passes.size(), 20U);
   EXPECT_GE(progress->modules, 5000);
   munmap(progress, sizeof(Progress));

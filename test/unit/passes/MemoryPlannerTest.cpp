@@ -62,7 +62,8 @@ private:
       std::vector<int64_t> candidates{bottom};
       for (int other : placed) {
         candidates.push_back(role.buffers[other].offset);
-        candidates.push_back((role.buffers[other].offset + role.buffers[other].size + 63) / 64 * 64);
+        candidates.push_back((role.buffers[other].offset + role.buffers[other].size + 63) / 64 *
+                             64);
       }
       std::sort(candidates.begin(), candidates.end());
       candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
@@ -123,8 +124,8 @@ TEST(MemoryPlannerTest, IsAsGoodAsTryingEverything) {
     ASSERT_GE(plan.arena, least) << "case " << i << ": the oracle is not exhaustive";
     best += plan.arena < least + 64; // the padding on top is not worth a search
   }
-  // The planner keeps whole buffers apart, from their first use to their last, and decides before placing
-  // which operand a result replaces; the checker allows more.
+  // The planner keeps whole buffers apart, from their first use to their last, and decides before
+  // placing which operand a result replaces; the checker allows more.
   EXPECT_GE(best, cases * 90 / 100);
 }
 
@@ -205,7 +206,8 @@ TEST(MemoryPlannerTest, SegmentsShareAndPersistentBuffersDoNot) {
 }
 
 TEST(PeakTest, NamesWhatIsAliveAndSince) {
-  // b0 -> b1 -> b2 on one stream; b0 is needed again at the end: all three are alive from launch 2 on.
+  // b0 -> b1 -> b2 on one stream; b0 is needed again at the end: all three are alive from launch 2
+  // on.
   Role role{"all", {"s"}, {{"p", 100, -1, -1}}, {}, -1};
   Segment segment{"g", {}, {0}, true};
   for (int b = 0; b < 4; ++b)

@@ -120,8 +120,12 @@ TEST_F(MemoryReportTest, WritesJsonAndATable) {
   std::string wide;
   llvm::raw_string_ostream wideStream(wide);
   permuted.print(wideStream);
-  EXPECT_NE(wide.find("     3 x all_gather         over fsdp, 80 bytes per call, 64 received\n"), std::string::npos) << wide;
-  EXPECT_NE(wide.find("     1 x collective_permute over fsdp, 8 bytes per call, 8 received\n"), std::string::npos) << wide;
+  EXPECT_NE(wide.find("     3 x all_gather         over fsdp, 80 bytes per call, 64 received\n"),
+            std::string::npos)
+      << wide;
+  EXPECT_NE(wide.find("     1 x collective_permute over fsdp, 8 bytes per call, 8 received\n"),
+            std::string::npos)
+      << wide;
 
   report.arena = 1234567;
   std::string table;

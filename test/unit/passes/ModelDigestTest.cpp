@@ -1,9 +1,9 @@
 //===- ModelDigestTest.cpp - what makes another model, and what does not ---===//
 
+#include "passes/global/ModelDigest.h"
 #include "dsl/ModelBuilder.h"
 #include "dsl/Operations.h"
 #include "mlir/Parser/Parser.h"
-#include "passes/global/ModelDigest.h"
 #include <gtest/gtest.h>
 
 using namespace fsdp::dsl;
@@ -14,10 +14,11 @@ namespace {
 struct Knobs {
   int64_t batch = 4, context = 6, width = 8, heads = 2, vocab = 11;
   double theta = 10000, eps = 1e-6, drop = 0, epsOfMetric = 1e-6;
-  bool relu = false, tied = false, residual = true, metric = false, checkpoint = false, constrained = false;
-  bool exchanged = false;        ///< two parameters of one shape
-  bool mirrored = false;         ///< operands of sums
-  std::string prefix = "block";  ///< of names
+  bool relu = false, tied = false, residual = true, metric = false, checkpoint = false,
+       constrained = false;
+  bool exchanged = false;       ///< two parameters of one shape
+  bool mirrored = false;        ///< operands of sums
+  std::string prefix = "block"; ///< of names
   double lossScale = 1;
 };
 
@@ -57,7 +58,8 @@ struct ModelDigestTest : testing::Test {
     Parameter table = unit.parameter("a.weight", {k.vocab, k.width}, normal(0.02));
     Parameter gate = unit.parameter("b.weight", {k.width, k.width}, normal(0.02));
     Parameter up = unit.parameter("c.weight", {k.width, k.width}, normal(0.02));
-    Parameter query = unit.parameter("d.weight", {k.heads, head, k.width}, normal(0.02), {k.width, k.width});
+    Parameter query =
+        unit.parameter("d.weight", {k.heads, head, k.width}, normal(0.02), {k.width, k.width});
     Parameter norm = unit.parameter("e.weight", {k.width}, ones());
     Parameter last = k.tied ? table : unit.parameter("f.weight", {k.vocab, k.width}, normal(0.02));
     Tensor x = dropout(embedding(table, tokens), k.drop);
@@ -144,13 +146,15 @@ struct DataSizesTest : ModelDigestTest {
     return digestOf([&](Model &model) {
       Tensor x = model.input("x", {batch, length, 4});
       Parameter w = model.unit("w").parameter("weight", {4, 3}, normal(0.02));
-      model.loss(rows(x, einsum("bsi,io->bso", x, w), static_cast<double>(batch), static_cast<double>(length)));
+      model.loss(rows(x, einsum("bsi,io->bso", x, w), static_cast<double>(batch),
+                      static_cast<double>(length)));
     });
   }
   /// Whether the digest is the same for batches and lengths of any size.
   testing::AssertionResult isOne(const Rows &rows) {
     const std::string digest = digestFor(rows, 6, 10);
-    for (auto [batch, length] : {std::pair(12, 10), std::pair(6, 20), std::pair(5, 7), std::pair(30, 3)})
+    for (auto [batch, length] :
+         {std::pair(12, 10), std::pair(6, 20), std::pair(5, 7), std::pair(30, 3)})
       if (digestFor(rows, batch, length) != digest)
         return testing::AssertionFailure() << batch << " x " << length;
     return testing::AssertionSuccess();
@@ -160,10 +164,18 @@ struct DataSizesTest : ModelDigestTest {
 TEST_F(DataSizesTest, ConstantsMadeOfThemDoNotCount) {
   EXPECT_TRUE(isOne([](Tensor, Tensor y, double, double) { return mean(square(y)); }));
   // Divided by hand: by all, by samples, by positions.
-  EXPECT_TRUE(isOne([](Tensor, Tensor y, double b, double s) { return mean(square(reduceSum("b s o -> o", y) / (b * s))); }));
-  EXPECT_TRUE(isOne([](Tensor, Tensor y, double, double s) { return mean(square(reduceSum("b s o -> b o", y) * (1 / s))); }));
-  EXPECT_TRUE(isOne([](Tensor, Tensor y, double b, double) { return mean(square(reduceSum("b s o -> o", y) * (1 / b))); }));
-  EXPECT_TRUE(isOne([](Tensor, Tensor y, double, double) { return mean(square(reduceMean("b s o -> b o", y))); }));
+  EXPECT_TRUE(isOne([](Tensor, Tensor y, double b, double s) {
+    return mean(square(reduceSum("b s o -> o", y) / (b * s)));
+  }));
+  EXPECT_TRUE(isOne([](Tensor, Tensor y, double, double s) {
+    return mean(square(reduceSum("b s o -> b o", y) * (1 / s)));
+  }));
+  EXPECT_TRUE(isOne([](Tensor, Tensor y, double b, double) {
+    return mean(square(reduceSum("b s o -> o", y) * (1 / b)));
+  }));
+  EXPECT_TRUE(isOne([](Tensor, Tensor y, double, double) {
+    return mean(square(reduceMean("b s o -> b o", y)));
+  }));
 }
 
 TEST_F(DataSizesTest, OtherConstantsCount) {
@@ -178,15 +190,27 @@ TEST_F(DataSizesTest, OtherConstantsCount) {
 
 TEST_F(DataSizesTest, ConstantsOfWholeTensorsCountByTheirValue) {
   const auto digestOfText = [&](int batch, int label) {
-    const std::string n = std::to_string(batch), rows = "tensor<" + n + "x4xf32>", numbers = "tensor<" + n + "xi32>";
+    const std::string n = std::to_string(batch), rows = "tensor<" + n + "x4xf32>",
+                      numbers = "tensor<" + n + "xi32>";
     const std::string text = "fsdp.param @w : tensor<3x4xf32> unit \"w\" init <normal, 2.0e-02>\n"
                              "fsdp.step @train train optimizer <sgd, lr = 0.1> {\n"
-                             "%x = fsdp.input \"x\" sample_dim 0 : " + rows + "\n%w = fsdp.read @w : tensor<3x4xf32>\n"
-                             "%y = nn.einsum \"bi,oi->bo\" %x, %w : (" + rows + ", tensor<3x4xf32>) -> tensor<" + n + "x3xf32>\n"
-                             "%l = arith.constant dense<" + std::to_string(label) + "> : " + numbers + "\n"
-                             "%c, %s = nn.cross_entropy %y, %l : tensor<" + n + "x3xf32>, " + numbers + " -> tensor<" + n + "xf32>, tensor<" + n + "xf32>\n"
-                             "%sum = nn.reduce sum \"b ->\" %c : tensor<" + n + "xf32> -> tensor<f64>\n"
-                             "%weight = arith.constant dense<" + n + ".0> : tensor<f64>\nfsdp.loss %sum over %weight\n}\n";
+                             "%x = fsdp.input \"x\" sample_dim 0 : " +
+                             rows +
+                             "\n%w = fsdp.read @w : tensor<3x4xf32>\n"
+                             "%y = nn.einsum \"bi,oi->bo\" %x, %w : (" +
+                             rows + ", tensor<3x4xf32>) -> tensor<" + n +
+                             "x3xf32>\n"
+                             "%l = arith.constant dense<" +
+                             std::to_string(label) + "> : " + numbers +
+                             "\n"
+                             "%c, %s = nn.cross_entropy %y, %l : tensor<" +
+                             n + "x3xf32>, " + numbers + " -> tensor<" + n + "xf32>, tensor<" + n +
+                             "xf32>\n"
+                             "%sum = nn.reduce sum \"b ->\" %c : tensor<" +
+                             n +
+                             "xf32> -> tensor<f64>\n"
+                             "%weight = arith.constant dense<" +
+                             n + ".0> : tensor<f64>\nfsdp.loss %sum over %weight\n}\n";
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     return module ? mlir::fsdp::computeModelDigest(*module) : "no model: " + text;
   };
@@ -196,7 +220,8 @@ TEST_F(DataSizesTest, ConstantsOfWholeTensorsCountByTheirValue) {
 }
 
 TEST_F(DataSizesTest, PiecesOfASequenceCountFromTheNearerEnd) {
-  const auto from = [](std::function<int64_t(int64_t)> begin, std::function<int64_t(int64_t)> size) -> Rows {
+  const auto from = [](std::function<int64_t(int64_t)> begin,
+                       std::function<int64_t(int64_t)> size) -> Rows {
     return [=](Tensor, Tensor y, double, double s) {
       const auto length = static_cast<int64_t>(s);
       return mean(square(slice(y, 1, begin(length), size(length))));
@@ -205,7 +230,8 @@ TEST_F(DataSizesTest, PiecesOfASequenceCountFromTheNearerEnd) {
   const auto zero = [](int64_t) { return int64_t(0); };
   const auto one = [](int64_t) { return int64_t(1); };
   const auto allButOne = [](int64_t length) { return length - 1; };
-  const Rows first = from(zero, one), last = from(allButOne, one), shifted = from(one, allButOne), cut = from(zero, allButOne);
+  const Rows first = from(zero, one), last = from(allButOne, one), shifted = from(one, allButOne),
+             cut = from(zero, allButOne);
   for (const Rows &rows : {first, last, shifted, cut})
     EXPECT_TRUE(isOne(rows));
   EXPECT_NE(digestFor(first, 6, 10), digestFor(last, 6, 10));
@@ -220,8 +246,10 @@ TEST_F(DataSizesTest, LengthsOfPiecesCount) {
     };
   };
   for (int64_t size : {1, 2, 4, 6}) {
-    for (auto [batch, length] : {std::pair(4, 12), std::pair(6, 24), std::pair(1, 36), std::pair(3, 48)})
-      EXPECT_EQ(digestFor(windows(size), batch, length), digestFor(windows(size), 6, 12)) << size << ": " << batch << " x " << length;
+    for (auto [batch, length] :
+         {std::pair(4, 12), std::pair(6, 24), std::pair(1, 36), std::pair(3, 48)})
+      EXPECT_EQ(digestFor(windows(size), batch, length), digestFor(windows(size), 6, 12))
+          << size << ": " << batch << " x " << length;
     EXPECT_EQ(digestFor(windows(size), 6, size), digestFor(windows(size), 6, 12)) << size;
   }
   std::set<std::string> digests;
@@ -233,14 +261,16 @@ TEST_F(DataSizesTest, LengthsOfPiecesCount) {
   };
   for (int64_t begin = 0; begin < 8; ++begin)
     for (int64_t size = 1; begin + size <= 8; ++size)
-      EXPECT_TRUE(digests.insert(digestFor(piece(begin, size), 6, 8)).second) << begin << " + " << size;
+      EXPECT_TRUE(digests.insert(digestFor(piece(begin, size), 6, 8)).second)
+          << begin << " + " << size;
   for (int64_t size : {1, 2, 4})
     EXPECT_EQ(digestFor(piece(0, size), 6, 8), digestFor(piece(0, size), 5, 16)) << size;
 
   const auto padded = [](int64_t low, int64_t high) -> Rows {
     return [=](Tensor, Tensor y, double, double) { return mean(exp(pad(y, 1, low, high))); };
   };
-  for (auto [low, high] : {std::pair(0, 1), std::pair(0, 4), std::pair(1, 0), std::pair(4, 0), std::pair(1, 4), std::pair(4, 1)}) {
+  for (auto [low, high] : {std::pair(0, 1), std::pair(0, 4), std::pair(1, 0), std::pair(4, 0),
+                           std::pair(1, 4), std::pair(4, 1)}) {
     EXPECT_TRUE(isOne(padded(low, high))) << low << ", " << high;
     EXPECT_TRUE(digests.insert(digestFor(padded(low, high), 6, 10)).second) << low << ", " << high;
   }
@@ -255,9 +285,12 @@ TEST_F(DataSizesTest, OneSampleOrPositionIsASizeAsAnyOther) {
     Tensor all = rearrange("b s o -> (b o) s", y);
     return mean(square(einsum("ns,nt->nst", all, all)));
   };
-  const Rows one = [](Tensor, Tensor y, double, double) { return mean(square(rearrange("b s o -> (b s o)", y))); };
+  const Rows one = [](Tensor, Tensor y, double, double) {
+    return mean(square(rearrange("b s o -> (b s o)", y)));
+  };
   for (const Rows &each : {rows, products, one})
-    for (auto [batch, length] : {std::pair(1, 10), std::pair(6, 1), std::pair(1, 1), std::pair(1, 3), std::pair(3, 1)})
+    for (auto [batch, length] :
+         {std::pair(1, 10), std::pair(6, 1), std::pair(1, 1), std::pair(1, 3), std::pair(3, 1)})
       EXPECT_EQ(digestFor(each, batch, length), digestFor(each, 6, 10)) << batch << " x " << length;
 }
 
@@ -273,9 +306,12 @@ TEST_F(DataSizesTest, ALossOfSeveralTermsIsAveragedOverThem) {
 }
 
 TEST_F(DataSizesTest, MergedDimensionsKeepWhatIsTheModels) {
-  EXPECT_TRUE(isOne([](Tensor, Tensor y, double, double) { return mean(square(rearrange("b s o -> (b s) o", y))); }));
+  EXPECT_TRUE(isOne([](Tensor, Tensor y, double, double) {
+    return mean(square(rearrange("b s o -> (b s) o", y)));
+  }));
   EXPECT_TRUE(isOne([](Tensor, Tensor y, double b, double) {
-    return mean(square(rearrange("(b s) o -> b s o", rearrange("b s o -> (b s) o", y), {{"b", static_cast<int64_t>(b)}})));
+    return mean(square(rearrange("(b s) o -> b s o", rearrange("b s o -> (b s) o", y),
+                                 {{"b", static_cast<int64_t>(b)}})));
   }));
   // Patches of 2 x 2 and of 4 x 1 channels.
   const auto patches = [&](int64_t batch, int64_t rows, int64_t p, int64_t q) {

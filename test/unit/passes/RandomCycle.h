@@ -1,7 +1,7 @@
 //===- RandomCycle.h - random schedules of several roles and segments -*- C++ -*-===//
 //
-// Right by construction. Roles differ in all but the segment graph and the collectives; segments that are
-// not joined order their accesses by events.
+// Right by construction. Roles differ in all but the segment graph and the collectives; segments
+// that are not joined order their accesses by events.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,14 +78,20 @@ private:
     Requests unit = drawRequests(5);
     for (int s = 0; s <= last; ++s) {
       bool isSteady = s == steady;
-      graph.push_back({(isSteady ? "steady" : s < steady ? "fill " : "drain ") + std::to_string(s), {}, {}, s == last});
+      graph.push_back({(isSteady     ? "steady"
+                        : s < steady ? "fill "
+                                     : "drain ") +
+                           std::to_string(s),
+                       {},
+                       {},
+                       s == last});
       graph[s].next = {s == last ? 0 : s + 1};
       if (isSteady)
         graph[s].next.push_back(s);
       walk.segments.push_back(s);
       walk.times.push_back(isSteady ? 2 : 1);
-      // What all issue at the same time comes before what the first issues ahead, and behind what the second
-      // makes up for: in one order for both, but there is none for three.
+      // What all issue at the same time comes before what the first issues ahead, and behind what
+      // the second makes up for: in one order for both, but there is none for three.
       Requests common = numRoles == 2 ? drawRequests(2) : Requests();
       for (int role = 0; role < numRoles; ++role) {
         Requests own = common;
@@ -220,8 +226,8 @@ private:
     }
   }
 
-  /// Each launch waits for the earlier segments' launches with which it conflicts: by an event of their
-  /// stream, which the last launch of each segment records, or by one of their own.
+  /// Each launch waits for the earlier segments' launches with which it conflicts: by an event of
+  /// their stream, which the last launch of each segment records, or by one of their own.
   void addEvents(Role &role) {
     for (int s = 0; s < kStreams; ++s)
       role.events.push_back("stream " + std::to_string(s));
@@ -244,7 +250,8 @@ private:
             auto known = own.find({a, g});
             if (known != own.end() || (own.size() < 4 && draw(4) == 0)) {
               if (known == own.end()) {
-                known = own.emplace(std::make_pair(a, g), static_cast<int>(role.events.size())).first;
+                known =
+                    own.emplace(std::make_pair(a, g), static_cast<int>(role.events.size())).first;
                 role.events.push_back(role.segments[a].name + "." + std::to_string(g));
                 other.records.push_back(known->second);
               }

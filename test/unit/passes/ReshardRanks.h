@@ -1,7 +1,8 @@
 //===- ReshardRanks.h - a plan of resharding, executed on simulated ranks -*- C++ -*-===//
 //
-// Each device holds, for each of its elements, which element of the tensor it is and which terms of the sum it has.
-// A step does with them what the op of its name says; nothing of the solver is used but what it writes.
+// Each device holds, for each of its elements, which element of the tensor it is and which terms of
+// the sum it has. A step does with them what the op of its name says; nothing of the solver is used
+// but what it writes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,9 @@ private:
     std::vector<Cell> cells;
   };
 
-  int at(int64_t position) const { return order.empty() ? static_cast<int>(position) : order[position]; }
+  int at(int64_t position) const {
+    return order.empty() ? static_cast<int>(position) : order[position];
+  }
   /// What one index of a part adds to a position.
   int64_t weight(const AxisPart &part) const {
     int64_t weight = problem.mesh[part.axis].size / part.pre / part.size;
@@ -80,16 +83,20 @@ private:
       size *= d;
     return size;
   }
-  /// The part of `whole` that begins at `first` of dimension `dim`, `size` long; padding behind its end.
+  /// The part of `whole` that begins at `first` of dimension `dim`, `size` long; padding behind its
+  /// end.
   static Held part(const Held &whole, int dim, int64_t first, int64_t size) {
-    return build(whole, dim, size, [&](int64_t i) { return first + i < whole.shape[dim] ? first + i : -1; }, {&whole});
+    return build(whole, dim, size,
+                 [&](int64_t i) { return first + i < whole.shape[dim] ? first + i : -1; },
+                 {&whole});
   }
   /// `parts` behind one another, cut at `size`.
   static Held joined(const std::vector<const Held *> &parts, int dim, int64_t size) {
     return build(*parts.front(), dim, size, [](int64_t i) { return i; }, parts);
   }
   template <class Source>
-  static Held build(const Held &like, int dim, int64_t size, Source source, const std::vector<const Held *> &parts) {
+  static Held build(const Held &like, int dim, int64_t size, Source source,
+                    const std::vector<const Held *> &parts) {
     Held result{like.shape, {}};
     result.shape[dim] = size;
     const int64_t part = like.shape[dim];
@@ -101,7 +108,8 @@ private:
       if (i < 0 || !part || i / part >= static_cast<int64_t>(parts.size()))
         result.cells.push_back({});
       else
-        result.cells.push_back(parts[i / part]->cells[(outer * part + i % part) * inner + cell % inner]);
+        result.cells.push_back(
+            parts[i / part]->cells[(outer * part + i % part) * inner + cell % inner]);
     }
     return result;
   }
@@ -133,7 +141,8 @@ private:
         rest /= result.shape[d];
         weight *= problem.shape[d];
       }
-      result.cells.push_back({element, element < 0 ? 0 : uint64_t(1) << indexIn(position, sharding.partial)});
+      result.cells.push_back(
+          {element, element < 0 ? 0 : uint64_t(1) << indexIn(position, sharding.partial)});
     }
     return result;
   }
@@ -188,11 +197,12 @@ inline void Ranks::perform(const Step &step) {
       case Kind::allToAll:
         EXPECT_EQ(step.before[dim], (step.after[dim] + ranks - 1) / ranks);
         EXPECT_EQ(step.after[step.split], (step.before[step.split] + ranks - 1) / ranks);
-        result = part(joined(parts, dim, step.after[dim]), step.split, rank * step.after[step.split],
-                      step.after[step.split]);
+        result = part(joined(parts, dim, step.after[dim]), step.split,
+                      rank * step.after[step.split], step.after[step.split]);
         break;
       default:
-        result = part(joined(parts, dim, ranks * step.before[dim]), dim, rank * step.after[dim], step.after[dim]);
+        result = part(joined(parts, dim, ranks * step.before[dim]), dim, rank * step.after[dim],
+                      step.after[dim]);
       }
     }
   }
@@ -213,8 +223,9 @@ inline void Ranks::perform(const Step &step) {
 
 inline void Ranks::check() const {
   EXPECT_EQ(order, problem.toOrder);
-  const uint64_t terms = countOf(problem.from.partial) == 64 ? ~uint64_t(0)
-                                                             : (uint64_t(1) << countOf(problem.from.partial)) - 1;
+  const uint64_t terms = countOf(problem.from.partial) == 64
+                             ? ~uint64_t(0)
+                             : (uint64_t(1) << countOf(problem.from.partial)) - 1;
   for (int64_t position = 0; position < devices; ++position) {
     const Held wanted = expected(problem.to, position), &got = held[at(position)];
     ASSERT_EQ(got.shape, wanted.shape);
@@ -224,7 +235,8 @@ inline void Ranks::check() const {
       parts.push_back(&held[at(member)]);
     const Held sum = summed(parts);
     for (size_t i = 0; i < wanted.cells.size(); ++i) {
-      ASSERT_EQ(got.cells[i].element, wanted.cells[i].element) << "position " << position << ", element " << i;
+      ASSERT_EQ(got.cells[i].element, wanted.cells[i].element)
+          << "position " << position << ", element " << i;
       ASSERT_EQ(sum.cells[i].terms, wanted.cells[i].element < 0 ? 0 : terms)
           << "position " << position << ", element " << i;
     }

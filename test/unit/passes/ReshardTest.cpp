@@ -63,7 +63,8 @@ struct State {
 
 class Exhaustive {
 public:
-  Exhaustive(const std::vector<Axis> &mesh, const std::vector<int64_t> &shape) : mesh(mesh), shape(shape) {
+  Exhaustive(const std::vector<Axis> &mesh, const std::vector<int64_t> &shape)
+      : mesh(mesh), shape(shape) {
     for (const Sharding &sharding : allShardings(mesh, static_cast<int>(shape.size())))
       states.push_back(stateOf(sharding));
   }
@@ -85,7 +86,8 @@ public:
   /// The fewest elements received on the way to each state.
   std::map<State, int64_t> from(const Sharding &sharding) {
     std::map<State, int64_t> best;
-    std::priority_queue<std::pair<int64_t, State>, std::vector<std::pair<int64_t, State>>, Later> open;
+    std::priority_queue<std::pair<int64_t, State>, std::vector<std::pair<int64_t, State>>, Later>
+        open;
     auto add = [&](const State &state, int64_t cost) {
       auto [found, isNew] = best.try_emplace(state, cost);
       if (!isNew && found->second <= cost)
@@ -98,7 +100,9 @@ public:
       auto [cost, state] = open.top();
       open.pop();
       if (best[state] == cost)
-        expand(state, [&, cost = cost](const State &next, int64_t elements) { add(next, cost + elements); });
+        expand(state, [&, cost = cost](const State &next, int64_t elements) {
+          add(next, cost + elements);
+        });
     }
     return best;
   }
@@ -123,7 +127,8 @@ private:
     return product;
   }
   /// All ordered lists of some of `axes`.
-  static void lists(std::vector<int> axes, const std::function<void(const std::vector<int> &)> &visit) {
+  static void lists(std::vector<int> axes,
+                    const std::function<void(const std::vector<int> &)> &visit) {
     std::vector<int> list;
     std::function<void()> extend = [&] {
       for (int axis : axes) {
@@ -162,9 +167,10 @@ private:
       });
       lists(state.partial, [&](const std::vector<int> &axes) {
         State next = state;
-        next.partial.erase(std::remove_if(next.partial.begin(), next.partial.end(),
-                                          [&](int axis) { return std::count(axes.begin(), axes.end(), axis); }),
-                           next.partial.end());
+        next.partial.erase(
+            std::remove_if(next.partial.begin(), next.partial.end(),
+                           [&](int axis) { return std::count(axes.begin(), axes.end(), axis); }),
+            next.partial.end());
         const int64_t n = ranks(axes);
         State reduced = next;
         if (split(next, d, axes))
@@ -185,7 +191,8 @@ private:
           if (other == d || !split(exchanged, other, axes))
             continue;
           const int64_t joined = exchanged.block[d];
-          add(exchanged, joined ? count(exchanged) / joined * std::min(joined, (n - 1) * state.block[d]) : 0);
+          add(exchanged,
+              joined ? count(exchanged) / joined * std::min(joined, (n - 1) * state.block[d]) : 0);
         }
       }
       // Parts of any size between those of the sharding and twice that.
@@ -196,7 +203,8 @@ private:
           int64_t most = 0;
           for (int64_t rank = 0; rank < n; ++rank) {
             int64_t received = 0;
-            for (int64_t i = rank * block; i < std::min((rank + 1) * block, n * state.block[d]); ++i)
+            for (int64_t i = rank * block; i < std::min((rank + 1) * block, n * state.block[d]);
+                 ++i)
               received += i / state.block[d] != rank;
             most = std::max(most, received);
           }
@@ -241,7 +249,8 @@ void execute(const Problem &problem, const Plan &plan) {
   ranks.check();
 }
 
-// Of every pair: no plan receives more than the exhaustive optimum, and executed it does what it should.
+// Of every pair: no plan receives more than the exhaustive optimum, and executed it does what it
+// should.
 TEST_P(AllPairs, ReceiveTheFewestBytes) {
   std::vector<Axis> mesh;
   for (int64_t size : GetParam().mesh)
@@ -272,17 +281,20 @@ TEST_P(AllPairs, ReceiveTheFewestBytes) {
     }
   }
   RecordProperty("pairs", static_cast<int>(pairs));
-  std::cout << pairs << " pairs, " << steps << " steps, " << 1e6 * seconds / pairs << " us a pair\n";
+  std::cout << pairs << " pairs, " << steps << " steps, " << 1e6 * seconds / pairs
+            << " us a pair\n";
   EXPECT_LT(seconds / pairs, 1e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, AllPairs,
-                         testing::Values(Case{{2, 2}, {8}}, Case{{2, 4}, {16}}, Case{{2, 2, 2}, {16}},
-                                         Case{{2, 2}, {8, 4}}, Case{{2, 4}, {16, 8}},
-                                         Case{{2, 2, 2}, {16, 8}}, Case{{2, 3}, {6, 12}},
+                         testing::Values(Case{{2, 2}, {8}}, Case{{2, 4}, {16}},
+                                         Case{{2, 2, 2}, {16}}, Case{{2, 2}, {8, 4}},
+                                         Case{{2, 4}, {16, 8}}, Case{{2, 2, 2}, {16, 8}},
+                                         Case{{2, 3}, {6, 12}},
                                          // sizes that do not divide
-                                         Case{{2, 2}, {10}}, Case{{2, 4}, {13}}, Case{{2, 2, 2}, {9}},
-                                         Case{{2, 2}, {5, 7}}, Case{{2, 4}, {3, 10}}, Case{{2, 2}, {0, 3}}));
+                                         Case{{2, 2}, {10}}, Case{{2, 4}, {13}},
+                                         Case{{2, 2, 2}, {9}}, Case{{2, 2}, {5, 7}},
+                                         Case{{2, 4}, {3, 10}}, Case{{2, 2}, {0, 3}}));
 
 AxisPart part(int axis, int64_t pre, int64_t size) { return {axis, pre, size}; }
 
@@ -312,23 +324,34 @@ TEST(Reshard, SumsAreScatteredWhereTheyAreSplit) {
 
 TEST(Reshard, PartsThatDoNotDivideMoveWhatLiesElsewhere) {
   // 10 by a=2 is 5 and 5, by a=2, b=2 it is 3, 3, 3, 1.
-  EXPECT_EQ(stepsOf({{{2}, {2}}, {10}, 4, {{{part(0, 1, 2)}}, {}}, {{{part(0, 1, 2), part(1, 1, 2)}}, {}}}),
-            (Texts{"recut dimension 0 over axis 0:(1)2: 5 -> 6, 4 bytes",
-                   "all-slice dimension 0 over axis 1:(1)2: 6 -> 3, 0 bytes"}));
+  EXPECT_EQ(
+      stepsOf(
+          {{{2}, {2}}, {10}, 4, {{{part(0, 1, 2)}}, {}}, {{{part(0, 1, 2), part(1, 1, 2)}}, {}}}),
+      (Texts{"recut dimension 0 over axis 0:(1)2: 5 -> 6, 4 bytes",
+             "all-slice dimension 0 over axis 1:(1)2: 6 -> 3, 0 bytes"}));
 }
 
 TEST(Reshard, PartsOfAxes) {
   // Half of an axis of 4 moves to the other dimension.
-  EXPECT_EQ(stepsOf({{{4}}, {8, 8}, 4, {{{part(0, 1, 4)}, {}}, {}}, {{{part(0, 1, 2)}, {part(0, 2, 2)}}, {}}}),
+  EXPECT_EQ(stepsOf({{{4}},
+                     {8, 8},
+                     4,
+                     {{{part(0, 1, 4)}, {}}, {}},
+                     {{{part(0, 1, 2)}, {part(0, 2, 2)}}, {}}}),
             Texts{"all-to-all dimension 0 to 1 over axis 0:(2)2: 2x8 -> 4x4, 32 bytes"});
 }
 
 TEST(Reshard, LinksDecide) {
   // A sum over 2x2: over the slow axis only half goes, when the fast one has scattered.
-  Problem problem{{{2, {1e-6, 1e9}}, {2, {1e-6, 1e11}}}, {1 << 20}, 4, {{{}}, {part(0, 1, 2), part(1, 1, 2)}}, {{{}}, {}}};
-  const Texts large = {"reduce-scatter dimension 0 over axis 1:(1)2: 1048576 -> 524288, 2097152 bytes",
-                       "all-reduce over axis 0:(1)2: 524288 -> 524288, 2097152 bytes",
-                       "all-gather dimension 0 over axis 1:(1)2: 524288 -> 1048576, 2097152 bytes"};
+  Problem problem{{{2, {1e-6, 1e9}}, {2, {1e-6, 1e11}}},
+                  {1 << 20},
+                  4,
+                  {{{}}, {part(0, 1, 2), part(1, 1, 2)}},
+                  {{{}}, {}}};
+  const Texts large = {
+      "reduce-scatter dimension 0 over axis 1:(1)2: 1048576 -> 524288, 2097152 bytes",
+      "all-reduce over axis 0:(1)2: 524288 -> 524288, 2097152 bytes",
+      "all-gather dimension 0 over axis 1:(1)2: 524288 -> 1048576, 2097152 bytes"};
   const Plan plan = solve(problem);
   Texts got;
   for (const Step &step : plan.steps)
@@ -343,7 +366,8 @@ TEST(Reshard, OrdersOfDevices) {
   const std::vector<Axis> mesh = {{2}, {2}, {2}};
   const std::vector<Sharding> all = allShardings(mesh, 2);
   for (int i = 0; i < 400; ++i) {
-    Problem problem{mesh, {8, 4}, 4, all[random() % all.size()], all[random() % all.size()], {}, {}};
+    Problem problem{mesh, {8, 4}, 4, all[random() % all.size()], all[random() % all.size()],
+                    {},   {}};
     if (!mayBecome(problem.from, problem.to))
       continue;
     for (int device = 0; device < 8; ++device)
@@ -417,7 +441,8 @@ TEST(Reshard, RandomProblems) {
             auto &dim = result.dims[place];
             dim.insert(dim.begin() + draw(static_cast<int>(dim.size()) + 1), part);
           } else if (place == static_cast<int>(problem.shape.size()) &&
-                     (!sumsOf || std::count(sumsOf->partial.begin(), sumsOf->partial.end(), part))) {
+                     (!sumsOf ||
+                      std::count(sumsOf->partial.begin(), sumsOf->partial.end(), part))) {
             result.partial.push_back(part);
           }
         }
@@ -438,7 +463,8 @@ TEST(Reshard, RandomProblems) {
     ASSERT_LE(plan.bytes, bytesByWhole(problem)) << i;
     ++solved;
   }
-  std::cout << solved << " problems, " << 1e6 * total / solved << " us each, the longest " << 1e3 * longest << " ms\n";
+  std::cout << solved << " problems, " << 1e6 * total / solved << " us each, the longest "
+            << 1e3 * longest << " ms\n";
   EXPECT_GT(solved, 500);
 }
 
@@ -458,7 +484,8 @@ TEST(Reshard, RefusesWhatIsNoProblem) {
     void (*change)(Problem &);
     const char *text;
   } cases[] = {
-      {[](Problem &p) { p.mesh[0].size = 0; }, "the mesh has an axis of size 0, expected at least 1"},
+      {[](Problem &p) { p.mesh[0].size = 0; },
+       "the mesh has an axis of size 0, expected at least 1"},
       {[](Problem &p) { p.to.dims.clear(); }, "the sharding after has 0 dimensions, expected 1"},
       {[](Problem &p) { p.from.dims[0] = {part(2, 1, 2)}; },
        "the sharding before names axis 2, expected one below 2"},
@@ -470,14 +497,17 @@ TEST(Reshard, RefusesWhatIsNoProblem) {
        "the sharding after is a partial sum over axis 1, over which the one before is none"},
       {[](Problem &p) { p.toOrder = {0, 1, 2, 3, 4, 5, 6, 7}; },
        "the orders of devices are no two orders of 8 devices"},
-      {[](Problem &p) { p.fromOrder = {0, 1, 2, 3, 4, 5, 6, 7}, p.toOrder = {0, 1, 2, 3, 4, 5, 6, 6}; },
+      {[](Problem &p) {
+         p.fromOrder = {0, 1, 2, 3, 4, 5, 6, 7}, p.toOrder = {0, 1, 2, 3, 4, 5, 6, 6};
+       },
        "the orders of devices are no two orders of 8 devices"},
       {[](Problem &p) {
          p.mesh[0].size = 6;
          p.from.dims[0] = {part(0, 1, 2)};
          p.to.dims[0] = {part(0, 1, 3)};
        },
-       "the shardings cut an axis in parts that do not fit together; give sizes that divide one another"},
+       "the shardings cut an axis in parts that do not fit together; give sizes that divide one "
+       "another"},
       {[](Problem &p) {
          p.mesh = std::vector<Axis>(7, {2});
          p.from.dims[0].clear(), p.to.dims[0].clear();

@@ -80,11 +80,13 @@ TEST_F(AtomicFileTest, TakesTheRoomBeforeItWrites) {
   disk.failure = ENOSPC;
   const int before = disk.calls;
   EXPECT_NE(messageOf(write).find("No space left on device; free some space"), std::string::npos);
-  EXPECT_EQ(disk.calls - before, 4) << "opened, refused the room, closed, removed: nothing was written";
+  EXPECT_EQ(disk.calls - before, 4)
+      << "opened, refused the room, closed, removed: nothing was written";
   EXPECT_EQ(disk.tree().at("").size(), 1u);
   EXPECT_EQ(disk.tree().at("").at("out"), text);
   AtomicFile stream("/dev/full");
-  EXPECT_EQ(messageOf([&] { stream.reserve(10); }), "no error") << "a stream has no room of its own";
+  EXPECT_EQ(messageOf([&] { stream.reserve(10); }), "no error")
+      << "a stream has no room of its own";
 }
 
 TEST_F(AtomicFileTest, KeepsTheModeAndOwnerOfWhatItReplaces) {

@@ -163,8 +163,8 @@ TEST(AttentionTest, OperandsLieWhereStridesSay) {
   const auto upTo = [&](std::uint32_t most) { return std::uint32_t(1 + random() % most); };
   for (unsigned i = 0; i < 30; ++i) {
     const std::uint32_t groups = upTo(3);
-    const AttentionShape sizes{upTo(3),   groups * upTo(2), groups, upTo(80), upTo(150),
-                               upTo(40),  0.2f,             random() % 2 == 0};
+    const AttentionShape sizes{upTo(3),   groups * upTo(2), groups, upTo(80),
+                               upTo(150), upTo(40),         0.2f,   random() % 2 == 0};
     Tensors t = randomTensors(sizes, random);
     perform(sizes, t);
     const AttentionPlace q(sizes.batch, sizes.heads, sizes.queries, sizes.width, 1, random);
@@ -319,7 +319,8 @@ TEST(TileProductTest, FollowsItsFormula) {
   for (int i = 0; i < 60; ++i) {
     const std::size_t m = random() % 30, n = random() % 70, k = random() % 20;
     const bool transposed = random() % 2, add = random() % 2;
-    const F32MicroKernel shape{m, n, k, transposed ? 1 : k + 2, transposed ? m + 3 : 1, n + 1, n + 5};
+    const F32MicroKernel shape{m,     n,    k, transposed ? 1 : k + 2, transposed ? m + 3 : 1,
+                               n + 1, n + 5};
     const Floats a = normal((m + 3) * (k + 2), random), b = normal(k * (n + 1), random);
     const Floats before = normal(m * (n + 5), random);
     Floats c = before;

@@ -22,7 +22,8 @@ float fromBits(std::uint32_t bits) {
 
 TEST(BFloat16, IsTwoBytesThatCopyAsBytes) {
   static_assert(sizeof(bf16) == 2 && alignof(bf16) == 2);
-  static_assert(std::is_trivially_copyable_v<bf16> && std::is_trivially_default_constructible_v<bf16>);
+  static_assert(std::is_trivially_copyable_v<bf16> &&
+                std::is_trivially_default_constructible_v<bf16>);
   static_assert(!std::is_convertible_v<float, bf16>, "rounding is never silent");
   static_assert(dtypeOf<bf16> == DType::BF16 && sizeInBytes(DType::BF16) == 2);
   EXPECT_EQ(bf16().bits, 0);
@@ -43,7 +44,8 @@ std::uint16_t nearest(float value) {
   std::uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
   const std::uint32_t below = bits & 0xffff0000u;
-  // The value after the largest counts as if the exponent went on: what is nearer to it is infinite.
+  // The value after the largest counts as if the exponent went on: what is nearer to it is
+  // infinite.
   const double low = fromBits(below);
   const double step = std::ldexp(1.0, std::max(int(bits >> 23 & 0xff), 1) - 127 - 7);
   const double up = std::abs(low) + step - std::abs(double(value));

@@ -39,8 +39,8 @@ void compare(PairInstructions instructions, std::size_t m, std::size_t n, std::s
     for (std::size_t j = 0; j < shape.cRow; ++j) {
       float expected = add || j >= n ? before[i * shape.cRow + j] : 0;
       for (std::size_t l = 0; l < k && j < n; ++l)
-        expected += a[i * shape.aRow + l] *
-                    b[j / 32 * shape.bPanel + l / 2 * 64 + 2 * (j % 32) + l % 2];
+        expected +=
+            a[i * shape.aRow + l] * b[j / 32 * shape.bPanel + l / 2 * 64 + 2 * (j % 32) + l % 2];
       ASSERT_EQ(c[i * shape.cRow + j], expected) << i << ", " << j;
     }
 }

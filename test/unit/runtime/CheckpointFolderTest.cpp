@@ -1,11 +1,11 @@
-// What a power failure at any moment of a save, or a call that fails, leaves of the checkpoints: always
-// valid ones with the right bytes, never a manifest over wrong ones.
+// What a power failure at any moment of a save, or a call that fails, leaves of the checkpoints:
+// always valid ones with the right bytes, never a manifest over wrong ones.
 
+#include "runtime/train/CheckpointFolder.h"
 #include "runtime/Error.h"
 #include "runtime/files/AtomicFile.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/train/Checkpoint.h"
-#include "runtime/train/CheckpointFolder.h"
 #include "runtime/train/WeightFiles.h"
 #include "test/unit/runtime/PowerLossFileSystem.h"
 #include "test/unit/runtime/TemporaryFile.h"
@@ -30,9 +30,10 @@ namespace {
 
 using Fate = PowerLossFileSystem::Fate;
 
-// A unit that is flat over two of four ranks, with moments; a frozen one that is cut along a dimension;
-// one that every rank has whole. The model declares them in another order.
-constexpr ArenaSpan<float> kFlat{0, 6016}, kFlatMoment{32768, 6016}, kCut{65536, 12}, kWhole{69632, 2100};
+// A unit that is flat over two of four ranks, with moments; a frozen one that is cut along a
+// dimension; one that every rank has whole. The model declares them in another order.
+constexpr ArenaSpan<float> kFlat{0, 6016}, kFlatMoment{32768, 6016}, kCut{65536, 12},
+    kWhole{69632, 2100};
 constexpr State flatStates[] = {{"exp_avg", kFlatMoment}};
 constexpr Parameter flatMembers[] = {
     {"h.weight", nullptr, {120, 100}, {12000}, 0, Initializer::zeros(), true, 2},
@@ -64,13 +65,16 @@ const Program &program() {
 constexpr RangeWriter::Sizes kSizes{2 * FileSystem::kDirectAlignment, 1};
 
 /// An element of a tensor after a step.
-float valueOf(std::int64_t step, const std::string &file, const std::string &tensor, std::size_t i) {
-  return static_cast<float>(step * 1000 + static_cast<std::int64_t>(file.size() * 31 + tensor.size())) +
+float valueOf(std::int64_t step, const std::string &file, const std::string &tensor,
+              std::size_t i) {
+  return static_cast<float>(step * 1000 +
+                            static_cast<std::int64_t>(file.size() * 31 + tensor.size())) +
          static_cast<float>(i) / 4096;
 }
 
 /// The shard of a share as the rank has it after a step.
-std::vector<float> shardOf(const CheckpointLayout &layout, const ShardShare &share, std::int64_t step) {
+std::vector<float> shardOf(const CheckpointLayout &layout, const ShardShare &share,
+                           std::int64_t step) {
   std::vector<float> shard(share.shard.count);
   for (const CheckpointPiece &piece : share.pieces) {
     const CheckpointFile &file = layout.files()[piece.file];
@@ -82,7 +86,8 @@ std::vector<float> shardOf(const CheckpointLayout &layout, const ShardShare &sha
 }
 
 /// What the four ranks do to save a step, one after another.
-void saveStep(CheckpointRoot &root, const CheckpointLayout &layout, std::int64_t step, std::int64_t keep) {
+void saveStep(CheckpointRoot &root, const CheckpointLayout &layout, std::int64_t step,
+              std::int64_t keep) {
   root.begin(step, layout);
   CheckpointManifest manifest;
   manifest.step = step;
@@ -105,8 +110,8 @@ void saveStep(CheckpointRoot &root, const CheckpointLayout &layout, std::int64_t
   root.prune(step, keep);
 }
 
-/// What is wrong with a folder that has a manifest: not a checkpoint of the step in its manifest, byte for
-/// byte. Empty: nothing.
+/// What is wrong with a folder that has a manifest: not a checkpoint of the step in its manifest,
+/// byte for byte. Empty: nothing.
 std::string faultOf(const std::string &folder, const CheckpointLayout &layout) {
   try {
     const Checkpoint checkpoint(folder, layout);
@@ -131,8 +136,8 @@ std::string faultOf(const std::string &folder, const CheckpointLayout &layout) {
   return "";
 }
 
-/// States that a power failure may leave: all of few, else the extremes, each change alone or missing, and
-/// some at random.
+/// States that a power failure may leave: all of few, else the extremes, each change alone or
+/// missing, and some at random.
 template <class Visit>
 void forEachState(const PowerLossFileSystem &system, std::mt19937 &random, Visit visit) {
   const std::size_t count = system.pending();
@@ -166,8 +171,8 @@ class CheckpointFolderTest : public testing::Test {
 protected:
   ~CheckpointFolderTest() override { fs::remove_all(file.folder); }
 
-  /// Saves steps 1 to 3, keeping two, sets the last aside and saves another one; visits every state that a
-  /// power failure may leave on the way. Returns the states, and those with a fault.
+  /// Saves steps 1 to 3, keeping two, sets the last aside and saves another one; visits every state
+  /// that a power failure may leave on the way. Returns the states, and those with a fault.
   std::pair<int, int> crashEverywhere(PowerLossFileSystem &system) {
     std::mt19937 random(1);
     std::int64_t complete = 0; // the last step whose save had returned
@@ -210,8 +215,8 @@ protected:
     return {states, faults};
   }
 
-  /// What is wrong with what a crash has left of a step's folder: a manifest over other bytes than those of
-  /// its step, or half of a save that --init would take for weights. Empty: nothing.
+  /// What is wrong with what a crash has left of a step's folder: a manifest over other bytes than
+  /// those of its step, or half of a save that --init would take for weights. Empty: nothing.
   std::string faultOf(const std::string &folder, const std::map<std::string, std::string> &files) {
     if (!files.count(CheckpointManifest::kName) &&
         (files.count(CheckpointManifest::kUnfinished) || !files.count("model.safetensors")))
@@ -308,7 +313,8 @@ TEST_F(CheckpointFolderTest, APowerFailureAtAnyMomentLeavesAValidCheckpoint) {
 }
 
 TEST_F(CheckpointFolderTest, PagesOfOneRankAlonePassThePageCacheWhereItCanBePassed) {
-  for (const auto &[opens, writes] : {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
+  for (const auto &[opens, writes] :
+       {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
     PowerLossFileSystem system("/");
     system.refusesDirectOpens = opens;
     system.refusesDirectWrites = writes;
@@ -354,7 +360,8 @@ TEST_F(CheckpointFolderTest, ACallThatFailsLeavesTheLastCheckpoint) {
       EXPECT_NE(message.find("cannot "), message.npos) << message;
       EXPECT_NE(message.find("'/saves"), message.npos) << message;
       EXPECT_NE(message.find(strerror(system.failure)), message.npos) << message;
-      EXPECT_NE(message.find("earlier checkpoints in '/saves' are unchanged"), message.npos) << message;
+      EXPECT_NE(message.find("earlier checkpoints in '/saves' are unchanged"), message.npos)
+          << message;
       ++reasons;
     }
     root.discard(2);
@@ -417,12 +424,14 @@ TEST_F(CheckpointFolderTest, ACheckpointThatHoldsAFolderStaysWhole) {
     saveStep(root, layout, step, 0);
   ASSERT_EQ(system.makeFolder("/saves/step-00000002/notes"), 0);
   EXPECT_EQ(messageOf([&] { root.prune(3, 1); }),
-            "cannot remove '/saves/step-00000002': it holds the folder 'notes', which is not part of a checkpoint; it is as it "
+            "cannot remove '/saves/step-00000002': it holds the folder 'notes', which is not part "
+            "of a checkpoint; it is as it "
             "was: move what it holds elsewhere");
   std::vector<std::string> steps;
   for (const SavedStep &saved : root.saved())
     steps.push_back(saved.folder);
-  EXPECT_EQ(steps, (std::vector<std::string>{"/saves/step-00000003", "/saves/step-00000002"})); // 1 is gone
+  EXPECT_EQ(steps, (std::vector<std::string>{"/saves/step-00000003",
+                                             "/saves/step-00000002"})); // 1 is gone
 }
 
 TEST_F(CheckpointFolderTest, ChangesAreNamed) {
@@ -448,10 +457,11 @@ TEST_F(CheckpointFolderTest, ChangesAreNamed) {
            "exp_avg.safetensors': got 48195 bytes, expected 48196 as the manifest beside it says");
   contains(after("model.safetensors", [](std::string &bytes) { bytes.back() ^= 1; }),
            "the bytes of tensor 'whole' have been altered since they were written: got checksum ");
-  contains(after("model.safetensors",
-                 [](std::string &bytes) { bytes[bytes.find("whole") + 1] ^= 1; }),
-           "its header has been altered since it was written");
-  contains(after("manifest.json", [](std::string &bytes) { bytes[bytes.find("\"step\": 1") + 8] = '2'; }),
+  contains(
+      after("model.safetensors", [](std::string &bytes) { bytes[bytes.find("whole") + 1] ^= 1; }),
+      "its header has been altered since it was written");
+  contains(after("manifest.json",
+                 [](std::string &bytes) { bytes[bytes.find("\"step\": 1") + 8] = '2'; }),
            "manifest.json' has been altered since it was written: got checksum ");
   contains(after("manifest.json", [](std::string &bytes) { bytes.resize(bytes.size() / 2); }),
            "is not the manifest of a checkpoint: it is not a JSON object");
@@ -477,8 +487,10 @@ TEST_F(CheckpointFolderTest, EveryFlippedBitOfAManifestIsSeen) {
     EXPECT_THROW(parse(flipped), Error) << "bit " << bit;
   }
   for (const std::string &blanks : {text + "\n", " " + text, text.substr(0, text.size() - 1)})
-    EXPECT_NE(messageOf([&] { parse(blanks); }).find("'m' has been altered since it was written: got " + std::to_string(blanks.size()) +
-                                                     " bytes, expected the " + std::to_string(text.size()) + " that its fields"),
+    EXPECT_NE(messageOf([&] { parse(blanks); })
+                  .find("'m' has been altered since it was written: got " +
+                        std::to_string(blanks.size()) + " bytes, expected the " +
+                        std::to_string(text.size()) + " that its fields"),
               std::string::npos);
 }
 
@@ -491,24 +503,29 @@ TEST_F(CheckpointFolderTest, OtherModelsAreRefused) {
   writeTree(system.tree(), left);
   Program smaller = program();
   smaller.storages = Table<Storage>(storages, 2);
-  EXPECT_EQ(messageOf([&] { Checkpoint(folder, CheckpointLayout(smaller)); }),
-            "'" + folder + "/model.safetensors': got 4 parameters, expected 3 as this program has: resume with "
-            "the model that wrote it, or start from its weights with --init");
+  EXPECT_EQ(
+      messageOf([&] { Checkpoint(folder, CheckpointLayout(smaller)); }),
+      "'" + folder +
+          "/model.safetensors': got 4 parameters, expected 3 as this program has: resume with "
+          "the model that wrote it, or start from its weights with --init");
   static constexpr Parameter others[] = {
       {"other", nullptr, {2100}, {2100}, 0, Initializer::zeros(), true, 3}};
   static constexpr Storage otherStorages[] = {
       {"other", Layout::Replicated, {}, -1, 0, 2100, 0, kWhole, {}, others}};
   Program other = program();
   other.storages = otherStorages;
-  EXPECT_EQ(messageOf([&] { Checkpoint(folder, CheckpointLayout(other)); }),
-            "'" + folder + "/model.safetensors': got no tensor 'other', expected one for every parameter: resume "
-            "with the model that wrote it, or start from its weights with --init");
+  EXPECT_EQ(
+      messageOf([&] { Checkpoint(folder, CheckpointLayout(other)); }),
+      "'" + folder +
+          "/model.safetensors': got no tensor 'other', expected one for every parameter: resume "
+          "with the model that wrote it, or start from its weights with --init");
 }
 
 TEST_F(CheckpointFolderTest, FilesThatTheModelPutsThereAreChecked) {
   CheckpointManifest manifest;
   manifest.extraFiles = CheckpointManifest::extrasOf(extras);
-  const std::string text = manifest.text(), folder = file.folder + "/step", path = folder + "/config.json";
+  const std::string text = manifest.text(), folder = file.folder + "/step",
+                    path = folder + "/config.json";
   manifest = CheckpointManifest::parse(text.data(), text.data() + text.size(), "m");
   fs::create_directory(folder);
   const auto write = [&](const std::string &content) { std::ofstream(path) << content; };
@@ -516,7 +533,9 @@ TEST_F(CheckpointFolderTest, FilesThatTheModelPutsThereAreChecked) {
   EXPECT_TRUE(alteredExtras(folder, manifest).empty());
   write("{\"of\": \"the Model\"}\n"); // as long
   ASSERT_EQ(alteredExtras(folder, manifest).size(), 1u);
-  EXPECT_EQ(alteredExtras(folder, manifest)[0].find("'" + path + "' has been altered since it was written: got 20 bytes, digest "), 0u)
+  EXPECT_EQ(alteredExtras(folder, manifest)[0].find(
+                "'" + path + "' has been altered since it was written: got 20 bytes, digest "),
+            0u)
       << alteredExtras(folder, manifest)[0];
   fs::remove(path);
   ASSERT_EQ(alteredExtras(folder, manifest).size(), 1u);
@@ -533,7 +552,8 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
     change(json);
     json["checksum"] = digestText(contentDigest(json.dump()));
     const std::string text = json.dump(1) + "\n";
-    return messageOf([&] { CheckpointManifest::parse(text.data(), text.data() + text.size(), "m"); });
+    return messageOf(
+        [&] { CheckpointManifest::parse(text.data(), text.data() + text.size(), "m"); });
   };
   EXPECT_EQ(after([](Json &) {}), "no error");
   const std::string start = "'m' is not the manifest of a checkpoint: ";
@@ -552,7 +572,8 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
   EXPECT_EQ(after([](Json &json) { json["version"] = 2; }),
             "'m': got version 2, expected 1: use the fsdpc that wrote it");
   EXPECT_EQ(after([](Json &json) { json["files"] = 1; }), start + "got 'files' that is no list");
-  EXPECT_EQ(after([](Json &json) { json["files"][0] = 1; }), start + "got a file that is no object");
+  EXPECT_EQ(after([](Json &json) { json["files"][0] = 1; }),
+            start + "got a file that is no object");
   EXPECT_EQ(after([](Json &json) { json["files"][1]["name"] = "../model.safetensors"; }),
             start + "got a file '../model.safetensors', expected one beside it");
   EXPECT_EQ(after([](Json &json) { json["files"][1] = json["files"][0]; }),
@@ -561,14 +582,19 @@ TEST_F(CheckpointFolderTest, ManifestsThatSayOtherThingsAreRefused) {
             start + "got 'header' \"12\", expected 16 hexadecimal digits");
   EXPECT_EQ(after([](Json &json) { json["files"][0]["tensors"] = 1; }),
             start + "got 'tensors' of 'model.safetensors' that is no object");
-  EXPECT_EQ(after([](Json &json) { json["extra_files"] = 1; }), start + "got 'extra_files' that is no list");
+  EXPECT_EQ(after([](Json &json) { json["extra_files"] = 1; }),
+            start + "got 'extra_files' that is no list");
   EXPECT_EQ(after([](Json &json) { json["runs"] = 1; }), start + "got 'runs' that is no list");
-  EXPECT_EQ(after([](Json &json) { json["model_digest"] = 1; }), start + "got 'model_digest' 1, expected a text");
-  EXPECT_EQ(after([](Json &json) { json["extra_files"] = {1}; }), start + "got an extra file that is no object");
-  EXPECT_EQ(after([](Json &json) { json.erase("extra_files"); }), "no error") << "of before there was the field";
+  EXPECT_EQ(after([](Json &json) { json["model_digest"] = 1; }),
+            start + "got 'model_digest' 1, expected a text");
+  EXPECT_EQ(after([](Json &json) { json["extra_files"] = {1}; }),
+            start + "got an extra file that is no object");
+  EXPECT_EQ(after([](Json &json) { json.erase("extra_files"); }), "no error")
+      << "of before there was the field";
   std::string deep(20, '[');
-  EXPECT_EQ(messageOf([&] { CheckpointManifest::parse(deep.data(), deep.data() + deep.size(), "m"); }),
-            start + "it is nested deeper than 8 levels");
+  EXPECT_EQ(
+      messageOf([&] { CheckpointManifest::parse(deep.data(), deep.data() + deep.size(), "m"); }),
+      start + "it is nested deeper than 8 levels");
 }
 
 TEST_F(CheckpointFolderTest, AnExportIsOldOrNewAfterAPowerFailure) {

@@ -25,7 +25,8 @@ void makeCheckpoint(const std::string &folder) {
 TEST(CheckpointLink, StaysWithWhatItLeadsTo) {
   TemporaryFile file{"x"};
   const std::string other = file.folder + "/other", step = file.folder + "/saves/step-0000000",
-                    why = "': it is a symbolic link, and the checkpoint that it leads to may be another run's; both are as they were: "
+                    why = "': it is a symbolic link, and the checkpoint that it leads to may be "
+                          "another run's; both are as they were: "
                           "remove the link, or move it elsewhere";
   makeCheckpoint(other + "/step-00000001");
   fs::create_directories(other + "/empty");
@@ -41,8 +42,10 @@ TEST(CheckpointLink, StaysWithWhatItLeadsTo) {
   EXPECT_EQ(messageOf([&] { root.begin(1, layout); }), "cannot remove '" + step + "1" + why);
   EXPECT_EQ(messageOf([&] { root.begin(7, layout); }), "cannot remove '" + step + "7" + why);
   root.discard(7);
-  EXPECT_TRUE(fs::is_symlink(step + "1") && fs::is_symlink(step + "7") && fs::exists(other + "/empty"));
-  EXPECT_TRUE(fs::exists(other + "/step-00000001/model.safetensors") && fs::exists(other + "/step-00000001/manifest.json"));
+  EXPECT_TRUE(fs::is_symlink(step + "1") && fs::is_symlink(step + "7") &&
+              fs::exists(other + "/empty"));
+  EXPECT_TRUE(fs::exists(other + "/step-00000001/model.safetensors") &&
+              fs::exists(other + "/step-00000001/manifest.json"));
   EXPECT_FALSE(fs::exists(step + "2")); // one that stays does not keep others
   EXPECT_TRUE(fs::exists(step + "3"));
   fs::remove_all(file.folder);

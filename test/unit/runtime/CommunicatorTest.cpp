@@ -51,8 +51,9 @@ TEST(Steps, RunOnThreadsOfOneProcess) {
   EXPECT_EQ(job.output, "error: rank 1: the planted fault\n");
   job = runCommand("env RANK=0 WORLD_SIZE=3 " RANKS_PROGRAM " fsdp=3 steps threads");
   EXPECT_EQ(job.status, 2) << job.output;
-  EXPECT_EQ(job.output, "error: --communicator=loopback runs all ranks in one process, but the launcher "
-                        "started 3: start the program alone, or use nccl\n");
+  EXPECT_EQ(job.output,
+            "error: --communicator=loopback runs all ranks in one process, but the launcher "
+            "started 3: start the program alone, or use nccl\n");
 }
 
 TEST(Steps, RunOnStreamsOverBothBackends) {

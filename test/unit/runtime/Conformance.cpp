@@ -133,8 +133,8 @@ private:
       for (std::size_t concat : totals)
         for (bool first : {true, false})
           for (std::size_t rest : {1, 2}) // all three beside 1, or outer 2, middle 4, inner 5
-            layouts.push_back({rest, rest * rest, rest == 1 ? 1 : std::size_t(5), (split + n - 1) / n, split,
-                               (concat + n - 1) / n, concat, first});
+            layouts.push_back({rest, rest * rest, rest == 1 ? 1 : std::size_t(5),
+                               (split + n - 1) / n, split, (concat + n - 1) / n, concat, first});
     return layouts;
   }
   // Parts that grow, shrink (what lies behind is dropped), stay, begin or end empty.
@@ -256,9 +256,10 @@ private:
     const struct {
       std::vector<int> sources;
       std::string text;
-    } cases[] = {{{0, 2}, "permute got rank 2 as the source of rank 1, expected -1..1"},
-                 {{-2, 0}, "permute got rank -2 as the source of rank 0, expected -1..1"},
-                 {{1, 1}, "permute got rank 1 as the source of ranks 0 and 1, expected of one at most"}};
+    } cases[] = {
+        {{0, 2}, "permute got rank 2 as the source of rank 1, expected -1..1"},
+        {{-2, 0}, "permute got rank -2 as the source of rank 0, expected -1..1"},
+        {{1, 1}, "permute got rank 1 as the source of ranks 0 and 1, expected of one at most"}};
     for (const auto &wrong : cases) {
       std::string got;
       try {
@@ -267,7 +268,8 @@ private:
         got = error.what();
       }
       if (got.find(wrong.text) == std::string::npos)
-        throw Error(format("a permute of wrong sources says '%s', expected '%s'", got.c_str(), wrong.text.c_str()));
+        throw Error(format("a permute of wrong sources says '%s', expected '%s'", got.c_str(),
+                           wrong.text.c_str()));
     }
   }
 
@@ -281,13 +283,13 @@ private:
     checkGuards("broadcast");
   }
 
-  // Element (o, s, m, c, k) of the whole stands where the dimensions are in this order, or with s and c
-  // changed.
+  // Element (o, s, m, c, k) of the whole stands where the dimensions are in this order, or with s
+  // and c changed.
   void exchange(const AllToAllLayout &l) {
     T *source = buffer(0, l.sourceCount()), *target = buffer(1, l.targetCount());
     const std::size_t me = comm_.rank();
-    const auto at = [&](std::size_t splits, std::size_t concats, std::size_t o, std::size_t s, std::size_t m,
-                        std::size_t c, std::size_t k) {
+    const auto at = [&](std::size_t splits, std::size_t concats, std::size_t o, std::size_t s,
+                        std::size_t m, std::size_t c, std::size_t k) {
       return l.splitFirst ? (((o * splits + s) * l.middle + m) * concats + c) * l.inner + k
                           : (((o * concats + c) * l.middle + m) * splits + s) * l.inner + k;
     };
@@ -307,17 +309,19 @@ private:
               const std::size_t in = at(l.splitLocal, l.concatTotal, o, s, m, c, k);
               const bool padding = s >= l.split().held(me);
               check("all_to_all", in, target[in],
-                    padding ? T(0)
-                            : valueAt<T>(3,
-                                         at(l.splitTotal, l.concatTotal, o, me * l.splitLocal + s, m, c, k),
-                                         true));
+                    padding
+                        ? T(0)
+                        : valueAt<T>(
+                              3, at(l.splitTotal, l.concatTotal, o, me * l.splitLocal + s, m, c, k),
+                              true));
             }
     checkGuards("all_to_all");
   }
 
   // Every index of the cut dimension that a rank holds is global.
   void recut(const RecutLayout &l) {
-    T *source = buffer(0, l.outer * l.given * l.inner), *target = buffer(1, l.outer * l.received * l.inner);
+    T *source = buffer(0, l.outer * l.given * l.inner),
+      *target = buffer(1, l.outer * l.received * l.inner);
     const std::size_t me = comm_.rank(), total = l.given * comm_.size();
     const auto value = [&](std::size_t o, std::size_t i, std::size_t k) {
       return valueAt<T>(3, (o * total + i) * l.inner + k, true);
@@ -348,7 +352,9 @@ private:
   }
 
   // What rank `r` sends as its message `number`; messages of two ranks differ in size.
-  static std::size_t sizeOf(std::size_t count, int r) { return count ? count + static_cast<std::size_t>(r) : 0; }
+  static std::size_t sizeOf(std::size_t count, int r) {
+    return count ? count + static_cast<std::size_t>(r) : 0;
+  }
   void send(std::size_t count, int to, int number = 0) {
     const std::size_t size = sizeOf(count, comm_.rank());
     T *source = buffer(0, size);
@@ -410,11 +416,12 @@ private:
         } catch (const Error &error) {
           got = error.what();
         }
-        const std::string expected =
-            format("%s over '%s' on rank %d of the group got peer %d, expected another rank of 0..%d",
-                   sends ? "send" : "receive", comm_.name().c_str(), comm_.rank(), peer, comm_.size() - 1);
+        const std::string expected = format(
+            "%s over '%s' on rank %d of the group got peer %d, expected another rank of 0..%d",
+            sends ? "send" : "receive", comm_.name().c_str(), comm_.rank(), peer, comm_.size() - 1);
         if (got.find(expected) == std::string::npos)
-          throw Error(format("a transfer with rank %d says '%s', expected '%s'", peer, got.c_str(), expected.c_str()));
+          throw Error(format("a transfer with rank %d says '%s', expected '%s'", peer, got.c_str(),
+                             expected.c_str()));
       }
   }
 

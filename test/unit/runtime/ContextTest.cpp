@@ -155,15 +155,11 @@ TEST(Communicator, RefusesWhatItCannotDo) {
       }
       return "accepted";
     };
-    EXPECT_EQ(refusal([&] {
-                comm->allGather(data, data, ShardLayout{1, 2, 1, 3});
-              }),
+    EXPECT_EQ(refusal([&] { comm->allGather(data, data, ShardLayout{1, 2, 1, 3}); }),
               "all_gather over 'over_fsdp' got 2 elements on each of 1 ranks, expected at least 3 "
               "together");
     EXPECT_EQ(
-        refusal([&] {
-          comm->reduceScatter(data, data, ShardLayout{1, 2, 1, 3});
-        }),
+        refusal([&] { comm->reduceScatter(data, data, ShardLayout{1, 2, 1, 3}); }),
         "reduce_scatter over 'over_fsdp' got 2 elements on each of 1 ranks, expected at least 3 "
         "together");
     EXPECT_EQ(refusal([&] { comm->allReduce(data, data, 1, DType::Bool); }),

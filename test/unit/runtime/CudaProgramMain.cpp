@@ -1,5 +1,5 @@
-// The host side of a CUDA program, linked as a generated one is: it trains nothing, and says what it
-// finds to run on. -DRANKS=N: the ranks of its mesh.
+// The host side of a CUDA program, linked as a generated one is: it trains nothing, and says what
+// it finds to run on. -DRANKS=N: the ranks of its mesh.
 #include "runtime/CudaRuntime.h"
 
 namespace {
@@ -13,8 +13,9 @@ constexpr ArenaSpan<float> zero{128, 1};
 
 void train(Context &c) {
   for (int output = 0; output < 3; ++output)
-    CHECK(c, "output", cudaMemcpyAsync(c.output(output), c.in(zero), sizeof(float),
-                                       cudaMemcpyDeviceToHost, c.stream(0)));
+    CHECK(c, "output",
+          cudaMemcpyAsync(c.output(output), c.in(zero), sizeof(float), cudaMemcpyDeviceToHost,
+                          c.stream(0)));
 }
 
 constexpr Segment segments[] = {{"train", train}};

@@ -18,7 +18,8 @@ TEST(CudaProgram, EndsAtOnceWhereNoGpuIsUsable) {
   // No GPU of this machine is shown to it, whether there is one or not.
   for (int ranks : {1, 4})
     for (const char *how : {"", " --communicator=loopback"}) {
-      Finished job = runProgram("", ranks, std::string("--steps=1") + how, "CUDA_VISIBLE_DEVICES= ");
+      Finished job =
+          runProgram("", ranks, std::string("--steps=1") + how, "CUDA_VISIBLE_DEVICES= ");
       EXPECT_EQ(job.status, 3) << job.output;
       EXPECT_EQ(job.errors(), 1) << job.output;
       EXPECT_TRUE(job.says("error: no GPU is usable: CUDA driver version is insufficient") ||
@@ -48,18 +49,22 @@ TEST(CudaProgram, RunsItsStepsThroughTheDriver) {
 
 TEST(CudaProgram, LogsOnceWhatLibrariesTake) {
   const std::string log = testing::TempDir() + "library_bytes-" + std::to_string(getpid());
-  Finished job = runProgram("-emulated", 1, "--steps=2 --log=" + log + " && cat " + log + " && rm " + log);
+  Finished job =
+      runProgram("-emulated", 1, "--steps=2 --log=" + log + " && cat " + log + " && rm " + log);
   EXPECT_EQ(job.status, 0) << job.output;
   EXPECT_TRUE(job.says("\"library_bytes\": ")) << job.output;
-  EXPECT_EQ(job.output.find("\"library_bytes\": "), job.output.rfind("\"library_bytes\": ")) << job.output;
+  EXPECT_EQ(job.output.find("\"library_bytes\": "), job.output.rfind("\"library_bytes\": "))
+      << job.output;
   EXPECT_TRUE(job.says(", libraries ")) << job.output;
 }
 
 TEST(CudaProgram, AsksForQueuesBeforeTheFirstCall) {
   for (const char *given : {"", "CUDA_DEVICE_MAX_CONNECTIONS=8 "}) {
-    Finished job = runProgram("-emulated", 1, "--steps=1", std::string("FSDP_EMULATOR=connections ") + given);
+    Finished job =
+        runProgram("-emulated", 1, "--steps=1", std::string("FSDP_EMULATOR=connections ") + given);
     EXPECT_EQ(job.status, 0) << job.output;
-    EXPECT_TRUE(job.says(std::string("cuda emulator: ") + (*given ? "8" : "32") + " connections\n")) << job.output;
+    EXPECT_TRUE(job.says(std::string("cuda emulator: ") + (*given ? "8" : "32") + " connections\n"))
+        << job.output;
   }
 }
 
@@ -71,12 +76,15 @@ TEST(CudaProgram, SaysHowManyGpusItNeeds) {
   job = runProgram("-emulated", 4, "--steps=3",
                    "FSDP_EMULATOR=devices=1 FSDP_TIMEOUT=2 RANK=3 WORLD_SIZE=4 LOCAL_RANK=3 ");
   EXPECT_NE(job.status, 0) << job.output;
-  job = runCommand("env FSDP_EMULATOR=devices=2 CUDA_VISIBLE_DEVICES=4,5 FSDP_TIMEOUT=60 WORLD_SIZE=4 LOCAL_WORLD_SIZE=4 "
-                   "MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(freePort()) +
+  job = runCommand("env FSDP_EMULATOR=devices=2 CUDA_VISIBLE_DEVICES=4,5 FSDP_TIMEOUT=60 "
+                   "WORLD_SIZE=4 LOCAL_WORLD_SIZE=4 "
+                   "MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
+                   std::to_string(freePort()) +
                    " sh -c 'for r in 0 1 2 3; do RANK=$r LOCAL_RANK=$r " CUDA_PROGRAMS
                    "/cuda-program-emulated-4 --steps=3 & done; wait'");
   EXPECT_TRUE(job.says("got 2 GPU(s) by CUDA_VISIBLE_DEVICES=4,5 for local rank ")) << job.output;
-  EXPECT_TRUE(job.says(": one for each rank; show each process the GPUs of all ranks of its machine, or its own one\n"))
+  EXPECT_TRUE(job.says(": one for each rank; show each process the GPUs of all ranks of its "
+                       "machine, or its own one\n"))
       << job.output;
   EXPECT_LT(job.seconds, kSoon);
 }

@@ -3,16 +3,17 @@
 //   cuda-ranks MESH MODE nccl|loopback     MESH as in "fsdp=2,tensor=3"
 //
 // Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
-// between threads only). Modes other than `conformance` and `steps` plant a fault, most in rank 1; with `even-` before
-// them, a unit is cut evenly, so that it is gathered from and to the arena itself; `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
+// between threads only). Modes other than `conformance` and `steps` plant a fault, most in rank 1;
+// with `even-` before them, a unit is cut evenly, so that it is gathered from and to the arena
+// itself; `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
 //
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
 #include "MeshText.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/WaitCounter.h"
-#include "runtime/job/SharedJob.h"
 #include "runtime/device/cuda/Context.h"
+#include "runtime/job/SharedJob.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
 #include <atomic>
@@ -32,7 +33,8 @@ using namespace fsdp::rt;
 // What is planted from outside
 //===----------------------------------------------------------------------===//
 
-/// What NCCL is to say of its communicators, where it is not what they say; see the linker's --wrap.
+/// What NCCL is to say of its communicators, where it is not what they say; see the linker's
+/// --wrap.
 static std::atomic<ncclResult_t> asyncError{ncclSuccess};
 #ifdef FSDP_CUDA_EMULATOR
 #define GET_ASYNC_ERROR "_Z21ncclCommGetAsyncErrorP8ncclCommP12ncclResult_t"
@@ -46,8 +48,10 @@ ncclResult_t plantedAsyncError(ncclComm_t comm, ncclResult_t *error) {
 /// Whether a rank stays away from the others when they join.
 static std::atomic<bool> staysAway{false};
 #define INIT_RANK "_Z22ncclCommInitRankConfigPP8ncclCommi12ncclUniqueIdiP12ncclConfig_t"
-ncclResult_t realInitRank(ncclComm_t *, int, ncclUniqueId, int, ncclConfig_t *) asm("__real_" INIT_RANK);
-ncclResult_t plantedInitRank(ncclComm_t *, int, ncclUniqueId, int, ncclConfig_t *) asm("__wrap_" INIT_RANK);
+ncclResult_t realInitRank(ncclComm_t *, int, ncclUniqueId, int,
+                          ncclConfig_t *) asm("__real_" INIT_RANK);
+ncclResult_t plantedInitRank(ncclComm_t *, int, ncclUniqueId, int,
+                             ncclConfig_t *) asm("__wrap_" INIT_RANK);
 ncclResult_t plantedInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
                              ncclConfig_t *config) {
   if (staysAway && rank == 1)
@@ -89,7 +93,8 @@ public:
         host_(std::move(host)) {}
 
 protected:
-  void doMove(const void *source, void *target, const Request &request, const int *sources) override {
+  void doMove(const void *source, void *target, const Request &request,
+              const int *sources) override {
     const Moves moves(request, size(), sources);
     const std::size_t element = sizeInBytes(request.type);
     Placed at = bring(source, moves.sourceCount() * element, target, moves.targetCount() * element);
@@ -110,12 +115,13 @@ protected:
       break;
     case Kind::Recut:
       CHECK(c_, "recut",
-            all_to_all(RecutLayout{request.outer, request.local, request.inner, request.total}, at.source,
-                       at.target, type, comm(), stream()));
+            all_to_all(RecutLayout{request.outer, request.local, request.inner, request.total},
+                       at.source, at.target, type, comm(), stream()));
       break;
     default:
-      CHECK(c_, "permute",
-            collective_permute(sources, request.total, at.source, at.target, type, comm(), stream()));
+      CHECK(
+          c_, "permute",
+          collective_permute(sources, request.total, at.source, at.target, type, comm(), stream()));
     }
     take(at, target, moves.targetCount() * element);
   }
@@ -140,14 +146,16 @@ protected:
   void doSend(const void *source, const Request &request) override {
     Placed at = bring(source, request.total * sizeInBytes(request.type), source, 0);
     CHECK(c_, "send",
-          fsdp::rt::send(request.root - rank(), request.total, at.source, request.type, comm(), stream()));
+          fsdp::rt::send(request.root - rank(), request.total, at.source, request.type, comm(),
+                         stream()));
     c_.synchronize();
   }
   void doReceive(void *target, const Request &request) override {
     const std::size_t bytes = request.total * sizeInBytes(request.type);
     Placed at = bring(target, 0, target, bytes);
     CHECK(c_, "receive",
-          fsdp::rt::receive(request.root - rank(), request.total, at.target, request.type, comm(), stream()));
+          fsdp::rt::receive(request.root - rank(), request.total, at.target, request.type, comm(),
+                            stream()));
     take(at, target, bytes);
   }
 
@@ -178,8 +186,7 @@ private:
     return {first, second};
   }
   void take(const Placed &at, void *target, std::size_t bytes) {
-    CHECK(c_, "take",
-          cudaMemcpyAsync(target, at.target, bytes, cudaMemcpyDeviceToHost, stream()));
+    CHECK(c_, "take", cudaMemcpyAsync(target, at.target, bytes, cudaMemcpyDeviceToHost, stream()));
     c_.synchronize();
   }
 
@@ -191,7 +198,8 @@ private:
 /// A job whose communicators are the device's.
 class DeviceJob final : public Job {
 public:
-  DeviceJob(Job &host, Context &c) : Job(host.mesh(), host.options(), host.rank()), host_(host), c_(c) {
+  DeviceJob(Job &host, Context &c)
+      : Job(host.mesh(), host.options(), host.rank()), host_(host), c_(c) {
     memory_.resize(kConformanceArena);
     arena_ = memory_.data();
     options_.arenaBytes = memory_.size();
@@ -221,7 +229,8 @@ struct Unit {
 };
 
 Unit unitOf(const Mesh &mesh, bool even) {
-  const std::size_t total = even ? mesh.size() * 1024 : 10007, ranks = mesh.size(), local = (total + ranks - 1) / ranks;
+  const std::size_t total = even ? mesh.size() * 1024 : 10007, ranks = mesh.size(),
+                    local = (total + ranks - 1) / ranks;
   return {{0, local},         {65536, total}, {2 * 65536, total},
           {3 * 65536, local}, {4 * 65536, 1}, {1, local, 1, total}};
 }
@@ -240,9 +249,9 @@ void step(Context &c, const Unit &u, bool fault) {
   ShardLayout tile = u.tile;
   if (fault)
     ++tile.local;
-  CHECK(c, "scatter",
-        reduce_scatter(tile, c.in(u.gradient), c.out(u.sum), c.comm(0, kGather),
-                       c.stream(kGather)));
+  CHECK(
+      c, "scatter",
+      reduce_scatter(tile, c.in(u.gradient), c.out(u.sum), c.comm(0, kGather), c.stream(kGather)));
   CHECK(c, "norm",
         ncclAllReduce(c.in(ArenaSpan<float>{u.sum.offset, 1}), c.out(u.norm), 1, ncclFloat, ncclSum,
                       c.comm(0, kGather), c.stream(kGather)));
@@ -252,7 +261,8 @@ void step(Context &c, const Unit &u, bool fault) {
 
 int steps(Job &job, Context &c, const std::string &mode, bool even) {
   const Unit u = unitOf(job.mesh(), even);
-  const auto me = static_cast<std::size_t>(c.rankIn(0)), ranks = static_cast<std::size_t>(c.sizeOf(0));
+  const auto me = static_cast<std::size_t>(c.rankIn(0)),
+             ranks = static_cast<std::size_t>(c.sizeOf(0));
   std::vector<float> values(u.piece.count, -1); // padding that must not arrive anywhere
   for (std::size_t i = 0; i < u.tile.held(me); ++i)
     values[i] = float(me * u.tile.local + i);
@@ -267,7 +277,8 @@ int steps(Job &job, Context &c, const std::string &mode, bool even) {
     if (planted && mode == "sleep")
       sleep(1000);
     if (planted && mode == "invalid")
-      CHECK(c, "wrong copy", cudaMemcpyAsync(nullptr, c.base(), 4, cudaMemcpyDeviceToDevice, c.stream(0)));
+      CHECK(c, "wrong copy",
+            cudaMemcpyAsync(nullptr, c.base(), 4, cudaMemcpyDeviceToDevice, c.stream(0)));
     if (planted && (mode == "label" || mode == "id")) {
       const ArenaSpan<std::int32_t> number{u.norm.offset + 64, 1};
       const ArenaSpan<float> row{u.norm.offset + 128, 4}, result{u.norm.offset + 192, 4};
@@ -275,9 +286,12 @@ int steps(Job &job, Context &c, const std::string &mode, bool even) {
       CHECK(c, "start", cudaMemcpy(c.out(number), &seven, 4, cudaMemcpyHostToDevice));
       CHECK(c, "start", cudaDeviceSynchronize()); // streams do not wait for the default one
       if (mode == "label")
-        CHECK(c, "loss", cross_entropy(LogitRows{1, 4}, c.in(row), c.in(number), c.out(result), c.stream(0)));
+        CHECK(c, "loss",
+              cross_entropy(LogitRows{1, 4}, c.in(row), c.in(number), c.out(result), c.stream(0)));
       else
-        CHECK(c, "look", embedding(EmbeddingShape{1, 2, 2}, c.in(row), c.in(number), c.out(result), c.stream(0)));
+        CHECK(c, "look",
+              embedding(EmbeddingShape{1, 2, 2}, c.in(row), c.in(number), c.out(result),
+                        c.stream(0)));
       c.synchronize();
     }
     if (planted && mode == "blas")
@@ -315,8 +329,8 @@ int steps(Job &job, Context &c, const std::string &mode, bool even) {
     if (*c.output(0) != expected)
       throw Error(format("got a norm of %g, expected %g", *c.output(0), expected));
   }
-  CHECK(c, "end", cudaMemcpy(values.data(), c.base() + u.sum.offset, u.sum.bytes(),
-                             cudaMemcpyDeviceToHost));
+  CHECK(c, "end",
+        cudaMemcpy(values.data(), c.base() + u.sum.offset, u.sum.bytes(), cudaMemcpyDeviceToHost));
   for (std::size_t i = 0; i < u.sum.count; ++i) {
     const float expected = i < u.tile.held(me) ? float(me * u.tile.local + i) * float(ranks) : 0;
     if (values[i] != expected)
@@ -359,8 +373,8 @@ int stage(Context &c, const Program &program, const std::string &mode) {
   return 0;
 }
 
-/// Walks that are not joined: what the host fetches for later ones replaces no batch that is still to be
-/// copied, however late the stream runs.
+/// Walks that are not joined: what the host fetches for later ones replaces no batch that is still
+/// to be copied, however late the stream runs.
 int stageBehind(Context &c, const Program &program) {
   struct Numbers final : InputSource {
     float next = 0;
@@ -372,8 +386,9 @@ int stageBehind(Context &c, const Program &program) {
   for (int run = 0; run < runs; ++run) {
     c.begin(program.train, &numbers);
     const ArenaSpan<float> place{static_cast<std::size_t>(run) * 64, 4};
-    CHECK(c, "load", cudaMemcpyAsync(c.out(place), c.staged(0), place.bytes(), cudaMemcpyHostToDevice,
-                                     c.stream(1)));
+    CHECK(c, "load",
+          cudaMemcpyAsync(c.out(place), c.staged(0), place.bytes(), cudaMemcpyHostToDevice,
+                          c.stream(1)));
     if (run % 3) // else the next walk fetches its batches itself
       c.stageAhead();
   }
@@ -469,7 +484,8 @@ int main(int argc, char **argv) {
       JobOptions own = options;
       own.localRank = rank;
       SharedJob job(mesh, own, rank, segment);
-      runRank(job, segment, rank, SupervisionMode::Itself, [&](Job &started) { return body(started, program, mode); });
+      runRank(job, segment, rank, SupervisionMode::Itself,
+              [&](Job &started) { return body(started, program, mode); });
     });
   for (std::thread &rank : ranks)
     rank.join();

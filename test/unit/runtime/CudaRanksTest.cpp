@@ -80,10 +80,12 @@ TEST_P(CudaRanks, TellOfWhatIsWrong) {
   for (const Fault &fault :
        {Fault{"blas", "error: rank 1, 'product': cuBLASLt says CUBLAS_STATUS_NOT_SUPPORTED at "},
         Fault{"joined", "error: rank 1, 'product and kernel': "},
-        Fault{"label", "error: rank 1, 'cross_entropy': label of row 0 is 7, expected 0 to 3; correct "
-                       "the data or the model's number of classes\n"},
-        Fault{"id", "error: rank 1, 'embedding': id 0 of an embedding is 7, expected 0 to 1; correct "
-                    "the data or the model's vocabulary\n"},
+        Fault{"label",
+              "error: rank 1, 'cross_entropy': label of row 0 is 7, expected 0 to 3; correct "
+              "the data or the model's number of classes\n"},
+        Fault{"id",
+              "error: rank 1, 'embedding': id 0 of an embedding is 7, expected 0 to 1; correct "
+              "the data or the model's vocabulary\n"},
         Fault{"inputs", "a walk asks for input 1 where it asked for input 0 before\n"},
         Fault{"pin", "cannot pin 4503599627370496 bytes of host memory for input 'huge': "}}) {
     Finished job = run("fsdp=2", fault.mode);
@@ -169,13 +171,15 @@ TEST(Nccl, NamesTheCollectiveThatHangs) {
       Finished job = runCudaRanks("fsdp=3", mode, "nccl", emulator, "FSDP_TIMEOUT=3 ");
       EXPECT_EQ(job.status, 1) << job.output;
       EXPECT_EQ(job.errors(), 1) << job.output;
-      EXPECT_TRUE(job.says("'gather': timed out after 3 s in collective 7 over 'all axes': another rank did not join it"))
+      EXPECT_TRUE(job.says("'gather': timed out after 3 s in collective 7 over 'all axes': another "
+                           "rank did not join it"))
           << job.output;
       EXPECT_LT(job.seconds, kSoon);
     }
 }
 
-// Streams that share one hardware queue, in which what waits for another rank is in the way of what comes after it.
+// Streams that share one hardware queue, in which what waits for another rank is in the way of what
+// comes after it.
 TEST(Nccl, NeedsNoQueueForEachStream) {
   for (const char *mode : {"even-steps", "conformance"}) {
     Finished job = runCudaRanks("fsdp=2", mode, "nccl", "devices=2,deferred,seed=5,queues=1");
@@ -186,8 +190,10 @@ TEST(Nccl, NeedsNoQueueForEachStream) {
 TEST(Nccl, NeedsTheOrderOfLaunchesOverCommunicators) {
   Finished job = runCudaRanks("fsdp=2", "steps", "nccl", "devices=2,driver=12020");
   EXPECT_EQ(job.status, 3) << job.output;
-  EXPECT_TRUE(job.says("got a driver of CUDA 12.2 and a runtime of CUDA 13.0 for 2 ranks, expected 12.3 or later: NCCL cannot "
-                       "order the kernels of its communicators there, and ranks would wait for one another; update the "
+  EXPECT_TRUE(job.says("got a driver of CUDA 12.2 and a runtime of CUDA 13.0 for 2 ranks, expected "
+                       "12.3 or later: NCCL cannot "
+                       "order the kernels of its communicators there, and ranks would wait for one "
+                       "another; update the "
                        "driver or the toolkit\n"))
       << job.output;
   EXPECT_EQ(runCudaRanks("fsdp=1", "steps", "nccl", "devices=1,driver=12020").status, 0);
@@ -207,7 +213,8 @@ TEST(Nccl, OneRankByItself) {
     for (const char *mode : {"steps", "conformance"}) {
       Finished job = runCudaRanks("fsdp=1", mode, "nccl", "devices=1", always + "NCCL_DEBUG=INFO ");
       EXPECT_EQ(job.status, 0) << job.output;
-      EXPECT_EQ(job.says("ncclCommInitRankConfig rank 0 nranks 1 - Init COMPLETE"), !always.empty());
+      EXPECT_EQ(job.says("ncclCommInitRankConfig rank 0 nranks 1 - Init COMPLETE"),
+                !always.empty());
       if (std::string(mode) == "steps")
         EXPECT_EQ(job.says("ncclCommSplit rank 0 nranks 1 - Init COMPLETE"), !always.empty());
     }
@@ -215,14 +222,16 @@ TEST(Nccl, OneRankByItself) {
 
 // The emulated NCCL refuses copy engines where that of the version hangs or races.
 TEST(Nccl, UsesCopyEnginesOnlyWhereTheyWork) {
-  for (const char *emulator : {"devices=2,nccl=22907", "devices=2,nccl=23101,deferred,seed=1", "devices=2,nccl=23102"}) {
+  for (const char *emulator :
+       {"devices=2,nccl=22907", "devices=2,nccl=23101,deferred,seed=1", "devices=2,nccl=23102"}) {
     Finished job = runCudaRanks("fsdp=2", "even-steps", "nccl", emulator);
     EXPECT_EQ(job.status, 0) << job.output;
     EXPECT_EQ(job.output, "done\n");
   }
   Finished racing = runCudaRanks("fsdp=9", "even-steps", "nccl", "devices=9,memory=1e9");
   EXPECT_EQ(racing.output, "done\n");
-  Finished forced = runCudaRanks("fsdp=2", "even-steps", "nccl", "devices=2,nccl=22907", "FSDP_NCCL_COPY_ENGINES=1 ");
+  Finished forced = runCudaRanks("fsdp=2", "even-steps", "nccl", "devices=2,nccl=22907",
+                                 "FSDP_NCCL_COPY_ENGINES=1 ");
   EXPECT_NE(forced.status, 0);
   EXPECT_TRUE(forced.says("copy engines of NCCL 22907 hangs")) << forced.output;
 }
@@ -233,16 +242,19 @@ TEST(Memory, IsComparedWithTheArenaBeforeThatIsAllocated) {
     const char *how, *emulator, *says;
   };
   for (const Case &c : {Case{"nccl", "devices=2,memory=40e6",
-                             "the arena of a rank, 41943040 bytes (0.0391 GiB), does not fit in the 40000000 bytes (0.0373 GiB) that "
+                             "the arena of a rank, 41943040 bytes (0.0391 GiB), does not fit in "
+                             "the 40000000 bytes (0.0373 GiB) that "
                              "are free of the 0.0373 GiB of GPU "},
                         Case{"loopback", "devices=1,memory=83e6",
-                             "the arenas of 2 ranks, 83886080 bytes (0.0781 GiB), do not fit in the 83000000 bytes (0.0773 GiB) that "
+                             "the arenas of 2 ranks, 83886080 bytes (0.0781 GiB), do not fit in "
+                             "the 83000000 bytes (0.0773 GiB) that "
                              "are free of the 0.0773 GiB of GPU 0"}}) {
     Finished job = runCudaRanks("fsdp=2", "steps", c.how, c.emulator);
     EXPECT_EQ(job.status, 1) << job.output;
     EXPECT_EQ(job.errors(), 1) << job.output;
     EXPECT_TRUE(job.says(c.says)) << job.output;
-    EXPECT_TRUE(job.says("; end other programs on the GPU (nvidia-smi lists them), or compile with more ranks, a smaller "
+    EXPECT_TRUE(job.says("; end other programs on the GPU (nvidia-smi lists them), or compile with "
+                         "more ranks, a smaller "
                          "batch or --remat\n"))
         << job.output;
   }
@@ -258,14 +270,19 @@ TEST(Memory, OfLibrariesIsMeasured) {
 }
 
 TEST(Nccl, SaysHowItGathers) {
-  EXPECT_EQ(runCudaRanks("fsdp=3", "describe", "nccl", "devices=3").output, "all-gathers by copy engines\n");
-  EXPECT_EQ(runCudaRanks("fsdp=2", "describe", "nccl", "devices=2,nccl=22907", "NCCL_NVLS_ENABLE=1 ").output,
-            "all-gathers by kernels over 'all axes' (2 ranks: NCCL 2.29.7 to 2.31.1 may hang); set: NCCL_NVLS_ENABLE=1\n");
+  EXPECT_EQ(runCudaRanks("fsdp=3", "describe", "nccl", "devices=3").output,
+            "all-gathers by copy engines\n");
+  EXPECT_EQ(
+      runCudaRanks("fsdp=2", "describe", "nccl", "devices=2,nccl=22907", "NCCL_NVLS_ENABLE=1 ")
+          .output,
+      "all-gathers by kernels over 'all axes' (2 ranks: NCCL 2.29.7 to 2.31.1 may hang); set: "
+      "NCCL_NVLS_ENABLE=1\n");
 }
 
 // Nothing ends a stream's wait in a gather of copy engines, and ncclCommAbort would wait for it.
 TEST(Nccl, EndsWhereAStreamWaitsForCopyEngines) {
-  for (const char *emulator : {"devices=3,deadlock=100", "devices=3,deadlock=100,deferred,seed=3"}) {
+  for (const char *emulator :
+       {"devices=3,deadlock=100", "devices=3,deadlock=100,deferred,seed=3"}) {
     Finished job = runCudaRanks("fsdp=3", "even-throw", "nccl", emulator);
     EXPECT_EQ(job.status, 1) << job.output;
     EXPECT_EQ(job.output, "error: rank 1: the planted fault\n");
@@ -276,24 +293,31 @@ TEST(Nccl, EndsWhereAStreamWaitsForCopyEngines) {
 // One rank cannot register the arena; the others are in the call that waits for it.
 TEST(Nccl, GoesOnWhereARankHasNoWindow) {
   for (const char *rank : {"0", "1"}) {
-    Finished job = runCudaRanks("fsdp=3", "even-steps", "nccl", std::string("devices=3,deadlock=100,window=fail:") + rank);
+    Finished job = runCudaRanks("fsdp=3", "even-steps", "nccl",
+                                std::string("devices=3,deadlock=100,window=fail:") + rank);
     EXPECT_EQ(job.status, 0) << job.output;
     EXPECT_EQ(job.output, std::string("note: rank ") + rank +
-                              ": NCCL does not register the arena as a symmetric window of 'all axes' (unhandled system "
-                              "error: the memory of another rank cannot be mapped); collectives of all ranks go through "
-                              "NCCL's own buffers, which is slower; FSDP_NCCL_WINDOW=0 does not ask for windows\ndone\n");
+                              ": NCCL does not register the arena as a symmetric window of 'all "
+                              "axes' (unhandled system "
+                              "error: the memory of another rank cannot be mapped); collectives of "
+                              "all ranks go through "
+                              "NCCL's own buffers, which is slower; FSDP_NCCL_WINDOW=0 does not "
+                              "ask for windows\ndone\n");
     EXPECT_LT(job.seconds, kSoon);
   }
-  Finished without = runCudaRanks("fsdp=3", "even-steps", "nccl", "devices=3,deadlock=100,window=fail:1",
-                                  "FSDP_NCCL_WINDOW=0 ");
+  Finished without = runCudaRanks("fsdp=3", "even-steps", "nccl",
+                                  "devices=3,deadlock=100,window=fail:1", "FSDP_NCCL_WINDOW=0 ");
   EXPECT_EQ(without.output, "done\n");
 }
 
 TEST(Nccl, RefusesSettingsThatItDoesNotKnow) {
   for (const char *name : {"FSDP_NCCL_COPY_ENGINES", "FSDP_NCCL_WINDOW"}) {
-    Finished job = runCudaRanks("fsdp=2", "steps", "nccl", "devices=2", std::string(name) + "=yes ");
+    Finished job =
+        runCudaRanks("fsdp=2", "steps", "nccl", "devices=2", std::string(name) + "=yes ");
     EXPECT_EQ(job.status, 2) << job.output;
-    EXPECT_TRUE(job.says(std::string("environment variable '") + name + "' got 'yes', expected 0 or 1\n")) << job.output;
+    EXPECT_TRUE(
+        job.says(std::string("environment variable '") + name + "' got 'yes', expected 0 or 1\n"))
+        << job.output;
   }
 }
 

@@ -1,4 +1,5 @@
-// A generated CUDA program compiled with -DFSDP_RECORD: the lines of the CPU's log, from CUDA's words.
+// A generated CUDA program compiled with -DFSDP_RECORD: the lines of the CPU's log, from CUDA's
+// words.
 #include "runtime/CudaRuntime.h"
 
 #include <gtest/gtest.h>
@@ -63,11 +64,11 @@ TEST(CudaRecord, WritesOneLineForEachAction) {
               reduce_scatter(ShardLayout{1, 617, 1, 1850}, c.in(kWhole), c.out(kPiece),
                              c.comm(1, kGather), c.stream(kGather)));
         CHECK(c, "norm",
-              ncclAllReduce(c.in(kPiece), c.out(kPiece), 617, ncclFloat, ncclSum, c.comm(0, kCompute),
-                            c.stream(kCompute)));
+              ncclAllReduce(c.in(kPiece), c.out(kPiece), 617, ncclFloat, ncclSum,
+                            c.comm(0, kCompute), c.stream(kCompute)));
         CHECK(c, "output loss",
-              cudaMemcpyAsync(c.output(0), c.in(ArenaSpan<float>{128, 1}), 4, cudaMemcpyDeviceToHost,
-                              c.stream(kCompute)));
+              cudaMemcpyAsync(c.output(0), c.in(ArenaSpan<float>{128, 1}), 4,
+                              cudaMemcpyDeviceToHost, c.stream(kCompute)));
       }),
       "launch compute \"load label\" reads=[] writes=[64:16]\n"
       "launch gather \"all_gather fc1\" reads=[0:2468] writes=[4096:7404] over=over_fsdp "
@@ -93,10 +94,9 @@ TEST(CudaRecord, StandsAtTheFirstCoordinate) {
 }
 
 TEST(CudaRecord, WritesTheSegmentsOfAProgram) {
-  static constexpr Segment segments[] = {{"train", [](Context &c) {
-                                            CHECK(c, "fc1 relu",
-                                                  fused::relu(c.in(kWhole), c.stream(kCompute)));
-                                          }}};
+  static constexpr Segment segments[] = {
+      {"train",
+       [](Context &c) { CHECK(c, "fc1 relu", fused::relu(c.in(kWhole), c.stream(kCompute))); }}};
   Program program{};
   program.axes = kAxes;
   program.streams = kStreams;

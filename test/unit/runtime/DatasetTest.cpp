@@ -72,13 +72,13 @@ TEST(DatasetTest, BatchesWrapAndRepeatTheLastSample) {
   EXPECT_EQ(firsts(3, 5), (std::vector<float>{2, 2, 2})) << "a rank that holds repeats only";
 }
 
-// A batch of 10 over three ranks of 4 samples, in three parts of 2: the last part has repeats only, and the
-// third rank has two samples.
+// A batch of 10 over three ranks of 4 samples, in three parts of 2: the last part has repeats only,
+// and the third rank has two samples.
 TEST(DatasetTest, PartsTakeARanksSamplesOneAfterAnother) {
   TemporaryFile file;
   file.write(safetensors(kHeader, data()));
-  const Input input{"x", {2}, 0, ArenaSpan<float>{0, 4}, /*batch=*/10, /*rows=*/2, {0}, 0,
-                    Source::Tensor, /*parts=*/3};
+  const Input input{"x",        {2}, 0, ArenaSpan<float>{0, 4}, /*batch=*/10,
+                    /*rows=*/2, {0}, 0, Source::Tensor,         /*parts=*/3};
   const Input inputs[] = {input};
   const auto dataset = openDataset(file.path, inputs);
   float row[2], slice[4];

@@ -12,7 +12,9 @@ namespace {
 
 bool isOpen(int number) { return fcntl(number, F_GETFD) >= 0; }
 
-Descriptor opened(const std::string &path, int how = O_RDONLY) { return Descriptor(open(path.c_str(), how | O_CREAT, 0600)); }
+Descriptor opened(const std::string &path, int how = O_RDONLY) {
+  return Descriptor(open(path.c_str(), how | O_CREAT, 0600));
+}
 
 TEST(Descriptor, IsClosedOnceByWhoHasItLast) {
   const TemporaryFile file("data");
@@ -52,7 +54,8 @@ TEST(Descriptor, WithoutLocksTheRunGoesOnWithANote) {
   const Descriptor path(open("/", O_PATH)); // cannot be locked, as files of some file systems
   testing::internal::CaptureStderr();
   EXPECT_TRUE(path.lockAgainstOtherRuns("a.log"));
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "note: 'a.log' cannot be locked against other runs: Bad file descriptor\n");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "note: 'a.log' cannot be locked against other runs: Bad file descriptor\n");
 }
 
 } // namespace

@@ -1,4 +1,5 @@
-// Walks on a device of the CPU: how often segments run, which of them are joined, and for what the host waits.
+// Walks on a device of the CPU: how often segments run, which of them are joined, and for what the
+// host waits.
 #include "runtime/device/Device.h"
 #include "runtime/device/Launch.h"
 #include "runtime/kernels/StepControl.h"
@@ -53,15 +54,19 @@ void last(Context &c) {
   record(c, 1, kDone);
 }
 void joined(Context &c) {
-  launch(c, 1, "joined", reads(), writes(), [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
+  launch(c, 1, "joined", reads(), writes(),
+         [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
 }
 void afterIt(Context &c) {
   EXPECT_EQ(c.stream(1).completed(), c.stream(1).enqueued()) << "a segment that is joined is done";
   output(c, 0, "count", 0, kCount);
 }
 
-constexpr Segment kSegments[] = {{"first", first, false}, {"middle", middle, false}, {"last", last, false},
-                                 {"joined", joined}, {"after", afterIt, false}};
+constexpr Segment kSegments[] = {{"first", first, false},
+                                 {"middle", middle, false},
+                                 {"last", last, false},
+                                 {"joined", joined},
+                                 {"after", afterIt, false}};
 constexpr SegmentRuns kTrain[] = {{0, 1}, {1, 3}, {2, 1}}, kEvaluate[] = {{3, 1}, {4, 1}};
 constexpr const char *kOutputs[] = {"count"};
 

@@ -197,8 +197,8 @@ TEST_F(DriverTest, InitialWeightsDependOnTheSeedAlone) {
 }
 
 TEST_F(DriverTest, EvaluatesEverySampleOnce) {
-  // Less than a batch of 8; a batch; one sample more; one batch and five samples. Most ranks then have none
-  // of the last batch.
+  // Less than a batch of 8; a batch; one sample more; one batch and five samples. Most ranks then
+  // have none of the last batch.
   for (int samples : {3, 8, 9, 13}) {
     double squares = 0, largest[2] = {0, 0};
     for (int s = 0; s < samples; ++s)
@@ -212,10 +212,10 @@ TEST_F(DriverTest, EvaluatesEverySampleOnce) {
     const double loss = squares / (samples * kOut);
     const int inFirst = std::min(samples, kBatch);
     const double error = (largest[0] * inFirst + largest[1] * (samples - inFirst)) / samples;
-    writeTensors(at("val"),
-                 {{{"x", {std::int64_t(samples), kIn}}, Numbers(x.begin(), x.begin() + samples * kIn)},
-                  {{"y", {std::int64_t(samples), kOut}},
-                   Numbers(y.begin(), y.begin() + samples * kOut)}});
+    writeTensors(
+        at("val"),
+        {{{"x", {std::int64_t(samples), kIn}}, Numbers(x.begin(), x.begin() + samples * kIn)},
+         {{"y", {std::int64_t(samples), kOut}}, Numbers(y.begin(), y.begin() + samples * kOut)}});
     for (int ranks : {1, 2, 3, 4, 7}) {
       ASSERT_EQ(train(ranks, dataAndInit() + " --steps 5 --eval-every 2 --lr 0 --val-data " +
                                  at("val") + " --log " + at("log")),
@@ -227,7 +227,8 @@ TEST_F(DriverTest, EvaluatesEverySampleOnce) {
         EXPECT_EQ(lines[s].contains("val_loss"), s == 1 || s == 3 || s == 4);
       for (int s : {1, 4}) {
         EXPECT_NEAR(lines[s]["val_loss"], loss, 1e-6 * loss) << samples << " on " << ranks;
-        EXPECT_NEAR(lines[s]["val_largest_error"], error, 1e-6 * error) << samples << " on " << ranks;
+        EXPECT_NEAR(lines[s]["val_largest_error"], error, 1e-6 * error)
+            << samples << " on " << ranks;
       }
       EXPECT_NE(said.find("val_loss"), std::string::npos);
     }

@@ -16,10 +16,9 @@ namespace {
 constexpr MeshAxis kAxes[] = {{"data", 2}, {"fsdp", 3}};
 constexpr CommunicatorSpec kCommunicators[] = {{"all", {0, 1}}, {"fsdp", {1}}, {"data", {0}}};
 constexpr const char *kStreams[] = {"compute"}; // each has the communicators
-constexpr Parameter kFlat[] = {{"a", nullptr, {7, 5}, {5, 7}, 0, Initializer::normal(0, 1), true,
-                                2},
-                               {"b", nullptr, {3}, {3}, 35, Initializer::uniform(-1, 1), false,
-                                4}};
+constexpr Parameter kFlat[] = {
+    {"a", nullptr, {7, 5}, {5, 7}, 0, Initializer::normal(0, 1), true, 2},
+    {"b", nullptr, {3}, {3}, 35, Initializer::uniform(-1, 1), false, 4}};
 constexpr Parameter kCut[] = {
     {"c", nullptr, {2, 4, 3}, {8, 3}, 0, Initializer::normal(0, 1), true, 1}};
 constexpr Parameter kWhole[] = {{"d", nullptr, {2}, {2}, 0, Initializer::normal(0, 1), false, 3},
@@ -32,7 +31,8 @@ constexpr Storage kStorages[] = {
     {"whole", Layout::Replicated, {}, -1, 0, 3, 3, ArenaSpan<float>{128, 3}, {}, kWhole},
 };
 
-// Split in compute: over rows or columns, evenly or not, in one dimension or in two; or padded, split or not.
+// Split in compute: over rows or columns, evenly or not, in one dimension or in two; or padded,
+// split or not.
 constexpr Split kColumns[] = {{1, {0}, 3}}, kRows[] = {{0, {0}, 3}};
 constexpr Split kBoth[] = {{0, {1}, 2}, {1, {0}, 2}}, kDeep[] = {{1, {0, 1}, 1}};
 constexpr Split kMoreRows[] = {{0, {}, 4}}, kWiderParts[] = {{0, {0}, 4}};
@@ -50,13 +50,51 @@ constexpr Parameter kPaddedFlat[] = {
 constexpr Parameter kPaddedWhole[] = {
     {"m", nullptr, {5}, {5}, 0, Initializer::normal(0, 1), true, 7, kWiderParts}};
 constexpr Storage kSplit[] = {
-    // Parts of 3 x 3 and 3, in pieces of 5 over 3 ranks; parts of 3 x 2 x 4, four of which are cut in pieces of 2.
+    // Parts of 3 x 3 and 3, in pieces of 5 over 3 ranks; parts of 3 x 2 x 4, four of which are cut
+    // in pieces of 2.
     {"flat", Layout::Flat, {1}, 1, 0, 12, 0, ArenaSpan<float>{0, 5}, {}, kSplitFlat, {}, {0}, 2},
-    {"cut", Layout::Dimension, {1}, 1, 2, 24, 2, ArenaSpan<float>{64, 3 * 2 * 2}, {}, kSplitCut, {}, {0}, 2},
-    {"whole", Layout::Replicated, {}, -1, 0, 6, 3, ArenaSpan<float>{128, 6}, {}, kSplitWhole, {}, {0, 1}, 0},
-    // 4 x 2, of which the last row is padding, and 2, in pieces of 4; two parts of 4 for 5 elements.
+    {"cut",
+     Layout::Dimension,
+     {1},
+     1,
+     2,
+     24,
+     2,
+     ArenaSpan<float>{64, 3 * 2 * 2},
+     {},
+     kSplitCut,
+     {},
+     {0},
+     2},
+    {"whole",
+     Layout::Replicated,
+     {},
+     -1,
+     0,
+     6,
+     3,
+     ArenaSpan<float>{128, 6},
+     {},
+     kSplitWhole,
+     {},
+     {0, 1},
+     0},
+    // 4 x 2, of which the last row is padding, and 2, in pieces of 4; two parts of 4 for 5
+    // elements.
     {"padded", Layout::Flat, {1}, 1, 0, 10, 5, ArenaSpan<float>{192, 4}, {}, kPaddedFlat},
-    {"parts", Layout::Replicated, {}, -1, 0, 4, 7, ArenaSpan<float>{224, 4}, {}, kPaddedWhole, {}, {0}, 2},
+    {"parts",
+     Layout::Replicated,
+     {},
+     -1,
+     0,
+     4,
+     7,
+     ArenaSpan<float>{224, 4},
+     {},
+     kPaddedWhole,
+     {},
+     {0},
+     2},
 };
 
 Program program(Table<Storage> storages = kStorages) {
@@ -74,7 +112,8 @@ int exportFrom(const std::string &path, Fill fill, Table<Storage> storages = kSt
   const Program tables = program(storages);
   JobOptions options;
   for (const Storage &storage : storages)
-    options.arenaBytes = std::max(options.arenaBytes, storage.shard.offset + storage.shard.count * sizeof(float));
+    options.arenaBytes =
+        std::max(options.arenaBytes, storage.shard.offset + storage.shard.count * sizeof(float));
   options.communicators = tables.communicators;
   return runRanks(Mesh(tables.axes), options, [&](Job &job) {
     const std::unique_ptr<Device> device = target::open(tables, job);
@@ -100,7 +139,8 @@ std::string namesIn(const std::string &path) {
   return names;
 }
 
-/// Every parameter has the values that it has whole, on one rank; loaded and exported again, the file is the same.
+/// Every parameter has the values that it has whole, on one rank; loaded and exported again, the
+/// file is the same.
 void expectGlobal(const TemporaryFile &exported, Table<Storage> storages) {
   const WeightFiles file(exported.path);
   EXPECT_EQ(checkWeights(file, program(storages)), "");
@@ -111,7 +151,15 @@ void expectGlobal(const TemporaryFile &exported, Table<Storage> storages) {
       whole.splits = {};
       const auto count = static_cast<std::size_t>(elements(whole.shape));
       std::vector<float> expected(count), got(count);
-      initialize({"alone", Layout::Replicated, {}, -1, 0, count, 0, ArenaSpan<float>{0, count}, {},
+      initialize({"alone",
+                  Layout::Replicated,
+                  {},
+                  -1,
+                  0,
+                  count,
+                  0,
+                  ArenaSpan<float>{0, count},
+                  {},
                   Table<Parameter>(&whole, 1)},
                  {kAxes, {0, 0}}, expected.data());
       file.find(parameter.name)->readFloats(0, count, got.data());
@@ -150,8 +198,19 @@ TEST(ExportTest, LargePartsAreGatheredInSeveralSteps) {
       {"k", nullptr, {600, 2001}, {600, 2001}, 0, Initializer::normal(0, 1), true, 0, columns},
       {"l", nullptr, {1000}, {1000}, 600 * 1001, Initializer::normal(0, 1), true, 1, rows}};
   constexpr std::size_t count = 600 * 1001 + 500;
-  static constexpr Storage storages[] = {
-      {"large", Layout::Flat, {1}, 1, 0, count, 0, ArenaSpan<float>{0, (count + 2) / 3}, {}, large, {}, {0}, 2}};
+  static constexpr Storage storages[] = {{"large",
+                                          Layout::Flat,
+                                          {1},
+                                          1,
+                                          0,
+                                          count,
+                                          0,
+                                          ArenaSpan<float>{0, (count + 2) / 3},
+                                          {},
+                                          large,
+                                          {},
+                                          {0},
+                                          2}};
   TemporaryFile file("file");
   ASSERT_EQ(exportFrom(file.path, initialize, storages), 0);
   expectGlobal(file, storages);

@@ -29,31 +29,40 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"segv", 1, "error: rank 1: was killed by signal 11 (Segmentation fault)\n"},
         Fault{"exit", 3, "error: rank 1: exited with status 3 before the end of the job\n"},
         // Its heartbeat and the collective are late at about the same time.
-        Fault{"stop", 1, "error: rank 1: not responding: no heartbeat for", " over 'all axes', waiting for rank 1", kTimeout},
+        Fault{"stop", 1, "error: rank 1: not responding: no heartbeat for",
+              " over 'all axes', waiting for rank 1", kTimeout},
         Fault{"spin", 1, " over 'all axes', waiting for rank 1", nullptr, kTimeout},
         Fault{"leave", 1, "for rank 1, which has ended already\n"},
         Fault{"kind", 1, "collectives over 'all axes' do not match: "},
         Fault{"count", 1, "'all_gather of f32 1x3336x1 of 10000'"},
-        Fault{"sizes", 1, "rank 1 of the group called 'receive of f32 x5 from 0 (message 1)', rank 0 called 'send of f32 x4 "
-                          "to 1 (message 1)'"},
-        Fault{"crossing", 1, "in a receive from this rank itself: neither goes on; let one of them send first, or use two "
-                             "streams\n"},
-        Fault{"unsent", 1, "'receive of f32 x4 from 0 (message 1)', collective 5 over 'all axes'", " over 'all axes', waiting for rank 1", kTimeout}));
+        Fault{"sizes", 1,
+              "rank 1 of the group called 'receive of f32 x5 from 0 (message 1)', rank 0 called "
+              "'send of f32 x4 "
+              "to 1 (message 1)'"},
+        Fault{"crossing", 1,
+              "in a receive from this rank itself: neither goes on; let one of them send first, or "
+              "use two "
+              "streams\n"},
+        Fault{"unsent", 1, "'receive of f32 x4 from 0 (message 1)', collective 5 over 'all axes'",
+              " over 'all axes', waiting for rank 1", kTimeout}));
 
 TEST_P(Faults, EndEveryRank) {
   Finished job = runRanksProgram("fsdp=3", GetParam().mode, GetParam().env);
   EXPECT_EQ(job.status, GetParam().status) << job.output;
-  EXPECT_TRUE(job.says(GetParam().cause) || (GetParam().other && job.says(GetParam().other))) << job.output;
+  EXPECT_TRUE(job.says(GetParam().cause) || (GetParam().other && job.says(GetParam().other)))
+      << job.output;
   EXPECT_EQ(job.errors(), 1) << job.output;
   EXPECT_LT(job.seconds, kSoon);
 }
 
-// A job that is stopped as a whole for longer than its timeout, while ranks wait for one another, goes on when it is continued.
+// A job that is stopped as a whole for longer than its timeout, while ranks wait for one another,
+// goes on when it is continued.
 TEST(Suspended, JobsGoOn) {
   const std::string env = "FSDP_TIMEOUT=2 ";
   Finished job = runRanksProgram("fsdp=3", "suspend", env);
   EXPECT_EQ(job.output, "done\n") << "forked";
-  job = runCommand("sh -c 'for r in 0 1 2; do RANK=$r WORLD_SIZE=3 " + env + RANKS_PROGRAM " fsdp=3 suspend & done; wait'");
+  job = runCommand("sh -c 'for r in 0 1 2; do RANK=$r WORLD_SIZE=3 " + env +
+                   RANKS_PROGRAM " fsdp=3 suspend & done; wait'");
   EXPECT_EQ(job.output, "done\n") << "launched";
   TcpRun run{3, 1};
   run.env = env;
@@ -73,24 +82,26 @@ class FaultsUnderMpirun : public testing::TestWithParam<LaunchedFault> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, FaultsUnderMpirun,
-    testing::Values(LaunchedFault{"throw", "shm", "error: rank 1: the planted fault\n"},
-                    LaunchedFault{
-                        "kernel", "mpi",
-                        "error: rank 1, 'faulty kernel': the planted fault of a kernel\n"},
-                    LaunchedFault{"sigkill", "shm", "signal 9"},
-                    LaunchedFault{"sigkill", "mpi", "signal 9"},
-                    LaunchedFault{"stop", "shm", "error: rank 1: not responding: no heartbeat for", "', waiting for rank 1", kTimeout},
-                    LaunchedFault{"stop", "mpi", "', waiting for rank 1; --timeout", nullptr, kTimeout},
-                    LaunchedFault{"leave", "mpi", "', waiting for rank 1; --timeout", nullptr, kTimeout},
-                    LaunchedFault{"kind", "mpi", "collectives over 'all axes' do not match: "},
-                    LaunchedFault{"crossing", "mpi", "timed out after 3 s in 'receive of f32 x4 from ", nullptr, kTimeout}));
+    testing::Values(
+        LaunchedFault{"throw", "shm", "error: rank 1: the planted fault\n"},
+        LaunchedFault{"kernel", "mpi",
+                      "error: rank 1, 'faulty kernel': the planted fault of a kernel\n"},
+        LaunchedFault{"sigkill", "shm", "signal 9"}, LaunchedFault{"sigkill", "mpi", "signal 9"},
+        LaunchedFault{"stop", "shm", "error: rank 1: not responding: no heartbeat for",
+                      "', waiting for rank 1", kTimeout},
+        LaunchedFault{"stop", "mpi", "', waiting for rank 1; --timeout", nullptr, kTimeout},
+        LaunchedFault{"leave", "mpi", "', waiting for rank 1; --timeout", nullptr, kTimeout},
+        LaunchedFault{"kind", "mpi", "collectives over 'all axes' do not match: "},
+        LaunchedFault{"crossing", "mpi", "timed out after 3 s in 'receive of f32 x4 from ", nullptr,
+                      kTimeout}));
 
 TEST_P(FaultsUnderMpirun, EndEveryRank) {
   if (!*MPIEXEC)
     GTEST_SKIP() << "built without MPI";
   Finished job = runUnderMpi(3, "fsdp=3", GetParam().mode, GetParam().transport, GetParam().env);
   EXPECT_NE(job.status, 0) << job.output;
-  EXPECT_TRUE(job.says(GetParam().cause) || (GetParam().other && job.says(GetParam().other))) << job.output;
+  EXPECT_TRUE(job.says(GetParam().cause) || (GetParam().other && job.says(GetParam().other)))
+      << job.output;
   EXPECT_LE(job.errors(), 1) << job.output;
   EXPECT_LT(job.seconds, kSoon);
 }
@@ -98,9 +109,9 @@ TEST_P(FaultsUnderMpirun, EndEveryRank) {
 TEST(Bootstrap, RefusesAnotherNumberOfRanks) {
   Finished job = runRanksProgram("fsdp=4", "steps", "RANK=0 WORLD_SIZE=3 ");
   EXPECT_EQ(job.status, 1);
-  EXPECT_TRUE(
-      job.says("error: the mesh 'fsdp=4' has 4 ranks, but the launcher started 3: start 4, or compile "
-               "the program for a mesh of 3\n"))
+  EXPECT_TRUE(job.says(
+      "error: the mesh 'fsdp=4' has 4 ranks, but the launcher started 3: start 4, or compile "
+      "the program for a mesh of 3\n"))
       << job.output;
 }
 
@@ -115,9 +126,13 @@ TEST(Bootstrap, EndsWhenARankCannotStart) {
 
 // Ranks that are threads: those that have started end with the one that has not.
 TEST(Bootstrap, EndsWhenAThreadCannotStart) {
-  Finished job = runRanksProgram("fsdp=3", "steps threads", "LD_PRELOAD=" FAULTY_CALLS " 'FSDP_TEST_FAULTS=* pthread_create 2 EAGAIN' ");
+  Finished job =
+      runRanksProgram("fsdp=3", "steps threads",
+                      "LD_PRELOAD=" FAULTY_CALLS " 'FSDP_TEST_FAULTS=* pthread_create 2 EAGAIN' ");
   EXPECT_EQ(job.status, 1) << job.output;
-  EXPECT_TRUE(job.says("error: ") && job.says("cannot start the thread of ") && job.says(": Resource temporarily unavailable: ")) << job.output;
+  EXPECT_TRUE(job.says("error: ") && job.says("cannot start the thread of ") &&
+              job.says(": Resource temporarily unavailable: "))
+      << job.output;
   EXPECT_EQ(job.errors(), 1) << job.output;
   EXPECT_LT(job.seconds, kSoon);
 }
@@ -156,8 +171,7 @@ TEST(Bootstrap, RefusesRanksOfDifferentPrograms) {
   Finished job = runCommand("sh -c 'RANK=0 WORLD_SIZE=2 FSDP_TIMEOUT=30 " RANKS_PROGRAM
                             " fsdp=2 steps & RANK=1 WORLD_SIZE=2 FSDP_TIMEOUT=30 " RANKS_PROGRAM
                             " a=1,fsdp=2 steps; wait'");
-  EXPECT_TRUE(job.says("error: rank 1 was started with mesh a=1,fsdp=2 and "))
-      << job.output;
+  EXPECT_TRUE(job.says("error: rank 1 was started with mesh a=1,fsdp=2 and ")) << job.output;
   EXPECT_EQ(job.errors(), 1) << job.output;
 }
 
@@ -180,7 +194,8 @@ TEST(Bootstrap, RefusesTcpWithoutALauncher) {
 TEST(Bootstrap, RefusesAnUnknownCommunicator) {
   Finished job = runRanksProgram("fsdp=2", "steps gloo");
   EXPECT_EQ(job.status, 2);
-  EXPECT_TRUE(job.says("error: option '--communicator' got 'gloo', expected auto, shm, tcp or mpi\n"))
+  EXPECT_TRUE(
+      job.says("error: option '--communicator' got 'gloo', expected auto, shm, tcp or mpi\n"))
       << job.output;
 }
 

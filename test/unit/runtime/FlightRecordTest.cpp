@@ -1,7 +1,7 @@
 // What each rank did last: the rings that keep it, and the file that says it.
+#include "runtime/job/FlightRecord.h"
 #include "TemporaryFile.h"
 #include "runtime/device/FlightTrack.h"
-#include "runtime/job/FlightRecord.h"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,9 @@ SharedSegment segmentOf(int ranks) {
 }
 
 /// The text with T for every number of seconds.
-std::string timeless(const std::string &text) { return std::regex_replace(text, std::regex("\\d+\\.\\d s"), "T s"); }
+std::string timeless(const std::string &text) {
+  return std::regex_replace(text, std::regex("\\d+\\.\\d s"), "T s");
+}
 
 TEST(FlightTrack, KeepsActionsInTheirOrder) {
   const auto kept = track();
@@ -72,10 +74,12 @@ TEST(FlightTrack, KeepsTheLatest) {
 TEST(FlightTrack, CutsLongNames) {
   const auto kept = track();
   kept->label(std::string(100, 'l').c_str());
-  kept->begin(FlightAction::Enqueued, std::string(100, 'n').c_str(), std::string(100, 'o').c_str(), 3);
+  kept->begin(FlightAction::Enqueued, std::string(100, 'n').c_str(), std::string(100, 'o').c_str(),
+              3);
   EXPECT_EQ(kept->label(), std::string(15, 'l'));
-  EXPECT_EQ(kept->actions()[0].describe(),
-            "enqueued '" + std::string(63, 'n') + "', collective 3 over '" + std::string(31, 'o') + "'");
+  EXPECT_EQ(kept->actions()[0].describe(), "enqueued '" + std::string(63, 'n') +
+                                               "', collective 3 over '" + std::string(31, 'o') +
+                                               "'");
 }
 
 // Whoever reads while the thread goes on gets whole actions only.
@@ -84,7 +88,8 @@ TEST(FlightTrack, IsReadWhileItIsWritten) {
   std::atomic<bool> stop{false};
   std::thread writer([&] {
     for (std::int64_t number = 0; !stop; ++number)
-      kept->end(kept->begin(FlightAction::Mark, std::string(40, char('a' + number % 26)).c_str(), "", number));
+      kept->end(kept->begin(FlightAction::Mark, std::string(40, char('a' + number % 26)).c_str(),
+                            "", number));
   });
   std::size_t read = 0;
   for (int round = 0; round < 2000 || read < 1000; ++round)
@@ -116,11 +121,15 @@ TEST(FlightRecord, SaysWhoWaitsForARankThatHangs) {
   segment.flight(1)[2].begin(FlightAction::Launch, "endless");
   segment.flight(0)[0].begin(FlightAction::Collective, "", "all", 7, &request);
   segment.flight(2)[0].begin(FlightAction::Collective, "", "all", 7, &request);
-  EXPECT_EQ(timeless(describeHang(segment, 1)), "; its latest action: launch 'endless' of stream 'compute', under way for T s; waiting in "
-                                                "'barrier', collective 7 over 'all': rank 0, 2");
-  EXPECT_EQ(timeless(describeLatest(segment, 0)), "'barrier', collective 7 over 'all', under way for T s");
+  EXPECT_EQ(
+      timeless(describeHang(segment, 1)),
+      "; its latest action: launch 'endless' of stream 'compute', under way for T s; waiting in "
+      "'barrier', collective 7 over 'all': rank 0, 2");
+  EXPECT_EQ(timeless(describeLatest(segment, 0)),
+            "'barrier', collective 7 over 'all', under way for T s");
   segment.flight(2)[0].end(1);
-  EXPECT_EQ(timeless(describeLatest(segment, 2)), "'barrier', collective 7 over 'all', ended T s ago");
+  EXPECT_EQ(timeless(describeLatest(segment, 2)),
+            "'barrier', collective 7 over 'all', ended T s ago");
 }
 
 TEST(FlightRecord, IsWrittenOnceAfterAFailure) {
@@ -136,9 +145,11 @@ TEST(FlightRecord, IsWrittenOnceAfterAFailure) {
   writeFlightRecord(segment, file.path, 0, 2);
   const std::string text = file.read();
   EXPECT_EQ(text.find("# rank 1: the fault\n"), 0u) << text;
-  EXPECT_TRUE(std::regex_search(text, std::regex("rank 0    host        took \\d+\\.\\d{6} s"))) << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("rank 0    host        took \\d+\\.\\d{6} s")))
+      << text;
   EXPECT_NE(text.find("  step 1\n"), text.npos) << text;
-  EXPECT_NE(text.find("rank 1    comm        under way         launch 'h.0.gather'\n"), text.npos) << text;
+  EXPECT_NE(text.find("rank 1    comm        under way         launch 'h.0.gather'\n"), text.npos)
+      << text;
   EXPECT_LT(text.find("step 1"), text.find("h.0.gather"));
   writeFlightRecord(segment, again.path, 0, 2);
   EXPECT_EQ(again.read(), "");
@@ -151,7 +162,8 @@ TEST(FlightRecord, NamesTheRankWhereOthersAreElsewhere) {
   segment.flight(0)[0].begin(FlightAction::Mark, "step", "", 1);
   segment.failure().raise(Error("the fault"));
   writeFlightRecord(segment, file.folder + "/record.txt", 5, 8);
-  EXPECT_NE(file.read().find("rank 5    host        under way         step 1\n"), std::string::npos);
+  EXPECT_NE(file.read().find("rank 5    host        under way         step 1\n"),
+            std::string::npos);
 }
 
 // Where it would stand is the other run's.
@@ -185,9 +197,11 @@ TEST(FlightRecord, IsWholeOrNotThere) {
   writeFlightRecord(segment, file.path, 0, 1);
   setrlimit(RLIMIT_FSIZE, &before);
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("warning: the last actions of each rank are lost: cannot write '"), said.npos) << said;
+  EXPECT_NE(said.find("warning: the last actions of each rank are lost: cannot write '"), said.npos)
+      << said;
   EXPECT_EQ(file.read(), "of the last failure");
-  const auto names = std::distance(std::filesystem::directory_iterator(file.folder), std::filesystem::directory_iterator());
+  const auto names = std::distance(std::filesystem::directory_iterator(file.folder),
+                                   std::filesystem::directory_iterator());
   EXPECT_EQ(names, 1) << "a half-written file is left";
 }
 

@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-/// A socket that is bound to a port (0: one that the system chooses) and does not listen. While it is open the system gives the port to
-/// nobody else; connections to it are refused; and who asks for it by its number, and may reuse addresses as listenOn() does, gets it.
+/// A socket that is bound to a port (0: one that the system chooses) and does not listen. While it
+/// is open the system gives the port to nobody else; connections to it are refused; and who asks
+/// for it by its number, and may reuse addresses as listenOn() does, gets it.
 inline fsdp::rt::Socket holdPort(int port) {
   fsdp::rt::Socket held(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

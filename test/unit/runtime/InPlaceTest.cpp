@@ -1,12 +1,13 @@
-// Every kernel that may write over an operand (KernelOpInterface says which, test/unit/InPlacePairs.h lists
-// them) gives the same bits there as beside it, in both element types; a pair without a case fails. Kernels
-// that the compiler writes are run both ways by test/e2e/check_emitted.py.
+// Every kernel that may write over an operand (KernelOpInterface says which,
+// test/unit/InPlacePairs.h lists them) gives the same bits there as beside it, in both element
+// types; a pair without a case fails. Kernels that the compiler writes are run both ways by
+// test/e2e/check_emitted.py.
 
 #include "runtime/kernels/CrossEntropy.h"
 #include "runtime/kernels/Dropout.h"
-#include "runtime/numerics/Random.h"
 #include "runtime/kernels/RowNorm.h"
 #include "runtime/kernels/UnaryKernels.h"
+#include "runtime/numerics/Random.h"
 #include "test/unit/InPlacePairs.h"
 
 #include <gtest/gtest.h>

@@ -64,10 +64,11 @@ TEST(RunIdentity, NamesWhatDiffers) {
   second.add("--seed", "1");
   second.add("--shuffle", "");
   second.add("--init", std::nullopt);
-  EXPECT_EQ(RunIdentity::parse(second.text()).differenceFrom(RunIdentity::parse(first.text()), 2),
-            "rank 2 was started with --lr 0.1 and with --shuffle and without --init, rank 0 with --lr "
-            "0.01 and without --shuffle and with --init of 3 tensors; start all ranks with the same "
-            "program, options and files");
+  EXPECT_EQ(
+      RunIdentity::parse(second.text()).differenceFrom(RunIdentity::parse(first.text()), 2),
+      "rank 2 was started with --lr 0.1 and with --shuffle and without --init, rank 0 with --lr "
+      "0.01 and without --shuffle and with --init of 3 tensors; start all ranks with the same "
+      "program, options and files");
   // Fields that only one of them has, as another version of the program may.
   second = first;
   second.add("--new", "4");
@@ -135,7 +136,7 @@ protected:
 TEST_F(RendezvousFileTest, IsReadAsItWasWritten) {
   EXPECT_EQ(RendezvousFile::read(path, found), RendezvousFile::Absent);
   file.publish(path);
-  struct stat status {};
+  struct stat status{};
   stat(path.c_str(), &status);
   EXPECT_EQ(status.st_mode & 07777, 0600u);
   EXPECT_EQ(RendezvousFile::read(path, found), RendezvousFile::Whole);
@@ -200,12 +201,16 @@ TEST_F(RendezvousFileTest, OfADeadProcessIsReplaced) {
 }
 
 TEST_F(RendezvousFileTest, ThoseOfKilledJobsAreRemoved) {
-  const auto named = [&](const char *what) { return RendezvousFile::pathFor("test-" + std::to_string(getpid()) + what); };
-  const std::string dead = named("dead"), elsewhere = named("elsewhere"), shared = named("shared"), cut = named("cut"), cutOld = named("cut-old");
+  const auto named = [&](const char *what) {
+    return RendezvousFile::pathFor("test-" + std::to_string(getpid()) + what);
+  };
+  const std::string dead = named("dead"), elsewhere = named("elsewhere"), shared = named("shared"),
+                    cut = named("cut"), cutOld = named("cut-old");
   RendezvousFile old = file;
   old.creator.startTime += 1;
   old.publish(dead);
-  // Every job that starts on this machine removes what it may: it must not find this one before its mode is set.
+  // Every job that starts on this machine removes what it may: it must not find this one before its
+  // mode is set.
   const std::string aside = "/dev/shm/test-of-fsdp-" + std::to_string(getpid());
   old.publish(aside);
   chmod(aside.c_str(), 0666);
@@ -280,11 +285,11 @@ TEST(NodeLocalGroup, RefusesTwoOfARank) {
 
 TEST(NodeLocalGroup, RefusesOtherLayouts) {
   const std::string key = "layout-" + std::to_string(getpid());
-  std::thread first([&] {
-    EXPECT_NE(errorOf([&] { joinSegment({2, 1, 4096}, {0, 0, 2, key, {}}, 5); }), "");
-  });
+  std::thread first(
+      [&] { EXPECT_NE(errorOf([&] { joinSegment({2, 1, 4096}, {0, 0, 2, key, {}}, 5); }), ""); });
   const std::string said = errorOf([&] { joinSegment({2, 1, 8192}, {1, 0, 2, key, {}}, 5); });
-  EXPECT_TRUE(has(said, "the ranks of this machine run different programs: got a segment of")) << said;
+  EXPECT_TRUE(has(said, "the ranks of this machine run different programs: got a segment of"))
+      << said;
   first.join();
 }
 
@@ -323,8 +328,9 @@ TEST(JobToken, RefusesWhatIsNone) {
             "'/dev/null' of FSDP_JOB_TOKEN_FILE is not a readable regular file");
   EXPECT_EQ(refused({{"FSDP_JOB_TOKEN_FILE", "a"}, {"FSDP_JOB_TOKEN", "b"}}),
             "got both FSDP_JOB_TOKEN and FSDP_JOB_TOKEN_FILE, expected one of them");
-  EXPECT_EQ(refused({{"FSDP_JOB_TOKEN", "short"}}),
-            "the job's token got 5 characters, expected 16 to 256; make one with 'fsdpc --new-token'");
+  EXPECT_EQ(
+      refused({{"FSDP_JOB_TOKEN", "short"}}),
+      "the job's token got 5 characters, expected 16 to 256; make one with 'fsdpc --new-token'");
   EXPECT_NE(refused({{"FSDP_JOB_TOKEN", std::string(15, 'x')}}), "") << "few enough to be guessed";
   EXPECT_NE(refused({{"FSDP_JOB_TOKEN", std::string(257, 'x')}}), "");
   EXPECT_NE(refused({{"FSDP_JOB_TOKEN", ""}}), "");
@@ -352,7 +358,9 @@ constexpr std::uint64_t kGib = std::uint64_t(1) << 30;
 
 class MachineMemoryTest : public testing::Test {
 protected:
-  void SetUp() override { write("proc/meminfo", "MemTotal: 16777216 kB\nMemFree: 1 kB\nMemAvailable: 8388608 kB\n"); }
+  void SetUp() override {
+    write("proc/meminfo", "MemTotal: 16777216 kB\nMemFree: 1 kB\nMemAvailable: 8388608 kB\n");
+  }
   void TearDown() override { fs::remove_all(folder.folder); }
   void write(const std::string &name, const std::string &text) {
     const fs::path path = fs::path(folder.folder) / name;
@@ -377,8 +385,8 @@ TEST_F(MachineMemoryTest, IsTheControlGroups) {
   write("sys/fs/cgroup/job/step/memory.max", "max\n");
   write("sys/fs/cgroup/job/memory.max", std::to_string(4 * kGib));
   write("sys/fs/cgroup/job/memory.current", std::to_string(3 * kGib));
-  write("sys/fs/cgroup/job/memory.stat",
-        "anon 1\nfile 99\ninactive_file " + std::to_string(kGib) + "\nactive_file " + std::to_string(kGib));
+  write("sys/fs/cgroup/job/memory.stat", "anon 1\nfile 99\ninactive_file " + std::to_string(kGib) +
+                                             "\nactive_file " + std::to_string(kGib));
   EXPECT_EQ(read().groupLimit, 4 * kGib);
   EXPECT_EQ(read().groupAvailable, 3 * kGib);
   write("proc/self/cgroup", "3:cpu,memory:/old\n");
@@ -391,11 +399,12 @@ TEST_F(MachineMemoryTest, IsTheControlGroups) {
 
 TEST_F(MachineMemoryTest, HasToHoldTheArenas) {
   EXPECT_EQ(errorOf([&] { requireMemory(read(), 4, 2 * kGib); }), "");
-  EXPECT_EQ(errorOf([&] { requireMemory(read(), 4, 2 * kGib + 1); }),
-            "the arenas of 4 rank(s) on this machine take 8.00 GiB (2.00 GiB each), but 8.00 GiB of "
-            "memory are available (the machine has 16.00 GiB): start fewer ranks on this machine, "
-            "free memory, or compile for less: a smaller --batch, --accumulate, --remat=full, more "
-            "ranks (--report shows what a rank takes)");
+  EXPECT_EQ(
+      errorOf([&] { requireMemory(read(), 4, 2 * kGib + 1); }),
+      "the arenas of 4 rank(s) on this machine take 8.00 GiB (2.00 GiB each), but 8.00 GiB of "
+      "memory are available (the machine has 16.00 GiB): start fewer ranks on this machine, "
+      "free memory, or compile for less: a smaller --batch, --accumulate, --remat=full, more "
+      "ranks (--report shows what a rank takes)");
   MachineMemory memory = read();
   memory.groupLimit = 3 * kGib, memory.groupAvailable = kGib;
   EXPECT_TRUE(has(errorOf([&] { requireMemory(memory, 1, 2 * kGib); }),

@@ -28,13 +28,14 @@ struct Finished {
   bool says(const std::string &text) const { return output.find(text) != std::string::npos; }
 };
 
-/// Seconds within which a job ends that nothing keeps waiting, on a busy machine too. What must not wait has a timeout that is longer.
+/// Seconds within which a job ends that nothing keeps waiting, on a busy machine too. What must not
+/// wait has a timeout that is longer.
 constexpr double kSoon = 60;
 /// FSDP_TIMEOUT of such jobs.
 #define FSDP_LONG_TIMEOUT "FSDP_TIMEOUT=110 "
 
-/// Runs a shell command; one that hangs is ended after ten minutes. Launcher variables of the test's own are not passed
-/// on.
+/// Runs a shell command; one that hangs is ended after ten minutes. Launcher variables of the
+/// test's own are not passed on.
 inline Finished runCommand(const std::string &command) {
   const double start = fsdp::rt::now();
   std::FILE *pipe =
@@ -67,9 +68,9 @@ inline Finished runUnderMpi(int ranks, const std::string &mesh, const std::strin
 struct TcpRun {
   int ranks = 2, perMachine = 1;
   int port = freePort();
-  std::string env = "";            ///< NAME=VALUE, each followed by a space
-  std::vector<std::string> own{};  ///< the same for single ranks
-  std::string absent = "";         ///< ranks that are not started: " 1 3 "
+  std::string env = "";           ///< NAME=VALUE, each followed by a space
+  std::vector<std::string> own{}; ///< the same for single ranks
+  std::string absent = "";        ///< ranks that are not started: " 1 3 "
 
   /// Shell commands that start a rank each and end with the first bad status.
   std::string command(const std::string &words) const {
@@ -89,8 +90,8 @@ struct TcpRun {
     return text + "status=0; for pid in $pids; do wait $pid || status=$?; done; exit $status";
   }
   Finished run(const std::string &mesh, const std::string &mode) const {
-    return runCommand("env -u SLURM_STEP_ID sh -c '" + command(RANKS_PROGRAM " " + mesh + " " + mode) +
-                      "'");
+    return runCommand("env -u SLURM_STEP_ID sh -c '" +
+                      command(RANKS_PROGRAM " " + mesh + " " + mode) + "'");
   }
 };
 

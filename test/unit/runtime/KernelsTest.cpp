@@ -195,11 +195,10 @@ TEST(KernelsTest, CrossEntropyNamesALabelOutOfRange) {
   const std::vector<float> logits(6);
   const std::int32_t labels[] = {2, 3};
   float losses[2];
-  EXPECT_EQ(messageOf([&] {
-              kernels::crossEntropy({2, 3}, logits.data(), labels, losses, losses);
-            }),
-            "label of row 1 is 3, expected 0 to 2; correct the data or the model's number of "
-            "classes");
+  EXPECT_EQ(
+      messageOf([&] { kernels::crossEntropy({2, 3}, logits.data(), labels, losses, losses); }),
+      "label of row 1 is 3, expected 0 to 2; correct the data or the model's number of "
+      "classes");
   const std::int64_t negative[] = {-1, 0};
   EXPECT_NE(messageOf([&] {
               kernels::crossEntropy({2, 3}, logits.data(), negative, losses, losses);

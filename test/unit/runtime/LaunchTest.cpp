@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char *kProgram = HANDWRITTEN_FOLDER "/linear_regression-2";
-const std::string kMpi = "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " MPIEXEC
-                         " --oversubscribe ";
+const std::string kMpi =
+    "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " MPIEXEC " --oversubscribe ";
 
 /// Files of linear_regression's, the second with other samples and weights.
 class Launch : public testing::Test {
@@ -24,7 +24,8 @@ protected:
     fs::create_directories(folder);
     for (float first : {1.0f, 2.0f}) {
       const auto write = [&](const std::string &name, const char *one, std::int64_t rows,
-                             std::int64_t columns, const char *two, std::vector<std::int64_t> shape) {
+                             std::int64_t columns, const char *two,
+                             std::vector<std::int64_t> shape) {
         std::size_t count = 1;
         for (std::int64_t extent : shape)
           count *= static_cast<std::size_t>(extent);
@@ -49,8 +50,8 @@ protected:
   std::vector<Finished> runByHand(const std::string &first, const std::string &second) {
     std::vector<Finished> jobs;
     const auto rank = [](int number, const std::string &variables, const std::string &options) {
-      return format("env RANK=%d WORLD_SIZE=2 " FSDP_LONG_TIMEOUT "%s %s%s", number, variables.c_str(),
-                    kProgram, options.c_str());
+      return format("env RANK=%d WORLD_SIZE=2 " FSDP_LONG_TIMEOUT "%s %s%s", number,
+                    variables.c_str(), kProgram, options.c_str());
     };
     const auto both = [&](const std::string &zero, const std::string &one) {
       return runCommand("env -u SLURM_STEP_ID sh -c '" + rank(0, zero, first) + " & " +
@@ -81,14 +82,15 @@ protected:
 
 TEST_F(Launch, RefusesRanksWithOtherOptions) {
   expectDifference(data() + " --steps 2 --lr 0.5", data() + " --steps 2 --lr 0.25 --seed 3",
-                   "rank 1 was started with --seed 3 and with --lr 0.25, rank 0 with --seed 0 and with --lr 0.5; "
+                   "rank 1 was started with --seed 3 and with --lr 0.25, rank 0 with --seed 0 and "
+                   "with --lr 0.5; "
                    "start all ranks with the same program, options and files\n");
 }
 
 // Training uses f32.
 TEST_F(Launch, TakesRatesThatAreOneInF32) {
-  for (const Finished &job : runByHand(data() + " --steps 2 --lr 0.1",
-                                       data() + " --steps 2 --lr 0.10000000149011612")) {
+  for (const Finished &job :
+       runByHand(data() + " --steps 2 --lr 0.1", data() + " --steps 2 --lr 0.10000000149011612")) {
     EXPECT_EQ(job.status, 0) << job.output;
     EXPECT_EQ(job.errors(), 0) << job.output;
   }
@@ -143,13 +145,17 @@ TEST_F(Launch, EndsWithAKilledLauncher) {
       const std::string ready = at("ready");
       fs::remove(ready);
       Finished job = runCommand(
-          "env READY=" + ready + " sh -c '" + kMpi + "-n 2 " + words + RANKS_PROGRAM " fsdp=2 spin " + how +
+          "env READY=" + ready + " sh -c '" + kMpi + "-n 2 " + words +
+          RANKS_PROGRAM " fsdp=2 spin " + how +
           " >/dev/null 2>&1 & launcher=$!; children=/proc/$launcher/task/$launcher/children; "
-          "for i in $(seq 1000); do [ -e " + ready + " ] && break; sleep 0.1; done; ranks=$(cat $children); "
+          "for i in $(seq 1000); do [ -e " +
+          ready +
+          " ] && break; sleep 0.1; done; ranks=$(cat $children); "
           "for r in $ranks; do ranks=\"$ranks $(cat /proc/$r/task/$r/children)\"; done; "
           "kill -9 $launcher; "
           "for i in $(seq 300); do left=; "
-          "for r in $ranks; do grep -qs \"State:.[RSDT]\" /proc/$r/status && left=\"$left $r\"; done; "
+          "for r in $ranks; do grep -qs \"State:.[RSDT]\" /proc/$r/status && left=\"$left $r\"; "
+          "done; "
           "[ \"$left\" ] || break; sleep 0.1; done; "
           "for r in $left; do echo left; kill -9 $r; done; echo looked at $ranks'");
       EXPECT_TRUE(job.says("looked at ")) << job.output;
@@ -159,14 +165,17 @@ TEST_F(Launch, EndsWithAKilledLauncher) {
 
 // A shell in the place of mpirun, and of torchrun's agent.
 TEST_F(Launch, SaysThatTheLauncherIsGone) {
-  for (const std::string variables : {"OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK",
-                                      "WORLD_SIZE=2 TORCHELASTIC_RUN_ID=x RANK"}) {
+  for (const std::string variables :
+       {"OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK", "WORLD_SIZE=2 TORCHELASTIC_RUN_ID=x RANK"}) {
     const std::string ready = at("ready");
     fs::remove(ready);
-    Finished job = runCommand(
-        "env READY=" + ready + " sh -c 'sh -c \"for r in 0 1; do env " + variables +
-        "=\\$r " RANKS_PROGRAM " fsdp=2 spin shm & done; wait\" & launcher=$!; for i in $(seq 1000); do [ -e " + ready + " ] && break; sleep 0.1; done; "
-        "kill -9 $launcher; echo killed $launcher; sleep 1'");
+    Finished job =
+        runCommand("env READY=" + ready + " sh -c 'sh -c \"for r in 0 1; do env " + variables +
+                   "=\\$r " RANKS_PROGRAM
+                   " fsdp=2 spin shm & done; wait\" & launcher=$!; for i in $(seq 1000); do [ -e " +
+                   ready +
+                   " ] && break; sleep 0.1; done; "
+                   "kill -9 $launcher; echo killed $launcher; sleep 1'");
     EXPECT_EQ(job.errors(), 1) << job.output;
     const std::size_t at = job.output.find("killed ");
     ASSERT_NE(at, std::string::npos) << job.output;
@@ -181,8 +190,9 @@ TEST_F(Launch, SaysThatTheLauncherIsGone) {
 
 TEST_F(Launch, RefusesArenasLargerThanTheMachine) {
   Finished job = runRanksProgram("fsdp=2", "steps", "ARENA_GIB=100000 ");
-  EXPECT_TRUE(job.says("error: the arenas of 2 rank(s) on this machine take 200000.00 GiB (100000.00 "
-                     "GiB each), but "))
+  EXPECT_TRUE(
+      job.says("error: the arenas of 2 rank(s) on this machine take 200000.00 GiB (100000.00 "
+               "GiB each), but "))
       << job.output;
 }
 

@@ -31,10 +31,12 @@ void expectLaunched(const Variables &variables, const char *by, int rank, int si
 }
 
 TEST(Launcher, Torchrun) {
-  expectLaunched(
-      {{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"},
-       {"TORCHELASTIC_RUN_ID", "a"}},
-      "torchrun", 5, 8, 1, 4);
+  expectLaunched({{"RANK", "5"},
+                  {"WORLD_SIZE", "8"},
+                  {"LOCAL_RANK", "1"},
+                  {"LOCAL_WORLD_SIZE", "4"},
+                  {"TORCHELASTIC_RUN_ID", "a"}},
+                 "torchrun", 5, 8, 1, 4);
 }
 
 TEST(Launcher, TorchrunsMeetingPlace) {
@@ -131,7 +133,8 @@ std::optional<LaunchEnvironment> detectSeveral(const Variables &variables) {
 }
 
 TEST(Launcher, OneProcessForEachMachine) {
-  Variables variables = {{"NNODES", "3"}, {"NODE_RANK", "2"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "2000"}};
+  Variables variables = {
+      {"NNODES", "3"}, {"NODE_RANK", "2"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "2000"}};
   const std::optional<LaunchEnvironment> found = detectSeveral(variables);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->rank, 2);

@@ -94,8 +94,9 @@ TEST_F(LogFileTest, ALogOfARunThatGoesOnIsRefused) {
     EXPECT_EQ(file.read(), "{\"step\": 1}\n");
     EXPECT_FALSE(fs::exists(file.path + ".1"));
   }
-  EXPECT_NE(message.find("another run writes its log there; wait for its end or choose another file"),
-            std::string::npos)
+  EXPECT_NE(
+      message.find("another run writes its log there; wait for its end or choose another file"),
+      std::string::npos)
       << message;
   EXPECT_EQ(LogFile(file.path).kept(), file.path + ".1") << "the lock went with the run";
 }
@@ -176,7 +177,8 @@ TEST_F(LogFileTest, WhatCannotBeCreatedIsAnError) {
 }
 
 TEST_F(LogFileTest, ANameWithoutRoomForANumberIsCut) {
-  const std::string longName = file.folder + "/" + std::string(254, 'x'), aside = file.folder + "/" + std::string(253, 'x') + ".1";
+  const std::string longName = file.folder + "/" + std::string(254, 'x'),
+                    aside = file.folder + "/" + std::string(253, 'x') + ".1";
   std::ofstream(longName) << "old\n";
   EXPECT_EQ(LogFile(longName).kept(), aside);
   EXPECT_EQ(textOf(aside), "old\n");

@@ -112,7 +112,8 @@ int parse(std::vector<std::string> words, Options &options, std::string &said,
   for (std::string &word : words)
     arguments.push_back(word.data());
   testing::internal::CaptureStderr();
-  const auto status = parseCommandLine(Plans(plans), int(arguments.size()), arguments.data(), options);
+  const auto status =
+      parseCommandLine(Plans(plans), int(arguments.size()), arguments.data(), options);
   said = testing::internal::GetCapturedStderr();
   return status.value_or(-1);
 }
@@ -184,7 +185,9 @@ std::string helpOf(const std::vector<int> &ranks, bool evaluates) {
 
 // An option that this program always refuses is not offered.
 TEST(CommandLineTest, HelpHasWhatTheProgramTakes) {
-  const auto has = [](const std::string &help, const char *option) { return help.find(std::string("\n  ") + option) != help.npos; };
+  const auto has = [](const std::string &help, const char *option) {
+    return help.find(std::string("\n  ") + option) != help.npos;
+  };
   for (bool evaluates : {false, true})
     for (const std::vector<int> &ranks : {std::vector<int>{2}, {2, 2}, {4, 2}}) {
       const std::string help = helpOf(ranks, evaluates);

@@ -36,8 +36,11 @@ TEST_F(MappedFileTest, WhatGetsShorterIsAnError) {
   const MappedFile mapped(file.path);
   EXPECT_EQ(messageOf([&] { mapped.requireWhole(); }), "no error");
   fs::resize_file(file.path, 5000);
-  EXPECT_EQ(messageOf([&] { mapped.requireWhole(); }), "'" + file.path + "': got 5000 bytes, expected 12288: it was cut while it was read; a run needs its files as they were "
-                                                       "when it began");
+  EXPECT_EQ(messageOf([&] { mapped.requireWhole(); }),
+            "'" + file.path +
+                "': got 5000 bytes, expected 12288: it was cut while it was read; a run needs its "
+                "files as they were "
+                "when it began");
   // Its content is the old one's where another file takes its name.
   file.write(std::string(3 * 4096, 'x'));
   const MappedFile whole(file.path);
@@ -56,18 +59,22 @@ TEST_F(MappedFileTest, APageThatIsGoneEndsTheProcessByName) {
         volatile char read = mapped.data()[2 * 4096];
         _exit(read);
       },
-      testing::ExitedWithCode(1), "error: '.*data': got 100 bytes, expected 12288: it was cut while it was read");
+      testing::ExitedWithCode(1),
+      "error: '.*data': got 100 bytes, expected 12288: it was cut while it was read");
 }
 
 TEST_F(MappedFileTest, APageThatTheDiskDoesNotGiveEndsTheProcessByName) {
   EXPECT_EXIT(
       {
         const MappedFile mapped(file.path);
-        const LostPageHandler handler([](const Error &error) { std::fprintf(stderr, "handled: %s\n", error.what()); });
+        const LostPageHandler handler(
+            [](const Error &error) { std::fprintf(stderr, "handled: %s\n", error.what()); });
         losePage(mapped.data() + 3 * 4096 - 1);
         _exit(0);
       },
-      testing::ExitedWithCode(1), "handled: '.*data': the system cannot read it any more: an error of the disk or of the file server");
+      testing::ExitedWithCode(1),
+      "handled: '.*data': the system cannot read it any more: an error of the disk or of the file "
+      "server");
 }
 
 TEST_F(MappedFileTest, OtherBusErrorsAreNotItsOwn) {
@@ -95,12 +102,15 @@ TEST_F(MappedFileTest, OnlyWhatIsNotThereIsNoUnreadableFile) {
 TEST_F(MappedFileTest, EndingsCutLongNames) {
   EXPECT_EQ(withEnding("/tmp/a", ".tmp.1"), "/tmp/a.tmp.1");
   EXPECT_EQ(withEnding("a", ".tmp.1"), "a.tmp.1");
-  EXPECT_EQ(withEnding("/tmp/" + std::string(249, 'a'), ".tmp.1"), "/tmp/" + std::string(249, 'a') + ".tmp.1");
-  EXPECT_EQ(withEnding("/tmp/" + std::string(250, 'a'), ".tmp.1"), "/tmp/" + std::string(249, 'a') + ".tmp.1");
+  EXPECT_EQ(withEnding("/tmp/" + std::string(249, 'a'), ".tmp.1"),
+            "/tmp/" + std::string(249, 'a') + ".tmp.1");
+  EXPECT_EQ(withEnding("/tmp/" + std::string(250, 'a'), ".tmp.1"),
+            "/tmp/" + std::string(249, 'a') + ".tmp.1");
   std::string accents;
   for (int i = 0; i < 127; ++i)
     accents += "é";
-  EXPECT_EQ(withEnding("/tmp/" + accents, ".tmp.1"), "/tmp/" + accents.substr(0, 248) + ".tmp.1") << "not half a character";
+  EXPECT_EQ(withEnding("/tmp/" + accents, ".tmp.1"), "/tmp/" + accents.substr(0, 248) + ".tmp.1")
+      << "not half a character";
   for (const std::size_t length : {244, 255}) {
     const std::string path = file.folder + "/" + std::string(length, 'n');
     AtomicFile out{OutputPath(path)};
@@ -108,7 +118,10 @@ TEST_F(MappedFileTest, EndingsCutLongNames) {
     out.commit();
     EXPECT_EQ(fs::file_size(path), 3u);
   }
-  EXPECT_NE(messageOf([&] { OutputPath(file.folder + "/" + std::string(256, 'n')); }).find("File name too long"), std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              OutputPath(file.folder + "/" + std::string(256, 'n'));
+            }).find("File name too long"),
+            std::string::npos);
 }
 
 } // namespace

@@ -19,7 +19,8 @@ std::string refusal(Table<MeshAxis> axes, Table<int> order = {}) {
 }
 
 TEST(Mesh, PartsOfAnAxisAreShownAsOne) {
-  const MeshAxis axes[] = {{"data", 2}, {"tensor:(1)2", 2}, {"tensor:(2)3", 3}, {"fsdp:(1)2", 2}, {"fsdp:(2)2", 2}};
+  const MeshAxis axes[] = {
+      {"data", 2}, {"tensor:(1)2", 2}, {"tensor:(2)3", 3}, {"fsdp:(1)2", 2}, {"fsdp:(2)2", 2}};
   EXPECT_EQ(Mesh(Table<MeshAxis>(axes)).describe(), "data=2,tensor=6,fsdp=4");
 }
 

@@ -6,9 +6,9 @@
 #include "runtime/kernels/Dropout.h"
 #include "runtime/kernels/Embedding.h"
 #include "runtime/kernels/Parts.h"
-#include "runtime/numerics/Random.h"
 #include "runtime/kernels/RowNorm.h"
 #include "runtime/kernels/UnaryKernels.h"
+#include "runtime/numerics/Random.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Which of NCCL's ways are used: decided on plain data.
-#include "runtime/Error.h"
 #include "runtime/comm/cuda/NcclChoices.h"
+#include "runtime/Error.h"
 #include "runtime/train/RunHeader.h"
 
 #include <gtest/gtest.h>
@@ -29,12 +29,13 @@ TEST(NcclChoices, CopyEnginesByVersionSizeAndNodes) {
   };
   for (const Case &c : {
            Case{22705, 8, 1, false}, // without them
-           Case{22809, 2, 1, true},  Case{22903, 2, 1, true},  Case{22907, 2, 1, false}, Case{23007, 2, 1, false},
-           Case{23101, 2, 1, false}, Case{23102, 2, 1, true},
-           Case{22809, 8, 1, true},  Case{22809, 9, 1, false}, Case{22903, 16, 1, false}, Case{22809, 17, 1, false},
-           Case{22809, 18, 1, true}, Case{22809, 24, 1, true}, Case{22907, 25, 1, false}, Case{22809, 33, 1, false},
-           Case{22809, 36, 1, true}, Case{23003, 9, 1, true},  Case{23003, 32, 1, true},
-           Case{22809, 8, 2, true},  Case{23004, 16, 2, true}, Case{22809, 16, 4, false}, Case{23007, 16, 2, false},
+           Case{22809, 2, 1, true},   Case{22903, 2, 1, true},   Case{22907, 2, 1, false},
+           Case{23007, 2, 1, false},  Case{23101, 2, 1, false},  Case{23102, 2, 1, true},
+           Case{22809, 8, 1, true},   Case{22809, 9, 1, false},  Case{22903, 16, 1, false},
+           Case{22809, 17, 1, false}, Case{22809, 18, 1, true},  Case{22809, 24, 1, true},
+           Case{22907, 25, 1, false}, Case{22809, 33, 1, false}, Case{22809, 36, 1, true},
+           Case{23003, 9, 1, true},   Case{23003, 32, 1, true},  Case{22809, 8, 2, true},
+           Case{23004, 16, 2, true},  Case{22809, 16, 4, false}, Case{23007, 16, 2, false},
            Case{23102, 2, 2, false},
        })
     EXPECT_EQ(whyNoCopyEngines(c.version, c.ranks, c.nodes) == nullptr, c.good)
@@ -47,7 +48,8 @@ TEST(NcclChoices, OfTheEnvironment) {
   EXPECT_TRUE(choices.window);
   EXPECT_FALSE(choices.always);
   EXPECT_FALSE(choices.copyEngines);
-  variables = {{"FSDP_NCCL_WINDOW", "0"}, {"FSDP_NCCL_COPY_ENGINES", "1"}, {"FSDP_NCCL_ALWAYS", "1"}};
+  variables = {
+      {"FSDP_NCCL_WINDOW", "0"}, {"FSDP_NCCL_COPY_ENGINES", "1"}, {"FSDP_NCCL_ALWAYS", "1"}};
   choices = NcclChoices::from(variable);
   EXPECT_FALSE(choices.window);
   EXPECT_TRUE(choices.always);
@@ -67,15 +69,19 @@ TEST(NcclChoices, AreDescribed) {
   const std::vector<GatherGroup> groups = {{"fsdp", 8, 1}, {"data", 2, 1}, {"one", 1, 1}};
   EXPECT_EQ(describe(22809, groups), "all-gathers by copy engines");
   EXPECT_EQ(describe(22809, {{"one", 1, 1}}), "");
-  EXPECT_EQ(describe(22907, groups),
-            "all-gathers by copy engines, by kernels over 'data' (2 ranks: NCCL 2.29.7 to 2.31.1 may hang)");
-  EXPECT_EQ(describe(22903, {{"fsdp", 16, 1}}),
-            "all-gathers by kernels over 'fsdp' (NCCL before 2.30.3 races at this number of ranks)");
+  EXPECT_EQ(describe(22907, groups), "all-gathers by copy engines, by kernels over 'data' (2 "
+                                     "ranks: NCCL 2.29.7 to 2.31.1 may hang)");
+  EXPECT_EQ(
+      describe(22903, {{"fsdp", 16, 1}}),
+      "all-gathers by kernels over 'fsdp' (NCCL before 2.30.3 races at this number of ranks)");
   EXPECT_EQ(describe(23007, {{"fsdp", 16, 2}}),
-            "all-gathers by kernels over 'fsdp' (several nodes: NCCL 2.30.7 and later send through the CPU)");
-  EXPECT_EQ(describe(22705, {{"fsdp", 8, 1}}), "all-gathers by kernels over 'fsdp' (NCCL has none before 2.28)");
+            "all-gathers by kernels over 'fsdp' (several nodes: NCCL 2.30.7 and later send through "
+            "the CPU)");
+  EXPECT_EQ(describe(22705, {{"fsdp", 8, 1}}),
+            "all-gathers by kernels over 'fsdp' (NCCL has none before 2.28)");
   variables = {{"NCCL_CTA_POLICY", "2"}, {"NCCL_DEBUG", "INFO"}, {"NCCL_NVLS_ENABLE", "0"}};
-  EXPECT_EQ(describe(22809, groups), "all-gathers by copy engines; set: NCCL_CTA_POLICY=2, NCCL_NVLS_ENABLE=0");
+  EXPECT_EQ(describe(22809, groups),
+            "all-gathers by copy engines; set: NCCL_CTA_POLICY=2, NCCL_NVLS_ENABLE=0");
   variables = {{"FSDP_NCCL_COPY_ENGINES", "1"}};
   EXPECT_EQ(describe(22907, groups), "all-gathers by copy engines (FSDP_NCCL_COPY_ENGINES=1)");
   variables = {{"FSDP_NCCL_COPY_ENGINES", "0"}};
@@ -89,8 +95,11 @@ TEST(NcclChoices, StandInTheFirstLines) {
   program.name = "m", program.options = program.compilation = program.modelDigest = "";
   const Options options;
   RunHeader header{program, options, 3, "fsdp=8", "NCCL 2.28.9", "all-gathers by copy engines", {}};
-  EXPECT_NE(header.text().find("  NCCL 2.28.9\nall-gathers by copy engines\n"), std::string::npos) << header.text();
-  EXPECT_NE(header.line().find("\"collectives\":\"all-gathers by copy engines\""), std::string::npos) << header.line();
+  EXPECT_NE(header.text().find("  NCCL 2.28.9\nall-gathers by copy engines\n"), std::string::npos)
+      << header.text();
+  EXPECT_NE(header.line().find("\"collectives\":\"all-gathers by copy engines\""),
+            std::string::npos)
+      << header.line();
   header.collectives = "";
   EXPECT_EQ(header.line().find("collectives"), std::string::npos);
 }

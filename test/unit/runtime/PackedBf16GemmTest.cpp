@@ -78,7 +78,7 @@ template <class Out> void compare(PairInstructions instructions, unsigned seed) 
   const std::int64_t stride = columns + std::int64_t(random() % 4);
   const bool add = random() % 2;
   const PackedBf16Gemm product({rows, columns, terms, a.x, b.x, stride, dtypeOf<Out>, add},
-                              instructions);
+                               instructions);
   std::vector<Out> c(static_cast<std::size_t>(rows * stride), Out(0.5f));
   const Workspace workspace(product);
   std::int64_t done = 0;
@@ -169,7 +169,7 @@ TEST(PackedBf16GemmTest, WorkspaceIsBounded) {
     };
     const std::int64_t rows = extent(), columns = extent(), terms = extent();
     const PackedBf16Gemm product({rows, columns, terms, {}, {}, columns, DType::F32, false},
-                                PairInstructions::Vectors);
+                                 PairInstructions::Vectors);
     ASSERT_LE(product.workspaceBytes(), std::size_t(17) << 20)
         << rows << " x " << columns << " x " << terms;
   }

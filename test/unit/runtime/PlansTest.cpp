@@ -1,7 +1,7 @@
 //===- PlansTest.cpp - which plan a run follows, and how it is restarted --===//
 
-#include "runtime/train/CommandLine.h"
 #include "runtime/train/Plans.h"
+#include "runtime/train/CommandLine.h"
 #include "runtime/train/Supervision.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@ using namespace fsdp::rt;
 
 namespace {
 
-constexpr MeshAxis kFour[] = {{"fsdp", 4}}, kGrid[] = {{"data", 2}, {"fsdp", 2}}, kTwo[] = {{"fsdp", 2}},
-                   kWide[] = {{"data", 2}, {"tensor", 1}};
+constexpr MeshAxis kFour[] = {{"fsdp", 4}}, kGrid[] = {{"data", 2}, {"fsdp", 2}},
+                   kTwo[] = {{"fsdp", 2}}, kWide[] = {{"data", 2}, {"tensor", 1}};
 
 Program withMesh(Table<MeshAxis> axes) {
   Program program{};
@@ -34,13 +34,16 @@ protected:
     setenv("RANK", rank, 1);
     setenv("WORLD_SIZE", ranks, 1);
   }
-  const Program four = withMesh(kFour), grid = withMesh(kGrid), two = withMesh(kTwo), wide = withMesh(kWide);
+  const Program four = withMesh(kFour), grid = withMesh(kGrid), two = withMesh(kTwo),
+                wide = withMesh(kWide);
   const Program *const all[4] = {&four, &grid, &two, &wide};
   const Plans plans{all};
 };
 
 TEST_F(PlansTest, AreFoundByMeshAndByRanks) {
-  EXPECT_EQ(describePlans(plans), "fsdp=4 (4 ranks), data=2,fsdp=2 (4 ranks), fsdp=2 (2 ranks) and data=2,tensor=1 (2 ranks)");
+  EXPECT_EQ(
+      describePlans(plans),
+      "fsdp=4 (4 ranks), data=2,fsdp=2 (4 ranks), fsdp=2 (2 ranks) and data=2,tensor=1 (2 ranks)");
   EXPECT_EQ(planNamed(plans, "data=2,fsdp=2"), &grid);
   EXPECT_EQ(planNamed(plans, "fsdp=2,data=2"), nullptr) << "another order of the ranks";
   EXPECT_EQ(planNamed(plans, "data=2"), &wide) << "an axis of size 1 splits nothing";
@@ -67,8 +70,8 @@ TEST_F(PlansTest, RanksOfALauncherPickOne) {
     FAIL() << "there is none for 3";
   } catch (const NoPlan &none) {
     EXPECT_EQ(none.rank, 1);
-    EXPECT_NE(none.error.describe().find(
-                  "the launcher started 3 ranks, but this program has plans for fsdp=4 (4 ranks), data=2,fsdp=2 (4 ranks), "),
+    EXPECT_NE(none.error.describe().find("the launcher started 3 ranks, but this program has plans "
+                                         "for fsdp=4 (4 ranks), data=2,fsdp=2 (4 ranks), "),
               std::string::npos)
         << none.error.describe();
   }
@@ -94,9 +97,15 @@ TEST_F(PlansTest, TheCommandLineNamesOne) {
   EXPECT_EQ(parse(plans, {"--plan", "data=2,fsdp=2"}, options, said), -1) << said;
   EXPECT_EQ(options.plan, &grid);
   EXPECT_EQ(parse(plans, {"--plan=fsdp=3"}, unknown, said), 2);
-  EXPECT_NE(said.find("--plan: got 'fsdp=3', expected fsdp=4 (4 ranks), data=2,fsdp=2 (4 ranks), fsdp=2 (2 ranks) and"), said.npos) << said;
+  EXPECT_NE(said.find("--plan: got 'fsdp=3', expected fsdp=4 (4 ranks), data=2,fsdp=2 (4 ranks), "
+                      "fsdp=2 (2 ranks) and"),
+            said.npos)
+      << said;
   EXPECT_EQ(parse(plans, {"--save=d", "--elastic"}, alone, said), 2);
-  EXPECT_NE(said.find("got --elastic without --max-restarts: say how often the run may be restarted"), said.npos) << said;
+  EXPECT_NE(
+      said.find("got --elastic without --max-restarts: say how often the run may be restarted"),
+      said.npos)
+      << said;
 }
 
 TEST_F(PlansTest, ElasticNeedsASmallerOne) {
@@ -109,7 +118,8 @@ TEST_F(PlansTest, ElasticNeedsASmallerOne) {
     FAIL() << "nothing is smaller";
   } catch (const Error &error) {
     EXPECT_EQ(error.status(), kExitBadCommandLine);
-    EXPECT_NE(error.describe().find("got --elastic, but no plan of this program has fewer ranks than fsdp=2 (its plans: fsdp=4 (4 ranks), "),
+    EXPECT_NE(error.describe().find("got --elastic, but no plan of this program has fewer ranks "
+                                    "than fsdp=2 (its plans: fsdp=4 (4 ranks), "),
               std::string::npos)
         << error.describe();
   }
@@ -118,22 +128,26 @@ TEST_F(PlansTest, ElasticNeedsASmallerOne) {
     requireSupervision(plans, four, options, /*machines=*/4);
     FAIL() << "nothing smaller is shared evenly";
   } catch (const Error &error) {
-    EXPECT_NE(error.describe().find("has fewer ranks than fsdp=4, for 4 machines to share evenly (its plans: "), std::string::npos)
+    EXPECT_NE(error.describe().find(
+                  "has fewer ranks than fsdp=4, for 4 machines to share evenly (its plans: "),
+              std::string::npos)
         << error.describe();
   }
 }
 
 /// The meshes of the runs of a job that fails `failures` times; what it says in `said`.
-std::vector<std::string> runs(Plans plans, Options &options, int failures, int expected, std::string &said) {
+std::vector<std::string> runs(Plans plans, Options &options, int failures, int expected,
+                              std::string &said) {
   std::vector<std::string> meshes;
   testing::internal::CaptureStderr();
-  const int status = runSupervised(plans, *plans[0], options, /*machines=*/1, [&](const Program &plan, std::string &cause) {
-    meshes.push_back(meshOf(plan));
-    if (int(meshes.size()) > failures)
-      return int(kExitDone);
-    cause = "rank 0: died";
-    return int(kExitFailure);
-  });
+  const int status = runSupervised(plans, *plans[0], options, /*machines=*/1,
+                                   [&](const Program &plan, std::string &cause) {
+                                     meshes.push_back(meshOf(plan));
+                                     if (int(meshes.size()) > failures)
+                                       return int(kExitDone);
+                                     cause = "rank 0: died";
+                                     return int(kExitFailure);
+                                   });
   said = testing::internal::GetCapturedStderr();
   EXPECT_EQ(status, expected);
   return meshes;
@@ -151,7 +165,8 @@ TEST_F(PlansTest, ARestartHasFewerRanksOnlyIfElastic) {
   EXPECT_EQ(same.restarts, 2);
   EXPECT_EQ(runs(plans, elastic, 2, kExitDone, said), (Meshes{"fsdp=4", "fsdp=2", "fsdp=2"}));
   EXPECT_EQ(said, "train: warning: rank 0: died: restart 1 of 3, on the mesh fsdp=2\n"
-                  "train: warning: rank 0: died: restart 2 of 3, without a plan for fewer ranks again on the mesh fsdp=2\n");
+                  "train: warning: rank 0: died: restart 2 of 3, without a plan for fewer ranks "
+                  "again on the mesh fsdp=2\n");
   EXPECT_EQ(elastic.restartCause, "rank 0: died");
   EXPECT_EQ(runs(plans, given, 2, kExitFailure, said), (Meshes{"fsdp=4", "fsdp=4"}));
   EXPECT_NE(said.find("error: rank 0: died; given up after 1 restart\n"), said.npos) << said;

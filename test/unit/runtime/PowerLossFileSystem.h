@@ -1,10 +1,10 @@
 //===- PowerLossFileSystem.h - what a power failure may leave -------------===//
 //
-// A file system in memory, after the guarantees of POSIX and no more: the content of a file is on the
-// device once the file was synced, a name once its folder was. Of everything since then any part may be
-// there in any combination: each write whole, in half or not at all, each change of a folder's names or
-// not (a rename is one change). A page that was written past the page cache may be in it no more: who
-// writes there through it as well, or misaligned, gets an error.
+// A file system in memory, after the guarantees of POSIX and no more: the content of a file is on
+// the device once the file was synced, a name once its folder was. Of everything since then any
+// part may be there in any combination: each write whole, in half or not at all, each change of a
+// folder's names or not (a rename is one change). A page that was written past the page cache may
+// be in it no more: who writes there through it as well, or misaligned, gets an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@ namespace fsdp::rt {
 
 class PowerLossFileSystem final : public FileSystem {
 public:
-  /// `path` is the folder that is there at the start. `crash` is called after every call that changed
-  /// something.
+  /// `path` is the folder that is there at the start. `crash` is called after every call that
+  /// changed something.
   explicit PowerLossFileSystem(std::string path) : path(std::move(path)) {
     nodes.push_back({/*isFolder=*/true});
   }
@@ -34,7 +34,8 @@ public:
   std::function<void()> crash;
   /// Syncs of files, or of folders, that do nothing: what a test must notice.
   bool losesFileSyncs = false, losesFolderSyncs = false;
-  /// What the file system says of writes past the page cache: when a file is opened, when it is written.
+  /// What the file system says of writes past the page cache: when a file is opened, when it is
+  /// written.
   bool refusesDirectOpens = false, refusesDirectWrites = false;
   int directWrites = 0;
   /// The call with this number, from 0, fails with this reason.
@@ -58,7 +59,8 @@ public:
   std::size_t pending() const;
   /// What becomes of each of them.
   enum class Fate : unsigned char { Lost, Done, FirstHalf, SecondHalf };
-  /// Folders, by their paths behind that of the start ("" for itself), and in each the content of its files.
+  /// Folders, by their paths behind that of the start ("" for itself), and in each the content of
+  /// its files.
   using Tree = std::map<std::string, std::map<std::string, std::string>>;
   /// What is on the device, and of the rest what `fate` says.
   Tree left(const std::vector<Fate> &fate) const;

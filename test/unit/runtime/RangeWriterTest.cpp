@@ -21,13 +21,15 @@ TEST(RangeWriter, WritesLongAndShortRangesAsTheyFollow) {
   int file;
   ASSERT_EQ(system.open("/f", FileSystem::Open::CreateNew, file), 0);
   ASSERT_EQ(system.resize(file, expected.size()), 0);
-  // Two writers in turns, each with every second range; ranges follow on one another, in parts of any size.
+  // Two writers in turns, each with every second range; ranges follow on one another, in parts of
+  // any size.
   RangeWriter even(system, {4 * kPage, kPage}), odd(system, {2 * kPage, 1});
   ASSERT_EQ(even.open("/f"), 0);
   ASSERT_EQ(odd.open("/f"), 0);
   std::size_t at = 0;
   for (int range = 0; at < expected.size(); ++range) {
-    const std::size_t end = std::min(expected.size(), at + 1 + random() % (range % 5 == 0 ? 60000 : 5000));
+    const std::size_t end =
+        std::min(expected.size(), at + 1 + random() % (range % 5 == 0 ? 60000 : 5000));
     while (at < end) {
       const std::size_t count = std::min<std::size_t>(end - at, 1 + random() % 9000);
       for (std::size_t i = at; i < at + count; ++i)
@@ -66,7 +68,8 @@ TEST(RangeWriter, EveryCallThatFailsIsReported) {
     EXPECT_EQ(reason, EIO) << "call " << failing;
     ++failed;
   }
-  EXPECT_GE(failed, 9) << "two opens, a head, three pairs of pages or less, a tail, a sync, two closes";
+  EXPECT_GE(failed, 9)
+      << "two opens, a head, three pairs of pages or less, a tail, a sync, two closes";
 }
 
 } // namespace

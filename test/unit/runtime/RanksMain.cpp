@@ -2,8 +2,8 @@
 //
 //   runtime-ranks MESH MODE [auto|shm|tcp|mpi|threads]     MESH as in "fsdp=2,tensor=3"
 //
-// Modes other than `conformance`, `where`, `steps`, `overlap` and `allocations` plant a fault in rank 1;
-// `lose-first` in rank 0. ARENA_GIB is the size of a rank's arena, TRUST_NETWORK is
+// Modes other than `conformance`, `where`, `steps`, `overlap` and `allocations` plant a fault in
+// rank 1; `lose-first` in rank 0. ARENA_GIB is the size of a rank's arena, TRUST_NETWORK is
 // --trust-network.
 //
 //===----------------------------------------------------------------------===//
@@ -117,7 +117,8 @@ void step(Context &c, const Units &u) {
   reduce_scatter(c, kGather, "scatter", 0, u.gradient, u.sum, u.tile);
   record(c, kGather, 2);
   wait(c, kCompute, 2);
-  all_reduce(c, kCompute, "norm", 0, ArenaSpan<float>{u.sum.offset, 1}, ArenaSpan<float>{4 * 65536, 1});
+  all_reduce(c, kCompute, "norm", 0, ArenaSpan<float>{u.sum.offset, 1},
+             ArenaSpan<float>{4 * 65536, 1});
 }
 
 // The n-th element of the whole is n on every rank; gradients are twice that, summed over the
@@ -136,7 +137,9 @@ void checkStep(Context &c, const Units &u) {
 /// Gathers that run ahead: unit i computes until unit i+1 has arrived.
 int overlap(Context &c, const Units &u) {
   static std::atomic<int> arrived{0};
-  const auto count = [](void *user, const StreamAction &) { ++*static_cast<std::atomic<int> *>(user); };
+  const auto count = [](void *user, const StreamAction &) {
+    ++*static_cast<std::atomic<int> *>(user);
+  };
   c.observe(kGather, {count, &arrived});
   constexpr int kUnits = 5;
   for (int i = 0; i < kUnits; ++i) {
@@ -145,13 +148,15 @@ int overlap(Context &c, const Units &u) {
   }
   for (int i = 0; i < kUnits; ++i) {
     wait(c, kCompute, i);
-    launch(c, kCompute, "compute", reads(u.whole), writes(), [next = std::min(i + 2, kUnits)](const float *) {
-      for (int tries = 0; arrived < next; ++tries) {
-        if (tries == 60'000)
-          throw Error(format("gather %d does not end while the unit before computes", next - 1));
-        usleep(1000);
-      }
-    });
+    launch(c, kCompute, "compute", reads(u.whole), writes(),
+           [next = std::min(i + 2, kUnits)](const float *) {
+             for (int tries = 0; arrived < next; ++tries) {
+               if (tries == 60'000)
+                 throw Error(
+                     format("gather %d does not end while the unit before computes", next - 1));
+               usleep(1000);
+             }
+           });
   }
   c.synchronize();
   return 0;
@@ -196,7 +201,8 @@ void plant(const std::string &mode, Context &c, const Units &u) {
   if (mode == "kind")
     reduce_scatter(c, kGather, "wrong kind", 0, u.gradient, u.sum, u.tile);
   if (mode == "count")
-    all_gather(c, kGather, "wrong count", 0, u.piece, u.whole, ShardLayout{1, u.tile.local, 1, 10000});
+    all_gather(c, kGather, "wrong count", 0, u.piece, u.whole,
+               ShardLayout{1, u.tile.local, 1, 10000});
   if (mode == "unsent")
     receive(c, kGather, "unsent", 0, ArenaSpan<float>{u.sum.offset, 4}, /*offset=*/-1);
   if (mode == "suspend")

@@ -1,6 +1,6 @@
 // Compiled with -DFSDP_RECORD: the same calls write a log.
-#include "runtime/kernels/Gemm.h"
 #include "runtime/device/Launch.h"
+#include "runtime/kernels/Gemm.h"
 
 #include <gtest/gtest.h>
 #include <string>

@@ -126,8 +126,8 @@ TEST(RowNormTest, RmsNormFollowsItsFormula) {
 TEST(RowNormTest, WithoutRowsGradientsAreZero) {
   Floats dScale(3, 7.0f), dBias(3, 7.0f);
   const Floats scale(3, 1.0f);
-  kernels::layerNormGrad<float>({0, 3, 1e-5}, nullptr, scale.data(), nullptr, nullptr, nullptr, nullptr,
-                         dScale.data(), dBias.data());
+  kernels::layerNormGrad<float>({0, 3, 1e-5}, nullptr, scale.data(), nullptr, nullptr, nullptr,
+                                nullptr, dScale.data(), dBias.data());
   EXPECT_EQ(dScale, Floats(3));
   EXPECT_EQ(dBias, Floats(3));
 }
@@ -188,9 +188,7 @@ TEST(EmbeddingTest, NamesAnIdOutOfRange) {
   Floats out(4);
   const std::int32_t ids[] = {2, 3};
   EXPECT_EQ(
-      messageOf([&] {
-        kernels::embedding({2, 3, 2}, table.data(), ids, out.data());
-      }),
+      messageOf([&] { kernels::embedding({2, 3, 2}, table.data(), ids, out.data()); }),
       "id 1 of an embedding is 3, expected 0 to 2; correct the data or the model's vocabulary");
   const std::int64_t negative[] = {-1, 0};
   EXPECT_NE(messageOf([&] {
@@ -201,9 +199,11 @@ TEST(EmbeddingTest, NamesAnIdOutOfRange) {
 
 TEST(RopeTest, RotatesPairsByTheirPositions) {
   std::mt19937 random(5);
-  for (const auto &[blocks, positions, inner, width] :
-       {std::array<std::size_t, 4>{1, 1, 1, 2}, {3, 5, 1, 6}, {2, 300, 1, 64}, {1, 7, 4, 64},
-        {2, 9, 3, 34}}) {
+  for (const auto &[blocks, positions, inner, width] : {std::array<std::size_t, 4>{1, 1, 1, 2},
+                                                        {3, 5, 1, 6},
+                                                        {2, 300, 1, 64},
+                                                        {1, 7, 4, 64},
+                                                        {2, 9, 3, 34}}) {
     RopeShape shape{blocks, positions, inner, width, 10000, false};
     const Floats x = normal(blocks * positions * inner * width, random);
     Floats y(x.size());
@@ -250,13 +250,18 @@ std::vector<double> scanned(const ScanShape &shape, const Floats &x) {
 
 TEST(ScanSumTest, AddsUpEachLine) {
   std::mt19937 random(6);
-  for (const auto &[outer, size, inner] :
-       {std::array<std::size_t, 3>{1, 1, 1}, {3, 5, 1}, {2, 7, 3}, {1, 40, 300}, {2, 3, 257},
-        {4, 1000, 1}, {0, 3, 2}, {2, 0, 3}})
+  for (const auto &[outer, size, inner] : {std::array<std::size_t, 3>{1, 1, 1},
+                                           {3, 5, 1},
+                                           {2, 7, 3},
+                                           {1, 40, 300},
+                                           {2, 3, 257},
+                                           {4, 1000, 1},
+                                           {0, 3, 2},
+                                           {2, 0, 3}})
     for (bool exclusive : {false, true})
       for (bool reverse : {false, true}) {
-        SCOPED_TRACE(testing::Message() << outer << " x " << size << " x " << inner << ", "
-                                        << exclusive << reverse);
+        SCOPED_TRACE(testing::Message()
+                     << outer << " x " << size << " x " << inner << ", " << exclusive << reverse);
         const ScanShape shape{outer, size, inner, exclusive, reverse};
         const Floats x = normal(outer * size * inner, random);
         Floats y(x.size());

@@ -29,7 +29,8 @@ std::vector<RankPosition> allPositions() {
   return positions;
 }
 
-/// The element of the whole parameter that stands at `index` of the part of the rank there, or nothing for padding.
+/// The element of the whole parameter that stands at `index` of the part of the rank there, or
+/// nothing for padding.
 std::optional<std::size_t> wholeIndex(const Parameter &parameter, const RankPosition &position,
                                       std::size_t index) {
   std::size_t whole = 0, stride = 1;
@@ -49,7 +50,8 @@ std::optional<std::size_t> wholeIndex(const Parameter &parameter, const RankPosi
   return whole;
 }
 
-/// What each element of the shard is, one by one: (member, element of the whole), or nothing for padding.
+/// What each element of the shard is, one by one: (member, element of the whole), or nothing for
+/// padding.
 using Place = std::optional<std::pair<std::size_t, std::size_t>>;
 std::vector<Place> placesOf(const Storage &storage, const RankPosition &position) {
   std::vector<Place> places(storage.shard.count);
@@ -107,7 +109,8 @@ public:
   explicit RandomStorages(unsigned seed) : random(seed) {}
 
   const Storage &make(Layout layout) {
-    // Over the axes that are left split the members in compute; each storage has members of one kind.
+    // Over the axes that are left split the members in compute; each storage has members of one
+    // kind.
     const AxisList storedOver = chance(2) ? AxisList{kFsdp} : AxisList{kData, kFsdp};
     const AxisList split = chance(3)   ? AxisList{kTensor}
                            : chance(2) ? AxisList{kTensor, kNode}
@@ -118,7 +121,8 @@ public:
     for (int m = 0; m < count; ++m) {
       members.push_back(parameter(split));
       members.back().offset = size;
-      size += static_cast<std::size_t>(partElements(members.back())) + static_cast<std::size_t>(pick(2) * 5);
+      size += static_cast<std::size_t>(partElements(members.back())) +
+              static_cast<std::size_t>(pick(2) * 5);
     }
     const Parameter &last = members.back();
     size = last.offset + static_cast<std::size_t>(partElements(last));
@@ -133,8 +137,8 @@ public:
       const std::size_t ranks = storedOver.count == 1 ? 3 : 6;
       if (layout == Layout::Dimension) {
         storage.dim = pick(static_cast<int>(members[0].shape.size()));
-        const auto extent = static_cast<std::size_t>(
-            partExtent(members[0], static_cast<std::size_t>(storage.dim)));
+        const auto extent =
+            static_cast<std::size_t>(partExtent(members[0], static_cast<std::size_t>(storage.dim)));
         storage.shard = place(size / extent * ((extent + ranks - 1) / ranks));
       } else {
         storage.shard = place((size + ranks - 1) / ranks + static_cast<std::size_t>(pick(4)));
@@ -154,7 +158,8 @@ private:
     return ArenaSpan<float>{end - count * sizeof(float), count};
   }
 
-  /// Of one to four dimensions, of which the axes of `split` split one or two, evenly or not; one that is not split may be padded.
+  /// Of one to four dimensions, of which the axes of `split` split one or two, evenly or not; one
+  /// that is not split may be padded.
   Parameter parameter(const AxisList &split) {
     const int rank = 1 + pick(4);
     std::int64_t extents[4] = {};
@@ -174,7 +179,8 @@ private:
       int parts = 1;
       for (int axis : axes)
         parts *= kAxes[axis].size;
-      splits.back().push_back({dim, axes, (extents[dim] + parts - 1) / parts + (chance(3) ? pick(4) : 0)});
+      splits.back().push_back(
+          {dim, axes, (extents[dim] + parts - 1) / parts + (chance(3) ? pick(4) : 0)});
     }
     if (const int dim = pick(rank); chance(2) && byDimension.count(dim) == 0) {
       const auto after = std::find_if(splits.back().begin(), splits.back().end(),
@@ -182,8 +188,15 @@ private:
       splits.back().insert(after, {dim, {}, extents[dim] + 1 + pick(3)});
     }
     names.push_back("parameter " + std::to_string(names.size()));
-    Parameter result{names.back().c_str(), nullptr, shape, shape, 0, Initializer::normal(0, 1), true,
-                     position++, Table<Split>(splits.back().data(), splits.back().size())};
+    Parameter result{names.back().c_str(),
+                     nullptr,
+                     shape,
+                     shape,
+                     0,
+                     Initializer::normal(0, 1),
+                     true,
+                     position++,
+                     Table<Split>(splits.back().data(), splits.back().size())};
     return result;
   }
 
@@ -195,7 +208,8 @@ private:
   int position = 0;
 };
 
-/// Each element of each member is held by one rank, or by one for each place on the axes that split nothing.
+/// Each element of each member is held by one rank, or by one for each place on the axes that split
+/// nothing.
 void expectEachOnce(const Storage &storage) {
   std::map<std::pair<std::size_t, std::size_t>, int> held;
   for (const RankPosition &position : allPositions()) {
@@ -222,12 +236,14 @@ void expectEachOnce(const Storage &storage) {
 }
 
 TEST(ShardTest, ASplitColumnOfAFlatUnit) {
-  // 2 x 3 of which a rank computes with two columns: [0, 2) or [2, 4), the last one padding; before it one that is whole.
+  // 2 x 3 of which a rank computes with two columns: [0, 2) or [2, 4), the last one padding; before
+  // it one that is whole.
   static constexpr Split splits[] = {{1, {kTensor}, 2}};
   static constexpr Parameter members[] = {
       {"bias", nullptr, {1}, {1}, 0, Initializer::zeros(), false},
       {"weight", nullptr, {2, 3}, {2, 3}, 1, Initializer::zeros(), true, 0, splits}};
-  const Storage storage{"unit", Layout::Flat, {kFsdp}, 0, 0, 5, 0, ArenaSpan<float>{0, 3}, {}, members, {}, {kTensor}, 1};
+  const Storage storage{"unit", Layout::Flat, {kFsdp}, 0,         0, 5, 0, ArenaSpan<float>{0, 3},
+                        {},     members,      {},      {kTensor}, 1};
   const auto runs = [&](int fsdp, int tensor) {
     std::string text;
     for (const auto &run : shardRuns(storage, {kAxes, {0, fsdp, tensor, 0}}))
@@ -247,8 +263,8 @@ TEST(ShardTest, RunsOfRandomSplitsAreThoseOfEachElement) {
   for (unsigned seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     RandomStorages made(seed);
-    const Storage &storage =
-        made.make(std::vector<Layout>{Layout::Flat, Layout::Dimension, Layout::Replicated}[seed % 3]);
+    const Storage &storage = made.make(
+        std::vector<Layout>{Layout::Flat, Layout::Dimension, Layout::Replicated}[seed % 3]);
     for (const RankPosition &position : allPositions()) {
       expectRuns(storage, position);
       if (HasFatalFailure())
@@ -258,7 +274,8 @@ TEST(ShardTest, RunsOfRandomSplitsAreThoseOfEachElement) {
     for (const Parameter &parameter : storage.members) {
       twoDimensions += parameter.splits.size() > 1;
       for (const Split &split : parameter.splits)
-        (split.axes.count == 0 ? unsplit : padded) += parameter.shape[static_cast<std::size_t>(split.dim)] % split.part != 0;
+        (split.axes.count == 0 ? unsplit : padded) +=
+            parameter.shape[static_cast<std::size_t>(split.dim)] % split.part != 0;
     }
   }
   EXPECT_GT(padded, 100);
@@ -270,14 +287,23 @@ TEST(ShardTest, InitialValuesOfSplitParametersAreThoseOfWholeOnes) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     RandomStorages made(seed);
-    const Storage &storage =
-        made.make(std::vector<Layout>{Layout::Flat, Layout::Dimension, Layout::Replicated}[seed % 3]);
+    const Storage &storage = made.make(
+        std::vector<Layout>{Layout::Flat, Layout::Dimension, Layout::Replicated}[seed % 3]);
     std::vector<std::vector<float>> whole;
     for (const Parameter &parameter : storage.members) {
-      const Parameter unsplit{parameter.name, nullptr, parameter.shape, parameter.shape, 0, parameter.init, true};
+      const Parameter unsplit{parameter.name, nullptr, parameter.shape, parameter.shape, 0,
+                              parameter.init, true};
       const auto count = static_cast<std::size_t>(elements(parameter.shape));
       whole.emplace_back(count);
-      initializeShard({"whole", Layout::Replicated, {}, -1, 0, count, 0, ArenaSpan<float>{0, count}, {},
+      initializeShard({"whole",
+                       Layout::Replicated,
+                       {},
+                       -1,
+                       0,
+                       count,
+                       0,
+                       ArenaSpan<float>{0, count},
+                       {},
                        Table<Parameter>(&unsplit, 1)},
                       {kAxes, {0, 0, 0, 0}}, 7, whole.back().data());
     }
@@ -313,7 +339,8 @@ TEST(ShardTest, RanksSaveEveryElementOfSplitParametersOnce) {
           for (std::size_t i = 0; i < piece.count; ++i) {
             const Place &place = places[piece.inShard + i];
             ASSERT_TRUE(place) << "padding is not saved";
-            ASSERT_EQ(layout.files()[0].tensors[piece.tensor].name, share.storage->members[place->first].name);
+            ASSERT_EQ(layout.files()[0].tensors[piece.tensor].name,
+                      share.storage->members[place->first].name);
             ASSERT_EQ(place->second, piece.inTensor + i);
             ++written[piece.tensor][piece.inTensor + i];
           }

@@ -1,6 +1,7 @@
 //===- ShardedClassesTest.cpp - kernels on a part of the classes or rows --===//
 //
-// What the ranks compute of their parts, put together as fsdp-partition does, is what one rank computes of the whole.
+// What the ranks compute of their parts, put together as fsdp-partition does, is what one rank
+// computes of the whole.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-template <class T> std::vector<T> normal(std::size_t count, std::mt19937 &random, float mean, float deviation) {
+template <class T>
+std::vector<T> normal(std::size_t count, std::mt19937 &random, float mean, float deviation) {
   std::normal_distribution<float> distribution(mean, deviation);
   std::vector<T> values(count);
   for (T &value : values)
@@ -34,7 +36,8 @@ template <class T> std::vector<T> normal(std::size_t count, std::mt19937 &random
 
 /// Columns of rank `rank`, with `padding` behind the last one.
 template <class T>
-std::vector<T> partOf(const std::vector<T> &whole, std::size_t rows, ShardLayout tile, std::size_t rank, T padding) {
+std::vector<T> partOf(const std::vector<T> &whole, std::size_t rows, ShardLayout tile,
+                      std::size_t rank, T padding) {
   std::vector<T> part(rows * tile.local, padding);
   for (std::size_t r = 0; r < rows; ++r)
     std::copy_n(whole.begin() + std::ptrdiff_t(r * tile.total + rank * tile.local), tile.held(rank),
@@ -62,20 +65,22 @@ TYPED_TEST(ShardedClasses, CrossEntropyOfPartsIsThatOfTheWhole) {
       const Floats upstream = normal<float>(rows, random, 0, 1);
       Floats losses(rows), logSumExp(rows);
       std::vector<T> gradients(rows * classes);
-      kernels::crossEntropy({rows, classes}, logits.data(), labels.data(), losses.data(), logSumExp.data());
-      kernels::crossEntropyGrad({rows, classes}, logits.data(), labels.data(), logSumExp.data(), upstream.data(),
-                                gradients.data());
+      kernels::crossEntropy({rows, classes}, logits.data(), labels.data(), losses.data(),
+                            logSumExp.data());
+      kernels::crossEntropyGrad({rows, classes}, logits.data(), labels.data(), logSumExp.data(),
+                                upstream.data(), gradients.data());
 
       // Padding is infinite: it would show in a maximum, a sum or a gradient.
       const T padding(std::numeric_limits<float>::infinity());
       std::vector<std::vector<std::int32_t>> own(ranks, labels);
       std::vector<Floats> tops(ranks, Floats(rows)), sums = tops, picked = tops;
       for (std::size_t rank = 0; rank < ranks; ++rank) {
-        kernels::shardIndices({rows, std::int64_t(classes), std::int64_t(part), std::int64_t(rank)}, labels.data(),
-                              own[rank].data());
+        kernels::shardIndices({rows, std::int64_t(classes), std::int64_t(part), std::int64_t(rank)},
+                              labels.data(), own[rank].data());
         const std::vector<T> mine = partOf(logits, rows, tile, rank, padding);
-        kernels::partialCrossEntropy({rows, part}, mine.data(), own[rank].data(), std::int64_t(tile.held(rank)),
-                                     tops[rank].data(), sums[rank].data(), picked[rank].data());
+        kernels::partialCrossEntropy({rows, part}, mine.data(), own[rank].data(),
+                                     std::int64_t(tile.held(rank)), tops[rank].data(),
+                                     sums[rank].data(), picked[rank].data());
       }
       for (std::size_t r = 0; r < rows; ++r) {
         float top = tops[0][r], label = 0;
@@ -91,11 +96,14 @@ TYPED_TEST(ShardedClasses, CrossEntropyOfPartsIsThatOfTheWhole) {
       }
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         std::vector<T> mine = partOf(logits, rows, tile, rank, padding), got(rows * part);
-        kernels::partialCrossEntropyGrad({rows, part}, mine.data(), own[rank].data(), logSumExp.data(),
-                                         upstream.data(), std::int64_t(tile.held(rank)), got.data());
-        EXPECT_TRUE(got == partOf(gradients, rows, tile, rank, T(0.0f))) << "the same bits, zeros in the padding";
-        kernels::partialCrossEntropyGrad({rows, part}, mine.data(), own[rank].data(), logSumExp.data(),
-                                         upstream.data(), std::int64_t(tile.held(rank)), mine.data());
+        kernels::partialCrossEntropyGrad({rows, part}, mine.data(), own[rank].data(),
+                                         logSumExp.data(), upstream.data(),
+                                         std::int64_t(tile.held(rank)), got.data());
+        EXPECT_TRUE(got == partOf(gradients, rows, tile, rank, T(0.0f)))
+            << "the same bits, zeros in the padding";
+        kernels::partialCrossEntropyGrad({rows, part}, mine.data(), own[rank].data(),
+                                         logSumExp.data(), upstream.data(),
+                                         std::int64_t(tile.held(rank)), mine.data());
         EXPECT_TRUE(mine == got) << "in place";
       }
     }
@@ -118,7 +126,8 @@ TYPED_TEST(ShardedClasses, EmbeddingOfPartsIsThatOfTheWhole) {
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       kernels::shardIndices({count, vocabulary, part, std::int64_t(rank)}, ids.data(), own.data());
       std::vector<T> rows(part * width, T(std::numeric_limits<float>::quiet_NaN()));
-      const std::size_t begin = rank * part * width, size = std::min(part, vocabulary - rank * part) * width;
+      const std::size_t begin = rank * part * width,
+                        size = std::min(part, vocabulary - rank * part) * width;
       std::copy_n(table.begin() + std::ptrdiff_t(begin), size, rows.begin());
       const EmbeddingShape shape{count, part, width, /*partial=*/true};
       kernels::embedding(shape, rows.data(), own.data(), mine.data());
@@ -136,8 +145,11 @@ TEST(ShardedClassesTest, IndicesThatAreNoneAreNamed) {
   const std::int32_t ids[] = {0, 7}, negative[] = {-1};
   std::int32_t own[2];
   EXPECT_EQ(messageOf([&] { kernels::shardIndices({2, 7, 4, 0}, ids, own); }),
-            "id or label 1 is 7, expected 0 to 6; correct the data or the model's vocabulary or number of classes");
-  EXPECT_NE(messageOf([&] { kernels::shardIndices({1, 7, 4, 0}, negative, own); }).find("id or label 0 is -1"),
+            "id or label 1 is 7, expected 0 to 6; correct the data or the model's vocabulary or "
+            "number of classes");
+  EXPECT_NE(messageOf([&] {
+              kernels::shardIndices({1, 7, 4, 0}, negative, own);
+            }).find("id or label 0 is -1"),
             std::string::npos);
 }
 
@@ -146,12 +158,16 @@ TEST(ShardedClassesTest, OnlyMinusOneIsAClassElsewhere) {
   const std::int32_t labels[] = {-1, 3};
   float top[2], sum[2], picked[2];
   // The fourth column is padding.
-  EXPECT_EQ(messageOf([&] { kernels::partialCrossEntropy({2, 4}, logits.data(), labels, 3, top, sum, picked); }),
-            "label of row 1 is 3, expected 0 to 2; correct the data or the model's number of classes");
+  EXPECT_EQ(
+      messageOf([&] {
+        kernels::partialCrossEntropy({2, 4}, logits.data(), labels, 3, top, sum, picked);
+      }),
+      "label of row 1 is 3, expected 0 to 2; correct the data or the model's number of classes");
   const std::int32_t ids[] = {-2};
   Floats out(2);
-  EXPECT_NE(messageOf([&] { kernels::embedding({1, 4, 2, true}, logits.data(), ids, out.data()); })
-                .find("id 0 of an embedding is -2"),
+  EXPECT_NE(messageOf([&] {
+              kernels::embedding({1, 4, 2, true}, logits.data(), ids, out.data());
+            }).find("id 0 of an embedding is -2"),
             std::string::npos);
 }
 

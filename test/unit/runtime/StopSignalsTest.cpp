@@ -1,7 +1,7 @@
-// Signals that ask for the end of a run, which come more than once: from a terminal to the whole group and from the parent that
-// passes them on, in any order and however far apart.
-#include "runtime/job/ForkedRanks.h"
+// Signals that ask for the end of a run, which come more than once: from a terminal to the whole
+// group and from the parent that passes them on, in any order and however far apart.
 #include "runtime/job/StopSignals.h"
+#include "runtime/job/ForkedRanks.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,9 @@ struct Pipe {
   int ends[2] = {-1, -1};
   Pipe() { EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0); }
   ~Pipe() { close(ends[0]), close(ends[1]); }
-  template <class T> void put(T value) const { EXPECT_EQ(write(ends[1], &value, sizeof value), ssize_t(sizeof value)); }
+  template <class T> void put(T value) const {
+    EXPECT_EQ(write(ends[1], &value, sizeof value), ssize_t(sizeof value));
+  }
   template <class T> T take() const {
     T value{};
     while (read(ends[0], &value, sizeof value) < 0 && errno == EINTR) {

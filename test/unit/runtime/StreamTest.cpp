@@ -183,8 +183,7 @@ TEST_F(Streams, AnObserverSeesEachAction) {
                static_cast<Seen *>(user)->bytes += action.bytes;
              },
              &seen});
-  a.push(
-      "one", [] { milliseconds(20); }, Work{"sleep", 12}, 8);
+  a.push("one", [] { milliseconds(20); }, Work{"sleep", 12}, 8);
   a.push("two", [] {});
   a.synchronize();
   EXPECT_EQ(seen.names, (std::vector<std::string>{"one", "two"}));

@@ -2,9 +2,9 @@
 // Under a sanitizer (libclang-rt-22-dev, -fsanitize=address,undefined) this also finds what reads
 // past the end of what came.
 #include "FreePort.h"
-#include "runtime/job/ControlChannel.h"
 #include "runtime/PrintableText.h"
 #include "runtime/device/WaitCounter.h"
+#include "runtime/job/ControlChannel.h"
 #include "runtime/job/TcpRendezvous.h"
 
 #include <gtest/gtest.h>
@@ -49,19 +49,24 @@ TEST(PrintableText, LeavesOutTheMiddleOfALongMessage) {
   std::string whole(4000, 'y');
   EXPECT_EQ(printableMessage(whole), whole);
   EXPECT_EQ(printableMessage(begin + std::string(5000, 'y') + end),
-            begin + std::string(995, 'y') + " ... (3021 bytes left out) ... " + std::string(984, 'y') + end);
+            begin + std::string(995, 'y') + " ... (3021 bytes left out) ... " +
+                std::string(984, 'y') + end);
   std::string umlauts; // of two bytes each, of which the second is at the place of each cut
   for (int i = 0; i < 2500; ++i)
     umlauts += "\u00e4";
   const std::string cut = printableMessage("x" + umlauts + "x");
-  EXPECT_EQ(cut, "x" + umlauts.substr(0, 998) + " ... (3004 bytes left out) ... " + umlauts.substr(0, 998) + "x");
+  EXPECT_EQ(cut, "x" + umlauts.substr(0, 998) + " ... (3004 bytes left out) ... " +
+                     umlauts.substr(0, 998) + "x");
 }
 
 TEST(PrintableText, KeepsCommandsFromTerminals) {
   EXPECT_EQ(printable("a\x1b[2Jb\nc", 100), "a?[2Jb?c");
   EXPECT_EQ(printable(std::string_view("ab\0cd", 5), 100), "ab");
   EXPECT_EQ(printable("abcdef", 3), "abc");
-  EXPECT_EQ(printable("\xc2\x9b" "1m\xc3\xa9", 100), "?1m\xc3\xa9");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "1m\xc3\xa9",
+                      100),
+            "?1m\xc3\xa9");
   EXPECT_EQ(printableHost("node-0.b_c%s/x"), "node-0.b_c?s?x");
   EXPECT_EQ(printableHost(std::string(500, 'a')).size(), 63u);
 }
@@ -184,8 +189,9 @@ std::string mutate(std::string text, std::mt19937 &random) {
       text.append(below(9000), static_cast<char>(random()));
       break;
     default: {
-      constexpr std::uint64_t numbers[] = {0, 1, 2, 28, 29, 63, 64, 255, 4095, 8192, 8193, 1 << 20,
-                                           0x7fffffff, 0x80000000, ~0ull, ~0ull - 47, 1ull << 63};
+      constexpr std::uint64_t numbers[] = {
+          0,    1,    2,       28,         29,         63,    64,         255,       4095,
+          8192, 8193, 1 << 20, 0x7fffffff, 0x80000000, ~0ull, ~0ull - 47, 1ull << 63};
       const std::uint64_t number = numbers[below(std::size(numbers))];
       if (text.size() >= sizeof number)
         std::memcpy(&text[below(text.size() - 7) / 8 * 8], &number, sizeof number);
@@ -263,7 +269,8 @@ MachineMessage someMachineMessage(MachineMessage::Kind kind) {
 }
 
 TEST(TcpMessages, MachinesReadWhatMachinesSay) {
-  for (const auto kind : {MachineMessage::Alive, MachineMessage::Begin, MachineMessage::Failed, MachineMessage::Ended, MachineMessage::Result}) {
+  for (const auto kind : {MachineMessage::Alive, MachineMessage::Begin, MachineMessage::Failed,
+                          MachineMessage::Ended, MachineMessage::Result}) {
     const MachineMessage said = someMachineMessage(kind);
     const std::string bytes = said.encode();
     MachineMessage message;
@@ -272,7 +279,8 @@ TEST(TcpMessages, MachinesReadWhatMachinesSay) {
     EXPECT_EQ(message.attempt, 3);
     EXPECT_EQ(message.port, said.port);
     EXPECT_EQ(message.status, said.status);
-    EXPECT_EQ(message.error ? message.error->describe() : "", said.error ? said.error->describe() : "");
+    EXPECT_EQ(message.error ? message.error->describe() : "",
+              said.error ? said.error->describe() : "");
     for (std::size_t part = 0; part < bytes.size(); ++part)
       ASSERT_EQ(MachineMessage::decode(bytes.substr(0, part), 4, message), 0u) << part;
   }
@@ -284,7 +292,8 @@ TEST(TcpMessages, MachinesRefuseWhatMakesNoSense) {
     const std::string bytes = message.encode();
     return MachineMessage::decode(bytes, 4, read) == bytes.size();
   };
-  MachineMessage begin = someMachineMessage(MachineMessage::Begin), failed = someMachineMessage(MachineMessage::Failed);
+  MachineMessage begin = someMachineMessage(MachineMessage::Begin),
+                 failed = someMachineMessage(MachineMessage::Failed);
   EXPECT_TRUE(taken(begin) && taken(failed));
   for (int port : {0, -1, 65536}) {
     begin.port = port;
@@ -331,8 +340,10 @@ TEST(TcpMessages, SurviveWhatIsNone) {
   }
 }
 
-/// What a rank 0 that knows `token` sends behind its challenge to those who connect and send `frame` of that challenge.
-std::string answerOf(const Address &address, const std::function<std::string(const std::string &challenge)> &frame) {
+/// What a rank 0 that knows `token` sends behind its challenge to those who connect and send
+/// `frame` of that challenge.
+std::string answerOf(const Address &address,
+                     const std::function<std::string(const std::string &challenge)> &frame) {
   std::string reason, challenge;
   Socket socket = connectTo(address, 5, reason);
   for (int tries = 0; !socket && tries < 500; ++tries) {
@@ -349,11 +360,13 @@ std::string answerOf(const Address &address, const std::function<std::string(con
   return got;
 }
 
-// A proof is what guesses of the token are tried against, so nobody gets one who has not proved it first: whatever is sent, all of
-// the answer is the same for every token.
+// A proof is what guesses of the token are tried against, so nobody gets one who has not proved it
+// first: whatever is sent, all of the answer is the same for every token.
 TEST(TcpMessages, RankZeroProvesNothingToStrangers) {
   const auto joins = [](std::string key, std::string_view payload) {
-    return [=, text = std::string(payload)](const std::string &challenge) { return sealFrame(FrameKind::Join, text, key, challenge); };
+    return [=, text = std::string(payload)](const std::string &challenge) {
+      return sealFrame(FrameKind::Join, text, key, challenge);
+    };
   };
   const JoinRequest self = someRequest();
   std::string last;
@@ -363,13 +376,20 @@ TEST(TcpMessages, RankZeroProvesNothingToStrangers) {
       joins("", ""),
       joins("", std::string(JoinRequest::kMost, 'x')),
       joins("", std::string(JoinRequest::kMost + 1, 'x')),
-      [](const std::string &challenge) { return sealFrame(FrameKind::Answer, someAnswer(2).encode(), "", challenge); },
-      [](const std::string &) { return sealFrame(FrameKind::Connect, ConnectRequest{1, 2, 1, 0}.encode(), "", "between ranks"); },
-      // The challenge, back, as the nonce that rank 0 would answer to; and the proof of another connection.
+      [](const std::string &challenge) {
+        return sealFrame(FrameKind::Answer, someAnswer(2).encode(), "", challenge);
+      },
+      [](const std::string &) {
+        return sealFrame(FrameKind::Connect, ConnectRequest{1, 2, 1, 0}.encode(), "",
+                         "between ranks");
+      },
+      // The challenge, back, as the nonce that rank 0 would answer to; and the proof of another
+      // connection.
       [&](const std::string &challenge) {
         JoinRequest request = self;
         request.nonce = challenge;
-        return last = sealFrame(FrameKind::Join, request.encode(), "a guess of the token", challenge);
+        return last =
+                   sealFrame(FrameKind::Join, request.encode(), "a guess of the token", challenge);
       },
       [&](const std::string &) { return last; },
   };
@@ -391,7 +411,9 @@ TEST(TcpMessages, RankZeroProvesNothingToStrangers) {
   }
   for (std::size_t i = 0; i < strangers.size(); ++i) {
     EXPECT_EQ(answers[0][i], answers[1][i]) << i;
-    EXPECT_TRUE(answers[0][i].empty() || answers[0][i] == sealFrame(FrameKind::Rejected, "", "", "")) << i;
+    EXPECT_TRUE(answers[0][i].empty() ||
+                answers[0][i] == sealFrame(FrameKind::Rejected, "", "", ""))
+        << i;
   }
 }
 

@@ -31,7 +31,8 @@ INSTANTIATE_TEST_SUITE_P(Meshes, TcpConformance,
 
 TEST_P(TcpConformance, Holds) {
   const Case &c = GetParam();
-  Finished job = TcpRun{c.ranks, c.perMachine}.run(c.mesh, std::string("conformance ") + c.transport);
+  Finished job =
+      TcpRun{c.ranks, c.perMachine}.run(c.mesh, std::string("conformance ") + c.transport);
   EXPECT_EQ(job.status, 0) << job.output;
   const std::size_t at = job.output.find("compared ");
   ASSERT_NE(at, std::string::npos) << job.output;
@@ -191,26 +192,29 @@ TEST(Tcp, SendsStrangersAway) {
   const fsdp::rt::TemporaryFile file("here"); // made when they have come
   const std::string &here = file.path;
   unlink(here.c_str());
-  const std::string stray =
-      "import socket,sys,time\n"
-      "def come(text):\n"
-      "  for _ in range(5000):\n"
-      "    try: s=socket.create_connection((\"127.0.0.1\"," +
-      port +
-      "))\n"
-      "    except OSError: time.sleep(0.02)\n"
-      "    else: s.sendall(text); return s\n"
-      "held=[come(t) for t in (b\"\", b\"GET / HTTP/1.0\\\\r\\\\n\\\\r\\\\n\", b\"x\"*5, b\"y\"*5000)]\n"
-      "open(\"" + here + "\",\"w\")\n"
-      "time.sleep(1)\n";
+  const std::string stray = "import socket,sys,time\n"
+                            "def come(text):\n"
+                            "  for _ in range(5000):\n"
+                            "    try: s=socket.create_connection((\"127.0.0.1\"," +
+                            port +
+                            "))\n"
+                            "    except OSError: time.sleep(0.02)\n"
+                            "    else: s.sendall(text); return s\n"
+                            "held=[come(t) for t in (b\"\", b\"GET / "
+                            "HTTP/1.0\\\\r\\\\n\\\\r\\\\n\", b\"x\"*5, b\"y\"*5000)]\n"
+                            "open(\"" +
+                            here +
+                            "\",\"w\")\n"
+                            "time.sleep(1)\n";
   run.absent = " 1 ";
   const std::string first = run.command(RANKS_PROGRAM " fsdp=2 steps");
   TcpRun rest = run, other = run;
   rest.absent = other.absent = " 0 ";
-  Finished job = runCommand(
-      "sh -c '(" + first + ") & python3 -c '\"'\"'" + stray + "'\"'\"' & for i in $(seq 3000); do [ -e " + here + " ] && break; sleep 0.1; done; (" +
-      other.command(RANKS_PROGRAM " a=1,fsdp=2 steps") + "); sleep 0.2; (" +
-      rest.command(RANKS_PROGRAM " fsdp=2 steps") + "); wait'");
+  Finished job = runCommand("sh -c '(" + first + ") & python3 -c '\"'\"'" + stray +
+                            "'\"'\"' & for i in $(seq 3000); do [ -e " + here +
+                            " ] && break; sleep 0.1; done; (" +
+                            other.command(RANKS_PROGRAM " a=1,fsdp=2 steps") + "); sleep 0.2; (" +
+                            rest.command(RANKS_PROGRAM " fsdp=2 steps") + "); wait'");
   EXPECT_TRUE(job.says("done\n")) << job.output;
   EXPECT_EQ(job.errors(), 1) << job.output;
   EXPECT_TRUE(job.says("runs another program, or belongs to another job: got '' of mesh "
@@ -294,20 +298,20 @@ class FaultsOverTcp : public testing::TestWithParam<Fault> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, FaultsOverTcp,
-    testing::Values(Fault{"throw", 1, 1, "error: rank 1: the planted fault\n"},
-                    Fault{"throw", 2, 1, "error: rank 1: the planted fault\n"},
-                    Fault{"kernel", 1, 1,
-                          "error: rank 1, 'faulty kernel': the planted fault of a kernel\n"},
-                    Fault{"sigkill", 1, 1, "error: rank 1: exited unexpectedly"},
-                    Fault{"sigkill", 2, 1, "error: rank 1: exited unexpectedly"},
-                    Fault{"exit", 1, 1, "error: rank 1: exited unexpectedly on '"},
-                    Fault{"stop", 1, 1, "error: rank 1: not responding: no heartbeat for ", kTimeout},
-                    Fault{"spin", 1, 1, " over 'all axes', waiting for rank 1", kTimeout},
-                    Fault{"leave", 1, 1, "for rank 1, which has ended already\n"},
-                    Fault{"kind", 1, 1, "collectives over 'all axes' do not match: "},
-                    Fault{"count", 2, 1, "'all_gather of f32 1x3336x1 of 10000'"},
-                    Fault{"sizes", 1, 1, "called 'send of f32 x4 to 1 (message 1)'"},
-                    Fault{"crossing", 1, 1, "timed out after 4 s in '", kTimeout}));
+    testing::Values(
+        Fault{"throw", 1, 1, "error: rank 1: the planted fault\n"},
+        Fault{"throw", 2, 1, "error: rank 1: the planted fault\n"},
+        Fault{"kernel", 1, 1, "error: rank 1, 'faulty kernel': the planted fault of a kernel\n"},
+        Fault{"sigkill", 1, 1, "error: rank 1: exited unexpectedly"},
+        Fault{"sigkill", 2, 1, "error: rank 1: exited unexpectedly"},
+        Fault{"exit", 1, 1, "error: rank 1: exited unexpectedly on '"},
+        Fault{"stop", 1, 1, "error: rank 1: not responding: no heartbeat for ", kTimeout},
+        Fault{"spin", 1, 1, " over 'all axes', waiting for rank 1", kTimeout},
+        Fault{"leave", 1, 1, "for rank 1, which has ended already\n"},
+        Fault{"kind", 1, 1, "collectives over 'all axes' do not match: "},
+        Fault{"count", 2, 1, "'all_gather of f32 1x3336x1 of 10000'"},
+        Fault{"sizes", 1, 1, "called 'send of f32 x4 to 1 (message 1)'"},
+        Fault{"crossing", 1, 1, "timed out after 4 s in '", kTimeout}));
 
 TEST_P(FaultsOverTcp, EndEveryRank) {
   TcpRun run{3, GetParam().perMachine};

@@ -154,9 +154,7 @@ TEST(TokenDatasetTest, RefusesInputsThatDisagree) {
             "input 'targets' is a tensor, expected tokens or targets as 'tokens' is");
   EXPECT_EQ(complaint([](Input &input) { input.sample = {4}; }),
             "input 'targets': got samples of 4 tokens, expected 5 as 'tokens' has");
-  EXPECT_EQ(complaint([](Input &input) {
-              input.slice = ArenaSpan<float>{0, 15};
-            }),
+  EXPECT_EQ(complaint([](Input &input) { input.slice = ArenaSpan<float>{0, 15}; }),
             "input 'targets': got element type f32, expected i32 or i64 for tokens");
 }
 

@@ -151,7 +151,8 @@ TEST(WeightFilesTest, RefusesWhatIsNoIndex) {
     contains(remarkOn(path), "is not an index of safetensors files: it has no object 'weight_map'");
   }
   folder.writeText("model.safetensors.index.json", std::string(1'000'000, '['));
-  contains(remarkOn(path), "is not an index of safetensors files: it is nested deeper than 8 levels");
+  contains(remarkOn(path),
+           "is not an index of safetensors files: it is nested deeper than 8 levels");
   for (const char *text : {R"({"weight_map": {"a": "../x"}})", R"({"weight_map": {"a": 3}})"}) {
     folder.writeText("model.safetensors.index.json", text);
     contains(remarkOn(path), "tensor 'a' is not in a file beside it");

@@ -11,9 +11,9 @@
 //   result NAME VALUE [SPEC]      what the program returns
 //   expect NAME SPEC              the axes of the value or result
 //
-// A SPEC has an entry a dimension, parted by commas: axes joined by `+`, `_` for none, `?` behind those of
-// an open dimension, `p1` for a priority; `a:(2)4` is a part of an axis; then `!a+b` for axes that may not
-// split the value and `~a` for those it is a partial sum over.
+// A SPEC has an entry a dimension, parted by commas: axes joined by `+`, `_` for none, `?` behind
+// those of an open dimension, `p1` for a priority; `a:(2)4` is a part of an axis; then `!a+b` for
+// axes that may not split the value and `~a` for those it is a partial sum over.
 //
 //===----------------------------------------------------------------------===//
 

@@ -33,11 +33,15 @@ private:
   }
   std::string specOf(int value);
   /// `%v3`, or, where a constraint is to make that, `%v3.made`.
-  std::string made(int value) const { return "%" + names.at(value) + (isGiven(value) ? ".made" : ""); }
+  std::string made(int value) const {
+    return "%" + names.at(value) + (isGiven(value) ? ".made" : "");
+  }
   bool isGiven(int value) const { return !problem.values[value].sharding.dims.empty(); }
   /// Adds a constraint that makes `value` of `from`.
   void constrain(int value, const std::string &from) {
-    addLine("%" + names[value] + " = fsdp.constraint " + from + " " + specOf(value) + " : " + typeOf(value), value);
+    addLine("%" + names[value] + " = fsdp.constraint " + from + " " + specOf(value) + " : " +
+                typeOf(value),
+            value);
   }
   void addLine(const std::string &text, int value) {
     body += "  " + text + " loc(\"" + names[value] + "\")\n";
@@ -72,7 +76,8 @@ std::string Writer::specOf(int value) {
         for (const Value &other : problem.values)
           for (const DimSharding &split : other.sharding.dims)
             for (const Axis &part : split.axes)
-              if (part.index == axis.index && part.next() % axis.pre != 0 && axis.pre % part.next() != 0)
+              if (part.index == axis.index && part.next() % axis.pre != 0 &&
+                  axis.pre % part.next() != 0)
                 refuse("a part that another one of the axis cuts");
         entries.push_back("\"" + print(problem.mesh, AxisList{axis}) + "\"");
       }
@@ -90,7 +95,8 @@ std::string Writer::specOf(int value) {
 void Writer::addArgument(int value) {
   const std::string &name = names[value];
   params += "fsdp.param @" + name + " : " + typeOf(value) + " unit \"" + name +
-            "\" init <constant, 0.0> placement <replicated, gather = f32, reduce = f32, reshard = always>\n";
+            "\" init <constant, 0.0> placement <replicated, gather = f32, reduce = f32, reshard = "
+            "always>\n";
   body += "  " + made(value) + " = fsdp.read @" + name + " : " + typeOf(value) + " loc(\"" + name +
           (isGiven(value) ? ".made" : "") + "\")\n";
   if (isGiven(value))
@@ -104,8 +110,10 @@ std::string Writer::notation(const Op &op, bool spaced) const {
     for (const std::vector<int> &dim : dims) {
       std::vector<std::string> letters;
       for (int factor : dim)
-        letters.push_back(op.factors[factor].size == 1 && spaced ? "1" : std::string(1, 'a' + factor));
-      words.push_back((letters.size() > 1 ? "(" : "") + llvm::join(letters, " ") + (letters.size() > 1 ? ")" : ""));
+        letters.push_back(op.factors[factor].size == 1 && spaced ? "1"
+                                                                 : std::string(1, 'a' + factor));
+      words.push_back((letters.size() > 1 ? "(" : "") + llvm::join(letters, " ") +
+                      (letters.size() > 1 ? ")" : ""));
     }
     return llvm::join(words, spaced ? " " : "");
   };
@@ -133,15 +141,17 @@ void Writer::addOp(const Op &op) {
     text = operands.size() == 1 ? "math.tanh " + operands[0] + " : " + type
                                 : "arith.addf " + llvm::join(operands, ", ") + " : " + type;
   else if (op.kind == OpKind::passThrough)
-    text = "nn.rearrange " + notation(op, true) + " " + operands[0] + " : " + types[0] + " -> " + type;
+    text =
+        "nn.rearrange " + notation(op, true) + " " + operands[0] + " : " + types[0] + " -> " + type;
   else if (op.kind == OpKind::broadcast)
     text = "nn.repeat " + notation(op, true) + " " + operands[0] + " : " + types[0] + " -> " + type;
   else if (operands.size() == 2)
-    text = "nn.einsum " + notation(op, false) + " " + llvm::join(operands, ", ") + " : (" + llvm::join(types, ", ") +
-           ") -> " + type;
+    text = "nn.einsum " + notation(op, false) + " " + llvm::join(operands, ", ") + " : (" +
+           llvm::join(types, ", ") + ") -> " + type;
   else
     refuse("a cut or joined dimension");
-  body += "  " + target + text + " loc(\"" + names[result] + (isGiven(result) ? ".made" : "") + "\")\n";
+  body +=
+      "  " + target + text + " loc(\"" + names[result] + (isGiven(result) ? ".made" : "") + "\")\n";
   if (isGiven(result))
     constrain(result, made(result));
 }
@@ -161,9 +171,10 @@ std::string Writer::write() {
   // An axis that nothing names is an error of the pass.
   std::vector<std::string> mesh;
   for (int axis : axes)
-    mesh.push_back("\"" + problem.mesh.names[axis] + "\"=" + std::to_string(problem.mesh.sizes[axis]));
-  return "fsdp.mesh @mesh <[" + llvm::join(mesh, ", ") + "]>\n" + params + "fsdp.step @evaluate evaluate {\n" + body +
-         "}\n";
+    mesh.push_back("\"" + problem.mesh.names[axis] +
+                   "\"=" + std::to_string(problem.mesh.sizes[axis]));
+  return "fsdp.mesh @mesh <[" + llvm::join(mesh, ", ") + "]>\n" + params +
+         "fsdp.step @evaluate evaluate {\n" + body + "}\n";
 }
 
 std::optional<std::string> writeModule(const Case &item, std::string &why) {

@@ -1,8 +1,9 @@
 //===- PropagationFuzzTest.cpp - propagation of random programs -----------===//
 //
-// Random meshes, ops with merged dimensions, and given shardings. Of every solution: it is valid, the
-// given axes stay, it is a fixed point (once more changes nothing), and it does not depend on the
-// names and numbers of axes, nor on the numbers of values; where nothing contradicts, not on the order of ops.
+// Random meshes, ops with merged dimensions, and given shardings. Of every solution: it is valid,
+// the given axes stay, it is a fixed point (once more changes nothing), and it does not depend on
+// the names and numbers of axes, nor on the numbers of values; where nothing contradicts, not on
+// the order of ops.
 //
 //===----------------------------------------------------------------------===//
 

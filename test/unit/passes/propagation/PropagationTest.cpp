@@ -130,8 +130,8 @@ TEST(Projection, SplitsADimensionIntoFactors) {
   EXPECT_EQ(roundTrip({a}), "_ _ a");
 }
 
-/// A dimension of one element that is several factors of size 1 has none of them (attention of one head): what splits it
-/// nevertheless, splits no other dimension.
+/// A dimension of one element that is several factors of size 1 has none of them (attention of one
+/// head): what splits it nevertheless, splits no other dimension.
 TEST(Projection, AxesOfADimensionWithoutFactorsAreTaken) {
   Problem problem;
   problem.mesh = {{"a", "b"}, {4, 3}};
@@ -181,9 +181,7 @@ TEST_F(Product, CheckRefuses) {
             "value 0 has a sharding of 1 dimensions, expected 2");
   EXPECT_EQ(defect([&](Problem &p) { p.values[0].sharding.dims = {{{{7, 1, 2}}}, {}}; }),
             "value 0 names an axis or a part that the mesh lacks");
-  EXPECT_EQ(defect([&](Problem &p) {
-              p.values[0].sharding.dims = {{{{2, 1, 2}, {2, 2, 2}}}, {}};
-            }),
+  EXPECT_EQ(defect([&](Problem &p) { p.values[0].sharding.dims = {{{{2, 1, 2}, {2, 2, 2}}}, {}}; }),
             "value 0 has neighbouring parts of axis 'c', which are one part");
   EXPECT_EQ(defect([&](Problem &p) { p.ops[0].factors[0].size = 2; }),
             "op 0 gives dimension 0 of value 0 the size 2, expected 8");

@@ -36,7 +36,8 @@ static std::string withoutUnits(const Mesh &mesh, const std::string &expected) {
   return result;
 }
 
-/// At least 95 % of the tensors of all cases that modules can say, and all but those that docs/sharding.md names.
+/// At least 95 % of the tensors of all cases that modules can say, and all but those that
+/// docs/sharding.md names.
 TEST(ShardyModules, Agree) {
   const char *source = std::getenv("FSDP_SOURCE_DIR");
   std::string root = source ? source : ".";
@@ -68,8 +69,8 @@ TEST(ShardyModules, Agree) {
         deviations.push_back(item.name + " " + name + ": got " + got + ", expected " + expected);
     }
   }
-  std::cout << agreed << " of " << all << " tensors in " << cases << " modules agree with Shardy, " << agreedWithout << " of "
-            << allWithout << " in those without priorities\n";
+  std::cout << agreed << " of " << all << " tensors in " << cases << " modules agree with Shardy, "
+            << agreedWithout << " of " << allWithout << " in those without priorities\n";
   for (const std::string &deviation : deviations)
     std::cout << deviation << '\n';
   EXPECT_EQ(left, (std::map<std::string, int>{{"a cut or joined dimension", 1},
