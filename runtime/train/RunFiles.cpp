@@ -1,0 +1,86 @@
+//===- RunFiles.cpp -------------------------------------------------------===//
+
+#include "runtime/train/RunFiles.h"
+
+#include "runtime/Error.h"
+#include "runtime/PrintableText.h"
+#include "runtime/files/StandardStreams.h"
+#include "runtime/train/LogFile.h"
+#include "runtime/train/ModelChange.h"
+#include "runtime/train/RunCheckpoints.h"
+#include "runtime/train/Weights.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace fsdp::rt {
+
+namespace {
+
+/// Refuses a validation set that does not fill its last batch where the model needs that.
+void checkWholeBatches(const Program &program, const std::string &path, const Dataset &data) {
+  const std::int64_t batch = globalBatch(program), rest = data.samples() % batch;
+  if (rest && !program.evaluate.countsSamples)
+    throw Error(format("'%s': got %lld samples to evaluate on, expected a multiple of the batch, "
+                       "%lld: the model mixes the samples of a batch, so it can only be "
+                       "evaluated on full batches; remove the last %lld samples",
+                       path.c_str(), static_cast<long long>(data.samples()),
+                       static_cast<long long>(batch), static_cast<long long>(rest)));
+}
+
+} // namespace
+
+RunSources openSources(const Program &program, const Options &options) {
+  RunSources sources;
+  if (!options.data.empty())
+    sources.data = openDataset(options.data, program.inputs);
+  if (!options.valData.empty())
+    sources.valData = openDataset(options.valData, program.inputs);
+  if (sources.valData)
+    checkWholeBatches(program, options.valData, *sources.valData);
+  sources.checkpoints = findCheckpoints(program, options);
+  if (!options.init.empty()) {
+    sources.weights = std::make_unique<WeightFiles>(options.init);
+    const std::string change = configChange(program, sources.weights->files().front());
+    if (!change.empty() && !options.allowModelChange)
+      throw Error(
+          change +
+          "; go on with these weights and the model of this program with --allow-model-change");
+    if (!change.empty())
+      std::fprintf(stderr, "%s: warning: %s\n", program.name, printableMessage(change).c_str());
+    const std::string remark = checkWeights(*sources.weights, program);
+    if (!remark.empty())
+      std::fprintf(stderr, "note: %s\n", printableMessage(remark).c_str());
+    sources.weights->releasePages(); // checked; ranks read what they need
+  }
+  return sources;
+}
+
+RunOutputs openOutputs(const Options &options, std::vector<NamedFile> &files) {
+  RunOutputs outputs;
+  const auto input = [&](const char *option, const std::string &path) {
+    if (!path.empty())
+      files.push_back(NamedFile::input(option, path));
+  };
+  const auto open = [&](const char *option, const std::string &path, OutputPath &to) {
+    if (path.empty())
+      return;
+    to = OutputPath(path);
+    files.push_back(NamedFile::output(option, to));
+  };
+  input("--data", options.data);
+  input("--val-data", options.valData);
+  input("--init", options.init);
+  open("--export", options.exportTo, outputs.exported);
+  open("--log", options.log, outputs.log);
+  open("--trace", options.trace, outputs.trace);
+  checkDistinct(files);
+  for (const OutputPath *replaced : {&outputs.exported, &outputs.trace})
+    requireNoLogOfARun(*replaced);
+  keepOutputOutOf(files);
+  return outputs;
+}
+
+} // namespace fsdp::rt

@@ -1,0 +1,426 @@
+//===- Training.cpp -------------------------------------------------------===//
+
+#include "runtime/train/Training.h"
+
+#include "runtime/Error.h"
+#include "runtime/PrintableText.h"
+#include "runtime/device/Device.h"
+#include "runtime/device/WaitCounter.h"
+#include "runtime/files/StandardStreams.h"
+#include "runtime/job/Bootstrap.h"
+#include "runtime/job/StopSignals.h"
+#include "runtime/program/Shard.h"
+#include "runtime/train/Batches.h"
+#include "runtime/train/Log.h"
+#include "runtime/train/LogFile.h"
+#include "runtime/train/RunCheckpoints.h"
+#include "runtime/train/RunHeader.h"
+#include "runtime/train/Weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fsdp::rt {
+
+namespace {
+
+/// One rank's training run.
+class Training {
+public:
+  Training(const Program &program, const Options &options, const RunSources &sources,
+           const RunOutputs &outputs, RunStart &runStart, std::int64_t steps, Job &job)
+      : program(program), options(options), sources(sources), outputs(outputs), runStart(runStart),
+        steps(steps), job(job), device(target::open(program, job)),
+        checkpoints(program, this->options, steps, *device, sources.checkpoints, runStart,
+                    sources.data ? sources.data->samples() : 0) {
+    values.resize(program.train.outputs.size());
+    sums.resize(program.evaluate.outputs.size());
+  }
+
+  int run() {
+    if (job.rank() == 0) // before anything else may fail: what a failure leaves would take the
+                         // place of that run's
+      requireNoLogOfARun(outputs.log);
+    checkpoints.claim();
+    if (!checkpoints.resume())
+      fillParameters();
+    startState();
+    openBatches();
+    if (!options.save.empty())
+      checkpoints.describe(header().record());
+    checkpoints.open();
+    if (job.rank() == 0) {
+      printHeader();
+      progress.emplace(steps, program.tokensPerSample > 1 ? "tokens" : "samples");
+      openLog();
+    }
+    device->world().barrier();
+    if (!outputs.trace.empty())
+      device->startTrace();
+    for (std::int64_t step = checkpoints.start().step + 1; step <= steps; ++step) {
+      trainStep(step);
+      const int signal = checkpoints.afterStep(step, [&] {
+        settle();
+        if (log) // its lines are there when the checkpoint is
+          log->flush();
+      });
+      saySaved();
+      if (signal)
+        return stop(step, signal);
+    }
+    if (options.onlyEvaluates())
+      evaluateOnly();
+    settle();
+    checkpoints.finish();
+    saySaved();
+    if (job.rank() == 0) {
+      printSummary();
+      warnOfLastStep();
+    }
+    if (!outputs.trace.empty()) {
+      device->writeTrace(outputs.trace);
+      sayWrote(outputs.trace);
+    }
+    if (!outputs.exported.empty()) {
+      exportWeights(outputs.exported, program, *device);
+      sayWrote(outputs.exported);
+    }
+    finishLog();
+    return kExitDone;
+  }
+
+private:
+  /// What the latest step left as output `name`.
+  double valueOf(std::string_view name) const {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (program.train.outputs[i] == name)
+        return values[i];
+    return NAN;
+  }
+
+  void fillParameters() {
+    for (const Storage &storage : program.storages) {
+      if (storage.shard.isPlaced())
+        fill(storage);
+      if (storage.hasCopy())
+        fill(storage.asReplicated());
+      // Not a second copy of the parameters in each rank.
+      if (sources.weights)
+        sources.weights->releasePages();
+    }
+  }
+
+  void fill(const Storage &storage) {
+    const RankPosition position = positionOf(program, device->job());
+    device->write(storage.shard, [&](float *shard) {
+      if (sources.weights)
+        loadShard(*sources.weights, storage, position, shard);
+      else
+        initializeShard(storage, position, options.seed, shard);
+    });
+  }
+
+  void startState() {
+    const CheckpointManifest &start = checkpoints.start();
+    StepState state{};
+    state.step = start.step;
+    state.totalSteps = steps;
+    state.updates = start.updates;
+    state.seed = options.seed;
+    state.baseLearningRate =
+        static_cast<float>(options.learningRate.value_or(program.defaultLearningRate));
+    state.badSteps = start.badSteps;
+    state.samples = batchSize();
+    device->setState(state);
+  }
+
+  void saySaved() {
+    for (const std::string &folder : checkpoints.takeSaved()) {
+      if (job.rank() != 0)
+        continue;
+      progress->end();
+      std::printf("saved '%s'\n", printable(folder).c_str());
+      showOutput();
+    }
+  }
+
+  void openBatches() {
+    if (sources.data) {
+      batches.emplace(program, *sources.data, SampleOrder(options.shuffle, options.seed), job);
+      batches->goTo(checkpoints.start().samples);
+    }
+    if (sources.valData)
+      valBatches.emplace(program, *sources.valData, SampleOrder(), job);
+  }
+
+  /// Before anything looks at the parameters between steps (evaluation, a checkpoint, an export):
+  /// what is under way is done, deferred updates too.
+  void settle() {
+    drain();
+    device->finish();
+  }
+
+  /// An error is final: a restart would find nothing to train, and end as if the log had all lines.
+  void finishLog() {
+    try {
+      if (log)
+        log->finish();
+    } catch (const Error &error) {
+      throw error.asRefusal();
+    }
+  }
+
+  /// Ends a run that a signal ends; returns its status.
+  int stop(std::int64_t step, int signal) {
+    checkpoints.finish();
+    saySaved();
+    finishLog();
+    if (job.rank() == 0) {
+      std::printf("stopped by %s after step %lld of %lld; go on with --resume=latest\n",
+                  signal == SIGINT ? "SIGINT" : "SIGTERM", static_cast<long long>(step),
+                  static_cast<long long>(steps));
+      showOutput();
+    }
+    device->world().barrier();
+    return statusOfSignal(signal);
+  }
+
+  std::int64_t batchSize() const { return globalBatch(program); }
+
+  /// Performs the updates that the latest step has left for the next one.
+  void drain() {
+    if (!left)
+      return;
+    device->mark({"drain", std::exchange(left, 0)});
+    device->run(program.drain, nullptr, /*again=*/false);
+  }
+
+  void trainStep(std::int64_t step) {
+    const double begin = now();
+    device->mark({"step", step});
+    device->run(program.train, batches ? &*batches : nullptr, /*again=*/step < steps);
+    left = program.drain.runs.empty() ? 0 : step;
+    const double seconds = now() - begin;
+    std::copy_n(device->outputs(), values.size(), values.begin());
+    stopIfBad(step);
+    const double rate =
+        static_cast<double>(batchSize() * program.tokensPerSample) / std::max(seconds, 1e-9);
+    if (log)
+      describe(step, seconds, rate);
+    if (progress)
+      progress->step(step, valueOf("loss"), valueOf("grad_norm"), valueOf("lr"), seconds, rate);
+    if (valBatches && (step == steps || (options.evalEvery && step % options.evalEvery == 0)))
+      runEvaluation(step);
+    if (log)
+      log->write(line, step);
+  }
+
+  void describe(std::int64_t step, double seconds, double rate) {
+    line.add("step", step);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      line.add(program.train.outputs[i], values[i]);
+    line.add("tokens_per_s", rate);
+    line.add("step_ms", seconds * 1e3);
+    line.add("peak_bytes", static_cast<std::int64_t>(device->peakBytes()));
+    line.add("workspace", static_cast<std::int64_t>(device->workspaceBytes()));
+    if (step == checkpoints.start().step + 1) // from then on libraries take no more
+      if (const auto bytes = device->libraryBytes())
+        line.add("library_bytes", static_cast<std::int64_t>(*bytes));
+  }
+
+  /// Ends the job when too many steps in a row were skipped. Loss and norm are the same on every
+  /// rank, so all come here together. While they are finite nothing was skipped, and the step may
+  /// go on behind the next one.
+  void stopIfBad(std::int64_t step) {
+    if (std::isfinite(valueOf("loss")) && std::isfinite(valueOf("grad_norm")))
+      return;
+    if (device->state().badSteps < kBadStepsInARow)
+      return;
+    drain(); // an update that is skipped notes the gradient
+    const int firstBad = device->firstBad();
+    constexpr std::int64_t none = INT32_MAX;
+    std::int64_t first = firstBad < 0 ? -none : -std::int64_t(firstBad);
+    device->world().allReduce(&first, &first, 1, ReduceOp::Max);
+    std::string culprit = "every gradient is finite";
+    for (const Storage &storage : program.storages) {
+      const std::int64_t member = -first - storage.firstParameter;
+      if (-first != none && member >= 0 && member < std::int64_t(storage.members.size()))
+        culprit = std::string("the first gradient that is not finite is that of '") +
+                  storage.members[static_cast<std::size_t>(member)].name + "'";
+    }
+    throw Error(
+        format("got loss %g and gradient norm %g in step %lld, the last of %d in a row that "
+               "are not finite and whose updates were skipped; %s; lower the learning "
+               "rate, clip the gradients, or look at the data",
+               shownNumber(valueOf("loss")), shownNumber(valueOf("grad_norm")),
+               static_cast<long long>(step), kBadStepsInARow, culprit.c_str()));
+  }
+
+  /// Loss and metrics over the validation set, every sample once. Of the last batch only the
+  /// samples that the set still has count; those after them repeat the first ones.
+  void runEvaluation(std::int64_t step) {
+    const std::int64_t samples = sources.valData->samples(), batch = batchSize();
+    settle();
+    valBatches->goTo(0);
+    device->mark({"evaluate", step});
+    std::fill(sums.begin(), sums.end(), WeightedSum());
+    for (std::int64_t first = 0; first < samples; first += batch) {
+      device->setSamples(std::min(batch, samples - first));
+      device->run(program.evaluate, &*valBatches, /*again=*/first + batch < samples);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        sums[i].sum += device->sums()[i].sum;
+        sums[i].weight += device->sums()[i].weight;
+      }
+    }
+    device->setSamples(batch);
+    for (std::size_t i = 0; log && i < sums.size(); ++i)
+      line.add("val_", program.evaluate.outputs[i], sums[i].sum / sums[i].weight);
+    if (progress && options.evalEvery && !options.onlyEvaluates()) {
+      progress->end();
+      std::printf("step %lld/%lld  ", static_cast<long long>(step), static_cast<long long>(steps));
+      printValidation();
+    }
+  }
+
+  /// The run of `--steps=0`. Its log is one line, of the step whose weights these are.
+  void evaluateOnly() {
+    const std::int64_t step = checkpoints.start().step;
+    line.add("step", step);
+    runEvaluation(step);
+    if (log)
+      log->write(line, step);
+  }
+
+  void printValidation() {
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      std::printf("%sval_%s %.6g", i ? "  " : "", program.evaluate.outputs[i],
+                  shownNumber(sums[i].sum / sums[i].weight));
+    std::printf("\n");
+  }
+
+  RunHeader header() const {
+    return {program,
+            options,
+            steps,
+            job.mesh().describe(),
+            target::libraries(),
+            device->collectives(),
+            sources.contents,
+            checkpoints.start(),
+            checkpoints.folder()};
+  }
+
+  void printHeader() {
+    std::fputs(header().text().c_str(), stdout);
+    if (options.report)
+      std::fputs(program.report, stdout);
+    showOutput();
+  }
+
+  void openLog() {
+    if (outputs.log.empty())
+      return runStart.noteOpened({});
+    const std::int64_t first = checkpoints.start().step; // after which training begins
+    const std::string name = printable(outputs.log.name());
+    const bool goesOn = runStart.hasOpened() ? runStart.owns(outputs.log.identity())
+                                             : first > 0 && !options.onlyEvaluates();
+    log.emplace(outputs.log,
+                std::vector<FileIdentity>{outputs.exported.identity(), outputs.trace.identity(),
+                                          identityOf(options.flightRecord)},
+                goesOn ? std::optional(first) : std::nullopt);
+    runStart.noteOpened(log->identity());
+    if (!log->kept().empty())
+      std::printf("kept the existing log as '%s'\n", printable(log->kept()).c_str());
+    if (log->dropped())
+      std::printf("dropped %lld steps after step %lld from the log '%s'\n", 0LL + log->dropped(),
+                  0LL + first, name.c_str());
+    if (log->lastStep() && *log->lastStep() < first)
+      std::fprintf(stderr,
+                   "%s: warning: the log '%s' has no step %lld, after which training goes on\n",
+                   program.name, name.c_str(), static_cast<long long>(first));
+    if (options.restarts)
+      log->writeHeader(
+          restartLine(options.restarts, first, job.mesh().describe(), options.restartCause));
+    if (options.logHeader)
+      log->writeHeader(header().line());
+    showOutput();
+  }
+
+  void sayWrote(const OutputPath &path) {
+    if (job.rank() != 0)
+      return;
+    std::printf("wrote '%s'\n", printable(path.name()).c_str());
+    showOutput();
+  }
+
+  /// Fewer bad steps in a row than end the job may stand at its end.
+  void warnOfLastStep() {
+    if (device->state().badSteps == 0 || options.onlyEvaluates())
+      return;
+    std::fprintf(stderr,
+                 "%s: warning: got loss %g and gradient norm %g in the last step, which are not "
+                 "finite: its update was skipped, and the weights are those before it; lower the "
+                 "learning rate, clip the gradients, or look at the data\n",
+                 program.name, shownNumber(valueOf("loss")), shownNumber(valueOf("grad_norm")));
+  }
+
+  void printSummary() {
+    progress->end();
+    if (checkpoints.start().step == steps && !options.onlyEvaluates()) {
+      std::printf("nothing to train: the checkpoint is of step %lld\n",
+                  static_cast<long long>(steps));
+      return;
+    }
+    if (!options.onlyEvaluates()) {
+      std::printf("done:");
+      for (std::size_t i = 0; i < values.size(); ++i)
+        std::printf("  %s %.6g%s", program.train.outputs[i], shownNumber(values[i]),
+                    i + 1 == values.size() ? "\n" : "");
+    }
+    if (valBatches)
+      printValidation();
+    std::printf("memory: arena peak %zu of %zu bytes (%s), workspace %zu bytes",
+                device->peakBytes(), program.arenaBytes,
+                formatBytes(static_cast<double>(program.arenaBytes)).c_str(),
+                device->workspaceBytes());
+    if (const auto bytes = device->libraryBytes())
+      std::printf(", libraries %zu bytes", *bytes);
+    std::printf("\n");
+    showOutput();
+  }
+
+  const Program &program;
+  Options options; ///< a checkpoint's seed and learning rate among them
+  const RunSources &sources;
+  const RunOutputs &outputs;
+  RunStart &runStart;
+  std::int64_t steps;
+  Job &job;
+  // What the device's streams use outlives it.
+  std::optional<Batches> batches, valBatches;
+  std::unique_ptr<Device> device;
+  RunCheckpoints checkpoints;
+  std::optional<ProgressLine> progress; // rank 0 only, like the log
+  std::optional<LogFile> log;
+  JsonLine line;
+  std::int64_t left = 0;         ///< the step that has left updates for the next one; 0: none has
+  std::vector<float> values;     ///< those of the latest step
+  std::vector<WeightedSum> sums; ///< of the outputs of the latest evaluation
+};
+
+} // namespace
+
+int train(const Program &program, const Options &options, const RunSources &sources,
+          const RunOutputs &outputs, RunStart &runStart, std::int64_t steps, Job &job) {
+  return Training(program, options, sources, outputs, runStart, steps, job).run();
+}
+
+} // namespace fsdp::rt
