@@ -17,7 +17,7 @@ enum class FactorKind {
   maxReduction, ///< maximized away likewise: a split leaves partial maxima
   combined, ///< read as a whole, but an op that is split combines the parts over ranks by itself
             ///< (SplitOpInterface): the results that lack it are complete
-  whole, ///< the op needs all of it in one place
+  whole,    ///< the op needs all of it in one place
 };
 
 /// What an op does with operands that are scaled or are sums. With `a`, `b` of the types of the

@@ -1,0 +1,2 @@
+//===- Ragged.cpp
+int  sum( int a,int b ){return a+b;}
