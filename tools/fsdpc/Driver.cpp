@@ -196,7 +196,8 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
   if (emit <= Emit::Scheduled) {
     std::string text;
     for (const OwningOpRef<ModuleOp> &module : plans)
-      text += (text.empty() ? "" : "// -----\n\n") + print(*module, emit == Emit::Model || options.emitLocations);
+      text += (text.empty() ? "" : "// -----\n\n") +
+              print(*module, emit == Emit::Model || options.emitLocations);
     writeOutput(*result, text);
   }
   if (emit < Emit::Source && options.report.empty())
