@@ -2,7 +2,7 @@
 
 Siblings never include one another; runtime includes nothing of ours from above, and only
 generated code and tests include it, but for the numbers that the compiler plans with
-(runtime/program/Limits.h, which includes nothing of ours); cli, which reads numbers and options, stands below the command
+(runtime/program/Limits.h, and the list CudaArchitectures.def, which include nothing of ours); cli, which reads numbers and options, stands below the command
 lines of both and includes nothing of ours; passes/schedule and passes/reshard decide on plain data, without IR.
 Includes are rooted at the repository.
 """
@@ -39,8 +39,8 @@ RUNTIME = {
 }
 # Sums over ranks and copies of shards are kernels on a device.
 OF_DEVICES = {"comm": {"kernels"}, "device": {"kernels"}}
-# What a header of one folder may be to folders that must not include the others of it.
-NUMBERS = "runtime/program/Limits.h"
+# Files of one folder that folders which must not include the others of it may include.
+NUMBERS = ("runtime/program/Limits.h", "runtime/program/CudaArchitectures.def")
 INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s*(["<])([^">]+)[">]')
 
 
@@ -59,7 +59,7 @@ def runtime_fault(path, name):
 
 
 def check(tree):
-    for path in tree.paths(".h", ".cpp", ".td", ".cu", ".cuh", under=ROOMS):
+    for path in tree.paths(".h", ".def", ".cpp", ".td", ".cu", ".cuh", under=ROOMS):
         room = path.split("/")[0]
         for number, line in tree.lines(path):
             match = INCLUDE.match(line)
@@ -67,9 +67,9 @@ def check(tree):
                 continue
             quote, name = match.groups()
             target = name.split("/")[0]
-            if path == NUMBERS and target in ROOMS:
-                yield path, number, f"'{name}': {NUMBERS} is included from everywhere, and includes nothing of ours"
-            elif name == NUMBERS and target in ROOMS and room in ("dialect", "passes", "codegen"):
+            if path in NUMBERS and target in ROOMS:
+                yield path, number, f"'{name}': {path} is included from everywhere, and includes nothing of ours"
+            elif name in NUMBERS and target in ROOMS and room in ("dialect", "passes", "codegen"):
                 continue
             elif path.startswith(PLAIN) and target in ("mlir", "dialect"):
                 folder = "/".join(path.split("/")[:2])
