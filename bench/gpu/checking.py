@@ -1,13 +1,16 @@
 """Runs programs and compares their losses: rung 2, and what later rungs share."""
 
+import concurrent.futures
 import json
 import math
 import re
+import time
 
 from gpu.cases import SAME, between_meshes, data_of, number, program_of
 from gpu.ladder import Job
 from gpu.report import cause, run, said
 
+AT_ONCE = 3  # small programs: most of their time is starting
 STEPS_TO_FALL = 4  # fewer, of small batches that differ, need not lower the loss
 
 
@@ -47,7 +50,7 @@ class Machine:
 
     def __init__(self, folder, build, gpu, most_steps, emulator, report):
         self.folder, self.build, self.gpu, self.most_steps, self.emulator = folder, build, gpu, most_steps, emulator
-        self.report = report
+        self.report, self.begin = report, time.monotonic()
 
     def steps(self, case):
         return min(case["steps"], self.most_steps)
@@ -90,10 +93,11 @@ def run_tests(machine, what, program, options, seconds, budget):
 def check_case(machine, name, case, budget):
     """Losses on every mesh, twice: against the CPU's, against those of one rank, traced."""
     report, one = machine.report, []
-    steps = machine.steps(case)
-    for mesh in case["meshes"]:
-        log = machine.train(name, mesh, steps, budget)
-        again = machine.train(name, mesh, steps, budget, "-again", True) if log else []
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        runs = {mesh: [pool.submit(machine.train, name, mesh, machine.steps(case), budget, tag, bool(tag)) for tag in ("", "-again")]
+                for mesh in case["meshes"]}
+        logs = {mesh: [one.result() for one in pair] for mesh, pair in runs.items()}
+    for mesh, (log, again) in logs.items():
         if not log:
             continue
         what = f"{name} on {mesh} ranks"

@@ -1,6 +1,7 @@
 """Rung 1: the smallest things first, while the rest is built."""
 
 import re
+import time
 
 from gpu.cases import FIRST, TEST_FILES, program_of
 from gpu.checking import compare, read_log, run_tests
@@ -24,7 +25,7 @@ def find_kernels(machine, budget):
     for line in text.strip().splitlines():
         machine.report(f"        {line}")
     if status == 0:
-        machine.report.ok(f"kernels found: {last(text)}")
+        machine.report.ok(f"kernels found {time.monotonic() - machine.begin:.0f} s after the start: {last(text)}")
     else:
         machine.report.fail("kernels found: " + last(text) if text.strip() else "kernels found", f"status {status}", "status 0",
                             "" if text.strip() else said(text))
