@@ -84,8 +84,8 @@ def check_first_rungs(folder):
     # Without code for the device nothing else can be told: all of it depends on that.
     folder.expect("no kernels for the device", 1, [
         r"FAILED  kernels found: find a kernel's code for this device: got cudaErrorNoKernelImageForDevice .*, expected success",
-        r"left out 1\. one product: depends on '1\. kernels found', which failed or was left out",
-        r"left out 1\. one step of linear: depends on",
+        r"left out 1\. one step of linear: depends on '1\. kernels found', which failed or was left out",
+        r"left out 1\. one product: depends on",
         r"left out 2\. losses of linear: depends on", r"left out 3\. gpt2-124m-bf16 on one rank: depends on",
         r"left out 4\. products of gpt2-124m: depends on", r"left out 5\. llama-wide against llama-wide-chunks: depends on",
         r"left out 6\. bits of linear on 1 ranks: depends on", r"left out 7\. ranks as threads on one GPU: depends on",
