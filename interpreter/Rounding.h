@@ -7,7 +7,7 @@
 
 namespace mlir::fsdp::interpreter {
 
-/// Rounds results of the float type `type` as the numerics say; leaves other types alone.
+/// Rounds results of the float type `type` as the numerics require; other types do not change.
 struct Rounding {
   Type type;
   Numerics numerics;
