@@ -145,7 +145,7 @@ llvm::Error OutputFile::resolve() {
   if (target.size() > mostBytes)
     return cannotWrite(path, "its path has " + llvm::Twine(target.size()) +
                                  " bytes, expected at most " + llvm::Twine(mostBytes) +
-                                 ", as it is written beside its place first");
+                                 ", because a temporary file is written beside it first");
   return llvm::Error::success();
 }
 
@@ -265,7 +265,7 @@ llvm::Error checkDistinct(llvm::ArrayRef<NamedFile> files) {
       if ((file.output || other->output) && file.identity && file.identity == other->identity)
         return llvm::createStringError("got one file for " + other->option + " '" + other->path +
                                        "' and " + file.option + " '" + file.path +
-                                       "', expected a file of its own for each output");
+                                       "', expected a separate file for each output");
   return llvm::Error::success();
 }
 

@@ -1,4 +1,4 @@
-//===- OutputFile.h - results that appear whole or not at all ---*- C++ -*-===//
+//===- OutputFile.h - atomic output files -----------------------*- C++ -*-===//
 //
 // The rules of docs/files.md for the tools; runtime/files/OutputPath.h and
 // runtime/files/AtomicFile.h are those of generated programs, which link nothing of LLVM.
@@ -17,8 +17,8 @@
 
 namespace fsdpc {
 
-/// What makes two paths lead to one file. A file that is not there yet is known by its folder and
-/// its name in it.
+/// The identity of a file, equal for all paths to it. A file that does not exist yet is identified
+/// by its folder and its name.
 struct FileIdentity {
   llvm::sys::fs::UniqueID id;
   std::string newName; ///< empty for a file that exists
@@ -28,8 +28,8 @@ struct FileIdentity {
   }
 };
 
-/// The identity of the file at `path`, links followed; nothing where no file can be, and for the
-/// null device, which everybody may name.
+/// The identity of the file at `path`, links followed; nothing if no file is possible there, and
+/// for the null device, which may be named several times.
 std::optional<FileIdentity> identityOf(const std::string &path);
 std::optional<FileIdentity> identityOfDescriptor(int descriptor);
 
@@ -46,13 +46,13 @@ public:
   OutputFile &operator=(OutputFile &&other);
   ~OutputFile();
 
-  /// As the user wrote it.
+  /// The path as given by the user.
   const std::string &name() const { return path; }
   std::optional<FileIdentity> identity() const;
 
   /// Writes all of the file. One that is replaced keeps its mode and, where permitted, its owner; a
-  /// new one gets `mode` less the umask. Where this fails, or SIGHUP, SIGINT or SIGTERM ends the
-  /// process, a file that was there before is as it was and nothing is left beside it.
+  /// new one gets `mode` less the umask. If this fails, or SIGHUP, SIGINT or SIGTERM ends the
+  /// process, an existing file is unchanged and no temporary file remains.
   llvm::Error write(llvm::StringRef content, unsigned mode = 0666);
 
 private:
@@ -66,14 +66,14 @@ private:
   int stream = -1;
 };
 
-/// `path` with `ending` behind its last name, which is cut at a character where both would be
-/// longer than a name may be.
+/// `path` with `ending` appended to its last name, which is truncated at a character if both would
+/// exceed the limit of a name.
 std::string withEnding(const std::string &path, const std::string &ending);
 
-/// Error where the file of an input is there and is none that can be read from its beginning to its
-/// end: a folder, a device, a socket, or a FIFO, which would wait for a writer. What `/dev/stdin`
+/// Error if the file of an input exists and cannot be read from its beginning to its end: a folder,
+/// a device, a socket, or a FIFO, which would wait for a writer. What `/dev/stdin`
 /// or
-/// `/dev/fd/N` name is open already, and may be a pipe; "-" is standard input.
+/// `/dev/fd/N` name is already open, and may be a pipe; "-" is standard input.
 llvm::Error checkInput(const std::string &path);
 
 /// A file of the command line.
