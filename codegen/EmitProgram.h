@@ -10,27 +10,26 @@
 
 namespace mlir::fsdp {
 
-/// What a program runs on.
+/// The device of a program.
 enum class TargetKind {
   Cpu,  ///< threads and vector loops; train.cpp, kernels.h, kernels.cpp
-  Cuda, ///< one GPU a rank; train.cpp, kernels.h, kernels.cu
+  Cuda, ///< one GPU per rank; train.cpp, kernels.h, kernels.cu
 };
 
 struct EmitOptions {
   TargetKind target = TargetKind::Cpu;
-  /// What the program calls itself in its messages.
+  /// The name of the program in its messages.
   std::string name = "program";
   /// The compiler's memory report, a table that the program prints for `--report`.
   std::string report;
-  /// How its ranks talk unless its command line says otherwise: auto, shm, tcp or mpi on
+  /// The default communicator of its ranks: auto, shm, tcp or mpi on
   /// CPUs; auto, nccl or loopback with CUDA.
   std::string communicator = "auto";
   /// Options of the compiler, for the program to show: "--precision=bf16 --prefetch=2".
   std::string options;
-  /// By what and how the program is compiled, for the records of its runs: a JSON object, or
-  /// nothing.
+  /// The compiler and flags of the program, for the records of its runs: a JSON object, or nothing.
   std::string compilation;
-  /// One file, with the kernels in it; otherwise they stand in files of their own.
+  /// One file, with the kernels in it; otherwise they are in separate files.
   bool singleFile = false;
 };
 
@@ -41,8 +40,8 @@ struct EmittedProgram {
 
 /// Writes the program of a scheduled module with offsets: it needs the runtime's headers to compile
 /// and its library to link (codegen/Project.h). The same module gives the same text. Fails with a
-/// diagnostic where the module is in another phase, lacks offsets, or holds what the target has no
-/// words for.
+/// diagnostic where the module is in another phase, lacks offsets, or contains an op that the
+/// target does not support.
 LogicalResult emitProgram(ModuleOp module, const EmitOptions &options, EmittedProgram &out);
 
 /// One of several programs that a binary holds: the same model for another mesh.
@@ -51,8 +50,8 @@ struct PlanSource {
   std::string report; ///< as in EmitOptions
 };
 
-/// Writes one program with several plans, the first of which it takes when started alone:
-/// train.cpp, a host file for each plan, plans.h with what does not differ between them, and the
+/// Writes one program with several plans, the first of which it uses when started alone: train.cpp,
+/// a host file for each plan, plans.h with the parts that do not differ between them, and the
 /// kernels of all, each once. Of one plan it is the program of emitProgram. `options.report` is not
 /// read. Not in a single file.
 LogicalResult emitPlans(ArrayRef<PlanSource> plans, const EmitOptions &options,
