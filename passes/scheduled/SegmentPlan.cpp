@@ -310,7 +310,7 @@ private:
       BufferView expected{findPersistent(store.getStorage(), store.getWhat()), 0,
                           cast<RankedTensorType>(store.getValue().getType())};
       if (!(getPlace(store.getValue(), store) == expected))
-        return store.emitOpError() << "stores into storage '" << store.getStorage()
+        return store.emitOpError() << "stores another value into storage '" << store.getStorage()
                                    << "', expected the result of an 'fsdp.optimizer_step' or "
                                       "'fsdp.all_gather' of that storage";
       return success();

@@ -21,7 +21,7 @@ module attributes {fsdp.phase = "local"} {
     fsdp.segment @train train next [@train] {
       %p = fsdp.load @w.replicated "parameter" : tensor<8xf32>
       %n = arith.negf %p : tensor<8xf32>
-      // expected-error@below {{stores into storage 'w.replicated', expected the result of an 'fsdp.optimizer_step' or 'fsdp.all_gather' of that storage}}
+      // expected-error@below {{stores another value into storage 'w.replicated', expected the result of an 'fsdp.optimizer_step' or 'fsdp.all_gather' of that storage}}
       fsdp.store %n, @w.replicated "parameter" : tensor<8xf32>
     }
   }
