@@ -7,13 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "base/WaitCounter.h"
 #include "runtime/device/FlightTrack.h"
-#include "runtime/device/WaitCounter.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 
+using namespace base;
 using namespace fsdp::rt;
 
 template <class Action> static void measure(const char *name, Action action) {

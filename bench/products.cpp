@@ -17,6 +17,7 @@
 #include <string>
 #include <sys/mman.h>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -1,11 +1,13 @@
 #include "runtime/comm/Communicator.h"
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/comm/Moves.h"
 #include "runtime/device/FlightTrack.h"
 
 #include <cstring>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -1,11 +1,13 @@
 #include "runtime/comm/MessageCommunicator.h"
+#include "base/WaitCounter.h"
 #include "runtime/comm/Moves.h"
 #include "runtime/comm/Reduction.h"
-#include "runtime/device/WaitCounter.h"
 
 #include <cstring>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -1,7 +1,7 @@
 #ifdef FSDP_WITH_MPI
 
 #include "runtime/comm/MpiCommunicator.h"
-#include "runtime/job/WaitedTime.h"
+#include "base/WaitedTime.h"
 
 #include <algorithm>
 #include <mutex>
@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -8,6 +8,8 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 namespace {
 
 // How often a rank that waits looks whether the others are still there.

@@ -7,9 +7,9 @@
 #ifndef FSDP_RUNTIME_COMM_SHAREDMEMORYCOMMUNICATOR_H
 #define FSDP_RUNTIME_COMM_SHAREDMEMORYCOMMUNICATOR_H
 
+#include "base/WaitedTime.h"
 #include "runtime/device/Arena.h"
 #include "runtime/job/Bootstrap.h"
-#include "runtime/job/WaitedTime.h"
 
 #include <vector>
 
@@ -42,8 +42,8 @@ private:
   void show(const Request &request, std::uint64_t source);
   /// Waits until `counter`, which the peer of `request` advances, is at `target`; false where it is
   /// not after a while. Throws where the peer has ended or is late.
-  bool awaitPeer(WaitCounter &counter, std::uint64_t target, const Request &request,
-                 WaitedTime &waited);
+  bool awaitPeer(base::WaitCounter &counter, std::uint64_t target, const Request &request,
+                 base::WaitedTime &waited);
   /// Throws where the peer of `request` waits for this rank to do what this rank waits for it to
   /// do.
   void checkCrossing(const Request &request) const;
@@ -62,7 +62,7 @@ private:
   int index_;
   std::vector<int> group_;
   double timeout_;
-  WaitCounter &barrier_;
+  base::WaitCounter &barrier_;
   std::vector<CollectiveSlot *> slots_;
   std::vector<const void *> sources_, shifted_; // one for each peer; kept to allocate nothing
   std::uint64_t opened_ = 0, arrivals_ = 0;

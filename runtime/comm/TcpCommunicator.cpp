@@ -1,11 +1,13 @@
 #include "runtime/comm/TcpCommunicator.h"
-#include "runtime/job/WaitedTime.h"
+#include "base/WaitedTime.h"
 
 #include <cerrno>
 #include <cstring>
 #include <sys/socket.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

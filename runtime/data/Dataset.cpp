@@ -2,8 +2,8 @@
 
 #include "runtime/data/Dataset.h"
 
-#include "runtime/Error.h"
-#include "runtime/PrintableText.h"
+#include "base/Error.h"
+#include "base/PrintableText.h"
 #include "runtime/data/TokenDataset.h"
 #include "runtime/files/Safetensors.h"
 #include "runtime/numerics/Random.h"
@@ -14,6 +14,8 @@
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

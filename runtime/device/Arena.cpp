@@ -9,6 +9,8 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 namespace {
 
 constexpr std::size_t kPage = 4096;

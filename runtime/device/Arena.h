@@ -2,9 +2,9 @@
 #ifndef FSDP_RUNTIME_DEVICE_ARENA_H
 #define FSDP_RUNTIME_DEVICE_ARENA_H
 
+#include "base/Failure.h"
+#include "base/WaitCounter.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/device/WaitCounter.h"
-#include "runtime/job/Failure.h"
 
 #include <atomic>
 #include <cstddef>
@@ -73,8 +73,8 @@ struct alignas(64) CollectiveSlot {
     Shown shown; ///< `target`: the count of `posted` with which the first piece is there
     /// How often this rank has shown something: a transfer, or the next piece of one that goes
     /// through staging.
-    WaitCounter posted;
-    WaitCounter taken; ///< how many such pieces of what it sends have been taken
+    base::WaitCounter posted;
+    base::WaitCounter taken; ///< how many such pieces of what it sends have been taken
 
     static std::uint64_t meets(Communicator::Kind kind, int peer) {
       return std::uint64_t(kind) << 32 | static_cast<std::uint32_t>(peer);
@@ -100,14 +100,14 @@ public:
   SharedSegment(Mapping mapping, const Layout &layout);
 
   const Layout &layout() const { return layout_; }
-  Failure &failure() const;
+  base::Failure &failure() const;
   /// Ranks that have the segment mapped.
-  WaitCounter &attached() const;
+  base::WaitCounter &attached() const;
   RankRecord &rank(int rank) const;
   /// The kFlightTracks tracks of a rank.
   FlightTrack *flight(int rank) const;
   /// The barrier of the group whose first rank is `leader`, and what each of its ranks shows there.
-  WaitCounter &barrier(int communicator, int leader) const;
+  base::WaitCounter &barrier(int communicator, int leader) const;
   CollectiveSlot &slot(int communicator, int rank) const;
   std::byte *staging(int communicator, int rank) const;
   std::byte *arena(int rank) const;

@@ -2,6 +2,8 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 Context::Context(Job &job, Table<const char *> streams, int events)
     : job_(job), base_(job.arena()), events_(events), outputsLeft_(streams.size()) {
   // Every rank makes the same communicators in the same order: making one may be a collective.

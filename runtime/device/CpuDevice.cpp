@@ -1,11 +1,11 @@
 //===- CpuDevice.cpp - the arena is memory of the host --------------------===//
 
+#include "base/WaitCounter.h"
 #include "runtime/device/Arena.h"
 #include "runtime/device/Context.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/StreamingStores.h"
 #include "runtime/device/Trace.h"
-#include "runtime/device/WaitCounter.h"
 #include "runtime/device/Workspace.h"
 
 #include <algorithm>
@@ -14,6 +14,8 @@
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

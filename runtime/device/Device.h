@@ -9,9 +9,9 @@
 #ifndef FSDP_RUNTIME_DEVICE_DEVICE_H
 #define FSDP_RUNTIME_DEVICE_DEVICE_H
 
+#include "base/OutputPath.h"
 #include "runtime/device/InputSource.h"
 #include "runtime/device/Work.h"
-#include "runtime/files/OutputPath.h"
 #include "runtime/job/Bootstrap.h"
 #include "runtime/program/Program.h"
 
@@ -76,7 +76,7 @@ public:
   /// Keeps when each action of the segments ran, from now on. All ranks together.
   virtual void startTrace() = 0;
   /// Writes what was kept, for all ranks: every rank calls it.
-  virtual void writeTrace(const OutputPath &path) = 0;
+  virtual void writeTrace(const base::OutputPath &path) = 0;
 
   /// Measured high-water mark of the arena, in bytes.
   virtual std::size_t peakBytes() const = 0;

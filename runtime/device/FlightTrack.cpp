@@ -1,11 +1,13 @@
 #include "runtime/device/FlightTrack.h"
-#include "runtime/Error.h"
-#include "runtime/device/WaitCounter.h"
+#include "base/Error.h"
+#include "base/WaitCounter.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -2,9 +2,9 @@
 
 #include "runtime/device/Trace.h"
 
-#include "runtime/Error.h"
-#include "runtime/device/WaitCounter.h"
-#include "runtime/files/AtomicFile.h"
+#include "base/AtomicFile.h"
+#include "base/Error.h"
+#include "base/WaitCounter.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -13,6 +13,8 @@
 #include <string_view>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

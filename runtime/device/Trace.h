@@ -3,9 +3,9 @@
 #ifndef FSDP_RUNTIME_DEVICE_TRACE_H
 #define FSDP_RUNTIME_DEVICE_TRACE_H
 
+#include "base/OutputPath.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/device/Work.h"
-#include "runtime/files/OutputPath.h"
 #include "runtime/program/Program.h"
 
 #include <cstdint>
@@ -68,7 +68,7 @@ public:
   /// waits for. Where the program has the tables (runtime/program/SegmentTrace.h), arrows lead from
   /// gathers to their first uses, and a counter has the bytes of the arena that are alive. Every
   /// rank calls it, with idle streams; rank 0 writes.
-  void write(const OutputPath &path);
+  void write(const base::OutputPath &path);
 
 private:
   /// What the host did.

@@ -2,8 +2,8 @@
 
 #include "runtime/files/Safetensors.h"
 
-#include "runtime/Error.h"
-#include "runtime/files/JsonNesting.h"
+#include "base/Error.h"
+#include "base/JsonNesting.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +14,8 @@
 #include <utility>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

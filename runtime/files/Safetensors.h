@@ -9,8 +9,8 @@
 #ifndef FSDP_RUNTIME_FILES_SAFETENSORS_H
 #define FSDP_RUNTIME_FILES_SAFETENSORS_H
 
-#include "runtime/files/AtomicFile.h"
-#include "runtime/files/MappedFile.h"
+#include "base/AtomicFile.h"
+#include "base/MappedFile.h"
 #include "runtime/numerics/BFloat16.h"
 
 #include <cstddef>
@@ -66,7 +66,7 @@ private:
   void parse();
   [[noreturn]] void refuse(const std::string &why) const;
 
-  MappedFile file;
+  base::MappedFile file;
   std::size_t headerSize = 0; ///< bytes
   std::vector<FileTensor> list;
 };
@@ -81,7 +81,7 @@ public:
     std::size_t elements() const;
   };
 
-  SafetensorsWriter(const OutputPath &path, const std::vector<Tensor> &tensors);
+  SafetensorsWriter(const base::OutputPath &path, const std::vector<Tensor> &tensors);
 
   /// Appends elements of the tensors, in order.
   void write(const float *values, std::size_t count);
@@ -90,7 +90,7 @@ public:
   void commit();
 
 private:
-  AtomicFile file;
+  base::AtomicFile file;
   std::size_t missing = 0; ///< elements still to come
 };
 

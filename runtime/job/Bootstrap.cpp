@@ -1,5 +1,6 @@
 #include "runtime/job/Bootstrap.h"
-#include "runtime/Thread.h"
+#include "base/Thread.h"
+#include "base/WaitedTime.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/job/ForkedRanks.h"
 #include "runtime/job/Launcher.h"
@@ -10,7 +11,6 @@
 #include "runtime/job/SharedJob.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/TcpJob.h"
-#include "runtime/job/WaitedTime.h"
 #include "runtime/job/Watchdog.h"
 
 #include <chrono>
@@ -21,6 +21,8 @@
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 Transport parseTransport(const std::string &text) {
   if (text == "auto")

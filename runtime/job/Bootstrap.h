@@ -9,8 +9,8 @@
 #ifndef FSDP_RUNTIME_JOB_BOOTSTRAP_H
 #define FSDP_RUNTIME_JOB_BOOTSTRAP_H
 
+#include "base/Failure.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/job/Failure.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/program/Mesh.h"
 
@@ -55,7 +55,7 @@ struct JobOptions {
   Machines *machines = nullptr;
   /// Where the ranks are forked, a mesh of one is too, and the job's failure goes here instead of
   /// being printed.
-  std::function<void(const Error &)> onFailure;
+  std::function<void(const base::Error &)> onFailure;
   /// A number in memory that ranks share with the process that forks them; once an attempt has
   /// ended, that of machine 0 on all machines. Null: none.
   std::atomic<std::int32_t> *progress = nullptr;
@@ -92,7 +92,7 @@ public:
   FlightTrack *hostFlight() const { return flight_; }
   FlightTrack *streamFlight(int stream) const;
   /// Where the job's first error is kept.
-  Failure &failure() const { return *failure_; }
+  base::Failure &failure() const { return *failure_; }
   /// Communicator `index` of the options; index == count is the one over all ranks. Each channel of
   /// it is a communicator of its own, as streams of different ranks run in different orders: what
   /// goes through one channel has to come in the same order everywhere. Each is made once, by all
@@ -107,7 +107,7 @@ protected:
   JobOptions options_;
   int rank_;
   std::byte *arena_ = nullptr;
-  Failure *failure_ = nullptr;
+  base::Failure *failure_ = nullptr;
   FlightTrack *flight_ = nullptr;
   std::atomic<bool> leaving_{false};
 };
@@ -119,11 +119,11 @@ int runRanks(const Mesh &mesh, const JobOptions &options, const std::function<in
 
 /// Prints `error: ...` for an error before any rank exists (command line, files) and returns its
 /// status.
-int report(const Error &error);
+int report(const base::Error &error);
 
 /// The same for an error that every rank of a launcher's job meets: rank 0 prints it, the others a
 /// note of it, where nobody has ended them with rank 0.
-int reportByFirst(const Error &error, int rank);
+int reportByFirst(const base::Error &error, int rank);
 
 } // namespace fsdp::rt
 

@@ -1,5 +1,5 @@
 #include "runtime/job/ControlChannel.h"
-#include "runtime/Thread.h"
+#include "base/Thread.h"
 #include "runtime/job/Bootstrap.h"
 #include "runtime/job/Watchdog.h"
 
@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

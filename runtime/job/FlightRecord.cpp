@@ -1,8 +1,8 @@
 #include "runtime/job/FlightRecord.h"
-#include "cli/PrivateFolder.h"
-#include "runtime/PrintableText.h"
+#include "base/AtomicFile.h"
+#include "base/PrintableText.h"
+#include "base/PrivateFolder.h"
 #include "runtime/device/FlightTrack.h"
-#include "runtime/files/AtomicFile.h"
 #include "runtime/job/ChildProcess.h"
 
 #include <algorithm>
@@ -18,6 +18,8 @@
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 
@@ -62,7 +64,7 @@ void makeTemporaryFolder() {
   const std::string folder = temporaryFolder();
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
     throw Error(format("cannot create the folder '%s': %s", folder.c_str(), std::strerror(errno)));
-  if (!cli::faultOfPrivateFolder(folder).empty())
+  if (!base::faultOfPrivateFolder(folder).empty())
     throw Error(format(
         "'%s' is not a folder of this user alone: remove it, or name a file with --flight-record",
         folder.c_str()));

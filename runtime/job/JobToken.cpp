@@ -1,6 +1,6 @@
 #include "runtime/job/JobToken.h"
-#include "runtime/Error.h"
-#include "runtime/files/Descriptor.h"
+#include "base/Descriptor.h"
+#include "base/Error.h"
 #include "runtime/job/Socket.h"
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

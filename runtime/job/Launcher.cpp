@@ -1,5 +1,5 @@
 #include "runtime/job/Launcher.h"
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/job/Process.h"
 
 #include <cstdlib>
@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include "runtime/job/MachineJob.h"
+#include "base/WaitCounter.h"
 #include "runtime/device/Arena.h"
-#include "runtime/device/WaitCounter.h"
 #include "runtime/job/ForkedRanks.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/TcpJob.h"
@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -1,5 +1,5 @@
 #include "runtime/job/Machines.h"
-#include "runtime/device/WaitCounter.h"
+#include "base/WaitCounter.h"
 #include "runtime/job/ForkedRanks.h"
 #include "runtime/job/JobToken.h"
 #include "runtime/job/StopSignals.h"
@@ -10,6 +10,8 @@
 #include <poll.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -47,19 +47,19 @@ public:
   /// none, fails the attempt for good.
   void poll();
   /// The attempt's first failure that is known here, of this machine or another.
-  const std::optional<Error> &failure() const { return failure_; }
+  const std::optional<base::Error> &failure() const { return failure_; }
   /// A rank of this machine has failed.
-  void fail(const Error &error);
+  void fail(const base::Error &error);
   /// The ranks of this machine have ended. `cause`: why one of them has, in the place of what ranks
   /// elsewhere say of it. `progress`: see Result. `isLast`: one of them is left, and no other
   /// attempt may follow; nor may one after a failure where `status` is that of a signal
   /// (StopSignals.h), which asks for the end of the run.
-  void end(int status, const std::optional<Error> &cause, int progress, bool isLast);
+  void end(int status, const std::optional<base::Error> &cause, int progress, bool isLast);
 
   /// What came of the attempt, the same on all machines.
   struct Result {
     int status = 0;
-    std::optional<Error> error;
+    std::optional<base::Error> error;
     bool isLast = false; ///< a machine is gone, a rank is left, or a signal asks for the end: no
                          ///< other attempt can follow
     int progress = 0;    ///< what machine 0 has given to end()
@@ -84,9 +84,9 @@ private:
   void receive(Line &line);
   void take(Line &line, const MachineMessage &message);
   void lose(Line &line, const std::string &why);
-  void send(Line &line, MachineMessage::Kind kind, const std::optional<Error> &error = {},
+  void send(Line &line, MachineMessage::Kind kind, const std::optional<base::Error> &error = {},
             int port = 0, int status = 0);
-  void consider(const std::optional<Error> &cause);
+  void consider(const std::optional<base::Error> &cause);
   void settle();
 
   LaunchEnvironment place_;
@@ -94,7 +94,7 @@ private:
   std::vector<Line> lines_; ///< machine 0: to all others; the others: to it
   double last_ = 0, said_ = 0;
   int attempt_ = 0, port_ = 0; ///< port_: that of the attempt that machine 0 has begun
-  std::optional<Error> failure_;
+  std::optional<base::Error> failure_;
   bool isLost_ = false, isLast_ = false, ended_ = false, met_ = false;
   int status_ = 0, progress_ = 0;
   std::optional<Result> result_;

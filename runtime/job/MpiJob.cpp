@@ -4,6 +4,8 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 bool builtWithMpi() { return false; }
 
 int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
@@ -29,6 +31,8 @@ int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include "runtime/job/Process.h"
-#include "runtime/Error.h"
-#include "runtime/PrintableText.h"
+#include "base/Error.h"
+#include "base/PrintableText.h"
 #include "runtime/job/Launcher.h"
 
 #include <cerrno>
@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

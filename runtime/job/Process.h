@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_JOB_PROCESS_H
 #define FSDP_RUNTIME_JOB_PROCESS_H
 
-#include "runtime/files/Descriptor.h"
+#include "base/Descriptor.h"
 
 #include <cstdint>
 #include <string>
@@ -47,7 +47,7 @@ public:
 
 private:
   int pid_ = 0;
-  Descriptor descriptor_; ///< of the process; none before Linux 5.3
+  base::Descriptor descriptor_; ///< of the process; none before Linux 5.3
   std::string description_;
 };
 

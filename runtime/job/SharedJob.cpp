@@ -1,7 +1,7 @@
 #include "runtime/job/SharedJob.h"
+#include "base/MappedFile.h"
 #include "runtime/comm/SharedMemoryCommunicator.h"
 #include "runtime/device/FlightTrack.h"
-#include "runtime/files/MappedFile.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/Watchdog.h"
@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 SharedJob::SharedJob(const Mesh &mesh, const JobOptions &options, int rank, SharedSegment &segment)
     : Job(mesh, options, rank), segment_(segment) {

@@ -1,6 +1,6 @@
 #include "runtime/job/Socket.h"
-#include "runtime/Error.h"
-#include "runtime/device/WaitCounter.h"
+#include "base/Error.h"
+#include "base/WaitCounter.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

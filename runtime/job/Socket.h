@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_JOB_SOCKET_H
 #define FSDP_RUNTIME_JOB_SOCKET_H
 
-#include "runtime/files/Descriptor.h"
+#include "base/Descriptor.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,7 @@ public:
   bool receiveAll(void *data, std::size_t bytes, double seconds);
 
 private:
-  Descriptor descriptor_;
+  base::Descriptor descriptor_;
 };
 
 /// An IPv4 or IPv6 address with its port, as plain data that may be sent.

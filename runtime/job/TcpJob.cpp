@@ -1,5 +1,5 @@
 #include "runtime/job/TcpJob.h"
-#include "runtime/PrintableText.h"
+#include "base/PrintableText.h"
 #include "runtime/comm/SharedMemoryCommunicator.h"
 #include "runtime/comm/TcpCommunicator.h"
 #include "runtime/job/ControlChannel.h"
@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -8,7 +8,7 @@
 #ifndef FSDP_RUNTIME_JOB_TCPMESSAGES_H
 #define FSDP_RUNTIME_JOB_TCPMESSAGES_H
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/job/Sha256.h"
 #include "runtime/job/Socket.h"
@@ -122,11 +122,11 @@ struct ConnectRequest {
 struct ControlMessage {
   enum Kind : std::uint32_t { Alive, Failed, Done, AllDone };
   Kind kind = Alive;
-  std::optional<Error> error; ///< Failed
+  std::optional<base::Error> error; ///< Failed
 
   static constexpr std::size_t kMost = 2048;
   /// Writes the message to `to`, without allocating, and returns its bytes.
-  static std::size_t encode(Kind kind, const Error *error, char (&to)[kMost]);
+  static std::size_t encode(Kind kind, const base::Error *error, char (&to)[kMost]);
   /// Takes the message that `got` begins with: returns its bytes, 0 where it is not whole yet, and
   /// kMalformed where it is none.
   static std::size_t decode(std::string_view got, int size, ControlMessage &message);
@@ -146,8 +146,8 @@ struct MachineMessage {
   Kind kind = Alive;
   int attempt = 0, port = 0, status = 0;
   bool isLast = false;
-  int progress = 0;           ///< Machines::Result::progress
-  std::optional<Error> error; ///< Failed; Ended and Result of an attempt that has failed
+  int progress = 0;                 ///< Machines::Result::progress
+  std::optional<base::Error> error; ///< Failed; Ended and Result of an attempt that has failed
 
   static constexpr std::size_t kMost = 2048;
   /// The message's bytes.

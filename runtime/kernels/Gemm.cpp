@@ -6,7 +6,7 @@
 
 #include "runtime/kernels/Gemm.h"
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/kernels/GemmPlan.h"
 #include "runtime/kernels/UpcastGemm.h"
 
@@ -16,6 +16,8 @@
 #include <unordered_map>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

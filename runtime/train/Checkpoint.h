@@ -55,7 +55,7 @@ public:
 
   CheckpointSaver(const Program &program, Device &device, const CheckpointLayout &layout,
                   std::vector<ShardShare> shares, Settings settings,
-                  FileSystem &system = FileSystem::real());
+                  base::FileSystem &system = base::FileSystem::real());
   /// Waits for the thread that writes.
   ~CheckpointSaver();
 

@@ -2,7 +2,7 @@
 
 #include "runtime/train/CheckpointLayout.h"
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/files/Safetensors.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/program/Shard.h"
@@ -13,6 +13,8 @@
 #include <utility>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

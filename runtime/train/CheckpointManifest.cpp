@@ -2,9 +2,9 @@
 
 #include "runtime/train/CheckpointManifest.h"
 
-#include "runtime/Error.h"
-#include "runtime/files/JsonNesting.h"
-#include "runtime/files/MappedFile.h"
+#include "base/Error.h"
+#include "base/JsonNesting.h"
+#include "base/MappedFile.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/train/RunHeader.h"
 
@@ -17,6 +17,8 @@
 #include <string_view>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

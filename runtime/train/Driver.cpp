@@ -2,7 +2,7 @@
 
 #include "runtime/train/Driver.h"
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/device/Device.h"
 #include "runtime/files/StandardStreams.h"
 #include "runtime/job/Bootstrap.h"
@@ -32,6 +32,8 @@
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

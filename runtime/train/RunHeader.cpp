@@ -6,7 +6,7 @@
 
 #include "runtime/train/RunHeader.h"
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/train/Log.h"
 #include "runtime/train/Plans.h"
@@ -16,6 +16,8 @@
 #include <charconv>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -2,10 +2,10 @@
 
 #include "runtime/train/Training.h"
 
-#include "runtime/Error.h"
-#include "runtime/PrintableText.h"
+#include "base/Error.h"
+#include "base/PrintableText.h"
+#include "base/WaitCounter.h"
 #include "runtime/device/Device.h"
-#include "runtime/device/WaitCounter.h"
 #include "runtime/files/StandardStreams.h"
 #include "runtime/job/Bootstrap.h"
 #include "runtime/job/StopSignals.h"
@@ -29,6 +29,8 @@
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

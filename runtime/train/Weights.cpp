@@ -2,8 +2,8 @@
 
 #include "runtime/train/Weights.h"
 
-#include "runtime/Error.h"
-#include "runtime/PrintableText.h"
+#include "base/Error.h"
+#include "base/PrintableText.h"
 #include "runtime/program/Shard.h"
 
 #include <algorithm>
@@ -16,6 +16,8 @@
 #include <vector>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "test/emitted/Case.h"
 #include "test/emitted/Registered.h"
 
-#include "runtime/Error.h"
+#include "base/Error.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/device/Device.h"
 #include "runtime/program/Shard.h"
@@ -29,6 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+using namespace base;
 using namespace fsdp::rt;
 using namespace fsdp::emitted;
 

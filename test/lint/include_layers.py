@@ -1,9 +1,9 @@
-"""Dependencies point one way: tools -> {passes, codegen, dsl, interpreter} -> dialect -> MLIR, and so they do in runtime/.
+"""Dependencies point one way: tools -> {passes, codegen, dsl, interpreter} -> dialect -> {MLIR, base}; runtime -> base.
 
 Siblings never include one another; runtime includes nothing of ours from above, and only
 generated code and tests include it, but for the numbers that the compiler plans with
-(runtime/program/Limits.h, which includes nothing of ours); cli, which reads numbers and options, stands below the command
-lines of both and includes nothing of ours; passes/schedule and passes/reshard decide on plain data, without IR.
+(runtime/program/Limits.h, which includes nothing of ours);
+base, which compiler and runtime share, includes nothing of ours; passes/schedule and passes/reshard decide on plain data, without IR.
 Includes are rooted at the repository.
 """
 
@@ -13,14 +13,14 @@ import re
 from tree import ROOMS
 
 ALLOWED = {
-    "cli": {"cli"},
-    "dialect": {"dialect"},
-    "interpreter": {"interpreter", "dialect"},
-    "passes": {"passes", "dialect", "cli"},
-    "codegen": {"codegen", "dialect"},
-    "dsl": {"dsl", "dialect"},
-    "runtime": {"runtime", "cli"},
-    "tools": {"tools", "passes", "codegen", "dsl", "interpreter", "dialect", "cli"},
+    "base": {"base"},
+    "dialect": {"dialect", "base"},
+    "interpreter": {"interpreter", "dialect", "base"},
+    "passes": {"passes", "dialect", "base"},
+    "codegen": {"codegen", "dialect", "base"},
+    "dsl": {"dsl", "dialect", "base"},
+    "runtime": {"runtime", "base"},
+    "tools": {"tools", "passes", "codegen", "dsl", "interpreter", "dialect", "base"},
     "examples": {"examples", "dsl", "tools"},
 }
 PLAIN = ("passes/propagation/", "passes/reshard/", "passes/schedule/")

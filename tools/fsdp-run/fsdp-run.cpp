@@ -1,6 +1,6 @@
 //===- fsdp-run.cpp - run a module of any phase on simulated ranks --------===//
 
-#include "cli/Numbers.h"
+#include "base/Numbers.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "interpreter/Machine.h"
 #include "interpreter/Safetensors.h"
@@ -80,13 +80,13 @@ struct Numbers {
 /// Exit status 2, or nothing.
 static std::optional<int> parseNumbers(Numbers &numbers) {
   std::string wrong =
-      cli::parseInteger(seedText.getValue(), cli::IntegerRange<uint64_t>(), numbers.seed);
+      base::parseInteger(seedText.getValue(), base::IntegerRange<uint64_t>(), numbers.seed);
   StringRef option = "seed";
   auto parse = [&](const auto &text, int64_t &value) {
     if (!wrong.empty() || text.getNumOccurrences() == 0)
       return;
     option = text.ArgStr;
-    wrong = cli::parseInteger(text.getValue(), cli::IntegerRange<int64_t>{1}, value);
+    wrong = base::parseInteger(text.getValue(), base::IntegerRange<int64_t>{1}, value);
   };
   parse(stepsText, numbers.steps);
   parse(samplesText, numbers.samples);

@@ -2,7 +2,7 @@
 
 #include "tools/fsdpc/Driver.h"
 
-#include "cli/Options.h"
+#include "base/Options.h"
 #include "dsl/ModelBuilder.h"
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/Options.h"
@@ -75,19 +75,19 @@ CLI::App &Driver::State::modelOptions() {
 }
 
 void Driver::option(const std::string &name, int64_t &value, const std::string &description,
-                    cli::IntegerRange<int64_t> range) {
-  cli::addInteger(state->modelOptions(), name, "N", value, description, range)
+                    base::IntegerRange<int64_t> range) {
+  base::addInteger(state->modelOptions(), name, "N", value, description, range)
       ->default_str(std::to_string(value));
 }
 
 void Driver::option(const std::string &name, double &value, const std::string &description,
-                    cli::NumberRange range) {
-  cli::addNumber(state->modelOptions(), name, "X", value, description, range)
+                    base::NumberRange range) {
+  base::addNumber(state->modelOptions(), name, "X", value, description, range)
       ->default_str(CLI::detail::to_string(value));
 }
 
 void Driver::flag(const std::string &name, bool &value, const std::string &description) {
-  cli::addFlag(state->modelOptions(), name, value, description);
+  base::addFlag(state->modelOptions(), name, value, description);
 }
 
 /// 128 random bits as a word. Throws Failure where the system has none.
@@ -270,7 +270,7 @@ int Driver::State::compile(int argc, char **argv,
   };
   try {
     try {
-      cli::parse<UsageError>(app, normalizeArguments(argc, argv));
+      base::parseArguments<UsageError>(app, normalizeArguments(argc, argv));
     } catch (const CLI::Success &asked) { // help or version
       return app.exit(asked);
     }
@@ -317,7 +317,7 @@ int Driver::runFile(int argc, char **argv) {
           },
           "print a new token for jobs on several machines (FSDP_JOB_TOKEN), and exit")
       ->disable_flag_override();
-  cli::addText(state->app, "MODEL", "FILE", state->input, "global IR of a model (.mlir)")
+  base::addText(state->app, "MODEL", "FILE", state->input, "global IR of a model (.mlir)")
       ->required();
   state->options.declare(state->app);
   return state->compile(argc, argv,

@@ -91,7 +91,7 @@ void writeSource(const ir::EmittedProgram &program, const Options &options,
   content["CMakeLists.txt"] =
       ir::projectFile(program, name, targetOf(options), options.getCudaArchitectures());
   content["version.txt"] = readFile(findRuntimeSources() + "/version.txt");
-  addFolder(content, "cli", [](const files::path &) { return true; });
+  addFolder(content, "base", [](const files::path &) { return true; });
   addFolder(content, "runtime", [&](const files::path &inside) {
     return options.target == "cuda" || !isOfCuda(inside);
   });

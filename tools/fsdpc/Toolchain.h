@@ -16,7 +16,7 @@
 
 namespace fsdpc {
 
-/// The folder that holds runtime/ and cli/, found from the place of this library. Throws Failure
+/// The folder that holds runtime/ and base/, found from the place of this library. Throws Failure
 /// where it is not.
 const std::string &findRuntimeSources();
 

@@ -1,7 +1,7 @@
 //===- OutputFile.h - results that appear whole or not at all ---*- C++ -*-===//
 //
-// The rules of docs/files.md for the tools; runtime/files/OutputPath.h and
-// runtime/files/AtomicFile.h are those of generated programs, which link nothing of LLVM.
+// The rules of docs/files.md for the tools; base/OutputPath.h and
+// base/AtomicFile.h are those of generated programs, which link nothing of LLVM.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,8 +2,8 @@
 #ifndef FSDP_RUNTIME_COMM_CUDA_LOOPBACKCOLLECTIVES_H
 #define FSDP_RUNTIME_COMM_CUDA_LOOPBACKCOLLECTIVES_H
 
+#include "base/WaitCounter.h"
 #include "runtime/comm/cuda/Collectives.h"
-#include "runtime/device/WaitCounter.h"
 
 #include <map>
 #include <memory>
@@ -49,14 +49,14 @@ private:
   };
   /// What one rank sends to another one: one message at a time.
   struct Channel {
-    WaitCounter posted, taken;
+    base::WaitCounter posted, taken;
     Communicator::Request request{};
     const void *source = nullptr;
     cudaEvent_t ready = nullptr, read = nullptr;
   };
   /// The barrier of a group, and its channels.
   struct Barrier {
-    WaitCounter come;
+    base::WaitCounter come;
     std::vector<Shown> shown;
     std::unique_ptr<Channel[]> channels; ///< by sender, then by receiver
   };

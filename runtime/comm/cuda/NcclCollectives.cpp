@@ -1,6 +1,6 @@
 #include "runtime/comm/cuda/NcclCollectives.h"
+#include "base/WaitCounter.h"
 #include "runtime/device/FlightTrack.h"
-#include "runtime/device/WaitCounter.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +13,8 @@
 #include <utility>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 /// While one lives, its thread alone uses the communicators, and none is aborted. Throws where they
 /// have been: the job has failed.

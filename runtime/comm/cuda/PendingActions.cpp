@@ -1,9 +1,11 @@
 #include "runtime/comm/cuda/PendingActions.h"
-#include "runtime/device/WaitCounter.h"
+#include "base/WaitCounter.h"
 
 #include <unistd.h>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 PendingActions::~PendingActions() {
   for (Entry &entry : entries_)

@@ -2,8 +2,8 @@
 #ifndef FSDP_RUNTIME_COMM_CUDA_PENDINGACTIONS_H
 #define FSDP_RUNTIME_COMM_CUDA_PENDINGACTIONS_H
 
+#include "base/Failure.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/job/Failure.h"
 
 #include <cuda_runtime.h>
 
@@ -28,7 +28,7 @@ public:
   void begin(const char *action, std::int64_t number, const Communicator::Request *transfer);
   /// It has been enqueued, on `stream`. Waits when there is no room, until the job has failed at
   /// the latest.
-  cudaError_t enqueued(cudaStream_t stream, const Failure &failure);
+  cudaError_t enqueued(cudaStream_t stream, const base::Failure &failure);
   /// Forgets what is finished. The oldest action that is not, and how long it has been the oldest,
   /// in seconds; its name is null when there is none.
   struct Oldest {

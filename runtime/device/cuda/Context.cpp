@@ -14,6 +14,8 @@
 
 namespace fsdp::rt {
 
+using namespace base;
+
 namespace {
 
 const char *fileName(const char *path) {

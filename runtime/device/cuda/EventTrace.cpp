@@ -2,8 +2,8 @@
 
 #include "runtime/device/cuda/EventTrace.h"
 
+#include "base/WaitCounter.h"
 #include "runtime/comm/cuda/Collectives.h"
-#include "runtime/device/WaitCounter.h"
 #include "runtime/device/cuda/LaunchWork.h"
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 #include <utility>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 EventTrace::EventTrace(Context &c)
     : c(c), trace(c.world(), c.program()), latest(c.program().streams.size(), "start") {

@@ -45,7 +45,7 @@ public:
     current.bytes += bytes;
   }
 
-  void write(const OutputPath &path) { trace.write(path); }
+  void write(const base::OutputPath &path) { trace.write(path); }
 
 private:
   static constexpr char kUnsaid[] = "fused"; ///< nothing has been noted

@@ -1,11 +1,13 @@
 #include "runtime/device/cuda/InputStaging.h"
-#include "runtime/Error.h"
+#include "base/Error.h"
 
 #include <cuda_runtime.h>
 
 #include <utility>
 
 namespace fsdp::rt {
+
+using namespace base;
 
 InputStaging::InputStaging(const Program &program) : program_(program) {}
 

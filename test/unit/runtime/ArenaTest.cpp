@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -1,6 +1,6 @@
-#include "runtime/files/AtomicFile.h"
-#include "runtime/Error.h"
-#include "runtime/files/MappedFile.h"
+#include "base/AtomicFile.h"
+#include "base/Error.h"
+#include "base/MappedFile.h"
 #include "test/unit/runtime/PowerLossFileSystem.h"
 #include "test/unit/runtime/TemporaryFile.h"
 
@@ -13,6 +13,7 @@
 #include <sys/sysmacros.h>
 #include <thread>
 
+using namespace base;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 

@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
 #include "MeshText.h"
+#include "base/WaitCounter.h"
 #include "runtime/device/Device.h"
-#include "runtime/device/WaitCounter.h"
 #include "runtime/device/cuda/Context.h"
 #include "runtime/job/SharedJob.h"
 #include "runtime/kernels/cuda/Kernels.h"
@@ -27,6 +27,7 @@
 #include <unistd.h>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 //===----------------------------------------------------------------------===//

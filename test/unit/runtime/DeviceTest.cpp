@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <thread>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <thread>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+using namespace base;
 using namespace fsdp::rt;
 namespace fs = std::filesystem;
 

@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <vector>
 
+using namespace base;
 using namespace fsdp::rt;
 
 //===----------------------------------------------------------------------===//

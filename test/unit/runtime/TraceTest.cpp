@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+using namespace base;
 using namespace fsdp::rt;
 
 namespace {
