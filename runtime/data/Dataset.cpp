@@ -4,8 +4,8 @@
 
 #include "base/Error.h"
 #include "base/PrintableText.h"
+#include "base/Safetensors.h"
 #include "runtime/data/TokenDataset.h"
-#include "runtime/files/Safetensors.h"
 #include "runtime/numerics/Random.h"
 
 #include <algorithm>
@@ -51,13 +51,24 @@ public:
     case DType::I64:
       return tensor.readIntegers(first, width, static_cast<std::int64_t *>(to));
     case DType::BF16:
-      return tensor.readFloats(first, width, static_cast<bf16 *>(to));
+      return readRounded(tensor, first, width, static_cast<bf16 *>(to));
     default:
       return tensor.readFloats(first, width, static_cast<float *>(to));
     }
   }
 
 private:
+  /// Elements [first, first + count) of `tensor`, rounded.
+  static void readRounded(const FileTensor &tensor, std::size_t first, std::size_t count,
+                          bf16 *to) {
+    float values[1024];
+    for (std::size_t begin = 0; begin < count; begin += std::size(values)) {
+      const std::size_t block = std::min(std::size(values), count - begin);
+      tensor.readFloats(first + begin, block, values);
+      convert(values, block, to + begin);
+    }
+  }
+
   static bool isInteger(const Input &input) {
     return input.slice.dtype == DType::I32 || input.slice.dtype == DType::I64;
   }

@@ -35,8 +35,8 @@ private:
   const CheckpointLayout &layout;
   std::string folder;
   CheckpointManifest description;
-  std::vector<std::unique_ptr<SafetensorsFile>> files;
-  std::vector<std::vector<const FileTensor *>> tensors; ///< of each file of the layout
+  std::vector<std::unique_ptr<base::SafetensorsFile>> files;
+  std::vector<std::vector<const base::FileTensor *>> tensors; ///< of each file of the layout
 };
 
 /// The checkpoints that `--resume=PATH` may mean: that in the folder PATH, or those in the root

@@ -3,7 +3,7 @@
 #include "runtime/train/CheckpointLayout.h"
 
 #include "base/Error.h"
-#include "runtime/files/Safetensors.h"
+#include "base/Safetensors.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/program/Shard.h"
 
@@ -70,7 +70,7 @@ CheckpointLayout::CheckpointLayout(const Program &program) : program(program) {
     });
     CheckpointFile file;
     file.name = (name.empty() ? "model" : name) + kEnding;
-    std::vector<SafetensorsWriter::Tensor> declared;
+    std::vector<TensorDeclaration> declared;
     for (const Member &member : group) {
       const Parameter &parameter = parameterOf(member);
       shards[member.first].file = list.size();

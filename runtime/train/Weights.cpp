@@ -228,7 +228,7 @@ void exportWeights(const OutputPath &path, const Program &program, Device &devic
   }
   std::optional<SafetensorsWriter> writer;
   if (device.rank() == 0) {
-    std::vector<SafetensorsWriter::Tensor> tensors;
+    std::vector<TensorDeclaration> tensors;
     for (const auto &[position, member] : members) {
       const Shape &shape = member.parameter->fileShape;
       tensors.push_back({member.parameter->name, {shape.begin(), shape.end()}});

@@ -1,4 +1,4 @@
-#include "runtime/files/Safetensors.h"
+#include "base/Safetensors.h"
 #include "base/Error.h"
 #include "test/unit/runtime/TemporaryFile.h"
 

@@ -107,7 +107,7 @@ inline std::string faultOf(const std::string &folder, const CheckpointLayout &la
     for (const CheckpointManifest::File &file : checkpoint.manifest().files) {
       const auto opened = openCheckpointFile(folder, file);
       for (const CheckpointManifest::Tensor &tensor : file.tensors) {
-        const FileTensor &found = *opened->find(tensor.name);
+        const base::FileTensor &found = *opened->find(tensor.name);
         const auto *values = reinterpret_cast<const float *>(found.data);
         requireChecksum(opened->path(), tensor.name, checksum(values, 0, found.elements()),
                         tensor.checksum);

@@ -49,7 +49,7 @@ public:
   ~Folder() { fs::remove_all(path); }
 
   void write(const std::string &name, const std::vector<Tensor> &tensors) const {
-    std::vector<SafetensorsWriter::Tensor> declared;
+    std::vector<TensorDeclaration> declared;
     for (const Tensor &tensor : tensors)
       declared.push_back({tensor.name, tensor.shape});
     SafetensorsWriter writer(path + "/" + name, declared);

@@ -6,12 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_RUNTIME_FILES_SAFETENSORS_H
-#define FSDP_RUNTIME_FILES_SAFETENSORS_H
+#ifndef BASE_SAFETENSORS_H
+#define BASE_SAFETENSORS_H
 
 #include "base/AtomicFile.h"
 #include "base/MappedFile.h"
-#include "runtime/numerics/BFloat16.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fsdp::rt {
+namespace base {
 
 /// One tensor of a file, mapped; `data` need not be aligned.
 struct FileTensor {
@@ -37,25 +36,33 @@ struct FileTensor {
   /// Whether elements are I64 or I32, so that `readIntegers` applies.
   bool isInteger() const { return dtype == "I64" || dtype == "I32"; }
 
-  /// Converts elements [first, first + count) to `Float`: float or bf16.
-  template <typename Float> void readFloats(std::size_t first, std::size_t count, Float *to) const;
+  /// Converts elements [first, first + count) to float.
+  void readFloats(std::size_t first, std::size_t count, float *to) const;
   /// Converts elements [first, first + count) to `Int`; the caller has checked the range.
   template <typename Int> void readIntegers(std::size_t first, std::size_t count, Int *to) const;
   /// The first element that is NaN or infinite, as a float would hold it; `elements()` if none is.
   std::size_t firstNonfinite() const;
 };
 
-/// A safetensors file, mapped and checked. Throws an Error that names the file
-/// and the tensor if it is truncated, has overlaps, holes or trailing bytes, or
-/// is not such a file at all.
+/// The content of a safetensors file.
+struct SafetensorsContent {
+  std::size_t headerSize = 0;      ///< bytes before those of the tensors
+  std::vector<FileTensor> tensors; ///< in the order of their data, which lies in the file's bytes
+};
+
+/// Reads `bytes`, all of the file at `path`. Throws an Error that names the file and the tensor if
+/// it is truncated, has overlaps, holes or trailing bytes, or is not such a file at all.
+SafetensorsContent parseSafetensors(const std::string &path, std::string_view bytes);
+
+/// A safetensors file, mapped and checked. Throws what MappedFile and parseSafetensors throw.
 class SafetensorsFile {
 public:
   explicit SafetensorsFile(std::string path);
 
   const std::string &path() const { return file.path(); }
-  const std::vector<FileTensor> &tensors() const { return list; }
+  const std::vector<FileTensor> &tensors() const { return content.tensors; }
   /// All bytes before those of the tensors.
-  std::string_view header() const { return {file.data(), headerSize}; }
+  std::string_view header() const { return {file.data(), content.headerSize}; }
   /// The tensor called `tensor`, or nullptr.
   const FileTensor *find(std::string_view tensor) const;
   /// See MappedFile.
@@ -63,25 +70,27 @@ public:
   void requireWhole() const { file.requireWhole(); }
 
 private:
-  void parse();
-  [[noreturn]] void refuse(const std::string &why) const;
-
-  base::MappedFile file;
-  std::size_t headerSize = 0; ///< bytes
-  std::vector<FileTensor> list;
+  MappedFile file;
+  SafetensorsContent content;
 };
+
+/// A tensor that is about to be written.
+struct TensorDeclaration {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::string dtype = "F32";
+
+  std::size_t elements() const;
+};
+
+/// The first bytes of a file of these tensors, which stand behind them in this order: the length
+/// and the JSON text, padded to a multiple of eight bytes.
+std::string safetensorsHeader(const std::vector<TensorDeclaration> &tensors);
 
 /// Writes F32 tensors in the order in which they are declared.
 class SafetensorsWriter {
 public:
-  struct Tensor {
-    std::string name;
-    std::vector<std::int64_t> shape;
-
-    std::size_t elements() const;
-  };
-
-  SafetensorsWriter(const base::OutputPath &path, const std::vector<Tensor> &tensors);
+  SafetensorsWriter(const OutputPath &path, const std::vector<TensorDeclaration> &tensors);
 
   /// Appends elements of the tensors, in order.
   void write(const float *values, std::size_t count);
@@ -90,17 +99,13 @@ public:
   void commit();
 
 private:
-  base::AtomicFile file;
+  AtomicFile file;
   std::size_t missing = 0; ///< elements still to come
 };
-
-/// The first bytes of a file of these F32 tensors, which stand behind them in this order: the
-/// length and the JSON text, padded to a multiple of eight bytes.
-std::string safetensorsHeader(const std::vector<SafetensorsWriter::Tensor> &tensors);
 
 /// `[2, 3]`: a shape as messages print it.
 std::string shapeText(const std::int64_t *begin, const std::int64_t *end);
 
-} // namespace fsdp::rt
+} // namespace base
 
-#endif // FSDP_RUNTIME_FILES_SAFETENSORS_H
+#endif // BASE_SAFETENSORS_H
