@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/Context.h"
+#include "runtime/execution/Context.h"
 #include "runtime/kernels/Gemm.h"
 #include "runtime/kernels/Optimizer.h"
 

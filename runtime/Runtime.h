@@ -2,9 +2,8 @@
 #ifndef FSDP_RUNTIME_RUNTIME_H
 #define FSDP_RUNTIME_RUNTIME_H
 
-#include "runtime/comm/Collectives.h"
-#include "runtime/device/Context.h"
-#include "runtime/device/Launch.h"
+#include "runtime/execution/Context.h"
+#include "runtime/execution/Launch.h"
 #include "runtime/kernels/Attention.h"
 #include "runtime/kernels/CrossEntropy.h"
 #include "runtime/kernels/Dropout.h"
@@ -16,6 +15,7 @@
 #include "runtime/kernels/RowNorm.h"
 #include "runtime/kernels/StepControl.h"
 #include "runtime/kernels/UnaryKernels.h"
+#include "runtime/launches/Collectives.h"
 #include "runtime/numerics/Random.h"
 #include "runtime/numerics/VectorMath.h"
 #include "runtime/program/ArenaSpan.h"

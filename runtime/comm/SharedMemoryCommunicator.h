@@ -8,7 +8,7 @@
 #define FSDP_RUNTIME_COMM_SHAREDMEMORYCOMMUNICATOR_H
 
 #include "base/WaitedTime.h"
-#include "runtime/device/Arena.h"
+#include "runtime/comm/SharedSegment.h"
 #include "runtime/job/Bootstrap.h"
 
 #include <vector>

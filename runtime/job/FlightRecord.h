@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_JOB_FLIGHTRECORD_H
 #define FSDP_RUNTIME_JOB_FLIGHTRECORD_H
 
-#include "runtime/device/Arena.h"
+#include "runtime/comm/SharedSegment.h"
 
 #include <string>
 

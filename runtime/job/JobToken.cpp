@@ -1,7 +1,7 @@
 #include "runtime/job/JobToken.h"
 #include "base/Descriptor.h"
 #include "base/Error.h"
-#include "runtime/job/Socket.h"
+#include "runtime/comm/Socket.h"
 
 #include <algorithm>
 #include <cerrno>

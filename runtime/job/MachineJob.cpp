@@ -1,6 +1,6 @@
 #include "runtime/job/MachineJob.h"
 #include "base/WaitCounter.h"
-#include "runtime/device/Arena.h"
+#include "runtime/comm/SharedSegment.h"
 #include "runtime/job/ForkedRanks.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/TcpJob.h"

@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_JOB_SHAREDJOB_H
 #define FSDP_RUNTIME_JOB_SHAREDJOB_H
 
-#include "runtime/device/Arena.h"
+#include "runtime/comm/SharedSegment.h"
 #include "runtime/job/Bootstrap.h"
 
 namespace fsdp::rt {

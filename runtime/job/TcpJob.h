@@ -2,9 +2,9 @@
 #ifndef FSDP_RUNTIME_JOB_TCPJOB_H
 #define FSDP_RUNTIME_JOB_TCPJOB_H
 
+#include "runtime/comm/Socket.h"
 #include "runtime/job/Bootstrap.h"
 #include "runtime/job/Launcher.h"
-#include "runtime/job/Socket.h"
 
 namespace fsdp::rt {
 

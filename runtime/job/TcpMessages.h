@@ -9,9 +9,9 @@
 #define FSDP_RUNTIME_JOB_TCPMESSAGES_H
 
 #include "base/Error.h"
+#include "runtime/comm/Socket.h"
 #include "runtime/job/RunIdentity.h"
 #include "runtime/job/Sha256.h"
-#include "runtime/job/Socket.h"
 
 #include <cstdint>
 #include <optional>

@@ -9,7 +9,7 @@
 #define FSDP_RUNTIME_JOB_TCPRENDEZVOUS_H
 
 #include "base/Error.h"
-#include "runtime/job/Socket.h"
+#include "runtime/comm/Socket.h"
 #include "runtime/job/TcpMessages.h"
 
 #include <cstdint>

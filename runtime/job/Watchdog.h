@@ -3,7 +3,7 @@
 #define FSDP_RUNTIME_JOB_WATCHDOG_H
 
 #include "base/WaitedTime.h"
-#include "runtime/device/Arena.h"
+#include "runtime/comm/SharedSegment.h"
 #include "runtime/job/Process.h"
 
 #include <atomic>

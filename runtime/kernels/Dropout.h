@@ -3,7 +3,7 @@
 #ifndef FSDP_RUNTIME_KERNELS_DROPOUT_H
 #define FSDP_RUNTIME_KERNELS_DROPOUT_H
 
-#include "runtime/device/Launch.h"
+#include "runtime/execution/Launch.h"
 #include "runtime/program/KernelArguments.h"
 #include "runtime/program/StepState.h"
 

@@ -2,8 +2,8 @@
 
 #include "runtime/kernels/GemmPlan.h"
 
-#include "runtime/device/Device.h"
 #include "runtime/device/Workspace.h"
+#include "runtime/execution/Device.h"
 
 #include <algorithm>
 #include <dlfcn.h>

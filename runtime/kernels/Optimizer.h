@@ -10,7 +10,7 @@
 #ifndef FSDP_RUNTIME_KERNELS_OPTIMIZER_H
 #define FSDP_RUNTIME_KERNELS_OPTIMIZER_H
 
-#include "runtime/device/Launch.h"
+#include "runtime/execution/Launch.h"
 #include "runtime/program/KernelArguments.h"
 #include "runtime/program/Program.h"
 

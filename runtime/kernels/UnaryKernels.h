@@ -8,7 +8,7 @@
 #ifndef FSDP_RUNTIME_KERNELS_UNARYKERNELS_H
 #define FSDP_RUNTIME_KERNELS_UNARYKERNELS_H
 
-#include "runtime/device/Launch.h"
+#include "runtime/execution/Launch.h"
 #include "runtime/program/KernelArguments.h"
 
 namespace fsdp::rt {

@@ -3,7 +3,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_CHECKPOINT_H
 #define FSDP_RUNTIME_TRAIN_CHECKPOINT_H
 
-#include "runtime/device/Device.h"
+#include "runtime/execution/Device.h"
 #include "runtime/train/CheckpointFolder.h"
 
 #include <atomic>

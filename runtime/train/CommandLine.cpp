@@ -7,7 +7,7 @@
 #include "base/Options.h"
 #include "base/PrintableText.h"
 #include "base/ShellWords.h"
-#include "runtime/device/Device.h"
+#include "runtime/execution/Device.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/Plans.h"

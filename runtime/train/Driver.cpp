@@ -3,7 +3,7 @@
 #include "runtime/train/Driver.h"
 
 #include "base/Error.h"
-#include "runtime/device/Device.h"
+#include "runtime/execution/Device.h"
 #include "runtime/files/StandardStreams.h"
 #include "runtime/job/Bootstrap.h"
 #include "runtime/job/Launcher.h"

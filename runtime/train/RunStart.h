@@ -13,7 +13,7 @@
 
 #include "base/Descriptor.h"
 #include "base/OutputPath.h"
-#include "runtime/device/Arena.h"
+#include "runtime/comm/SharedSegment.h"
 #include "runtime/train/CheckpointFolder.h"
 
 #include <atomic>

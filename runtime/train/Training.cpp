@@ -5,7 +5,7 @@
 #include "base/Error.h"
 #include "base/PrintableText.h"
 #include "base/WaitCounter.h"
-#include "runtime/device/Device.h"
+#include "runtime/execution/Device.h"
 #include "runtime/files/StandardStreams.h"
 #include "runtime/job/Bootstrap.h"
 #include "runtime/job/StopSignals.h"

@@ -9,7 +9,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_WEIGHTS_H
 #define FSDP_RUNTIME_TRAIN_WEIGHTS_H
 
-#include "runtime/device/Device.h"
+#include "runtime/execution/Device.h"
 #include "runtime/program/Program.h"
 #include "runtime/train/WeightFiles.h"
 

@@ -15,7 +15,7 @@
 
 #include "base/Error.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/device/Device.h"
+#include "runtime/execution/Device.h"
 #include "runtime/program/Shard.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_COMM_CUDA_COLLECTIVES_H
 #define FSDP_RUNTIME_COMM_CUDA_COLLECTIVES_H
 
-#include "runtime/device/cuda/Context.h"
+#include "runtime/execution/cuda/Context.h"
 
 #include <memory>
 #include <string>

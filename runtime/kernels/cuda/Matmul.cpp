@@ -9,7 +9,7 @@
 
 #include "runtime/kernels/cuda/Matmul.h"
 
-#include "runtime/device/cuda/Context.h"
+#include "runtime/execution/cuda/Context.h"
 
 #include <algorithm>
 #include <array>

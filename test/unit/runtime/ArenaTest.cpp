@@ -1,5 +1,5 @@
 // The memory of an arena is there before the first step, or its lack is said.
-#include "runtime/device/Arena.h"
+#include "runtime/comm/SharedSegment.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

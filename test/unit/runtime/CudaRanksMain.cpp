@@ -11,8 +11,8 @@
 #include "Conformance.h"
 #include "MeshText.h"
 #include "base/WaitCounter.h"
-#include "runtime/device/Device.h"
-#include "runtime/device/cuda/Context.h"
+#include "runtime/execution/Device.h"
+#include "runtime/execution/cuda/Context.h"
 #include "runtime/job/SharedJob.h"
 #include "runtime/kernels/cuda/Kernels.h"
 

@@ -1,7 +1,7 @@
 // Walks on a device of the CPU: how often segments run, which of them are joined, and for what the
 // host waits.
-#include "runtime/device/Device.h"
-#include "runtime/device/Launch.h"
+#include "runtime/execution/Device.h"
+#include "runtime/execution/Launch.h"
 #include "runtime/kernels/StepControl.h"
 
 #include <atomic>

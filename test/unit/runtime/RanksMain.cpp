@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
 #include "MeshText.h"
-#include "runtime/device/Launch.h"
+#include "runtime/execution/Launch.h"
 
 #include <cerrno>
 #include <csignal>

@@ -1,5 +1,5 @@
 // Compiled with -DFSDP_RECORD: the same calls write a log.
-#include "runtime/device/Launch.h"
+#include "runtime/execution/Launch.h"
 #include "runtime/kernels/Gemm.h"
 
 #include <gtest/gtest.h>

@@ -4,11 +4,11 @@
 // source runs against the recording one (Record.h) instead.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_DEVICE_CONTEXT_H
-#define FSDP_RUNTIME_DEVICE_CONTEXT_H
+#ifndef FSDP_RUNTIME_EXECUTION_CONTEXT_H
+#define FSDP_RUNTIME_EXECUTION_CONTEXT_H
 
 #ifdef FSDP_RECORD
-#include "runtime/device/Record.h"
+#include "runtime/execution/Record.h"
 #else
 
 #include "runtime/device/InputSource.h"
@@ -93,4 +93,4 @@ private:
 } // namespace fsdp::rt
 
 #endif // FSDP_RECORD
-#endif // FSDP_RUNTIME_DEVICE_CONTEXT_H
+#endif // FSDP_RUNTIME_EXECUTION_CONTEXT_H

@@ -1,8 +1,8 @@
 //===- CudaDevice.cpp - the arena is memory of a GPU ----------------------===//
 
 #include "runtime/comm/cuda/Collectives.h"
-#include "runtime/device/Device.h"
-#include "runtime/device/cuda/EventTrace.h"
+#include "runtime/execution/Device.h"
+#include "runtime/execution/cuda/EventTrace.h"
 #include "runtime/job/Launcher.h"
 #include "runtime/kernels/cuda/Kernels.h"
 

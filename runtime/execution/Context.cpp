@@ -1,4 +1,4 @@
-#include "runtime/device/Context.h"
+#include "runtime/execution/Context.h"
 
 namespace fsdp::rt {
 

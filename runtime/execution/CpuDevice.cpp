@@ -1,12 +1,12 @@
 //===- CpuDevice.cpp - the arena is memory of the host --------------------===//
 
 #include "base/WaitCounter.h"
-#include "runtime/device/Arena.h"
-#include "runtime/device/Context.h"
-#include "runtime/device/Device.h"
+#include "runtime/comm/SharedSegment.h"
 #include "runtime/device/StreamingStores.h"
-#include "runtime/device/Trace.h"
 #include "runtime/device/Workspace.h"
+#include "runtime/execution/Context.h"
+#include "runtime/execution/Device.h"
+#include "runtime/execution/Trace.h"
 
 #include <algorithm>
 #include <memory>

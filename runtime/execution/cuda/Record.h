@@ -1,15 +1,15 @@
 //===- Record.h - the same CUDA program, written down instead of performed --===//
 //
 // Compiled with -DFSDP_RECORD, a generated CUDA program prints one line for each action: the lines
-// of runtime/device/Record.h, with the same meaning. Header only: neither CUDA's headers nor a
+// of runtime/execution/Record.h, with the same meaning. Header only: neither CUDA's headers nor a
 // library are needed.
 //
 // Operands, streams, events and communicators are tokens that know what they stand for; the doubles
 // of CUDA's, NCCL's and the kernels' functions print the tokens that they are given, in order.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_DEVICE_CUDA_RECORD_H
-#define FSDP_RUNTIME_DEVICE_CUDA_RECORD_H
+#ifndef FSDP_RUNTIME_EXECUTION_CUDA_RECORD_H
+#define FSDP_RUNTIME_EXECUTION_CUDA_RECORD_H
 
 #ifndef FSDP_RECORD
 #error "Record.h is the -DFSDP_RECORD variant of Context.h: include that"
@@ -271,4 +271,4 @@ FSDP_UNARY_KERNELS(FSDP_RECORDED_UNARY)
 } // namespace recording
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_DEVICE_CUDA_RECORD_H
+#endif // FSDP_RUNTIME_EXECUTION_CUDA_RECORD_H

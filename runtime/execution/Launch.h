@@ -5,10 +5,10 @@
 // them.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_DEVICE_LAUNCH_H
-#define FSDP_RUNTIME_DEVICE_LAUNCH_H
+#ifndef FSDP_RUNTIME_EXECUTION_LAUNCH_H
+#define FSDP_RUNTIME_EXECUTION_LAUNCH_H
 
-#include "runtime/device/Context.h"
+#include "runtime/execution/Context.h"
 
 #ifndef FSDP_RECORD
 
@@ -87,6 +87,6 @@ void load_input(Context &c, int stream, const char *name, int index, ArenaSpan<T
 
 #endif // FSDP_RECORD
 
-#include "runtime/comm/Collectives.h"
+#include "runtime/launches/Collectives.h"
 
-#endif // FSDP_RUNTIME_DEVICE_LAUNCH_H
+#endif // FSDP_RUNTIME_EXECUTION_LAUNCH_H

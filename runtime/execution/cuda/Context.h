@@ -5,13 +5,13 @@
 // recording one (Record.h) instead.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_DEVICE_CUDA_CONTEXT_H
-#define FSDP_RUNTIME_DEVICE_CUDA_CONTEXT_H
+#ifndef FSDP_RUNTIME_EXECUTION_CUDA_CONTEXT_H
+#define FSDP_RUNTIME_EXECUTION_CUDA_CONTEXT_H
 
 #include "runtime/device/cuda/Check.h"
 
 #ifdef FSDP_RECORD
-#include "runtime/device/cuda/Record.h"
+#include "runtime/execution/cuda/Record.h"
 #else
 
 #include "runtime/comm/cuda/Comm.h"
@@ -199,4 +199,4 @@ private:
 } // namespace fsdp::rt
 
 #endif // FSDP_RECORD
-#endif // FSDP_RUNTIME_DEVICE_CUDA_CONTEXT_H
+#endif // FSDP_RUNTIME_EXECUTION_CUDA_CONTEXT_H

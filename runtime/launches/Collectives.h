@@ -1,10 +1,10 @@
 //===- Collectives.h - collectives as launches ------------------------------===//
-#ifndef FSDP_RUNTIME_COMM_COLLECTIVES_H
-#define FSDP_RUNTIME_COMM_COLLECTIVES_H
+#ifndef FSDP_RUNTIME_LAUNCHES_COLLECTIVES_H
+#define FSDP_RUNTIME_LAUNCHES_COLLECTIVES_H
 
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/ShardRuns.h"
-#include "runtime/device/Launch.h"
+#include "runtime/execution/Launch.h"
 
 namespace fsdp::rt {
 
@@ -127,4 +127,4 @@ void receive(Context &c, int stream, const char *name, int over, ArenaSpan<T> ta
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_COMM_COLLECTIVES_H
+#endif // FSDP_RUNTIME_LAUNCHES_COLLECTIVES_H

@@ -1,6 +1,6 @@
 //===- Trace.cpp ----------------------------------------------------------===//
 
-#include "runtime/device/Trace.h"
+#include "runtime/execution/Trace.h"
 
 #include "base/AtomicFile.h"
 #include "base/Error.h"

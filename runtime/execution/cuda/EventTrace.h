@@ -1,10 +1,10 @@
 //===- EventTrace.h - when each action of a device ran -----------*- C++ -*-===//
 
-#ifndef FSDP_RUNTIME_DEVICE_CUDA_EVENTTRACE_H
-#define FSDP_RUNTIME_DEVICE_CUDA_EVENTTRACE_H
+#ifndef FSDP_RUNTIME_EXECUTION_CUDA_EVENTTRACE_H
+#define FSDP_RUNTIME_EXECUTION_CUDA_EVENTTRACE_H
 
-#include "runtime/device/Trace.h"
-#include "runtime/device/cuda/Context.h"
+#include "runtime/execution/Trace.h"
+#include "runtime/execution/cuda/Context.h"
 
 #include <cstdint>
 #include <map>
@@ -96,4 +96,4 @@ private:
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_DEVICE_CUDA_EVENTTRACE_H
+#endif // FSDP_RUNTIME_EXECUTION_CUDA_EVENTTRACE_H

@@ -1,4 +1,4 @@
-#include "runtime/device/Arena.h"
+#include "runtime/comm/SharedSegment.h"
 #include "runtime/device/FlightTrack.h"
 
 #include <cerrno>

@@ -1,13 +1,13 @@
 //===- Device.h - what the driver asks of a target --------------*- C++ -*-===//
 //
 // The driver is the same for every target. Where it touches the arena, or asks what there is to run
-// on, it goes through this: implemented by runtime/device/CpuDevice.cpp and by
-// runtime/device/cuda/CudaDevice.cpp, one of which a program is linked with.
+// on, it goes through this: implemented by runtime/execution/CpuDevice.cpp and by
+// runtime/execution/cuda/CudaDevice.cpp, one of which a program is linked with.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_RUNTIME_DEVICE_DEVICE_H
-#define FSDP_RUNTIME_DEVICE_DEVICE_H
+#ifndef FSDP_RUNTIME_EXECUTION_DEVICE_H
+#define FSDP_RUNTIME_EXECUTION_DEVICE_H
 
 #include "base/OutputPath.h"
 #include "runtime/device/InputSource.h"
@@ -145,4 +145,4 @@ std::size_t mostOutputs(const Program &program);
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_DEVICE_DEVICE_H
+#endif // FSDP_RUNTIME_EXECUTION_DEVICE_H

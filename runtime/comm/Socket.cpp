@@ -1,4 +1,4 @@
-#include "runtime/job/Socket.h"
+#include "runtime/comm/Socket.h"
 #include "base/Error.h"
 #include "base/WaitCounter.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/device/Device.h"
+#include "runtime/execution/Device.h"
 #include "runtime/device/FlightTrack.h"
 
 namespace fsdp::rt {

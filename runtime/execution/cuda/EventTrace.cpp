@@ -1,6 +1,6 @@
 //===- EventTrace.cpp -----------------------------------------------------===//
 
-#include "runtime/device/cuda/EventTrace.h"
+#include "runtime/execution/cuda/EventTrace.h"
 
 #include "base/WaitCounter.h"
 #include "runtime/comm/cuda/Collectives.h"

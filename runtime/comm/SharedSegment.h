@@ -1,6 +1,6 @@
 //===- Arena.h - the memory that ranks share --------------------------------===//
-#ifndef FSDP_RUNTIME_DEVICE_ARENA_H
-#define FSDP_RUNTIME_DEVICE_ARENA_H
+#ifndef FSDP_RUNTIME_COMM_SHAREDSEGMENT_H
+#define FSDP_RUNTIME_COMM_SHAREDSEGMENT_H
 
 #include "base/Failure.h"
 #include "base/WaitCounter.h"
@@ -122,4 +122,4 @@ private:
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_DEVICE_ARENA_H
+#endif // FSDP_RUNTIME_COMM_SHAREDSEGMENT_H

@@ -1,10 +1,10 @@
-#include "runtime/device/cuda/Context.h"
+#include "runtime/execution/cuda/Context.h"
 #include "runtime/comm/cuda/Collectives.h"
 #include "runtime/comm/cuda/Monitor.h"
-#include "runtime/device/Device.h"
 #include "runtime/device/IndexRange.h"
-#include "runtime/device/cuda/EventTrace.h"
-#include "runtime/device/cuda/InputStaging.h"
+#include "runtime/execution/Device.h"
+#include "runtime/execution/cuda/EventTrace.h"
+#include "runtime/execution/cuda/InputStaging.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 //===- Socket.h - TCP connections and where they lead -----------------------===//
-#ifndef FSDP_RUNTIME_JOB_SOCKET_H
-#define FSDP_RUNTIME_JOB_SOCKET_H
+#ifndef FSDP_RUNTIME_COMM_SOCKET_H
+#define FSDP_RUNTIME_COMM_SOCKET_H
 
 #include "base/Descriptor.h"
 
@@ -61,4 +61,4 @@ Address peerOf(const Socket &socket);
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_JOB_SOCKET_H
+#endif // FSDP_RUNTIME_COMM_SOCKET_H

@@ -1,7 +1,7 @@
 //===- Trace.h - when each launch ran ---------------------------*- C++ -*-===//
 
-#ifndef FSDP_RUNTIME_DEVICE_TRACE_H
-#define FSDP_RUNTIME_DEVICE_TRACE_H
+#ifndef FSDP_RUNTIME_EXECUTION_TRACE_H
+#define FSDP_RUNTIME_EXECUTION_TRACE_H
 
 #include "base/OutputPath.h"
 #include "runtime/comm/Communicator.h"
@@ -119,4 +119,4 @@ private:
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_DEVICE_TRACE_H
+#endif // FSDP_RUNTIME_EXECUTION_TRACE_H

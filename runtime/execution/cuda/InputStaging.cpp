@@ -1,4 +1,4 @@
-#include "runtime/device/cuda/InputStaging.h"
+#include "runtime/execution/cuda/InputStaging.h"
 #include "base/Error.h"
 
 #include <cuda_runtime.h>

@@ -11,8 +11,8 @@
 // Offsets and lengths are bytes; streams and communicators are the names in the program's tables.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_DEVICE_RECORD_H
-#define FSDP_RUNTIME_DEVICE_RECORD_H
+#ifndef FSDP_RUNTIME_EXECUTION_RECORD_H
+#define FSDP_RUNTIME_EXECUTION_RECORD_H
 
 #ifndef FSDP_RECORD
 #error "Record.h is the -DFSDP_RECORD variant of Context.h and Launch.h: include those"
@@ -133,4 +133,4 @@ void load_input(Context &c, int stream, const char *name, int, ArenaSpan<T> targ
 } // namespace recording
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_DEVICE_RECORD_H
+#endif // FSDP_RUNTIME_EXECUTION_RECORD_H

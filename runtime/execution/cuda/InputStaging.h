@@ -1,6 +1,6 @@
 //===- InputStaging.h - batches on their way to the device ------------------===//
-#ifndef FSDP_RUNTIME_DEVICE_CUDA_INPUTSTAGING_H
-#define FSDP_RUNTIME_DEVICE_CUDA_INPUTSTAGING_H
+#ifndef FSDP_RUNTIME_EXECUTION_CUDA_INPUTSTAGING_H
+#define FSDP_RUNTIME_EXECUTION_CUDA_INPUTSTAGING_H
 
 #include "runtime/device/InputSource.h"
 #include "runtime/program/Program.h"
@@ -57,4 +57,4 @@ private:
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_DEVICE_CUDA_INPUTSTAGING_H
+#endif // FSDP_RUNTIME_EXECUTION_CUDA_INPUTSTAGING_H
