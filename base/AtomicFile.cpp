@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -27,7 +28,11 @@ struct Slot {
 };
 Slot slots[8];
 
+std::optional<TemporaryFileOwner> owner;
+
 void remember(const std::string &path) {
+  if (owner)
+    return owner->added(path);
   for (Slot &slot : slots) {
     bool free = false;
     if (path.size() < sizeof(slot.path) && slot.taken.compare_exchange_strong(free, true)) {
@@ -39,6 +44,8 @@ void remember(const std::string &path) {
 }
 
 void forget(const std::string &path) {
+  if (owner)
+    return owner->removed(path);
   for (Slot &slot : slots)
     if (slot.present && path == slot.path) {
       slot.present = false;
@@ -65,14 +72,16 @@ void handleEndingSignals() {
 
 } // namespace
 
+void setTemporaryFileOwner(const TemporaryFileOwner &asked) { owner = asked; }
+
 void removeTemporaryFiles() noexcept {
   for (Slot &slot : slots)
     if (slot.present)
       unlink(slot.path);
 }
 
-AtomicFile::AtomicFile(const OutputPath &output, FileSystem &system)
-    : system(system), path(output.name()), target(output.file()) {
+AtomicFile::AtomicFile(const OutputPath &output, FileSystem &system, AtomicFileOptions options)
+    : system(system), options(options), described(output.describe()), target(output.file()) {
   if (output.stream() < 0) {
     createTemporary();
     return;
@@ -85,7 +94,8 @@ AtomicFile::AtomicFile(const OutputPath &output, FileSystem &system)
 AtomicFile::~AtomicFile() { discard(); }
 
 void AtomicFile::createTemporary() {
-  handleEndingSignals();
+  if (!owner)
+    handleEndingSignals();
   // Machines that share the folder may have processes of one number.
   for (int attempt = 0; descriptor < 0; ++attempt) {
     temporary = withEnding(target, ".tmp." + std::to_string(getpid()) +
@@ -104,14 +114,16 @@ void AtomicFile::createTemporary() {
 
 void AtomicFile::takeAttributes() {
   struct stat old;
-  if (stat(target.c_str(), &old) != 0)
+  const bool replaces = stat(target.c_str(), &old) == 0;
+  if (!replaces && (!options.executable || fstat(descriptor, &old) != 0))
     return;
   // Only root gives files away; another user keeps what the group may do if the group can be kept.
   // The mode comes last, as a change of owner clears bits of it.
-  if (fchown(descriptor, old.st_uid, old.st_gid) != 0 &&
+  if (replaces && fchown(descriptor, old.st_uid, old.st_gid) != 0 &&
       fchown(descriptor, static_cast<uid_t>(-1), old.st_gid) != 0)
     old.st_mode &= ~static_cast<mode_t>(S_ISUID | S_ISGID);
-  if (fchmod(descriptor, old.st_mode & 07777) != 0) {
+  const mode_t execute = options.executable ? (old.st_mode & 0444) >> 2 : 0;
+  if (fchmod(descriptor, (old.st_mode & 07777) | execute) != 0) {
     const int reason = errno;
     discard();
     failed("write", reason);
@@ -146,14 +158,15 @@ void AtomicFile::write(const void *data, std::size_t bytes) {
 
 void AtomicFile::commit() {
   if (!temporary.empty()) {
-    if (const int reason = system.sync(descriptor))
+    if (const int reason = options.flushed ? system.sync(descriptor) : 0)
       failed("write", reason);
     if (const int reason = system.rename(temporary, target))
       failed("rename", reason);
     forget(temporary);
     temporary.clear();
     // The content is safe either way; without this the old file may be back after a power failure.
-    if (const int reason = system.syncFolder(folderOf(target)); reason && reason != EACCES)
+    if (const int reason = options.flushed ? system.syncFolder(folderOf(target)) : 0;
+        reason && reason != EACCES)
       failed("write", reason);
   }
   if (const int reason = system.close(std::exchange(descriptor, -1)))
@@ -171,7 +184,7 @@ void AtomicFile::discard() {
 }
 
 void AtomicFile::failed(const char *doing, int reason) {
-  std::string message = "cannot " + std::string(doing) + " '" + path + "': " + strerror(reason);
+  std::string message = "cannot " + std::string(doing) + " " + described + ": " + strerror(reason);
   if (reason == ENOSPC || reason == EDQUOT)
     message += "; free some space or choose another location; nothing has been changed there";
   throw Error(message);

@@ -11,6 +11,13 @@
 
 namespace base {
 
+struct AtomicFileOptions {
+  /// Who may read the file may execute it.
+  bool executable = false;
+  /// `commit` returns when content and name are on the device.
+  bool flushed = true;
+};
+
 /// Writes a file beside its destination and renames it there when it is whole, with the mode and,
 /// where permitted, the owner of the file that it replaces. If anything fails, if `commit` is never
 /// reached, or if the process is ended by SIGHUP, SIGINT or SIGTERM, the destination keeps what it
@@ -19,7 +26,8 @@ namespace base {
 /// system's reason.
 class AtomicFile {
 public:
-  explicit AtomicFile(const OutputPath &path, FileSystem &system = FileSystem::real());
+  explicit AtomicFile(const OutputPath &path, FileSystem &system = FileSystem::real(),
+                      AtomicFileOptions options = {});
   ~AtomicFile();
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
@@ -31,7 +39,8 @@ public:
   /// Appends `bytes` bytes.
   void write(const void *data, std::size_t bytes);
 
-  /// Flushes to the device, renames over the destination, and flushes the folder's names.
+  /// Flushes to the device, renames over the destination, and flushes the folder's names; without
+  /// flushing where the options say so.
   void commit();
 
 private:
@@ -41,11 +50,20 @@ private:
   [[noreturn]] void failed(const char *doing, int reason);
 
   FileSystem &system;
-  std::string path, target;
+  const AtomicFileOptions options;
+  std::string described, target;
   std::string temporary; ///< empty for a stream
   std::uint64_t size = 0;
   int descriptor = -1;
 };
+
+/// Who removes the temporary files of this process when a signal ends it, in the place of the
+/// handlers of AtomicFile: told of each before it is created, and when it is gone.
+struct TemporaryFileOwner {
+  void (*added)(const std::string &path);
+  void (*removed)(const std::string &path);
+};
+void setTemporaryFileOwner(const TemporaryFileOwner &owner);
 
 /// Removes what AtomicFiles of this process have begun: for those who end it without unwinding.
 /// Safe in a signal handler.

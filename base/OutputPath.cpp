@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -40,9 +41,8 @@ int descriptorOf(const std::string &path) {
 }
 
 /// `path` with the links in the place of its last name followed, as far as they name a place: those
-/// of /proc to pipes and the like name none.
-std::string followLinks(std::string path) {
-  const std::string named = path;
+/// of /proc to pipes and the like name none. Nothing for links that lead to themselves.
+std::optional<std::string> followLinks(std::string path) {
   for (int links = 0; links < kMostLinks; ++links) {
     struct stat status, behind;
     char text[PATH_MAX];
@@ -57,7 +57,7 @@ std::string followLinks(std::string path) {
       return path;
     path = next;
   }
-  cannot("write", named, std::strerror(ELOOP));
+  return std::nullopt;
 }
 
 FileIdentity identityOf(const struct stat &status, std::string newName = "") {
@@ -71,9 +71,9 @@ FileIdentity identityOf(const std::string &path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0)
     return identityOf(status);
-  const std::string target = followLinks(path);
-  if (stat(folderOf(target).c_str(), &status) == 0)
-    return identityOf(status, nameIn(target));
+  const std::optional<std::string> target = followLinks(path);
+  if (target && stat(folderOf(*target).c_str(), &status) == 0)
+    return identityOf(status, nameIn(*target));
   return {};
 }
 
@@ -83,7 +83,10 @@ FileIdentity identityOfDescriptor(int descriptor) {
 }
 
 OutputPath::OutputPath(std::string name) : path(std::move(name)) {
-  target = followLinks(path);
+  const std::optional<std::string> end = followLinks(path);
+  if (!end)
+    cannot("write", path, std::strerror(ELOOP));
+  target = *end;
   if (const int number = descriptorOf(target); number >= 0) {
     inherit(number);
     return;
@@ -107,8 +110,11 @@ OutputPath::OutputPath(std::string name) : path(std::move(name)) {
   } else if (nameIn(target).empty()) {
     cannot("create", path, "it names a folder, expected a file");
   }
-  if (access(folderOf(target).c_str(), W_OK | X_OK) != 0)
-    cannot("create", path, std::strerror(errno));
+  const std::string folder = folderOf(target);
+  if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+    cannot("create", path, "there is no folder '" + folder + "'; create it first");
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    cannot("create", path, "folder '" + folder + "': " + std::strerror(errno));
   constexpr std::size_t kMost = PATH_MAX - 1 - 32; // room for what AtomicFile puts behind it
   if (target.size() > kMost)
     cannot("create", path,
@@ -129,10 +135,22 @@ void OutputPath::openStream(const std::string &at, bool fifo) {
 void OutputPath::inherit(int number) {
   const int flags = fcntl(number, F_GETFL);
   if (flags >= 0 && (flags & O_ACCMODE) == O_RDONLY)
-    cannot("write", path, "it is open for reading only");
+    throw Error("cannot write " + describe() + ": it is open for reading only");
   descriptor = Descriptor(fcntl(number, F_DUPFD_CLOEXEC, 3));
   if (!descriptor)
-    cannot("write", path, std::strerror(errno));
+    throw Error("cannot write " + describe() + ": " + std::strerror(errno));
+}
+
+OutputPath OutputPath::standardOutput() {
+  OutputPath output;
+  output.path = "-";
+  output.isStandardOutput = true;
+  output.inherit(STDOUT_FILENO);
+  return output;
+}
+
+std::string OutputPath::describe() const {
+  return isStandardOutput ? "standard output" : "'" + path + "'";
 }
 
 FileIdentity OutputPath::identity() const {
@@ -148,7 +166,20 @@ NamedFile NamedFile::output(std::string option, const OutputPath &path) {
   return {std::move(option), path.name(), path.identity(), path.stream() < 0 ? Replaced : Stream};
 }
 
-void checkDistinct(const std::vector<NamedFile> &files) {
+void requireReadable(const std::string &path) {
+  struct stat status;
+  const std::optional<std::string> target = followLinks(path);
+  if (!target || descriptorOf(*target) >= 0 || stat(path.c_str(), &status) != 0 ||
+      S_ISREG(status.st_mode))
+    return;
+  const char *kind = S_ISDIR(status.st_mode)    ? "folder"
+                     : S_ISFIFO(status.st_mode) ? "FIFO"
+                     : S_ISSOCK(status.st_mode) ? "socket"
+                                                : "device";
+  cannot("read", path, std::string("got a ") + kind + ", expected a regular file");
+}
+
+void requireDistinct(const std::vector<NamedFile> &files) {
   for (std::size_t i = 0; i < files.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if ((files[i].role != NamedFile::Input || files[j].role != NamedFile::Input) &&
@@ -157,6 +188,10 @@ void checkDistinct(const std::vector<NamedFile> &files) {
                         files[i].option + " '" + files[i].path +
                         "', expected a file of its own for each output",
                     kExitBadCommandLine);
+}
+
+void checkDistinct(const std::vector<NamedFile> &files) {
+  requireDistinct(files);
   for (const NamedFile &file : files) {
     struct stat status;
     for (int number : {STDOUT_FILENO, STDERR_FILENO})

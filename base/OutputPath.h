@@ -31,7 +31,7 @@ struct FileIdentity {
   }
 };
 
-/// The identity of the file at `path`, links followed.
+/// The identity of the file at `path`, links followed; not known where links lead to themselves.
 FileIdentity identityOf(const std::string &path);
 /// The identity of what is open as `descriptor`.
 FileIdentity identityOfDescriptor(int descriptor);
@@ -49,9 +49,14 @@ public:
   OutputPath(std::string path);
   OutputPath(const char *path) : OutputPath(std::string(path)) {}
 
+  /// Standard output, which is open from here on.
+  static OutputPath standardOutput();
+
   bool empty() const { return path.empty(); }
   /// As the user wrote it.
   const std::string &name() const { return path; }
+  /// For messages: the name in quotes, or "standard output".
+  std::string describe() const;
   /// The file to replace, links followed; only without a stream.
   const std::string &file() const { return target; }
   /// The open descriptor to write into, or -1.
@@ -63,6 +68,7 @@ private:
   void inherit(int number);
 
   std::string path, target;
+  bool isStandardOutput = false;
   Descriptor descriptor;
 };
 
@@ -79,8 +85,16 @@ struct NamedFile {
   static NamedFile output(std::string option, const OutputPath &path);
 };
 
-/// Error (bad command line) where an output is the file of another option, or would replace the one
-/// that standard output or standard error goes to.
+/// Error where the file of an input is there and is none that can be read from its beginning to its
+/// end: a folder, a device, a socket, or a FIFO, which would wait for a writer. What `/dev/stdin`
+/// or `/dev/fd/N` name is open already, and may be a pipe.
+void requireReadable(const std::string &path);
+
+/// Error (bad command line) where an output is the file of another option.
+void requireDistinct(const std::vector<NamedFile> &files);
+
+/// The same, and where an output would replace the file that standard output or standard error goes
+/// to.
 void checkDistinct(const std::vector<NamedFile> &files);
 
 } // namespace base

@@ -239,11 +239,11 @@ static int runSteps(Machine &machine, ArrayRef<std::string> walks, int64_t steps
 /// Before the work: refuses inputs that are no files, and outputs that could not be written or
 /// would overwrite an input. Exit status, or nothing.
 static std::optional<int> openFiles(std::optional<fsdpc::OutputFile> &outputs) {
-  std::vector<fsdpc::NamedFile> named;
+  std::vector<base::NamedFile> named;
   auto input = [&](const char *option, const std::string &path) -> llvm::Error {
     if (path.empty() || path == "-")
       return llvm::Error::success();
-    named.push_back({option, path, fsdpc::identityOf(path), /*output=*/false});
+    named.push_back(base::NamedFile::input(option, path));
     return fsdpc::checkInput(path);
   };
   llvm::Error wrong = llvm::joinErrors(input("MODULE", inputFile), input("--params", paramsFile));
@@ -256,7 +256,7 @@ static std::optional<int> openFiles(std::optional<fsdpc::OutputFile> &outputs) {
   if (!file)
     return fail(llvm::toString(file.takeError()));
   outputs.emplace(std::move(*file));
-  named.push_back({"--outputs", outputsFile, outputs->identity(), /*output=*/true});
+  named.push_back(outputs->named("--outputs"));
   if (llvm::Error error = fsdpc::checkDistinct(named)) {
     fail(llvm::toString(std::move(error)));
     return 2;
@@ -334,8 +334,7 @@ static int run(int argc, char **argv) {
 
   TensorFile results;
   // What people read stays out of a result that goes to standard output.
-  bool taken = outputs && outputs->identity() &&
-               outputs->identity() == fsdpc::identityOfDescriptor(STDOUT_FILENO);
+  bool taken = outputs && outputs->identity() == base::identityOfDescriptor(STDOUT_FILENO);
   if (int status = runSteps(**machine, walks, numbers.steps, data, results,
                             taken ? llvm::errs() : llvm::outs()))
     return status;

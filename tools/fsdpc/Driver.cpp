@@ -3,6 +3,7 @@
 #include "tools/fsdpc/Driver.h"
 
 #include "base/Options.h"
+#include "dsl/Model.h"
 #include "dsl/ModelBuilder.h"
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/Options.h"
@@ -100,22 +101,23 @@ static std::string newToken() {
 
 /// Before the work: refuses what could not be written, or would overwrite the model.
 void Driver::State::openOutputs() {
-  std::vector<NamedFile> named;
+  std::vector<base::NamedFile> named;
   if (!input.empty() && input != "-")
-    named.push_back({"MODEL", input, identityOf(input), /*output=*/false});
+    named.push_back(base::NamedFile::input("MODEL", input));
   if (options.getEmit() == Emit::Source && !options.output.empty()) {
     checkFolderOutput(options.output);
-    named.push_back({"-o", options.output, identityOf(options.output), /*output=*/true});
+    named.push_back(
+        {"-o", options.output, base::identityOf(options.output), base::NamedFile::Replaced});
     if (standsInFolder(input, options.output))
       throw UsageError("model '" + input + "' is in the folder that -o replaces, '" +
                        options.output + "'; choose another location");
   } else if (!options.onlyReport()) {
     result = openOutput(options.output.empty() ? "-" : options.output);
-    named.push_back({"-o", result->name(), result->identity(), /*output=*/true});
+    named.push_back(result->named("-o"));
   }
   if (options.report.size() > 1) {
     report = openOutput(options.report);
-    named.push_back({"--report", report->name(), report->identity(), /*output=*/true});
+    named.push_back(report->named("--report"));
   }
   if (llvm::Error error = checkDistinct(named))
     throw UsageError(llvm::toString(std::move(error)));
@@ -241,9 +243,8 @@ void Driver::State::writeReport(const std::vector<mlir::fsdp::MemoryReport> &rep
   if (report)
     writeOutput(*report, llvm::formatv("{0:2}\n", jsonOf(reports)).str());
   // Within a result that goes to standard output the table would spoil it.
-  std::optional<FileIdentity> output = identityOfDescriptor(STDOUT_FILENO);
-  bool taken = output && ((result && result->identity() == output) ||
-                          (report && report->identity() == output));
+  base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
+  bool taken = (result && result->identity() == output) || (report && report->identity() == output);
   if (taken) {
     llvm::errs() << table;
     return;

@@ -20,8 +20,8 @@ std::string readFile(const std::string &path);
 
 /// The destination at `path` ("-" is standard output). Throws Failure where nothing can be written.
 OutputFile openOutput(const std::string &path);
-/// Writes all of it; `mode` is that of a new file. Throws Failure.
-void writeOutput(OutputFile &file, llvm::StringRef content, unsigned mode = 0666);
+/// Writes all of it. Throws Failure.
+void writeOutput(OutputFile &file, llvm::StringRef content, bool executable = false);
 
 /// Fails early, before the work, where a folder could not be written to `path`, which must be free
 /// or a folder that this tool wrote.

@@ -217,7 +217,7 @@ void writeBinary(const ir::EmittedProgram &program, const Options &options, Outp
   llvm::ArrayRef<ir::BuildCommand> all(commands);
   runAll(all.drop_back(), toolchain.launcher, folder);
   runAll(all.take_back(), toolchain.launcher, folder);
-  writeOutput(output, readFile(places.output), /*mode=*/0777);
+  writeOutput(output, readFile(places.output), /*executable=*/true);
 }
 
 } // namespace fsdpc
