@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/execution/Context.h"
-#include "runtime/kernels/Gemm.h"
-#include "runtime/kernels/Optimizer.h"
+#include "runtime/launches/Gemm.h"
+#include "runtime/launches/Optimizer.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -4,7 +4,7 @@
 
 # Host files, and kernels.
 set(host_sources
-  comm/cuda/Collectives.cpp
+  comm/cuda/DevicePeer.cpp
   comm/cuda/LoopbackCollectives.cpp
   comm/cuda/Monitor.cpp
   comm/cuda/NcclChoices.cpp

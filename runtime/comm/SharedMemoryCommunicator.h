@@ -8,8 +8,9 @@
 #define FSDP_RUNTIME_COMM_SHAREDMEMORYCOMMUNICATOR_H
 
 #include "base/WaitedTime.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/comm/PeerContext.h"
 #include "runtime/comm/SharedSegment.h"
-#include "runtime/job/Bootstrap.h"
 
 #include <vector>
 
@@ -18,8 +19,8 @@ namespace fsdp::rt {
 class SharedMemoryCommunicator final : public Communicator {
 public:
   /// `index`: which communicator of the segment; `group`: its world ranks, this one among them.
-  SharedMemoryCommunicator(std::string name, const Job &job, SharedSegment &segment, int index,
-                           std::vector<int> group, double timeoutSeconds);
+  SharedMemoryCommunicator(std::string name, const PeerContext &peer, SharedSegment &segment,
+                           int index, std::vector<int> group, double timeoutSeconds);
 
 protected:
   void doMove(const void *source, void *target, const Request &request,
@@ -57,7 +58,7 @@ private:
   void reduceAll(void *target, const void *const *sources, std::size_t first, std::size_t count,
                  const Request &request);
 
-  const Job &job_;
+  const PeerContext &peer_;
   SharedSegment &segment_;
   int index_;
   std::vector<int> group_;

@@ -1,47 +1,18 @@
-//===- Arena.h - the memory that ranks share --------------------------------===//
+//===- SharedSegment.h - the memory that ranks of a machine share -----------===//
 #ifndef FSDP_RUNTIME_COMM_SHAREDSEGMENT_H
 #define FSDP_RUNTIME_COMM_SHAREDSEGMENT_H
 
 #include "base/Failure.h"
 #include "base/WaitCounter.h"
-#include "runtime/comm/Communicator.h"
+#include "runtime/device/FlightTrack.h"
+#include "runtime/device/Mapping.h"
+#include "runtime/program/CollectiveRequest.h"
 
 #include <atomic>
 #include <cstddef>
 #include <string>
 
 namespace fsdp::rt {
-
-class FlightTrack;
-
-/// Pages of this process, zero at start; unmapped with the object.
-class Mapping {
-public:
-  Mapping() = default;
-  /// Adopts pages that mmap has given.
-  Mapping(void *data, std::size_t bytes) : data_(static_cast<std::byte *>(data)), bytes_(bytes) {}
-  /// Shared with the processes that this one forks later, by nobody else.
-  static Mapping anonymous(std::size_t bytes);
-  /// The file that `descriptor` stands for, shared with whoever maps it.
-  static Mapping ofFile(int descriptor, std::size_t bytes);
-  Mapping(Mapping &&other) noexcept;
-  Mapping &operator=(Mapping &&other) noexcept;
-  ~Mapping();
-
-  std::byte *data() const { return data_; }
-  std::size_t bytes() const { return bytes_; }
-
-private:
-  std::byte *data_ = nullptr;
-  std::size_t bytes_ = 0;
-};
-
-/// Takes the pages of [data, data + bytes) from the system now and in one call, instead of at the
-/// first write to each in the first step, which costs a fault a page: two to four times as much
-/// time in the system. Contents stay. A system that cannot (Linux before 5.14) is left to its
-/// faults. Throws an Error where the memory is not there, which says what for and what to do:
-/// better here than in the middle of a step.
-void populate(std::byte *data, std::size_t bytes, const char *purpose, const char *remedy);
 
 /// What a rank says about itself to the others.
 struct RankRecord {
@@ -56,7 +27,7 @@ struct RankRecord {
 /// two barriers.
 struct alignas(64) CollectiveSlot {
   struct Shown {
-    Communicator::Request request;
+    CollectiveRequest request;
     /// Byte offsets of what peers may read in this rank's arena; kOutside: it goes through staging.
     std::uint64_t source, target;
   };
@@ -76,7 +47,7 @@ struct alignas(64) CollectiveSlot {
     base::WaitCounter posted;
     base::WaitCounter taken; ///< how many such pieces of what it sends have been taken
 
-    static std::uint64_t meets(Communicator::Kind kind, int peer) {
+    static std::uint64_t meets(CollectiveKind kind, int peer) {
       return std::uint64_t(kind) << 32 | static_cast<std::uint32_t>(peer);
     }
   } transfer;

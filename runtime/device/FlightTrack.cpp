@@ -61,7 +61,7 @@ std::string FlightTrack::label() const {
 }
 
 std::uint64_t FlightTrack::begin(FlightAction::Kind kind, const char *name, const char *other,
-                                 std::int64_t number, const Communicator::Request *request) {
+                                 std::int64_t number, const CollectiveRequest *request) {
   const std::uint64_t serial = begun_.load(kRelaxed) + 1;
   Entry &entry = entries_[serial % kActions];
   entry.serial.store(0, kRelaxed);

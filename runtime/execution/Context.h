@@ -13,7 +13,7 @@
 
 #include "runtime/device/InputSource.h"
 #include "runtime/device/Stream.h"
-#include "runtime/job/Bootstrap.h"
+#include "runtime/job/Job.h"
 #include "runtime/program/ArenaSpan.h"
 #include "runtime/program/StepState.h"
 

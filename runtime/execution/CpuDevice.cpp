@@ -1,12 +1,13 @@
 //===- CpuDevice.cpp - the arena is memory of the host --------------------===//
 
 #include "base/WaitCounter.h"
-#include "runtime/comm/SharedSegment.h"
+#include "runtime/device/Mapping.h"
 #include "runtime/device/StreamingStores.h"
 #include "runtime/device/Workspace.h"
 #include "runtime/execution/Context.h"
 #include "runtime/execution/Device.h"
 #include "runtime/execution/Trace.h"
+#include "runtime/kernels/Gemm.h"
 
 #include <algorithm>
 #include <memory>
@@ -162,6 +163,8 @@ JobOptions jobOptions(const Program &program, const std::string &communicator) {
 }
 
 void requireDevices(const JobOptions &, int) {}
+
+std::string libraries() { return kernels::gemmLibrary(); }
 
 std::unique_ptr<Device> open(const Program &program, Job &job) {
   populate(job.arena(), job.arenaBytes(), "the arena", "(--report prints the memory of a rank)");

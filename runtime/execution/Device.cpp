@@ -1,6 +1,8 @@
 #include "runtime/execution/Device.h"
 #include "runtime/device/FlightTrack.h"
 
+#include <algorithm>
+
 namespace fsdp::rt {
 
 void Device::mark(Mark mark) {
@@ -9,6 +11,10 @@ void Device::mark(Mark mark) {
     track->end(kept_);
     kept_ = track->begin(FlightAction::Mark, mark.name, "", mark.number);
   }
+}
+
+std::size_t mostOutputs(const Program &program) {
+  return std::max(program.train.outputs.size(), program.evaluate.outputs.size());
 }
 
 } // namespace fsdp::rt

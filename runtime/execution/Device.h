@@ -12,7 +12,7 @@
 #include "base/OutputPath.h"
 #include "runtime/device/InputSource.h"
 #include "runtime/device/Work.h"
-#include "runtime/job/Bootstrap.h"
+#include "runtime/job/Job.h"
 #include "runtime/program/Program.h"
 
 #include <functional>

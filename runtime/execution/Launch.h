@@ -87,6 +87,4 @@ void load_input(Context &c, int stream, const char *name, int index, ArenaSpan<T
 
 #endif // FSDP_RECORD
 
-#include "runtime/launches/Collectives.h"
-
 #endif // FSDP_RUNTIME_EXECUTION_LAUNCH_H

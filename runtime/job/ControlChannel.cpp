@@ -1,6 +1,6 @@
 #include "runtime/job/ControlChannel.h"
 #include "base/Thread.h"
-#include "runtime/job/Bootstrap.h"
+#include "runtime/job/ErrorReport.h"
 #include "runtime/job/Watchdog.h"
 
 #include <algorithm>

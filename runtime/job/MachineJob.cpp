@@ -1,6 +1,7 @@
 #include "runtime/job/MachineJob.h"
 #include "base/WaitCounter.h"
 #include "runtime/comm/SharedSegment.h"
+#include "runtime/job/ErrorReport.h"
 #include "runtime/job/ForkedRanks.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/job/TcpJob.h"

@@ -2,7 +2,7 @@
 #ifndef FSDP_RUNTIME_JOB_MACHINEJOB_H
 #define FSDP_RUNTIME_JOB_MACHINEJOB_H
 
-#include "runtime/job/Bootstrap.h"
+#include "runtime/job/Job.h"
 #include "runtime/job/Machines.h"
 
 namespace fsdp::rt {

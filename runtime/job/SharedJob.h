@@ -3,7 +3,7 @@
 #define FSDP_RUNTIME_JOB_SHAREDJOB_H
 
 #include "runtime/comm/SharedSegment.h"
-#include "runtime/job/Bootstrap.h"
+#include "runtime/job/Job.h"
 
 namespace fsdp::rt {
 

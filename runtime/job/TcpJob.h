@@ -3,7 +3,7 @@
 #define FSDP_RUNTIME_JOB_TCPJOB_H
 
 #include "runtime/comm/Socket.h"
-#include "runtime/job/Bootstrap.h"
+#include "runtime/job/Job.h"
 #include "runtime/job/Launcher.h"
 
 namespace fsdp::rt {

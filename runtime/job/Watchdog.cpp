@@ -1,7 +1,7 @@
 #include "runtime/job/Watchdog.h"
 #include "base/AtomicFile.h"
 #include "base/Thread.h"
-#include "runtime/job/FlightRecord.h"
+#include "runtime/comm/RankActions.h"
 
 #include <algorithm>
 #include <cerrno>

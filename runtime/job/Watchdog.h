@@ -4,7 +4,7 @@
 
 #include "base/WaitedTime.h"
 #include "runtime/comm/SharedSegment.h"
-#include "runtime/job/Process.h"
+#include "runtime/job/LauncherWatch.h"
 
 #include <atomic>
 #include <functional>

@@ -9,6 +9,7 @@
 #include "base/Error.h"
 #include "runtime/kernels/GemmPlan.h"
 #include "runtime/kernels/UpcastGemm.h"
+#include "runtime/numerics/BFloat16.h"
 
 #include <array>
 #include <memory>
@@ -112,5 +113,7 @@ void kernels::gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c,
                    EpilogueCallback done) {
   multiply(gemm, a, b, c, done);
 }
+
+std::string kernels::gemmLibrary() { return GemmLibrary::describe(); }
 
 } // namespace fsdp::rt

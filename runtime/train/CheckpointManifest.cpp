@@ -6,7 +6,7 @@
 #include "base/JsonNesting.h"
 #include "base/MappedFile.h"
 #include "runtime/job/RunIdentity.h"
-#include "runtime/train/RunHeader.h"
+#include "runtime/train/Version.h"
 
 #include <nlohmann/json.hpp>
 

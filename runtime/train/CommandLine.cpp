@@ -11,7 +11,7 @@
 #include "runtime/job/FlightRecord.h"
 #include "runtime/train/LogFile.h"
 #include "runtime/train/Plans.h"
-#include "runtime/train/RunHeader.h"
+#include "runtime/train/Version.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,6 +6,7 @@
 #include "runtime/execution/Device.h"
 #include "runtime/files/StandardStreams.h"
 #include "runtime/job/Bootstrap.h"
+#include "runtime/job/ErrorReport.h"
 #include "runtime/job/Launcher.h"
 #include "runtime/job/Machines.h"
 #include "runtime/job/StopSignals.h"
@@ -65,10 +66,6 @@ void warnOfWarmup(const Program &program, std::int64_t steps) {
 }
 
 } // namespace
-
-std::size_t mostOutputs(const Program &program) {
-  return std::max(program.train.outputs.size(), program.evaluate.outputs.size());
-}
 
 int runTraining(Plans plans, int argc, char **argv) {
   prepareStandardStreams();

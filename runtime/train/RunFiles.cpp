@@ -2,6 +2,8 @@
 
 #include "runtime/train/RunFiles.h"
 
+#include "runtime/data/OpenDataset.h"
+
 #include "base/Error.h"
 #include "base/PrintableText.h"
 #include "runtime/files/StandardStreams.h"

@@ -1,6 +1,6 @@
 //===- RunHeader.cpp ------------------------------------------------------===//
 //
-// FSDP_VERSION is defined by CMakeLists.txt.
+// runtimeVersion() is defined by CMakeLists.txt.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +10,7 @@
 #include "runtime/job/RunIdentity.h"
 #include "runtime/train/Log.h"
 #include "runtime/train/Plans.h"
+#include "runtime/train/Version.h"
 
 #include <nlohmann/json.hpp>
 
@@ -51,8 +52,6 @@ std::string dump(const Json &json) {
 
 } // namespace
 
-const char *runtimeVersion() { return FSDP_VERSION; }
-
 std::string restartLine(std::int64_t number, std::int64_t step, const std::string &mesh,
                         const std::string &cause) {
   Json line;
@@ -77,7 +76,7 @@ std::string RunHeader::text() const {
       formatBytes(static_cast<double>(program.arenaBytes)).c_str(), static_cast<long long>(steps),
       steps == 1 ? "" : "s", static_cast<long long>(globalBatch(program)),
       globalBatch(program) == 1 ? "" : "s");
-  text += format("fsdpc %s", FSDP_VERSION);
+  text += format("fsdpc %s", runtimeVersion());
   if (*program.options)
     text += std::string("  ") + program.options;
   text += format("  --seed=%llu  --lr=%g", static_cast<unsigned long long>(options.seed),
@@ -92,7 +91,7 @@ std::string RunHeader::text() const {
 std::string RunHeader::record() const {
   Json run;
   run["model"] = program.name;
-  run["version"] = FSDP_VERSION;
+  run["version"] = runtimeVersion();
   run["parameters"] = parameters();
   run["mesh"] = mesh;
   run["ranks"] = worldSize(program);

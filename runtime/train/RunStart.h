@@ -13,7 +13,7 @@
 
 #include "base/Descriptor.h"
 #include "base/OutputPath.h"
-#include "runtime/comm/SharedSegment.h"
+#include "runtime/device/Mapping.h"
 #include "runtime/train/CheckpointFolder.h"
 
 #include <atomic>

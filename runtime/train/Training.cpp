@@ -7,7 +7,7 @@
 #include "base/WaitCounter.h"
 #include "runtime/execution/Device.h"
 #include "runtime/files/StandardStreams.h"
-#include "runtime/job/Bootstrap.h"
+#include "runtime/job/Job.h"
 #include "runtime/job/StopSignals.h"
 #include "runtime/program/Shard.h"
 #include "runtime/train/Batches.h"

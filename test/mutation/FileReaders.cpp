@@ -3,7 +3,7 @@
 #include "test/mutation/FileReaders.h"
 
 #include "base/Error.h"
-#include "runtime/data/Dataset.h"
+#include "runtime/data/OpenDataset.h"
 #include "runtime/train/Weights.h"
 #include "test/unit/runtime/TemporaryFile.h"
 

@@ -4,6 +4,7 @@
 
 #include "base/WaitCounter.h"
 #include "runtime/comm/cuda/Collectives.h"
+#include "runtime/comm/cuda/DevicePeer.h"
 
 #include <map>
 #include <memory>
@@ -29,7 +30,7 @@ namespace fsdp::rt {
 class LoopbackCollectives final : public Collectives {
 public:
   /// Errors: more ranks than a kernel's argument has room for.
-  explicit LoopbackCollectives(Context &context);
+  explicit LoopbackCollectives(DevicePeer &peer);
   ~LoopbackCollectives() override;
 
   std::byte *allocateArena(std::size_t bytes) override;
@@ -42,7 +43,7 @@ private:
   class Member;
   /// What a rank shows to its group.
   struct Shown {
-    Communicator::Request request{};
+    CollectiveRequest request{};
     const void *source = nullptr;
     cudaEvent_t ready = nullptr, read = nullptr;
     std::uint64_t arrivals = 0;
@@ -50,7 +51,7 @@ private:
   /// What one rank sends to another one: one message at a time.
   struct Channel {
     base::WaitCounter posted, taken;
-    Communicator::Request request{};
+    CollectiveRequest request{};
     const void *source = nullptr;
     cudaEvent_t ready = nullptr, read = nullptr;
   };
@@ -63,7 +64,7 @@ private:
   /// The barriers of all groups, by communicator and first rank; one for all ranks.
   using Hub = std::map<std::pair<int, int>, Barrier>;
 
-  Context &context_;
+  DevicePeer &peer_;
   void *arena_ = nullptr;
   std::shared_ptr<Hub> hub_;
   std::vector<std::unique_ptr<Member>> members_;

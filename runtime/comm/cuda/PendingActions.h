@@ -3,7 +3,7 @@
 #define FSDP_RUNTIME_COMM_CUDA_PENDINGACTIONS_H
 
 #include "base/Failure.h"
-#include "runtime/comm/Communicator.h"
+#include "runtime/program/CollectiveRequest.h"
 
 #include <cuda_runtime.h>
 
@@ -25,7 +25,7 @@ public:
   /// The host thread is about to enqueue `action` (a literal), collective `number` of its
   /// communicator; the call may itself wait for the device. `transfer`: what it is if it is a send
   /// or a receive, else null.
-  void begin(const char *action, std::int64_t number, const Communicator::Request *transfer);
+  void begin(const char *action, std::int64_t number, const CollectiveRequest *transfer);
   /// It has been enqueued, on `stream`. Waits when there is no room, until the job has failed at
   /// the latest.
   cudaError_t enqueued(cudaStream_t stream, const base::Failure &failure);
@@ -35,7 +35,7 @@ public:
     const char *action = nullptr;
     std::int64_t number = 0;
     double seconds = 0;
-    Communicator::Request request{}; ///< of a transfer
+    CollectiveRequest request{}; ///< of a transfer
   };
   Oldest oldest();
 
@@ -45,7 +45,7 @@ private:
     const char *action = nullptr;
     std::int64_t number = 0;
     cudaEvent_t done = nullptr;
-    Communicator::Request request{};
+    CollectiveRequest request{};
   };
 
   void forgetFinished();
@@ -54,7 +54,7 @@ private:
   std::array<Entry, kMost> entries_;
   const char *begun_ = nullptr; ///< what the host thread is enqueuing
   std::int64_t begunNumber_ = 0;
-  Communicator::Request begunRequest_{};
+  CollectiveRequest begunRequest_{};
   std::uint64_t added_ = 0, finished_ = 0;
   double since_ = 0; ///< when the oldest became the oldest
 };

@@ -1,10 +1,11 @@
 #include "runtime/execution/cuda/Context.h"
-#include "runtime/comm/cuda/Collectives.h"
+#include "runtime/comm/cuda/LoopbackCollectives.h"
 #include "runtime/comm/cuda/Monitor.h"
+#include "runtime/comm/cuda/NcclCollectives.h"
 #include "runtime/device/IndexRange.h"
 #include "runtime/execution/Device.h"
-#include "runtime/execution/cuda/EventTrace.h"
 #include "runtime/execution/cuda/InputStaging.h"
+#include "runtime/kernels/cuda/Matmul.h"
 
 #include <algorithm>
 #include <array>
@@ -18,11 +19,6 @@ using namespace base;
 
 namespace {
 
-const char *fileName(const char *path) {
-  const char *slash = std::strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 std::array<cudaEvent_t *, 5> eventsOf(HostCopies &copies) {
   return {&copies.toHost, &copies.fromHost[0], &copies.fromHost[1], &copies.fromHost[2],
           &copies.fromHost[3]};
@@ -31,15 +27,19 @@ std::array<cudaEvent_t *, 5> eventsOf(HostCopies &copies) {
 } // namespace
 
 Context::Context(Job &job, const Program &program)
-    : job_(job), program_(program),
-      world_(job.communicator(static_cast<int>(program.communicators.size()))),
-      workspaces_(program.streams.size()), staging_(std::make_unique<InputStaging>(program)),
-      comms_(program.communicators.size()), streamOf_(program.communicators.size(), -1) {
-  collectives_ = makeCollectives(*this);
+    : DevicePeer(job.peer(), job.mesh(), program.communicators,
+                 job.communicator(static_cast<int>(program.communicators.size()))),
+      job_(job), program_(program), workspaces_(program.streams.size()),
+      staging_(std::make_unique<InputStaging>(program)), comms_(program.communicators.size()),
+      streamOf_(program.communicators.size(), -1) {
+  if (sharesDevice())
+    collectives_ = std::make_unique<LoopbackCollectives>(*this);
+  else
+    collectives_ = std::make_unique<NcclCollectives>(*this);
   int device = 0;
   FSDP_CHECK(*this, cudaGetDevice(&device));
   monitor_ = std::make_unique<Monitor>(*collectives_, job.failure(), rank(), device);
-  world_->keepIn(job.hostFlight());
+  world().keepIn(job.hostFlight());
   std::size_t total = 0;
   FSDP_CHECK(*this, cudaMemGetInfo(&freeAtStart_, &total));
   at("join all ranks");
@@ -114,20 +114,6 @@ Context::~Context() {
   cudaFree(faultThere_);
 }
 
-int Context::rankIn(int index) const {
-  int rank = 0;
-  for (int axis : program_.communicators[static_cast<std::size_t>(index)].axes)
-    rank = rank * mesh().axisSize(axis) + coordinate(axis);
-  return rank;
-}
-
-int Context::sizeOf(int index) const {
-  int ranks = 1;
-  for (int axis : program_.communicators[static_cast<std::size_t>(index)].axes)
-    ranks *= mesh().axisSize(axis);
-  return ranks;
-}
-
 Comm Context::comm(int index, int stream) {
   const auto i = static_cast<std::size_t>(index);
   if (streamOf_[i] != stream) {
@@ -140,6 +126,12 @@ Comm Context::comm(int index, int stream) {
     streamOf_[i] = stream;
   }
   return Comm{comms_[i]};
+}
+
+Blas &Context::blas() {
+  if (!blas_)
+    blas_ = std::make_shared<Blas>();
+  return *blas_;
 }
 
 const void *Context::staged(int input) { return staging_->next(input); }
@@ -200,9 +192,9 @@ void Context::awaitFault() {
   throw idOutOfRange(fault_->place, fault_->got, fault_->limit).at(rank(), "embedding");
 }
 
-void Context::traceNext(const char *name) { trace_->next(name); }
-void Context::traceStream(int index) const { trace_->on(index); }
-void Context::traceBytes(std::size_t bytes) { trace_->touch(bytes); }
+void Context::traceNext(const char *name) { observer_->next(name); }
+void Context::traceStream(int index) const { observer_->on(index); }
+void Context::traceBytes(std::size_t bytes) { observer_->touch(bytes); }
 
 std::optional<std::size_t> Context::libraryBytes() const {
   std::size_t free = 0, total = 0;
@@ -219,7 +211,7 @@ void Context::requireMemory(int device) {
   const std::size_t ranks = sharesDevice() ? static_cast<std::size_t>(worldSize()) : 1;
   const std::size_t bytes = ranks * program_.arenaBytes;
   if (sharesDevice())
-    world_->barrier(); // before another rank has allocated its own
+    world().barrier(); // before another rank has allocated its own
   if (bytes <= free)
     return;
   const std::string whose =
@@ -249,31 +241,12 @@ std::size_t Context::workspaceBytes() const {
 // Failures
 //===----------------------------------------------------------------------===//
 
-void Context::fail(cudaError_t status, const char *file, int line) const {
-  job_.failure().check(); // what failed first is the cause
-  throw Error(format("%s (%s) at %s:%d", cudaGetErrorString(status), cudaGetErrorName(status),
-                     fileName(file), line),
-              kExitFailure, file, line)
-      .at(rank(), action());
-}
-
-void Context::fail(ncclResult_t status, const char *file, int line) const {
-  job_.failure().check();
-  std::string detail = ncclGetLastError(nullptr);
-  if (status == ncclUnhandledCudaError)
-    if (cudaError_t cause = cudaPeekAtLastError())
-      detail = cudaGetErrorString(cause);
-  throw Error(format("%s%s%s at %s:%d", ncclGetErrorString(status), detail.empty() ? "" : ": ",
-                     detail.c_str(), fileName(file), line),
-              kExitFailure, file, line)
-      .at(rank(), action());
-}
-
 void Context::fail(cublasStatus_t status, const char *file, int line) const {
   job_.failure().check();
-  throw Error(
-      format("cuBLASLt says %s at %s:%d", cublasLtGetStatusName(status), fileName(file), line),
-      kExitFailure, file, line)
+  const char *slash = std::strrchr(file, '/');
+  throw Error(format("cuBLASLt says %s at %s:%d", cublasLtGetStatusName(status),
+                     slash ? slash + 1 : file, line),
+              kExitFailure, file, line)
       .at(rank(), action());
 }
 

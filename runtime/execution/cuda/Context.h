@@ -15,10 +15,11 @@
 #else
 
 #include "runtime/comm/cuda/Comm.h"
+#include "runtime/comm/cuda/DevicePeer.h"
 #include "runtime/device/InputSource.h"
 #include "runtime/device/cuda/LaunchWork.h"
 #include "runtime/device/cuda/StreamWorkspace.h"
-#include "runtime/job/Bootstrap.h"
+#include "runtime/job/Job.h"
 #include "runtime/program/ArenaSpan.h"
 #include "runtime/program/Program.h"
 
@@ -36,13 +37,24 @@ namespace fsdp::rt {
 
 class Blas;
 class Collectives;
-class EventTrace;
 class InputStaging;
 class Monitor;
 
+/// Is told of what a context issues.
+class ActionObserver {
+public:
+  virtual ~ActionObserver() = default;
+  /// What was issued last has ended; `name`, a literal, is next.
+  virtual void next(const char *name) = 0;
+  /// The next action is on this stream.
+  virtual void on(int stream) = 0;
+  /// It reads or writes so many bytes.
+  virtual void touch(std::size_t bytes) = 0;
+};
+
 /// One rank on its device. Everything here is called from the rank's host thread, unless said
 /// otherwise.
-class Context {
+class Context : public DevicePeer {
 public:
   /// Takes the job's device: its arena (zeroed), streams, events. Errors: no device, no memory.
   Context(Job &job, const Program &program);
@@ -51,22 +63,13 @@ public:
   Context &operator=(const Context &) = delete;
 
   Job &job() const { return job_; }
-  int rank() const { return job_.rank(); }
-  int worldSize() const { return job_.worldSize(); }
-  const Mesh &mesh() const { return job_.mesh(); }
-  /// This rank's coordinate on a mesh axis.
-  int coordinate(int axis) const { return mesh().coordinate(rank(), axis); }
-  /// This rank's index and the number of ranks in communicator `index`.
-  int rankIn(int index) const;
-  int sizeOf(int index) const;
-
   /// Address of a slice that a launch reads, or writes; counts its bytes as touched.
   template <class T> const T *in(ArenaSpan<T> slice) { return address(slice); }
   template <class T> T *out(ArenaSpan<T> slice) { return address(slice); }
 
   /// With the scratch memory of what is enqueued there.
   WorkStream stream(int index) const {
-    if (__builtin_expect(trace_ != nullptr, 0))
+    if (__builtin_expect(observer_ != nullptr, 0))
       traceStream(index);
     return {streams_[index], &workspaces_[index]};
   }
@@ -95,20 +98,12 @@ public:
 
   /// What is done next, for errors; see CHECK. `name` is a literal.
   Context &at(const char *name) {
-    if (__builtin_expect(trace_ != nullptr, 0))
+    if (__builtin_expect(observer_ != nullptr, 0))
       traceNext(name);
     action_.store(name, std::memory_order_relaxed);
     return *this;
   }
-  const char *action() const { return action_.load(std::memory_order_relaxed); }
-  void check(cudaError_t status, const char *file, int line) const {
-    if (__builtin_expect(status != cudaSuccess, 0))
-      fail(status, file, line);
-  }
-  void check(ncclResult_t status, const char *file, int line) const {
-    if (__builtin_expect(status != ncclSuccess, 0))
-      fail(status, file, line);
-  }
+  using DevicePeer::check;
   void check(cublasStatus_t status, const char *file, int line) const {
     if (__builtin_expect(status != CUBLAS_STATUS_SUCCESS, 0))
       fail(status, file, line);
@@ -122,8 +117,6 @@ public:
 
   std::byte *base() const { return base_; }
   int streamCount() const { return static_cast<int>(streams_.size()); }
-  /// Over all ranks, for memory of the host.
-  Communicator &world() const { return *world_; }
   /// What the program was compiled to.
   const Program &program() const { return program_; }
   /// Waits for every stream. Throws the error of the action that failed or hangs, or that found a
@@ -147,15 +140,15 @@ public:
   std::string describeCollectives() const;
   /// Counts scratch memory that a library was given.
   void addWorkspace(std::size_t bytes) { libraryWorkspace_ += bytes; }
-  /// Tells `trace` of every action from now on; null: nobody.
-  void observe(EventTrace *trace) { trace_ = trace; }
+  /// Tells `observer` of every action from now on; null: nobody.
+  void observe(ActionObserver *observer) { observer_ = observer; }
 
 private:
   template <class T> T *address(ArenaSpan<T> slice) {
     const std::size_t end = slice.offset + slice.bytes();
     if (slice.count && end > peakBytes_)
       peakBytes_ = end;
-    if (__builtin_expect(trace_ != nullptr, 0))
+    if (__builtin_expect(observer_ != nullptr, 0))
       traceBytes(slice.bytes());
     return reinterpret_cast<T *>(base_ + slice.offset);
   }
@@ -167,16 +160,13 @@ private:
   void traceNext(const char *name);
   void traceStream(int index) const;
   void traceBytes(std::size_t bytes);
-  [[noreturn]] void fail(cudaError_t status, const char *file, int line) const;
-  [[noreturn]] void fail(ncclResult_t status, const char *file, int line) const;
   [[noreturn]] void fail(cublasStatus_t status, const char *file, int line) const;
 
   Job &job_;
   const Program &program_;
   std::byte *base_ = nullptr;
   std::size_t peakBytes_ = 0, freeAtStart_ = 0;
-  EventTrace *trace_ = nullptr;
-  std::atomic<const char *> action_{"start"};
+  ActionObserver *observer_ = nullptr;
   std::size_t libraryWorkspace_ = 0;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_, ends_; ///< the program's; one for the end of each stream
@@ -185,8 +175,7 @@ private:
   WeightedSum *sums_ = nullptr;
   StepBuffer *stepBuffer_ = nullptr;
   BoundsError *faultThere_ = nullptr,
-              *fault_ = nullptr; ///< on the device; as synchronize() found it
-  std::unique_ptr<Communicator> world_;
+              *fault_ = nullptr;                   ///< on the device; as synchronize() found it
   mutable std::deque<StreamWorkspace> workspaces_; ///< one for each stream
   std::shared_ptr<Blas> blas_;
   std::unique_ptr<InputStaging> staging_;

@@ -1,6 +1,5 @@
 //===- CudaDevice.cpp - the arena is memory of a GPU ----------------------===//
 
-#include "runtime/comm/cuda/Collectives.h"
 #include "runtime/execution/Device.h"
 #include "runtime/execution/cuda/EventTrace.h"
 #include "runtime/job/Launcher.h"

@@ -3,7 +3,6 @@
 #include "runtime/execution/cuda/EventTrace.h"
 
 #include "base/WaitCounter.h"
-#include "runtime/comm/cuda/Collectives.h"
 #include "runtime/device/cuda/LaunchWork.h"
 
 #include <algorithm>

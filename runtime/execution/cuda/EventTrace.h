@@ -17,12 +17,12 @@ namespace fsdp::rt {
 /// the device's: an action that the device got before the stream was done with the last one has no
 /// waiting for the host in it. An action ends when the next one is about to be issued; one that
 /// launches a kernel behind a product is two.
-class EventTrace {
+class EventTrace final : public ActionObserver {
 public:
   /// Begins, with idle streams. Every rank makes its own at the same time.
   explicit EventTrace(Context &c);
   /// No action may be under way.
-  ~EventTrace();
+  ~EventTrace() override;
   EventTrace(const EventTrace &) = delete;
   EventTrace &operator=(const EventTrace &) = delete;
 
@@ -35,12 +35,9 @@ public:
   /// All of it is done.
   void end();
 
-  /// What was issued last has ended; `name`, a literal, is next.
-  void next(const char *name);
-  /// The next action is on this stream.
-  void on(int stream);
-  /// It reads or writes so many bytes.
-  void touch(std::size_t bytes) {
+  void next(const char *name) override;
+  void on(int stream) override;
+  void touch(std::size_t bytes) override {
     split();
     current.bytes += bytes;
   }

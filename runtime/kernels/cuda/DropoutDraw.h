@@ -1,7 +1,7 @@
-//===- Dropout.h - elements of a part by their global index ------*- C++ -*-===//
+//===- DropoutDraw.h - elements of a part by their global index ------*- C++ -*-===//
 
-#ifndef FSDP_RUNTIME_KERNELS_CUDA_DROPOUT_H
-#define FSDP_RUNTIME_KERNELS_CUDA_DROPOUT_H
+#ifndef FSDP_RUNTIME_KERNELS_CUDA_DROPOUTDRAW_H
+#define FSDP_RUNTIME_KERNELS_CUDA_DROPOUTDRAW_H
 
 #include "runtime/program/KernelArguments.h"
 
@@ -64,4 +64,4 @@ struct DropoutRuns {
 
 } // namespace fsdp::rt::device
 
-#endif // FSDP_RUNTIME_KERNELS_CUDA_DROPOUT_H
+#endif // FSDP_RUNTIME_KERNELS_CUDA_DROPOUTDRAW_H

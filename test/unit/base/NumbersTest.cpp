@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-using namespace cli;
+using namespace base;
 
 namespace {
 

@@ -2,7 +2,7 @@
 // host waits.
 #include "runtime/execution/Device.h"
 #include "runtime/execution/Launch.h"
-#include "runtime/kernels/StepControl.h"
+#include "runtime/launches/StepControl.h"
 
 #include <atomic>
 #include <chrono>

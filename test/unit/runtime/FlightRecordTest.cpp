@@ -1,6 +1,7 @@
 // What each rank did last: the rings that keep it, and the file that says it.
 #include "runtime/job/FlightRecord.h"
 #include "TemporaryFile.h"
+#include "runtime/comm/RankActions.h"
 #include "runtime/device/FlightTrack.h"
 
 #include <gtest/gtest.h>

@@ -10,6 +10,7 @@
 #include "Conformance.h"
 #include "MeshText.h"
 #include "runtime/execution/Launch.h"
+#include "runtime/job/ErrorReport.h"
 
 #include <cerrno>
 #include <csignal>
