@@ -17,6 +17,7 @@ struct ScheduledProgram;
 /// another.
 class ProgramNames {
 public:
+  /// Defined with the program, which it reads (ScheduledProgram.cpp).
   void create(const ScheduledProgram &program);
 
   // Enumerators.

@@ -7,6 +7,9 @@
 
 namespace mlir::fsdp::interpreter {
 
+/// `value` as a result of float type `type` in `numerics`.
+double roundTo(double value, Type type, Numerics numerics);
+
 /// Rounds results of the float type `type` as the numerics say; leaves other types alone.
 struct Rounding {
   Type type;

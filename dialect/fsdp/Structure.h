@@ -68,12 +68,6 @@ private:
   SmallVector<std::pair<StringRef, Attribute>, 1> also;
 };
 
-namespace detail {
-/// Fails unless `attribute`, which is a structure, or names the storage that an op gathers or
-/// reduces, may stand on `op`.
-LogicalResult verifyStructure(Operation *op, NamedAttribute attribute);
-} // namespace detail
-
 } // namespace mlir::fsdp
 
 #endif // DIALECT_FSDP_STRUCTURE_H
